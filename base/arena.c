@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Blocks in a list, newest first. A piece larger than a quarter of the block size gets a block of
+ * its own, so that large states are contiguous and waste nothing.
+ * Invariant: used <= size in every block; every byte handed out was zeroed by calloc. */
+#include "base/arena.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ARENA_POISON 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ARENA_POISON 1
+#endif
+#endif
+#ifdef ARENA_POISON
+#include <sanitizer/asan_interface.h>
+#define POISON(pointer, length) ASAN_POISON_MEMORY_REGION(pointer, length)
+#define UNPOISON(pointer, length) ASAN_UNPOISON_MEMORY_REGION(pointer, length)
+#else
+#define POISON(pointer, length) ((void)(pointer), (void)(length))
+#define UNPOISON(pointer, length) ((void)(pointer), (void)(length))
+#endif
+
+#define ALIGNMENT ((size_t)64)
+#define BLOCK_SIZE ((size_t)64 * 1024)
+
+struct arena_block {
+    struct arena_block *next;
+    size_t size; /* of data, without the slack for alignment */
+    size_t used;
+    unsigned char *data; /* first aligned byte behind this header */
+};
+
+static size_t round_up(size_t value) {
+    return (value + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+}
+
+static struct arena_block *block_open(size_t size) {
+    struct arena_block *block = calloc(1, sizeof *block + ALIGNMENT + size);
+    if (block == NULL) return NULL;
+    uintptr_t start = (uintptr_t)(block + 1);
+    block->data = (unsigned char *)(block + 1) + (round_up(start) - start);
+    block->size = size;
+    POISON(block->data, size);
+    return block;
+}
+
+enum status arena_take(struct arena *arena, size_t count, size_t size, const char *what,
+                       void *out_pointer) {
+    if (size != 0 && count > (SIZE_MAX / 2) / size)
+        FAIL(STATUS_MEMORY, "%s: %zu x %zu bytes overflow the address space", what, count, size);
+    size_t wanted = count * size;
+    size_t step = round_up(wanted + 1); /* at least one poisoned byte behind each piece */
+    struct arena_block *block = arena->head;
+    if (block == NULL || block->size - block->used < step) {
+        size_t block_size = step > BLOCK_SIZE / 4 ? step : BLOCK_SIZE;
+        struct arena_block *fresh = block_open(block_size);
+        if (fresh == NULL) FAIL(STATUS_MEMORY, "%s: cannot get %zu bytes of memory", what, wanted);
+        if (block != NULL && block_size != BLOCK_SIZE) { /* keep filling the small block */
+            fresh->next = block->next;
+            block->next = fresh;
+        } else {
+            fresh->next = block;
+            arena->head = fresh;
+        }
+        arena->total += block_size;
+        block = fresh;
+    }
+    unsigned char *piece = block->data + block->used;
+    UNPOISON(piece, wanted);
+    block->used += step;
+    memcpy(out_pointer, &piece, sizeof piece);
+    return STATUS_OK;
+}
+
+enum status arena_text(struct arena *arena, const char *bytes, size_t length, char **out_text) {
+    TRY(arena_take(arena, length + 1, 1, "text", out_text));
+    if (length != 0) memcpy(*out_text, bytes, length);
+    return STATUS_OK;
+}
+
+enum status arena_format(struct arena *arena, char **out_text, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (length < 0) FAIL(STATUS_INTERNAL, "cannot format \"%s\"", format);
+    TRY(arena_take(arena, (size_t)length + 1, 1, "text", out_text));
+    va_start(arguments, format);
+    vsnprintf(*out_text, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    return STATUS_OK;
+}
+
+void arena_close(struct arena *arena) {
+    struct arena_block *block = arena->head;
+    while (block != NULL) {
+        struct arena_block *next = block->next;
+        UNPOISON(block->data, block->size);
+        free(block);
+        block = next;
+    }
+    arena->head = NULL;
+    arena->total = 0;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The number formats a scenario can name, and their carriers.
+ *
+ * A dtype is emulated exactly: its values live in a carrier (double for f64, float for every other)
+ * and each operation's result is rounded to the dtype, ties to even (tf32: ties away, as cvt.rna).
+ * So a bf16 tensor is an array of float whose low 16 bits are zero. Digests hash the dtype's own
+ * bytes (dtype_width), never the carrier's. Arithmetic of the rounding: base/real.h. */
+#ifndef TWINSTEP_BASE_DTYPE_H
+#define TWINSTEP_BASE_DTYPE_H
+
+#include <stddef.h>
+
+enum dtype { DTYPE_F32 = 0, DTYPE_F64, DTYPE_BF16, DTYPE_F16, DTYPE_TF32, DTYPE_COUNT };
+
+/* Names as scenarios and traces spell them: "f32", "f64", "bf16", "f16", "tf32". */
+const char *dtype_name(enum dtype dtype);
+
+/* Bytes of one element in its own format: 4, 8, 2, 2, 4. Digests and files use it. */
+size_t dtype_width(enum dtype dtype);
+
+/* Bytes of one element in memory: 8 for f64, else 4. */
+size_t dtype_carrier(enum dtype dtype);
+
+/* Distance from 1 to the next larger value: 2^-23, 2^-52, 2^-7, 2^-10, 2^-10. */
+double dtype_epsilon(enum dtype dtype);
+
+#endif

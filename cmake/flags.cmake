@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# Flags that fix the bits, for every file; warnings; sanitizers.
+# -ffp-contract=off: no product is fused with a sum unless the source says fma.
+# -fno-math-errno, -fno-trapping-math: sqrt becomes one instruction; neither moves a bit.
+add_library(twinstep_flags INTERFACE)
+target_include_directories(twinstep_flags INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_definitions(twinstep_flags INTERFACE _POSIX_C_SOURCE=200809L)
+target_compile_options(twinstep_flags INTERFACE -ffp-contract=off -fno-math-errno
+                                                -fno-trapping-math -Wall -Wextra)
+target_link_libraries(twinstep_flags INTERFACE m)
+if(TWINSTEP_STRICT)
+  target_compile_options(
+    twinstep_flags
+    INTERFACE -Wpedantic -Wshadow -Wconversion -Wdouble-promotion -Wundef -Wstrict-prototypes
+              -Wmissing-prototypes -Wwrite-strings -Wc++-compat -Werror)
+endif()
+if(TWINSTEP_SANITIZE)
+  target_compile_options(twinstep_flags INTERFACE -fsanitize=${TWINSTEP_SANITIZE}
+                                                  -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(twinstep_flags INTERFACE -fsanitize=${TWINSTEP_SANITIZE})
+endif()

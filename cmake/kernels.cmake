@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# Arithmetic folders are compiled once per instruction set and number pair, under suffixed names
+# (kernels/cpu/variant.h): base, v3 (AVX2 + FMA), v4 (AVX-512); carrier and accumulator
+# f32/f32, f32/f64, f64/f64. One table per pair is chosen per process; a test proves that the three
+# instruction sets give the same bits.
+set(TWINSTEP_ISA_base "")
+set(TWINSTEP_ISA_v3 -march=x86-64-v3)
+set(TWINSTEP_ISA_v4 -march=x86-64-v4 -mprefer-vector-width=512)
+
+function(twinstep_arithmetic library folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.c)
+  foreach(isa base v3 v4)
+    foreach(pair "f32;f32" "f32;f64" "f64;f64")
+      list(GET pair 0 carrier)
+      list(GET pair 1 accumulator)
+      set(variant ${carrier}_${accumulator}_${isa})
+      add_library(${library}_${variant} OBJECT ${sources})
+      target_link_libraries(${library}_${variant} PRIVATE twinstep_flags OpenMP::OpenMP_C)
+      target_compile_options(${library}_${variant} PRIVATE ${TWINSTEP_ISA_${isa}})
+      target_compile_definitions(
+        ${library}_${variant} PRIVATE TWINSTEP_VARIANT=${variant} TWINSTEP_CARRIER_${carrier}=1
+                                      TWINSTEP_ACCUMULATOR_${accumulator}=1 TWINSTEP_ISA_${isa}=1)
+      target_sources(twinstep_${library} PRIVATE $<TARGET_OBJECTS:${library}_${variant}>)
+    endforeach()
+  endforeach()
+endfunction()
