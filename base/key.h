@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A configuration key is a row: path, type, unit, default, cause, help, and where its value lives.
+ *
+ * The schema (scenarios/schema.c) is one table of such rows; optimizers and schedules hand in theirs
+ * as data. Parsing, printing, comparing, swapping and documenting all walk the same rows.
+ * Rows know nothing of YAML. Invariant: every key belongs to exactly one cause. */
+#ifndef TWINSTEP_BASE_KEY_H
+#define TWINSTEP_BASE_KEY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a difference is attributed to. Names as printed: cause_name(). */
+enum cause {
+    CAUSE_SCHEDULE = 0,   /* loop order, LR, warm-up, totals, units, rounding, skip rule */
+    CAUSE_OPTIMIZER,      /* algorithm, arithmetic variant, clipping, decay groups */
+    CAUSE_DTYPE,          /* param, compute, accumulate, masters, state, rope table, loss, gradient */
+    CAUSE_NONDETERMINISM, /* kernel mode, order seed, threads */
+    CAUSE_BATCH_SHAPE,    /* micro-batch, padding, packing, layout */
+    CAUSE_DATA_ORDER,     /* which samples, in which order */
+    CAUSE_RNG,            /* seed, draws, dropout */
+    CAUSE_NORMALISATION,  /* loss divisor over tokens, micro-batches, ranks */
+    CAUSE_REFERENCE,      /* DPO reference source, batch, dtype, staleness */
+    CAUSE_MODEL,          /* implementation variants and shape */
+    CAUSE_PARALLELISM,    /* ranks, reduce order, shards */
+    CAUSE_RESUME,         /* what a restart restores */
+    CAUSE_INIT,           /* initial weights */
+    CAUSE_OBJECTIVE,      /* task, loss, beta */
+    CAUSE_COUNT
+};
+
+/* "schedule", "optimizer", ..., "objective". */
+const char *cause_name(enum cause cause);
+
+enum key_type {
+    KEY_BOOL,   /* uint8_t, 0 or 1 */
+    KEY_UINT,   /* uint64_t */
+    KEY_INT,    /* int64_t */
+    KEY_REAL,   /* double */
+    KEY_ENUM,   /* int32_t, index into names */
+    KEY_TEXT,   /* char[size], NUL-terminated */
+    KEY_LIST    /* struct key_list: indices into names, order kept */
+};
+
+/* A uint64_t or double may also be the word in `word` (auto, free): stored as this value. */
+#define KEY_WORD_UINT UINT64_MAX
+#define KEY_WORD_REAL (-1.0)
+
+#define KEY_LIST_MAX 30
+struct key_list {
+    uint8_t count;
+    uint8_t item[KEY_LIST_MAX];
+    uint8_t zero; /* keeps the struct free of hidden bytes */
+};
+
+struct key_row {
+    const char *path; /* "optimizer.lr"; rows of a class: without the prefix, "beta1" */
+    enum key_type type;
+    const char *unit;     /* "1", "updates", "tokens", ... ; "" for names and flags */
+    const char *standard; /* the default, in the text that a scenario would hold */
+    enum cause cause;
+    const char *help; /* one sentence without full stop */
+    size_t offset;    /* of the value in its struct */
+    size_t size;      /* of the value */
+    double low, high; /* inclusive bounds of KEY_UINT, KEY_INT and KEY_REAL */
+    const char *word; /* the special word, or NULL */
+    const char *const *names; /* KEY_ENUM, KEY_LIST: NULL-terminated */
+};
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Optimizers behind one vtable, built in and (later) loaded from modules.
+ *
+ * An optimizer owns no memory: it declares its slots, the run keeps them in the training state. It
+ * sees a table of tensors, not a model; it never sees the loop, the schedule or the loss.
+ * Invariant: after step() parameters, masters, slots and *t are a function of their old values, the
+ * gradients and the call; nothing else is read or kept. */
+#ifndef TWINSTEP_OPTIM_OPTIM_H
+#define TWINSTEP_OPTIM_OPTIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "base/key.h"
+#include "base/status.h"
+
+#define OPTIM_SLOTS_MAX 4
+
+/* One trainable tensor. Pointers into the state; carriers of the dtypes named. */
+struct optim_tensor {
+    const char *name;
+    uint32_t rank; /* 1 or 2 */
+    uint64_t shape[2];
+    size_t count; /* elements */
+    uint32_t group;
+    enum dtype param_dtype;
+    enum dtype master_dtype; /* meaningful when master != NULL */
+    enum dtype gradient_dtype;
+    enum dtype slot_dtype;
+    void *param;
+    void *master; /* NULL: the update is made on param itself */
+    const void *gradient;
+    void *slots[OPTIM_SLOTS_MAX];
+};
+
+struct optim_group {
+    double lr;
+    double weight_decay;
+};
+
+struct optim_call {
+    size_t size; /* sizeof(struct optim_call) */
+    const struct optim_tensor *tensors;
+    uint32_t tensor_count;
+    const struct optim_group *groups;
+    uint32_t group_count;
+    uint64_t *t;         /* optimizer's own step count, in the state; the class advances it */
+    const void *values;  /* the class's parameters, by its key rows */
+    double grad_scale;   /* gradients are divided by it first; 1 unless a loss scale is in use */
+    int found_inf;       /* a gradient was not finite; what follows is the class's documented rule */
+    uint64_t rounding_seed; /* key of the rounding stream (stochastic rounding) */
+    uint32_t update;        /* address of that stream */
+    uint32_t rank;
+    int threads;
+    int isa; /* enum isa of kernels/op.h, already resolved (never auto) */
+};
+
+enum optim_flag {
+    OPTIM_ELEMENTWISE = 1,        /* any element range may be stepped alone */
+    OPTIM_NEEDS_WHOLE_TENSOR = 2, /* norms or factors over the tensor */
+    OPTIM_HOST_ONLY = 4
+};
+
+struct optim_class {
+    size_t size; /* sizeof(struct optim_class) */
+    const char *name;
+    const char *help; /* one sentence, with the source of the arithmetic */
+    const struct key_row *keys;
+    size_t key_count;
+    size_t values_size; /* <= CONFIG_CLASS_BYTES */
+    uint32_t slot_count;
+    const char *const *slot_names; /* "exp_avg", "exp_avg_sq": as torch's state dict */
+    uint32_t flags;
+    enum status (*step)(const struct optim_call *call);
+    /* LR read-back: with the tensors as they are AFTER a step and `t` already advanced, writes the
+     * f64 direction d of tensor `index` so that new = old - lr * d up to rounding (decay included:
+     * d = u + wd * old). `before` is the parameter (or master) before the step. NULL: not possible,
+     * read-back is untestable. */
+    enum status (*direction)(const struct optim_call *call, uint32_t index, const void *before,
+                             double *out);
+    enum status (*validate)(const void *values);
+};
+
+/* NULL-terminated list: adamw, sgd. */
+const struct optim_class *const *optim_classes(void);
+const struct optim_class *optim_find(const char *name);
+
+#endif

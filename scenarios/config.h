@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The resolved configuration of one arm: plain data, no pointers, no value left to be derived.
+ *
+ * The schema table (scenarios/schema.c) maps every key to a field here; nothing else gives a field a
+ * meaning. Two configurations are equal when all their rows are equal; a hybrid is the baseline with
+ * the rows of some causes copied from the test arm. Enum values index the schema's name lists.
+ * Invariant: the struct is zeroed before it is filled, so it can be hashed and compared as bytes. */
+#ifndef TWINSTEP_SCENARIOS_CONFIG_H
+#define TWINSTEP_SCENARIOS_CONFIG_H
+
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "base/key.h"
+
+#define CONFIG_PATH_SIZE 1024
+#define CONFIG_NAME_SIZE 64
+#define CONFIG_CLASS_BYTES 256 /* a class's own parameters */
+
+enum task { TASK_SFT = 0, TASK_DPO };
+enum batch_layout { LAYOUT_SEPARATE = 0, LAYOUT_CONCATENATED };
+enum batch_padding { PADDING_LONGEST = 0, PADDING_PACKED };
+enum model_family { FAMILY_OLMO2 = 0, FAMILY_LLAMA };
+enum dpo_loss { DPO_SIGMOID = 0 };
+enum dpo_reference { REFERENCE_CACHED = 0, REFERENCE_LIVE };
+enum loss_divisor { DIVISOR_UPDATE = 0, DIVISOR_MEAN_OF_MEANS };
+enum decay_rule { DECAY_ALL = 0, DECAY_MATRICES };
+enum schedule_start { START_F0 = 0, START_BASE, START_ZERO, START_MIN };
+enum warmup_rounding { ROUND_CEIL = 0, ROUND_FLOOR, ROUND_HALF_EVEN };
+enum logged_lr { LOGGED_CURRENT = 0, LOGGED_RECOMPUTED };
+enum skip_rule { SKIP_NONE = 0, SKIP_NONFINITE };
+enum kernel_mode { MODE_INVARIANT = 0, MODE_SHUFFLED };
+enum grad_accumulate { GRAD_ACCUMULATE_WIDE = 0, GRAD_ACCUMULATE_STORAGE };
+enum reduce_order { REDUCE_TREE = 0 };
+
+/* Phases of the loop (design section 5), in the order of their names in the schema. */
+enum phase {
+    PHASE_FETCH = 0,
+    PHASE_FORWARD,
+    PHASE_BACKWARD,
+    PHASE_REDUCE,
+    PHASE_UNSCALE,
+    PHASE_CLIP,
+    PHASE_OPTIMIZE,
+    PHASE_LOG,
+    PHASE_COUNT_UPDATE, /* "count" */
+    PHASE_SCHEDULE,
+    PHASE_ZERO,
+    PHASE_TOTAL
+};
+
+struct config_class {
+    char name[CONFIG_NAME_SIZE];
+    _Alignas(8) unsigned char values[CONFIG_CLASS_BYTES]; /* by the class's key rows */
+};
+
+struct config {
+    int32_t task, zero; /* enum task */
+    uint64_t seed;
+    struct {
+        char pairs[CONFIG_PATH_SIZE];
+        char text[CONFIG_PATH_SIZE];
+        uint64_t max_len, seed;
+        uint8_t shuffle, zero[7];
+    } data;
+    struct {
+        uint64_t size, micro, pad;
+        int32_t layout, padding;
+    } batch;
+    struct {
+        int32_t family, norm_rounding;
+        uint64_t layers, hidden, heads, kv_heads, head_dim, mlp, vocab;
+        double norm_eps, rope_theta;
+        uint8_t tied, zero[7];
+    } model;
+    struct {
+        double std;
+        uint64_t seed;
+    } init;
+    struct {
+        int32_t loss, reference;
+        double beta;
+        uint64_t reference_batch;
+        int32_t reference_compute, reference_layout;
+    } dpo;
+    struct {
+        int32_t divisor, zero;
+    } loss;
+    struct {
+        double lr, weight_decay;
+        int32_t decay, zero;
+        struct config_class which;
+    } optimizer;
+    struct {
+        double max_norm;
+    } clip;
+    struct {
+        struct config_class which;
+        uint64_t warmup, total; /* in counter units; resolved from warmup_ratio and steps */
+        double warmup_ratio;    /* KEY_WORD_REAL: none given */
+        uint64_t origin;        /* c0 */
+        uint64_t increment;     /* inc */
+        int64_t shift;          /* d */
+        int64_t logged_shift;   /* d' of LOGGED_RECOMPUTED */
+        int32_t start, warmup_rounding, logged, zero;
+    } schedule;
+    struct {
+        struct key_list micro, update, epoch, eval, on_skip;
+        uint64_t eval_every;
+        int32_t skip, zero;
+    } loop;
+    struct {
+        int32_t param, compute, accumulate, gradient, optimizer, master, rope, loss;
+        int32_t grad_accumulate, mode, isa, zero;
+        uint64_t order_seed, threads, shards;
+    } numerics;
+    struct {
+        struct key_list kinds;
+        uint64_t chunk;
+    } shuffle;
+    struct {
+        uint64_t ranks;
+        int32_t reduce, zero;
+    } parallel;
+};
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A scenario: what both arms share, how they differ, what is expected. Parsed, resolved, compared.
+ *
+ * Knows YAML (libfyaml) and the schema; knows nothing of models or kernels. Optimizers and schedules
+ * hand in their key rows as data (struct schema_class), since this folder may not include them.
+ * Invariant: after scenario_open() returns STATUS_OK both configurations are complete, every value
+ * lies in its bounds, and every error text had file, line, column and key. */
+#ifndef TWINSTEP_SCENARIOS_SCENARIO_H
+#define TWINSTEP_SCENARIOS_SCENARIO_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "scenarios/config.h"
+
+/* Rows that hold only while the selecting key (optimizer.name, schedule.name) has this value. */
+struct schema_class {
+    const char *prefix; /* "optimizer" or "schedule" */
+    const char *name;   /* "adamw" */
+    const char *help;
+    const struct key_row *keys; /* offsets into config_class.values */
+    size_t key_count;
+};
+
+struct schema {
+    const struct schema_class *classes;
+    size_t class_count;
+};
+
+/* The rows of struct config (offsets into it), in the order of the documentation. */
+const struct key_row *schema_rows(size_t *out_count);
+
+/* `twinstep keys`: every row, then every class's rows; and the generated docs/SCENARIOS.md. */
+void schema_print(const struct schema *schema, FILE *out);
+void schema_print_json(const struct schema *schema, FILE *out);
+void schema_print_markdown(const struct schema *schema, FILE *out);
+
+struct scenario_arm {
+    char name[CONFIG_NAME_SIZE];
+    struct config config;
+};
+
+enum floor_design { FLOOR_AUTO = 0, FLOOR_BASELINE, FLOOR_BOTH };
+
+/* expect.verdict */
+enum verdict {
+    VERDICT_NONE = 0, /* no expectation */
+    VERDICT_IDENTICAL,
+    VERDICT_INSIDE_FLOOR,
+    VERDICT_OUTSIDE_FLOOR,
+    VERDICT_UNTESTABLE
+};
+const char *verdict_name(enum verdict verdict); /* "identical", "inside-floor", ... */
+
+struct scenario {
+    const char *path; /* as given; "" for a scenario held in memory */
+    const char *text; /* verbatim */
+    size_t text_length;
+    char name[CONFIG_NAME_SIZE];
+    const char *about;
+    const char *source;
+    uint64_t steps;
+    struct {
+        uint64_t probe_every; /* 0: never */
+        uint8_t readback, tensors, phases;
+    } record;
+    struct {
+        int32_t design;      /* enum floor_design */
+        uint64_t replicates; /* KEY_WORD_UINT: auto (13 of the baseline, or 5 of each arm) */
+        double alpha;
+    } floor;
+    struct {
+        int32_t verdict; /* enum verdict */
+        int32_t cause;   /* enum cause, or -1 */
+        int64_t first_step;
+        int32_t first_phase; /* enum phase, or -1 */
+        const char *first_tensor; /* NULL: any */
+    } expect;
+    struct scenario_arm arms[2]; /* 0: baseline, 1: test */
+    int loop_line[2][5];         /* line of loop.micro, update, epoch, eval, on_skip per arm; 0: default */
+};
+
+/* Reads, merges `common`, applies `overrides` ("common.optimizer.lr=1e-6", "arms.test.batch.micro=4",
+ * "steps=3"), fills defaults, derives (auto values), checks bounds. `path` "-" reads standard input.
+ * STATUS_INPUT with "file:line:column: error: key: expected ..., got ..." */
+TWINSTEP_MUST_USE enum status scenario_open(struct arena *arena, const struct schema *schema,
+                                            const char *path, const char *const *overrides,
+                                            size_t override_count, struct scenario **out);
+/* The same from text in memory; `label` stands for the path in errors. */
+TWINSTEP_MUST_USE enum status scenario_parse(struct arena *arena, const struct schema *schema,
+                                             const char *label, const char *text, size_t length,
+                                             const char *const *overrides, size_t override_count,
+                                             struct scenario **out);
+
+/* Canonical text of a resolved configuration: one "key: value" line per row that holds, in schema
+ * order, reals in shortest round-trip form. Equal texts <=> equal configurations. */
+TWINSTEP_MUST_USE enum status config_text(const struct schema *schema, const struct config *config,
+                                          struct arena *arena, char **out_text);
+
+/* The keys of one cause in which two arms differ. */
+struct factor {
+    enum cause cause;
+    uint32_t key_count;
+    const char **keys;            /* full paths */
+    const char **values[2];       /* text in arm 0 and arm 1 */
+};
+TWINSTEP_MUST_USE enum status factors_of(const struct schema *schema, const struct config *a,
+                                         const struct config *b, struct arena *arena,
+                                         struct factor **out, uint32_t *out_count);
+
+/* into = into with every row of `cause` copied from `from` (class rows of optimizer and schedule
+ * follow their selecting key). */
+void config_swap_cause(const struct schema *schema, struct config *into, const struct config *from,
+                       enum cause cause);
+
+/* Checks that span several keys (heads divide hidden, micro divides size, dtype pairs, shards == 1,
+ * ...), for arms at load and for hybrids. STATUS_INPUT with the key's path. */
+TWINSTEP_MUST_USE enum status config_validate(const struct config *config, uint64_t steps);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Learning-rate schedules behind one vtable, built in and (later) loaded from modules.
+ *
+ * A schedule is a function of a counter; which counter, which offset and when it is called are the
+ * loop's business (docs/decisions, "The loop is data"). It owns no memory: a recursive schedule keeps
+ * `state_size` bytes in the training state. All arithmetic is double, with functions of base/real.h.
+ *
+ * Notation (facts of the frameworks): s counter, W warm-up, T total, L base LR (the peak). */
+#ifndef TWINSTEP_SCHED_SCHED_H
+#define TWINSTEP_SCHED_SCHED_H
+
+#include <stddef.h>
+
+#include "base/key.h"
+#include "base/status.h"
+
+struct sched_call {
+    size_t size;        /* sizeof(struct sched_call) */
+    double base_lr;     /* L */
+    double warmup;      /* W, in counter units; a double because Megatron never rounds it */
+    double total;       /* T, in counter units */
+    const void *values; /* the class's parameters, by its key rows */
+    void *state;        /* state_size bytes of the training state, or NULL */
+};
+
+struct sched_class {
+    size_t size;      /* sizeof(struct sched_class) */
+    const char *name; /* schedule.name */
+    const char *help; /* one sentence, with the source of the formula */
+    const struct key_row *keys;
+    size_t key_count;
+    size_t values_size; /* <= CONFIG_CLASS_BYTES */
+    size_t state_size;
+    /* LR at `counter`; any finite counter is legal, before 0 and past T too. */
+    double (*value)(const struct sched_call *call, double counter);
+    /* LR called "min" by schedule.start; what the schedule falls to. */
+    double (*minimum)(const struct sched_call *call);
+    /* Refuses parameter combinations by name (for instance W > T). NULL: all are fine. */
+    enum status (*validate)(const struct sched_call *call);
+};
+
+/* NULL-terminated list of the built-in schedules: constant, linear, cosine. */
+const struct sched_class *const *sched_classes(void);
+
+/* By name; NULL when unknown. */
+const struct sched_class *sched_find(const char *name);
+
+#endif
