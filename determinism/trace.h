@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The trace: one HDF5 file that holds every training of an experiment, update by update.
+ *
+ * Written as OUT.part and renamed when complete (never over a file that was there before the run
+ * unless asked); every object exists before the first update (SWMR). One flush per update; the
+ * `step` scale is written last and is the commit mark, readers cut every column to its length.
+ * Layout and recipe: docs/TRACE.md. Knows records (record.h), texts and named arrays; knows nothing
+ * of configurations, models or verdicts.
+ * Invariant: a finished update survives the death of the process; a file with `reproducible` set is a
+ * function of what was put in. */
+#ifndef TWINSTEP_DETERMINISM_TRACE_H
+#define TWINSTEP_DETERMINISM_TRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "determinism/record.h"
+
+#define TRACE_VERSION 1
+
+struct trace_run_plan {
+    const char *id;  /* "baseline", "test", "floor-rerun", "replicate-baseline-01", "hybrid-010" */
+    const char *arm; /* arm whose configuration it starts from */
+    int64_t replicate; /* 0: the arm itself */
+    uint64_t mask;     /* factors swapped in from the test arm, bit i = factor i */
+    uint64_t first_step; /* updates before it are shared with the run it forked from; usually 1 */
+    struct record_shape shape;
+    const char *const *phases; /* names, shape.phases of them */
+    const char *const *sites;
+    const char *const *tensors; /* names, shape.tensors of them */
+    const char *configuration;  /* resolved text */
+};
+
+struct trace_pair_plan {
+    const char *a, *b; /* run ids */
+};
+
+/* A fixed f64 array written once, later: "floor/distance" (m, m), "attribution/value" (2^k), ... */
+struct trace_array_plan {
+    const char *path;
+    uint32_t rank; /* 1 or 2 */
+    uint64_t shape[2];
+    const char *units, *long_name;
+};
+
+/* A text attribute set at creation, of the group or root `path` ("" is the root). */
+struct trace_attribute {
+    const char *path;
+    const char *name;
+    const char *text;
+};
+
+struct trace_plan {
+    const struct trace_run_plan *runs;
+    uint32_t run_count;
+    const struct trace_pair_plan *pairs;
+    uint32_t pair_count;
+    const struct trace_array_plan *arrays;
+    uint32_t array_count;
+    const char *const *texts; /* paths of byte datasets written later: "verdict/json", "verdict/text" */
+    uint32_t text_count;
+    const struct trace_attribute *attributes;
+    uint32_t attribute_count;
+    int overwrite; /* 0: refuse when the target exists */
+};
+
+struct trace; /* an open file being written */
+
+/* Creates PATH.part with every object and starts SWMR. STATUS_IO names the path and the reason
+ * (exists, no such folder, no space, not writable). */
+TWINSTEP_MUST_USE enum status trace_create(const char *path, const struct trace_plan *plan,
+                                           struct arena *arena, struct trace **out);
+TWINSTEP_MUST_USE enum status trace_put_record(struct trace *trace, uint32_t run,
+                                               const struct record *record);
+TWINSTEP_MUST_USE enum status trace_put_pair(struct trace *trace, uint32_t pair,
+                                             const struct pair_record *record);
+TWINSTEP_MUST_USE enum status trace_put_array(struct trace *trace, const char *path,
+                                              const double *values);
+TWINSTEP_MUST_USE enum status trace_put_text(struct trace *trace, const char *path,
+                                             const char *text, size_t length);
+/* Closes and renames PATH.part to PATH. */
+TWINSTEP_MUST_USE enum status trace_finish(struct trace *trace);
+/* Closes after an error or an interruption; PATH.part stays and is readable. Never fails. */
+void trace_abandon(struct trace *trace);
+
+/* What a reader gets: everything in memory, in the plan's terms. Columns are [update][...]. */
+struct trace_run {
+    struct trace_run_plan plan; /* with plan.configuration and names filled */
+    uint64_t updates;           /* rows that are committed */
+    struct record *records;     /* (updates) */
+};
+struct trace_pair {
+    struct trace_pair_plan plan;
+    uint64_t updates;
+    struct pair_record *records;
+};
+struct trace_array {
+    struct trace_array_plan plan;
+    const double *values; /* NaN where never written */
+};
+struct trace_text {
+    const char *path;
+    const char *text; /* "" when never written */
+    size_t length;
+};
+struct trace_image {
+    int complete; /* 0: a .part, or a killed run */
+    struct trace_run *runs;
+    uint32_t run_count;
+    struct trace_pair *pairs;
+    uint32_t pair_count;
+    struct trace_array *arrays;
+    uint32_t array_count;
+    struct trace_text *texts;
+    uint32_t text_count;
+    struct trace_attribute *attributes; /* of the root and of groups, as put in */
+    uint32_t attribute_count;
+};
+
+/* Reads a finished file, a live one (SWMR) or the .part of a killed run. STATUS_INPUT for a file that
+ * is not a twinstep trace, is newer, truncated or damaged; STATUS_IO when it cannot be read. */
+TWINSTEP_MUST_USE enum status trace_open(const char *path, struct arena *arena,
+                                         struct trace_image **out);
+/* First attribute / text / array of that name, or NULL. */
+const char *trace_attribute_of(const struct trace_image *image, const char *path, const char *name);
+const struct trace_text *trace_text_of(const struct trace_image *image, const char *path);
+const struct trace_array *trace_array_of(const struct trace_image *image, const char *path);
+const struct trace_run *trace_run_of(const struct trace_image *image, const char *id);
+
+/* Copies every committed update of PART into a normal, complete-format file OUT (its attribute
+ * `complete` stays 0). Never touches PART. */
+TWINSTEP_MUST_USE enum status trace_recover(const char *part, const char *out, int overwrite);
+
+#endif
