@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * SHA-256 (libnettle) over framed fields and leaf hashes. Every field goes in with its length, so
+ * that no two inputs give the same bytes. Own-format bytes pass through a 4 KiB piece that stays in
+ * the first-level cache. */
+#include "determinism/digest.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include <nettle/sha2.h>
+
+#include "determinism/carrier.h"
+#include "determinism/leafhash.h"
+
+#define PIECE_BYTES 4096
+
+/* Bytes on their way into leaves; the piece divides the block, so a full piece never crosses. */
+struct leaf_writer {
+    struct sha256_ctx sha;
+    struct leafhash leaf;
+    size_t filled; /* bytes in the piece */
+    uint32_t piece[PIECE_BYTES / sizeof(uint32_t)];
+};
+
+static void put_u64(struct sha256_ctx *sha, uint64_t value) {
+    uint8_t bytes[8];
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)(value >> (8 * i));
+    sha256_update(sha, sizeof bytes, bytes);
+}
+
+static void put_text(struct sha256_ctx *sha, const char *text) {
+    const size_t length = strlen(text);
+    put_u64(sha, length);
+    sha256_update(sha, length, (const uint8_t *)text);
+}
+
+static void close_sha(struct sha256_ctx *sha, struct digest *out_digest) {
+    sha256_digest(sha, DIGEST_BYTES, out_digest->byte);
+}
+
+/* `kind` separates the uses of SHA-256 from each other and carries the format's version. */
+static void open_writer(struct leaf_writer *writer, const char *kind, const char *name) {
+    sha256_init(&writer->sha);
+    put_text(&writer->sha, kind);
+    put_text(&writer->sha, name);
+    leafhash_init(&writer->leaf);
+    writer->filled = 0;
+}
+
+static void close_leaf(struct leaf_writer *writer) {
+    uint8_t bytes[LEAFHASH_BYTES];
+    leafhash_close(&writer->leaf, bytes);
+    put_u64(&writer->sha, writer->leaf.length);
+    sha256_update(&writer->sha, sizeof bytes, bytes);
+    leafhash_init(&writer->leaf);
+}
+
+static void flush_piece(struct leaf_writer *writer) {
+    leafhash_absorb(&writer->leaf, writer->piece, writer->filled);
+    writer->filled = 0;
+    if (writer->leaf.length == LEAFHASH_BLOCK) close_leaf(writer);
+}
+
+static void close_writer(struct leaf_writer *writer, struct digest *out_digest) {
+    unsigned char *const bytes = (unsigned char *)writer->piece;
+    const size_t padding = (0 - writer->filled) % sizeof(uint32_t);
+    memset(bytes + writer->filled, 0, padding);
+    if (writer->filled > 0) flush_piece(writer);
+    if (writer->leaf.length > 0) close_leaf(writer);
+    close_sha(&writer->sha, out_digest);
+}
+
+/* Returns the index of the first carrier outside the dtype, or count. Widths divide the piece. */
+static size_t write_carriers(struct leaf_writer *writer, enum dtype dtype, const void *carriers,
+                             size_t count) {
+    const unsigned char *in = (const unsigned char *)carriers;
+    const size_t width = dtype_width(dtype);
+    for (size_t done = 0; done < count;) {
+        const size_t room = (PIECE_BYTES - writer->filled) / width;
+        const size_t taken = count - done < room ? count - done : room;
+        const size_t packed =
+            carrier_pack(dtype, in, taken, (unsigned char *)writer->piece + writer->filled);
+        if (packed < taken) return done + packed;
+        in += taken * dtype_carrier(dtype);
+        done += taken;
+        writer->filled += taken * width;
+        if (writer->filled == PIECE_BYTES) flush_piece(writer);
+    }
+    return count;
+}
+
+static void write_bytes(struct leaf_writer *writer, const unsigned char *bytes, size_t length) {
+    while (length > 0) {
+        const size_t room = PIECE_BYTES - writer->filled;
+        const size_t taken = length < room ? length : room;
+        memcpy((unsigned char *)writer->piece + writer->filled, bytes, taken);
+        bytes += taken;
+        length -= taken;
+        writer->filled += taken;
+        if (writer->filled == PIECE_BYTES) flush_piece(writer);
+    }
+}
+
+static void put_tensor_head(struct leaf_writer *writer, enum dtype dtype, size_t rank,
+                            const size_t *shape) {
+    put_text(&writer->sha, dtype_name(dtype));
+    put_u64(&writer->sha, rank);
+    for (size_t i = 0; i < rank; i++)
+        put_u64(&writer->sha, shape[i]);
+}
+
+/* Only f32 carriers can be outside their dtype. */
+static enum status fail_misfit(const char *name, enum dtype dtype, const void *data,
+                               size_t element) {
+    float value;
+    uint32_t bits;
+    memcpy(&value, (const unsigned char *)data + element * sizeof value, sizeof value);
+    memcpy(&bits, &value, sizeof bits);
+    FAIL(STATUS_INTERNAL,
+         "digest of %s: carrier %zu holds %a (%08" PRIx32 "), expected a value of %s: "
+         "the operation that wrote it did not round",
+         name, element, (double)value, bits, dtype_name(dtype));
+}
+
+enum status digest_tensor(const char *name, enum dtype dtype, size_t rank, const size_t *shape,
+                          const void *data, struct digest *out_digest) {
+    if (rank > DIGEST_MAX_RANK) {
+        FAIL(STATUS_INTERNAL, "digest of %s: rank %zu, expected at most %d", name, rank,
+             DIGEST_MAX_RANK);
+    }
+    struct leaf_writer writer;
+    size_t count = 1;
+    for (size_t i = 0; i < rank; i++)
+        count *= shape[i];
+    open_writer(&writer, "twinstep tensor 1", name);
+    put_tensor_head(&writer, dtype, rank, shape);
+    const size_t written = write_carriers(&writer, dtype, data, count);
+    if (written < count) return fail_misfit(name, dtype, data, written);
+    close_writer(&writer, out_digest);
+    return STATUS_OK;
+}
+
+enum status digest_gather(const struct digest_rows *rows, struct digest *out_digest) {
+    const size_t shape[2] = {rows->row_count, rows->width};
+    const size_t carrier = dtype_carrier(rows->dtype);
+    struct leaf_writer writer;
+    open_writer(&writer, "twinstep tensor 1", rows->name);
+    put_tensor_head(&writer, rows->dtype, 2, shape);
+    for (size_t i = 0; i < rows->row_count; i++) {
+        const size_t row = rows->rows == NULL ? i : rows->rows[i];
+        const size_t start = row * rows->stride;
+        const unsigned char *const data = (const unsigned char *)rows->data + start * carrier;
+        const size_t written = write_carriers(&writer, rows->dtype, data, rows->width);
+        if (written < rows->width) {
+            return fail_misfit(rows->name, rows->dtype, rows->data, start + written);
+        }
+    }
+    close_writer(&writer, out_digest);
+    return STATUS_OK;
+}
+
+void digest_bytes(const char *name, const void *bytes, size_t length, struct digest *out_digest) {
+    struct leaf_writer writer;
+    open_writer(&writer, "twinstep bytes 1", name);
+    put_u64(&writer.sha, length);
+    write_bytes(&writer, (const unsigned char *)bytes, length);
+    close_writer(&writer, out_digest);
+}
+
+void digest_sha256(const void *bytes, size_t length, struct digest *out_digest) {
+    struct sha256_ctx sha;
+    sha256_init(&sha);
+    sha256_update(&sha, length, (const uint8_t *)bytes);
+    close_sha(&sha, out_digest);
+}
+
+void digest_root(const char *name, const struct digest *digests, size_t count,
+                 struct digest *out_digest) {
+    struct sha256_ctx sha;
+    sha256_init(&sha);
+    put_text(&sha, "twinstep list 1");
+    put_text(&sha, name);
+    put_u64(&sha, count);
+    for (size_t i = 0; i < count; i++)
+        sha256_update(&sha, DIGEST_BYTES, digests[i].byte);
+    close_sha(&sha, out_digest);
+}
+
+void digest_ledger(const struct stream_ledger *ledger, struct digest *out_digest) {
+    struct sha256_ctx sha;
+    sha256_init(&sha);
+    put_text(&sha, "twinstep ledger 1");
+    for (uint64_t stream = 0; stream < STREAM_COUNT; stream++) {
+        for (uint64_t op = 0; op < STREAM_OPS; op++) {
+            const uint64_t words = ledger->words[stream][op];
+            if (words == 0) continue;
+            put_u64(&sha, stream);
+            put_u64(&sha, op);
+            put_u64(&sha, words);
+        }
+    }
+    close_sha(&sha, out_digest);
+}
+
+void digest_stream_init(struct digest_stream *stream, const char *name) {
+    struct sha256_ctx sha;
+    sha256_init(&sha);
+    put_text(&sha, "twinstep stream 1");
+    put_text(&sha, name);
+    close_sha(&sha, &stream->chain);
+    stream->items = 0;
+}
+
+void digest_stream_add(struct digest_stream *stream, const struct digest *item) {
+    struct sha256_ctx sha;
+    sha256_init(&sha);
+    sha256_update(&sha, DIGEST_BYTES, stream->chain.byte);
+    sha256_update(&sha, DIGEST_BYTES, item->byte);
+    close_sha(&sha, &stream->chain);
+    stream->items++;
+}
+
+void digest_stream_close(const struct digest_stream *stream, struct digest *out_digest) {
+    struct sha256_ctx sha;
+    sha256_init(&sha);
+    put_text(&sha, "twinstep stream end 1");
+    put_u64(&sha, stream->items);
+    sha256_update(&sha, DIGEST_BYTES, stream->chain.byte);
+    close_sha(&sha, out_digest);
+}
+
+void digest_hex(const struct digest *digest, char out_text[DIGEST_HEX]) {
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < DIGEST_BYTES; i++) {
+        out_text[2 * i] = digits[digest->byte[i] >> 4];
+        out_text[2 * i + 1] = digits[digest->byte[i] & 15];
+    }
+    out_text[DIGEST_HEX - 1] = '\0';
+}
+
+int digest_compare(const struct digest *a, const struct digest *b) {
+    const int order = memcmp(a->byte, b->byte, DIGEST_BYTES);
+    return (order > 0) - (order < 0);
+}
