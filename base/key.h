@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A configuration key is a row: path, type, unit, default, cause, help, and where its value lives.
  *
- * The schema (scenarios/schema.c) is one table of such rows; optimizers and schedules hand in theirs
- * as data. Parsing, printing, comparing, swapping and documenting all walk the same rows.
+ * The schema (scenarios/schema.c) is one table of such rows; optimizers and schedules hand in
+ * theirs as data. Parsing, printing, comparing, swapping and documenting all walk the same rows.
  * Rows know nothing of YAML. Invariant: every key belongs to exactly one cause. */
 #ifndef TWINSTEP_BASE_KEY_H
 #define TWINSTEP_BASE_KEY_H
@@ -12,9 +12,9 @@
 
 /* What a difference is attributed to. Names as printed: cause_name(). */
 enum cause {
-    CAUSE_SCHEDULE = 0,   /* loop order, LR, warm-up, totals, units, rounding, skip rule */
-    CAUSE_OPTIMIZER,      /* algorithm, arithmetic variant, clipping, decay groups */
-    CAUSE_DTYPE,          /* param, compute, accumulate, masters, state, rope table, loss, gradient */
+    CAUSE_SCHEDULE = 0, /* loop order, LR, warm-up, totals, units, rounding, skip rule */
+    CAUSE_OPTIMIZER,    /* algorithm, arithmetic variant, clipping, decay groups */
+    CAUSE_DTYPE,        /* param, compute, accumulate, masters, state, rope table, loss, gradient */
     CAUSE_NONDETERMINISM, /* kernel mode, order seed, threads */
     CAUSE_BATCH_SHAPE,    /* micro-batch, padding, packing, layout */
     CAUSE_DATA_ORDER,     /* which samples, in which order */
@@ -33,18 +33,20 @@ enum cause {
 const char *cause_name(enum cause cause);
 
 enum key_type {
-    KEY_BOOL,   /* uint8_t, 0 or 1 */
-    KEY_UINT,   /* uint64_t */
-    KEY_INT,    /* int64_t */
-    KEY_REAL,   /* double */
-    KEY_ENUM,   /* int32_t, index into names */
-    KEY_TEXT,   /* char[size], NUL-terminated */
-    KEY_LIST    /* struct key_list: indices into names, order kept */
+    KEY_BOOL, /* uint8_t, 0 or 1 */
+    KEY_UINT, /* uint64_t */
+    KEY_INT,  /* int64_t */
+    KEY_REAL, /* double */
+    KEY_ENUM, /* int32_t, index into names */
+    KEY_TEXT, /* char[size], NUL-terminated */
+    KEY_LIST  /* struct key_list: indices into names, order kept */
 };
 
-/* A uint64_t or double may also be the word in `word` (auto, free): stored as this value. */
+/* A uint64_t, double or enum may also be the word in `word` (auto, free, none): stored as this
+ * value, which no bounds admit. */
 #define KEY_WORD_UINT UINT64_MAX
 #define KEY_WORD_REAL (-1.0)
+#define KEY_WORD_ENUM (-1)
 
 #define KEY_LIST_MAX 30
 struct key_list {
@@ -62,7 +64,8 @@ struct key_row {
     const char *help; /* one sentence without full stop */
     size_t offset;    /* of the value in its struct */
     size_t size;      /* of the value */
-    double low, high; /* inclusive bounds of KEY_UINT, KEY_INT and KEY_REAL */
+    double low, high; /* inclusive bounds of KEY_UINT, KEY_INT and KEY_REAL; KEY_UINT: a high of
+                         2^64 stands for 2^64 - 2 */
     const char *word; /* the special word, or NULL */
     const char *const *names; /* KEY_ENUM, KEY_LIST: NULL-terminated */
 };

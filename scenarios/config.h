@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The resolved configuration of one arm: plain data, no pointers, no value left to be derived.
  *
- * The schema table (scenarios/schema.c) maps every key to a field here; nothing else gives a field a
- * meaning. Two configurations are equal when all their rows are equal; a hybrid is the baseline with
- * the rows of some causes copied from the test arm. Enum values index the schema's name lists.
- * Invariant: the struct is zeroed before it is filled, so it can be hashed and compared as bytes. */
+ * The schema table (scenarios/schema.c) maps every key to a field here; nothing else gives a field
+ * a meaning. Two configurations are equal when all their rows are equal; a hybrid is the baseline
+ * with the rows of some causes copied from the test arm. Enum values index the schema's name lists.
+ * Invariant: the struct is zeroed before it is filled, so it can be hashed and compared as bytes.
+ */
 #ifndef TWINSTEP_SCENARIOS_CONFIG_H
 #define TWINSTEP_SCENARIOS_CONFIG_H
 
@@ -20,7 +21,7 @@
 enum task { TASK_SFT = 0, TASK_DPO };
 enum batch_layout { LAYOUT_SEPARATE = 0, LAYOUT_CONCATENATED };
 enum batch_padding { PADDING_LONGEST = 0, PADDING_PACKED };
-enum model_family { FAMILY_OLMO2 = 0, FAMILY_LLAMA };
+enum model_family { FAMILY_OLMO2 = 0, FAMILY_LLAMA }; /* norm_rounding: kernels/op.h */
 enum dpo_loss { DPO_SIGMOID = 0 };
 enum dpo_reference { REFERENCE_CACHED = 0, REFERENCE_LIVE };
 enum loss_divisor { DIVISOR_UPDATE = 0, DIVISOR_MEAN_OF_MEANS };
@@ -32,6 +33,9 @@ enum skip_rule { SKIP_NONE = 0, SKIP_NONFINITE };
 enum kernel_mode { MODE_INVARIANT = 0, MODE_SHUFFLED };
 enum grad_accumulate { GRAD_ACCUMULATE_WIDE = 0, GRAD_ACCUMULATE_STORAGE };
 enum reduce_order { REDUCE_TREE = 0 };
+
+/* numerics.master without masters. No other enum of a resolved configuration is negative. */
+#define CONFIG_MASTER_NONE KEY_WORD_ENUM
 
 /* Phases of the loop (design section 5), in the order of their names in the schema. */
 enum phase {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A scenario: what both arms share, how they differ, what is expected. Parsed, resolved, compared.
  *
- * Knows YAML (libfyaml) and the schema; knows nothing of models or kernels. Optimizers and schedules
- * hand in their key rows as data (struct schema_class), since this folder may not include them.
- * Invariant: after scenario_open() returns STATUS_OK both configurations are complete, every value
- * lies in its bounds, and every error text had file, line, column and key. */
+ * Knows YAML (libfyaml) and the schema; knows nothing of models or kernels. Optimizers and
+ * schedules hand in their key rows as data (struct schema_class), since this folder may not include
+ * them. Invariant: after scenario_open() returns STATUS_OK both configurations are complete, every
+ * value lies in its bounds, and every error text had file, line, column and key. */
 #ifndef TWINSTEP_SCENARIOS_SCENARIO_H
 #define TWINSTEP_SCENARIOS_SCENARIO_H
 
@@ -30,6 +30,9 @@ struct schema {
 
 /* The rows of struct config (offsets into it), in the order of the documentation. */
 const struct key_row *schema_rows(size_t *out_count);
+
+/* "fetch", "forward", ..., "zero". */
+const char *phase_name(enum phase phase);
 
 /* `twinstep keys`: every row, then every class's rows; and the generated docs/SCENARIOS.md. */
 void schema_print(const struct schema *schema, FILE *out);
@@ -74,16 +77,17 @@ struct scenario {
         int32_t verdict; /* enum verdict */
         int32_t cause;   /* enum cause, or -1 */
         int64_t first_step;
-        int32_t first_phase; /* enum phase, or -1 */
+        int32_t first_phase;      /* enum phase, or -1 */
         const char *first_tensor; /* NULL: any */
     } expect;
     struct scenario_arm arms[2]; /* 0: baseline, 1: test */
-    int loop_line[2][5];         /* line of loop.micro, update, epoch, eval, on_skip per arm; 0: default */
+    int loop_line[2][5]; /* line of loop.micro, update, epoch, eval, on_skip per arm; 0: default */
 };
 
-/* Reads, merges `common`, applies `overrides` ("common.optimizer.lr=1e-6", "arms.test.batch.micro=4",
- * "steps=3"), fills defaults, derives (auto values), checks bounds. `path` "-" reads standard input.
- * STATUS_INPUT with "file:line:column: error: key: expected ..., got ..." */
+/* Reads, merges `common`, applies `overrides` ("common.optimizer.lr=1e-6",
+ * "arms.test.batch.micro=4", "steps=3"), fills defaults, derives (auto values), checks bounds.
+ * `path` "-" reads standard input. STATUS_INPUT with "file:line:column: error: key: expected ...,
+ * got ..." */
 TWINSTEP_MUST_USE enum status scenario_open(struct arena *arena, const struct schema *schema,
                                             const char *path, const char *const *overrides,
                                             size_t override_count, struct scenario **out);
@@ -102,8 +106,8 @@ TWINSTEP_MUST_USE enum status config_text(const struct schema *schema, const str
 struct factor {
     enum cause cause;
     uint32_t key_count;
-    const char **keys;            /* full paths */
-    const char **values[2];       /* text in arm 0 and arm 1 */
+    const char **keys;      /* full paths */
+    const char **values[2]; /* text in arm 0 and arm 1 */
 };
 TWINSTEP_MUST_USE enum status factors_of(const struct schema *schema, const struct config *a,
                                          const struct config *b, struct arena *arena,

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The schema: one row for every field of struct config. What a scenario may say, in one table.
+ *
+ * Rows stand in the order of the documentation, grouped by section. The default is text, read by
+ * the same code that reads a scenario. `auto` (and `none`, `free`) are special words; which of them
+ * are derived from other keys, and how, is scenarios/derive.c. Invariant: rows neither overlap nor
+ * leave out a byte of struct config, except fields named `zero` and the values of the two classes
+ * (a test holds it). */
+#include "scenarios/scenario.h"
+
+#include <stddef.h>
+
+#define AT(field) offsetof(struct config, field), sizeof(((struct config *)0)->field)
+#define UINT_ALL 0.0, 0x1p64
+#define NO_BOUNDS 0.0, 0.0
+#define SMALLEST 0x1p-1022
+
+static const char *const task_names[] = {"sft", "dpo", NULL};
+static const char *const layout_names[] = {"separate", "concatenated", NULL};
+static const char *const padding_names[] = {"longest", "packed", NULL};
+static const char *const family_names[] = {"olmo2", "llama", NULL};
+static const char *const norm_rounding_names[] = {"before-weight", "after-weight", NULL};
+static const char *const dpo_loss_names[] = {"sigmoid", NULL};
+static const char *const reference_names[] = {"cached", "live", NULL};
+static const char *const divisor_names[] = {"update", "mean-of-means", NULL};
+static const char *const decay_names[] = {"all", "matrices", NULL};
+static const char *const start_names[] = {"f0", "base", "zero", "min", NULL};
+static const char *const rounding_names[] = {"ceil", "floor", "half-even", NULL};
+static const char *const logged_names[] = {"current", "recomputed", NULL};
+static const char *const skip_names[] = {"none", "nonfinite", NULL};
+static const char *const mode_names[] = {"invariant", "shuffled", NULL};
+static const char *const grad_accumulate_names[] = {"wide", "storage", NULL};
+static const char *const reduce_names[] = {"tree", NULL};
+static const char *const isa_names[] = {"auto", "base", "v3", "v4", NULL};
+static const char *const kind_names[] = {"forward", "weight", "dq", "embedding",
+                                         "norm",    "loss",   NULL};
+static const char *const dtype_names[] = {"f32", "f64", "bf16", "f16", "tf32", NULL};
+static const char *const wide_names[] = {"f32", "f64", NULL}; /* as enum dtype */
+static const char *const phase_names[PHASE_TOTAL + 1] = {
+    "fetch",    "forward", "backward", "reduce",   "unscale", "clip",
+    "optimize", "log",     "count",    "schedule", "zero",    NULL};
+
+static const struct key_row rows[] = {
+    {"task", KEY_ENUM, "", "dpo", CAUSE_OBJECTIVE,
+     "What is trained: completions (sft) or preferences (dpo)", AT(task), NO_BOUNDS, NULL,
+     task_names},
+    {"seed", KEY_UINT, "", "17", CAUSE_RNG,
+     "Seed of every random stream that has no seed of its own", AT(seed), UINT_ALL, NULL, NULL},
+
+    {"data.pairs", KEY_TEXT, "", "builtin:quiz", CAUSE_DATA_ORDER,
+     "Preference pairs of a dpo task: builtin:quiz or a JSONL file", AT(data.pairs), NO_BOUNDS,
+     NULL, NULL},
+    {"data.text", KEY_TEXT, "", "builtin:devil", CAUSE_DATA_ORDER,
+     "Texts of an sft task: builtin:devil or a JSONL file", AT(data.text), NO_BOUNDS, NULL, NULL},
+    {"data.max_len", KEY_UINT, "tokens", "96", CAUSE_DATA_ORDER,
+     "Longest sequence, prompt and completion together; the rest is cut", AT(data.max_len), 2,
+     1048576, NULL, NULL},
+    {"data.shuffle", KEY_BOOL, "", "true", CAUSE_DATA_ORDER,
+     "Draws a new order of the samples for each epoch; false keeps the order of the file",
+     AT(data.shuffle), NO_BOUNDS, NULL, NULL},
+    {"data.seed", KEY_UINT, "", "auto", CAUSE_DATA_ORDER, "Seed of the data stream; auto is seed",
+     AT(data.seed), UINT_ALL, "auto", NULL},
+
+    {"batch.size", KEY_UINT, "samples", "8", CAUSE_BATCH_SHAPE,
+     "Samples (dpo: pairs) of one update", AT(batch.size), 1, 4194303, NULL, NULL},
+    {"batch.micro", KEY_UINT, "samples", "auto", CAUSE_BATCH_SHAPE,
+     "Samples of one micro-batch, a divisor of batch.size; auto is batch.size", AT(batch.micro), 1,
+     4194303, "auto", NULL},
+    {"batch.layout", KEY_ENUM, "", "separate", CAUSE_BATCH_SHAPE,
+     "Whether chosen and rejected go through one forward each or share one", AT(batch.layout),
+     NO_BOUNDS, NULL, layout_names},
+    {"batch.padding", KEY_ENUM, "", "longest", CAUSE_BATCH_SHAPE,
+     "Rows padded to the longest of the micro-batch, or packed one behind the other",
+     AT(batch.padding), NO_BOUNDS, NULL, padding_names},
+    {"batch.pad", KEY_UINT, "tokens", "0", CAUSE_BATCH_SHAPE,
+     "Padded positions added to each sequence on top of batch.padding", AT(batch.pad), 0, 1048576,
+     NULL, NULL},
+
+    {"model.family", KEY_ENUM, "", "olmo2", CAUSE_MODEL,
+     "olmo2: norm after attention and MLP, q/k norm; llama: norm before them", AT(model.family),
+     NO_BOUNDS, NULL, family_names},
+    {"model.layers", KEY_UINT, "1", "2", CAUSE_MODEL, "Transformer blocks", AT(model.layers), 1,
+     510, NULL, NULL},
+    {"model.hidden", KEY_UINT, "1", "64", CAUSE_MODEL, "Width of the residual stream",
+     AT(model.hidden), 2, 262144, NULL, NULL},
+    {"model.heads", KEY_UINT, "1", "4", CAUSE_MODEL, "Query heads", AT(model.heads), 1, 1024, NULL,
+     NULL},
+    {"model.kv_heads", KEY_UINT, "1", "auto", CAUSE_MODEL,
+     "Key and value heads, a divisor of model.heads; auto is model.heads", AT(model.kv_heads), 1,
+     1024, "auto", NULL},
+    {"model.head_dim", KEY_UINT, "1", "auto", CAUSE_MODEL,
+     "Width of one head, even; auto is model.hidden / model.heads", AT(model.head_dim), 2, 65536,
+     "auto", NULL},
+    {"model.mlp", KEY_UINT, "1", "172", CAUSE_MODEL, "Inner width of the SwiGLU", AT(model.mlp), 1,
+     1048576, NULL, NULL},
+    {"model.vocab", KEY_UINT, "tokens", "auto", CAUSE_MODEL,
+     "Vocabulary; auto is 259, that of the byte tokenizer", AT(model.vocab), 2, 2147483647, "auto",
+     NULL},
+    {"model.tied", KEY_BOOL, "", "false", CAUSE_MODEL, "The head is the embedding matrix",
+     AT(model.tied), NO_BOUNDS, NULL, NULL},
+    {"model.norm_eps", KEY_REAL, "1", "auto", CAUSE_MODEL,
+     "Added to the mean square in RMSNorm; auto is 1e-6", AT(model.norm_eps), SMALLEST, 1, "auto",
+     NULL},
+    {"model.rope_theta", KEY_REAL, "1", "auto", CAUSE_MODEL,
+     "Base of the rotary frequencies; auto is 500000 for olmo2, 10000 for llama",
+     AT(model.rope_theta), 1, 1e12, "auto", NULL},
+    {"model.norm_rounding", KEY_ENUM, "", "auto", CAUSE_MODEL,
+     "Where RMSNorm rounds to the compute dtype; auto is before-weight for llama, after-weight for "
+     "olmo2",
+     AT(model.norm_rounding), NO_BOUNDS, "auto", norm_rounding_names},
+
+    {"init.std", KEY_REAL, "1", "0.02", CAUSE_INIT,
+     "Standard deviation of the initial weights; norm weights start at 1", AT(init.std), 0, 1e6,
+     NULL, NULL},
+    {"init.seed", KEY_UINT, "", "auto", CAUSE_INIT, "Seed of the initial weights; auto is seed",
+     AT(init.seed), UINT_ALL, "auto", NULL},
+
+    {"dpo.loss", KEY_ENUM, "", "sigmoid", CAUSE_OBJECTIVE, "Form of the preference loss",
+     AT(dpo.loss), NO_BOUNDS, NULL, dpo_loss_names},
+    {"dpo.beta", KEY_REAL, "1", "0.1", CAUSE_OBJECTIVE,
+     "Factor on the margin between policy and reference", AT(dpo.beta), 0, 1e6, NULL, NULL},
+    {"dpo.reference", KEY_ENUM, "", "cached", CAUSE_REFERENCE,
+     "Reference log-probabilities from one pass before training, or live at each micro-batch",
+     AT(dpo.reference), NO_BOUNDS, NULL, reference_names},
+    {"dpo.reference_batch", KEY_UINT, "samples", "auto", CAUSE_REFERENCE,
+     "Pairs of one forward of the cached pass; auto is batch.micro", AT(dpo.reference_batch), 1,
+     4194303, "auto", NULL},
+    {"dpo.reference_compute", KEY_ENUM, "", "auto", CAUSE_REFERENCE,
+     "Compute dtype of the reference; auto is numerics.compute", AT(dpo.reference_compute),
+     NO_BOUNDS, "auto", dtype_names},
+    {"dpo.reference_layout", KEY_ENUM, "", "auto", CAUSE_REFERENCE,
+     "Layout of the reference's forward; auto is batch.layout", AT(dpo.reference_layout), NO_BOUNDS,
+     "auto", layout_names},
+
+    {"loss.divisor", KEY_ENUM, "", "update", CAUSE_NORMALISATION,
+     "update: label tokens (sft) or pairs (dpo) of the whole update; mean-of-means: each "
+     "micro-batch "
+     "by its own, then by their number",
+     AT(loss.divisor), NO_BOUNDS, NULL, divisor_names},
+
+    {"optimizer.name", KEY_TEXT, "", "adamw", CAUSE_OPTIMIZER,
+     "Algorithm; its own keys are listed under its name", AT(optimizer.which.name), NO_BOUNDS, NULL,
+     NULL},
+    {"optimizer.lr", KEY_REAL, "1", "1e-6", CAUSE_SCHEDULE, "Base (peak) learning rate",
+     AT(optimizer.lr), 0, 1e6, NULL, NULL},
+    {"optimizer.weight_decay", KEY_REAL, "1", "0", CAUSE_OPTIMIZER,
+     "Weight decay coefficient of the decayed group", AT(optimizer.weight_decay), 0, 1e6, NULL,
+     NULL},
+    {"optimizer.decay", KEY_ENUM, "", "all", CAUSE_OPTIMIZER,
+     "Tensors that are decayed: all, or only matrices (no norm weights)", AT(optimizer.decay),
+     NO_BOUNDS, NULL, decay_names},
+
+    {"clip.max_norm", KEY_REAL, "1", "1", CAUSE_OPTIMIZER,
+     "Global gradient norm above which gradients are scaled down; 0 switches clipping off",
+     AT(clip.max_norm), 0, 1e12, NULL, NULL},
+
+    {"schedule.name", KEY_TEXT, "", "linear", CAUSE_SCHEDULE,
+     "Shape of the learning rate; its own keys are listed under its name", AT(schedule.which.name),
+     NO_BOUNDS, NULL, NULL},
+    {"schedule.warmup", KEY_UINT, "counter", "0", CAUSE_SCHEDULE,
+     "Length of the warm-up, in units of the counter", AT(schedule.warmup), 0, 0x1p53, NULL, NULL},
+    {"schedule.warmup_ratio", KEY_REAL, "1", "none", CAUSE_SCHEDULE,
+     "Warm-up as a share of schedule.total, instead of schedule.warmup", AT(schedule.warmup_ratio),
+     0, 1, "none", NULL},
+    {"schedule.warmup_rounding", KEY_ENUM, "", "ceil", CAUSE_SCHEDULE,
+     "How schedule.warmup_ratio * schedule.total becomes a whole number",
+     AT(schedule.warmup_rounding), NO_BOUNDS, NULL, rounding_names},
+    {"schedule.total", KEY_UINT, "counter", "auto", CAUSE_SCHEDULE,
+     "Length of the schedule, in units of the counter; auto is steps", AT(schedule.total), 1,
+     0x1p53, "auto", NULL},
+    {"schedule.start", KEY_ENUM, "", "f0", CAUSE_SCHEDULE,
+     "Learning rate before the first schedule phase: the schedule at its origin, the peak, zero, "
+     "or "
+     "the minimum",
+     AT(schedule.start), NO_BOUNDS, NULL, start_names},
+    {"schedule.origin", KEY_UINT, "counter", "0", CAUSE_SCHEDULE,
+     "Counter c0 at which the schedule starts", AT(schedule.origin), 0, 0x1p53, NULL, NULL},
+    {"schedule.increment", KEY_UINT, "counter/update", "1", CAUSE_SCHEDULE,
+     "Counter units inc that one update is worth", AT(schedule.increment), 0, 0x1p53, NULL, NULL},
+    {"schedule.shift", KEY_INT, "counter", "0", CAUSE_SCHEDULE,
+     "Offset d: the schedule phase sets f(origin + increment * n + shift)", AT(schedule.shift),
+     -0x1p53, 0x1p53, NULL, NULL},
+    {"schedule.logged", KEY_ENUM, "", "current", CAUSE_SCHEDULE,
+     "What the log phase prints: the rate in force, or the schedule computed again",
+     AT(schedule.logged), NO_BOUNDS, NULL, logged_names},
+    {"schedule.logged_shift", KEY_INT, "counter", "0", CAUSE_SCHEDULE,
+     "Offset of a recomputed logged rate", AT(schedule.logged_shift), -0x1p53, 0x1p53, NULL, NULL},
+
+    {"loop.micro", KEY_LIST, "", "[fetch, forward, backward]", CAUSE_SCHEDULE,
+     "Phases of each micro-batch, in order", AT(loop.micro), NO_BOUNDS, NULL, phase_names},
+    {"loop.update", KEY_LIST, "", "[clip, optimize, log, count, schedule, zero]", CAUSE_SCHEDULE,
+     "Phases of each update after its micro-batches, in order", AT(loop.update), NO_BOUNDS, NULL,
+     phase_names},
+    {"loop.epoch", KEY_LIST, "", "[]", CAUSE_SCHEDULE, "Phases at the end of each epoch",
+     AT(loop.epoch), NO_BOUNDS, NULL, phase_names},
+    {"loop.eval", KEY_LIST, "", "[]", CAUSE_SCHEDULE, "Phases of an evaluation", AT(loop.eval),
+     NO_BOUNDS, NULL, phase_names},
+    {"loop.eval_every", KEY_UINT, "updates", "0", CAUSE_SCHEDULE,
+     "Updates between two evaluations; 0 is never", AT(loop.eval_every), 0, 1e9, NULL, NULL},
+    {"loop.skip", KEY_ENUM, "", "none", CAUSE_SCHEDULE,
+     "Which updates are skipped: none, or those with a gradient that is not finite", AT(loop.skip),
+     NO_BOUNDS, NULL, skip_names},
+    {"loop.on_skip", KEY_LIST, "", "[log, zero]", CAUSE_SCHEDULE,
+     "Phases of loop.update that still run when an update is skipped; without count and schedule "
+     "the "
+     "rate holds",
+     AT(loop.on_skip), NO_BOUNDS, NULL, phase_names},
+
+    {"numerics.param", KEY_ENUM, "", "f32", CAUSE_DTYPE, "Dtype of the stored parameters",
+     AT(numerics.param), NO_BOUNDS, NULL, dtype_names},
+    {"numerics.compute", KEY_ENUM, "", "f32", CAUSE_DTYPE,
+     "Dtype of activations and their gradients", AT(numerics.compute), NO_BOUNDS, NULL,
+     dtype_names},
+    {"numerics.accumulate", KEY_ENUM, "", "auto", CAUSE_DTYPE,
+     "Dtype in which sums are kept; auto is f64 for f64 compute, else f32", AT(numerics.accumulate),
+     NO_BOUNDS, "auto", wide_names},
+    {"numerics.gradient", KEY_ENUM, "", "auto", CAUSE_DTYPE,
+     "Dtype of the stored gradients; auto is numerics.param", AT(numerics.gradient), NO_BOUNDS,
+     "auto", dtype_names},
+    {"numerics.optimizer", KEY_ENUM, "", "auto", CAUSE_DTYPE,
+     "Dtype of the optimizer's slots; auto is numerics.master, or numerics.param without masters",
+     AT(numerics.optimizer), NO_BOUNDS, "auto", dtype_names},
+    {"numerics.master", KEY_ENUM, "", "none", CAUSE_DTYPE,
+     "Dtype of master weights, wider than numerics.param; none updates the parameters themselves",
+     AT(numerics.master), NO_BOUNDS, "none", wide_names},
+    {"numerics.rope", KEY_ENUM, "", "f32", CAUSE_DTYPE,
+     "Dtype of the rotary table and its frequencies", AT(numerics.rope), NO_BOUNDS, NULL,
+     dtype_names},
+    {"numerics.loss", KEY_ENUM, "", "auto", CAUSE_DTYPE,
+     "Dtype of log-probabilities and loss coefficients; auto is f64 for f64 compute, else f32",
+     AT(numerics.loss), NO_BOUNDS, "auto", dtype_names},
+    {"numerics.grad_accumulate", KEY_ENUM, "", "wide", CAUSE_DTYPE,
+     "Gradients over micro-batches kept in the accumulation dtype (wide), or rounded to the stored "
+     "one after each",
+     AT(numerics.grad_accumulate), NO_BOUNDS, NULL, grad_accumulate_names},
+    {"numerics.mode", KEY_ENUM, "", "invariant", CAUSE_NONDETERMINISM,
+     "What the kernels promise about the order of sums (docs/DETERMINISM.md)", AT(numerics.mode),
+     NO_BOUNDS, NULL, mode_names},
+    {"numerics.order_seed", KEY_UINT, "", "free", CAUSE_NONDETERMINISM,
+     "Seed of the order of sums in shuffled; free draws one for each run", AT(numerics.order_seed),
+     UINT_ALL, "free", NULL},
+    {"numerics.threads", KEY_UINT, "threads", "1", CAUSE_NONDETERMINISM, "Threads of the kernels",
+     AT(numerics.threads), 1, 1024, NULL, NULL},
+    {"numerics.isa", KEY_ENUM, "", "auto", CAUSE_NONDETERMINISM,
+     "Instruction set of the kernels; auto is the widest of the machine", AT(numerics.isa),
+     NO_BOUNDS, NULL, isa_names},
+    {"numerics.shards", KEY_UINT, "1", "1", CAUSE_PARALLELISM,
+     "Shards of an update whose sums are joined by a tree", AT(numerics.shards), 1, 1024, NULL,
+     NULL},
+
+    {"shuffle.kinds", KEY_LIST, "", "[weight, dq, embedding, norm]", CAUSE_NONDETERMINISM,
+     "Kinds of sum whose order is drawn in shuffled", AT(shuffle.kinds), NO_BOUNDS, NULL,
+     kind_names},
+    {"shuffle.chunk", KEY_UINT, "terms", "16", CAUSE_NONDETERMINISM,
+     "Consecutive terms of one partial sum in shuffled", AT(shuffle.chunk), 1, 1048576, NULL, NULL},
+
+    {"parallel.ranks", KEY_UINT, "1", "1", CAUSE_PARALLELISM, "Simulated data-parallel ranks",
+     AT(parallel.ranks), 1, 1024, NULL, NULL},
+    {"parallel.reduce", KEY_ENUM, "", "tree", CAUSE_PARALLELISM,
+     "Order in which ranks' gradients are summed", AT(parallel.reduce), NO_BOUNDS, NULL,
+     reduce_names},
+};
+
+const struct key_row *schema_rows(size_t *out_count) {
+    *out_count = COUNT_OF(rows);
+    return rows;
+}
+
+const char *phase_name(enum phase phase) {
+    return phase_names[phase];
+}
