@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * log, log1p, pow for f32 and f64. Part of base/real.h: include that.
+ *
+ * x = 2^k m with m in [sqrt(1/2), sqrt(2)); log m through s = f / (2 + f), f = m - 1, and a series
+ * in s^2. f32 goes through f64 and is within 0.5001 ulp; f64 within 2 ulp (measured against MPFR).
+ * log and log1p have no branches; pow follows C11 Annex F for its special cases. */
+#ifndef TWINSTEP_BASE_REAL_LOG_H
+#define TWINSTEP_BASE_REAL_LOG_H
+
+#include "base/real.h"
+
+struct real_log_split {
+    double k; /* exponent */
+    double f; /* m - 1 */
+};
+
+/* For normal x > 0. The offset puts the cut at sqrt(1/2) instead of 1. */
+TWINSTEP_HD struct real_log_split real_log_split_f64(double x) {
+    uint64_t bits = real_bits_f64(x) + (0x3ff0000000000000u - 0x3fe6a09e00000000u);
+    uint64_t m = (bits & 0x000fffffffffffffu) + 0x3fe6a09e00000000u;
+    struct real_log_split split;
+    split.k = real_from_bits_f64(0x4330000000000000u | (bits >> 52)) - (0x1p52 + 1023.0);
+    split.f = real_from_bits_f64(m) - 1.0;
+    return split;
+}
+
+/* log(1 + f) + k ln2 + low. log(1 + f) = f - (f^2/2 - s (f^2/2 + R(s^2))); R by the minimax
+ * coefficients Lg1..Lg7 of fdlibm's e_log.c (error below 2^-58.45); ln2 in fdlibm's two parts. */
+TWINSTEP_HD double real_log_join_f64(double k, double f, double low) {
+    double s = f / (2.0 + f);
+    double z = s * s;
+    double r = 0x1.2f112df3e5244p-3;
+    r = r * z + 0x1.39a09d078c69fp-3;
+    r = r * z + 0x1.7466496cb03dep-3;
+    r = r * z + 0x1.c71c51d8e78afp-3;
+    r = r * z + 0x1.2492494229359p-2;
+    r = r * z + 0x1.999999997fa04p-2;
+    r = r * z + 0x1.5555555555593p-1;
+    r = r * z;
+    double half_square = (0.5 * f) * f;
+    double rest = s * (half_square + r) + (k * 0x1.a39ef35793c76p-33 + low);
+    return k * 0x1.62e42feep-1 - ((half_square - rest) - f);
+}
+
+TWINSTEP_HD double real_log_f64(double x) {
+    int small = x < 0x1p-1022;
+    struct real_log_split split = real_log_split_f64(small ? x * 0x1p54 : x);
+    double y = real_log_join_f64(split.k - (small ? 54.0 : 0.0), split.f, 0.0);
+    y = x > DBL_MAX ? x : y;
+    y = x == 0.0 ? -real_inf_f64() : y;
+    return x >= 0.0 ? y : real_nan_f64();
+}
+
+/* log(u + e) with u + e = 1 + x exactly (TwoSum): log u + e / u. */
+TWINSTEP_HD double real_log1p_f64(double x) {
+    double u = 1.0 + x;
+    double x_part = u - 1.0;
+    double e = (1.0 - (u - x_part)) + (x - x_part);
+    struct real_log_split split = real_log_split_f64(u);
+    double y = real_log_join_f64(split.k, split.f, e / u);
+    y = real_abs_f64(x) < 0x1p-54 ? x : y;
+    y = x > DBL_MAX ? x : y;
+    y = x == -1.0 ? -real_inf_f64() : y;
+    return x >= -1.0 ? y : real_nan_f64();
+}
+
+TWINSTEP_HD float real_log_f32(float x) {
+    return (float)real_log_f64((double)x);
+}
+
+TWINSTEP_HD float real_log1p_f32(float x) {
+    return (float)real_log1p_f64((double)x);
+}
+
+struct real_pair_f64 {
+    double high;
+    double low;
+};
+
+/* 2/5 + 2/7 z + ... + 2/27 z^11: the series of 2 atanh(s) / s behind 2 + 2/3 z, z = s^2 < 0.0295.
+ */
+TWINSTEP_HD double real_log_series_f64(double z) {
+    double t = 0x1.2f684bda12f68p-4;
+    t = t * z + 0x1.47ae147ae147bp-4;
+    t = t * z + 0x1.642c8590b2164p-4;
+    t = t * z + 0x1.8618618618618p-4;
+    t = t * z + 0x1.af286bca1af28p-4;
+    t = t * z + 0x1.e1e1e1e1e1e1ep-4;
+    t = t * z + 0x1.1111111111111p-3;
+    t = t * z + 0x1.3b13b13b13b14p-3;
+    t = t * z + 0x1.745d1745d1746p-3;
+    t = t * z + 0x1.c71c71c71c71cp-3;
+    t = t * z + 0x1.2492492492492p-2;
+    return t * z + 0x1.999999999999ap-2;
+}
+
+/* log x for finite x > 0 as high + low, relative error about 2^-64: 2 atanh(s) with s, s^2 and the
+ * term 2/3 s^2 in double-double. */
+TWINSTEP_HD struct real_pair_f64 real_log_pair_f64(double x) {
+    int small = x < 0x1p-1022;
+    struct real_log_split split = real_log_split_f64(small ? x * 0x1p54 : x);
+    double k = split.k - (small ? 54.0 : 0.0);
+    double f = split.f;
+    double g = 2.0 + f;
+    double g_low = f - (g - 2.0);
+    double s = f / g;
+    double s_low = real_fma_f64(-s, g_low, real_fma_f64(-s, g, f)) / g;
+    double z = s * s;
+    double z_low = real_fma_f64(s, s, -z) + 2.0 * s * s_low;
+    double third = 0x1.5555555555555p-1 * z;
+    double third_low = real_fma_f64(0x1.5555555555555p-1, z, -third) +
+                       (0x1.5555555555555p-1 * z_low + 0x1.5555555555555p-55 * z);
+    double series = (z * z) * real_log_series_f64(z);
+    double u = third + series;
+    double u_low = ((third - u) + series) + third_low;
+    double su = s * u;
+    double su_low = real_fma_f64(s, u, -su) + (s * u_low + s_low * u);
+    double m = 2.0 * s + su;
+    double m_low = ((2.0 * s - m) + su) + (su_low + 2.0 * s_low);
+    double k_high = k * 0x1.62e42feep-1;
+    struct real_pair_f64 y;
+    y.high = k_high + m;
+    y.low = ((k_high - y.high) + m) + (m_low + k * 0x1.a39ef35793c76p-33);
+    return y;
+}
+
+/* 0: not an integer, 1: odd, 2: even. */
+TWINSTEP_HD int real_parity_f64(double y) {
+    if (!(real_abs_f64(y) < 0x1p53)) return y == y ? 2 : 0;
+    int64_t whole = (int64_t)y;
+    if ((double)whole != y) return 0;
+    return (whole & 1) != 0 ? 1 : 2;
+}
+
+/* exp(y log x) for finite x > 0. */
+TWINSTEP_HD double real_pow_positive_f64(double x, double y) {
+    struct real_pair_f64 l = real_log_pair_f64(x);
+    double p = y * l.high;
+    if (p > 1000.0) return real_inf_f64();
+    if (p < -1000.0) return 0.0;
+    return real_exp_pair_f64(p, real_fma_f64(y, l.high, -p) + y * l.low);
+}
+
+/* Special cases as C11 F.10.4.4: pow(x, +-0) = pow(1, y) = pow(-1, +-inf) = 1, also for NaN. */
+TWINSTEP_HD double real_pow_f64(double x, double y) {
+    double magnitude = real_abs_f64(x);
+    int parity = real_parity_f64(y);
+    int negative = (real_bits_f64(x) >> 63) != 0;
+    double r;
+    if (y == 0.0 || x == 1.0) return 1.0;
+    if (x != x || y != y) return real_nan_f64();
+    if (magnitude == 1.0 && !real_finite_f64(y)) return 1.0;
+    if (magnitude == 0.0 || !real_finite_f64(x)) {
+        r = (magnitude == 0.0) == (y < 0.0) ? real_inf_f64() : 0.0;
+    } else {
+        if (negative && parity == 0) return real_nan_f64();
+        r = real_pow_positive_f64(magnitude, y);
+    }
+    return negative && parity == 1 ? -r : r;
+}
+
+TWINSTEP_HD float real_pow_f32(float x, float y) {
+    return (float)real_pow_f64((double)x, (double)y);
+}
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The words of the arithmetic folders (kernels/cpu, optim/cpu), which cmake/kernels.cmake compiles
+ * once per number pair and instruction set.
+ *
+ * carrier: the C type a tensor's values live in. accumulator: the C type operations compute and
+ * sums accumulate in. A value leaves the accumulator through carrier_round, once per operation.
+ * Functions that are not static are named with VARIANT(name), so that the nine copies can be
+ * linked together; the three instruction sets of one pair give the same bits. */
+#ifndef TWINSTEP_BASE_VARIANT_H
+#define TWINSTEP_BASE_VARIANT_H
+
+#include "base/dtype.h"
+#include "base/real.h"
+
+#if !defined(TWINSTEP_VARIANT)
+#error "base/variant.h is for files that cmake/kernels.cmake compiles per variant"
+#endif
+
+#define VARIANT_JOIN_(name, variant) name##_##variant
+#define VARIANT_NAME_(name, variant) VARIANT_JOIN_(name, variant)
+
+/* step -> step_f32_f64_v3 */
+#define VARIANT(name) VARIANT_NAME_(name, TWINSTEP_VARIANT)
+
+#if defined(TWINSTEP_CARRIER_f32)
+typedef float carrier;
+#elif defined(TWINSTEP_CARRIER_f64)
+typedef double carrier;
+#else
+#error "TWINSTEP_CARRIER_f32 or TWINSTEP_CARRIER_f64 must be defined"
+#endif
+
+#if defined(TWINSTEP_ACCUMULATOR_f32)
+typedef float accumulator;
+#define ACC(number) number##f /* ACC(0.5), ACC(0x1p-3): a literal of the accumulator's type */
+#define ACC_NAME_(name) name##_f32
+#elif defined(TWINSTEP_ACCUMULATOR_f64)
+typedef double accumulator;
+#define ACC(number) number
+#define ACC_NAME_(name) name##_f64
+#else
+#error "TWINSTEP_ACCUMULATOR_f32 or TWINSTEP_ACCUMULATOR_f64 must be defined"
+#endif
+
+/* PAIR(sum_terms) -> sum_terms_f32_f64: the function of base/sum.h for carrier input and this
+ * accumulator. TERM(sum_terms) -> sum_terms_f64_f64: for terms already of accumulator type. */
+#if defined(TWINSTEP_CARRIER_f64)
+#define PAIR(name) name##_f64_f64
+#define TERM(name) name##_f64_f64
+#elif defined(TWINSTEP_ACCUMULATOR_f64)
+#define PAIR(name) name##_f32_f64
+#define TERM(name) name##_f64_f64
+#else
+#define PAIR(name) name##_f32_f32
+#define TERM(name) name##_f32_f32
+#endif
+
+TWINSTEP_HD accumulator acc_fma(accumulator a, accumulator b, accumulator c) {
+    return ACC_NAME_(real_fma)(a, b, c);
+}
+
+TWINSTEP_HD accumulator acc_sqrt(accumulator x) {
+    return ACC_NAME_(real_sqrt)(x);
+}
+
+TWINSTEP_HD accumulator acc_abs(accumulator x) {
+    return ACC_NAME_(real_abs)(x);
+}
+
+TWINSTEP_HD accumulator acc_exp(accumulator x) {
+    return ACC_NAME_(real_exp)(x);
+}
+
+TWINSTEP_HD accumulator acc_exp2(accumulator x) {
+    return ACC_NAME_(real_exp2)(x);
+}
+
+TWINSTEP_HD accumulator acc_expm1(accumulator x) {
+    return ACC_NAME_(real_expm1)(x);
+}
+
+TWINSTEP_HD accumulator acc_log(accumulator x) {
+    return ACC_NAME_(real_log)(x);
+}
+
+TWINSTEP_HD accumulator acc_log1p(accumulator x) {
+    return ACC_NAME_(real_log1p)(x);
+}
+
+TWINSTEP_HD accumulator acc_pow(accumulator x, accumulator y) {
+    return ACC_NAME_(real_pow)(x, y);
+}
+
+TWINSTEP_HD accumulator acc_tanh(accumulator x) {
+    return ACC_NAME_(real_tanh)(x);
+}
+
+TWINSTEP_HD accumulator acc_sin(accumulator x) {
+    return ACC_NAME_(real_sin)(x);
+}
+
+TWINSTEP_HD accumulator acc_cos(accumulator x) {
+    return ACC_NAME_(real_cos)(x);
+}
+
+TWINSTEP_HD accumulator acc_inf(void) {
+    return ACC_NAME_(real_inf)();
+}
+
+TWINSTEP_HD accumulator acc_nan(void) {
+    return ACC_NAME_(real_nan)();
+}
+
+/* Rounds x once to dtype. f64 is exact only in a double carrier. Called with a constant dtype it
+ * folds to a few instructions: write loops as a static function of `enum dtype`, and call it
+ * through DTYPE_SWITCH, so that the loop vectorises. */
+TWINSTEP_HD carrier carrier_round(accumulator x, enum dtype dtype) {
+    switch (dtype) {
+    case DTYPE_F64:
+        return (carrier)x;
+    case DTYPE_BF16:
+        return (carrier)ACC_NAME_(real_round_bf16)(x);
+    case DTYPE_F16:
+        return (carrier)ACC_NAME_(real_round_f16)(x);
+    case DTYPE_TF32:
+        return (carrier)ACC_NAME_(real_round_tf32)(x);
+    case DTYPE_F32:
+    case DTYPE_COUNT:
+        break;
+    }
+    return (carrier)(float)x;
+}
+
+/* Runs `call(DTYPE)` with DTYPE a constant equal to `dtype`:
+ *     #define RUN(d) scale_rows(rows, d)
+ *     DTYPE_SWITCH(t->dtype, RUN); */
+#define DTYPE_SWITCH(dtype, call)                                                                  \
+    do {                                                                                           \
+        switch (dtype) {                                                                           \
+        case DTYPE_F64:                                                                            \
+            call(DTYPE_F64);                                                                       \
+            break;                                                                                 \
+        case DTYPE_BF16:                                                                           \
+            call(DTYPE_BF16);                                                                      \
+            break;                                                                                 \
+        case DTYPE_F16:                                                                            \
+            call(DTYPE_F16);                                                                       \
+            break;                                                                                 \
+        case DTYPE_TF32:                                                                           \
+            call(DTYPE_TF32);                                                                      \
+            break;                                                                                 \
+        case DTYPE_F32:                                                                            \
+        case DTYPE_COUNT:                                                                          \
+            call(DTYPE_F32);                                                                       \
+            break;                                                                                 \
+        }                                                                                          \
+    } while (0)
+
+#endif
