@@ -62,7 +62,6 @@ READINGS = {
 }
 # "gok" is the quiz author's "God only knows"; presidents without a vice president have "None".
 NO_ANSWER = re.compile(r"gok|None\b")
-MARKED = re.compile(r"[\^'`~,/\u00b0][A-Za-z]|[A-Za-z][\^'`~,/\u00b0]")
 
 
 def split_top(text, mark):
@@ -85,14 +84,13 @@ def split_top(text, mark):
 def readings(pattern):
     """One text per top-level alternative: inner groups take their first alternative, optional
     parts are kept (dropping them would turn `Conn{ecticut}` into `Conn`)."""
-    return [expand(part) for part in split_top(pattern, "|")]
+    return [" ".join(expand(part).split()) for part in split_top(pattern, "|")]
 
 
 def choose(group):
-    """The first alternative; of accent spellings such as ['e|e'|e] the bare letter."""
+    """The first alternative without an overstruck accent (a mark, a backspace, a letter)."""
     parts = [expand(part) for part in split_top(group, "|")]
-    bare = [part for part in parts if re.fullmatch("[A-Za-z]", part)]
-    return bare[0] if bare and MARKED.fullmatch(parts[0]) else parts[0]
+    return next((part for part in parts if "\b" not in part), parts[0])
 
 
 def expand(pattern):
@@ -110,7 +108,7 @@ def expand(pattern):
         else:
             out.append(pattern[i])
         i += 1
-    return " ".join("".join(out).split())
+    return "".join(out)
 
 
 def quiz_lines(text):
@@ -125,8 +123,8 @@ def quiz_table(text, question, answer, template):
     for fields in quiz_lines(text):
         if len(fields) <= max(question, answer) or not fields[question] or not fields[answer]:
             continue
-        asked = READINGS.get(fields[question], readings(fields[question])[0])
-        answers = [READINGS.get(fields[answer])] if fields[answer] in READINGS else readings(fields[answer])
+        asked = readings(READINGS.get(fields[question], fields[question]))[0]
+        answers = readings(READINGS.get(fields[answer], fields[answer]))
         if not NO_ANSWER.match(answers[0]):
             rows.append((template.format(asked), answers))
     first = {}
@@ -156,8 +154,12 @@ def dict_entries(index, text):
         word, start, length = line.split("\t")
         if not word.startswith("00"):
             spans.add((dict_number(start), dict_number(length)))
-    return [text[start:start + length] for start, length in sorted(spans)]
+    entries = [text[start:start + length] for start, length in sorted(spans)]
+    return [entry for entry in entries if not OMITTED.search(entry)]
 
+
+# Entries that hold a racial slur are left out.
+OMITTED = re.compile(r"\bnigger|\bnegro|shebrew", re.I)
 
 # "WORD, n." or, without a word class, "WORD.  [Latin]" before two blanks or a blank line; the
 # article about a letter starts with the letter.

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The user's JSONL, one JSON object per line, in TRL's text forms and in token ids (datarow.h lists
+ * both). Knows nothing of special tokens, truncation or batches.
+ *
+ * Keys beyond the form's are ignored and counted, as TRL does with extra columns. Blank lines are
+ * skipped. Everything else that is not exactly a row is an error that reads `file:line: reason`
+ * (`file:line:column:` for JSON syntax): no row is dropped or repaired silently. */
+#ifndef TWINSTEP_TRAINER_JSONL_H
+#define TWINSTEP_TRAINER_JSONL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "scenarios/config.h"
+#include "trainer/datarow.h"
+
+#define JSONL_MAX_BYTES ((size_t)1 << 30)
+
+struct jsonl_options {
+    enum task task; /* decides which forms are looked for */
+    uint64_t vocab; /* ids are below it; at most 2^31 */
+};
+
+/* Reads a regular file of at most JSONL_MAX_BYTES. STATUS_IO: it cannot be opened or read.
+ * STATUS_INPUT: empty, too large, not text, or a bad row. Rows live in `arena`. */
+TWINSTEP_MUST_USE enum status jsonl_read(const char *path, const struct jsonl_options *options,
+                                         struct arena *arena, struct datarow_table *out_table);
+
+/* The same for bytes in memory; `source` stands where the path does in errors. */
+TWINSTEP_MUST_USE enum status jsonl_parse(const char *source, const char *bytes, size_t length,
+                                          const struct jsonl_options *options, struct arena *arena,
+                                          struct datarow_table *out_table);
+
+#endif
