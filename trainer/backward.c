@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Backward, by hand: head, final norm, layers from the last to the first, embedding.
+ *
+ * Within a layer each forward call's activation gradients are computed on their own rows; then one
+ * joint pass per micro-batch continues every weight's chain over all tokens in canonical order
+ * (law 3), so neither layout nor the number of calls moves a bit.
+ * Several linear layers on one input join as (q + k) + v and gate + up, then the residual (law 1).
+ */
+#include "trainer/model.h"
+
+#include <string.h>
+
+#include "trainer/model_ops.h"
+
+/* dx = dy . w, or joined onto dx. */
+static void input_gradient(const struct pass *pass, uint32_t layer, enum param_role role,
+                           const void *dy, void *dx, int add) {
+    struct op_call call = pass_call(pass, pass_site(role), layer);
+    struct linear_input_args args = {
+        .rows = pass->rows, .dy = dy, .w = pass_weight(pass, role, layer), .dx = dx, .add = add};
+    pass_widths(pass->model, role, &args.N, &args.K);
+    pass->model->ops->linear_input(&call, &args);
+}
+
+static void norm_gradient(const struct pass *pass, uint32_t layer, enum param_role role,
+                          const void *dy, const void *x, const void *rstd, void *dx) {
+    const struct config *config = pass->model->config;
+    struct op_call call = pass_call(pass, pass_site(role), layer);
+    struct norm_input_args args = {.rows = pass->rows,
+                                   .rounding = (enum norm_rounding)config->model.norm_rounding,
+                                   .dy = dy,
+                                   .x = x,
+                                   .w = pass_weight(pass, role, layer),
+                                   .rstd = rstd,
+                                   .dx = dx};
+    uint32_t unused;
+    pass_widths(pass->model, role, &args.C, &unused);
+    pass->model->ops->norm_input(&call, &args);
+}
+
+/* From the gradient of the layer's output (gradient.stream) to that of h (gradient.h). */
+static void mlp_backward(const struct pass *pass, uint32_t i) {
+    const struct model *model = pass->model;
+    const struct layer_buffers *layer = &model->layer[i];
+    const struct layer_gradients *gradient = &model->gradient;
+    const void *down = gradient->stream;
+    if (pass->olmo2) {
+        norm_gradient(pass, i, ROLE_NORM_B, gradient->stream, layer->down, layer->rstd_b,
+                      gradient->down);
+        down = gradient->down;
+    }
+    input_gradient(pass, i, ROLE_DOWN, down, gradient->act, 0);
+    struct op_call call = pass_call(pass, SITE_NONE, i);
+    model->ops->swiglu_backward(
+        &call, &(struct swiglu_backward_args){pass->rows, model->M, layer->gate, layer->up,
+                                              gradient->act, gradient->gate, gradient->up});
+    input_gradient(pass, i, ROLE_GATE, gradient->gate, gradient->b, 0);
+    input_gradient(pass, i, ROLE_UP, gradient->up, gradient->b, 1);
+    const void *branch = gradient->b;
+    if (!pass->olmo2) {
+        norm_gradient(pass, i, ROLE_NORM_B, gradient->b, layer->h, layer->rstd_b, gradient->h);
+        branch = gradient->h;
+    }
+    pass_add(pass, i, branch, gradient->stream, gradient->h);
+}
+
+static void qk_backward(const struct pass *pass, uint32_t i) {
+    const struct model *model = pass->model;
+    const struct layer_buffers *layer = &model->layer[i];
+    const struct layer_gradients *gradient = &model->gradient;
+    pass_rotary(pass, i, gradient->q, model->H, 1);
+    pass_rotary(pass, i, gradient->k, model->G, 1);
+    if (!pass->olmo2) return;
+    norm_gradient(pass, i, ROLE_Q_NORM, gradient->q, layer->q_line, layer->rstd_q,
+                  gradient->q_line);
+    norm_gradient(pass, i, ROLE_K_NORM, gradient->k, layer->k_line, layer->rstd_k,
+                  gradient->k_line);
+}
+
+/* From gradient.h to the gradient of the layer's input, kept in gradient.a until the weight pass
+ * has read gradient.stream. */
+static void attention_block_backward(const struct pass *pass, uint32_t i) {
+    const struct model *model = pass->model;
+    const struct layer_buffers *layer = &model->layer[i];
+    const struct layer_gradients *gradient = &model->gradient;
+    const void *o = gradient->h;
+    if (pass->olmo2) {
+        norm_gradient(pass, i, ROLE_NORM_A, gradient->h, layer->o, layer->rstd_a, gradient->o);
+        o = gradient->o;
+    }
+    input_gradient(pass, i, ROLE_O, o, gradient->att, 0);
+    struct op_call call = pass_call(pass, SITE_ATTENTION, i);
+    model->ops->attention_backward(
+        &call, &(struct attention_backward_args){
+                   pass->batch->sequences + pass->part->first_sequence, pass->part->sequence_count,
+                   model->H, model->G, model->D, model->scale, layer->q, layer->k, layer->v,
+                   gradient->att, gradient->q, gradient->k, gradient->v});
+    qk_backward(pass, i);
+    input_gradient(pass, i, ROLE_Q, pass->olmo2 ? gradient->q_line : gradient->q, gradient->a, 0);
+    input_gradient(pass, i, ROLE_K, pass->olmo2 ? gradient->k_line : gradient->k, gradient->a, 1);
+    input_gradient(pass, i, ROLE_V, gradient->v, gradient->a, 1);
+}
+
+static void residual_backward(const struct pass *pass, uint32_t i) {
+    const struct layer_buffers *layer = &pass->model->layer[i];
+    const struct layer_gradients *gradient = &pass->model->gradient;
+    const void *branch = gradient->a;
+    if (!pass->olmo2) {
+        norm_gradient(pass, i, ROLE_NORM_A, gradient->a, layer->x, layer->rstd_a, gradient->stream);
+        branch = gradient->stream;
+    }
+    pass_add(pass, i, branch, gradient->h, gradient->stream);
+}
+
+/* The joint weight pass: lists in canonical order, address side 0. */
+struct weight_pass {
+    struct pass pass;
+    const struct model_gradients *gradients;
+    struct row_list rows;
+    uint32_t use;
+};
+
+static void *accumulator(const struct weight_pass *joint, enum param_role role, uint32_t layer) {
+    const struct param_table *table = joint->pass.model->table;
+    return joint->gradients->row[params_owner(table, role, layer_index(layer))][joint->use];
+}
+
+static void matrix_weight(const struct weight_pass *joint, uint32_t layer, enum param_role role,
+                          const void *dy, const void *x) {
+    struct op_call call = pass_call(&joint->pass, pass_site(role), layer);
+    struct linear_weight_args args = {
+        .rows = joint->rows, .dy = dy, .x = x, .acc = accumulator(joint, role, layer)};
+    pass_widths(joint->pass.model, role, &args.N, &args.K);
+    joint->pass.model->ops->linear_weight(&call, &args);
+}
+
+static void norm_weight(const struct weight_pass *joint, uint32_t layer, enum param_role role,
+                        const void *dy, const void *x, const void *rstd) {
+    const struct model *model = joint->pass.model;
+    struct op_call call = pass_call(&joint->pass, pass_site(role), layer);
+    struct norm_weight_args args = {.rows = joint->rows,
+                                    .rounding =
+                                        (enum norm_rounding)model->config->model.norm_rounding,
+                                    .dy = dy,
+                                    .x = x,
+                                    .rstd = rstd,
+                                    .acc = accumulator(joint, role, layer)};
+    uint32_t unused;
+    pass_widths(model, role, &args.C, &unused);
+    model->ops->norm_weight(&call, &args);
+}
+
+static void layer_weights(const struct weight_pass *joint, uint32_t i) {
+    const struct layer_buffers *layer = &joint->pass.model->layer[i];
+    const struct layer_gradients *gradient = &joint->pass.model->gradient;
+    int olmo2 = joint->pass.olmo2;
+    matrix_weight(joint, i, ROLE_Q, olmo2 ? gradient->q_line : gradient->q, layer->a);
+    matrix_weight(joint, i, ROLE_K, olmo2 ? gradient->k_line : gradient->k, layer->a);
+    matrix_weight(joint, i, ROLE_V, gradient->v, layer->a);
+    matrix_weight(joint, i, ROLE_O, olmo2 ? gradient->o : gradient->h, layer->att);
+    matrix_weight(joint, i, ROLE_GATE, gradient->gate, layer->b);
+    matrix_weight(joint, i, ROLE_UP, gradient->up, layer->b);
+    matrix_weight(joint, i, ROLE_DOWN, olmo2 ? gradient->down : gradient->stream, layer->act);
+    if (olmo2) {
+        norm_weight(joint, i, ROLE_Q_NORM, gradient->q, layer->q_line, layer->rstd_q);
+        norm_weight(joint, i, ROLE_K_NORM, gradient->k, layer->k_line, layer->rstd_k);
+        norm_weight(joint, i, ROLE_NORM_A, gradient->h, layer->o, layer->rstd_a);
+        norm_weight(joint, i, ROLE_NORM_B, gradient->stream, layer->down, layer->rstd_b);
+    } else {
+        norm_weight(joint, i, ROLE_NORM_A, gradient->a, layer->x, layer->rstd_a);
+        norm_weight(joint, i, ROLE_NORM_B, gradient->b, layer->h, layer->rstd_b);
+    }
+}
+
+static void head_input(const struct pass *pass, const double *coefficient) {
+    const struct model *model = pass->model;
+    const struct batch_call *part = pass->part;
+    if (part->label_count == 0) return;
+    size_t first = part->first_label;
+    struct row_list rows = {NULL, part->label_count};
+    unsigned char *logits = row_of(model->logits, first, model->V, model->carrier);
+    unsigned char *dh = row_of(model->label_dh, first, model->C, model->carrier);
+    struct op_call call = pass_call(pass, SITE_LOSS, PASS_NO_LAYER);
+    model->ops->logprob_backward(
+        &call, &(struct logprob_backward_args){
+                   part->label_count, model->V, model->loss, pass->batch->label_target + first,
+                   coefficient + first, row_of(model->maximum, first, 1, model->accumulator),
+                   row_of(model->sum, first, 1, model->accumulator), logits});
+    struct pass labels = *pass;
+    labels.rows = rows;
+    input_gradient(&labels, PASS_NO_LAYER, ROLE_HEAD, logits, dh, 0);
+    norm_gradient(&labels, PASS_NO_LAYER, ROLE_NORM_FINAL, dh,
+                  row_of(model->label_x, first, model->C, model->carrier),
+                  row_of(model->label_rstd, first, 1, model->accumulator),
+                  row_of(model->label_dx, first, model->C, model->carrier));
+}
+
+/* gradient.stream = +0 on real rows, then the label rows' gradients at their places. */
+static void scatter_labels(const struct pass *pass) {
+    const struct model *model = pass->model;
+    const struct batch *batch = pass->batch;
+    size_t bytes = (size_t)model->C * model->carrier;
+    for (uint32_t i = 0; i < pass->part->token_count; i++)
+        memset(row_of(model->gradient.stream, pass->rows.index[i], 1, bytes), 0, bytes);
+    for (uint32_t i = 0; i < pass->part->label_count; i++) {
+        uint32_t label = pass->part->first_label + i;
+        memcpy(row_of(model->gradient.stream, batch->label_row[label], 1, bytes),
+               row_of(model->label_dx, label, 1, bytes), bytes);
+    }
+}
+
+static void head_backward(struct weight_pass *joint, const struct pass *parts, uint32_t count,
+                          const double *coefficient) {
+    const struct model *model = joint->pass.model;
+    for (uint32_t c = 0; c < count; c++) {
+        head_input(&parts[c], coefficient);
+        scatter_labels(&parts[c]);
+    }
+    struct weight_pass labels = *joint;
+    labels.rows =
+        (struct row_list){joint->pass.batch->canonical_label, joint->pass.batch->label_count};
+    norm_weight(&labels, PASS_NO_LAYER, ROLE_NORM_FINAL, model->label_dh, model->label_x,
+                model->label_rstd);
+    labels.use = model->config->model.tied ? 1 : 0; /* uses in order: embedding, head (law 4) */
+    matrix_weight(&labels, PASS_NO_LAYER, ROLE_HEAD, model->logits, model->label_h);
+}
+
+static void embedding_backward(const struct weight_pass *joint) {
+    const struct model *model = joint->pass.model;
+    struct op_call call = pass_call(&joint->pass, SITE_EMBEDDING, PASS_NO_LAYER);
+    model->ops->embedding_weight(&call, &(struct embedding_weight_args){
+                                            joint->rows, model->V, model->C,
+                                            joint->pass.batch->canonical_id, model->gradient.stream,
+                                            accumulator(joint, ROLE_EMBEDDING, PASS_NO_LAYER)});
+}
+
+void model_backward(struct model *model, const struct model_weights *weights,
+                    const struct batch *batch, const double *coefficient,
+                    const struct model_gradients *gradients) {
+    struct pass parts[BATCH_CALLS_MAX];
+    for (uint32_t c = 0; c < batch->call_count; c++)
+        parts[c] = pass_open(model, weights, batch, c, 0);
+    struct weight_pass joint = {.pass = parts[0],
+                                .gradients = gradients,
+                                .rows = {batch->canonical_row, batch->token_count}};
+    joint.pass.side = 0;
+    model->order.sample = batch->first_sample;
+    head_backward(&joint, parts, batch->call_count, coefficient);
+    for (uint32_t i = model->layers; i-- > 0;) {
+        for (uint32_t c = 0; c < batch->call_count; c++) {
+            mlp_backward(&parts[c], i);
+            attention_block_backward(&parts[c], i);
+        }
+        layer_weights(&joint, i);
+        for (uint32_t c = 0; c < batch->call_count; c++)
+            residual_backward(&parts[c], i);
+    }
+    embedding_backward(&joint);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opens a model: sizes, one piece of memory for all activations, rotary tables; and the digests of
+ * activation sites. Forward and backward are in forward.c and backward.c. */
+#include "trainer/model.h"
+
+#include <string.h>
+
+#include "base/real.h"
+
+static void take_sizes(struct model *model) {
+    const struct config *config = model->config;
+    model->D = (uint32_t)config->model.head_dim;
+    model->H = (uint32_t)config->model.heads;
+    model->G = (uint32_t)config->model.kv_heads;
+    model->C = (uint32_t)config->model.hidden;
+    model->Q = model->H * model->D;
+    model->K = model->G * model->D;
+    model->M = (uint32_t)config->model.mlp;
+    model->V = (uint32_t)config->model.vocab;
+    model->layers = (uint32_t)config->model.layers;
+    model->scale = 1.0 / real_sqrt_f64((double)model->D);
+    model->compute = (enum dtype)config->numerics.compute;
+    model->accumulate = (enum dtype)config->numerics.accumulate;
+    model->loss = (enum dtype)config->numerics.loss;
+    model->carrier = dtype_carrier(model->compute);
+    model->accumulator = dtype_carrier(model->accumulate);
+    model->shuffled = config->numerics.mode == MODE_SHUFFLED;
+}
+
+/* Walks the layout twice: with base NULL it only measures. */
+struct carver {
+    unsigned char *base;
+    size_t used;
+};
+
+static void *carve(struct carver *carver, size_t rows, size_t width, size_t element) {
+    void *piece = carver->base == NULL ? NULL : carver->base + carver->used;
+    carver->used += (rows * width * element + 63) & ~(size_t)63;
+    return piece;
+}
+
+static void carve_layer(struct model *model, struct carver *carver, size_t R,
+                        struct layer_buffers *layer) {
+    size_t element = model->carrier, acc = model->accumulator;
+    int olmo2 = model->config->model.family == FAMILY_OLMO2;
+    layer->x = carve(carver, R, model->C, element);
+    layer->q = carve(carver, R, model->Q, element);
+    layer->k = carve(carver, R, model->K, element);
+    layer->v = carve(carver, R, model->K, element);
+    layer->att = carve(carver, R, model->Q, element);
+    layer->o = carve(carver, R, model->C, element);
+    layer->h = carve(carver, R, model->C, element);
+    layer->gate = carve(carver, R, model->M, element);
+    layer->up = carve(carver, R, model->M, element);
+    layer->act = carve(carver, R, model->M, element);
+    layer->down = carve(carver, R, model->C, element);
+    layer->rstd_a = carve(carver, R, 1, acc);
+    layer->rstd_b = carve(carver, R, 1, acc);
+    layer->a = olmo2 ? layer->x : carve(carver, R, model->C, element);
+    layer->b = olmo2 ? layer->h : carve(carver, R, model->C, element);
+    if (!olmo2) return;
+    layer->q_line = carve(carver, R, model->Q, element);
+    layer->k_line = carve(carver, R, model->K, element);
+    layer->rstd_q = carve(carver, R, 1, acc);
+    layer->rstd_k = carve(carver, R, 1, acc);
+}
+
+static void carve_gradients(struct model *model, struct carver *carver, size_t R) {
+    struct layer_gradients *gradient = &model->gradient;
+    size_t element = model->carrier;
+    gradient->stream = carve(carver, R, model->C, element);
+    gradient->h = carve(carver, R, model->C, element);
+    gradient->b = carve(carver, R, model->C, element);
+    gradient->down = carve(carver, R, model->C, element);
+    gradient->gate = carve(carver, R, model->M, element);
+    gradient->up = carve(carver, R, model->M, element);
+    gradient->act = carve(carver, R, model->M, element);
+    gradient->o = carve(carver, R, model->C, element);
+    gradient->att = carve(carver, R, model->Q, element);
+    gradient->q = carve(carver, R, model->Q, element);
+    gradient->q_line = carve(carver, R, model->Q, element);
+    gradient->k = carve(carver, R, model->K, element);
+    gradient->k_line = carve(carver, R, model->K, element);
+    gradient->v = carve(carver, R, model->K, element);
+    gradient->a = carve(carver, R, model->C, element);
+}
+
+static void carve_all(struct model *model, struct carver *carver, size_t R, size_t L) {
+    size_t element = model->carrier, acc = model->accumulator;
+    for (uint32_t i = 0; i < model->layers; i++)
+        carve_layer(model, carver, R, &model->layer[i]);
+    carve_gradients(model, carver, R);
+    model->last = carve(carver, R, model->C, element);
+    model->label_x = carve(carver, L, model->C, element);
+    model->label_h = carve(carver, L, model->C, element);
+    model->label_dh = carve(carver, L, model->C, element);
+    model->label_dx = carve(carver, L, model->C, element);
+    model->label_rstd = carve(carver, L, 1, acc);
+    model->logits = carve(carver, L, model->V, element);
+    model->maximum = carve(carver, L, 1, acc);
+    model->sum = carve(carver, L, 1, acc);
+    model->logp = carve(carver, L, 1, sizeof(double));
+}
+
+/* inv_freq[i] = theta^(-2i/D), computed in f64 and rounded to f32 as transformers stores it, then
+ * to numerics.rope (seed 001, hypothesis 15); angle = position * inv_freq in f32; cosine and sine
+ * are rounded to f32 and then to the compute dtype, as transformers casts them. With f64 compute
+ * the whole table is f64. */
+static void fill_rotary(struct model *model, uint32_t positions) {
+    const struct config *config = model->config;
+    enum dtype table = (enum dtype)config->numerics.rope;
+    int wide = model->compute == DTYPE_F64 && table == DTYPE_F64;
+    uint32_t half = model->D / 2;
+    for (uint32_t i = 0; i < half; i++) {
+        double exponent = (double)(2 * i) / (double)model->D;
+        double exact = 1.0 / real_pow_f64(config->model.rope_theta, exponent);
+        float narrow = (float)exact;
+        if (table == DTYPE_BF16) narrow = real_round_bf16_f32(narrow);
+        for (uint32_t p = 0; p < positions; p++) {
+            double angle = wide ? (double)p * exact : (double)((float)p * narrow);
+            double c = real_cos_f64(angle), s = real_sin_f64(angle);
+            size_t at = (size_t)p * half + i;
+            if (model->compute == DTYPE_F64) {
+                ((double *)model->cosine)[at] = wide ? c : (double)(float)c;
+                ((double *)model->sine)[at] = wide ? s : (double)(float)s;
+            } else {
+                float cf = (float)c, sf = (float)s;
+                ((float *)model->cosine)[at] =
+                    model->compute == DTYPE_BF16 ? real_round_bf16_f32(cf) : cf;
+                ((float *)model->sine)[at] =
+                    model->compute == DTYPE_BF16 ? real_round_bf16_f32(sf) : sf;
+            }
+        }
+    }
+}
+
+static enum status open_call(struct model *model, const struct batch_limits *limits,
+                             struct arena *arena) {
+    const struct config *config = model->config;
+    uint32_t widest = model->V;
+    uint32_t others[] = {model->C, model->Q, model->M};
+    for (size_t i = 0; i < COUNT_OF(others); i++)
+        if (others[i] > widest) widest = others[i];
+    struct op_limits bounds = {.rows = limits->rows,
+                               .width = widest,
+                               .length = limits->length,
+                               .H = model->H,
+                               .G = model->G,
+                               .D = model->D,
+                               .threads = (int)config->numerics.threads};
+    size_t bytes;
+    TRY(backend_scratch(&bounds, &bytes));
+    TRY(arena_take(arena, bytes, 1, "kernel scratch", &model->call.scratch));
+    model->call.compute = model->compute;
+    model->call.threads = (int)config->numerics.threads;
+    model->order.kinds = 0;
+    for (uint8_t i = 0; i < config->shuffle.kinds.count; i++)
+        model->order.kinds |= 1u << config->shuffle.kinds.item[i];
+    model->order.chunk = (uint32_t)config->shuffle.chunk;
+    model->call.order = model->shuffled ? &model->order : NULL;
+    return STATUS_OK;
+}
+
+enum status model_open(const struct config *config, const struct param_table *table,
+                       const struct batch_limits *limits, struct arena *arena, struct model *out) {
+    memset(out, 0, sizeof *out);
+    out->config = config;
+    out->table = table;
+    take_sizes(out);
+    TRY(backend_ops((enum isa)config->numerics.isa, out->compute, out->accumulate, &out->ops));
+    TRY(arena_take(arena, out->layers, sizeof *out->layer, "layer buffers", &out->layer));
+    struct carver carver = {NULL, 0};
+    carve_all(out, &carver, limits->rows, limits->tokens);
+    out->buffer_bytes = carver.used;
+    TRY(arena_take(arena, carver.used, 1, "activations", &out->buffers));
+    carver = (struct carver){out->buffers, 0};
+    carve_all(out, &carver, limits->rows, limits->tokens);
+    size_t angles = (size_t)limits->length * (out->D / 2);
+    TRY(arena_take(arena, angles, out->carrier, "rotary table", &out->cosine));
+    TRY(arena_take(arena, angles, out->carrier, "rotary table", &out->sine));
+    fill_rotary(out, limits->length);
+    return open_call(out, limits, arena);
+}
+
+void model_set_order(struct model *model, uint64_t seed, uint32_t update) {
+    model->order.seed = seed;
+    model->order.update = update;
+}
+
+void model_poison(struct model *model) {
+    memset(model->buffers, 0xFF, model->buffer_bytes); /* a NaN in f32 and f64 */
+}
+
+uint32_t model_site_count(const struct model *model) {
+    return model->layers + 2;
+}
+
+enum status model_site_name(const struct model *model, uint32_t site, struct arena *arena,
+                            char **out) {
+    if (site == 0) return arena_format(arena, out, "model.embed_tokens");
+    if (site <= model->layers) return arena_format(arena, out, "model.layers.%u", site - 1);
+    return arena_format(arena, out, "logp");
+}
+
+enum status model_site_digest(const struct model *model, const struct batch *batch,
+                              uint32_t sequence, uint32_t site, struct digest *out) {
+    if (site > model->layers) {
+        size_t count = batch->label_length[sequence];
+        return digest_tensor("logp", DTYPE_F64, 1, &count,
+                             model->logp + batch->label_first[sequence], out);
+    }
+    const struct sequence *tokens = &batch->sequences[sequence];
+    const void *matrix = site < model->layers ? model->layer[site].x : model->last;
+    size_t shape[2] = {tokens->length, model->C};
+    return digest_tensor(
+        "stream", model->compute, 2, shape,
+        (const unsigned char *)matrix + (size_t)tokens->row * model->C * model->carrier, out);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The model: activation buffers, forward to label log-probs, backward to gradient accumulators.
+ *
+ * Decoder-only transformers of the OLMo-2 and Llama families, written out op by op. It reads
+ * weights through a pointer per parameter row and never changes them; it knows no loss (the caller
+ * gives one coefficient per label), no optimizer and no data set. Everything here is scratch:
+ * nothing carries from one micro-batch to the next. Invariant: outputs depend on weights and real
+ * tokens only; buffers may be poisoned before each forward (model_poison) without moving a bit.
+ *
+ * Legend: C hidden, Q heads*D, K kv_heads*D, M mlp, V vocabulary, R physical rows, L label rows. */
+#ifndef TWINSTEP_TRAINER_MODEL_H
+#define TWINSTEP_TRAINER_MODEL_H
+
+#include "determinism/digest.h"
+#include "trainer/batch.h"
+#include "trainer/params.h"
+
+/* What a layer keeps from forward for backward. Matrices of the compute carrier, (R, width). */
+struct layer_buffers {
+    void *x;      /* (R, C) residual stream entering the layer */
+    void *a;      /* (R, C) Llama: input_layernorm(x); OLMo-2: x itself */
+    void *q_line; /* (R, Q) OLMo-2: q_proj output before its norm; Llama: unused */
+    void *k_line; /* (R, K) */
+    void *q;      /* (R, Q) rotated */
+    void *k;      /* (R, K) rotated */
+    void *v;      /* (R, K) */
+    void *att;    /* (R, Q) */
+    void *o;      /* (R, C) o_proj output */
+    void *h;      /* (R, C) residual stream after attention */
+    void *b;      /* (R, C) Llama: post_attention_layernorm(h); OLMo-2: h itself */
+    void *gate;   /* (R, M) */
+    void *up;     /* (R, M) */
+    void *act;    /* (R, M) */
+    void *down;   /* (R, C) */
+    void *rstd_a, *rstd_b, *rstd_q, *rstd_k; /* (R) accumulation dtype */
+};
+
+/* Gradients of one layer; reused by every layer. (R, width) */
+struct layer_gradients {
+    void *stream;          /* (R, C) with respect to the layer's output, then to its input */
+    void *h;               /* (R, C) with respect to h */
+    void *b;               /* (R, C) with respect to b (MLP input), before the residual */
+    void *down;            /* (R, C) */
+    void *gate, *up, *act; /* (R, M) */
+    void *o;               /* (R, C) */
+    void *att;             /* (R, Q) */
+    void *q, *q_line;      /* (R, Q) */
+    void *k, *k_line;      /* (R, K) */
+    void *v;               /* (R, K) */
+    void *a;               /* (R, C) */
+};
+
+struct model {
+    const struct config *config;
+    const struct param_table *table;
+    const struct op_table *ops;
+    enum dtype compute, accumulate, loss;
+    size_t carrier, accumulator; /* bytes of one element */
+    uint32_t C, Q, K, M, V, H, G, D, layers;
+    double scale; /* 1 / sqrt(D) */
+    struct order order;
+    int shuffled;
+    struct op_call call; /* template: compute, threads, order, scratch */
+
+    struct layer_buffers *layer; /* (layers) */
+    struct layer_gradients gradient;
+    void *last;    /* (R, C) residual stream leaving the last layer */
+    void *label_x; /* (L, C) its label rows, in call order */
+    void *label_h; /* (L, C) after the final norm */
+    void *label_rstd;
+    void *label_dh, *label_dx; /* (L, C) */
+    void *logits;              /* (L, V) */
+    void *maximum, *sum;       /* (L) accumulation dtype */
+    double *logp;              /* (L) log-prob of each label, call order */
+    void *cosine, *sine;       /* (positions, D / 2) rounded to the compute dtype */
+    unsigned char *buffers;    /* everything above that forward writes, as one piece */
+    size_t buffer_bytes;
+};
+
+/* Weights of the model by parameter row, in the compute carrier. Tied rows repeat the owner's. */
+struct model_weights {
+    const void *const *row;
+};
+
+/* Accumulators by parameter row: [row][use], accumulation dtype. */
+struct model_gradients {
+    void *(*row)[2];
+};
+
+TWINSTEP_MUST_USE enum status model_open(const struct config *config,
+                                         const struct param_table *table,
+                                         const struct batch_limits *limits, struct arena *arena,
+                                         struct model *out);
+
+/* Address of the order of sums from here on (mode shuffled): update and order seed. */
+void model_set_order(struct model *model, uint64_t seed, uint32_t update);
+
+/* Fills every buffer that forward writes with NaN. */
+void model_poison(struct model *model);
+
+/* Fills model->logp for the batch. `side_offset` is 0, or 2 for a reference pass (stream side). */
+void model_forward(struct model *model, const struct model_weights *weights,
+                   const struct batch *batch, uint32_t side_offset);
+
+/* Continues the accumulators with the gradient of sum_i -coefficient[i] * logp[i] (coefficient in
+ * call order of labels, already rounded to the loss dtype). Must follow model_forward on the same
+ * batch; overwrites the logits. */
+void model_backward(struct model *model, const struct model_weights *weights,
+                    const struct batch *batch, const double *coefficient,
+                    const struct model_gradients *gradients);
+
+/* Activation sites with a digest: embedding output, each layer's output, label log-probs. */
+uint32_t model_site_count(const struct model *model);
+TWINSTEP_MUST_USE enum status model_site_name(const struct model *model, uint32_t site,
+                                              struct arena *arena, char **out);
+
+/* Digest of one sequence's real tokens at a site, after model_forward. */
+TWINSTEP_MUST_USE enum status model_site_digest(const struct model *model,
+                                                const struct batch *batch, uint32_t sequence,
+                                                uint32_t site, struct digest *out);
+
+#endif

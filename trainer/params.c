@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Builds the table for the two families and draws initial values.
+ * Names and shapes: transformers' Llama and Olmo2 state dictionaries. */
+#include "trainer/params.h"
+
+#include <string.h>
+
+#include "base/real.h"
+#include "determinism/stream.h"
+
+static const char *const suffix[ROLE_COUNT] = {
+    [ROLE_EMBEDDING] = "model.embed_tokens.weight",
+    [ROLE_Q] = "self_attn.q_proj.weight",
+    [ROLE_K] = "self_attn.k_proj.weight",
+    [ROLE_V] = "self_attn.v_proj.weight",
+    [ROLE_O] = "self_attn.o_proj.weight",
+    [ROLE_Q_NORM] = "self_attn.q_norm.weight",
+    [ROLE_K_NORM] = "self_attn.k_norm.weight",
+    [ROLE_GATE] = "mlp.gate_proj.weight",
+    [ROLE_UP] = "mlp.up_proj.weight",
+    [ROLE_DOWN] = "mlp.down_proj.weight",
+    [ROLE_NORM_FINAL] = "model.norm.weight",
+    [ROLE_HEAD] = "lm_head.weight",
+};
+
+static const char *norm_suffix(enum model_family family, enum param_role role) {
+    if (family == FAMILY_LLAMA)
+        return role == ROLE_NORM_A ? "input_layernorm.weight" : "post_attention_layernorm.weight";
+    return role == ROLE_NORM_A ? "post_attention_layernorm.weight"
+                               : "post_feedforward_layernorm.weight";
+}
+
+struct builder {
+    const struct config *config;
+    struct arena *arena;
+    struct param_table *table;
+};
+
+static enum status add_row(struct builder *build, enum param_role role, uint32_t layer,
+                           uint64_t out, uint64_t in) {
+    const struct config *config = build->config;
+    struct param_table *table = build->table;
+    struct param_row *row = &table->rows[table->count];
+    int in_layer = role != ROLE_EMBEDDING && role != ROLE_NORM_FINAL && role != ROLE_HEAD;
+    const char *name = role == ROLE_NORM_A || role == ROLE_NORM_B
+                           ? norm_suffix((enum model_family)config->model.family, role)
+                           : suffix[role];
+    char *text;
+    if (in_layer) {
+        TRY(arena_format(build->arena, &text, "model.layers.%u.%s", layer, name));
+    } else {
+        TRY(arena_format(build->arena, &text, "%s", name));
+    }
+    row->name = text;
+    row->rank = in == 0 ? 1 : 2;
+    row->shape[0] = out;
+    row->shape[1] = in == 0 ? 1 : in;
+    row->count = (size_t)(out * row->shape[1]);
+    row->dtype = (enum dtype)config->numerics.param;
+    row->role = role;
+    row->layer = layer;
+    row->group = row->rank == 1 && config->optimizer.decay == DECAY_MATRICES ? 1 : 0;
+    row->trainable = 1;
+    row->tied_to = -1;
+    row->adapter_of = -1;
+    row->uses = 1;
+    table->index[layer * ROLE_COUNT + role] = table->count++;
+    return STATUS_OK;
+}
+
+static enum status add_layer(struct builder *build, uint32_t layer) {
+    const struct config *config = build->config;
+    uint64_t C = config->model.hidden, M = config->model.mlp, D = config->model.head_dim;
+    uint64_t Q = config->model.heads * D, K = config->model.kv_heads * D;
+    int olmo2 = config->model.family == FAMILY_OLMO2;
+    TRY(add_row(build, ROLE_Q, layer, Q, C));
+    TRY(add_row(build, ROLE_K, layer, K, C));
+    TRY(add_row(build, ROLE_V, layer, K, C));
+    TRY(add_row(build, ROLE_O, layer, C, Q));
+    if (olmo2) {
+        TRY(add_row(build, ROLE_Q_NORM, layer, Q, 0));
+        TRY(add_row(build, ROLE_K_NORM, layer, K, 0));
+    }
+    TRY(add_row(build, ROLE_GATE, layer, M, C));
+    TRY(add_row(build, ROLE_UP, layer, M, C));
+    TRY(add_row(build, ROLE_DOWN, layer, C, M));
+    TRY(add_row(build, ROLE_NORM_A, layer, C, 0));
+    return add_row(build, ROLE_NORM_B, layer, C, 0);
+}
+
+static void tie_head(struct param_table *table) {
+    uint32_t head = table->index[ROLE_HEAD], embedding = table->index[ROLE_EMBEDDING];
+    table->rows[head].tied_to = (int32_t)embedding;
+    table->rows[head].uses = 0;
+    table->rows[embedding].uses = 2;
+}
+
+enum status params_open(const struct config *config, struct arena *arena, struct param_table *out) {
+    uint64_t layers = config->model.layers;
+    memset(out, 0, sizeof *out);
+    TRY(arena_take(arena, layers * ROLE_COUNT, sizeof *out->index, "parameter index", &out->index));
+    for (size_t i = 0; i < layers * ROLE_COUNT; i++)
+        out->index[i] = PARAM_ABSENT;
+    TRY(arena_take(arena, layers * ROLE_COUNT + 3, sizeof *out->rows, "parameter table",
+                   &out->rows));
+    struct builder build = {config, arena, out};
+    TRY(add_row(&build, ROLE_EMBEDDING, 0, config->model.vocab, config->model.hidden));
+    for (uint32_t layer = 0; layer < layers; layer++)
+        TRY(add_layer(&build, layer));
+    TRY(add_row(&build, ROLE_NORM_FINAL, 0, config->model.hidden, 0));
+    TRY(add_row(&build, ROLE_HEAD, 0, config->model.vocab, config->model.hidden));
+    if (config->model.tied) tie_head(out);
+    out->groups = config->optimizer.decay == DECAY_MATRICES ? 2 : 1;
+    for (uint32_t i = 0; i < out->count; i++)
+        if (out->rows[i].tied_to < 0) out->elements += out->rows[i].count;
+    return STATUS_OK;
+}
+
+uint32_t params_owner(const struct param_table *table, enum param_role role, uint32_t layer) {
+    uint32_t row = table->index[layer * ROLE_COUNT + role];
+    if (row != PARAM_ABSENT && table->rows[row].tied_to >= 0)
+        row = (uint32_t)table->rows[row].tied_to;
+    return row;
+}
+
+static void fill_ones(const struct param_row *row, void *values) {
+    for (size_t i = 0; i < row->count; i++) {
+        if (row->dtype == DTYPE_F64)
+            ((double *)values)[i] = 1.0;
+        else
+            ((float *)values)[i] = 1.0f;
+    }
+}
+
+static float round_to_carrier(double value, enum dtype dtype) {
+    if (dtype == DTYPE_BF16) return real_round_bf16_f64(value);
+    if (dtype == DTYPE_F16) return real_round_f16_f64(value);
+    if (dtype == DTYPE_TF32) return real_round_tf32_f64(value);
+    return (float)value;
+}
+
+static void fill_normal(const struct config *config, const struct param_row *row,
+                        struct stream_site site, void *values) {
+    uint32_t words[256];
+    for (size_t first = 0; first < row->count; first += COUNT_OF(words)) {
+        size_t count = row->count - first < COUNT_OF(words) ? row->count - first : COUNT_OF(words);
+        stream_words(config->init.seed, site, first, count, words);
+        for (size_t i = 0; i < count; i++) {
+            double value = config->init.std * stream_normal(words[i]);
+            if (row->dtype == DTYPE_F64)
+                ((double *)values)[first + i] = value;
+            else
+                ((float *)values)[first + i] = round_to_carrier(value, row->dtype);
+        }
+    }
+}
+
+enum status params_init(const struct config *config, const struct param_table *table, uint32_t row,
+                        void *values) {
+    const struct param_row *r = &table->rows[row];
+    if (r->rank == 1) {
+        fill_ones(r, values);
+        return STATUS_OK;
+    }
+    int in_layer = r->role != ROLE_EMBEDDING && r->role != ROLE_HEAD;
+    struct stream_address address = {.stream = STREAM_INIT,
+                                     .layer = in_layer ? (uint64_t)r->layer + 1 : 0,
+                                     .op = (uint64_t)r->role,
+                                     .last_element = r->count - 1};
+    struct stream_site site;
+    TRY(stream_pack(&address, &site));
+    fill_normal(config, r, site, values);
+    return STATUS_OK;
+}
