@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Products by law 1: columns are walked in blocks, terms in blocks inside them, panels of rows and
+ * strips of columns are dealt to threads. The right operand's block is packed by all threads
+ * together, each panel of the left one by the thread that uses it.
+ *
+ * Where C is rounded and cannot hold unrounded sums itself, they wait in scratch between blocks.
+ * Invariant: the deal decides who computes an output, never how. */
+#include "kernels/cpu/gemm_block.h"
+
+#include <omp.h>
+
+/* Below this many terms in all, waking a second thread costs more than it saves. */
+#define WORTH_WAKING ((size_t)1 << 19)
+
+/* A call as every thread sees it. */
+struct plan {
+    const struct gemm *g;
+    size_t strips;                     /* of all N columns */
+    size_t column_blocks, term_blocks; /* >= 1 each */
+    size_t term_step;                  /* terms of a block; the last one may be shorter */
+    int in_place;                      /* C itself holds the unrounded sums */
+    accumulator *block, *sums;         /* shared: packed B; M x GEMM_WIDTH sums between blocks */
+    char *own;                         /* GEMM_THREAD_BYTES for each thread */
+};
+
+/* One thread's view: its rows x columns place in the grid of threads, its buffers. */
+struct worker {
+    const struct plan *plan;
+    size_t threads, index;
+    size_t panels, first_panel, last_panel; /* of all M rows; its own are first .. last-1 */
+    size_t grid_columns, grid_column;
+    accumulator *left, *tile, *sums;
+};
+
+/* The part of the product that lies between two barriers. */
+struct block {
+    size_t first_strip, last_strip; /* of all N columns */
+    size_t term, depth;
+    int opens, closes; /* first, last block of its outputs' chains */
+};
+
+static size_t parts_of(size_t total, size_t most) {
+    return total == 0 ? 1 : (total + most - 1) / most;
+}
+
+static struct plan plan_of(const struct gemm *g, void *scratch) {
+    struct plan plan = {.g = g};
+    plan.strips = parts_of(g->N, GEMM_COLUMNS);
+    plan.column_blocks = parts_of(plan.strips, GEMM_WIDTH / GEMM_COLUMNS);
+    const size_t even = parts_of(g->K, parts_of(g->K, GEMM_DEPTH));
+    plan.term_step = parts_of(even, VEC_LANES) * VEC_LANES;
+    plan.term_blocks = parts_of(g->K, plan.term_step);
+    plan.in_place = g->held != NULL || (CARRIER_ACCUMULATES && !g->add);
+    char *const start = (char *)scratch + (-(uintptr_t)scratch & (GEMM_VECTOR_BYTES - 1));
+    plan.block = (accumulator *)(void *)start;
+    plan.own = start + GEMM_BLOCK_BYTES;
+    return plan;
+}
+
+static struct worker worker_of(const struct plan *plan, size_t threads, size_t index) {
+    struct worker w = {.plan = plan, .threads = threads, .index = index};
+    const size_t M = plan->g->M;
+    const size_t fit = M / GEMM_ROWS > 0 ? M / GEMM_ROWS : 1;
+    const size_t grid_rows = gemm_least(threads, fit);
+    w.grid_columns = threads / grid_rows;
+    w.grid_column = index / grid_rows;
+    w.panels = parts_of(parts_of(M, GEMM_ROWS), grid_rows) * grid_rows;
+    w.first_panel = gemm_cut(w.panels, grid_rows, index % grid_rows);
+    w.last_panel = gemm_cut(w.panels, grid_rows, index % grid_rows + 1);
+    if (w.grid_column >= w.grid_columns) w.last_panel = w.first_panel;
+    char *const own = plan->own + index * GEMM_THREAD_BYTES;
+    w.left = (accumulator *)(void *)own;
+    w.tile = (accumulator *)(void *)(own + GEMM_LEFT_BYTES);
+    w.sums = (accumulator *)(void *)(own + GEMM_LEFT_BYTES + GEMM_TILE_BYTES);
+    return w;
+}
+
+static struct block block_of(const struct plan *plan, size_t columns, size_t terms) {
+    const size_t term = terms * plan->term_step;
+    return (struct block){
+        .first_strip = gemm_cut(plan->strips, plan->column_blocks, columns),
+        .last_strip = gemm_cut(plan->strips, plan->column_blocks, columns + 1),
+        .term = term,
+        .depth = gemm_least(plan->term_step, plan->g->K - term),
+        .opens = terms == 0,
+        .closes = terms + 1 == plan->term_blocks,
+    };
+}
+
+/* Where row `row` of C keeps the unrounded sums of this block's columns. */
+static accumulator *sums_of(const struct worker *w, const struct block *b, size_t row, size_t i) {
+    const struct gemm *const g = w->plan->g;
+    const size_t column = b->first_strip * GEMM_COLUMNS;
+    if (g->held != NULL) return g->held + row * g->N + column;
+    if (w->plan->in_place) {
+        return (accumulator *)(void *)(g->out + gemm_row(g, row) * g->N + column);
+    }
+    if (b->opens && b->closes) return w->sums + i * GEMM_WIDTH;
+    return w->plan->sums + row * GEMM_WIDTH;
+}
+
+/* The last strip of C may be narrower than its vectors: it is computed aside. */
+static void multiply_edge(const struct worker *w, const struct block *b, gemm_micro micro,
+                          size_t rows, size_t columns, const accumulator *right,
+                          accumulator *const *c, size_t column, enum gemm_start start) {
+    accumulator *aside[GEMM_ROWS];
+    for (size_t i = 0; i < rows; i++) {
+        aside[i] = w->tile + i * GEMM_COLUMNS;
+        if (start == GEMM_CONTINUE) memcpy(aside[i], c[i] + column, columns * sizeof **c);
+    }
+    micro(b->depth, w->left, right, aside, 0, start);
+    for (size_t i = 0; i < rows; i++)
+        memcpy(c[i] + column, aside[i], columns * sizeof **c);
+}
+
+static void multiply_panel(const struct worker *w, const struct block *b, size_t row, size_t rows,
+                           size_t first_strip, size_t last_strip) {
+    const struct gemm *const g = w->plan->g;
+    const enum gemm_start start = b->opens && g->held == NULL ? GEMM_START : GEMM_CONTINUE;
+    accumulator *c[GEMM_ROWS];
+    for (size_t i = 0; i < rows; i++)
+        c[i] = sums_of(w, b, row + i, i);
+    for (size_t strip = first_strip; strip < last_strip; strip++) {
+        const size_t columns = gemm_least(g->N - strip * GEMM_COLUMNS, GEMM_COLUMNS);
+        const size_t vectors = gemm_vectors(columns);
+        const size_t column = (strip - b->first_strip) * GEMM_COLUMNS;
+        const gemm_micro micro = VARIANT(gemm_micro_of)(rows, vectors, g->by_terms);
+        const accumulator *const right = w->plan->block + column * b->depth;
+        if (columns == vectors * VEC_LANES || !w->plan->in_place) {
+            micro(b->depth, w->left, right, c, column, start);
+        } else {
+            multiply_edge(w, b, micro, rows, columns, right, c, column, start);
+        }
+    }
+}
+
+/* Sums that are final leave the accumulator; those that already stand rounded in C do not move. */
+static void close_panel(const struct worker *w, const struct block *b, size_t row, size_t rows,
+                        size_t first_strip, size_t last_strip) {
+    const struct gemm *const g = w->plan->g;
+    const enum dtype exact = sizeof(accumulator) == sizeof(float) ? DTYPE_F32 : DTYPE_F64;
+    if (!b->closes || g->held != NULL || (w->plan->in_place && g->dtype == exact)) return;
+    const size_t column = first_strip * GEMM_COLUMNS;
+    const size_t end = gemm_least(last_strip * GEMM_COLUMNS, g->N);
+    const size_t offset = column - b->first_strip * GEMM_COLUMNS;
+    for (size_t i = 0; i < rows; i++)
+        VARIANT(gemm_round)(g, row + i, column, end - column, sums_of(w, b, row + i, i) + offset);
+}
+
+static void multiply_block(const struct worker *w, const struct block *b) {
+    const struct gemm *const g = w->plan->g;
+    const size_t strips = b->last_strip - b->first_strip;
+    const size_t first = b->first_strip + gemm_cut(strips, w->grid_columns, w->grid_column);
+    const size_t last = b->first_strip + gemm_cut(strips, w->grid_columns, w->grid_column + 1);
+    if (first == last) return;
+    for (size_t panel = w->first_panel; panel < w->last_panel; panel++) {
+        const size_t row = gemm_cut(g->M, w->panels, panel);
+        const size_t rows = gemm_cut(g->M, w->panels, panel + 1) - row;
+        if (rows == 0) continue;
+        VARIANT(gemm_pack_a)(g, row, rows, b->term, b->depth, w->left);
+        multiply_panel(w, b, row, rows, first, last);
+        close_panel(w, b, row, rows, first, last);
+    }
+}
+
+static void pack_block(const struct worker *w, const struct block *b) {
+    for (size_t strip = b->first_strip + w->index; strip < b->last_strip; strip += w->threads) {
+        accumulator *const to = w->plan->block + (strip - b->first_strip) * GEMM_COLUMNS * b->depth;
+        VARIANT(gemm_pack_b)(w->plan->g, strip * GEMM_COLUMNS, b->term, b->depth, to);
+    }
+}
+
+/* All threads of a call run this in step; a barrier ends the packing and the use of each block. */
+static void work(const struct plan *plan, size_t threads, size_t index) {
+    const struct worker w = worker_of(plan, threads, index);
+    const size_t blocks = plan->column_blocks * plan->term_blocks;
+    for (size_t i = 0; i < blocks; i++) {
+        const struct block b = block_of(plan, i / plan->term_blocks, i % plan->term_blocks);
+        pack_block(&w, &b);
+        if (threads > 1) {
+#pragma omp barrier
+        }
+        multiply_block(&w, &b);
+        if (threads > 1 && i + 1 < blocks) {
+#pragma omp barrier
+        }
+    }
+}
+
+void VARIANT(gemm_chain)(const struct gemm *g, int threads, void *scratch) {
+    if (g->M == 0 || g->N == 0) return;
+    struct plan plan = plan_of(g, scratch);
+    plan.sums = (accumulator *)(void *)(plan.own + (size_t)threads * GEMM_THREAD_BYTES);
+    if (threads == 1 || g->M * g->N * g->K < WORTH_WAKING) {
+        work(&plan, 1, 0);
+        return;
+    }
+#pragma omp parallel num_threads(threads)
+    work(&plan, (size_t)omp_get_num_threads(), (size_t)omp_get_thread_num());
+}

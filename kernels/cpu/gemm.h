@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the rest of kernels/ needs to know of the matrix products: how much scratch they take, and
+ * the three linear ops built on them (arguments in kernels/op.h).
+ *
+ * Usable without a variant; the prototypes appear in files compiled per variant.
+ * Invariant: the sizes here bound every number pair and instruction set; gemm_block.h checks it. */
+#ifndef TWINSTEP_KERNELS_CPU_GEMM_H
+#define TWINSTEP_KERNELS_CPU_GEMM_H
+
+#include <stddef.h>
+
+#include "kernels/op.h"
+#include "kernels/shuffle.h"
+
+/* Bytes of one packed line of terms (depth) and of one packed line of output columns (width). */
+#define GEMM_DEPTH_BYTES ((size_t)2048)
+#define GEMM_WIDTH_BYTES ((size_t)1536)
+#define GEMM_VECTOR_BYTES ((size_t)64) /* the widest */
+#define GEMM_PANEL_ROWS ((size_t)14)   /* the highest */
+
+/* A depth x width block of the right operand, shared by all threads; floats are the larger case. */
+#define GEMM_BLOCK_BYTES (GEMM_DEPTH_BYTES * GEMM_WIDTH_BYTES / sizeof(float))
+
+/* One row of packed left operand: the pad keeps rows off the same cache sets. */
+#define GEMM_LINE_BYTES (GEMM_DEPTH_BYTES + GEMM_VECTOR_BYTES)
+
+/* One thread: a panel or (shuffled) a tile of the left operand, a tile's columns of the right one,
+ * two output tiles, of doubles in the larger case; a panel of unrounded sums. */
+#define GEMM_LEFT_BYTES (SHUFFLE_TILE * GEMM_LINE_BYTES)
+#define GEMM_RIGHT_BYTES (SHUFFLE_TILE * GEMM_DEPTH_BYTES)
+#define GEMM_TILE_BYTES (SHUFFLE_TILE * SHUFFLE_TILE * sizeof(double))
+#define GEMM_SUMS_BYTES (GEMM_PANEL_ROWS * GEMM_WIDTH_BYTES)
+#define GEMM_THREAD_BYTES                                                                          \
+    (GEMM_LEFT_BYTES + GEMM_RIGHT_BYTES + 2 * GEMM_TILE_BYTES + GEMM_SUMS_BYTES)
+
+/* Bytes for the order of the chunks of one tile. */
+static inline size_t linear_order_bytes(size_t terms) {
+    return shuffle_bytes(terms < SHUFFLE_CHUNKS ? terms : SHUFFLE_CHUNKS);
+}
+
+/* Scratch that the three linear ops are content with, for any variant, up to `limits`. */
+static inline size_t linear_scratch(const struct op_limits *limits) {
+    const size_t threads = limits->threads < 1 ? 1 : (size_t)limits->threads;
+    const size_t terms = limits->rows > limits->width ? limits->rows : limits->width;
+    return GEMM_VECTOR_BYTES + GEMM_BLOCK_BYTES +
+           threads * (GEMM_THREAD_BYTES + linear_order_bytes(terms)) +
+           (size_t)limits->rows * GEMM_WIDTH_BYTES;
+}
+
+#if defined(TWINSTEP_VARIANT)
+#include "base/variant.h"
+
+void VARIANT(linear_forward)(const struct op_call *call, const struct linear_forward_args *args);
+void VARIANT(linear_input)(const struct op_call *call, const struct linear_input_args *args);
+void VARIANT(linear_weight)(const struct op_call *call, const struct linear_weight_args *args);
+#endif
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One matrix product C = A . B (M x N, K terms) as the three linear ops pose it, and the pieces its
+ * two drivers share: packing of operands and micro-kernels on packed operands.
+ *
+ * A panel is a few consecutive rows of C, at most GEMM_ROWS; a strip is GEMM_COLUMNS consecutive
+ * columns (the last one may be one vector wide). Packed operands are accumulators: carriers
+ * converted exactly.
+ * Invariant: each output is one fma chain over its terms in ascending order (law 1); blocks of
+ * terms continue it from memory in the accumulator's type, so no blocking moves a bit. */
+#ifndef TWINSTEP_KERNELS_CPU_GEMM_BLOCK_H
+#define TWINSTEP_KERNELS_CPU_GEMM_BLOCK_H
+
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/gemm_vector.h"
+
+/* Accumulators held in registers: GEMM_ROWS x 2 vectors. */
+#if defined(TWINSTEP_ISA_v4)
+#define GEMM_ROWS ((size_t)14)
+#elif defined(TWINSTEP_ISA_v3)
+#define GEMM_ROWS ((size_t)6)
+#else
+#define GEMM_ROWS ((size_t)4)
+#endif
+#define GEMM_COLUMNS (2 * VEC_LANES)
+
+#define GEMM_DEPTH (GEMM_DEPTH_BYTES / sizeof(accumulator)) /* most terms of a block */
+#define GEMM_WIDTH (GEMM_WIDTH_BYTES / sizeof(accumulator)) /* most columns of a block */
+#define GEMM_LINE (GEMM_LINE_BYTES / sizeof(accumulator))   /* distance of packed rows */
+
+_Static_assert(GEMM_ROWS <= GEMM_PANEL_ROWS, "scratch is measured for panels this high");
+_Static_assert(sizeof(vec) <= GEMM_VECTOR_BYTES, "scratch is measured for vectors this wide");
+_Static_assert(SHUFFLE_TILE % GEMM_COLUMNS == 0, "a tile of law 9 holds whole strips");
+_Static_assert(GEMM_WIDTH % GEMM_COLUMNS == 0, "a block holds whole strips");
+
+struct gemm {
+    size_t M, N, K;
+    const carrier *a, *b;
+    size_t a_stride, b_stride;
+    int by_terms;         /* 1: `rows` lists the terms (weight); 0: it lists the rows of A and C */
+    int b_transposed;     /* 1: term p of column j is b[j * b_stride + p] (forward) */
+    struct row_list rows; /* physical rows of the activations */
+    enum dtype dtype;     /* rounding of C; unused with by_terms */
+    int add;              /* C = round(C + round(chain)) */
+    carrier *out;         /* C when rounded, physical rows of N columns; else NULL */
+    accumulator *held;    /* C when held in accumulators, M x N, continued; else NULL */
+};
+
+/* START: chains from +0. CONTINUE: chains go on from what C holds.
+ * JOIN: chains from +0, whose results are then added to C. */
+enum gemm_start { GEMM_START, GEMM_CONTINUE, GEMM_JOIN };
+
+/* c[i][column ..] of one panel and strip, `depth` terms. */
+typedef void (*gemm_micro)(size_t depth, const accumulator *a, const accumulator *b,
+                           accumulator *const *c, size_t column, enum gemm_start start);
+
+static inline size_t gemm_row(const struct gemm *g, size_t i) {
+    return g->rows.index == NULL ? i : g->rows.index[i];
+}
+
+/* Start of part `index` when `total` is cut into `parts` as evenly as possible. */
+static inline size_t gemm_cut(size_t total, size_t parts, size_t index) {
+    return total / parts * index + (total % parts < index ? total % parts : index);
+}
+
+/* Vectors of a strip with `columns` real columns left: 1 or 2. */
+static inline size_t gemm_vectors(size_t columns) {
+    return columns <= VEC_LANES ? 1 : 2;
+}
+
+static inline size_t gemm_least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* The micro-kernel for panels of `rows` (1 .. GEMM_ROWS) and strips of `vectors`.
+ * by_terms: A is packed term by term, `rows` numbers each; else row by row, GEMM_LINE apart. */
+gemm_micro VARIANT(gemm_micro_of)(size_t rows, size_t vectors, int by_terms);
+
+/* Rows row .. row+rows-1 of A, terms term .. term+depth-1; rows <= GEMM_ROWS. */
+void VARIANT(gemm_pack_a)(const struct gemm *g, size_t row, size_t rows, size_t term, size_t depth,
+                          accumulator *packed);
+
+/* The strip at `column`: depth x (vectors * VEC_LANES), +0 beyond column N. */
+void VARIANT(gemm_pack_b)(const struct gemm *g, size_t column, size_t term, size_t depth,
+                          accumulator *packed);
+
+/* Rounds `columns` sums of row `row` (index in the call) to C, from `column` on. */
+void VARIANT(gemm_round)(const struct gemm *g, size_t row, size_t column, size_t columns,
+                         const accumulator *sums);
+
+/* C by law 1, and by law 9. scratch: linear_scratch(). */
+void VARIANT(gemm_chain)(const struct gemm *g, int threads, void *scratch);
+void VARIANT(gemm_shuffled)(const struct gemm *g, const struct shuffle *shuffle, int threads,
+                            void *scratch);
+
+#endif

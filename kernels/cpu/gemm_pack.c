@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Packing: operands are copied into the order in which the micro-kernels read them, listed rows
+ * gathered, carriers converted exactly; and finished sums go back out, rounded once.
+ *
+ * Invariant: only listed rows and real columns are read or written. */
+#include "kernels/cpu/gemm_block.h"
+
+/* The last vector overlaps the one before it, which writes the same numbers again. */
+static void copy_line(accumulator *restrict to, const carrier *restrict from, size_t count) {
+    if (count < VEC_LANES) {
+        for (size_t i = 0; i < count; i++)
+            to[i] = (accumulator)from[i];
+        return;
+    }
+    for (size_t i = 0; i + VEC_LANES <= count; i += VEC_LANES)
+        vec_store(to + i, vec_widen(from + i));
+    vec_store(to + count - VEC_LANES, vec_widen(from + count - VEC_LANES));
+}
+
+/* `rows` is a constant at each call, so that the copy of a few numbers needs no loop. */
+VEC_INLINE void pack_terms(const struct gemm *g, const size_t rows, size_t row, size_t term,
+                           size_t depth, accumulator *packed) {
+    for (size_t p = 0; p < depth; p++) {
+        const carrier *const from = g->a + gemm_row(g, term + p) * g->a_stride + row;
+        VEC_UNROLL
+        for (size_t i = 0; i < rows; i++)
+            packed[p * rows + i] = (accumulator)from[i];
+    }
+}
+
+#define PACK_CASE(rows)                                                                            \
+    case rows:                                                                                     \
+        pack_terms(g, rows, row, term, depth, packed);                                             \
+        break;
+
+static void pack_a_by_terms(const struct gemm *g, size_t row, size_t rows, size_t term,
+                            size_t depth, accumulator *packed) {
+    switch (rows) {
+        PACK_CASE(1)
+        PACK_CASE(2)
+        PACK_CASE(3)
+        PACK_CASE(4)
+        PACK_CASE(5)
+        PACK_CASE(6)
+        PACK_CASE(7)
+        PACK_CASE(8)
+        PACK_CASE(9)
+        PACK_CASE(10)
+        PACK_CASE(11)
+        PACK_CASE(12)
+        PACK_CASE(13)
+        PACK_CASE(14)
+    }
+}
+
+void VARIANT(gemm_pack_a)(const struct gemm *g, size_t row, size_t rows, size_t term, size_t depth,
+                          accumulator *packed) {
+    if (g->by_terms) {
+        pack_a_by_terms(g, row, rows, term, depth, packed);
+        return;
+    }
+    for (size_t i = 0; i < rows; i++)
+        copy_line(packed + i * GEMM_LINE, g->a + gemm_row(g, row + i) * g->a_stride + term, depth);
+}
+
+/* Terms term .. term+depth-1 of VEC_LANES columns; `from` is the first column's first term. */
+static void transpose_vector(const struct gemm *g, const carrier *from, size_t columns,
+                             size_t depth, accumulator *packed, size_t line) {
+    for (size_t p = 0; p < depth; p += VEC_LANES) {
+        const size_t first = gemm_least(p, depth - VEC_LANES);
+        vec block[VEC_LANES];
+        for (size_t l = 0; l < VEC_LANES; l++)
+            block[l] = l < columns ? vec_widen(from + l * g->b_stride + first) : vec_splat(0);
+        vec_transpose(block);
+        for (size_t l = 0; l < VEC_LANES; l++)
+            vec_store(packed + (first + l) * line, block[l]);
+    }
+}
+
+static void transpose_few(const struct gemm *g, const carrier *from, size_t columns, size_t depth,
+                          accumulator *packed, size_t line) {
+    for (size_t p = 0; p < depth; p++) {
+        for (size_t l = 0; l < VEC_LANES; l++)
+            packed[p * line + l] = l < columns ? (accumulator)from[l * g->b_stride + p] : ACC(0.0);
+    }
+}
+
+static void pack_b_transposed(const struct gemm *g, size_t column, size_t term, size_t depth,
+                              accumulator *packed) {
+    const size_t columns = gemm_least(g->N - column, GEMM_COLUMNS);
+    const size_t line = gemm_vectors(columns) * VEC_LANES;
+    for (size_t first = 0; first < line; first += VEC_LANES) {
+        const carrier *const from = g->b + (column + first) * g->b_stride + term;
+        const size_t real = gemm_least(columns - first, VEC_LANES);
+        if (depth < VEC_LANES) {
+            transpose_few(g, from, real, depth, packed + first, line);
+        } else {
+            transpose_vector(g, from, real, depth, packed + first, line);
+        }
+    }
+}
+
+static void pack_b_plain(const struct gemm *g, size_t column, size_t term, size_t depth,
+                         accumulator *packed) {
+    const size_t columns = gemm_least(g->N - column, GEMM_COLUMNS);
+    const size_t line = gemm_vectors(columns) * VEC_LANES;
+    for (size_t p = 0; p < depth; p++) {
+        const size_t row = g->by_terms ? gemm_row(g, term + p) : term + p;
+        const carrier *const from = g->b + row * g->b_stride + column;
+        accumulator *const to = packed + p * line;
+        if (columns == GEMM_COLUMNS) {
+            vec_store(to, vec_widen(from));
+            vec_store(to + VEC_LANES, vec_widen(from + VEC_LANES));
+            continue;
+        }
+        copy_line(to, from, columns);
+        for (size_t j = columns; j < line; j++)
+            to[j] = ACC(0.0);
+    }
+}
+
+void VARIANT(gemm_pack_b)(const struct gemm *g, size_t column, size_t term, size_t depth,
+                          accumulator *packed) {
+    if (g->b_transposed) {
+        pack_b_transposed(g, column, term, depth, packed);
+    } else {
+        pack_b_plain(g, column, term, depth, packed);
+    }
+}
+
+/* sums may be out itself: chains that grew in place. */
+VEC_INLINE void round_line(carrier *out, const accumulator *sums, size_t count,
+                           const enum dtype dtype) {
+    for (size_t j = 0; j < count; j++)
+        out[j] = carrier_round(sums[j], dtype);
+}
+
+VEC_INLINE void round_added(carrier *out, const accumulator *sums, size_t count,
+                            const enum dtype dtype) {
+    for (size_t j = 0; j < count; j++) {
+        const accumulator rounded = (accumulator)carrier_round(sums[j], dtype);
+        out[j] = carrier_round((accumulator)out[j] + rounded, dtype);
+    }
+}
+
+void VARIANT(gemm_round)(const struct gemm *g, size_t row, size_t column, size_t columns,
+                         const accumulator *sums) {
+    carrier *const out = g->out + gemm_row(g, row) * g->N + column;
+#define ROUND_LINE(dtype) round_line(out, sums, columns, dtype)
+#define ROUND_ADDED(dtype) round_added(out, sums, columns, dtype)
+    if (g->add) {
+        DTYPE_SWITCH(g->dtype, ROUND_ADDED);
+    } else {
+        DTYPE_SWITCH(g->dtype, ROUND_LINE);
+    }
+#undef ROUND_LINE
+#undef ROUND_ADDED
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A vector of accumulators, as wide as the variant's instruction set: 64 bytes in v4, 32 in v3, one
+ * number in base. Lanes are different outputs, never terms of one sum.
+ *
+ * Invariant: vec_fma rounds once per lane, exactly as acc_fma does. */
+#ifndef TWINSTEP_KERNELS_CPU_GEMM_VECTOR_H
+#define TWINSTEP_KERNELS_CPU_GEMM_VECTOR_H
+
+#include <string.h>
+
+#include "base/variant.h"
+
+#if defined(TWINSTEP_ISA_v4) || defined(TWINSTEP_ISA_v3)
+#include <immintrin.h>
+#endif
+
+#if defined(TWINSTEP_CARRIER_f64) || defined(TWINSTEP_ACCUMULATOR_f32)
+#define CARRIER_ACCUMULATES 1 /* carrier and accumulator are one type */
+#else
+#define CARRIER_ACCUMULATES 0
+#endif
+
+#if defined(__clang__)
+#define VEC_UNROLL _Pragma("unroll")
+#else
+#define VEC_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#define VEC_INLINE static inline __attribute__((always_inline))
+
+#if defined(TWINSTEP_ISA_v4)
+#define VEC_BYTES 64
+#define VEC_CALL_(name) _mm512_##name
+#define VEC_HALF_LOAD_ _mm256_loadu_ps
+#elif defined(TWINSTEP_ISA_v3)
+#define VEC_BYTES 32
+#define VEC_CALL_(name) _mm256_##name
+#define VEC_HALF_LOAD_ _mm_loadu_ps
+#endif
+
+#if defined(VEC_BYTES)
+
+typedef accumulator vec __attribute__((vector_size(VEC_BYTES)));
+#define VEC_LANES (VEC_BYTES / sizeof(accumulator))
+
+VEC_INLINE vec vec_splat(accumulator x) {
+#if defined(TWINSTEP_ACCUMULATOR_f32)
+    return (vec)VEC_CALL_(set1_ps)(x);
+#else
+    return (vec)VEC_CALL_(set1_pd)(x);
+#endif
+}
+
+VEC_INLINE vec vec_fma(vec a, vec b, vec c) {
+#if defined(TWINSTEP_ACCUMULATOR_f32)
+    return (vec)VEC_CALL_(fmadd_ps)(a, b, c);
+#else
+    return (vec)VEC_CALL_(fmadd_pd)(a, b, c);
+#endif
+}
+
+/* VEC_LANES carriers, converted exactly. */
+VEC_INLINE vec vec_widen(const carrier *source) {
+#if CARRIER_ACCUMULATES
+    vec v;
+    memcpy(&v, source, sizeof v);
+    return v;
+#else
+    return (vec)VEC_CALL_(cvtps_pd)(VEC_HALF_LOAD_(source));
+#endif
+}
+
+/* a0 b0 a1 b1 ... of the lower and of the upper halves. */
+#if defined(TWINSTEP_ISA_v4) && defined(TWINSTEP_ACCUMULATOR_f32)
+#define VEC_ZIP_LOW(a, b)                                                                          \
+    __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define VEC_ZIP_HIGH(a, b)                                                                         \
+    __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#elif defined(TWINSTEP_ISA_v4) || defined(TWINSTEP_ACCUMULATOR_f32)
+#define VEC_ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define VEC_ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#else
+#define VEC_ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define VEC_ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#endif
+
+/* Each round moves the top bit of the row number into the lane number and back: after log2(lanes)
+ * rounds rows and lanes have changed places. */
+VEC_INLINE void vec_transpose(vec *rows) {
+    VEC_UNROLL
+    for (size_t round = 1; round < VEC_LANES; round *= 2) {
+        vec next[VEC_LANES];
+        VEC_UNROLL
+        for (size_t i = 0; i < VEC_LANES / 2; i++) {
+            next[2 * i] = VEC_ZIP_LOW(rows[i], rows[i + VEC_LANES / 2]);
+            next[2 * i + 1] = VEC_ZIP_HIGH(rows[i], rows[i + VEC_LANES / 2]);
+        }
+        VEC_UNROLL
+        for (size_t i = 0; i < VEC_LANES; i++)
+            rows[i] = next[i];
+    }
+}
+
+#else
+
+typedef accumulator vec;
+#define VEC_LANES ((size_t)1)
+
+VEC_INLINE vec vec_splat(accumulator x) {
+    return x;
+}
+
+VEC_INLINE vec vec_fma(vec a, vec b, vec c) {
+    return acc_fma(a, b, c);
+}
+
+VEC_INLINE vec vec_widen(const carrier *source) {
+    return (accumulator)*source;
+}
+
+VEC_INLINE void vec_transpose(vec *rows) {
+    (void)rows;
+}
+
+#endif
+
+VEC_INLINE vec vec_load(const accumulator *source) {
+    vec v;
+    memcpy(&v, source, sizeof v);
+    return v;
+}
+
+VEC_INLINE void vec_store(accumulator *destination, vec v) {
+    memcpy(destination, &v, sizeof v);
+}
+
+#endif
