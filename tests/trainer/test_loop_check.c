@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Legality of loop orders: what is refused, where, and why. */
+#include "trainer/loop.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/trainer/helper_loop.h"
+
+#define STANDARD "clip optimize log count schedule zero"
+
+static const struct legal_case {
+    const char *micro, *update;
+} legal_cases[] = {
+    {NULL, STANDARD},
+    {NULL, "optimize log"},
+    {NULL, "count clip schedule optimize log zero"},
+    {NULL, "zero log optimize"},
+    {NULL,
+     "reduce unscale clip clip optimize optimize log count count schedule schedule zero zero"},
+    {"zero fetch forward backward", "optimize log"},
+    {"zero clip fetch forward backward", "optimize log"},
+    {"fetch forward backward optimize zero", "log"},
+    {"schedule fetch count forward zero backward", "optimize log"},
+};
+
+static void validate_legal_orders(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(legal_cases); ++i) {
+        struct config config;
+        helper_loop_orders(legal_cases[i].micro, legal_cases[i].update, &config);
+        if (loop_check(&config, NULL) != STATUS_OK) fail_msg("case %zu: %s", i, status_text());
+    }
+}
+
+static const struct illegal_case {
+    const char *micro, *update;
+    enum loop_list list;
+    uint32_t position;
+    enum phase phase;
+    const char *text;
+} illegal_cases[] = {
+    {"forward fetch backward", STANDARD, LOOP_MICRO, 0, PHASE_FORWARD,
+     "loop.micro[0] (forward): reads the micro-batch"},
+    {"fetch backward forward", STANDARD, LOOP_MICRO, 1, PHASE_BACKWARD,
+     "loop.micro[1] (backward): reads the activations"},
+    {"fetch forward", STANDARD, LOOP_MICRO, LOOP_NO_POSITION, PHASE_BACKWARD,
+     "loop.micro: expected fetch, forward and backward, once each; backward is missing"},
+    {"", STANDARD, LOOP_MICRO, LOOP_NO_POSITION, PHASE_FETCH, "fetch is missing"},
+    {"fetch forward forward backward", STANDARD, LOOP_MICRO, 2, PHASE_FORWARD,
+     "loop.micro[2] (forward): runs once per micro-batch"},
+    {"clip fetch forward backward", STANDARD, LOOP_MICRO, 0, PHASE_CLIP,
+     "loop.micro[0] (clip): reads gradients before any backward or zero"},
+    {"fetch optimize forward backward", STANDARD, LOOP_MICRO, 1, PHASE_OPTIMIZE,
+     "loop.micro[1] (optimize): reads gradients before"},
+    {"unscale fetch forward backward", STANDARD, LOOP_MICRO, 0, PHASE_UNSCALE, "reads gradients"},
+    {"fetch reduce forward backward", STANDARD, LOOP_MICRO, 1, PHASE_REDUCE, "reads gradients"},
+    {NULL, "clip log count schedule zero", LOOP_UPDATE, LOOP_NO_POSITION, PHASE_OPTIMIZE,
+     "loop.update: expected optimize at least once"},
+    {NULL, "", LOOP_UPDATE, LOOP_NO_POSITION, PHASE_OPTIMIZE, "expected optimize"},
+    {NULL, "clip optimize count", LOOP_UPDATE, LOOP_NO_POSITION, PHASE_LOG,
+     "loop.update: expected log exactly once per update; it is missing"},
+    {NULL, "optimize log zero log", LOOP_UPDATE, 3, PHASE_LOG, "loop.update[3] (log): would write"},
+    {"fetch forward backward log", "optimize", LOOP_MICRO, 3, PHASE_LOG, "more than one row"},
+    {"fetch forward backward log", "optimize log", LOOP_MICRO, 3, PHASE_LOG, "more than one row"},
+    {NULL, "forward optimize log", LOOP_UPDATE, 0, PHASE_FORWARD,
+     "loop.update[0] (forward): handles one micro-batch"},
+};
+
+static void validate_illegal_orders(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(illegal_cases); ++i) {
+        const struct illegal_case *c = &illegal_cases[i];
+        struct config config;
+        struct loop_fault fault = {LOOP_LISTS, 99, PHASE_TOTAL};
+        helper_loop_orders(c->micro, c->update, &config);
+        assert_int_equal(loop_check(&config, &fault), STATUS_INPUT);
+        if (strstr(status_text(), c->text) == NULL)
+            fail_msg("case %zu: expected \"%s\", got \"%s\"", i, c->text, status_text());
+        assert_int_equal(fault.list, c->list);
+        assert_int_equal(fault.position, c->position);
+        assert_int_equal(fault.phase, c->phase);
+    }
+}
+
+static void validate_other_lists(void **state) {
+    (void)state;
+    struct config config;
+    struct loop_fault fault;
+    helper_loop_standard(&config);
+    helper_loop_list("schedule count zero clip optimize reduce", &config.loop.epoch);
+    helper_loop_list("schedule", &config.loop.eval);
+    helper_loop_list("optimize schedule count", &config.loop.on_skip);
+    assert_int_equal(loop_check(&config, &fault), STATUS_OK);
+    helper_loop_list("count log", &config.loop.epoch);
+    assert_int_equal(loop_check(&config, &fault), STATUS_INPUT);
+    assert_true(fault.list == LOOP_EPOCH && fault.position == 1 && fault.phase == PHASE_LOG);
+    helper_loop_list("", &config.loop.epoch);
+    helper_loop_list("backward", &config.loop.eval);
+    assert_int_equal(loop_check(&config, &fault), STATUS_INPUT);
+    assert_true(fault.list == LOOP_EVAL && fault.phase == PHASE_BACKWARD);
+    helper_loop_list("", &config.loop.eval);
+    helper_loop_list("count zero", &config.loop.on_skip);
+    assert_int_equal(loop_check(&config, &fault), STATUS_INPUT);
+    assert_true(fault.list == LOOP_ON_SKIP && fault.position == 1 && fault.phase == PHASE_ZERO);
+}
+
+static void validate_log_in_single_micro_batch(void **state) {
+    (void)state;
+    struct config config;
+    helper_loop_orders("fetch forward backward log", "optimize", &config);
+    config.batch.micro = 4;
+    assert_int_equal(loop_check(&config, NULL), STATUS_OK);
+}
+
+static void validate_broken_lists(void **state) {
+    (void)state;
+    struct config config;
+    helper_loop_standard(&config);
+    config.loop.update.item[1] = PHASE_TOTAL;
+    assert_int_equal(loop_check(&config, NULL), STATUS_INPUT);
+    helper_loop_standard(&config);
+    config.loop.update.count = KEY_LIST_MAX + 1;
+    assert_int_equal(loop_check(&config, NULL), STATUS_INPUT);
+}
+
+static const struct micro_case {
+    uint64_t size, micro, expected;
+} micro_cases[] = {
+    {4, 2, 2}, {4, 4, 1}, {5, 2, 3}, {4, 0, 1}, {2, 7, 1}, {0, 0, 1}, {UINT64_MAX, 1, UINT64_MAX}};
+
+static void validate_counts(void **state) {
+    (void)state;
+    struct config config;
+    helper_loop_orders("fetch count forward backward count", "optimize log count", &config);
+    for (size_t i = 0; i < COUNT_OF(micro_cases); ++i) {
+        config.batch.size = micro_cases[i].size;
+        config.batch.micro = micro_cases[i].micro;
+        assert_true(loop_micro_batches(&config) == micro_cases[i].expected);
+    }
+    config.batch.size = 6;
+    config.batch.micro = 2;
+    assert_int_equal(loop_runs_per_update(&config, PHASE_COUNT_UPDATE), 7);
+    assert_int_equal(loop_runs_per_update(&config, PHASE_OPTIMIZE), 1);
+    assert_int_equal(loop_runs_per_update(&config, PHASE_CLIP), 0);
+}
+
+static void validate_counters_and_skips(void **state) {
+    (void)state;
+    struct config config;
+    helper_loop_standard(&config);
+    config.schedule.origin = 100;
+    config.schedule.increment = 8;
+    config.schedule.shift = -3;
+    config.schedule.logged_shift = 5;
+    assert_true(loop_schedule_counter(&config, 2) == 113.0);
+    assert_true(loop_logged_counter(&config, 2) == 121.0);
+    assert_true(loop_start_counter(&config) == 100.0);
+    helper_loop_list("count", &config.loop.on_skip);
+    assert_true(loop_runs(&config, PHASE_OPTIMIZE, 0));
+    assert_false(loop_runs(&config, PHASE_OPTIMIZE, 1));
+    assert_false(loop_runs(&config, PHASE_SCHEDULE, 1));
+    assert_true(loop_runs(&config, PHASE_COUNT_UPDATE, 1));
+    assert_true(loop_runs(&config, PHASE_ZERO, 1));
+}
+
+/* The schema and this table name the phases alike, or a scenario would mean something else. */
+static void validate_names(void **state) {
+    (void)state;
+    static const char *const names[PHASE_TOTAL] = {"fetch",   "forward",  "backward", "reduce",
+                                                   "unscale", "clip",     "optimize", "log",
+                                                   "count",   "schedule", "zero"};
+    for (int p = 0; p < PHASE_TOTAL; ++p) {
+        assert_string_equal(loop_phases()[p].name, names[p]);
+        assert_int_equal(loop_phases()[p].needs & ~loop_phases()[p].reads, 0);
+        assert_true(loop_phases()[p].writes != 0);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_legal_orders),
+        cmocka_unit_test(validate_illegal_orders),
+        cmocka_unit_test(validate_other_lists),
+        cmocka_unit_test(validate_log_in_single_micro_batch),
+        cmocka_unit_test(validate_broken_lists),
+        cmocka_unit_test(validate_counts),
+        cmocka_unit_test(validate_counters_and_skips),
+        cmocka_unit_test(validate_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

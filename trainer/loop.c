@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table of phases and the legality of an order. Does not say what an order means (loop_flow.c)
+ * nor what is risky about it (loop_hazard.c).
+ * Invariant: an order that loop_check accepts never reads what was never written, steps the
+ * optimizer at least once and writes one log row per update. */
+#include "trainer/loop.h"
+
+static const struct loop_phase phases[PHASE_TOTAL] = {
+    [PHASE_FETCH] = {"fetch", 0, 0, LOOP_BATCH, "brings the next micro-batch"},
+    [PHASE_FORWARD] = {"forward", LOOP_BATCH | LOOP_PARAMS | LOOP_WINDOW, LOOP_BATCH,
+                       LOOP_GRAPH | LOOP_WINDOW, "computes the loss of the micro-batch"},
+    [PHASE_BACKWARD] = {"backward", LOOP_GRAPH | LOOP_PARAMS | LOOP_GRADIENT, LOOP_GRAPH,
+                        LOOP_GRADIENT, "adds the gradient of the micro-batch"},
+    [PHASE_REDUCE] = {"reduce", LOOP_GRADIENT, LOOP_GRADIENT, LOOP_GRADIENT,
+                      "joins the gradients of all ranks; changes nothing with one rank"},
+    [PHASE_UNSCALE] = {"unscale", LOOP_GRADIENT, LOOP_GRADIENT, LOOP_GRADIENT,
+                       "removes the loss scale; changes nothing while it is 1"},
+    [PHASE_CLIP] = {"clip", LOOP_GRADIENT, LOOP_GRADIENT, LOOP_GRADIENT | LOOP_NORM,
+                    "measures the gradient norm and scales the gradients by the coefficient"},
+    [PHASE_OPTIMIZE] = {"optimize", LOOP_GRADIENT | LOOP_LR | LOOP_PARAMS | LOOP_SLOTS,
+                        LOOP_GRADIENT, LOOP_PARAMS | LOOP_SLOTS,
+                        "changes parameters and optimizer state with the current LR"},
+    [PHASE_LOG] = {"log", LOOP_WINDOW | LOOP_NORM | LOOP_LR | LOOP_COUNTER, LOOP_WINDOW,
+                   LOOP_ROW | LOOP_WINDOW, "writes the row of the update and starts a new window"},
+    [PHASE_COUNT_UPDATE] = {"count", LOOP_COUNTER, 0, LOOP_COUNTER, "advances the counter n by 1"},
+    [PHASE_SCHEDULE] = {"schedule", LOOP_COUNTER, 0, LOOP_LR, "sets LR = f(c0 + inc * n + d)"},
+    [PHASE_ZERO] = {"zero", 0, 0, LOOP_GRADIENT, "sets accumulators and gradients to +0"},
+};
+
+const struct loop_phase *loop_phases(void) {
+    return phases;
+}
+
+const char *loop_list_name(enum loop_list list) {
+    static const char *const names[LOOP_LISTS] = {"micro", "update", "epoch", "eval", "on_skip"};
+    return (unsigned)list < LOOP_LISTS ? names[list] : "?";
+}
+
+const struct key_list *loop_list_of(const struct config *config, enum loop_list list) {
+    switch (list) {
+    case LOOP_MICRO:
+        return &config->loop.micro;
+    case LOOP_UPDATE:
+        return &config->loop.update;
+    case LOOP_EPOCH:
+        return &config->loop.epoch;
+    case LOOP_EVAL:
+        return &config->loop.eval;
+    default:
+        return &config->loop.on_skip;
+    }
+}
+
+uint64_t loop_micro_batches(const struct config *config) {
+    const uint64_t micro = config->batch.micro;
+    if (micro == 0 || micro >= config->batch.size) return 1;
+    return (config->batch.size - 1) / micro + 1;
+}
+
+uint32_t loop_count(const struct config *config, enum loop_list list, enum phase phase) {
+    const struct key_list *items = loop_list_of(config, list);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < items->count; ++i)
+        count += items->item[i] == (uint8_t)phase;
+    return count;
+}
+
+uint64_t loop_runs_per_update(const struct config *config, enum phase phase) {
+    return loop_count(config, LOOP_MICRO, phase) * loop_micro_batches(config) +
+           loop_count(config, LOOP_UPDATE, phase);
+}
+
+int loop_runs(const struct config *config, enum phase phase, int skipped) {
+    if (!skipped) return 1;
+    if (phase != PHASE_OPTIMIZE && phase != PHASE_SCHEDULE && phase != PHASE_COUNT_UPDATE) return 1;
+    return loop_count(config, LOOP_ON_SKIP, phase) > 0;
+}
+
+static double counter_at(const struct config *config, uint64_t n, int64_t shift) {
+    const double advanced = (double)config->schedule.increment * (double)n;
+    return (double)config->schedule.origin + advanced + (double)shift;
+}
+
+double loop_schedule_counter(const struct config *config, uint64_t n) {
+    return counter_at(config, n, config->schedule.shift);
+}
+
+double loop_logged_counter(const struct config *config, uint64_t n) {
+    return counter_at(config, n, config->schedule.logged_shift);
+}
+
+double loop_start_counter(const struct config *config) {
+    return (double)config->schedule.origin;
+}
+
+static enum status fault(struct loop_fault *out, enum loop_list list, uint32_t position,
+                         enum phase phase, const char *reason) {
+    if (out != NULL) {
+        out->list = list;
+        out->position = position;
+        out->phase = phase;
+    }
+    if (position == LOOP_NO_POSITION)
+        FAIL(STATUS_INPUT, "loop.%s: %s", loop_list_name(list), reason);
+    FAIL(STATUS_INPUT, "loop.%s[%u] (%s): %s", loop_list_name(list), (unsigned)position,
+         phases[phase].name, reason);
+}
+
+static const char *forbidden(enum loop_list list, enum phase phase) {
+    if (list == LOOP_ON_SKIP) {
+        if (phase == PHASE_OPTIMIZE || phase == PHASE_SCHEDULE || phase == PHASE_COUNT_UPDATE)
+            return NULL;
+        return "only optimize, schedule and count can be named here; every other phase runs in a "
+               "skipped update too";
+    }
+    if (phase <= PHASE_BACKWARD && list != LOOP_MICRO)
+        return "handles one micro-batch, so it can only stand in loop.micro";
+    if (phase == PHASE_LOG && (list == LOOP_EPOCH || list == LOOP_EVAL))
+        return "writes the row of one update, so it can only stand in loop.update or loop.micro";
+    return NULL;
+}
+
+static enum status check_items(const struct config *config, enum loop_list list,
+                               struct loop_fault *out) {
+    const struct key_list *items = loop_list_of(config, list);
+    if (items->count > KEY_LIST_MAX)
+        FAIL(STATUS_INPUT, "loop.%s: expected at most %d phases, got %u", loop_list_name(list),
+             KEY_LIST_MAX, (unsigned)items->count);
+    for (uint32_t i = 0; i < items->count; ++i) {
+        if (items->item[i] >= PHASE_TOTAL)
+            FAIL(STATUS_INPUT, "loop.%s[%u]: expected a phase number below %d, got %u",
+                 loop_list_name(list), (unsigned)i, (int)PHASE_TOTAL, (unsigned)items->item[i]);
+        const enum phase phase = (enum phase)items->item[i];
+        const char *reason = forbidden(list, phase);
+        if (reason != NULL) return fault(out, list, i, phase, reason);
+    }
+    return STATUS_OK;
+}
+
+static const char *missing_text(enum phase phase) {
+    switch (phase) {
+    case PHASE_FETCH:
+        return "expected fetch, forward and backward, once each; fetch is missing";
+    case PHASE_FORWARD:
+        return "expected fetch, forward and backward, once each; forward is missing";
+    case PHASE_BACKWARD:
+        return "expected fetch, forward and backward, once each; backward is missing";
+    case PHASE_OPTIMIZE:
+        return "expected optimize at least once in loop.update or loop.micro; no update would ever "
+               "change a parameter";
+    default:
+        return "expected log exactly once per update; it is missing";
+    }
+}
+
+/* The position of the second occurrence; LOOP_NO_POSITION when there is none. */
+static uint32_t position_of_repeat(const struct config *config, enum loop_list list,
+                                   enum phase phase) {
+    const struct key_list *items = loop_list_of(config, list);
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < items->count; ++i) {
+        seen += items->item[i] == (uint8_t)phase;
+        if (seen == 2) return i;
+    }
+    return LOOP_NO_POSITION;
+}
+
+static uint32_t position_of(const struct config *config, enum loop_list list, enum phase phase) {
+    const struct key_list *items = loop_list_of(config, list);
+    for (uint32_t i = 0; i < items->count; ++i)
+        if (items->item[i] == (uint8_t)phase) return i;
+    return LOOP_NO_POSITION;
+}
+
+static enum status check_required(const struct config *config, struct loop_fault *out) {
+    for (int p = PHASE_FETCH; p <= PHASE_BACKWARD; ++p) {
+        const enum phase phase = (enum phase)p;
+        if (loop_count(config, LOOP_MICRO, phase) == 0)
+            return fault(out, LOOP_MICRO, LOOP_NO_POSITION, phase, missing_text(phase));
+        const uint32_t repeat = position_of_repeat(config, LOOP_MICRO, phase);
+        if (repeat != LOOP_NO_POSITION)
+            return fault(out, LOOP_MICRO, repeat, phase,
+                         "runs once per micro-batch, but stands here a second time");
+    }
+    if (loop_runs_per_update(config, PHASE_OPTIMIZE) == 0)
+        return fault(out, LOOP_UPDATE, LOOP_NO_POSITION, PHASE_OPTIMIZE,
+                     missing_text(PHASE_OPTIMIZE));
+    return STATUS_OK;
+}
+
+static enum status check_log(const struct config *config, struct loop_fault *out) {
+    if (loop_runs_per_update(config, PHASE_LOG) == 1) return STATUS_OK;
+    const uint32_t in_micro = position_of(config, LOOP_MICRO, PHASE_LOG);
+    if (in_micro != LOOP_NO_POSITION)
+        return fault(out, LOOP_MICRO, in_micro, PHASE_LOG,
+                     "would write more than one row per update; an update has exactly one");
+    const uint32_t repeat = position_of_repeat(config, LOOP_UPDATE, PHASE_LOG);
+    if (repeat != LOOP_NO_POSITION)
+        return fault(out, LOOP_UPDATE, repeat, PHASE_LOG,
+                     "would write a second row for one update; an update has exactly one");
+    return fault(out, LOOP_UPDATE, LOOP_NO_POSITION, PHASE_LOG, missing_text(PHASE_LOG));
+}
+
+static const char *unwritten_text(uint32_t resource) {
+    if (resource & LOOP_BATCH) return "reads the micro-batch, which fetch has not brought yet";
+    if (resource & LOOP_GRAPH) return "reads the activations, which forward has not computed yet";
+    if (resource & LOOP_WINDOW) return "reads the loss of the update before any forward";
+    return "reads gradients before any backward or zero wrote them";
+}
+
+/* One pass over a list; *written grows. In a repeated pass nothing is missing that was there. */
+static enum status check_reads(const struct config *config, enum loop_list list, uint32_t *written,
+                               struct loop_fault *out) {
+    const struct key_list *items = loop_list_of(config, list);
+    for (uint32_t i = 0; i < items->count; ++i) {
+        const enum phase phase = (enum phase)items->item[i];
+        const uint32_t unwritten = phases[phase].needs & ~*written;
+        if (unwritten != 0) return fault(out, list, i, phase, unwritten_text(unwritten));
+        *written |= phases[phase].writes;
+        /* A micro-batch is used once: forward consumes it, backward consumes the graph. */
+        if (phase == PHASE_FORWARD) *written &= ~(uint32_t)LOOP_BATCH;
+        if (phase == PHASE_BACKWARD) *written &= ~(uint32_t)LOOP_GRAPH;
+    }
+    return STATUS_OK;
+}
+
+enum status loop_check(const struct config *config, struct loop_fault *out_fault) {
+    for (int list = 0; list < LOOP_LISTS; ++list)
+        TRY(check_items(config, (enum loop_list)list, out_fault));
+    TRY(check_required(config, out_fault));
+    TRY(check_log(config, out_fault));
+    uint32_t written = LOOP_LR | LOOP_COUNTER | LOOP_PARAMS | LOOP_SLOTS;
+    TRY(check_reads(config, LOOP_MICRO, &written, out_fault));
+    return check_reads(config, LOOP_UPDATE, &written, out_fault);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The training loop as data: what a phase reads and writes, which orders are legal, what an order
+ * means, what is risky about it, and which LR it applies. Executes nothing, knows no model.
+ *
+ * One update k (1-based) is: list `micro` once per micro-batch, then `update`; after it `eval` when
+ * k is a multiple of loop.eval_every, then `epoch` when the epoch ended. A skip rule looks at the
+ * gradient (which closes it) before list `update`; in a skipped update the phases optimize,
+ * schedule and count of that list run only if loop.on_skip names them. Invariant: two legal loops
+ * with equal signatures, in otherwise equal configurations, give equal bits
+ * (docs/decisions/the-loop-is-data.md). */
+#ifndef TWINSTEP_TRAINER_LOOP_H
+#define TWINSTEP_TRAINER_LOOP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "scenarios/config.h"
+
+/* Index of scenario.loop_line[arm], too. */
+enum loop_list { LOOP_MICRO = 0, LOOP_UPDATE, LOOP_EPOCH, LOOP_EVAL, LOOP_ON_SKIP, LOOP_LISTS };
+
+/* What phases pass to each other. Bits. */
+enum loop_resource {
+    LOOP_BATCH = 1 << 0,    /* the micro-batch that fetch brought */
+    LOOP_GRAPH = 1 << 1,    /* activations and loss of the last forward */
+    LOOP_WINDOW = 1 << 2,   /* sums of loss, tokens and metrics since the last log */
+    LOOP_GRADIENT = 1 << 3, /* accumulators and stored gradient (law 4) */
+    LOOP_NORM = 1 << 4,     /* gradient norm and clip coefficient; not finite until clip ran */
+    LOOP_LR = 1 << 5,       /* current LR of each group */
+    LOOP_COUNTER = 1 << 6,  /* n: only `count` advances it */
+    LOOP_PARAMS = 1 << 7,   /* parameters and masters */
+    LOOP_SLOTS = 1 << 8,    /* optimizer slots and the optimizer's own t */
+    LOOP_ROW = 1 << 9,      /* the row of the log */
+    LOOP_RESOURCES = 10
+};
+
+struct loop_phase {
+    const char *name; /* as in scenarios and traces */
+    uint32_t reads;   /* loop_resource bits */
+    uint32_t needs;   /* those of `reads` that an earlier phase must have written */
+    uint32_t writes;
+    const char *help; /* one sentence without full stop */
+};
+
+/* PHASE_TOTAL rows, by enum phase. */
+const struct loop_phase *loop_phases(void);
+
+/* "micro", "update", "epoch", "eval", "on_skip". */
+const char *loop_list_name(enum loop_list list);
+
+const struct key_list *loop_list_of(const struct config *config, enum loop_list list);
+
+/* Micro-batches of one update: batch.size / batch.micro, at least 1. */
+uint64_t loop_micro_batches(const struct config *config);
+
+/* Whether `phase` of list `update` runs, in an update that is skipped or not. */
+int loop_runs(const struct config *config, enum phase phase, int skipped);
+
+/* How often `phase` stands in `list`. */
+uint32_t loop_count(const struct config *config, enum loop_list list, enum phase phase);
+
+/* How often `phase` runs in one update (micro-batches counted; epoch and eval not). */
+uint64_t loop_runs_per_update(const struct config *config, enum phase phase);
+
+/* Counter that `schedule` hands to f: c0 + inc * n + d. */
+double loop_schedule_counter(const struct config *config, uint64_t n);
+/* Counter of the LR that `log` recomputes for printing: c0 + inc * n + d'. */
+double loop_logged_counter(const struct config *config, uint64_t n);
+/* Counter of schedule.start f0: c0, whatever the shift. */
+double loop_start_counter(const struct config *config);
+
+#define LOOP_NO_POSITION UINT32_MAX
+
+/* Where an order is illegal. position: index in the list, LOOP_NO_POSITION for a missing phase. */
+struct loop_fault {
+    enum loop_list list;
+    uint32_t position;
+    enum phase phase;
+};
+
+/* STATUS_INPUT with "loop.LIST[POSITION] (PHASE): reason"; the caller puts file and line before it.
+ * `out_fault` may be NULL; written only on failure. */
+TWINSTEP_MUST_USE enum status loop_check(const struct config *config, struct loop_fault *out_fault);
+
+/* The meaning of a legal loop: a hash over what parameters, slots, log rows, LR and counter of each
+ * update are computed from. Covers the lists, the number of micro-batches (3 stands for more),
+ * schedule.start, schedule.logged, whether clipping is on, and the skip rule; nothing else. */
+struct loop_signature {
+    uint64_t word[2];
+};
+void loop_signature_of(const struct config *config, struct loop_signature *out_signature);
+
+/* 1 when both loops have the same signature. Both must be legal. */
+int loop_equal(const struct config *a, const struct config *b);
+
+enum loop_severity { LOOP_NOTE = 0, LOOP_WARNING };
+
+enum loop_hazard_kind {
+    LOOP_LR_OLDER = 0,      /* optimize reads an LR written in an earlier update (PyTorch's way) */
+    LOOP_LR_OFFSET,         /* update k does not apply f(c0 + inc * (k - 1)) */
+    LOOP_LR_START,          /* update 1 applies an LR that no schedule gave */
+    LOOP_LR_FROZEN,         /* schedule or count never runs, or inc is 0 */
+    LOOP_LOGGED_DIFFERS,    /* lr_logged is not lr_applied */
+    LOOP_COUNT_OFTEN,       /* the counter advances other than once per update */
+    LOOP_SCHEDULE_OFTEN,    /* schedule runs several times per update */
+    LOOP_GRADIENT_CARRIES,  /* gradients of earlier updates reach optimize */
+    LOOP_GRADIENT_EMPTY,    /* no gradient of this update reaches optimize */
+    LOOP_GRADIENT_PARTIAL,  /* some micro-batches do not reach optimize */
+    LOOP_CLIP_NEVER,        /* clip does not run */
+    LOOP_CLIP_LATE,         /* clip runs, but not between the last backward and optimize */
+    LOOP_CLIP_MICRO,        /* clip runs per micro-batch */
+    LOOP_OPTIMIZE_OFTEN,    /* several optimizer steps in one update */
+    LOOP_OPTIMIZE_IN_GRAPH, /* optimize runs between forward and backward */
+    LOOP_OUTSIDE_UPDATE,    /* state changes in list epoch or eval */
+    LOOP_SKIP_ADVANCES,     /* a skipped update still advances the schedule */
+    LOOP_SKIP_APPLIES,      /* a skipped update still changes parameters */
+    LOOP_HAZARD_KINDS
+};
+
+#define LOOP_TEXT 512
+struct loop_hazard {
+    enum loop_hazard_kind kind;
+    enum loop_severity severity;
+    char text[LOOP_TEXT]; /* one sentence without full stop */
+};
+
+/* Hazards of a legal loop, at most one per kind, in the order of the enum.
+ * Returns their number; writes at most LOOP_HAZARD_KINDS. */
+size_t loop_hazards(const struct config *config, struct loop_hazard out[LOOP_HAZARD_KINDS]);
+
+/* Which f(.) update k applies and logs, in a phrase: "f(k-1)", "base at k=1, then f(k-1)".
+ * Where optimize runs several times in an update, the last one counts. */
+#define LOOP_PHRASE 192
+struct loop_words {
+    char applied[LOOP_PHRASE];
+    char logged[LOOP_PHRASE];
+};
+void loop_words_of(const struct config *config, struct loop_words *out_words);
+
+/* Replaces the lists micro and update by a random legal order; epoch, eval and on_skip stay. The
+ * same seed gives the same lists everywhere. */
+void loop_random(uint64_t seed, struct config *config);
+
+/* Replaces micro and update of a legal loop by a random order with the same signature; returns the
+ * number of swaps made (0: none was found). */
+uint32_t loop_random_equal(uint64_t seed, struct config *config);
+
+#endif
