@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The arithmetic of element-wise operations, written once, with every rounding visible.
+ *
+ * PyTorch's eager order: inputs are read as they are stored, one operation computes in its working
+ * type and its result is rounded once to the dtype of its output. No fma unless a line says so.
+ * Two parts: scalars in double, for every file; and elements on `carrier` and `accumulator`
+ * (base/variant.h), for files compiled per variant. `dtype` arguments are meant to be constants
+ * (DTYPE_SWITCH), so that loops over these functions vectorise.
+ * Sums are not here: base/sum.h. What is divided is divided, never multiplied by a reciprocal. */
+#ifndef TWINSTEP_BASE_RULE_H
+#define TWINSTEP_BASE_RULE_H
+
+#include "base/dtype.h"
+#include "base/real.h"
+
+/* ---- scalars, in double ---- */
+
+/* Law 7, torch.nn.utils.clip_grad_norm_: min(1, max / (norm + 1e-6)), rounded to f32. A NaN norm
+ * gives NaN. Gradients are multiplied by it even where it is 1. */
+TWINSTEP_HD double rule_clip_coefficient(double norm, double max_norm) {
+    double c = max_norm / (norm + 1e-6);
+    return (double)(float)(c > 1.0 ? 1.0 : c);
+}
+
+/* What torch/optim/adam.py, _single_tensor_adam (not capturable, decoupled decay), computes in
+ * Python floats before the kernels run; t is 1 at the first step. */
+struct rule_adamw_scalars {
+    double decay;   /* 1 - lr * weight_decay */
+    double weight1; /* 1 - beta1, of lerp */
+    double beta2;
+    double weight2;         /* 1 - beta2, of addcmul */
+    double root_correction; /* sqrt(1 - beta2^t) */
+    double eps;
+    double minus_step; /* -(lr / (1 - beta1^t)), of addcdiv */
+};
+
+TWINSTEP_HD struct rule_adamw_scalars rule_adamw_scalars(double lr, double weight_decay,
+                                                         double beta1, double beta2, double eps,
+                                                         uint64_t t) {
+    struct rule_adamw_scalars s;
+    s.decay = 1.0 - lr * weight_decay;
+    s.weight1 = 1.0 - beta1;
+    s.beta2 = beta2;
+    s.weight2 = 1.0 - beta2;
+    s.root_correction = real_sqrt_f64(1.0 - real_pow_f64(beta2, (double)t));
+    s.eps = eps;
+    s.minus_step = -(lr / (1.0 - real_pow_f64(beta1, (double)t)));
+    return s;
+}
+
+#if defined(TWINSTEP_VARIANT)
+
+#include "base/variant.h"
+
+/* ---- model ---- */
+
+TWINSTEP_HD carrier rule_add(carrier a, carrier b, enum dtype dtype) {
+    return carrier_round((accumulator)a + (accumulator)b, dtype);
+}
+
+TWINSTEP_HD carrier rule_mul(carrier a, carrier b, enum dtype dtype) {
+    return carrier_round((accumulator)a * (accumulator)b, dtype);
+}
+
+/* aten silu: x / (1 + exp(-x)). */
+TWINSTEP_HD carrier rule_silu(carrier x, enum dtype dtype) {
+    accumulator wide = (accumulator)x;
+    return carrier_round(wide / (ACC(1.0) + acc_exp(-wide)), dtype);
+}
+
+/* aten silu_backward: s = 1 / (1 + exp(-x)); dy * s * (1 + x * (1 - s)). */
+TWINSTEP_HD carrier rule_silu_grad(carrier dy, carrier x, enum dtype dtype) {
+    accumulator wide = (accumulator)x;
+    accumulator s = ACC(1.0) / (ACC(1.0) + acc_exp(-wide));
+    return carrier_round((accumulator)dy * s * (ACC(1.0) + wide * (ACC(1.0) - s)), dtype);
+}
+
+/* round(round(silu(gate)) * up) and its two gradients, each a chain of rounded operations. */
+TWINSTEP_HD carrier rule_swiglu(carrier gate, carrier up, enum dtype dtype) {
+    return rule_mul(rule_silu(gate, dtype), up, dtype);
+}
+
+TWINSTEP_HD carrier rule_swiglu_up_grad(carrier dy, carrier gate, enum dtype dtype) {
+    return rule_mul(dy, rule_silu(gate, dtype), dtype);
+}
+
+TWINSTEP_HD carrier rule_swiglu_gate_grad(carrier dy, carrier gate, carrier up, enum dtype dtype) {
+    return rule_silu_grad(rule_mul(dy, up, dtype), gate, dtype);
+}
+
+/* RMSNorm. Hugging Face's modules compute in f32 whatever the model's dtype: `wide`, f64 for f64.
+ * xhat = x * rstd is rounded to `inner` before it meets the weight:
+ *   Llama    weight * hidden.to(input_dtype)      inner = the compute dtype
+ *   OLMo-2   (weight * hidden).to(input_dtype)    inner = rule_wide(compute dtype) */
+TWINSTEP_HD enum dtype rule_wide(enum dtype dtype) {
+    return dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
+}
+
+/* 1 / sqrt(sum of squares / n + eps), kept in the accumulator's type. */
+TWINSTEP_HD accumulator rule_norm_rstd(accumulator squares, accumulator n, accumulator eps) {
+    return ACC(1.0) / acc_sqrt(squares / n + eps);
+}
+
+TWINSTEP_HD carrier rule_norm_hat(carrier x, accumulator rstd, enum dtype inner) {
+    return carrier_round((accumulator)x * rstd, inner);
+}
+
+TWINSTEP_HD carrier rule_norm(carrier x, accumulator rstd, carrier weight, enum dtype inner,
+                              enum dtype dtype) {
+    return rule_mul(weight, rule_norm_hat(x, rstd, inner), dtype);
+}
+
+/* Gradient of the weight: fma chains of dy and rule_norm_hat(x, rstd, inner). Of the input: with
+ * g = rule_mul(dy, weight, inner), h = rule_norm_hat(x, rstd, wide) and mean = (law-2 sum of
+ * fma(g, h)) / n in the accumulator:  dx = round(rstd * (g - h * mean)). */
+TWINSTEP_HD carrier rule_norm_grad(carrier g, carrier h, accumulator rstd, accumulator mean,
+                                   enum dtype dtype) {
+    return carrier_round(rstd * ((accumulator)g - (accumulator)h * mean), dtype);
+}
+
+/* Rotate-half rotary embedding: round(round(x cos) + round(partner sin)). Element i of the first
+ * half has partner -x[i + D/2], of the second x[i - D/2]; the transpose (backward) swaps the signs.
+ */
+TWINSTEP_HD carrier rule_rotary(carrier x, carrier partner, carrier cosine, carrier sine,
+                                enum dtype dtype) {
+    return rule_add(rule_mul(x, cosine, dtype), rule_mul(partner, sine, dtype), dtype);
+}
+
+/* Softmax. e stays in the accumulator's type; it is summed by law 2, then divided. */
+TWINSTEP_HD accumulator rule_exp_shifted(carrier score, accumulator maximum) {
+    return acc_exp((accumulator)score - maximum);
+}
+
+TWINSTEP_HD carrier rule_prob(accumulator e, accumulator sum, enum dtype dtype) {
+    return carrier_round(e / sum, dtype);
+}
+
+/* Law 6: round(round(P * (dP - D)) * scale), D the law-2 sum of fma(P, dP). */
+TWINSTEP_HD carrier rule_prob_grad(carrier p, carrier dp, accumulator d, carrier scale,
+                                   enum dtype dtype) {
+    accumulator inner = (accumulator)p * ((accumulator)dp - d);
+    return rule_mul(carrier_round(inner, dtype), scale, dtype);
+}
+
+/* Law 5: log-probability of the target with score z, in the loss dtype. */
+TWINSTEP_HD carrier rule_logprob(carrier z, accumulator maximum, accumulator sum, enum dtype loss) {
+    return carrier_round(((accumulator)z - maximum) - acc_log(sum), loss);
+}
+
+/* Law 5: round((e / s - [v = y]) * coefficient); hit is 1 for the target, else 0. */
+TWINSTEP_HD carrier rule_dlogit(accumulator e, accumulator sum, accumulator hit,
+                                accumulator coefficient, enum dtype dtype) {
+    return carrier_round((e / sum - hit) * coefficient, dtype);
+}
+
+/* ---- optimizers ----
+ * PyTorch's working type depends on the tensors alone (f32, or f64 for f64), never on how gradients
+ * were summed: so these compute in `carrier`, and both f32 pairs give the same bits. Python floats
+ * are rounded to that type when they reach a kernel. */
+
+TWINSTEP_HD carrier rule_store(carrier x, enum dtype dtype) {
+    return carrier_round((accumulator)x, dtype);
+}
+
+TWINSTEP_HD carrier rule_sqrt_carrier(carrier x) {
+#if defined(TWINSTEP_CARRIER_f64)
+    return real_sqrt_f64(x);
+#else
+    return real_sqrt_f32(x);
+#endif
+}
+
+/* aten lerp: m + w (g - m) below |w| = 1/2, else g - (g - m)(1 - w). */
+TWINSTEP_HD carrier rule_lerp(carrier m, carrier g, carrier w) {
+    carrier near = m + w * (g - m);
+    carrier far = g - (g - m) * ((carrier)1 - w);
+    return w < (carrier)0.5 && w > (carrier)-0.5 ? near : far;
+}
+
+struct rule_adamw {
+    carrier decay;
+    carrier weight1;
+    carrier beta2;
+    carrier weight2;
+    carrier root_correction;
+    carrier eps;
+    carrier minus_step;
+};
+
+TWINSTEP_HD struct rule_adamw rule_adamw_narrow(const struct rule_adamw_scalars *s) {
+    struct rule_adamw k;
+    k.decay = (carrier)s->decay;
+    k.weight1 = (carrier)s->weight1;
+    k.beta2 = (carrier)s->beta2;
+    k.weight2 = (carrier)s->weight2;
+    k.root_correction = (carrier)s->root_correction;
+    k.eps = (carrier)s->eps;
+    k.minus_step = (carrier)s->minus_step;
+    return k;
+}
+
+struct rule_adamw_element {
+    carrier p; /* parameter, or its master */
+    carrier m; /* exp_avg */
+    carrier v; /* exp_avg_sq */
+};
+
+/* One element of _single_tensor_adam, one line per kernel: mul_, lerp_, mul_, addcmul_, sqrt, div,
+ * add_, addcdiv_. Inside a kernel: addcmul is v + (value g) g and addcdiv p + value (m / denom),
+ * each a multiplication, then an addition. (aten's CUDA kernels fuse the last addition, its CPU
+ * addcdiv multiplies before it divides; those are other variants.) */
+TWINSTEP_HD void rule_adamw_step(struct rule_adamw_element *e, carrier g,
+                                 const struct rule_adamw *k, enum dtype param, enum dtype slot) {
+    carrier p = rule_store(e->p * k->decay, param);
+    carrier m = rule_store(rule_lerp(e->m, g, k->weight1), slot);
+    carrier v = rule_store(e->v * k->beta2, slot);
+    v = rule_store(v + (k->weight2 * g) * g, slot);
+    carrier root = rule_store(rule_sqrt_carrier(v), slot);
+    root = rule_store(root / k->root_correction, slot);
+    carrier denominator = rule_store(root + k->eps, slot);
+    e->p = rule_store(p + k->minus_step * (m / denominator), param);
+    e->m = m;
+    e->v = v;
+}
+
+struct rule_sgd {
+    carrier minus_lr;
+    carrier weight_decay;
+    carrier momentum;
+    carrier one_minus_dampening;
+    int nesterov;
+};
+
+struct rule_sgd_element {
+    carrier p;
+    carrier buffer; /* momentum_buffer; unused where momentum is 0 */
+};
+
+/* One element of torch/optim/sgd.py, _single_tensor_sgd. `first`: the buffer starts as the gradient
+ * itself, not damped. Decay and momentum of 0 are no operations. */
+TWINSTEP_HD void rule_sgd_step(struct rule_sgd_element *e, carrier g, const struct rule_sgd *k,
+                               int first, enum dtype param, enum dtype slot) {
+    if (k->weight_decay != (carrier)0) g = rule_store(g + k->weight_decay * e->p, param);
+    if (k->momentum != (carrier)0) {
+        carrier decayed = rule_store(e->buffer * k->momentum, slot);
+        carrier later = rule_store(decayed + k->one_minus_dampening * g, slot);
+        e->buffer = first ? rule_store(g, slot) : later;
+        g = k->nesterov ? rule_store(g + k->momentum * e->buffer, param) : e->buffer;
+    }
+    e->p = rule_store(e->p + k->minus_lr * g, param);
+}
+
+#endif
+#endif
