@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * printf and strtod do the exact work, inside the C locale of this thread; the grammar is checked
+ * here first, because strtod takes blanks, prefixes, hex, "infinity" and "nan(...)" besides. */
+#include "base/number.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/real.h"
+
+/* glibc and musl hand out a static object for "C"; 0 would leave the locale as it is. */
+struct c_locale {
+    locale_t c;
+    locale_t before;
+};
+
+static struct c_locale c_locale_enter(void) {
+    struct c_locale l;
+    l.c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    l.before = uselocale(l.c);
+    return l;
+}
+
+static void c_locale_leave(struct c_locale l) {
+    uselocale(l.before);
+    if (l.c != (locale_t)0) freelocale(l.c);
+}
+
+/* ---- to text ---- */
+
+struct format {
+    int digits;   /* enough for every value */
+    int integers; /* powers of ten below 10^integers are written out */
+    int single;   /* read back as float */
+};
+
+static const struct format format_f64 = {17, 15, 0};
+static const struct format format_f32 = {9, 7, 1};
+
+static int reads_back(const char *text, double x, int single) {
+    if (single) return (double)strtof(text, NULL) == x;
+    return strtod(text, NULL) == x;
+}
+
+static int special_text(double x, char *text) {
+    if (real_finite_f64(x)) return 0;
+    strcpy(text, x != x ? "nan" : x > 0.0 ? "inf" : "-inf");
+    return 1;
+}
+
+static struct number_text shortest(double x, struct format format) {
+    struct number_text out = {{0}};
+    if (special_text(x, out.text)) return out;
+    struct c_locale locale = c_locale_enter();
+    int digits = 1;
+    for (; digits <= format.digits; digits++) {
+        snprintf(out.text, sizeof out.text, "%.*e", digits - 1, x);
+        if (reads_back(out.text, x, format.single)) break;
+    }
+    const char *mark = strchr(out.text, 'e');
+    int exponent = mark != NULL ? (int)strtol(mark + 1, NULL, 10) : 0;
+    if (exponent >= -4 && exponent < format.integers) {
+        int decimals = digits - 1 - exponent;
+        snprintf(out.text, sizeof out.text, "%.*f", decimals > 0 ? decimals : 0, x);
+    }
+    c_locale_leave(locale);
+    return out;
+}
+
+struct number_text number_text_f64(double x) {
+    return shortest(x, format_f64);
+}
+
+struct number_text number_text_f32(float x) {
+    return shortest((double)x, format_f32);
+}
+
+struct number_text number_hex_f64(double x) {
+    struct number_text out = {{0}};
+    if (special_text(x, out.text)) return out;
+    struct c_locale locale = c_locale_enter();
+    snprintf(out.text, sizeof out.text, "%a", x);
+    c_locale_leave(locale);
+    return out;
+}
+
+/* ---- from text ---- */
+
+static int is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+static int is_hex(char c) {
+    return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+static const char *skip_sign(const char *s) {
+    return *s == '+' || *s == '-' ? s + 1 : s;
+}
+
+/* Digits with at most one point; the number of digits in *count. */
+static const char *skip_digits(const char *s, int hex, size_t *count) {
+    int points = 0;
+    for (*count = 0;; s++) {
+        if (hex ? is_hex(*s) : is_digit(*s))
+            ++*count;
+        else if (*s != '.' || points++ > 0)
+            return s;
+    }
+}
+
+static int exponent_or_end(const char *s, char mark) {
+    if (*s == '\0') return 1;
+    if ((*s | 0x20) != mark) return 0;
+    s = skip_sign(s + 1);
+    if (!is_digit(*s)) return 0;
+    while (is_digit(*s))
+        s++;
+    return *s == '\0';
+}
+
+static int is_real(const char *s, unsigned flags) {
+    size_t count = 0;
+    s = skip_sign(s);
+    if (s[0] == '0' && (s[1] | 0x20) == 'x') {
+        if ((flags & NUMBER_HEX) == 0) return 0;
+        s = skip_digits(s + 2, 1, &count);
+        return count > 0 && exponent_or_end(s, 'p');
+    }
+    s = skip_digits(s, 0, &count);
+    return count > 0 && exponent_or_end(s, 'e');
+}
+
+static int is_special(const char *s) {
+    return strcmp(s, "nan") == 0 || strcmp(skip_sign(s), "inf") == 0;
+}
+
+/* The text as an error shows it: 40 characters at most, what is not printable as '?'. */
+struct shown {
+    char text[48];
+};
+
+static struct shown show(const char *text) {
+    struct shown out = {{0}};
+    size_t i = 0;
+    for (; i < 40 && text[i] != '\0'; i++)
+        out.text[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
+    if (text[i] != '\0') strcpy(out.text + i, "...");
+    return out;
+}
+
+static double special_value(const char *text) {
+    if (text[0] == 'n') return real_nan_f64();
+    return text[0] == '-' ? -real_inf_f64() : real_inf_f64();
+}
+
+enum status number_parse_real(const char *text, unsigned flags, double *out) {
+    if ((flags & NUMBER_SPECIAL) != 0 && is_special(text)) {
+        *out = special_value(text);
+        return STATUS_OK;
+    }
+    if (!is_real(text, flags)) FAIL(STATUS_INPUT, "expected a number, got \"%s\"", show(text).text);
+    struct c_locale locale = c_locale_enter();
+    double value = strtod(text, NULL);
+    c_locale_leave(locale);
+    if (!real_finite_f64(value))
+        FAIL(STATUS_INPUT, "expected a number below 1.8e308 in size, got \"%s\"", show(text).text);
+    *out = value;
+    return STATUS_OK;
+}
+
+static int is_integer(const char *s) {
+    size_t count = 0;
+    while (is_digit(s[count]))
+        count++;
+    return count > 0 && s[count] == '\0';
+}
+
+enum status number_parse_int(const char *text, int64_t *out) {
+    errno = 0;
+    long long value = is_integer(skip_sign(text)) ? strtoll(text, NULL, 10) : 0;
+    if (!is_integer(skip_sign(text)))
+        FAIL(STATUS_INPUT, "expected an integer, got \"%s\"", show(text).text);
+    if (errno == ERANGE)
+        FAIL(STATUS_INPUT, "expected an integer from %" PRId64 " to %" PRId64 ", got \"%s\"",
+             INT64_MIN, INT64_MAX, show(text).text);
+    *out = (int64_t)value;
+    return STATUS_OK;
+}
+
+enum status number_parse_uint(const char *text, uint64_t *out) {
+    const char *digits = *text == '+' ? text + 1 : text;
+    errno = 0;
+    unsigned long long value = is_integer(digits) ? strtoull(digits, NULL, 10) : 0;
+    if (!is_integer(digits))
+        FAIL(STATUS_INPUT, "expected an integer >= 0, got \"%s\"", show(text).text);
+    if (errno == ERANGE)
+        FAIL(STATUS_INPUT, "expected an integer from 0 to %" PRIu64 ", got \"%s\"", UINT64_MAX,
+             show(text).text);
+    *out = (uint64_t)value;
+    return STATUS_OK;
+}
