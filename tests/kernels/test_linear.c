@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short threads
+ * The linear ops against one scalar chain per output (law 1): every pair, instruction set, dtype,
+ * odd shapes, gathered rows between poisoned ones, one and two threads, chains in two calls. */
+#include "tests/kernels/test_linear.h"
+
+struct shape {
+    uint32_t T, N, K;
+};
+
+/* Around the edges of panels and strips; beyond one block of terms (512, 256), of columns (384,
+ * 192); enough work to wake a second thread. */
+static const struct shape shapes[] = {
+    {1, 1, 1},    {1, 17, 5},    {3, 2, 40},     {13, 33, 16},  {14, 32, 64},   {15, 31, 63},
+    {29, 48, 77}, {100, 64, 86}, {5, 400, 20},   {20, 24, 410}, {4, 9, 1100},   {2, 1100, 7},
+    {600, 5, 9},  {0, 8, 8},     {70, 100, 120}, {33, 3, 530},  {61, 130, 140},
+};
+
+struct problem {
+    const struct variant *variant;
+    enum dtype dtype;
+    struct shape shape;
+    struct row_list rows;
+    size_t physical;
+    void *x, *w, *dy;
+    size_t acc_count;
+    void *y, *dx, *acc;                      /* expected */
+    void *start_dx, *start_acc, *poisoned_y; /* what the outputs hold before */
+};
+
+static double chain(const struct problem *p, const void *a, size_t a_at, size_t a_step,
+                    const void *b, size_t b_at, size_t b_step, size_t count) {
+    double sum = 0.0;
+    for (size_t k = 0; k < count; k++) {
+        sum =
+            chain_step(p->variant->accumulator, element(a, p->variant->carrier, a_at + k * a_step),
+                       element(b, p->variant->carrier, b_at + k * b_step), sum);
+    }
+    return sum;
+}
+
+static void expect_forward(const struct problem *p) {
+    const size_t N = p->shape.N;
+    const size_t K = p->shape.K;
+    for (uint32_t i = 0; i < p->shape.T; i++) {
+        const size_t r = physical(&p->rows, i);
+        for (size_t n = 0; n < N; n++) {
+            const double sum = chain(p, p->x, r * K, 1, p->w, n * K, 1, K);
+            set_element(p->y, p->variant->carrier, r * N + n, round_to(sum, p->dtype));
+        }
+    }
+}
+
+static void expect_input(const struct problem *p, int add) {
+    const size_t N = p->shape.N;
+    const size_t K = p->shape.K;
+    for (uint32_t i = 0; i < p->shape.T; i++) {
+        const size_t r = physical(&p->rows, i);
+        for (size_t k = 0; k < K; k++) {
+            double sum = round_to(chain(p, p->dy, r * N, 1, p->w, k, K, N), p->dtype);
+            const double held = element(p->start_dx, p->variant->carrier, r * K + k);
+            if (add) sum = round_to(add_step(p->variant->accumulator, held, sum), p->dtype);
+            set_element(p->dx, p->variant->carrier, r * K + k, sum);
+        }
+    }
+}
+
+static void expect_weight(const struct problem *p) {
+    const size_t bytes = p->variant->carrier;
+    const size_t N = p->shape.N;
+    const size_t K = p->shape.K;
+    for (size_t i = 0; i < N * K; i++) {
+        double sum = element(p->start_acc, p->variant->accumulator, i);
+        for (uint32_t t = 0; t < p->shape.T; t++) {
+            const size_t r = physical(&p->rows, t);
+            sum = chain_step(p->variant->accumulator, element(p->dy, bytes, r * N + i / K),
+                             element(p->x, bytes, r * K + i % K), sum);
+        }
+        set_element(p->acc, p->variant->accumulator, i, sum);
+    }
+}
+
+static struct problem pose(struct arena *arena, const struct variant *variant, enum dtype dtype,
+                           struct shape shape, int gathered) {
+    struct problem p = {.variant = variant, .dtype = dtype, .shape = shape};
+    const size_t bytes = variant->carrier;
+    const size_t N = shape.N;
+    const size_t K = shape.K;
+    p.rows = (struct row_list){NULL, shape.T};
+    if (gathered) p.rows = scattered(arena, shape.T);
+    p.physical = gathered ? (size_t)shape.T * 2 + 1 : shape.T;
+    p.acc_count = N * K;
+    p.x = take(arena, p.physical * K, bytes);
+    p.dy = take(arena, p.physical * N, bytes);
+    p.w = take(arena, N * K, bytes);
+    p.y = take(arena, p.physical * N, bytes);
+    p.poisoned_y = take(arena, p.physical * N, bytes);
+    p.dx = take(arena, p.physical * K, bytes);
+    p.start_dx = take(arena, p.physical * K, bytes);
+    p.acc = take(arena, N * K, variant->accumulator);
+    p.start_acc = take(arena, N * K, variant->accumulator);
+    fill(p.x, bytes, p.physical * K, 0, dtype);
+    fill(p.dy, bytes, p.physical * N, 1 << 20, dtype);
+    fill(p.w, bytes, N * K, 2 << 20, dtype);
+    fill(p.start_dx, bytes, p.physical * K, 3 << 20, dtype);
+    fill(p.start_acc, variant->accumulator, N * K, 4 << 20, accumulator_dtype(variant));
+    poison(p.x, bytes, p.physical, K, &p.rows);
+    poison(p.dy, bytes, p.physical, N, &p.rows);
+    for (size_t i = 0; i < p.physical * N; i++)
+        set_element(p.poisoned_y, bytes, i, 77.0);
+    memcpy(p.y, p.poisoned_y, p.physical * N * bytes);
+    memcpy(p.dx, p.start_dx, p.physical * K * bytes);
+    return p;
+}
+
+static void report(const struct problem *p, const char *op, int threads) {
+    fail_msg("%s_%s: T %u N %u K %u %s %s, %d threads: differs from the chain", op,
+             p->variant->name, p->shape.T, p->shape.N, p->shape.K, dtype_name(p->dtype),
+             p->rows.index != NULL ? "gathered" : "dense", threads);
+}
+
+static void run_ops(struct arena *arena, const struct problem *p, int threads, int add) {
+    const size_t bytes = p->variant->carrier;
+    const size_t N = p->shape.N;
+    const size_t K = p->shape.K;
+    const uint32_t width = p->shape.N > p->shape.K ? p->shape.N : p->shape.K;
+    const struct fenced fenced = fenced_scratch(arena, p->shape.T, width, threads);
+    const struct op_call call = {
+        .compute = p->dtype, .threads = threads, .scratch = fenced.scratch};
+    void *const y = take(arena, p->physical * N, bytes);
+    memcpy(y, p->poisoned_y, p->physical * N * bytes);
+    p->variant->forward(
+        &call, &(struct linear_forward_args){p->rows, p->shape.N, p->shape.K, p->x, p->w, y});
+    if (!same(y, p->y, bytes, p->physical * N)) report(p, "linear_forward", threads);
+    void *const dx = take(arena, p->physical * K, bytes);
+    memcpy(dx, p->start_dx, p->physical * K * bytes);
+    p->variant->input(
+        &call, &(struct linear_input_args){p->rows, p->shape.N, p->shape.K, p->dy, p->w, dx, add});
+    if (!same(dx, p->dx, bytes, p->physical * K)) report(p, "linear_input", threads);
+    void *const acc = take(arena, N * K, p->variant->accumulator);
+    memcpy(acc, p->start_acc, N * K * p->variant->accumulator);
+    p->variant->weight(
+        &call, &(struct linear_weight_args){p->rows, p->shape.N, p->shape.K, p->dy, p->x, acc});
+    if (!same(acc, p->acc, p->variant->accumulator, N * K)) report(p, "linear_weight", threads);
+    check_fence(&fenced);
+}
+
+/* The expectation of a pair serves its three instruction sets. */
+static void verify_pair(size_t pair, enum dtype dtype, struct shape shape, int gathered, int add) {
+    struct arena arena = ARENA_EMPTY;
+    struct problem p = pose(&arena, &variants[pair * 3], dtype, shape, gathered);
+    expect_forward(&p);
+    expect_input(&p, add);
+    expect_weight(&p);
+    for (size_t isa = 0; isa < 3; isa++) {
+        p.variant = &variants[pair * 3 + isa];
+        if (!variant_runs(p.variant)) continue;
+        run_ops(&arena, &p, 1, add);
+        run_ops(&arena, &p, 2, add);
+    }
+    arena_close(&arena);
+}
+
+static void verify_one_chain(void **state) {
+    (void)state;
+    static const enum dtype compute[3] = {DTYPE_F32, DTYPE_F32, DTYPE_F64};
+    for (size_t pair = 0; pair < 3; pair++) {
+        for (size_t i = 0; i < COUNT_OF(shapes); i++) {
+            verify_pair(pair, compute[pair], shapes[i], (i + pair) % 2 == 0, i % 3 == 1);
+            verify_pair(pair, compute[pair], shapes[i], (i + pair) % 2 == 1, i % 3 != 1);
+        }
+    }
+}
+
+static void verify_rounded_once(void **state) {
+    (void)state;
+    static const enum dtype short_formats[] = {DTYPE_BF16, DTYPE_F16, DTYPE_TF32};
+    static const struct shape few[] = {{15, 33, 40}, {9, 30, 530}, {20, 400, 8}};
+    for (size_t d = 0; d < COUNT_OF(short_formats); d++) {
+        for (size_t i = 0; i < COUNT_OF(few); i++) {
+            for (size_t pair = 0; pair < 2; pair++) {
+                verify_pair(pair, short_formats[d], few[i], 1, 0);
+                verify_pair(pair, short_formats[d], few[i], 0, 1);
+            }
+        }
+    }
+}
+
+/* More threads than rows, than panels, than strips. */
+static void verify_many_threads(void **state) {
+    (void)state;
+    static const struct shape wide[] = {{40, 200, 130}, {3, 700, 300}, {700, 3, 300}};
+    for (size_t i = 0; i < COUNT_OF(wide); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct problem p = pose(&arena, &variants[1], DTYPE_F32, wide[i], 1);
+        if (!variant_runs(p.variant)) skip();
+        expect_forward(&p);
+        expect_input(&p, 1);
+        expect_weight(&p);
+        run_ops(&arena, &p, 3, 1);
+        run_ops(&arena, &p, 7, 1);
+        arena_close(&arena);
+    }
+}
+
+/* Law 3: rows in two calls or in one, the chain is the same. */
+static void verify_chain_continues(void **state) {
+    (void)state;
+    const struct shape shape = {90, 37, 50};
+    for (size_t v = 0; v < COUNT_OF(variants); v++) {
+        if (!variant_runs(&variants[v])) continue;
+        struct arena arena = ARENA_EMPTY;
+        const enum dtype dtype = variants[v].carrier == sizeof(float) ? DTYPE_F32 : DTYPE_F64;
+        struct problem p = pose(&arena, &variants[v], dtype, shape, 1);
+        expect_weight(&p);
+        const struct fenced fenced = fenced_scratch(&arena, shape.T, shape.K, 1);
+        const struct op_call call = {.compute = dtype, .threads = 1, .scratch = fenced.scratch};
+        const struct row_list first = {p.rows.index, 41};
+        const struct row_list second = {p.rows.index + 41, shape.T - 41};
+        p.variant->weight(
+            &call, &(struct linear_weight_args){first, shape.N, shape.K, p.dy, p.x, p.start_acc});
+        assert_false(same(p.start_acc, p.acc, variants[v].accumulator, p.acc_count));
+        p.variant->weight(
+            &call, &(struct linear_weight_args){second, shape.N, shape.K, p.dy, p.x, p.start_acc});
+        assert_true(same(p.start_acc, p.acc, variants[v].accumulator, p.acc_count));
+        arena_close(&arena);
+    }
+}
+
+/* Infinities, subnormals and overflowing sums take the same way through every variant. */
+static void verify_special_values(void **state) {
+    (void)state;
+    static const double specials[] = {0x1p127, -0x1p127, 0x1p-149, -0x1p-140, 0.0, -0.0, 0x1p-100};
+    for (size_t v = 0; v < COUNT_OF(variants); v++) {
+        if (!variant_runs(&variants[v])) continue;
+        struct arena arena = ARENA_EMPTY;
+        const size_t bytes = variants[v].carrier;
+        const enum dtype dtype = bytes == sizeof(float) ? DTYPE_F32 : DTYPE_F64;
+        struct problem p = pose(&arena, &variants[v], dtype, (struct shape){16, 40, 21}, 0);
+        for (size_t i = 0; i < p.physical * 21; i += 5)
+            set_element(p.x, bytes, i, specials[i % COUNT_OF(specials)]);
+        for (size_t i = 0; i < p.physical * 40; i += 7)
+            set_element(p.dy, bytes, i, specials[i % COUNT_OF(specials)]);
+        for (size_t i = 0; i < p.acc_count; i += 3)
+            set_element(p.w, bytes, i, specials[i % COUNT_OF(specials)]);
+        set_element(p.x, bytes, 30, (double)INFINITY);
+        expect_forward(&p);
+        expect_input(&p, 0);
+        expect_weight(&p);
+        run_ops(&arena, &p, 1, 0);
+        arena_close(&arena);
+    }
+}
+
+/* Sums small enough to do by hand; and one that bf16 gets right only when rounded once. */
+static void validate_known_products(void **state) {
+    (void)state;
+    const float x[3] = {1.0F, 2.0F, 3.0F};
+    const float w[6] = {1.0F, 10.0F, 100.0F, -1.0F, 0.5F, 0.25F};
+    float y[2] = {0.0F, 0.0F};
+    struct arena arena = ARENA_EMPTY;
+    const struct fenced fenced = fenced_scratch(&arena, 1, 3, 1);
+    struct op_call call = {.compute = DTYPE_F32, .threads = 1, .scratch = fenced.scratch};
+    const struct row_list one = {NULL, 1};
+    linear_forward_f32_f32_base(&call, &(struct linear_forward_args){one, 2, 3, x, w, y});
+    assert_true(y[0] == 321.0F && y[1] == 0.75F);
+    /* 1 + 2^-8 + 2^-30: f32 would lose 2^-30 and leave a tie for bf16 to round down. */
+    const float a[3] = {1.0F, 0x1p-8F, 0x1p-30F};
+    const float ones[3] = {1.0F, 1.0F, 1.0F};
+    call.compute = DTYPE_BF16;
+    linear_forward_f32_f64_base(&call, &(struct linear_forward_args){one, 1, 3, a, ones, y});
+    assert_true(y[0] == 1.0F + 0x1p-7F);
+    linear_forward_f32_f32_base(&call, &(struct linear_forward_args){one, 1, 3, a, ones, y});
+    assert_true(y[0] == 1.0F);
+    arena_close(&arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_known_products), cmocka_unit_test(verify_one_chain),
+        cmocka_unit_test(verify_rounded_once),     cmocka_unit_test(verify_many_threads),
+        cmocka_unit_test(verify_chain_continues),  cmocka_unit_test(verify_special_values),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
