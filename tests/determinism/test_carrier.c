@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Packing of carriers: known patterns of every dtype, NaNs, misfits found at their index, vectors
+ * against one element at a time, and all 65536 halves there and back. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/macro.h"
+#include "base/real.h"
+#include "determinism/carrier.h"
+#include "determinism/philox.h"
+
+static const struct {
+    enum dtype dtype;
+    uint64_t carrier; /* bits */
+    uint64_t own;
+} values[] = {
+    {DTYPE_F32, 0x3F800001u, 0x3F800001u},
+    {DTYPE_F32, 0x80000000u, 0x80000000u},
+    {DTYPE_F32, 0x00000001u, 0x00000001u},
+    {DTYPE_F32, 0xFF800000u, 0xFF800000u},
+    {DTYPE_F32, 0x7F800001u, 0x7FC00000u},
+    {DTYPE_F32, 0xFFFFFFFFu, 0x7FC00000u},
+    {DTYPE_TF32, 0x3F802000u, 0x3F802000u},
+    {DTYPE_TF32, 0xFFC00001u, 0x7FC00000u},
+    {DTYPE_F64, UINT64_C(0x3FF0000000000001), UINT64_C(0x3FF0000000000001)},
+    {DTYPE_F64, UINT64_C(0xFFF0000000000000), UINT64_C(0xFFF0000000000000)},
+    {DTYPE_F64, UINT64_C(0xFFF0000000000001), UINT64_C(0x7FF8000000000000)},
+    {DTYPE_F64, UINT64_C(0x7FFFFFFFFFFFFFFF), UINT64_C(0x7FF8000000000000)},
+    {DTYPE_BF16, 0xC0200000u, 0xC020u},
+    {DTYPE_BF16, 0x7F800000u, 0x7F80u},
+    {DTYPE_BF16, 0x7F800001u, 0x7FC0u}, /* a NaN whose upper half alone would be infinity */
+    {DTYPE_BF16, 0x00010000u, 0x0001u},
+    {DTYPE_F16, 0x3F800000u, 0x3C00u},
+    {DTYPE_F16, 0xC77FE000u, 0xFBFFu}, /* -65504 */
+    {DTYPE_F16, 0x38800000u, 0x0400u}, /* 2^-14, smallest normal */
+    {DTYPE_F16, 0x33800000u, 0x0001u}, /* 2^-24, smallest subnormal */
+    {DTYPE_F16, 0x387FC000u, 0x03FFu}, /* largest subnormal */
+    {DTYPE_F16, 0x80000000u, 0x8000u},
+    {DTYPE_F16, 0xFF800000u, 0xFC00u},
+    {DTYPE_F16, 0xFFC12345u, 0x7E00u},
+};
+
+static const struct {
+    enum dtype dtype;
+    uint32_t carrier;
+} misfits[] = {
+    {DTYPE_TF32, 0x3F800001u}, {DTYPE_TF32, 0x3F801000u}, {DTYPE_BF16, 0x3F800001u},
+    {DTYPE_BF16, 0x3F808000u}, {DTYPE_F16, 0x3F800001u},  {DTYPE_F16, 0x3F801000u},
+    {DTYPE_F16, 0x47800000u},                            /* 65536 */
+    {DTYPE_F16, 0x47801000u},  {DTYPE_F16, 0x33000000u}, /* 2^-25 */
+    {DTYPE_F16, 0x34400001u},  {DTYPE_F16, 0x33C00000u}, /* 1.5 * 2^-24 */
+    {DTYPE_F16, 0x00000001u},
+};
+
+static uint64_t pack_value(enum dtype dtype, uint64_t carrier, size_t *packed) {
+    uint64_t own = 0;
+    *packed = carrier_pack(dtype, &carrier, 1, &own);
+    return own;
+}
+
+static void validate_values(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(values); i++) {
+        size_t packed;
+        assert_int_equal(pack_value(values[i].dtype, values[i].carrier, &packed), values[i].own);
+        assert_int_equal(packed, 1);
+    }
+}
+
+static void validate_misfits(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(misfits); i++) {
+        size_t packed;
+        (void)pack_value(misfits[i].dtype, misfits[i].carrier, &packed);
+        assert_int_equal(packed, 0);
+    }
+}
+
+/* The index is right wherever the misfit stands, in the vectors or in the tail. */
+static void validate_misfit_index(void **state) {
+    (void)state;
+    static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_F16, DTYPE_TF32};
+    for (size_t d = 0; d < COUNT_OF(dtypes); d++) {
+        for (size_t at = 0; at < 29; at++) {
+            float carriers[29] = {0.0f};
+            uint32_t own[29];
+            carriers[at] = 0x1.000002p0f;
+            if (at + 1 < 29) carriers[at + 1] = 0x1.000002p0f;
+            assert_int_equal(carrier_pack(dtypes[d], carriers, 29, own), at);
+        }
+    }
+}
+
+/* Random carriers with all kinds of exponents, a NaN in every eighth place. */
+static void make_carriers(enum dtype dtype, uint32_t *bits, uint32_t words) {
+    const uint32_t spare = dtype == DTYPE_BF16 ? 0xFFFFu : dtype == DTYPE_TF32 ? 0x1FFFu : 0u;
+    for (uint32_t i = 0; i < words; i++) {
+        const struct philox_block draw = philox_draw((struct philox_block){{i, dtype, 0, 0}}, 2385);
+        bits[i] = draw.word[0] & ~spare;
+        if (draw.word[1] % 8 == 0) bits[i] = draw.word[0] | 0x7F800001u;
+        if (dtype == DTYPE_F16) bits[i] = (draw.word[1] % 16 + 120u) << 23;
+    }
+}
+
+static void corroborate_vectors_and_elements(void **state) {
+    (void)state;
+    uint32_t carriers[2 * 67];
+    unsigned char together[8 * 67 + 1];
+    unsigned char alone[8 * 67 + 1];
+    for (int d = 0; d < DTYPE_COUNT; d++) {
+        const enum dtype dtype = (enum dtype)d;
+        const size_t width = dtype_width(dtype);
+        make_carriers(dtype, carriers, 2 * 67);
+        for (size_t count = 0; count <= 67; count++) {
+            memset(together, 0xAA, sizeof together);
+            assert_int_equal(carrier_pack(dtype, carriers, count, together), count);
+            for (size_t i = 0; i < count; i++) {
+                const unsigned char *const one =
+                    (const unsigned char *)carriers + i * dtype_carrier(dtype);
+                assert_int_equal(carrier_pack(dtype, one, 1, alone + i * width), 1);
+            }
+            assert_memory_equal(together, alone, count * width);
+            assert_int_equal(together[count * width], 0xAA); /* nothing behind the end */
+        }
+    }
+}
+
+/* Value of a half by its definition, as a float: exact. */
+static float half_value(uint32_t half) {
+    const uint32_t exponent = half >> 10 & 31u;
+    const float fraction = (float)(half & 1023u);
+    float value = exponent == 0 ? fraction * 0x1p-24f : (1024.0f + fraction) * 0x1p-25f;
+    for (uint32_t e = 1; e <= exponent && exponent > 0; e++)
+        value *= 2.0f;
+    return half & 0x8000u ? -value : value;
+}
+
+static void verify_all_halves(void **state) {
+    (void)state;
+    for (uint32_t half = 0; half < 65536; half++) {
+        if ((half >> 10 & 31u) == 31u) continue; /* infinity and NaN: validate_values */
+        const float value = half_value(half);
+        uint16_t own = 0;
+        assert_int_equal(carrier_pack(DTYPE_F16, &value, 1, &own), 1);
+        assert_int_equal(own, half);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_values),       cmocka_unit_test(validate_misfits),
+        cmocka_unit_test(validate_misfit_index), cmocka_unit_test(corroborate_vectors_and_elements),
+        cmocka_unit_test(verify_all_halves),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Digests against an independent implementation in Python (hashlib and integers, written from
+ * docs/decisions/digest.md), and what must and must not change them. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/real.h"
+#include "determinism/digest.h"
+
+static void expect_hex(const struct digest *digest, const char *expected) {
+    char text[DIGEST_HEX];
+    digest_hex(digest, text);
+    assert_string_equal(text, expected);
+}
+
+static struct digest tensor(const char *name, enum dtype dtype, size_t rank, const size_t *shape,
+                            const void *data) {
+    struct digest out;
+    assert_int_equal(digest_tensor(name, dtype, rank, shape, data, &out), STATUS_OK);
+    return out;
+}
+
+static void validate_tensors(void **state) {
+    (void)state;
+    const float three[] = {1.0f, -2.5f, 0.1f};
+    struct digest out = tensor("w", DTYPE_F32, 1, (const size_t[]){3}, three);
+    expect_hex(&out, "16284a8373f4704c2024a30db7cebaacf930a7871f0d515906e5a18bfe5c1d14");
+    const float norm[] = {1.0f, -2.5f, real_from_bits_f32(0xFF800001u), -real_inf_f32()};
+    out = tensor("model.norm.weight", DTYPE_BF16, 2, (const size_t[]){2, 2}, norm);
+    expect_hex(&out, "01404cc6c159f1ad4623f85a46f3a4bffd94f72610f1c37716ed9a30f0dabefc");
+    const float halves[] = {1.0f, -65504.0f, 0x1p-24f, -0.0f};
+    out = tensor("h", DTYPE_F16, 2, (const size_t[]){2, 2}, halves);
+    expect_hex(&out, "f0537ef72d58d0486b8363d3281e7a69373cf180e4435940a707b1e40fc85f98");
+    const double scalar = 0.1;
+    out = tensor("d", DTYPE_F64, 0, NULL, &scalar);
+    expect_hex(&out, "e6d0542b55b6d995088f06c84d1014e8af6da33ee059c6047a832abbc35b787a");
+    const float tf32 = 0x1.004p0f;
+    out = tensor("t", DTYPE_TF32, 1, (const size_t[]){1}, &tf32);
+    expect_hex(&out, "8b04e7b04bfd1121eb685f0d01e2913927cb764198af54a472e7c325e545b64e");
+    out = tensor("empty", DTYPE_F32, 2, (const size_t[]){0, 7}, &tf32);
+    expect_hex(&out, "818bb0b0f2d616dbc8e9a70675fa40173f08a42c40441d722a8b7b75bc702aa7");
+}
+
+/* 160000 bytes: two full leaves and a part of one. */
+static void validate_several_leaves(void **state) {
+    (void)state;
+    static float big[40000];
+    for (size_t i = 0; i < COUNT_OF(big); i++)
+        big[i] = (float)i;
+    const struct digest out = tensor("big", DTYPE_F32, 2, (const size_t[]){200, 200}, big);
+    expect_hex(&out, "130c3248b08243d08ded8dd6153c61a68d0f18673e78352abcb09f21f87f439f");
+}
+
+static void validate_other_kinds(void **state) {
+    (void)state;
+    struct digest out;
+    uint8_t bytes[200];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)i;
+    digest_bytes("counters", bytes, sizeof bytes, &out);
+    expect_hex(&out, "77242591bea6d43d3696755df80051f768dc4e9ef9802372a2fd17910a17b1a2");
+    struct digest list[2];
+    digest_sha256("", 0, &list[0]);
+    expect_hex(&list[0], "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    digest_sha256("abc", 3, &list[1]);
+    expect_hex(&list[1], "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    digest_root("phases", list, 2, &out);
+    expect_hex(&out, "76fdb1007a9a28e5240d6678e78d5f0ff68505845d2c0bf369282c8c944adcfe");
+    static struct stream_ledger ledger;
+    stream_ledger_add(&ledger, STREAM_INIT, 3, 100);
+    stream_ledger_add(&ledger, STREAM_DROPOUT, 511, 7);
+    digest_ledger(&ledger, &out);
+    expect_hex(&out, "dedce97cf2f72357b79731ae96e1224cf39971550cb27f269fd13625f1b56ad1");
+    struct digest_stream stream;
+    digest_stream_init(&stream, "forward");
+    digest_stream_add(&stream, &list[0]);
+    digest_stream_add(&stream, &list[1]);
+    digest_stream_close(&stream, &out);
+    expect_hex(&out, "89147a8c5c0ca762a3dd7c2a2eb8cce663cee7b0fedb24e840a65828bed5cbef");
+}
+
+/* Every part of a tensor's identity counts; each row differs from the first in one of them. */
+static void verify_identity_counts(void **state) {
+    (void)state;
+    const float data[] = {1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f};
+    const float zero[] = {1.0f, 2.0f, 3.0f, 4.0f, 5.0f, -0.0f};
+    const float plus[] = {1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 0.0f};
+    struct digest all[8];
+    all[0] = tensor("a", DTYPE_F32, 2, (const size_t[]){2, 3}, data);
+    all[1] = tensor("b", DTYPE_F32, 2, (const size_t[]){2, 3}, data);
+    all[2] = tensor("a", DTYPE_TF32, 2, (const size_t[]){2, 3}, data);
+    all[3] = tensor("a", DTYPE_F32, 2, (const size_t[]){3, 2}, data);
+    all[4] = tensor("a", DTYPE_F32, 1, (const size_t[]){6}, data);
+    all[5] = tensor("a", DTYPE_F32, 3, (const size_t[]){1, 2, 3}, data);
+    all[6] = tensor("a", DTYPE_F32, 2, (const size_t[]){2, 3}, zero);
+    all[7] = tensor("a", DTYPE_F32, 2, (const size_t[]){2, 3}, plus);
+    for (size_t i = 0; i < COUNT_OF(all); i++)
+        for (size_t j = 0; j < i; j++)
+            assert_int_not_equal(digest_compare(&all[i], &all[j]), 0);
+    const struct digest again = tensor("a", DTYPE_F32, 2, (const size_t[]){2, 3}, data);
+    assert_int_equal(digest_compare(&all[0], &again), 0);
+    assert_int_equal(digest_compare(&all[0], &all[1]), -digest_compare(&all[1], &all[0]));
+}
+
+static void verify_nans_are_one(void **state) {
+    (void)state;
+    static const uint32_t nans[] = {0x7F800001u, 0x7FC00000u, 0x7FFFFFFFu, 0xFF800001u,
+                                    0xFFC00000u};
+    for (int d = 0; d < DTYPE_COUNT; d++) {
+        if (d == DTYPE_F64) continue;
+        struct digest all[COUNT_OF(nans)];
+        for (size_t i = 0; i < COUNT_OF(nans); i++) {
+            const float value = real_from_bits_f32(nans[i]);
+            all[i] = tensor("n", (enum dtype)d, 0, NULL, &value);
+            assert_int_equal(digest_compare(&all[i], &all[0]), 0);
+        }
+        const float infinite = real_inf_f32();
+        const struct digest other = tensor("n", (enum dtype)d, 0, NULL, &infinite);
+        assert_int_not_equal(digest_compare(&other, &all[0]), 0);
+    }
+}
+
+/* A padded buffer, poisoned: real rows in any place hash as the tensor that holds only them. */
+static void corroborate_gather_and_tensor(void **state) {
+    (void)state;
+    enum { ROWS = 700, WIDTH = 33, STRIDE = 41, PHYSICAL = 1500 };
+    static float padded[PHYSICAL * STRIDE];
+    static float dense[ROWS * WIDTH];
+    uint32_t list[ROWS];
+    for (size_t i = 0; i < COUNT_OF(padded); i++)
+        padded[i] = real_nan_f32();
+    for (uint32_t r = 0; r < ROWS; r++) {
+        list[r] = (r * 997u + 13u) % PHYSICAL; /* 997 is prime to 1500: no row twice */
+        for (uint32_t c = 0; c < WIDTH; c++) {
+            const float value = (float)((r * WIDTH + c) % 251) * 0.25f; /* a value of every dtype */
+            padded[list[r] * STRIDE + c] = value;
+            dense[r * WIDTH + c] = value;
+        }
+    }
+    static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_TF32};
+    for (size_t d = 0; d < COUNT_OF(dtypes); d++) {
+        const struct digest_rows rows = {"x", dtypes[d], padded, STRIDE, WIDTH, list, ROWS};
+        const struct digest expected =
+            tensor("x", dtypes[d], 2, (const size_t[]){ROWS, WIDTH}, dense);
+        struct digest out;
+        assert_int_equal(digest_gather(&rows, &out), STATUS_OK);
+        assert_int_equal(digest_compare(&out, &expected), 0);
+        const struct digest_rows identity = {"x", dtypes[d], dense, WIDTH, WIDTH, NULL, ROWS};
+        assert_int_equal(digest_gather(&identity, &out), STATUS_OK);
+        assert_int_equal(digest_compare(&out, &expected), 0);
+    }
+}
+
+static void validate_misfit_is_named(void **state) {
+    (void)state;
+    float data[12] = {0.0f};
+    struct digest out;
+    data[7] = 0x1.234568p0f;
+    assert_int_equal(digest_tensor("q", DTYPE_BF16, 1, (const size_t[]){12}, data, &out),
+                     STATUS_INTERNAL);
+    assert_string_equal(status_text(),
+                        "digest of q: carrier 7 holds 0x1.234568p+0 (3f91a2b4), expected a value "
+                        "of bf16: the operation that wrote it did not round");
+    const uint32_t row = 1;
+    const struct digest_rows rows = {"q", DTYPE_F16, data, 6, 4, &row, 1};
+    assert_int_equal(digest_gather(&rows, &out), STATUS_INTERNAL);
+    assert_non_null(strstr(status_text(), "digest of q: carrier 7 holds"));
+    assert_int_equal(digest_tensor("q", DTYPE_F32, 9, NULL, data, &out), STATUS_INTERNAL);
+    assert_string_equal(status_text(), "digest of q: rank 9, expected at most 8");
+}
+
+/* Same items, any portions; other order, other items, other count: other digest. */
+static void verify_stream(void **state) {
+    (void)state;
+    struct digest items[6];
+    for (size_t i = 0; i < COUNT_OF(items); i++)
+        digest_sha256(&i, sizeof i, &items[i]);
+    struct digest all[4];
+    static const size_t orders[4][6] = {
+        {0, 1, 2, 3, 4, 5}, {0, 1, 2, 3, 4, 4}, {1, 0, 2, 3, 4, 5}, {0, 1, 2, 3, 5, 4}};
+    for (size_t o = 0; o < 4; o++) {
+        struct digest_stream stream;
+        digest_stream_init(&stream, "forward");
+        for (size_t i = 0; i < 6; i++) {
+            struct digest_stream copy; /* a snapshot in between moves nothing */
+            memcpy(&copy, &stream, sizeof copy);
+            digest_stream_add(&copy, &items[orders[o][i]]);
+            memcpy(&stream, &copy, sizeof copy);
+        }
+        digest_stream_close(&stream, &all[o]);
+        for (size_t p = 0; p < o; p++)
+            assert_int_not_equal(digest_compare(&all[o], &all[p]), 0);
+    }
+    struct digest_stream shorter;
+    digest_stream_init(&shorter, "forward");
+    for (size_t i = 0; i < 5; i++)
+        digest_stream_add(&shorter, &items[i]);
+    struct digest out;
+    digest_stream_close(&shorter, &out);
+    assert_int_not_equal(digest_compare(&out, &all[0]), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_tensors),         cmocka_unit_test(validate_several_leaves),
+        cmocka_unit_test(validate_other_kinds),     cmocka_unit_test(verify_identity_counts),
+        cmocka_unit_test(verify_nans_are_one),      cmocka_unit_test(corroborate_gather_and_tensor),
+        cmocka_unit_test(validate_misfit_is_named), cmocka_unit_test(verify_stream),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
