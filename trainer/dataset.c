@@ -95,12 +95,11 @@ static bool token_labelled(const struct recipe *recipe, uint64_t answer, uint64_
 
 static void targets_write(const struct recipe *recipe, uint64_t answer, const uint32_t *token,
                           int32_t *target, struct dataset_sequence *sequence) {
-    sequence->prompt = sequence->length;
     for (uint32_t i = sequence->length; i-- > 0;) {
         target[i] = DATASET_NO_TARGET;
-        if (token_labelled(recipe, answer, i)) sequence->prompt = i;
         if (i + 1 == sequence->length || !token_labelled(recipe, answer, i + 1)) continue;
         target[i] = (int32_t)token[i + 1];
+        sequence->prompt = i + 1;
         sequence->labels++;
     }
 }

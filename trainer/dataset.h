@@ -46,7 +46,7 @@ enum { DATASET_CHOSEN = 0, DATASET_REJECTED = 1 };
 struct dataset_sequence {
     uint64_t first;  /* of its tokens in dataset.token and dataset.target */
     uint32_t length; /* tokens, after truncation; at least 2 */
-    uint32_t prompt; /* tokens before the first labelled one */
+    uint32_t prompt; /* tokens before the first that has a loss term; at least 1 */
     uint32_t labels; /* positions with a target; at least 1 */
     uint32_t cut;    /* tokens that truncation removed */
 };

@@ -199,7 +199,10 @@ def build(packages):
         rows += [(table, *row) for row in quiz_table(text, question, answer, template)]
     index = files[DICT + "index"].decode("ascii")
     text = gzip.decompress(files[DICT + "dict.dz"]).decode("ascii")
-    devil = [("devil", *devil_row(entry)) for entry in dict_entries(index, text)]
+    first = {}
+    for entry in dict_entries(index, text):
+        first.setdefault(*devil_row(entry))  # two words have two entries
+    devil = [("devil", *row) for row in first.items()]
     return {name: "".join("\t".join(map(escape, row)) + "\n" for row in table).encode("ascii")
             for name, table in (("quiz.tsv", rows), ("devil.tsv", devil))}
 
