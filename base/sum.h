@@ -1,68 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The one summation engine. Every sum of floats in the project is one of these:
  *
- *   chain      acc = fma(a, b, acc) or acc + x, in order (law 1)
- *   lanes      blocks of 4096, 32 lanes, a fixed tree (law 2); sum_lanes.h, included at the end
- *   shuffled   chunks, each a chain from +0, added in a permuted order (law 9)
+ *   chains     sum_chain_*: acc = fma(a, b, acc) or acc + x, in order (law 1)
+ *   lanes      sum_terms, sum_products, sum_squares over whole vectors, struct sum_lanes_* in
+ *              pieces: blocks of 4096, 32 lanes, a fixed tree (law 2)
+ *   shuffled   sum_shuffled_*: chunks, each a chain from +0, added in a permuted order (law 9)
  *
- * Names end in _INPUT_ACCUMULATOR: f32_f32, f32_f64, f64_f64. Nothing here depends on the
- * instruction set, on alignment or on how a vector is cut into pieces. */
+ * Law 2: element i belongs to block i / 4096; inside it to lane i mod 32. A lane starts at +0 and
+ * takes its terms in order: fma(a, b, lane) or lane + x. Lanes join (l, l+16), (l, l+8), (l, l+4),
+ * (l, l+2), (l, l+1). Blocks join level by level, 2j with 2j+1, an odd last one goes up unchanged.
+ *
+ * Names end in _INPUT_ACCUMULATOR: f32_f32, f32_f64, f64_f64. Nothing depends on the instruction
+ * set, on alignment or on how a vector is cut into pieces. */
 #ifndef TWINSTEP_BASE_SUM_H
 #define TWINSTEP_BASE_SUM_H
 
 #include <stddef.h>
 
 #include "base/real.h"
+#include "base/sum_vector.h"
 
-/* One definition for each pair of input type `in` and accumulator type `acc`; `fma` is the
- * accumulator's. Conversions to the accumulator are exact.
- *
- * sum_chain_terms     acc + x[0] + x[1] + ... in this order
- * sum_chain_products  fma(a[i], b[i], acc) for i = 0, 1, ...
- * sum_shuffled_*      chunk c holds terms c*chunk .. min(n, (c+1)*chunk)-1 and is a chain from +0;
- *                     the sums of chunks order[0], order[1], ... are added to acc in this order.
- *                     `order` is a permutation of 0 .. sum_chunk_count(n, chunk)-1. */
-#define SUM_DEFINE_CHAINS(pair, in, acc_type, fma)                                                 \
-    TWINSTEP_HD acc_type sum_chain_terms_##pair(acc_type acc, const in *x, size_t n) {             \
-        for (size_t i = 0; i < n; i++)                                                             \
-            acc = acc + (acc_type)x[i];                                                            \
-        return acc;                                                                                \
-    }                                                                                              \
-    TWINSTEP_HD acc_type sum_chain_products_##pair(acc_type acc, const in *a, const in *b,         \
-                                                   size_t n) {                                     \
-        for (size_t i = 0; i < n; i++)                                                             \
-            acc = fma((acc_type)a[i], (acc_type)b[i], acc);                                        \
-        return acc;                                                                                \
-    }                                                                                              \
-    TWINSTEP_HD acc_type sum_shuffled_terms_##pair(acc_type acc, const in *x, size_t n,            \
-                                                   size_t chunk, const uint32_t *order) {          \
-        size_t count = sum_chunk_count(n, chunk);                                                  \
-        for (size_t j = 0; j < count; j++) {                                                       \
-            size_t start = (size_t)order[j] * chunk;                                               \
-            size_t length = n - start < chunk ? n - start : chunk;                                 \
-            acc = acc + sum_chain_terms_##pair(0, x + start, length);                              \
-        }                                                                                          \
-        return acc;                                                                                \
-    }                                                                                              \
-    TWINSTEP_HD acc_type sum_shuffled_products_##pair(                                             \
-        acc_type acc, const in *a, const in *b, size_t n, size_t chunk, const uint32_t *order) {   \
-        size_t count = sum_chunk_count(n, chunk);                                                  \
-        for (size_t j = 0; j < count; j++) {                                                       \
-            size_t start = (size_t)order[j] * chunk;                                               \
-            size_t length = n - start < chunk ? n - start : chunk;                                 \
-            acc = acc + sum_chain_products_##pair(0, a + start, b + start, length);                \
-        }                                                                                          \
-        return acc;                                                                                \
-    }
+#define SUM_LEVELS 52 /* more than log2 of the number of blocks in an address space */
 
 /* Number of chunks of n terms; chunk >= 1. */
 TWINSTEP_HD size_t sum_chunk_count(size_t n, size_t chunk) {
     return n / chunk + (n % chunk != 0 ? 1u : 0u);
 }
-
-SUM_DEFINE_CHAINS(f32_f32, float, float, real_fma_f32)
-SUM_DEFINE_CHAINS(f32_f64, float, double, real_fma_f64)
-SUM_DEFINE_CHAINS(f64_f64, double, double, real_fma_f64)
 
 /* ---- permutations (law 9): indices by 64-bit key, equal keys by index ---- */
 
@@ -101,6 +64,31 @@ TWINSTEP_HD void sum_permutation(size_t count, const uint64_t *keys, uint32_t *o
     }
 }
 
-#include "base/sum_lanes.h"
+#define SUM_ACC float
+#define SUM_NAME(name) name##_f32
+#include "base/sum_accumulator.inc"
+#define SUM_IN float
+#define SUM_PAIR(name) name##_f32_f32
+#include "base/sum_pair.inc"
+#undef SUM_PAIR
+#undef SUM_IN
+#undef SUM_NAME
+#undef SUM_ACC
+
+#define SUM_ACC double
+#define SUM_NAME(name) name##_f64
+#include "base/sum_accumulator.inc"
+#define SUM_IN float
+#define SUM_PAIR(name) name##_f32_f64
+#include "base/sum_pair.inc"
+#undef SUM_PAIR
+#undef SUM_IN
+#define SUM_IN double
+#define SUM_PAIR(name) name##_f64_f64
+#include "base/sum_pair.inc"
+#undef SUM_PAIR
+#undef SUM_IN
+#undef SUM_NAME
+#undef SUM_ACC
 
 #endif
