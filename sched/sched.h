@@ -2,8 +2,9 @@
  * Learning-rate schedules behind one vtable, built in and (later) loaded from modules.
  *
  * A schedule is a function of a counter; which counter, which offset and when it is called are the
- * loop's business (docs/decisions, "The loop is data"). It owns no memory: a recursive schedule keeps
- * `state_size` bytes in the training state. All arithmetic is double, with functions of base/real.h.
+ * loop's business (docs/decisions, "The loop is data"). It owns no memory: a recursive schedule
+ * keeps `state_size` bytes in the training state. All arithmetic is double, with functions of
+ * base/real.h.
  *
  * Notation (facts of the frameworks): s counter, W warm-up, T total, L base LR (the peak). */
 #ifndef TWINSTEP_SCHED_SCHED_H

@@ -71,9 +71,7 @@ uint64_t loop_runs_per_update(const struct config *config, enum phase phase) {
 }
 
 int loop_runs(const struct config *config, enum phase phase, int skipped) {
-    if (!skipped) return 1;
-    if (phase != PHASE_OPTIMIZE && phase != PHASE_SCHEDULE && phase != PHASE_COUNT_UPDATE) return 1;
-    return loop_count(config, LOOP_ON_SKIP, phase) > 0;
+    return !skipped || loop_count(config, LOOP_ON_SKIP, phase) > 0;
 }
 
 static double counter_at(const struct config *config, uint64_t n, int64_t shift) {
@@ -107,12 +105,6 @@ static enum status fault(struct loop_fault *out, enum loop_list list, uint32_t p
 }
 
 static const char *forbidden(enum loop_list list, enum phase phase) {
-    if (list == LOOP_ON_SKIP) {
-        if (phase == PHASE_OPTIMIZE || phase == PHASE_SCHEDULE || phase == PHASE_COUNT_UPDATE)
-            return NULL;
-        return "only optimize, schedule and count can be named here; every other phase runs in a "
-               "skipped update too";
-    }
     if (phase <= PHASE_BACKWARD && list != LOOP_MICRO)
         return "handles one micro-batch, so it can only stand in loop.micro";
     if (phase == PHASE_LOG && (list == LOOP_EPOCH || list == LOOP_EVAL))
@@ -201,6 +193,15 @@ static enum status check_log(const struct config *config, struct loop_fault *out
     return fault(out, LOOP_UPDATE, LOOP_NO_POSITION, PHASE_LOG, missing_text(PHASE_LOG));
 }
 
+/* A skipped update has its row, too. */
+static enum status check_skip(const struct config *config, struct loop_fault *out) {
+    if (config->loop.skip == SKIP_NONE) return STATUS_OK;
+    if (loop_count(config, LOOP_UPDATE, PHASE_LOG) == 0 || loop_runs(config, PHASE_LOG, 1))
+        return STATUS_OK;
+    return fault(out, LOOP_ON_SKIP, LOOP_NO_POSITION, PHASE_LOG,
+                 "expected log among the phases of a skipped update; it writes the update's row");
+}
+
 static const char *unwritten_text(uint32_t resource) {
     if (resource & LOOP_BATCH) return "reads the micro-batch, which fetch has not brought yet";
     if (resource & LOOP_GRAPH) return "reads the activations, which forward has not computed yet";
@@ -229,6 +230,7 @@ enum status loop_check(const struct config *config, struct loop_fault *out_fault
         TRY(check_items(config, (enum loop_list)list, out_fault));
     TRY(check_required(config, out_fault));
     TRY(check_log(config, out_fault));
+    TRY(check_skip(config, out_fault));
     uint32_t written = LOOP_LR | LOOP_COUNTER | LOOP_PARAMS | LOOP_SLOTS;
     TRY(check_reads(config, LOOP_MICRO, &written, out_fault));
     return check_reads(config, LOOP_UPDATE, &written, out_fault);

@@ -4,10 +4,11 @@
  *
  * One update k (1-based) is: list `micro` once per micro-batch, then `update`; after it `eval` when
  * k is a multiple of loop.eval_every, then `epoch` when the epoch ended. A skip rule looks at the
- * gradient (which closes it) before list `update`; in a skipped update the phases optimize,
- * schedule and count of that list run only if loop.on_skip names them. Invariant: two legal loops
- * with equal signatures, in otherwise equal configurations, give equal bits
- * (docs/decisions/the-loop-is-data.md). */
+ * gradient (which closes it) before list `update`; in a skipped update only those phases of that
+ * list run that loop.on_skip names.
+ *
+ * Invariant: two legal loops with equal signatures, in otherwise equal configurations, give equal
+ * bits (docs/decisions/the-loop-is-data.md). */
 #ifndef TWINSTEP_TRAINER_LOOP_H
 #define TWINSTEP_TRAINER_LOOP_H
 
@@ -115,6 +116,7 @@ enum loop_hazard_kind {
     LOOP_OUTSIDE_UPDATE,    /* state changes in list epoch or eval */
     LOOP_SKIP_ADVANCES,     /* a skipped update still advances the schedule */
     LOOP_SKIP_APPLIES,      /* a skipped update still changes parameters */
+    LOOP_SKIP_CARRIES,      /* a skipped update leaves its gradients for the next one */
     LOOP_HAZARD_KINDS
 };
 

@@ -395,14 +395,18 @@ static void report_outside(struct report *report) {
 static void report_skip(struct report *report) {
     const struct config *config = report->config;
     if (config->loop.skip == SKIP_NONE) return;
-    if (loop_runs(config, PHASE_COUNT_UPDATE, 1) || loop_runs(config, PHASE_SCHEDULE, 1))
-        if (!loop_runs(config, PHASE_OPTIMIZE, 1))
-            report_sentence(report, LOOP_SKIP_ADVANCES, LOOP_WARNING,
-                            "a skipped update still advances the schedule: the LR runs ahead of "
-                            "the updates made");
-    if (loop_runs(config, PHASE_OPTIMIZE, 1))
+    const int applies = loop_runs(config, PHASE_OPTIMIZE, 1);
+    if (loop_runs(config, PHASE_COUNT_UPDATE, 1) && !applies)
+        report_sentence(report, LOOP_SKIP_ADVANCES, LOOP_WARNING,
+                        "a skipped update still advances the schedule: the LR runs ahead of "
+                        "the updates made");
+    if (applies)
         report_sentence(report, LOOP_SKIP_APPLIES, LOOP_WARNING,
                         "loop.on_skip names optimize: a skipped update still changes parameters");
+    if (loop_count(config, LOOP_UPDATE, PHASE_ZERO) > 0 && !loop_runs(config, PHASE_ZERO, 1))
+        report_sentence(report, LOOP_SKIP_CARRIES, LOOP_WARNING,
+                        "loop.on_skip does not name zero: the gradients of a skipped update carry "
+                        "over into the next one");
 }
 
 size_t loop_hazards(const struct config *config, struct loop_hazard out[LOOP_HAZARD_KINDS]) {

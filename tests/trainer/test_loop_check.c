@@ -105,9 +105,16 @@ static void validate_other_lists(void **state) {
     assert_int_equal(loop_check(&config, &fault), STATUS_INPUT);
     assert_true(fault.list == LOOP_EVAL && fault.phase == PHASE_BACKWARD);
     helper_loop_list("", &config.loop.eval);
-    helper_loop_list("count zero", &config.loop.on_skip);
+    helper_loop_list("zero fetch log", &config.loop.on_skip);
     assert_int_equal(loop_check(&config, &fault), STATUS_INPUT);
-    assert_true(fault.list == LOOP_ON_SKIP && fault.position == 1 && fault.phase == PHASE_ZERO);
+    assert_true(fault.list == LOOP_ON_SKIP && fault.position == 1 && fault.phase == PHASE_FETCH);
+    config.loop.skip = SKIP_NONFINITE;
+    helper_loop_list("zero", &config.loop.on_skip);
+    assert_int_equal(loop_check(&config, &fault), STATUS_INPUT);
+    assert_true(fault.list == LOOP_ON_SKIP && fault.position == LOOP_NO_POSITION);
+    assert_int_equal(fault.phase, PHASE_LOG);
+    helper_loop_list("log", &config.loop.on_skip);
+    assert_int_equal(loop_check(&config, &fault), STATUS_OK);
 }
 
 static void validate_log_in_single_micro_batch(void **state) {
@@ -166,7 +173,8 @@ static void validate_counters_and_skips(void **state) {
     assert_false(loop_runs(&config, PHASE_OPTIMIZE, 1));
     assert_false(loop_runs(&config, PHASE_SCHEDULE, 1));
     assert_true(loop_runs(&config, PHASE_COUNT_UPDATE, 1));
-    assert_true(loop_runs(&config, PHASE_ZERO, 1));
+    assert_false(loop_runs(&config, PHASE_ZERO, 1));
+    assert_true(loop_runs(&config, PHASE_ZERO, 0));
 }
 
 /* The schema and this table name the phases alike, or a scenario would mean something else. */

@@ -207,11 +207,14 @@ static void validate_settings(void **state) {
     assert_true(loop_equal(&a, &b));
     helper_loop_standard(&a);
     a.loop.skip = SKIP_NONFINITE;
+    helper_loop_list("log zero", &a.loop.on_skip);
     b = a;
-    helper_loop_list("schedule count", &b.loop.on_skip);
+    helper_loop_list("schedule count log zero", &b.loop.on_skip);
     assert_false(loop_equal(&a, &b));
-    helper_loop_list("schedule", &b.loop.on_skip); /* the same n gives the same LR */
+    helper_loop_list("zero log schedule", &b.loop.on_skip); /* the same n gives the same LR */
     assert_true(loop_equal(&a, &b));
+    helper_loop_list("log", &b.loop.on_skip);
+    assert_false(loop_equal(&a, &b));
     helper_loop_standard(&a);
     b = a;
     helper_loop_list("schedule", &b.loop.eval);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Constant LR after a linear warm-up: Hugging Face's constant (W = 0) and constant_with_warmup.
+ * The total T is not used. */
+#include "sched/values.h"
+
+static double constant_value(const struct sched_call *call, double counter) {
+    const double s = sched_clamp_counter(counter);
+    if (s < call->warmup) return call->base_lr * sched_warmup_factor(call, s);
+    return call->base_lr;
+}
+
+static double constant_minimum(const struct sched_call *call) {
+    return call->base_lr;
+}
+
+const struct sched_class sched_constant = {
+    .size = sizeof(struct sched_class),
+    .name = "constant",
+    .help = "L after a linear warm-up from 0, as transformers get_constant_schedule_with_warmup",
+    .value = constant_value,
+    .minimum = constant_minimum,
+    .validate = sched_check_call,
+};
