@@ -22,9 +22,13 @@ VEC_INLINE void pack_terms(const struct gemm *g, const size_t rows, size_t row, 
                            size_t depth, accumulator *packed) {
     for (size_t p = 0; p < depth; p++) {
         const carrier *const from = g->a + gemm_row(g, term + p) * g->a_stride + row;
+#if CARRIER_ACCUMULATES
+        memcpy(packed + p * rows, from, rows * sizeof *from);
+#else
         VEC_UNROLL
         for (size_t i = 0; i < rows; i++)
             packed[p * rows + i] = (accumulator)from[i];
+#endif
     }
 }
 
