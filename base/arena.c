@@ -41,7 +41,7 @@ static size_t round_up(size_t value) {
 }
 
 static struct arena_block *block_open(size_t size) {
-    struct arena_block *block = calloc(1, sizeof *block + ALIGNMENT + size);
+    struct arena_block *block = (struct arena_block *)calloc(1, sizeof *block + ALIGNMENT + size);
     if (block == NULL) return NULL;
     uintptr_t start = (uintptr_t)(block + 1);
     block->data = (unsigned char *)(block + 1) + (round_up(start) - start);

@@ -30,7 +30,8 @@ enum status status_prefix(enum status code, const char *format, ...) {
     memcpy(old, text, sizeof old);
     size_t used = strlen(prefix);
     memcpy(text, prefix, used);
-    snprintf(text + used, sizeof text - used, ": %s", old);
+    const int room = (int)(sizeof text - used - sizeof ": ");
+    snprintf(text + used, sizeof text - used, ": %.*s", room, old);
     return code;
 }
 
