@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which columns a run or a pair has, where each lies in its record, in the packed row and in HDF5.
+ *
+ * Writer and reader walk the same layout, so they cannot disagree. A packed row is the step (u64)
+ * and then every column in layout order; its digest is the column `check`.
+ * Private to determinism/trace*.c. Knows nothing of HDF5 calls. */
+#ifndef TWINSTEP_DETERMINISM_HDF5_LAYOUT_H
+#define TWINSTEP_DETERMINISM_HDF5_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "determinism/record.h"
+
+/* Second axis of a column. AXIS_NONE: one value (or one digest) per update. */
+enum layout_axis {
+    AXIS_NONE = 0,
+    AXIS_GROUP,
+    AXIS_TENSOR,
+    AXIS_PHASE,
+    AXIS_SITE,
+    AXIS_MICRO,
+    LAYOUT_AXES
+};
+enum layout_kind { KIND_REAL = 0, KIND_INTEGER, KIND_DIGEST };
+enum layout_source {
+    SOURCE_RECORD = 0, /* the record itself */
+    SOURCE_GROUPS,
+    SOURCE_TENSORS,
+    SOURCE_TENSOR_DIGESTS,
+    SOURCE_PHASES,
+    SOURCE_SITES,
+    SOURCE_MICROS,
+    SOURCE_PAIR
+};
+
+/* Group below steps/ that holds the columns of an axis, and the name of the axis' scale in it. */
+struct layout_axis_name {
+    const char *folder; /* "" is steps/ itself */
+    const char *scale;
+    const char *long_name;
+};
+extern const struct layout_axis_name layout_axes[LAYOUT_AXES];
+
+struct layout_column {
+    const struct record_column *text;
+    const char *prefix; /* "gap_" for the gaps of a pair, else "" */
+    enum layout_source source;
+    enum layout_axis axis;
+    enum layout_kind kind;
+    uint32_t length; /* of the axis; 1 for AXIS_NONE */
+    size_t stride;   /* bytes from one entry of the axis to the next in the record */
+    size_t offset;   /* of this column in an entry */
+    size_t cell;     /* bytes of one value: 8, or 32 for a digest */
+    size_t at;       /* where the packed row holds it */
+};
+
+#define LAYOUT_COLUMNS                                                                             \
+    (RECORD_REALS + RECORD_INTEGERS + RECORD_DIGESTS + RECORD_GROUPS + RECORD_TENSORS +            \
+     RECORD_TENSOR_DIGESTS + RECORD_MICROS + 2)
+#define LAYOUT_NAME 64 /* bytes of folder/prefix + name, NUL included */
+
+struct layout {
+    struct layout_column columns[LAYOUT_COLUMNS];
+    uint32_t count;
+    size_t row_bytes;
+};
+
+/* Columns of a run; an axis of length 0 has none. */
+void layout_init_run(struct layout *layout, const struct record_shape *shape);
+void layout_init_pair(struct layout *layout);
+uint32_t layout_axis_length(const struct record_shape *shape, enum layout_axis axis);
+
+/* "tensors/grad_norm", relative to steps/. */
+void layout_name(const struct layout_column *column, char out_name[LAYOUT_NAME]);
+
+/* Packs a record (struct record for a run, struct pair_record for a pair) into layout->row_bytes
+ * bytes. STATUS_INTERNAL: the record lacks an array its shape promises. */
+TWINSTEP_MUST_USE enum status layout_pack(const struct layout *layout, const void *record,
+                                          uint8_t *row);
+
+/* Puts one column's cells, contiguous, into a record whose arrays are there. */
+void layout_unpack(const struct layout_column *column, const uint8_t *cells, void *record);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The open trace, as its creator and its writer share it; the names and files it lives under.
+ *
+ * Private to determinism/trace*.c. */
+#ifndef TWINSTEP_DETERMINISM_HDF5_WRITER_H
+#define TWINSTEP_DETERMINISM_HDF5_WRITER_H
+
+#include <sys/types.h>
+
+#include "determinism/hdf5_layout.h"
+#include "determinism/hdf5_tools.h"
+#include "determinism/trace.h"
+
+#define TRACE_PART ".part"
+#define TRACE_REBUILD ".rebuild" /* live name of trace_recover: its input may be OUT.part */
+
+/* The rows of one run or pair: open datasets below <group>/steps. */
+struct series {
+    struct layout layout;
+    const char *group; /* "runs/baseline" */
+    hid_t step;
+    hid_t check;
+    hid_t columns[LAYOUT_COLUMNS];
+    hid_t memory[LAYOUT_COLUMNS]; /* dataspace of one packed row's cells */
+    uint64_t rows;
+    uint64_t last_step;
+};
+
+struct late { /* a text or array that is written once, later */
+    const char *path;
+    hid_t dataset;
+    uint64_t count; /* of an array's elements */
+    int written;
+};
+
+struct trace {
+    struct hdf5_file file;
+    const char *target; /* the name it gets in the end; file.name is the live name */
+    dev_t device;       /* identity of the live file */
+    ino_t inode;
+    int overwrite;
+    int broken;   /* a write failed: nothing more is written */
+    uint8_t *row; /* one packed row, as long as the longest layout */
+    struct series *runs, *pairs;
+    uint32_t run_count, pair_count;
+    struct late *texts, *arrays;
+    uint32_t text_count, array_count;
+    hid_t complete;
+};
+
+/* As trace_create, with another suffix for the live name. */
+TWINSTEP_MUST_USE enum status trace_create_as(const char *path, const char *suffix,
+                                              const struct trace_plan *plan, struct arena *arena,
+                                              struct trace **out);
+/* As trace_finish; `complete` 0 leaves the mark unset. */
+TWINSTEP_MUST_USE enum status trace_finish_as(struct trace *trace, int complete);
+
+/* Every object of the plan below the open file. */
+TWINSTEP_MUST_USE enum status trace_create_objects(struct trace *trace,
+                                                   const struct trace_plan *plan);
+
+/* Refuses a target or live file that is there (see docs/TRACE.md), then creates the live file. */
+TWINSTEP_MUST_USE enum status trace_claim(struct trace *trace);
+/* Removes the live file if it is still ours. */
+void trace_unclaim(const struct trace *trace);
+/* Makes the live file durable and gives it its name. */
+TWINSTEP_MUST_USE enum status trace_publish(const struct trace *trace);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The names, units and long names of every column. Order is that of the enums in record.h. */
+#include "determinism/record.h"
+
+const struct record_column record_reals[RECORD_REALS] = {
+    [REAL_LOSS] = {"loss", "nat", "loss of the update"},
+    [REAL_LOGP_CHOSEN] = {"logp_chosen", "nat", "mean summed log-probability, chosen"},
+    [REAL_LOGP_REJECTED] = {"logp_rejected", "nat", "mean summed log-probability, rejected"},
+    [REAL_REWARD_CHOSEN] = {"reward_chosen", "nat", "mean implicit reward, chosen"},
+    [REAL_REWARD_REJECTED] = {"reward_rejected", "nat", "mean implicit reward, rejected"},
+    [REAL_REWARD_MARGIN] = {"reward_margin", "nat", "mean reward of chosen less rejected"},
+    [REAL_REWARD_ACCURACY] = {"reward_accuracy", "1", "share of pairs with a margin above 0"},
+    [REAL_GRAD_NORM] = {"grad_norm", "nat", "gradient norm before clipping"},
+    [REAL_CLIP_COEF] = {"clip_coef", "1", "factor that clipping applied"},
+    [REAL_UPDATE_NORM] = {"update_norm", "1", "distance the parameters moved in the update"},
+    [REAL_PARAM_NORM] = {"param_norm", "1", "norm of the parameters after the update"},
+    [REAL_TRAVEL] = {"travel", "1", "distance of the parameters from their start"},
+    [REAL_UPDATE_SURVIVAL] = {"update_survival", "1", "share of stored weights whose bits changed"},
+};
+
+const struct record_column record_integers[RECORD_INTEGERS] = {
+    [INTEGER_TOKENS] = {"tokens", "tokens", "label tokens of the update"},
+    [INTEGER_SKIPPED] = {"skipped", "1", "1 when the optimizer did not run"},
+    [INTEGER_EPOCH] = {"epoch", "1", "epoch of the update"},
+    [INTEGER_COUNTER] = {"counter", "updates", "update counter when the row was written"},
+    [INTEGER_OPTIMIZER_T] = {"optimizer_t", "updates", "step count of the optimizer"},
+};
+
+const struct record_column record_digests[RECORD_DIGESTS] = {
+    [DIGEST_BATCH] = {"digest_batch", "1", "digest of token ids and targets"},
+    [DIGEST_RNG] = {"digest_rng", "1", "digest of the ledger of random draws"},
+    [DIGEST_STATE] = {"digest_state", "1", "digest of the training state after the update"},
+    [DIGEST_ROOT] = {"digest_root", "1", "digest of the run up to and with this update"},
+};
+
+const struct record_column record_groups[RECORD_GROUPS] = {
+    [GROUP_LR_APPLIED] = {"lr_applied", "1", "learning rate the optimizer used"},
+    [GROUP_LR_LOGGED] = {"lr_logged", "1", "learning rate the loop would have printed"},
+    [GROUP_LR_READBACK] = {"lr_readback", "1", "learning rate estimated from the weights"},
+    [GROUP_LR_ERROR] = {"lr_readback_error", "1", "standard error of lr_readback from rounding"},
+    [GROUP_WD_APPLIED] = {"wd_applied", "1", "weight decay the optimizer used"},
+};
+
+const struct record_column record_tensors[RECORD_TENSORS] = {
+    [TENSOR_GRAD_NORM] = {"grad_norm", "nat", "gradient norm of the tensor"},
+    [TENSOR_UPDATE_NORM] = {"update_norm", "1", "distance the tensor moved in the update"},
+};
+
+const struct record_column record_tensor_digests[RECORD_TENSOR_DIGESTS] = {
+    [TENSOR_DIGEST_GRADIENT] = {"digest_gradient", "1",
+                                "digest of the gradient as optimize read it"},
+    [TENSOR_DIGEST_PARAMETER] = {"digest_parameter", "1", "digest of the tensor after the update"},
+};
+
+const struct record_column record_micros[RECORD_MICROS] = {
+    [MICRO_LOSS] = {"loss", "nat", "share of the micro-batch in the loss of the update"},
+    [MICRO_TOKENS] = {"tokens", "tokens", "label tokens of the micro-batch"},
+};
+
+const struct record_column record_pairs[RECORD_PAIRS] = {
+    [PAIR_DISTANCE] = {"distance", "1", "distance |a - b| of the parameters"},
+    [PAIR_DISTANCE_SHARE] = {"distance_share", "1", "distance over the travel of a"},
+    [PAIR_UPDATE_COSINE] = {"update_cosine", "1", "cosine of the two updates"},
+    [PAIR_UPDATE_RATIO] = {"update_ratio", "1", "norm of the update of b over that of a"},
+    [PAIR_PROBE_KL] = {"probe_kl", "nat", "mean KL(a || b) on the probe batch"},
+    [PAIR_PROBE_TOP1] = {"probe_top1", "1", "share of probe positions with equal arg max"},
+    [PAIR_PROBE_ERROR] = {"probe_error", "1", "mean exp|logp_a - logp_b| of the probe labels"},
+};
+
+const struct record_column record_pair_integers[RECORD_PAIR_INTEGERS] = {
+    [PAIR_TENSORS_DIFFERING] = {"tensors_differing", "1", "number of tensors that differ"},
+    [PAIR_FIRST_TENSOR] = {"first_tensor", "1", "index of the first differing tensor, -1 none"},
+    [PAIR_MAX_ULP] = {"max_ulp", "ulp", "largest distance in units of the last place"},
+};

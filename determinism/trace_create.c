@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Every object of a trace, created before the first update: HDF5's single-writer contract allows
+ * none later. The order of creation is that of the plan, so equal plans give equal bytes.
+ *
+ * Every axis of every dataset has a dimension scale, and every run names what a viewer should plot
+ * (NeXus @default, @signal, @axes). */
+#include "determinism/hdf5_writer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <hdf5_hl.h>
+
+#define CHUNK_ROWS 64     /* rows of a chunk ... */
+#define CHUNK_BYTES 65536 /* ... fewer, by halves, while the chunk is larger than this */
+#define TEXT_CHUNK 4096
+
+static const char dimensionless[] = "1";
+
+static hid_t kind_type(enum layout_kind kind) {
+    if (kind == KIND_REAL) return H5T_IEEE_F64LE;
+    return kind == KIND_INTEGER ? H5T_STD_I64LE : H5T_STD_U8LE;
+}
+
+static const void *kind_fill(enum layout_kind kind) {
+    static const uint64_t not_a_number = 0x7ff8000000000000u; /* the quiet NaN, as its bits */
+    static const int64_t minus_one = -1;
+    static const uint8_t zero = 0;
+    if (kind == KIND_REAL) return &not_a_number;
+    return kind == KIND_INTEGER ? (const void *)&minus_one : (const void *)&zero;
+}
+
+static hsize_t chunk_rows(size_t row_bytes) {
+    hsize_t rows = CHUNK_ROWS;
+    while (rows > 1 && rows * row_bytes > CHUNK_BYTES)
+        rows /= 2;
+    return rows;
+}
+
+static enum status make_scale(const struct hdf5_file *file, hid_t dataset, const char *name) {
+    if (H5DSset_scale(dataset, name) < 0)
+        return hdf5_fail(STATUS_IO, file->name, "make \"%s\" a dimension scale", name);
+    return STATUS_OK;
+}
+
+static enum status attach(const struct hdf5_file *file, hid_t dataset, hid_t scale, unsigned axis) {
+    if (H5DSattach_scale(dataset, scale, axis) < 0)
+        return hdf5_fail(STATUS_IO, file->name, "attach a dimension scale");
+    return STATUS_OK;
+}
+
+/* 0, 1, ... count - 1 */
+static enum status write_indices(const struct hdf5_file *file, hid_t dataset, uint64_t count) {
+    struct arena arena = ARENA_EMPTY;
+    int64_t *values;
+    enum status status = arena_take(&arena, count, sizeof *values, "indices", &values);
+    for (uint64_t i = 0; i < count && status == STATUS_OK; i++)
+        values[i] = (int64_t)i;
+    if (status == STATUS_OK &&
+        H5Dwrite(dataset, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
+        status = hdf5_fail(STATUS_IO, file->name, "write an index");
+    arena_close(&arena);
+    return status;
+}
+
+static enum status create_index(const struct hdf5_file *file, hid_t where, const char *name,
+                                const char *long_name, uint64_t count, hid_t *out_scale) {
+    const struct hdf5_form form = {.name = name,
+                                   .type = H5T_STD_I64LE,
+                                   .rank = 1,
+                                   .shape = {count, 1, 1},
+                                   .units = dimensionless,
+                                   .long_name = long_name};
+    TRY(hdf5_create(file, where, &form, out_scale));
+    const char *last = strrchr(name, '/');
+    TRY(make_scale(file, *out_scale, last == NULL ? name : last + 1));
+    return write_indices(file, *out_scale, count);
+}
+
+static enum status create_step(const struct hdf5_file *file, hid_t where, hid_t *out_scale) {
+    const struct hdf5_form form = {.name = "step",
+                                   .type = H5T_STD_I64LE,
+                                   .rank = 1,
+                                   .shape = {0, 1, 1},
+                                   .chunk_rows = CHUNK_ROWS,
+                                   .fill = kind_fill(KIND_INTEGER),
+                                   .units = dimensionless,
+                                   .long_name = layout_axes[AXIS_NONE].long_name};
+    TRY(hdf5_create(file, where, &form, out_scale));
+    return make_scale(file, *out_scale, "step");
+}
+
+/* Scales of one steps/ group. Index LAYOUT_AXES is that of the bytes of a digest; H5I_INVALID_HID
+ * where there is none. */
+struct scales {
+    hid_t ids[LAYOUT_AXES + 1];
+};
+
+static enum status create_named_axis(const struct hdf5_file *file, hid_t steps,
+                                     enum layout_axis axis, const char *const *names,
+                                     uint32_t count, hid_t *out_scale) {
+    const struct layout_axis_name *label = &layout_axes[axis];
+    char path[LAYOUT_NAME];
+    snprintf(path, sizeof path, "%s%s%s", label->folder, label->folder[0] == '\0' ? "" : "/",
+             label->scale);
+    if (names == NULL) return create_index(file, steps, path, label->long_name, count, out_scale);
+    TRY(hdf5_put_names(file, steps, path, names, count, out_scale));
+    TRY(hdf5_put_text(file, *out_scale, "units", dimensionless));
+    TRY(hdf5_put_text(file, *out_scale, "long_name", label->long_name));
+    return make_scale(file, *out_scale, label->scale);
+}
+
+static enum status create_axes(const struct hdf5_file *file, const char *group, hid_t steps,
+                               const struct trace_run_plan *plan, struct scales *scales) {
+    const char *const *names[LAYOUT_AXES] = {
+        [AXIS_TENSOR] = plan->tensors, [AXIS_PHASE] = plan->phases, [AXIS_SITE] = plan->sites};
+    for (int a = AXIS_GROUP; a < LAYOUT_AXES; a++) {
+        const enum layout_axis axis = (enum layout_axis)a;
+        const uint32_t length = layout_axis_length(&plan->shape, axis);
+        if (length == 0) continue;
+        if (layout_axes[axis].folder[0] != '\0') {
+            char path[512];
+            snprintf(path, sizeof path, "%s/steps/%s", group, layout_axes[axis].folder);
+            hid_t folder;
+            TRY(hdf5_open_group(file, path, &folder));
+            H5Gclose(folder);
+        }
+        TRY(create_named_axis(file, steps, axis, names[axis], length, &scales->ids[axis]));
+    }
+    return STATUS_OK;
+}
+
+static enum status create_column(const struct hdf5_file *file, hid_t steps,
+                                 const struct layout_column *column, const struct scales *scales) {
+    char name[LAYOUT_NAME];
+    layout_name(column, name);
+    char long_name[128];
+    snprintf(long_name, sizeof long_name, "%s%s",
+             column->prefix[0] == '\0' ? "" : "a - b: ", column->text->long_name);
+    struct hdf5_form form = {.name = name,
+                             .type = kind_type(column->kind),
+                             .rank = 1,
+                             .shape = {0, 1, 1},
+                             .chunk_rows = chunk_rows(column->length * column->cell),
+                             .fill = kind_fill(column->kind),
+                             .units = column->text->units,
+                             .long_name = long_name};
+    hid_t axes[HDF5_MAX_RANK] = {scales->ids[AXIS_NONE]};
+    if (column->axis != AXIS_NONE) {
+        axes[form.rank] = scales->ids[column->axis];
+        form.shape[form.rank++] = column->length;
+    }
+    if (column->kind == KIND_DIGEST) {
+        axes[form.rank] = scales->ids[LAYOUT_AXES];
+        form.shape[form.rank++] = RECORD_DIGEST_BYTES;
+    }
+    hid_t dataset;
+    TRY(hdf5_create(file, steps, &form, &dataset));
+    for (int axis = 0; axis < form.rank; axis++)
+        TRY(attach(file, dataset, axes[axis], (unsigned)axis));
+    if (column->kind == KIND_REAL)
+        TRY(hdf5_put_value(file, dataset, "_FillValue", H5T_IEEE_F64LE, form.fill));
+    H5Dclose(dataset);
+    return STATUS_OK;
+}
+
+static const struct record_column check_text = {"check", dimensionless,
+                                                "digest of the row, all columns of the update"};
+
+static enum status create_columns(const struct hdf5_file *file, hid_t steps,
+                                  const struct layout *layout, const struct scales *scales) {
+    const struct layout_column check = {.text = &check_text,
+                                        .prefix = "",
+                                        .axis = AXIS_NONE,
+                                        .kind = KIND_DIGEST,
+                                        .length = 1,
+                                        .cell = RECORD_DIGEST_BYTES};
+    for (uint32_t c = 0; c < layout->count; c++)
+        TRY(create_column(file, steps, &layout->columns[c], scales));
+    return create_column(file, steps, &check, scales);
+}
+
+/* `plan` is NULL for a pair. */
+static enum status create_steps(const struct hdf5_file *file, const struct series *series,
+                                const struct trace_run_plan *plan, const char *signal) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/steps", series->group);
+    hid_t steps;
+    TRY(hdf5_open_group(file, path, &steps));
+    TRY(hdf5_put_text(file, steps, "NX_class", "NXdata"));
+    TRY(hdf5_put_text(file, steps, "signal", signal));
+    TRY(hdf5_put_text(file, steps, "axes", "step"));
+    struct scales scales;
+    for (size_t i = 0; i < COUNT_OF(scales.ids); i++)
+        scales.ids[i] = H5I_INVALID_HID;
+    TRY(create_step(file, steps, &scales.ids[AXIS_NONE]));
+    TRY(create_index(file, steps, "byte", "byte of a digest", RECORD_DIGEST_BYTES,
+                     &scales.ids[LAYOUT_AXES]));
+    if (plan != NULL) TRY(create_axes(file, series->group, steps, plan, &scales));
+    TRY(create_columns(file, steps, &series->layout, &scales));
+    for (size_t i = 0; i < COUNT_OF(scales.ids); i++)
+        if (scales.ids[i] >= 0) H5Dclose(scales.ids[i]);
+    H5Gclose(steps);
+    return STATUS_OK;
+}
+
+static enum status open_entry(const struct hdf5_file *file, const char *path, hid_t *out_group) {
+    TRY(hdf5_open_group(file, path, out_group));
+    TRY(hdf5_put_text(file, *out_group, "NX_class", "NXentry"));
+    return hdf5_put_text(file, *out_group, "default", "steps");
+}
+
+static enum status create_run(const struct hdf5_file *file, const struct series *series,
+                              const struct trace_run_plan *plan) {
+    hid_t group;
+    TRY(open_entry(file, series->group, &group));
+    TRY(hdf5_put_text(file, group, "arm", plan->arm));
+    TRY(hdf5_put_value(file, group, "replicate", H5T_STD_I64LE, &plan->replicate));
+    TRY(hdf5_put_value(file, group, "mask", H5T_STD_U64LE, &plan->mask));
+    TRY(hdf5_put_value(file, group, "first_step", H5T_STD_U64LE, &plan->first_step));
+    TRY(hdf5_put_text(file, group, "configuration",
+                      plan->configuration == NULL ? "" : plan->configuration));
+    H5Gclose(group);
+    return create_steps(file, series, plan, record_reals[REAL_LOSS].name);
+}
+
+static enum status create_pair(const struct hdf5_file *file, const struct series *series,
+                               const struct trace_pair_plan *plan) {
+    hid_t group;
+    TRY(open_entry(file, series->group, &group));
+    TRY(hdf5_put_text(file, group, "a", plan->a));
+    TRY(hdf5_put_text(file, group, "b", plan->b));
+    H5Gclose(group);
+    return create_steps(file, series, NULL, record_pairs[PAIR_DISTANCE].name);
+}
+
+/* /arms/<name> for the run that is the arm itself. */
+static enum status link_arm(const struct hdf5_file *file, const struct trace_run_plan *plan) {
+    if (plan->replicate != 0 || plan->mask != 0) return STATUS_OK;
+    hid_t arms;
+    TRY(hdf5_open_group(file, "arms", &arms));
+    char target[512];
+    snprintf(target, sizeof target, "/runs/%s", plan->id);
+    const htri_t there = H5Lexists(arms, plan->arm, H5P_DEFAULT);
+    if (there < 0 ||
+        (!there && H5Lcreate_soft(target, arms, plan->arm, H5P_DEFAULT, H5P_DEFAULT) < 0))
+        return hdf5_fail(STATUS_IO, file->name, "link arm \"%s\"", plan->arm);
+    H5Gclose(arms);
+    return STATUS_OK;
+}
+
+/* The group of `path` exists afterwards; `*out_name` is the last part. */
+static enum status open_parent(const struct hdf5_file *file, const char *path, hid_t *out_group,
+                               const char **out_name) {
+    char parent[512];
+    const char *slash = strrchr(path, '/');
+    const size_t length = slash == NULL ? 0 : (size_t)(slash - path);
+    if (length >= sizeof parent) FAIL(STATUS_INTERNAL, "trace: path \"%s\" is too long", path);
+    memcpy(parent, path, length);
+    parent[length] = '\0';
+    *out_name = slash == NULL ? path : slash + 1;
+    return hdf5_open_group(file, parent, out_group);
+}
+
+static enum status scale_array(const struct hdf5_file *file, hid_t group, hid_t dataset,
+                               const char *name, const struct trace_array_plan *plan) {
+    static const char *const suffixes[2] = {"row", "column"};
+    if (plan->rank == 1) return make_scale(file, dataset, name);
+    for (unsigned axis = 0; axis < 2; axis++) {
+        char index[256];
+        snprintf(index, sizeof index, "%s_%s", name, suffixes[axis]);
+        hid_t scale;
+        TRY(create_index(file, group, index, suffixes[axis], plan->shape[axis], &scale));
+        TRY(attach(file, dataset, scale, axis));
+        H5Dclose(scale);
+    }
+    return STATUS_OK;
+}
+
+static enum status create_array(const struct hdf5_file *file, const struct trace_array_plan *plan) {
+    if (plan->rank < 1 || plan->rank > 2 || plan->shape[0] == 0 ||
+        (plan->rank == 2 && plan->shape[1] == 0))
+        FAIL(STATUS_INTERNAL, "trace: array \"%s\" needs rank 1 or 2 and no empty axis",
+             plan->path);
+    hid_t group;
+    const char *name;
+    TRY(open_parent(file, plan->path, &group, &name));
+    const struct hdf5_form form = {.name = name,
+                                   .type = H5T_IEEE_F64LE,
+                                   .rank = (int)plan->rank,
+                                   .shape = {plan->shape[0], plan->shape[1], 1},
+                                   .fill = kind_fill(KIND_REAL),
+                                   .units = plan->units,
+                                   .long_name = plan->long_name};
+    hid_t dataset;
+    TRY(hdf5_create(file, group, &form, &dataset));
+    TRY(scale_array(file, group, dataset, name, plan));
+    H5Dclose(dataset);
+    H5Gclose(group);
+    return STATUS_OK;
+}
+
+static enum status create_text(const struct hdf5_file *file, const char *path) {
+    hid_t group;
+    const char *name;
+    TRY(open_parent(file, path, &group, &name));
+    const struct hdf5_form form = {.name = name,
+                                   .type = H5T_STD_U8LE,
+                                   .rank = 1,
+                                   .shape = {0, 1, 1},
+                                   .chunk_rows = TEXT_CHUNK,
+                                   .fill = kind_fill(KIND_DIGEST),
+                                   .units = dimensionless,
+                                   .long_name = "bytes of a UTF-8 text"};
+    hid_t dataset;
+    TRY(hdf5_create(file, group, &form, &dataset));
+    TRY(make_scale(file, dataset, name));
+    H5Dclose(dataset);
+    H5Gclose(group);
+    return STATUS_OK;
+}
+
+static enum status create_attribute(const struct hdf5_file *file,
+                                    const struct trace_attribute *attribute) {
+    hid_t group;
+    TRY(hdf5_open_group(file, attribute->path, &group));
+    TRY(hdf5_put_text(file, group, attribute->name, attribute->text));
+    H5Gclose(group);
+    return STATUS_OK;
+}
+
+static enum status create_root(const struct hdf5_file *file, const struct trace_plan *plan) {
+    hid_t root;
+    TRY(hdf5_open_group(file, "", &root));
+    const int64_t version = TRACE_VERSION;
+    TRY(hdf5_put_value(file, root, "twinstep_trace", H5T_STD_I64LE, &version));
+    TRY(hdf5_put_text(file, root, "Conventions", "twinstep-trace-1"));
+    TRY(hdf5_put_text(file, root, "NX_class", "NXroot"));
+    if (plan->run_count != 0) {
+        char path[512];
+        snprintf(path, sizeof path, "runs/%s", plan->runs[0].id);
+        TRY(hdf5_put_text(file, root, "default", path));
+    }
+    const int64_t incomplete = 0;
+    const struct hdf5_form form = {.name = "complete",
+                                   .type = H5T_STD_I64LE,
+                                   .rank = 0,
+                                   .fill = &incomplete,
+                                   .units = dimensionless,
+                                   .long_name = "1 when the experiment ran to its end"};
+    hid_t dataset;
+    TRY(hdf5_create(file, root, &form, &dataset));
+    H5Dclose(dataset);
+    H5Gclose(root);
+    return STATUS_OK;
+}
+
+enum status trace_create_objects(struct trace *trace, const struct trace_plan *plan) {
+    const struct hdf5_file *file = &trace->file;
+    TRY(create_root(file, plan));
+    for (uint32_t i = 0; i < plan->attribute_count; i++)
+        TRY(create_attribute(file, &plan->attributes[i]));
+    for (uint32_t i = 0; i < plan->run_count; i++) {
+        TRY(create_run(file, &trace->runs[i], &plan->runs[i]));
+        TRY(link_arm(file, &plan->runs[i]));
+    }
+    for (uint32_t i = 0; i < plan->pair_count; i++)
+        TRY(create_pair(file, &trace->pairs[i], &plan->pairs[i]));
+    for (uint32_t i = 0; i < plan->array_count; i++)
+        TRY(create_array(file, &plan->arrays[i]));
+    for (uint32_t i = 0; i < plan->text_count; i++)
+        TRY(create_text(file, plan->texts[i]));
+    return STATUS_OK;
+}

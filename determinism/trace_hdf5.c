@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Thin wrappers over the HDF5 calls that create things. Every creation list switches object times
+ * off and fixes the order of links and attributes: equal input gives equal bytes. */
+#include "determinism/hdf5_tools.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+
+struct reason {
+    char text[256];
+    int from_system;
+};
+
+/* The library puts errno into a description: "..., errno = 28, error message = 'No space left on
+ * device', ...". The first such text wins, else the innermost description. */
+static herr_t keep_reason(unsigned index, const H5E_error2_t *entry, void *data) {
+    struct reason *reason = (struct reason *)data;
+    (void)index;
+    if (reason->from_system || entry->desc == NULL) return 0;
+    const char *mark = "error message = '";
+    const char *system = strstr(entry->desc, mark);
+    const char *text = system == NULL ? entry->desc : system + strlen(mark);
+    const size_t length = system == NULL ? strlen(text) : strcspn(text, "'");
+    snprintf(reason->text, sizeof reason->text, "%.*s", (int)length, text);
+    reason->from_system = system != NULL;
+    return 0;
+}
+
+enum status hdf5_fail(enum status code, const char *file_name, const char *format, ...) {
+    struct reason reason = {"no reason given by HDF5", 0};
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, keep_reason, &reason);
+    char action[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(action, sizeof action, format, arguments);
+    va_end(arguments);
+    return status_fail(code, "%s: cannot %s: %s", file_name, action, reason.text);
+}
+
+enum status hdf5_access_list(const char *file_name, hid_t *out_list) {
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    const hid_t list = H5Pcreate(H5P_FILE_ACCESS);
+    if (list < 0) return hdf5_fail(STATUS_IO, file_name, "start HDF5");
+    herr_t bad = H5Pset_libver_bounds(list, H5F_LIBVER_V110, H5F_LIBVER_V110);
+    if (bad >= 0) bad = H5Pset_fclose_degree(list, H5F_CLOSE_STRONG);
+#if H5_VERSION_GE(1, 10, 7)
+    if (bad >= 0) bad = H5Pset_file_locking(list, 1, 1); /* file systems without locks work */
+#endif
+    *out_list = list;
+    if (bad < 0) {
+        const enum status status = hdf5_fail(STATUS_IO, file_name, "set up HDF5");
+        H5Pclose(list);
+        return status;
+    }
+    return STATUS_OK;
+}
+
+static herr_t set_group_order(hid_t list) {
+    const unsigned order = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
+    if (H5Pset_obj_track_times(list, 0) < 0) return -1;
+    if (H5Pset_link_creation_order(list, order) < 0) return -1;
+    return H5Pset_attr_creation_order(list, order);
+}
+
+static hid_t create_group(hid_t where, const char *name) {
+    const hid_t list = H5Pcreate(H5P_GROUP_CREATE);
+    if (list < 0) return -1;
+    hid_t group = -1;
+    if (set_group_order(list) >= 0) group = H5Gcreate2(where, name, H5P_DEFAULT, list, H5P_DEFAULT);
+    if (group >= 0) H5Pclose(list); /* a failed call must stay the last one */
+    return group;
+}
+
+static hid_t enter_group(hid_t where, const char *name) {
+    const htri_t there = H5Lexists(where, name, H5P_DEFAULT);
+    if (there < 0) return -1;
+    return there ? H5Gopen2(where, name, H5P_DEFAULT) : create_group(where, name);
+}
+
+enum status hdf5_open_group(const struct hdf5_file *file, const char *path, hid_t *out_group) {
+    hid_t group = H5Gopen2(file->id, "/", H5P_DEFAULT);
+    const char *rest = path;
+    while (group >= 0 && *rest != '\0') {
+        char name[256];
+        const size_t length = strcspn(rest, "/");
+        if (length == 0 || length >= sizeof name) {
+            H5Gclose(group);
+            FAIL(STATUS_INTERNAL, "%s: \"%s\" is not a group path", file->name, path);
+        }
+        memcpy(name, rest, length);
+        name[length] = '\0';
+        const hid_t next = enter_group(group, name);
+        if (next >= 0) H5Gclose(group);
+        group = next;
+        rest += length + (rest[length] == '/' ? 1 : 0);
+    }
+    if (group < 0) return hdf5_fail(STATUS_IO, file->name, "create group \"%s\"", path);
+    *out_group = group;
+    return STATUS_OK;
+}
+
+static herr_t write_attribute(hid_t object, const char *name, hid_t type, const void *value) {
+    const hid_t space = H5Screate(H5S_SCALAR);
+    const hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    if (attribute < 0 || H5Awrite(attribute, type, value) < 0) return -1;
+    H5Aclose(attribute);
+    H5Sclose(space);
+    return 0;
+}
+
+/* Fixed length, zero padded, UTF-8; an empty text is one zero byte. */
+static hid_t text_type(size_t length) {
+    const hid_t type = H5Tcopy(H5T_C_S1);
+    if (type < 0 || H5Tset_size(type, length == 0 ? 1 : length) < 0) return -1;
+    if (H5Tset_strpad(type, H5T_STR_NULLPAD) < 0) return -1;
+    return H5Tset_cset(type, H5T_CSET_UTF8) < 0 ? -1 : type;
+}
+
+enum status hdf5_put_text(const struct hdf5_file *file, hid_t object, const char *name,
+                          const char *text) {
+    const hid_t type = text_type(strlen(text));
+    if (type < 0 || write_attribute(object, name, type, text) < 0)
+        return hdf5_fail(STATUS_IO, file->name, "write attribute \"%s\"", name);
+    H5Tclose(type);
+    return STATUS_OK;
+}
+
+enum status hdf5_put_value(const struct hdf5_file *file, hid_t object, const char *name, hid_t type,
+                           const void *value) {
+    if (write_attribute(object, name, type, value) < 0)
+        return hdf5_fail(STATUS_IO, file->name, "write attribute \"%s\"", name);
+    return STATUS_OK;
+}
+
+static hid_t creation_list(const struct hdf5_form *form) {
+    const hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+    if (list < 0 || H5Pset_obj_track_times(list, 0) < 0) return -1;
+    if (form->fill != NULL && H5Pset_fill_value(list, form->type, form->fill) < 0) return -1;
+    if (form->chunk_rows == 0) {
+        if (H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY) < 0) return -1;
+        return list;
+    }
+    hsize_t chunk[HDF5_MAX_RANK] = {form->chunk_rows, 0, 0};
+    for (int axis = 1; axis < form->rank; axis++)
+        chunk[axis] = form->shape[axis];
+    return H5Pset_chunk(list, form->rank, chunk) < 0 ? -1 : list;
+}
+
+static hid_t form_space(const struct hdf5_form *form) {
+    if (form->rank == 0) return H5Screate(H5S_SCALAR);
+    hsize_t limit[HDF5_MAX_RANK];
+    memcpy(limit, form->shape, sizeof limit);
+    if (form->chunk_rows != 0) limit[0] = H5S_UNLIMITED;
+    return H5Screate_simple(form->rank, form->shape, limit);
+}
+
+enum status hdf5_create(const struct hdf5_file *file, hid_t where, const struct hdf5_form *form,
+                        hid_t *out_dataset) {
+    const hid_t list = creation_list(form);
+    const hid_t space = list < 0 ? -1 : form_space(form);
+    const hid_t dataset = space < 0 ? -1
+                                    : H5Dcreate2(where, form->name, form->type, space, H5P_DEFAULT,
+                                                 list, H5P_DEFAULT);
+    if (dataset < 0) return hdf5_fail(STATUS_IO, file->name, "create dataset \"%s\"", form->name);
+    H5Sclose(space);
+    H5Pclose(list);
+    *out_dataset = dataset;
+    if (form->units != NULL) TRY(hdf5_put_text(file, dataset, "units", form->units));
+    if (form->long_name != NULL) TRY(hdf5_put_text(file, dataset, "long_name", form->long_name));
+    return STATUS_OK;
+}
+
+static size_t longest(const char *const *texts, uint32_t count) {
+    size_t most = 1;
+    for (uint32_t i = 0; i < count; i++)
+        if (strlen(texts[i]) > most) most = strlen(texts[i]);
+    return most;
+}
+
+static enum status write_names(const struct hdf5_file *file, hid_t dataset, hid_t type,
+                               const char *const *texts, uint32_t count) {
+    struct arena arena = ARENA_EMPTY;
+    const size_t cell = H5Tget_size(type);
+    char *cells;
+    enum status status = arena_take(&arena, count, cell, "names", &cells);
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++)
+        memcpy(cells + i * cell, texts[i], strlen(texts[i]));
+    if (status == STATUS_OK && H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, cells) < 0)
+        status = hdf5_fail(STATUS_IO, file->name, "write names");
+    arena_close(&arena);
+    return status;
+}
+
+enum status hdf5_put_names(const struct hdf5_file *file, hid_t where, const char *name,
+                           const char *const *texts, uint32_t count, hid_t *out_dataset) {
+    const hid_t type = text_type(longest(texts, count));
+    if (type < 0) return hdf5_fail(STATUS_IO, file->name, "make the type of \"%s\"", name);
+    const struct hdf5_form form = {
+        .name = name, .type = type, .rank = 1, .shape = {count, 1, 1}, .chunk_rows = 0};
+    enum status status = hdf5_create(file, where, &form, out_dataset);
+    if (status == STATUS_OK) status = write_names(file, *out_dataset, type, texts, count);
+    H5Tclose(type);
+    return status;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The names of a trace: OUT while it is finished, OUT.part while it is written.
+ *
+ * The live file is created exclusively, never truncated in place: with `overwrite` an old one is
+ * unlinked first, so a writer that still holds it cannot mix its bytes with ours, and finds out at
+ * the end that the name is no longer its own. OUT appears by link (or by rename, where it may be
+ * replaced): whole, or not at all. */
+#include "determinism/hdf5_writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum status refuse(const char *path, const char *action) {
+    return status_fail(STATUS_IO, "%s: cannot %s: %s", path, action, strerror(errno));
+}
+
+static enum status check_target(const struct trace *trace) {
+    struct stat info;
+    if (lstat(trace->target, &info) != 0)
+        return errno == ENOENT ? STATUS_OK : refuse(trace->target, "look up");
+    if (!S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode))
+        FAIL(STATUS_IO, "%s: exists and is not a regular file", trace->target);
+    if (!trace->overwrite)
+        FAIL(STATUS_IO, "%s: exists; choose another name, or ask to overwrite it", trace->target);
+    return STATUS_OK;
+}
+
+static enum status clear_live_name(const struct trace *trace) {
+    struct stat info;
+    const char *live = trace->file.name;
+    if (lstat(live, &info) != 0) return errno == ENOENT ? STATUS_OK : refuse(live, "look up");
+    if (!S_ISREG(info.st_mode)) FAIL(STATUS_IO, "%s: exists and is not a regular file", live);
+    if (!trace->overwrite)
+        FAIL(STATUS_IO,
+             "%s: exists: a run that is writing it now, or one that was killed. If no run is "
+             "writing it, \"twinstep recover %s\" saves its updates; remove it afterwards, or ask "
+             "to overwrite it",
+             live, live);
+    return unlink(live) == 0 ? STATUS_OK : refuse(live, "remove");
+}
+
+enum status trace_claim(struct trace *trace) {
+    TRY(check_target(trace));
+    TRY(clear_live_name(trace));
+    const int handle = open(trace->file.name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    if (handle < 0) return refuse(trace->file.name, "create");
+    struct stat info;
+    const int known = fstat(handle, &info);
+    close(handle);
+    if (known != 0) return refuse(trace->file.name, "look up");
+    trace->device = info.st_dev;
+    trace->inode = info.st_ino;
+    return STATUS_OK;
+}
+
+static int still_ours(const struct trace *trace) {
+    struct stat info;
+    return lstat(trace->file.name, &info) == 0 && info.st_dev == trace->device &&
+           info.st_ino == trace->inode;
+}
+
+void trace_unclaim(const struct trace *trace) {
+    if (still_ours(trace)) unlink(trace->file.name);
+}
+
+/* Delayed allocation can report a full disk only here. */
+static enum status make_durable(const char *path) {
+    const int handle = open(path, O_RDONLY | O_CLOEXEC);
+    if (handle < 0) return refuse(path, "open");
+    const int bad = fsync(handle);
+    const int reason = errno;
+    close(handle);
+    errno = reason;
+    return bad == 0 || reason == EINVAL || reason == ENOTSUP ? STATUS_OK
+                                                             : refuse(path, "write to disk");
+}
+
+/* A file system without hard links gets a check and a rename. */
+static enum status name_exclusively(const char *live, const char *target) {
+    if (link(live, target) == 0) return unlink(live) == 0 ? STATUS_OK : refuse(live, "remove");
+    const int reason = errno;
+    struct stat info;
+    if (reason == EEXIST || lstat(target, &info) == 0)
+        FAIL(STATUS_IO, "%s: came to exist during the run and is left alone; the trace is in %s",
+             target, live);
+    return rename(live, target) == 0 ? STATUS_OK : refuse(target, "create");
+}
+
+enum status trace_publish(const struct trace *trace) {
+    const char *live = trace->file.name;
+    if (!still_ours(trace))
+        FAIL(STATUS_IO, "%s: was removed or replaced by another process during the run", live);
+    TRY(make_durable(live));
+    if (!trace->overwrite) return name_exclusively(live, trace->target);
+    return rename(live, trace->target) == 0 ? STATUS_OK : refuse(trace->target, "replace");
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opening a trace and taking single things out of it, distrusting all of it.
+ *
+ * HDF5 reads what lies behind the end of a file as zeros, and a killed file records no end; so the
+ * end is checked here where the superblock has one, and rows carry digests (trace_rows.c). */
+#include "determinism/hdf5_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Superblock of format 1.10 (HDF5 file format specification 3.0, II.A, version 3). */
+#define SUPERBLOCK_BYTES 48
+#define SUPERBLOCK_VERSION 3
+#define AT_VERSION 8
+#define AT_OFFSET_SIZE 9
+#define AT_FLAGS 11
+#define AT_END 28
+#define FLAG_WRITING 1u
+#define FLAG_SWMR 4u
+
+struct superblock {
+    uint8_t bytes[SUPERBLOCK_BYTES];
+    size_t got;
+    uint64_t length; /* of the file */
+};
+
+static enum status refuse(const char *path) {
+    return status_fail(STATUS_IO, "%s: cannot read: %s", path, strerror(errno));
+}
+
+static enum status peek(const char *path, struct superblock *block) {
+    /* Non-blocking: a pipe is refused, not waited for. */
+    const int handle = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (handle < 0) return refuse(path);
+    struct stat info;
+    ssize_t got = -1;
+    const int known = fstat(handle, &info) == 0;
+    if (known && S_ISREG(info.st_mode)) got = pread(handle, block->bytes, SUPERBLOCK_BYTES, 0);
+    const int reason = errno;
+    close(handle);
+    if (known && !S_ISREG(info.st_mode))
+        FAIL(STATUS_INPUT, "%s: expected a trace, got %s", path,
+             S_ISDIR(info.st_mode) ? "a folder" : "something that is not a regular file");
+    errno = reason;
+    if (got < 0) return refuse(path);
+    block->got = (size_t)got;
+    block->length = (uint64_t)info.st_size;
+    return STATUS_OK;
+}
+
+static uint64_t little_endian(const uint8_t *bytes) {
+    uint64_t value = 0;
+    for (int i = 7; i >= 0; i--)
+        value = value << 8 | bytes[i];
+    return value;
+}
+
+static enum status check_signature(const char *path, const struct superblock *block) {
+    static const uint8_t signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+    if (block->length == 0) FAIL(STATUS_INPUT, "%s: expected a trace, got an empty file", path);
+    const size_t compared = block->got < sizeof signature ? block->got : sizeof signature;
+    if (memcmp(block->bytes, signature, compared) != 0)
+        FAIL(STATUS_INPUT, "%s: expected a trace, got a file that is not HDF5", path);
+    if (block->got < SUPERBLOCK_BYTES)
+        FAIL(STATUS_INPUT, "%s: truncated: %zu bytes of a trace", path, block->got);
+    if (block->bytes[AT_VERSION] != SUPERBLOCK_VERSION || block->bytes[AT_OFFSET_SIZE] != 8)
+        FAIL(STATUS_INPUT,
+             "%s: expected a trace, got an HDF5 file of superblock version %u (a trace has %d)",
+             path, block->bytes[AT_VERSION], SUPERBLOCK_VERSION);
+    return STATUS_OK;
+}
+
+/* HDF5 access flags for the file as its writer left it. */
+static enum status choose_access(const char *path, const struct superblock *block,
+                                 unsigned *out_flags) {
+    TRY(check_signature(path, block));
+    const unsigned flags = block->bytes[AT_FLAGS];
+    *out_flags = H5F_ACC_RDONLY | H5F_ACC_SWMR_READ;
+    if (flags & FLAG_SWMR) return STATUS_OK;
+    if (flags & FLAG_WRITING)
+        FAIL(STATUS_INPUT,
+             "%s: is being created, or its run was killed before the first update: no update is "
+             "in it",
+             path);
+    *out_flags = H5F_ACC_RDONLY;
+    const uint64_t end = little_endian(block->bytes + AT_END);
+    if (end > block->length)
+        FAIL(STATUS_INPUT, "%s: truncated: %llu bytes of %llu", path,
+             (unsigned long long)block->length, (unsigned long long)end);
+    return STATUS_OK;
+}
+
+enum status reader_open(struct reader *reader, const char *path) {
+    struct superblock block = {.got = 0};
+    unsigned flags;
+    hid_t access;
+    TRY(peek(path, &block));
+    TRY(choose_access(path, &block, &flags));
+    TRY(hdf5_access_list(path, &access));
+    reader->file.name = path;
+    reader->closed = flags == H5F_ACC_RDONLY;
+    reader->spent = 0;
+    reader->file.id = H5Fopen(path, flags, access);
+    if (reader->file.id < 0) return hdf5_fail(STATUS_INPUT, path, "read as HDF5");
+    H5Pclose(access);
+    return STATUS_OK;
+}
+
+void reader_close(struct reader *reader) {
+    if (reader->file.id >= 0) H5Fclose(reader->file.id);
+    reader->file.id = H5I_INVALID_HID;
+}
+
+static enum status damaged(const struct reader *reader, const char *what, const char *expected) {
+    return status_fail(STATUS_INPUT, "%s: damaged, or not a trace: %s: expected %s",
+                       reader->file.name, what, expected);
+}
+
+enum status reader_spend(struct reader *reader, uint64_t count, uint64_t bytes, const char *what) {
+    struct stat info;
+    if (stat(reader->file.name, &info) != 0) return refuse(reader->file.name);
+    const uint64_t left = (uint64_t)info.st_size - reader->spent;
+    if (reader->spent > (uint64_t)info.st_size || (bytes != 0 && count > left / bytes))
+        FAIL(STATUS_INPUT, "%s: damaged: %s claims more bytes than the file has", reader->file.name,
+             what);
+    reader->spent += count * bytes;
+    return STATUS_OK;
+}
+
+static int type_fits(hid_t type, hid_t wanted) {
+    if (wanted >= 0) return H5Tequal(type, wanted) > 0;
+    return H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0;
+}
+
+static int space_fits(hid_t space, const struct reader_form *form,
+                      hsize_t out_shape[HDF5_MAX_RANK]) {
+    if (H5Sget_simple_extent_ndims(space) != form->rank) return 0;
+    if (form->rank != 0 && H5Sget_simple_extent_dims(space, out_shape, NULL) < 0) return 0;
+    for (int axis = 0; axis < form->rank; axis++)
+        if (form->shape[axis] != 0 && form->shape[axis] != out_shape[axis]) return 0;
+    return 1;
+}
+
+static int dataset_fits(hid_t dataset, const struct reader_form *form,
+                        hsize_t out_shape[HDF5_MAX_RANK]) {
+    const hid_t type = H5Dget_type(dataset);
+    const hid_t space = H5Dget_space(dataset);
+    const int fits = type >= 0 && space >= 0 && type_fits(type, form->type) &&
+                     space_fits(space, form, out_shape);
+    if (fits && form->type < 0) out_shape[HDF5_MAX_RANK - 1] = H5Tget_size(type);
+    if (space >= 0) H5Sclose(space);
+    if (type >= 0) H5Tclose(type);
+    return fits;
+}
+
+/* Storage other than what the writer makes (external files, virtual, filters) is refused. */
+static int storage_fits(hid_t dataset) {
+    const hid_t list = H5Dget_create_plist(dataset);
+    if (list < 0) return 0;
+    const H5D_layout_t layout = H5Pget_layout(list);
+    const int fits = (layout == H5D_CONTIGUOUS || layout == H5D_CHUNKED) &&
+                     H5Pget_external_count(list) == 0 && H5Pget_nfilters(list) == 0;
+    H5Pclose(list);
+    return fits;
+}
+
+enum status reader_dataset(const struct reader *reader, hid_t where, const char *name,
+                           const struct reader_form *form, hsize_t out_shape[HDF5_MAX_RANK],
+                           hid_t *out_dataset) {
+    const hid_t dataset = H5Dopen2(where, name, H5P_DEFAULT);
+    if (dataset < 0) return hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", name);
+    if (!dataset_fits(dataset, form, out_shape) || !storage_fits(dataset)) {
+        H5Dclose(dataset);
+        return damaged(reader, name, "the type and shape that docs/TRACE.md gives");
+    }
+    *out_dataset = dataset;
+    return STATUS_OK;
+}
+
+enum status reader_group(const struct reader *reader, hid_t where, const char *name,
+                         hid_t *out_group) {
+    *out_group = H5Gopen2(where, name, H5P_DEFAULT);
+    if (*out_group < 0) return hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", name);
+    return STATUS_OK;
+}
+
+static enum status text_of(struct reader *reader, hid_t attribute, hid_t type, const char *name,
+                           char **out_text) {
+    const hid_t space = H5Aget_space(attribute);
+    const int scalar = space >= 0 && H5Sget_simple_extent_type(space) == H5S_SCALAR;
+    if (space >= 0) H5Sclose(space);
+    if (!scalar || !type_fits(type, H5I_INVALID_HID)) return damaged(reader, name, "a fixed text");
+    const size_t length = H5Tget_size(type);
+    TRY(reader_spend(reader, length, 1, name));
+    TRY(arena_take(reader->arena, length + 1, 1, "attribute", out_text));
+    if (H5Aread(attribute, type, *out_text) < 0)
+        return hdf5_fail(STATUS_INPUT, reader->file.name, "read attribute \"%s\"", name);
+    return STATUS_OK;
+}
+
+enum status reader_text(struct reader *reader, hid_t object, const char *name, char **out_text) {
+    const hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
+    if (attribute < 0)
+        return hdf5_fail(STATUS_INPUT, reader->file.name, "read attribute \"%s\"", name);
+    const hid_t type = H5Aget_type(attribute);
+    const enum status status = text_of(reader, attribute, type, name, out_text);
+    if (type >= 0) H5Tclose(type);
+    H5Aclose(attribute);
+    return status;
+}
+
+enum status reader_integer(const struct reader *reader, hid_t object, const char *name, hid_t type,
+                           void *out_value) {
+    const hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
+    if (attribute < 0)
+        return hdf5_fail(STATUS_INPUT, reader->file.name, "read attribute \"%s\"", name);
+    const hid_t stored = H5Aget_type(attribute);
+    const hid_t space = H5Aget_space(attribute);
+    const int fits = stored >= 0 && space >= 0 && H5Tequal(stored, type) > 0 &&
+                     H5Sget_simple_extent_npoints(space) == 1;
+    const int done = fits && H5Aread(attribute, type, out_value) >= 0;
+    if (space >= 0) H5Sclose(space);
+    if (stored >= 0) H5Tclose(stored);
+    H5Aclose(attribute);
+    return done ? STATUS_OK : damaged(reader, name, "one integer of 64 bits");
+}
+
+/* Contiguous data behind the end of a killed file would read as zeros. */
+static enum status check_offset(const struct reader *reader, hid_t dataset, const char *name) {
+    struct stat info;
+    const haddr_t at = H5Dget_offset(dataset);
+    const hsize_t bytes = H5Dget_storage_size(dataset);
+    if (at == HADDR_UNDEF) return STATUS_OK; /* chunked: rows carry digests */
+    if (stat(reader->file.name, &info) != 0) return refuse(reader->file.name);
+    const uint64_t length = (uint64_t)info.st_size;
+    if (at > length || bytes > length - at)
+        FAIL(STATUS_INPUT, "%s: truncated: \"%s\" lies behind the end", reader->file.name, name);
+    return STATUS_OK;
+}
+
+static enum status read_cells(struct reader *reader, hid_t dataset, const char *name, char **cells,
+                              hsize_t count, hsize_t cell) {
+    TRY(check_offset(reader, dataset, name));
+    TRY(reader_spend(reader, count, cell, name));
+    TRY(arena_take(reader->arena, count, cell, "names", cells));
+    const hid_t type = H5Dget_type(dataset);
+    const herr_t bad = H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, *cells);
+    if (bad < 0) return hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", name);
+    H5Tclose(type);
+    return STATUS_OK;
+}
+
+enum status reader_names(struct reader *reader, hid_t where, const char *name, uint32_t *out_count,
+                         const char *const **out_names) {
+    const struct reader_form form = {.type = H5I_INVALID_HID, .rank = 1, .shape = {0}};
+    hsize_t shape[HDF5_MAX_RANK] = {0};
+    hid_t dataset;
+    TRY(reader_dataset(reader, where, name, &form, shape, &dataset));
+    const hsize_t cell = shape[HDF5_MAX_RANK - 1];
+    char *cells;
+    const enum status status = read_cells(reader, dataset, name, &cells, shape[0], cell);
+    H5Dclose(dataset);
+    TRY(status);
+    if (shape[0] > UINT32_MAX) return damaged(reader, name, "fewer names");
+    char **names;
+    TRY(arena_take(reader->arena, shape[0], sizeof *names, "names", &names));
+    for (hsize_t i = 0; i < shape[0]; i++)
+        TRY(arena_text(reader->arena, cells + i * cell, strnlen(cells + i * cell, cell),
+                       &names[i]));
+    *out_count = (uint32_t)shape[0];
+    *out_names = (const char *const *)names;
+    return STATUS_OK;
+}
+
+enum status reader_grow(struct reader *reader, uint32_t count, size_t size, void *array_pointer) {
+    void *old;
+    memcpy(&old, array_pointer, sizeof old);
+    if ((count & (count - 1)) != 0) return STATUS_OK;
+    void *room;
+    TRY(arena_take(reader->arena, count == 0 ? 1 : (size_t)count * 2, size, "list of a trace",
+                   &room));
+    if (count != 0) memcpy(room, old, count * size);
+    memcpy(array_pointer, &room, sizeof room);
+    return STATUS_OK;
+}
+
+#define LINK_BYTES 16 /* at least, of one link in a file */
+
+static enum status keep_link(struct reader *reader, hid_t group, hsize_t index,
+                             struct reader_links *links) {
+    char name[256];
+    const ssize_t length = H5Lget_name_by_idx(group, ".", H5_INDEX_CRT_ORDER, H5_ITER_INC, index,
+                                              name, sizeof name, H5P_DEFAULT);
+    if (length < 0) return hdf5_fail(STATUS_INPUT, reader->file.name, "list a group");
+    if (length == 0 || (size_t)length >= sizeof name) return STATUS_OK; /* not one of ours */
+    H5L_info_t info;
+    if (H5Lget_info(group, name, &info, H5P_DEFAULT) < 0)
+        return hdf5_fail(STATUS_INPUT, reader->file.name, "read link \"%s\"", name);
+    if (info.type != H5L_TYPE_HARD) return STATUS_OK;
+    TRY(reader_spend(reader, LINK_BYTES, 1, "a list of links"));
+    TRY(reader_grow(reader, links->count, sizeof *links->names, &links->names));
+    TRY(arena_text(reader->arena, name, (size_t)length, &links->names[links->count]));
+    links->count++;
+    return STATUS_OK;
+}
+
+enum status reader_list(struct reader *reader, hid_t group, struct reader_links *out_links) {
+    H5G_info_t info;
+    out_links->count = 0;
+    out_links->names = NULL;
+    if (H5Gget_info(group, &info) < 0)
+        return hdf5_fail(STATUS_INPUT, reader->file.name, "list a group");
+    for (hsize_t i = 0; i < info.nlinks; i++)
+        TRY(keep_link(reader, group, i, out_links));
+    return STATUS_OK;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A killed file read back and written anew through the ordinary writer.
+ *
+ * The input is only read. The output has its own live name (OUT.rebuild): OUT.part may be the
+ * input. `complete` stays 0, because the experiment did not run to its end. */
+#include "determinism/hdf5_writer.h"
+
+#include <string.h>
+
+#define TAKE(arena, count, pointer)                                                                \
+    TRY(arena_take((arena), (count), sizeof **(pointer), "plan of a trace", (pointer)))
+
+struct copies {
+    struct trace_run_plan *runs;
+    struct trace_pair_plan *pairs;
+    struct trace_array_plan *arrays;
+    const char **texts;
+};
+
+static enum status plan_of(const struct trace_image *image, int overwrite, struct arena *arena,
+                           struct trace_plan *plan) {
+    struct copies copies;
+    TAKE(arena, image->run_count, &copies.runs);
+    TAKE(arena, image->pair_count, &copies.pairs);
+    TAKE(arena, image->array_count, &copies.arrays);
+    TAKE(arena, image->text_count, &copies.texts);
+    for (uint32_t i = 0; i < image->run_count; i++)
+        copies.runs[i] = image->runs[i].plan;
+    for (uint32_t i = 0; i < image->pair_count; i++)
+        copies.pairs[i] = image->pairs[i].plan;
+    for (uint32_t i = 0; i < image->array_count; i++)
+        copies.arrays[i] = image->arrays[i].plan;
+    for (uint32_t i = 0; i < image->text_count; i++)
+        copies.texts[i] = image->texts[i].path;
+    *plan = (struct trace_plan){.runs = copies.runs,
+                                .run_count = image->run_count,
+                                .pairs = copies.pairs,
+                                .pair_count = image->pair_count,
+                                .arrays = copies.arrays,
+                                .array_count = image->array_count,
+                                .texts = copies.texts,
+                                .text_count = image->text_count,
+                                .attributes = image->attributes,
+                                .attribute_count = image->attribute_count,
+                                .overwrite = overwrite};
+    return STATUS_OK;
+}
+
+static enum status copy_rows(const struct trace_image *image, struct trace *trace) {
+    for (uint32_t r = 0; r < image->run_count; r++)
+        for (uint64_t i = 0; i < image->runs[r].updates; i++)
+            TRY(trace_put_record(trace, r, &image->runs[r].records[i]));
+    for (uint32_t p = 0; p < image->pair_count; p++)
+        for (uint64_t i = 0; i < image->pairs[p].updates; i++)
+            TRY(trace_put_pair(trace, p, &image->pairs[p].records[i]));
+    return STATUS_OK;
+}
+
+static enum status copy_late(const struct trace_image *image, struct trace *trace) {
+    for (uint32_t i = 0; i < image->array_count; i++)
+        TRY(trace_put_array(trace, image->arrays[i].plan.path, image->arrays[i].values));
+    for (uint32_t i = 0; i < image->text_count; i++)
+        TRY(trace_put_text(trace, image->texts[i].path, image->texts[i].text,
+                           image->texts[i].length));
+    return STATUS_OK;
+}
+
+static enum status rebuild(const char *part, const char *out, int overwrite, struct arena *arena) {
+    struct trace_image *image;
+    struct trace_plan plan;
+    struct trace *trace;
+    TRY(trace_open(part, arena, &image));
+    TRY(plan_of(image, overwrite, arena, &plan));
+    TRY(trace_create_as(out, TRACE_REBUILD, &plan, arena, &trace));
+    enum status status = copy_rows(image, trace);
+    if (status == STATUS_OK) status = copy_late(image, trace);
+    if (status == STATUS_OK)
+        status = trace_finish_as(trace, 0);
+    else
+        trace_abandon(trace);
+    if (status != STATUS_OK) trace_unclaim(trace); /* the input still has everything */
+    return status;
+}
+
+enum status trace_recover(const char *part, const char *out, int overwrite) {
+    struct arena arena = ARENA_EMPTY;
+    const enum status status = rebuild(part, out, overwrite, &arena);
+    arena_close(&arena);
+    return status;
+}

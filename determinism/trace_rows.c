@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The committed rows of a run or a pair, column by column into records.
+ *
+ * `step` is read first: its length is what was committed, and every other column is cut to it. Each
+ * row is then packed again and its digest compared with `check`, so damage in any column, and data
+ * lost behind the end of a truncated file, is found and named by its update. */
+#include "determinism/hdf5_reader.h"
+
+#include <string.h>
+
+#include "determinism/digest.h"
+
+/* Records of a run and of a pair, walked alike. */
+struct rows {
+    struct layout layout;
+    uint64_t count;
+    char *records;
+    size_t record_bytes;
+};
+
+static void *record_at(const struct rows *rows, uint64_t index) {
+    return rows->records + index * rows->record_bytes;
+}
+
+static hid_t file_type(enum layout_kind kind) {
+    if (kind == KIND_REAL) return H5T_IEEE_F64LE;
+    return kind == KIND_INTEGER ? H5T_STD_I64LE : H5T_STD_U8LE;
+}
+
+static hid_t memory_type(enum layout_kind kind) {
+    if (kind == KIND_REAL) return H5T_NATIVE_DOUBLE;
+    return kind == KIND_INTEGER ? H5T_NATIVE_INT64 : H5T_NATIVE_UINT8;
+}
+
+/* First `count` rows of a dataset of `shape` into `out_bytes`. */
+static herr_t read_rows(hid_t dataset, hid_t memory, int rank, const hsize_t *shape, uint64_t count,
+                        void *out_bytes) {
+    const hsize_t from[HDF5_MAX_RANK] = {0};
+    hsize_t extent[HDF5_MAX_RANK];
+    memcpy(extent, shape, sizeof extent);
+    extent[0] = count;
+    const hid_t to = H5Screate_simple(rank, extent, NULL);
+    const hid_t space = H5Dget_space(dataset);
+    herr_t bad = to < 0 || space < 0 ? -1 : 0;
+    if (bad >= 0) bad = H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, extent, NULL);
+    if (bad >= 0) bad = H5Dread(dataset, memory, to, space, H5P_DEFAULT, out_bytes);
+    if (bad < 0) return bad;
+    H5Sclose(space);
+    return H5Sclose(to);
+}
+
+/* Reads `count` rows of column `name` into `arena`. */
+static enum status read_column(struct reader *reader, hid_t steps, const char *name,
+                               const struct layout_column *column, uint64_t count,
+                               struct arena *arena, uint8_t **out_bytes) {
+    struct reader_form form = {.type = file_type(column->kind), .rank = 1, .shape = {0}};
+    if (column->axis != AXIS_NONE) form.shape[form.rank++] = column->length;
+    if (column->kind == KIND_DIGEST) form.shape[form.rank++] = RECORD_DIGEST_BYTES;
+    hsize_t shape[HDF5_MAX_RANK] = {0};
+    hid_t dataset;
+    TRY(reader_dataset(reader, steps, name, &form, shape, &dataset));
+    const uint64_t row = column->cell * column->length;
+    enum status status = STATUS_OK;
+    if (shape[0] < count)
+        status = status_fail(STATUS_INPUT, "%s: damaged: column \"%s\" has %llu updates of %llu",
+                             reader->file.name, name, (unsigned long long)shape[0],
+                             (unsigned long long)count);
+    if (status == STATUS_OK) status = reader_spend(reader, count, row, name);
+    if (status == STATUS_OK) status = arena_take(arena, count, row, "column", out_bytes);
+    if (status == STATUS_OK &&
+        read_rows(dataset, memory_type(column->kind), form.rank, shape, count, *out_bytes) < 0)
+        status = hdf5_fail(STATUS_INPUT, reader->file.name, "read column \"%s\"", name);
+    H5Dclose(dataset);
+    return status;
+}
+
+static enum status count_rows(const struct reader *reader, hid_t steps, uint64_t *out_count) {
+    const struct reader_form form = {.type = H5T_STD_I64LE, .rank = 1, .shape = {0}};
+    hsize_t shape[HDF5_MAX_RANK] = {0};
+    hid_t dataset;
+    TRY(reader_dataset(reader, steps, "step", &form, shape, &dataset));
+    H5Dclose(dataset);
+    *out_count = shape[0];
+    return STATUS_OK;
+}
+
+static const struct layout_column step_column = {
+    .axis = AXIS_NONE, .kind = KIND_INTEGER, .length = 1, .cell = sizeof(int64_t)};
+static const struct layout_column check_column = {
+    .axis = AXIS_NONE, .kind = KIND_DIGEST, .length = 1, .cell = RECORD_DIGEST_BYTES};
+
+static enum status read_steps(struct reader *reader, hid_t steps, const struct rows *rows) {
+    struct arena scratch = ARENA_EMPTY;
+    uint8_t *bytes;
+    enum status status =
+        read_column(reader, steps, "step", &step_column, rows->count, &scratch, &bytes);
+    uint64_t last = 0;
+    for (uint64_t i = 0; i < rows->count && status == STATUS_OK; i++) {
+        uint64_t step;
+        memcpy(&step, bytes + i * sizeof step, sizeof step);
+        memcpy(record_at(rows, i), &step, sizeof step); /* first member of both records */
+        if (step <= last || step > INT64_MAX)
+            status =
+                status_fail(STATUS_INPUT, "%s: damaged: update %llu follows update %llu",
+                            reader->file.name, (unsigned long long)step, (unsigned long long)last);
+        last = step;
+    }
+    arena_close(&scratch);
+    return status;
+}
+
+static enum status read_into_records(struct reader *reader, hid_t steps,
+                                     const struct layout_column *column, const struct rows *rows) {
+    struct arena scratch = ARENA_EMPTY;
+    uint8_t *bytes;
+    char name[LAYOUT_NAME];
+    layout_name(column, name);
+    const enum status status =
+        read_column(reader, steps, name, column, rows->count, &scratch, &bytes);
+    for (uint64_t i = 0; i < rows->count && status == STATUS_OK; i++)
+        layout_unpack(column, bytes + i * column->cell * column->length, record_at(rows, i));
+    arena_close(&scratch);
+    return status;
+}
+
+static enum status compare_row(const struct reader *reader, const struct rows *rows, uint64_t index,
+                               const uint8_t *expected, uint8_t *row) {
+    struct digest check;
+    TRY(layout_pack(&rows->layout, record_at(rows, index), row));
+    digest_bytes("row", row, rows->layout.row_bytes, &check);
+    if (memcmp(check.byte, expected, sizeof check.byte) == 0) return STATUS_OK;
+    uint64_t step;
+    memcpy(&step, row, sizeof step);
+    FAIL(STATUS_INPUT, "%s: damaged: the columns of update %llu do not match its check",
+         reader->file.name, (unsigned long long)step);
+}
+
+static enum status check_rows(struct reader *reader, hid_t steps, const struct rows *rows) {
+    struct arena scratch = ARENA_EMPTY;
+    uint8_t *expected;
+    uint8_t *row = NULL;
+    enum status status =
+        read_column(reader, steps, "check", &check_column, rows->count, &scratch, &expected);
+    if (status == STATUS_OK) status = arena_take(&scratch, rows->layout.row_bytes, 1, "row", &row);
+    for (uint64_t i = 0; i < rows->count && status == STATUS_OK; i++)
+        status = compare_row(reader, rows, i, expected + i * DIGEST_BYTES, row);
+    arena_close(&scratch);
+    return status;
+}
+
+static enum status read_all(struct reader *reader, hid_t steps, const struct rows *rows) {
+    TRY(read_steps(reader, steps, rows));
+    for (uint32_t c = 0; c < rows->layout.count; c++)
+        TRY(read_into_records(reader, steps, &rows->layout.columns[c], rows));
+    return check_rows(reader, steps, rows);
+}
+
+/* One piece per axis for all records; the product was bounded by reader_spend before. */
+static enum status take_arrays(struct arena *arena, const struct record_shape *shape,
+                               uint64_t count, struct record *records) {
+    struct record all;
+    TRY(arena_take(arena, count * shape->groups, sizeof *all.groups, "groups", &all.groups));
+    TRY(arena_take(arena, count * shape->tensors, sizeof *all.tensors, "tensors", &all.tensors));
+    TRY(arena_take(arena, count * shape->tensors, sizeof *all.tensor_digests, "digests",
+                   &all.tensor_digests));
+    TRY(arena_take(arena, count * shape->phases, sizeof *all.phases, "phases", &all.phases));
+    TRY(arena_take(arena, count * shape->sites, sizeof *all.sites, "sites", &all.sites));
+    TRY(arena_take(arena, count * shape->micros, sizeof *all.micros, "micros", &all.micros));
+    for (uint64_t i = 0; i < count; i++) {
+        records[i].groups = all.groups + i * shape->groups;
+        records[i].tensors = all.tensors + i * shape->tensors;
+        records[i].tensor_digests = all.tensor_digests + i * shape->tensors;
+        records[i].phases = all.phases + i * shape->phases;
+        records[i].sites = all.sites + i * shape->sites;
+        records[i].micros = all.micros + i * shape->micros;
+    }
+    return STATUS_OK;
+}
+
+/* Before memory is taken: could the file hold that many rows? */
+static enum status bound_rows(struct reader *reader, const struct rows *rows) {
+    const uint64_t spent = reader->spent;
+    TRY(reader_spend(reader, rows->count, rows->layout.row_bytes, "a run or pair"));
+    reader->spent = spent; /* the columns are counted as they are read */
+    return STATUS_OK;
+}
+
+enum status reader_run_rows(struct reader *reader, hid_t steps, struct trace_run *run) {
+    struct rows rows = {.record_bytes = sizeof *run->records};
+    layout_init_run(&rows.layout, &run->plan.shape);
+    TRY(count_rows(reader, steps, &rows.count));
+    TRY(bound_rows(reader, &rows));
+    TRY(arena_take(reader->arena, rows.count, sizeof *run->records, "records", &run->records));
+    TRY(take_arrays(reader->arena, &run->plan.shape, rows.count, run->records));
+    rows.records = (char *)run->records;
+    run->updates = rows.count;
+    return rows.count == 0 ? STATUS_OK : read_all(reader, steps, &rows);
+}
+
+enum status reader_pair_rows(struct reader *reader, hid_t steps, struct trace_pair *pair) {
+    struct rows rows = {.record_bytes = sizeof *pair->records};
+    layout_init_pair(&rows.layout);
+    TRY(count_rows(reader, steps, &rows.count));
+    TRY(bound_rows(reader, &rows));
+    TRY(arena_take(reader->arena, rows.count, sizeof *pair->records, "records", &pair->records));
+    rows.records = (char *)pair->records;
+    pair->updates = rows.count;
+    return rows.count == 0 ? STATUS_OK : read_all(reader, steps, &rows);
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The writer: rows in, one flush, then the commit mark.
+ *
+ * An update is: every column and `check` extended by a row and written; flush; `step` extended and
+ * written; flush of `step` alone. So whatever moment the process dies at, a `step` that can be read
+ * has all its columns. Chunks bypass HDF5's chunk cache (its size is 0): rows go to the file as
+ * they come, and no flush rewrites a whole chunk. Invariant: after a failed write nothing more is
+ * written, and the live file is never renamed. */
+#include "determinism/hdf5_writer.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "determinism/digest.h"
+
+static enum status check_name(const char *what, const char *name) {
+    if (name == NULL || name[0] == '\0' || strchr(name, '/') != NULL || strlen(name) > 200 ||
+        strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        FAIL(STATUS_INTERNAL, "trace: \"%s\" is no name for a %s", name == NULL ? "" : name, what);
+    return STATUS_OK;
+}
+
+static enum status check_axis(const struct trace_run_plan *run, const char *what, uint32_t count,
+                              const char *const *names) {
+    if (count != 0 && names == NULL)
+        FAIL(STATUS_INTERNAL, "trace: run \"%s\" has %u %s and no names", run->id, count, what);
+    return STATUS_OK;
+}
+
+static enum status check_plan(const struct trace_plan *plan) {
+    for (uint32_t i = 0; i < plan->run_count; i++) {
+        const struct trace_run_plan *run = &plan->runs[i];
+        TRY(check_name("run", run->id));
+        TRY(check_name("arm", run->arm));
+        TRY(check_axis(run, "phases", run->shape.phases, run->phases));
+        TRY(check_axis(run, "sites", run->shape.sites, run->sites));
+        TRY(check_axis(run, "tensors", run->shape.tensors, run->tensors));
+    }
+    for (uint32_t i = 0; i < plan->pair_count; i++) {
+        TRY(check_name("run", plan->pairs[i].a));
+        TRY(check_name("run", plan->pairs[i].b));
+    }
+    return STATUS_OK;
+}
+
+static enum status take_series(struct trace *trace, const struct trace_plan *plan,
+                               struct arena *arena) {
+    char *group;
+    size_t widest = 0;
+    TRY(arena_take(arena, plan->run_count, sizeof *trace->runs, "runs of a trace", &trace->runs));
+    TRY(arena_take(arena, plan->pair_count, sizeof *trace->pairs, "pairs of a trace",
+                   &trace->pairs));
+    trace->run_count = plan->run_count;
+    trace->pair_count = plan->pair_count;
+    for (uint32_t i = 0; i < plan->run_count; i++) {
+        struct series *run = &trace->runs[i];
+        layout_init_run(&run->layout, &plan->runs[i].shape);
+        TRY(arena_format(arena, &group, "runs/%s", plan->runs[i].id));
+        run->group = group;
+        if (run->layout.row_bytes > widest) widest = run->layout.row_bytes;
+    }
+    for (uint32_t i = 0; i < plan->pair_count; i++) {
+        struct series *pair = &trace->pairs[i];
+        layout_init_pair(&pair->layout);
+        TRY(arena_format(arena, &group, "pairs/%s-%s", plan->pairs[i].a, plan->pairs[i].b));
+        pair->group = group;
+        if (pair->layout.row_bytes > widest) widest = pair->layout.row_bytes;
+    }
+    return arena_take(arena, widest, 1, "row of a trace", &trace->row);
+}
+
+static enum status take_late(struct trace *trace, const struct trace_plan *plan,
+                             struct arena *arena) {
+    char *path;
+    TRY(arena_take(arena, plan->text_count, sizeof *trace->texts, "texts", &trace->texts));
+    TRY(arena_take(arena, plan->array_count, sizeof *trace->arrays, "arrays", &trace->arrays));
+    trace->text_count = plan->text_count;
+    trace->array_count = plan->array_count;
+    for (uint32_t i = 0; i < plan->text_count; i++) {
+        TRY(arena_text(arena, plan->texts[i], strlen(plan->texts[i]), &path));
+        trace->texts[i].path = path;
+    }
+    for (uint32_t i = 0; i < plan->array_count; i++) {
+        const struct trace_array_plan *array = &plan->arrays[i];
+        TRY(arena_text(arena, array->path, strlen(array->path), &path));
+        trace->arrays[i].path = path;
+        trace->arrays[i].count = array->shape[0] * (array->rank == 2 ? array->shape[1] : 1);
+    }
+    return STATUS_OK;
+}
+
+static enum status create_file(struct trace *trace) {
+    const char *name = trace->file.name;
+    hid_t access;
+    TRY(hdf5_access_list(name, &access));
+    const hid_t create = H5Pcreate(H5P_FILE_CREATE);
+    const unsigned order = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
+    if (create < 0 || H5Pset_obj_track_times(create, 0) < 0 ||
+        H5Pset_link_creation_order(create, order) < 0 ||
+        H5Pset_attr_creation_order(create, order) < 0)
+        return hdf5_fail(STATUS_IO, name, "set up HDF5");
+    trace->file.id = H5Fcreate(name, H5F_ACC_TRUNC, create, access);
+    if (trace->file.id < 0) return hdf5_fail(STATUS_IO, name, "create");
+    H5Pclose(create);
+    H5Pclose(access);
+    return STATUS_OK;
+}
+
+/* No chunk cache: every row is written through. */
+static enum status open_dataset(const struct trace *trace, const char *group, const char *name,
+                                hid_t *out_dataset) {
+    char path[512];
+    snprintf(path, sizeof path, "%s%s%s", group, group[0] == '\0' ? "" : "/", name);
+    const hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
+    if (access < 0 || H5Pset_chunk_cache(access, 1, 0, 1.0) < 0 ||
+        (*out_dataset = H5Dopen2(trace->file.id, path, access)) < 0)
+        return hdf5_fail(STATUS_IO, trace->file.name, "open \"%s\"", path);
+    H5Pclose(access);
+    return STATUS_OK;
+}
+
+static enum status open_series(const struct trace *trace, struct series *series) {
+    char name[LAYOUT_NAME + 8];
+    for (uint32_t c = 0; c < series->layout.count; c++) {
+        const struct layout_column *column = &series->layout.columns[c];
+        char leaf[LAYOUT_NAME];
+        layout_name(column, leaf);
+        snprintf(name, sizeof name, "steps/%s", leaf);
+        TRY(open_dataset(trace, series->group, name, &series->columns[c]));
+        const hsize_t cells = column->length * (column->kind == KIND_DIGEST ? column->cell : 1);
+        series->memory[c] = H5Screate_simple(1, &cells, NULL);
+        if (series->memory[c] < 0) return hdf5_fail(STATUS_IO, trace->file.name, "make a space");
+    }
+    TRY(open_dataset(trace, series->group, "steps/check", &series->check));
+    return open_dataset(trace, series->group, "steps/step", &series->step);
+}
+
+static enum status open_all(struct trace *trace) {
+    for (uint32_t i = 0; i < trace->run_count; i++)
+        TRY(open_series(trace, &trace->runs[i]));
+    for (uint32_t i = 0; i < trace->pair_count; i++)
+        TRY(open_series(trace, &trace->pairs[i]));
+    for (uint32_t i = 0; i < trace->text_count; i++)
+        TRY(open_dataset(trace, "", trace->texts[i].path, &trace->texts[i].dataset));
+    for (uint32_t i = 0; i < trace->array_count; i++)
+        TRY(open_dataset(trace, "", trace->arrays[i].path, &trace->arrays[i].dataset));
+    return open_dataset(trace, "", "complete", &trace->complete);
+}
+
+static enum status flush(const struct trace *trace) {
+    if (H5Fflush(trace->file.id, H5F_SCOPE_LOCAL) < 0)
+        return hdf5_fail(STATUS_IO, trace->file.name, "write");
+    return STATUS_OK;
+}
+
+static enum status start(struct trace *trace, const struct trace_plan *plan) {
+    TRY(create_file(trace));
+    TRY(trace_create_objects(trace, plan));
+    TRY(flush(trace));
+    if (H5Fstart_swmr_write(trace->file.id) < 0)
+        return hdf5_fail(STATUS_IO, trace->file.name, "start writing for live readers");
+    return open_all(trace);
+}
+
+/* Spaces belong to no file, so closing the file leaves them. */
+static void close_spaces(struct series *all, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t c = 0; c < all[i].layout.count; c++)
+            if (all[i].memory[c] > 0) H5Sclose(all[i].memory[c]);
+}
+
+static enum status close_file(struct trace *trace) {
+    close_spaces(trace->runs, trace->run_count);
+    close_spaces(trace->pairs, trace->pair_count);
+    const hid_t file = trace->file.id;
+    trace->file.id = H5I_INVALID_HID;
+    if (file >= 0 && H5Fclose(file) < 0) return hdf5_fail(STATUS_IO, trace->file.name, "close");
+    return STATUS_OK;
+}
+
+enum status trace_create_as(const char *path, const char *suffix, const struct trace_plan *plan,
+                            struct arena *arena, struct trace **out) {
+    struct trace *trace;
+    char *name;
+    TRY(check_plan(plan));
+    TRY(arena_take(arena, 1, sizeof *trace, "trace", &trace));
+    trace->file.id = H5I_INVALID_HID;
+    TRY(arena_text(arena, path, strlen(path), &name));
+    trace->target = name;
+    TRY(arena_format(arena, &name, "%s%s", path, suffix));
+    trace->file.name = name;
+    trace->overwrite = plan->overwrite;
+    TRY(take_series(trace, plan, arena));
+    TRY(take_late(trace, plan, arena));
+    TRY(trace_claim(trace));
+    const enum status status = start(trace, plan);
+    if (status != STATUS_OK) {
+        trace_abandon(trace);
+        trace_unclaim(trace);
+        return status;
+    }
+    *out = trace;
+    return STATUS_OK;
+}
+
+enum status trace_create(const char *path, const struct trace_plan *plan, struct arena *arena,
+                         struct trace **out) {
+    return trace_create_as(path, TRACE_PART, plan, arena, out);
+}
+
+/* Appends one row of `cells` [length, 32] (rank by what there is) at `bytes`. */
+static herr_t append(hid_t dataset, hid_t memory, hid_t type, uint64_t row, uint32_t length,
+                     uint32_t cell, const void *bytes) {
+    hsize_t extent[HDF5_MAX_RANK] = {row + 1, 0, 0};
+    hsize_t from[HDF5_MAX_RANK] = {row, 0, 0};
+    hsize_t count[HDF5_MAX_RANK] = {1, 0, 0};
+    int rank = 1;
+    if (length != 0) extent[rank] = count[rank] = length, rank++;
+    if (cell != 0) extent[rank] = count[rank] = cell, rank++;
+    if (H5Dset_extent(dataset, extent) < 0) return -1;
+    const hid_t space = H5Screate_simple(rank, extent, NULL);
+    if (space < 0) return -1;
+    if (H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, count, NULL) < 0) return -1;
+    if (H5Dwrite(dataset, type, memory, space, H5P_DEFAULT, bytes) < 0) return -1;
+    return H5Sclose(space);
+}
+
+static hid_t memory_type(enum layout_kind kind) {
+    if (kind == KIND_REAL) return H5T_NATIVE_DOUBLE;
+    return kind == KIND_INTEGER ? H5T_NATIVE_INT64 : H5T_NATIVE_UINT8;
+}
+
+static herr_t append_column(const struct series *series, uint32_t c, const uint8_t *row) {
+    const struct layout_column *column = &series->layout.columns[c];
+    return append(series->columns[c], series->memory[c], memory_type(column->kind), series->rows,
+                  column->axis == AXIS_NONE ? 0 : column->length,
+                  column->kind == KIND_DIGEST ? (uint32_t)column->cell : 0, row + column->at);
+}
+
+static herr_t append_single(hid_t dataset, hid_t type, uint64_t row, uint32_t cell,
+                            const void *bytes) {
+    const hsize_t cells = cell == 0 ? 1 : cell;
+    const hid_t memory = H5Screate_simple(1, &cells, NULL);
+    if (memory < 0 || append(dataset, memory, type, row, 0, cell, bytes) < 0) return -1;
+    return H5Sclose(memory);
+}
+
+static enum status write_row(const struct trace *trace, const struct series *series) {
+    for (uint32_t c = 0; c < series->layout.count; c++)
+        if (append_column(series, c, trace->row) < 0)
+            return hdf5_fail(STATUS_IO, trace->file.name, "write column \"%s\" of %s",
+                             series->layout.columns[c].text->name, series->group);
+    struct digest check;
+    digest_bytes("row", trace->row, series->layout.row_bytes, &check);
+    if (append_single(series->check, H5T_NATIVE_UINT8, series->rows, DIGEST_BYTES, &check) < 0)
+        return hdf5_fail(STATUS_IO, trace->file.name, "write column \"check\"");
+    TRY(flush(trace));
+    if (append_single(series->step, H5T_NATIVE_INT64, series->rows, 0, trace->row) < 0 ||
+        H5Dflush(series->step) < 0)
+        return hdf5_fail(STATUS_IO, trace->file.name, "write column \"step\" of %s", series->group);
+    return STATUS_OK;
+}
+
+static enum status refuse_broken(const struct trace *trace) {
+    if (trace->broken)
+        FAIL(STATUS_IO, "%s: a write failed before; nothing more is written", trace->file.name);
+    return STATUS_OK;
+}
+
+static enum status put_row(struct trace *trace, struct series *series, uint64_t step,
+                           const void *record) {
+    TRY(refuse_broken(trace));
+    if (step <= series->last_step || step > INT64_MAX)
+        FAIL(STATUS_INTERNAL, "%s: update %llu comes after update %llu in %s", trace->file.name,
+             (unsigned long long)step, (unsigned long long)series->last_step, series->group);
+    TRY(layout_pack(&series->layout, record, trace->row));
+    const enum status status = write_row(trace, series);
+    trace->broken = status != STATUS_OK;
+    series->rows++;
+    series->last_step = step;
+    return status;
+}
+
+enum status trace_put_record(struct trace *trace, uint32_t run, const struct record *record) {
+    if (run >= trace->run_count)
+        FAIL(STATUS_INTERNAL, "%s: run %u of %u", trace->file.name, run, trace->run_count);
+    return put_row(trace, &trace->runs[run], record->step, record);
+}
+
+enum status trace_put_pair(struct trace *trace, uint32_t pair, const struct pair_record *record) {
+    if (pair >= trace->pair_count)
+        FAIL(STATUS_INTERNAL, "%s: pair %u of %u", trace->file.name, pair, trace->pair_count);
+    return put_row(trace, &trace->pairs[pair], record->step, record);
+}
+
+static enum status find_late(struct trace *trace, struct late *all, uint32_t count,
+                             const char *path, struct late **out) {
+    TRY(refuse_broken(trace));
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(all[i].path, path) != 0) continue;
+        if (all[i].written)
+            FAIL(STATUS_INTERNAL, "%s: \"%s\" is written twice", trace->file.name, path);
+        *out = &all[i];
+        return STATUS_OK;
+    }
+    FAIL(STATUS_INTERNAL, "%s: \"%s\" is not in the plan of the trace", trace->file.name, path);
+}
+
+enum status trace_put_array(struct trace *trace, const char *path, const double *values) {
+    struct late *array;
+    TRY(find_late(trace, trace->arrays, trace->array_count, path, &array));
+    array->written = 1;
+    if (H5Dwrite(array->dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0 ||
+        H5Dflush(array->dataset) < 0) {
+        trace->broken = 1;
+        return hdf5_fail(STATUS_IO, trace->file.name, "write \"%s\"", path);
+    }
+    return STATUS_OK;
+}
+
+enum status trace_put_text(struct trace *trace, const char *path, const char *text, size_t length) {
+    struct late *late;
+    TRY(find_late(trace, trace->texts, trace->text_count, path, &late));
+    late->written = 1;
+    const hsize_t extent = length;
+    if (length == 0) return STATUS_OK;
+    if (H5Dset_extent(late->dataset, &extent) < 0 ||
+        H5Dwrite(late->dataset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, text) < 0 ||
+        H5Dflush(late->dataset) < 0) {
+        trace->broken = 1;
+        return hdf5_fail(STATUS_IO, trace->file.name, "write \"%s\"", path);
+    }
+    return STATUS_OK;
+}
+
+static enum status mark_complete(const struct trace *trace, int complete) {
+    const int64_t mark = complete;
+    TRY(refuse_broken(trace));
+    TRY(flush(trace));
+    if (H5Dwrite(trace->complete, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, &mark) < 0)
+        return hdf5_fail(STATUS_IO, trace->file.name, "write \"complete\"");
+    return flush(trace);
+}
+
+enum status trace_finish_as(struct trace *trace, int complete) {
+    const enum status status = mark_complete(trace, complete);
+    if (status != STATUS_OK) {
+        trace_abandon(trace);
+        return status;
+    }
+    TRY(close_file(trace));
+    return trace_publish(trace);
+}
+
+enum status trace_finish(struct trace *trace) {
+    return trace_finish_as(trace, 1);
+}
+
+void trace_abandon(struct trace *trace) {
+    /* The first error is the one to tell: hide that of the close, without touching its text. */
+    close_spaces(trace->runs, trace->run_count);
+    close_spaces(trace->pairs, trace->pair_count);
+    if (trace->file.id >= 0) H5Fclose(trace->file.id);
+    trace->file.id = H5I_INVALID_HID;
+}
