@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Blocks of 4096 differences at a time, so that law 2 sees one vector. */
+#include "trainer/distance.h"
+
+#include <string.h>
+
+#include "base/sum.h"
+
+static size_t span_read(struct span span, size_t first, size_t count, double *out) {
+    for (size_t i = 0; i < count; i++) {
+        if (span.values == NULL)
+            out[i] = 0.0;
+        else if (span.dtype == DTYPE_F64)
+            out[i] = ((const double *)span.values)[first + i];
+        else
+            out[i] = (double)((const float *)span.values)[first + i];
+    }
+    return count;
+}
+
+static void difference(struct span a, struct span b, size_t first, size_t count, double *out) {
+    double other[SUM_BLOCK];
+    span_read(a, first, count, out);
+    if (b.values == NULL) return;
+    span_read(b, first, count, other);
+    for (size_t i = 0; i < count; i++)
+        out[i] = out[i] - other[i];
+}
+
+double distance_product(struct span a, struct span b, struct span c, struct span d, size_t count) {
+    struct sum_blocks_f64 blocks = {.count = 0};
+    double left[SUM_BLOCK], right[SUM_BLOCK];
+    for (size_t first = 0; first < count; first += SUM_BLOCK) {
+        size_t piece = count - first < SUM_BLOCK ? count - first : SUM_BLOCK;
+        difference(a, b, first, piece, left);
+        difference(c, d, first, piece, right);
+        sum_blocks_push_f64(&blocks, sum_block_products_f64_f64(left, right, piece));
+    }
+    return sum_blocks_close_f64(&blocks);
+}
+
+double distance_squares(struct span a, struct span b, size_t count) {
+    struct sum_blocks_f64 blocks = {.count = 0};
+    double left[SUM_BLOCK];
+    for (size_t first = 0; first < count; first += SUM_BLOCK) {
+        size_t piece = count - first < SUM_BLOCK ? count - first : SUM_BLOCK;
+        difference(a, b, first, piece, left);
+        sum_blocks_push_f64(&blocks, sum_block_products_f64_f64(left, left, piece));
+    }
+    return sum_blocks_close_f64(&blocks);
+}
+
+size_t distance_changed(const void *a, const void *b, enum dtype dtype, size_t count) {
+    size_t width = dtype_carrier(dtype), changed = 0;
+    const unsigned char *left = (const unsigned char *)a, *right = (const unsigned char *)b;
+    for (size_t i = 0; i < count; i++)
+        changed += memcmp(left + i * width, right + i * width, width) != 0;
+    return changed;
+}
+
+/* Position on the line of ordered values: negative numbers mirrored, -0 and +0 together. */
+static int64_t order_f32(float x, int shift) {
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    int64_t magnitude = (bits & INT32_MAX) >> shift;
+    return bits < 0 ? -magnitude : magnitude;
+}
+
+static int64_t order_f64(double x) {
+    int64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    int64_t magnitude = bits & INT64_MAX;
+    return bits < 0 ? -magnitude : magnitude;
+}
+
+/* Low bits of the f32 carrier that the dtype does not have. */
+static int dropped_bits(enum dtype dtype) {
+    if (dtype == DTYPE_BF16) return 16;
+    return dtype == DTYPE_F16 || dtype == DTYPE_TF32 ? 13 : 0;
+}
+
+static int64_t ulp_of(const void *a, const void *b, enum dtype dtype, size_t i) {
+    uint64_t from, to;
+    if (dtype == DTYPE_F64) {
+        double x = ((const double *)a)[i], y = ((const double *)b)[i];
+        if (x != x || y != y) return (x != x) == (y != y) ? 0 : INT64_MAX;
+        from = (uint64_t)order_f64(x), to = (uint64_t)order_f64(y);
+    } else {
+        float x = ((const float *)a)[i], y = ((const float *)b)[i];
+        if (x != x || y != y) return (x != x) == (y != y) ? 0 : INT64_MAX;
+        from = (uint64_t)order_f32(x, dropped_bits(dtype));
+        to = (uint64_t)order_f32(y, dropped_bits(dtype));
+    }
+    uint64_t distance = (int64_t)from > (int64_t)to ? from - to : to - from;
+    return distance > INT64_MAX ? INT64_MAX : (int64_t)distance;
+}
+
+int64_t distance_ulp(const void *a, const void *b, enum dtype dtype, size_t count) {
+    int64_t largest = 0;
+    for (size_t i = 0; i < count; i++) {
+        int64_t distance = ulp_of(a, b, dtype, i);
+        if (distance > largest) largest = distance;
+    }
+    return largest;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From a trace to a verdict: what differs, from where, why, how much of it, how sure.
+ *
+ * Reads a trace image and nothing else, so that `run` and `attribute` judge alike. Trains nothing.
+ * Invariants: no verdict but `identical` or `untestable` without a floor; no cause is named unless
+ * the verdict is outside-floor; every number printed was recorded or follows from records. */
+#ifndef TWINSTEP_TRAINER_JUDGE_H
+#define TWINSTEP_TRAINER_JUDGE_H
+
+#include <stdio.h>
+
+#include "determinism/trace.h"
+#include "scenarios/scenario.h"
+
+#define JUDGE_FACTORS_MAX 5
+
+enum floor_kind {
+    FLOOR_NONE = 0,    /* not measured: verdicts other than identical are untestable */
+    FLOOR_EXACT,       /* rerun in this process and in a second one, compared bit by bit */
+    FLOOR_PERMUTATION, /* runs of both arms, labels permuted */
+    FLOOR_RANK         /* replicates of the baseline, rank of d(A,B) among all pair distances */
+};
+const char *floor_kind_name(enum floor_kind kind); /* "none", "exact", "permutation", "rank" */
+
+enum closure { CLOSURE_OPEN = 0, CLOSURE_EXACT, CLOSURE_WITHIN_FLOOR };
+const char *closure_name(enum closure closure); /* "open", "exact", "within-floor" */
+
+enum expectation { EXPECT_NONE = 0, EXPECT_MET, EXPECT_MISSED };
+const char *expectation_name(enum expectation expectation);
+
+struct judged_cause {
+    char name[96];    /* "schedule"; merged factors: "schedule+dtype" */
+    const char *keys; /* what differs, "key: a -> b" lines */
+    double value;     /* Shapley value, in units of parameter distance */
+    double share;     /* value / v(F); NaN when v(F) = 0 */
+    double low, high; /* interval of the share; both equal to it where runs are exact */
+    double alone;     /* distance of the hybrid with this factor only */
+};
+
+struct judgement {
+    const char *name; /* scenario */
+    const char *arms[2];
+    enum verdict verdict;
+    const char *reason; /* for untestable: what is missing and what would settle it; else "" */
+    uint64_t updates;   /* finished in both arms */
+
+    int64_t first_step;       /* -1: no difference */
+    const char *first_phase;  /* "" when phases were not recorded */
+    const char *first_tensor; /* parameter, or activation site for `forward`; "" none */
+
+    struct judged_cause causes[JUDGE_FACTORS_MAX]; /* largest share first */
+    uint32_t cause_count;                          /* factors that differ, even when inside the floor */
+    int attributed;                                /* shares were computed from hybrids */
+    double total;                                  /* v(F) */
+    double dividends[1 << JUDGE_FACTORS_MAX];      /* Harsanyi dividends by mask of sorted causes */
+    double residual;                               /* v(F) - sum of values */
+    enum closure closure;
+    uint64_t closure_from; /* update the full hybrid was forked at */
+
+    enum floor_kind floor;
+    int floor_equal[2]; /* exact: in-process and second-process rerun; 1 equal, 0 not, -1 not run */
+    uint32_t floor_runs[2];
+    double floor_distance; /* d(A,B) */
+    double floor_largest;  /* largest distance between runs meant to be the same */
+    double p, alpha, smallest_p;
+    double power; /* at 3 sigma; NaN for exact */
+
+    enum expectation expectation;
+    const char *missed; /* which expectations, with what came; "" otherwise */
+
+    const struct trace_image *image;
+};
+
+/* Everything lives in `arena`; `image` must outlive the judgement. */
+TWINSTEP_MUST_USE enum status judge(const struct trace_image *image, struct arena *arena,
+                                    struct judgement *out);
+
+/* The paragraph to paste into an issue and the table it rests on (design section 8). */
+void judgement_print(const struct judgement *judgement, FILE *out);
+
+/* One JSON object: name, verdict, first, causes, closure, floor, expectation, ... */
+void judgement_print_json(const struct judgement *judgement, FILE *out);
+
+/* Exit status of `run`: 0 expectation met, or none and no difference beyond the floor; 1 differs or
+ * expectation missed; 3 untestable. */
+int judgement_exit(const struct judgement *judgement);
+
+#endif

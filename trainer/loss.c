@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * SFT: -sum of log-probs over all label tokens of the update.
+ * DPO sigmoid: -log sigmoid(beta x), x = (policy chosen - rejected) - (reference chosen -
+ * rejected), mean over the update's pairs; d loss / d logp_chosen = -beta sigmoid(-beta x) / pairs.
+ * mean-of-means: each micro-batch is divided by its own count, their sum by their number. */
+#include "trainer/loss.h"
+
+#include "base/real.h"
+#include "base/sum.h"
+#include "kernels/shuffle.h"
+
+double loss_sequence(const struct batch *batch, uint32_t sequence, const double *logp) {
+    return sum_chain_terms_f64_f64(0.0, logp + batch->label_first[sequence],
+                                   batch->label_length[sequence]);
+}
+
+static double round_loss(double value, enum dtype dtype) {
+    if (dtype == DTYPE_F64) return value;
+    if (dtype == DTYPE_BF16) return (double)real_round_bf16_f64(value);
+    return (double)(float)value;
+}
+
+/* Sum over samples, continuing `total`. */
+static double join_samples(const struct loss_call *call, double total, uint32_t count) {
+    if (!shuffle_active(call->call, SUM_LOSS))
+        return sum_chain_terms_f64_f64(total, call->terms, count);
+    struct op_call op = *call->call;
+    op.site = SITE_LOSS;
+    struct shuffle shuffle = shuffle_open(&op, PASS_FORWARD);
+    return total + shuffle_sum(&shuffle, call->terms, count, op.scratch);
+}
+
+static uint32_t sequence_of(const struct batch *batch, uint32_t sample, uint32_t side) {
+    return batch->canonical_sequence[sample * batch->sides + side];
+}
+
+static void set_coefficients(const struct batch *batch, uint32_t sequence, double value,
+                             double *coefficient) {
+    for (uint32_t i = 0; i < batch->label_length[sequence]; i++)
+        coefficient[batch->label_first[sequence] + i] = value;
+}
+
+/* -log sigmoid(z) without overflow. */
+static double minus_log_sigmoid(double z) {
+    if (z >= 0.0) return real_log1p_f64(real_exp_f64(-z));
+    return real_log1p_f64(real_exp_f64(z)) - z;
+}
+
+static double sigmoid(double z) {
+    if (z >= 0.0) return 1.0 / (1.0 + real_exp_f64(-z));
+    double e = real_exp_f64(z);
+    return e / (1.0 + e);
+}
+
+/* Number by which this micro-batch's terms are divided: all of the update's, or its own times the
+ * number of micro-batches. Whole numbers below 2^53: exact. */
+static double divisor_of(const struct loss_call *call) {
+    const struct sampler_plan *plan = call->plan;
+    int sft = call->config->task == TASK_SFT;
+    if (call->config->loss.divisor == DIVISOR_UPDATE)
+        return (double)(sft ? plan->labels : plan->samples);
+    const struct sampler_micro *micro = &plan->micro[call->micro];
+    return (double)(sft ? micro->labels : micro->samples) * (double)plan->micros;
+}
+
+static void sft_terms(const struct loss_call *call, struct state_window *window,
+                      double *coefficient) {
+    const struct batch *batch = call->batch;
+    enum dtype loss = (enum dtype)call->config->numerics.loss;
+    double value = round_loss(1.0 / divisor_of(call), loss);
+    for (uint32_t s = 0; s < batch->sample_count; s++) {
+        uint32_t sequence = sequence_of(batch, s, 0);
+        call->terms[s] = -call->sequence_logp[sequence];
+        window->logp[0] += call->sequence_logp[sequence];
+        set_coefficients(batch, sequence, value, coefficient);
+    }
+}
+
+static void dpo_terms(const struct loss_call *call, struct state_window *window,
+                      double *coefficient) {
+    const struct batch *batch = call->batch;
+    double beta = call->config->dpo.beta, divisor = divisor_of(call);
+    enum dtype loss = (enum dtype)call->config->numerics.loss;
+    for (uint32_t s = 0; s < batch->sample_count; s++) {
+        uint32_t chosen = sequence_of(batch, s, 0), rejected = sequence_of(batch, s, 1);
+        double c = call->sequence_logp[chosen], r = call->sequence_logp[rejected];
+        double reward_c = beta * (c - call->reference[s][0]);
+        double reward_r = beta * (r - call->reference[s][1]);
+        double z = beta * ((c - r) - (call->reference[s][0] - call->reference[s][1]));
+        call->terms[s] = minus_log_sigmoid(z);
+        double slope = round_loss(beta * sigmoid(-z) / divisor, loss);
+        set_coefficients(batch, chosen, slope, coefficient);
+        set_coefficients(batch, rejected, -slope, coefficient);
+        window->logp[0] += c;
+        window->logp[1] += r;
+        window->reward[0] += reward_c;
+        window->reward[1] += reward_r;
+        window->correct += reward_c > reward_r ? 1.0 : 0.0;
+    }
+}
+
+void loss_micro(const struct loss_call *call, struct state_window *window, double *coefficient,
+                double *out_loss) {
+    const struct batch *batch = call->batch;
+    for (uint32_t i = 0; i < batch->sequence_count; i++)
+        call->sequence_logp[i] = loss_sequence(batch, i, call->logp);
+    if (call->config->task == TASK_SFT)
+        sft_terms(call, window, coefficient);
+    else
+        dpo_terms(call, window, coefficient);
+    double own = join_samples(call, 0.0, batch->sample_count);
+    *out_loss = own / divisor_of(call);
+    if (call->config->loss.divisor == DIVISOR_MEAN_OF_MEANS)
+        window->loss += *out_loss;
+    else
+        window->loss = join_samples(call, window->loss, batch->sample_count);
+    window->sequences += batch->sample_count;
+    window->tokens += batch->label_count;
+}
+
+double loss_close(const struct config *config, const struct state_window *window,
+                  const struct sampler_plan *plan) {
+    if (config->loss.divisor == DIVISOR_MEAN_OF_MEANS) return window->loss;
+    return window->loss / (double)(config->task == TASK_SFT ? plan->labels : plan->samples);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From label log-probs to the loss, its metrics and one coefficient per label (law 5).
+ *
+ * All sums here are f64 chains in canonical order (mode `shuffled` with kind `loss`: the law 9
+ * order within a micro-batch). Divisors come from the plan of the whole update. Knows no model.
+ * Invariant: the coefficient, divisor included, is rounded once to the loss dtype. */
+#ifndef TWINSTEP_TRAINER_LOSS_H
+#define TWINSTEP_TRAINER_LOSS_H
+
+#include "trainer/batch.h"
+#include "trainer/state.h"
+
+struct loss_call {
+    const struct config *config;
+    const struct batch *batch;
+    const struct sampler_plan *plan;
+    uint32_t micro;               /* index of this micro-batch in the plan */
+    const double *logp;           /* (labels) call order */
+    const double (*reference)[2]; /* per sample of the micro-batch; NULL for SFT */
+    const struct op_call *call;   /* for the order of sums in `shuffled` */
+    double *sequence_logp;        /* scratch (sequences) */
+    double *terms;                /* scratch (samples) */
+};
+
+/* Adds this micro-batch to the window and writes the coefficients (call order of labels).
+ * out_loss: what the micro-batch adds to the update's loss, divisor applied. */
+void loss_micro(const struct loss_call *call, struct state_window *window, double *coefficient,
+                double *out_loss);
+
+/* The loss of a window that holds `plan`'s update: the raw sum, divided once. */
+double loss_close(const struct config *config, const struct state_window *window,
+                  const struct sampler_plan *plan);
+
+/* Sum of the label log-probs of one sequence: f64 chain over positions. */
+double loss_sequence(const struct batch *batch, uint32_t sequence, const double *logp);
+
+#endif

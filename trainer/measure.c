@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is recorded of an update besides what its phases note: norms of parameters and updates,
+ * survival of stored bits, digests of the state, and the LR read back from the weights.
+ * Reads the state, writes records; no bit of the training depends on it. */
+#include "trainer/run_private.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "base/sum.h"
+#include "trainer/distance.h"
+
+static size_t param_bytes(const struct run *run) {
+    return run->table.elements * dtype_carrier((enum dtype)run->config.numerics.param);
+}
+
+static enum dtype working_dtype(const struct run *run) {
+    return run->layout.has_master ? run->layout.master_dtype
+                                  : (enum dtype)run->config.numerics.param;
+}
+
+static size_t working_offset(const struct run *run, uint32_t row) {
+    const struct state_tensor *tensor = &run->layout.tensor[row];
+    return run->layout.has_master ? tensor->master : tensor->param;
+}
+
+static void copy_params(const struct run *run, unsigned char *out) {
+    size_t carrier = dtype_carrier((enum dtype)run->config.numerics.param);
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        uint32_t row = run->owner[i];
+        memcpy(out + run->packed[row] * carrier, run_param(run, row),
+               run->table.rows[row].count * carrier);
+    }
+}
+
+static void clear_record(struct run *run) {
+    struct record *record = &run->record;
+    struct record_shape shape = run->shape;
+    for (size_t i = 0; i < RECORD_REALS; i++)
+        record->reals[i] = (double)NAN;
+    for (size_t i = 0; i < RECORD_INTEGERS; i++)
+        record->integers[i] = -1;
+    memset(record->digests, 0, sizeof record->digests);
+    for (uint32_t g = 0; g < shape.groups; g++)
+        for (size_t i = 0; i < RECORD_GROUPS; i++)
+            record->groups[g][i] = (double)NAN;
+    for (uint32_t t = 0; t < shape.tensors; t++)
+        for (size_t i = 0; i < RECORD_TENSORS; i++)
+            record->tensors[t][i] = (double)NAN;
+    if (shape.tensors > 0)
+        memset(record->tensor_digests, 0, shape.tensors * sizeof *record->tensor_digests);
+    if (shape.phases > 0) memset(record->phases, 0, shape.phases * sizeof *record->phases);
+    if (shape.sites > 0) memset(record->sites, 0, shape.sites * sizeof *record->sites);
+    for (uint32_t m = 0; m < shape.micros; m++)
+        for (size_t i = 0; i < RECORD_MICROS; i++)
+            record->micros[m][i] = (double)NAN;
+}
+
+void measure_begin(struct run *run) {
+    clear_record(run);
+    run->record.step = run_head(run)->done + 1;
+    if (run->record.step == 1)
+        memcpy(run->before, run->initial, param_bytes(run));
+    else
+        copy_params(run, run->before);
+    digest_stream_init(&run->batch_stream, "batch");
+    for (uint32_t site = 0; site < run->shape.sites; site++)
+        digest_stream_init(&run->site_stream[site], "site");
+    memset(&run->ledger, 0, sizeof run->ledger);
+}
+
+void measure_keep_working(struct run *run) {
+    size_t carrier = dtype_carrier(working_dtype(run));
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        uint32_t row = run->owner[i];
+        memcpy(run->working + run->packed[row] * carrier, run_at(run, working_offset(run, row)),
+               run->table.rows[row].count * carrier);
+    }
+}
+
+/* Normal equations of new - old = -lr * u - c * old, each element weighted by 1 / ulp^2: the
+ * stored value was rounded once, so its error has variance ulp^2 / 12. Without weight decay c = 0
+ * and one unknown is left. */
+struct readback {
+    double uu, up, pp, ud, pd;
+};
+
+/* Spacing of the dtype's values at x; of its smallest normal for zero and subnormals. */
+static double spacing(double x, enum dtype dtype) {
+    double magnitude = fabs(x) > 0x1p-126 ? fabs(x) : 0x1p-126;
+    uint64_t bits;
+    memcpy(&bits, &magnitude, sizeof bits);
+    bits &= 0x7FF0000000000000u;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power * dtype_epsilon(dtype);
+}
+
+static double value_at(const void *values, enum dtype dtype, size_t i) {
+    return dtype == DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
+}
+
+static void readback_add(struct readback *sum, const struct readback *term) {
+    sum->uu += term->uu;
+    sum->up += term->up;
+    sum->pp += term->pp;
+    sum->ud += term->ud;
+    sum->pd += term->pd;
+}
+
+static void readback_tensor(const struct run *run, uint32_t row, double decay,
+                            struct readback *out) {
+    enum dtype dtype = working_dtype(run);
+    const unsigned char *old = run->working + run->packed[row] * dtype_carrier(dtype);
+    const void *now = run->state + working_offset(run, row);
+    struct sum_lanes_f64 sums[5];
+    for (size_t i = 0; i < COUNT_OF(sums); i++)
+        sum_lanes_open_f64(&sums[i]);
+    for (size_t i = 0; i < run->table.rows[row].count; i++) {
+        double before = value_at(old, dtype, i), after = value_at(now, dtype, i);
+        double weight = 1.0 / spacing(after, dtype);
+        double u = (run->direction[i] - decay * before) * weight;
+        double p = before * weight, d = (after - before) * weight;
+        sum_lanes_product_f64(&sums[0], u, u);
+        sum_lanes_product_f64(&sums[1], u, p);
+        sum_lanes_product_f64(&sums[2], p, p);
+        sum_lanes_product_f64(&sums[3], u, d);
+        sum_lanes_product_f64(&sums[4], p, d);
+    }
+    *out = (struct readback){sum_lanes_close_f64(&sums[0]), sum_lanes_close_f64(&sums[1]),
+                             sum_lanes_close_f64(&sums[2]), sum_lanes_close_f64(&sums[3]),
+                             sum_lanes_close_f64(&sums[4])};
+}
+
+/* 1/12 is the variance of one rounding in units of ulp^2; decay rounds the weight once more. */
+static void readback_solve(const struct readback *sum, int decayed, double *out_lr,
+                           double *out_error) {
+    double variance = decayed ? 2.0 / 12.0 : 1.0 / 12.0;
+    double determinant = sum->uu * sum->pp - sum->up * sum->up;
+    *out_lr = (double)NAN;
+    *out_error = (double)NAN;
+    if (!decayed && sum->uu > 0.0) {
+        *out_lr = -sum->ud / sum->uu;
+        *out_error = real_sqrt_f64(variance / sum->uu);
+    } else if (decayed && determinant > 0.0) {
+        *out_lr = -(sum->ud * sum->pp - sum->pd * sum->up) / determinant;
+        *out_error = real_sqrt_f64(variance * sum->pp / determinant);
+    }
+}
+
+enum status measure_readback(struct run *run, const struct optim_call *call) {
+    if (run->optimizer->direction == NULL) return STATUS_OK;
+    enum dtype dtype = working_dtype(run);
+    for (uint32_t g = 0; g < run->table.groups; g++) {
+        struct readback sum = {0.0, 0.0, 0.0, 0.0, 0.0};
+        double decay = call->groups[g].weight_decay;
+        for (uint32_t i = 0; i < run->owner_count; i++) {
+            uint32_t row = run->owner[i];
+            if (run->table.rows[row].group != g) continue;
+            const void *old = run->working + run->packed[row] * dtype_carrier(dtype);
+            TRY(run->optimizer->direction(call, i, old, run->direction));
+            struct readback term;
+            readback_tensor(run, row, decay, &term);
+            readback_add(&sum, &term);
+        }
+        readback_solve(&sum, decay != 0.0, &run->record.groups[g][GROUP_LR_READBACK],
+                       &run->record.groups[g][GROUP_LR_ERROR]);
+    }
+    return STATUS_OK;
+}
+
+static void measure_params(struct run *run) {
+    enum dtype dtype = (enum dtype)run->config.numerics.param;
+    size_t carrier = dtype_carrier(dtype), changed = 0;
+    double update = 0.0, norm = 0.0, travel = 0.0;
+    struct span none = {NULL, dtype};
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        uint32_t row = run->owner[i];
+        size_t count = run->table.rows[row].count;
+        struct span now = {run_param(run, row), dtype};
+        struct span old = {run->before + run->packed[row] * carrier, dtype};
+        struct span start = {run->initial + run->packed[row] * carrier, dtype};
+        double square = distance_squares(now, old, count);
+        update += square;
+        norm += distance_squares(now, none, count);
+        travel += distance_squares(now, start, count);
+        changed += distance_changed(now.values, old.values, dtype, count);
+        if (run->shape.tensors > 0)
+            run->record.tensors[i][TENSOR_UPDATE_NORM] = real_sqrt_f64(square);
+    }
+    double *reals = run->record.reals;
+    reals[REAL_UPDATE_NORM] = real_sqrt_f64(update);
+    reals[REAL_PARAM_NORM] = real_sqrt_f64(norm);
+    reals[REAL_TRAVEL] = real_sqrt_f64(travel);
+    reals[REAL_UPDATE_SURVIVAL] = (double)changed / (double)run->table.elements;
+}
+
+static enum status digest_params(struct run *run, struct digest *out_weights) {
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        uint32_t row = run->owner[i];
+        const struct param_row *param = &run->table.rows[row];
+        size_t shape[2] = {(size_t)param->shape[0], (size_t)param->shape[1]};
+        TRY(digest_tensor(param->name, param->dtype, param->rank, shape, run_param(run, row),
+                          &run->param_digest[row]));
+        if (run->shape.tensors > 0)
+            memcpy(run->record.tensor_digests[i][TENSOR_DIGEST_PARAMETER],
+                   run->param_digest[row].byte, DIGEST_BYTES);
+    }
+    return state_weights_digest(&run->table, &run->layout, run->optimizer->slot_count, run->state,
+                                run->param_digest, out_weights);
+}
+
+/* root k = digest of (root k-1, batch, rng, state of update k, LR applied, loss). */
+static void chain_root(struct run *run) {
+    struct state_head *head = run_head(run);
+    struct record *record = &run->record;
+    struct digest parts[5];
+    parts[0] = head->root;
+    memcpy(parts[1].byte, record->digests[DIGEST_BATCH], DIGEST_BYTES);
+    memcpy(parts[2].byte, record->digests[DIGEST_RNG], DIGEST_BYTES);
+    memcpy(parts[3].byte, record->digests[DIGEST_STATE], DIGEST_BYTES);
+    double values[1 + STATE_GROUPS_MAX] = {record->reals[REAL_LOSS]};
+    for (uint32_t g = 0; g < run->table.groups; g++)
+        values[1 + g] = record->groups[g][GROUP_LR_APPLIED];
+    digest_bytes("values", values, sizeof values, &parts[4]);
+    digest_root("root", parts, COUNT_OF(parts), &head->root);
+    memcpy(record->digests[DIGEST_ROOT], head->root.byte, DIGEST_BYTES);
+}
+
+enum status measure_end(struct run *run) {
+    struct state_head *head = run_head(run);
+    struct record *record = &run->record;
+    record->integers[INTEGER_SKIPPED] = run->skipped;
+    record->integers[INTEGER_EPOCH] = (int64_t)run->plan.epoch;
+    record->integers[INTEGER_COUNTER] = (int64_t)head->n;
+    record->integers[INTEGER_OPTIMIZER_T] = (int64_t)head->t;
+    measure_params(run);
+    struct digest weights, state, rng;
+    TRY(digest_params(run, &weights));
+    uint8_t slot = run->phase_slot[PHASE_OPTIMIZE];
+    if (slot != RUN_NO_SLOT) memcpy(record->phases[slot], weights.byte, DIGEST_BYTES);
+    state_digest(run->state, &weights, &state);
+    memcpy(record->digests[DIGEST_STATE], state.byte, DIGEST_BYTES);
+    digest_ledger(&run->ledger, &rng);
+    memcpy(record->digests[DIGEST_RNG], rng.byte, DIGEST_BYTES);
+    chain_root(run);
+    return STATUS_OK;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Two runs side by side: gaps of all scalars, distance of the parameters, the two updates, which
+ * tensors differ; and distances of end points, on which floor and attribution rest.
+ *
+ * Reads runs, changes nothing. Parameters are compared by value in f64 (dtypes may differ) and by
+ * bits where the dtypes are equal. Runs must have the same parameter table but for dtypes;
+ * otherwise distances are NaN and pair_comparable() says why. */
+#ifndef TWINSTEP_TRAINER_PAIR_H
+#define TWINSTEP_TRAINER_PAIR_H
+
+#include "trainer/run.h"
+
+/* Whether parameters can be compared tensor by tensor: same names and shapes. */
+int pair_comparable(const struct run *a, const struct run *b);
+
+/* After both runs finished the same update. */
+void pair_measure(const struct run *a, const struct run *b, struct pair_record *out);
+
+/* |theta_a - theta_b| over all owners, f64; NaN when not comparable. */
+double pair_distance(const struct run *a, const struct run *b);
+
+/* Bytes of one run's end point, and copying it: parameters in table order, in f64 carriers. */
+size_t point_count(const struct run *run);
+void point_copy(const struct run *run, double *out);
+double point_distance(const double *a, const double *b, size_t count);
+
+#endif

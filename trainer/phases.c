@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The phases of the loop, one function each. What a phase reads and writes is declared in loop.c;
+ * here it is done, on the state. Each leaves a digest of what it wrote in the update's record.
+ * `reduce` and `unscale` are identities with one rank and loss scale 1. */
+#include "trainer/run_private.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "optim/clip.h"
+#include "trainer/distance.h"
+
+static void note_phase(struct run *run, enum phase phase, const struct digest *digest) {
+    uint8_t slot = run->phase_slot[phase];
+    if (slot != RUN_NO_SLOT) memcpy(run->record.phases[slot], digest->byte, DIGEST_BYTES);
+}
+
+static void note_reals(struct run *run, enum phase phase, const double *values, size_t count) {
+    struct digest digest;
+    digest_bytes("phase", values, count * sizeof *values, &digest);
+    note_phase(run, phase, &digest);
+}
+
+static void add_batch_digest(struct run *run) {
+    const struct batch *batch = &run->batch;
+    for (uint32_t i = 0; i < batch->sequence_count; i++) {
+        uint32_t sequence = batch->canonical_sequence[i];
+        struct digest parts[2];
+        digest_bytes("tokens", batch->tokens_of[sequence],
+                     batch->sequences[sequence].length * sizeof(uint32_t), &parts[0]);
+        digest_bytes("targets", batch->label_target + batch->label_first[sequence],
+                     batch->label_length[sequence] * sizeof(uint32_t), &parts[1]);
+        struct digest item;
+        digest_root("sequence", parts, COUNT_OF(parts), &item);
+        digest_stream_add(&run->batch_stream, &item);
+    }
+}
+
+static enum status phase_fetch(struct run *run) {
+    const struct sampler_micro *micro = &run->plan.micro[run->micro];
+    batch_fill(&run->batch, &run->limits, run->dataset, run->plan.sample + micro->first,
+               micro->samples, micro->first);
+    run->micro++;
+    add_batch_digest(run);
+    struct digest digest;
+    digest_stream_close(&run->batch_stream, &digest);
+    memcpy(run->record.digests[DIGEST_BATCH], digest.byte, DIGEST_BYTES);
+    note_phase(run, PHASE_FETCH, &digest);
+    return STATUS_OK;
+}
+
+static enum status add_site_digests(struct run *run) {
+    for (uint32_t site = 0; site < run->shape.sites; site++) {
+        for (uint32_t i = 0; i < run->batch.sequence_count; i++) {
+            struct digest item;
+            TRY(model_site_digest(&run->model, &run->batch, run->batch.canonical_sequence[i], site,
+                                  &item));
+            digest_stream_add(&run->site_stream[site], &item);
+        }
+        digest_stream_close(&run->site_stream[site], &run->site_digest[site]);
+        memcpy(run->record.sites[site], run->site_digest[site].byte, DIGEST_BYTES);
+    }
+    struct digest digest;
+    digest_root("forward", run->site_digest, run->shape.sites, &digest);
+    note_phase(run, PHASE_FORWARD, &digest);
+    return STATUS_OK;
+}
+
+static enum status phase_forward(struct run *run) {
+    struct state_head *head = run_head(run);
+    if (run->config.task == TASK_DPO) TRY(reference_score(run));
+    phase_refresh_weights(run);
+    if (run->options.poison) model_poison(&run->model);
+    model_set_order(&run->model, run->options.order_seed, (uint32_t)head->done + 1);
+    struct model_weights weights = {run->weights};
+    model_forward(&run->model, &weights, &run->batch, 0);
+    uint32_t micro = run->micro - 1;
+    struct loss_call call = {.config = &run->config,
+                             .batch = &run->batch,
+                             .plan = &run->plan,
+                             .micro = micro,
+                             .logp = run->model.logp,
+                             .reference = (const double(*)[2])run->reference_logp,
+                             .call = &run->model.call,
+                             .sequence_logp = run->sequence_logp,
+                             .terms = run->terms};
+    double *row = run->record.micros[micro];
+    loss_micro(&call, &head->window, run->coefficient, &row[MICRO_LOSS]);
+    row[MICRO_TOKENS] = (double)run->batch.label_count;
+    return run->shape.sites == 0 ? STATUS_OK : add_site_digests(run);
+}
+
+/* Without `zero` the next backward starts use 1 from the stored gradient and the others from +0:
+ * PyTorch's stale .grad (law 4). */
+static void restart_from_gradient(struct run *run) {
+    const struct state_layout *layout = &run->layout;
+    size_t bytes = dtype_carrier(layout->accumulator_dtype);
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        uint32_t row = run->owner[i];
+        const struct state_tensor *tensor = &layout->tensor[row];
+        size_t count = run->table.rows[row].count;
+        run_convert(run, count, layout->gradient_dtype, layout->accumulator_dtype,
+                    run_at(run, tensor->gradient), run->accumulators[row][0]);
+        for (uint32_t use = 1; use < run->table.rows[row].uses; use++)
+            memset(run->accumulators[row][use], 0, count * bytes);
+    }
+}
+
+static enum status phase_backward(struct run *run) {
+    struct state_head *head = run_head(run);
+    if (head->stored && !head->pending) restart_from_gradient(run);
+    phase_refresh_weights(run);
+    struct model_weights weights = {run->weights};
+    struct model_gradients gradients = {run->accumulators};
+    model_backward(&run->model, &weights, &run->batch, run->coefficient, &gradients);
+    head->pending = 1;
+    if (run->config.numerics.grad_accumulate == GRAD_ACCUMULATE_STORAGE)
+        return phase_close_gradient(run);
+    return STATUS_OK;
+}
+
+static enum status note_gradients(struct run *run) {
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const struct param_row *row = &run->table.rows[run->owner[i]];
+        size_t shape[2] = {(size_t)row->shape[0], (size_t)row->shape[1]};
+        TRY(digest_tensor(row->name, run->layout.gradient_dtype, row->rank, shape,
+                          run_at(run, run->layout.tensor[run->owner[i]].gradient),
+                          &run->gradient_digest[i]));
+        if (run->shape.tensors == 0) continue;
+        memcpy(run->record.tensor_digests[i][TENSOR_DIGEST_GRADIENT], run->gradient_digest[i].byte,
+               DIGEST_BYTES);
+        struct span gradient = {run_at(run, run->layout.tensor[run->owner[i]].gradient),
+                                run->layout.gradient_dtype};
+        struct span none = {NULL, run->layout.gradient_dtype};
+        run->record.tensors[i][TENSOR_GRAD_NORM] =
+            real_sqrt_f64(distance_squares(gradient, none, row->count));
+    }
+    struct digest digest;
+    digest_root("backward", run->gradient_digest, run->owner_count, &digest);
+    note_phase(run, PHASE_BACKWARD, &digest);
+    return STATUS_OK;
+}
+
+enum status phase_close_gradient(struct run *run) {
+    struct state_head *head = run_head(run);
+    if (!head->pending) return STATUS_OK;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        uint32_t row = run->owner[i];
+        struct close_args args = {.count = run->table.rows[row].count,
+                                  .uses = run->table.rows[row].uses,
+                                  .acc = {run->accumulators[row][0], run->accumulators[row][1]},
+                                  .storage = run->layout.gradient_dtype,
+                                  .gradient = run_at(run, run->layout.tensor[row].gradient)};
+        run->model.ops->close(&run->model.call, &args);
+    }
+    head->pending = 0;
+    head->stored = 1;
+    return run->shape.phases + run->shape.tensors == 0 ? STATUS_OK : note_gradients(run);
+}
+
+static double *gradient_norm(struct run *run, struct clip_result *result) {
+    (void)run;
+    return &result->norm;
+}
+
+static enum status phase_clip(struct run *run) {
+    struct state_head *head = run_head(run);
+    TRY(phase_close_gradient(run));
+    struct clip_result result;
+    TRY(clip_gradients(run, &result));
+    head->norm = *gradient_norm(run, &result);
+    head->coefficient = result.coefficient;
+    run->record.reals[REAL_GRAD_NORM] = head->norm;
+    run->record.reals[REAL_CLIP_COEF] = head->coefficient;
+    double values[] = {head->norm, head->coefficient};
+    note_reals(run, PHASE_CLIP, values, COUNT_OF(values));
+    return STATUS_OK;
+}
+
+static void fill_tensor(struct run *run, uint32_t row_index, struct optim_tensor *out) {
+    const struct param_row *row = &run->table.rows[row_index];
+    const struct state_layout *layout = &run->layout;
+    const struct state_tensor *tensor = &layout->tensor[row_index];
+    *out = (struct optim_tensor){.name = row->name,
+                                 .rank = row->rank,
+                                 .shape = {row->shape[0], row->shape[1]},
+                                 .count = row->count,
+                                 .group = row->group,
+                                 .param_dtype = row->dtype,
+                                 .master_dtype = layout->master_dtype,
+                                 .gradient_dtype = layout->gradient_dtype,
+                                 .slot_dtype = layout->slot_dtype,
+                                 .param = run_at(run, tensor->param),
+                                 .gradient = run_at(run, tensor->gradient)};
+    if (layout->has_master) out->master = run_at(run, tensor->master);
+    for (uint32_t slot = 0; slot < run->optimizer->slot_count; slot++)
+        out->slots[slot] = run_at(run, tensor->slot[slot]);
+}
+
+static enum status phase_optimize(struct run *run) {
+    struct state_head *head = run_head(run);
+    TRY(phase_close_gradient(run));
+    struct optim_group groups[STATE_GROUPS_MAX];
+    for (uint32_t g = 0; g < run->table.groups; g++) {
+        groups[g].lr = head->lr[g];
+        groups[g].weight_decay = g == 0 ? run->config.optimizer.weight_decay : 0.0;
+        run->record.groups[g][GROUP_LR_APPLIED] = groups[g].lr;
+        run->record.groups[g][GROUP_WD_APPLIED] = groups[g].weight_decay;
+    }
+    for (uint32_t i = 0; i < run->owner_count; i++)
+        fill_tensor(run, run->owner[i], &run->tensors[i]);
+    struct optim_call call = {.size = sizeof call,
+                              .tensors = run->tensors,
+                              .tensor_count = run->owner_count,
+                              .groups = groups,
+                              .group_count = run->table.groups,
+                              .t = &head->t,
+                              .values = run->config.optimizer.which.values,
+                              .grad_scale = 1.0,
+                              .found_inf = run->skipped,
+                              .rounding_seed = run->config.seed,
+                              .update = (uint32_t)head->done + 1,
+                              .threads = (int)run->config.numerics.threads,
+                              .isa = run->config.numerics.isa};
+    if (run->options.readback) measure_keep_working(run);
+    TRY(run->optimizer->step(&call));
+    run->weights_fresh = 0;
+    return run->options.readback ? measure_readback(run, &call) : STATUS_OK;
+}
+
+static struct sched_call schedule_call(struct run *run) {
+    const struct config *config = &run->config;
+    return (struct sched_call){.size = sizeof(struct sched_call),
+                               .base_lr = config->optimizer.lr,
+                               .warmup = (double)config->schedule.warmup,
+                               .total = (double)config->schedule.total,
+                               .values = config->schedule.which.values,
+                               .state = run_at(run, run->layout.schedule)};
+}
+
+static enum status phase_schedule(struct run *run) {
+    struct state_head *head = run_head(run);
+    struct sched_call call = schedule_call(run);
+    double lr = run->schedule->value(&call, loop_schedule_counter(&run->config, head->n));
+    for (uint32_t g = 0; g < run->table.groups; g++)
+        head->lr[g] = lr;
+    note_reals(run, PHASE_SCHEDULE, &lr, 1);
+    return STATUS_OK;
+}
+
+static void log_metrics(struct run *run) {
+    const struct state_window *window = &run_head(run)->window;
+    double *reals = run->record.reals;
+    double samples = (double)window->sequences;
+    reals[REAL_LOGP_CHOSEN] = window->logp[0] / samples;
+    if (run->config.task != TASK_DPO) return;
+    reals[REAL_LOGP_REJECTED] = window->logp[1] / samples;
+    reals[REAL_REWARD_CHOSEN] = window->reward[0] / samples;
+    reals[REAL_REWARD_REJECTED] = window->reward[1] / samples;
+    reals[REAL_REWARD_MARGIN] = reals[REAL_REWARD_CHOSEN] - reals[REAL_REWARD_REJECTED];
+    reals[REAL_REWARD_ACCURACY] = window->correct / samples;
+}
+
+static enum status phase_log(struct run *run) {
+    struct state_head *head = run_head(run);
+    double *reals = run->record.reals;
+    reals[REAL_LOSS] = loss_close(&run->config, &head->window, &run->plan);
+    if (head->window.sequences > 0) log_metrics(run);
+    run->record.integers[INTEGER_TOKENS] = (int64_t)head->window.tokens;
+    double lr = head->lr[0];
+    if (run->config.schedule.logged == LOGGED_RECOMPUTED) {
+        struct sched_call call = schedule_call(run);
+        lr = run->schedule->value(&call, loop_logged_counter(&run->config, head->n));
+    }
+    for (uint32_t g = 0; g < run->table.groups; g++)
+        run->record.groups[g][GROUP_LR_LOGGED] = lr;
+    memset(&head->window, 0, sizeof head->window);
+    double values[] = {reals[REAL_LOSS], lr};
+    note_reals(run, PHASE_LOG, values, COUNT_OF(values));
+    return STATUS_OK;
+}
+
+static enum status phase_count(struct run *run) {
+    double n = (double)++run_head(run)->n;
+    note_reals(run, PHASE_COUNT_UPDATE, &n, 1);
+    return STATUS_OK;
+}
+
+static enum status phase_zero(struct run *run) {
+    struct state_head *head = run_head(run);
+    size_t accumulator = dtype_carrier(run->layout.accumulator_dtype);
+    size_t gradient = dtype_carrier(run->layout.gradient_dtype);
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        uint32_t row = run->owner[i];
+        size_t count = run->table.rows[row].count;
+        for (uint32_t use = 0; use < run->table.rows[row].uses; use++)
+            memset(run->accumulators[row][use], 0, count * accumulator);
+        memset(run_at(run, run->layout.tensor[row].gradient), 0, count * gradient);
+    }
+    head->pending = 0;
+    head->stored = 0;
+    double zero = 0.0;
+    note_reals(run, PHASE_ZERO, &zero, 1);
+    return STATUS_OK;
+}
+
+static enum status phase_identity(struct run *run) {
+    (void)run;
+    return STATUS_OK;
+}
+
+void phase_refresh_weights(struct run *run) {
+    if (run->weights_fresh) return;
+    run->weights_fresh = 1;
+    if (run->weight_copies == NULL) return;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        uint32_t row = run->owner[i];
+        run_convert(run, run->table.rows[row].count, run->table.rows[row].dtype, run->model.compute,
+                    run_param(run, row), run->weight_copies[row]);
+    }
+}
+
+enum status phase_run(struct run *run, enum phase phase) {
+    static enum status (*const functions[PHASE_TOTAL])(struct run *) = {
+        [PHASE_FETCH] = phase_fetch,        [PHASE_FORWARD] = phase_forward,
+        [PHASE_BACKWARD] = phase_backward,  [PHASE_REDUCE] = phase_identity,
+        [PHASE_UNSCALE] = phase_identity,   [PHASE_CLIP] = phase_clip,
+        [PHASE_OPTIMIZE] = phase_optimize,  [PHASE_LOG] = phase_log,
+        [PHASE_COUNT_UPDATE] = phase_count, [PHASE_SCHEDULE] = phase_schedule,
+        [PHASE_ZERO] = phase_zero,
+    };
+    return functions[phase](run);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reference log-probs of DPO: the initial parameters, scored live with every micro-batch or once in
+ * a first pass with a batch size, layout and dtype of their own (the cache is part of the state).
+ * The first pass visits the samples that the run will use, in data set order. */
+#include "trainer/run_private.h"
+
+#include <string.h>
+
+static void adapt_config(const struct config *from, struct config *out) {
+    *out = *from;
+    out->numerics.compute = from->dpo.reference_compute;
+    if (out->numerics.compute == DTYPE_F64) {
+        out->numerics.accumulate = DTYPE_F64;
+        out->numerics.loss = DTYPE_F64;
+    } else if (from->numerics.compute == DTYPE_F64) {
+        out->numerics.accumulate = DTYPE_F32;
+        out->numerics.loss = DTYPE_F32;
+    }
+}
+
+static enum status open_weights(struct run *run, struct run_reference *reference) {
+    struct arena *arena = &run->arena;
+    TRY(arena_take(arena, run->table.count, sizeof *reference->weights, "reference",
+                   &reference->weights));
+    enum dtype param = (enum dtype)run->config.numerics.param;
+    enum dtype compute = (enum dtype)reference->config.numerics.compute;
+    size_t carrier = dtype_carrier(param);
+    for (uint32_t i = 0; i < run->table.count; i++) {
+        const struct param_row *row = &run->table.rows[i];
+        if (row->tied_to >= 0) {
+            reference->weights[i] = reference->weights[row->tied_to];
+            continue;
+        }
+        const unsigned char *values = run->initial + run->packed[i] * carrier;
+        reference->weights[i] = values;
+        if (param == compute) continue;
+        void *copy;
+        TRY(arena_take(arena, row->count, dtype_carrier(compute), "reference weights", &copy));
+        run_convert(run, row->count, param, compute, values, copy);
+        reference->weights[i] = copy;
+    }
+    return STATUS_OK;
+}
+
+static void score_batch(struct run *run, struct run_reference *reference, const uint32_t *samples,
+                        uint32_t count, uint32_t first, uint32_t update, double (*out)[2]) {
+    batch_fill(&reference->batch, &reference->limits, run->dataset, samples, count, first);
+    model_set_order(&reference->model, run->options.order_seed, update);
+    if (run->options.poison) model_poison(&reference->model);
+    struct model_weights weights = {reference->weights};
+    model_forward(&reference->model, &weights, &reference->batch, 2);
+    for (uint32_t s = 0; s < count; s++)
+        for (uint32_t side = 0; side < 2; side++) {
+            uint32_t sequence = reference->batch.canonical_sequence[2 * s + side];
+            out[s][side] = loss_sequence(&reference->batch, sequence, reference->model.logp);
+        }
+}
+
+/* Samples of the first `steps` updates, or all when they reach beyond the first epoch. */
+static enum status mark_used(struct run *run, uint8_t *used) {
+    uint64_t steps = run->options.steps;
+    if (steps >= run->sampler.epoch_updates) {
+        memset(used, 1, run->dataset->samples);
+        return STATUS_OK;
+    }
+    for (uint64_t done = 0; done < steps; done++) {
+        struct sampler_plan plan;
+        TRY(sampler_plan_update(&run->sampler, sampler_seek(&run->sampler, done), &plan));
+        for (uint32_t i = 0; i < plan.samples; i++)
+            used[plan.sample[i]] = 1;
+    }
+    return STATUS_OK;
+}
+
+static enum status fill_cache(struct run *run, struct run_reference *reference) {
+    struct arena *arena = &run->arena;
+    uint8_t *used;
+    uint32_t *samples;
+    double(*scores)[2];
+    uint32_t size = reference->limits.samples;
+    TRY(arena_take(arena, run->dataset->samples, 1, "reference pass", &used));
+    TRY(arena_take(arena, size, sizeof *samples, "reference pass", &samples));
+    TRY(arena_take(arena, size, sizeof *scores, "reference pass", &scores));
+    TRY(mark_used(run, used));
+    double(*cache)[2] = run_at(run, run->layout.reference);
+    uint32_t count = 0, first = 0;
+    for (size_t i = 0; i < run->dataset->samples; i++) {
+        if (used[i]) samples[count++] = (uint32_t)i;
+        if (count == 0 || (count < size && i + 1 < run->dataset->samples)) continue;
+        score_batch(run, reference, samples, count, first, 0, scores);
+        for (uint32_t s = 0; s < count; s++)
+            memcpy(cache[samples[s]], scores[s], sizeof scores[s]);
+        first += count;
+        count = 0;
+    }
+    return STATUS_OK;
+}
+
+enum status reference_open(struct run *run) {
+    struct arena *arena = &run->arena;
+    struct run_reference *reference;
+    TRY(arena_take(arena, 1, sizeof *reference, "reference", &reference));
+    run->reference = reference;
+    adapt_config(&run->config, &reference->config);
+    int cached = run->config.dpo.reference == REFERENCE_CACHED;
+    uint64_t samples = cached ? run->config.dpo.reference_batch : run->config.batch.micro;
+    TRY(batch_limits_open(&run->config, run->dataset, samples,
+                          (enum batch_layout)run->config.dpo.reference_layout, &reference->limits));
+    TRY(batch_open(&reference->limits, arena, &reference->batch));
+    TRY(model_open(&reference->config, &run->table, &reference->limits, arena, &reference->model));
+    TRY(open_weights(run, reference));
+    return cached ? fill_cache(run, reference) : STATUS_OK;
+}
+
+enum status reference_score(struct run *run) {
+    const struct batch *batch = &run->batch;
+    if (run->config.dpo.reference == REFERENCE_LIVE) {
+        score_batch(run, run->reference, batch->dataset_index, batch->sample_count,
+                    batch->first_sample, (uint32_t)run_head(run)->done + 1, run->reference_logp);
+        return STATUS_OK;
+    }
+    double(*cache)[2] = run_at(run, run->layout.reference);
+    for (uint32_t s = 0; s < batch->sample_count; s++)
+        memcpy(run->reference_logp[s], cache[batch->dataset_index[s]], sizeof cache[0]);
+    return STATUS_OK;
+}

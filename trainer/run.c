@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opens a run at step 0 and steps it through its lists. */
+#include "trainer/run_private.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/shuffle.h"
+#include "trainer/datarow.h"
+
+void run_convert(const struct run *run, size_t count, enum dtype from, enum dtype to,
+                 const void *source, void *destination) {
+    struct convert_args args = {count, from, to, source, destination};
+    run->model.ops->convert(&run->model.call, &args);
+}
+
+const void *run_param(const struct run *run, uint32_t row) {
+    return run->state + run->layout.tensor[row].param;
+}
+
+struct dataset_options run_dataset_options(const struct config *config) {
+    return (struct dataset_options){.task = (enum task)config->task,
+                                    .source = config->task == TASK_SFT ? config->data.text
+                                                                       : config->data.pairs,
+                                    .max_len = config->data.max_len,
+                                    .vocab = config->model.vocab,
+                                    .seed = config->data.seed};
+}
+
+static enum status open_tables(struct run *run) {
+    struct arena *arena = &run->arena;
+    run->optimizer = optim_find(run->config.optimizer.which.name);
+    run->schedule = sched_find(run->config.schedule.which.name);
+    if (run->optimizer == NULL || run->schedule == NULL)
+        FAIL(STATUS_INTERNAL, "optimizer or schedule passed the schema and is unknown");
+    TRY(params_open(&run->config, arena, &run->table));
+    TRY(state_layout_open(&run->config, &run->table, run->optimizer, run->schedule,
+                          run->dataset->samples, arena, &run->layout));
+    TRY(arena_take(arena, run->layout.bytes, 1, "training state", &run->state));
+    TRY(arena_take(arena, run->table.count, sizeof *run->owner, "run", &run->owner));
+    TRY(arena_take(arena, run->table.count + 1, sizeof *run->packed, "run", &run->packed));
+    for (uint32_t i = 0; i < run->table.count; i++) {
+        int own = run->table.rows[i].tied_to < 0;
+        if (own) run->owner[run->owner_count++] = i;
+        run->packed[i + 1] = run->packed[i] + (own ? run->table.rows[i].count : 0);
+    }
+    return STATUS_OK;
+}
+
+static enum status init_params(struct run *run) {
+    enum dtype param = (enum dtype)run->config.numerics.param;
+    size_t carrier = dtype_carrier(param);
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        uint32_t row = run->owner[i];
+        size_t count = run->table.rows[row].count;
+        void *values = run_at(run, run->layout.tensor[row].param);
+        TRY(params_init(&run->config, &run->table, row, values));
+        memcpy(run->initial + run->packed[row] * carrier, values, count * carrier);
+        if (run->layout.has_master)
+            run_convert(run, count, param, run->layout.master_dtype, values,
+                        run_at(run, run->layout.tensor[row].master));
+    }
+    return STATUS_OK;
+}
+
+/* Pointers by row: the parameter itself, or a compute copy where the dtypes differ. */
+static enum status open_weights(struct run *run) {
+    struct arena *arena = &run->arena;
+    uint32_t count = run->table.count;
+    int copies = run->config.numerics.param != run->config.numerics.compute;
+    TRY(arena_take(arena, count, sizeof *run->weights, "weights", &run->weights));
+    TRY(arena_take(arena, count, sizeof *run->accumulators, "weights", &run->accumulators));
+    if (copies)
+        TRY(arena_take(arena, count, sizeof *run->weight_copies, "weights", &run->weight_copies));
+    for (uint32_t i = 0; i < count; i++) {
+        const struct param_row *row = &run->table.rows[i];
+        if (row->tied_to >= 0) {
+            run->weights[i] = run->weights[row->tied_to];
+            continue;
+        }
+        run->weights[i] = run_param(run, i);
+        for (uint32_t use = 0; use < row->uses; use++)
+            run->accumulators[i][use] = run_at(run, run->layout.tensor[i].accumulator[use]);
+        if (!copies) continue;
+        TRY(arena_take(arena, row->count, run->model.carrier, "weight copies",
+                       &run->weight_copies[i]));
+        run->weights[i] = run->weight_copies[i];
+    }
+    return STATUS_OK;
+}
+
+static enum status open_scratch(struct run *run) {
+    struct arena *arena = &run->arena;
+    size_t largest = 0, param = dtype_carrier((enum dtype)run->config.numerics.param);
+    size_t work = run->layout.has_master ? dtype_carrier(run->layout.master_dtype) : param;
+    size_t sequences = (size_t)run->limits.samples * run->limits.sides;
+    for (uint32_t i = 0; i < run->table.count; i++)
+        if (run->table.rows[i].count > largest) largest = run->table.rows[i].count;
+    TRY(arena_take(arena, run->table.elements, param, "initial parameters", &run->initial));
+    TRY(arena_take(arena, run->table.elements, param, "last parameters", &run->before));
+    if (run->options.readback) {
+        TRY(arena_take(arena, run->table.elements, work, "last weights", &run->working));
+        TRY(arena_take(arena, largest, sizeof(double), "direction", &run->direction));
+    }
+    TRY(arena_take(arena, run->limits.tokens, sizeof(double), "loss", &run->coefficient));
+    TRY(arena_take(arena, sequences, sizeof(double), "loss", &run->sequence_logp));
+    TRY(arena_take(arena, run->limits.samples, sizeof(double), "loss", &run->terms));
+    TRY(arena_take(arena, run->limits.samples, sizeof *run->reference_logp, "loss",
+                   &run->reference_logp));
+    TRY(arena_take(arena, run->owner_count, sizeof *run->tensors, "optimizer", &run->tensors));
+    TRY(arena_take(arena, run->table.count, sizeof *run->param_digest, "digests",
+                   &run->param_digest));
+    return arena_take(arena, run->owner_count, sizeof *run->gradient_digest, "digests",
+                      &run->gradient_digest);
+}
+
+/* Phases that leave a digest, in the order in which they first stand in micro, then update, epoch
+ * and eval; identities are left out. */
+static void name_phases(struct run *run) {
+    memset(run->phase_slot, RUN_NO_SLOT, sizeof run->phase_slot);
+    if (!run->options.phases) return;
+    static const enum loop_list lists[] = {LOOP_MICRO, LOOP_UPDATE, LOOP_EPOCH, LOOP_EVAL};
+    for (size_t l = 0; l < COUNT_OF(lists); l++) {
+        const struct key_list *list = loop_list_of(&run->config, lists[l]);
+        for (uint8_t i = 0; i < list->count; i++) {
+            enum phase phase = (enum phase)list->item[i];
+            if (phase == PHASE_REDUCE || phase == PHASE_UNSCALE) continue;
+            if (run->phase_slot[phase] != RUN_NO_SLOT) continue;
+            run->phase_names[run->shape.phases] = loop_phases()[phase].name;
+            run->phase_slot[phase] = (uint8_t)run->shape.phases++;
+        }
+    }
+}
+
+static enum status name_axes(struct run *run) {
+    struct arena *arena = &run->arena;
+    uint32_t sites = model_site_count(&run->model);
+    TRY(arena_take(arena, PHASE_TOTAL, sizeof *run->phase_names, "names", &run->phase_names));
+    TRY(arena_take(arena, sites, sizeof *run->site_names, "names", &run->site_names));
+    TRY(arena_take(arena, run->owner_count, sizeof *run->tensor_names, "names",
+                   &run->tensor_names));
+    name_phases(run);
+    for (uint32_t site = 0; site < sites; site++) {
+        char *name;
+        TRY(model_site_name(&run->model, site, arena, &name));
+        run->site_names[site] = name;
+    }
+    for (uint32_t i = 0; i < run->owner_count; i++)
+        run->tensor_names[i] = run->table.rows[run->owner[i]].name;
+    run->shape.groups = run->table.groups;
+    run->shape.tensors = run->options.tensors ? run->owner_count : 0;
+    run->shape.sites = run->options.phases ? sites : 0;
+    run->shape.micros = (uint32_t)loop_micro_batches(&run->config);
+    return STATUS_OK;
+}
+
+static enum status open_record(struct run *run) {
+    struct arena *arena = &run->arena;
+    struct record *record = &run->record;
+    struct record_shape shape = run->shape;
+    TRY(arena_take(arena, shape.groups, sizeof *record->groups, "record", &record->groups));
+    TRY(arena_take(arena, shape.tensors, sizeof *record->tensors, "record", &record->tensors));
+    TRY(arena_take(arena, shape.tensors, sizeof *record->tensor_digests, "record",
+                   &record->tensor_digests));
+    TRY(arena_take(arena, shape.phases, sizeof *record->phases, "record", &record->phases));
+    TRY(arena_take(arena, shape.sites, sizeof *record->sites, "record", &record->sites));
+    TRY(arena_take(arena, shape.micros, sizeof *record->micros, "record", &record->micros));
+    TRY(arena_take(arena, shape.sites, sizeof *run->site_stream, "record", &run->site_stream));
+    return arena_take(arena, shape.sites, sizeof *run->site_digest, "record", &run->site_digest);
+}
+
+static double start_lr(const struct run *run) {
+    const struct config *config = &run->config;
+    struct sched_call call = {.size = sizeof call,
+                              .base_lr = config->optimizer.lr,
+                              .warmup = (double)config->schedule.warmup,
+                              .total = (double)config->schedule.total,
+                              .values = config->schedule.which.values,
+                              .state = run->state + run->layout.schedule};
+    switch ((enum schedule_start)config->schedule.start) {
+    case START_BASE:
+        return config->optimizer.lr;
+    case START_ZERO:
+        return 0.0;
+    case START_MIN:
+        return run->schedule->minimum(&call);
+    case START_F0:
+    default:
+        return run->schedule->value(&call, loop_start_counter(config));
+    }
+}
+
+static enum status check_orders(const struct run *run) {
+    if (!run->model.shuffled) return STATUS_OK;
+    const struct model *model = &run->model;
+    uint64_t widest = model->V > model->M ? model->V : model->M;
+    if (model->Q > widest) widest = model->Q;
+    uint64_t rows = run->limits.rows > widest ? run->limits.rows : widest;
+    struct shuffle_extent extent = {.rows = rows,
+                                    .columns = widest > model->C ? widest : model->C,
+                                    .terms = rows,
+                                    .layers = model->layers,
+                                    .samples = run->config.batch.size,
+                                    .tensors = run->table.count};
+    return shuffle_check(&model->order, &extent);
+}
+
+static enum status open_all(struct run *run) {
+    const struct config *config = &run->config;
+    TRY(loop_check(config, NULL));
+    TRY(open_tables(run));
+    TRY(batch_limits_open(config, run->dataset, config->batch.micro,
+                          (enum batch_layout)config->batch.layout, &run->limits));
+    TRY(batch_open(&run->limits, &run->arena, &run->batch));
+    TRY(model_open(config, &run->table, &run->limits, &run->arena, &run->model));
+    TRY(check_orders(run));
+    struct sampler_options options = {.seed = config->data.seed,
+                                      .size = config->batch.size,
+                                      .micro = config->batch.micro,
+                                      .ranks = config->parallel.ranks,
+                                      .shuffle = config->data.shuffle != 0};
+    TRY(sampler_init(&options, run->dataset, &run->arena, &run->sampler));
+    TRY(open_scratch(run));
+    TRY(open_weights(run));
+    TRY(name_axes(run));
+    TRY(open_record(run));
+    TRY(init_params(run));
+    struct state_head *head = run_head(run);
+    head->norm = (double)NAN;
+    head->coefficient = (double)NAN;
+    for (uint32_t g = 0; g < run->table.groups; g++)
+        head->lr[g] = start_lr(run);
+    return config->task == TASK_DPO ? reference_open(run) : STATUS_OK;
+}
+
+enum status run_open(const struct config *config, const struct dataset *dataset,
+                     const struct run_options *options, struct run *out) {
+    memset(out, 0, sizeof *out);
+    out->config = *config;
+    out->options = *options;
+    out->dataset = dataset;
+    enum status status = open_all(out);
+    if (status != STATUS_OK) run_close(out);
+    return status;
+}
+
+void run_close(struct run *run) {
+    arena_close(&run->arena);
+}
+
+static enum status run_list(struct run *run, enum loop_list list) {
+    const struct key_list *phases = loop_list_of(&run->config, list);
+    for (uint8_t i = 0; i < phases->count; i++) {
+        enum phase phase = (enum phase)phases->item[i];
+        if (list == LOOP_UPDATE && !loop_runs(&run->config, phase, run->skipped)) continue;
+        TRY(phase_run(run, phase));
+    }
+    return STATUS_OK;
+}
+
+/* The skip rule looks at the closed gradient once, before list `update` runs. */
+static enum status decide_skip(struct run *run) {
+    run->skipped = 0;
+    if (run->config.loop.skip != SKIP_NONFINITE) return STATUS_OK;
+    TRY(phase_close_gradient(run));
+    for (uint32_t i = 0; i < run->owner_count && !run->skipped; i++) {
+        uint32_t row = run->owner[i];
+        double square;
+        struct square_args args = {run->table.rows[row].count, run->layout.gradient_dtype,
+                                   run_at(run, run->layout.tensor[row].gradient), &square};
+        run->model.ops->square(&run->model.call, &args);
+        run->skipped = !isfinite(square);
+    }
+    return STATUS_OK;
+}
+
+enum status run_step(struct run *run, const struct record **out_record) {
+    struct state_head *head = run_head(run);
+    TRY(sampler_plan_update(&run->sampler, head->sampler, &run->plan));
+    measure_begin(run);
+    stream_ledger_add(&run->ledger, STREAM_DATA, DATA_OP_PERMUTE, run->plan.words);
+    run->skipped = 0;
+    for (run->micro = 0; run->micro < run->plan.micros;)
+        TRY(run_list(run, LOOP_MICRO));
+    TRY(decide_skip(run));
+    TRY(run_list(run, LOOP_UPDATE));
+    uint64_t every = run->config.loop.eval_every;
+    if (every != 0 && (head->done + 1) % every == 0) TRY(run_list(run, LOOP_EVAL));
+    struct sampler_state next = sampler_next(&run->sampler, head->sampler);
+    if (next.epoch != head->sampler.epoch) TRY(run_list(run, LOOP_EPOCH));
+    head->sampler = next;
+    head->done++;
+    TRY(measure_end(run));
+    *out_record = &run->record;
+    return STATUS_OK;
+}
+
+void run_snapshot(const struct run *run, unsigned char *snapshot) {
+    memcpy(snapshot, run->state, run->layout.bytes);
+}
+
+void run_restore(struct run *run, const unsigned char *snapshot) {
+    memcpy(run->state, snapshot, run->layout.bytes);
+    run->weights_fresh = 0;
+}
+
+int run_same_layout(const struct run *a, const struct run *b) {
+    if (a->layout.bytes != b->layout.bytes || a->table.count != b->table.count ||
+        a->optimizer != b->optimizer || a->schedule != b->schedule ||
+        a->layout.reference != b->layout.reference)
+        return 0;
+    for (uint32_t i = 0; i < a->table.count; i++)
+        if (a->table.rows[i].count != b->table.rows[i].count ||
+            a->table.rows[i].dtype != b->table.rows[i].dtype ||
+            memcmp(&a->layout.tensor[i], &b->layout.tensor[i], sizeof a->layout.tensor[i]) != 0)
+            return 0;
+    return a->layout.has_master == b->layout.has_master &&
+           a->layout.master_dtype == b->layout.master_dtype &&
+           a->layout.gradient_dtype == b->layout.gradient_dtype &&
+           a->layout.slot_dtype == b->layout.slot_dtype &&
+           a->layout.accumulator_dtype == b->layout.accumulator_dtype;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One training: a resolved configuration, its state, and the loop that steps it.
+ *
+ * A run executes the phases of its lists and fills one record per update. It knows no pair, no
+ * floor and no trace. Two runs share nothing but the (read-only) data set.
+ * Invariant (state law): restoring a snapshot and stepping on gives the bits of never having
+ * stopped; what is outside `state` is either derived from it or scratch. */
+#ifndef TWINSTEP_TRAINER_RUN_H
+#define TWINSTEP_TRAINER_RUN_H
+
+#include "determinism/record.h"
+#include "trainer/loop.h"
+#include "trainer/loss.h"
+#include "trainer/model.h"
+#include "trainer/state.h"
+
+struct run_options {
+    int readback;        /* record.readback */
+    int tensors;         /* record.tensors */
+    int phases;          /* record.phases: phase and activation digests */
+    int poison;          /* fill activations with NaN before every forward (tests) */
+    uint64_t steps;      /* updates that will be asked for; bounds the reference pass */
+    uint64_t order_seed; /* resolved seed of the order of sums; never "free" */
+};
+
+/* Forward-only model for the reference; its own dtype and layout. */
+struct run_reference {
+    struct config config; /* the run's, with the reference's dtypes */
+    struct model model;
+    struct batch_limits limits;
+    struct batch batch;
+    const void **weights; /* by row: the initial parameter or its compute copy */
+};
+
+struct run {
+    struct config config;
+    struct run_options options;
+    const struct dataset *dataset;
+    struct arena arena;
+
+    struct param_table table;
+    const struct optim_class *optimizer;
+    const struct sched_class *schedule;
+    struct state_layout layout;
+    unsigned char *state; /* layout.bytes */
+
+    struct model model;
+    struct batch_limits limits;
+    struct batch batch;
+    struct sampler sampler;
+    struct sampler_plan plan;
+    struct run_reference *reference; /* DPO only */
+
+    uint32_t *owner; /* rows that own storage, table order: the trace's tensor axis */
+    uint32_t owner_count;
+    const void **weights; /* by row: param, or its compute copy */
+    void **weight_copies; /* by row, or NULL when param dtype equals compute dtype */
+    int weights_fresh;    /* copies follow from the state (cleared by optimize and restore) */
+    void *(*accumulators)[2];
+    unsigned char *initial; /* parameters at step 0 */
+    unsigned char *before;  /* parameters before the running update */
+    unsigned char *working; /* masters (or parameters) before the last optimize; with readback */
+    size_t *packed;         /* (rows + 1) element offset of each row in these three */
+    double *coefficient, *sequence_logp, *terms, *direction;
+    struct optim_tensor *tensors; /* (owners) */
+    double (*reference_logp)[2];  /* (samples of a micro-batch) */
+
+    const char **site_names, **phase_names, **tensor_names;
+    uint8_t phase_slot[PHASE_TOTAL]; /* index in record.phases, or 255 */
+    struct record_shape shape;
+
+    /* of the running update; nothing below survives it */
+    struct record record;
+    uint32_t micro;                 /* micro-batches already fetched */
+    int skipped;                    /* its optimizer step is skipped */
+    struct digest *param_digest;    /* (rows) */
+    struct digest *gradient_digest; /* (owners) */
+    struct digest_stream batch_stream;
+    struct digest_stream *site_stream; /* (sites) */
+    struct digest *site_digest;
+    struct stream_ledger ledger;
+};
+
+/* Opens a run at step 0: initial parameters, reference log-probs (first pass), LR at start.
+ * The data set must outlive the run. */
+TWINSTEP_MUST_USE enum status run_open(const struct config *config, const struct dataset *dataset,
+                                       const struct run_options *options, struct run *out);
+void run_close(struct run *run);
+
+/* One update; out_record stays valid until the next. */
+TWINSTEP_MUST_USE enum status run_step(struct run *run, const struct record **out_record);
+
+/* Copies of the state; `snapshot` has run->layout.bytes. Between updates only. */
+void run_snapshot(const struct run *run, unsigned char *snapshot);
+void run_restore(struct run *run, const unsigned char *snapshot);
+
+/* Whether `b` can continue a snapshot of `a`: same layout of the state. */
+int run_same_layout(const struct run *a, const struct run *b);
+
+/* The data set's options of a configuration, for dataset_open. */
+struct dataset_options run_dataset_options(const struct config *config);
+
+/* Stored parameter of a row, carrier of its dtype. */
+const void *run_param(const struct run *run, uint32_t row);
+
+#endif

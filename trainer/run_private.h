@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the files of a run share: phases.c executes, measure.c records, reference.c scores, run.c
+ * opens and steps. Private to the run. */
+#ifndef TWINSTEP_TRAINER_RUN_PRIVATE_H
+#define TWINSTEP_TRAINER_RUN_PRIVATE_H
+
+#include "trainer/run.h"
+
+#define RUN_NO_SLOT 255
+
+static inline struct state_head *run_head(struct run *run) {
+    return state_head_of(run->state);
+}
+
+static inline void *run_at(struct run *run, size_t offset) {
+    return run->state + offset;
+}
+
+/* phases.c: one phase of the running update, by number. */
+TWINSTEP_MUST_USE enum status phase_run(struct run *run, enum phase phase);
+
+/* phases.c: stored gradient = rounded sum of the uses (law 4); records its digests. */
+TWINSTEP_MUST_USE enum status phase_close_gradient(struct run *run);
+
+/* phases.c: compute copies of the weights follow the parameters. */
+void phase_refresh_weights(struct run *run);
+
+/* reference.c */
+TWINSTEP_MUST_USE enum status reference_open(struct run *run);
+/* Reference log-probs of the fetched micro-batch into run->reference_logp. */
+TWINSTEP_MUST_USE enum status reference_score(struct run *run);
+
+/* measure.c: before the first and after the last phase of an update. */
+void measure_begin(struct run *run);
+TWINSTEP_MUST_USE enum status measure_end(struct run *run);
+/* The estimate of each group's LR from weights and slots; right after optimize. */
+TWINSTEP_MUST_USE enum status measure_readback(struct run *run, const struct optim_call *call);
+/* Copies all working weights into run->before; right before optimize. */
+void measure_keep_working(struct run *run);
+
+/* Rounds and converts `count` elements between carriers; for copies outside a phase's ops. */
+void run_convert(const struct run *run, size_t count, enum dtype from, enum dtype to,
+                 const void *source, void *destination);
+
+#endif

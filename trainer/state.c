@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Lays the state out: head first, then per tensor all that belongs to it, 64-byte aligned. */
+#include "trainer/state.h"
+
+#include <stdint.h>
+#include <string.h>
+
+struct walker {
+    size_t used;
+    int overflow;
+};
+
+static size_t place(struct walker *walker, size_t count, size_t element) {
+    size_t at = walker->used;
+    if (count > (SIZE_MAX / 4 - at) / element) {
+        walker->overflow = 1;
+        return at;
+    }
+    walker->used += (count * element + 63) & ~(size_t)63;
+    return at;
+}
+
+static void place_tensor(struct walker *walker, const struct param_row *row,
+                         const struct optim_class *optimizer, struct state_layout *layout,
+                         struct state_tensor *out) {
+    size_t accumulator = dtype_carrier(layout->accumulator_dtype);
+    out->param = place(walker, row->count, dtype_carrier(row->dtype));
+    if (!row->trainable) return;
+    if (layout->has_master)
+        out->master = place(walker, row->count, dtype_carrier(layout->master_dtype));
+    out->gradient = place(walker, row->count, dtype_carrier(layout->gradient_dtype));
+    for (uint32_t use = 0; use < row->uses; use++)
+        out->accumulator[use] = place(walker, row->count, accumulator);
+    for (uint32_t slot = 0; slot < optimizer->slot_count; slot++)
+        out->slot[slot] = place(walker, row->count, dtype_carrier(layout->slot_dtype));
+}
+
+enum status state_layout_open(const struct config *config, const struct param_table *table,
+                              const struct optim_class *optimizer,
+                              const struct sched_class *schedule, size_t dataset_samples,
+                              struct arena *arena, struct state_layout *out) {
+    memset(out, 0, sizeof *out);
+    out->has_master = config->numerics.master != KEY_WORD_ENUM;
+    out->master_dtype = out->has_master ? (enum dtype)config->numerics.master : DTYPE_F32;
+    out->gradient_dtype = (enum dtype)config->numerics.gradient;
+    out->slot_dtype = (enum dtype)config->numerics.optimizer;
+    out->accumulator_dtype = (enum dtype)config->numerics.accumulate;
+    TRY(arena_take(arena, table->count, sizeof *out->tensor, "state layout", &out->tensor));
+    struct walker walker = {0, 0};
+    place(&walker, 1, sizeof(struct state_head));
+    out->schedule = place(&walker, schedule->state_size, 1);
+    if (config->task == TASK_DPO && config->dpo.reference == REFERENCE_CACHED)
+        out->reference = place(&walker, dataset_samples, 2 * sizeof(double));
+    for (uint32_t i = 0; i < table->count; i++)
+        if (table->rows[i].tied_to < 0)
+            place_tensor(&walker, &table->rows[i], optimizer, out, &out->tensor[i]);
+    if (walker.overflow) FAIL(STATUS_MEMORY, "model: the training state overflows memory");
+    out->bytes = walker.used;
+    return STATUS_OK;
+}
+
+static enum status piece_digest(const struct param_row *row, const char *name, enum dtype dtype,
+                                const unsigned char *state, size_t offset, struct digest *out) {
+    size_t shape[2] = {(size_t)row->shape[0], (size_t)row->shape[1]};
+    return digest_tensor(name, dtype, row->rank, shape, state + offset, out);
+}
+
+static enum status add_piece(struct digest_stream *stream, const struct param_row *row,
+                             const char *name, enum dtype dtype, const unsigned char *state,
+                             size_t offset) {
+    struct digest digest;
+    TRY(piece_digest(row, name, dtype, state, offset, &digest));
+    digest_stream_add(stream, &digest);
+    return STATUS_OK;
+}
+
+enum status state_weights_digest(const struct param_table *table, const struct state_layout *layout,
+                                 uint32_t slot_count, const unsigned char *state,
+                                 const struct digest *param_digests, struct digest *out) {
+    static const char *const slot_names[OPTIM_SLOTS_MAX] = {"slot0", "slot1", "slot2", "slot3"};
+    const struct state_head *head = (const struct state_head *)(const void *)state;
+    struct digest_stream stream;
+    digest_stream_init(&stream, "weights");
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct param_row *row = &table->rows[i];
+        if (row->tied_to >= 0) continue;
+        digest_stream_add(&stream, &param_digests[i]);
+        if (!row->trainable) continue;
+        if (layout->has_master)
+            TRY(add_piece(&stream, row, "master", layout->master_dtype, state,
+                          layout->tensor[i].master));
+        for (uint32_t slot = 0; slot < slot_count; slot++)
+            TRY(add_piece(&stream, row, slot_names[slot], layout->slot_dtype, state,
+                          layout->tensor[i].slot[slot]));
+    }
+    struct digest count;
+    digest_bytes("t", &head->t, sizeof head->t, &count);
+    digest_stream_add(&stream, &count);
+    digest_stream_close(&stream, out);
+    return STATUS_OK;
+}
+
+void state_digest(const unsigned char *state, const struct digest *weights, struct digest *out) {
+    const struct state_head *head = (const struct state_head *)(const void *)state;
+    uint64_t words[] = {head->done, head->n, head->sampler.epoch, head->sampler.position};
+    struct digest parts[3] = {*weights};
+    digest_bytes("counters", words, sizeof words, &parts[1]);
+    digest_bytes("lr", head->lr, sizeof head->lr, &parts[2]);
+    digest_root("state", parts, COUNT_OF(parts), out);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The training state: one contiguous piece of memory without pointers (design section 4).
+ *
+ * Everything that a training carries from one update to the next is in here: parameters, masters,
+ * gradient accumulators, stored gradients, optimizer and schedule slots, cached reference log-probs
+ * and struct state_head. So snapshot = copy, restore = copy, equal = memcmp, fork = copy and go on.
+ * The layout is a function of the configuration, the parameter table and the data set's size.
+ * Invariant: bytes that mean nothing are zero. */
+#ifndef TWINSTEP_TRAINER_STATE_H
+#define TWINSTEP_TRAINER_STATE_H
+
+#include "determinism/digest.h"
+#include "optim/optim.h"
+#include "sched/sched.h"
+#include "trainer/params.h"
+#include "trainer/sampler.h"
+
+#define STATE_GROUPS_MAX 2
+
+/* Sums since the last `log`, raw: divided once when logged (law 5). */
+struct state_window {
+    double loss;    /* SFT: -sum of log-probs; DPO: sum of pair losses; or of means */
+    double logp[2]; /* sums over sequences: chosen, rejected */
+    double reward[2];
+    double correct;     /* pairs with margin > 0 */
+    uint64_t sequences; /* samples seen */
+    uint64_t tokens;    /* label tokens seen */
+};
+
+struct state_head {
+    uint64_t done;                /* finished updates */
+    uint64_t n;                   /* update counter, advanced by `count` only */
+    uint64_t t;                   /* the optimizer's own step count */
+    uint64_t micro;               /* micro-batches of the running update already fetched */
+    struct sampler_state sampler; /* of the running update */
+    double lr[STATE_GROUPS_MAX];
+    double norm; /* gradient norm and coefficient of the last clip; NaN before any */
+    double coefficient;
+    uint64_t pending; /* accumulators hold terms that the stored gradient has not */
+    uint64_t stored;  /* a gradient was closed since the last zero */
+    struct state_window window;
+    struct digest_stream batch; /* chained over the micro-batches of the update */
+    struct digest_stream forward;
+    struct digest root;
+    struct stream_ledger ledger; /* draws of the running update */
+};
+
+/* Byte offsets into the state, by parameter row (owners only). */
+struct state_tensor {
+    size_t param, master, gradient;
+    size_t accumulator[2];
+    size_t slot[OPTIM_SLOTS_MAX];
+};
+
+struct state_layout {
+    size_t bytes;
+    struct state_tensor *tensor; /* (table.count) */
+    size_t reference;            /* (samples, 2) f64 cached reference log-probs; 0 when none */
+    size_t schedule;             /* schedule slots */
+    int has_master;
+    enum dtype master_dtype, gradient_dtype, slot_dtype, accumulator_dtype;
+};
+
+TWINSTEP_MUST_USE enum status state_layout_open(const struct config *config,
+                                                const struct param_table *table,
+                                                const struct optim_class *optimizer,
+                                                const struct sched_class *schedule,
+                                                size_t dataset_samples, struct arena *arena,
+                                                struct state_layout *out);
+
+static inline struct state_head *state_head_of(unsigned char *state) {
+    return (struct state_head *)(void *)state;
+}
+
+/* Parameters, masters and slots: what optimize writes. param_digests by row. */
+TWINSTEP_MUST_USE enum status state_weights_digest(const struct param_table *table,
+                                                   const struct state_layout *layout,
+                                                   uint32_t slot_count, const unsigned char *state,
+                                                   const struct digest *param_digests,
+                                                   struct digest *out);
+
+/* With counters and LR: what the next update starts from, whatever gradient lies around. */
+void state_digest(const unsigned char *state, const struct digest *weights, struct digest *out);
+
+#endif
