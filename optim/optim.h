@@ -45,10 +45,10 @@ struct optim_call {
     uint32_t tensor_count;
     const struct optim_group *groups;
     uint32_t group_count;
-    uint64_t *t;         /* optimizer's own step count, in the state; the class advances it */
-    const void *values;  /* the class's parameters, by its key rows */
-    double grad_scale;   /* gradients are divided by it first; 1 unless a loss scale is in use */
-    int found_inf;       /* a gradient was not finite; what follows is the class's documented rule */
+    uint64_t *t;        /* optimizer's own step count, in the state; the class advances it */
+    const void *values; /* the class's parameters, by its key rows */
+    double grad_scale;  /* gradients are divided by it first; 1 unless a loss scale is in use */
+    int found_inf;      /* a gradient was not finite; what follows is the class's documented rule */
     uint64_t rounding_seed; /* key of the rounding stream (stochastic rounding) */
     uint32_t update;        /* address of that stream */
     uint32_t rank;

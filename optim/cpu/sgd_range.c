@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * SGD on a range of elements. The arithmetic is rule_sgd_step; this file only moves elements. */
+#include "optim/cpu/range.h"
+
+static inline void step_block(struct range_block *block, const struct rule_sgd *k, int first,
+                              enum dtype param, enum dtype slot) {
+    for (size_t i = 0; i < RANGE_BLOCK; ++i) {
+        struct rule_sgd_element e = {block->p[i], block->slot[0][i]};
+        rule_sgd_step(&e, block->g[i], k, first, param, slot);
+        block->p[i] = e.p;
+        block->slot[0][i] = e.buffer;
+    }
+}
+
+void VARIANT(optim_sgd_range)(const struct optim_range *range,
+                              const struct optim_sgd_scalars *scalars) {
+    const struct optim_tensor *tensor = range->tensor;
+    const enum dtype param = optim_working_dtype(tensor);
+    const enum dtype slot = tensor->slot_dtype;
+    const struct rule_sgd k = {(carrier)-scalars->lr, (carrier)scalars->weight_decay,
+                               (carrier)scalars->momentum, (carrier)(1.0 - scalars->dampening),
+                               scalars->nesterov};
+    struct range_block block;
+    for (size_t done = 0; done < range->count; done += RANGE_BLOCK) {
+        const size_t first = range->first + done;
+        const size_t left = range->count - done;
+        const size_t count = left < RANGE_BLOCK ? left : RANGE_BLOCK;
+        range_load(block.p, optim_working(tensor), param, first, count);
+        range_load_gradient(block.g, range, first, count);
+        range_load(block.slot[0], tensor->slots[0], slot, first, count);
+#define STEP(p, s) step_block(&block, &k, scalars->first, p, s)
+        RANGE_SWITCH(param, slot, STEP);
+#undef STEP
+        range_store_param(&block, tensor, first, count);
+        range_store(block.slot[0], tensor->slots[0], slot, first, count);
+    }
+}

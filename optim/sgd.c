@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * SGD as torch/optim/sgd.py, _single_tensor_sgd (facts, section 3.5): L2 decay into the gradient,
+ * the buffer starts as the first gradient undamped, the LR multiplies the whole buffer.
+ * found_inf is not looked at, as in adamw.c. The buffer exists, and stays 0, without momentum. */
+#include "optim/spread.h"
+
+#include "base/macro.h"
+
+struct sgd_values {
+    double momentum, dampening;
+    uint8_t nesterov, zero[7];
+};
+
+static const struct key_row keys[] = {
+    {"momentum", KEY_REAL, "1", "0", CAUSE_OPTIMIZER, "Decay of the momentum buffer",
+     offsetof(struct sgd_values, momentum), sizeof(double), 0, 1e6, NULL, NULL},
+    {"dampening", KEY_REAL, "1", "0", CAUSE_OPTIMIZER,
+     "Share of the gradient that the buffer leaves out, but for the first step",
+     offsetof(struct sgd_values, dampening), sizeof(double), -1e6, 1e6, NULL, NULL},
+    {"nesterov", KEY_BOOL, "", "false", CAUSE_OPTIMIZER, "Looks one momentum step ahead",
+     offsetof(struct sgd_values, nesterov), sizeof(uint8_t), 0, 0, NULL, NULL},
+};
+
+static const char *const slot_names[] = {"momentum_buffer"};
+
+struct step_scalars {
+    const struct sgd_values *values;
+    uint64_t t;
+};
+
+static void step_range(const struct optim_loops *loops, const struct optim_range *range,
+                       const struct optim_group *group, const void *context) {
+    const struct step_scalars *step = (const struct step_scalars *)context;
+    const struct optim_sgd_scalars scalars = {group->lr,
+                                              group->weight_decay,
+                                              step->values->momentum,
+                                              step->values->dampening,
+                                              step->values->nesterov,
+                                              step->t == 1};
+    loops->sgd(range, &scalars);
+}
+
+static enum status sgd_step(const struct optim_call *call) {
+    TRY(optim_check_call(call, &optim_sgd));
+    *call->t += 1;
+    const struct step_scalars step = {(const struct sgd_values *)call->values, *call->t};
+    optim_spread(call, step_range, &step);
+    return STATUS_OK;
+}
+
+/* d = g + wd * old without momentum, else the buffer, or with Nesterov g + wd * old + mu * buffer.
+ */
+static enum status sgd_direction(const struct optim_call *call, uint32_t index, const void *before,
+                                 double *out) {
+    const struct sgd_values *values = (const struct sgd_values *)call->values;
+    const struct optim_tensor *tensor = &call->tensors[index];
+    const double decay = call->groups[tensor->group].weight_decay;
+    const enum dtype working = optim_working_dtype(tensor);
+    for (size_t i = 0; i < tensor->count; ++i) {
+        const double g = optim_value(tensor->gradient, tensor->gradient_dtype, i);
+        const double decayed = g / call->grad_scale + decay * optim_value(before, working, i);
+        const double buffer = optim_value(tensor->slots[0], tensor->slot_dtype, i);
+        if (values->momentum == 0.0)
+            out[i] = decayed;
+        else
+            out[i] = values->nesterov ? decayed + values->momentum * buffer : buffer;
+    }
+    return STATUS_OK;
+}
+
+static enum status sgd_validate(const void *values) {
+    const struct sgd_values *v = (const struct sgd_values *)values;
+    if (!(v->momentum >= 0.0 && real_finite_f64(v->momentum)))
+        FAIL(STATUS_INPUT, "optimizer.momentum: expected a finite number >= 0, got %.17g",
+             v->momentum);
+    if (!real_finite_f64(v->dampening))
+        FAIL(STATUS_INPUT, "optimizer.dampening: expected a finite number, got %.17g",
+             v->dampening);
+    if (v->nesterov && (v->momentum == 0.0 || v->dampening != 0.0))
+        FAIL(STATUS_INPUT,
+             "optimizer.nesterov: expected momentum > 0 and dampening 0, got momentum %.17g and "
+             "dampening %.17g",
+             v->momentum, v->dampening);
+    return STATUS_OK;
+}
+
+const struct optim_class optim_sgd = {
+    .size = sizeof(struct optim_class),
+    .name = "sgd",
+    .help = "Gradient descent with momentum in the order of operations of torch.optim.SGD",
+    .keys = keys,
+    .key_count = COUNT_OF(keys),
+    .values_size = sizeof(struct sgd_values),
+    .slot_count = COUNT_OF(slot_names),
+    .slot_names = slot_names,
+    .flags = OPTIM_ELEMENTWISE,
+    .step = sgd_step,
+    .direction = sgd_direction,
+    .validate = sgd_validate,
+};

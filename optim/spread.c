@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Ranges over threads. Elements are independent, so who steps which moves no bit. */
+#include "optim/spread.h"
+
+#include "kernels/op.h"
+
+/* Elements of one piece of work: large enough to hide its cost, a multiple of RANGE_BLOCK. */
+enum { PIECE = 8192 };
+
+#define DECLARE(variant)                                                                           \
+    void optim_adamw_range_##variant(const struct optim_range *,                                   \
+                                     const struct rule_adamw_scalars *);                           \
+    void optim_sgd_range_##variant(const struct optim_range *, const struct optim_sgd_scalars *);
+#define LOOPS(variant)                                                                             \
+    { optim_adamw_range_##variant, optim_sgd_range_##variant }
+
+DECLARE(f32_f32_base)
+DECLARE(f32_f32_v3)
+DECLARE(f32_f32_v4)
+DECLARE(f64_f64_base)
+DECLARE(f64_f64_v3)
+DECLARE(f64_f64_v4)
+
+static const struct optim_loops loops[ISA_COUNT][2] = {
+    [ISA_AUTO] = {LOOPS(f32_f32_base), LOOPS(f64_f64_base)},
+    [ISA_BASE] = {LOOPS(f32_f32_base), LOOPS(f64_f64_base)},
+    [ISA_V3] = {LOOPS(f32_f32_v3), LOOPS(f64_f64_v3)},
+    [ISA_V4] = {LOOPS(f32_f32_v4), LOOPS(f64_f64_v4)},
+};
+
+static enum status check_tensor(const struct optim_call *call, const struct optim_tensor *tensor,
+                                uint32_t slot_count) {
+    if (tensor->group >= call->group_count)
+        FAIL(STATUS_INTERNAL, "optimizer: %s is in group %u, expected a group below %u",
+             tensor->name, (unsigned)tensor->group, (unsigned)call->group_count);
+    if (tensor->count > 0 && (tensor->param == NULL || tensor->gradient == NULL))
+        FAIL(STATUS_INTERNAL, "optimizer: %s has no parameter or no gradient", tensor->name);
+    for (uint32_t slot = 0; slot < slot_count; ++slot)
+        if (tensor->count > 0 && tensor->slots[slot] == NULL)
+            FAIL(STATUS_INTERNAL, "optimizer: %s has no slot %u", tensor->name, (unsigned)slot);
+    return STATUS_OK;
+}
+
+enum status optim_check_call(const struct optim_call *call, const struct optim_class *class_) {
+    if (call->size < sizeof *call)
+        FAIL(STATUS_INTERNAL, "optimizer call of %zu bytes, expected %zu", call->size,
+             sizeof *call);
+    if (call->t == NULL || (call->values == NULL && class_->values_size > 0))
+        FAIL(STATUS_INTERNAL, "%s: expected t and values in the call", class_->name);
+    if (call->isa <= ISA_AUTO || call->isa >= ISA_COUNT)
+        FAIL(STATUS_INTERNAL, "%s: expected a resolved instruction set, got number %d",
+             class_->name, call->isa);
+    if (call->threads < 1)
+        FAIL(STATUS_INTERNAL, "%s: expected at least 1 thread, got %d", class_->name,
+             call->threads);
+    for (uint32_t i = 0; i < call->tensor_count; ++i)
+        TRY(check_tensor(call, &call->tensors[i], class_->slot_count));
+    return STATUS_OK;
+}
+
+static int is_wide(const struct optim_tensor *tensor) {
+    return optim_working_dtype(tensor) == DTYPE_F64 || tensor->slot_dtype == DTYPE_F64;
+}
+
+static size_t piece_count(const struct optim_tensor *tensor) {
+    return tensor->count / PIECE + (tensor->count % PIECE != 0);
+}
+
+/* Piece number `piece` of all tensors; `pieces` stand before this tensor. */
+static struct optim_range range_of(const struct optim_call *call, const struct optim_tensor *tensor,
+                                   size_t piece) {
+    const size_t first = piece * PIECE;
+    const size_t left = tensor->count - first;
+    const size_t count = left < PIECE ? left : PIECE;
+    return (struct optim_range){tensor, first, count, call->grad_scale};
+}
+
+void optim_spread(const struct optim_call *call,
+                  void (*step)(const struct optim_loops *, const struct optim_range *,
+                               const struct optim_group *, const void *),
+                  const void *scalars) {
+    /* One region for the whole call; each thread meets every tensor and takes its share of it. */
+#pragma omp parallel num_threads(call->threads)
+    for (uint32_t i = 0; i < call->tensor_count; ++i) {
+        const struct optim_tensor *tensor = &call->tensors[i];
+        const size_t pieces = piece_count(tensor);
+#pragma omp for schedule(static) nowait
+        for (size_t piece = 0; piece < pieces; ++piece) {
+            const struct optim_range range = range_of(call, tensor, piece);
+            step(&loops[call->isa][is_wide(tensor)], &range, &call->groups[tensor->group], scalars);
+        }
+    }
+}
+
+double optim_value(const void *values, enum dtype dtype, size_t index) {
+    if (dtype == DTYPE_F64) return ((const double *)values)[index];
+    return (double)((const float *)values)[index];
+}
