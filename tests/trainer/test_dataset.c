@@ -246,6 +246,11 @@ static void verify_digest(void **state) {
         const struct digest other = digest_of(TASK_SFT, others[i], 8);
         assert_int_not_equal(digest_compare(&digest, &other), 0);
     }
+    const struct digest early = digest_of(
+        TASK_SFT, "{\"input_ids\": [1, 2, 3, 4, 5], \"labels\": [-100, 2, 3, -100, 5]}", 8);
+    const struct digest late = digest_of(
+        TASK_SFT, "{\"input_ids\": [1, 2, 3, 4, 5], \"labels\": [-100, 2, -100, 4, 5]}", 8);
+    assert_int_not_equal(digest_compare(&early, &late), 0); /* only the mask differs */
     const struct digest cut = digest_of(TASK_SFT, base, 2);
     assert_int_not_equal(digest_compare(&digest, &cut), 0);
 }

@@ -178,7 +178,7 @@ static void verify_any_order(void **state) {
         at = sampler_next(&walker, at);
     }
     for (uint64_t i = 0; i < 40; i++) {
-        uint64_t u = i * 17 % 40;
+        uint64_t u = (i * 17 + 23) % 40; /* begins in another epoch */
         struct sampler_plan plan;
         plan_at(&jumper, u, &plan);
         assert_memory_equal(plan.sample, walked[u], sizeof walked[u]);
@@ -186,6 +186,8 @@ static void verify_any_order(void **state) {
     }
     for (uint64_t u = 1; u < 40; u++) /* consecutive updates are different samples */
         assert_memory_not_equal(walked[u], walked[u - 1], sizeof walked[u]);
+    for (uint64_t u = 5; u < 40; u++) /* and so are those of consecutive epochs */
+        assert_memory_not_equal(walked[u], walked[u - 5], sizeof walked[u]);
     arena_close(&arena);
 }
 
