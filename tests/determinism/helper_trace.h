@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A small experiment for the trace tests: a plan, and records that are a function of (run, update),
+ * so that any process can tell what a file must hold. Reals are random bit patterns: infinities,
+ * subnormals and NaNs with payload among them. */
+#ifndef TWINSTEP_TESTS_DETERMINISM_HELPER_TRACE_H
+#define TWINSTEP_TESTS_DETERMINISM_HELPER_TRACE_H
+
+#include "determinism/trace.h"
+
+#define SAMPLE_RUNS 3 /* baseline and test with every column, floor-rerun with the fewest */
+#define SAMPLE_TEXT 5000
+
+struct sample {
+    struct arena arena;
+    struct trace_plan plan;
+    struct record record; /* arrays wide enough for every run */
+    const char *folder;   /* made for this test, removed by sample_close */
+    const char *path;     /* folder/out.h5 */
+    const char *part;     /* folder/out.h5.part */
+    char text[SAMPLE_TEXT];
+};
+
+void sample_open(struct sample *sample, uint32_t tensors);
+void sample_close(struct sample *sample);
+
+/* The record of that update, in sample->record; valid until the next call. */
+const struct record *sample_record(struct sample *sample, uint32_t run, uint64_t step);
+void sample_pair(uint64_t step, struct pair_record *out);
+const double *sample_array(struct sample *sample, uint32_t index);
+
+/* Writes updates first ... last of both arms and the pair; the rerun gets the odd ones. */
+enum status sample_put(struct sample *sample, struct trace *trace, uint64_t first, uint64_t last);
+/* Arrays and texts. */
+enum status sample_put_late(struct sample *sample, struct trace *trace);
+/* A whole file of `updates`. */
+enum status sample_write(struct sample *sample, const char *path, uint64_t updates);
+
+/* Number of differences between an image and what `updates` updates of the sample are; prints the
+ * first. `late`: arrays and texts were written. */
+int sample_differences(struct sample *sample, const struct trace_image *image, uint64_t updates,
+                       int late);
+
+/* Bytes of a file; the length in *out_length. Fails the process when it cannot be read. */
+const char *sample_bytes(struct arena *arena, const char *path, size_t *out_length);
+void sample_store(const char *path, const char *bytes, size_t length);
+
+#endif

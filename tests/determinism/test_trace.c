@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * The trace as its user sees it: what went in comes out to the bit, equal inputs give equal files,
+ * a target is never overwritten or half written, wrong use is an error with a text. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "helper_trace.h"
+
+static void require(enum status status) {
+    if (status != STATUS_OK) fail_msg("%s", status_text());
+}
+
+static void require_failure(enum status status, enum status expected, const char *text) {
+    if (status != expected || strstr(status_text(), text) == NULL)
+        fail_msg("expected status %d and \"%s\", got %d: %s", expected, text, status,
+                 status_text());
+}
+
+static void verify_round_trip(void **state) {
+    (void)state;
+    static const uint64_t lengths[] = {0, 1, 5, 64, 65, 200};
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        struct sample sample;
+        struct trace_image *image;
+        sample_open(&sample, 3);
+        require(sample_write(&sample, sample.path, lengths[i]));
+        assert_int_not_equal(access(sample.part, F_OK), 0);
+        require(trace_open(sample.path, &sample.arena, &image));
+        assert_int_equal(image->complete, 1);
+        assert_int_equal(sample_differences(&sample, image, lengths[i], 1), 0);
+        sample_close(&sample);
+    }
+}
+
+/* The comparison itself must see a single changed bit. */
+static void verify_comparison_sees_a_bit(void **state) {
+    (void)state;
+    struct sample sample;
+    struct trace_image *image;
+    sample_open(&sample, 3);
+    require(sample_write(&sample, sample.path, 5));
+    require(trace_open(sample.path, &sample.arena, &image));
+    image->runs[1].records[4].tensor_digests[2][1][31] ^= 1;
+    assert_int_equal(sample_differences(&sample, image, 5, 1), 1);
+    sample_close(&sample);
+}
+
+static void verify_equal_input_gives_equal_bytes(void **state) {
+    (void)state;
+    struct sample sample;
+    char other[512];
+    size_t lengths[2];
+    sample_open(&sample, 20);
+    snprintf(other, sizeof other, "%s/other.h5", sample.folder);
+    require(sample_write(&sample, sample.path, 70));
+    const struct timespec second = {1, 100000000}; /* times in the file would differ */
+    nanosleep(&second, NULL);
+    char *dirt; /* so that memory left over from here does not happen to be zero */
+    require(arena_take(&sample.arena, 1 << 20, 1, "dirt", &dirt));
+    memset(dirt, 0xa5, 1 << 20);
+    require(sample_write(&sample, other, 70));
+    const char *a = sample_bytes(&sample.arena, sample.path, &lengths[0]);
+    const char *b = sample_bytes(&sample.arena, other, &lengths[1]);
+    assert_int_equal(lengths[0], lengths[1]);
+    assert_memory_equal(a, b, lengths[0]);
+    sample_close(&sample);
+}
+
+static void verify_target_is_not_overwritten(void **state) {
+    (void)state;
+    struct sample sample;
+    struct trace *trace;
+    struct trace_image *image;
+    sample_open(&sample, 1);
+    sample_store(sample.path, "mine", 4);
+    require_failure(trace_create(sample.path, &sample.plan, &sample.arena, &trace), STATUS_IO,
+                    "exists");
+    assert_int_not_equal(access(sample.part, F_OK), 0);
+    sample.plan.overwrite = 1;
+    require(trace_create(sample.path, &sample.plan, &sample.arena, &trace));
+    size_t length;
+    assert_memory_equal(sample_bytes(&sample.arena, sample.path, &length), "mine", 4);
+    require(sample_put(&sample, trace, 1, 2));
+    require(sample_put_late(&sample, trace));
+    require(trace_finish(trace));
+    require(trace_open(sample.path, &sample.arena, &image));
+    assert_int_equal(sample_differences(&sample, image, 2, 1), 0);
+    sample_close(&sample);
+}
+
+static void verify_target_that_appears_is_left_alone(void **state) {
+    (void)state;
+    struct sample sample;
+    struct trace *trace;
+    struct trace_image *image;
+    size_t length;
+    sample_open(&sample, 1);
+    require(trace_create(sample.path, &sample.plan, &sample.arena, &trace));
+    require(sample_put(&sample, trace, 1, 2));
+    sample_store(sample.path, "mine", 4);
+    require_failure(trace_finish(trace), STATUS_IO, "came to exist");
+    assert_memory_equal(sample_bytes(&sample.arena, sample.path, &length), "mine", 4);
+    require(trace_open(sample.part, &sample.arena, &image));
+    assert_int_equal(sample_differences(&sample, image, 2, 0), 0);
+    sample_close(&sample);
+}
+
+static void verify_part_of_another_run_is_kept(void **state) {
+    (void)state;
+    struct sample sample;
+    struct trace *trace;
+    size_t length;
+    sample_open(&sample, 1);
+    sample_store(sample.part, "old", 3);
+    require_failure(trace_create(sample.path, &sample.plan, &sample.arena, &trace), STATUS_IO,
+                    "twinstep recover");
+    assert_memory_equal(sample_bytes(&sample.arena, sample.part, &length), "old", 3);
+    sample.plan.overwrite = 1;
+    require(trace_create(sample.path, &sample.plan, &sample.arena, &trace));
+    trace_abandon(trace);
+    sample_close(&sample);
+}
+
+static void verify_part_that_was_replaced_is_not_published(void **state) {
+    (void)state;
+    struct sample sample;
+    struct trace *trace;
+    sample_open(&sample, 1);
+    require(trace_create(sample.path, &sample.plan, &sample.arena, &trace));
+    require(sample_put(&sample, trace, 1, 2));
+    char aside[512];
+    snprintf(aside, sizeof aside, "%s/aside", sample.folder);
+    assert_int_equal(rename(sample.part, aside), 0);
+    sample_store(sample.part, "another writer", 14);
+    require_failure(trace_finish(trace), STATUS_IO, "replaced");
+    assert_int_not_equal(access(sample.path, F_OK), 0);
+    sample_close(&sample);
+}
+
+static void verify_abandoned_file_is_readable(void **state) {
+    (void)state;
+    struct sample sample;
+    struct trace *trace;
+    struct trace_image *image;
+    sample_open(&sample, 2);
+    require(trace_create(sample.path, &sample.plan, &sample.arena, &trace));
+    require(sample_put(&sample, trace, 1, 9));
+    trace_abandon(trace);
+    assert_int_not_equal(access(sample.path, F_OK), 0);
+    require(trace_open(sample.part, &sample.arena, &image));
+    assert_int_equal(image->complete, 0);
+    assert_int_equal(sample_differences(&sample, image, 9, 0), 0);
+    require(trace_recover(sample.part, sample.path, 0));
+    assert_int_equal(access(sample.part, F_OK), 0);
+    require(trace_open(sample.path, &sample.arena, &image));
+    assert_int_equal(image->complete, 0);
+    assert_int_equal(sample_differences(&sample, image, 9, 0), 0);
+    require_failure(trace_recover(sample.part, sample.path, 0), STATUS_IO, "exists");
+    require(trace_recover(sample.part, sample.path, 1));
+    sample_close(&sample);
+}
+
+/* Without what marks it complete, a recovered finished file is the file, to the last value. */
+static void verify_recover_keeps_arrays_and_texts(void **state) {
+    (void)state;
+    struct sample sample;
+    struct trace_image *image;
+    char other[512];
+    sample_open(&sample, 2);
+    snprintf(other, sizeof other, "%s/other.h5", sample.folder);
+    require(sample_write(&sample, sample.path, 7));
+    require(trace_recover(sample.path, other, 0));
+    require(trace_open(other, &sample.arena, &image));
+    assert_int_equal(image->complete, 0);
+    assert_int_equal(sample_differences(&sample, image, 7, 1), 0);
+    sample_close(&sample);
+}
+
+static void verify_wrong_use_is_named(void **state) {
+    (void)state;
+    struct sample sample;
+    struct trace *trace;
+    sample_open(&sample, 2);
+    require(trace_create(sample.path, &sample.plan, &sample.arena, &trace));
+    require(sample_put(&sample, trace, 1, 2));
+    require_failure(trace_put_record(trace, 0, sample_record(&sample, 0, 2)), STATUS_INTERNAL,
+                    "update 2 comes after update 2");
+    require_failure(trace_put_record(trace, 9, sample_record(&sample, 0, 3)), STATUS_INTERNAL,
+                    "run 9");
+    require_failure(trace_put_text(trace, "no/such", "x", 1), STATUS_INTERNAL, "no/such");
+    require(trace_put_text(trace, "notes", "x", 1));
+    require_failure(trace_put_text(trace, "notes", "y", 1), STATUS_INTERNAL, "twice");
+    struct record bare = *sample_record(&sample, 0, 3);
+    bare.tensors = NULL;
+    require_failure(trace_put_record(trace, 0, &bare), STATUS_INTERNAL, "grad_norm");
+    require(sample_put(&sample, trace, 3, 3)); /* none of these broke the file */
+    require(trace_finish(trace));
+    sample_close(&sample);
+}
+
+static void verify_plan_is_checked(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"", ".", "..", "a/b"};
+    struct sample sample;
+    struct trace *trace;
+    sample_open(&sample, 2);
+    struct trace_run_plan run = sample.plan.runs[0];
+    sample.plan.runs = &run;
+    sample.plan.run_count = 1;
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        run.id = wrong[i];
+        require_failure(trace_create(sample.path, &sample.plan, &sample.arena, &trace),
+                        STATUS_INTERNAL, "no name for a run");
+    }
+    struct trace_run_plan twins[2] = {sample.plan.runs[0], sample.plan.runs[0]};
+    twins[0].id = twins[1].id = "same";
+    sample.plan.runs = twins;
+    sample.plan.run_count = 2;
+    assert_int_not_equal(trace_create(sample.path, &sample.plan, &sample.arena, &trace), STATUS_OK);
+    assert_int_not_equal(access(sample.part, F_OK), 0); /* a failed creation leaves nothing */
+    sample_close(&sample);
+}
+
+static void verify_missing_folder(void **state) {
+    (void)state;
+    struct sample sample;
+    struct trace *trace;
+    struct trace_image *image;
+    char path[512];
+    sample_open(&sample, 1);
+    snprintf(path, sizeof path, "%s/none/out.h5", sample.folder);
+    require_failure(trace_create(path, &sample.plan, &sample.arena, &trace), STATUS_IO,
+                    "No such file or directory");
+    require_failure(trace_open(path, &sample.arena, &image), STATUS_IO, "No such file");
+    require_failure(trace_create(sample.folder, &sample.plan, &sample.arena, &trace), STATUS_IO,
+                    "not a regular file");
+    require_failure(trace_open(sample.folder, &sample.arena, &image), STATUS_INPUT, "a folder");
+    sample_close(&sample);
+}
+
+/* In a child, which gives up the rights of root if it has them. */
+static void verify_unwritable_folder(void **state) {
+    (void)state;
+    struct sample sample;
+    sample_open(&sample, 1);
+    assert_int_equal(chmod(sample.folder, 0555), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct trace *trace;
+        if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(3);
+        if (trace_create(sample.path, &sample.plan, &sample.arena, &trace) != STATUS_IO) _exit(4);
+        _exit(strstr(status_text(), "Permission denied") == NULL ? 5 : 0);
+    }
+    int result;
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_int_equal(result, 0);
+    chmod(sample.folder, 0755);
+    sample_close(&sample);
+}
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Printed, not asserted: time belongs to the machine. */
+static void report_cost_of_an_update(void **state) {
+    (void)state;
+    struct sample sample;
+    struct trace *trace;
+    struct trace_image *image;
+    struct stat info;
+    const uint64_t updates = 200;
+    sample_open(&sample, 200);
+    const double start = seconds();
+    require(trace_create(sample.path, &sample.plan, &sample.arena, &trace));
+    const double created = seconds();
+    double put = 0;
+    for (uint64_t step = 1; step <= updates; step++) {
+        const struct record *record = sample_record(&sample, 0, step);
+        const double before = seconds();
+        require(trace_put_record(trace, 0, record));
+        put += seconds() - before;
+    }
+    const double before = seconds();
+    require(trace_finish(trace));
+    const double finished = seconds();
+    require(trace_open(sample.path, &sample.arena, &image));
+    print_message("200 tensors, all columns: create %.1f ms (3 runs, 1 pair), update %.3f ms, "
+                  "finish %.1f ms, read %.1f ms; %lld bytes\n",
+                  1e3 * (created - start), 1e3 * put / (double)updates, 1e3 * (finished - before),
+                  1e3 * (seconds() - finished),
+                  stat(sample.path, &info) == 0 ? (long long)info.st_size : -1);
+    sample_close(&sample);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_round_trip),
+        cmocka_unit_test(verify_comparison_sees_a_bit),
+        cmocka_unit_test(verify_equal_input_gives_equal_bytes),
+        cmocka_unit_test(verify_target_is_not_overwritten),
+        cmocka_unit_test(verify_target_that_appears_is_left_alone),
+        cmocka_unit_test(verify_part_of_another_run_is_kept),
+        cmocka_unit_test(verify_part_that_was_replaced_is_not_published),
+        cmocka_unit_test(verify_abandoned_file_is_readable),
+        cmocka_unit_test(verify_recover_keeps_arrays_and_texts),
+        cmocka_unit_test(verify_wrong_use_is_named),
+        cmocka_unit_test(verify_plan_is_checked),
+        cmocka_unit_test(verify_missing_folder),
+        cmocka_unit_test(verify_unwritable_folder),
+        cmocka_unit_test(report_cost_of_an_update),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
