@@ -108,9 +108,14 @@ TWINSTEP_HD double real_exp2_f64(double x) {
     return real_exp_scale_f64(y, shifted);
 }
 
-/* 2^n (r + tail) + (2^n - 1), the last sum with its error, all at half size so that n = 1024 is in
- * range. Above 709.8 the result overflows as it should; below -40 it rounds to -1. */
-TWINSTEP_HD double real_expm1_f64(double x) {
+struct real_pair_f64 {
+    double high;
+    double low;
+};
+
+/* expm1 as high + low: 2^n (r + tail) + (2^n - 1), the last sum with its error, all at half size so
+ * that n = 1024 is in range. Above 709.8 it overflows as it should; below -40 it rounds to -1. */
+TWINSTEP_HD struct real_pair_f64 real_expm1_pair_f64(double x) {
     double inside = x < -40.0 ? -40.0 : x;
     inside = inside > 711.0 ? 711.0 : inside;
     double shifted = inside * 0x1.71547652b82fep+0 + 0x1.8p52;
@@ -125,16 +130,34 @@ TWINSTEP_HD double real_expm1_f64(double x) {
     double sum = whole + part;
     double part_seen = sum - whole;
     double error = (whole - (sum - part_seen)) + (part - part_seen);
-    double y = (sum + (error + scale * tail)) * 2.0;
-    return real_abs_f64(x) < 0x1p-54 ? x : y;
+    double low = error + scale * tail;
+    struct real_pair_f64 y;
+    y.high = (sum + low) * 2.0;
+    y.low = ((sum - 0.5 * y.high) + low) * 2.0;
+    int tiny = real_abs_f64(x) < 0x1p-54;
+    y.high = tiny ? x : y.high;
+    y.low = tiny ? 0.0 : y.low;
+    return y;
 }
 
-/* t = expm1(2|x|): 1 - 2/(t + 2) from 1 on; below, with t = expm1(-2|x|): -t/(t + 2). */
+TWINSTEP_HD double real_expm1_f64(double x) {
+    return real_expm1_pair_f64(x).high;
+}
+
+/* From 1 on 1 - 2/(t + 2) with t = expm1(2|x|); below -t/(t + 2) with t = expm1(-2|x|). The
+ * quotient is corrected by its remainder. */
 TWINSTEP_HD double real_tanh_f64(double x) {
     double magnitude = real_abs_f64(x);
     int large = magnitude >= 1.0;
-    double t = real_expm1_f64(large ? 2.0 * magnitude : -2.0 * magnitude);
-    double quotient = (large ? 2.0 : -t) / (t + 2.0);
+    double inside = magnitude > 32.0 ? 32.0 : magnitude;
+    struct real_pair_f64 t = real_expm1_pair_f64(large ? 2.0 * inside : -2.0 * inside);
+    double numerator = large ? 2.0 : -t.high;
+    double numerator_low = large ? 0.0 : -t.low;
+    double sum = t.high + 2.0;
+    double sum_low = large ? t.low : ((2.0 - sum) + t.high) + t.low;
+    double quotient = numerator / sum;
+    double left = real_fma_f64(-quotient, sum, numerator);
+    quotient = quotient + ((left + numerator_low) - quotient * sum_low) / sum;
     return real_copysign_f64(large ? 1.0 - quotient : quotient, x);
 }
 

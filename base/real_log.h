@@ -72,11 +72,6 @@ TWINSTEP_HD float real_log1p_f32(float x) {
     return (float)real_log1p_f64((double)x);
 }
 
-struct real_pair_f64 {
-    double high;
-    double low;
-};
-
 /* 2/5 + 2/7 z + ... + 2/27 z^11: the series of 2 atanh(s) / s behind 2 + 2/3 z, z = s^2 < 0.0295.
  */
 TWINSTEP_HD double real_log_series_f64(double z) {
