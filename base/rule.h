@@ -142,9 +142,13 @@ TWINSTEP_HD carrier rule_prob_grad(carrier p, carrier dp, accumulator d, carrier
     return rule_mul(carrier_round(inner, dtype), scale, dtype);
 }
 
-/* Law 5: log-probability of the target with score z, in the loss dtype. */
+/* Law 5: log-probability of the target with score z: unrounded, and in the loss dtype. */
+TWINSTEP_HD accumulator rule_logprob_wide(carrier z, accumulator maximum, accumulator sum) {
+    return ((accumulator)z - maximum) - acc_log(sum);
+}
+
 TWINSTEP_HD carrier rule_logprob(carrier z, accumulator maximum, accumulator sum, enum dtype loss) {
-    return carrier_round(((accumulator)z - maximum) - acc_log(sum), loss);
+    return carrier_round(rule_logprob_wide(z, maximum, sum), loss);
 }
 
 /* Law 5: round((e / s - [v = y]) * coefficient); hit is 1 for the target, else 0. */

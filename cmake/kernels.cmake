@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Arithmetic folders are compiled once per instruction set and number pair, under suffixed names
-# (kernels/cpu/variant.h): base, v3 (AVX2 + FMA), v4 (AVX-512); carrier and accumulator
+# (base/variant.h): base, v3 (AVX2 + FMA), v4 (AVX-512); carrier and accumulator
 # f32/f32, f32/f64, f64/f64. One table per pair is chosen per process; a test proves that the three
 # instruction sets give the same bits.
+# -O3 in every optimised build: gcc's -O2 does not vectorise loops of unknown length.
+set(TWINSTEP_OPTIMISED $<$<CONFIG:Release,RelWithDebInfo>:-O3>)
 set(TWINSTEP_ISA_base "")
 set(TWINSTEP_ISA_v3 -march=x86-64-v3)
 set(TWINSTEP_ISA_v4 -march=x86-64-v4 -mprefer-vector-width=512)
@@ -16,7 +18,8 @@ function(twinstep_arithmetic library folder)
       set(variant ${carrier}_${accumulator}_${isa})
       add_library(${library}_${variant} OBJECT ${sources})
       target_link_libraries(${library}_${variant} PRIVATE twinstep_flags OpenMP::OpenMP_C)
-      target_compile_options(${library}_${variant} PRIVATE ${TWINSTEP_ISA_${isa}})
+      target_compile_options(${library}_${variant} PRIVATE ${TWINSTEP_OPTIMISED}
+                                                                ${TWINSTEP_ISA_${isa}})
       target_compile_definitions(
         ${library}_${variant} PRIVATE TWINSTEP_VARIANT=${variant} TWINSTEP_CARRIER_${carrier}=1
                                       TWINSTEP_ACCUMULATOR_${accumulator}=1 TWINSTEP_ISA_${isa}=1)

@@ -65,7 +65,7 @@ static double chunk_at(const double *terms, size_t count, size_t width, size_t i
     return chunk_sum(terms + first, left < width ? left : width);
 }
 
-static double group_sum(const struct shuffle *shuffle, size_t group, const double *terms,
+static double group_sum(const struct shuffle *shuffle, uint64_t group, const double *terms,
                         size_t count, size_t width, void *scratch) {
     const uint32_t chunks = (uint32_t)((count + width - 1) / width);
     const uint32_t *const order = shuffle_order(shuffle, group, 0, chunks, scratch);
@@ -75,24 +75,19 @@ static double group_sum(const struct shuffle *shuffle, size_t group, const doubl
     return sum;
 }
 
-static double grouped_sum(const struct shuffle *shuffle, const double *terms, size_t count,
-                          size_t width, void *scratch) {
-    const size_t step = (size_t)SHUFFLE_CHUNKS * width;
-    double sum = 0.0;
-    for (size_t first = 0; first < count; first += step) {
-        const size_t left = count - first;
-        sum += group_sum(shuffle, first / step, terms + first, left < step ? left : step, width,
-                         scratch);
-    }
-    return sum;
-}
-
-double shuffle_join(const struct shuffle *shuffle, const double *sums, size_t count,
+double shuffle_join(const struct shuffle *shuffle, uint64_t group, const double *sums, size_t count,
                     void *scratch) {
-    return grouped_sum(shuffle, sums, count, 1, scratch);
+    return group_sum(shuffle, group, sums, count, 1, scratch);
 }
 
 double shuffle_sum(const struct shuffle *shuffle, const double *terms, size_t count,
                    void *scratch) {
-    return grouped_sum(shuffle, terms, count, shuffle->chunk, scratch);
+    const size_t step = (size_t)SHUFFLE_CHUNKS * shuffle->chunk;
+    double sum = 0.0;
+    for (size_t first = 0; first < count; first += step) {
+        const size_t left = count - first;
+        sum += group_sum(shuffle, first / step, terms + first, left < step ? left : step,
+                         shuffle->chunk, scratch);
+    }
+    return sum;
 }

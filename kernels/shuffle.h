@@ -68,12 +68,13 @@ size_t shuffle_bytes(size_t chunks);
 const uint32_t *shuffle_order(const struct shuffle *shuffle, uint64_t row_tile,
                               uint64_t column_tile, uint32_t chunks, void *scratch);
 
-/* Sum of `count` chunk sums. Groups of SHUFFLE_CHUNKS are permuted by themselves (group g at tile
- * (g, 0)) and their sums added in order, so any count is allowed.
- * scratch: shuffle_bytes(min(count, SHUFFLE_CHUNKS)). */
-double shuffle_join(const struct shuffle *shuffle, const double *sums, size_t count, void *scratch);
+/* The sum of chunk sums `count` <= SHUFFLE_CHUNKS, from +0, in the order of tile (group, 0).
+ * A sum of more chunks is cut into groups of SHUFFLE_CHUNKS whose sums the caller adds in order.
+ * scratch: shuffle_bytes(count). */
+double shuffle_join(const struct shuffle *shuffle, uint64_t group, const double *sums, size_t count,
+                    void *scratch);
 
-/* Sum of `count` terms (the loss): chunks, each a chain from +0, joined like shuffle_join's.
+/* Sum of `count` terms (the loss): chunks, each a chain from +0, in groups as shuffle_join says.
  * scratch: shuffle_bytes(min(chunks, SHUFFLE_CHUNKS)). */
 double shuffle_sum(const struct shuffle *shuffle, const double *terms, size_t count, void *scratch);
 

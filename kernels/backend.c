@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Chooses the table for this machine and measures scratch. Holds no arithmetic of tensors.
+ * Invariant: which instruction set is chosen moves no bit (tests/kernels proves it). */
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/kernels_cpu.h"
+
+enum pair { PAIR_F32_F32 = 0, PAIR_F32_F64, PAIR_F64_F64, PAIR_COUNT };
+
+#define TABLES(isa)                                                                                \
+    extern const struct op_table op_table_f32_f32_##isa;                                           \
+    extern const struct op_table op_table_f32_f64_##isa;                                           \
+    extern const struct op_table op_table_f64_f64_##isa;
+TABLES(base)
+TABLES(v3)
+TABLES(v4)
+
+#define ROW(isa)                                                                                   \
+    { &op_table_f32_f32_##isa, &op_table_f32_f64_##isa, &op_table_f64_f64_##isa }
+static const struct op_table *const tables[ISA_COUNT][PAIR_COUNT] = {
+    [ISA_BASE] = ROW(base),
+    [ISA_V3] = ROW(v3),
+    [ISA_V4] = ROW(v4),
+};
+
+static const char *const names[ISA_COUNT] = {"auto", "base", "v3", "v4"};
+
+const char *isa_name(enum isa isa) {
+    return names[isa];
+}
+
+/* The levels of the x86-64 psABI, by those of their parts that processors lack in practice. */
+static int machine_has(enum isa isa) {
+    const int v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                   __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+    const int v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                   __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                   __builtin_cpu_supports("avx512vl");
+    return isa == ISA_BASE || (isa == ISA_V3 && v3) || (isa == ISA_V4 && v3 && v4);
+}
+
+static enum isa widest(void) {
+    if (machine_has(ISA_V4)) return ISA_V4;
+    return machine_has(ISA_V3) ? ISA_V3 : ISA_BASE;
+}
+
+enum status backend_ops(enum isa isa, enum dtype compute, enum dtype accumulate,
+                        const struct op_table **out) {
+    const int wide = accumulate == DTYPE_F64;
+    if (!wide && accumulate != DTYPE_F32)
+        FAIL(STATUS_INPUT, "accumulation dtype: expected f32 or f64, got %s",
+             dtype_name(accumulate));
+    if (compute == DTYPE_F64 && !wide)
+        FAIL(STATUS_INPUT, "accumulation dtype: f64 compute needs f64, got f32");
+    const enum isa chosen = isa == ISA_AUTO ? widest() : isa;
+    if (!machine_has(chosen))
+        FAIL(STATUS_UNSUPPORTED, "instruction set %s: this machine lacks it; it has %s",
+             isa_name(chosen), isa_name(widest()));
+    const enum pair narrow = wide ? PAIR_F32_F64 : PAIR_F32_F32;
+    *out = tables[chosen][compute == DTYPE_F64 ? PAIR_F64_F64 : narrow];
+    return STATUS_OK;
+}
+
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+enum status backend_scratch(const struct op_limits *limits, size_t *out_bytes) {
+    if (limits->threads < 1)
+        FAIL(STATUS_INPUT, "threads: expected an integer >= 1, got %d", limits->threads);
+    if (limits->D > 1u << 16 || limits->length > 1u << 24)
+        FAIL(STATUS_INPUT,
+             "attention: expected heads of at most 65536 and sequences of at most "
+             "16777216, got %u and %u",
+             limits->D, limits->length);
+    const size_t one_thread = larger(attention_bytes(limits->length, limits->D),
+                                     larger(row_bytes(limits->width), order_bytes(limits->rows)));
+    const size_t shared = larger(embedding_bytes(limits->width, limits->rows), square_bytes());
+    const size_t ops = shared + (size_t)limits->threads * one_thread;
+    *out_bytes = larger(ops, linear_scratch(limits)) + 64;
+    return STATUS_OK;
+}

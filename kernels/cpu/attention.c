@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Units of attention work, packing, probabilities, and products over keys (law 6; law 9 where sums
+ * are shuffled). Forward and backward compute the probabilities here, so they get the same bits. */
+#include "kernels/cpu/attention.h"
+
+#include "kernels/cpu/softmax.h"
+
+static accumulator *take(accumulator **next, size_t count) {
+    accumulator *const piece = *next;
+    *next += count;
+    return piece;
+}
+
+static struct attention_space space_of(void *scratch, size_t length, size_t far, size_t wide) {
+    accumulator *next = (accumulator *)scratch;
+    struct attention_space space;
+    space.k_rows = take(&next, far * wide);
+    space.v_rows = take(&next, far * wide);
+    space.k_columns = take(&next, far * wide);
+    space.v_columns = take(&next, far * wide);
+    space.dk = take(&next, far * wide);
+    space.dv = take(&next, far * wide);
+    space.p = take(&next, ATTENTION_QUERIES * far);
+    space.dp = take(&next, ATTENTION_QUERIES * far);
+    space.q = take(&next, ATTENTION_QUERIES * wide);
+    space.dout = take(&next, ATTENTION_QUERIES * wide);
+    space.result = take(&next, ATTENTION_QUERIES * wide);
+    space.line = (carrier *)take(&next, far);
+    space.order = (char *)scratch + attention_bytes(length, wide) - order_bytes(length);
+    return space;
+}
+
+static size_t longest(const struct attention_problem *problem) {
+    size_t length = 0;
+    for (uint32_t i = 0; i < problem->count; i++)
+        length = problem->sequences[i].length > length ? problem->sequences[i].length : length;
+    return length;
+}
+
+size_t VARIANT(attention_own)(const struct attention_problem *problem, size_t *out_work) {
+    size_t work = 0;
+    for (uint32_t i = 0; i < problem->count; i++)
+        work += (size_t)problem->sequences[i].length * problem->sequences[i].length;
+    *out_work = work * problem->H * problem->D / 8;
+    return attention_bytes(longest(problem), problem->D);
+}
+
+struct attention_task VARIANT(attention_task)(const struct op_call *call,
+                                              const struct attention_problem *problem, size_t own,
+                                              size_t index) {
+    const struct sequence *const sequence = problem->sequences + index / problem->G;
+    const size_t head = index % problem->G;
+    const size_t D = problem->D;
+    struct attention_task task = {
+        .call = call,
+        .dtype = call->compute,
+        .scale = (carrier)problem->scale,
+        .H = problem->H,
+        .D = D,
+        .heads = problem->H / problem->G,
+        .row = sequence->row,
+        .length = sequence->length,
+        .wide = attention_padded(D),
+        .far = attention_padded(sequence->length),
+        .q_line = problem->H * D,
+        .k_line = problem->G * D,
+    };
+    task.first_head = head * task.heads;
+    for (const struct sequence *s = problem->sequences; s != sequence; s++)
+        task.counted += s->length;
+    const size_t at = task.row * task.k_line + head * D;
+    task.q = (const carrier *)problem->q + task.row * task.q_line;
+    task.k = (const carrier *)problem->k + at;
+    task.v = (const carrier *)problem->v + at;
+    task.space = space_of(call_scratch(call, 0, own), task.length, task.far, task.wide);
+    return task;
+}
+
+void VARIANT(attention_rows)(const struct attention_task *task, const carrier *x, size_t line,
+                             size_t rows, accumulator *out) {
+    for (size_t i = 0; i < rows; i++, x += line, out += task->wide) {
+        for (size_t d = 0; d < task->D; d++)
+            out[d] = (accumulator)x[d];
+        for (size_t d = task->D; d < task->wide; d++)
+            out[d] = 0;
+    }
+}
+
+void VARIANT(attention_columns)(const struct attention_task *task, const carrier *x, size_t line,
+                                accumulator *out) {
+    for (size_t i = 0; i < task->length; i++) {
+        for (size_t d = 0; d < task->D; d++)
+            out[d * task->far + i] = (accumulator)x[i * line + d];
+    }
+    for (size_t d = 0; d < task->D; d++) {
+        for (size_t i = task->length; i < task->far; i++)
+            out[d * task->far + i] = 0;
+    }
+}
+
+/* ---- orders of law 9 ---- */
+
+/* The order of the tile that counted row `row` and column `column` lie in; drawn anew only when
+ * the tile changes. */
+struct tile_order {
+    struct shuffle shuffle;
+    uint64_t row_tile, column_tile;
+    struct row_order by;
+};
+
+static struct tile_order tile_open(const struct attention_task *task, enum op_pass pass) {
+    struct tile_order tile = {.row_tile = UINT64_MAX};
+    tile.shuffle = shuffle_open(task->call, pass);
+    tile.by.chunk = tile.shuffle.chunk;
+    tile.by.chunks = shuffle_chunks(&tile.shuffle, task->length);
+    return tile;
+}
+
+static void tile_move(struct tile_order *tile, const struct attention_task *task, size_t query,
+                      size_t column) {
+    const uint64_t row_tile = (task->counted + query) / SHUFFLE_TILE;
+    const uint64_t column_tile = column / SHUFFLE_TILE;
+    if (row_tile == tile->row_tile && column_tile == tile->column_tile) return;
+    tile->row_tile = row_tile;
+    tile->column_tile = column_tile;
+    tile->by.order =
+        shuffle_order(&tile->shuffle, row_tile, column_tile, tile->by.chunks, task->space.order);
+}
+
+/* ---- probabilities ---- */
+
+/* s = round(round(q . k) * scale), for the keys that the query has. */
+ROW_INLINE void score_row(const accumulator *c, carrier *line, size_t n, carrier scale,
+                          enum dtype dtype) {
+    EACH for (size_t j = 0; j < n; j++) line[j] =
+        rule_mul(carrier_round(c[j], dtype), scale, dtype);
+}
+
+ROW_INLINE void probability_row(accumulator *e, size_t n, accumulator sum, enum dtype dtype) {
+    EACH for (size_t j = 0; j < n; j++) e[j] = (accumulator)rule_prob(e[j], sum, dtype);
+}
+
+ROW_INLINE void softmax_row(const struct attention_task *task, accumulator *p, size_t n,
+                            const struct row_order *by, enum dtype dtype) {
+    carrier *const line = task->space.line;
+    score_row(p, line, n, task->scale, dtype);
+    row_exp(line, n, row_maximum(line, n), p);
+    probability_row(p, n, row_sum(p, n, by), dtype);
+}
+
+static void softmax_rows(const struct attention_task *task, const struct attention_block *block) {
+    const int drawn = shuffle_active(task->call, SUM_FORWARD);
+    struct tile_order tile = {.row_tile = UINT64_MAX};
+    if (drawn) tile = tile_open(task, SHUFFLE_PASS_ROW);
+    for (size_t i = 0; i < block->count; i++) {
+        const size_t query = block->first + i;
+        if (drawn) tile_move(&tile, task, query, block->head);
+#define SOFTMAX(d) softmax_row(task, task->space.p + i * task->far, query + 1, &tile.by, d)
+        DTYPE_SWITCH(task->dtype, SOFTMAX);
+    }
+}
+
+void VARIANT(attention_probabilities)(const struct attention_task *task,
+                                      const struct attention_block *block) {
+    const struct product scores = {
+        .c = task->space.p,
+        .c_line = task->far,
+        .a = task->space.q,
+        .a_row = task->wide,
+        .a_term = 1,
+        .b = task->space.k_columns,
+        .b_line = task->far,
+        .rows = block->count,
+        .columns = block->keys,
+        .depth = task->D,
+    };
+    const carrier *const q = task->q + block->first * task->q_line + block->head * task->D;
+    VARIANT(attention_rows)(task, q, task->q_line, block->count, task->space.q);
+    for (size_t i = 0; i < block->count; i++)
+        memset(task->space.p + i * task->far, 0, block->keys * sizeof *task->space.p);
+    VARIANT(product_full)(&scores);
+    softmax_rows(task, block);
+}
+
+/* ---- products over keys ---- */
+
+/* Columns d .. d+n-1 of one query: chunk sums from +0, joined from +0 in the tile's order. */
+static void shuffled_row(const accumulator *weights, const accumulator *rows, size_t line,
+                         size_t keys, size_t n, const struct row_order *by, accumulator *out) {
+    memset(out, 0, n * sizeof *out);
+    for (uint32_t c = 0; c < by->chunks; c++) {
+        const size_t first = (size_t)by->order[c] * by->chunk;
+        accumulator sum[SHUFFLE_TILE] = {0};
+        for (size_t j = first; j < least(first + by->chunk, keys); j++) {
+            EACH for (size_t d = 0; d < n; d++) sum[d] =
+                acc_fma(weights[j], rows[j * line + d], sum[d]);
+        }
+        if (first >= keys) continue;
+        for (size_t d = 0; d < n; d++)
+            out[d] += sum[d];
+    }
+}
+
+/* A head's columns may lie in several tiles of columns; each piece takes its own order. */
+static void shuffled_rows(const struct attention_task *task, const struct attention_block *block,
+                          const accumulator *weights, const accumulator *rows, enum op_pass pass) {
+    const size_t start = block->head * task->D;
+    const size_t end = start + task->D;
+    struct tile_order tile = tile_open(task, pass);
+    for (size_t column = start; column < end;) {
+        const size_t next = least(end, (column / SHUFFLE_TILE + 1) * SHUFFLE_TILE);
+        for (size_t i = 0; i < block->count; i++) {
+            const size_t query = block->first + i;
+            tile_move(&tile, task, query, column);
+            shuffled_row(weights + i * task->far, rows + (column - start), task->wide, query + 1,
+                         next - column, &tile.by,
+                         task->space.result + i * task->wide + (column - start));
+        }
+        column = next;
+    }
+}
+
+void VARIANT(attention_over_keys)(const struct attention_task *task,
+                                  const struct attention_block *block, const accumulator *weights,
+                                  const accumulator *rows, enum sum_kind kind, enum op_pass pass) {
+    const struct product over = {
+        .c = task->space.result,
+        .c_line = task->wide,
+        .a = weights,
+        .a_row = task->far,
+        .a_term = 1,
+        .b = rows,
+        .b_line = task->wide,
+        .rows = block->count,
+        .columns = task->wide,
+    };
+    if (shuffle_active(task->call, kind)) {
+        shuffled_rows(task, block, weights, rows, pass);
+        return;
+    }
+    memset(task->space.result, 0, block->count * task->wide * sizeof *task->space.result);
+    VARIANT(product_keys)(&over, block->first);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Attention backward (law 6). Probabilities are computed again. Per block of queries:
+ *   dP = round(dout . v), a chain over d;  D = law 2 over keys of fma(P, dP);
+ *   dS = round(round(P * (dP - D)) * scale);  dQ = round(dS k), a chain over keys.
+ * dK and dV: one chain over (query head of the group, query) ascending, in accumulators until the
+ * sequence is done. Units of work as in forward: no two write one element. */
+#include "kernels/cpu/call.h"
+#include "kernels/cpu/attention.h"
+
+struct gradients {
+    const carrier *dout;
+    carrier *dq, *dk, *dv;
+};
+
+ROW_INLINE void finish_row(const accumulator *from, carrier *to, size_t n, enum dtype dtype) {
+    EACH for (size_t d = 0; d < n; d++) to[d] = carrier_round(from[d], dtype);
+}
+
+/* `rows` rows of accumulators to rows of `line` carriers. */
+static void finish_rows(const struct attention_task *task, const accumulator *from, carrier *to,
+                        size_t line, size_t rows) {
+    for (size_t i = 0; i < rows; i++, from += task->wide, to += line) {
+#define FINISH(d) finish_row(from, to, task->D, d)
+        DTYPE_SWITCH(task->dtype, FINISH);
+    }
+}
+
+/* dp holds the chains of dP on entry, dS on return. */
+ROW_INLINE void score_gradient_row(const accumulator *p, accumulator *dp, size_t n, carrier scale,
+                                   enum dtype dtype) {
+    EACH for (size_t j = 0; j < n; j++) dp[j] = (accumulator)carrier_round(dp[j], dtype);
+    const accumulator d = TERM(sum_products)(p, dp, n);
+    EACH for (size_t j = 0; j < n; j++) dp[j] =
+        (accumulator)rule_prob_grad((carrier)p[j], (carrier)dp[j], d, scale, dtype);
+}
+
+static void score_gradients(const struct attention_task *task, const struct attention_block *block,
+                            const carrier *dout) {
+    const struct attention_space *const space = &task->space;
+    const struct product chains = {
+        .c = space->dp,
+        .c_line = task->far,
+        .a = space->dout,
+        .a_row = task->wide,
+        .a_term = 1,
+        .b = space->v_columns,
+        .b_line = task->far,
+        .rows = block->count,
+        .columns = block->keys,
+        .depth = task->D,
+    };
+    VARIANT(attention_rows)(task, dout, task->q_line, block->count, space->dout);
+    for (size_t i = 0; i < block->count; i++)
+        memset(space->dp + i * task->far, 0, block->keys * sizeof *space->dp);
+    VARIANT(product_full)(&chains);
+    for (size_t i = 0; i < block->count; i++) {
+        const size_t at = i * task->far;
+#define SCORE(d)                                                                                   \
+    score_gradient_row(space->p + at, space->dp + at, block->first + i + 1, task->scale, d)
+        DTYPE_SWITCH(task->dtype, SCORE);
+    }
+}
+
+/* held (key, d) goes on with weights(query, key) * rows(query, d) over the block's queries. */
+static void add_queries(const struct attention_task *task, const struct attention_block *block,
+                        const accumulator *weights, const accumulator *rows, accumulator *held) {
+    const struct product over = {
+        .c = held,
+        .c_line = task->wide,
+        .a = weights,
+        .a_row = 1,
+        .a_term = task->far,
+        .b = rows,
+        .b_line = task->wide,
+        .rows = block->first + block->count,
+        .columns = task->wide,
+        .depth = block->count,
+    };
+    VARIANT(product_queries)(&over, block->first);
+}
+
+static void run_block(const struct attention_task *task, const struct attention_block *block,
+                      const struct gradients *gradients) {
+    const struct attention_space *const space = &task->space;
+    const size_t at = (task->row + block->first) * task->q_line + block->head * task->D;
+    VARIANT(attention_probabilities)(task, block);
+    score_gradients(task, block, gradients->dout + at);
+    VARIANT(attention_over_keys)(task, block, space->dp, space->k_rows, SUM_DQ, PASS_INPUT);
+    finish_rows(task, space->result, gradients->dq + at, task->q_line, block->count);
+    add_queries(task, block, space->dp, space->q, space->dk);
+    add_queries(task, block, space->p, space->dout, space->dv);
+}
+
+static void run_task(const struct attention_task *task, const struct gradients *gradients) {
+    const struct attention_space *const space = &task->space;
+    const size_t column = task->first_head / task->heads * task->D;
+    const size_t at = task->row * task->k_line + column;
+    VARIANT(attention_columns)(task, task->k, task->k_line, space->k_columns);
+    VARIANT(attention_columns)(task, task->v, task->k_line, space->v_columns);
+    VARIANT(attention_rows)(task, task->k, task->k_line, task->length, space->k_rows);
+    memset(space->dk, 0, task->length * task->wide * sizeof *space->dk);
+    memset(space->dv, 0, task->length * task->wide * sizeof *space->dv);
+    for (size_t h = task->first_head; h < task->first_head + task->heads; h++) {
+        for (size_t first = 0; first < task->length; first += ATTENTION_QUERIES) {
+            const struct attention_block block = attention_block_at(task, h, first);
+            run_block(task, &block, gradients);
+        }
+    }
+    finish_rows(task, space->dk, gradients->dk + at, task->k_line, task->length);
+    finish_rows(task, space->dv, gradients->dv + at, task->k_line, task->length);
+}
+
+void VARIANT(attention_backward)(const struct op_call *call,
+                                 const struct attention_backward_args *args) {
+    const struct attention_problem problem = {args->sequences, args->count, args->H,
+                                              args->G,         args->D,     args->scale,
+                                              args->q,         args->k,     args->v};
+    const struct gradients gradients = {(const carrier *)args->dout, (carrier *)args->dq,
+                                        (carrier *)args->dk, (carrier *)args->dv};
+    const size_t tasks = (size_t)args->count * args->G;
+    size_t work = 0;
+    const size_t own = VARIANT(attention_own)(&problem, &work);
+#pragma omp parallel for schedule(dynamic) num_threads(call_threads(call, 2 * work))
+    for (size_t i = 0; i < tasks; i++) {
+        const struct attention_task task = VARIANT(attention_task)(call, &problem, own, i);
+        run_task(&task, &gradients);
+    }
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Attention forward (law 6): out = round(P v), a chain over keys. Units of work are pairs of a
+ * sequence and a key/value head; threads divide them. */
+#include "kernels/cpu/call.h"
+#include "kernels/cpu/attention.h"
+
+ROW_INLINE void round_row(const accumulator *from, carrier *to, size_t n, enum dtype dtype) {
+    EACH for (size_t d = 0; d < n; d++) to[d] = carrier_round(from[d], dtype);
+}
+
+static void run_block(const struct attention_task *task, const struct attention_block *block,
+                      carrier *out) {
+    VARIANT(attention_probabilities)(task, block);
+    VARIANT(attention_over_keys)
+    (task, block, task->space.p, task->space.v_rows, SUM_FORWARD, PASS_FORWARD);
+    for (size_t i = 0; i < block->count; i++) {
+        const accumulator *const from = task->space.result + i * task->wide;
+        carrier *const to =
+            out + (task->row + block->first + i) * task->q_line + block->head * task->D;
+#define ROUND(d) round_row(from, to, task->D, d)
+        DTYPE_SWITCH(task->dtype, ROUND);
+    }
+}
+
+static void run_task(const struct attention_task *task, carrier *out) {
+    VARIANT(attention_columns)(task, task->k, task->k_line, task->space.k_columns);
+    VARIANT(attention_rows)(task, task->v, task->k_line, task->length, task->space.v_rows);
+    for (size_t h = task->first_head; h < task->first_head + task->heads; h++) {
+        for (size_t first = 0; first < task->length; first += ATTENTION_QUERIES) {
+            const struct attention_block block = attention_block_at(task, h, first);
+            run_block(task, &block, out);
+        }
+    }
+}
+
+void VARIANT(attention_forward)(const struct op_call *call,
+                                const struct attention_forward_args *args) {
+    const struct attention_problem problem = {args->sequences, args->count, args->H,
+                                              args->G,         args->D,     args->scale,
+                                              args->q,         args->k,     args->v};
+    const size_t tasks = (size_t)args->count * args->G;
+    size_t work = 0;
+    const size_t own = VARIANT(attention_own)(&problem, &work);
+#pragma omp parallel for schedule(dynamic) num_threads(call_threads(call, work))
+    for (size_t i = 0; i < tasks; i++) {
+        const struct attention_task task = VARIANT(attention_task)(call, &problem, own, i);
+        run_task(&task, (carrier *)args->out);
+    }
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the CPU ops share: rows of a list, threads worth waking, each thread's part of scratch, and
+ * the two words for loops.
+ *
+ * Invariant: none of this moves a bit; threads only divide outputs. */
+#ifndef TWINSTEP_KERNELS_CPU_CALL_H
+#define TWINSTEP_KERNELS_CPU_CALL_H
+
+#include <omp.h>
+#include <stddef.h>
+
+#include "base/rule.h"
+#include "base/sum.h"
+#include "kernels/cpu/kernels_cpu.h"
+
+/* A row function of a constant dtype: inlined, so that its loop sees the constant and vectorises.
+ */
+#define ROW_INLINE static inline __attribute__((always_inline))
+
+/* Each round of the next loop writes its own element and reads no other round's: outputs may be
+ * the very inputs, but never overlap them shifted. */
+#define EACH _Pragma("omp simd")
+
+/* Elementary operations below which waking threads costs more than it saves (a few us). */
+#define CALL_SMALL ((size_t)1 << 15)
+
+static inline size_t list_row(const struct row_list *rows, size_t i) {
+    return rows->index == NULL ? i : rows->index[i];
+}
+
+static inline int call_threads(const struct op_call *call, size_t work) {
+    return work < CALL_SMALL || call->threads < 1 ? 1 : call->threads;
+}
+
+/* This thread's part of scratch, when each takes `bytes` (a multiple of 64) behind `shared`. */
+static inline void *call_scratch(const struct op_call *call, size_t shared, size_t bytes) {
+    return (char *)call->scratch + shared + (size_t)omp_get_thread_num() * bytes;
+}
+
+static inline size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copies numbers from one dtype to another with one rounding. Both ends have the carriers of their
+ * dtypes, which need not be the variant's; the result is the same in every variant. */
+#include "kernels/cpu/call.h"
+
+/* One rounding from double, exact where the value already fits. */
+ROW_INLINE float narrow(double x, enum dtype dtype) {
+    switch (dtype) {
+    case DTYPE_BF16:
+        return real_round_bf16_f64(x);
+    case DTYPE_F16:
+        return real_round_f16_f64(x);
+    case DTYPE_TF32:
+        return real_round_tf32_f64(x);
+    case DTYPE_F32:
+    case DTYPE_F64:
+    case DTYPE_COUNT:
+        break;
+    }
+    return (float)x;
+}
+
+ROW_INLINE float narrow_float(float x, enum dtype dtype) {
+    switch (dtype) {
+    case DTYPE_BF16:
+        return real_round_bf16_f32(x);
+    case DTYPE_F16:
+        return real_round_f16_f32(x);
+    case DTYPE_TF32:
+        return real_round_tf32_f32(x);
+    case DTYPE_F32:
+    case DTYPE_F64:
+    case DTYPE_COUNT:
+        break;
+    }
+    return x;
+}
+
+ROW_INLINE void from_double(const double *x, void *y, size_t n, enum dtype to) {
+    EACH for (size_t i = 0; i < n; i++) {
+        if (to == DTYPE_F64)
+            ((double *)y)[i] = x[i];
+        else
+            ((float *)y)[i] = narrow(x[i], to);
+    }
+}
+
+ROW_INLINE void from_float(const float *x, void *y, size_t n, enum dtype to) {
+    EACH for (size_t i = 0; i < n; i++) {
+        if (to == DTYPE_F64)
+            ((double *)y)[i] = (double)x[i];
+        else
+            ((float *)y)[i] = narrow_float(x[i], to);
+    }
+}
+
+static void convert_piece(const struct convert_args *args, size_t first, size_t n) {
+    const void *const x = (const char *)args->source + first * dtype_carrier(args->from);
+    void *const y = (char *)args->destination + first * dtype_carrier(args->to);
+    if (args->from == DTYPE_F64) {
+#define DOUBLE(d) from_double((const double *)x, y, n, d)
+        DTYPE_SWITCH(args->to, DOUBLE);
+    } else {
+#define FLOAT(d) from_float((const float *)x, y, n, d)
+        DTYPE_SWITCH(args->to, FLOAT);
+    }
+}
+
+void VARIANT(convert)(const struct op_call *call, const struct convert_args *args) {
+#pragma omp parallel for schedule(static) num_threads(call_threads(call, args->count))
+    for (size_t first = 0; first < args->count; first += SUM_BLOCK)
+        convert_piece(args, first, least(SUM_BLOCK, args->count - first));
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Embedding: the gather, and the gradient of the table as chains of adds over tokens in list order
+ * (law 1). Threads divide columns, so no two touch one element. Law 9: embedding_shuffled.c. */
+#include "kernels/cpu/call.h"
+#include "kernels/cpu/embedding_shuffled.h"
+
+void VARIANT(embedding_forward)(const struct op_call *call,
+                                const struct embedding_forward_args *args) {
+    const size_t C = args->C;
+#pragma omp parallel for schedule(static) num_threads(call_threads(call, args->rows.count *C / 4))
+    for (size_t i = 0; i < args->rows.count; i++) {
+        const carrier *const from = (const carrier *)args->table + (size_t)args->ids[i] * C;
+        memcpy((carrier *)args->x + list_row(&args->rows, i) * C, from, C * sizeof *from);
+    }
+}
+
+static void add_columns(const struct embedding_weight_args *args, size_t c, size_t n) {
+    for (size_t i = 0; i < args->rows.count; i++) {
+        const carrier *const dx =
+            (const carrier *)args->dx + list_row(&args->rows, i) * args->C + c;
+        accumulator *const acc = (accumulator *)args->acc + (size_t)args->ids[i] * args->C + c;
+        EACH for (size_t j = 0; j < n; j++) acc[j] = acc[j] + (accumulator)dx[j];
+    }
+}
+
+void VARIANT(embedding_weight)(const struct op_call *call,
+                               const struct embedding_weight_args *args) {
+    if (shuffle_active(call, SUM_EMBEDDING)) {
+        VARIANT(embedding_shuffled)(call, args);
+        return;
+    }
+    const size_t columns = 64;
+#pragma omp parallel for schedule(static)                                                          \
+    num_threads(call_threads(call, args->rows.count * args->C))
+    for (size_t c = 0; c < args->C; c += columns)
+        add_columns(args, c, least(columns, args->C - c));
+}

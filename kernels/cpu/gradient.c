@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What happens to a whole gradient: closing it (law 4), its sum of squares and its scaling
+ * (law 7). Its storage dtype is its own and may have another carrier than the variant's.
+ *
+ * Invariant: square is law 2 in f64 for every variant: groups of 2^p blocks are nodes of the tree,
+ * so threads divide groups and the join of their sums is the tree itself. */
+#include "kernels/cpu/call.h"
+
+#define GROUPS ((size_t)256) /* most parts of one sum of squares */
+
+ROW_INLINE void close_elements(const struct close_args *args, size_t first, size_t last, int uses,
+                               enum dtype dtype) {
+    const accumulator *const a = (const accumulator *)args->acc[0];
+    const accumulator *const b = (const accumulator *)args->acc[uses - 1];
+    EACH for (size_t i = first; i < last; i++) {
+        const accumulator sum = uses == 2 ? a[i] + b[i] : a[i];
+        if (dtype == DTYPE_F64)
+            ((double *)args->gradient)[i] = (double)sum;
+        else
+            ((float *)args->gradient)[i] = (float)carrier_round(sum, dtype);
+    }
+}
+
+ROW_INLINE void close_piece(const struct close_args *args, size_t first, size_t last,
+                            enum dtype dtype) {
+    if (args->uses == 2)
+        close_elements(args, first, last, 2, dtype);
+    else
+        close_elements(args, first, last, 1, dtype);
+}
+
+void VARIANT(close)(const struct op_call *call, const struct close_args *args) {
+#pragma omp parallel for schedule(static) num_threads(call_threads(call, args->count))
+    for (size_t first = 0; first < args->count; first += SUM_BLOCK) {
+        const size_t last = least(first + SUM_BLOCK, args->count);
+#define CLOSE(d) close_piece(args, first, last, d)
+        DTYPE_SWITCH(args->storage, CLOSE);
+    }
+}
+
+/* Law 2 over values first .. first+count-1; first is a multiple of the block. */
+static double squares(const struct square_args *args, size_t first, size_t count) {
+    if (args->storage == DTYPE_F64)
+        return sum_squares_f64_f64((const double *)args->values + first, count);
+    return sum_squares_f32_f64((const float *)args->values + first, count);
+}
+
+static double square_tree(const struct op_call *call, const struct square_args *args) {
+    size_t step = SUM_BLOCK;
+    while ((args->count + step - 1) / step > GROUPS)
+        step *= 2;
+    double group[GROUPS];
+    const size_t groups = (args->count + step - 1) / step;
+#pragma omp parallel for schedule(static) num_threads(call_threads(call, args->count))
+    for (size_t g = 0; g < groups; g++)
+        group[g] = squares(args, g * step, least(step, args->count - g * step));
+    struct sum_blocks_f64 blocks;
+    blocks.count = 0;
+    for (size_t g = 0; g < groups; g++)
+        sum_blocks_push_f64(&blocks, group[g]);
+    return sum_blocks_close_f64(&blocks);
+}
+
+/* Law 9: the chunks are law 2's blocks, joined in a drawn order. */
+static double square_shuffled(const struct op_call *call, const struct square_args *args) {
+    const struct shuffle shuffle = shuffle_open(call, PASS_FORWARD);
+    double *const block = (double *)call->scratch;
+    const size_t blocks = (args->count + SUM_BLOCK - 1) / SUM_BLOCK;
+    double sum = 0.0;
+    for (size_t first = 0; first < blocks; first += SHUFFLE_CHUNKS) {
+        const size_t n = least(blocks - first, SHUFFLE_CHUNKS);
+#pragma omp parallel for schedule(static) num_threads(call_threads(call, n *SUM_BLOCK))
+        for (size_t i = 0; i < n; i++) {
+            const size_t at = (first + i) * SUM_BLOCK;
+            block[i] = squares(args, at, least(SUM_BLOCK, args->count - at));
+        }
+        sum += shuffle_join(&shuffle, first / SHUFFLE_CHUNKS, block, n, block + SHUFFLE_CHUNKS);
+    }
+    return sum;
+}
+
+void VARIANT(square)(const struct op_call *call, const struct square_args *args) {
+    *args->result =
+        shuffle_active(call, SUM_NORM) ? square_shuffled(call, args) : square_tree(call, args);
+}
+
+/* As PyTorch multiplies a stored gradient by a f32 scalar: in f64 for f64, else in f32; then one
+ * rounding to storage. The same for every variant. */
+ROW_INLINE void scale_elements(const struct scale_args *args, size_t first, size_t last,
+                               enum dtype dtype) {
+    const float narrow = (float)args->factor;
+    EACH for (size_t i = first; i < last; i++) {
+        if (dtype == DTYPE_F64) {
+            ((double *)args->values)[i] = ((double *)args->values)[i] * args->factor;
+        } else {
+            const float product = ((float *)args->values)[i] * narrow;
+            ((float *)args->values)[i] = (float)carrier_round((accumulator)product, dtype);
+        }
+    }
+}
+
+void VARIANT(scale)(const struct op_call *call, const struct scale_args *args) {
+#pragma omp parallel for schedule(static) num_threads(call_threads(call, args->count))
+    for (size_t first = 0; first < args->count; first += SUM_BLOCK) {
+        const size_t last = least(first + SUM_BLOCK, args->count);
+#define SCALE(d) scale_elements(args, first, last, d)
+        DTYPE_SWITCH(args->storage, SCALE);
+    }
+}

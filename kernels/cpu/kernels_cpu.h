@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The CPU backend's functions: one per op of kernels/op.h and variant, the tables that hold them,
+ * and what each needs of scratch. Arguments and promises are those of kernels/op.h; the linear ops
+ * are declared in kernels/cpu/gemm.h.
+ *
+ * Usable without a variant (sizes only).
+ * Invariant: the sizes bound every number pair and instruction set. */
+#ifndef TWINSTEP_KERNELS_CPU_KERNELS_CPU_H
+#define TWINSTEP_KERNELS_CPU_KERNELS_CPU_H
+
+#include <stddef.h>
+
+#include "kernels/op.h"
+#include "kernels/shuffle.h"
+
+/* One thread: the order of the chunks of `terms` terms. */
+static inline size_t order_bytes(size_t terms) {
+    return shuffle_bytes(terms < SHUFFLE_CHUNKS ? terms : SHUFFLE_CHUNKS);
+}
+
+/* Queries of one attention block; and the multiple that rows of packed numbers are padded to. */
+#define ATTENTION_QUERIES ((size_t)32)
+#define ATTENTION_PAD ((size_t)16)
+
+static inline size_t attention_padded(size_t n) {
+    return (n + ATTENTION_PAD - 1) / ATTENTION_PAD * ATTENTION_PAD;
+}
+
+/* Numbers (accumulators) that one thread needs for a sequence of `length` and heads of width D:
+ * K, V and their gradients by rows, K and V by columns, two blocks of scores, a line of scores,
+ * blocks of queries, output gradients and results. */
+static inline size_t attention_numbers(size_t length, size_t D) {
+    const size_t L = attention_padded(length);
+    const size_t wide = attention_padded(D);
+    return 6 * L * wide + (2 * ATTENTION_QUERIES + 1) * L + 3 * ATTENTION_QUERIES * wide;
+}
+
+static inline size_t attention_bytes(size_t length, size_t D) {
+    return attention_numbers(length, D) * sizeof(double) + order_bytes(length);
+}
+
+/* One thread: two rows of numbers (a row of exponentials; a norm's backward), then an order. */
+static inline size_t row_numbers(size_t width) {
+    return (width + 7) / 8 * 8;
+}
+
+static inline size_t row_bytes(size_t width) {
+    return 2 * row_numbers(width) * sizeof(double) + order_bytes(width);
+}
+
+/* Shared by all threads: where each id's tokens stand. */
+static inline size_t embedding_bytes(size_t V, size_t rows) {
+    return ((V + 1 + rows) * sizeof(uint32_t) + 63) / 64 * 64;
+}
+
+/* Shared: chunk sums of the gradient norm and their order. */
+static inline size_t square_bytes(void) {
+    return SHUFFLE_CHUNKS * sizeof(double) + shuffle_bytes(SHUFFLE_CHUNKS);
+}
+
+#if defined(TWINSTEP_VARIANT)
+#include "base/variant.h"
+
+#define KERNEL_DECLARE_(op) void VARIANT(op)(const struct op_call *, const struct op##_args *);
+
+KERNEL_DECLARE_(embedding_forward)
+KERNEL_DECLARE_(embedding_weight)
+KERNEL_DECLARE_(norm_forward)
+KERNEL_DECLARE_(norm_input)
+KERNEL_DECLARE_(norm_weight)
+KERNEL_DECLARE_(rotary)
+KERNEL_DECLARE_(attention_forward)
+KERNEL_DECLARE_(attention_backward)
+KERNEL_DECLARE_(swiglu_forward)
+KERNEL_DECLARE_(swiglu_backward)
+KERNEL_DECLARE_(add)
+KERNEL_DECLARE_(logprob_forward)
+KERNEL_DECLARE_(logprob_backward)
+KERNEL_DECLARE_(close)
+KERNEL_DECLARE_(square)
+KERNEL_DECLARE_(scale)
+KERNEL_DECLARE_(convert)
+
+extern const struct op_table VARIANT(op_table);
+#endif
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Gradient of RMSNorm's weight: one fma chain per column over the listed rows (law 1), or chunks
+ * of rows in a drawn order (law 9, kind SUM_NORM). Threads divide columns.
+ *
+ * Invariant: the chain of a column goes on from what acc holds, rows in list order. */
+#include "kernels/cpu/call.h"
+
+#define COLUMNS ((size_t)SHUFFLE_TILE) /* of one piece of work: the column tile of law 9 */
+
+/* sum[0 .. n-1] goes on over rows first .. last-1 of the list, from column c on. */
+ROW_INLINE void chain_rows(const struct norm_weight_args *args, size_t first, size_t last, size_t c,
+                           size_t n, accumulator *sum, enum dtype inner) {
+    for (size_t i = first; i < last; i++) {
+        const size_t row = list_row(&args->rows, i);
+        const carrier *const dy = (const carrier *)args->dy + row * args->C + c;
+        const carrier *const x = (const carrier *)args->x + row * args->C + c;
+        const accumulator rstd = ((const accumulator *)args->rstd)[row];
+        EACH for (size_t j = 0; j < n; j++) {
+            const carrier hat = rule_norm_hat(x[j], rstd, inner);
+            sum[j] = acc_fma((accumulator)dy[j], (accumulator)hat, sum[j]);
+        }
+    }
+}
+
+static void chain(const struct norm_weight_args *args, size_t first, size_t last, size_t c,
+                  size_t n, accumulator *sum, enum dtype compute) {
+    const enum dtype inner =
+        args->rounding == NORM_ROUND_BEFORE_WEIGHT ? compute : rule_wide(compute);
+#define CHAIN(d) chain_rows(args, first, last, c, n, sum, d)
+    DTYPE_SWITCH(inner, CHAIN);
+}
+
+/* Chunk sums from +0 in the tile's order, then added to acc once. */
+static void shuffled(const struct op_call *call, const struct norm_weight_args *args, size_t c,
+                     size_t n, accumulator *acc) {
+    const struct shuffle shuffle = shuffle_open(call, PASS_WEIGHT);
+    const uint32_t chunks = shuffle_chunks(&shuffle, args->rows.count);
+    void *const own = call_scratch(call, 0, order_bytes(args->rows.count));
+    const uint32_t *const order = shuffle_order(&shuffle, 0, c / COLUMNS, chunks, own);
+    accumulator joined[COLUMNS] = {0};
+    for (uint32_t i = 0; i < chunks; i++) {
+        const size_t first = (size_t)order[i] * shuffle.chunk;
+        accumulator sum[COLUMNS] = {0};
+        chain(args, first, least(first + shuffle.chunk, args->rows.count), c, n, sum,
+              call->compute);
+        for (size_t j = 0; j < n; j++)
+            joined[j] += sum[j];
+    }
+    for (size_t j = 0; j < n; j++)
+        acc[j] += joined[j];
+}
+
+static void canonical(const struct op_call *call, const struct norm_weight_args *args, size_t c,
+                      size_t n, accumulator *acc) {
+    accumulator sum[COLUMNS];
+    memcpy(sum, acc, n * sizeof *sum);
+    chain(args, 0, args->rows.count, c, n, sum, call->compute);
+    memcpy(acc, sum, n * sizeof *sum);
+}
+
+void VARIANT(norm_weight)(const struct op_call *call, const struct norm_weight_args *args) {
+    const size_t work = (size_t)args->rows.count * args->C * 2;
+    const int drawn = shuffle_active(call, SUM_NORM);
+#pragma omp parallel for schedule(static) num_threads(call_threads(call, work))
+    for (size_t c = 0; c < args->C; c += COLUMNS) {
+        accumulator *const acc = (accumulator *)args->acc + c;
+        const size_t n = least(COLUMNS, args->C - c);
+        if (drawn)
+            shuffled(call, args, c, n, acc);
+        else
+            canonical(call, args, c, n, acc);
+    }
+}
