@@ -67,6 +67,10 @@ struct layout {
     size_t row_bytes;
 };
 
+/* The columns that every series has besides: the commit mark, and the digest of the packed row. */
+extern const struct layout_column layout_step;
+extern const struct layout_column layout_check;
+
 /* Columns of a run; an axis of length 0 has none. */
 void layout_init_run(struct layout *layout, const struct record_shape *shape);
 void layout_init_pair(struct layout *layout);

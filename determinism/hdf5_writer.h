@@ -46,6 +46,7 @@ struct trace {
     struct late *texts, *arrays;
     uint32_t text_count, array_count;
     hid_t complete;
+    hid_t step_space, digest_space; /* one row of `step` and of `check` */
 };
 
 /* As trace_create, with another suffix for the live name. */

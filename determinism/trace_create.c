@@ -85,7 +85,7 @@ static enum status create_step(const struct hdf5_file *file, hid_t where, hid_t 
                                    .chunk_rows = CHUNK_ROWS,
                                    .fill = kind_fill(KIND_INTEGER),
                                    .units = dimensionless,
-                                   .long_name = layout_axes[AXIS_NONE].long_name};
+                                   .long_name = layout_step.text->long_name};
     TRY(hdf5_create(file, where, &form, out_scale));
     return make_scale(file, *out_scale, "step");
 }
@@ -164,20 +164,11 @@ static enum status create_column(const struct hdf5_file *file, hid_t steps,
     return STATUS_OK;
 }
 
-static const struct record_column check_text = {"check", dimensionless,
-                                                "digest of the row, all columns of the update"};
-
 static enum status create_columns(const struct hdf5_file *file, hid_t steps,
                                   const struct layout *layout, const struct scales *scales) {
-    const struct layout_column check = {.text = &check_text,
-                                        .prefix = "",
-                                        .axis = AXIS_NONE,
-                                        .kind = KIND_DIGEST,
-                                        .length = 1,
-                                        .cell = RECORD_DIGEST_BYTES};
     for (uint32_t c = 0; c < layout->count; c++)
         TRY(create_column(file, steps, &layout->columns[c], scales));
-    return create_column(file, steps, &check, scales);
+    return create_column(file, steps, &layout_check, scales);
 }
 
 /* `plan` is NULL for a pair. */

@@ -19,6 +19,16 @@ static const struct record_column phase_digest[1] = {
     {"digest", "1", "digest of what the phase wrote"}};
 static const struct record_column site_digest[1] = {{"digest", "1", "digest of the activation"}};
 
+static const struct record_column step_text = {"step", "1", "update, 1-based"};
+static const struct record_column check_text = {"check", "1", "digest of the row, all columns"};
+const struct layout_column layout_step = {
+    .text = &step_text, .prefix = "", .kind = KIND_INTEGER, .length = 1, .cell = sizeof(int64_t)};
+const struct layout_column layout_check = {.text = &check_text,
+                                           .prefix = "",
+                                           .kind = KIND_DIGEST,
+                                           .length = 1,
+                                           .cell = RECORD_DIGEST_BYTES};
+
 /* A table of columns that lie side by side in one entry of a source. */
 struct family {
     const struct record_column *texts;

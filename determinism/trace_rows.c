@@ -84,16 +84,11 @@ static enum status count_rows(const struct reader *reader, hid_t steps, uint64_t
     return STATUS_OK;
 }
 
-static const struct layout_column step_column = {
-    .axis = AXIS_NONE, .kind = KIND_INTEGER, .length = 1, .cell = sizeof(int64_t)};
-static const struct layout_column check_column = {
-    .axis = AXIS_NONE, .kind = KIND_DIGEST, .length = 1, .cell = RECORD_DIGEST_BYTES};
-
 static enum status read_steps(struct reader *reader, hid_t steps, const struct rows *rows) {
     struct arena scratch = ARENA_EMPTY;
     uint8_t *bytes;
     enum status status =
-        read_column(reader, steps, "step", &step_column, rows->count, &scratch, &bytes);
+        read_column(reader, steps, "step", &layout_step, rows->count, &scratch, &bytes);
     uint64_t last = 0;
     for (uint64_t i = 0; i < rows->count && status == STATUS_OK; i++) {
         uint64_t step;
@@ -140,7 +135,7 @@ static enum status check_rows(struct reader *reader, hid_t steps, const struct r
     uint8_t *expected;
     uint8_t *row = NULL;
     enum status status =
-        read_column(reader, steps, "check", &check_column, rows->count, &scratch, &expected);
+        read_column(reader, steps, "check", &layout_check, rows->count, &scratch, &expected);
     if (status == STATUS_OK) status = arena_take(&scratch, rows->layout.row_bytes, 1, "row", &row);
     for (uint64_t i = 0; i < rows->count && status == STATUS_OK; i++)
         status = compare_row(reader, rows, i, expected + i * DIGEST_BYTES, row);

@@ -121,6 +121,16 @@ static enum status open_dataset(const struct trace *trace, const char *group, co
     return STATUS_OK;
 }
 
+/* [1], [1, axis], [1, 32] or [1, axis, 32]: one row. Returns the rank. In memory it has the rank of
+ * the file too: HDF5 copies equal shapes in one piece, and others element by element. */
+static int row_shape(const struct layout_column *column, hsize_t out_shape[HDF5_MAX_RANK]) {
+    int rank = 0;
+    out_shape[rank++] = 1;
+    if (column->axis != AXIS_NONE) out_shape[rank++] = column->length;
+    if (column->kind == KIND_DIGEST) out_shape[rank++] = column->cell;
+    return rank;
+}
+
 static enum status open_series(const struct trace *trace, struct series *series) {
     char name[LAYOUT_NAME + 8];
     for (uint32_t c = 0; c < series->layout.count; c++) {
@@ -129,8 +139,8 @@ static enum status open_series(const struct trace *trace, struct series *series)
         layout_name(column, leaf);
         snprintf(name, sizeof name, "steps/%s", leaf);
         TRY(open_dataset(trace, series->group, name, &series->columns[c]));
-        const hsize_t cells = column->length * (column->kind == KIND_DIGEST ? column->cell : 1);
-        series->memory[c] = H5Screate_simple(1, &cells, NULL);
+        hsize_t shape[HDF5_MAX_RANK];
+        series->memory[c] = H5Screate_simple(row_shape(column, shape), shape, NULL);
         if (series->memory[c] < 0) return hdf5_fail(STATUS_IO, trace->file.name, "make a space");
     }
     TRY(open_dataset(trace, series->group, "steps/check", &series->check));
@@ -146,6 +156,11 @@ static enum status open_all(struct trace *trace) {
         TRY(open_dataset(trace, "", trace->texts[i].path, &trace->texts[i].dataset));
     for (uint32_t i = 0; i < trace->array_count; i++)
         TRY(open_dataset(trace, "", trace->arrays[i].path, &trace->arrays[i].dataset));
+    hsize_t shape[HDF5_MAX_RANK];
+    trace->step_space = H5Screate_simple(row_shape(&layout_step, shape), shape, NULL);
+    trace->digest_space = H5Screate_simple(row_shape(&layout_check, shape), shape, NULL);
+    if (trace->step_space < 0 || trace->digest_space < 0)
+        return hdf5_fail(STATUS_IO, trace->file.name, "make a space");
     return open_dataset(trace, "", "complete", &trace->complete);
 }
 
@@ -165,19 +180,21 @@ static enum status start(struct trace *trace, const struct trace_plan *plan) {
 }
 
 /* Spaces belong to no file, so closing the file leaves them. */
-static void close_spaces(struct series *all, uint32_t count) {
+static void close_spaces(const struct series *all, uint32_t count) {
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t c = 0; c < all[i].layout.count; c++)
             if (all[i].memory[c] > 0) H5Sclose(all[i].memory[c]);
 }
 
-static enum status close_file(struct trace *trace) {
-    close_spaces(trace->runs, trace->run_count);
-    close_spaces(trace->pairs, trace->pair_count);
+static herr_t close_all(struct trace *trace) {
     const hid_t file = trace->file.id;
     trace->file.id = H5I_INVALID_HID;
-    if (file >= 0 && H5Fclose(file) < 0) return hdf5_fail(STATUS_IO, trace->file.name, "close");
-    return STATUS_OK;
+    if (file < 0) return 0;
+    close_spaces(trace->runs, trace->run_count);
+    close_spaces(trace->pairs, trace->pair_count);
+    if (trace->step_space > 0) H5Sclose(trace->step_space);
+    if (trace->digest_space > 0) H5Sclose(trace->digest_space);
+    return H5Fclose(file);
 }
 
 enum status trace_create_as(const char *path, const char *suffix, const struct trace_plan *plan,
@@ -210,56 +227,49 @@ enum status trace_create(const char *path, const struct trace_plan *plan, struct
     return trace_create_as(path, TRACE_PART, plan, arena, out);
 }
 
-/* Appends one row of `cells` [length, 32] (rank by what there is) at `bytes`. */
-static herr_t append(hid_t dataset, hid_t memory, hid_t type, uint64_t row, uint32_t length,
-                     uint32_t cell, const void *bytes) {
-    hsize_t extent[HDF5_MAX_RANK] = {row + 1, 0, 0};
-    hsize_t from[HDF5_MAX_RANK] = {row, 0, 0};
-    hsize_t count[HDF5_MAX_RANK] = {1, 0, 0};
-    int rank = 1;
-    if (length != 0) extent[rank] = count[rank] = length, rank++;
-    if (cell != 0) extent[rank] = count[rank] = cell, rank++;
-    if (H5Dset_extent(dataset, extent) < 0) return -1;
-    const hid_t space = H5Screate_simple(rank, extent, NULL);
-    if (space < 0) return -1;
-    if (H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, count, NULL) < 0) return -1;
-    if (H5Dwrite(dataset, type, memory, space, H5P_DEFAULT, bytes) < 0) return -1;
-    return H5Sclose(space);
-}
-
 static hid_t memory_type(enum layout_kind kind) {
     if (kind == KIND_REAL) return H5T_NATIVE_DOUBLE;
     return kind == KIND_INTEGER ? H5T_NATIVE_INT64 : H5T_NATIVE_UINT8;
 }
 
-static herr_t append_column(const struct series *series, uint32_t c, const uint8_t *row) {
-    const struct layout_column *column = &series->layout.columns[c];
-    return append(series->columns[c], series->memory[c], memory_type(column->kind), series->rows,
-                  column->axis == AXIS_NONE ? 0 : column->length,
-                  column->kind == KIND_DIGEST ? (uint32_t)column->cell : 0, row + column->at);
+/* Extends `dataset` by one row behind `row` others and writes it. */
+static herr_t append(hid_t dataset, hid_t memory, const struct layout_column *column, uint64_t row,
+                     const void *bytes) {
+    hsize_t count[HDF5_MAX_RANK];
+    hsize_t extent[HDF5_MAX_RANK];
+    const hsize_t from[HDF5_MAX_RANK] = {row, 0, 0};
+    const int rank = row_shape(column, count);
+    memcpy(extent, count, sizeof extent);
+    extent[0] = row + 1;
+    if (H5Dset_extent(dataset, extent) < 0) return -1;
+    const hid_t space = H5Screate_simple(rank, extent, NULL);
+    if (space < 0) return -1;
+    if (H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, count, NULL) < 0) return -1;
+    if (H5Dwrite(dataset, memory_type(column->kind), memory, space, H5P_DEFAULT, bytes) < 0)
+        return -1;
+    return H5Sclose(space);
 }
 
-static herr_t append_single(hid_t dataset, hid_t type, uint64_t row, uint32_t cell,
-                            const void *bytes) {
-    const hsize_t cells = cell == 0 ? 1 : cell;
-    const hid_t memory = H5Screate_simple(1, &cells, NULL);
-    if (memory < 0 || append(dataset, memory, type, row, 0, cell, bytes) < 0) return -1;
-    return H5Sclose(memory);
+static enum status append_named(const struct trace *trace, const struct series *series,
+                                hid_t dataset, hid_t memory, const struct layout_column *column,
+                                const void *bytes) {
+    if (append(dataset, memory, column, series->rows, bytes) < 0)
+        return hdf5_fail(STATUS_IO, trace->file.name, "write column \"%s\" of %s",
+                         column->text->name, series->group);
+    return STATUS_OK;
 }
 
 static enum status write_row(const struct trace *trace, const struct series *series) {
-    for (uint32_t c = 0; c < series->layout.count; c++)
-        if (append_column(series, c, trace->row) < 0)
-            return hdf5_fail(STATUS_IO, trace->file.name, "write column \"%s\" of %s",
-                             series->layout.columns[c].text->name, series->group);
     struct digest check;
     digest_bytes("row", trace->row, series->layout.row_bytes, &check);
-    if (append_single(series->check, H5T_NATIVE_UINT8, series->rows, DIGEST_BYTES, &check) < 0)
-        return hdf5_fail(STATUS_IO, trace->file.name, "write column \"check\"");
+    for (uint32_t c = 0; c < series->layout.count; c++)
+        TRY(append_named(trace, series, series->columns[c], series->memory[c],
+                         &series->layout.columns[c], trace->row + series->layout.columns[c].at));
+    TRY(append_named(trace, series, series->check, trace->digest_space, &layout_check, check.byte));
     TRY(flush(trace));
-    if (append_single(series->step, H5T_NATIVE_INT64, series->rows, 0, trace->row) < 0 ||
-        H5Dflush(series->step) < 0)
-        return hdf5_fail(STATUS_IO, trace->file.name, "write column \"step\" of %s", series->group);
+    TRY(append_named(trace, series, series->step, trace->step_space, &layout_step, trace->row));
+    if (H5Dflush(series->step) < 0)
+        return hdf5_fail(STATUS_IO, trace->file.name, "write an update of %s", series->group);
     return STATUS_OK;
 }
 
@@ -350,7 +360,7 @@ enum status trace_finish_as(struct trace *trace, int complete) {
         trace_abandon(trace);
         return status;
     }
-    TRY(close_file(trace));
+    if (close_all(trace) < 0) return hdf5_fail(STATUS_IO, trace->file.name, "close");
     return trace_publish(trace);
 }
 
@@ -359,9 +369,5 @@ enum status trace_finish(struct trace *trace) {
 }
 
 void trace_abandon(struct trace *trace) {
-    /* The first error is the one to tell: hide that of the close, without touching its text. */
-    close_spaces(trace->runs, trace->run_count);
-    close_spaces(trace->pairs, trace->pair_count);
-    if (trace->file.id >= 0) H5Fclose(trace->file.id);
-    trace->file.id = H5I_INVALID_HID;
+    close_all(trace); /* the first error is the one to tell: this one has no text */
 }
