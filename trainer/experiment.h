@@ -3,7 +3,8 @@
  *
  * Knows scenarios, runs and traces; prints nothing (the caller gets progress events) and starts no
  * process itself (the caller reruns the baseline in a second one).
- * Invariant: every run of the trace was opened from a resolved configuration that the trace holds. */
+ * Invariant: every run of the trace was opened from a resolved configuration that the trace holds.
+ */
 #ifndef TWINSTEP_TRAINER_EXPERIMENT_H
 #define TWINSTEP_TRAINER_EXPERIMENT_H
 
@@ -19,8 +20,8 @@ enum experiment_stage {
 
 struct experiment_progress {
     enum experiment_stage stage;
-    const char *run;      /* id of the run that just finished an update */
-    uint64_t step, steps; /* update finished, updates of this run */
+    const char *run;               /* id of the run that just finished an update */
+    uint64_t step, steps;          /* update finished, updates of this run */
     uint64_t run_index, run_count; /* in the whole experiment */
     uint64_t done, total;          /* updates of the whole experiment */
     double loss[2];                /* of both arms (STAGE_PAIR), else NaN */
@@ -28,9 +29,9 @@ struct experiment_progress {
 };
 
 struct experiment_options {
-    const char *path;  /* of the trace; never NULL */
+    const char *path; /* of the trace; never NULL */
     int overwrite;
-    int reproducible;  /* leave /env/volatile out */
+    int reproducible; /* leave /env/volatile out */
     const struct schema *schema;
     const struct scenario *scenario;
     /* May be NULL. */

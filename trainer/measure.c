@@ -238,7 +238,7 @@ enum status measure_end(struct run *run) {
     measure_params(run);
     struct digest weights, state, rng;
     TRY(digest_params(run, &weights));
-    uint8_t slot = run->phase_slot[PHASE_OPTIMIZE];
+    uint8_t slot = run->axes.phase_slot[PHASE_OPTIMIZE];
     if (slot != RUN_NO_SLOT) memcpy(record->phases[slot], weights.byte, DIGEST_BYTES);
     state_digest(run->state, &weights, &state);
     memcpy(record->digests[DIGEST_STATE], state.byte, DIGEST_BYTES);

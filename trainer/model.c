@@ -191,14 +191,14 @@ void model_poison(struct model *model) {
     memset(model->buffers, 0xFF, model->buffer_bytes); /* a NaN in f32 and f64 */
 }
 
-uint32_t model_site_count(const struct model *model) {
-    return model->layers + 2;
+uint32_t model_site_count(const struct config *config) {
+    return (uint32_t)config->model.layers + 2;
 }
 
-enum status model_site_name(const struct model *model, uint32_t site, struct arena *arena,
+enum status model_site_name(const struct config *config, uint32_t site, struct arena *arena,
                             char **out) {
     if (site == 0) return arena_format(arena, out, "model.embed_tokens");
-    if (site <= model->layers) return arena_format(arena, out, "model.layers.%u", site - 1);
+    if (site <= config->model.layers) return arena_format(arena, out, "model.layers.%u", site - 1);
     return arena_format(arena, out, "logp");
 }
 

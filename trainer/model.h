@@ -110,8 +110,8 @@ void model_backward(struct model *model, const struct model_weights *weights,
                     const struct model_gradients *gradients);
 
 /* Activation sites with a digest: embedding output, each layer's output, label log-probs. */
-uint32_t model_site_count(const struct model *model);
-TWINSTEP_MUST_USE enum status model_site_name(const struct model *model, uint32_t site,
+uint32_t model_site_count(const struct config *config);
+TWINSTEP_MUST_USE enum status model_site_name(const struct config *config, uint32_t site,
                                               struct arena *arena, char **out);
 
 /* Digest of one sequence's real tokens at a site, after model_forward. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/real.h"
-#include "determinism/stream.h"
+#include "determinism/normal.h"
 
 static const char *const suffix[ROLE_COUNT] = {
     [ROLE_EMBEDDING] = "model.embed_tokens.weight",
@@ -146,7 +146,7 @@ static void fill_normal(const struct config *config, const struct param_row *row
         size_t count = row->count - first < COUNT_OF(words) ? row->count - first : COUNT_OF(words);
         stream_words(config->init.seed, site, first, count, words);
         for (size_t i = 0; i < count; i++) {
-            double value = config->init.std * stream_normal(words[i]);
+            double value = config->init.std * normal_from_word(words[i]);
             if (row->dtype == DTYPE_F64)
                 ((double *)values)[first + i] = value;
             else

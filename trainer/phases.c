@@ -8,11 +8,10 @@
 #include <string.h>
 
 #include "base/real.h"
-#include "optim/clip.h"
 #include "trainer/distance.h"
 
 static void note_phase(struct run *run, enum phase phase, const struct digest *digest) {
-    uint8_t slot = run->phase_slot[phase];
+    uint8_t slot = run->axes.phase_slot[phase];
     if (slot != RUN_NO_SLOT) memcpy(run->record.phases[slot], digest->byte, DIGEST_BYTES);
 }
 
@@ -159,17 +158,23 @@ enum status phase_close_gradient(struct run *run) {
     return run->shape.phases + run->shape.tensors == 0 ? STATUS_OK : note_gradients(run);
 }
 
-static double *gradient_norm(struct run *run, struct clip_result *result) {
-    (void)run;
-    return &result->norm;
-}
-
 static enum status phase_clip(struct run *run) {
     struct state_head *head = run_head(run);
     TRY(phase_close_gradient(run));
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        uint32_t row = run->owner[i];
+        run->clips[i] =
+            (struct clip_tensor){run_at(run, run->layout.tensor[row].gradient),
+                                 run->table.rows[row].count, run->layout.gradient_dtype};
+    }
+    struct clip_call call = {.ops = run->model.ops,
+                             .call = &run->model.call,
+                             .tensors = run->clips,
+                             .tensor_count = run->owner_count,
+                             .max_norm = run->config.clip.max_norm};
     struct clip_result result;
-    TRY(clip_gradients(run, &result));
-    head->norm = *gradient_norm(run, &result);
+    clip_gradients(&call, &result);
+    head->norm = result.norm;
     head->coefficient = result.coefficient;
     run->record.reals[REAL_GRAD_NORM] = head->norm;
     run->record.reals[REAL_CLIP_COEF] = head->coefficient;

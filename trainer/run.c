@@ -108,50 +108,11 @@ static enum status open_scratch(struct run *run) {
     TRY(arena_take(arena, run->limits.samples, sizeof *run->reference_logp, "loss",
                    &run->reference_logp));
     TRY(arena_take(arena, run->owner_count, sizeof *run->tensors, "optimizer", &run->tensors));
+    TRY(arena_take(arena, run->owner_count, sizeof *run->clips, "clipping", &run->clips));
     TRY(arena_take(arena, run->table.count, sizeof *run->param_digest, "digests",
                    &run->param_digest));
     return arena_take(arena, run->owner_count, sizeof *run->gradient_digest, "digests",
                       &run->gradient_digest);
-}
-
-/* Phases that leave a digest, in the order in which they first stand in micro, then update, epoch
- * and eval; identities are left out. */
-static void name_phases(struct run *run) {
-    memset(run->phase_slot, RUN_NO_SLOT, sizeof run->phase_slot);
-    if (!run->options.phases) return;
-    static const enum loop_list lists[] = {LOOP_MICRO, LOOP_UPDATE, LOOP_EPOCH, LOOP_EVAL};
-    for (size_t l = 0; l < COUNT_OF(lists); l++) {
-        const struct key_list *list = loop_list_of(&run->config, lists[l]);
-        for (uint8_t i = 0; i < list->count; i++) {
-            enum phase phase = (enum phase)list->item[i];
-            if (phase == PHASE_REDUCE || phase == PHASE_UNSCALE) continue;
-            if (run->phase_slot[phase] != RUN_NO_SLOT) continue;
-            run->phase_names[run->shape.phases] = loop_phases()[phase].name;
-            run->phase_slot[phase] = (uint8_t)run->shape.phases++;
-        }
-    }
-}
-
-static enum status name_axes(struct run *run) {
-    struct arena *arena = &run->arena;
-    uint32_t sites = model_site_count(&run->model);
-    TRY(arena_take(arena, PHASE_TOTAL, sizeof *run->phase_names, "names", &run->phase_names));
-    TRY(arena_take(arena, sites, sizeof *run->site_names, "names", &run->site_names));
-    TRY(arena_take(arena, run->owner_count, sizeof *run->tensor_names, "names",
-                   &run->tensor_names));
-    name_phases(run);
-    for (uint32_t site = 0; site < sites; site++) {
-        char *name;
-        TRY(model_site_name(&run->model, site, arena, &name));
-        run->site_names[site] = name;
-    }
-    for (uint32_t i = 0; i < run->owner_count; i++)
-        run->tensor_names[i] = run->table.rows[run->owner[i]].name;
-    run->shape.groups = run->table.groups;
-    run->shape.tensors = run->options.tensors ? run->owner_count : 0;
-    run->shape.sites = run->options.phases ? sites : 0;
-    run->shape.micros = (uint32_t)loop_micro_batches(&run->config);
-    return STATUS_OK;
 }
 
 static enum status open_record(struct run *run) {
@@ -222,7 +183,8 @@ static enum status open_all(struct run *run) {
     TRY(sampler_init(&options, run->dataset, &run->arena, &run->sampler));
     TRY(open_scratch(run));
     TRY(open_weights(run));
-    TRY(name_axes(run));
+    TRY(run_axes_open(config, &run->options, &run->arena, &run->axes));
+    run->shape = run->axes.shape;
     TRY(open_record(run));
     TRY(init_params(run));
     struct state_head *head = run_head(run);

@@ -9,6 +9,7 @@
 #define TWINSTEP_TRAINER_RUN_H
 
 #include "determinism/record.h"
+#include "optim/clip.h"
 #include "trainer/loop.h"
 #include "trainer/loss.h"
 #include "trainer/model.h"
@@ -22,6 +23,14 @@ struct run_options {
     uint64_t steps;      /* updates that will be asked for; bounds the reference pass */
     uint64_t order_seed; /* resolved seed of the order of sums; never "free" */
 };
+
+/* Names and lengths of a run's axes in the trace; known without opening the run. */
+struct run_axes {
+    struct record_shape shape;
+    const char **sites, **phases, **tensors;
+    uint8_t phase_slot[PHASE_TOTAL]; /* index in `phases`, or RUN_NO_SLOT */
+};
+#define RUN_NO_SLOT 255
 
 /* Forward-only model for the reference; its own dtype and layout. */
 struct run_reference {
@@ -63,11 +72,11 @@ struct run {
     size_t *packed;         /* (rows + 1) element offset of each row in these three */
     double *coefficient, *sequence_logp, *terms, *direction;
     struct optim_tensor *tensors; /* (owners) */
+    struct clip_tensor *clips;    /* (owners) */
     double (*reference_logp)[2];  /* (samples of a micro-batch) */
 
-    const char **site_names, **phase_names, **tensor_names;
-    uint8_t phase_slot[PHASE_TOTAL]; /* index in record.phases, or 255 */
-    struct record_shape shape;
+    struct run_axes axes;
+    struct record_shape shape; /* axes.shape */
 
     /* of the running update; nothing below survives it */
     struct record record;
@@ -80,6 +89,10 @@ struct run {
     struct digest *site_digest;
     struct stream_ledger ledger;
 };
+
+TWINSTEP_MUST_USE enum status run_axes_open(const struct config *config,
+                                            const struct run_options *options, struct arena *arena,
+                                            struct run_axes *out);
 
 /* Opens a run at step 0: initial parameters, reference log-probs (first pass), LR at start.
  * The data set must outlive the run. */

@@ -6,8 +6,6 @@
 
 #include "trainer/run.h"
 
-#define RUN_NO_SLOT 255
-
 static inline struct state_head *run_head(struct run *run) {
     return state_head_of(run->state);
 }

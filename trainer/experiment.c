@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Runs the plan: arms in lockstep, then the floor, then the hybrids; keeps what the judge reads.
+ * At any moment at most three runs are open. */
+#include "trainer/experiment.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer/experiment_plan.h"
+#include "trainer/experiment_trace.h"
+#include "trainer/pair.h"
+
+/* A data set that runs with equal options share. */
+struct shared_dataset {
+    struct dataset_options options;
+    struct dataset dataset;
+};
+
+struct experiment {
+    const struct experiment_options *options;
+    struct arena *arena;
+    struct experiment_plan plan;
+    struct experiment_trace output;
+    struct shared_dataset *datasets;
+    uint32_t dataset_count;
+
+    unsigned char *fork; /* baseline's state before the first update that differs */
+    uint64_t fork_step;  /* that update, 1-based; 0: no fork possible */
+    double **points;     /* end points of floor runs, by floor index */
+    uint32_t point_count;
+    double *baseline_end;
+    double *scratch_end;
+    size_t elements;
+    uint64_t done, total; /* updates */
+};
+
+static enum status dataset_for(struct experiment *e, const struct config *config,
+                               const struct dataset **out) {
+    struct dataset_options options = run_dataset_options(config);
+    for (uint32_t i = 0; i < e->dataset_count; i++) {
+        const struct dataset_options *known = &e->datasets[i].options;
+        if (known->task == options.task && known->max_len == options.max_len &&
+            known->vocab == options.vocab && known->seed == options.seed &&
+            strcmp(known->source, options.source) == 0) {
+            *out = &e->datasets[i].dataset;
+            return STATUS_OK;
+        }
+    }
+    struct shared_dataset *fresh = &e->datasets[e->dataset_count];
+    fresh->options = options;
+    TRY(dataset_open(&options, e->arena, &fresh->dataset));
+    e->dataset_count++;
+    *out = &fresh->dataset;
+    return STATUS_OK;
+}
+
+static enum status open_planned(struct experiment *e, uint32_t index, struct run *out) {
+    const struct planned_run *planned = &e->plan.runs[index];
+    const struct dataset *dataset;
+    TRY(dataset_for(e, &planned->config, &dataset));
+    struct run_options options = e->plan.options;
+    options.order_seed = planned->config.numerics.order_seed;
+    enum status status = run_open(&planned->config, dataset, &options, out);
+    return status == STATUS_OK ? status : status_prefix(status, "%s", planned->id);
+}
+
+static enum status check_interrupt(const struct experiment *e) {
+    if (e->options->interrupted != NULL && *e->options->interrupted)
+        FAIL(STATUS_INTERRUPTED, "interrupted after %llu of %llu updates",
+             (unsigned long long)e->done, (unsigned long long)e->total);
+    return STATUS_OK;
+}
+
+static void report(struct experiment *e, enum experiment_stage stage, uint32_t run, uint64_t step,
+                   const double loss[2], double share) {
+    if (e->options->progress == NULL) return;
+    struct experiment_progress progress = {.stage = stage,
+                                           .run = e->plan.runs[run].id,
+                                           .step = step,
+                                           .steps = e->plan.scenario->steps,
+                                           .run_index = run,
+                                           .run_count = e->plan.run_count,
+                                           .done = e->done,
+                                           .total = e->total,
+                                           .loss = {loss[0], loss[1]},
+                                           .distance_share = share};
+    e->options->progress(e->options->context, &progress);
+}
+
+static int equal_roots(const struct record *a, const struct record *b) {
+    return memcmp(a->digests[DIGEST_ROOT], b->digests[DIGEST_ROOT], RECORD_DIGEST_BYTES) == 0;
+}
+
+/* Steps one run alone from its next update on; compares each root with those of `like`. */
+static enum status step_alone(struct experiment *e, enum experiment_stage stage, uint32_t index,
+                              struct run *run, uint64_t first, const struct trace_run *like,
+                              int *out_equal) {
+    static const double none[2] = {(double)NAN, (double)NAN};
+    int equal = 1;
+    for (uint64_t step = first; step <= e->plan.scenario->steps; step++) {
+        TRY(check_interrupt(e));
+        const struct record *record;
+        TRY(run_step(run, &record));
+        TRY(experiment_trace_record(&e->output, index, record));
+        if (like != NULL && !equal_roots(record, &like->records[step - 1])) equal = 0;
+        e->done++;
+        report(e, stage, index, step, none, (double)NAN);
+    }
+    if (out_equal != NULL) *out_equal = equal;
+    return STATUS_OK;
+}
+
+static enum status keep_point(struct experiment *e, const struct run *run) {
+    double **slot = &e->points[e->point_count];
+    TRY(arena_take(e->arena, e->elements, sizeof **slot, "end points of the floor", slot));
+    point_copy(run, *slot);
+    e->point_count++;
+    return STATUS_OK;
+}
+
+static enum status open_points(struct experiment *e, const struct run *a, const struct run *b) {
+    e->elements = point_count(a);
+    if (!pair_comparable(a, b)) e->elements = 0;
+    size_t most = e->plan.floor_runs[0] + e->plan.floor_runs[1];
+    TRY(arena_take(e->arena, most, sizeof *e->points, "floor", &e->points));
+    TRY(arena_take(e->arena, e->elements, sizeof(double), "end point", &e->baseline_end));
+    return arena_take(e->arena, e->elements, sizeof(double), "end point", &e->scratch_end);
+}
+
+static enum status pair_update(struct experiment *e, struct run *a, struct run *b, uint64_t step,
+                               int *equal) {
+    int forkable = run_same_layout(a, b);
+    if (*equal && forkable) {
+        run_snapshot(a, e->fork);
+        e->fork_step = step;
+    }
+    const struct record *x, *y;
+    TRY(run_step(a, &x));
+    TRY(run_step(b, &y));
+    struct pair_record pair;
+    pair_measure(a, b, &pair);
+    TRY(experiment_trace_record(&e->output, 0, x));
+    TRY(experiment_trace_record(&e->output, 1, y));
+    TRY(experiment_trace_pair(&e->output, &pair));
+    *equal = *equal && equal_roots(x, y);
+    e->done += 2;
+    double loss[2] = {x->reals[REAL_LOSS], y->reals[REAL_LOSS]};
+    report(e, STAGE_PAIR, 1, step, loss, pair.reals[PAIR_DISTANCE_SHARE]);
+    return STATUS_OK;
+}
+
+static enum status step_pair(struct experiment *e, struct run *a, struct run *b) {
+    TRY(open_points(e, a, b));
+    TRY(arena_take(e->arena, a->layout.bytes, 1, "snapshot", &e->fork));
+    int equal = 1;
+    for (uint64_t step = 1; step <= e->plan.scenario->steps; step++) {
+        TRY(check_interrupt(e));
+        TRY(pair_update(e, a, b, step, &equal));
+    }
+    if (e->elements == 0) return STATUS_OK;
+    point_copy(a, e->baseline_end);
+    point_copy(b, e->scratch_end);
+    e->output.distance = point_distance(e->baseline_end, e->scratch_end, e->elements);
+    return STATUS_OK;
+}
+
+static enum status run_pair(struct experiment *e) {
+    struct run a, b;
+    TRY(open_planned(e, 0, &a));
+    enum status status = open_planned(e, 1, &b);
+    if (status == STATUS_OK) {
+        status = step_pair(e, &a, &b);
+        run_close(&b);
+    }
+    run_close(&a);
+    return status;
+}
+
+static enum status run_exact_floor(struct experiment *e) {
+    struct run run;
+    uint32_t index = e->plan.first_floor;
+    const struct trace_run *baseline = &e->output.image.runs[0];
+    double equal[2] = {(double)NAN, (double)NAN};
+    TRY(open_planned(e, index, &run));
+    int same = 0;
+    enum status status = step_alone(e, STAGE_FLOOR, index, &run, 1, baseline, &same);
+    run_close(&run);
+    if (status != STATUS_OK) return status;
+    equal[0] = same;
+    if (e->options->second_process != NULL) {
+        struct digest root;
+        TRY(e->options->second_process(e->options->context, &e->plan.runs[0].config,
+                                       e->plan.scenario->steps, &root));
+        const struct record *last = &baseline->records[baseline->updates - 1];
+        equal[1] = memcmp(root.byte, last->digests[DIGEST_ROOT], DIGEST_BYTES) == 0;
+    }
+    return experiment_trace_array(&e->output, "floor/equal", equal);
+}
+
+/* End point of planned run `index`: the arms' are known, the others are trained. */
+static enum status floor_point(struct experiment *e, uint32_t index) {
+    struct run run;
+    TRY(open_planned(e, index, &run));
+    enum status status = step_alone(e, STAGE_FLOOR, index, &run, 1, NULL, NULL);
+    if (status == STATUS_OK) status = keep_point(e, &run);
+    run_close(&run);
+    return status;
+}
+
+static enum status keep_arm(struct experiment *e, const double *end) {
+    double **slot = &e->points[e->point_count++];
+    TRY(arena_take(e->arena, e->elements, sizeof **slot, "end points of the floor", slot));
+    if (e->elements > 0) memcpy(*slot, end, e->elements * sizeof *end);
+    return STATUS_OK;
+}
+
+/* Distances between the end points of all floor runs: baseline's first, then test's. */
+static enum status run_noise_floor(struct experiment *e) {
+    uint32_t index = e->plan.first_floor;
+    const double *ends[2] = {e->baseline_end, e->scratch_end};
+    for (uint32_t arm = 0; arm < 2; arm++) {
+        TRY(keep_arm(e, ends[arm]));
+        for (uint32_t i = 1; i < e->plan.floor_runs[arm]; i++)
+            TRY(floor_point(e, index++));
+    }
+    double *matrix;
+    size_t m = e->point_count;
+    TRY(arena_take(e->arena, m * m, sizeof *matrix, "floor", &matrix));
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < i; j++) {
+            double d = e->elements == 0 ? (double)NAN
+                                        : point_distance(e->points[i], e->points[j], e->elements);
+            matrix[i * m + j] = matrix[j * m + i] = d;
+        }
+    return experiment_trace_array(&e->output, "floor/distance", matrix);
+}
+
+/* The full hybrid continues the baseline's snapshot from the last update at which both arms were
+ * equal; mixtures start at step 0, because equality of the arms does not prove that a part of
+ * their differences had no effect yet. */
+static enum status run_hybrid(struct experiment *e, uint32_t mask, double *value,
+                              double closure[3]) {
+    uint32_t index = e->plan.first_hybrid + mask - 1;
+    uint32_t full = (1u << e->plan.factor_count) - 1;
+    struct run run;
+    TRY(open_planned(e, index, &run));
+    uint64_t first = 1;
+    const struct trace_run *like = NULL;
+    if (mask == full) {
+        like = &e->output.image.runs[1];
+        if (e->fork_step > 0) {
+            run_restore(&run, e->fork);
+            first = e->fork_step;
+        }
+    }
+    int equal = 0;
+    enum status status = step_alone(e, STAGE_HYBRIDS, index, &run, first, like, &equal);
+    if (status == STATUS_OK) {
+        point_copy(&run, e->scratch_end);
+        *value = point_distance(e->baseline_end, e->scratch_end, e->elements);
+    }
+    if (mask == full) {
+        closure[0] = equal;
+        closure[1] = (double)first;
+        closure[2] = (double)e->plan.scenario->steps;
+    }
+    run_close(&run);
+    return status;
+}
+
+static enum status run_hybrids(struct experiment *e) {
+    if (!e->plan.attributable || e->elements == 0) return STATUS_OK;
+    double values[1 << JUDGE_FACTORS_MAX] = {0.0};
+    double closure[3] = {(double)NAN, (double)NAN, (double)NAN};
+    uint32_t full = (1u << e->plan.factor_count) - 1;
+    double whole = e->output.distance;
+    if (whole != 0.0) {
+        for (uint32_t mask = 1; mask <= full; mask++)
+            TRY(run_hybrid(e, mask, &values[mask], closure));
+        values[full] = whole; /* the arm itself; `closure` says whether the hybrid equals it */
+    }
+    TRY(experiment_trace_array(&e->output, "attribution/value", values));
+    return experiment_trace_array(&e->output, "attribution/closure", closure);
+}
+
+static enum status run_all(struct experiment *e) {
+    TRY(run_pair(e));
+    TRY(e->plan.floor == FLOOR_EXACT ? run_exact_floor(e) : run_noise_floor(e));
+    return run_hybrids(e);
+}
+
+static enum status open_experiment(struct experiment *e) {
+    const struct scenario *scenario = e->options->scenario;
+    TRY(experiment_plan_open(e->options->schema, scenario, e->arena, &e->plan));
+    e->total = e->plan.run_count * scenario->steps;
+    TRY(arena_take(e->arena, e->plan.run_count, sizeof *e->datasets, "data sets", &e->datasets));
+    return experiment_trace_open(&e->plan, e->options, e->arena, &e->output);
+}
+
+enum status experiment_run(const struct experiment_options *options, struct arena *arena,
+                           struct judgement *out) {
+    struct experiment e = {.options = options, .arena = arena};
+    TRY(open_experiment(&e));
+    enum status status = run_all(&e);
+    if (status == STATUS_OK) status = experiment_trace_judge(&e.output, arena, out);
+    if (status == STATUS_OK) return trace_finish(e.output.trace);
+    trace_abandon(e.output.trace);
+    return status;
+}
+
+enum status experiment_rerun(const struct config *config, uint64_t steps, struct digest *out_root) {
+    struct arena arena = ARENA_EMPTY;
+    struct dataset dataset;
+    struct run run;
+    struct dataset_options source = run_dataset_options(config);
+    struct run_options options = {.steps = steps, .order_seed = config->numerics.order_seed};
+    enum status status = dataset_open(&source, &arena, &dataset);
+    if (status == STATUS_OK) status = run_open(config, &dataset, &options, &run);
+    if (status == STATUS_OK) {
+        const struct record *record;
+        for (uint64_t step = 0; step < steps && status == STATUS_OK; step++)
+            status = run_step(&run, &record);
+        *out_root = state_head_of(run.state)->root;
+        run_close(&run);
+    }
+    arena_close(&arena);
+    return status;
+}

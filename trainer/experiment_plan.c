@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Plans runs. The floor is exact unless an arm's order of sums is noise: shuffled with a free seed,
+ * or with seeds that differ between the arms; then runs of both arms with seeds drawn anew tell
+ * what difference is normal (label permutation), or replicates of the baseline (rank). */
+#include "trainer/experiment_plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "determinism/statistics.h"
+#include "determinism/stream.h"
+
+#define ORDER_SEED_OP 511u /* the last op number: no kernel draws there */
+
+uint64_t experiment_order_seed(uint64_t seed, uint64_t run) {
+    struct stream_address address = {
+        .stream = STREAM_ORDER, .op = ORDER_SEED_OP, .last_element = 2 * run + 1};
+    struct stream_site site;
+    if (stream_pack(&address, &site) != STATUS_OK) return run;
+    uint64_t drawn = stream_word64(seed, site, run);
+    return drawn == KEY_WORD_UINT ? 0 : drawn;
+}
+
+static int shuffles(const struct config *config) {
+    return config->numerics.mode == MODE_SHUFFLED;
+}
+
+static void resolve_seed(struct config *config, uint64_t run) {
+    if (config->numerics.order_seed == KEY_WORD_UINT)
+        config->numerics.order_seed =
+            shuffles(config) ? experiment_order_seed(config->seed, run) : 0;
+}
+
+/* Both arms noise-free, or the same fixed order: repeats must be equal to the bit. */
+static int is_exact(const struct config *a, const struct config *b) {
+    if (!shuffles(a) && !shuffles(b)) return 1;
+    uint64_t x = a->numerics.order_seed, y = b->numerics.order_seed;
+    if ((shuffles(a) && x == KEY_WORD_UINT) || (shuffles(b) && y == KEY_WORD_UINT)) return 0;
+    return shuffles(a) && shuffles(b) && x == y;
+}
+
+static enum status plan_floor(struct experiment_plan *plan) {
+    const struct scenario *scenario = plan->scenario;
+    if (is_exact(&scenario->arms[0].config, &scenario->arms[1].config)) {
+        plan->floor = FLOOR_EXACT;
+        plan->floor_runs[0] = 2;
+        plan->floor_runs[1] = 1;
+        return STATUS_OK;
+    }
+    int pair = scenario->floor.design == FLOOR_BASELINE;
+    size_t count = (size_t)scenario->floor.replicates;
+    if (scenario->floor.replicates == KEY_WORD_UINT) {
+        if (pair)
+            TRY(statistics_pair_needed(scenario->floor.alpha, &count));
+        else
+            TRY(statistics_labels_needed(scenario->floor.alpha, &count));
+    }
+    if (!pair && 2 * count > STATISTICS_MAX_RUNS)
+        FAIL(STATUS_INPUT,
+             "floor: alpha %g needs %zu runs of each arm, more than the %d that are enumerated; "
+             "use floor.design: baseline or a larger floor.alpha",
+             scenario->floor.alpha, count, STATISTICS_MAX_RUNS / 2);
+    plan->floor = pair ? FLOOR_RANK : FLOOR_PERMUTATION;
+    plan->floor_runs[0] = (uint32_t)(pair ? count + 1 : count);
+    plan->floor_runs[1] = (uint32_t)(pair ? 1 : count);
+    return STATUS_OK;
+}
+
+static enum status describe_keys(const struct factor *factor, struct arena *arena, char **out) {
+    size_t length = 1;
+    for (uint32_t i = 0; i < factor->key_count; i++)
+        length += strlen(factor->keys[i]) + strlen(factor->values[0][i]) +
+                  strlen(factor->values[1][i]) + 8;
+    TRY(arena_take(arena, length, 1, "factors", out));
+    size_t used = 0;
+    for (uint32_t i = 0; i < factor->key_count; i++)
+        used += (size_t)snprintf(*out + used, length - used, "%s: %s -> %s\n", factor->keys[i],
+                                 factor->values[0][i], factor->values[1][i]);
+    return STATUS_OK;
+}
+
+static enum status plan_factors(struct experiment_plan *plan, const struct config *a,
+                                const struct config *b, struct arena *arena) {
+    struct factor *factors;
+    TRY(factors_of(plan->schema, a, b, arena, &factors, &plan->factor_count));
+    for (uint32_t i = 0; i < plan->factor_count; i++) {
+        struct planned_factor *out = &plan->factors[i];
+        snprintf(out->name, sizeof out->name, "%s", cause_name(factors[i].cause));
+        out->causes = 1u << factors[i].cause;
+        TRY(describe_keys(&factors[i], arena, &out->keys));
+    }
+    return STATUS_OK;
+}
+
+static void swap_mask(const struct experiment_plan *plan, struct config *into,
+                      const struct config *from, uint32_t mask) {
+    for (uint32_t i = 0; i < plan->factor_count; i++) {
+        if ((mask >> i & 1u) == 0) continue;
+        for (uint32_t cause = 0; cause < CAUSE_COUNT; cause++)
+            if (plan->factors[i].causes >> cause & 1u)
+                config_swap_cause(plan->schema, into, from, (enum cause)cause);
+    }
+}
+
+static enum status validate_mask(const struct experiment_plan *plan, const struct config *a,
+                                 const struct config *b, uint32_t mask) {
+    struct config hybrid = *a;
+    swap_mask(plan, &hybrid, b, mask);
+    TRY(config_validate(&hybrid, plan->scenario->steps));
+    return loop_check(&hybrid, NULL);
+}
+
+static enum status merge_factors(struct experiment_plan *plan, uint32_t keep, uint32_t gone,
+                                 struct arena *arena) {
+    struct planned_factor *into = &plan->factors[keep], *from = &plan->factors[gone];
+    char joined[2 * sizeof into->name];
+    snprintf(joined, sizeof joined, "%s+%s", into->name, from->name);
+    TRY(arena_format(arena, &plan->merged,
+                     "%s%s and %s act as one factor: swapped alone they do "
+                     "not validate (%s)\n",
+                     plan->merged, into->name, from->name, status_text()));
+    TRY(arena_format(arena, &into->keys, "%s%s", into->keys, from->keys));
+    snprintf(into->name, sizeof into->name, "%.*s", (int)sizeof into->name - 1, joined);
+    into->causes |= from->causes;
+    for (uint32_t i = gone; i + 1 < plan->factor_count; i++)
+        plan->factors[i] = plan->factors[i + 1];
+    plan->factor_count--;
+    return STATUS_OK;
+}
+
+static uint32_t lowest_bit(uint32_t bits) {
+    uint32_t index = 0;
+    while ((bits >> index & 1u) == 0)
+        index++;
+    return index;
+}
+
+/* A mixture that does not validate merges one factor inside it with one outside, until all
+ * mixtures validate; at the latest with one factor left. */
+static enum status settle_factors(struct experiment_plan *plan, const struct config *a,
+                                  const struct config *b, struct arena *arena) {
+    uint32_t full = (1u << plan->factor_count) - 1;
+    for (uint32_t mask = 1; mask < full; mask++) {
+        if (validate_mask(plan, a, b, mask) == STATUS_OK) continue;
+        uint32_t inside = lowest_bit(mask), outside = lowest_bit(full & ~mask);
+        uint32_t keep = inside < outside ? inside : outside;
+        TRY(merge_factors(plan, keep, inside + outside - keep, arena));
+        full = (1u << plan->factor_count) - 1;
+        mask = 0;
+    }
+    return STATUS_OK;
+}
+
+static enum status add_run(struct experiment_plan *plan, struct arena *arena,
+                           const struct planned_run *run) {
+    struct planned_run *out = &plan->runs[plan->run_count++];
+    *out = *run;
+    TRY(run_axes_open(&out->config, &plan->options, arena, &out->axes));
+    return config_text(plan->schema, &out->config, arena, &out->text);
+}
+
+static enum status add_floor(struct experiment_plan *plan, struct arena *arena) {
+    plan->first_floor = plan->run_count;
+    if (plan->floor == FLOOR_EXACT) {
+        struct planned_run run = plan->runs[0];
+        snprintf(run.id, sizeof run.id, "floor-rerun");
+        run.kind = PLANNED_RERUN;
+        return add_run(plan, arena, &run);
+    }
+    for (uint32_t arm = 0; arm < 2; arm++) {
+        for (uint32_t i = 1; i < plan->floor_runs[arm]; i++) {
+            struct planned_run run = plan->runs[arm];
+            snprintf(run.id, sizeof run.id, "floor-%s-%02u", arm == 0 ? "baseline" : "test", i);
+            run.kind = PLANNED_REPLICATE;
+            run.replicate = i;
+            if (shuffles(&run.config))
+                run.config.numerics.order_seed =
+                    experiment_order_seed(run.config.seed, plan->run_count);
+            TRY(add_run(plan, arena, &run));
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status add_hybrids(struct experiment_plan *plan, struct arena *arena) {
+    plan->first_hybrid = plan->run_count;
+    if (!plan->attributable) return STATUS_OK;
+    for (uint32_t mask = 1; mask < 1u << plan->factor_count; mask++) {
+        struct planned_run run = plan->runs[0];
+        run.kind = PLANNED_HYBRID;
+        run.mask = mask;
+        char bits[CAUSE_COUNT + 1] = "";
+        for (uint32_t i = 0; i < plan->factor_count; i++)
+            bits[i] = mask >> i & 1u ? '1' : '0';
+        snprintf(run.id, sizeof run.id, "hybrid-%s", bits);
+        swap_mask(plan, &run.config, &plan->runs[1].config, mask);
+        TRY(add_run(plan, arena, &run));
+    }
+    const struct config *full = &plan->runs[plan->run_count - 1].config;
+    if (memcmp(full, &plan->runs[1].config, sizeof *full) != 0)
+        FAIL(STATUS_INTERNAL, "the baseline with every factor swapped is not the test arm's "
+                              "configuration: a key belongs to no cause");
+    return STATUS_OK;
+}
+
+static enum status plan_attribution(struct experiment_plan *plan, struct arena *arena) {
+    const struct config *a = &plan->runs[0].config, *b = &plan->runs[1].config;
+    TRY(arena_format(arena, &plan->merged, "%s", ""));
+    TRY(plan_factors(plan, a, b, arena));
+    if (plan->factor_count == 0) return STATUS_OK;
+    TRY(settle_factors(plan, a, b, arena));
+    plan->attributable = plan->factor_count <= JUDGE_FACTORS_MAX;
+    if (!plan->attributable)
+        TRY(arena_format(arena, &plan->merged,
+                         "%u factors differ; shares are exact for at most %d: make the arms "
+                         "differ in fewer\n",
+                         plan->factor_count, JUDGE_FACTORS_MAX));
+    return STATUS_OK;
+}
+
+enum status experiment_plan_open(const struct schema *schema, const struct scenario *scenario,
+                                 struct arena *arena, struct experiment_plan *out) {
+    memset(out, 0, sizeof *out);
+    out->schema = schema;
+    out->scenario = scenario;
+    out->options = (struct run_options){.readback = scenario->record.readback,
+                                        .tensors = scenario->record.tensors,
+                                        .phases = scenario->record.phases,
+                                        .steps = scenario->steps};
+    TRY(plan_floor(out));
+    size_t most = 2 + out->floor_runs[0] + out->floor_runs[1] + (1u << JUDGE_FACTORS_MAX);
+    TRY(arena_take(arena, most, sizeof *out->runs, "experiment", &out->runs));
+    for (uint32_t arm = 0; arm < 2; arm++) {
+        struct planned_run run = {
+            .kind = PLANNED_ARM, .arm = arm, .config = scenario->arms[arm].config};
+        snprintf(run.id, sizeof run.id, "%s", scenario->arms[arm].name);
+        resolve_seed(&run.config, arm);
+        TRY(add_run(out, arena, &run));
+    }
+    TRY(plan_attribution(out, arena));
+    TRY(add_floor(out, arena));
+    return add_hybrids(out, arena);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which runs an experiment has, decided at load: arms, floor, hybrids; their configurations and
+ * order seeds; the factors. Trains nothing. Private to the experiment. */
+#ifndef TWINSTEP_TRAINER_EXPERIMENT_PLAN_H
+#define TWINSTEP_TRAINER_EXPERIMENT_PLAN_H
+
+#include "trainer/judge.h"
+#include "trainer/run.h"
+
+enum planned_kind { PLANNED_ARM = 0, PLANNED_RERUN, PLANNED_REPLICATE, PLANNED_HYBRID };
+
+struct planned_run {
+    char id[64];
+    enum planned_kind kind;
+    uint32_t arm;         /* 0 baseline, 1 test */
+    uint32_t replicate;   /* 0: the arm itself */
+    uint32_t mask;        /* of plan.factors, for hybrids */
+    struct config config; /* order seed resolved */
+    struct run_axes axes;
+    char *text; /* canonical configuration */
+};
+
+/* A factor as it is swapped: one cause, or several that only validate together. */
+struct planned_factor {
+    char name[96];
+    uint32_t causes; /* bits of enum cause */
+    char *keys;      /* "key: a -> b" lines */
+};
+
+struct experiment_plan {
+    const struct schema *schema;
+    const struct scenario *scenario;
+    struct run_options options;
+    struct planned_factor factors[CAUSE_COUNT];
+    uint32_t factor_count;
+    int attributable; /* hybrids are planned */
+    char *merged;     /* why factors were merged, or why there are no hybrids; "" */
+    enum floor_kind floor;
+    uint32_t floor_runs[2]; /* runs of each arm in the floor, the arms themselves included */
+    struct planned_run *runs;
+    uint32_t run_count;
+    uint32_t first_floor, first_hybrid; /* indices into runs */
+};
+
+TWINSTEP_MUST_USE enum status experiment_plan_open(const struct schema *schema,
+                                                   const struct scenario *scenario,
+                                                   struct arena *arena,
+                                                   struct experiment_plan *out);
+
+/* Seed of the order of sums for run number `run` of an experiment whose arm leaves it free. */
+uint64_t experiment_order_seed(uint64_t seed, uint64_t run);
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Describes the trace of a plan and feeds it. */
+#include "trainer/experiment_trace.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+
+static const char *const texts[] = {"verdict/json", "verdict/text"};
+
+/* Attributes grow as they are added; their number is bounded by the calls below. */
+struct attributes {
+    struct trace_attribute *list;
+    uint32_t count;
+};
+
+static void add_text(struct attributes *to, const char *path, const char *name, const char *text) {
+    to->list[to->count++] = (struct trace_attribute){path, name, text};
+}
+
+static enum status add_number(struct attributes *to, struct arena *arena, const char *path,
+                              const char *name, double value) {
+    char *text;
+    TRY(arena_format(arena, &text, "%s", number_text_f64(value).text));
+    add_text(to, path, name, text);
+    return STATUS_OK;
+}
+
+static enum status add_expectation(struct attributes *to, const struct scenario *scenario,
+                                   struct arena *arena) {
+    add_text(to, "verdict", "expect_verdict",
+             scenario->expect.verdict == VERDICT_NONE
+                 ? ""
+                 : verdict_name((enum verdict)scenario->expect.verdict));
+    add_text(to, "verdict", "expect_cause",
+             scenario->expect.cause < 0 ? "" : cause_name((enum cause)scenario->expect.cause));
+    add_text(to, "verdict", "expect_first_phase",
+             scenario->expect.first_phase < 0 ? ""
+                                              : loop_phases()[scenario->expect.first_phase].name);
+    add_text(to, "verdict", "expect_first_tensor",
+             scenario->expect.first_tensor == NULL ? "" : scenario->expect.first_tensor);
+    return add_number(to, arena, "verdict", "expect_first_step",
+                      (double)scenario->expect.first_step);
+}
+
+static enum status add_factors(struct attributes *to, const struct experiment_plan *plan,
+                               struct arena *arena) {
+    TRY(add_number(to, arena, "attribution", "factors", plan->factor_count));
+    TRY(add_number(to, arena, "attribution", "attributable", plan->attributable));
+    add_text(to, "attribution", "notes", plan->merged);
+    for (uint32_t i = 0; i < plan->factor_count; i++) {
+        char *name;
+        TRY(arena_format(arena, &name, "factor_%u", i));
+        add_text(to, "attribution", name, plan->factors[i].name);
+        TRY(arena_format(arena, &name, "factor_%u_keys", i));
+        add_text(to, "attribution", name, plan->factors[i].keys);
+    }
+    return STATUS_OK;
+}
+
+static enum status add_loops(struct attributes *to, const struct experiment_plan *plan,
+                             struct arena *arena) {
+    static const char *const names[2][2] = {{"baseline_applied", "baseline_logged"},
+                                            {"test_applied", "test_logged"}};
+    for (uint32_t arm = 0; arm < 2; arm++) {
+        struct loop_words words;
+        char *text;
+        loop_words_of(&plan->runs[arm].config, &words);
+        TRY(arena_format(arena, &text, "%s", words.applied));
+        add_text(to, "verdict", names[arm][0], text);
+        TRY(arena_format(arena, &text, "%s", words.logged));
+        add_text(to, "verdict", names[arm][1], text);
+    }
+    return STATUS_OK;
+}
+
+static enum status describe(const struct experiment_plan *plan,
+                            const struct experiment_options *options, struct arena *arena,
+                            struct attributes *out) {
+    const struct scenario *scenario = plan->scenario;
+    size_t most = 32 + 2 * (size_t)plan->factor_count + options->environment_count;
+    TRY(arena_take(arena, most, sizeof *out->list, "attributes", &out->list));
+    add_text(out, "", "name", scenario->name);
+    add_text(out, "", "about", scenario->about);
+    add_text(out, "", "source", scenario->source);
+    add_text(out, "", "scenario", scenario->text);
+    add_text(out, "", "baseline", plan->runs[0].id);
+    add_text(out, "", "test", plan->runs[1].id);
+    TRY(add_number(out, arena, "", "steps", (double)scenario->steps));
+    add_text(out, "floor", "kind", floor_kind_name(plan->floor));
+    TRY(add_number(out, arena, "floor", "alpha", scenario->floor.alpha));
+    TRY(add_number(out, arena, "floor", "runs_baseline", plan->floor_runs[0]));
+    TRY(add_number(out, arena, "floor", "runs_test", plan->floor_runs[1]));
+    TRY(add_factors(out, plan, arena));
+    TRY(add_loops(out, plan, arena));
+    TRY(add_expectation(out, scenario, arena));
+    for (uint32_t i = 0; i < options->environment_count; i++)
+        if (!options->reproducible || strcmp(options->environment[i].path, "env/volatile") != 0)
+            out->list[out->count++] = options->environment[i];
+    return STATUS_OK;
+}
+
+static enum status plan_arrays(const struct experiment_plan *plan, struct arena *arena,
+                               struct trace_array_plan **out, uint32_t *out_count) {
+    struct trace_array_plan *list;
+    TRY(arena_take(arena, 4, sizeof *list, "arrays", &list));
+    uint32_t count = 0;
+    uint64_t runs = (uint64_t)plan->floor_runs[0] + plan->floor_runs[1];
+    if (plan->floor == FLOOR_EXACT)
+        list[count++] = (struct trace_array_plan){
+            "floor/equal", 1, {2, 1}, "1", "rerun equal to the baseline: in process, in a second"};
+    else
+        list[count++] = (struct trace_array_plan){
+            "floor/distance", 2, {runs, runs}, "1", "parameter distance of the floor's end points"};
+    if (plan->attributable) {
+        list[count++] = (struct trace_array_plan){"attribution/value",
+                                                  1,
+                                                  {1u << plan->factor_count, 1},
+                                                  "1",
+                                                  "|theta_S - theta_baseline| by mask of factors"};
+        list[count++] = (struct trace_array_plan){
+            "attribution/closure", 1, {3, 1}, "1", "full hybrid equals test; forked at; updates"};
+    }
+    *out = list;
+    *out_count = count;
+    return STATUS_OK;
+}
+
+static void plan_runs(const struct experiment_plan *plan, struct trace_run_plan *out) {
+    for (uint32_t i = 0; i < plan->run_count; i++) {
+        const struct planned_run *run = &plan->runs[i];
+        out[i] = (struct trace_run_plan){.id = run->id,
+                                         .arm = plan->runs[run->arm].id,
+                                         .replicate = run->replicate,
+                                         .mask = run->mask,
+                                         .first_step = 1,
+                                         .shape = run->axes.shape,
+                                         .phases = run->axes.phases,
+                                         .sites = run->axes.sites,
+                                         .tensors = run->axes.tensors,
+                                         .configuration = run->text};
+    }
+}
+
+/* The image mirrors the plan; values arrive later. */
+static enum status open_image(struct experiment_trace *output, const struct trace_plan *plan,
+                              uint64_t steps, struct arena *arena) {
+    struct trace_image *image = &output->image;
+    image->complete = 1;
+    TRY(arena_take(arena, plan->run_count, sizeof *image->runs, "image", &image->runs));
+    TRY(arena_take(arena, plan->pair_count, sizeof *image->pairs, "image", &image->pairs));
+    TRY(arena_take(arena, plan->array_count, sizeof *image->arrays, "image", &image->arrays));
+    image->run_count = plan->run_count;
+    image->pair_count = plan->pair_count;
+    image->array_count = plan->array_count;
+    image->attributes = (struct trace_attribute *)(void *)(uintptr_t)plan->attributes;
+    image->attribute_count = plan->attribute_count;
+    for (uint32_t i = 0; i < plan->run_count; i++)
+        image->runs[i].plan = plan->runs[i];
+    for (uint32_t i = 0; i < 2; i++)
+        TRY(arena_take(arena, steps, sizeof(struct record), "image", &image->runs[i].records));
+    image->pairs[0].plan = plan->pairs[0];
+    TRY(arena_take(arena, steps, sizeof(struct pair_record), "image", &image->pairs[0].records));
+    for (uint32_t i = 0; i < plan->array_count; i++) {
+        size_t count = (size_t)(plan->arrays[i].shape[0] * plan->arrays[i].shape[1]);
+        double *values;
+        TRY(arena_take(arena, count, sizeof *values, "image", &values));
+        for (size_t j = 0; j < count; j++)
+            values[j] = (double)NAN;
+        image->arrays[i] = (struct trace_array){plan->arrays[i], values};
+    }
+    return STATUS_OK;
+}
+
+enum status experiment_trace_open(const struct experiment_plan *plan,
+                                  const struct experiment_options *options, struct arena *arena,
+                                  struct experiment_trace *out) {
+    memset(out, 0, sizeof *out);
+    out->arena = arena;
+    out->distance = (double)NAN;
+    struct attributes attributes = {NULL, 0};
+    struct trace_array_plan *arrays;
+    struct trace_run_plan *runs;
+    struct trace_pair_plan *pair;
+    uint32_t array_count;
+    TRY(describe(plan, options, arena, &attributes));
+    TRY(plan_arrays(plan, arena, &arrays, &array_count));
+    TRY(arena_take(arena, plan->run_count, sizeof *runs, "trace", &runs));
+    TRY(arena_take(arena, 1, sizeof *pair, "trace", &pair));
+    plan_runs(plan, runs);
+    *pair = (struct trace_pair_plan){plan->runs[0].id, plan->runs[1].id};
+    struct trace_plan trace = {.runs = runs,
+                               .run_count = plan->run_count,
+                               .pairs = pair,
+                               .pair_count = 1,
+                               .arrays = arrays,
+                               .array_count = array_count,
+                               .texts = texts,
+                               .text_count = COUNT_OF(texts),
+                               .attributes = attributes.list,
+                               .attribute_count = attributes.count,
+                               .overwrite = options->overwrite};
+    TRY(open_image(out, &trace, plan->scenario->steps, arena));
+    return trace_create(options->path, &trace, arena, &out->trace);
+}
+
+static enum status copy_array(struct arena *arena, const void *from, size_t count, size_t size,
+                              void *out_pointer) {
+    void *copy;
+    TRY(arena_take(arena, count, size, "image", &copy));
+    if (count * size > 0) memcpy(copy, from, count * size);
+    memcpy(out_pointer, &copy, sizeof copy);
+    return STATUS_OK;
+}
+
+/* Columns that the judge reads: all but the per-tensor reals and the micro-batches. */
+static enum status keep_record(struct experiment_trace *output, struct trace_run *run,
+                               const struct record *record) {
+    struct record *kept = &run->records[run->updates++];
+    struct record_shape shape = run->plan.shape;
+    struct arena *arena = output->arena;
+    *kept = *record;
+    TRY(copy_array(arena, record->groups, shape.groups, sizeof *record->groups, &kept->groups));
+    TRY(copy_array(arena, record->tensor_digests, shape.tensors, sizeof *record->tensor_digests,
+                   &kept->tensor_digests));
+    TRY(copy_array(arena, record->phases, shape.phases, sizeof *record->phases, &kept->phases));
+    kept->tensors = NULL;
+    kept->micros = NULL;
+    return copy_array(arena, record->sites, shape.sites, sizeof *record->sites, &kept->sites);
+}
+
+enum status experiment_trace_record(struct experiment_trace *output, uint32_t run,
+                                    const struct record *record) {
+    if (run < 2) TRY(keep_record(output, &output->image.runs[run], record));
+    return trace_put_record(output->trace, run, record);
+}
+
+enum status experiment_trace_pair(struct experiment_trace *output,
+                                  const struct pair_record *record) {
+    struct trace_pair *pair = &output->image.pairs[0];
+    pair->records[pair->updates++] = *record;
+    return trace_put_pair(output->trace, 0, record);
+}
+
+enum status experiment_trace_array(struct experiment_trace *output, const char *path,
+                                   const double *values) {
+    for (uint32_t i = 0; i < output->image.array_count; i++) {
+        struct trace_array *array = &output->image.arrays[i];
+        if (strcmp(array->plan.path, path) != 0) continue;
+        size_t count = (size_t)(array->plan.shape[0] * array->plan.shape[1]);
+        double *copy;
+        TRY(copy_array(output->arena, values, count, sizeof *values, &copy));
+        array->values = copy;
+    }
+    return trace_put_array(output->trace, path, values);
+}
+
+static enum status put_printed(struct experiment_trace *output, const char *path,
+                               const struct judgement *judgement,
+                               void (*print)(const struct judgement *, FILE *)) {
+    char *text = NULL;
+    size_t length = 0;
+    FILE *stream = open_memstream(&text, &length);
+    if (stream == NULL) FAIL(STATUS_MEMORY, "%s: no memory", path);
+    print(judgement, stream);
+    int failed = fclose(stream);
+    enum status status = failed ? status_fail(STATUS_MEMORY, "%s: no memory", path)
+                                : trace_put_text(output->trace, path, text, length);
+    free(text);
+    return status;
+}
+
+enum status experiment_trace_judge(struct experiment_trace *output, struct arena *arena,
+                                   struct judgement *out) {
+    TRY(judge(&output->image, arena, out));
+    TRY(put_printed(output, "verdict/json", out, judgement_print_json));
+    return put_printed(output, "verdict/text", out, judgement_print);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Where an experiment's records go: into the trace file, and into the image that the judge reads.
+ * Private to the experiment. Invariant: image and file hold the same. */
+#ifndef TWINSTEP_TRAINER_EXPERIMENT_TRACE_H
+#define TWINSTEP_TRAINER_EXPERIMENT_TRACE_H
+
+#include "trainer/experiment.h"
+#include "trainer/experiment_plan.h"
+
+struct experiment_trace {
+    struct trace *trace;
+    struct trace_image image; /* records of the arms only */
+    struct arena *arena;
+    double distance; /* |theta_test - theta_baseline| at the end; NaN: not comparable */
+};
+
+TWINSTEP_MUST_USE enum status experiment_trace_open(const struct experiment_plan *plan,
+                                                    const struct experiment_options *options,
+                                                    struct arena *arena,
+                                                    struct experiment_trace *out);
+TWINSTEP_MUST_USE enum status experiment_trace_record(struct experiment_trace *output, uint32_t run,
+                                                      const struct record *record);
+TWINSTEP_MUST_USE enum status experiment_trace_pair(struct experiment_trace *output,
+                                                    const struct pair_record *record);
+TWINSTEP_MUST_USE enum status experiment_trace_array(struct experiment_trace *output,
+                                                     const char *path, const double *values);
+/* Judges the image and writes verdict/json and verdict/text. */
+TWINSTEP_MUST_USE enum status experiment_trace_judge(struct experiment_trace *output,
+                                                     struct arena *arena, struct judgement *out);
+
+#endif
