@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Tests and intervals whose error is stated: exact, without a distribution assumed for the data.
+ *
+ * Runs are the unit, never steps. A test counts relabelings that give a statistic at least as
+ * large as the observed one; equal ones count against the finding. Distribution functions come
+ * from GSL; nothing here feeds back into a training. Simulated power: power.h.
+ *
+ * Distances of R runs are packed: pair (i, j), i < j, stands at statistics_pair(R, i, j). */
+#ifndef TWINSTEP_DETERMINISM_STATISTICS_H
+#define TWINSTEP_DETERMINISM_STATISTICS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+#define STATISTICS_MAX_RUNS 20 /* of a label test: 184756 relabelings at 10 + 10 */
+
+static inline size_t statistics_pair_count(size_t runs) {
+    return runs == 0 ? 0 : runs * (runs - 1) / 2;
+}
+
+/* Index of pair (i, j) in either order, i != j, both below `runs`. */
+static inline size_t statistics_pair(size_t runs, size_t i, size_t j) {
+    const size_t low = i < j ? i : j;
+    const size_t high = i < j ? j : i;
+    return low * (2 * runs - low - 1) / 2 + (high - low - 1);
+}
+
+/* p = as_large / total. */
+struct statistics_p {
+    double p;
+    uint64_t as_large; /* relabelings with a statistic >= the observed one, itself included */
+    uint64_t total;
+};
+
+/* Rank of d(a, b) among all pair distances of `runs` runs (design.md, section 8): if all runs are
+ * exchangeable, (a, b) is any of the pairs, so P(p <= x) <= x. Smallest p: 1 / C(runs, 2).
+ * Mind its power: a run b that is unlike all others makes every d(., b) large, and d(a, b) is only
+ * one of them. So even an infinite effect gives p <= alpha with probability no more than
+ * floor(alpha C(runs, 2)) / (runs - 1): 1 in 14 for runs = 15, alpha = 0.01. It cannot confirm that
+ * two arms are alike; statistics_test_labels can.
+ * STATUS_UNTESTABLE: a distance that is not finite. STATUS_INTERNAL: a or b out of range. */
+TWINSTEP_MUST_USE enum status statistics_test_pair(const double *distances, size_t runs, size_t a,
+                                                   size_t b, struct statistics_p *out);
+
+/* Label permutation test: runs 0 ... baseline - 1 are one arm, the others the other. Statistic: the
+ * energy distance 2 mean d(between) - mean d(within one) - mean d(within other), means over all
+ * ordered pairs, zero diagonal included (Szekely, Rizzo, "Energy statistics", J. Stat. Planning and
+ * Inference 143, 2013). All C(runs, baseline) relabelings are enumerated. Statistics closer than
+ * 2^-40 of the sum of the distances count as equal. Smallest p: statistics_labels_least.
+ * STATUS_UNTESTABLE: an empty arm, or a distance that is not finite.
+ * STATUS_UNSUPPORTED: more than STATISTICS_MAX_RUNS runs. */
+TWINSTEP_MUST_USE enum status statistics_test_labels(const double *distances, size_t runs,
+                                                     size_t baseline, struct statistics_p *out);
+
+/* Smallest p that either design can give: 1 / C(replicates + 2, 2) for one pair and `replicates`
+ * repeats of the baseline; 1 / C(baseline + test, test), doubled for arms of equal size, because
+ * exchanging the arms' names then gives the same statistic. */
+double statistics_pair_least(size_t replicates);
+double statistics_labels_least(size_t baseline, size_t test);
+
+/* Smallest n whose least p is <= alpha: replicates beside one pair (0.01: 13); runs of each of two
+ * equal arms (0.01: 5). STATUS_INPUT: alpha not in (0, 1), or so small that n exceeds 10^6. */
+TWINSTEP_MUST_USE enum status statistics_pair_needed(double alpha, size_t *out_replicates);
+TWINSTEP_MUST_USE enum status statistics_labels_needed(double alpha, size_t *out_runs);
+
+/* Sorts ascending; values are not NaN. */
+void statistics_sort(double *values, size_t count);
+
+/* Quantile of sorted values, 0 <= q <= 1: linear between order statistics at (count - 1) q
+ * (Hyndman, Fan, "Sample quantiles", American Statistician 50, 1996, type 7). NaN when empty. */
+double statistics_quantile(const double *sorted, size_t count, double q);
+
+struct statistics_interval {
+    double low;
+    double high;
+    double confidence; /* reached; at least what was asked for */
+};
+
+/* Exact interval of a share from `hits` of `trials` (Clopper, Pearson, Biometrika 26, 1934): each
+ * tail (1 - confidence) / 2 by the beta distribution. STATUS_INPUT: trials 0, hits > trials,
+ * confidence not in (0, 1). */
+TWINSTEP_MUST_USE enum status statistics_share_interval(uint64_t hits, uint64_t trials,
+                                                        double confidence,
+                                                        struct statistics_interval *out);
+
+/* Interval of the q-quantile of any continuous distribution, between two order statistics: the
+ * number of values below the quantile is binomial (count, q) (David, Nagaraja, "Order Statistics",
+ * 2003, section 7.1). Each tail at most (1 - confidence) / 2. STATUS_UNTESTABLE names the count
+ * that would do. STATUS_INPUT: q or confidence not in (0, 1). */
+TWINSTEP_MUST_USE enum status statistics_quantile_interval(const double *sorted, size_t count,
+                                                           double q, double confidence,
+                                                           struct statistics_interval *out);
+
+/* Smallest number of values whose maximum exceeds the `content` quantile with `confidence`:
+ * 1 - content^n (0.95, 0.95: 59); whose range covers `content` of the distribution:
+ * 1 - n content^(n-1) + (n-1) content^n (0.95, 0.95: 93). S. S. Wilks, Ann. Math. Stat. 12, 1941.
+ * STATUS_INPUT: an argument not in (0, 1), or n above 10^6. */
+TWINSTEP_MUST_USE enum status statistics_maximum_needed(double content, double confidence,
+                                                        size_t *out_count);
+TWINSTEP_MUST_USE enum status statistics_range_needed(double content, double confidence,
+                                                      size_t *out_count);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Simulated power: where it is known exactly (no effect, infinite effect), and its pinned value at
+ * the size that verdicts print. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <gsl/gsl_errno.h>
+
+#include "base/real.h"
+#include "determinism/power.h"
+
+static struct power pair(size_t replicates, double shift) {
+    struct power out;
+    assert_int_equal(power_pair(replicates, 0.01, shift, &out), STATUS_OK);
+    return out;
+}
+
+static struct power labels(size_t baseline, size_t test, double shift) {
+    struct power out;
+    assert_int_equal(power_labels(baseline, test, 0.01, shift, &out), STATUS_OK);
+    assert_true(out.interval.low <= out.power && out.power <= out.interval.high);
+    return out;
+}
+
+/* Without an effect p <= alpha as often as the least p says: 1/105 and 2/252. Four standard
+ * deviations of 2000 trials: 4 sqrt(0.01 * 0.99 / 2000) = 0.009. */
+static void validate_no_effect(void **state) {
+    (void)state;
+    assert_true(real_abs_f64(pair(13, 0.0).power - 1.0 / 105.0) < 0.009);
+    assert_true(real_abs_f64(labels(5, 5, 0.0).power - 2.0 / 252.0) < 0.009);
+}
+
+/* An infinite effect. The pair test sees it once in 14: which of the 14 distances to the odd run is
+ * the largest is chance (four standard deviations: 0.023). The label test always sees it. */
+static void validate_infinite_effect(void **state) {
+    (void)state;
+    assert_true(real_abs_f64(pair(13, 1e6).power - 1.0 / 14.0) < 0.023);
+    assert_true(labels(5, 5, 1e6).power == 1.0);
+    assert_true(labels(18, 2, 1e6).power == 1.0);
+}
+
+/* Below the least p nothing is ever seen. */
+static void validate_too_few_runs(void **state) {
+    (void)state;
+    assert_true(pair(12, 1e6).power == 0.0);
+    assert_true(labels(4, 4, 1e6).power == 0.0);
+}
+
+static void validate_golden(void **state) {
+    (void)state;
+    assert_true(pair(13, POWER_SHIFT).power == 134.0 / 2000.0);
+    assert_true(labels(5, 5, POWER_SHIFT).power == 1563.0 / 2000.0);
+    assert_true(labels(6, 6, POWER_SHIFT).power == 1886.0 / 2000.0);
+}
+
+static void verify_growth(void **state) {
+    (void)state;
+    double last = -1.0;
+    for (double shift = 0.0; shift <= 6.0; shift += 2.0) {
+        const double power = labels(5, 5, shift).power;
+        assert_true(power > last);
+        last = power;
+    }
+}
+
+static void validate_refusals(void **state) {
+    (void)state;
+    struct power out;
+    assert_int_equal(power_pair(63, 0.01, 3.0, &out), STATUS_INPUT);
+    assert_int_equal(power_pair(13, 0.0, 3.0, &out), STATUS_INPUT);
+    assert_int_equal(power_labels(5, 5, 1.0, 3.0, &out), STATUS_INPUT);
+    assert_int_equal(power_labels(11, 10, 0.01, 3.0, &out), STATUS_UNSUPPORTED);
+    assert_int_equal(power_labels(SIZE_MAX, 10, 0.01, 3.0, &out), STATUS_UNSUPPORTED);
+    assert_int_equal(power_labels(5, 0, 0.01, 3.0, &out), STATUS_UNTESTABLE);
+    assert_int_equal(power_labels(5, 5, 0.01, real_nan_f64(), &out), STATUS_UNTESTABLE);
+}
+
+int main(void) {
+    gsl_set_error_handler_off();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_no_effect),    cmocka_unit_test(validate_infinite_effect),
+        cmocka_unit_test(validate_too_few_runs), cmocka_unit_test(validate_golden),
+        cmocka_unit_test(verify_growth),         cmocka_unit_test(validate_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
