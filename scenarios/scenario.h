@@ -74,9 +74,9 @@ struct scenario {
         double alpha;
     } floor;
     struct {
-        int32_t verdict; /* enum verdict */
-        int32_t cause;   /* enum cause, or -1 */
-        int64_t first_step;
+        int32_t verdict;          /* enum verdict */
+        int32_t cause;            /* enum cause, or -1 */
+        int64_t first_step;       /* 0: any */
         int32_t first_phase;      /* enum phase, or -1 */
         const char *first_tensor; /* NULL: any */
     } expect;

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Derivation: the last step of resolving an arm. A derived value belongs to its own key and cause:
+ * a hybrid copies it with its row and derives nothing anew.
+ * Invariant: deriving a second time changes nothing. */
+#include "scenarios/fault.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define BYTE_TOKENIZER_VOCAB 259
+
+enum status fault_set(struct fault *fault, enum status status, const char *path, const char *format,
+                      ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(fault->text, sizeof fault->text, format, arguments);
+    va_end(arguments);
+    fault->path = path;
+    fault->status = status;
+    return status;
+}
+
+static void fill_uint(uint64_t *value, uint64_t automatic) {
+    if (*value == KEY_WORD_UINT) *value = automatic;
+}
+
+static void fill_real(double *value, double automatic) {
+    if (*value == KEY_WORD_REAL) *value = automatic;
+}
+
+static void fill_enum(int32_t *value, int32_t automatic) {
+    if (*value == KEY_WORD_ENUM) *value = automatic;
+}
+
+static enum status derive_model(struct config *config, struct fault *fault) {
+    int is_llama = config->model.family == FAMILY_LLAMA;
+    uint64_t hidden = config->model.hidden;
+    uint64_t heads = config->model.heads;
+    if (config->model.head_dim == KEY_WORD_UINT && hidden % heads != 0)
+        return fault_set(fault, STATUS_INPUT, "model.head_dim",
+                         "auto needs model.heads (%ju) to divide model.hidden (%ju)",
+                         (uintmax_t)heads, (uintmax_t)hidden);
+    fill_uint(&config->model.head_dim, hidden / heads);
+    fill_uint(&config->model.kv_heads, heads);
+    fill_uint(&config->model.vocab, BYTE_TOKENIZER_VOCAB);
+    fill_real(&config->model.norm_eps, 1e-6);
+    fill_real(&config->model.rope_theta, is_llama ? 10000 : 500000);
+    fill_enum(&config->model.norm_rounding, is_llama ? 0 : 1);
+    return STATUS_OK;
+}
+
+static void derive_numerics(struct config *config) {
+    int32_t wide = config->numerics.compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
+    int32_t updated = config->numerics.master == CONFIG_MASTER_NONE ? config->numerics.param
+                                                                    : config->numerics.master;
+    fill_enum(&config->numerics.accumulate, wide);
+    fill_enum(&config->numerics.loss, wide);
+    fill_enum(&config->numerics.gradient, config->numerics.param);
+    fill_enum(&config->numerics.optimizer, updated);
+}
+
+/* total * ratio as a double, the way the frameworks compute it: 100 * 0.07 is 7.000000000000001. */
+static uint64_t rounded_warmup(const struct config *config) {
+    double exact = (double)config->schedule.total * config->schedule.warmup_ratio;
+    uint64_t whole = (uint64_t)exact; /* ratio <= 1 and total <= 2^53 */
+    double rest = exact - (double)whole;
+    switch ((enum warmup_rounding)config->schedule.warmup_rounding) {
+    case ROUND_CEIL:
+        return whole + (rest > 0);
+    case ROUND_FLOOR:
+        return whole;
+    case ROUND_HALF_EVEN:
+        return whole + (rest > 0.5 || (rest == 0.5 && whole % 2 == 1));
+    }
+    return whole;
+}
+
+static enum status derive_schedule(struct config *config, uint64_t steps, int warmup_given,
+                                   struct fault *fault) {
+    fill_uint(&config->schedule.total, steps);
+    if (config->schedule.warmup_ratio == KEY_WORD_REAL) return STATUS_OK;
+    uint64_t warmup = rounded_warmup(config);
+    if (warmup_given && config->schedule.warmup != warmup)
+        return fault_set(fault, STATUS_INPUT, "schedule.warmup",
+                         "%ju contradicts schedule.warmup_ratio, which gives %ju of %ju",
+                         (uintmax_t)config->schedule.warmup, (uintmax_t)warmup,
+                         (uintmax_t)config->schedule.total);
+    config->schedule.warmup = warmup;
+    return STATUS_OK;
+}
+
+/* shuffle.kinds is a set: sorted, so that equal sets are equal bytes. */
+static void sort_kinds(struct key_list *kinds) {
+    for (uint8_t i = 1; i < kinds->count; i++)
+        for (uint8_t j = i; j > 0 && kinds->item[j - 1] > kinds->item[j]; j--) {
+            uint8_t swap = kinds->item[j];
+            kinds->item[j] = kinds->item[j - 1];
+            kinds->item[j - 1] = swap;
+        }
+}
+
+enum status config_derive(struct config *config, uint64_t steps, int warmup_given,
+                          struct fault *fault) {
+    fill_uint(&config->data.seed, config->seed);
+    fill_uint(&config->init.seed, config->seed);
+    fill_uint(&config->batch.micro, config->batch.size);
+    TRY(derive_model(config, fault));
+    derive_numerics(config);
+    fill_uint(&config->dpo.reference_batch, config->batch.micro);
+    fill_enum(&config->dpo.reference_compute, config->numerics.compute);
+    fill_enum(&config->dpo.reference_layout, config->batch.layout);
+    sort_kinds(&config->shuffle.kinds);
+    return derive_schedule(config, steps, warmup_given, fault);
+}

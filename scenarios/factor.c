@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Comparing and mixing resolved configurations, row by row. A class's rows count only where both
+ * arms chose that class; where the choice differs, the whole class goes with it.
+ * Invariant: swapping every cause of factors_of(a, b) from b into a gives b, byte by byte. */
+#include "scenarios/scenario.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "scenarios/row_value.h"
+#include "scenarios/selection.h"
+
+/* One row of a configuration, wherever its bytes lie. */
+struct place {
+    const struct key_row *row;
+    const char *prefix; /* of a class's row; NULL */
+    const void *base[2];
+};
+
+/* Calls back for every row that holds in configurations[0]: the schema's, each class's behind the
+ * key that selects it. `b` may be NULL. */
+typedef enum status (*visit_row)(void *context, const struct place *place);
+
+static enum status visit_class(const struct schema *schema, const struct config *a,
+                               const struct config *b, enum selection selection, visit_row visit,
+                               void *context) {
+    const struct config_class *of_a = selection_read(a, selection);
+    const struct config_class *of_b = b == NULL ? NULL : selection_read(b, selection);
+    const struct schema_class *rows = selection_find(schema, selection, of_a->name);
+    if (rows == NULL) return STATUS_OK;
+    for (size_t i = 0; i < rows->key_count; i++) {
+        struct place place = {
+            &rows->keys[i], rows->prefix, {of_a->values, of_b == NULL ? NULL : of_b->values}};
+        TRY(visit(context, &place));
+    }
+    return STATUS_OK;
+}
+
+static enum status visit_rows(const struct schema *schema, const struct config *a,
+                              const struct config *b, visit_row visit, void *context) {
+    size_t count = 0;
+    const struct key_row *rows = schema_rows(&count);
+    for (size_t i = 0; i < count; i++) {
+        struct place place = {&rows[i], NULL, {a, b}};
+        TRY(visit(context, &place));
+        for (int s = 0; s < SELECT_COUNT; s++)
+            if (i == selection_row((enum selection)s))
+                TRY(visit_class(schema, a, b, (enum selection)s, visit, context));
+    }
+    return STATUS_OK;
+}
+
+static enum status full_path(const struct place *place, struct arena *arena, const char **out) {
+    char *path = NULL;
+    if (place->prefix == NULL)
+        TRY(arena_format(arena, &path, "%s", place->row->path));
+    else
+        TRY(arena_format(arena, &path, "%s.%s", place->prefix, place->row->path));
+    *out = path;
+    return STATUS_OK;
+}
+
+struct line {
+    const char *key;
+    char *value;
+    struct line *next;
+};
+
+struct writing {
+    struct arena *arena;
+    struct line *first, *last;
+    size_t size;
+};
+
+static enum status write_line(void *context, const struct place *place) {
+    struct writing *writing = (struct writing *)context;
+    struct line *line = NULL;
+    TRY(arena_take(writing->arena, 1, sizeof *line, "a line of configuration", &line));
+    TRY(full_path(place, writing->arena, &line->key));
+    TRY(row_text(place->row, place->base[0], writing->arena, &line->value));
+    writing->size += strlen(line->key) + 2 + strlen(line->value) + 1;
+    if (writing->last == NULL)
+        writing->first = line;
+    else
+        writing->last->next = line;
+    writing->last = line;
+    return STATUS_OK;
+}
+
+enum status config_text(const struct schema *schema, const struct config *config,
+                        struct arena *arena, char **out_text) {
+    struct writing writing = {.arena = arena};
+    TRY(visit_rows(schema, config, NULL, write_line, &writing));
+    TRY(arena_take(arena, writing.size + 1, 1, "the text of a configuration", out_text));
+    size_t used = 0;
+    for (const struct line *line = writing.first; line != NULL; line = line->next)
+        used += (size_t)snprintf(*out_text + used, writing.size + 1 - used, "%s: %s\n", line->key,
+                                 line->value);
+    return STATUS_OK;
+}
+
+struct difference {
+    enum cause cause;
+    const char *key;
+    const char *values[2];
+    struct difference *next;
+};
+
+struct comparing {
+    const struct schema *schema;
+    const struct config *configs[2];
+    struct arena *arena;
+    struct difference *first, *last;
+};
+
+static enum status note(struct comparing *comparing, enum cause cause, const char *key,
+                        const char *a, const char *b) {
+    struct difference *difference = NULL;
+    TRY(arena_take(comparing->arena, 1, sizeof *difference, "a difference", &difference));
+    *difference = (struct difference){cause, key, {a, b}, NULL};
+    if (comparing->last == NULL)
+        comparing->first = difference;
+    else
+        comparing->last->next = difference;
+    comparing->last = difference;
+    return STATUS_OK;
+}
+
+static int same_class(const struct config *a, const struct config *b, enum selection selection) {
+    return strcmp(selection_read(a, selection)->name, selection_read(b, selection)->name) == 0;
+}
+
+static enum status note_row(struct comparing *comparing, const struct place *place) {
+    if (row_equal(place->row, place->base[0], place->base[1])) return STATUS_OK;
+    const char *key = NULL;
+    char *values[2] = {NULL, NULL};
+    TRY(full_path(place, comparing->arena, &key));
+    for (int i = 0; i < 2; i++)
+        TRY(row_text(place->row, place->base[i], comparing->arena, &values[i]));
+    return note(comparing, place->row->cause, key, values[0], values[1]);
+}
+
+/* Keys of two different classes: those of both are shown where they differ, others against
+ * "(none)". All belong to the cause of the selecting key. */
+static enum status note_classes(struct comparing *comparing, enum selection selection) {
+    const struct config *const *configs = comparing->configs;
+    size_t count = 0;
+    enum cause cause = schema_rows(&count)[selection_row(selection)].cause;
+    const struct schema_class *classes[2];
+    for (int i = 0; i < 2; i++)
+        classes[i] = selection_class(comparing->schema, configs[i], selection);
+    for (int side = 0; side < 2; side++) {
+        for (size_t k = 0; classes[side] != NULL && k < classes[side]->key_count; k++) {
+            const struct key_row *row = &classes[side]->keys[k];
+            const struct key_row *other =
+                classes[!side] == NULL ? NULL : selection_key(classes[!side], row->path);
+            if (side == 1 && other != NULL) continue;
+            struct place place = {row, classes[side]->prefix, {NULL, NULL}};
+            const char *key = NULL;
+            char *values[2] = {NULL, NULL};
+            TRY(full_path(&place, comparing->arena, &key));
+            TRY(row_text(row, selection_read(configs[side], selection)->values, comparing->arena,
+                         &values[side]));
+            if (other != NULL)
+                TRY(row_text(other, selection_read(configs[!side], selection)->values,
+                             comparing->arena, &values[!side]));
+            else
+                TRY(arena_format(comparing->arena, &values[!side], "(none)"));
+            if (strcmp(values[0], values[1]) == 0) continue;
+            TRY(note(comparing, cause, key, values[0], values[1]));
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status compare_row(void *context, const struct place *place) {
+    struct comparing *comparing = (struct comparing *)context;
+    if (place->prefix == NULL) return note_row(comparing, place);
+    int s = 0;
+    while (strcmp(selection_prefix((enum selection)s), place->prefix) != 0)
+        s++;
+    if (!same_class(comparing->configs[0], comparing->configs[1], (enum selection)s))
+        return STATUS_OK; /* note_classes shows them */
+    return note_row(comparing, place);
+}
+
+static enum status gather(const struct comparing *comparing, enum cause cause, uint32_t count,
+                          struct factor *factor) {
+    factor->cause = cause;
+    TRY(arena_take(comparing->arena, count, sizeof *factor->keys, "a factor", &factor->keys));
+    for (int i = 0; i < 2; i++)
+        TRY(arena_take(comparing->arena, count, sizeof *factor->values[i], "a factor",
+                       &factor->values[i]));
+    for (const struct difference *d = comparing->first; d != NULL; d = d->next) {
+        if (d->cause != cause) continue;
+        factor->keys[factor->key_count] = d->key;
+        factor->values[0][factor->key_count] = d->values[0];
+        factor->values[1][factor->key_count] = d->values[1];
+        factor->key_count++;
+    }
+    return STATUS_OK;
+}
+
+enum status factors_of(const struct schema *schema, const struct config *a, const struct config *b,
+                       struct arena *arena, struct factor **out, uint32_t *out_count) {
+    struct comparing comparing = {.schema = schema, .configs = {a, b}, .arena = arena};
+    TRY(visit_rows(schema, a, b, compare_row, &comparing));
+    for (int s = 0; s < SELECT_COUNT; s++)
+        if (!same_class(a, b, (enum selection)s)) TRY(note_classes(&comparing, (enum selection)s));
+    uint32_t counts[CAUSE_COUNT] = {0};
+    uint32_t factors = 0;
+    for (const struct difference *d = comparing.first; d != NULL; d = d->next)
+        factors += counts[d->cause]++ == 0;
+    TRY(arena_take(arena, factors, sizeof **out, "factors", out));
+    *out_count = 0;
+    for (int cause = 0; cause < CAUSE_COUNT; cause++)
+        if (counts[cause] != 0)
+            TRY(gather(&comparing, (enum cause)cause, counts[cause], &(*out)[(*out_count)++]));
+    return STATUS_OK;
+}
+
+/* Before the rows: it looks at which class `into` has now. */
+static void swap_class(const struct schema *schema, struct config *into, const struct config *from,
+                       enum selection selection, enum cause cause) {
+    size_t count = 0;
+    struct config_class *to = selection_of(into, selection);
+    const struct config_class *source = selection_read(from, selection);
+    if (!same_class(into, from, selection)) {
+        if (schema_rows(&count)[selection_row(selection)].cause == cause) *to = *source;
+        return;
+    }
+    const struct schema_class *rows = selection_find(schema, selection, source->name);
+    for (size_t i = 0; rows != NULL && i < rows->key_count; i++)
+        if (rows->keys[i].cause == cause) row_copy(&rows->keys[i], to->values, source->values);
+}
+
+void config_swap_cause(const struct schema *schema, struct config *into, const struct config *from,
+                       enum cause cause) {
+    size_t count = 0;
+    const struct key_row *rows = schema_rows(&count);
+    for (int s = 0; s < SELECT_COUNT; s++)
+        swap_class(schema, into, from, (enum selection)s, cause);
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].cause == cause) row_copy(&rows[i], into, from);
+}

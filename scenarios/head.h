@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a scenario says about itself, outside its arms: name, steps, record, floor, expect.
+ * Rows like those of the schema, over a struct that only the parser holds. */
+#ifndef TWINSTEP_SCENARIOS_HEAD_H
+#define TWINSTEP_SCENARIOS_HEAD_H
+
+#include "scenarios/scenario.h"
+
+#define SCENARIO_VERSION 1
+
+struct head {
+    uint64_t version, steps;
+    char name[CONFIG_NAME_SIZE];
+    char about[8192];
+    char source[2048];
+    uint64_t probe_every;
+    uint8_t readback, tensors, phases;
+    int32_t design;
+    uint64_t replicates;
+    double alpha;
+    int32_t verdict, cause;
+    int64_t first_step;
+    int32_t first_phase;
+    char first_tensor[256];
+};
+
+/* Rows of struct head, with the path as the file spells it ("floor.alpha"). Their cause means
+ * nothing: no key of the head differs between arms. */
+const struct key_row *head_rows(size_t *out_count);
+
+#endif

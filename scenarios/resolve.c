@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Order of resolution: class selection, defaults, written values, derivation, bounds of derived
+ * values, checks across keys. Every step knows the place of the value it complains about. */
+#include "scenarios/resolve.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "scenarios/fault.h"
+#include "scenarios/row_value.h"
+#include "scenarios/suggest.h"
+
+#define PATH_SIZE 256
+
+enum status arm_keys_open(struct arm_keys *keys, const struct schema *schema, struct arena *arena) {
+    size_t count = 0;
+    schema_rows(&count);
+    keys->schema = schema;
+    keys->arena = arena;
+    keys->classes = NULL;
+    keys->last_class = NULL;
+    return arena_take(arena, count, sizeof *keys->rows, "the keys of an arm", &keys->rows);
+}
+
+/* Whether rows stand below `path`. */
+static int is_section(const char *path) {
+    size_t count = 0;
+    size_t length = strlen(path);
+    const struct key_row *rows = schema_rows(&count);
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(rows[i].path, path, length) == 0 && rows[i].path[length] == '.') return 1;
+    return 0;
+}
+
+/* The selection whose classes have keys below section `prefix`; -1. */
+static int section_selection(const char *prefix) {
+    for (int s = 0; s < SELECT_COUNT; s++)
+        if (strcmp(selection_prefix((enum selection)s), prefix) == 0) return s;
+    return -1;
+}
+
+static int any_class_has(const struct schema *schema, int selection, const char *key) {
+    for (size_t i = 0; i < schema->class_count; i++)
+        if (strcmp(schema->classes[i].prefix, selection_prefix((enum selection)selection)) == 0 &&
+            selection_key(&schema->classes[i], key) != NULL)
+            return 1;
+    return 0;
+}
+
+static const char *last_word(const char *path) {
+    const char *dot = strrchr(path, '.');
+    return dot == NULL ? path : dot + 1;
+}
+
+/* Siblings by distance; else the same word in another section. */
+static void suggest_key(const struct schema *schema, const char *section, const char *word,
+                        char out[PATH_SIZE]) {
+    size_t count = 0;
+    size_t length = strlen(section);
+    const struct key_row *rows = schema_rows(&count);
+    struct suggestion nearest = {.word = word};
+    char siblings[128][64];
+    for (size_t i = 0; i < count && i < COUNT_OF(siblings); i++) {
+        if (strncmp(rows[i].path, section, length) != 0) continue;
+        const char *rest = rows[i].path + length;
+        if (length != 0 && *rest++ != '.') continue;
+        snprintf(siblings[i], sizeof siblings[i], "%.*s", (int)strcspn(rest, "."), rest);
+        suggest_offer(&nearest, siblings[i]);
+    }
+    int selection = section_selection(section);
+    for (size_t i = 0; selection >= 0 && i < schema->class_count; i++)
+        if (strcmp(schema->classes[i].prefix, section) == 0)
+            for (size_t k = 0; k < schema->classes[i].key_count; k++)
+                suggest_offer(&nearest, schema->classes[i].keys[k].path);
+    out[0] = '\0';
+    if (nearest.best != NULL) {
+        snprintf(out, PATH_SIZE, "; did you mean %s%s%s?", section, length == 0 ? "" : ".",
+                 nearest.best);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(last_word(rows[i].path), word) == 0) {
+            snprintf(out, PATH_SIZE, "; did you mean %s?", rows[i].path);
+            return;
+        }
+}
+
+static enum status unknown_key(const struct arm_keys *keys, const char *section,
+                               const struct yaml_node *node) {
+    char hint[PATH_SIZE];
+    char got[YAML_TEXT_SIZE];
+    struct yaml_node word = {.kind = YAML_PLAIN, .text = node->key};
+    if (strchr(node->key, '.') != NULL)
+        return yaml_fail_key(node, "unknown key %s; sections are maps, not dots",
+                             yaml_describe(&word, got));
+    suggest_key(keys->schema, section, node->key, hint);
+    if (section[0] != '\0')
+        return yaml_fail_key(node, "%s: unknown key %s%s", section, yaml_describe(&word, got),
+                             hint);
+    return yaml_fail_key(node, "unknown key %s%s", yaml_describe(&word, got), hint);
+}
+
+static enum status collect_class(struct arm_keys *keys, int selection, const struct yaml_node *node,
+                                 int layer) {
+    struct class_given *fresh = NULL;
+    TRY(arena_take(keys->arena, 1, sizeof *fresh, "a class's key", &fresh));
+    fresh->key = node->key;
+    fresh->selection = (enum selection)selection;
+    fresh->value = (struct given){node, layer};
+    if (keys->last_class == NULL)
+        keys->classes = fresh;
+    else
+        keys->last_class->next = fresh;
+    keys->last_class = fresh;
+    return STATUS_OK;
+}
+
+static enum status collect(struct arm_keys *keys, const struct yaml_node *map, const char *section,
+                           int layer);
+
+static enum status collect_one(struct arm_keys *keys, const struct yaml_node *node,
+                               const char *section, int layer) {
+    char path[PATH_SIZE];
+    size_t index = 0;
+    if (strlen(node->key) > 64 || strchr(node->key, '.') != NULL)
+        return unknown_key(keys, section, node);
+    snprintf(path, sizeof path, "%s%s%s", section, section[0] == '\0' ? "" : ".", node->key);
+    if (schema_find(path, &index) != NULL) {
+        keys->rows[index] = (struct given){node, layer};
+        return STATUS_OK;
+    }
+    int selection = section_selection(section);
+    if (selection >= 0 && any_class_has(keys->schema, selection, node->key))
+        return collect_class(keys, selection, node, layer);
+    if (!is_section(path)) return unknown_key(keys, section, node);
+    if (node->kind == YAML_NULL) return STATUS_OK;
+    char got[YAML_TEXT_SIZE];
+    if (node->kind != YAML_MAP)
+        return yaml_fail(node, "%s: expected a map of keys, got %s", path,
+                         yaml_describe(node, got));
+    return collect(keys, node, path, layer);
+}
+
+static enum status collect(struct arm_keys *keys, const struct yaml_node *map, const char *section,
+                           int layer) {
+    for (const struct yaml_node *child = map->first; child != NULL; child = child->next)
+        TRY(collect_one(keys, child, section, layer));
+    return STATUS_OK;
+}
+
+enum status arm_keys_collect(struct arm_keys *keys, const struct yaml_node *map, int layer) {
+    return collect(keys, map, "", layer);
+}
+
+struct resolving {
+    const struct arm_keys *keys;
+    const char *label, *arm;
+    struct config *config;
+    const struct schema_class *classes[SELECT_COUNT];
+};
+
+/* A fault at the place where its key was written, or in the name of the arm. */
+static enum status report(const struct resolving *resolving, const struct fault *fault) {
+    size_t index = 0;
+    const struct yaml_node *node = NULL;
+    if (schema_find(fault->path, &index) != NULL) node = resolving->keys->rows[index].node;
+    if (node == NULL)
+        return status_fail(fault->status, "%s: error: arm %s: %s: %s", resolving->label,
+                           resolving->arm, fault->path, fault->text);
+    (void)yaml_fail(node, "%s: %s", fault->path, fault->text); /* keeps our status, not its own */
+    return fault->status;
+}
+
+static enum status unknown_class(const struct resolving *resolving, enum selection selection,
+                                 const char *path, const char *name) {
+    const struct schema *schema = resolving->keys->schema;
+    const char *prefix = selection_prefix(selection);
+    struct fault fault = {.status = STATUS_OK};
+    struct suggestion nearest = {.word = name};
+    char known[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < schema->class_count && used < sizeof known; i++) {
+        if (strcmp(schema->classes[i].prefix, prefix) != 0) continue;
+        const char *candidate = schema->classes[i].name;
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used == 0 ? "" : ", ",
+                                 candidate);
+        suggest_offer(&nearest, candidate);
+    }
+    fault_set(&fault, STATUS_INPUT, path, "expected one of %s, got \"%s\"%s%s%s", known, name,
+              nearest.best == NULL ? "" : "; did you mean ",
+              nearest.best == NULL ? "" : nearest.best, nearest.best == NULL ? "" : "?");
+    return report(resolving, &fault);
+}
+
+static enum status choose_class(struct resolving *resolving, enum selection selection) {
+    size_t count = 0;
+    size_t index = selection_row(selection);
+    const struct key_row *row = &schema_rows(&count)[index];
+    const struct given *given = &resolving->keys->rows[index];
+    if (given->node != NULL)
+        TRY(row_read(row, row->path, given->node, resolving->config));
+    else
+        TRY(row_read_standard(row, row->path, resolving->config));
+    const char *name = selection_read(resolving->config, selection)->name;
+    const struct schema_class *chosen = selection_find(resolving->keys->schema, selection, name);
+    if (chosen == NULL) return unknown_class(resolving, selection, row->path, name);
+    resolving->classes[selection] = chosen;
+    return STATUS_OK;
+}
+
+static int fits_values(const struct key_row *row) {
+    return row->size <= CONFIG_CLASS_BYTES && row->offset <= CONFIG_CLASS_BYTES - row->size;
+}
+
+static enum status fill_class_standards(struct resolving *resolving, enum selection selection) {
+    const struct schema_class *chosen = resolving->classes[selection];
+    void *values = selection_of(resolving->config, selection)->values;
+    for (size_t i = 0; i < chosen->key_count; i++) {
+        const struct key_row *row = &chosen->keys[i];
+        if (!fits_values(row))
+            FAIL(STATUS_INTERNAL, "%s %s: key %s lies outside its %d bytes", chosen->prefix,
+                 chosen->name, row->path, CONFIG_CLASS_BYTES);
+        TRY(row_read_standard(row, row->path, values));
+    }
+    return STATUS_OK;
+}
+
+static enum status fill_rows(struct resolving *resolving) {
+    size_t count = 0;
+    const struct key_row *rows = schema_rows(&count);
+    for (size_t i = 0; i < count; i++) {
+        const struct yaml_node *node = resolving->keys->rows[i].node;
+        if (node != NULL)
+            TRY(row_read(&rows[i], rows[i].path, node, resolving->config));
+        else
+            TRY(row_read_standard(&rows[i], rows[i].path, resolving->config));
+    }
+    return STATUS_OK;
+}
+
+/* The class that was chosen when `layer` was written: a later layer may have chosen another. */
+static const struct schema_class *class_below(const struct resolving *resolving,
+                                              enum selection selection, const struct given *value) {
+    const struct given *choice = &resolving->keys->rows[selection_row(selection)];
+    return choice->node != NULL && choice->layer > value->layer ? NULL
+                                                                : resolving->classes[selection];
+}
+
+static enum status wrong_class(const struct resolving *resolving, const struct class_given *given) {
+    const struct schema *schema = resolving->keys->schema;
+    const char *prefix = selection_prefix(given->selection);
+    char owners[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < schema->class_count && used < sizeof owners; i++) {
+        const struct schema_class *owner = &schema->classes[i];
+        if (strcmp(owner->prefix, prefix) != 0 || selection_key(owner, given->key) == NULL)
+            continue;
+        used += (size_t)snprintf(owners + used, sizeof owners - used, "%s%s", used == 0 ? "" : ", ",
+                                 owner->name);
+    }
+    return yaml_fail_key(given->value.node, "%s.%s belongs to %s; %s.name is %s in arm %s", prefix,
+                         given->key, owners, prefix,
+                         selection_read(resolving->config, given->selection)->name, resolving->arm);
+}
+
+/* A key of a class that a later layer replaced goes with its class. */
+static enum status fill_class_given(struct resolving *resolving, const struct class_given *given) {
+    const struct schema_class *chosen = resolving->classes[given->selection];
+    const struct key_row *row = selection_key(chosen, given->key);
+    if (row == NULL) {
+        if (class_below(resolving, given->selection, &given->value) == NULL) return STATUS_OK;
+        return wrong_class(resolving, given);
+    }
+    char path[PATH_SIZE];
+    snprintf(path, sizeof path, "%s.%s", selection_prefix(given->selection), given->key);
+    return row_read(row, path, given->value.node,
+                    selection_of(resolving->config, given->selection)->values);
+}
+
+/* schedule.warmup and schedule.warmup_ratio say the same thing: the later layer counts. */
+static int settle_warmup(struct resolving *resolving) {
+    size_t warmup = 0;
+    size_t ratio = 0;
+    schema_find("schedule.warmup", &warmup);
+    schema_find("schedule.warmup_ratio", &ratio);
+    const struct given *by_count = &resolving->keys->rows[warmup];
+    const struct given *by_ratio = &resolving->keys->rows[ratio];
+    if (by_count->node == NULL) return 0;
+    if (by_ratio->node == NULL || by_ratio->layer == by_count->layer) return 1;
+    if (by_ratio->layer > by_count->layer) {
+        if (resolving->config->schedule.warmup_ratio != KEY_WORD_REAL) return 0;
+    } else {
+        resolving->config->schedule.warmup_ratio = KEY_WORD_REAL;
+    }
+    return 1;
+}
+
+static enum status check_derived(const struct resolving *resolving) {
+    size_t count = 0;
+    const struct key_row *rows = schema_rows(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (row_in_bounds(&rows[i], resolving->config)) continue;
+        char expected[ROW_EXPECTED_SIZE];
+        char *value = NULL;
+        struct fault fault = {.status = STATUS_OK};
+        TRY(row_text(&rows[i], resolving->config, resolving->keys->arena, &value));
+        fault_set(&fault, STATUS_INPUT, rows[i].path,
+                  "expected %s, got %s, derived from other keys", row_expected(&rows[i], expected),
+                  value);
+        return report(resolving, &fault);
+    }
+    return STATUS_OK;
+}
+
+enum status arm_resolve(const struct arm_keys *keys, const char *label, const char *arm,
+                        uint64_t steps, struct config *out) {
+    struct resolving resolving = {.keys = keys, .label = label, .arm = arm, .config = out};
+    struct fault fault = {.status = STATUS_OK};
+    memset(out, 0, sizeof *out);
+    for (int s = 0; s < SELECT_COUNT; s++) {
+        TRY(choose_class(&resolving, (enum selection)s));
+        TRY(fill_class_standards(&resolving, (enum selection)s));
+    }
+    TRY(fill_rows(&resolving));
+    for (const struct class_given *given = keys->classes; given != NULL; given = given->next)
+        TRY(fill_class_given(&resolving, given));
+    int warmup_given = settle_warmup(&resolving);
+    if (config_derive(out, steps, warmup_given, &fault) != STATUS_OK)
+        return report(&resolving, &fault);
+    TRY(check_derived(&resolving));
+    if (config_check(out, steps, &fault) != STATUS_OK) return report(&resolving, &fault);
+    return STATUS_OK;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The value of one schema row: read from YAML or from the default's text, written as text,
+ * compared, copied. The only code that knows how a key_type looks in memory and on paper.
+ *
+ * `base` is the struct that the row's offset counts from. Invariant: a value read is in its bounds
+ * or is the row's word; unused bytes of texts and lists are zero, so equal values are equal bytes.
+ */
+#ifndef TWINSTEP_SCENARIOS_ROW_VALUE_H
+#define TWINSTEP_SCENARIOS_ROW_VALUE_H
+
+#include "base/key.h"
+#include "scenarios/yaml.h"
+
+/* STATUS_INPUT "...: error: PATH: expected an integer >= 0, got \"ten\"". */
+TWINSTEP_MUST_USE enum status row_read(const struct key_row *row, const char *path,
+                                       const struct yaml_node *node, void *base);
+
+/* The row's default. STATUS_INPUT when the row itself is wrong (a class's, for instance). */
+TWINSTEP_MUST_USE enum status row_read_standard(const struct key_row *row, const char *path,
+                                                void *base);
+
+/* As a scenario would hold it: "8", "1e-6", "auto", "[log, zero]"; texts are quoted where plain
+ * YAML would read them otherwise. Reading it again gives the same bytes. */
+TWINSTEP_MUST_USE enum status row_text(const struct key_row *row, const void *base,
+                                       struct arena *arena, char **out_text);
+
+/* Whether a number or an enum is in its bounds; the word is (derived values are not words). */
+int row_in_bounds(const struct key_row *row, const void *base);
+
+/* "an integer >= 0", "a number from 0 to 1, or none", "one of sft, dpo". */
+#define ROW_EXPECTED_SIZE 320
+const char *row_expected(const struct key_row *row, char out[ROW_EXPECTED_SIZE]);
+
+int row_equal(const struct key_row *row, const void *a, const void *b);
+void row_copy(const struct key_row *row, void *into, const void *from);
+
+/* Whether the value is the row's word. */
+int row_is_word(const struct key_row *row, const void *base);
+
+#endif

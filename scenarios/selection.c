@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Look-ups by name; tables are short, so that walking them needs no index. */
+#include "scenarios/selection.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const prefixes[SELECT_COUNT] = {"optimizer", "schedule"};
+
+const char *selection_prefix(enum selection selection) {
+    return prefixes[selection];
+}
+
+size_t selection_row(enum selection selection) {
+    char path[64];
+    size_t index = 0;
+    snprintf(path, sizeof path, "%s.name", prefixes[selection]);
+    schema_find(path, &index);
+    return index;
+}
+
+struct config_class *selection_of(struct config *config, enum selection selection) {
+    return selection == SELECT_OPTIMIZER ? &config->optimizer.which : &config->schedule.which;
+}
+
+const struct config_class *selection_read(const struct config *config, enum selection selection) {
+    return selection == SELECT_OPTIMIZER ? &config->optimizer.which : &config->schedule.which;
+}
+
+const struct schema_class *selection_find(const struct schema *schema, enum selection selection,
+                                          const char *name) {
+    for (size_t i = 0; i < schema->class_count; i++) {
+        const struct schema_class *class_here = &schema->classes[i];
+        if (strcmp(class_here->prefix, prefixes[selection]) == 0 &&
+            strcmp(class_here->name, name) == 0)
+            return class_here;
+    }
+    return NULL;
+}
+
+const struct schema_class *selection_class(const struct schema *schema, const struct config *config,
+                                           enum selection selection) {
+    return selection_find(schema, selection, selection_read(config, selection)->name);
+}
+
+const struct key_row *selection_key(const struct schema_class *class_of_keys, const char *key) {
+    for (size_t i = 0; i < class_of_keys->key_count; i++)
+        if (strcmp(class_of_keys->keys[i].path, key) == 0) return &class_of_keys->keys[i];
+    return NULL;
+}
+
+const struct key_row *schema_find(const char *path, size_t *out_index) {
+    size_t count = 0;
+    const struct key_row *rows = schema_rows(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(rows[i].path, path) != 0) continue;
+        if (out_index != NULL) *out_index = i;
+        return &rows[i];
+    }
+    return NULL;
+}

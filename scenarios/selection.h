@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The two places where a key selects a class with rows of its own: optimizer.name, schedule.name.
+ */
+#ifndef TWINSTEP_SCENARIOS_SELECTION_H
+#define TWINSTEP_SCENARIOS_SELECTION_H
+
+#include "scenarios/scenario.h"
+
+enum selection { SELECT_OPTIMIZER = 0, SELECT_SCHEDULE, SELECT_COUNT };
+
+/* "optimizer", "schedule": also the prefix of the class's keys. */
+const char *selection_prefix(enum selection selection);
+/* Index of the row "PREFIX.name" in schema_rows. */
+size_t selection_row(enum selection selection);
+
+struct config_class *selection_of(struct config *config, enum selection selection);
+const struct config_class *selection_read(const struct config *config, enum selection selection);
+
+/* NULL when the schema has no such class. */
+const struct schema_class *selection_find(const struct schema *schema, enum selection selection,
+                                          const char *name);
+const struct schema_class *selection_class(const struct schema *schema, const struct config *config,
+                                           enum selection selection);
+const struct key_row *selection_key(const struct schema_class *class_of_keys, const char *key);
+
+/* The row of a full path; NULL. The index goes to `out_index` when it is not NULL. */
+const struct key_row *schema_find(const char *path, size_t *out_index);
+
+#endif

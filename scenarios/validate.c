@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Checks that span keys, for arms at load and for hybrids; and the values that are known by name
+ * but not available in this version. Bounds of single keys are the rows' business, the legality of
+ * a loop order is the trainer's. */
+#include "scenarios/fault.h"
+#include "scenarios/scenario.h"
+
+
+static int is_available(int32_t dtype) {
+    return dtype == DTYPE_F32 || dtype == DTYPE_F64 || dtype == DTYPE_BF16;
+}
+
+static enum status check_dtypes(const struct config *config, struct fault *fault) {
+    const struct {
+        const char *path;
+        int32_t dtype;
+    } uses[] = {
+        {"numerics.param", config->numerics.param},
+        {"numerics.compute", config->numerics.compute},
+        {"numerics.accumulate", config->numerics.accumulate},
+        {"numerics.gradient", config->numerics.gradient},
+        {"numerics.optimizer", config->numerics.optimizer},
+        {"numerics.rope", config->numerics.rope},
+        {"numerics.loss", config->numerics.loss},
+        {"dpo.reference_compute", config->dpo.reference_compute},
+    };
+    for (size_t i = 0; i < COUNT_OF(uses); i++)
+        if (!is_available(uses[i].dtype))
+            return fault_set(fault, STATUS_UNSUPPORTED, uses[i].path,
+                             "%s is not available in this version; available: f32, f64, bf16",
+                             dtype_name((enum dtype)uses[i].dtype));
+    return STATUS_OK;
+}
+
+static enum status check_dtype_pairs(const struct config *config, struct fault *fault) {
+    int32_t accumulate = config->numerics.accumulate;
+    if (config->numerics.compute == DTYPE_F64 && accumulate != DTYPE_F64)
+        return fault_set(fault, STATUS_INPUT, "numerics.accumulate",
+                         "f64 compute needs f64 accumulation, got %s",
+                         dtype_name((enum dtype)accumulate));
+    if (config->dpo.reference_compute == DTYPE_F64 && accumulate != DTYPE_F64)
+        return fault_set(fault, STATUS_INPUT, "dpo.reference_compute",
+                         "f64 compute needs f64 numerics.accumulate, got %s",
+                         dtype_name((enum dtype)accumulate));
+    int32_t master = config->numerics.master;
+    int32_t param = config->numerics.param;
+    if (master == CONFIG_MASTER_NONE) return STATUS_OK;
+    if (dtype_width((enum dtype)master) <= dtype_width((enum dtype)param))
+        return fault_set(fault, STATUS_INPUT, "numerics.master",
+                         "expected none or a dtype wider than numerics.param (%s), got %s",
+                         dtype_name((enum dtype)param), dtype_name((enum dtype)master));
+    return STATUS_OK;
+}
+
+static enum status check_model(const struct config *config, struct fault *fault) {
+    uint64_t heads = config->model.heads;
+    if (heads % config->model.kv_heads != 0)
+        return fault_set(fault, STATUS_INPUT, "model.kv_heads",
+                         "expected a divisor of model.heads (%ju), got %ju", (uintmax_t)heads,
+                         (uintmax_t)config->model.kv_heads);
+    if (config->model.head_dim % 2 != 0)
+        return fault_set(fault, STATUS_INPUT, "model.head_dim",
+                         "expected an even number (rotary pairs), got %ju",
+                         (uintmax_t)config->model.head_dim);
+    return STATUS_OK;
+}
+
+static enum status check_batch(const struct config *config, struct fault *fault) {
+    if (config->batch.size % config->batch.micro != 0)
+        return fault_set(fault, STATUS_INPUT, "batch.micro",
+                         "expected a divisor of batch.size (%ju), got %ju",
+                         (uintmax_t)config->batch.size, (uintmax_t)config->batch.micro);
+    return STATUS_OK;
+}
+
+static enum status check_parallel(const struct config *config, struct fault *fault) {
+    if (config->numerics.shards != 1)
+        return fault_set(fault, STATUS_UNSUPPORTED, "numerics.shards",
+                         "%ju is not available in this version; available: 1",
+                         (uintmax_t)config->numerics.shards);
+    if (config->parallel.ranks != 1)
+        return fault_set(fault, STATUS_UNSUPPORTED, "parallel.ranks",
+                         "%ju is not available in this version; available: 1",
+                         (uintmax_t)config->parallel.ranks);
+    return STATUS_OK;
+}
+
+static uint32_t list_count(const struct key_list *list, int item) {
+    uint32_t count = 0;
+    for (uint8_t i = 0; i < list->count; i++)
+        count += list->item[i] == item;
+    return count;
+}
+
+static enum status check_loop(const struct config *config, struct fault *fault) {
+    static const enum phase once[] = {PHASE_FETCH, PHASE_FORWARD, PHASE_BACKWARD};
+    const struct {
+        const char *path;
+        const struct key_list *list;
+    } others[] = {
+        {"loop.update", &config->loop.update},
+        {"loop.epoch", &config->loop.epoch},
+        {"loop.eval", &config->loop.eval},
+        {"loop.on_skip", &config->loop.on_skip},
+    };
+    for (size_t i = 0; i < COUNT_OF(once); i++) {
+        uint32_t count = list_count(&config->loop.micro, (int)once[i]);
+        if (count != 1)
+            return fault_set(fault, STATUS_INPUT, "loop.micro", "expected %s once, got it %u times",
+                             phase_name(once[i]), count);
+    }
+    for (size_t i = 0; i < COUNT_OF(others); i++)
+        if (list_count(others[i].list, PHASE_FETCH) != 0)
+            return fault_set(fault, STATUS_INPUT, others[i].path,
+                             "fetch belongs to loop.micro and stands there once");
+    return STATUS_OK;
+}
+
+static enum status check_shuffle(const struct config *config, struct fault *fault) {
+    const struct key_list *kinds = &config->shuffle.kinds;
+    for (uint8_t i = 0; i < kinds->count; i++)
+        if (list_count(kinds, kinds->item[i]) != 1)
+            return fault_set(fault, STATUS_INPUT, "shuffle.kinds", "an entry is given twice");
+    return STATUS_OK;
+}
+
+static uint64_t magnitude(int64_t value) {
+    return value < 0 ? (uint64_t)(-value) : (uint64_t)value;
+}
+
+/* Counters are doubles in the schedules: all of them must be exact. */
+static enum status check_counter(const struct config *config, uint64_t steps, struct fault *fault) {
+    const uint64_t exact = (uint64_t)1 << 53;
+    uint64_t increment = config->schedule.increment;
+    int64_t shift = config->schedule.shift;
+    int64_t logged_shift = config->schedule.logged_shift;
+    uint64_t rest = exact - config->schedule.origin;
+    uint64_t largest =
+        magnitude(shift) > magnitude(logged_shift) ? magnitude(shift) : magnitude(logged_shift);
+    if (largest > rest || (steps != 0 && increment > (rest - largest) / steps))
+        return fault_set(fault, STATUS_INPUT, "schedule.increment",
+                         "the counter of %ju updates passes 2^53", (uintmax_t)steps);
+    return STATUS_OK;
+}
+
+enum status config_check(const struct config *config, uint64_t steps, struct fault *fault) {
+    TRY(check_dtypes(config, fault));
+    TRY(check_dtype_pairs(config, fault));
+    TRY(check_model(config, fault));
+    TRY(check_batch(config, fault));
+    TRY(check_parallel(config, fault));
+    TRY(check_loop(config, fault));
+    TRY(check_shuffle(config, fault));
+    return check_counter(config, steps, fault);
+}
+
+enum status config_validate(const struct config *config, uint64_t steps) {
+    struct fault fault = {.status = STATUS_OK};
+    enum status status = config_check(config, steps, &fault);
+    if (status == STATUS_OK) return STATUS_OK;
+    FAIL(status, "%s: %s", fault.path, fault.text);
+}
