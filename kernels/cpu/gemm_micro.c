@@ -5,49 +5,55 @@
  * Invariant: one fma per term and output, terms ascending. */
 #include "kernels/cpu/gemm_block.h"
 
-/* Every caller passes constants for rows, vectors and by_terms: the loops over them unroll and the
- * sums stay in registers. */
+/* Rows are named one by one, not kept in an array: a compiler that does not unroll a loop over them
+ * in time (clang 14) would leave the sums in memory. Rows beyond `rows`, a constant at every call,
+ * fold away. */
+#define EACH_ROW(do_row)                                                                           \
+    do_row(0) do_row(1) do_row(2) do_row(3) do_row(4) do_row(5) do_row(6) do_row(7) do_row(8)      \
+        do_row(9) do_row(10) do_row(11) do_row(12) do_row(13)
+
+#define OPEN_ROW(i)                                                                                \
+    vec low##i = vec_splat(ACC(0.0));                                                              \
+    vec high##i = low##i;                                                                          \
+    if (i < rows && start == GEMM_CONTINUE) {                                                      \
+        low##i = vec_load(c[i] + column);                                                          \
+        if (vectors == 2) high##i = vec_load(c[i] + column + VEC_LANES);                           \
+    }
+
+#define TERM_ROW(i)                                                                                \
+    if (i < rows) {                                                                                \
+        const vec left = vec_splat(by_terms ? a[i] : a[i * GEMM_LINE]);                            \
+        low##i = vec_fma(left, right_low, low##i);                                                 \
+        if (vectors == 2) high##i = vec_fma(left, right_high, high##i);                            \
+    }
+
+#define JOIN_ROW(i)                                                                                \
+    if (i < rows) {                                                                                \
+        low##i = vec_load(c[i] + column) + low##i;                                                 \
+        if (vectors == 2) high##i = vec_load(c[i] + column + VEC_LANES) + high##i;                 \
+    }
+
+#define CLOSE_ROW(i)                                                                               \
+    if (i < rows) {                                                                                \
+        vec_store(c[i] + column, low##i);                                                          \
+        if (vectors == 2) vec_store(c[i] + column + VEC_LANES, high##i);                           \
+    }
+
 VEC_INLINE void multiply(const size_t rows, const size_t vectors, const int by_terms, size_t depth,
                          const accumulator *a, const accumulator *b, accumulator *const *c,
                          size_t column, enum gemm_start start) {
-    vec sum[GEMM_ROWS][2];
-    VEC_UNROLL
-    for (size_t i = 0; i < rows; i++) {
-        VEC_UNROLL
-        for (size_t v = 0; v < vectors; v++)
-            sum[i][v] = vec_splat(ACC(0.0));
-    }
-    if (start == GEMM_CONTINUE) {
-        VEC_UNROLL
-        for (size_t i = 0; i < rows; i++) {
-            VEC_UNROLL
-            for (size_t v = 0; v < vectors; v++)
-                sum[i][v] = vec_load(c[i] + column + v * VEC_LANES);
-        }
-    }
+    EACH_ROW(OPEN_ROW)
     for (size_t p = 0; p < depth; p++) {
-        vec right[2];
-        VEC_UNROLL
-        for (size_t v = 0; v < vectors; v++)
-            right[v] = vec_load(b + v * VEC_LANES);
-        VEC_UNROLL
-        for (size_t i = 0; i < rows; i++) {
-            const vec left = vec_splat(by_terms ? a[i] : a[i * GEMM_LINE]);
-            VEC_UNROLL
-            for (size_t v = 0; v < vectors; v++)
-                sum[i][v] = vec_fma(left, right[v], sum[i][v]);
-        }
+        const vec right_low = vec_load(b);
+        const vec right_high = vectors == 2 ? vec_load(b + VEC_LANES) : right_low;
+        EACH_ROW(TERM_ROW)
         a += by_terms ? rows : 1;
         b += vectors * VEC_LANES;
     }
-    VEC_UNROLL
-    for (size_t i = 0; i < rows; i++) {
-        VEC_UNROLL
-        for (size_t v = 0; v < vectors; v++) {
-            accumulator *const out = c[i] + column + v * VEC_LANES;
-            vec_store(out, start == GEMM_JOIN ? vec_load(out) + sum[i][v] : sum[i][v]);
-        }
+    if (start == GEMM_JOIN) {
+        EACH_ROW(JOIN_ROW)
     }
+    EACH_ROW(CLOSE_ROW)
 }
 
 #define MICRO(rows, vectors, by_terms)                                                             \
