@@ -49,11 +49,11 @@ struct judgement {
     const char *first_tensor; /* parameter, or activation site for `forward`; "" none */
 
     struct judged_cause causes[JUDGE_FACTORS_MAX]; /* largest share first */
-    uint32_t cause_count;                          /* factors that differ, even when inside the floor */
-    int attributed;                                /* shares were computed from hybrids */
-    double total;                                  /* v(F) */
-    double dividends[1 << JUDGE_FACTORS_MAX];      /* Harsanyi dividends by mask of sorted causes */
-    double residual;                               /* v(F) - sum of values */
+    uint32_t cause_count;                     /* factors that differ, even when inside the floor */
+    int attributed;                           /* shares were computed from hybrids */
+    double total;                             /* v(F) */
+    double dividends[1 << JUDGE_FACTORS_MAX]; /* Harsanyi dividends by mask of sorted causes */
+    double residual;                          /* v(F) - sum of values */
     enum closure closure;
     uint64_t closure_from; /* update the full hybrid was forked at */
 

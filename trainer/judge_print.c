@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A judgement in words and as JSON. Prints what was recorded; computes nothing new. */
+#include "trainer/judge.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS_SHOWN 10
+
+static const struct trace_run *arm_run(const struct judgement *judgement, int arm) {
+    return trace_run_of(judgement->image, judgement->arms[arm]);
+}
+
+static const char *note(const struct judgement *judgement, const char *path, const char *name) {
+    const char *text = trace_attribute_of(judgement->image, path, name);
+    return text == NULL ? "" : text;
+}
+
+static void print_percent(double share, FILE *out) {
+    if (isnan(share))
+        fprintf(out, "an unmeasured share");
+    else
+        fprintf(out, "%.4g %%", 100.0 * share);
+}
+
+static void print_causes(const struct judgement *judgement, FILE *out) {
+    if (judgement->cause_count == 0) {
+        fprintf(out, " The configurations are equal: no cause can be named.\n");
+        return;
+    }
+    if (!judgement->attributed) {
+        fprintf(out, " What differs: ");
+        for (uint32_t i = 0; i < judgement->cause_count; i++)
+            fprintf(out, "%s%s", i == 0 ? "" : ", ", judgement->causes[i].name);
+        fprintf(out, "; no shares could be measured.\n");
+        return;
+    }
+    fprintf(out, " Cause: %s, ", judgement->causes[0].name);
+    print_percent(judgement->causes[0].share, out);
+    fprintf(out, " of the parameter distance; ");
+    if (judgement->cause_count == 1) {
+        fprintf(out, "nothing else differs.\n");
+        return;
+    }
+    for (uint32_t i = 1; i < judgement->cause_count; i++) {
+        fprintf(out, "%s%s ", i == 1 ? "" : ", ", judgement->causes[i].name);
+        print_percent(judgement->causes[i].share, out);
+    }
+    fprintf(out, ".\n");
+}
+
+static void print_head(const struct judgement *judgement, FILE *out) {
+    static const char *const titles[] = {"", "IDENTICAL", "INSIDE THE FLOOR", "OUTSIDE THE FLOOR",
+                                         "UNTESTABLE"};
+    fprintf(out, "%s: %s.", judgement->name, titles[judgement->verdict]);
+    switch (judgement->verdict) {
+    case VERDICT_IDENTICAL:
+        fprintf(out, " Parameters, slots, losses and applied LR of all %llu updates are equal.\n",
+                (unsigned long long)judgement->updates);
+        break;
+    case VERDICT_INSIDE_FLOOR:
+        fprintf(out, " The arms differ no more than repeats of one arm do; no cause is named.\n");
+        break;
+    case VERDICT_OUTSIDE_FLOOR:
+        print_causes(judgement, out);
+        break;
+    default:
+        fprintf(out, " %s.\n", judgement->reason);
+    }
+}
+
+static int same_real(double a, double b) {
+    return a == b || (isnan(a) && isnan(b));
+}
+
+static void print_readback(const struct judgement *judgement, const double *a, const double *b,
+                           FILE *out) {
+    double error = a[GROUP_LR_ERROR] > b[GROUP_LR_ERROR] ? a[GROUP_LR_ERROR] : b[GROUP_LR_ERROR];
+    double gap = fabs(a[GROUP_LR_APPLIED] - b[GROUP_LR_APPLIED]);
+    (void)judgement;
+    if (isnan(a[GROUP_LR_READBACK]) || isnan(b[GROUP_LR_READBACK])) return;
+    if (!(error <= gap / 2))
+        fprintf(out,
+                "           Reading the LR back from the weights is untestable here: its error, "
+                "%.1e, exceeds half the gap.\n",
+                error);
+    else
+        fprintf(out, "           Read back from the weights: %.6g and %.6g (+- %.1e).\n",
+                a[GROUP_LR_READBACK], b[GROUP_LR_READBACK], error);
+}
+
+static int logged_equal(const struct judgement *judgement) {
+    const struct trace_run *a = arm_run(judgement, 0), *b = arm_run(judgement, 1);
+    for (uint64_t i = 0; i < judgement->updates; i++)
+        if (!same_real(a->records[i].groups[0][GROUP_LR_LOGGED],
+                       b->records[i].groups[0][GROUP_LR_LOGGED]))
+            return 0;
+    return 1;
+}
+
+/* First update whose applied LR differs; 0 when none does. */
+static int print_lr(const struct judgement *judgement, FILE *out) {
+    const struct trace_run *a = arm_run(judgement, 0), *b = arm_run(judgement, 1);
+    for (uint64_t i = 0; i < judgement->updates; i++) {
+        const double *x = a->records[i].groups[0], *y = b->records[i].groups[0];
+        if (same_real(x[GROUP_LR_APPLIED], y[GROUP_LR_APPLIED])) continue;
+        fprintf(out, "  why      update %llu applied LR %.6g in %s, %.6g in %s",
+                (unsigned long long)a->records[i].step, x[GROUP_LR_APPLIED], judgement->arms[0],
+                y[GROUP_LR_APPLIED], judgement->arms[1]);
+        const char *rule[2] = {note(judgement, "verdict", "baseline_applied"),
+                               note(judgement, "verdict", "test_applied")};
+        if (strcmp(rule[0], rule[1]) != 0)
+            fprintf(out, ":\n           update k uses %s in %s, %s in %s.\n", rule[0],
+                    judgement->arms[0], rule[1], judgement->arms[1]);
+        else
+            fprintf(out, ".\n");
+        print_readback(judgement, x, y, out);
+        if (logged_equal(judgement))
+            fprintf(out,
+                    "           Both log the same LR at every update (%.6g at this one): a "
+                    "comparison of logs cannot see this.\n",
+                    x[GROUP_LR_LOGGED]);
+        return 1;
+    }
+    return 0;
+}
+
+static void print_keys(const char *label, const char *keys, FILE *out) {
+    while (*keys != '\0') {
+        size_t length = strcspn(keys, "\n");
+        fprintf(out, "  %-8s %.*s\n", label, (int)length, keys);
+        keys += length + (keys[length] == '\n');
+        label = "";
+    }
+}
+
+static void print_differences(const struct judgement *judgement, FILE *out) {
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        print_keys(i == 0 ? "differs" : "", judgement->causes[i].keys, out);
+    print_keys("note", note(judgement, "attribution", "notes"), out);
+}
+
+static void print_first(const struct judgement *judgement, FILE *out) {
+    if (judgement->first_step < 0) return;
+    fprintf(out, "  first    update %lld", (long long)judgement->first_step);
+    if (judgement->first_phase[0] != '\0') fprintf(out, ", phase %s", judgement->first_phase);
+    if (judgement->first_tensor[0] != '\0') fprintf(out, ", %s", judgement->first_tensor);
+    fprintf(out, "\n");
+}
+
+static void print_exact_floor(const struct judgement *judgement, FILE *out) {
+    static const char *const words[] = {"not run", "differs", "bit-equal"};
+    if (judgement->floor_equal[0] == 1 && judgement->floor_equal[1] == 1)
+        fprintf(out, "exact: %s repeated in this process and in a second one, bit-equal\n",
+                judgement->arms[0]);
+    else
+        fprintf(out, "exact expected: %s repeated in this process: %s; in a second one: %s\n",
+                judgement->arms[0], words[judgement->floor_equal[0] + 1],
+                words[judgement->floor_equal[1] + 1]);
+}
+
+static void print_floor(const struct judgement *judgement, FILE *out) {
+    fprintf(out, "  floor    ");
+    if (judgement->floor == FLOOR_EXACT) {
+        print_exact_floor(judgement, out);
+        return;
+    }
+    if (judgement->floor == FLOOR_NONE || isnan(judgement->p)) {
+        fprintf(out, "not measured\n");
+        return;
+    }
+    fprintf(out,
+            "%s of %u + %u runs with their own order seeds: d(A,B) %.4g, largest d inside an "
+            "arm %.4g\n",
+            judgement->floor == FLOOR_RANK ? "rank among the pairs" : "label permutation",
+            judgement->floor_runs[0], judgement->floor_runs[1], judgement->floor_distance,
+            judgement->floor_largest);
+    fprintf(out, "           p = %.4g (least possible %.4g), alpha = %g, power at 3 sigma %.2f\n",
+            judgement->p, judgement->smallest_p, judgement->alpha, judgement->power);
+}
+
+static void print_mask(const struct judgement *judgement, uint32_t mask, FILE *out) {
+    int first = 1;
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        if ((mask >> i & 1u) == 0) continue;
+        fprintf(out, "%s%s", first ? "" : " x ", judgement->causes[i].name);
+        first = 0;
+    }
+}
+
+static void print_shares(const struct judgement *judgement, FILE *out) {
+    if (!judgement->attributed || judgement->cause_count < 2) return;
+    fprintf(out, "  shares   of |a-b| = %.6g; what the parts add up to differs by %.1e\n",
+            judgement->total, judgement->residual);
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        fprintf(out, "           %-16s %8.3f %%   alone %.6g\n", judgement->causes[i].name,
+                100.0 * judgement->causes[i].share, judgement->causes[i].alone);
+    for (uint32_t mask = 1; mask < 1u << judgement->cause_count; mask++) {
+        if ((mask & (mask - 1)) == 0) continue;
+        fprintf(out, "           interaction %+.6g: ", judgement->dividends[mask]);
+        print_mask(judgement, mask, out);
+        fprintf(out, "\n");
+    }
+}
+
+static void print_closure(const struct judgement *judgement, FILE *out) {
+    if (!judgement->attributed || isnan(judgement->total) || judgement->total == 0.0) return;
+    if (judgement->closure != CLOSURE_EXACT) {
+        fprintf(out, "  closure  open: %s with every difference of %s does not equal it\n",
+                judgement->arms[0], judgement->arms[1]);
+        return;
+    }
+    fprintf(out, "  closure  exact: %s with %s's ", judgement->arms[0], judgement->arms[1]);
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        fprintf(out, "%s%s", i == 0 ? "" : ", ", judgement->causes[i].name);
+    fprintf(out, ", forked at update %llu, equals %s, bit for bit, through update %llu\n",
+            (unsigned long long)judgement->closure_from, judgement->arms[1],
+            (unsigned long long)judgement->updates);
+}
+
+static void print_row(const struct judgement *judgement, uint64_t i, FILE *out) {
+    const struct record *a = &arm_run(judgement, 0)->records[i];
+    const struct record *b = &arm_run(judgement, 1)->records[i];
+    double share = (double)NAN;
+    if (judgement->image->pair_count > 0 && i < judgement->image->pairs[0].updates)
+        share = judgement->image->pairs[0].records[i].reals[PAIR_DISTANCE_SHARE];
+    fprintf(out, "  %6llu   %-10.4g %-10.4g %-9.6f %-9.6f %-9.4g %-9.4g %.3g\n",
+            (unsigned long long)a->step, a->groups[0][GROUP_LR_APPLIED],
+            b->groups[0][GROUP_LR_APPLIED], a->reals[REAL_LOSS], b->reals[REAL_LOSS],
+            a->reals[REAL_GRAD_NORM], b->reals[REAL_GRAD_NORM], share);
+}
+
+static void print_table(const struct judgement *judgement, FILE *out) {
+    if (judgement->updates == 0) return;
+    fprintf(out, "  update   %-21s %-19s %-19s %s\n", "LR applied", "loss", "grad norm",
+            "|a-b|/|a-a0|");
+    for (uint64_t i = 0; i < judgement->updates; i++) {
+        if (judgement->updates > ROWS_SHOWN && i == ROWS_SHOWN - 3) {
+            fprintf(out, "     ...\n");
+            i = judgement->updates - 3;
+        }
+        print_row(judgement, i, out);
+    }
+}
+
+static void print_expectation(const struct judgement *judgement, FILE *out) {
+    if (judgement->expectation == EXPECT_NONE) return;
+    fprintf(out, "  expected %s", expectation_name(judgement->expectation));
+    if (judgement->expectation == EXPECT_MISSED) fprintf(out, ": %s", judgement->missed);
+    fprintf(out, "\n");
+}
+
+void judgement_print(const struct judgement *judgement, FILE *out) {
+    print_head(judgement, out);
+    if (judgement->verdict == VERDICT_OUTSIDE_FLOOR) print_lr(judgement, out);
+    print_differences(judgement, out);
+    print_first(judgement, out);
+    print_floor(judgement, out);
+    if (judgement->verdict == VERDICT_OUTSIDE_FLOOR) {
+        print_shares(judgement, out);
+        print_closure(judgement, out);
+    }
+    print_expectation(judgement, out);
+    print_table(judgement, out);
+}
+
+/* JSON has no NaN: a number that was not measured is null. */
+static json_t *real_or_null(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *first_json(const struct judgement *judgement) {
+    if (judgement->first_step < 0) return json_null();
+    return json_pack("{sI ss ss}", "step", (json_int_t)judgement->first_step, "phase",
+                     judgement->first_phase, "tensor", judgement->first_tensor);
+}
+
+static json_t *causes_json(const struct judgement *judgement) {
+    json_t *list = json_array();
+    if (judgement->verdict != VERDICT_OUTSIDE_FLOOR) return list;
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        const struct judged_cause *cause = &judgement->causes[i];
+        json_array_append_new(
+            list, json_pack("{ss so so so so}", "cause", cause->name, "share",
+                            real_or_null(cause->share), "low", real_or_null(cause->low), "high",
+                            real_or_null(cause->high), "alone", real_or_null(cause->alone)));
+    }
+    return list;
+}
+
+static json_t *interactions_json(const struct judgement *judgement) {
+    json_t *list = json_array();
+    if (judgement->verdict != VERDICT_OUTSIDE_FLOOR || !judgement->attributed) return list;
+    for (uint32_t mask = 1; mask < 1u << judgement->cause_count; mask++) {
+        if ((mask & (mask - 1)) == 0) continue;
+        json_t *names = json_array();
+        for (uint32_t i = 0; i < judgement->cause_count; i++)
+            if (mask >> i & 1u)
+                json_array_append_new(names, json_string(judgement->causes[i].name));
+        json_array_append_new(list, json_pack("{so so}", "causes", names, "value",
+                                              real_or_null(judgement->dividends[mask])));
+    }
+    return list;
+}
+
+static json_t *differs_json(const struct judgement *judgement) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        json_array_append_new(list, json_string(judgement->causes[i].name));
+    return list;
+}
+
+static json_t *equal_json(int equal) {
+    return equal < 0 ? json_null() : json_boolean(equal);
+}
+
+static json_t *floor_json(const struct judgement *judgement) {
+    return json_pack(
+        "{ss so so sI sI so so so so so so}", "kind", floor_kind_name(judgement->floor),
+        "rerun_in_process", equal_json(judgement->floor_equal[0]), "rerun_second_process",
+        equal_json(judgement->floor_equal[1]), "runs_baseline",
+        (json_int_t)judgement->floor_runs[0], "runs_test", (json_int_t)judgement->floor_runs[1],
+        "distance", real_or_null(judgement->floor_distance), "largest_inside_an_arm",
+        real_or_null(judgement->floor_largest), "p", real_or_null(judgement->p), "smallest_p",
+        real_or_null(judgement->smallest_p), "alpha", real_or_null(judgement->alpha),
+        "power_at_3_sigma", real_or_null(judgement->power));
+}
+
+void judgement_print_json(const struct judgement *judgement, FILE *out) {
+    json_t *object = json_pack(
+        "{ss ss ss sI so so so so so ss so ss ss}", "name", judgement->name, "verdict",
+        verdict_name(judgement->verdict), "reason", judgement->reason, "updates",
+        (json_int_t)judgement->updates, "first", first_json(judgement), "differs",
+        differs_json(judgement), "causes", causes_json(judgement), "interactions",
+        interactions_json(judgement), "distance", real_or_null(judgement->total), "closure",
+        closure_name(judgement->closure), "floor", floor_json(judgement), "expectation",
+        expectation_name(judgement->expectation), "missed", judgement->missed);
+    if (object == NULL) return;
+    json_dumpf(object, out, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    fputc('\n', out);
+    json_decref(object);
+}
