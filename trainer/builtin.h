@@ -3,7 +3,8 @@
  * Origin, licences and checksums: scenarios/data/PROVENANCE.md.
  *
  * A file's rows are table, question, answer. For DPO the answer is chosen, and the rejected one is
- * drawn from the rows of the same table whose answer has another text. */
+ * drawn from the rows of the same table whose answer has another text. A table is a run of
+ * neighbouring lines with the same first field. */
 #ifndef TWINSTEP_TRAINER_BUILTIN_H
 #define TWINSTEP_TRAINER_BUILTIN_H
 

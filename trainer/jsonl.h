@@ -4,7 +4,8 @@
  *
  * Keys beyond the form's are ignored and counted, as TRL does with extra columns. Blank lines are
  * skipped. Everything else that is not exactly a row is an error that reads `file:line: reason`
- * (`file:line:column:` for JSON syntax): no row is dropped or repaired silently. */
+ * (`file:line:column:` for JSON syntax, the column being where the parser stopped): no row is
+ * dropped or repaired silently. */
 #ifndef TWINSTEP_TRAINER_JSONL_H
 #define TWINSTEP_TRAINER_JSONL_H
 
