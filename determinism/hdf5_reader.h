@@ -12,7 +12,8 @@
 #include "determinism/trace.h"
 
 struct reader {
-    struct hdf5_file file;
+    struct hdf5_file file; /* its name, as errors print it, grows a run's or pair's */
+    const char *path;
     struct arena *arena;
     uint64_t spent; /* bytes of the file that were asked for so far */
     int closed;     /* the writer closed it: HDF5 vouches for the length */

@@ -313,8 +313,13 @@ static enum status create_text(const struct hdf5_file *file, const char *path) {
 
 static enum status create_attribute(const struct hdf5_file *file,
                                     const struct trace_attribute *attribute) {
+    const char *path = attribute->path;
+    const int entry = strncmp(path, "runs/", 5) == 0 || strncmp(path, "pairs/", 6) == 0;
     hid_t group;
-    TRY(hdf5_open_group(file, attribute->path, &group));
+    if (entry && H5Lexists(file->id, path, H5P_DEFAULT) <= 0)
+        FAIL(STATUS_INTERNAL, "trace: attribute \"%s\" of \"%s\", which is no run or pair",
+             attribute->name, path);
+    TRY(hdf5_open_group(file, path, &group));
     TRY(hdf5_put_text(file, group, attribute->name, attribute->text));
     H5Gclose(group);
     return STATUS_OK;
@@ -349,8 +354,6 @@ static enum status create_root(const struct hdf5_file *file, const struct trace_
 enum status trace_create_objects(struct trace *trace, const struct trace_plan *plan) {
     const struct hdf5_file *file = &trace->file;
     TRY(create_root(file, plan));
-    for (uint32_t i = 0; i < plan->attribute_count; i++)
-        TRY(create_attribute(file, &plan->attributes[i]));
     for (uint32_t i = 0; i < plan->run_count; i++) {
         TRY(create_run(file, &trace->runs[i], &plan->runs[i]));
         TRY(link_arm(file, &plan->runs[i]));
@@ -361,5 +364,7 @@ enum status trace_create_objects(struct trace *trace, const struct trace_plan *p
         TRY(create_array(file, &plan->arrays[i]));
     for (uint32_t i = 0; i < plan->text_count; i++)
         TRY(create_text(file, plan->texts[i]));
+    for (uint32_t i = 0; i < plan->attribute_count; i++)
+        TRY(create_attribute(file, &plan->attributes[i]));
     return STATUS_OK;
 }

@@ -293,8 +293,7 @@ static enum status read_pair(struct reader *reader, hid_t group, struct trace_pa
 static enum status add_run(struct reader *reader, hid_t group, const char *name,
                            struct trace_image *image) {
     struct trace_run run = {.plan = {.id = name}};
-    const enum status status = read_run(reader, group, &run);
-    if (status != STATUS_OK) return status;
+    TRY(read_run(reader, group, &run));
     TRY(reader_grow(reader, image->run_count, sizeof run, &image->runs));
     image->runs[image->run_count++] = run;
     return STATUS_OK;
@@ -310,22 +309,32 @@ static enum status add_pair(struct reader *reader, hid_t group, const char *name
     return STATUS_OK;
 }
 
-static enum status read_entries(struct reader *reader, const char *folder,
-                                enum status (*add)(struct reader *, hid_t, const char *,
-                                                   struct trace_image *),
+typedef enum status (*entry_reader)(struct reader *reader, hid_t group, const char *name,
+                                    struct trace_image *image);
+
+static enum status read_entry(struct reader *reader, hid_t parent, const char *folder,
+                              const char *name, entry_reader read, struct trace_image *image) {
+    const char *file_name = reader->file.name;
+    char *label;
+    hid_t group;
+    TRY(arena_format(reader->arena, &label, "%s: %s/%s", file_name, folder, name));
+    TRY(reader_group(reader, parent, name, &group));
+    reader->file.name = label;
+    const enum status status = read(reader, group, name, image);
+    reader->file.name = file_name;
+    H5Gclose(group);
+    return status;
+}
+
+static enum status read_entries(struct reader *reader, const char *folder, entry_reader read,
                                 struct trace_image *image) {
     if (H5Lexists(reader->file.id, folder, H5P_DEFAULT) <= 0) return STATUS_OK;
     hid_t parent;
     TRY(reader_group(reader, reader->file.id, folder, &parent));
     struct reader_links links;
     TRY(reader_list(reader, parent, &links));
-    for (uint32_t i = 0; i < links.count; i++) {
-        hid_t group;
-        TRY(reader_group(reader, parent, links.names[i], &group));
-        const enum status status = add(reader, group, links.names[i], image);
-        H5Gclose(group);
-        if (status != STATUS_OK) return status_prefix(status, "%s/%s", folder, links.names[i]);
-    }
+    for (uint32_t i = 0; i < links.count; i++)
+        TRY(read_entry(reader, parent, folder, links.names[i], read, image));
     H5Gclose(parent);
     return STATUS_OK;
 }

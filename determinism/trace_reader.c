@@ -100,7 +100,7 @@ enum status reader_open(struct reader *reader, const char *path) {
     TRY(peek(path, &block));
     TRY(choose_access(path, &block, &flags));
     TRY(hdf5_access_list(path, &access));
-    reader->file.name = path;
+    reader->file.name = reader->path = path;
     reader->closed = flags == H5F_ACC_RDONLY;
     reader->spent = 0;
     reader->file.id = H5Fopen(path, flags, access);
@@ -121,7 +121,7 @@ static enum status damaged(const struct reader *reader, const char *what, const 
 
 enum status reader_spend(struct reader *reader, uint64_t count, uint64_t bytes, const char *what) {
     struct stat info;
-    if (stat(reader->file.name, &info) != 0) return refuse(reader->file.name);
+    if (stat(reader->path, &info) != 0) return refuse(reader->path);
     const uint64_t left = (uint64_t)info.st_size - reader->spent;
     if (reader->spent > (uint64_t)info.st_size || (bytes != 0 && count > left / bytes))
         FAIL(STATUS_INPUT, "%s: damaged: %s claims more bytes than the file has", reader->file.name,
@@ -234,7 +234,7 @@ static enum status check_offset(const struct reader *reader, hid_t dataset, cons
     const haddr_t at = H5Dget_offset(dataset);
     const hsize_t bytes = H5Dget_storage_size(dataset);
     if (at == HADDR_UNDEF) return STATUS_OK; /* chunked: rows carry digests */
-    if (stat(reader->file.name, &info) != 0) return refuse(reader->file.name);
+    if (stat(reader->path, &info) != 0) return refuse(reader->path);
     const uint64_t length = (uint64_t)info.st_size;
     if (at > length || bytes > length - at)
         FAIL(STATUS_INPUT, "%s: truncated: \"%s\" lies behind the end", reader->file.name, name);

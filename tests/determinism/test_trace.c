@@ -216,6 +216,12 @@ static void verify_plan_is_checked(void **state) {
     struct sample sample;
     struct trace *trace;
     sample_open(&sample, 2);
+    sample.plan.runs++; /* without the baseline, which an attribute is for */
+    sample.plan.run_count--;
+    require_failure(trace_create(sample.path, &sample.plan, &sample.arena, &trace), STATUS_INTERNAL,
+                    "no run or pair");
+    sample.plan.attribute_count = 0;
+    sample.plan.runs--;
     struct trace_run_plan run = sample.plan.runs[0];
     sample.plan.runs = &run;
     sample.plan.run_count = 1;
