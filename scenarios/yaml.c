@@ -164,8 +164,8 @@ static int is_null(const char *text) {
 
 static enum status read_scalar(struct reader *reader, struct yaml_node *node) {
     struct fy_token *token = reader->event->scalar.value;
-    TRY(token_text(reader, node, token, &node->text));
     int plain = token == NULL || fy_token_scalar_style(token) == FYSS_PLAIN;
+    TRY(token_text(reader, node, token, &node->text));
     node->kind = !plain ? YAML_QUOTED : is_null(node->text) ? YAML_NULL : YAML_PLAIN;
     return STATUS_OK;
 }
@@ -226,11 +226,18 @@ static enum status read_properties(struct reader *reader, const struct yaml_node
     return STATUS_OK;
 }
 
+/* libfyaml's mark of a quoted text stands behind its quote. */
+static int quote_width(const struct fy_event *event) {
+    if (event->type != FYET_SCALAR || event->scalar.value == NULL) return 0;
+    enum fy_scalar_style style = fy_token_scalar_style(event->scalar.value);
+    return style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED;
+}
+
 static void place(struct reader *reader, struct yaml_node *node) {
     const struct fy_mark *mark = fy_event_start_mark(reader->event);
     if (!reader->placed || mark == NULL) return;
     node->line = mark->line + 1;
-    node->column = mark->column + 1;
+    node->column = mark->column + 1 - quote_width(reader->event);
 }
 
 /* Takes over the pairs of a merged map that `map` does not hold itself. */

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The fake classes keep these tests apart from the real optimizers and schedules. */
+#include "tests/scenarios/helper_scenario.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+struct helper_sgd {
+    double momentum;
+    uint8_t nesterov;
+};
+struct helper_linear {
+    double minimum;
+};
+struct helper_steps {
+    uint64_t every;
+};
+
+#define AT(type, field) offsetof(struct type, field), sizeof(((struct type *)0)->field)
+
+static const char *const variant_names[] = {"torch", "apex", NULL};
+static const struct key_row adamw_keys[] = {
+    {"beta1", KEY_REAL, "1", "0.9", CAUSE_OPTIMIZER, "Decay of the first moment",
+     AT(helper_adamw, beta1), 0, 1, NULL, NULL},
+    {"beta2", KEY_REAL, "1", "0.999", CAUSE_OPTIMIZER, "Decay of the second moment",
+     AT(helper_adamw, beta2), 0, 1, NULL, NULL},
+    {"amsgrad", KEY_BOOL, "", "false", CAUSE_OPTIMIZER, "Keeps the largest second moment",
+     AT(helper_adamw, amsgrad), 0, 0, NULL, NULL},
+    {"variant", KEY_ENUM, "", "torch", CAUSE_OPTIMIZER, "Whose arithmetic",
+     AT(helper_adamw, variant), 0, 0, NULL, variant_names},
+};
+static const struct key_row sgd_keys[] = {
+    {"momentum", KEY_REAL, "1", "0", CAUSE_OPTIMIZER, "Share of the old direction",
+     AT(helper_sgd, momentum), 0, 1, NULL, NULL},
+    {"nesterov", KEY_BOOL, "", "false", CAUSE_OPTIMIZER, "Looks ahead", AT(helper_sgd, nesterov), 0,
+     0, NULL, NULL},
+};
+static const struct key_row linear_keys[] = {
+    {"minimum", KEY_REAL, "1", "0", CAUSE_SCHEDULE, "Share of the peak at the end",
+     AT(helper_linear, minimum), 0, 1, NULL, NULL},
+};
+static const struct key_row steps_keys[] = {
+    {"every", KEY_UINT, "counter", "10", CAUSE_DATA_ORDER, "Distance of two steps",
+     AT(helper_steps, every), 1, 1000, NULL, NULL},
+};
+static const struct schema_class classes[] = {
+    {"optimizer", "adamw", "An optimizer of this test", adamw_keys, COUNT_OF(adamw_keys)},
+    {"optimizer", "sgd", "Another one", sgd_keys, COUNT_OF(sgd_keys)},
+    {"schedule", "linear", "A schedule of this test", linear_keys, COUNT_OF(linear_keys)},
+    {"schedule", "constant", "One without keys", NULL, 0},
+    {"schedule", "steps", "One of another cause", steps_keys, COUNT_OF(steps_keys)},
+};
+const struct schema helper_schema = {classes, COUNT_OF(classes)};
+
+static size_t count_of(const char *const *overrides) {
+    size_t count = 0;
+    while (overrides != NULL && overrides[count] != NULL)
+        count++;
+    return count;
+}
+
+struct scenario *helper_parse(struct arena *arena, const char *text, const char *const *overrides) {
+    struct scenario *scenario = NULL;
+    enum status status = scenario_parse(arena, &helper_schema, "f.yaml", text, strlen(text),
+                                        overrides, count_of(overrides), &scenario);
+    if (status != STATUS_OK) fail_msg("%s\n%s", status_text(), text);
+    return scenario;
+}
+
+struct scenario *helper_common(struct arena *arena, const char *common) {
+    char *text = NULL;
+    assert_int_equal(arena_format(arena, &text, "twinstep: 1\ncommon: {%s}\n", common), STATUS_OK);
+    return helper_parse(arena, text, NULL);
+}
+
+void helper_refuse(const char *text, const char *const *overrides, enum status status,
+                   const char *message) {
+    struct arena arena = ARENA_EMPTY;
+    struct scenario *scenario = NULL;
+    enum status got = scenario_parse(&arena, &helper_schema, "f.yaml", text, strlen(text),
+                                     overrides, count_of(overrides), &scenario);
+    if (got == STATUS_OK) fail_msg("accepted, expected: %s\n%s", message, text);
+    assert_string_equal(status_text(), message);
+    assert_int_equal(got, status);
+    arena_close(&arena);
+}
+
+/* splitmix64 */
+uint64_t helper_draw(struct helper_random *random, uint64_t limit) {
+    uint64_t z = random->state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (z ^ (z >> 31)) % limit;
+}
+
+/* Values of keys that others constrain; every other key is drawn from its bounds. */
+static const struct {
+    const char *path;
+    const char *values[6]; /* NULL-terminated; none: leave the key alone */
+} chosen[] = {
+    {"data.pairs", {"builtin:quiz", "my pairs.jsonl", "a\"b", "/x/y:z", "1.jsonl", NULL}},
+    {"data.text", {"builtin:devil", "'", "true.jsonl", "-", "c: d", NULL}},
+    {"batch.size", {"8", "16", "24", NULL}},
+    {"batch.micro", {"auto", "1", "4", "8", NULL}},
+    {"model.hidden", {"64", "128", NULL}},
+    {"model.heads", {"4", "8", NULL}},
+    {"model.kv_heads", {"auto", "1", "2", "4", NULL}},
+    {"model.head_dim", {"auto", "2", "10", "64", NULL}},
+    {"numerics.param", {"f32", "bf16", NULL}},
+    {"numerics.compute", {"f32", "bf16", "f64", NULL}},
+    {"numerics.accumulate", {"auto", "f64", NULL}},
+    {"numerics.gradient", {"auto", "f32", "bf16", "f64", NULL}},
+    {"numerics.optimizer", {"auto", "f32", "f64", "bf16", NULL}},
+    {"numerics.master", {"none", "f64", NULL}},
+    {"numerics.rope", {"f32", "f64", "bf16", NULL}},
+    {"numerics.loss", {"auto", "f32", "f64", NULL}},
+    {"numerics.shards", {NULL}},
+    {"parallel.ranks", {NULL}},
+    {"dpo.reference_compute", {"auto", "f32", "bf16", NULL}},
+    {"optimizer.name", {"adamw", "sgd", NULL}},
+    {"schedule.name", {"linear", "constant", "steps", NULL}},
+    {"schedule.warmup_ratio", {"none", NULL}},
+    {"schedule.origin", {"0", "1", "7", NULL}},
+    {"schedule.increment", {"0", "1", "8", NULL}},
+    {"schedule.shift", {"0", "-1", "1", NULL}},
+    {"schedule.logged_shift", {"0", "-1", "1", NULL}},
+    {"loop.micro", {"[fetch, forward, backward]", "[fetch, forward, zero, backward]", NULL}},
+    {"loop.update",
+     {"[clip, optimize, zero]", "[count, schedule, optimize, zero]", "[optimize, log, log]", NULL}},
+    {"loop.epoch", {"[]", "[schedule]", NULL}},
+    {"loop.eval", {"[]", "[log]", NULL}},
+    {"loop.on_skip", {"[]", "[log]", "[zero, count, schedule]", NULL}},
+    {"shuffle.kinds", {"[]", "[loss, forward]", "[norm]", NULL}},
+};
+
+static int chosen_value(struct helper_random *random, const char *path, char *out) {
+    for (size_t i = 0; i < COUNT_OF(chosen); i++) {
+        size_t count = 0;
+        if (strcmp(chosen[i].path, path) != 0) continue;
+        while (chosen[i].values[count] != NULL)
+            count++;
+        if (count == 0) return 0;
+        const char *value = chosen[i].values[helper_draw(random, count)];
+        int is_text = strcmp(path, "data.pairs") == 0 || strcmp(path, "data.text") == 0;
+        size_t used = 0;
+        if (is_text) out[used++] = '\'';
+        for (; *value != '\0'; value++) {
+            out[used++] = *value;
+            if (is_text && *value == '\'') out[used++] = '\'';
+        }
+        if (is_text) out[used++] = '\'';
+        out[used] = '\0';
+        return 1;
+    }
+    return -1;
+}
+
+static void row_value(struct helper_random *random, const struct key_row *row, char *out) {
+    uint64_t bits = helper_draw(random, UINT64_MAX);
+    double share = (double)(bits >> 11) * 0x1p-53;
+    size_t names = 0;
+    while (row->names != NULL && row->names[names] != NULL)
+        names++;
+    if (row->word != NULL && bits % 3 == 0) {
+        snprintf(out, HELPER_TEXT_SIZE, "%s", row->word);
+    } else if (row->type == KEY_BOOL) {
+        snprintf(out, HELPER_TEXT_SIZE, "%s", bits % 2 != 0 ? "true" : "false");
+    } else if (row->type == KEY_UINT) {
+        uint64_t low = (uint64_t)row->low;
+        uint64_t range = row->high >= 0x1p63 ? UINT64_MAX : (uint64_t)row->high - low + 1;
+        snprintf(out, HELPER_TEXT_SIZE, "%ju", (uintmax_t)(low + bits % range));
+    } else if (row->type == KEY_REAL) {
+        snprintf(out, HELPER_TEXT_SIZE, "%.17g", row->low + share * (row->high - row->low));
+    } else if (row->type == KEY_ENUM) {
+        snprintf(out, HELPER_TEXT_SIZE, "%s", row->names[bits % names]);
+    } else {
+        fail_msg("%s: no random value of this type", row->path);
+    }
+}
+
+int helper_random_value(struct helper_random *random, const char *path,
+                        char out[HELPER_TEXT_SIZE]) {
+    size_t count = 0;
+    const struct key_row *rows = schema_rows(&count);
+    int by_choice = chosen_value(random, path, out);
+    if (by_choice >= 0) return by_choice;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].path, path) == 0) {
+            row_value(random, &rows[i], out);
+            return 1;
+        }
+    fail_msg("no row %s", path);
+    return 0;
+}
+
+/* "PLACE.key=value" for a third of the rows. */
+static size_t draw_overrides(struct helper_random *random, struct arena *arena, const char *place,
+                             const char **out, size_t room) {
+    size_t rows = 0;
+    size_t count = 0;
+    const struct key_row *row = schema_rows(&rows);
+    char value[HELPER_TEXT_SIZE];
+    for (size_t i = 0; i < rows && count < room; i++) {
+        char *text = NULL;
+        if (helper_draw(random, 3) != 0 || !helper_random_value(random, row[i].path, value))
+            continue;
+        assert_int_equal(arena_format(arena, &text, "%s.%s=%s", place, row[i].path, value),
+                         STATUS_OK);
+        out[count++] = text;
+    }
+    return count;
+}
+
+/* A key of each class that may hold; those of the wrong class make the scenario invalid. */
+static size_t draw_class_overrides(struct helper_random *random, struct arena *arena,
+                                   const char *place, const char **out) {
+    static const char *const keys[] = {"optimizer.beta1=0.5",   "optimizer.amsgrad=true",
+                                       "optimizer.momentum=1",  "schedule.every=77",
+                                       "schedule.minimum=0.25", "optimizer.variant=apex"};
+    char *text = NULL;
+    const char *key = keys[helper_draw(random, COUNT_OF(keys))];
+    assert_int_equal(arena_format(arena, &text, "%s.%s", place, key), STATUS_OK);
+    out[0] = text;
+    return 1;
+}
+
+struct scenario *helper_random_scenario(struct helper_random *random, struct arena *arena) {
+    static const char text[] = "twinstep: 1\n";
+    const char *overrides[300];
+    struct scenario *scenario = NULL;
+    size_t count = draw_overrides(random, arena, "arms.baseline", overrides, 100);
+    count += draw_overrides(random, arena, "arms.test", overrides + count, 100);
+    count += draw_class_overrides(random, arena, "arms.baseline", overrides + count);
+    count += draw_class_overrides(random, arena, "arms.test", overrides + count);
+    enum status status = scenario_parse(arena, &helper_schema, "random.yaml", text, strlen(text),
+                                        overrides, count, &scenario);
+    return status == STATUS_OK ? scenario : NULL;
+}

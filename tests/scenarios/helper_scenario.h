@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * For tests of scenarios: a schema with small classes that exist nowhere else, parsing with few
+ * words, a random source, random values of a row. Failures are cmocka failures. */
+#ifndef TWINSTEP_TESTS_SCENARIOS_HELPER_SCENARIO_H
+#define TWINSTEP_TESTS_SCENARIOS_HELPER_SCENARIO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "scenarios/scenario.h"
+
+#define HELPER_TEXT_SIZE 512
+
+/* Optimizers adamw (beta1, beta2, amsgrad, variant) and sgd (momentum, nesterov); schedules linear
+ * (minimum), constant (no key) and steps (every, whose cause is data-order: a class's rows need not
+ * share a cause). */
+extern const struct schema helper_schema;
+
+struct helper_adamw {
+    double beta1, beta2;
+    uint8_t amsgrad;
+    int32_t variant;
+};
+
+/* Parses `text` as "f.yaml" with the overrides up to the NULL. */
+struct scenario *helper_parse(struct arena *arena, const char *text, const char *const *overrides);
+
+/* The same with the body of `common` as one flow map: helper_common(&arena, "seed: 3"). */
+struct scenario *helper_common(struct arena *arena, const char *common);
+
+/* Parsing must fail with this status and text. */
+void helper_refuse(const char *text, const char *const *overrides, enum status status,
+                   const char *message);
+
+struct helper_random {
+    uint64_t state;
+};
+uint64_t helper_draw(struct helper_random *random, uint64_t limit); /* 0 .. limit - 1 */
+
+/* A value of the row that resolves in company of other random values; 0: leave the row alone. */
+int helper_random_value(struct helper_random *random, const char *path, char out[HELPER_TEXT_SIZE]);
+
+/* A scenario whose two arms hold random values; NULL when they do not fit together. */
+struct scenario *helper_random_scenario(struct helper_random *random, struct arena *arena);
+
+#endif
