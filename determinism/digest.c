@@ -66,7 +66,7 @@ static void close_writer(struct leaf_writer *writer, struct digest *out_digest) 
     unsigned char *const bytes = (unsigned char *)writer->piece;
     const size_t padding = (0 - writer->filled) % sizeof(uint32_t);
     memset(bytes + writer->filled, 0, padding);
-    if (writer->filled > 0) flush_piece(writer);
+    flush_piece(writer);
     if (writer->leaf.length > 0) close_leaf(writer);
     close_sha(&writer->sha, out_digest);
 }

@@ -102,9 +102,9 @@ static void merge_runs(const struct stream_card *from, size_t middle, size_t cou
     }
 }
 
-/* Bottom-up merge sort; returns which of the two buffers holds the result. */
-static struct stream_card *sort_cards(struct stream_card *cards, struct stream_card *spare,
-                                      size_t count) {
+/* Bottom-up merge sort. */
+const struct stream_card *stream_sort_cards(struct stream_card *cards, struct stream_card *spare,
+                                            size_t count) {
     for (size_t width = 1; width < count; width *= 2) {
         for (size_t start = 0; start < count; start += 2 * width) {
             const size_t left = count - start;
@@ -125,7 +125,7 @@ void stream_permute(uint64_t seed, struct stream_site site, uint64_t first, size
         scratch[i].key = stream_word64(seed, site, (first >> 1) + i);
         scratch[i].index = (uint32_t)i;
     }
-    const struct stream_card *const sorted = sort_cards(scratch, scratch + count, count);
+    const struct stream_card *const sorted = stream_sort_cards(scratch, scratch + count, count);
     for (size_t i = 0; i < count; i++)
         out_order[i] = sorted[i].index;
 }

@@ -124,6 +124,10 @@ struct stream_card {
     uint32_t index;
 };
 
+/* Sorts by key, then by index; the result is in one of the two buffers, which is returned. */
+const struct stream_card *stream_sort_cards(struct stream_card *cards, struct stream_card *spare,
+                                            size_t count);
+
 /* Random order of 0 ... count - 1: item i has the 64-bit key of elements first + 2i and
  * first + 2i + 1, low half first; items are sorted by key, then by i (laws.md, section 9).
  * `first` is even, count is below 2^32. scratch: 2 * count cards. */

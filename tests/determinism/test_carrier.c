@@ -81,6 +81,26 @@ static void validate_misfits(void **state) {
     }
 }
 
+/* Every bit that a dtype leaves spare, alone, in the vectors and in the tail. */
+static void validate_every_spare_bit(void **state) {
+    (void)state;
+    static const struct {
+        enum dtype dtype;
+        unsigned spare;
+    } spares[] = {{DTYPE_BF16, 16}, {DTYPE_TF32, 13}, {DTYPE_F16, 13}, {DTYPE_F32, 0}};
+    for (size_t d = 0; d < COUNT_OF(spares); d++) {
+        for (unsigned bit = 0; bit < 23; bit++) {
+            uint32_t carriers[17];
+            uint32_t own[17];
+            for (size_t i = 0; i < 17; i++)
+                carriers[i] = 0x3F800000u;
+            carriers[13] |= 1u << bit;
+            const size_t expected = bit < spares[d].spare ? 13 : 17;
+            assert_int_equal(carrier_pack(spares[d].dtype, carriers, 17, own), expected);
+        }
+    }
+}
+
 /* The index is right wherever the misfit stands, in the vectors or in the tail. */
 static void validate_misfit_index(void **state) {
     (void)state;
@@ -96,13 +116,16 @@ static void validate_misfit_index(void **state) {
     }
 }
 
-/* Random carriers with all kinds of exponents, a NaN in every eighth place. */
+/* Random carriers with all kinds of exponents, one in eight NaN, one in eight infinite. */
 static void make_carriers(enum dtype dtype, uint32_t *bits, uint32_t words) {
     const uint32_t spare = dtype == DTYPE_BF16 ? 0xFFFFu : dtype == DTYPE_TF32 ? 0x1FFFu : 0u;
     for (uint32_t i = 0; i < words; i++) {
         const struct philox_block draw = philox_draw((struct philox_block){{i, dtype, 0, 0}}, 2385);
         bits[i] = draw.word[0] & ~spare;
         if (draw.word[1] % 8 == 0) bits[i] = draw.word[0] | 0x7F800001u;
+        if (draw.word[1] % 8 == 1) bits[i] = (draw.word[0] & 0x80000000u) | 0x7F800000u;
+        if (draw.word[1] % 8 == 2) bits[i] = (draw.word[0] & 0x80000000u) | 0x7FF00000u;
+        if (draw.word[1] % 8 == 2 && i % 2 == 1) bits[i - 1] = 0u; /* an infinity of f64 */
         if (dtype == DTYPE_F16) bits[i] = (draw.word[1] % 16 + 120u) << 23;
     }
 }
@@ -153,8 +176,11 @@ static void verify_all_halves(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_values),       cmocka_unit_test(validate_misfits),
-        cmocka_unit_test(validate_misfit_index), cmocka_unit_test(corroborate_vectors_and_elements),
+        cmocka_unit_test(validate_values),
+        cmocka_unit_test(validate_misfits),
+        cmocka_unit_test(validate_every_spare_bit),
+        cmocka_unit_test(validate_misfit_index),
+        cmocka_unit_test(corroborate_vectors_and_elements),
         cmocka_unit_test(verify_all_halves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

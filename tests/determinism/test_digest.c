@@ -57,6 +57,16 @@ static void validate_several_leaves(void **state) {
     expect_hex(&out, "130c3248b08243d08ded8dd6153c61a68d0f18673e78352abcb09f21f87f439f");
 }
 
+/* Half a word at the end, behind a full piece whose bytes must not show through the padding. */
+static void validate_odd_halves(void **state) {
+    (void)state;
+    static float odd[2049];
+    for (size_t i = 0; i < COUNT_OF(odd); i++)
+        odd[i] = (float)(i % 200) * 0.5f;
+    const struct digest out = tensor("odd", DTYPE_BF16, 1, (const size_t[]){2049}, odd);
+    expect_hex(&out, "45bfaf8806cc9eddf9f86f7e095d0b5fe8241ae4f236b054ea9fdf7cfd062679");
+}
+
 static void validate_other_kinds(void **state) {
     (void)state;
     struct digest out;
@@ -208,10 +218,15 @@ static void verify_stream(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_tensors),         cmocka_unit_test(validate_several_leaves),
-        cmocka_unit_test(validate_other_kinds),     cmocka_unit_test(verify_identity_counts),
-        cmocka_unit_test(verify_nans_are_one),      cmocka_unit_test(corroborate_gather_and_tensor),
-        cmocka_unit_test(validate_misfit_is_named), cmocka_unit_test(verify_stream),
+        cmocka_unit_test(validate_tensors),
+        cmocka_unit_test(validate_several_leaves),
+        cmocka_unit_test(validate_odd_halves),
+        cmocka_unit_test(validate_other_kinds),
+        cmocka_unit_test(verify_identity_counts),
+        cmocka_unit_test(verify_nans_are_one),
+        cmocka_unit_test(corroborate_gather_and_tensor),
+        cmocka_unit_test(validate_misfit_is_named),
+        cmocka_unit_test(verify_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,7 @@ static const struct {
     {4294982u, -0x1.8b8cb2a048d64p+1},   {41518012u, -0x1.2b65aee372f6bp+1},
     {141733862u, -0x1.d6a2f21714fcap+0}, {2146050862u, -0x1.b6692883bdac3p-11},
     {2863310017u, 0x1.b91052b95e665p-2}, {4292101707u, 0x1.9aaf6b03fb8f4p+1},
+    {3973021759u, 0x1.709838189c36fp+0},
 };
 
 static void validate_golden_bits(void **state) {

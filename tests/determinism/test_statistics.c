@@ -93,12 +93,59 @@ static void validate_label_test(void **state) {
     }
 }
 
+/* The energy distance as it is defined: means over all ordered pairs of two groups. */
+static double mean_distance(const double *x, size_t n, const double *y, size_t m) {
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < m; j++)
+            sum += real_abs_f64(x[i] - y[j]);
+    return sum / ((double)n * (double)m);
+}
+
+static double energy(const double *points, size_t runs, uint32_t arm) {
+    double x[MOST];
+    double y[MOST];
+    size_t n = 0;
+    size_t m = 0;
+    for (size_t i = 0; i < runs; i++) {
+        if (arm >> i & 1u) {
+            x[n++] = points[i];
+        } else {
+            y[m++] = points[i];
+        }
+    }
+    return 2.0 * mean_distance(x, n, y, m) - mean_distance(x, n, x, n) - mean_distance(y, m, y, m);
+}
+
 static void draw_points(uint64_t seed, double *points, size_t count) {
     const struct stream_address address = {.stream = STREAM_DATA, .last_element = 1000};
     struct stream_site site;
     assert_int_equal(stream_pack(&address, &site), STATUS_OK);
     for (size_t i = 0; i < count; i++)
         points[i] = normal_from_word(stream_word(seed, site, i));
+}
+
+static void corroborate_energy_distance(void **state) {
+    (void)state;
+    static const size_t designs[][2] = {{5, 2}, {5, 3}, {8, 3}, {9, 7}, {10, 5}};
+    for (size_t d = 0; d < 50; d++) {
+        const size_t runs = designs[d % 5][0];
+        const size_t baseline = designs[d % 5][1];
+        double points[10];
+        draw_points(100 + d, points, runs);
+        for (size_t i = baseline; i < runs; i++)
+            points[i] += 0.7;
+        const double observed = energy(points, runs, (1u << baseline) - 1u);
+        uint64_t as_large = 0;
+        for (uint32_t arm = 0; arm < 1u << runs; arm++) {
+            size_t size = 0;
+            for (size_t i = 0; i < runs; i++)
+                size += arm >> i & 1u;
+            /* Random points: what is not equal by symmetry is farther apart than 1e-9. */
+            as_large += size == baseline && energy(points, runs, arm) >= observed - 1e-9;
+        }
+        assert_int_equal(test_labels(points, runs, baseline).as_large, as_large);
+    }
 }
 
 /* What the test promises: of all labelings of the same runs, at most a share x has p <= x. */
@@ -259,6 +306,7 @@ static void validate_quantile_interval(void **state) {
     assert_int_equal(statistics_quantile_interval(sorted, 71, 0.95, 0.95, &out), STATUS_UNTESTABLE);
     assert_int_equal(statistics_quantile_interval(sorted, 72, 0.95, 0.95, &out), STATUS_OK);
     assert_true(out.high == 72.0);
+    assert_int_equal(statistics_quantile_interval(sorted, 71, 0.05, 0.95, &out), STATUS_UNTESTABLE);
     assert_int_equal(statistics_quantile_interval(sorted, 72, 0.05, 0.95, &out), STATUS_OK);
     assert_true(out.low == 1.0);
     assert_int_equal(statistics_quantile_interval(sorted, 72, 1.0, 0.95, &out), STATUS_INPUT);
@@ -315,6 +363,7 @@ int main(void) {
         cmocka_unit_test(validate_pair_index),
         cmocka_unit_test(validate_pair_test),
         cmocka_unit_test(validate_label_test),
+        cmocka_unit_test(corroborate_energy_distance),
         cmocka_unit_test(verify_label_test_is_valid),
         cmocka_unit_test(verify_label_test_ignores_order_and_scale),
         cmocka_unit_test(validate_test_refusals),

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/sum.h"
 #include "determinism/stream.h"
 
 #define SEED UINT64_C(0x0123456789ABCDEF)
@@ -204,6 +205,29 @@ static void corroborate_permutation_by_ranks(void **state) {
     }
 }
 
+/* Many equal keys, which draws never give, against the summation engine's own sort. */
+static void corroborate_sort_with_ties(void **state) {
+    (void)state;
+    for (size_t count = 0; count < 300; count = count * 3 / 2 + 1) {
+        struct stream_card cards[300];
+        struct stream_card spare[300];
+        uint64_t keys[300];
+        uint32_t order[300];
+        for (size_t i = 0; i < count; i++) {
+            const struct stream_site site = {{{0, 0, 0, 0}}};
+            keys[i] = stream_bounded(stream_word64(SEED, site, i), 7) * (UINT64_MAX / 6);
+            cards[i] = (struct stream_card){keys[i], (uint32_t)i};
+        }
+        const struct stream_card *const sorted = stream_sort_cards(cards, spare, count);
+        sum_permutation(count, keys, order);
+        for (size_t i = 0; i < count; i++) {
+            assert_int_equal(sorted[i].index, order[i]);
+            if (i == 0 || sorted[i].key != sorted[i - 1].key) continue;
+            assert_true(sorted[i].index > sorted[i - 1].index);
+        }
+    }
+}
+
 /* All 24 orders of four items appear about equally often: 12000 draws, 500 expected each, standard
  * deviation sqrt(500 * 23 / 24) = 21.9; 6 of them is 131. */
 static void verify_orders_are_even(void **state) {
@@ -245,6 +269,7 @@ int main(void) {
         cmocka_unit_test(validate_uniform),
         cmocka_unit_test(validate_bounded),
         cmocka_unit_test(corroborate_permutation_by_ranks),
+        cmocka_unit_test(corroborate_sort_with_ties),
         cmocka_unit_test(verify_orders_are_even),
         cmocka_unit_test(validate_ledger),
     };
