@@ -237,7 +237,7 @@ static void embedding_backward(const struct weight_pass *joint) {
 void model_backward(struct model *model, const struct model_weights *weights,
                     const struct batch *batch, const double *coefficient,
                     const struct model_gradients *gradients) {
-    struct pass parts[BATCH_CALLS_MAX];
+    struct pass parts[BATCH_CALLS_MAX] = {{0}};
     for (uint32_t c = 0; c < batch->call_count; c++)
         parts[c] = pass_open(model, weights, batch, c, 0);
     struct weight_pass joint = {.pass = parts[0],

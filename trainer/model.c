@@ -99,7 +99,7 @@ static void carve_all(struct model *model, struct carver *carver, size_t R, size
     model->logits = carve(carver, L, model->V, element);
     model->maximum = carve(carver, L, 1, acc);
     model->sum = carve(carver, L, 1, acc);
-    model->logp = carve(carver, L, 1, sizeof(double));
+    model->logp = (double *)carve(carver, L, 1, sizeof(double));
 }
 
 /* inv_freq[i] = theta^(-2i/D), computed in f64 and rounded to f32 as transformers stores it, then

@@ -82,7 +82,7 @@ static enum status fill_cache(struct run *run, struct run_reference *reference) 
     TRY(arena_take(arena, size, sizeof *samples, "reference pass", &samples));
     TRY(arena_take(arena, size, sizeof *scores, "reference pass", &scores));
     TRY(mark_used(run, used));
-    double(*cache)[2] = run_at(run, run->layout.reference);
+    double(*cache)[2] = (double(*)[2])run_at(run, run->layout.reference);
     uint32_t count = 0, first = 0;
     for (size_t i = 0; i < run->dataset->samples; i++) {
         if (used[i]) samples[count++] = (uint32_t)i;
@@ -119,7 +119,7 @@ enum status reference_score(struct run *run) {
                     batch->first_sample, (uint32_t)run_head(run)->done + 1, run->reference_logp);
         return STATUS_OK;
     }
-    double(*cache)[2] = run_at(run, run->layout.reference);
+    double(*cache)[2] = (double(*)[2])run_at(run, run->layout.reference);
     for (uint32_t s = 0; s < batch->sample_count; s++)
         memcpy(run->reference_logp[s], cache[batch->dataset_index[s]], sizeof cache[0]);
     return STATUS_OK;

@@ -214,6 +214,31 @@ static void verify_nothing_behind_is_read(void **state) {
     }
 }
 
+/* Products that underflow leave -0 in every lane; the padding of the last row must not lift it. */
+static void verify_negative_zero_stays(void **state) {
+    (void)state;
+    static float tiny[80];
+    static double wide[80];
+    for (size_t i = 0; i < 80; i++) {
+        tiny[i] = i % 2 == 0 ? -0x1p-120f : -0x1p-130f;
+        wide[i] = -0x1p-120;
+    }
+    float positive[80];
+    for (size_t i = 0; i < 80; i++)
+        positive[i] = 0x1p-120f;
+    for (size_t n = 32; n < 80; n++) {
+        float sum = sum_products_f32_f32(tiny, positive, n);
+        check_f32(sum, -0.0f, n);
+        struct sum_lanes_f32 pieces;
+        sum_lanes_open_f32(&pieces);
+        sum_lanes_append_products_f32_f32(&pieces, tiny, positive, n - 5);
+        sum_lanes_append_products_f32_f32(&pieces, tiny, positive, 5);
+        check_f32(sum_lanes_close_f32(&pieces), -0.0f, n);
+    }
+    check_f64(sum_terms_f64_f64(wide, 40), -40.0 * 0x1p-120, 40);
+    check_f32(sum_products_f32_f32(tiny, positive, 31), 0.0f, 31);
+}
+
 static void verify_nan_and_infinity_stay(void **state) {
     (void)state;
     for (size_t at = 0; at < 70; at += 23) {
@@ -311,6 +336,7 @@ int main(void) {
         cmocka_unit_test(verify_pieces),
         cmocka_unit_test(verify_close_does_not_disturb),
         cmocka_unit_test(verify_nothing_behind_is_read),
+        cmocka_unit_test(verify_negative_zero_stays),
         cmocka_unit_test(verify_nan_and_infinity_stay),
         cmocka_unit_test(validate_chains),
         cmocka_unit_test(corroborate_permutation),
