@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * base/number.c: texts by value, round trips of any bits, what is and is not a number. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/real.h"
+#include "tests/base/helper_random.h"
+
+static void validate_texts(void **state) {
+    (void)state;
+    static const struct {
+        double x;
+        const char *text;
+    } cases[] = {
+        {0.0, "0"},
+        {-0.0, "-0"},
+        {1.0, "1"},
+        {-1.5, "-1.5"},
+        {0.1, "0.1"},
+        {0.1 + 0.2, "0.30000000000000004"},
+        {5e-7, "5e-07"},
+        {1e-4, "0.0001"},
+        {1.25e-5, "1.25e-05"},
+        {100000.0, "100000"},
+        {999999999999999.0, "999999999999999"},
+        {1e15, "1e+15"},
+        {1e22, "1e+22"},
+        {9007199254740993.0, "9.007199254740992e+15"},
+        {5e-324, "5e-324"},
+        {1.7976931348623157e308, "1.7976931348623157e+308"},
+        {2.2250738585072014e-308, "2.2250738585072014e-308"},
+        {123.456, "123.456"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_string_equal(number_text_f64(cases[i].x).text, cases[i].text);
+    assert_string_equal(number_text_f64(real_nan_f64()).text, "nan");
+    assert_string_equal(number_text_f64(-real_nan_f64()).text, "nan");
+    assert_string_equal(number_text_f64(real_inf_f64()).text, "inf");
+    assert_string_equal(number_text_f64(-real_inf_f64()).text, "-inf");
+    assert_string_equal(number_text_f32(0.1f).text, "0.1");
+    assert_string_equal(number_text_f32(16777216.0f).text, "1.6777216e+07");
+    assert_string_equal(number_text_f32(0x1p-149f).text, "1e-45");
+    assert_string_equal(number_text_f32(real_inf_f32()).text, "inf");
+    assert_string_equal(number_hex_f64(0.1875).text, "0x1.8p-3");
+    assert_string_equal(number_hex_f64(0.0).text, "0x0p+0");
+    assert_string_equal(number_hex_f64(-real_inf_f64()).text, "-inf");
+}
+
+/* Digits from the first to the last that is not 0. */
+static int significant_digits(const char *text) {
+    int digits = 0;
+    int zeros = 0;
+    for (const char *c = text; *c != '\0' && *c != 'e'; c++) {
+        if (*c >= '1' && *c <= '9') {
+            digits += 1 + (digits > 0 ? zeros : 0);
+            zeros = 0;
+        }
+        zeros += *c == '0';
+    }
+    return digits;
+}
+
+/* The text reads back to the same bits, and no shorter one does. */
+static void check_round_trip(double x) {
+    struct number_text text = number_text_f64(x);
+    double back = 0.0;
+    char shorter[400];
+    assert_int_equal(number_parse_real(text.text, NUMBER_FINITE, &back), STATUS_OK);
+    assert_int_equal(real_bits_f64(back), real_bits_f64(x));
+    int digits = significant_digits(text.text);
+    for (int fewer = 1; fewer < digits; fewer++) {
+        snprintf(shorter, sizeof shorter, "%.*g", fewer, x);
+        assert_true(strtod(shorter, NULL) != x);
+    }
+    assert_int_equal(number_parse_real(number_hex_f64(x).text, NUMBER_HEX, &back), STATUS_OK);
+    assert_int_equal(real_bits_f64(back), real_bits_f64(x));
+}
+
+static void verify_round_trips(void **state) {
+    (void)state;
+    struct random_source source = {51};
+    for (int i = 0; i < 3000; i++) {
+        double x = random_any_f64(&source);
+        float f = random_any_f32(&source);
+        if (real_finite_f64(x)) check_round_trip(x);
+        check_round_trip(random_between(&source, -1e3, 1e3));
+        check_round_trip((double)(int64_t)random_between(&source, -1e16, 1e16));
+        if (!real_finite_f32(f)) continue;
+        float back = strtof(number_text_f32(f).text, NULL);
+        assert_int_equal(real_bits_f32(back), real_bits_f32(f));
+    }
+    check_round_trip(-0.0);
+    check_round_trip(DBL_MAX);
+    check_round_trip(0x1p-1074);
+}
+
+static void validate_reals(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        double value;
+    } good[] = {
+        {"0", 0.0},
+        {"-0", -0.0},
+        {"5e-7", 5e-7},
+        {"5E-7", 5e-7},
+        {"+1.5", 1.5},
+        {".5", 0.5},
+        {"1.", 1.0},
+        {"1e+2", 100.0},
+        {"007", 7.0},
+        {"1e-400", 0.0},
+        {"-1e-400", -0.0},
+        {"4.9e-324", 0x1p-1074},
+        {"1.7976931348623158e308", DBL_MAX},
+        {"0.1e1", 1.0},
+        {"100000000000000000000000000000000000000", 1e38},
+    };
+    double value = 0.0;
+    for (size_t i = 0; i < COUNT_OF(good); i++) {
+        assert_int_equal(number_parse_real(good[i].text, NUMBER_FINITE, &value), STATUS_OK);
+        assert_int_equal(real_bits_f64(value), real_bits_f64(good[i].value));
+    }
+    assert_int_equal(number_parse_real("0x1.8p-3", NUMBER_HEX, &value), STATUS_OK);
+    assert_true(value == 0.1875);
+    assert_int_equal(number_parse_real("-0X1P+2", NUMBER_HEX, &value), STATUS_OK);
+    assert_true(value == -4.0);
+    assert_int_equal(number_parse_real("nan", NUMBER_SPECIAL, &value), STATUS_OK);
+    assert_true(value != value);
+    assert_int_equal(number_parse_real("-inf", NUMBER_SPECIAL, &value), STATUS_OK);
+    assert_true(value == -real_inf_f64());
+    assert_int_equal(number_parse_real("+inf", NUMBER_SPECIAL, &value), STATUS_OK);
+    assert_true(value == real_inf_f64());
+}
+
+static void validate_refused_reals(void **state) {
+    (void)state;
+    static const char *const bad[] = {
+        "",
+        " ",
+        " 1",
+        "1 ",
+        "1x",
+        "ten",
+        ".",
+        "+",
+        "-",
+        "e5",
+        "1e",
+        "1e+",
+        "1e5.",
+        "1.2.3",
+        "--1",
+        "+-1",
+        "1,5",
+        "1_000",
+        "0x",
+        "0x1p",
+        "0x1",
+        "1e309",
+        "-1e309",
+        "inf",
+        "nan",
+        "-inf",
+        "NAN",
+        "infinity",
+        "nan(1)",
+        "1e5e5",
+        "1f",
+        "0b1",
+        "\n1",
+        "1\n",
+        "\xff",
+        "١",
+        "1e99999999999999999999",
+    };
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        double value = 42.0;
+        assert_int_equal(number_parse_real(bad[i], NUMBER_FINITE, &value), STATUS_INPUT);
+        assert_true(value == 42.0);
+    }
+    double value = 0.0;
+    assert_int_equal(number_parse_real("Inf", NUMBER_SPECIAL, &value), STATUS_INPUT);
+    assert_int_equal(number_parse_real("-nan", NUMBER_SPECIAL, &value), STATUS_INPUT);
+    assert_int_equal(number_parse_real("++inf", NUMBER_SPECIAL, &value), STATUS_INPUT);
+    assert_int_equal(number_parse_real("0x1p2000", NUMBER_HEX, &value), STATUS_INPUT);
+    assert_int_equal(number_parse_real("ten\x01", NUMBER_FINITE, &value), STATUS_INPUT);
+    assert_string_equal(status_text(), "expected a number, got \"ten?\"");
+}
+
+static void verify_long_texts(void **state) {
+    (void)state;
+    static char text[3000];
+    double value = 0.0;
+    memset(text, '9', sizeof text - 1);
+    assert_int_equal(number_parse_real(text, NUMBER_FINITE, &value), STATUS_INPUT);
+    assert_true(strlen(status_text()) < 120);
+    text[1] = '.';
+    assert_int_equal(number_parse_real(text, NUMBER_FINITE, &value), STATUS_OK);
+    assert_true(value == 10.0);
+    int64_t integer = 0;
+    text[1] = '9';
+    assert_int_equal(number_parse_int(text, &integer), STATUS_INPUT);
+}
+
+static void validate_integers(void **state) {
+    (void)state;
+    int64_t i = 0;
+    uint64_t u = 0;
+    assert_int_equal(number_parse_int("-9223372036854775808", &i), STATUS_OK);
+    assert_true(i == INT64_MIN);
+    assert_int_equal(number_parse_int("+9223372036854775807", &i), STATUS_OK);
+    assert_true(i == INT64_MAX);
+    assert_int_equal(number_parse_uint("18446744073709551615", &u), STATUS_OK);
+    assert_true(u == UINT64_MAX);
+    assert_int_equal(number_parse_uint("010", &u), STATUS_OK);
+    assert_true(u == 10);
+    static const char *const bad[] = {"", "1.0", "1e3", "0x10", "ten", " 1", "1 ", "--1", "+", "-"};
+    for (size_t k = 0; k < COUNT_OF(bad); k++) {
+        i = 42;
+        u = 42;
+        assert_int_equal(number_parse_int(bad[k], &i), STATUS_INPUT);
+        assert_int_equal(number_parse_uint(bad[k], &u), STATUS_INPUT);
+        assert_true(i == 42 && u == 42);
+    }
+    assert_int_equal(number_parse_int("9223372036854775808", &i), STATUS_INPUT);
+    assert_int_equal(number_parse_int("-9223372036854775809", &i), STATUS_INPUT);
+    assert_int_equal(number_parse_uint("18446744073709551616", &u), STATUS_INPUT);
+    assert_int_equal(number_parse_uint("-1", &u), STATUS_INPUT);
+    assert_int_equal(number_parse_uint("-0", &u), STATUS_INPUT);
+    assert_string_equal(status_text(), "expected an integer >= 0, got \"-0\"");
+}
+
+/* In a locale with a decimal comma nothing changes. Skipped where none is installed. */
+static void verify_locale_does_not_matter(void **state) {
+    (void)state;
+    static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "fr_FR", "pl_PL"};
+    const char *found = NULL;
+    for (size_t i = 0; i < COUNT_OF(names) && found == NULL; i++)
+        found = setlocale(LC_ALL, names[i]);
+    if (found == NULL) skip();
+    double value = 0.0;
+    assert_string_equal(number_text_f64(1.5).text, "1.5");
+    assert_int_equal(number_parse_real("1.5", NUMBER_FINITE, &value), STATUS_OK);
+    assert_true(value == 1.5);
+    setlocale(LC_ALL, "C");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_texts),
+        cmocka_unit_test(verify_round_trips),
+        cmocka_unit_test(validate_reals),
+        cmocka_unit_test(validate_refused_reals),
+        cmocka_unit_test(verify_long_texts),
+        cmocka_unit_test(validate_integers),
+        cmocka_unit_test(verify_locale_does_not_matter),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
