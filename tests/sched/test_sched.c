@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * The built-in schedules against the golden tables of the frameworks (facts, section 1.13), against
+ * Hugging Face's Python bit for bit, past the end and in the corners. */
+#include "sched/sched.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/macro.h"
+#include "base/real.h"
+
+/* Values of a class at their defaults, with the named ones set. */
+struct setting {
+    const char *key;
+    double value;
+};
+
+static double values[4];
+
+static struct sched_call call_of(const struct sched_class *schedule, double lr, double warmup,
+                                 double total, const struct setting *settings, size_t count) {
+    memset(values, 0, sizeof values);
+    assert_true(schedule->values_size <= sizeof values);
+    for (size_t k = 0; k < schedule->key_count; ++k) {
+        const struct key_row *row = &schedule->keys[k];
+        double value = 0.0;
+        assert_int_equal(sscanf(row->standard, "%lf", &value), 1);
+        for (size_t i = 0; i < count; ++i)
+            if (settings[i].key != NULL && strcmp(settings[i].key, row->path) == 0)
+                value = settings[i].value;
+        memcpy((char *)values + row->offset, &value, row->size);
+    }
+    return (struct sched_call){sizeof(struct sched_call), lr, warmup, total, values, NULL};
+}
+
+/* Multipliers as the tables print them, in units of L, at counters first, first + 1, ... */
+static const struct table_case {
+    const char *name, *schedule;
+    struct setting settings[2];
+    double lr, warmup, total;
+    double first, step;
+    size_t count;
+    const char *printed[10];
+} table_cases[] = {
+    {"(a) hf", "linear", {{0}}, 5e-7, 0, 5, 0, 1, 6, {"1", "0.8", "0.6", "0.4", "0.2", "0"}},
+    {"(a) olmo", "linear", {{0}}, 5e-7, 0, 5, 1, 1, 6, {"0.8", "0.6", "0.4", "0.2", "0", "0"}},
+    {"(a) olmo alpha_f 0.1",
+     "linear",
+     {{"min_lr_ratio", 0.1}},
+     5e-7,
+     0,
+     5,
+     1,
+     1,
+     6,
+     {"0.82", "0.64", "0.46", "0.28", "0.1", "0.1"}},
+    {"(a) xP, P=2", "linear", {{0}}, 5e-7, 0, 5, 0, 2, 5, {"1", "0.6", "0.2", "0", "0"}},
+    {"(a) T ignored",
+     "linear",
+     {{0}},
+     5e-7,
+     0,
+     276,
+     1,
+     1,
+     6,
+     {"0.996377", "0.992754", "0.98913", "0.985507", "0.981884", "0.978261"}},
+    {"(b) hf",
+     "linear",
+     {{0}},
+     1e-3,
+     3,
+     10,
+     0,
+     1,
+     10,
+     {"0", "0.333333", "0.666667", "1", "0.857143", "0.714286", "0.571429", "0.428571", "0.285714",
+      "0.142857"}},
+    {"(b) olmo",
+     "linear",
+     {{0}},
+     1e-3,
+     3,
+     10,
+     1,
+     1,
+     10,
+     {"0.333333", "0.666667", "1", "0.857143", "0.714286", "0.571429", "0.428571", "0.285714",
+      "0.142857", "0"}},
+    {"(b) olmo alpha 0.1",
+     "linear",
+     {{"min_lr_ratio", 0.1}},
+     1e-3,
+     3,
+     10,
+     1,
+     1,
+     10,
+     {"0.333333", "0.666667", "1", "0.871429", "0.742857", "0.614286", "0.485714", "0.357143",
+      "0.228571", "0.1"}},
+    {"(b) Accelerate P=2",
+     "linear",
+     {{0}},
+     1e-3,
+     3,
+     10,
+     0,
+     2,
+     7,
+     {"0", "0.666667", "0.857143", "0.571429", "0.285714", "0", "0"}},
+    {"(b) Accelerate P=2, T rescaled",
+     "linear",
+     {{0}},
+     1e-3,
+     3,
+     20,
+     0,
+     2,
+     10,
+     {"0", "0.666667", "0.941176", "0.823529", "0.705882", "0.588235", "0.470588", "0.352941",
+      "0.235294", "0.117647"}},
+    {"(b) hf constant_with_warmup",
+     "constant",
+     {{0}},
+     1e-3,
+     3,
+     10,
+     0,
+     1,
+     6,
+     {"0", "0.333333", "0.666667", "1", "1", "1"}},
+    {"(c) hf cosine",
+     "cosine",
+     {{0}},
+     1e-3,
+     2,
+     10,
+     0,
+     1,
+     10,
+     {"0", "0.5", "1", "0.96194", "0.853553", "0.691342", "0.5", "0.308658", "0.146447",
+      "0.0380602"}},
+    {"(c) hf cosine_with_min_lr",
+     "cosine",
+     {{"min_lr_ratio", 0.1}},
+     1e-3,
+     2,
+     10,
+     0,
+     1,
+     10,
+     {"0", "0.5", "1", "0.965746", "0.868198", "0.722208", "0.55", "0.377792", "0.231802",
+      "0.134254"}},
+    {"(c) olmo",
+     "cosine",
+     {{"min_lr_ratio", 0.1}},
+     1e-3,
+     2,
+     10,
+     1,
+     1,
+     10,
+     {"0.5", "1", "0.965746", "0.868198", "0.722208", "0.55", "0.377792", "0.231802", "0.134254",
+      "0.1"}},
+    {"(c) Accelerate P=2",
+     "cosine",
+     {{0}},
+     1e-3,
+     2,
+     10,
+     0,
+     2,
+     10,
+     {"0", "1", "0.853553", "0.5", "0.146447", "0", "0.146447", "0.5", "0.853553", "1"}},
+    {"past the end, cosine rises",
+     "cosine",
+     {{0}},
+     1.0,
+     0,
+     10,
+     11,
+     1,
+     10,
+     {"0.0244717", "0.0954915", "0.206107", "0.345492", "0.5", "0.654508", "0.793893", "0.904508",
+      "0.975528", "1"}},
+};
+
+static void validate_golden_tables(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(table_cases); ++i) {
+        const struct table_case *c = &table_cases[i];
+        const struct sched_class *schedule = sched_find(c->schedule);
+        const struct sched_call call =
+            call_of(schedule, c->lr, c->warmup, c->total, c->settings, COUNT_OF(c->settings));
+        for (size_t k = 0; k < c->count; ++k) {
+            char text[32];
+            snprintf(text, sizeof text, "%.6g",
+                     schedule->value(&call, c->first + (double)k * c->step) / c->lr);
+            if (strcmp(text, c->printed[k]) != 0)
+                fail_msg("%s, column %zu: expected %s, got %s", c->name, k + 1, c->printed[k],
+                         text);
+        }
+    }
+}
+
+/* Printed by Python with Hugging Face's lambdas: base_lr * lambda(s), as hex floats. */
+static const struct exact_case {
+    const char *schedule;
+    double lr, warmup, total, first, step;
+    size_t count;
+    double expected[12];
+} exact_cases[] = {
+    {"linear",
+     5e-7,
+     0,
+     5,
+     0,
+     1,
+     7,
+     {0x1.0c6f7a0b5ed8dp-21, 0x1.ad7f29abcaf48p-22, 0x1.421f5f40d8376p-22, 0x1.ad7f29abcaf48p-23,
+      0x1.ad7f29abcaf48p-24, 0.0, 0.0}},
+    {"linear",
+     1e-3,
+     3,
+     10,
+     0,
+     1,
+     12,
+     {0.0, 0x1.5d867c3ece2a5p-12, 0x1.5d867c3ece2a5p-11, 0x1.0624dd2f1a9fcp-10,
+      0x1.c163c450bfed4p-11, 0x1.767dce434a9b1p-11, 0x1.2b97d835d548dp-11, 0x1.c163c450bfed4p-12,
+      0x1.2b97d835d548dp-12, 0x1.2b97d835d548dp-13, 0.0, 0.0}},
+};
+
+static void validate_linear_bits(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(exact_cases); ++i) {
+        const struct exact_case *c = &exact_cases[i];
+        const struct sched_class *schedule = sched_find(c->schedule);
+        const struct sched_call call = call_of(schedule, c->lr, c->warmup, c->total, NULL, 0);
+        for (size_t k = 0; k < c->count; ++k) {
+            const double lr = schedule->value(&call, c->first + (double)k * c->step);
+            if (real_bits_f64(lr) != real_bits_f64(c->expected[k]))
+                fail_msg("case %zu, k %zu: expected %a, got %a", i, k, c->expected[k], lr);
+        }
+    }
+}
+
+/* The same for the cosine: c = 1.5 cycles, W = 7, T = 31, s = 0, 5, 10, ... Python uses the C
+ * library's cosine, ours may differ in its last place: 2^-52 of the peak. */
+static void validate_cosine_bits(void **state) {
+    (void)state;
+    static const double expected[] = {0.0,
+                                      0x1.1dcfd5f1d2213p-16,
+                                      0x1.14a191660f107p-16,
+                                      0.0,
+                                      0x1.14a191660f105p-16,
+                                      0x1.5589b7499d3fep-16,
+                                      0x1.e7565d6810df6p-21,
+                                      0x1.9022f8528c94ap-17,
+                                      0x1.80e845674c0dep-16,
+                                      0x1.d4ca08477aa9bp-19,
+                                      0x1.ee059bb1f610bp-18,
+                                      0x1.9022f8528c94dp-16,
+                                      0x1.ee059bb1f611dp-18,
+                                      0x1.d4ca08477aa37p-19,
+                                      0x1.80e845674c0dfp-16,
+                                      0x1.9022f8528c948p-17};
+    const struct setting cycles = {"num_cycles", 1.5};
+    const struct sched_class *schedule = sched_find("cosine");
+    const double peak = 2.385e-5;
+    const struct sched_call call = call_of(schedule, peak, 7, 31, &cycles, 1);
+    for (size_t k = 0; k < COUNT_OF(expected); ++k) {
+        const double lr = schedule->value(&call, 5.0 * (double)k);
+        if (!(real_abs_f64(lr - expected[k]) <= peak * 0x1p-52))
+            fail_msg("s = %zu: expected %a, got %a", 5 * k, expected[k], lr);
+    }
+}
+
+static const struct corner_case {
+    const char *schedule;
+    double warmup, total, counter, expected;
+} corner_cases[] = {
+    {"constant", 0, 5, 0, 1}, /* W = 0 */
+    {"linear", 0, 5, 0, 1},
+    {"cosine", 0, 5, 0, 1},
+    {"linear", 5, 5, 4, 0.8}, /* T = W: nothing is left after the warm-up */
+    {"linear", 5, 5, 5, 0},
+    {"linear", 5, 5, 6, 0},
+    {"cosine", 5, 5, 4, 0.8},
+    {"cosine", 5, 5, 5, 1},
+    {"cosine", 5, 5, 6, 0},
+    {"constant", 5, 5, 6, 1},
+    {"linear", 0, 0, 0, 0}, /* T = 0 */
+    {"cosine", 0, 0, 0, 1},
+    {"constant", 0, 0, 0, 1},
+    {"linear", 8, 5, 4, 0.5}, /* W > T, as when only W was rescaled */
+    {"linear", 8, 5, 8, 0},
+    {"linear", 4, 8, -3, 0}, /* before 0: f(0) */
+    {"linear", 0, 8, -3, 1},
+    {"cosine", 0, 8, -3, 1},
+    {"constant", 4, 8, -3, 0},
+    {"linear", 0.5, 4.5, 2.5, 0.5}, /* Megatron's W is not a whole number */
+    {"linear", 0, 8, 0x1p60, 0},
+    {"cosine", 0, 8, 0x1p23, 1}, /* whole waves, where our cosine has ended */
+    {"cosine", 0, 8, 0x1p23 + 8, 0},
+    {"cosine", 0, 8, 0x1p23 + 4, 0.5},
+    {"cosine", 0, 8, 0x1p500, 1},
+};
+
+static void validate_corners(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(corner_cases); ++i) {
+        const struct corner_case *c = &corner_cases[i];
+        const struct sched_class *schedule = sched_find(c->schedule);
+        const struct sched_call call = call_of(schedule, 1.0, c->warmup, c->total, NULL, 0);
+        const double lr = schedule->value(&call, c->counter);
+        if (!(real_abs_f64(lr - c->expected) <= 0x1p-50))
+            fail_msg("case %zu, %s: expected %.17g, got %.17g", i, c->schedule, c->expected, lr);
+    }
+}
+
+/* Whatever the counter, an LR is a number between 0 and the peak, and never -0. */
+static void verify_range(void **state) {
+    (void)state;
+    const struct setting floors[] = {{"min_lr_ratio", 0.0}, {"min_lr_ratio", 0.37}};
+    for (size_t s = 0; sched_classes()[s] != NULL; ++s)
+        for (size_t f = 0; f < COUNT_OF(floors); ++f) {
+            const struct sched_class *schedule = sched_classes()[s];
+            const struct sched_call call = call_of(schedule, 2.385e-5, 13, 97, &floors[f], 1);
+            for (double step = 1.0; step < 1e300; step *= 1.0625) {
+                const double lr = schedule->value(&call, step - 50.0);
+                assert_true(lr >= 0.0 && lr <= 2.385e-5);
+                assert_true(real_bits_f64(lr) >> 63 == 0);
+            }
+            assert_true(schedule->minimum(&call) <= call.base_lr);
+        }
+}
+
+static void validate_minimum(void **state) {
+    (void)state;
+    const struct setting floor = {"min_lr_ratio", 0.25};
+    struct sched_call call = call_of(sched_find("linear"), 2.0, 0, 5, &floor, 1);
+    assert_true(sched_find("linear")->minimum(&call) == 0.5);
+    assert_true(sched_find("linear")->value(&call, 5) == 0.5);
+    call = call_of(sched_find("cosine"), 2.0, 0, 5, &floor, 1);
+    assert_true(sched_find("cosine")->minimum(&call) == 0.5);
+    call = call_of(sched_find("constant"), 2.0, 0, 5, NULL, 0);
+    assert_true(sched_find("constant")->minimum(&call) == 2.0);
+}
+
+static void validate_registry(void **state) {
+    (void)state;
+    size_t count = 0;
+    for (; sched_classes()[count] != NULL; ++count) {
+        const struct sched_class *schedule = sched_classes()[count];
+        assert_ptr_equal(sched_find(schedule->name), schedule);
+        assert_true(schedule->size == sizeof *schedule);
+        assert_true(schedule->values_size <= 256);
+        assert_true(strlen(schedule->help) > 20);
+    }
+    assert_int_equal(count, 3);
+    assert_null(sched_find("cosin"));
+    assert_null(sched_find(""));
+}
+
+static void validate_refusals(void **state) {
+    (void)state;
+    const struct sched_class *schedule = sched_find("linear");
+    struct sched_call call = call_of(schedule, 1e-3, 3, 10, NULL, 0);
+    assert_int_equal(schedule->validate(&call), STATUS_OK);
+    call.warmup = 11; /* Hugging Face takes it, too */
+    assert_int_equal(schedule->validate(&call), STATUS_OK);
+    call.warmup = -1;
+    assert_int_equal(schedule->validate(&call), STATUS_INPUT);
+    assert_non_null(
+        strstr(status_text(), "schedule.warmup: expected a finite number >= 0, got -1"));
+    call.warmup = 3;
+    call.base_lr = real_nan_f64();
+    assert_int_equal(schedule->validate(&call), STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "optimizer.lr"));
+    call.base_lr = 1e-3;
+    call.total = real_inf_f64();
+    assert_int_equal(schedule->validate(&call), STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "schedule.total"));
+    call.total = 10;
+    call.size--;
+    assert_int_equal(schedule->validate(&call), STATUS_INTERNAL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_golden_tables), cmocka_unit_test(validate_linear_bits),
+        cmocka_unit_test(validate_cosine_bits),   cmocka_unit_test(validate_corners),
+        cmocka_unit_test(verify_range),           cmocka_unit_test(validate_minimum),
+        cmocka_unit_test(validate_registry),      cmocka_unit_test(validate_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
