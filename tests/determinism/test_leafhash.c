@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "determinism/leafhash.h"
+#include "determinism/leafhash.c" /* for the instruction sets that this machine would not choose */
 #include "determinism/philox.h"
 
 #define WORDS (LEAFHASH_BLOCK / 4)
@@ -57,6 +57,30 @@ static void corroborate_vectors_and_lanes(void **state) {
         hash_by_lane(block, lengths[i], lanes);
         assert_memory_equal(vectors, lanes, sizeof lanes);
     }
+}
+
+static void corroborate_instruction_sets(void **state) {
+    (void)state;
+    struct leafhash plain;
+    struct leafhash other;
+    fill_block();
+    leafhash_init(&plain);
+    rows_plain(&plain, block, 512);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+        leafhash_init(&other);
+        rows_avx2(&other, block, 512);
+        assert_memory_equal(&plain, &other, sizeof other);
+    }
+    if (__builtin_cpu_supports("avx512vl")) {
+        leafhash_init(&other);
+        rows_avx512(&other, block, 512);
+        assert_memory_equal(&plain, &other, sizeof other);
+    }
+#endif
+    leafhash_init(&other);
+    rows_best(&other, block, 512);
+    assert_memory_equal(&plain, &other, sizeof other);
 }
 
 static void verify_pieces_join(void **state) {
@@ -170,6 +194,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_known_answer),
         cmocka_unit_test(corroborate_vectors_and_lanes),
+        cmocka_unit_test(corroborate_instruction_sets),
         cmocka_unit_test(verify_pieces_join),
         cmocka_unit_test(verify_each_bit_counts),
         cmocka_unit_test(verify_pairs_of_bits_count),
