@@ -226,8 +226,9 @@ static enum status read_properties(struct reader *reader, const struct yaml_node
     return STATUS_OK;
 }
 
-/* libfyaml's mark of a quoted text stands behind its quote. */
-static int quote_width(const struct fy_event *event) {
+/* libfyaml's mark of a quoted text stands behind its quote, that of an alias behind its star. */
+static int mark_offset(const struct fy_event *event) {
+    if (event->type == FYET_ALIAS) return 1;
     if (event->type != FYET_SCALAR || event->scalar.value == NULL) return 0;
     enum fy_scalar_style style = fy_token_scalar_style(event->scalar.value);
     return style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED;
@@ -237,7 +238,7 @@ static void place(struct reader *reader, struct yaml_node *node) {
     const struct fy_mark *mark = fy_event_start_mark(reader->event);
     if (!reader->placed || mark == NULL) return;
     node->line = mark->line + 1;
-    node->column = mark->column + 1 - quote_width(reader->event);
+    node->column = mark->column + 1 - mark_offset(reader->event);
 }
 
 /* Takes over the pairs of a merged map that `map` does not hold itself. */
