@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Set-up of op tests. */
+#include "tests/kernels/helper_ops.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "determinism/stream.h"
+
+static const struct {
+    enum dtype compute, accumulate;
+} pairs[BENCH_PAIRS] = {
+    {DTYPE_F32, DTYPE_F32},  {DTYPE_F32, DTYPE_F64}, {DTYPE_BF16, DTYPE_F32},
+    {DTYPE_BF16, DTYPE_F64}, {DTYPE_F16, DTYPE_F32}, {DTYPE_TF32, DTYPE_F32},
+    {DTYPE_F64, DTYPE_F64},
+};
+
+void bench_open(struct bench *bench, size_t pair) {
+    memset(bench, 0, sizeof *bench);
+    bench->law.compute = pairs[pair].compute;
+    bench->law.wide = pairs[pair].accumulate == DTYPE_F64;
+    bench->accumulate = pairs[pair].accumulate;
+    bench->carrier = dtype_carrier(pairs[pair].compute);
+    bench->accumulator = dtype_carrier(pairs[pair].accumulate);
+    bench->next = (uint64_t)pair << 40;
+    bench->call.compute = pairs[pair].compute;
+}
+
+void bench_close(struct bench *bench) {
+    arena_close(&bench->arena);
+}
+
+void bench_shuffle(struct bench *bench, uint32_t kinds, uint32_t chunk, enum op_site site) {
+    bench->order = (struct order){SEED ^ 0x55u, kinds, chunk, 3 + chunk, 1234567};
+    bench->call.order = &bench->order;
+    bench->call.site = site;
+    bench->call.layer = 301;
+    bench->call.side = 1;
+}
+
+static void *take(struct bench *bench, size_t count, size_t size) {
+    void *piece = NULL;
+    assert_int_equal(arena_take(&bench->arena, count, size, "test", &piece), STATUS_OK);
+    return piece;
+}
+
+/* Filled with NaN: nothing may count on zeros. */
+static void *scratch_of(struct bench *bench, size_t bytes) {
+    bytes = (bytes + 63) / 64 * 64;
+    if (bytes > bench->scratch_bytes) {
+        bench->scratch = (unsigned char *)take(bench, bytes, 1);
+        bench->scratch_bytes = bytes;
+        memset(bench->scratch, 0xff, bytes);
+    }
+    return bench->scratch + (bench->scratch_bytes - bytes);
+}
+
+int bench_machine(struct bench *bench, const struct op_limits *limits, size_t *state,
+                  const struct op_table **out_ops) {
+    static const int threads[] = {1, 2};
+    for (; *state < 3 * COUNT_OF(threads);) {
+        const size_t at = (*state)++;
+        const enum isa isa = (enum isa)(ISA_BASE + at / COUNT_OF(threads));
+        if (backend_ops(isa, bench->law.compute, bench->accumulate, out_ops) != STATUS_OK) continue;
+        struct op_limits own = *limits;
+        size_t bytes = 0;
+        own.threads = threads[at % COUNT_OF(threads)];
+        assert_int_equal(backend_scratch(&own, &bytes), STATUS_OK);
+        bench->call.threads = own.threads;
+        bench->call.scratch = scratch_of(bench, bytes);
+        return 1;
+    }
+    return 0;
+}
+
+double *bench_numbers(struct bench *bench, size_t count) {
+    return (double *)take(bench, count, sizeof(double));
+}
+
+static uint32_t word(struct bench *bench) {
+    const struct stream_site site = {{{0, 0, 0x7e57u, 0}}};
+    return stream_word(SEED, site, bench->next++);
+}
+
+double *bench_draw(struct bench *bench, size_t count, enum dtype dtype, double scale) {
+    double *const values = bench_numbers(bench, count);
+    for (size_t i = 0; i < count; i++) {
+        const double uniform = stream_uniform(word(bench)) - stream_uniform(word(bench)) +
+                               0x1p-30 * stream_uniform(word(bench));
+        values[i] = law_round(3.0 * scale * uniform, dtype);
+    }
+    return values;
+}
+
+uint32_t bench_integer(struct bench *bench, uint32_t bound) {
+    return (uint32_t)(((uint64_t)word(bench) * bound) >> 32);
+}
+
+void *bench_store(struct bench *bench, const double *values, size_t count, size_t size) {
+    void *const memory = take(bench, count, size);
+    for (size_t i = 0; i < count; i++) {
+        if (size == sizeof(double))
+            ((double *)memory)[i] = values[i];
+        else
+            ((float *)memory)[i] = (float)values[i];
+    }
+    return memory;
+}
+
+void *bench_output(struct bench *bench, const double *before, size_t count, size_t size) {
+    return bench_store(bench, before, count, size);
+}
+
+size_t bench_physical(uint32_t count) {
+    return (size_t)count * 2 + 1;
+}
+
+struct row_list bench_rows(struct bench *bench, uint32_t count) {
+    const uint32_t physical = (uint32_t)bench_physical(count);
+    uint32_t *const index = (uint32_t *)take(bench, physical, sizeof *index);
+    for (uint32_t i = 0; i < physical; i++) {
+        const uint32_t at = bench_integer(bench, i + 1);
+        index[i] = index[at];
+        index[at] = i;
+    }
+    return (struct row_list){index, count};
+}
+
+void bench_poison(double *values, size_t width, const struct row_list *rows) {
+    for (size_t row = 0; row < bench_physical(rows->count); row++) {
+        int listed = 0;
+        for (uint32_t i = 0; i < rows->count; i++)
+            listed |= rows->index[i] == row;
+        for (size_t c = 0; !listed && c < width; c++)
+            values[row * width + c] = (double)NAN;
+    }
+}
+
+static double stored(const void *memory, size_t i, size_t size) {
+    if (size == sizeof(double)) return ((const double *)memory)[i];
+    return (double)((const float *)memory)[i];
+}
+
+void bench_check(const struct bench *bench, const struct op_table *ops, const char *what,
+                 const void *got, const double *want, size_t count, size_t size) {
+    for (size_t i = 0; i < count; i++) {
+        const double is = stored(got, i, size);
+        const double due = want[i];
+        if (isnan(is) && isnan(due)) continue;
+        if (is == due && signbit(is) == signbit(due)) continue;
+        fail_msg("%s, %s of %s, %d threads, element %zu of %zu: expected %a, got %a (seed %llx)",
+                 what, ops->name, dtype_name(bench->law.compute), bench->call.threads, i, count,
+                 due, is, (unsigned long long)SEED);
+    }
+}
+
+void bench_pairs(void (*test)(struct bench *bench)) {
+    print_message("seed %llx\n", (unsigned long long)SEED);
+    for (size_t pair = 0; pair < BENCH_PAIRS; pair++) {
+        struct bench bench;
+        bench_open(&bench, pair);
+        test(&bench);
+        bench_close(&bench);
+    }
+}

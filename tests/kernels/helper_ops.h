@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the tests of the ops share: number pairs, machines (instruction set x threads), drawn
+ * buffers, gathered rows between poisoned ones, exact comparison.
+ *
+ * A test works out its expectation once per number pair, in doubles, and compares every machine
+ * with it. Draws come from Philox at the printed seed. */
+#ifndef TWINSTEP_TESTS_KERNELS_HELPER_OPS_H
+#define TWINSTEP_TESTS_KERNELS_HELPER_OPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "kernels/op.h"
+#include "tests/kernels/helper_law.h"
+
+#define SEED UINT64_C(0x7d3c91e5a2f08b46)
+
+struct bench {
+    struct arena arena;
+    struct law law;
+    enum dtype accumulate;
+    size_t carrier, accumulator; /* bytes of one number */
+    uint64_t next;               /* next draw */
+    struct op_call call;         /* for law_tile and for the ops */
+    struct order order;
+    unsigned char *scratch; /* reused; a call gets its end, so that an overrun leaves it */
+    size_t scratch_bytes;
+};
+
+/* The pairs every op is tested with: f32 and the short formats on both accumulators, f64. */
+#define BENCH_PAIRS 7
+void bench_open(struct bench *bench, size_t pair);
+void bench_close(struct bench *bench);
+
+/* Switches the call to `shuffled` for these kinds, at an address that uses every field. */
+void bench_shuffle(struct bench *bench, uint32_t kinds, uint32_t chunk, enum op_site site);
+
+/* The next machine of this computer: call.threads and the table. 0 when all were visited.
+ * `state` starts at 0. call.scratch holds exactly what backend_scratch says for `limits`. */
+int bench_machine(struct bench *bench, const struct op_limits *limits, size_t *state,
+                  const struct op_table **out_ops);
+
+/* `count` doubles: zero. */
+double *bench_numbers(struct bench *bench, size_t count);
+
+/* `count` numbers of dtype, spread over [-3, 3] * scale with many bits set. */
+double *bench_draw(struct bench *bench, size_t count, enum dtype dtype, double scale);
+uint32_t bench_integer(struct bench *bench, uint32_t bound);
+
+/* The same numbers in memory, `size` bytes each. */
+void *bench_store(struct bench *bench, const double *values, size_t count, size_t size);
+
+/* A list of `count` distinct rows in drawn order out of bench_physical(count). */
+struct row_list bench_rows(struct bench *bench, uint32_t count);
+size_t bench_physical(uint32_t count);
+
+/* Puts NaN in the rows that are not listed. */
+void bench_poison(double *values, size_t width, const struct row_list *rows);
+
+/* Fails with `what`, the pair, the table and the first differing element. NaN equals NaN. */
+void bench_check(const struct bench *bench, const struct op_table *ops, const char *what,
+                 const void *got, const double *want, size_t count, size_t size);
+
+/* Buffer to write to: `before` copied anew, since machines must not see each other's output. */
+void *bench_output(struct bench *bench, const double *before, size_t count, size_t size);
+
+/* Runs `test(pair)` for all pairs. */
+void bench_pairs(void (*test)(struct bench *bench));
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short threads
+ * Attention forward and backward against law 6 one number at a time: several sequences with
+ * poisoned rows between them, grouped heads, lengths across block edges; canonical and shuffled. */
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/kernels/helper_ops.h"
+
+#define MOST 100 /* longest sequence here */
+
+struct heads {
+    uint32_t H, G, D;
+};
+
+struct attention {
+    struct heads h;
+    struct sequence sequences[3];
+    uint32_t count;
+    size_t physical, query_numbers, key_numbers;
+    double scale;
+    double *q, *k, *v, *dout, *before; /* before: what outputs hold */
+    double *out, *dq, *dk, *dv;        /* expected */
+};
+
+/* Probabilities and score gradients of one head of one sequence: [query][key]. */
+static double P[MOST][MOST];
+static double dS[MOST][MOST];
+
+static int drawn(const struct bench *b, enum sum_kind kind) {
+    return b->call.order != NULL && (b->call.order->kinds & (uint32_t)kind) != 0;
+}
+
+static void expect_probabilities(struct bench *b, const struct attention *a,
+                                 const struct sequence *s, size_t counted, uint32_t head) {
+    const struct law *const law = &b->law;
+    const size_t D = a->h.D;
+    const size_t H = a->h.H;
+    const size_t G = a->h.G;
+    const size_t g = head / (H / G);
+    /* The scale is rounded to the carrier. */
+    const double scale = law_round(a->scale, b->carrier == sizeof(double) ? DTYPE_F64 : DTYPE_F32);
+    for (size_t i = 0; i < s->length; i++) {
+        const struct law_tile tile = {&b->call, 3, (counted + i) / 64, head / 64};
+        double maximum = -(double)INFINITY;
+        double e[MOST];
+        for (size_t j = 0; j <= i; j++) {
+            const double *const q = a->q + ((s->row + i) * H + head) * D;
+            const double *const k = a->k + ((s->row + j) * G + g) * D;
+            const double chain = law_out(law, law_chain(law, 0.0, q, 1, k, 1, D));
+            e[j] = law_out(law, law_mul(law, chain, scale));
+            maximum = fmax(maximum, e[j]);
+        }
+        for (size_t j = 0; j <= i; j++)
+            e[j] = law_exp(law, law_sub(law, e[j], maximum));
+        const double sum = drawn(b, SUM_FORWARD) ? law_shuffled(law, &tile, e, 1, NULL, 0, i + 1)
+                                                 : law_lanes(law, e, NULL, i + 1);
+        for (size_t j = 0; j <= i; j++)
+            P[i][j] = law_out(law, law_div(law, e[j], sum));
+    }
+}
+
+/* Over keys 0 .. query, column by column. */
+static double over_keys(struct bench *b, const struct law_tile *tile, enum sum_kind kind,
+                        const double *weights, const double *rows, size_t line, size_t keys) {
+    if (drawn(b, kind)) return law_shuffled(&b->law, tile, weights, 1, rows, line, keys);
+    return law_chain(&b->law, 0.0, weights, 1, rows, line, keys);
+}
+
+static void expect_head(struct bench *b, struct attention *a, const struct sequence *s,
+                        size_t counted, uint32_t head) {
+    const struct law *const law = &b->law;
+    const size_t D = a->h.D;
+    const size_t H = a->h.H;
+    const size_t G = a->h.G;
+    const size_t g = head / (H / G);
+    const double *const k = a->k + (s->row * G + g) * D;
+    const double *const v = a->v + (s->row * G + g) * D;
+    const double scale = law_round(a->scale, b->carrier == sizeof(double) ? DTYPE_F64 : DTYPE_F32);
+    expect_probabilities(b, a, s, counted, head);
+    for (size_t i = 0; i < s->length; i++) {
+        const size_t at = ((s->row + i) * H + head) * D;
+        double dP[MOST];
+        for (size_t j = 0; j <= i; j++)
+            dP[j] = law_out(law, law_chain(law, 0.0, a->dout + at, 1, v + j * G * D, 1, D));
+        const double Dsum = law_lanes(law, P[i], dP, i + 1);
+        for (size_t j = 0; j <= i; j++) {
+            const double inner = law_out(law, law_mul(law, P[i][j], law_sub(law, dP[j], Dsum)));
+            dS[i][j] = law_out(law, law_mul(law, inner, scale));
+        }
+        for (size_t d = 0; d < D; d++) {
+            struct law_tile tile = {&b->call, PASS_FORWARD, (counted + i) / 64,
+                                    (head * D + d) / 64};
+            a->out[at + d] =
+                law_out(law, over_keys(b, &tile, SUM_FORWARD, P[i], v + d, G * D, i + 1));
+            tile.pass = PASS_INPUT;
+            a->dq[at + d] = law_out(law, over_keys(b, &tile, SUM_DQ, dS[i], k + d, G * D, i + 1));
+        }
+    }
+}
+
+/* dK and dV: chains over (head, query), unrounded between heads. */
+static void expect_keys(struct bench *b, struct attention *a, const struct sequence *s,
+                        uint32_t head, double *dk, double *dv) {
+    const struct law *const law = &b->law;
+    const size_t D = a->h.D;
+    for (size_t j = 0; j < s->length; j++) {
+        for (size_t d = 0; d < D; d++) {
+            for (size_t i = j; i < s->length; i++) {
+                const size_t at = ((s->row + i) * a->h.H + head) * D + d;
+                dk[j * D + d] = law_fma(law, dS[i][j], a->q[at], dk[j * D + d]);
+                dv[j * D + d] = law_fma(law, P[i][j], a->dout[at], dv[j * D + d]);
+            }
+        }
+    }
+}
+
+static void expect_sequence(struct bench *b, struct attention *a, const struct sequence *s,
+                            size_t counted) {
+    const size_t D = a->h.D;
+    for (uint32_t g = 0; g < a->h.G; g++) {
+        double *const dk = bench_numbers(b, s->length * D);
+        double *const dv = bench_numbers(b, s->length * D);
+        const uint32_t group = a->h.H / a->h.G;
+        for (uint32_t head = g * group; head < (g + 1) * group; head++) {
+            expect_head(b, a, s, counted, head);
+            expect_keys(b, a, s, head, dk, dv);
+        }
+        for (size_t j = 0; j < s->length; j++) {
+            for (size_t d = 0; d < D; d++) {
+                const size_t at = ((s->row + j) * a->h.G + g) * D + d;
+                a->dk[at] = law_out(&b->law, dk[j * D + d]);
+                a->dv[at] = law_out(&b->law, dv[j * D + d]);
+            }
+        }
+    }
+}
+
+static double *copied(struct bench *b, const double *from, size_t count) {
+    double *const copy = bench_numbers(b, count);
+    memcpy(copy, from, count * sizeof *copy);
+    return copy;
+}
+
+/* Rows that belong to no sequence hold NaN. */
+static void poison_gaps(const struct attention *a, double *values, size_t width) {
+    for (size_t row = 0; row < a->physical; row++) {
+        int real = 0;
+        for (uint32_t i = 0; i < a->count; i++)
+            real |= row >= a->sequences[i].row &&
+                    row < (size_t)a->sequences[i].row + a->sequences[i].length;
+        for (size_t c = 0; !real && c < width; c++)
+            values[row * width + c] = (double)NAN;
+    }
+}
+
+static struct attention pose(struct bench *b, struct heads h, const uint32_t *lengths,
+                             uint32_t count) {
+    struct attention a = {.h = h, .count = count, .scale = 1.0 / sqrt((double)h.D)};
+    const enum dtype dtype = b->law.compute;
+    for (uint32_t i = 0; i < count; i++) {
+        a.sequences[i] = (struct sequence){(uint32_t)a.physical + 2, lengths[i], i, 0};
+        a.physical += lengths[i] + 3;
+    }
+    a.query_numbers = a.physical * h.H * h.D;
+    a.key_numbers = a.physical * h.G * h.D;
+    a.q = bench_draw(b, a.query_numbers, dtype, 1.0);
+    a.k = bench_draw(b, a.key_numbers, dtype, 1.0);
+    a.v = bench_draw(b, a.key_numbers, dtype, 1.0);
+    a.dout = bench_draw(b, a.query_numbers, dtype, 1.0);
+    a.before = bench_draw(b, a.query_numbers, dtype, 1.0);
+    a.out = copied(b, a.before, a.query_numbers);
+    a.dq = copied(b, a.before, a.query_numbers);
+    a.dk = copied(b, a.before, a.key_numbers);
+    a.dv = copied(b, a.before, a.key_numbers);
+    poison_gaps(&a, a.q, (size_t)h.H * h.D);
+    poison_gaps(&a, a.dout, (size_t)h.H * h.D);
+    poison_gaps(&a, a.k, (size_t)h.G * h.D);
+    poison_gaps(&a, a.v, (size_t)h.G * h.D);
+    return a;
+}
+
+static void check(struct bench *b, struct heads h, const uint32_t *lengths, uint32_t count) {
+    struct attention a = pose(b, h, lengths, count);
+    const struct op_table *ops = NULL;
+    struct op_limits limits = {(uint32_t)a.physical, h.H * h.D, 0, h.H, h.G, h.D, 0};
+    size_t counted = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        expect_sequence(b, &a, &a.sequences[i], counted);
+        counted += lengths[i];
+        limits.length = lengths[i] > limits.length ? lengths[i] : limits.length;
+    }
+    void *const q = bench_store(b, a.q, a.query_numbers, b->carrier);
+    void *const k = bench_store(b, a.k, a.key_numbers, b->carrier);
+    void *const v = bench_store(b, a.v, a.key_numbers, b->carrier);
+    void *const dout = bench_store(b, a.dout, a.query_numbers, b->carrier);
+    for (size_t state = 0; bench_machine(b, &limits, &state, &ops);) {
+        void *const out = bench_output(b, a.before, a.query_numbers, b->carrier);
+        void *const dq = bench_output(b, a.before, a.query_numbers, b->carrier);
+        void *const dk = bench_output(b, a.before, a.key_numbers, b->carrier);
+        void *const dv = bench_output(b, a.before, a.key_numbers, b->carrier);
+        ops->attention_forward(&b->call,
+                               &(struct attention_forward_args){a.sequences, count, h.H, h.G, h.D,
+                                                                a.scale, q, k, v, out});
+        ops->attention_backward(&b->call, &(struct attention_backward_args){a.sequences, count, h.H,
+                                                                            h.G, h.D, a.scale, q, k,
+                                                                            v, dout, dq, dk, dv});
+        bench_check(b, ops, "attention", out, a.out, a.query_numbers, b->carrier);
+        bench_check(b, ops, "dq", dq, a.dq, a.query_numbers, b->carrier);
+        bench_check(b, ops, "dk", dk, a.dk, a.key_numbers, b->carrier);
+        bench_check(b, ops, "dv", dv, a.dv, a.key_numbers, b->carrier);
+    }
+}
+
+static void canonical(struct bench *b) {
+    check(b, (struct heads){1, 1, 1}, (const uint32_t[]){1}, 1);
+    check(b, (struct heads){4, 2, 16}, (const uint32_t[]){37, 5, 66}, 3);
+    check(b, (struct heads){2, 2, 6}, (const uint32_t[]){32, 33}, 2);
+    check(b, (struct heads){3, 1, 40}, (const uint32_t[]){20, 9}, 2);
+}
+
+static void verify_attention(void **state) {
+    (void)state;
+    bench_pairs(canonical);
+}
+
+/* Heads of 40 columns lie across tiles of 64; the second sequence starts inside a tile of rows. */
+static void shuffled(struct bench *b) {
+    const struct heads h = {4, 2, 40};
+    bench_shuffle(b, SUM_FORWARD | SUM_DQ, 5, SITE_ATTENTION);
+    check(b, h, (const uint32_t[]){30, 50}, 2);
+    bench_shuffle(b, SUM_DQ, 2, SITE_ATTENTION);
+    check(b, (struct heads){2, 1, 16}, (const uint32_t[]){40}, 1);
+    bench_shuffle(b, SUM_FORWARD, 16, SITE_ATTENTION);
+    check(b, (struct heads){1, 1, 8}, (const uint32_t[]){MOST}, 1);
+}
+
+static void verify_attention_shuffled(void **state) {
+    (void)state;
+    bench_pairs(shuffled);
+}
+
+/* The first token sees itself alone: its output is its value. With equal keys every weight is
+ * 1 / (i + 1): the outputs are running means, exact where i + 1 is a power of two. */
+static void validate_means(void **state) {
+    (void)state;
+    struct bench b;
+    const struct op_table *ops = NULL;
+    const struct op_limits limits = {4, 2, 4, 1, 1, 2, 0};
+    const struct sequence sequence = {0, 4, 0, 0};
+    bench_open(&b, 0);
+    for (size_t machine = 0; bench_machine(&b, &limits, &machine, &ops);) {
+        const float q[8] = {1.0f, 2.0f, 0.5f, -3.0f, 2.0f, 2.0f, 1.0f, 0.25f};
+        const float k[8] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
+        const float v[8] = {4.0f, -1.0f, 6.0f, 3.0f, 1.0f, 0.0f, 5.0f, 2.0f};
+        float out[8];
+        ops->attention_forward(
+            &b.call, &(struct attention_forward_args){&sequence, 1, 1, 1, 2, 0.5, q, k, v, out});
+        assert_true(out[0] == 4.0f && out[1] == -1.0f);
+        assert_true(out[2] == 5.0f && out[3] == 1.0f);
+        assert_true(out[6] == 4.0f && out[7] == 1.0f);
+    }
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_attention),
+        cmocka_unit_test(verify_attention_shuffled),
+        cmocka_unit_test(validate_means),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

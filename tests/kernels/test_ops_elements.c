@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short threads
+ * Element-wise ops against one rounding per operation: add, SwiGLU, rotary, gather, closing,
+ * scaling, conversion; and values known otherwise. */
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tests/kernels/helper_ops.h"
+
+/* Sizes around vectors and lanes; the last wakes threads. */
+static const struct {
+    uint32_t rows, width;
+} shapes[] = {{1, 1}, {3, 7}, {5, 16}, {4, 33}, {9, 64}, {2, 130}, {70, 500}};
+
+static struct op_limits limits_of(uint32_t rows, uint32_t width) {
+    return (struct op_limits){rows, width, 8, 1, 1, 8, 0};
+}
+
+static void check_add(struct bench *b, uint32_t T, uint32_t C) {
+    const struct row_list rows = bench_rows(b, T);
+    const size_t count = bench_physical(T) * C;
+    double *const x = bench_draw(b, count, b->law.compute, 1.0);
+    double *const y = bench_draw(b, count, b->law.compute, 1.0);
+    double *const want = bench_numbers(b, count);
+    const struct op_limits limits = limits_of(T, C);
+    const struct op_table *ops = NULL;
+    bench_poison(x, C, &rows);
+    bench_poison(y, C, &rows);
+    for (size_t i = 0; i < count; i++)
+        want[i] = y[i];
+    for (uint32_t i = 0; i < T; i++) {
+        for (size_t c = 0; c < C; c++) {
+            const size_t at = rows.index[i] * (size_t)C + c;
+            want[at] = law_out(&b->law, law_add(&b->law, x[at], y[at]));
+        }
+    }
+    void *const a = bench_store(b, x, count, b->carrier);
+    for (size_t state = 0; bench_machine(b, &limits, &state, &ops);) {
+        void *const inplace = bench_output(b, y, count, b->carrier);
+        ops->add(&b->call, &(struct add_args){rows, C, a, inplace, inplace});
+        bench_check(b, ops, "add", inplace, want, count, b->carrier);
+    }
+}
+
+static double silu(const struct law *law, double x) {
+    return law_out(law, law_div(law, x, law_add(law, 1.0, law_exp(law, -x))));
+}
+
+/* aten silu_backward: dy * s * (1 + x * (1 - s)), from left to right. */
+static double silu_gradient(const struct law *law, double dy, double x) {
+    const double s = law_div(law, 1.0, law_add(law, 1.0, law_exp(law, -x)));
+    const double factor = law_add(law, 1.0, law_mul(law, x, law_sub(law, 1.0, s)));
+    return law_out(law, law_mul(law, law_mul(law, dy, s), factor));
+}
+
+static void check_swiglu(struct bench *b, uint32_t T, uint32_t C) {
+    const struct law *const law = &b->law;
+    const struct row_list rows = bench_rows(b, T);
+    const size_t count = bench_physical(T) * C;
+    double *const gate = bench_draw(b, count, law->compute, 4.0);
+    double *const up = bench_draw(b, count, law->compute, 1.0);
+    double *const dy = bench_draw(b, count, law->compute, 1.0);
+    double *const before = bench_draw(b, count, law->compute, 1.0);
+    double *const out = bench_numbers(b, count);
+    double *const dgate = bench_numbers(b, count);
+    double *const dup = bench_numbers(b, count);
+    const struct op_limits limits = limits_of(T, C);
+    const struct op_table *ops = NULL;
+    bench_poison(gate, C, &rows);
+    bench_poison(up, C, &rows);
+    bench_poison(dy, C, &rows);
+    for (size_t i = 0; i < count; i++)
+        out[i] = dgate[i] = dup[i] = before[i];
+    for (uint32_t i = 0; i < T; i++) {
+        for (size_t c = 0; c < C; c++) {
+            const size_t at = rows.index[i] * (size_t)C + c;
+            const double s = silu(law, gate[at]);
+            out[at] = law_out(law, law_mul(law, s, up[at]));
+            dup[at] = law_out(law, law_mul(law, dy[at], s));
+            dgate[at] = silu_gradient(law, law_out(law, law_mul(law, dy[at], up[at])), gate[at]);
+        }
+    }
+    void *const g = bench_store(b, gate, count, b->carrier);
+    void *const u = bench_store(b, up, count, b->carrier);
+    void *const d = bench_store(b, dy, count, b->carrier);
+    for (size_t state = 0; bench_machine(b, &limits, &state, &ops);) {
+        void *const y = bench_output(b, before, count, b->carrier);
+        void *const dg = bench_output(b, before, count, b->carrier);
+        void *const du = bench_output(b, before, count, b->carrier);
+        ops->swiglu_forward(&b->call, &(struct swiglu_forward_args){rows, C, g, u, y});
+        ops->swiglu_backward(&b->call, &(struct swiglu_backward_args){rows, C, g, u, d, dg, du});
+        bench_check(b, ops, "swiglu", y, out, count, b->carrier);
+        bench_check(b, ops, "dgate", dg, dgate, count, b->carrier);
+        bench_check(b, ops, "dup", du, dup, count, b->carrier);
+    }
+}
+
+static void check_rotary(struct bench *b, uint32_t T, uint32_t heads, uint32_t D, int inverse) {
+    const struct law *const law = &b->law;
+    const struct row_list rows = bench_rows(b, T);
+    const size_t width = (size_t)heads * D;
+    const size_t count = bench_physical(T) * width;
+    double *const x = bench_draw(b, count, law->compute, 1.0);
+    double *const cosine = bench_draw(b, 11 * (D / 2), law->compute, 0.3);
+    double *const sine = bench_draw(b, 11 * (D / 2), law->compute, 0.3);
+    double *const want = bench_numbers(b, count);
+    uint32_t position[80];
+    const struct op_limits limits = limits_of(T, heads * D);
+    const struct op_table *ops = NULL;
+    bench_poison(x, width, &rows);
+    for (size_t i = 0; i < count; i++)
+        want[i] = x[i];
+    for (uint32_t i = 0; i < T; i++) {
+        position[i] = bench_integer(b, 11);
+        for (size_t at = rows.index[i] * width; at < (rows.index[i] + 1) * width; at++) {
+            const size_t d = at % D;
+            const size_t angle = position[i] * (D / 2) + d % (D / 2);
+            const double partner = d < D / 2 ? -x[at + D / 2] : x[at - D / 2];
+            const double s = inverse ? -sine[angle] : sine[angle];
+            want[at] = law_out(law, law_add(law, law_out(law, law_mul(law, x[at], cosine[angle])),
+                                            law_out(law, law_mul(law, partner, s))));
+        }
+    }
+    void *const c = bench_store(b, cosine, 11 * (D / 2), b->carrier);
+    void *const s = bench_store(b, sine, 11 * (D / 2), b->carrier);
+    for (size_t state = 0; bench_machine(b, &limits, &state, &ops);) {
+        void *const y = bench_output(b, x, count, b->carrier);
+        ops->rotary(&b->call, &(struct rotary_args){rows, heads, D, position, c, s, y, inverse});
+        bench_check(b, ops, "rotary", y, want, count, b->carrier);
+    }
+}
+
+static void check_gather(struct bench *b, uint32_t T, uint32_t C) {
+    const struct row_list rows = bench_rows(b, T);
+    const size_t count = bench_physical(T) * C;
+    double *const table = bench_draw(b, 13 * (size_t)C, b->law.compute, 1.0);
+    double *const before = bench_draw(b, count, b->law.compute, 1.0);
+    double *const want = bench_numbers(b, count);
+    uint32_t ids[80];
+    const struct op_limits limits = limits_of(T, C > 13 ? C : 13);
+    const struct op_table *ops = NULL;
+    for (size_t i = 0; i < count; i++)
+        want[i] = before[i];
+    for (uint32_t i = 0; i < T; i++) {
+        ids[i] = bench_integer(b, 13);
+        for (size_t c = 0; c < C; c++)
+            want[rows.index[i] * (size_t)C + c] = table[ids[i] * (size_t)C + c];
+    }
+    void *const t = bench_store(b, table, 13 * (size_t)C, b->carrier);
+    for (size_t state = 0; bench_machine(b, &limits, &state, &ops);) {
+        void *const x = bench_output(b, before, count, b->carrier);
+        ops->embedding_forward(&b->call, &(struct embedding_forward_args){rows, C, ids, t, x});
+        bench_check(b, ops, "gather", x, want, count, b->carrier);
+    }
+}
+
+static void elements(struct bench *b) {
+    for (size_t i = 0; i < COUNT_OF(shapes); i++) {
+        check_add(b, shapes[i].rows, shapes[i].width);
+        check_swiglu(b, shapes[i].rows, shapes[i].width);
+        check_gather(b, shapes[i].rows, shapes[i].width);
+    }
+    check_rotary(b, 5, 3, 2, 0);
+    check_rotary(b, 9, 2, 18, 1);
+    check_rotary(b, 7, 1, 64, 0);
+    check_rotary(b, 70, 8, 64, 1);
+}
+
+static void verify_elements(void **state) {
+    (void)state;
+    bench_pairs(elements);
+}
+
+/* Storage and target dtypes of every carrier, on tables of either carrier. */
+static void check_close(struct bench *b, size_t count, uint32_t uses, enum dtype storage) {
+    double *const one = bench_draw(b, count, b->accumulate, 1.0);
+    double *const two = bench_draw(b, count, b->accumulate, 1.0);
+    double *const want = bench_numbers(b, count);
+    const size_t size = dtype_carrier(storage);
+    const struct op_limits limits = limits_of(1, 64);
+    const struct op_table *ops = NULL;
+    for (size_t i = 0; i < count; i++)
+        want[i] = law_round(uses == 2 ? law_add(&b->law, one[i], two[i]) : one[i], storage);
+    void *const a = bench_store(b, one, count, b->accumulator);
+    void *const c = bench_store(b, two, count, b->accumulator);
+    for (size_t state = 0; bench_machine(b, &limits, &state, &ops);) {
+        void *const gradient = bench_output(b, one, count, size);
+        ops->close(&b->call, &(struct close_args){count, uses, {a, c}, storage, gradient});
+        bench_check(b, ops, "close", gradient, want, count, size);
+    }
+}
+
+static void check_scale(struct bench *b, size_t count, enum dtype storage) {
+    double *const values = bench_draw(b, count, storage, 1.0);
+    double *const want = bench_numbers(b, count);
+    const double factor = law_round(0.7390851332151607, DTYPE_F32);
+    const struct law torch = {storage, storage == DTYPE_F64};
+    const size_t size = dtype_carrier(storage);
+    const struct op_limits limits = limits_of(1, 64);
+    const struct op_table *ops = NULL;
+    for (size_t i = 0; i < count; i++)
+        want[i] = law_out(&torch, law_mul(&torch, values[i], factor));
+    for (size_t state = 0; bench_machine(b, &limits, &state, &ops);) {
+        void *const scaled = bench_output(b, values, count, size);
+        ops->scale(&b->call, &(struct scale_args){count, storage, factor, scaled});
+        bench_check(b, ops, "scale", scaled, want, count, size);
+    }
+}
+
+static void check_convert(struct bench *b, size_t count, enum dtype from, enum dtype to) {
+    double *const values = bench_draw(b, count, from, 1.0);
+    double *const want = bench_numbers(b, count);
+    const struct op_limits limits = limits_of(1, 64);
+    const struct op_table *ops = NULL;
+    for (size_t i = 0; i < count; i++)
+        want[i] = law_round(values[i], to);
+    void *const source = bench_store(b, values, count, dtype_carrier(from));
+    for (size_t state = 0; bench_machine(b, &limits, &state, &ops);) {
+        void *const copy = bench_output(b, values, count, dtype_carrier(to));
+        ops->convert(&b->call, &(struct convert_args){count, from, to, source, copy});
+        bench_check(b, ops, "convert", copy, want, count, dtype_carrier(to));
+    }
+}
+
+static void storage(struct bench *b) {
+    for (int d = 0; d < DTYPE_COUNT; d++) {
+        check_close(b, 1000, 1 + (uint32_t)d % 2, (enum dtype)d);
+        check_close(b, 77, 2 - (uint32_t)d % 2, (enum dtype)d);
+        check_scale(b, 333, (enum dtype)d);
+        for (int to = 0; to < DTYPE_COUNT; to++)
+            check_convert(b, 200, (enum dtype)d, (enum dtype)to);
+    }
+    check_close(b, 50000, 2, b->law.compute);
+    check_scale(b, 50000, b->law.compute);
+    check_convert(b, 50000, b->law.compute, DTYPE_BF16);
+}
+
+static void verify_storage(void **state) {
+    (void)state;
+    bench_pairs(storage);
+}
+
+/* Mathematics, not our own code: silu(0) = 0, silu'(0) = 1/2, silu(20) = 20 - 4.1e-8 (below half
+ * an ulp of f32), a quarter turn. */
+static void validate_known(void **state) {
+    (void)state;
+    struct bench b;
+    const struct op_table *ops = NULL;
+    const struct row_list rows = {NULL, 1};
+    const struct op_limits limits = limits_of(1, 8);
+    bench_open(&b, 0);
+    for (size_t machine = 0; bench_machine(&b, &limits, &machine, &ops);) {
+        const float gate[2] = {0.0f, 20.0f};
+        const float up[2] = {3.0f, 0.5f};
+        const float dy[2] = {1.0f, 1.0f};
+        float out[2], dgate[2], dup[2];
+        const uint32_t position = 0;
+        const float zero = 0.0f;
+        const float one = 1.0f;
+        float turned[2] = {5.0f, 7.0f};
+        ops->swiglu_forward(&b.call, &(struct swiglu_forward_args){rows, 2, gate, up, out});
+        ops->swiglu_backward(&b.call,
+                             &(struct swiglu_backward_args){rows, 2, gate, up, dy, dgate, dup});
+        assert_true(out[0] == 0.0f && out[1] == 10.0f);
+        assert_true(dgate[0] == 1.5f && dup[0] == 0.0f && dup[1] == 20.0f);
+        ops->rotary(&b.call, &(struct rotary_args){rows, 1, 2, &position, &zero, &one, turned, 0});
+        assert_true(turned[0] == -7.0f && turned[1] == 5.0f);
+        ops->rotary(&b.call, &(struct rotary_args){rows, 1, 2, &position, &zero, &one, turned, 1});
+        assert_true(turned[0] == 5.0f && turned[1] == 7.0f);
+    }
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_elements),
+        cmocka_unit_test(verify_storage),
+        cmocka_unit_test(validate_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

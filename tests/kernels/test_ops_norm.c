@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short threads
+ * RMSNorm and its gradients, and the embedding gradient, against the laws one number at a time:
+ * law 2 in a row, law 1 over rows, law 9 where SUM_NORM or SUM_EMBEDDING is shuffled. */
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/kernels/helper_ops.h"
+
+static struct op_limits limits_of(uint32_t rows, uint32_t width) {
+    return (struct op_limits){rows, width, 8, 1, 1, 8, 0};
+}
+
+struct norm {
+    struct row_list rows;
+    uint32_t C;
+    enum norm_rounding rounding;
+    size_t count; /* numbers in an activation */
+    double *x, *w, *dy, *before;
+    double *y, *rstd, *dx, *weight, *weight_before; /* expected */
+};
+
+static const double eps = 1e-5;
+
+/* The dtype of x * rstd before the weight, and of what Hugging Face's f32 module holds. */
+static double inner_round(const struct law *law, const struct norm *n, double x) {
+    if (n->rounding == NORM_ROUND_BEFORE_WEIGHT) return law_out(law, x);
+    return law_round(x, law->compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32);
+}
+
+static double wide_round(const struct law *law, double x) {
+    return law_round(x, law->compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32);
+}
+
+static void expect_row(const struct law *law, const struct norm *n, size_t row, int add) {
+    const size_t C = n->C;
+    const double *const x = n->x + row * C;
+    double g[600];
+    double h[600];
+    const double mean_square = law_div(law, law_lanes(law, x, x, C), (double)C);
+    const double rstd =
+        law_div(law, 1.0, law_sqrt(law, law_add(law, mean_square, law_acc(law, eps))));
+    n->rstd[row] = rstd;
+    for (size_t c = 0; c < C; c++) {
+        const double hat = inner_round(law, n, law_mul(law, x[c], rstd));
+        n->y[row * C + c] = law_out(law, law_mul(law, n->w[c], hat));
+        g[c] = inner_round(law, n, law_mul(law, n->dy[row * C + c], n->w[c]));
+        h[c] = wide_round(law, law_mul(law, x[c], rstd));
+    }
+    const double mean = law_div(law, law_lanes(law, g, h, C), (double)C);
+    for (size_t c = 0; c < C; c++) {
+        const double inner = law_sub(law, g[c], law_mul(law, h[c], mean));
+        const double dx = law_out(law, law_mul(law, rstd, inner));
+        const double held = n->before[row * C + c];
+        n->dx[row * C + c] = add ? law_out(law, law_add(law, held, dx)) : dx;
+    }
+}
+
+static void expect_weight(struct bench *b, const struct norm *n) {
+    double dy[300];
+    double hat[300];
+    for (size_t c = 0; c < n->C; c++) {
+        const struct law_tile tile = {&b->call, PASS_WEIGHT, 0, c / 64};
+        const double start = n->weight_before[c];
+        for (uint32_t i = 0; i < n->rows.count; i++) {
+            const size_t at = n->rows.index[i] * (size_t)n->C + c;
+            dy[i] = n->dy[at];
+            hat[i] = inner_round(&b->law, n, law_mul(&b->law, n->x[at], n->rstd[n->rows.index[i]]));
+        }
+        if (b->call.order != NULL)
+            n->weight[c] =
+                law_add(&b->law, start, law_shuffled(&b->law, &tile, dy, 1, hat, 1, n->rows.count));
+        else
+            n->weight[c] = law_chain(&b->law, start, dy, 1, hat, 1, n->rows.count);
+    }
+}
+
+static struct norm pose_norm(struct bench *b, uint32_t T, uint32_t C, enum norm_rounding rounding) {
+    struct norm n = {.rows = bench_rows(b, T), .C = C, .rounding = rounding};
+    n.count = bench_physical(T) * C;
+    n.x = bench_draw(b, n.count, b->law.compute, 0.7);
+    n.dy = bench_draw(b, n.count, b->law.compute, 1.0);
+    n.before = bench_draw(b, n.count, b->law.compute, 1.0);
+    n.w = bench_draw(b, C, b->law.compute, 1.0);
+    n.weight_before = bench_draw(b, C, b->accumulate, 1.0);
+    n.y = bench_numbers(b, n.count);
+    n.dx = bench_numbers(b, n.count);
+    n.rstd = bench_numbers(b, bench_physical(T));
+    n.weight = bench_numbers(b, C);
+    memcpy(n.y, n.before, n.count * sizeof *n.y);
+    memcpy(n.dx, n.before, n.count * sizeof *n.dx);
+    bench_poison(n.x, C, &n.rows);
+    bench_poison(n.dy, C, &n.rows);
+    return n;
+}
+
+static void check_norm(struct bench *b, uint32_t T, uint32_t C, enum norm_rounding rounding) {
+    const int add = (int)(T % 2);
+    const struct norm n = pose_norm(b, T, C, rounding);
+    const struct op_limits limits = limits_of(T, C);
+    const struct op_table *ops = NULL;
+    const size_t physical = bench_physical(T);
+    double *const zeros = bench_numbers(b, physical);
+    for (uint32_t i = 0; i < T; i++)
+        expect_row(&b->law, &n, n.rows.index[i], add);
+    expect_weight(b, &n);
+    void *const x = bench_store(b, n.x, n.count, b->carrier);
+    void *const w = bench_store(b, n.w, C, b->carrier);
+    void *const dy = bench_store(b, n.dy, n.count, b->carrier);
+    for (size_t state = 0; bench_machine(b, &limits, &state, &ops);) {
+        void *const y = bench_output(b, n.before, n.count, b->carrier);
+        void *const rstd = bench_output(b, zeros, physical, b->accumulator);
+        void *const dx = bench_output(b, n.before, n.count, b->carrier);
+        void *const acc = bench_output(b, n.weight_before, C, b->accumulator);
+        ops->norm_forward(&b->call,
+                          &(struct norm_forward_args){n.rows, C, eps, rounding, x, w, y, rstd});
+        ops->norm_input(&b->call,
+                        &(struct norm_input_args){n.rows, C, rounding, dy, x, w, rstd, dx, add});
+        ops->norm_weight(&b->call,
+                         &(struct norm_weight_args){n.rows, C, rounding, dy, x, rstd, acc});
+        bench_check(b, ops, "norm", y, n.y, n.count, b->carrier);
+        bench_check(b, ops, "rstd", rstd, n.rstd, physical, b->accumulator);
+        bench_check(b, ops, "norm dx", dx, n.dx, n.count, b->carrier);
+        bench_check(b, ops, "norm dw", acc, n.weight, C, b->accumulator);
+    }
+}
+
+/* dx may be dy when nothing is added. */
+static void check_alias(struct bench *b) {
+    const struct norm n = pose_norm(b, 6, 50, NORM_ROUND_AFTER_WEIGHT);
+    const struct op_limits limits = limits_of(6, 50);
+    const struct op_table *ops = NULL;
+    double *const want = bench_numbers(b, n.count);
+    memcpy(want, n.dy, n.count * sizeof *want);
+    for (uint32_t i = 0; i < 6; i++) {
+        expect_row(&b->law, &n, n.rows.index[i], 0);
+        memcpy(want + n.rows.index[i] * 50, n.dx + n.rows.index[i] * 50, 50 * sizeof *want);
+    }
+    void *const x = bench_store(b, n.x, n.count, b->carrier);
+    void *const w = bench_store(b, n.w, 50, b->carrier);
+    void *const rstd = bench_store(b, n.rstd, bench_physical(6), b->accumulator);
+    for (size_t state = 0; bench_machine(b, &limits, &state, &ops);) {
+        void *const d = bench_output(b, n.dy, n.count, b->carrier);
+        ops->norm_input(&b->call,
+                        &(struct norm_input_args){n.rows, 50, n.rounding, d, x, w, rstd, d, 0});
+        bench_check(b, ops, "norm dx over dy", d, want, n.count, b->carrier);
+    }
+}
+
+static void norms(struct bench *b) {
+    check_norm(b, 1, 1, NORM_ROUND_BEFORE_WEIGHT);
+    check_norm(b, 4, 31, NORM_ROUND_AFTER_WEIGHT);
+    check_norm(b, 9, 64, NORM_ROUND_BEFORE_WEIGHT);
+    check_norm(b, 17, 130, NORM_ROUND_AFTER_WEIGHT);
+    check_norm(b, 50, 600, NORM_ROUND_BEFORE_WEIGHT);
+    check_alias(b);
+}
+
+static void verify_norm(void **state) {
+    (void)state;
+    bench_pairs(norms);
+}
+
+static void norms_shuffled(struct bench *b) {
+    bench_shuffle(b, SUM_NORM, 16, SITE_NORM_B);
+    check_norm(b, 100, 70, NORM_ROUND_BEFORE_WEIGHT);
+    bench_shuffle(b, SUM_NORM, 3, SITE_Q_NORM);
+    check_norm(b, 299, 150, NORM_ROUND_AFTER_WEIGHT);
+}
+
+static void verify_norm_shuffled(void **state) {
+    (void)state;
+    bench_pairs(norms_shuffled);
+}
+
+/* ---- embedding gradient ---- */
+
+static void expect_embedding(struct bench *b, const struct row_list *rows, uint32_t V, uint32_t C,
+                             const uint32_t *ids, const double *dx, double *acc) {
+    double terms[1000];
+    for (size_t v = 0; v < V; v++) {
+        for (size_t c = 0; c < C; c++) {
+            const struct law_tile tile = {&b->call, PASS_WEIGHT, v / 64, c / 64};
+            double *const held = &acc[v * C + c];
+            size_t n = 0;
+            for (uint32_t i = 0; i < rows->count; i++)
+                if (ids[i] == v) terms[n++] = dx[rows->index[i] * (size_t)C + c];
+            if (b->call.order != NULL && n > 0)
+                *held = law_add(&b->law, *held, law_shuffled(&b->law, &tile, terms, 1, NULL, 0, n));
+            else
+                *held = law_chain(&b->law, *held, terms, 1, NULL, 0, n);
+        }
+    }
+}
+
+/* Ids crowd towards 0, as words do. */
+static void check_embedding(struct bench *b, uint32_t T, uint32_t V, uint32_t C) {
+    const struct row_list rows = bench_rows(b, T);
+    const size_t count = bench_physical(T) * C;
+    double *const dx = bench_draw(b, count, b->law.compute, 1.0);
+    double *const start = bench_draw(b, (size_t)V * C, b->accumulate, 1.0);
+    double *const want = bench_numbers(b, (size_t)V * C);
+    uint32_t ids[1000];
+    const struct op_limits limits = limits_of(T, V > C ? V : C);
+    const struct op_table *ops = NULL;
+    for (uint32_t i = 0; i < T; i++)
+        ids[i] = bench_integer(b, 1 + bench_integer(b, V));
+    bench_poison(dx, C, &rows);
+    memcpy(want, start, (size_t)V * C * sizeof *want);
+    expect_embedding(b, &rows, V, C, ids, dx, want);
+    void *const d = bench_store(b, dx, count, b->carrier);
+    for (size_t state = 0; bench_machine(b, &limits, &state, &ops);) {
+        void *const acc = bench_output(b, start, (size_t)V * C, b->accumulator);
+        ops->embedding_weight(&b->call, &(struct embedding_weight_args){rows, V, C, ids, d, acc});
+        bench_check(b, ops, "embedding gradient", acc, want, (size_t)V * C, b->accumulator);
+    }
+}
+
+static void embeddings(struct bench *b) {
+    check_embedding(b, 1, 1, 1);
+    check_embedding(b, 40, 7, 20);
+    check_embedding(b, 300, 70, 130);
+}
+
+static void embeddings_shuffled(struct bench *b) {
+    bench_shuffle(b, SUM_EMBEDDING, 2, SITE_EMBEDDING);
+    check_embedding(b, 300, 130, 70);
+    bench_shuffle(b, SUM_EMBEDDING, 16, SITE_EMBEDDING);
+    check_embedding(b, 999, 5, 9);
+    check_embedding(b, 600, 100, 70);
+}
+
+static void verify_embedding(void **state) {
+    (void)state;
+    bench_pairs(embeddings);
+}
+
+static void verify_embedding_shuffled(void **state) {
+    (void)state;
+    bench_pairs(embeddings_shuffled);
+}
+
+/* x = (3, 4, 0, 0): mean square 25/4, rstd 2/5 of it; weight 1 and eps 0 give (1.2, 1.6, 0, 0) up
+ * to an ulp. A second call goes on from the first: rows in two calls or in one are one chain. */
+static void validate_known(void **state) {
+    (void)state;
+    struct bench b;
+    const struct op_table *ops = NULL;
+    const struct op_limits limits = limits_of(2, 4);
+    bench_open(&b, 0);
+    for (size_t machine = 0; bench_machine(&b, &limits, &machine, &ops);) {
+        const float x[8] = {3.0f, 4.0f, 0.0f, 0.0f, 0.1f, 0.7f, -0.3f, 2.0f};
+        const float w[4] = {1.0f, 1.0f, 1.0f, 1.0f};
+        const uint32_t index[2] = {1, 0};
+        float y[8], rstd[2];
+        float joint[4] = {0};
+        float split[4] = {0};
+        struct norm_weight_args args = {{index, 2}, 4, NORM_ROUND_AFTER_WEIGHT, x, x, rstd, joint};
+        ops->norm_forward(&b.call, &(struct norm_forward_args){
+                                       {NULL, 2}, 4, 0.0, NORM_ROUND_AFTER_WEIGHT, x, w, y, rstd});
+        assert_true(fabsf(rstd[0] - 0.4f) <= 0x1p-25f && fabsf(y[1] - 1.6f) <= 0x1p-23f);
+        ops->norm_weight(&b.call, &args);
+        args.acc = split;
+        args.rows = (struct row_list){index, 1};
+        ops->norm_weight(&b.call, &args);
+        args.rows = (struct row_list){index + 1, 1};
+        ops->norm_weight(&b.call, &args);
+        assert_memory_equal(joint, split, sizeof joint);
+        assert_true(joint[0] != 0.0f);
+    }
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_norm),      cmocka_unit_test(verify_norm_shuffled),
+        cmocka_unit_test(verify_embedding), cmocka_unit_test(verify_embedding_shuffled),
+        cmocka_unit_test(validate_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
