@@ -41,6 +41,7 @@ enum status hdf5_fail(enum status code, const char *file_name, const char *forma
 }
 
 enum status hdf5_access_list(const char *file_name, hid_t *out_list) {
+    H5dont_atexit(); /* closing a file whose disk is full crashes HDF5 1.10; see trace_write.c */
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     const hid_t list = H5Pcreate(H5P_FILE_ACCESS);
     if (list < 0) return hdf5_fail(STATUS_IO, file_name, "start HDF5");

@@ -93,20 +93,32 @@ static enum status choose_access(const char *path, const struct superblock *bloc
     return STATUS_OK;
 }
 
+/* HDF5 reads live metadata again while its checksum fails, and sleeps 1, 2, 4, ... ns in between:
+ * 20 attempts are 1 ms, more than a writer needs; its default of 100 never ends on a damaged file.
+ */
+#define READ_ATTEMPTS 20
+
+static enum status open_file(struct reader *reader, unsigned flags) {
+    hid_t access;
+    TRY(hdf5_access_list(reader->path, &access));
+    if ((flags & H5F_ACC_SWMR_READ) != 0 &&
+        H5Pset_metadata_read_attempts(access, READ_ATTEMPTS) < 0)
+        return hdf5_fail(STATUS_IO, reader->path, "set up HDF5");
+    reader->file.id = H5Fopen(reader->path, flags, access);
+    if (reader->file.id < 0) return hdf5_fail(STATUS_INPUT, reader->path, "read as HDF5");
+    H5Pclose(access);
+    return STATUS_OK;
+}
+
 enum status reader_open(struct reader *reader, const char *path) {
     struct superblock block = {.got = 0};
     unsigned flags;
-    hid_t access;
     TRY(peek(path, &block));
     TRY(choose_access(path, &block, &flags));
-    TRY(hdf5_access_list(path, &access));
     reader->file.name = reader->path = path;
     reader->closed = flags == H5F_ACC_RDONLY;
     reader->spent = 0;
-    reader->file.id = H5Fopen(path, flags, access);
-    if (reader->file.id < 0) return hdf5_fail(STATUS_INPUT, path, "read as HDF5");
-    H5Pclose(access);
-    return STATUS_OK;
+    return open_file(reader, flags);
 }
 
 void reader_close(struct reader *reader) {

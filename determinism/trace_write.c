@@ -8,9 +8,10 @@
  * written, and the live file is never renamed. */
 #include "determinism/hdf5_writer.h"
 
-#include <fcntl.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "determinism/digest.h"
@@ -186,15 +187,36 @@ static void close_spaces(const struct series *all, uint32_t count) {
             if (all[i].memory[c] > 0) H5Sclose(all[i].memory[c]);
 }
 
-static herr_t close_all(struct trace *trace) {
-    const hid_t file = trace->file.id;
-    trace->file.id = H5I_INVALID_HID;
-    if (file < 0) return 0;
+static void drop_handles(struct trace *trace) {
     close_spaces(trace->runs, trace->run_count);
     close_spaces(trace->pairs, trace->pair_count);
     if (trace->step_space > 0) H5Sclose(trace->step_space);
     if (trace->digest_space > 0) H5Sclose(trace->digest_space);
-    return H5Fclose(file);
+    trace->file.id = H5I_INVALID_HID;
+}
+
+/* Everything is in the file, and the file as long as HDF5 will say it is. Space that belongs to a
+ * chunk but has no rows yet lies behind what was written. */
+static enum status settle(const struct trace *trace) {
+    hsize_t length;
+    struct stat info;
+    const char *name = trace->file.name;
+    TRY(flush(trace));
+    if (H5Fget_filesize(trace->file.id, &length) < 0) return hdf5_fail(STATUS_IO, name, "measure");
+    if (stat(name, &info) != 0 || info.st_ino != trace->inode) return STATUS_OK;
+    if ((hsize_t)info.st_size >= length || truncate(name, (off_t)length) == 0) return STATUS_OK;
+    FAIL(STATUS_IO, "%s: cannot write: %s", name, strerror(errno));
+}
+
+/* Marks the trace broken when it fails. */
+static enum status close_trace(struct trace *trace) {
+    const hid_t file = trace->file.id;
+    enum status status = settle(trace);
+    if (status == STATUS_OK && H5Fclose(file) < 0)
+        status = hdf5_fail(STATUS_IO, trace->file.name, "close");
+    trace->broken = status != STATUS_OK;
+    drop_handles(trace);
+    return status;
 }
 
 enum status trace_create_as(const char *path, const char *suffix, const struct trace_plan *plan,
@@ -214,7 +236,7 @@ enum status trace_create_as(const char *path, const char *suffix, const struct t
     TRY(trace_claim(trace));
     const enum status status = start(trace, plan);
     if (status != STATUS_OK) {
-        trace_abandon(trace);
+        drop_handles(trace);
         trace_unclaim(trace);
         return status;
     }
@@ -355,13 +377,12 @@ static enum status mark_complete(const struct trace *trace, int complete) {
 }
 
 enum status trace_finish_as(struct trace *trace, int complete) {
-    const enum status status = mark_complete(trace, complete);
-    if (status != STATUS_OK) {
-        trace_abandon(trace);
-        return status;
-    }
-    if (close_all(trace) < 0) return hdf5_fail(STATUS_IO, trace->file.name, "close");
-    return trace_publish(trace);
+    enum status status = mark_complete(trace, complete);
+    if (status == STATUS_OK)
+        status = close_trace(trace);
+    else
+        drop_handles(trace);
+    return status == STATUS_OK ? trace_publish(trace) : status;
 }
 
 enum status trace_finish(struct trace *trace) {
@@ -369,5 +390,13 @@ enum status trace_finish(struct trace *trace) {
 }
 
 void trace_abandon(struct trace *trace) {
-    close_all(trace); /* the first error is the one to tell: this one has no text */
+    if (trace->file.id < 0) return;
+    if (trace->broken) {
+        drop_handles(trace);
+        return;
+    }
+    char told[2048]; /* the caller's error is the one to tell */
+    snprintf(told, sizeof told, "%s", status_text());
+    const enum status status = close_trace(trace);
+    if (status != STATUS_OK) (void)status_fail(status, "%s", told);
 }

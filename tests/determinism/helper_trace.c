@@ -345,3 +345,12 @@ void sample_store(const char *path, const char *bytes, size_t length) {
     if (file == NULL || fwrite(bytes, 1, length, file) != length) abort();
     fclose(file);
 }
+
+uint64_t sample_cut(struct trace_image *image) {
+    uint64_t least = image->runs[0].updates;
+    if (image->runs[1].updates < least) least = image->runs[1].updates;
+    if (image->pairs[0].updates < least) least = image->pairs[0].updates;
+    image->runs[0].updates = image->runs[1].updates = image->pairs[0].updates = least;
+    if (image->runs[2].updates > (least + 1) / 2) image->runs[2].updates = (least + 1) / 2;
+    return least;
+}

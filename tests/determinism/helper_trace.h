@@ -40,6 +40,10 @@ enum status sample_write(struct sample *sample, const char *path, uint64_t updat
 int sample_differences(struct sample *sample, const struct trace_image *image, uint64_t updates,
                        int late);
 
+/* Cuts an image to the updates that all of its series have: the one in flight may be in some.
+ * Returns their number. */
+uint64_t sample_cut(struct trace_image *image);
+
 /* Bytes of a file; the length in *out_length. Fails the process when it cannot be read. */
 const char *sample_bytes(struct arena *arena, const char *path, size_t *out_length);
 void sample_store(const char *path, const char *bytes, size_t length);

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit
+ * The trace against what is not one: foreign files, truncation at many lengths, flipped bytes,
+ * wrong shapes; and against a disk that is full. Reading damage is an error with a text, or the
+ * right values: never wrong rows of a run or pair, never a hang.
+ *
+ * Files are read in a child: a crash would be the child's, and counted. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <hdf5.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "helper_trace.h"
+
+#define UPDATES 9
+
+static void require(enum status status) {
+    if (status != STATUS_OK) fail_msg("%s", status_text());
+}
+
+static void require_failure(enum status status, enum status expected, const char *text) {
+    if (status != expected || strstr(status_text(), text) == NULL)
+        fail_msg("expected status %d and \"%s\", got %d: %s", expected, text, status,
+                 status_text());
+}
+
+enum outcome { READ_RIGHT = 0, READ_REFUSED, READ_FEWER, READ_WRONG, READ_OTHER, READ_CRASHED };
+
+static int rows_match(struct sample *sample, const struct trace_image *image) {
+    if (image->run_count != SAMPLE_RUNS || image->pair_count != 1) return 0;
+    struct trace_image rows = *image;
+    struct trace_image *whole;
+    if (trace_open(sample->path, &sample->arena, &whole) != STATUS_OK) return 0;
+    rows.attributes = whole->attributes;
+    rows.attribute_count = whole->attribute_count;
+    rows.arrays = whole->arrays;
+    rows.array_count = whole->array_count;
+    rows.texts = whole->texts;
+    rows.text_count = whole->text_count;
+    for (uint32_t r = 0; r < SAMPLE_RUNS; r++)
+        rows.runs[r].plan = whole->runs[r].plan;
+    rows.pairs[0].plan = whole->pairs[0].plan;
+    return sample_differences(sample, &rows, UPDATES, 1) == 0;
+}
+
+/* What the child makes of a damaged copy. A flip in a name or text is not noticed (READ_OTHER). */
+static enum outcome read_here(struct sample *sample, const char *path, int late) {
+    struct trace_image *image;
+    const enum status status = trace_open(path, &sample->arena, &image);
+    if (status != STATUS_OK)
+        return status_text()[0] == '\0' || status == STATUS_INTERNAL ? READ_WRONG : READ_REFUSED;
+    if (sample_differences(sample, image, UPDATES, late) == 0) return READ_RIGHT;
+    uint64_t found = 0;
+    for (uint32_t r = 0; r < image->run_count; r++)
+        found += image->runs[r].updates;
+    if (found == 0) return READ_FEWER;
+    return rows_match(sample, image) ? READ_OTHER : READ_WRONG;
+}
+
+static enum outcome read_in_child(struct sample *sample, const char *path, int late) {
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(20);
+        if (freopen("/dev/null", "w", stderr) == NULL) _exit(READ_WRONG);
+        _exit((int)read_here(sample, path, late));
+    }
+    int result;
+    assert_int_equal(waitpid(child, &result, 0), child);
+    return WIFEXITED(result) && WEXITSTATUS(result) < READ_CRASHED
+               ? (enum outcome)WEXITSTATUS(result)
+               : READ_CRASHED;
+}
+
+static void verify_foreign_files_are_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t length;
+        const char *text;
+    } cases[] = {
+        {"", 0, "empty file"},
+        {"steps: 5\n", 9, "not HDF5"},
+        {"\x89HDF\r\n\x1a\n", 8, "truncated"},
+        {"\x89HD", 3, "truncated"},
+        {"\x89HDF\r\n\x1a\n\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+         "\0",
+         48, "superblock version 0"},
+    };
+    struct sample sample;
+    struct trace_image *image;
+    sample_open(&sample, 1);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        sample_store(sample.path, cases[i].bytes, cases[i].length);
+        require_failure(trace_open(sample.path, &sample.arena, &image), STATUS_INPUT,
+                        cases[i].text);
+    }
+    unlink(sample.path);
+    assert_int_equal(mkfifo(sample.path, 0600), 0);
+    require_failure(trace_open(sample.path, &sample.arena, &image), STATUS_INPUT,
+                    "not a regular file");
+    require_failure(trace_open("/dev/zero", &sample.arena, &image), STATUS_INPUT,
+                    "not a regular file");
+    sample_close(&sample);
+}
+
+static hid_t latest(void) {
+    const hid_t list = H5Pcreate(H5P_FILE_ACCESS);
+    assert_true(H5Pset_libver_bounds(list, H5F_LIBVER_V110, H5F_LIBVER_V110) >= 0);
+    return list;
+}
+
+static void put_version(hid_t where, hid_t type, int64_t version) {
+    const hid_t space = H5Screate(H5S_SCALAR);
+    if (H5Aexists(where, "twinstep_trace") > 0) H5Adelete(where, "twinstep_trace");
+    const hid_t attribute =
+        H5Acreate2(where, "twinstep_trace", type, space, H5P_DEFAULT, H5P_DEFAULT);
+    assert_true(H5Awrite(attribute, H5T_NATIVE_INT64, &version) >= 0);
+    H5Aclose(attribute);
+    H5Sclose(space);
+}
+
+static void verify_other_hdf5_is_named(void **state) {
+    (void)state;
+    struct sample sample;
+    struct trace_image *image;
+    sample_open(&sample, 1);
+    const hid_t list = latest();
+    hid_t file = H5Fcreate(sample.path, H5F_ACC_TRUNC, H5P_DEFAULT, list);
+    H5Fclose(file);
+    require_failure(trace_open(sample.path, &sample.arena, &image), STATUS_INPUT,
+                    "without twinstep's attributes");
+    file = H5Fcreate(sample.path, H5F_ACC_TRUNC, H5P_DEFAULT, list);
+    put_version(file, H5T_STD_I64LE, TRACE_VERSION + 1);
+    H5Fclose(file);
+    require_failure(trace_open(sample.path, &sample.arena, &image), STATUS_INPUT,
+                    "trace version 2");
+    file = H5Fcreate(sample.path, H5F_ACC_TRUNC, H5P_DEFAULT, list);
+    put_version(file, H5T_STD_I8LE, TRACE_VERSION);
+    H5Fclose(file);
+    require_failure(trace_open(sample.path, &sample.arena, &image), STATUS_INPUT, "one integer");
+    H5Pclose(list);
+    sample_close(&sample);
+}
+
+/* A dataset of a finished trace is replaced by one of another type or shape. */
+struct swap {
+    const char *path;
+    int rank;
+    hsize_t shape[2];
+    int of_floats; /* f32, else f64 */
+    const char *text;
+};
+
+static void replace(const char *file_name, const struct swap *swap) {
+    const hid_t list = latest();
+    const hid_t file = H5Fopen(file_name, H5F_ACC_RDWR, list);
+    assert_true(file >= 0);
+    const hid_t made = H5Pcreate(H5P_DATASET_CREATE);
+    hsize_t chunk[2] = {64, 64};
+    const hsize_t limit[2] = {H5S_UNLIMITED, H5S_UNLIMITED};
+    H5Pset_chunk(made, swap->rank, chunk);
+    const hid_t space = H5Screate_simple(swap->rank, swap->shape, limit);
+    assert_true(H5Ldelete(file, swap->path, H5P_DEFAULT) >= 0);
+    const hid_t type = swap->of_floats ? H5T_IEEE_F32LE : H5T_IEEE_F64LE;
+    const hid_t dataset = H5Dcreate2(file, swap->path, type, space, H5P_DEFAULT, made, H5P_DEFAULT);
+    assert_true(dataset >= 0);
+    H5Dclose(dataset);
+    H5Sclose(space);
+    H5Pclose(made);
+    H5Fclose(file);
+    H5Pclose(list);
+}
+
+static void verify_wrong_shapes_are_named(void **state) {
+    (void)state;
+    static const struct swap swaps[] = {
+        {"runs/test/steps/loss", 1, {UPDATES, 0}, 1, "type and shape"},
+        {"runs/test/steps/loss", 2, {UPDATES, 1}, 0, "type and shape"},
+        {"runs/test/steps/loss", 1, {UPDATES - 1, 0}, 0, "8 updates of 9"},
+        {"runs/test/steps/loss", 1, {UPDATES, 0}, 0, "do not match its check"},
+        {"runs/test/steps/lr_applied", 2, {UPDATES, 3}, 0, "type and shape"},
+        {"runs/test/steps/step", 1, {UPDATES, 0}, 0, "type and shape"},
+        {"runs/test/steps/tensors/tensor", 1, {2, 0}, 0, "type and shape"},
+        {"pairs/baseline-test/steps/max_ulp", 1, {UPDATES, 0}, 0, "type and shape"},
+        {"notes", 2, {1000000000, 1000000000}, 0, NULL}, /* not a text any more */
+    };
+    for (size_t i = 0; i < COUNT_OF(swaps); i++) {
+        struct sample sample;
+        struct trace_image *image;
+        sample_open(&sample, 2);
+        require(sample_write(&sample, sample.path, UPDATES));
+        replace(sample.path, &swaps[i]);
+        if (swaps[i].text != NULL)
+            require_failure(trace_open(sample.path, &sample.arena, &image), STATUS_INPUT,
+                            swaps[i].text);
+        else
+            require(trace_open(sample.path, &sample.arena, &image));
+        sample_close(&sample);
+    }
+}
+
+/* An extent far beyond the file takes no memory. */
+static void verify_absurd_size_is_refused(void **state) {
+    (void)state;
+    struct sample sample;
+    struct trace_image *image;
+    sample_open(&sample, 2);
+    require(sample_write(&sample, sample.path, UPDATES));
+    const hid_t list = latest();
+    const hid_t file = H5Fopen(sample.path, H5F_ACC_RDWR, list);
+    const hid_t step = H5Dopen2(file, "runs/test/steps/step", H5P_DEFAULT);
+    const hsize_t huge = (hsize_t)1 << 50;
+    assert_true(H5Dset_extent(step, &huge) >= 0);
+    H5Dclose(step);
+    H5Fclose(file);
+    H5Pclose(list);
+    const size_t before = sample.arena.total;
+    require_failure(trace_open(sample.path, &sample.arena, &image), STATUS_INPUT,
+                    "more bytes than the file has");
+    assert_true(sample.arena.total < before + ((size_t)64 << 20));
+    sample_close(&sample);
+}
+
+static void count_outcomes(const char *what, const int counts[READ_CRASHED + 1]) {
+    print_message("%s: %d right, %d refused, %d without updates, %d other name or text, %d wrong, "
+                  "%d crashed in HDF5\n",
+                  what, counts[READ_RIGHT], counts[READ_REFUSED], counts[READ_FEWER],
+                  counts[READ_OTHER], counts[READ_WRONG], counts[READ_CRASHED]);
+}
+
+/* The .part of a run that was killed: its superblock records no end. */
+static void kill_a_run(struct sample *sample) {
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct trace *trace;
+        if (trace_create(sample->path, &sample->plan, &sample->arena, &trace) != STATUS_OK)
+            _exit(1);
+        if (sample_put(sample, trace, 1, UPDATES) != STATUS_OK) _exit(2);
+        kill(getpid(), SIGKILL);
+    }
+    int result;
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_true(WIFSIGNALED(result));
+}
+
+static void truncate_everywhere(struct sample *sample, const char *path, int late) {
+    size_t length;
+    char copy[512];
+    int counts[READ_CRASHED + 1] = {0};
+    const char *bytes = sample_bytes(&sample->arena, path, &length);
+    snprintf(copy, sizeof copy, "%s/copy", sample->folder);
+    for (size_t i = 0; i < 150; i++) {
+        const size_t cut = i < 50 ? i * 8 : length * (i - 50) / 100;
+        sample_store(copy, bytes, cut);
+        const enum outcome outcome = read_in_child(sample, copy, late);
+        counts[outcome]++;
+        if (late) assert_int_equal(outcome, READ_REFUSED);
+    }
+    count_outcomes(late ? "finished file truncated" : "killed file truncated", counts);
+    assert_int_equal(counts[READ_WRONG] + counts[READ_CRASHED] + counts[READ_OTHER], 0);
+}
+
+static void verify_truncation(void **state) {
+    (void)state;
+    struct sample sample;
+    sample_open(&sample, 4);
+    kill_a_run(&sample);
+    truncate_everywhere(&sample, sample.part, 0);
+    sample.plan.overwrite = 1;
+    require(sample_write(&sample, sample.path, UPDATES));
+    truncate_everywhere(&sample, sample.path, 1);
+    sample_close(&sample);
+}
+
+static void verify_flipped_bytes(void **state) {
+    (void)state;
+    struct sample sample;
+    size_t length;
+    char copy[512];
+    int counts[READ_CRASHED + 1] = {0};
+    sample_open(&sample, 4);
+    sample.plan.attribute_count = 0; /* or most flips would hit the long one */
+    require(sample_write(&sample, sample.path, UPDATES));
+    const char *read = sample_bytes(&sample.arena, sample.path, &length);
+    char *bytes;
+    require(arena_text(&sample.arena, read, length, &bytes));
+    snprintf(copy, sizeof copy, "%s/copy", sample.folder);
+    srand(5);
+    for (int i = 0; i < 300; i++) {
+        const size_t at = ((size_t)rand() << 16 ^ (size_t)rand()) % (i < 100 ? 4096 : length);
+        const char bit = (char)(1 << rand() % 8);
+        bytes[at] = (char)(bytes[at] ^ bit);
+        sample_store(copy, bytes, length);
+        bytes[at] = (char)(bytes[at] ^ bit);
+        counts[read_in_child(&sample, copy, 1)]++;
+    }
+    count_outcomes("one bit flipped", counts);
+    assert_int_equal(counts[READ_WRONG], 0);
+    assert_true(counts[READ_REFUSED] > 0 && counts[READ_RIGHT] > 0);
+    sample_close(&sample);
+}
+
+/* A limit on the file's size stands in for a full disk: writes fail with "File too large". */
+enum limited { LIMITED_WHOLE = 20, LIMITED_CREATING, LIMITED_BUG, LIMITED_PUT /* + updates put */ };
+
+static int write_limited(struct sample *sample, size_t limit) {
+    const struct rlimit size = {limit, limit};
+    struct trace *trace;
+    int put = 0;
+    signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &size) != 0) return LIMITED_BUG;
+    enum status status = trace_create(sample->path, &sample->plan, &sample->arena, &trace);
+    const int created = status == STATUS_OK;
+    for (uint64_t step = 1; step <= UPDATES && status == STATUS_OK; step++) {
+        status = sample_put(sample, trace, step, step);
+        put += status == STATUS_OK;
+    }
+    if (created && status == STATUS_OK) status = sample_put_late(sample, trace);
+    if (created && status == STATUS_OK)
+        status = trace_finish(trace);
+    else if (created)
+        trace_abandon(trace);
+    if (status == STATUS_OK) return LIMITED_WHOLE;
+    if (status != STATUS_IO || strstr(status_text(), "File too large") == NULL) return LIMITED_BUG;
+    return created ? LIMITED_PUT + put : LIMITED_CREATING;
+}
+
+static int write_limited_in_child(struct sample *sample, size_t limit) {
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL); /* cmocka's handler would run the other tests here */
+        const int result = write_limited(sample, limit);
+        if (result == LIMITED_BUG) fprintf(stderr, "limit %zu: %s\n", limit, status_text());
+        exit(result); /* with whatever HDF5 does at exit: it must survive that too */
+    }
+    int result;
+    assert_int_equal(waitpid(child, &result, 0), child);
+    if (!WIFEXITED(result)) fail_msg("limit %zu: killed by signal %d", limit, WTERMSIG(result));
+    return WEXITSTATUS(result);
+}
+
+/* Every update whose put succeeded before the disk was full is in the part. */
+static void check_part(struct sample *sample, size_t limit, int put) {
+    struct trace_image *image;
+    if (trace_open(sample->part, &sample->arena, &image) != STATUS_OK)
+        fail_msg("limit %zu: %s", limit, status_text());
+    const uint64_t updates = sample_cut(image);
+    assert_in_range(updates, put, put + 1);
+    assert_int_equal(image->complete, 0);
+    if (updates == UPDATES) return; /* arrays and texts may be there, too */
+    assert_int_equal(sample_differences(sample, image, updates, 0), 0);
+}
+
+static void verify_full_disk(void **state) {
+    (void)state;
+    struct sample sample;
+    int creating = 0;
+    sample_open(&sample, 4);
+    require(sample_write(&sample, sample.path, UPDATES));
+    size_t length;
+    const char *whole = sample_bytes(&sample.arena, sample.path, &length);
+    for (size_t i = 0; i < 100; i++) {
+        unlink(sample.path);
+        unlink(sample.part);
+        const size_t limit = length * i / 100;
+        const int result = write_limited_in_child(&sample, limit);
+        assert_int_not_equal(access(sample.path, F_OK), 0); /* never half a target */
+        creating += result == LIMITED_CREATING;
+        if (result == LIMITED_CREATING)
+            assert_int_not_equal(access(sample.part, F_OK), 0);
+        else
+            check_part(&sample, limit, result - LIMITED_PUT);
+    }
+    print_message(
+        "100 limits: %d while creating, %d later, each with a part that has its updates\n",
+        creating, 100 - creating);
+    unlink(sample.path);
+    unlink(sample.part);
+    assert_int_equal(write_limited_in_child(&sample, length), LIMITED_WHOLE);
+    size_t now;
+    const char *bytes = sample_bytes(&sample.arena, sample.path, &now);
+    assert_int_equal(now, length);
+    assert_memory_equal(bytes, whole, length);
+    sample_close(&sample);
+}
+
+int main(void) {
+    H5dont_atexit(); /* as the trace does, but before the HDF5 calls of this file */
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_foreign_files_are_named),
+        cmocka_unit_test(verify_other_hdf5_is_named),
+        cmocka_unit_test(verify_wrong_shapes_are_named),
+        cmocka_unit_test(verify_absurd_size_is_refused),
+        cmocka_unit_test(verify_truncation),
+        cmocka_unit_test(verify_flipped_bytes),
+        cmocka_unit_test(verify_full_disk),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
