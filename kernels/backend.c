@@ -43,6 +43,10 @@ static enum isa widest(void) {
     return machine_has(ISA_V3) ? ISA_V3 : ISA_BASE;
 }
 
+enum isa backend_isa(enum isa isa) {
+    return isa == ISA_AUTO ? widest() : isa;
+}
+
 enum status backend_ops(enum isa isa, enum dtype compute, enum dtype accumulate,
                         const struct op_table **out) {
     const int wide = accumulate == DTYPE_F64;
@@ -51,7 +55,7 @@ enum status backend_ops(enum isa isa, enum dtype compute, enum dtype accumulate,
              dtype_name(accumulate));
     if (compute == DTYPE_F64 && !wide)
         FAIL(STATUS_INPUT, "accumulation dtype: f64 compute needs f64, got f32");
-    const enum isa chosen = isa == ISA_AUTO ? widest() : isa;
+    const enum isa chosen = backend_isa(isa);
     if (!machine_has(chosen))
         FAIL(STATUS_UNSUPPORTED, "instruction set %s: this machine lacks it; it has %s",
              isa_name(chosen), isa_name(widest()));

@@ -317,6 +317,9 @@ enum isa { ISA_AUTO = 0, ISA_BASE, ISA_V3, ISA_V4, ISA_COUNT };
 /* "auto", "base", "v3", "v4". */
 const char *isa_name(enum isa isa);
 
+/* What ISA_AUTO means on this machine; any other value as it is. */
+enum isa backend_isa(enum isa isa);
+
 /* The table for a compute and an accumulation dtype. STATUS_UNSUPPORTED when this machine lacks the
  * instruction set asked for, STATUS_INPUT for f64 compute with f32 accumulation. */
 TWINSTEP_MUST_USE enum status backend_ops(enum isa isa, enum dtype compute, enum dtype accumulate,

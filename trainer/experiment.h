@@ -57,12 +57,7 @@ TWINSTEP_MUST_USE enum status experiment_run(const struct experiment_options *op
 TWINSTEP_MUST_USE enum status experiment_rerun(const struct config *config, uint64_t steps,
                                                struct digest *out_root);
 
-/* The schema with the built-in optimizers' and schedules' rows; static data. */
-const struct schema *experiment_schema(void);
-
-/* Opens both arms without training: data, loop legality, parameters. For `check`. */
-TWINSTEP_MUST_USE enum status experiment_check(const struct scenario *scenario,
-                                               const struct schema *schema, struct arena *arena,
-                                               FILE *out);
+/* The schema with the built-in optimizers' and schedules' rows. */
+TWINSTEP_MUST_USE enum status experiment_schema(struct arena *arena, const struct schema **out);
 
 #endif

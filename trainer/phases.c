@@ -227,7 +227,7 @@ static enum status phase_optimize(struct run *run) {
                               .rounding_seed = run->config.seed,
                               .update = (uint32_t)head->done + 1,
                               .threads = (int)run->config.numerics.threads,
-                              .isa = run->config.numerics.isa};
+                              .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
     if (run->options.readback) measure_keep_working(run);
     TRY(run->optimizer->step(&call));
     run->weights_fresh = 0;

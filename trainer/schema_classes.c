@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The schema with what optimizers and schedules hand in: one entry per built-in class. */
+#include "optim/optim.h"
+#include "sched/sched.h"
+#include "trainer/experiment.h"
+
+#define CLASSES_MAX 64
+
+/* Filled once from constant tables; the same for the whole process. */
+struct class_table {
+    struct schema_class list[CLASSES_MAX];
+    struct schema schema;
+};
+
+static void add_class(struct class_table *table, const char *prefix, const char *name,
+                      const char *help, const struct key_row *keys, size_t key_count) {
+    if (table->schema.class_count == CLASSES_MAX) return;
+    table->list[table->schema.class_count++] =
+        (struct schema_class){prefix, name, help, keys, key_count};
+}
+
+enum status experiment_schema(struct arena *arena, const struct schema **out) {
+    struct class_table *table;
+    TRY(arena_take(arena, 1, sizeof *table, "schema", &table));
+    for (const struct optim_class *const *c = optim_classes(); *c != NULL; c++)
+        add_class(table, "optimizer", (*c)->name, (*c)->help, (*c)->keys, (*c)->key_count);
+    for (const struct sched_class *const *c = sched_classes(); *c != NULL; c++)
+        add_class(table, "schedule", (*c)->name, (*c)->help, (*c)->keys, (*c)->key_count);
+    table->schema.classes = table->list;
+    *out = &table->schema;
+    return STATUS_OK;
+}
