@@ -125,9 +125,8 @@ static enum status not_a_number(const struct key_row *row, const char *path,
     if (node->kind == YAML_QUOTED &&
         (is_number(node->text) || (row->word != NULL && strcmp(node->text, row->word) == 0)))
         hint = "; remove the quotes";
-    int64_t integer = 0;
     if (node->kind == YAML_PLAIN && row->type != KEY_REAL && is_number(node->text) &&
-        number_parse_int(node->text, &integer) != STATUS_OK)
+        strpbrk(node->text, ".eE") != NULL)
         hint = "; integers are written in digits";
     return refuse(row, path, node, 0, hint);
 }

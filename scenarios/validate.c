@@ -5,7 +5,6 @@
 #include "scenarios/fault.h"
 #include "scenarios/scenario.h"
 
-
 static int is_available(int32_t dtype) {
     return dtype == DTYPE_F32 || dtype == DTYPE_F64 || dtype == DTYPE_BF16;
 }

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Checks across keys on a configuration as it stands, which is how hybrids meet them. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "scenarios/fault.h"
+#include "tests/scenarios/helper_scenario.h"
+
+static void set_list(struct key_list *list, const char *phases) {
+    memset(list, 0, sizeof *list);
+    for (; *phases != '\0'; phases++)
+        list->item[list->count++] = (uint8_t)(*phases - 'a');
+}
+
+/* What a case changes; phases as letters, a is fetch. */
+static void change(struct config *c, int which) {
+    switch (which) {
+    case 0:
+        c->model.kv_heads = 3;
+        break;
+    case 1:
+        c->model.head_dim = 15;
+        break;
+    case 2:
+        c->batch.micro = 16;
+        break;
+    case 3:
+        c->numerics.compute = DTYPE_F64;
+        break;
+    case 4:
+        c->numerics.master = DTYPE_F32;
+        break;
+    case 5:
+        c->numerics.param = DTYPE_F64;
+        c->numerics.master = DTYPE_F64;
+        break;
+    case 6:
+        c->numerics.gradient = DTYPE_F16;
+        break;
+    case 7:
+        c->parallel.ranks = 2;
+        break;
+    case 8:
+        set_list(&c->loop.micro, "ab");
+        break;
+    case 9:
+        set_list(&c->loop.micro, "abcb");
+        break;
+    case 10:
+        set_list(&c->loop.update, "af");
+        break;
+    case 11:
+        set_list(&c->shuffle.kinds, "bb");
+        break;
+    case 12:
+        c->schedule.increment = (uint64_t)1 << 53;
+        break;
+    case 13:
+        c->schedule.origin = (uint64_t)1 << 53;
+        c->schedule.logged_shift = -1;
+        break;
+    case 14:
+        c->dpo.reference_compute = DTYPE_F64;
+        break;
+    case 15:
+        set_list(&c->loop.on_skip, "a");
+        break;
+    case 16:
+        c->numerics.shards = 2;
+        break;
+    default:
+        fail_msg("no case %d", which);
+    }
+}
+
+static const char *const faults[] = {
+    "model.kv_heads: expected a divisor of model.heads (4), got 3",
+    "model.head_dim: expected an even number (rotary pairs), got 15",
+    "batch.micro: expected a divisor of batch.size (8), got 16",
+    "numerics.accumulate: f64 compute needs f64 accumulation, got f32",
+    "numerics.master: expected none or a dtype wider than numerics.param (f32), got f32",
+    "numerics.master: expected none or a dtype wider than numerics.param (f64), got f64",
+    "numerics.gradient: f16 is not available in this version; available: f32, f64, bf16",
+    "parallel.ranks: 2 is not available in this version; available: 1",
+    "loop.micro: expected backward once, got it 0 times",
+    "loop.micro: expected forward once, got it 2 times",
+    "loop.update: fetch belongs to loop.micro and stands there once",
+    "shuffle.kinds: an entry is given twice",
+    "schedule.increment: the counter of 5 updates passes 2^53",
+    "schedule.increment: the counter of 5 updates passes 2^53",
+    "dpo.reference_compute: f64 compute needs f64 numerics.accumulate, got f32",
+    "loop.on_skip: fetch belongs to loop.micro and stands there once",
+    "numerics.shards: 2 is not available in this version; available: 1",
+};
+
+static void validate_faults(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    const struct scenario *s = helper_parse(&arena, "twinstep: 1", NULL);
+    assert_int_equal(config_validate(&s->arms[0].config, 5), STATUS_OK);
+    for (size_t i = 0; i < COUNT_OF(faults); i++) {
+        struct config config = s->arms[0].config;
+        change(&config, (int)i);
+        int is_unsupported = strstr(faults[i], "not available") != NULL;
+        assert_int_equal(config_validate(&config, 5),
+                         is_unsupported ? STATUS_UNSUPPORTED : STATUS_INPUT);
+        assert_string_equal(status_text(), faults[i]);
+    }
+    arena_close(&arena);
+}
+
+static void validate_wide_masters(void **state) {
+    (void)state;
+    static const struct {
+        int32_t param, master;
+        int fine;
+    } cases[] = {
+        {DTYPE_BF16, DTYPE_F32, 1}, {DTYPE_BF16, DTYPE_F64, 1}, {DTYPE_F32, DTYPE_F64, 1},
+        {DTYPE_F32, DTYPE_F32, 0},  {DTYPE_F64, DTYPE_F32, 0},  {DTYPE_F64, CONFIG_MASTER_NONE, 1},
+    };
+    struct arena arena = ARENA_EMPTY;
+    const struct scenario *s = helper_parse(&arena, "twinstep: 1", NULL);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct config config = s->arms[0].config;
+        config.numerics.param = cases[i].param;
+        config.numerics.master = cases[i].master;
+        assert_int_equal(config_validate(&config, 5) == STATUS_OK, cases[i].fine);
+    }
+    arena_close(&arena);
+}
+
+/* The largest counters are exact doubles up to the last update, not one further. */
+static void validate_counter_limit(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    const struct scenario *s = helper_parse(&arena, "twinstep: 1", NULL);
+    struct config config = s->arms[0].config;
+    config.schedule.increment = (uint64_t)1 << 50;
+    config.schedule.shift = -1;
+    assert_int_equal(config_validate(&config, 7), STATUS_OK);
+    assert_int_equal(config_validate(&config, 8), STATUS_INPUT);
+    config.schedule.shift = 0;
+    assert_int_equal(config_validate(&config, 8), STATUS_OK);
+    arena_close(&arena);
+}
+
+/* Deriving again changes nothing: a resolved configuration has nothing left to derive. */
+static void verify_derivation_is_idempotent(void **state) {
+    (void)state;
+    struct helper_random random = {77};
+    int seen = 0;
+    for (int i = 0; i < 600; i++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct scenario *s = helper_random_scenario(&random, &arena);
+        for (int a = 0; s != NULL && a < 2; a++) {
+            struct config again = s->arms[a].config;
+            struct fault fault = {.status = STATUS_OK};
+            assert_int_equal(config_derive(&again, s->steps, 1, &fault), STATUS_OK);
+            assert_memory_equal(&again, &s->arms[a].config, sizeof again);
+            assert_int_equal(config_validate(&again, s->steps), STATUS_OK);
+            seen++;
+        }
+        arena_close(&arena);
+    }
+    assert_true(seen > 50);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_faults),
+        cmocka_unit_test(validate_wide_masters),
+        cmocka_unit_test(validate_counter_limit),
+        cmocka_unit_test(verify_derivation_is_idempotent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
