@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Which table is chosen, that tables are full, what is refused, and how scratch grows. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "kernels/op.h"
+
+static const struct {
+    enum dtype compute, accumulate;
+    const char *prefix;
+} pairs[] = {
+    {DTYPE_F32, DTYPE_F32, "f32_f32_"},  {DTYPE_BF16, DTYPE_F32, "f32_f32_"},
+    {DTYPE_F16, DTYPE_F64, "f32_f64_"},  {DTYPE_TF32, DTYPE_F32, "f32_f32_"},
+    {DTYPE_BF16, DTYPE_F64, "f32_f64_"}, {DTYPE_F64, DTYPE_F64, "f64_f64_"},
+};
+
+static void assert_full(const struct op_table *ops) {
+    void (*entries[sizeof *ops / sizeof(void (*)(void))])(void);
+    memcpy(entries, ops, sizeof *ops);
+    for (size_t i = 0; i < COUNT_OF(entries); i++)
+        assert_true(entries[i] != NULL);
+}
+
+static void verify_tables(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(pairs); i++) {
+        for (int isa = ISA_BASE; isa < ISA_COUNT; isa++) {
+            const struct op_table *ops = NULL;
+            const enum status status =
+                backend_ops((enum isa)isa, pairs[i].compute, pairs[i].accumulate, &ops);
+            if (status == STATUS_UNSUPPORTED && isa != ISA_BASE) continue;
+            assert_int_equal(status, STATUS_OK);
+            assert_memory_equal(ops->name, pairs[i].prefix, 8);
+            assert_string_equal(ops->name + 8, isa_name((enum isa)isa));
+            assert_full(ops);
+        }
+    }
+}
+
+/* auto is the widest that can be had by name. */
+static void verify_auto(void **state) {
+    (void)state;
+    const struct op_table *chosen = NULL;
+    const struct op_table *last = NULL;
+    assert_int_equal(backend_ops(ISA_AUTO, DTYPE_F32, DTYPE_F32, &chosen), STATUS_OK);
+    for (int isa = ISA_BASE; isa < ISA_COUNT; isa++) {
+        const struct op_table *ops = NULL;
+        if (backend_ops((enum isa)isa, DTYPE_F32, DTYPE_F32, &ops) == STATUS_OK) last = ops;
+    }
+    assert_ptr_equal(chosen, last);
+    assert_string_equal(isa_name(ISA_AUTO), "auto");
+}
+
+static void verify_refused(void **state) {
+    (void)state;
+    const struct op_table *ops = NULL;
+    size_t bytes = 0;
+    const struct op_limits idle = {8, 8, 8, 1, 1, 8, 0};
+    const struct op_limits huge = {8, 8, 8, 1, 1, 70000, 1};
+    assert_int_equal(backend_ops(ISA_AUTO, DTYPE_F64, DTYPE_F32, &ops), STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "f64"));
+    assert_int_equal(backend_ops(ISA_AUTO, DTYPE_F32, DTYPE_BF16, &ops), STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "bf16"));
+    assert_int_equal(backend_scratch(&idle, &bytes), STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "threads"));
+    assert_int_equal(backend_scratch(&huge, &bytes), STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "70000"));
+}
+
+/* More of anything never needs less: a call within the limits fits. */
+static void verify_scratch_grows(void **state) {
+    (void)state;
+    struct op_limits limits = {300, 256, 60, 4, 4, 16, 1};
+    size_t before = 0;
+    assert_int_equal(backend_scratch(&limits, &before), STATUS_OK);
+    for (int step = 0; step < 12; step++) {
+        size_t bytes = 0;
+        limits.rows += step % 4 == 0 ? 2000 : 0;
+        limits.width += step % 4 == 1 ? 3000 : 0;
+        limits.length += step % 4 == 2 ? 500 : 0;
+        limits.D += step % 4 == 3 ? 64 : 0;
+        limits.threads += step == 11;
+        assert_int_equal(backend_scratch(&limits, &bytes), STATUS_OK);
+        assert_true(bytes >= before);
+        before = bytes;
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_tables),
+        cmocka_unit_test(verify_auto),
+        cmocka_unit_test(verify_refused),
+        cmocka_unit_test(verify_scratch_grows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

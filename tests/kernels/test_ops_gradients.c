@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short grad
+ * Each op's backward in f64 against central differences of its forward: every element of every
+ * input, and random directions. L = sum of dout * output.
+ *
+ * Step h = 2^-17, near the cube root of 2^-52: the difference formula errs by about h^2 / 6 times
+ * the third derivative (1e-11) and by 2^-53 |L| / h (1e-11). All ops are smooth here. The error is
+ * relative to the norm of the gradient tensor and must be at most 1e-7. */
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/kernels/helper_ops.h"
+
+#define STEP 0x1p-17
+#define BOUND 1e-7
+#define INPUTS 3
+#define MOST 400 /* numbers in a tensor here */
+
+struct tensors {
+    double in[INPUTS][MOST];
+    double out[MOST];
+    double dout[MOST];
+    double gradient[INPUTS][MOST]; /* starts at 0 */
+};
+
+typedef void (*smooth_call)(const struct op_table *ops, const struct op_call *call,
+                            struct tensors *t);
+
+struct smooth {
+    const char *name;
+    size_t size[INPUTS];
+    size_t out;
+    smooth_call forward, backward;
+};
+
+/* ---- linear: x (5, 7), w (6, 7) ---- */
+
+static void linear_forward(const struct op_table *ops, const struct op_call *call,
+                           struct tensors *t) {
+    ops->linear_forward(call,
+                        &(struct linear_forward_args){{NULL, 5}, 6, 7, t->in[0], t->in[1], t->out});
+}
+
+static void linear_backward(const struct op_table *ops, const struct op_call *call,
+                            struct tensors *t) {
+    ops->linear_input(
+        call, &(struct linear_input_args){{NULL, 5}, 6, 7, t->dout, t->in[1], t->gradient[0], 0});
+    ops->linear_weight(
+        call, &(struct linear_weight_args){{NULL, 5}, 6, 7, t->dout, t->in[0], t->gradient[1]});
+}
+
+/* ---- embedding: table (4, 9), 6 tokens ---- */
+
+static const uint32_t ids[6] = {2, 0, 2, 3, 2, 0};
+
+static void embedding_forward(const struct op_table *ops, const struct op_call *call,
+                              struct tensors *t) {
+    ops->embedding_forward(call,
+                           &(struct embedding_forward_args){{NULL, 6}, 9, ids, t->in[0], t->out});
+}
+
+static void embedding_backward(const struct op_table *ops, const struct op_call *call,
+                               struct tensors *t) {
+    ops->embedding_weight(
+        call, &(struct embedding_weight_args){{NULL, 6}, 4, 9, ids, t->dout, t->gradient[0]});
+}
+
+/* ---- RMSNorm: x (4, 37), w (37) ---- */
+
+static void norm(const struct op_table *ops, const struct op_call *call, struct tensors *t,
+                 enum norm_rounding rounding, double *rstd) {
+    ops->norm_forward(call, &(struct norm_forward_args){
+                                {NULL, 4}, 37, 1e-3, rounding, t->in[0], t->in[1], t->out, rstd});
+}
+
+static void norm_backward(const struct op_table *ops, const struct op_call *call, struct tensors *t,
+                          enum norm_rounding rounding) {
+    double rstd[4];
+    norm(ops, call, t, rounding, rstd);
+    ops->norm_input(
+        call, &(struct norm_input_args){
+                  {NULL, 4}, 37, rounding, t->dout, t->in[0], t->in[1], rstd, t->gradient[0], 0});
+    ops->norm_weight(call, &(struct norm_weight_args){
+                               {NULL, 4}, 37, rounding, t->dout, t->in[0], rstd, t->gradient[1]});
+}
+
+static void norm_before_forward(const struct op_table *ops, const struct op_call *call,
+                                struct tensors *t) {
+    double rstd[4];
+    norm(ops, call, t, NORM_ROUND_BEFORE_WEIGHT, rstd);
+}
+
+static void norm_after_forward(const struct op_table *ops, const struct op_call *call,
+                               struct tensors *t) {
+    double rstd[4];
+    norm(ops, call, t, NORM_ROUND_AFTER_WEIGHT, rstd);
+}
+
+static void norm_before_backward(const struct op_table *ops, const struct op_call *call,
+                                 struct tensors *t) {
+    norm_backward(ops, call, t, NORM_ROUND_BEFORE_WEIGHT);
+}
+
+static void norm_after_backward(const struct op_table *ops, const struct op_call *call,
+                                struct tensors *t) {
+    norm_backward(ops, call, t, NORM_ROUND_AFTER_WEIGHT);
+}
+
+/* ---- rotary: x (3, 2 heads of 10) ---- */
+
+static void rotate(const struct op_table *ops, const struct op_call *call, const double *from,
+                   double *to, int inverse) {
+    static const uint32_t position[3] = {0, 2, 1};
+    double cosine[15];
+    double sine[15];
+    for (int i = 0; i < 15; i++) {
+        cosine[i] = cos(0.37 * i);
+        sine[i] = sin(0.37 * i);
+    }
+    memcpy(to, from, 60 * sizeof *to);
+    ops->rotary(call, &(struct rotary_args){{NULL, 3}, 2, 10, position, cosine, sine, to, inverse});
+}
+
+static void rotary_forward(const struct op_table *ops, const struct op_call *call,
+                           struct tensors *t) {
+    rotate(ops, call, t->in[0], t->out, 0);
+}
+
+static void rotary_backward(const struct op_table *ops, const struct op_call *call,
+                            struct tensors *t) {
+    rotate(ops, call, t->dout, t->gradient[0], 1);
+}
+
+/* ---- attention: sequences of 7 and 3, 4 heads on 2, width 8 ---- */
+
+static const struct sequence sequences[2] = {{0, 7, 0, 0}, {7, 3, 1, 0}};
+
+static void attention_forward(const struct op_table *ops, const struct op_call *call,
+                              struct tensors *t) {
+    ops->attention_forward(call,
+                           &(struct attention_forward_args){sequences, 2, 4, 2, 8, 0.35, t->in[0],
+                                                            t->in[1], t->in[2], t->out});
+}
+
+static void attention_backward(const struct op_table *ops, const struct op_call *call,
+                               struct tensors *t) {
+    ops->attention_backward(call, &(struct attention_backward_args){
+                                      sequences, 2, 4, 2, 8, 0.35, t->in[0], t->in[1], t->in[2],
+                                      t->dout, t->gradient[0], t->gradient[1], t->gradient[2]});
+}
+
+/* ---- SwiGLU: (3, 19) ---- */
+
+static void swiglu_forward(const struct op_table *ops, const struct op_call *call,
+                           struct tensors *t) {
+    ops->swiglu_forward(call,
+                        &(struct swiglu_forward_args){{NULL, 3}, 19, t->in[0], t->in[1], t->out});
+}
+
+static void swiglu_backward(const struct op_table *ops, const struct op_call *call,
+                            struct tensors *t) {
+    ops->swiglu_backward(
+        call, &(struct swiglu_backward_args){
+                  {NULL, 3}, 19, t->in[0], t->in[1], t->dout, t->gradient[0], t->gradient[1]});
+}
+
+/* ---- log-probability: logits (4, 23) ---- */
+
+static const uint32_t targets[4] = {22, 0, 7, 7};
+
+static void logprob(const struct op_table *ops, const struct op_call *call, struct tensors *t,
+                    double *maximum, double *sum) {
+    ops->logprob_forward(call, &(struct logprob_forward_args){4, 23, DTYPE_F64, targets, t->in[0],
+                                                              maximum, sum, t->out});
+}
+
+static void logprob_forward(const struct op_table *ops, const struct op_call *call,
+                            struct tensors *t) {
+    double maximum[4];
+    double sum[4];
+    logprob(ops, call, t, maximum, sum);
+}
+
+static void logprob_backward(const struct op_table *ops, const struct op_call *call,
+                             struct tensors *t) {
+    double maximum[4];
+    double sum[4];
+    double coefficient[4];
+    logprob(ops, call, t, maximum, sum);
+    for (int i = 0; i < 4; i++)
+        coefficient[i] = -t->dout[i];
+    memcpy(t->gradient[0], t->in[0], 4 * 23 * sizeof(double));
+    ops->logprob_backward(call,
+                          &(struct logprob_backward_args){4, 23, DTYPE_F64, targets, coefficient,
+                                                          maximum, sum, t->gradient[0]});
+}
+
+static const struct smooth table[] = {
+    {"linear", {35, 42}, 30, linear_forward, linear_backward},
+    {"embedding", {36}, 54, embedding_forward, embedding_backward},
+    {"norm, rounded before the weight", {148, 37}, 148, norm_before_forward, norm_before_backward},
+    {"norm, rounded after the weight", {148, 37}, 148, norm_after_forward, norm_after_backward},
+    {"rotary", {60}, 60, rotary_forward, rotary_backward},
+    {"attention", {320, 160, 160}, 320, attention_forward, attention_backward},
+    {"swiglu", {57, 57}, 57, swiglu_forward, swiglu_backward},
+    {"logprob", {92}, 4, logprob_forward, logprob_backward},
+};
+
+static double loss(const struct smooth *s, const struct op_table *ops, const struct op_call *call,
+                   struct tensors *t) {
+    double sum = 0.0;
+    s->forward(ops, call, t);
+    for (size_t i = 0; i < s->out; i++)
+        sum += t->out[i] * t->dout[i];
+    return sum;
+}
+
+/* (L(x + h d) - L(x - h d)) / 2h for input `which`. */
+static double difference(const struct smooth *s, const struct op_table *ops,
+                         const struct op_call *call, struct tensors *t, size_t which,
+                         const double *direction) {
+    double held[MOST];
+    memcpy(held, t->in[which], sizeof held);
+    for (size_t i = 0; i < s->size[which]; i++)
+        t->in[which][i] = held[i] + STEP * direction[i];
+    const double after = loss(s, ops, call, t);
+    for (size_t i = 0; i < s->size[which]; i++)
+        t->in[which][i] = held[i] - STEP * direction[i];
+    const double before = loss(s, ops, call, t);
+    memcpy(t->in[which], held, sizeof held);
+    return (after - before) / (2.0 * STEP);
+}
+
+static double dot(const double *a, const double *b, size_t n) {
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+/* Elements first, then directions of norm 1; returns the largest relative error. */
+static double check_input(struct bench *b, const struct smooth *s, const struct op_table *ops,
+                          struct tensors *t, size_t which) {
+    const size_t n = s->size[which];
+    const double *const gradient = t->gradient[which];
+    const double norm_of = sqrt(dot(gradient, gradient, n));
+    double worst = 0.0;
+    assert_true(norm_of > 0.1);
+    for (size_t i = 0; i < n + 3; i++) {
+        double unit[MOST] = {0};
+        double *const random = bench_draw(b, n, DTYPE_F64, 1.0);
+        const double length = sqrt(dot(random, random, n));
+        for (size_t j = 0; j < n && i >= n; j++)
+            unit[j] = random[j] / length;
+        if (i < n) unit[i] = 1.0;
+        const double due = difference(s, ops, &b->call, t, which, unit);
+        worst = fmax(worst, fabs(due - dot(gradient, unit, n)) / norm_of);
+    }
+    print_message("%-32s input %zu: %.1e of the gradient's norm\n", s->name, which, worst);
+    return worst;
+}
+
+static void check_op(struct bench *b, const struct smooth *s) {
+    static struct tensors t;
+    const struct op_limits limits = {16, 64, 8, 4, 2, 8, 1};
+    const struct op_table *ops = NULL;
+    size_t machine = 0;
+    memset(&t, 0, sizeof t);
+    assert_true(bench_machine(b, &limits, &machine, &ops));
+    assert_int_equal(backend_ops(ISA_AUTO, DTYPE_F64, DTYPE_F64, &ops), STATUS_OK);
+    for (size_t i = 0; i < INPUTS && s->size[i] > 0; i++)
+        memcpy(t.in[i], bench_draw(b, s->size[i], DTYPE_F64, 0.6), s->size[i] * sizeof(double));
+    memcpy(t.dout, bench_draw(b, s->out, DTYPE_F64, 1.0), s->out * sizeof(double));
+    s->backward(ops, &b->call, &t);
+    for (size_t i = 0; i < INPUTS && s->size[i] > 0; i++)
+        assert_true(check_input(b, s, ops, &t, i) <= BOUND);
+}
+
+static void verify_gradients(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        struct bench bench;
+        bench_open(&bench, BENCH_PAIRS - 1);
+        check_op(&bench, &table[i]);
+        bench_close(&bench);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(verify_gradients)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
