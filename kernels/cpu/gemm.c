@@ -9,9 +9,6 @@
 
 #include <omp.h>
 
-/* Below this many terms in all, waking a second thread costs more than it saves. */
-#define WORTH_WAKING ((size_t)1 << 19)
-
 /* A call as every thread sees it. */
 struct plan {
     const struct gemm *g;
@@ -191,7 +188,7 @@ void VARIANT(gemm_chain)(const struct gemm *g, int threads, void *scratch) {
     if (g->M == 0 || g->N == 0) return;
     struct plan plan = plan_of(g, scratch);
     plan.sums = (accumulator *)(void *)(plan.own + (size_t)threads * GEMM_THREAD_BYTES);
-    if (threads == 1 || g->M * g->N * g->K < WORTH_WAKING) {
+    if (threads == 1 || g->M * g->N * g->K < GEMM_WORTH_WAKING) {
         work(&plan, 1, 0);
         return;
     }

@@ -32,6 +32,9 @@ _Static_assert(sizeof(vec) <= GEMM_VECTOR_BYTES, "scratch is measured for vector
 _Static_assert(SHUFFLE_TILE % GEMM_COLUMNS == 0, "a tile of law 9 holds whole strips");
 _Static_assert(GEMM_WIDTH % GEMM_COLUMNS == 0, "a block holds whole strips");
 
+/* Below this many terms in all, waking a second thread costs more than it saves. */
+#define GEMM_WORTH_WAKING ((size_t)1 << 19)
+
 struct gemm {
     size_t M, N, K;
     const carrier *a, *b;

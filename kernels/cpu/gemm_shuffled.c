@@ -110,7 +110,8 @@ void VARIANT(gemm_shuffled)(const struct gemm *g, const struct shuffle *shuffle,
     const size_t tiles = (g->M + TILE - 1) / TILE * column_tiles;
     const size_t own_bytes = GEMM_THREAD_BYTES + linear_order_bytes(shuffle_chunks(shuffle, g->K));
     char *const start = (char *)scratch + (-(uintptr_t)scratch & (GEMM_VECTOR_BYTES - 1));
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (tiles > 1)
+    const int wake = tiles > 1 && g->M * g->N * g->K >= GEMM_WORTH_WAKING;
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (wake)
     for (size_t i = 0; i < tiles; i++) {
         char *const own = start + (size_t)omp_get_thread_num() * own_bytes;
         run_tile(g, shuffle, i / column_tiles, i % column_tiles, own);
