@@ -25,6 +25,12 @@
 
 #define UPDATES 9
 
+/* HDF5 loses a few hundred bytes of its own when a write fails. Read by the leak sanitizer only. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void) {
+    return "leak:libhdf5";
+}
+
 static void require(enum status status) {
     if (status != STATUS_OK) fail_msg("%s", status_text());
 }
@@ -86,7 +92,7 @@ static enum outcome read_in_child(struct sample *sample, const char *path, int l
 static void verify_foreign_files_are_named(void **state) {
     (void)state;
     static const struct {
-        const char *bytes;
+        char bytes[64]; /* zero behind what is given */
         size_t length;
         const char *text;
     } cases[] = {
@@ -94,9 +100,7 @@ static void verify_foreign_files_are_named(void **state) {
         {"steps: 5\n", 9, "not HDF5"},
         {"\x89HDF\r\n\x1a\n", 8, "truncated"},
         {"\x89HD", 3, "truncated"},
-        {"\x89HDF\r\n\x1a\n\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
-         "\0",
-         48, "superblock version 0"},
+        {"\x89HDF\r\n\x1a\n", 48, "superblock version 0"},
     };
     struct sample sample;
     struct trace_image *image;
@@ -345,6 +349,7 @@ static int write_limited_in_child(struct sample *sample, size_t limit) {
         signal(SIGSEGV, SIG_DFL); /* cmocka's handler would run the other tests here */
         const int result = write_limited(sample, limit);
         if (result == LIMITED_BUG) fprintf(stderr, "limit %zu: %s\n", limit, status_text());
+        arena_close(&sample->arena);
         exit(result); /* with whatever HDF5 does at exit: it must survive that too */
     }
     int result;
