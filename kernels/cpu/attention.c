@@ -129,7 +129,10 @@ static void tile_move(struct tile_order *tile, const struct attention_task *task
 
 /* ---- probabilities ---- */
 
-/* s = round(round(q . k) * scale), for the keys that the query has. */
+/* Element-wise work on a row of keys goes on to a whole number of vectors: what it makes of the
+ * keys behind the query's own is never read. */
+
+/* s = round(round(q . k) * scale). */
 ROW_INLINE void score_row(const accumulator *c, carrier *line, size_t n, carrier scale,
                           enum dtype dtype) {
     EACH for (size_t j = 0; j < n; j++) line[j] =
@@ -143,9 +146,10 @@ ROW_INLINE void probability_row(accumulator *e, size_t n, accumulator sum, enum 
 ROW_INLINE void softmax_row(const struct attention_task *task, accumulator *p, size_t n,
                             const struct row_order *by, enum dtype dtype) {
     carrier *const line = task->space.line;
-    score_row(p, line, n, task->scale, dtype);
-    row_exp(line, n, row_maximum(line, n), p);
-    probability_row(p, n, row_sum(p, n, by), dtype);
+    const size_t whole = attention_padded(n);
+    score_row(p, line, whole, task->scale, dtype);
+    row_exp(line, whole, row_maximum(line, n), p);
+    probability_row(p, whole, row_sum(p, n, by), dtype);
 }
 
 static void softmax_rows(const struct attention_task *task, const struct attention_block *block) {

@@ -8,19 +8,21 @@
 
 #include "kernels/cpu/call.h"
 
+#define MAXIMUM_LANES 16 /* of a comparison that has no order */
+
 /* Largest of n numbers; minus infinity when none is a number. */
 ROW_INLINE accumulator row_maximum(const carrier *x, size_t n) {
-    carrier lane[SUM_LANES];
+    carrier lane[MAXIMUM_LANES];
     size_t i = 0;
-    for (size_t l = 0; l < SUM_LANES; l++)
+    for (size_t l = 0; l < MAXIMUM_LANES; l++)
         lane[l] = (carrier)-acc_inf();
-    for (; i + SUM_LANES <= n; i += SUM_LANES) {
-        EACH for (size_t l = 0; l < SUM_LANES; l++) lane[l] =
+    for (; i + MAXIMUM_LANES <= n; i += MAXIMUM_LANES) {
+        EACH for (size_t l = 0; l < MAXIMUM_LANES; l++) lane[l] =
             x[i + l] > lane[l] ? x[i + l] : lane[l];
     }
-    for (; i < n; i++)
-        lane[0] = x[i] > lane[0] ? x[i] : lane[0];
-    for (size_t l = 1; l < SUM_LANES; l++)
+    for (size_t l = 0; i < n; i++, l++)
+        lane[l] = x[i] > lane[l] ? x[i] : lane[l];
+    for (size_t l = 1; l < MAXIMUM_LANES; l++)
         lane[0] = lane[l] > lane[0] ? lane[l] : lane[0];
     return (accumulator)lane[0] + ACC(0.0);
 }
