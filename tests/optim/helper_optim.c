@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Tensors for the optimizer tests. Holds no expectation. */
+#include "tests/optim/helper_optim.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "determinism/philox.h"
+
+double helper_get(const void *values, enum dtype dtype, size_t index) {
+    if (dtype == DTYPE_F64) return ((const double *)values)[index];
+    return (double)((const float *)values)[index];
+}
+
+void helper_set(void *values, enum dtype dtype, size_t index, double value) {
+    if (dtype == DTYPE_F64)
+        ((double *)values)[index] = value;
+    else
+        ((float *)values)[index] = (float)value;
+}
+
+double helper_round(double x, enum dtype dtype) {
+    if (dtype == DTYPE_F64 || x == 0.0 || isnan(x) || isinf(x)) return x;
+    if (dtype == DTYPE_F32) return (double)(float)x;
+    const int digits = dtype == DTYPE_BF16 ? 8 : 11;
+    const int least = dtype == DTYPE_F16 ? -24 : -133;
+    int exponent = 0;
+    (void)frexp(x, &exponent);
+    const int quantum = exponent - digits > least ? exponent - digits : least;
+    return ldexp(rint(ldexp(x, -quantum)), quantum);
+}
+
+/* Symmetric around 0, many binades: u^3. */
+static double draw(uint64_t seed, uint64_t stream, size_t index) {
+    const struct philox_block counter = {
+        {(uint32_t)index, (uint32_t)stream, (uint32_t)(stream >> 32), 7}};
+    const double u = ((double)philox_draw(counter, seed).word[0] + 0.5) * 0x1p-31 - 1.0;
+    return u * u * u;
+}
+
+void helper_open(struct helper_tensor *tensor, size_t count, struct helper_dtypes dtypes,
+                 uint64_t seed) {
+    memset(tensor, 0, sizeof *tensor);
+    tensor->tensor = (struct optim_tensor){.name = "model.layers.0.self_attn.q_proj.weight",
+                                           .rank = 1,
+                                           .shape = {count, 1},
+                                           .count = count,
+                                           .param_dtype = dtypes.param,
+                                           .gradient_dtype = dtypes.gradient,
+                                           .slot_dtype = dtypes.slot,
+                                           .param = tensor->param,
+                                           .gradient = tensor->gradient,
+                                           .slots = {tensor->slot[0], tensor->slot[1]}};
+    if (dtypes.master >= 0) {
+        tensor->tensor.master = tensor->master;
+        tensor->tensor.master_dtype = (enum dtype)dtypes.master;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        const double stored = helper_round(0.05 * draw(seed, 1, i), dtypes.param);
+        helper_set(tensor->param, dtypes.param, i, stored);
+        if (dtypes.master >= 0) helper_set(tensor->master, (enum dtype)dtypes.master, i, stored);
+    }
+}
+
+void helper_gradient(struct helper_tensor *tensor, uint64_t seed, uint64_t t) {
+    const enum dtype dtype = tensor->tensor.gradient_dtype;
+    for (size_t i = 0; i < tensor->tensor.count; ++i)
+        helper_set(tensor->gradient, dtype, i, helper_round(0.01 * draw(seed, t + 2, i), dtype));
+}
+
+void helper_keep(struct helper_tensor *tensor) {
+    const void *working = tensor->tensor.master != NULL ? tensor->master : tensor->param;
+    memcpy(tensor->before, working, sizeof tensor->before);
+}
+
+struct optim_call helper_call(const struct optim_tensor *tensors, uint32_t count,
+                              const struct optim_group *groups, uint32_t group_count, uint64_t *t,
+                              const void *values) {
+    return (struct optim_call){.size = sizeof(struct optim_call),
+                               .tensors = tensors,
+                               .tensor_count = count,
+                               .groups = groups,
+                               .group_count = group_count,
+                               .t = t,
+                               .values = values,
+                               .grad_scale = 1.0,
+                               .update = 1,
+                               .threads = 1,
+                               .isa = ISA_BASE};
+}
+
+int helper_has_isa(enum isa isa) {
+#if defined(__x86_64__)
+    if (isa == ISA_V3) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (isa == ISA_V4)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#endif
+    return isa == ISA_BASE;
+}
+
+static int same_values(const void *a, const void *b, enum dtype dtype, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+        const double x = helper_get(a, dtype, i);
+        const double y = helper_get(b, dtype, i);
+        if (memcmp(&x, &y, sizeof x) != 0 && !(isnan(x) && isnan(y))) return 0;
+    }
+    return 1;
+}
+
+int helper_same(const struct helper_tensor *a, const struct helper_tensor *b) {
+    const struct optim_tensor *t = &a->tensor;
+    const enum dtype master = t->master != NULL ? t->master_dtype : DTYPE_F32;
+    return same_values(a->param, b->param, t->param_dtype, t->count) &&
+           same_values(a->master, b->master, master, t->count) &&
+           same_values(a->slot[0], b->slot[0], t->slot_dtype, t->count) &&
+           same_values(a->slot[1], b->slot[1], t->slot_dtype, t->count);
+}

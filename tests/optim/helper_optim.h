@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Tensors for the optimizer tests, filled from Philox, and a second, slow rounding. */
+#ifndef TWINSTEP_TESTS_OPTIM_HELPER_OPTIM_H
+#define TWINSTEP_TESTS_OPTIM_HELPER_OPTIM_H
+
+#include "kernels/op.h"
+#include "optim/optim.h"
+
+#define HELPER_COUNT 20011 /* three pieces of work, no multiple of anything */
+
+/* Buffers of one tensor, wide enough for either carrier. */
+struct helper_tensor {
+    struct optim_tensor tensor;
+    double param[HELPER_COUNT];
+    double master[HELPER_COUNT];
+    double gradient[HELPER_COUNT];
+    double slot[2][HELPER_COUNT];
+    double before[HELPER_COUNT]; /* copy of the working values: helper_keep */
+};
+
+struct helper_dtypes {
+    enum dtype param, gradient, slot;
+    int master; /* enum dtype, or -1 */
+};
+
+/* Parameters around 0.05, slots 0. Same seed, same values. */
+void helper_open(struct helper_tensor *tensor, size_t count, struct helper_dtypes dtypes,
+                 uint64_t seed);
+
+/* Gradients of step t, around 0.01. */
+void helper_gradient(struct helper_tensor *tensor, uint64_t seed, uint64_t t);
+
+/* Copies the working values to `before`. */
+void helper_keep(struct helper_tensor *tensor);
+
+/* A call over tensors[0 .. count-1] with one thread and the base instruction set. */
+struct optim_call helper_call(const struct optim_tensor *tensors, uint32_t count,
+                              const struct optim_group *groups, uint32_t group_count, uint64_t *t,
+                              const void *values);
+
+double helper_get(const void *values, enum dtype dtype, size_t index);
+void helper_set(void *values, enum dtype dtype, size_t index, double value);
+
+/* Nearest number of the dtype, ties to even, by frexp and rint; shares nothing with base/real.h. */
+double helper_round(double x, enum dtype dtype);
+
+/* Whether this machine runs the instruction set. */
+int helper_has_isa(enum isa isa);
+
+/* Whether all that a training carries is equal, bit for bit; any NaN equals any other. */
+int helper_same(const struct helper_tensor *a, const struct helper_tensor *b);
+
+#endif

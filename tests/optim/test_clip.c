@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short threads
+ * Clipping: torch's formula at its edges, the chain over tensors, storage rounding, and equality
+ * over threads, instruction sets and number pairs of the op table. */
+#include "optim/clip.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <math.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/optim/helper_optim.h"
+
+enum { TENSORS = 3, SCRATCH = 1 << 20 };
+
+static struct helper_tensor buffers[TENSORS];
+static struct clip_tensor tensors[TENSORS];
+static double tensor_norm[TENSORS];
+static _Alignas(64) unsigned char scratch[SCRATCH];
+
+static const size_t counts[TENSORS] = {HELPER_COUNT, 33, 4097};
+
+static void fill(enum dtype storage) {
+    for (size_t i = 0; i < TENSORS; ++i) {
+        helper_open(&buffers[i], counts[i], (struct helper_dtypes){storage, storage, storage, -1},
+                    1);
+        helper_gradient(&buffers[i], 81 + i, 0);
+        tensors[i] = (struct clip_tensor){buffers[i].gradient, counts[i], storage};
+    }
+}
+
+static struct clip_result run(enum isa isa, enum dtype compute, enum dtype accumulate, int threads,
+                              const struct order *order, size_t count, double max_norm) {
+    const struct op_table *ops = NULL;
+    assert_int_equal(backend_ops(isa, compute, accumulate, &ops), STATUS_OK);
+    const struct op_call call = {
+        .compute = compute, .threads = threads, .order = order, .scratch = scratch};
+    const struct clip_call clip = {ops, &call, tensors, count, max_norm, tensor_norm};
+    struct clip_result result;
+    clip_gradients(&clip, &result);
+    return result;
+}
+
+static struct clip_result run_base(size_t count, double max_norm) {
+    return run(ISA_BASE, DTYPE_F32, DTYPE_F32, 1, NULL, count, max_norm);
+}
+
+/* One tensor (3, 4): its norm is 5. */
+static void three_four(enum dtype storage) {
+    fill(storage);
+    helper_set(buffers[0].gradient, storage, 0, 3.0);
+    helper_set(buffers[0].gradient, storage, 1, 4.0);
+    tensors[0].count = 2;
+}
+
+static const struct edge_case {
+    double max_norm, coefficient;
+} edge_cases[] = {
+    {2.0, (double)(float)(2.0 / (5.0 + 1e-6))},
+    {5.0, (double)(float)(5.0 / (5.0 + 1e-6))}, /* torch's 1e-6: not 1 */
+    {5.000001, 1.0},
+    {100.0, 1.0},
+    {0.0, 1.0}, /* off */
+};
+
+static void validate_edges(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(edge_cases); ++i) {
+        const struct edge_case *c = &edge_cases[i];
+        three_four(DTYPE_F32);
+        const struct clip_result result = run_base(1, c->max_norm);
+        assert_true(result.norm == 5.0);
+        assert_true(tensor_norm[0] == 5.0);
+        assert_true(result.coefficient == c->coefficient);
+        assert_true(helper_get(buffers[0].gradient, DTYPE_F32, 0) ==
+                    helper_round(3.0 * c->coefficient, DTYPE_F32));
+        assert_true(helper_get(buffers[0].gradient, DTYPE_F32, 1) ==
+                    helper_round(4.0 * c->coefficient, DTYPE_F32));
+    }
+    assert_true(edge_cases[1].coefficient < 1.0);
+}
+
+static void validate_zero_and_nonfinite(void **state) {
+    (void)state;
+    three_four(DTYPE_F32);
+    helper_set(buffers[0].gradient, DTYPE_F32, 0, 0.0);
+    helper_set(buffers[0].gradient, DTYPE_F32, 1, -0.0);
+    struct clip_result result = run_base(1, 1.0);
+    assert_true(result.norm == 0.0 && result.coefficient == 1.0);
+    helper_set(buffers[0].gradient, DTYPE_F32, 0, (double)INFINITY);
+    helper_set(buffers[0].gradient, DTYPE_F32, 1, 2.0);
+    result = run_base(1, 1.0);
+    assert_true(isinf(result.norm) && result.coefficient == 0.0);
+    assert_true(isnan(helper_get(buffers[0].gradient, DTYPE_F32, 0)) != 0);
+    assert_true(helper_get(buffers[0].gradient, DTYPE_F32, 1) == 0.0);
+    result = run_base(1, 1.0);
+    assert_true(isnan(result.norm) != 0 && isnan(result.coefficient) != 0);
+    assert_true(run_base(0, 1.0).norm == 0.0);
+}
+
+/* Law 2 written again: blocks of 4096, 32 lanes, joined by halving; blocks pairwise. */
+static double plain_block(const void *values, enum dtype dtype, size_t first, size_t count) {
+    double lane[32] = {0};
+    for (size_t i = 0; i < count; ++i) {
+        const double x = helper_get(values, dtype, first + i);
+        lane[i % 32] = fma(x, x, lane[i % 32]);
+    }
+    for (size_t half = 16; half > 0; half /= 2)
+        for (size_t l = 0; l < half; ++l)
+            lane[l] = lane[l] + lane[l + half];
+    return lane[0];
+}
+
+static double plain_square(const void *values, enum dtype dtype, size_t count) {
+    double block[16] = {0};
+    size_t blocks = 0;
+    for (size_t first = 0; first < count; first += 4096)
+        block[blocks++] =
+            plain_block(values, dtype, first, count - first < 4096 ? count - first : 4096);
+    while (blocks > 1) {
+        for (size_t j = 0; 2 * j < blocks; ++j)
+            block[j] = 2 * j + 1 < blocks ? block[2 * j] + block[2 * j + 1] : block[2 * j];
+        blocks = (blocks + 1) / 2;
+    }
+    return block[0];
+}
+
+static const enum dtype storages[] = {DTYPE_F32, DTYPE_F64, DTYPE_BF16, DTYPE_F16};
+
+static void corroborate_law_7(void **state) {
+    (void)state;
+    static struct helper_tensor old[TENSORS];
+    for (size_t s = 0; s < COUNT_OF(storages); ++s) {
+        fill(storages[s]);
+        memcpy(old, buffers, sizeof old);
+        const struct clip_result result = run_base(TENSORS, 0.37);
+        double total = 0.0;
+        for (size_t i = 0; i < TENSORS; ++i) {
+            const double square = plain_square(old[i].gradient, storages[s], counts[i]);
+            assert_true(tensor_norm[i] == sqrt(square));
+            total = total + square;
+        }
+        assert_true(result.norm == sqrt(total));
+        assert_true(result.coefficient == (double)(float)(0.37 / (sqrt(total) + 1e-6)));
+        assert_true(result.coefficient < 1.0);
+        for (size_t i = 0; i < TENSORS; ++i)
+            for (size_t k = 0; k < counts[i]; ++k) {
+                /* bf16 and f16 times f32 is rounded to f32 first, as the product in torch is */
+                double product = helper_get(old[i].gradient, storages[s], k) * result.coefficient;
+                if (storages[s] != DTYPE_F64) product = (double)(float)product;
+                assert_true(helper_get(buffers[i].gradient, storages[s], k) ==
+                            helper_round(product, storages[s]));
+            }
+    }
+}
+
+static const struct table_case {
+    enum dtype compute, accumulate;
+} table_cases[] = {{DTYPE_F32, DTYPE_F32}, {DTYPE_F32, DTYPE_F64}, {DTYPE_F64, DTYPE_F64}};
+
+/* Which op table clips moves no bit: law 7 is f64 whatever the compute dtype. */
+static void verify_tables_and_threads(void **state) {
+    (void)state;
+    static struct helper_tensor expected[TENSORS];
+    for (size_t s = 0; s < COUNT_OF(storages); ++s) {
+        fill(storages[s]);
+        const struct clip_result first = run_base(TENSORS, 0.37);
+        memcpy(expected, buffers, sizeof expected);
+        for (int isa = ISA_BASE; isa < ISA_COUNT; ++isa)
+            for (size_t p = 0; p < COUNT_OF(table_cases); ++p) {
+                if (!helper_has_isa((enum isa)isa)) continue;
+                fill(storages[s]);
+                const struct clip_result result =
+                    run((enum isa)isa, table_cases[p].compute, table_cases[p].accumulate,
+                        1 + (int)p, NULL, TENSORS, 0.37);
+                assert_true(result.norm == first.norm);
+                assert_true(result.coefficient == first.coefficient);
+                for (size_t i = 0; i < TENSORS; ++i)
+                    if (memcmp(buffers[i].gradient, expected[i].gradient,
+                               sizeof expected[i].gradient) != 0)
+                        fail_msg("%s, isa %d, pair %zu, tensor %zu differs",
+                                 dtype_name(storages[s]), isa, p, i);
+            }
+    }
+}
+
+/* Shuffled, each tensor joins its blocks in an order of its own; a seed replays it. */
+static void verify_shuffled_replays(void **state) {
+    (void)state;
+    size_t distinct = 0;
+    double last = 0.0;
+    for (uint64_t seed = 1; seed <= 16; ++seed) {
+        const struct order order = {seed, SUM_NORM, 1, 1, 0}; /* terms are sums of blocks */
+        double norm[2];
+        for (int again = 0; again < 2; ++again) {
+            fill(DTYPE_F32);
+            norm[again] =
+                run(ISA_BASE, DTYPE_F32, DTYPE_F32, 1 + again, &order, TENSORS, 0.37).norm;
+        }
+        assert_true(norm[0] == norm[1]);
+        fill(DTYPE_F32);
+        const double plain = run_base(TENSORS, 0.37).norm;
+        assert_true(fabs(norm[0] - plain) <= 1e-14 * plain);
+        distinct += norm[0] != last;
+        last = norm[0];
+    }
+    assert_true(distinct > 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_edges),          cmocka_unit_test(validate_zero_and_nonfinite),
+        cmocka_unit_test(corroborate_law_7),       cmocka_unit_test(verify_tables_and_threads),
+        cmocka_unit_test(verify_shuffled_replays),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

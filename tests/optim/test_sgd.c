@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short threads
+ * SGD against a second writing of torch's arithmetic in every option and dtype, over threads and
+ * instruction sets, and its read-back direction. */
+#include "optim/optim.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <math.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/macro.h"
+#include "tests/optim/helper_optim.h"
+
+/* As the class's key rows lay them out (validate_layout). */
+struct values {
+    double momentum, dampening;
+    uint8_t nesterov, zero[7];
+};
+
+static struct helper_tensor one;
+static struct helper_tensor two;
+
+static const struct option_case {
+    const char *name;
+    struct values values;
+    double decay;
+    enum dtype param, slot;
+} option_cases[] = {
+    {"plain", {0, 0, 0, {0}}, 0, DTYPE_F32, DTYPE_F32},
+    {"decay", {0, 0, 0, {0}}, 0.1, DTYPE_F32, DTYPE_F32},
+    {"momentum", {0.9, 0, 0, {0}}, 0, DTYPE_F32, DTYPE_F32},
+    {"momentum, dampening, decay", {0.9, 0.3, 0, {0}}, 0.1, DTYPE_F32, DTYPE_F32},
+    {"nesterov, decay", {0.85, 0, 1, {0}}, 0.01, DTYPE_F32, DTYPE_F32},
+    {"f64 momentum", {0.9, 0.2, 0, {0}}, 0.1, DTYPE_F64, DTYPE_F64},
+    {"bf16 nesterov", {0.9, 0, 1, {0}}, 0.1, DTYPE_BF16, DTYPE_BF16},
+    {"f32, bf16 buffer", {0.9, 0.1, 0, {0}}, 0.1, DTYPE_F32, DTYPE_BF16},
+};
+
+enum { CHECKED = 600, STEPS = 5 };
+static const double lr = 0.03;
+
+struct plain {
+    double p, buffer;
+};
+
+static double wide(const struct option_case *c, double x) {
+    return c->param == DTYPE_F64 ? x : (double)(float)x;
+}
+
+static double keep(const struct option_case *c, double x, enum dtype dtype) {
+    return helper_round(wide(c, x), dtype);
+}
+
+/* torch/optim/sgd.py: add decay; clone or mul_ and add_; add for Nesterov; add_ with -lr. */
+static void plain_step(const struct option_case *c, struct plain *e, double g, uint64_t t) {
+    const double mu = wide(c, c->values.momentum);
+    if (c->decay != 0.0) g = keep(c, g + wide(c, wide(c, c->decay) * e->p), c->param);
+    if (c->values.momentum != 0.0) {
+        if (t == 1) {
+            e->buffer = keep(c, g, c->slot);
+        } else {
+            const double damped = wide(c, wide(c, 1.0 - c->values.dampening) * g);
+            e->buffer = keep(c, keep(c, e->buffer * mu, c->slot) + damped, c->slot);
+        }
+        g = c->values.nesterov ? keep(c, g + wide(c, mu * e->buffer), c->param) : e->buffer;
+    }
+    e->p = keep(c, e->p + wide(c, wide(c, -lr) * g), c->param);
+}
+
+static void corroborate_options(void **state) {
+    (void)state;
+    static struct plain plain[CHECKED];
+    for (size_t i = 0; i < COUNT_OF(option_cases); ++i) {
+        const struct option_case *c = &option_cases[i];
+        const struct optim_group group = {lr, c->decay};
+        uint64_t t = 0;
+        helper_open(&one, CHECKED, (struct helper_dtypes){c->param, c->param, c->slot, -1}, 51);
+        for (size_t k = 0; k < CHECKED; ++k)
+            plain[k] = (struct plain){helper_get(one.param, c->param, k), 0.0};
+        const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, &c->values);
+        while (t < STEPS) {
+            helper_gradient(&one, 53, t);
+            assert_int_equal(optim_find("sgd")->step(&call), STATUS_OK);
+            for (size_t k = 0; k < CHECKED; ++k) {
+                plain_step(c, &plain[k], helper_get(one.gradient, c->param, k), t);
+                const double p = helper_get(one.param, c->param, k);
+                if (p != plain[k].p || helper_get(one.slot[0], c->slot, k) != plain[k].buffer)
+                    fail_msg("%s, step %u, element %zu: expected %a, got %a", c->name, (unsigned)t,
+                             k, plain[k].p, p);
+            }
+        }
+    }
+}
+
+/* By hand, all numbers exact: p = 1, g = 1/2 each step, lr = 1/4, momentum 1/2, dampening 1/2. */
+static void validate_by_hand(void **state) {
+    (void)state;
+    static const double expected[] = {
+        1.0 - 0.25 * 0.5,               /* buffer 1/2: the first one is not damped */
+        1.0 - 0.25 * (0.5 + 0.5),       /* buffer 1/4 + 1/4 */
+        1.0 - 0.25 * (0.5 + 0.5 + 0.5), /* buffer 1/4 + 1/4 */
+    };
+    const struct values values = {0.5, 0.5, 0, {0}};
+    const struct optim_group group = {0.25, 0.0};
+    uint64_t t = 0;
+    helper_open(&one, 1, (struct helper_dtypes){DTYPE_F32, DTYPE_F32, DTYPE_F32, -1}, 1);
+    helper_set(one.param, DTYPE_F32, 0, 1.0);
+    helper_set(one.gradient, DTYPE_F32, 0, 0.5);
+    const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, &values);
+    for (size_t k = 0; k < COUNT_OF(expected); ++k) {
+        assert_int_equal(optim_find("sgd")->step(&call), STATUS_OK);
+        assert_true(helper_get(one.param, DTYPE_F32, 0) == expected[k]);
+    }
+    assert_int_equal(t, 3);
+}
+
+static void run_steps(struct helper_tensor *tensor, const struct option_case *c, int threads,
+                      enum isa isa) {
+    const struct optim_group group = {lr, c->decay};
+    uint64_t t = 0;
+    helper_open(tensor, HELPER_COUNT, (struct helper_dtypes){c->param, c->param, c->slot, -1}, 61);
+    struct optim_call call = helper_call(&tensor->tensor, 1, &group, 1, &t, &c->values);
+    call.threads = threads;
+    call.isa = (int)isa;
+    while (t < 3) {
+        helper_gradient(tensor, 67, t);
+        assert_int_equal(optim_find("sgd")->step(&call), STATUS_OK);
+    }
+}
+
+static void verify_threads_and_instruction_sets(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(option_cases); ++i) {
+        run_steps(&one, &option_cases[i], 1, ISA_BASE);
+        for (int isa = ISA_BASE; isa < ISA_COUNT; ++isa) {
+            if (!helper_has_isa((enum isa)isa)) continue;
+            run_steps(&two, &option_cases[i], 2 + (int)i % 3, (enum isa)isa);
+            assert_true(helper_same(&one, &two));
+        }
+    }
+}
+
+static void validate_direction(void **state) {
+    (void)state;
+    static double direction[HELPER_COUNT];
+    for (size_t i = 0; i < COUNT_OF(option_cases); ++i) {
+        const struct option_case *c = &option_cases[i];
+        if (c->slot == DTYPE_BF16) continue; /* the step itself is rounded to 3 digits */
+        const struct optim_group group = {lr, c->decay};
+        uint64_t t = 0;
+        helper_open(&one, 1000, (struct helper_dtypes){c->param, c->param, c->slot, -1}, 71);
+        const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, &c->values);
+        while (t < 4) {
+            helper_gradient(&one, 73, t);
+            helper_keep(&one);
+            assert_int_equal(optim_find("sgd")->step(&call), STATUS_OK);
+        }
+        assert_int_equal(optim_find("sgd")->direction(&call, 0, one.before, direction), STATUS_OK);
+        double product = 0.0;
+        double square = 0.0;
+        for (size_t k = 0; k < 1000; ++k) {
+            const double moved =
+                helper_get(one.before, c->param, k) - helper_get(one.param, c->param, k);
+            product += moved * direction[k];
+            square += direction[k] * direction[k];
+        }
+        /* Steps of 1e-4 on weights of 0.05 with 24 digits. */
+        if (!(fabs(product / square - lr) <= 1e-5 * lr))
+            fail_msg("%s: expected %.9g, got %.9g", c->name, lr, product / square);
+    }
+}
+
+static void validate_values(void **state) {
+    (void)state;
+    const struct optim_class *sgd = optim_find("sgd");
+    struct values values = {0.9, 0.0, 1, {0}};
+    assert_int_equal(sgd->validate(&values), STATUS_OK);
+    values.dampening = 0.1;
+    assert_int_equal(sgd->validate(&values), STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "optimizer.nesterov: expected momentum > 0"));
+    values.nesterov = 0;
+    assert_int_equal(sgd->validate(&values), STATUS_OK);
+    values.momentum = -0.5;
+    assert_int_equal(sgd->validate(&values), STATUS_INPUT);
+    values.momentum = 0.0;
+    values.dampening = (double)INFINITY;
+    assert_int_equal(sgd->validate(&values), STATUS_INPUT);
+}
+
+static void validate_layout(void **state) {
+    (void)state;
+    const struct optim_class *sgd = optim_find("sgd");
+    assert_true(sgd->values_size == sizeof(struct values));
+    assert_string_equal(sgd->keys[2].path, "nesterov");
+    assert_true(sgd->keys[2].offset == offsetof(struct values, nesterov));
+    assert_int_equal(sgd->slot_count, 1);
+    assert_string_equal(sgd->slot_names[0], "momentum_buffer");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(corroborate_options),
+        cmocka_unit_test(validate_by_hand),
+        cmocka_unit_test(verify_threads_and_instruction_sets),
+        cmocka_unit_test(validate_direction),
+        cmocka_unit_test(validate_values),
+        cmocka_unit_test(validate_layout),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
