@@ -20,6 +20,7 @@ struct helper_linear {
 };
 struct helper_steps {
     uint64_t every;
+    double minimum;
 };
 
 #define AT(type, field) offsetof(struct type, field), sizeof(((struct type *)0)->field)
@@ -30,7 +31,7 @@ static const struct key_row adamw_keys[] = {
      AT(helper_adamw, beta1), 0, 1, NULL, NULL},
     {"beta2", KEY_REAL, "1", "0.999", CAUSE_OPTIMIZER, "Decay of the second moment",
      AT(helper_adamw, beta2), 0, 1, NULL, NULL},
-    {"amsgrad", KEY_BOOL, "", "false", CAUSE_OPTIMIZER, "Keeps the largest second moment",
+    {"amsgrad", KEY_BOOL, "", "false", CAUSE_OPTIMIZER, "Keeps the \"largest\" \\ | second moment",
      AT(helper_adamw, amsgrad), 0, 0, NULL, NULL},
     {"variant", KEY_ENUM, "", "torch", CAUSE_OPTIMIZER, "Whose arithmetic",
      AT(helper_adamw, variant), 0, 0, NULL, variant_names},
@@ -48,6 +49,8 @@ static const struct key_row linear_keys[] = {
 static const struct key_row steps_keys[] = {
     {"every", KEY_UINT, "counter", "10", CAUSE_DATA_ORDER, "Distance of two steps",
      AT(helper_steps, every), 1, 1000, NULL, NULL},
+    {"minimum", KEY_REAL, "1", "0", CAUSE_SCHEDULE, "Share of the peak at the end",
+     AT(helper_steps, minimum), 0, 1, NULL, NULL},
 };
 static const struct schema_class classes[] = {
     {"optimizer", "adamw", "An optimizer of this test", adamw_keys, COUNT_OF(adamw_keys)},

@@ -12,8 +12,8 @@
 #define HELPER_TEXT_SIZE 512
 
 /* Optimizers adamw (beta1, beta2, amsgrad, variant) and sgd (momentum, nesterov); schedules linear
- * (minimum), constant (no key) and steps (every, whose cause is data-order: a class's rows need not
- * share a cause). */
+ * (minimum), constant (no key) and steps (minimum, and every, whose cause is data-order: a class's
+ * rows need not share a cause). */
 extern const struct schema helper_schema;
 
 struct helper_adamw {

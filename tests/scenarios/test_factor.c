@@ -63,8 +63,11 @@ static const struct {
      "optimizer.momentum (none) -> 0.9; optimizer.nesterov (none) -> false;\n"},
     /* schedule.every belongs to data-order, but the choice of its class does not */
     {"{a: {}, b: {schedule: {name: steps}}}",
-     "schedule: schedule.name linear -> steps; schedule.minimum 0 -> (none); schedule.every (none) "
-     "-> 10;\n"},
+     "schedule: schedule.name linear -> steps; schedule.every (none) -> 10;\n"},
+    /* a key that both classes have is compared */
+    {"{a: {schedule: {minimum: 0.5}}, b: {schedule: {name: steps}}}",
+     "schedule: schedule.name linear -> steps; schedule.minimum 0.5 -> 0; schedule.every (none) -> "
+     "10;\n"},
     {"{a: {schedule: {name: steps}}, b: {schedule: {name: steps, every: 3}}}",
      "data-order: schedule.every 10 -> 3;\n"},
 };

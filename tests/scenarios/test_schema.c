@@ -236,6 +236,9 @@ static void verify_json(void **state) {
             const char *path = yaml_child(key, "key")->text;
             const struct key_row *row = schema_find(path, NULL);
             keys++;
+            if (strcmp(path, "optimizer.amsgrad") == 0)
+                assert_string_equal(yaml_child(key, "help")->text,
+                                    "Keeps the \"largest\" \\ | second moment");
             if (row == NULL) continue;
             assert_string_equal(yaml_child(key, "default")->text, row->standard);
             assert_string_equal(yaml_child(key, "help")->text, row->help);
