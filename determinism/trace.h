@@ -6,8 +6,9 @@
  * `step` scale is written last and is the commit mark, readers cut every column to its length.
  * Layout and recipe: docs/TRACE.md. Knows records (record.h), texts and named arrays; knows nothing
  * of configurations, models or verdicts.
- * Invariant: a finished update survives the death of the process; a file with `reproducible` set is a
- * function of what was put in. */
+ * HDF5 is not thread safe: one thread at a time. A process cannot read a trace that it is writing.
+ * Invariant: a finished update survives the death of the process; a file with `reproducible` set is
+ * a function of what was put in. */
 #ifndef TWINSTEP_DETERMINISM_TRACE_H
 #define TWINSTEP_DETERMINISM_TRACE_H
 
@@ -22,8 +23,8 @@
 struct trace_run_plan {
     const char *id;  /* "baseline", "test", "floor-rerun", "replicate-baseline-01", "hybrid-010" */
     const char *arm; /* arm whose configuration it starts from */
-    int64_t replicate; /* 0: the arm itself */
-    uint64_t mask;     /* factors swapped in from the test arm, bit i = factor i */
+    int64_t replicate;   /* 0: the arm itself */
+    uint64_t mask;       /* factors swapped in from the test arm, bit i = factor i */
     uint64_t first_step; /* updates before it are shared with the run it forked from; usually 1 */
     struct record_shape shape;
     const char *const *phases; /* names, shape.phases of them */
@@ -58,7 +59,8 @@ struct trace_plan {
     uint32_t pair_count;
     const struct trace_array_plan *arrays;
     uint32_t array_count;
-    const char *const *texts; /* paths of byte datasets written later: "verdict/json", "verdict/text" */
+    const char *const
+        *texts; /* paths of byte datasets written later: "verdict/json", "verdict/text" */
     uint32_t text_count;
     const struct trace_attribute *attributes;
     uint32_t attribute_count;
@@ -79,7 +81,8 @@ TWINSTEP_MUST_USE enum status trace_put_array(struct trace *trace, const char *p
                                               const double *values);
 TWINSTEP_MUST_USE enum status trace_put_text(struct trace *trace, const char *path,
                                              const char *text, size_t length);
-/* Closes and renames PATH.part to PATH. */
+/* Closes and renames PATH.part to PATH. The trace is closed in every case; after a failure
+ * PATH.part stays, with what was committed. */
 TWINSTEP_MUST_USE enum status trace_finish(struct trace *trace);
 /* Closes after an error or an interruption; PATH.part stays and is readable. Never fails. */
 void trace_abandon(struct trace *trace);
@@ -118,8 +121,9 @@ struct trace_image {
     uint32_t attribute_count;
 };
 
-/* Reads a finished file, a live one (SWMR) or the .part of a killed run. STATUS_INPUT for a file that
- * is not a twinstep trace, is newer, truncated or damaged; STATUS_IO when it cannot be read. */
+/* Reads a finished file, a live one (SWMR) or the .part of a killed run. STATUS_INPUT for a file
+ * that is not a twinstep trace, is newer, truncated or damaged; STATUS_IO when it cannot be read.
+ */
 TWINSTEP_MUST_USE enum status trace_open(const char *path, struct arena *arena,
                                          struct trace_image **out);
 /* First attribute / text / array of that name, or NULL. */
@@ -128,8 +132,8 @@ const struct trace_text *trace_text_of(const struct trace_image *image, const ch
 const struct trace_array *trace_array_of(const struct trace_image *image, const char *path);
 const struct trace_run *trace_run_of(const struct trace_image *image, const char *id);
 
-/* Copies every committed update of PART into a normal, complete-format file OUT (its attribute
- * `complete` stays 0). Never touches PART. */
+/* Copies every committed update of PART into a normal file OUT, whose image has complete = 0 (the
+ * dataset /complete). Never touches PART; OUT may be PART without its suffix. */
 TWINSTEP_MUST_USE enum status trace_recover(const char *part, const char *out, int overwrite);
 
 #endif
