@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * exp, exp2, expm1, tanh for f32 and f64. Part of base/real.h: include that.
+ * exp, exp2, expm1, tanh for f32 and f64. Part of base/real.h.
  *
  * x = n ln2 + r with |r| <= ln2/2; e^r by a polynomial; 2^n by exponent bits. No table, and
  * selections instead of branches, so loops vectorise. Error against MPFR (tests/base/
@@ -8,7 +8,7 @@
 #ifndef TWINSTEP_BASE_REAL_EXP_H
 #define TWINSTEP_BASE_REAL_EXP_H
 
-#include "base/real.h"
+#include "base/real_basic.h"
 
 /* e^r - 1 - r = r^2 P(r), |r| <= 0.35. Coefficients: expf of the Cephes library (S. Moshier). */
 TWINSTEP_HD float real_exp_tail_f32(float r) {

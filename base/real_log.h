@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * log, log1p, pow for f32 and f64. Part of base/real.h: include that.
+ * log, log1p, pow for f32 and f64. Part of base/real.h.
  *
  * x = 2^k m with m in [sqrt(1/2), sqrt(2)); log m through s = f / (2 + f), f = m - 1, and a series
  * in s^2. f32 goes through f64 and is within 0.5001 ulp; f64 within 1 ulp (test_real_mpfr.c).
@@ -7,7 +7,7 @@
 #ifndef TWINSTEP_BASE_REAL_LOG_H
 #define TWINSTEP_BASE_REAL_LOG_H
 
-#include "base/real.h"
+#include "base/real_exp.h"
 
 struct real_log_split {
     double k; /* exponent */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * sin, cos for f32 and f64, |x| <= 2^20. Part of base/real.h: include that.
+ * sin, cos for f32 and f64, |x| <= 2^20. Part of base/real.h.
  *
  * LARGER ARGUMENTS RETURN NaN: rotary positions stay far below, and exact reduction of every double
  * would need 1200 bits of 2/pi. Inside the range the reduction is exact to 2^-79 of the remainder.
@@ -7,7 +7,7 @@
 #ifndef TWINSTEP_BASE_REAL_TRIG_H
 #define TWINSTEP_BASE_REAL_TRIG_H
 
-#include "base/real.h"
+#include "base/real_basic.h"
 
 #define REAL_TRIG_LIMIT 0x1p20
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The 32 lanes of law 2 as a few vector registers, as wide as this file's instruction set. Part of
- * base/sum.h: include that. Element j of register r is lane r * (lanes of a register) + j, so the
+ * base/sum.h. Element j of register r is lane r * (lanes of a register) + j, so the
  * width never shows in the result. In .cu files a register is one number. */
 #ifndef TWINSTEP_BASE_SUM_VECTOR_H
 #define TWINSTEP_BASE_SUM_VECTOR_H
