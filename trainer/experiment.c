@@ -27,7 +27,7 @@ struct experiment {
     uint32_t dataset_count;
 
     unsigned char *fork; /* baseline's state before the first update that differs */
-    uint64_t fork_step;  /* that update, 1-based; 0: no fork possible */
+    uint64_t fork_step;  /* that update, 1-based; 0: the states differ from the start */
     double **points;     /* end points of floor runs, by floor index */
     uint32_t point_count;
     double *baseline_end;
@@ -129,10 +129,14 @@ static enum status open_points(struct experiment *e, const struct run *a, const 
     return arena_take(e->arena, e->elements, sizeof(double), "end point", &e->scratch_end);
 }
 
+static int equal_states(const struct run *a, const struct run *b) {
+    return run_same_layout(a, b) && memcmp(a->state, b->state, a->layout.bytes) == 0;
+}
+
 static enum status pair_update(struct experiment *e, struct run *a, struct run *b, uint64_t step,
                                int *equal) {
-    int forkable = run_same_layout(a, b);
-    if (*equal && forkable) {
+    *equal = *equal && equal_states(a, b);
+    if (*equal) {
         run_snapshot(a, e->fork);
         e->fork_step = step;
     }
@@ -144,7 +148,6 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
     TRY(experiment_trace_record(&e->output, 0, x));
     TRY(experiment_trace_record(&e->output, 1, y));
     TRY(experiment_trace_pair(&e->output, &pair));
-    *equal = *equal && equal_roots(x, y);
     e->done += 2;
     double loss[2] = {x->reals[REAL_LOSS], y->reals[REAL_LOSS]};
     report(e, STAGE_PAIR, 1, step, loss, pair.reals[PAIR_DISTANCE_SHARE]);
@@ -237,9 +240,10 @@ static enum status run_noise_floor(struct experiment *e) {
     return experiment_trace_array(&e->output, "floor/distance", matrix);
 }
 
-/* The full hybrid continues the baseline's snapshot from the last update at which both arms were
- * equal; mixtures start at step 0, because equality of the arms does not prove that a part of
- * their differences had no effect yet. */
+/* The full hybrid continues the baseline's snapshot from the last update before which both arms'
+ * states were equal, byte by byte; where they differ from the start (initial LR, cached reference,
+ * layout) it starts at its own step 0. Mixtures always do: equality of the arms does not prove that
+ * a part of their differences had no effect yet. */
 static enum status run_hybrid(struct experiment *e, uint32_t mask, double *value,
                               double closure[3]) {
     uint32_t index = e->plan.first_hybrid + mask - 1;
@@ -263,7 +267,7 @@ static enum status run_hybrid(struct experiment *e, uint32_t mask, double *value
     }
     if (mask == full) {
         closure[0] = equal;
-        closure[1] = (double)first;
+        closure[1] = (double)e->fork_step;
         closure[2] = (double)e->plan.scenario->steps;
     }
     run_close(&run);
@@ -301,12 +305,15 @@ static enum status open_experiment(struct experiment *e) {
 
 enum status experiment_run(const struct experiment_options *options, struct arena *arena,
                            struct judgement *out) {
-    struct experiment e = {.options = options, .arena = arena};
-    TRY(open_experiment(&e));
-    enum status status = run_all(&e);
-    if (status == STATUS_OK) status = experiment_trace_judge(&e.output, arena, out);
-    if (status == STATUS_OK) return trace_finish(e.output.trace);
-    trace_abandon(e.output.trace);
+    struct experiment *e; /* lives as long as the judgement, which reads its image */
+    TRY(arena_take(arena, 1, sizeof *e, "experiment", &e));
+    e->options = options;
+    e->arena = arena;
+    TRY(open_experiment(e));
+    enum status status = run_all(e);
+    if (status == STATUS_OK) status = experiment_trace_judge(&e->output, arena, out);
+    if (status == STATUS_OK) return trace_finish(e->output.trace);
+    trace_abandon(e->output.trace);
     return status;
 }
 

@@ -335,7 +335,7 @@ static enum status judge_expectation(struct court *court) {
     double step;
     TRY(number_attribute(court, "verdict", "expect_first_step", &step));
     char wanted[32] = "", came[32] = "";
-    if (step >= 0) snprintf(wanted, sizeof wanted, "%.0f", step);
+    if (step >= 1) snprintf(wanted, sizeof wanted, "%.0f", step);
     if (out->first_step >= 0) snprintf(came, sizeof came, "%lld", (long long)out->first_step);
     int named = out->verdict == VERDICT_OUTSIDE_FLOOR && out->cause_count > 0;
     TRY(expect_text(court, "verdict", attribute(court, "verdict", "expect_verdict"),

@@ -55,7 +55,7 @@ struct judgement {
     double dividends[1 << JUDGE_FACTORS_MAX]; /* Harsanyi dividends by mask of sorted causes */
     double residual;                          /* v(F) - sum of values */
     enum closure closure;
-    uint64_t closure_from; /* update the full hybrid was forked at */
+    uint64_t closure_from; /* update before which the full hybrid was forked; 0: its own step 0 */
 
     enum floor_kind floor;
     int floor_equal[2]; /* exact: in-process and second-process rerun; 1 equal, 0 not, -1 not run */

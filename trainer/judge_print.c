@@ -215,8 +215,9 @@ static void print_closure(const struct judgement *judgement, FILE *out) {
     fprintf(out, "  closure  exact: %s with %s's ", judgement->arms[0], judgement->arms[1]);
     for (uint32_t i = 0; i < judgement->cause_count; i++)
         fprintf(out, "%s%s", i == 0 ? "" : ", ", judgement->causes[i].name);
-    fprintf(out, ", forked at update %llu, equals %s, bit for bit, through update %llu\n",
-            (unsigned long long)judgement->closure_from, judgement->arms[1],
+    if (judgement->closure_from > 0)
+        fprintf(out, ", forked before update %llu,", (unsigned long long)judgement->closure_from);
+    fprintf(out, " equals %s, bit for bit, through update %llu\n", judgement->arms[1],
             (unsigned long long)judgement->updates);
 }
 
@@ -226,10 +227,14 @@ static void print_row(const struct judgement *judgement, uint64_t i, FILE *out) 
     double share = (double)NAN;
     if (judgement->image->pair_count > 0 && i < judgement->image->pairs[0].updates)
         share = judgement->image->pairs[0].records[i].reals[PAIR_DISTANCE_SHARE];
-    fprintf(out, "  %6llu   %-10.4g %-10.4g %-9.6f %-9.6f %-9.4g %-9.4g %.3g\n",
+    fprintf(out, "  %6llu   %-10.4g %-10.4g %-9.6f %-9.6f %-9.4g %-9.4g ",
             (unsigned long long)a->step, a->groups[0][GROUP_LR_APPLIED],
             b->groups[0][GROUP_LR_APPLIED], a->reals[REAL_LOSS], b->reals[REAL_LOSS],
-            a->reals[REAL_GRAD_NORM], b->reals[REAL_GRAD_NORM], share);
+            a->reals[REAL_GRAD_NORM], b->reals[REAL_GRAD_NORM]);
+    if (isnan(share))
+        fprintf(out, "-\n");
+    else
+        fprintf(out, "%.3g\n", share);
 }
 
 static void print_table(const struct judgement *judgement, FILE *out) {

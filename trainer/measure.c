@@ -133,9 +133,13 @@ static void readback_tensor(const struct run *run, uint32_t row, double decay,
                              sum_lanes_close_f64(&sums[4])};
 }
 
-/* 1/12 is the variance of one rounding in units of ulp^2; decay rounds the weight once more. */
-static void readback_solve(const struct readback *sum, int decayed, double *out_lr,
-                           double *out_error) {
+/* 1/12 is the variance of one rounding in units of ulp^2; decay rounds the weight once more. The
+ * direction itself was rounded by the optimizer (a handful of operations, all in the same sense for
+ * an element): READBACK_ROUNDINGS half units of the working dtype bound that part of the error. */
+#define READBACK_ROUNDINGS 8
+
+static void readback_solve(const struct readback *sum, int decayed, enum dtype dtype,
+                           double *out_lr, double *out_error) {
     double variance = decayed ? 2.0 / 12.0 : 1.0 / 12.0;
     double determinant = sum->uu * sum->pp - sum->up * sum->up;
     *out_lr = (double)NAN;
@@ -147,6 +151,7 @@ static void readback_solve(const struct readback *sum, int decayed, double *out_
         *out_lr = -(sum->ud * sum->pp - sum->pd * sum->up) / determinant;
         *out_error = real_sqrt_f64(variance * sum->pp / determinant);
     }
+    *out_error += fabs(*out_lr) * READBACK_ROUNDINGS * dtype_epsilon(dtype) / 2;
 }
 
 enum status measure_readback(struct run *run, const struct optim_call *call) {
@@ -164,7 +169,7 @@ enum status measure_readback(struct run *run, const struct optim_call *call) {
             readback_tensor(run, row, decay, &term);
             readback_add(&sum, &term);
         }
-        readback_solve(&sum, decay != 0.0, &run->record.groups[g][GROUP_LR_READBACK],
+        readback_solve(&sum, decay != 0.0, dtype, &run->record.groups[g][GROUP_LR_READBACK],
                        &run->record.groups[g][GROUP_LR_ERROR]);
     }
     return STATUS_OK;

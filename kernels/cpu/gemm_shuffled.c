@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Products by law 9: per 64 x 64 tile of outputs the terms' chunks are visited in the order drawn
- * for the tile; each chunk is a chain from +0, added to what the tile holds (+0, or the accumulator
- * that the op continues).
+ * for the tile; each chunk is a chain from +0, added to the tile, which starts at +0. Where the op
+ * continues an accumulator, the joined sum is added to it once (kernels/shuffle.h).
  *
  * Tiles are dealt to threads; a tile packs a chunk of both operands at a time.
  * Invariant: a tile's outputs depend on its place, its operands and the order alone. */
@@ -15,7 +15,7 @@ struct tile {
     size_t row, rows, column, columns;
     size_t panels;
     accumulator *left, *right;
-    accumulator *held;  /* what chunk sums are added to */
+    accumulator *held;  /* sum of the chunks so far */
     accumulator *chain; /* a chunk too long to be packed at once */
 };
 
@@ -63,20 +63,13 @@ static void join_chunk(const struct tile *t, size_t term, size_t count) {
     }
 }
 
-static void open_tile(const struct tile *t) {
-    memset(t->held, 0, TILE * TILE * sizeof *t->held);
-    for (size_t i = 0; t->g->held != NULL && i < t->rows; i++) {
-        const accumulator *const from = t->g->held + (t->row + i) * t->g->N + t->column;
-        memcpy(t->held + i * TILE, from, t->columns * sizeof *from);
-    }
-}
-
 static void close_tile(const struct tile *t) {
     for (size_t i = 0; i < t->rows; i++) {
         const accumulator *const from = t->held + i * TILE;
         if (t->g->held != NULL) {
             accumulator *const to = t->g->held + (t->row + i) * t->g->N + t->column;
-            memcpy(to, from, t->columns * sizeof *from);
+            for (size_t j = 0; j < t->columns; j++)
+                to[j] += from[j];
         } else {
             VARIANT(gemm_round)(t->g, t->row + i, t->column, t->columns, from);
         }
@@ -96,7 +89,7 @@ static void run_tile(const struct gemm *g, const struct shuffle *shuffle, size_t
     const uint32_t chunks = shuffle_chunks(shuffle, g->K);
     const uint32_t *const order =
         shuffle_order(shuffle, row_tile, column_tile, chunks, own + GEMM_THREAD_BYTES);
-    open_tile(&t);
+    memset(t.held, 0, TILE * TILE * sizeof *t.held);
     for (uint32_t i = 0; i < chunks; i++) {
         const size_t term = (size_t)order[i] * shuffle->chunk;
         join_chunk(&t, term, gemm_least(shuffle->chunk, g->K - term));

@@ -115,7 +115,7 @@ static void expect_weight(const struct variant *v, const struct op_call *call,
             const struct term_source s = {p->dy, p->x, n, p->N, k, p->K, &p->rows};
             const size_t at = n * p->K + k;
             const double held = element(acc, v->accumulator, at);
-            set_element(acc, v->accumulator, at, joined(v, &s, p->T, p->chunk, order, held));
+            set_element(acc, v->accumulator, at, held + joined(v, &s, p->T, p->chunk, order, 0.0));
         }
     }
 }
