@@ -11,6 +11,7 @@
 #include "trainer/experiment_plan.h"
 #include "trainer/experiment_trace.h"
 #include "trainer/pair.h"
+#include "trainer/probe.h"
 
 /* A data set that runs with equal options share. */
 struct shared_dataset {
@@ -145,6 +146,8 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
     TRY(run_step(b, &y));
     struct pair_record pair;
     pair_measure(a, b, &pair);
+    uint64_t every = e->plan.scenario->record.probe_every;
+    if (every != 0 && step % every == 0) probe_measure(a, b, &pair);
     TRY(experiment_trace_record(&e->output, 0, x));
     TRY(experiment_trace_record(&e->output, 1, y));
     TRY(experiment_trace_pair(&e->output, &pair));

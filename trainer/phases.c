@@ -234,19 +234,9 @@ static enum status phase_optimize(struct run *run) {
     return run->options.readback ? measure_readback(run, &call) : STATUS_OK;
 }
 
-static struct sched_call schedule_call(struct run *run) {
-    const struct config *config = &run->config;
-    return (struct sched_call){.size = sizeof(struct sched_call),
-                               .base_lr = config->optimizer.lr,
-                               .warmup = (double)config->schedule.warmup,
-                               .total = (double)config->schedule.total,
-                               .values = config->schedule.which.values,
-                               .state = run_at(run, run->layout.schedule)};
-}
-
 static enum status phase_schedule(struct run *run) {
     struct state_head *head = run_head(run);
-    struct sched_call call = schedule_call(run);
+    struct sched_call call = run_sched_call(run);
     double lr = run->schedule->value(&call, loop_schedule_counter(&run->config, head->n));
     for (uint32_t g = 0; g < run->table.groups; g++)
         head->lr[g] = lr;
@@ -275,7 +265,7 @@ static enum status phase_log(struct run *run) {
     run->record.integers[INTEGER_TOKENS] = (int64_t)head->window.tokens;
     double lr = head->lr[0];
     if (run->config.schedule.logged == LOGGED_RECOMPUTED) {
-        struct sched_call call = schedule_call(run);
+        struct sched_call call = run_sched_call(run);
         lr = run->schedule->value(&call, loop_logged_counter(&run->config, head->n));
     }
     for (uint32_t g = 0; g < run->table.groups; g++)

@@ -18,6 +18,17 @@ const void *run_param(const struct run *run, uint32_t row) {
     return run->state + run->layout.tensor[row].param;
 }
 
+struct sched_call run_sched_call(const struct run *run) {
+    const struct config *config = &run->config;
+    return (struct sched_call){.size = sizeof(struct sched_call),
+                               .base_lr = config->optimizer.lr,
+                               .warmup = (double)config->schedule.warmup,
+                               .total = (double)config->schedule.total,
+                               .values = config->schedule.which.values,
+                               .state =
+                                   run->state == NULL ? NULL : run->state + run->layout.schedule};
+}
+
 struct dataset_options run_dataset_options(const struct config *config) {
     return (struct dataset_options){.task = (enum task)config->task,
                                     .source = config->task == TASK_SFT ? config->data.text
@@ -33,6 +44,10 @@ static enum status open_tables(struct run *run) {
     run->schedule = sched_find(run->config.schedule.which.name);
     if (run->optimizer == NULL || run->schedule == NULL)
         FAIL(STATUS_INTERNAL, "optimizer or schedule passed the schema and is unknown");
+    struct sched_call call = run_sched_call(run);
+    if (run->optimizer->validate != NULL)
+        TRY(run->optimizer->validate(run->config.optimizer.which.values));
+    if (run->schedule->validate != NULL) TRY(run->schedule->validate(&call));
     TRY(params_open(&run->config, arena, &run->table));
     TRY(state_layout_open(&run->config, &run->table, run->optimizer, run->schedule,
                           run->dataset->samples, arena, &run->layout));
@@ -108,6 +123,7 @@ static enum status open_scratch(struct run *run) {
     TRY(arena_take(arena, run->limits.samples, sizeof *run->reference_logp, "loss",
                    &run->reference_logp));
     TRY(arena_take(arena, run->owner_count, sizeof *run->tensors, "optimizer", &run->tensors));
+    TRY(arena_take(arena, run->limits.samples, sizeof *run->probe, "probe", &run->probe));
     TRY(arena_take(arena, run->owner_count, sizeof *run->clips, "clipping", &run->clips));
     TRY(arena_take(arena, run->table.count, sizeof *run->param_digest, "digests",
                    &run->param_digest));
@@ -132,12 +148,7 @@ static enum status open_record(struct run *run) {
 
 static double start_lr(const struct run *run) {
     const struct config *config = &run->config;
-    struct sched_call call = {.size = sizeof call,
-                              .base_lr = config->optimizer.lr,
-                              .warmup = (double)config->schedule.warmup,
-                              .total = (double)config->schedule.total,
-                              .values = config->schedule.which.values,
-                              .state = run->state + run->layout.schedule};
+    struct sched_call call = run_sched_call(run);
     switch ((enum schedule_start)config->schedule.start) {
     case START_BASE:
         return config->optimizer.lr;

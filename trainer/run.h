@@ -74,6 +74,7 @@ struct run {
     struct optim_tensor *tensors; /* (owners) */
     struct clip_tensor *clips;    /* (owners) */
     double (*reference_logp)[2];  /* (samples of a micro-batch) */
+    uint32_t *probe;               /* (samples of a micro-batch) sample numbers of a probe */
 
     struct run_axes axes;
     struct record_shape shape; /* axes.shape */

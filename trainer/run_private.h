@@ -14,6 +14,9 @@ static inline void *run_at(struct run *run, size_t offset) {
     return run->state + offset;
 }
 
+/* run.c: the arguments of a schedule, without a counter. */
+struct sched_call run_sched_call(const struct run *run);
+
 /* phases.c: one phase of the running update, by number. */
 TWINSTEP_MUST_USE enum status phase_run(struct run *run, enum phase phase);
 

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Forward of both runs on the probe batch, then a comparison of the two distributions per label. */
+#include "trainer/probe.h"
+
+#include <math.h>
+
+#include "base/real.h"
+#include "trainer/run_private.h"
+
+/* Logits of one label row in f64. */
+struct row_view {
+    const struct model *model;
+    size_t row;
+    double maximum, log_sum;
+};
+
+static double element(const void *values, enum dtype dtype, size_t at) {
+    return dtype == DTYPE_F64 ? ((const double *)values)[at] : (double)((const float *)values)[at];
+}
+
+static double logit(const struct row_view *view, uint32_t v) {
+    return element(view->model->logits, view->model->compute, view->row * view->model->V + v);
+}
+
+static struct row_view open_row(const struct run *run, uint32_t canonical) {
+    const struct model *model = &run->model;
+    size_t row = run->batch.canonical_label[canonical];
+    double sum = element(model->sum, model->accumulate, row);
+    return (struct row_view){model, row, element(model->maximum, model->accumulate, row),
+                             real_log_f64(sum)};
+}
+
+static double log_prob(const struct row_view *view, uint32_t v) {
+    return (logit(view, v) - view->maximum) - view->log_sum;
+}
+
+static uint32_t best(const struct row_view *view) {
+    uint32_t found = 0;
+    for (uint32_t v = 1; v < view->model->V; v++)
+        if (logit(view, v) > logit(view, found)) found = v;
+    return found;
+}
+
+static double divergence(const struct row_view *a, const struct row_view *b) {
+    double sum = 0.0;
+    for (uint32_t v = 0; v < a->model->V; v++) {
+        double x = log_prob(a, v);
+        sum = real_fma_f64(real_exp_f64(x), x - log_prob(b, v), sum);
+    }
+    return sum;
+}
+
+static void forward(struct run *run, const uint32_t *samples, uint32_t count) {
+    batch_fill(&run->batch, &run->limits, run->dataset, samples, count, 0);
+    phase_refresh_weights(run);
+    model_set_order(&run->model, run->options.order_seed, (uint32_t)run_head(run)->done);
+    struct model_weights weights = {run->weights};
+    model_forward(&run->model, &weights, &run->batch, 0);
+}
+
+void probe_measure(struct run *a, struct run *b, struct pair_record *out) {
+    if (digest_compare(&a->dataset->digest, &b->dataset->digest) != 0 || a->model.V != b->model.V)
+        return;
+    uint32_t count = a->limits.samples < b->limits.samples ? a->limits.samples : b->limits.samples;
+    for (uint32_t i = 0; i < count; i++)
+        a->probe[i] = i;
+    forward(a, a->probe, count);
+    forward(b, a->probe, count);
+    double kl = 0.0, top = 0.0, error = 0.0, labels = (double)a->batch.label_count;
+    for (uint32_t i = 0; i < a->batch.label_count; i++) {
+        struct row_view x = open_row(a, i), y = open_row(b, i);
+        uint32_t target = a->batch.label_target[x.row];
+        kl += divergence(&x, &y);
+        top += best(&x) == best(&y) ? 1.0 : 0.0;
+        error += real_exp_f64(fabs(log_prob(&x, target) - log_prob(&y, target)));
+    }
+    out->reals[PAIR_PROBE_KL] = kl / labels;
+    out->reals[PAIR_PROBE_TOP1] = top / labels;
+    out->reals[PAIR_PROBE_ERROR] = error / labels;
+}
