@@ -128,11 +128,13 @@ static void hash_sums(struct hash_rows *rows) {
 
 /* ---- rules ---- */
 
-static carrier input_carrier(struct random_source *source, int i) {
+/* Numbers of the dtype, the same in every pair that can hold them. */
+static carrier input_rule(struct random_source *source, int i, enum dtype dtype) {
     double x = i % 5 == 0   ? random_between(source, -1e-3, 1e-3)
                : i % 5 == 4 ? random_between(source, -90.0, 90.0)
                             : input_f64(source, i);
-    return carrier_round((accumulator)x, DTYPE_BF16);
+    if (dtype == DTYPE_BF16) return (carrier)real_round_bf16_f64(x);
+    return dtype == DTYPE_F64 ? (carrier)x : (carrier)(float)x;
 }
 
 #if defined(TWINSTEP_CARRIER_f64)
@@ -141,7 +143,20 @@ static carrier input_carrier(struct random_source *source, int i) {
 #define mix_carrier mix_f32
 #endif
 
-#define RULE_ROW(name, expression) ROW(rows, name, carrier, carrier, carrier, expression)
+#define RULE_ROW(name, d, expression)                                                              \
+    do {                                                                                           \
+        struct random_source source = {13};                                                        \
+        uint64_t hash = 0;                                                                         \
+        for (int i = 0; i < INPUTS; i++) {                                                         \
+            carrier x = input_rule(&source, i, d);                                                 \
+            carrier y = input_rule(&source, i / 5, d);                                             \
+            carrier z = input_rule(&source, i / 25, d);                                            \
+            (void)y;                                                                               \
+            (void)z;                                                                               \
+            hash = mix_carrier(hash, expression);                                                  \
+        }                                                                                          \
+        add_row(rows, name, hash);                                                                 \
+    } while (0)
 
 static carrier adamw(carrier p, carrier m, carrier g, int t, enum dtype dtype) {
     struct rule_adamw_scalars scalars =
@@ -162,26 +177,26 @@ static carrier sgd(carrier p, carrier buffer, carrier g, int variant, enum dtype
 
 #define RULE_ROWS(suffix, d)                                                                       \
     do {                                                                                           \
-        RULE_ROW("rule_add_" suffix, rule_add(x, y, d));                                           \
-        RULE_ROW("rule_mul_" suffix, rule_mul(x, y, d));                                           \
-        RULE_ROW("rule_silu_" suffix, rule_silu(x, d));                                            \
-        RULE_ROW("rule_silu_grad_" suffix, rule_silu_grad(y, x, d));                               \
-        RULE_ROW("rule_swiglu_" suffix, rule_swiglu(x, y, d));                                     \
-        RULE_ROW("rule_swiglu_gate_grad_" suffix, rule_swiglu_gate_grad(z, x, y, d));              \
+        RULE_ROW("rule_add_" suffix, d, rule_add(x, y, d));                                        \
+        RULE_ROW("rule_mul_" suffix, d, rule_mul(x, y, d));                                        \
+        RULE_ROW("rule_silu_" suffix, d, rule_silu(x, d));                                         \
+        RULE_ROW("rule_silu_grad_" suffix, d, rule_silu_grad(y, x, d));                            \
+        RULE_ROW("rule_swiglu_" suffix, d, rule_swiglu(x, y, d));                                  \
+        RULE_ROW("rule_swiglu_gate_grad_" suffix, d, rule_swiglu_gate_grad(z, x, y, d));           \
         RULE_ROW(                                                                                  \
-            "rule_norm_" suffix,                                                                   \
+            "rule_norm_" suffix, d,                                                                \
             rule_norm(x, rule_norm_rstd((accumulator)(z * z), ACC(64.0), ACC(1e-5)), y, d, d));    \
-        RULE_ROW("rule_norm_grad_" suffix, rule_norm_grad(x, y, (accumulator)z, ACC(0.3), d));     \
-        RULE_ROW("rule_rotary_" suffix, rule_rotary(x, y, z, x, d));                               \
-        RULE_ROW("rule_prob_" suffix,                                                              \
+        RULE_ROW("rule_norm_grad_" suffix, d, rule_norm_grad(x, y, (accumulator)z, ACC(0.3), d));  \
+        RULE_ROW("rule_rotary_" suffix, d, rule_rotary(x, y, z, x, d));                            \
+        RULE_ROW("rule_prob_" suffix, d,                                                           \
                  rule_prob(rule_exp_shifted(x, (accumulator)y), ACC(3.7), d));                     \
-        RULE_ROW("rule_prob_grad_" suffix, rule_prob_grad(x, y, (accumulator)z, y, d));            \
-        RULE_ROW("rule_logprob_" suffix,                                                           \
+        RULE_ROW("rule_prob_grad_" suffix, d, rule_prob_grad(x, y, (accumulator)z, y, d));         \
+        RULE_ROW("rule_logprob_" suffix, d,                                                        \
                  rule_logprob(x, (accumulator)y, (accumulator)(z * z), d));                        \
-        RULE_ROW("rule_dlogit_" suffix,                                                            \
+        RULE_ROW("rule_dlogit_" suffix, d,                                                         \
                  rule_dlogit((accumulator)x, ACC(3.7), ACC(1.0), (accumulator)y, d));              \
-        RULE_ROW("rule_adamw_" suffix, adamw(x, y, z, i % 1000 + 1, d));                           \
-        RULE_ROW("rule_sgd_" suffix, sgd(x, y, z, i, d));                                          \
+        RULE_ROW("rule_adamw_" suffix, d, adamw(x, y, z, i % 1000 + 1, d));                        \
+        RULE_ROW("rule_sgd_" suffix, d, sgd(x, y, z, i, d));                                       \
     } while (0)
 
 static void hash_rules(struct hash_rows *rows) {
