@@ -354,7 +354,7 @@ static void report_clip(struct report *report) {
                             ? "clip never runs in an update, so clip.max_norm has no effect and no "
                               "gradient norm is recorded"
                             : "clip never runs in an update, so no gradient norm is recorded");
-    else if (!seen->clipped)
+    else if (!seen->clipped && seen->fresh > 0)
         report_sentence(report, LOOP_CLIP_LATE, LOOP_WARNING,
                         seen->clips
                             ? "clip runs after optimize and has no effect on this update"
