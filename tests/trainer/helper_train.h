@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * For tests of whole trainings: configurations from a few words, data sets, opened runs, random
+ * numbers, and what a training left behind, as digests. Holds no expectation but that opening and
+ * stepping succeed. Failures are cmocka failures. */
+#ifndef TWINSTEP_TESTS_TRAINER_HELPER_TRAIN_H
+#define TWINSTEP_TESTS_TRAINER_HELPER_TRAIN_H
+
+#include "trainer/experiment.h"
+#include "trainer/run.h"
+
+/* The resolved configuration of a scenario with this body of `common` ("task: sft, seed: 3"). */
+void helper_config(uint64_t steps, struct config *out, const char *format, ...)
+    TWINSTEP_PRINTF(3, 4);
+
+/* The data set that the configuration names. */
+void helper_data_open(const struct config *config, struct arena *arena, struct dataset *out);
+
+/* `samples` pre-tokenised samples of unequal lengths, drawn below config->model.vocab; every
+ * sequence has 4 to `longest` tokens, 2 at least of them labelled. */
+void helper_ids_open(const struct config *config, uint64_t seed, uint32_t samples, uint32_t longest,
+                     struct arena *arena, struct dataset *out);
+
+void helper_run_open(const struct config *config, const struct dataset *dataset,
+                     const struct run_options *options, struct run *out);
+const struct record *helper_step(struct run *run);
+
+/* Uniform in [-1, 1), 53 bits; by counter, so every caller can print seed and index. */
+double helper_uniform(uint64_t seed, uint64_t index);
+
+/* What `updates` updates leave behind, by digest. Nothing in it depends on how an update was split
+ * into micro-batches. */
+struct helper_outcome {
+    struct digest gradients; /* stored gradients of each update, before clipping, and their norms */
+    struct digest forward;   /* activations of each update, when the run records phases */
+    struct digest scalars;   /* all reals and integers of each record, LR per group */
+    struct digest params;    /* bytes of the parameters at the end */
+    struct digest root;      /* the run's own root */
+};
+
+/* The run must record tensors. */
+void helper_outcome_of(struct run *run, uint64_t updates, struct helper_outcome *out);
+
+/* NULL when equal, else the name of the first part that differs. */
+const char *helper_outcome_gap(const struct helper_outcome *a, const struct helper_outcome *b);
+
+/* Whether this machine has the instruction set. */
+int helper_has_isa(enum isa isa);
+
+#endif

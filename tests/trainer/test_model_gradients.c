@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: grad short
+ * The gradient of the whole model and loss, in f64, against differences of the loss itself: along
+ * random directions in each parameter tensor, along random directions in all of them, and for
+ * single elements. It is taken after two optimizer steps (norm weights are no longer 1, the policy
+ * is no longer the reference), over several micro-batches, with padded rows full of NaN.
+ *
+ * Difference: D(h) = (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12h errs by h^4 / 30 times the fifth
+ * derivative; Richardson's D(h) + (D(h) - D(2h)) / 15 takes that term away. Printed beside the
+ * error: truncation, |D(h) - D(2h)| / 15, the largest term taken away, so a generous bound; and
+ * rounding, 4 * 2^-53 |f| * 1.5 / h (f is a sum itself, hence the 4).
+ * Every function of the model is smooth (no ReLU; the maximum of a softmax cancels), so no element
+ * is left out. The error is relative to the norm of the gradient tensor. The bound is a hundred
+ * times tighter than the promise of 1e-7. */
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/trainer/helper_train.h"
+#include "trainer/run_private.h"
+
+#define BOUND 1e-9
+#define STEP 0x1p-11
+#define SEED 20260721u
+#define DIRECTIONS 3 /* in the space of all parameters */
+#define ELEMENTS 2   /* per tensor */
+
+static const struct subject {
+    const char *name;
+    const char *words;
+} subjects[] = {
+    {"dpo olmo2 untied separate 3 micro-batches",
+     "task: dpo, model: {family: olmo2, MODEL, tied: false}, batch: {size: 6, micro: 2, pad: 3}"},
+    {"dpo olmo2 tied concatenated 2 micro-batches",
+     "task: dpo, model: {family: olmo2, MODEL, tied: true}, "
+     "batch: {size: 6, micro: 3, pad: 1, layout: concatenated}"},
+    {"dpo llama untied concatenated 6 micro-batches live reference",
+     "task: dpo, model: {family: llama, MODEL, tied: false}, dpo: {reference: live, beta: 0.5}, "
+     "batch: {size: 6, micro: 1, pad: 2, layout: concatenated}"},
+    {"dpo llama tied separate packed",
+     "task: dpo, model: {family: llama, MODEL, tied: true}, batch: {size: 6, micro: 3, "
+     "padding: packed}"},
+    {"sft olmo2 untied 3 micro-batches",
+     "task: sft, model: {family: olmo2, MODEL, tied: false}, batch: {size: 6, micro: 2, pad: 1}"},
+    {"sft olmo2 tied mean-of-means",
+     "task: sft, model: {family: olmo2, MODEL, tied: true}, batch: {size: 6, micro: 3}, "
+     "loss: {divisor: mean-of-means}"},
+    {"sft llama untied",
+     "task: sft, model: {family: llama, MODEL, tied: false}, batch: {size: 6, micro: 6}"},
+    {"sft llama tied wide heads",
+     "task: sft, model: {family: llama, MODEL, head_dim: 6, tied: true}, "
+     "batch: {size: 6, micro: 2, pad: 5}"},
+};
+
+#define MODEL "layers: 2, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19"
+
+/* Puts the model's sizes in the place of the word. */
+static void subject_config(const struct subject *subject, struct config *out) {
+    char words[512];
+    const char *place = strstr(subject->words, "MODEL");
+    assert_non_null(place);
+    snprintf(words, sizeof words, "%.*s%s%s", (int)(place - subject->words), subject->words, MODEL,
+             place + strlen("MODEL"));
+    helper_config(2, out,
+                  "%s, init: {std: 0.4}, data: {max_len: 16}, optimizer: {lr: 0.02}, "
+                  "schedule: {name: constant}, numerics: {param: f64, compute: f64, rope: f64}",
+                  words);
+}
+
+/* What a check of one subject works with. */
+struct bench {
+    struct run run;
+    double *values[64]; /* by owner: parameters, in the state */
+    double *gradient[64];
+    size_t count[64];
+    uint32_t tensors;
+    double direction[8192], kept[8192];
+    double loss, worst, truncation, rounding; /* relative to the norm at hand */
+    const char *where;
+};
+
+static void forward_all(struct run *run, int backward) {
+    struct state_head *head = run_head(run);
+    memset(&head->window, 0, sizeof head->window);
+    run->weights_fresh = 0;
+    for (run->micro = 0; run->micro < run->plan.micros;) {
+        assert_int_equal(phase_run(run, PHASE_FETCH), STATUS_OK);
+        assert_int_equal(phase_run(run, PHASE_FORWARD), STATUS_OK);
+        if (backward) assert_int_equal(phase_run(run, PHASE_BACKWARD), STATUS_OK);
+    }
+}
+
+static double loss_now(struct run *run) {
+    forward_all(run, 0);
+    return loss_close(&run->config, &run_head(run)->window, &run->plan);
+}
+
+static void bench_open(struct bench *bench) {
+    struct run *run = &bench->run;
+    helper_step(run);
+    helper_step(run);
+    assert_int_equal(sampler_plan_update(&run->sampler, run_head(run)->sampler, &run->plan),
+                     STATUS_OK);
+    measure_begin(run);
+    assert_int_equal(phase_run(run, PHASE_ZERO), STATUS_OK);
+    forward_all(run, 1);
+    assert_int_equal(phase_close_gradient(run), STATUS_OK);
+    bench->loss = loss_close(&run->config, &run_head(run)->window, &run->plan);
+    bench->tensors = run->owner_count;
+    assert_true(bench->tensors <= 64);
+    for (uint32_t i = 0; i < bench->tensors; i++) {
+        const struct state_tensor *tensor = &run->layout.tensor[run->owner[i]];
+        bench->values[i] = (double *)run_at(run, tensor->param);
+        bench->gradient[i] = (double *)run_at(run, tensor->gradient);
+        bench->count[i] = run->table.rows[run->owner[i]].count;
+    }
+}
+
+/* Tensors first .. last - 1 lie one behind the other in `direction` and `kept`. */
+struct range {
+    uint32_t first, last;
+};
+
+static double loss_along(struct bench *bench, struct range range, double t) {
+    size_t at = 0;
+    for (uint32_t i = range.first; i < range.last; i++)
+        for (size_t j = 0; j < bench->count[i]; j++, at++)
+            bench->values[i][j] = bench->kept[at] + t * bench->direction[at];
+    return loss_now(&bench->run);
+}
+
+static double five_points(const double f[4], double h) {
+    return (8.0 * (f[1] - f[2]) - (f[0] - f[3])) / (12.0 * h);
+}
+
+/* Difference along the direction that is set, against the gradient. */
+static void check_direction(struct bench *bench, struct range range, double norm,
+                            const char *where) {
+    double exact = 0.0, f[4], g[4];
+    size_t at = 0;
+    for (uint32_t i = range.first; i < range.last; i++)
+        for (size_t j = 0; j < bench->count[i]; j++, at++) {
+            bench->kept[at] = bench->values[i][j];
+            exact = fma(bench->gradient[i][j], bench->direction[at], exact);
+        }
+    static const double steps[4] = {2.0, 1.0, -1.0, -2.0};
+    for (int i = 0; i < 4; i++)
+        f[i] = loss_along(bench, range, steps[i] * STEP);
+    g[1] = f[0];
+    g[2] = f[3];
+    g[0] = loss_along(bench, range, 4.0 * STEP);
+    g[3] = loss_along(bench, range, -4.0 * STEP);
+    (void)loss_along(bench, range, 0.0);
+    double taken = (five_points(f, STEP) - five_points(g, 2.0 * STEP)) / 15.0;
+    double numeric = five_points(f, STEP) + taken;
+    double truncation = fabs(taken) / norm;
+    double rounding = 4.0 * 0x1p-53 * fabs(bench->loss) * 1.5 / STEP / norm;
+    double error = fabs(numeric - exact) / norm;
+    if (truncation > bench->truncation) bench->truncation = truncation;
+    if (rounding > bench->rounding) bench->rounding = rounding;
+    if (error >= bench->worst) {
+        bench->worst = error;
+        bench->where = where;
+    }
+    if (!(error <= BOUND))
+        fail_msg("%s: difference %.17g, gradient %.17g, error %.3g of the norm %.3g", where,
+                 numeric, exact, error, norm);
+}
+
+static size_t elements_of(const struct bench *bench, struct range range) {
+    size_t total = 0;
+    for (uint32_t i = range.first; i < range.last; i++)
+        total += bench->count[i];
+    assert_true(total <= COUNT_OF(bench->direction));
+    return total;
+}
+
+static double norm_of(const struct bench *bench, struct range range) {
+    double square = 0.0;
+    for (uint32_t i = range.first; i < range.last; i++)
+        for (size_t j = 0; j < bench->count[i]; j++)
+            square = fma(bench->gradient[i][j], bench->gradient[i][j], square);
+    return sqrt(square);
+}
+
+/* A random unit vector over the range. */
+static void draw_direction(struct bench *bench, struct range range, uint64_t stream) {
+    size_t total = elements_of(bench, range);
+    double square = 0.0;
+    for (size_t i = 0; i < total; i++) {
+        bench->direction[i] = helper_uniform(SEED + stream, i);
+        square = fma(bench->direction[i], bench->direction[i], square);
+    }
+    for (size_t i = 0; i < total; i++)
+        bench->direction[i] /= sqrt(square);
+}
+
+static size_t largest_element(const struct bench *bench, uint32_t tensor) {
+    size_t best = 0;
+    for (size_t j = 1; j < bench->count[tensor]; j++)
+        if (fabs(bench->gradient[tensor][j]) > fabs(bench->gradient[tensor][best])) best = j;
+    return best;
+}
+
+/* The element with the largest gradient, and random ones. */
+static void check_elements(struct bench *bench, uint32_t tensor, double norm, const char *name) {
+    struct range range = {tensor, tensor + 1};
+    for (uint32_t e = 0; e < ELEMENTS; e++) {
+        double draw = (helper_uniform(SEED + 1, tensor * ELEMENTS + e) + 1.0) / 2.0;
+        size_t element =
+            e == 0 ? largest_element(bench, tensor) : (size_t)(draw * (double)bench->count[tensor]);
+        memset(bench->direction, 0, bench->count[tensor] * sizeof *bench->direction);
+        bench->direction[element] = 1.0;
+        check_direction(bench, range, norm, name);
+    }
+}
+
+static void check_subject(struct bench *bench) {
+    bench->worst = bench->truncation = bench->rounding = 0.0;
+    for (uint32_t i = 0; i < bench->tensors; i++) {
+        struct range range = {i, i + 1};
+        const char *name = bench->run.table.rows[bench->run.owner[i]].name;
+        double norm = norm_of(bench, range);
+        if (!(norm > 1e-4)) fail_msg("%s: gradient norm %g proves nothing", name, norm);
+        draw_direction(bench, range, 2 + i);
+        check_direction(bench, range, norm, name);
+        check_elements(bench, i, norm, name);
+    }
+    struct range all = {0, bench->tensors};
+    for (uint32_t d = 0; d < DIRECTIONS; d++) {
+        draw_direction(bench, all, 100 + d);
+        check_direction(bench, all, norm_of(bench, all), "all parameters");
+    }
+}
+
+static struct bench bench;
+
+static void verify_gradients(void **state) {
+    (void)state;
+    print_message("seed %u, h = %g\n", SEED, STEP);
+    for (size_t i = 0; i < COUNT_OF(subjects); i++) {
+        struct config config;
+        struct arena arena = ARENA_EMPTY;
+        struct dataset dataset;
+        struct run_options options = {.poison = 1, .steps = 3};
+        subject_config(&subjects[i], &config);
+        helper_ids_open(&config, SEED, 18, 16, &arena, &dataset);
+        helper_run_open(&config, &dataset, &options, &bench.run);
+        bench_open(&bench);
+        check_subject(&bench);
+        print_message("%-60s loss %7.4f, %2u tensors, worst %.1e (truncation %.1e, rounding %.1e) "
+                      "in %s\n",
+                      subjects[i].name, bench.loss, bench.tensors, bench.worst, bench.truncation,
+                      bench.rounding, bench.where);
+        run_close(&bench.run);
+        arena_close(&arena);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(verify_gradients)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
