@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A checked scenario as text. */
+#include <inttypes.h>
+
+#include "cli/check.h"
+
+#define SAMPLES_SHOWN 2
+
+static const char *const families[] = {"olmo2", "llama"};
+
+static void print_models(const struct check *check, FILE *out) {
+    for (int i = 0; i < 2; i++) {
+        const struct check_arm *arm = &check->arms[i];
+        const struct config *config = &arm->arm->config;
+        fprintf(out,
+                "  arm      %s: %s, %s, %" PRIu64 " layers, hidden %" PRIu64 ", %" PRIu64
+                " heads, mlp %" PRIu64 ", vocabulary %" PRIu64 "\n",
+                arm->arm->name, config->task == TASK_DPO ? "dpo" : "sft",
+                families[config->model.family], config->model.layers, config->model.hidden,
+                config->model.heads, config->model.mlp, config->model.vocab);
+        fprintf(out,
+                "           %" PRIu64 " parameters in %" PRIu64 " tensors, training state %" PRIu64
+                " bytes\n",
+                arm->parameters, arm->tensors, arm->state_bytes);
+    }
+}
+
+static void print_factors(const struct check *check, FILE *out) {
+    if (check->factor_count == 0)
+        fprintf(out, "  factors  none: both arms have the same configuration (a null pair)\n");
+    for (uint32_t i = 0; i < check->factor_count; i++) {
+        const struct factor *factor = &check->factors[i];
+        fprintf(out, "  factor   %s\n", cause_name(factor->cause));
+        for (uint32_t k = 0; k < factor->key_count; k++)
+            fprintf(out, "           %s: %s -> %s\n", factor->keys[k], factor->values[0][k],
+                    factor->values[1][k]);
+    }
+    if (check->plan.merged[0] != '\0') fprintf(out, "           %s", check->plan.merged);
+}
+
+static void print_list(const struct config *config, enum loop_list list, FILE *out) {
+    const struct key_list *phases = loop_list_of(config, list);
+    if (phases->count == 0 || (list == LOOP_ON_SKIP && config->loop.skip == SKIP_NONE)) return;
+    fprintf(out, "           %-8s", loop_list_name(list));
+    for (uint8_t i = 0; i < phases->count; i++)
+        fprintf(out, " %s", loop_phases()[phases->item[i]].name);
+    fprintf(out, "\n");
+}
+
+static void print_loop(const struct check_arm *arm, FILE *out) {
+    const struct config *config = &arm->arm->config;
+    fprintf(out, "  loop     %s: update k applies %s, logs %s\n", arm->arm->name,
+            arm->words.applied, arm->words.logged);
+    for (int list = 0; list < LOOP_LISTS; list++)
+        print_list(config, (enum loop_list)list, out);
+    for (size_t i = 0; i < arm->hazard_count; i++)
+        fprintf(out, "           %s: %s\n",
+                arm->hazards[i].severity == LOOP_WARNING ? "warning" : "note",
+                arm->hazards[i].text);
+}
+
+static void print_floor(const struct check *check, FILE *out) {
+    const struct experiment_plan *plan = &check->plan;
+    uint32_t hybrids = plan->run_count - plan->first_hybrid;
+    uint32_t floor = plan->first_hybrid - plan->first_floor;
+    const char *baseline = check->scenario->arms[0].name;
+    if (plan->floor == FLOOR_EXACT)
+        fprintf(out, "  floor    exact: %s once more in this process and in a second one\n",
+                baseline);
+    else
+        fprintf(out, "  floor    %s: %" PRIu32 " runs of %s, %" PRIu32 " of %s, alpha %g\n",
+                floor_kind_name(plan->floor), plan->floor_runs[0], baseline, plan->floor_runs[1],
+                check->scenario->arms[1].name, check->scenario->floor.alpha);
+    fprintf(out,
+            "  runs     %" PRIu32 " trainings of %" PRIu64 " updates: 2 arms, %" PRIu32
+            " for the floor, %" PRIu32 " hybrids\n",
+            check_trainings(check), check->scenario->steps,
+            floor + (plan->floor == FLOOR_EXACT ? 1u : 0u), hybrids);
+}
+
+static void print_notes(const struct check *check, FILE *out) {
+    for (int i = 0; i < 2; i++)
+        for (uint32_t n = 0; n < check->arms[i].notes.count; n++)
+            fprintf(out, "  note     %s: %s\n", check->arms[i].arm->name,
+                    check->arms[i].notes.text[n]);
+}
+
+static void print_data(const struct check *check, FILE *out) {
+    int shared = check->arms[0].dataset == check->arms[1].dataset;
+    for (int i = 0; i < (shared ? 1 : 2); i++) {
+        fprintf(out, "\ndata of %s\n", shared ? "both arms" : check->arms[i].arm->name);
+        dataset_describe(check->arms[i].dataset, SAMPLES_SHOWN, out);
+    }
+}
+
+void check_print(const struct check *check, FILE *out) {
+    const struct scenario *scenario = check->scenario;
+    fprintf(out, "%s: %" PRIu64 " updates of %s and %s\n", scenario->name, scenario->steps,
+            scenario->arms[0].name, scenario->arms[1].name);
+    if (scenario->about[0] != '\0') fprintf(out, "  about    %s\n", scenario->about);
+    if (scenario->source[0] != '\0') fprintf(out, "  source   %s\n", scenario->source);
+    print_models(check, out);
+    print_factors(check, out);
+    for (int i = 0; i < 2; i++)
+        print_loop(&check->arms[i], out);
+    print_floor(check, out);
+    print_notes(check, out);
+    print_data(check, out);
+}

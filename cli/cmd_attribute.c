@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * twinstep attribute: the verdict anew from a trace, finished or not. Trains nothing. */
+#include "cli/perform.h"
+#include "determinism/trace.h"
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    const char *path = options->arguments[0];
+    struct trace_image *image;
+    struct judgement judgement;
+    TRY(trace_open(path, &cli->arena, &image));
+    enum status status = judge(image, &cli->arena, &judgement);
+    if (status != STATUS_OK) return status_prefix(status, "%s", path);
+    if (options->json)
+        judgement_print_json(&judgement, stdout);
+    else
+        judgement_print(&judgement, stdout);
+    *out_exit = judgement_exit(&judgement);
+    return STATUS_OK;
+}
+
+static const struct argp_option option_rows[] = {OPTION_JSON, OPTIONS_END};
+
+const struct verb verb_attribute = {
+    "attribute",
+    "judge again from a trace",
+    "TRACE",
+    "Reads TRACE (OUT.h5, or the OUT.h5.part of a run that was stopped or still goes on) and "
+    "judges it as run does. What the trace does not hold yet is untestable.\v"
+    "Example: twinstep attribute lr-set-before-step.h5 --json",
+    option_rows,
+    1,
+    1,
+    run};

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * twinstep check: resolves and validates a scenario, opens both arms, trains nothing.
+ * Invariant: a scenario that passes fails in `run` only for reasons of the machine. */
+#include "cli/check.h"
+
+#include <string.h>
+
+#include "cli/json.h"
+#include "cli/load.h"
+#include "trainer/run.h"
+
+uint32_t check_trainings(const struct check *check) {
+    return check->plan.run_count + (check->plan.floor == FLOOR_EXACT ? 1u : 0u);
+}
+
+static int same_options(const struct dataset_options *a, const struct dataset_options *b) {
+    return a->task == b->task && a->max_len == b->max_len && a->vocab == b->vocab &&
+           a->seed == b->seed && strcmp(a->source, b->source) == 0;
+}
+
+static enum status open_data(struct check *check, struct arena *arena) {
+    struct dataset_options options[2];
+    for (int i = 0; i < 2; i++) {
+        options[i] = run_dataset_options(&check->arms[i].arm->config);
+        check->arms[i].dataset = &check->datasets[i];
+        if (i == 1 && same_options(&options[0], &options[1]))
+            check->arms[1].dataset = &check->datasets[0];
+        else
+            TRY(dataset_open(&options[i], arena, &check->datasets[i]));
+    }
+    return STATUS_OK;
+}
+
+/* All that `run` does before its first update, but for the reference pass. */
+static enum status open_arm(struct check *check, int index, struct arena *arena) {
+    struct check_arm *arm = &check->arms[index];
+    struct run_options options = check->plan.options;
+    struct run run;
+    options.steps = 0;
+    options.order_seed = check->plan.runs[index].config.numerics.order_seed;
+    enum status status = run_open(&check->plan.runs[index].config, arm->dataset, &options, &run);
+    if (status != STATUS_OK) return status_prefix(status, "arm %s", arm->arm->name);
+    arm->tensors = run.owner_count;
+    arm->parameters = run.table.elements;
+    arm->state_bytes = run.layout.bytes;
+    run_close(&run);
+    loop_words_of(&arm->arm->config, &arm->words);
+    arm->hazard_count = loop_hazards(&arm->arm->config, arm->hazards);
+    return notes_of(&arm->arm->config, arm->dataset, arena, &arm->notes);
+}
+
+static enum status check_open(const struct cli *cli, const struct options *options,
+                              struct arena *arena, struct check *check) {
+    struct scenario *scenario;
+    TRY(load_scenario(cli, arena, options->arguments[0], options, &scenario));
+    check->scenario = scenario;
+    check->schema = cli->schema;
+    for (int i = 0; i < 2; i++)
+        check->arms[i].arm = &scenario->arms[i];
+    TRY(factors_of(cli->schema, &scenario->arms[0].config, &scenario->arms[1].config, arena,
+                   &check->factors, &check->factor_count));
+    TRY(experiment_plan_open(cli->schema, scenario, arena, &check->plan));
+    TRY(open_data(check, arena));
+    for (int i = 0; i < 2; i++)
+        TRY(open_arm(check, i, arena));
+    return STATUS_OK;
+}
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    struct check *check;
+    TRY(arena_take(&cli->arena, 1, sizeof *check, "check", &check));
+    TRY(check_open(cli, options, &cli->arena, check));
+    *out_exit = EXIT_AS_EXPECTED;
+    if (options->json) return json_print(check_json(check));
+    check_print(check, stdout);
+    return STATUS_OK;
+}
+
+static const struct argp_option option_rows[] = {OPTION_SET, OPTION_JSON, OPTIONS_END};
+
+const struct verb verb_check = {
+    "check",
+    "resolve and validate a scenario; train nothing",
+    "SCENARIO",
+    "Resolves SCENARIO and prints what `run` would do: arms, the keys in which they differ and "
+    "their causes, what the loops mean and what is risky about them, the floor that will be "
+    "measured, the number of trainings, parameters, and the data.\v"
+    "Example: twinstep check lr-set-before-step --set steps=20",
+    option_rows,
+    1,
+    1,
+    run};

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * twinstep demo: a scenario of the catalogue, to see what a verdict looks like.
+ * Replaces a trace of its own name that holds the same scenario, and nothing else. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/load.h"
+#include "cli/perform.h"
+#include "determinism/trace.h"
+
+#define DEMO_SCENARIO "lr-set-before-step"
+
+/* Whether `path` is a trace that a run of this scenario left, finished or not. */
+static enum status check_ours(const char *path, const char *name, struct arena *arena) {
+    struct trace_image *image;
+    struct stat info;
+    if (lstat(path, &info) != 0) return STATUS_OK; /* nothing there */
+    if (trace_open(path, arena, &image) == STATUS_OK) {
+        const char *holds = trace_attribute_of(image, "", "name");
+        if (holds != NULL && strcmp(holds, name) == 0) return STATUS_OK;
+    }
+    FAIL(STATUS_INPUT, "demo: %s exists and is no trace of %s: it is left alone; use --output",
+         path, name);
+}
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    const char *name = options->argument_count == 0 ? DEMO_SCENARIO : options->arguments[0];
+    const struct catalog_file *file = catalog_find(name);
+    struct scenario *scenario;
+    struct judgement judgement;
+    char *path, *live;
+    if (file == NULL)
+        FAIL(STATUS_INPUT, "demo: no scenario \"%s\" in the catalogue (twinstep list scenarios)",
+             name);
+    TRY(load_catalog(cli, &cli->arena, file, options, &scenario));
+    TRY(arena_format(&cli->arena, &path, "%s.h5", name));
+    if (options->output != NULL) TRY(arena_format(&cli->arena, &path, "%s", options->output));
+    TRY(arena_format(&cli->arena, &live, "%s.part", path));
+    TRY(check_ours(path, scenario->name, &cli->arena));
+    TRY(check_ours(live, scenario->name, &cli->arena));
+    struct performance how = {path, 1, options->reproducible, !options->quiet};
+    TRY(perform(cli, scenario, &how, &cli->arena, &judgement));
+    print_judgement(&judgement, path, options->json);
+    *out_exit = judgement_exit(&judgement);
+    return STATUS_OK;
+}
+
+static const struct argp_option option_rows[] = {
+    OPTION_OUTPUT("Trace to write; default NAME.h5 in this folder, replaced when demo wrote it"),
+    OPTION_REPRODUCIBLE, OPTION_JSON, OPTION_QUIET, OPTIONS_END};
+
+const struct verb verb_demo = {
+    "demo",
+    "run a scenario of the catalogue",
+    "[NAME]",
+    "Runs the catalogue scenario NAME (default " DEMO_SCENARIO "), the learning-rate off-by-one of "
+    "the open-instruct investigation, reproduced on a small model and real text.\v"
+    "Example: twinstep demo",
+    option_rows,
+    0,
+    1,
+    run};

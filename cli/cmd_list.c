@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * twinstep list: what there is to choose from. Every list is read from where it takes effect. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/json.h"
+#include "cli/load.h"
+#include "optim/optim.h"
+#include "scenarios/suggest.h"
+#include "sched/sched.h"
+
+struct entry {
+    const char *name, *about;
+};
+
+struct listing {
+    struct cli *cli;
+    struct entry *entries;
+    size_t count, room;
+};
+
+static enum status add(struct listing *listing, const char *name, const char *about) {
+    if (listing->count == listing->room) {
+        struct entry *larger;
+        size_t room = 2 * listing->room + 16;
+        TRY(arena_take(&listing->cli->arena, room, sizeof *larger, "list", &larger));
+        if (listing->count > 0) memcpy(larger, listing->entries, listing->count * sizeof *larger);
+        listing->entries = larger;
+        listing->room = room;
+    }
+    listing->entries[listing->count++] = (struct entry){name, about};
+    return STATUS_OK;
+}
+
+static enum status list_scenarios(struct listing *listing) {
+    static const struct options none = {.set_count = 0};
+    for (const struct catalog_file *file = catalog_files; file->name != NULL; file++) {
+        struct scenario *scenario;
+        TRY(load_catalog(listing->cli, &listing->cli->arena, file, &none, &scenario));
+        TRY(add(listing, file->name, scenario->about));
+    }
+    return STATUS_OK;
+}
+
+static enum status list_optimizers(struct listing *listing) {
+    for (const struct optim_class *const *c = optim_classes(); *c != NULL; c++)
+        TRY(add(listing, (*c)->name, (*c)->help));
+    return STATUS_OK;
+}
+
+static enum status list_schedules(struct listing *listing) {
+    for (const struct sched_class *const *c = sched_classes(); *c != NULL; c++)
+        TRY(add(listing, (*c)->name, (*c)->help));
+    return STATUS_OK;
+}
+
+static const struct key_row *row_of(const char *path) {
+    size_t count;
+    const struct key_row *rows = schema_rows(&count);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].path, path) == 0) return &rows[i];
+    return NULL;
+}
+
+static enum status list_modes(struct listing *listing) {
+    static const char *const promises[] = {
+        [MODE_INVARIANT] = "same bits for any threads, micro-batches, padding, layout, process and "
+                           "instruction set",
+        [MODE_SHUFFLED] = "simulated nondeterminism: the order of sums is drawn from a seed, so a "
+                          "noisy run replays bit for bit"};
+    const struct key_row *row = row_of("numerics.mode");
+    for (size_t i = 0; row != NULL && row->names[i] != NULL; i++)
+        TRY(add(listing, row->names[i], i < COUNT_OF(promises) ? promises[i] : ""));
+    return STATUS_OK;
+}
+
+static enum status list_causes(struct listing *listing) {
+    for (int cause = 0; cause < CAUSE_COUNT; cause++) {
+        char *keys;
+        size_t count, found = 0;
+        const struct key_row *rows = schema_rows(&count);
+        TRY(arena_format(&listing->cli->arena, &keys, "%s", ""));
+        for (size_t i = 0; i < count; i++)
+            if (rows[i].cause == (enum cause)cause)
+                TRY(arena_format(&listing->cli->arena, &keys, "%s%s%s", keys,
+                                 found++ == 0 ? "" : ", ", rows[i].path));
+        TRY(add(listing, cause_name((enum cause)cause), found == 0 ? "no key yet" : keys));
+    }
+    return STATUS_OK;
+}
+
+/* Whether a scenario may name it: asked of the parser itself. */
+static enum status list_dtypes(struct listing *listing) {
+    static const char text[] = "twinstep: 1\n";
+    const struct key_row *row = row_of("numerics.rope");
+    for (size_t i = 0; row != NULL && row->names[i] != NULL; i++) {
+        struct scenario *scenario;
+        char *set;
+        TRY(arena_format(&listing->cli->arena, &set, "common.numerics.rope=%s", row->names[i]));
+        const char *const sets[] = {set};
+        enum status status = scenario_parse(&listing->cli->arena, listing->cli->schema, "list",
+                                            text, sizeof text - 1, sets, 1, &scenario);
+        if (status != STATUS_OK && status != STATUS_UNSUPPORTED) return status;
+        TRY(add(listing, row->names[i],
+                status == STATUS_OK ? "available"
+                                    : "known by name, not available in this version"));
+    }
+    return STATUS_OK;
+}
+
+static const struct {
+    const char *name;
+    enum status (*fill)(struct listing *listing);
+} topics[] = {{"scenarios", list_scenarios}, {"optimizers", list_optimizers},
+              {"schedules", list_schedules}, {"modes", list_modes},
+              {"causes", list_causes},       {"dtypes", list_dtypes}};
+
+static enum status check_topic(const char *word) {
+    struct suggestion nearest = {.word = word};
+    for (size_t i = 0; i < COUNT_OF(topics); i++) {
+        if (strcmp(word, topics[i].name) == 0) return STATUS_OK;
+        suggest_offer(&nearest, topics[i].name);
+    }
+    FAIL(STATUS_INPUT,
+         "list: expected scenarios, optimizers, schedules, modes, causes or dtypes, got "
+         "\"%s\"%s%s%s",
+         word, nearest.best == NULL ? "" : "; did you mean ",
+         nearest.best == NULL ? "" : nearest.best, nearest.best == NULL ? "" : "?");
+}
+
+static void print_listing(const struct listing *listing, const char *title) {
+    printf("%s\n", title);
+    for (size_t i = 0; i < listing->count; i++)
+        printf("  %-22s %s\n", listing->entries[i].name, listing->entries[i].about);
+}
+
+static json_t *listing_json(const struct listing *listing) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < listing->count; i++)
+        json_array_append_new(list, json_pack("{ss ss}", "name", listing->entries[i].name, "about",
+                                              listing->entries[i].about));
+    return list;
+}
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    const char *wanted = options->argument_count == 0 ? NULL : options->arguments[0];
+    if (wanted != NULL) TRY(check_topic(wanted));
+    json_t *object = options->json ? json_object() : NULL;
+    for (size_t i = 0; i < COUNT_OF(topics); i++) {
+        struct listing listing = {cli, NULL, 0, 0};
+        if (wanted != NULL && strcmp(wanted, topics[i].name) != 0) continue;
+        TRY(topics[i].fill(&listing));
+        if (options->json)
+            json_object_set_new(object, topics[i].name, listing_json(&listing));
+        else
+            print_listing(&listing, topics[i].name);
+    }
+    *out_exit = EXIT_AS_EXPECTED;
+    return options->json ? json_print(object) : STATUS_OK;
+}
+
+static const struct argp_option option_rows[] = {OPTION_JSON, OPTIONS_END};
+
+const struct verb verb_list = {
+    "list",
+    "scenarios, optimizers, schedules, modes, causes, dtypes",
+    "[TOPIC]",
+    "Lists what a scenario can name. TOPIC: scenarios, optimizers, schedules, modes, causes, "
+    "dtypes; without it, all of them.\v"
+    "Example: twinstep list scenarios",
+    option_rows,
+    0,
+    1,
+    run};

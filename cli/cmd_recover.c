@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * twinstep recover: a normal trace from the live file of a run that was killed. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/verb.h"
+#include "determinism/trace.h"
+
+/* OUT of OUT.part. */
+static enum status default_output(const char *part, struct arena *arena, char **out) {
+    static const char suffix[] = ".part";
+    size_t length = strlen(part), tail = sizeof suffix - 1;
+    if (length <= tail || strcmp(part + length - tail, suffix) != 0 ||
+        part[length - tail - 1] == '/')
+        FAIL(STATUS_INPUT, "recover: %s does not end in .part: name the output with --output",
+             part);
+    return arena_text(arena, part, length - tail, out);
+}
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    const char *part = options->arguments[0];
+    char *path;
+    if (options->output != NULL)
+        TRY(arena_format(&cli->arena, &path, "%s", options->output));
+    else
+        TRY(default_output(part, &cli->arena, &path));
+    TRY(trace_recover(part, path, options->overwrite));
+    printf("%s: every finished update of %s (twinstep attribute %s; h5py)\n", path, part, path);
+    *out_exit = EXIT_AS_EXPECTED;
+    return STATUS_OK;
+}
+
+static const struct argp_option option_rows[] = {
+    OPTION_OUTPUT("Trace to write; default FILE.part without .part"),
+    OPTION_OVERWRITE("Replace a trace that exists"), OPTIONS_END};
+
+const struct verb verb_recover = {
+    "recover",
+    "make a normal trace of a killed run's .part",
+    "FILE.part",
+    "Copies every finished update of FILE.part, which a killed run left, into a normal trace. "
+    "FILE.part itself is only read and stays.\v"
+    "Example: twinstep recover lr-set-before-step.h5.part",
+    option_rows,
+    1,
+    1,
+    run};

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * twinstep run: train, record, judge; one scenario after the other.
+ * Invariant: a scenario that fails does not keep the next one from running; an interruption does.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/load.h"
+#include "cli/perform.h"
+
+static int is_folder(const char *path) {
+    struct stat info;
+    size_t length = strlen(path);
+    return (length > 0 && path[length - 1] == '/') ||
+           (stat(path, &info) == 0 && S_ISDIR(info.st_mode));
+}
+
+/* -o FILE, -o FOLDER (NAME.h5 inside), or NAME.h5 here. */
+static enum status output_path(const struct options *options, const char *name, struct arena *arena,
+                               char **out) {
+    const char *given = options->output;
+    if (given == NULL) return arena_format(arena, out, "%s.h5", name);
+    if (given[0] == '\0') FAIL(STATUS_INPUT, "run: --output: expected a file name, got nothing");
+    if (!is_folder(given)) return arena_format(arena, out, "%s", given);
+    const char *slash = given[strlen(given) - 1] == '/' ? "" : "/";
+    return arena_format(arena, out, "%s%s%s.h5", given, slash, name);
+}
+
+static enum status run_scenario(const struct cli *cli, const struct options *options,
+                                const char *word, struct arena *arena, int *out_exit) {
+    struct scenario *scenario;
+    struct judgement judgement;
+    char *path;
+    TRY(load_scenario(cli, arena, word, options, &scenario));
+    TRY(output_path(options, scenario->name, arena, &path));
+    struct performance how = {path, options->overwrite, options->reproducible, !options->quiet};
+    TRY(perform(cli, scenario, &how, arena, &judgement));
+    print_judgement(&judgement, path, options->json);
+    *out_exit = judgement_exit(&judgement);
+    return STATUS_OK;
+}
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    TRY(check_backend(options->backend));
+    if (options->output != NULL && options->argument_count > 1 && !is_folder(options->output))
+        FAIL(STATUS_INPUT, "run: --output with %zu scenarios: expected a folder, got \"%s\"",
+             options->argument_count, options->output);
+    *out_exit = EXIT_AS_EXPECTED;
+    for (size_t i = 0; i < options->argument_count; i++) {
+        struct arena arena = ARENA_EMPTY;
+        int code = EXIT_AS_EXPECTED;
+        enum status status = run_scenario(cli, options, options->arguments[i], &arena, &code);
+        if (status != STATUS_OK) {
+            print_error(status_text());
+            code = exit_of_status(status);
+        }
+        arena_close(&arena);
+        *out_exit = exit_worst(*out_exit, code);
+        if (status == STATUS_INTERRUPTED) break;
+    }
+    return STATUS_OK;
+}
+
+static const struct argp_option option_rows[] = {
+    OPTION_OUTPUT("Trace to write; default NAME.h5 in this folder. A folder for several scenarios"),
+    OPTION_SET,
+    OPTION_BACKEND,
+    OPTION_REPRODUCIBLE,
+    OPTION_OVERWRITE("Replace a trace that exists"),
+    OPTION_JSON,
+    OPTION_QUIET,
+    OPTIONS_END};
+
+const struct verb verb_run = {
+    "run",
+    "train the arms of a scenario, record them, judge what differs",
+    "SCENARIO...",
+    "Trains both arms of each SCENARIO, measures what difference is normal, names the cause, and "
+    "writes everything to a trace. SCENARIO is a YAML file, - for standard input, or the name of "
+    "a catalogue scenario (twinstep list scenarios). Data files are relative to the scenario's "
+    "folder. A run that is stopped leaves NAME.h5.part, which attribute and recover read.\v"
+    "Example: twinstep run lr-set-before-step --set common.optimizer.lr=1e-6 -o lr.h5",
+    option_rows,
+    1,
+    SIZE_MAX,
+    run};

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Collects the facts. What cannot be found out is said to be unknown, never left out. */
+#include "cli/environment.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fpenv.h"
+#include "determinism/libraries.h"
+#include "kernels/op.h"
+#include "scenarios/yaml_version.h"
+
+#define FACTS_MAX 24
+#define LINE_SIZE 256
+
+struct facts {
+    struct arena *arena;
+    struct fact *list;
+    uint32_t count;
+};
+
+static enum status add(struct facts *facts, const char *name, const char *text) {
+    char *kept;
+    TRY(arena_format(facts->arena, &kept, "%s", text[0] == '\0' ? "unknown" : text));
+    facts->list[facts->count++] = (struct fact){name, kept};
+    return STATUS_OK;
+}
+
+static enum status open_facts(struct facts *facts, struct arena *arena) {
+    facts->arena = arena;
+    facts->count = 0;
+    return arena_take(arena, FACTS_MAX, sizeof *facts->list, "environment", &facts->list);
+}
+
+static const char *compiler(void) {
+#if defined(__clang__)
+    return "clang " __clang_version__;
+#elif defined(__GNUC__)
+    return "gcc " __VERSION__;
+#else
+    return "";
+#endif
+}
+
+static enum status add_libraries(struct facts *facts) {
+    struct library libraries[LIBRARIES_COUNT];
+    libraries_versions(libraries);
+    for (int i = 0; i < LIBRARIES_COUNT; i++)
+        TRY(add(facts, libraries[i].name, libraries[i].version));
+    TRY(add(facts, "libfyaml", yaml_version()));
+    return add(facts, "jansson", jansson_version_str());
+}
+
+/* What may decide a bit. */
+static enum status add_build(struct facts *facts) {
+    char control[128];
+    fpenv_describe(control, sizeof control);
+    TRY(add(facts, "version", TWINSTEP_VERSION));
+    TRY(add(facts, "compiler", compiler()));
+    TRY(add(facts, "build_type", TWINSTEP_BUILD_TYPE));
+    TRY(add(facts, "flags", TWINSTEP_BUILD_FLAGS));
+    TRY(add(facts, "isa", isa_name(backend_isa(ISA_AUTO))));
+    TRY(add(facts, "floating_point", control));
+    return add_libraries(facts);
+}
+
+static void cpu_model(char out[LINE_SIZE]) {
+    char line[LINE_SIZE];
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    out[0] = '\0';
+    if (file == NULL) return;
+    while (out[0] == '\0' && fgets(line, sizeof line, file) != NULL) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || colon == NULL) continue;
+        const char *text = colon + 1 + strspn(colon + 1, " \t");
+        snprintf(out, LINE_SIZE, "%.*s", (int)strcspn(text, "\n"), text);
+    }
+    fclose(file);
+}
+
+static enum status add_isa_list(struct facts *facts) {
+    char text[64] = "";
+    for (int isa = ISA_BASE; isa < ISA_COUNT; isa++) {
+        const struct op_table *table;
+        if (backend_ops((enum isa)isa, DTYPE_F32, DTYPE_F32, &table) != STATUS_OK) continue;
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "%s%s", used == 0 ? "" : " ",
+                 isa_name((enum isa)isa));
+    }
+    return add(facts, "isa_available", text);
+}
+
+static enum status add_machine(struct facts *facts) {
+    char line[LINE_SIZE];
+    cpu_model(line);
+    TRY(add(facts, "cpu_model", line));
+    TRY(add_isa_list(facts));
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    snprintf(line, sizeof line, "%ld", cores);
+    return add(facts, "cores", cores > 0 ? line : "");
+}
+
+enum status environment_facts(struct arena *arena, const struct fact **out) {
+    struct facts facts;
+    TRY(open_facts(&facts, arena));
+    TRY(add_build(&facts));
+    TRY(add_machine(&facts));
+    TRY(add(&facts, "threads", "1 unless numerics.threads of a scenario says more"));
+    TRY(add(&facts, "cuda", "not part of this build"));
+    *out = facts.list;
+    return STATUS_OK;
+}
+
+static enum status add_date(struct facts *facts) {
+    char text[32] = "";
+    struct timespec now;
+    struct tm parts;
+    if (clock_gettime(CLOCK_REALTIME, &now) == 0 && gmtime_r(&now.tv_sec, &parts) != NULL)
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return add(facts, "date", text);
+}
+
+static enum status add_command(struct facts *facts, const struct cli *cli) {
+    char *text;
+    TRY(arena_format(facts->arena, &text, "%s", cli->argc > 0 ? cli->argv[0] : ""));
+    for (int i = 1; i < cli->argc; i++)
+        TRY(arena_format(facts->arena, &text, "%s %s", text, cli->argv[i]));
+    return add(facts, "command", text);
+}
+
+static enum status add_volatile(struct facts *facts, const struct cli *cli) {
+    char host[LINE_SIZE] = "", folder[4096] = "";
+    TRY(add_machine(facts));
+    if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
+    TRY(add(facts, "host", host));
+    if (getcwd(folder, sizeof folder) == NULL) folder[0] = '\0';
+    TRY(add(facts, "folder", folder));
+    TRY(add_date(facts));
+    return add_command(facts, cli);
+}
+
+enum status environment_attributes(const struct cli *cli, struct arena *arena,
+                                   const struct trace_attribute **out, uint32_t *out_count) {
+    struct facts facts;
+    struct trace_attribute *list;
+    TRY(open_facts(&facts, arena));
+    TRY(add_build(&facts));
+    uint32_t steady = facts.count;
+    TRY(add_volatile(&facts, cli));
+    TRY(arena_take(arena, facts.count, sizeof *list, "environment", &list));
+    for (uint32_t i = 0; i < facts.count; i++)
+        list[i] = (struct trace_attribute){i < steady ? "env" : "env/volatile", facts.list[i].name,
+                                           facts.list[i].text};
+    *out = list;
+    *out_count = facts.count;
+    return STATUS_OK;
+}

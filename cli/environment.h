@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Facts about this build and this machine: for `env`, and for the groups env and env/volatile of a
+ * trace. Nothing here decides anything. */
+#ifndef TWINSTEP_CLI_ENVIRONMENT_H
+#define TWINSTEP_CLI_ENVIRONMENT_H
+
+#include "cli/verb.h"
+#include "determinism/trace.h"
+
+struct fact {
+    const char *name; /* "cpu_model" */
+    const char *text;
+};
+
+/* In the order of `twinstep env`; a NULL name ends the list. Two equal builds on two machines agree
+ * in all that comes before "cpu_model". */
+TWINSTEP_MUST_USE enum status environment_facts(struct arena *arena, const struct fact **out);
+
+/* env: what may decide a bit (version, compiler, flags, instruction set, libraries, floating-point
+ * environment). env/volatile: host, processor, date, folder, command line. */
+TWINSTEP_MUST_USE enum status environment_attributes(const struct cli *cli, struct arena *arena,
+                                                     const struct trace_attribute **out,
+                                                     uint32_t *out_count);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * JSON on stdout: keys in the order they were set, two blanks of indentation, a line end. */
+#ifndef TWINSTEP_CLI_JSON_H
+#define TWINSTEP_CLI_JSON_H
+
+#include <jansson.h>
+
+#include "base/status.h"
+
+/* Takes the reference. NULL, from a failed constructor, is STATUS_MEMORY. */
+TWINSTEP_MUST_USE enum status json_print(json_t *value);
+
+/* JSON has no NaN and no infinity: null. */
+json_t *json_finite(double value);
+
+#endif

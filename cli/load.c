@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Finds a scenario, and puts its data files and its loops in order.
+ * Invariant: nothing here changes the working folder, and no path becomes absolute that was not. */
+#include "cli/load.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "scenarios/suggest.h"
+#include "trainer/loop.h"
+
+const struct catalog_file *catalog_find(const char *name) {
+    for (const struct catalog_file *file = catalog_files; file->name != NULL; file++)
+        if (strcmp(file->name, name) == 0) return file;
+    return NULL;
+}
+
+static enum status join_folder(const struct scenario *scenario, const char *key,
+                               char value[CONFIG_PATH_SIZE]) {
+    const char *slash = strrchr(scenario->path, '/');
+    if (slash == NULL || value[0] == '/' || strncmp(value, "builtin:", 8) == 0) return STATUS_OK;
+    size_t folder = (size_t)(slash - scenario->path) + 1;
+    size_t length = strlen(value);
+    if (folder + length >= CONFIG_PATH_SIZE)
+        FAIL(STATUS_INPUT, "%s: error: %s: expected a path of at most %d bytes, folder included",
+             scenario->path, key, CONFIG_PATH_SIZE - 1);
+    memmove(value + folder, value, length);
+    memcpy(value, scenario->path, folder);
+    return STATUS_OK;
+}
+
+/* A loop that reads what was never written, with the line that says so. */
+static enum status check_loop(const struct scenario *scenario, const char *label, int arm) {
+    struct loop_fault fault = {LOOP_LISTS, 0, PHASE_TOTAL};
+    enum status status = loop_check(&scenario->arms[arm].config, &fault);
+    if (status == STATUS_OK) return STATUS_OK;
+    int line = fault.list < LOOP_LISTS ? scenario->loop_line[arm][fault.list] : 0;
+    status = status_prefix(status, "arm %s", scenario->arms[arm].name);
+    if (line > 0) return status_prefix(status, "%s:%d: error", label, line);
+    return status_prefix(status, "%s: error", label);
+}
+
+static enum status settle(struct scenario *scenario, const char *label) {
+    for (int arm = 0; arm < 2; arm++) {
+        struct config *config = &scenario->arms[arm].config;
+        TRY(join_folder(scenario, "data.pairs", config->data.pairs));
+        TRY(join_folder(scenario, "data.text", config->data.text));
+        TRY(check_loop(scenario, label, arm));
+    }
+    return STATUS_OK;
+}
+
+enum status load_catalog(const struct cli *cli, struct arena *arena,
+                         const struct catalog_file *file, const struct options *options,
+                         struct scenario **out) {
+    char *label;
+    TRY(arena_format(arena, &label, "%s.yaml", file->name));
+    TRY(scenario_parse(arena, cli->schema, label, (const char *)file->bytes, file->length,
+                       options->sets, options->set_count, out));
+    return settle(*out, label);
+}
+
+static enum status fail_missing(const char *word) {
+    struct suggestion nearest = {.word = word};
+    for (const struct catalog_file *file = catalog_files; file->name != NULL; file++)
+        suggest_offer(&nearest, file->name);
+    if (nearest.best != NULL)
+        FAIL(STATUS_INPUT,
+             "%s: error: no such file, and no scenario of the catalogue; did you mean %s?", word,
+             nearest.best);
+    FAIL(STATUS_INPUT,
+         "%s: error: no such file, and no scenario of the catalogue (twinstep list scenarios)",
+         word);
+}
+
+enum status load_scenario(const struct cli *cli, struct arena *arena, const char *word,
+                          const struct options *options, struct scenario **out) {
+    struct stat info;
+    if (strchr(word, '/') == NULL && strcmp(word, "-") != 0 && stat(word, &info) != 0) {
+        const struct catalog_file *file = catalog_find(word);
+        if (file == NULL) return fail_missing(word);
+        return load_catalog(cli, arena, file, options, out);
+    }
+    TRY(scenario_open(arena, cli->schema, word, options->sets, options->set_count, out));
+    return settle(*out, (*out)->path);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The command line: the table of verbs, signals, and the only exit of the program.
+ *
+ * Never calls setlocale(): numbers read and print alike everywhere. Invariant: the exit status is
+ * 2 when anything that was printed could not be written. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fpenv.h"
+#include "cli/verb.h"
+#include "determinism/libraries.h"
+#include "scenarios/suggest.h"
+#include "trainer/experiment.h"
+
+static const struct verb *const verbs[] = {
+    &verb_run,     &verb_check, &verb_demo, &verb_suite, &verb_attribute,
+    &verb_recover, &verb_keys,  &verb_list, &verb_env,   &verb_rerun_config};
+
+static volatile int interrupted; /* set by the handler below, read between updates */
+
+static void note_signal(int signal) {
+    (void)signal;
+    interrupted = 1;
+}
+
+/* The first signal asks for an orderly end, a second one kills. Blocking calls are not resumed. */
+static void watch_signals(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = note_signal;
+    action.sa_flags = (int)SA_RESETHAND;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+int exit_of_status(enum status status) {
+    switch (status) {
+    case STATUS_OK:
+        return EXIT_AS_EXPECTED;
+    case STATUS_UNTESTABLE:
+        return EXIT_UNTESTABLE;
+    case STATUS_INTERRUPTED:
+        return EXIT_INTERRUPTED;
+    default:
+        return EXIT_ERROR;
+    }
+}
+
+int exit_worst(int a, int b) {
+    static const int order[] = {EXIT_INTERRUPTED, EXIT_ERROR, EXIT_UNTESTABLE, EXIT_DIFFERS};
+    for (size_t i = 0; i < COUNT_OF(order); i++)
+        if (a == order[i] || b == order[i]) return order[i];
+    return EXIT_AS_EXPECTED;
+}
+
+void print_error(const char *text) {
+    fprintf(stderr, "%s%s\n", strstr(text, ": error: ") == NULL ? "twinstep: error: " : "", text);
+}
+
+static void print_usage(FILE *out) {
+    fputs("Usage: twinstep VERB [OPTIONS]\n"
+          "Runs two trainings that should agree, records every step to the last bit, finds the "
+          "first\n"
+          "difference, and says which cause made it and how sure it is.\n\n",
+          out);
+    for (size_t i = 0; i < COUNT_OF(verbs); i++)
+        if (verbs[i]->brief != NULL) fprintf(out, "  %-10s %s\n", verbs[i]->name, verbs[i]->brief);
+    fputs("\n"
+          "  twinstep VERB --help   options of a verb, with an example\n"
+          "  twinstep --version     version of this program\n"
+          "\n"
+          "Exit status: 0 as expected (equal, inside the floor, expectation met); 1 differs, or\n"
+          "expectation missed; 2 usage or input error; 3 cannot be decided from this evidence;\n"
+          "130 interrupted.\n"
+          "\n"
+          "Example: twinstep demo\n",
+          out);
+}
+
+static enum status find_verb(const char *word, const struct verb **out) {
+    struct suggestion nearest = {.word = word};
+    for (size_t i = 0; i < COUNT_OF(verbs); i++) {
+        *out = verbs[i];
+        if (strcmp(verbs[i]->name, word) == 0) return STATUS_OK;
+        if (verbs[i]->brief != NULL) suggest_offer(&nearest, verbs[i]->name);
+    }
+    if (nearest.best != NULL)
+        FAIL(STATUS_INPUT, "unknown verb \"%s\"; did you mean %s?", word, nearest.best);
+    FAIL(STATUS_INPUT, "unknown verb \"%s\"; see twinstep --help", word);
+}
+
+static enum status call_verb(struct cli *cli, int argc, char **argv, int *out_exit) {
+    const struct verb *verb;
+    struct options options;
+    TRY(find_verb(argv[0], &verb));
+    TRY(options_read(verb, argc, argv, &cli->arena, &options));
+    if (options.help) {
+        options_help(verb, stdout);
+        return STATUS_OK;
+    }
+    TRY(fpenv_check());
+    TRY(experiment_schema(&cli->arena, &cli->schema));
+    return verb->run(cli, &options, out_exit);
+}
+
+static enum status dispatch(struct cli *cli, int argc, char **argv, int *out_exit) {
+    if (argc < 2) FAIL(STATUS_INPUT, "expected a verb; see twinstep --help");
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_usage(stdout);
+        return STATUS_OK;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("twinstep %s\n", TWINSTEP_VERSION);
+        return STATUS_OK;
+    }
+    if (argv[1][0] == '-')
+        FAIL(STATUS_INPUT, "expected a verb, got option %s; see twinstep --help", argv[1]);
+    return call_verb(cli, argc - 1, argv + 1, out_exit);
+}
+
+/* A full disk may show only here. */
+static int close_output(int code) {
+    int reason = 0;
+    if (fflush(stdout) != 0 || ferror(stdout)) reason = errno == 0 ? EIO : errno;
+    if (fclose(stdout) != 0 && reason == 0) reason = errno;
+    if (reason == 0) return code;
+    fprintf(stderr, "twinstep: error: standard output: cannot write: %s\n", strerror(reason));
+    return exit_worst(code, EXIT_ERROR);
+}
+
+int main(int argc, char **argv) {
+    struct cli cli = {ARENA_EMPTY, NULL, &interrupted, argc, argv};
+    int code = EXIT_AS_EXPECTED;
+    watch_signals();
+    libraries_prepare();
+    enum status status = dispatch(&cli, argc, argv, &code);
+    if (status != STATUS_OK) {
+        print_error(status_text());
+        code = exit_of_status(status);
+    }
+    arena_close(&cli.arena);
+    return close_output(code);
+}

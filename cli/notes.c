@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Each note follows from a law (docs/DETERMINISM.md) and from the sizes of the configuration; none
+ * is a guess. Sizes are the largest possible: a note that says "no noise" holds for every update.
+ */
+#include "cli/notes.h"
+
+#include <string.h>
+
+#include "kernels/op.h"
+#include "trainer/loop.h"
+
+#define CHUNKS_FOR_NOISE 3 /* two chunks add to the same bits in either order */
+
+static enum status add(struct notes *notes, const char *text) {
+    if (notes->count == NOTES_MAX) FAIL(STATUS_INTERNAL, "check: more than %d notes", NOTES_MAX);
+    notes->text[notes->count++] = text;
+    return STATUS_OK;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+struct sum_size {
+    const char *name;
+    enum sum_kind kind;
+    uint64_t terms; /* of the longest sum of this kind in one call */
+};
+
+/* By the index that shuffle.kinds holds. */
+static void measure_sums(const struct config *config, const struct dataset *dataset,
+                         struct sum_size out[6]) {
+    uint64_t tokens = config->batch.micro * dataset->sides * dataset->longest;
+    uint64_t width = larger(larger(config->model.hidden, config->model.mlp),
+                            larger(config->model.vocab, dataset->longest));
+    width = larger(width, config->model.heads * config->model.head_dim);
+    out[0] = (struct sum_size){"forward", SUM_FORWARD, width};
+    out[1] = (struct sum_size){"weight", SUM_WEIGHT, tokens};
+    out[2] = (struct sum_size){"dq", SUM_DQ, dataset->longest};
+    out[3] = (struct sum_size){"embedding", SUM_EMBEDDING, tokens};
+    out[4] = (struct sum_size){"norm", SUM_NORM,
+                               larger(tokens, config->model.hidden * config->model.vocab)};
+    out[5] = (struct sum_size){"loss", SUM_LOSS, config->batch.micro};
+}
+
+static enum status note_shuffle(const struct config *config, const struct dataset *dataset,
+                                struct arena *arena, struct notes *out) {
+    struct sum_size sizes[6];
+    uint64_t chunk = config->shuffle.chunk;
+    uint32_t noisy = 0;
+    char *text;
+    if (config->numerics.mode != MODE_SHUFFLED) return STATUS_OK;
+    measure_sums(config, dataset, sizes);
+    for (uint8_t i = 0; i < config->shuffle.kinds.count; i++) {
+        const struct sum_size *size = &sizes[config->shuffle.kinds.item[i]];
+        uint64_t chunks = size->terms / chunk + (size->terms % chunk != 0);
+        if (chunks >= CHUNKS_FOR_NOISE) {
+            noisy++;
+            continue;
+        }
+        TRY(arena_format(arena, &text,
+                         "shuffle.kinds %s makes no noise: its sums have at most %llu terms, fewer "
+                         "than %d chunks of %llu (shuffle.chunk)",
+                         size->name, (unsigned long long)size->terms, CHUNKS_FOR_NOISE,
+                         (unsigned long long)chunk));
+        TRY(add(out, text));
+    }
+    if (noisy > 0) return STATUS_OK;
+    return add(out, "numerics.mode shuffled makes no noise at all here: no kind of sum that is "
+                    "shuffled has 3 chunks");
+}
+
+static enum status note_divisor(const struct config *config, struct notes *out) {
+    if (config->loss.divisor != DIVISOR_MEAN_OF_MEANS) return STATUS_OK;
+    if (loop_micro_batches(config) == 1)
+        return add(out, "loss.divisor mean-of-means is that of the update here: there is one "
+                        "micro-batch");
+    if (config->task == TASK_DPO)
+        return add(out, "loss.divisor mean-of-means gives the gradients of update here, bit for "
+                        "bit: micro-batches of dpo have equally many pairs");
+    return STATUS_OK;
+}
+
+static enum status note_dtypes(const struct config *config, struct notes *out) {
+    if (config->numerics.grad_accumulate == GRAD_ACCUMULATE_STORAGE)
+        TRY(add(out, "numerics.grad_accumulate storage rounds the gradient after each micro-batch: "
+                     "another batch.micro gives other bits, whatever numerics.mode promises"));
+    if (config->numerics.param == DTYPE_BF16 && config->numerics.master == CONFIG_MASTER_NONE)
+        TRY(add(out, "bf16 parameters without masters: most updates round to nothing at small "
+                     "learning rates, and the rate read back from them is likely untestable"));
+    return STATUS_OK;
+}
+
+static enum status note_threads(const struct config *config, struct notes *out) {
+    if (config->numerics.mode != MODE_INVARIANT || config->numerics.threads == 1) return STATUS_OK;
+    return add(out, "numerics.threads moves no bit in mode invariant");
+}
+
+enum status notes_of(const struct config *config, const struct dataset *dataset,
+                     struct arena *arena, struct notes *out) {
+    memset(out, 0, sizeof *out);
+    TRY(note_shuffle(config, dataset, arena, out));
+    TRY(note_divisor(config, out));
+    TRY(note_dtypes(config, out));
+    return note_threads(config, out);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a configuration's numerics do not promise, or do in vain; for `check`. */
+#ifndef TWINSTEP_CLI_NOTES_H
+#define TWINSTEP_CLI_NOTES_H
+
+#include "base/arena.h"
+#include "scenarios/config.h"
+#include "trainer/dataset.h"
+
+#define NOTES_MAX 16
+struct notes {
+    const char *text[NOTES_MAX]; /* one sentence each, without full stop */
+    uint32_t count;
+};
+
+/* `dataset` gives the longest sequence. */
+TWINSTEP_MUST_USE enum status notes_of(const struct config *config, const struct dataset *dataset,
+                                       struct arena *arena, struct notes *out);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Command-line options, by argp. Every option is one row below; a verb lists those it takes.
+ *
+ * argp accepts any unique beginning of a long option; here options are written in full (a script
+ * must not change its meaning when a later version adds an option), so words are checked first. */
+#ifndef TWINSTEP_CLI_OPTIONS_H
+#define TWINSTEP_CLI_OPTIONS_H
+
+#include <argp.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+
+struct verb;
+
+struct options {
+    const char **arguments;
+    size_t argument_count;
+    const char **sets; /* each "key=value" */
+    size_t set_count;
+    const char *output, *backend, *junit, *keep; /* NULL: not given */
+    int overwrite, reproducible, json, markdown, quiet;
+    int help; /* nothing else was looked at */
+};
+
+enum option_key {
+    KEY_HELP = 'h',
+    KEY_OUTPUT = 'o',
+    KEY_SET = 256,
+    KEY_BACKEND,
+    KEY_REPRODUCIBLE,
+    KEY_OVERWRITE,
+    KEY_JSON,
+    KEY_MARKDOWN,
+    KEY_QUIET,
+    KEY_JUNIT,
+    KEY_KEEP
+};
+
+#define OPTION(name, key, value, help)                                                             \
+    { name, key, value, 0, help, 0 }
+#define OPTION_OUTPUT(help) OPTION("output", KEY_OUTPUT, "FILE", help)
+#define OPTION_SET                                                                                 \
+    OPTION(                                                                                        \
+        "set", KEY_SET, "KEY=VALUE",                                                               \
+        "Change one key of the scenario, e.g. common.optimizer.lr=1e-6 or steps=3 (repeatable)")
+#define OPTION_BACKEND OPTION("backend", KEY_BACKEND, "NAME", "Where to train: cpu (default), cuda")
+#define OPTION_REPRODUCIBLE                                                                        \
+    OPTION("reproducible", KEY_REPRODUCIBLE, NULL,                                                 \
+           "Leave host, date and command line out, so that equal runs write equal bytes")
+#define OPTION_OVERWRITE(help) OPTION("overwrite", KEY_OVERWRITE, NULL, help)
+#define OPTION_JSON OPTION("json", KEY_JSON, NULL, "Print the results as JSON")
+#define OPTION_QUIET OPTION("quiet", KEY_QUIET, NULL, "Show no progress")
+#define OPTIONS_END                                                                                \
+    OPTION("help", KEY_HELP, NULL, "Show this text"), {                                            \
+        NULL, 0, NULL, 0, NULL, 0                                                                  \
+    }
+
+/* argv[0] is skipped. STATUS_INPUT: an unknown or shortened option, a missing or unwanted value, a
+ * wrong number of arguments. Everything lives in `arena`. */
+TWINSTEP_MUST_USE enum status options_read(const struct verb *verb, int argc, char **argv,
+                                           struct arena *arena, struct options *out);
+
+void options_help(const struct verb *verb, FILE *out);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Puts an experiment together: environment, progress, second process. */
+#include "cli/perform.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/environment.h"
+#include "cli/progress.h"
+#include "cli/second.h"
+#include "trainer/experiment.h"
+
+struct performing {
+    const struct cli *cli;
+    struct progress progress;
+};
+
+static void show(void *context, const struct experiment_progress *now) {
+    struct performing *performing = (struct performing *)context;
+    progress_show(&performing->progress, now);
+}
+
+static enum status rerun_elsewhere(void *context, const struct config *config, uint64_t steps,
+                                   struct digest *out_root) {
+    const struct performing *performing = (const struct performing *)context;
+    return second_process_root(config, steps, performing->cli->interrupted, out_root);
+}
+
+enum status check_backend(const char *backend) {
+    if (backend == NULL || strcmp(backend, "cpu") == 0) return STATUS_OK;
+    if (strcmp(backend, "cuda") == 0)
+        FAIL(STATUS_UNSUPPORTED, "--backend cuda: the CUDA module is not part of this build; "
+                                 "available: cpu");
+    FAIL(STATUS_INPUT, "--backend: expected cpu or cuda, got \"%s\"", backend);
+}
+
+enum status perform(const struct cli *cli, const struct scenario *scenario,
+                    const struct performance *how, struct arena *arena, struct judgement *out) {
+    struct performing performing = {.cli = cli};
+    struct experiment_options options = {.path = how->path,
+                                         .overwrite = how->overwrite,
+                                         .reproducible = how->reproducible,
+                                         .schema = cli->schema,
+                                         .scenario = scenario,
+                                         .progress = show,
+                                         .second_process = rerun_elsewhere,
+                                         .interrupted = cli->interrupted,
+                                         .context = &performing};
+    TRY(environment_attributes(cli, arena, &options.environment, &options.environment_count));
+    progress_open(&performing.progress, scenario->name, how->progress);
+    enum status status = experiment_run(&options, arena, out);
+    progress_close(&performing.progress);
+    return status;
+}
+
+void print_judgement(const struct judgement *judgement, const char *path, int json) {
+    if (json) {
+        judgement_print_json(judgement, stdout);
+        return;
+    }
+    judgement_print(judgement, stdout);
+    printf("  trace    %s (twinstep attribute %s; h5py)\n", path, path);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One scenario from start to verdict, as run, demo and suite do it. Prints no result. */
+#ifndef TWINSTEP_CLI_PERFORM_H
+#define TWINSTEP_CLI_PERFORM_H
+
+#include "cli/verb.h"
+#include "trainer/judge.h"
+
+struct performance {
+    const char *path; /* of the trace */
+    int overwrite;
+    int reproducible;
+    int progress; /* wanted, where stderr is a terminal */
+};
+
+/* Everything of `out` lives in `arena`. On errors and interruptions PATH.part stays. */
+TWINSTEP_MUST_USE enum status perform(const struct cli *cli, const struct scenario *scenario,
+                                      const struct performance *how, struct arena *arena,
+                                      struct judgement *out);
+
+/* STATUS_UNSUPPORTED for a backend that is known but not here, STATUS_INPUT for an unknown one. */
+TWINSTEP_MUST_USE enum status check_backend(const char *backend);
+
+/* The verdict and where the trace is; or one JSON object. */
+void print_judgement(const struct judgement *judgement, const char *path, int json);
+
+#endif

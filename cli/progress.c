@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Draws the line. The clock is read for the time left only; it reaches no result. */
+#include "cli/progress.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LINE_WIDTH 79 /* a wrapped line could not be rewritten */
+
+static double seconds_between(const struct timespec *a, const struct timespec *b) {
+    return (double)(b->tv_sec - a->tv_sec) + 1e-9 * (double)(b->tv_nsec - a->tv_nsec);
+}
+
+void progress_open(struct progress *progress, const char *label, int wanted) {
+    memset(progress, 0, sizeof *progress);
+    progress->label = label;
+    progress->shown = wanted && isatty(STDERR_FILENO);
+    clock_gettime(CLOCK_MONOTONIC, &progress->start);
+}
+
+static void time_left(char out[48], double seconds) {
+    unsigned long long whole = (unsigned long long)(seconds + 0.5);
+    if (whole >= 3600)
+        snprintf(out, 48, "%lluh%02llum left", whole / 3600, whole / 60 % 60);
+    else
+        snprintf(out, 48, "%llum%02llus left", whole / 60, whole % 60);
+}
+
+static size_t describe_step(char *out, size_t size, const struct experiment_progress *now) {
+    static const char *const stages[] = {"arms", "floor", "hybrids", "done"};
+    int used = snprintf(out, size, "%s %llu/%llu", stages[now->stage],
+                        (unsigned long long)now->step, (unsigned long long)now->steps);
+    if (now->stage != STAGE_PAIR)
+        used = snprintf(out, size, "%s %s %llu/%llu", stages[now->stage], now->run,
+                        (unsigned long long)now->step, (unsigned long long)now->steps);
+    else if (!isnan(now->loss[0]))
+        used += snprintf(out + used, size - (size_t)used, "  loss %.6f %.6f  |a-b| %.1e",
+                         now->loss[0], now->loss[1], fabs(now->loss[0] - now->loss[1]));
+    return (size_t)used;
+}
+
+void progress_show(struct progress *progress, const struct experiment_progress *now) {
+    struct timespec here;
+    char step[128], left[48], line[256];
+    if (!progress->shown || now->total == 0) return;
+    clock_gettime(CLOCK_MONOTONIC, &here);
+    if (progress->drawn && now->done < now->total && seconds_between(&progress->last, &here) < 0.1)
+        return;
+    double spent = seconds_between(&progress->start, &here);
+    double rest = (double)(now->total - now->done);
+    describe_step(step, sizeof step, now);
+    time_left(left, now->done == 0 ? 0.0 : spent * rest / (double)now->done);
+    snprintf(line, sizeof line, "%s: %s  %.0f %%  %s", progress->label, step,
+             100.0 * (double)now->done / (double)now->total, left);
+    fprintf(stderr, "\r\033[K%.*s", LINE_WIDTH, line);
+    progress->last = here;
+    progress->drawn = 1;
+}
+
+void progress_close(struct progress *progress) {
+    if (progress->drawn) fputs("\r\033[K", stderr);
+    progress->drawn = 0;
+}

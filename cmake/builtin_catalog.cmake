@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# The catalogue becomes part of the binary, so that `twinstep demo` and `twinstep suite` need no
+# file. Included by CMakeLists.txt it adds one generated source; run with -P (FOLDER, OUTPUT) it
+# writes that source: every scenarios/catalog/*.yaml in the order of its name.
+if(CMAKE_SCRIPT_MODE_FILE)
+  file(GLOB inputs ${FOLDER}/*.yaml)
+  list(SORT inputs)
+  set(arrays "")
+  set(rows "")
+  set(number 0)
+  foreach(input ${inputs})
+    get_filename_component(name ${input} NAME_WE)
+    file(READ ${input} digits HEX)
+    string(REGEX REPLACE "(................................)" "\\1\n    " digits "${digits}")
+    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," digits "${digits}")
+    string(APPEND arrays "static const unsigned char text_${number}[] = {\n    ${digits}};\n")
+    string(APPEND rows "    {\"${name}\", text_${number}, sizeof text_${number}},\n")
+    math(EXPR number "${number} + 1")
+  endforeach()
+  file(WRITE ${OUTPUT} "#include \"cli/catalog.h\"\n${arrays}"
+                       "const struct catalog_file catalog_files[] = {\n${rows}"
+                       "    {NULL, NULL, 0}};\n")
+  return()
+endif()
+
+file(GLOB catalog CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/scenarios/catalog/*.yaml)
+set(output ${CMAKE_BINARY_DIR}/generated/builtin_catalog.c)
+add_custom_command(
+  OUTPUT ${output}
+  COMMAND ${CMAKE_COMMAND} -DFOLDER=${CMAKE_SOURCE_DIR}/scenarios/catalog -DOUTPUT=${output} -P
+          ${CMAKE_CURRENT_LIST_FILE}
+  DEPENDS ${catalog} ${CMAKE_CURRENT_LIST_FILE}
+  VERBATIM)
+target_sources(twinstep PRIVATE ${output})
