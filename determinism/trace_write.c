@@ -8,11 +8,8 @@
  * written, and the live file is never renamed. */
 #include "determinism/hdf5_writer.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "determinism/digest.h"
 
@@ -195,23 +192,10 @@ static void drop_handles(struct trace *trace) {
     trace->file.id = H5I_INVALID_HID;
 }
 
-/* Everything is in the file, and the file as long as HDF5 will say it is. Space that belongs to a
- * chunk but has no rows yet lies behind what was written. */
-static enum status settle(const struct trace *trace) {
-    hsize_t length;
-    struct stat info;
-    const char *name = trace->file.name;
-    TRY(flush(trace));
-    if (H5Fget_filesize(trace->file.id, &length) < 0) return hdf5_fail(STATUS_IO, name, "measure");
-    if (stat(name, &info) != 0 || info.st_ino != trace->inode) return STATUS_OK;
-    if ((hsize_t)info.st_size >= length || truncate(name, (off_t)length) == 0) return STATUS_OK;
-    FAIL(STATUS_IO, "%s: cannot write: %s", name, strerror(errno));
-}
-
 /* Marks the trace broken when it fails. */
 static enum status close_trace(struct trace *trace) {
     const hid_t file = trace->file.id;
-    enum status status = settle(trace);
+    enum status status = flush(trace);
     if (status == STATUS_OK && H5Fclose(file) < 0)
         status = hdf5_fail(STATUS_IO, trace->file.name, "close");
     trace->broken = status != STATUS_OK;

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "helper_trace.h"
+#include "tests/determinism/helper_trace.h"
 
 #define UPDATES 9
 
@@ -320,6 +320,8 @@ static void verify_flipped_bytes(void **state) {
 /* A limit on the file's size stands in for a full disk: writes fail with "File too large". */
 enum limited { LIMITED_WHOLE = 20, LIMITED_CREATING, LIMITED_BUG, LIMITED_PUT /* + updates put */ };
 
+#define LIMITS 140
+
 static int write_limited(struct sample *sample, size_t limit) {
     const struct rlimit size = {limit, limit};
     struct trace *trace;
@@ -378,10 +380,11 @@ static void verify_full_disk(void **state) {
     require(sample_write(&sample, sample.path, UPDATES));
     size_t length;
     const char *whole = sample_bytes(&sample.arena, sample.path, &length);
-    for (size_t i = 0; i < 100; i++) {
+    for (size_t i = 0; i < LIMITS; i++) {
         unlink(sample.path);
         unlink(sample.part);
-        const size_t limit = length * i / 100;
+        /* over the whole length, then close below it: the failure may come with the close */
+        const size_t limit = i < 100 ? length * i / 100 : length - 1 - (i - 100) * 101;
         const int result = write_limited_in_child(&sample, limit);
         assert_int_not_equal(access(sample.path, F_OK), 0); /* never half a target */
         creating += result == LIMITED_CREATING;
@@ -390,9 +393,8 @@ static void verify_full_disk(void **state) {
         else
             check_part(&sample, limit, result - LIMITED_PUT);
     }
-    print_message(
-        "100 limits: %d while creating, %d later, each with a part that has its updates\n",
-        creating, 100 - creating);
+    print_message("%d limits: %d while creating, %d later, each with a part that has its updates\n",
+                  LIMITS, creating, LIMITS - creating);
     unlink(sample.path);
     unlink(sample.part);
     assert_int_equal(write_limited_in_child(&sample, length), LIMITED_WHOLE);
