@@ -16,7 +16,6 @@ twinstep_dependency(twinstep_gsl gsl)
 twinstep_dependency(twinstep_fyaml libfyaml)
 twinstep_dependency(twinstep_jansson jansson)
 twinstep_dependency(twinstep_nettle nettle)
-twinstep_dependency(twinstep_cmocka cmocka)
 
 find_path(HDF5_HEADERS hdf5.h PATH_SUFFIXES hdf5/serial REQUIRED)
 find_library(HDF5_LIBRARY NAMES hdf5_serial hdf5 REQUIRED)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit
+ * labels: unit golden
  * The same bits everywhere: base/real.h, base/sum.h and base/rule.h compiled for three instruction
  * sets must agree with each other and with the goldens, in every build (gcc, clang, -O0 to -O3).
  * TWINSTEP_PRINT_GOLDENS=1 prints the table; a changed golden is a changed law (CHANGELOG). */

@@ -1,0 +1,334 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of the tree that no compiler knows: who includes whom, which words stand where.
+
+    lint.py [--root FOLDER]                 every rule that reads text
+    lint.py --headers COMPILER [FLAG...]    each header compiled alone, as C11 and, marked, as C++17
+
+Reads the folders of docs/ARCHITECTURE.md, so it needs no git. Prints FILE:LINE: rule: text and
+returns 1 when a rule is broken; sizes are printed as warnings and break nothing.
+test_lint.py breaks every rule once."""
+import argparse
+import concurrent.futures
+import pathlib
+import re
+import subprocess
+import sys
+
+# A folder may include itself and what stands here (docs/ARCHITECTURE.md draws it).
+LAYERS = {
+    "base": [],
+    "determinism": ["base"],
+    "kernels": ["determinism", "base"],
+    "optim": ["kernels", "determinism", "base"],
+    "sched": ["base"],
+    "scenarios": ["determinism", "base"],
+    "trainer": ["optim", "kernels", "sched", "scenarios", "determinism", "base"],
+    "cli": ["trainer", "optim", "kernels", "sched", "scenarios", "determinism", "base"],
+}
+NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "trainer"]
+OTHER = ["tests", "cmake", "docs", "notebooks", ".ci"]
+
+# Headers that nvcc reads: C11 and C++17 at once.
+SHARED_HEADERS = [
+    "base/macro.h", "base/real*.h", "base/sum*.h", "base/rule.h", "base/dtype.h",
+    "determinism/philox.h", "determinism/stream.h", "determinism/normal.h",
+    "determinism/leafhash.h", "kernels/op.h",
+]
+
+FUNCTIONS = ("exp|exp2|expm1|exp10|log|log2|log10|log1p|pow|tanh|sinh|cosh|sin|cos|tan|asin|acos|"
+             "atan|atan2|erf|erfc|cbrt|hypot|lgamma|tgamma")
+
+# name, pattern, folders it holds in, files where it does not (glob), why.
+TOKENS = [
+    ("memory", r"\b(malloc|calloc|realloc|free|aligned_alloc|posix_memalign|strdup|strndup|"
+               r"asprintf|vasprintf|getline|getdelim|open_memstream|mmap|sbrk)\s*\(",
+     list(LAYERS), ["base/arena.c"], "base/arena.c is the only memory"),
+    ("libm", rf"\b({FUNCTIONS})[fl]?\s*\(", NUMERIC, [], "functions come from base/real.h"),
+    ("random", r"\b(s?rand|s?random|rand_r|[dejlmn]rand48|getrandom|arc4random)\s*\(",
+     list(LAYERS), [], "draws come from determinism/stream.h"),
+    ("clock", r"\b(time|clock|gettimeofday|clock_gettime|localtime|gmtime|strftime)\s*\(",
+     NUMERIC + ["scenarios"], [], "no result depends on the time"),
+    ("date", r"\b__(DATE|TIME|TIMESTAMP)__\b", list(LAYERS) + ["tests"], [],
+     "two builds of one source are the same"),
+    ("qsort", r"\b(qsort|qsort_r|bsearch)\s*\(", list(LAYERS), [],
+     "ties would stand in an order that the library chooses"),
+    ("atomic", r"\batomic(Add|CAS|Exch|Max|Min)\b|\b_Atomic\b|\batomic_|pragma\s+omp\s+atomic|"
+               r"pragma\s+omp\b.*\breduction\b", list(LAYERS), [],
+     "no sum takes its order from threads"),
+    ("locale", r"\bsetlocale\s*\(", list(LAYERS), [], "numbers read and print alike everywhere"),
+    ("exit", r"\b(exit|_exit|_Exit|quick_exit|abort|at_quick_exit|atexit)\s*\(", list(LAYERS),
+     ["cli/main.c"], "only cli/main.c ends the process"),
+    ("environment", r"\b(getenv|secure_getenv|putenv|setenv)\s*\(", NUMERIC + ["scenarios"], [],
+     "a setting is a value of the scenario"),
+    ("dlopen", r"\b(dlopen|dlsym|dlclose)\s*\(", list(LAYERS), ["base/*"], "only base/ loads"),
+    ("gsl", r"\bgsl_|\bgsl/", list(LAYERS), ["determinism/*"], "GSL serves the statistics only"),
+    ("hdf5", r"\bH5[A-Z]{0,2}[a-z_]\w*|\bh(id|size|ssize|err)_t\b|\bhdf5(_hl)?\.h\b", list(LAYERS),
+     ["determinism/trace*", "determinism/hdf5_*", "determinism/libraries.c"],
+     "HDF5 stays inside the trace"),
+    ("nettle", r"\bsha256_|\bnettle[_/]", list(LAYERS),
+     ["determinism/digest.c", "determinism/libraries.c"], "SHA-256 stays inside the digest"),
+    ("yaml", r"\bfy_\w|\blibfyaml\.h\b", list(LAYERS), ["scenarios/yaml*"],
+     "YAML is a tree of ours outside scenarios/yaml.c"),
+    ("json", r"\bjson_(t|error_t|object|array|stringn?|integer|real|boolean|number|load|dump|u?npack|"
+             r"decref|incref|typeof|is)(_\w+)?\b|\bjansson\.h\b", list(LAYERS), ["trainer/*", "cli/*"],
+     "JSON is for data rows and results"),
+    ("openmp", r"\bomp_\w+\s*\(|\bomp\.h\b|pragma\s+omp\b", list(LAYERS), ["kernels/*", "optim/*"],
+     "threads work inside one operation only"),
+    ("cuda", r"\bcuda[A-Z]\w*|\bcu(blas|rand)[A-Z_]\w*", list(LAYERS), ["kernels/cuda/*"],
+     "CUDA is a module"),
+]
+# Documented exceptions: (file, rule, word). The system library owns what these words handle.
+EXCEPTIONS = {
+    ("trainer/experiment_trace.c", "memory", "open_memstream"):
+        "the texts of the verdict are written as to a file",
+    ("trainer/experiment_trace.c", "memory", "free"): "of open_memstream's text",
+}
+
+# Not spelled in one piece, so that this file obeys its own rules.
+MACHINE = re.compile("(?<![\\w.*])/(" + "|".join(["ho" + "me", "wo" + "rk", "ro" + "ot"]) + ")/")
+HOSTS = re.compile("|".join(name.replace(" ", r"\.") for name in (
+    "deb debian org", "ftp debian org", "snapshot debian org", "archive ubuntu com", "pypi org",
+    "pythonhosted org", "registry npmjs org", "crates io", "proxy golang org",
+    "developer download nvidia com", "anaconda org")))
+FAST = re.compile("-O" + "fast|-ff" + "ast-math|-use_f" + "ast_math|-funsafe-math|-ffinite-math|"
+                  "-fassociative-math|-freciprocal-math|-ffp-contract=(fast|on)")
+
+C_FILES = {".c", ".h", ".inc", ".cu", ".cuh"}
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+
+
+class Tree:
+    """All text of the tree, read once."""
+
+    def __init__(self, root):
+        self.root = pathlib.Path(root).resolve()
+        self.text = {}
+        for path in sorted(self.root.glob("*")) + [p for f in [*LAYERS, *OTHER]
+                                                   for p in sorted((self.root / f).rglob("*"))]:
+            if path.is_file() and "__pycache__" not in path.parts:
+                data = path.read_bytes()
+                if b"\0" not in data:
+                    name = path.relative_to(self.root).as_posix()
+                    self.text[name] = data.decode("utf-8", "replace")
+        self.code = {name: strip(text) for name, text in self.text.items() if is_c(name)}
+
+
+def is_c(name):
+    return pathlib.PurePath(name).suffix in C_FILES
+
+
+def strip(text):
+    """C without comments and without what strings hold; lines stay where they are."""
+    def blank(match):
+        token = match.group(0)
+        if token[0] == "/":
+            return re.sub(r"[^\n]", " ", token)
+        return token[0] + token[0]
+    pattern = r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
+    lines = re.sub(pattern, blank, text, flags=re.S).split("\n")
+    originals = text.split("\n")
+    for i, line in enumerate(lines):  # an include's name is no string
+        if re.match(r"\s*#\s*include", line):
+            lines[i] = originals[i]
+    return "\n".join(lines)
+
+
+def line_of(text, position):
+    return text.count("\n", 0, position) + 1
+
+
+def folder(name):
+    return name.split("/")[0] if "/" in name else ""
+
+
+def rule_includes(tree):
+    for name, code in tree.code.items():
+        allowed = LAYERS.get(folder(name))
+        for match in INCLUDE.finditer(code):
+            target = match.group(1)
+            line = line_of(code, match.start(1))
+            if target not in tree.text:
+                yield name, line, f'"{target}" is no file, seen from the root'
+            elif allowed is not None and folder(target) not in [folder(name), *allowed]:
+                yield name, line, f"{folder(name)}/ may not know {folder(target)}/"
+
+
+def rule_own_header_first(tree):
+    """A .c file begins with its own header, or with a private one that begins with it."""
+    def first_of(name):
+        match = INCLUDE.search(tree.code.get(name, ""))
+        return match.group(1) if match else ""
+
+    for name in tree.code:
+        own = name[:-2] + ".h"
+        if name.endswith(".c") and own in tree.text:
+            if own not in (first_of(name), first_of(first_of(name))):
+                yield name, 1, f'the first include is "{own}"'
+
+
+def rule_tokens(tree):
+    for rule, pattern, folders, exempt, why in TOKENS:
+        expression = re.compile(pattern)
+        for name, code in tree.code.items():
+            if folder(name) not in folders:
+                continue
+            if any(pathlib.PurePath(name).match(glob) or name.startswith(glob.rstrip("*"))
+                   for glob in exempt):
+                continue
+            for match in expression.finditer(code):
+                word = re.match(r"\W*(\w+)", match.group(0)).group(1)
+                if (name, rule, word) not in EXCEPTIONS:
+                    yield name, line_of(code, match.start()), f"{rule}: {word}: {why}"
+
+
+def rule_exceptions_are_used(tree):
+    for name, rule, word in EXCEPTIONS:
+        if not re.search(rf"\b{word}\s*\(", tree.code.get(name, "")):
+            yield name, 1, f"the {rule} exception for {word} is not needed any more"
+
+
+def rule_mutable(tree):
+    """File-scope variables that can change, but the error text and the signal's flag."""
+    allowed = {("base/status.c", "text"), ("cli/main.c", "interrupted")}
+    declaration = re.compile(r"^static ([^;={(\n]*?)(\w+)\s*((?:\[[^\]\n]*\])*)\s*(=|;)", re.M)
+    for name, code in tree.code.items():
+        if folder(name) not in LAYERS:
+            continue
+        for match in declaration.finditer(code):
+            kind, word = match.group(1), match.group(2)
+            constant = "const" in (kind.rsplit("*", 1)[1] if "*" in kind else kind)
+            if not constant and (name, word) not in allowed:
+                yield name, line_of(code, match.start()), f"{word} can change"
+
+
+def rule_unique_names(tree):
+    seen = {}
+    for name in tree.code:
+        other = seen.setdefault(name.rsplit("/", 1)[-1], name)
+        if other != name:
+            yield name, 1, f"has the name of {other}"
+
+
+def rule_guard(tree):
+    for name, code in tree.code.items():
+        if name.endswith(".h"):
+            guard = "TWINSTEP_" + re.sub(r"[/.]", "_", name).upper()
+            first = re.search(r"^\s*#.*(?:\n#.*)?", code, re.M)
+            expected = rf"#ifndef {guard}\n#define {guard}$"
+            if not first or not re.match(expected, first.group(0).strip()):
+                yield name, 1, f"its guard is {guard}"
+
+
+def rule_licence(tree):
+    for name, text in tree.text.items():
+        suffix = pathlib.PurePath(name).suffix
+        if is_c(name) or suffix in {".py", ".sh", ".cmake", ".cu"} or name.endswith(
+                ("CMakeLists.txt", ".ci/run")):
+            if "SPDX-License-Identifier: Apache-2.0" not in "".join(text.split("\n")[:3]):
+                yield name, 1, "no SPDX line at its head"
+
+
+def rule_flags(tree):
+    for name, text in tree.text.items():
+        if name.endswith((".cmake", "CMakeLists.txt", "CMakePresets.json", ".sh", ".ci/run")):
+            for number, line in enumerate(text.split("\n"), 1):
+                match = FAST.search(line.split("#")[0])
+                if match:
+                    yield name, number, f"{match.group(0)} lets the compiler move bits"
+
+
+def rule_places(tree):
+    for name, text in tree.text.items():
+        for number, line in enumerate(text.split("\n"), 1):
+            match = MACHINE.search(line) or HOSTS.search(line)
+            if match:
+                yield name, number, f"{match.group(0)} is the place of one machine or a package host"
+
+
+def warn_sizes(tree):
+    for name, code in tree.code.items():
+        lines = code.split("\n")
+        if len(lines) - 1 > 400:
+            yield name, 1, f"{len(lines) - 1} lines, aim 120, look twice over 400"
+        start = None
+        for number, line in enumerate(lines, 1):
+            if re.match(r"[A-Za-z_]", line) and start is None:
+                start = number
+            if line.startswith("}") or (start and line.endswith(";") and line[:1].strip()):
+                length = number - (start or number) + 1
+                if line == "}" and length > 60:
+                    yield name, start, f"a function of {length} lines, aim 12, look twice over 60"
+                start = None
+            if not line.strip() or line.startswith("#"):
+                start = start if start and line.strip() == "" and number != start else start
+        for number, line in enumerate(tree.text[name].split("\n"), 1):
+            if len(line) > 100 and not name.endswith(".inc"):
+                yield name, number, f"{len(line)} columns"
+
+
+RULES = [rule_includes, rule_own_header_first, rule_tokens, rule_exceptions_are_used, rule_mutable,
+         rule_unique_names, rule_guard, rule_licence, rule_flags, rule_places]
+
+
+def run_rules(root):
+    tree = Tree(root)
+    found = [(name, line, rule.__name__[5:], text) for rule in RULES
+             for name, line, text in rule(tree)]
+    return tree, found
+
+
+def compile_header(root, compiler, flags, language, name):
+    standard = "-std=c11" if language == "c" else "-std=c++17"
+    words = ["-Wshadow", "-Wstrict-prototypes", "-Wmissing-prototypes", "-Wc++-compat"]
+    if language == "c++":
+        words = []  # -Wshadow there minds functions named as their struct
+    variant = []
+    if re.search(r"(kernels|optim)/cpu/|base/variant\.h", name):
+        variant = ["-DTWINSTEP_VARIANT=f32_f64_base", "-DTWINSTEP_CARRIER_f32=1",
+                   "-DTWINSTEP_ACCUMULATOR_f64=1", "-DTWINSTEP_ISA_base=1", "-fopenmp"]
+    source = f'#include "{name}"\n#include "{name}"\nextern int twinstep_lint;\n'
+    command = [compiler, standard, "-x", language, "-fsyntax-only", "-I", str(root),
+               "-D_POSIX_C_SOURCE=200809L", "-ffp-contract=off", "-Wall", "-Wextra", "-Wpedantic",
+               "-Wconversion", "-Wdouble-promotion", "-Wundef", "-Wwrite-strings",
+               "-Wno-unused-function", "-Werror", *words, *variant, *flags, "-"]
+    # A source on stdin finds quoted names in the working folder first.
+    result = subprocess.run(command, input=source, capture_output=True, text=True, check=False,
+                            cwd=root)
+    return None if result.returncode == 0 else (name, language, result.stderr.strip())
+
+
+def run_headers(root, compiler, flags):
+    tree = Tree(root)
+    shared = {p.relative_to(tree.root).as_posix() for g in SHARED_HEADERS for p in tree.root.glob(g)}
+    work = [("c", name) for name in tree.code if name.endswith(".h")]
+    work += [("c++", name) for name in sorted(shared)]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(
+            lambda job: compile_header(tree.root, compiler, flags, *job), work))
+    return len(work), [r for r in results if r]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--root", default=pathlib.Path(__file__).resolve().parents[2])
+    parser.add_argument("--headers", metavar="COMPILER")
+    options, flags = parser.parse_known_args()
+    if options.headers:
+        count, broken = run_headers(options.root, options.headers, flags)
+        for name, language, text in broken:
+            print(f"{name}:1: self-contained: as {language}:\n{text}")
+        print(f"{count} headers compiled alone, {len(broken)} broken")
+        return 1 if broken else 0
+    tree, found = run_rules(options.root)
+    for name, line, text in warn_sizes(tree):
+        print(f"{name}:{line}: warning: {text}")
+    for name, line, rule, text in found:
+        print(f"{name}:{line}: {rule}: {text}")
+    print(f"{len(tree.text)} files, {len(RULES)} rules, {len(TOKENS)} kinds of words, "
+          f"{len(found)} broken")
+    return 1 if found or not tree.text else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Breaks every rule of lint.py once, in a small tree of its own, and expects it to be seen.
+
+Also what must not be seen: comments, text in strings, and each rule's exceptions."""
+import pathlib
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import lint  # noqa: E402
+
+SPDX = "/* SPDX-License-Identifier: Apache-2.0 */\n"
+
+
+def c(body):
+    return SPDX + body
+
+
+def header(guard, body=""):
+    return SPDX + f"#ifndef {guard}\n#define {guard}\n{body}\n#endif\n"
+
+
+# A tree without a fault: (name, text).
+CLEAN = {
+    "base/thing.h": header("TWINSTEP_BASE_THING_H", "int thing(void);"),
+    "base/thing.c": c('#include "base/thing.h"\nint thing(void) {\n    return 1;\n}\n'),
+    "base/arena.c": c("void *take(void) {\n    return malloc(1);\n}\n"),
+    "base/status.c": c("static _Thread_local char text[8];\n"),
+    "kernels/cpu/row.c": c("void row(void) {\n#pragma omp parallel\n    omp_get_max_threads();\n}\n"),
+    "determinism/trace_rows.c": c('#include <hdf5.h>\nhid_t open_it(void) {\n'
+                                  '    return H5Fopen("x", 0, 0);\n}\n'),
+    "determinism/statistics.c": c("#include <gsl/gsl_cdf.h>\nint g(void) {\n"
+                                  "    return gsl_cdf();\n}\n"),
+    "cli/main.c": c('#include "base/thing.h"\nstatic volatile int interrupted;\n'
+                    "int main(void) {\n    exit(thing());\n}\n"),
+    "trainer/said.c": c("/* malloc( qsort( exp( rand( H5Fopen gsl_cdf */\n"
+                        'const char *said(void) {\n    return "exit( time( fy_parse setlocale(";\n}\n'),
+    "trainer/tables.c": c("static const int counts[2] = {1, 2};\n"
+                          "static const char *const names[] = {0};\n"),
+    "trainer/experiment_trace.c": c("void e(char *t) {\n    open_memstream(&t, 0);\n    free(t);\n}\n"),
+    "cmake/flags.cmake": "# SPDX-License-Identifier: Apache-2.0\n# never -O" + "fast\n",
+    "README.md": "build/default/bin/twinstep, tests/ho" + "me/x\n",
+}
+
+# rule, file, its text, what the message must hold.
+BREAKS = [
+    ("includes", "base/up.c", c('#include "trainer/tables.h"\n'), "no file"),
+    ("includes", "sched/side.c", c('#include "determinism/digest.h"\n'), "no file"),
+    ("own_header_first", "base/thing.c", c("#include <stdio.h>\nint thing(void);\n"), "base/thing.h"),
+    ("exceptions_are_used", "trainer/experiment_trace.c", c("void e(void);\n"), "not needed"),
+    ("mutable", "sched/table.c", c("static int calls;\n"), "calls"),
+    ("mutable", "sched/table.c", c("static const char *name = 0;\n"), "name"),
+    ("mutable", "sched/table.c", c("static unsigned rows[4] = {1};\n"), "rows"),
+    ("unique_names", "cli/thing.c", c("int x(void);\n"), "base/thing.c"),
+    ("guard", "base/other.h", header("TWINSTEP_OTHER_H"), "TWINSTEP_BASE_OTHER_H"),
+    ("guard", "base/other.h", SPDX + "int x(void);\n", "TWINSTEP_BASE_OTHER_H"),
+    ("licence", "base/bare.c", "int x(void);\n", "SPDX"),
+    ("licence", "tests/lint/bare.py", "import sys\n", "SPDX"),
+    ("flags", "cmake/flags.cmake", "# SPDX-License-Identifier: Apache-2.0\nset(F -O" + "fast)\n", "-O"),
+    ("flags", "CMakePresets.json", '{"x": "-ff' + 'ast-math"}\n', "ast-math"),
+    ("places", "docs/A.md", "see /ho" + "me/someone/x\n", "place"),
+    ("places", "docs/A.md", "from pypi." + "org\n", "place"),
+]
+# Each kind of word: rule, file, the line.
+WORDS = [
+    ("memory", "trainer/w.c", "malloc(1)"), ("memory", "base/w.c", "free(p)"),
+    ("memory", "cli/w.c", "strdup(p)"), ("memory", "kernels/w.c", "calloc(1, 1)"),
+    ("memory", "optim/w.c", "realloc(p, 1)"), ("libm", "kernels/cpu/w.c", "expf(x)"),
+    ("libm", "optim/w.c", "pow(x, y)"), ("libm", "sched/w.c", "cos(x)"),
+    ("libm", "trainer/w.c", "log(x)"), ("libm", "determinism/w.c", "exp(x)"),
+    ("libm", "base/w.c", "tanh(x)"), ("libm", "kernels/w.c", "sinf(x)"),
+    ("random", "determinism/w.c", "rand()"), ("clock", "trainer/w.c", "time(0)"),
+    ("date", "cli/w.c", "puts(__DATE__)"), ("qsort", "determinism/w.c", "qsort(a, b, c, d)"),
+    ("atomic", "kernels/cpu/w.c", "atomicAdd(p, x)"),
+    ("atomic", "kernels/cpu/w.c", "x;\n#pragma omp for reduction(+ : sum)\n"),
+    ("locale", "cli/w.c", "setlocale(a, b)"), ("exit", "cli/w.c", "exit(1)"),
+    ("exit", "base/w.c", "abort()"), ("environment", "kernels/w.c", "getenv(n)"),
+    ("dlopen", "cli/w.c", "dlopen(n, 1)"), ("gsl", "trainer/w.c", "gsl_cdf(x)"),
+    ("hdf5", "cli/w.c", "H5Fopen(n, 0, 0)"), ("hdf5", "determinism/digest.c", "H5close()"),
+    ("hdf5", "trainer/w.c", "hid_t x"), ("nettle", "base/w.c", "sha256_init(x)"),
+    ("yaml", "trainer/w.c", "fy_parse(x)"), ("json", "scenarios/w.c", "json_object_get(o, k)"),
+    ("json", "scenarios/w.c", "json_t *x"), ("openmp", "trainer/w.c", "omp_get_thread_num()"),
+    ("openmp", "sched/w.c", "x;\n#pragma omp parallel\n"), ("cuda", "kernels/cpu/w.c", "cudaMalloc(p)"),
+]
+for rule, file, line in WORDS:
+    BREAKS.append(("tokens", file, c(f"void w(void) {{\n    {line};\n}}\n"), f"{rule}: "))
+# Every pair of folders that may not know each other, with a header that does exist.
+for one in lint.LAYERS:
+    for two in lint.LAYERS:
+        if one != two and two not in lint.LAYERS[one]:
+            BREAKS.append(("includes", f"{one}/from.c", c(f'#include "{two}/known.h"\n'), f"{two}/"))
+HEADERS = {f"{name}/known.h": header(f"TWINSTEP_{name.upper()}_KNOWN_H") for name in lint.LAYERS}
+
+
+def write(root, files):
+    for name, text in files.items():
+        path = pathlib.Path(root) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def found_in(files):
+    with tempfile.TemporaryDirectory() as root:
+        write(root, files)
+        return lint.run_rules(root)[1]
+
+
+def broken_headers(files, compiler):
+    with tempfile.TemporaryDirectory() as root:
+        write(root, files)
+        return [(name, language) for name, language, _ in lint.run_headers(root, compiler, [])[1]]
+
+
+def main():
+    errors = []
+    spurious = found_in(CLEAN)
+    if spurious:
+        errors.append(f"the clean tree is not clean: {spurious}")
+    for rule, name, text, part in BREAKS:
+        known = {} if part in ("no file",) else {
+            k: v for k, v in HEADERS.items() if part.rstrip("/") in k or k.startswith(part)}
+        seen = found_in({**CLEAN, **known, name: text})
+        if not any(r == rule and f == name and part in message for f, _, r, message in seen):
+            errors.append(f"{rule}: not seen in {name}: {text!r}: only {seen}")
+    tested = {"rule_" + rule for rule, *_ in BREAKS}
+    errors += [f"{r.__name__} is never broken" for r in lint.RULES if r.__name__ not in tested]
+    words = {rule for rule, *_ in WORDS}
+    errors += [f"word {rule} is never broken" for rule, *_ in lint.TOKENS if rule not in words]
+
+    compiler = sys.argv[1] if len(sys.argv) > 1 else "cc"
+    bodies = {
+        "base/number.h": header("TWINSTEP_BASE_NUMBER_H", "size_t no_stddef(void);"),
+        "base/real.h": header("TWINSTEP_BASE_REAL_H", "static inline int *r(void *p) { return p; }"),
+        "base/macro.h": header("TWINSTEP_BASE_MACRO_H", "static inline float h(double x) { return x; }"),
+    }
+    expected = {("base/number.h", "c"), ("base/real.h", "c++"),
+                ("base/macro.h", "c"), ("base/macro.h", "c++")}
+    broken = set(broken_headers({**HEADERS, **bodies}, compiler))
+    broken.discard(("base/real.h", "c"))  # gcc's -Wc++-compat sees it in C too, clang's does not
+    if broken != expected:
+        errors.append(f"headers: expected {sorted(expected)}, found {sorted(broken)}")
+
+    for error in errors:
+        print(error)
+    print(f"{len(BREAKS)} breaks and {len(bodies)} headers tried, {len(errors)} not as expected")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
