@@ -157,7 +157,7 @@ static void norms(struct bench *b) {
     check_norm(b, 4, 31, NORM_ROUND_AFTER_WEIGHT);
     check_norm(b, 9, 64, NORM_ROUND_BEFORE_WEIGHT);
     check_norm(b, 17, 130, NORM_ROUND_AFTER_WEIGHT);
-    check_norm(b, 50, 600, NORM_ROUND_BEFORE_WEIGHT);
+    check_norm(b, 30, 600, NORM_ROUND_BEFORE_WEIGHT);
     check_alias(b);
 }
 
@@ -170,7 +170,7 @@ static void norms_shuffled(struct bench *b) {
     bench_shuffle(b, SUM_NORM, 16, SITE_NORM_B);
     check_norm(b, 100, 70, NORM_ROUND_BEFORE_WEIGHT);
     bench_shuffle(b, SUM_NORM, 3, SITE_Q_NORM);
-    check_norm(b, 299, 150, NORM_ROUND_AFTER_WEIGHT);
+    check_norm(b, 150, 150, NORM_ROUND_AFTER_WEIGHT);
 }
 
 static void verify_norm_shuffled(void **state) {
@@ -224,15 +224,15 @@ static void check_embedding(struct bench *b, uint32_t T, uint32_t V, uint32_t C)
 static void embeddings(struct bench *b) {
     check_embedding(b, 1, 1, 1);
     check_embedding(b, 40, 7, 20);
-    check_embedding(b, 300, 70, 130);
+    check_embedding(b, 200, 70, 130);
 }
 
 static void embeddings_shuffled(struct bench *b) {
     bench_shuffle(b, SUM_EMBEDDING, 2, SITE_EMBEDDING);
-    check_embedding(b, 300, 130, 70);
+    check_embedding(b, 150, 130, 70);
     bench_shuffle(b, SUM_EMBEDDING, 16, SITE_EMBEDDING);
     check_embedding(b, 999, 5, 9);
-    check_embedding(b, 600, 100, 70);
+    check_embedding(b, 500, 40, 70);
 }
 
 static void verify_embedding(void **state) {
