@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/sum.h"
+#include "kernels/products.h"
 
 static size_t span_read(struct span span, size_t first, size_t count, double *out) {
     for (size_t i = 0; i < count; i++) {
@@ -34,7 +35,7 @@ double distance_product(struct span a, struct span b, struct span c, struct span
         size_t piece = count - first < SUM_BLOCK ? count - first : SUM_BLOCK;
         difference(a, b, first, piece, left);
         difference(c, d, first, piece, right);
-        sum_blocks_push_f64(&blocks, sum_block_products_f64_f64(left, right, piece));
+        sum_blocks_push_f64(&blocks, products_block(left, right, piece));
     }
     return sum_blocks_close_f64(&blocks);
 }
@@ -45,17 +46,37 @@ double distance_squares(struct span a, struct span b, size_t count) {
     for (size_t first = 0; first < count; first += SUM_BLOCK) {
         size_t piece = count - first < SUM_BLOCK ? count - first : SUM_BLOCK;
         difference(a, b, first, piece, left);
-        sum_blocks_push_f64(&blocks, sum_block_products_f64_f64(left, left, piece));
+        sum_blocks_push_f64(&blocks, products_block(left, left, piece));
     }
     return sum_blocks_close_f64(&blocks);
 }
 
-size_t distance_changed(const void *a, const void *b, enum dtype dtype, size_t count) {
-    size_t width = dtype_carrier(dtype), changed = 0;
-    const unsigned char *left = (const unsigned char *)a, *right = (const unsigned char *)b;
-    for (size_t i = 0; i < count; i++)
-        changed += memcmp(left + i * width, right + i * width, width) != 0;
+static size_t changed_wide(const unsigned char *a, const unsigned char *b, size_t count) {
+    size_t changed = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t x, y;
+        memcpy(&x, a + i * sizeof x, sizeof x);
+        memcpy(&y, b + i * sizeof y, sizeof y);
+        changed += x != y;
+    }
     return changed;
+}
+
+static size_t changed_narrow(const unsigned char *a, const unsigned char *b, size_t count) {
+    size_t changed = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t x, y;
+        memcpy(&x, a + i * sizeof x, sizeof x);
+        memcpy(&y, b + i * sizeof y, sizeof y);
+        changed += x != y;
+    }
+    return changed;
+}
+
+size_t distance_changed(const void *a, const void *b, enum dtype dtype, size_t count) {
+    const unsigned char *x = (const unsigned char *)a, *y = (const unsigned char *)b;
+    return dtype_carrier(dtype) == sizeof(uint64_t) ? changed_wide(x, y, count)
+                                                    : changed_narrow(x, y, count);
 }
 
 /* Position on the line of ordered values: negative numbers mirrored, -0 and +0 together. */

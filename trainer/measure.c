@@ -9,6 +9,7 @@
 
 #include "base/real.h"
 #include "base/sum.h"
+#include "kernels/products.h"
 #include "trainer/distance.h"
 
 static size_t param_bytes(const struct run *run) {
@@ -109,28 +110,42 @@ static void readback_add(struct readback *sum, const struct readback *term) {
     sum->pd += term->pd;
 }
 
+/* One block's weighted direction, old value and change. */
+struct readback_block {
+    double u[SUM_BLOCK], p[SUM_BLOCK], d[SUM_BLOCK];
+};
+
+static void readback_fill(const struct run *run, const void *old, const void *now, size_t first,
+                          size_t count, double decay, struct readback_block *out) {
+    enum dtype dtype = working_dtype(run);
+    for (size_t i = 0; i < count; i++) {
+        double before = value_at(old, dtype, first + i), after = value_at(now, dtype, first + i);
+        double weight = 1.0 / spacing(after, dtype);
+        out->u[i] = (run->direction[first + i] - decay * before) * weight;
+        out->p[i] = before * weight;
+        out->d[i] = (after - before) * weight;
+    }
+}
+
 static void readback_tensor(const struct run *run, uint32_t row, double decay,
                             struct readback *out) {
-    enum dtype dtype = working_dtype(run);
-    const unsigned char *old = run->working + run->packed[row] * dtype_carrier(dtype);
+    const unsigned char *old = run->working + run->packed[row] * dtype_carrier(working_dtype(run));
     const void *now = run->state + working_offset(run, row);
-    struct sum_lanes_f64 sums[5];
-    for (size_t i = 0; i < COUNT_OF(sums); i++)
-        sum_lanes_open_f64(&sums[i]);
-    for (size_t i = 0; i < run->table.rows[row].count; i++) {
-        double before = value_at(old, dtype, i), after = value_at(now, dtype, i);
-        double weight = 1.0 / spacing(after, dtype);
-        double u = (run->direction[i] - decay * before) * weight;
-        double p = before * weight, d = (after - before) * weight;
-        sum_lanes_product_f64(&sums[0], u, u);
-        sum_lanes_product_f64(&sums[1], u, p);
-        sum_lanes_product_f64(&sums[2], p, p);
-        sum_lanes_product_f64(&sums[3], u, d);
-        sum_lanes_product_f64(&sums[4], p, d);
+    struct sum_blocks_f64 sums[5] = {{.count = 0}};
+    struct readback_block block;
+    for (size_t first = 0; first < run->table.rows[row].count; first += SUM_BLOCK) {
+        size_t left = run->table.rows[row].count - first;
+        size_t count = left < SUM_BLOCK ? left : SUM_BLOCK;
+        readback_fill(run, old, now, first, count, decay, &block);
+        sum_blocks_push_f64(&sums[0], products_block(block.u, block.u, count));
+        sum_blocks_push_f64(&sums[1], products_block(block.u, block.p, count));
+        sum_blocks_push_f64(&sums[2], products_block(block.p, block.p, count));
+        sum_blocks_push_f64(&sums[3], products_block(block.u, block.d, count));
+        sum_blocks_push_f64(&sums[4], products_block(block.p, block.d, count));
     }
-    *out = (struct readback){sum_lanes_close_f64(&sums[0]), sum_lanes_close_f64(&sums[1]),
-                             sum_lanes_close_f64(&sums[2]), sum_lanes_close_f64(&sums[3]),
-                             sum_lanes_close_f64(&sums[4])};
+    *out = (struct readback){sum_blocks_close_f64(&sums[0]), sum_blocks_close_f64(&sums[1]),
+                             sum_blocks_close_f64(&sums[2]), sum_blocks_close_f64(&sums[3]),
+                             sum_blocks_close_f64(&sums[4])};
 }
 
 /* 1/12 is the variance of one rounding in units of ulp^2; decay rounds the weight once more. The

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Chooses the instruction set of a block's sum. */
+#include "kernels/products.h"
+
+#include "kernels/op.h"
+
+double products_block_f64_f64_base(const double *a, const double *b, size_t count);
+double products_block_f64_f64_v3(const double *a, const double *b, size_t count);
+double products_block_f64_f64_v4(const double *a, const double *b, size_t count);
+
+double products_block(const double *a, const double *b, size_t count) {
+    switch (backend_isa(ISA_AUTO)) {
+    case ISA_V4:
+        return products_block_f64_f64_v4(a, b, count);
+    case ISA_V3:
+        return products_block_f64_f64_v3(a, b, count);
+    default:
+        return products_block_f64_f64_base(a, b, count);
+    }
+}
