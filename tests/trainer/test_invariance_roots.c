@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: repro golden threads short
+ * The root digest of each family after two updates equals the golden, in every build: compilers,
+ * optimisation levels and machines must all print tests/golden/roots.txt. And a far shape of each
+ * family (other micro-batch, layout, padding, instruction set, threads) has the same bits, the part
+ * of test_invariance.c that fits in a second.
+ *
+ * After a change that moves bits on purpose: test_invariance_roots --print >
+ * tests/golden/roots.txt, and a line in CHANGELOG.md that says why. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/trainer/test_invariance.h"
+
+#define GOLDEN "tests/golden/roots.txt"
+
+/* One sample per micro-batch, separate, padded as long as the longest, one thread. */
+static void reference_outcome(const struct family *family, struct helper_outcome *out) {
+    struct shape shape = shape_of(0, ISA_AUTO);
+    family_outcome(family, &shape, out);
+}
+
+static void print_roots(void) {
+    printf("# Root digests after %d updates; written by test_invariance_roots --print\n",
+           INVARIANCE_UPDATES);
+    for (uint32_t number = 0; number < INVARIANCE_FAMILIES; number++) {
+        struct family family;
+        struct helper_outcome outcome;
+        char hex[DIGEST_HEX];
+        family_open(number, &family);
+        reference_outcome(&family, &outcome);
+        digest_hex(&outcome.root, hex);
+        printf("%s %s\n", family.key, hex);
+        family_close(&family);
+    }
+}
+
+struct golden {
+    char key[64], hex[DIGEST_HEX];
+};
+
+static uint32_t read_goldens(struct golden out[INVARIANCE_FAMILIES]) {
+    FILE *file = fopen(TWINSTEP_SOURCE_DIR "/" GOLDEN, "r");
+    if (file == NULL) fail_msg("%s cannot be read", GOLDEN);
+    char line[256];
+    uint32_t count = 0;
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (line[0] == '#') continue;
+        assert_true(count < INVARIANCE_FAMILIES);
+        assert_int_equal(sscanf(line, "%63s %64s", out[count].key, out[count].hex), 2);
+        count++;
+    }
+    fclose(file);
+    return count;
+}
+
+static void validate_roots(void **state) {
+    (void)state;
+    struct golden goldens[INVARIANCE_FAMILIES];
+    assert_int_equal(read_goldens(goldens), INVARIANCE_FAMILIES);
+    for (uint32_t number = 0; number < INVARIANCE_FAMILIES; number++) {
+        struct family family;
+        struct helper_outcome outcome;
+        char hex[DIGEST_HEX];
+        family_open(number, &family);
+        reference_outcome(&family, &outcome);
+        digest_hex(&outcome.root, hex);
+        assert_string_equal(goldens[number].key, family.key);
+        if (strcmp(goldens[number].hex, hex) != 0)
+            fail_msg("%s: root %s, golden %s", family.key, hex, goldens[number].hex);
+        family_close(&family);
+    }
+}
+
+/* Micro-batches of 8, 4 or 2, concatenated, +7 or packed; v3 where there is v4; two threads once.
+ */
+static void verify_far_shapes(void **state) {
+    (void)state;
+    enum isa other = helper_has_isa(ISA_V3) ? ISA_V3 : ISA_BASE;
+    for (uint32_t number = 0; number < INVARIANCE_FAMILIES; number += 3) {
+        struct family family;
+        struct helper_outcome near, far;
+        uint32_t i = (3 - number / 3 % 3) | 4 | (number % 2 == 0 ? 8 : 24) | (number == 0 ? 32 : 0);
+        struct shape shape = shape_of(i, other);
+        char text[96];
+        family_open(number, &family);
+        reference_outcome(&family, &near);
+        family_outcome(&family, &shape, &far);
+        shape_text(&shape, text);
+        const char *gap = helper_outcome_gap(&near, &far);
+        if (gap != NULL) fail_msg("%s: %s differs at %s", family.key, gap, text);
+        family_close(&family);
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "--print") == 0) {
+        print_roots();
+        return 0;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_roots),
+        cmocka_unit_test(verify_far_shapes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
