@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See helper_trace.h. */
-#include "helper_trace.h"
+#include "tests/determinism/helper_trace.h"
 
 #include <dirent.h>
 #include <stdio.h>

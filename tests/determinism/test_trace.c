@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "helper_trace.h"
+#include "tests/determinism/helper_trace.h"
 
 static void require(enum status status) {
     if (status != STATUS_OK) fail_msg("%s", status_text());

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "helper_trace.h"
+#include "tests/determinism/helper_trace.h"
 
 static void read_document(struct arena *arena, char **out_text) {
     size_t length;

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "helper_trace.h"
+#include "tests/determinism/helper_trace.h"
 
 #define KILLS 40
 #define LAST 1000000 /* the child never gets there */
