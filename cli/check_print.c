@@ -4,7 +4,7 @@
 
 #include "cli/check.h"
 
-#define SAMPLES_SHOWN 2
+#define SAMPLES_SHOWN 1
 
 static const char *const families[] = {"olmo2", "llama"};
 
@@ -73,9 +73,9 @@ static void print_floor(const struct check *check, FILE *out) {
                 check->scenario->arms[1].name, check->scenario->floor.alpha);
     fprintf(out,
             "  runs     %" PRIu32 " trainings of %" PRIu64 " updates: 2 arms, %" PRIu32
-            " for the floor, %" PRIu32 " hybrids\n",
+            " for the floor, %" PRIu32 " hybrid%s\n",
             check_trainings(check), check->scenario->steps,
-            floor + (plan->floor == FLOOR_EXACT ? 1u : 0u), hybrids);
+            floor + (plan->floor == FLOOR_EXACT ? 1u : 0u), hybrids, hybrids == 1 ? "" : "s");
 }
 
 static void print_notes(const struct check *check, FILE *out) {

@@ -39,7 +39,7 @@ static enum status open_arm(struct check *check, int index, struct arena *arena)
     options.steps = 0;
     options.order_seed = check->plan.runs[index].config.numerics.order_seed;
     enum status status = run_open(&check->plan.runs[index].config, arm->dataset, &options, &run);
-    if (status != STATUS_OK) return status_prefix(status, "arm %s", arm->arm->name);
+    if (status != STATUS_OK) return status_prefix(status, "%s", arm->arm->name);
     arm->tensors = run.owner_count;
     arm->parameters = run.table.elements;
     arm->state_bytes = run.layout.bytes;

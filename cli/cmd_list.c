@@ -128,10 +128,17 @@ static enum status check_topic(const char *word) {
          nearest.best == NULL ? "" : nearest.best, nearest.best == NULL ? "" : "?");
 }
 
+/* Up to the end of the first sentence. */
+static int first_sentence(const char *text) {
+    const char *end = strstr(text, ". ");
+    return (int)(end == NULL ? strlen(text) : (size_t)(end - text) + 1);
+}
+
 static void print_listing(const struct listing *listing, const char *title) {
     printf("%s\n", title);
     for (size_t i = 0; i < listing->count; i++)
-        printf("  %-22s %s\n", listing->entries[i].name, listing->entries[i].about);
+        printf("  %-25s %.*s\n", listing->entries[i].name,
+               first_sentence(listing->entries[i].about), listing->entries[i].about);
 }
 
 static json_t *listing_json(const struct listing *listing) {

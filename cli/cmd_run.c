@@ -80,7 +80,7 @@ const struct verb verb_run = {
     "writes everything to a trace. SCENARIO is a YAML file, - for standard input, or the name of "
     "a catalogue scenario (twinstep list scenarios). Data files are relative to the scenario's "
     "folder. A run that is stopped leaves NAME.h5.part, which attribute and recover read.\v"
-    "Example: twinstep run lr-set-before-step --set common.optimizer.lr=1e-6 -o lr.h5",
+    "Example: twinstep run lr-set-before-step --set steps=20 -o lr.h5",
     option_rows,
     1,
     SIZE_MAX,

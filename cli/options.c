@@ -4,6 +4,7 @@
  * prints an error and never ends the process. */
 #include "cli/options.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -160,8 +161,14 @@ static enum status check_count(const struct verb *verb, const struct options *op
     return STATUS_OK;
 }
 
+/* Without argp's note on short options, which says nothing here. */
+static char *filter_help(int key, const char *text, void *input) {
+    (void)input;
+    return key == ARGP_KEY_HELP_DUP_ARGS_NOTE ? NULL : (char *)(uintptr_t)text;
+}
+
 static struct argp argp_of(const struct verb *verb) {
-    return (struct argp){verb->options, take, verb->arguments, verb->text, NULL, NULL, NULL};
+    return (struct argp){verb->options, take, verb->arguments, verb->text, NULL, filter_help, NULL};
 }
 
 enum status options_read(const struct verb *verb, int argc, char **argv, struct arena *arena,

@@ -172,12 +172,14 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
     return STATUS_OK;
 }
 
+/* The trace is created once both arms are open: wrong data leave no file behind. */
 static enum status run_pair(struct experiment *e) {
     struct run a, b;
     TRY(open_planned(e, 0, &a));
     enum status status = open_planned(e, 1, &b);
     if (status == STATUS_OK) {
-        status = step_pair(e, &a, &b);
+        status = experiment_trace_open(&e->plan, e->options, e->arena, &e->output);
+        if (status == STATUS_OK) status = step_pair(e, &a, &b);
         run_close(&b);
     }
     run_close(&a);
@@ -302,8 +304,7 @@ static enum status open_experiment(struct experiment *e) {
     const struct scenario *scenario = e->options->scenario;
     TRY(experiment_plan_open(e->options->schema, scenario, e->arena, &e->plan));
     e->total = e->plan.run_count * scenario->steps;
-    TRY(arena_take(e->arena, e->plan.run_count, sizeof *e->datasets, "data sets", &e->datasets));
-    return experiment_trace_open(&e->plan, e->options, e->arena, &e->output);
+    return arena_take(e->arena, e->plan.run_count, sizeof *e->datasets, "data sets", &e->datasets);
 }
 
 enum status experiment_run(const struct experiment_options *options, struct arena *arena,
@@ -316,7 +317,7 @@ enum status experiment_run(const struct experiment_options *options, struct aren
     enum status status = run_all(e);
     if (status == STATUS_OK) status = experiment_trace_judge(&e->output, arena, out);
     if (status == STATUS_OK) return trace_finish(e->output.trace);
-    trace_abandon(e->output.trace);
+    if (e->output.trace != NULL) trace_abandon(e->output.trace);
     return status;
 }
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Runs the twinstep binary in a folder of its own and keeps what it said. */
+#ifndef TWINSTEP_TESTS_CLI_HELPER_CLI_H
+#define TWINSTEP_TESTS_CLI_HELPER_CLI_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#define HELPER_WORDS 24
+
+struct said {
+    int code;  /* exit status; 256 + signal when one ended it */
+    char *out; /* stdout, NUL behind it */
+    char *err; /* stderr */
+    size_t out_length;
+};
+
+/* Group set-up and tear-down: a new temporary folder becomes the working folder; it is removed. */
+int helper_enter(void **state);
+int helper_leave(void **state);
+
+/* Words up to a NULL. stdin is empty, or `input`. Free with helper_free. */
+struct said helper_say(const char *const *words, const char *input);
+void helper_free(struct said *said);
+
+/* As one line: words between single blanks. Fails the test unless the exit status is `code`. */
+struct said helper_run(int code, const char *line);
+/* The same, then frees; also requires `needle` in stderr (NULL: stderr must be empty). */
+void helper_refuse(int code, const char *line, const char *needle);
+/* Exit status 0 or as given, stderr empty; frees. */
+void helper_accept(int code, const char *line);
+
+/* Starts and does not wait; stdout and stderr go to /dev/null. */
+pid_t helper_start(const char *line);
+/* Waits; exit status as in struct said. */
+int helper_wait(pid_t child);
+
+void helper_write(const char *path, const char *text);
+void helper_write_bytes(const char *path, const void *bytes, size_t length);
+/* Whole file; the caller frees it. */
+char *helper_read(const char *path, size_t *out_length);
+int helper_exists(const char *path);
+int helper_same_bytes(const char *a, const char *b);
+
+/* A small scenario that trains in milliseconds: `head` are lines of the scenario, `common` entries
+ * of common, `test` entries of the test arm; each may be "". */
+void helper_scenario(const char *path, const char *head, const char *common, const char *test);
+
+#endif
