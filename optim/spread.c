@@ -66,7 +66,7 @@ static size_t piece_count(const struct optim_tensor *tensor) {
     return tensor->count / PIECE + (tensor->count % PIECE != 0);
 }
 
-/* Piece number `piece` of all tensors; `pieces` stand before this tensor. */
+/* Piece number `piece` of a tensor; the last one is shorter. */
 static struct optim_range range_of(const struct optim_call *call, const struct optim_tensor *tensor,
                                    size_t piece) {
     const size_t first = piece * PIECE;

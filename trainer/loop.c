@@ -218,9 +218,6 @@ static enum status check_reads(const struct config *config, enum loop_list list,
         const uint32_t unwritten = phases[phase].needs & ~*written;
         if (unwritten != 0) return fault(out, list, i, phase, unwritten_text(unwritten));
         *written |= phases[phase].writes;
-        /* A micro-batch is used once: forward consumes it, backward consumes the graph. */
-        if (phase == PHASE_FORWARD) *written &= ~(uint32_t)LOOP_BATCH;
-        if (phase == PHASE_BACKWARD) *written &= ~(uint32_t)LOOP_GRAPH;
     }
     return STATUS_OK;
 }

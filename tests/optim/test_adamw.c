@@ -233,6 +233,32 @@ static void verify_groups(void **state) {
     }
 }
 
+/* A tensor cut into seven gives the same elements: none is left out, none is stepped twice. */
+static void verify_every_element_is_stepped_once(void **state) {
+    (void)state;
+    const struct helper_dtypes f32 = {DTYPE_F32, DTYPE_F32, DTYPE_F32, -1};
+    static const size_t cuts[] = {0, 1, 300, 8191, 8192, 8193, 16384, HELPER_COUNT};
+    const struct optim_group group = {1e-3, 0.1};
+    struct optim_tensor parts[COUNT_OF(cuts) - 1];
+    uint64_t t = 0;
+    run_steps(&one, f32, 2, ISA_BASE);
+    helper_open(&two, HELPER_COUNT, f32, 23);
+    for (size_t i = 0; i + 1 < COUNT_OF(cuts); ++i) {
+        parts[i] = two.tensor;
+        parts[i].count = cuts[i + 1] - cuts[i];
+        parts[i].param = (float *)(void *)two.param + cuts[i];
+        parts[i].gradient = (float *)(void *)two.gradient + cuts[i];
+        for (int s = 0; s < 2; ++s)
+            parts[i].slots[s] = (float *)(void *)two.slot[s] + cuts[i];
+    }
+    const struct optim_call call = helper_call(parts, COUNT_OF(cuts) - 1, &group, 1, &t, betas);
+    while (t < 3) {
+        helper_gradient(&two, 29, t);
+        assert_int_equal(optim_find("adamw")->step(&call), STATUS_OK);
+    }
+    assert_true(helper_same(&one, &two));
+}
+
 /* At lr 5e-7 no weight of a pure-bf16 tensor above 2^8 lr moves; with masters all do (facts,
  * finding 2). */
 static void validate_lost_updates(void **state) {
@@ -417,6 +443,7 @@ int main(void) {
         cmocka_unit_test(corroborate_every_dtype),
         cmocka_unit_test(verify_threads_and_instruction_sets),
         cmocka_unit_test(verify_groups),
+        cmocka_unit_test(verify_every_element_is_stepped_once),
         cmocka_unit_test(validate_lost_updates),
         cmocka_unit_test(validate_grad_scale),
         cmocka_unit_test(validate_direction),

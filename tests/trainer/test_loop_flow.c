@@ -205,6 +205,20 @@ static void validate_settings(void **state) {
     assert_false(loop_equal(&a, &b));
     a.clip.max_norm = b.clip.max_norm = 0.0; /* clip only measures */
     assert_true(loop_equal(&a, &b));
+    /* Measuring closes the gradient, which rounds it before the next micro-batch is added. */
+    helper_loop_orders("fetch forward backward clip", "clip optimize log zero", &a);
+    helper_loop_orders("fetch forward backward", "clip optimize log zero", &b);
+    a.clip.max_norm = b.clip.max_norm = 0.0;
+    assert_false(loop_equal(&a, &b));
+    /* f0 is what schedule sets before the first count, unless it shifts. */
+    helper_loop_orders(NULL, "clip optimize log zero", &a);
+    helper_loop_orders(NULL, "schedule clip optimize log zero", &b);
+    assert_true(loop_equal(&a, &b));
+    a.schedule.shift = b.schedule.shift = 1;
+    assert_false(loop_equal(&a, &b));
+    a.schedule.shift = b.schedule.shift = 0;
+    a.schedule.start = b.schedule.start = START_BASE;
+    assert_false(loop_equal(&a, &b));
     helper_loop_standard(&a);
     a.loop.skip = SKIP_NONFINITE;
     helper_loop_list("log zero", &a.loop.on_skip);
