@@ -244,6 +244,64 @@ static void verify_storage(void **state) {
     bench_pairs(storage);
 }
 
+/* A hair from a tie: f32 would round it onto the tie, and a second rounding then goes wrong. The
+ * accumulator's f64 and f64 storage must be rounded once. */
+static void validate_rounded_once(void **state) {
+    (void)state;
+    static const struct {
+        enum dtype to;
+        double value;
+        float due;
+    } cases[] = {
+        {DTYPE_BF16, 0x1.01p0 + 0x1p-40, 0x1.02p0f},   {DTYPE_BF16, 0x1.03p0 - 0x1p-40, 0x1.02p0f},
+        {DTYPE_F16, 0x1.002p0 + 0x1p-40, 0x1.004p0f},  {DTYPE_TF32, 0x1.002p0 - 0x1p-40, 0x1p0f},
+        {DTYPE_BF16, -0x1.01p0 - 0x1p-40, -0x1.02p0f},
+    };
+    struct bench b;
+    const struct op_table *ops = NULL;
+    const struct op_limits limits = limits_of(1, 8);
+    bench_open(&b, BENCH_PAIRS - 1);
+    for (size_t machine = 0; bench_machine(&b, &limits, &machine, &ops);) {
+        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+            const double *const from = &cases[i].value;
+            float converted = 0.0f;
+            float closed = 0.0f;
+            ops->convert(&b.call,
+                         &(struct convert_args){1, DTYPE_F64, cases[i].to, from, &converted});
+            ops->close(&b.call, &(struct close_args){1, 1, {from, NULL}, cases[i].to, &closed});
+            assert_true(converted == cases[i].due && closed == cases[i].due);
+        }
+    }
+    bench_close(&b);
+}
+
+/* PyTorch multiplies a bf16 gradient in f32 and rounds again: a pair for which that shows. */
+static int rounds_twice(double value, double factor) {
+    const double product = value * factor; /* exact: 8 + 24 bits */
+    return law_round(product, DTYPE_BF16) != law_round(law_round(product, DTYPE_F32), DTYPE_BF16);
+}
+
+static void verify_scale_in_f32(void **state) {
+    (void)state;
+    struct bench b;
+    const struct op_table *ops = NULL;
+    const struct op_limits limits = limits_of(1, 8);
+    bench_open(&b, 3);
+    double value = 1.0;
+    double factor = 1.0;
+    for (int tries = 0; tries < 10000000 && !rounds_twice(value, factor); tries++) {
+        value = 1.0 + 0x1p-7 * bench_integer(&b, 128);
+        factor = 1.0 - 0x1p-24 * bench_integer(&b, 1u << 23);
+    }
+    assert_true(rounds_twice(value, factor));
+    for (size_t machine = 0; bench_machine(&b, &limits, &machine, &ops);) {
+        float scaled = (float)value;
+        ops->scale(&b.call, &(struct scale_args){1, DTYPE_BF16, factor, &scaled});
+        assert_true((double)scaled == law_round(law_round(value * factor, DTYPE_F32), DTYPE_BF16));
+    }
+    bench_close(&b);
+}
+
 /* Mathematics, not our own code: silu(0) = 0, silu'(0) = 1/2, silu(20) = 20 - 4.1e-8 (below half
  * an ulp of f32), a quarter turn. */
 static void validate_known(void **state) {
@@ -277,8 +335,8 @@ static void validate_known(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_elements),
-        cmocka_unit_test(verify_storage),
+        cmocka_unit_test(verify_elements),       cmocka_unit_test(verify_storage),
+        cmocka_unit_test(validate_rounded_once), cmocka_unit_test(verify_scale_in_f32),
         cmocka_unit_test(validate_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
