@@ -181,8 +181,11 @@ enum status options_read(const struct verb *verb, int argc, char **argv, struct 
     if (out->help) return STATUS_OK;
     TRY(arena_take(arena, (size_t)argc, sizeof *out->arguments, "arguments", &out->arguments));
     TRY(arena_take(arena, (size_t)argc, sizeof *out->sets, "options", &out->sets));
+    char **words; /* argp moves options to the front; argv is for the record */
+    TRY(arena_take(arena, (size_t)argc + 1, sizeof *words, "arguments", &words));
+    memcpy(words, argv, (size_t)argc * sizeof *words);
     unsigned flags = ARGP_NO_EXIT | ARGP_NO_ERRS | ARGP_NO_HELP;
-    if (argp_parse(&argp, argc, argv, flags, NULL, out) != 0)
+    if (argp_parse(&argp, argc, words, flags, NULL, out) != 0)
         FAIL(STATUS_INPUT, "%s: cannot read the options; see twinstep %s --help", verb->name,
              verb->name);
     return check_count(verb, out);

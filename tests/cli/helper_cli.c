@@ -180,7 +180,7 @@ void helper_scenario(const char *path, const char *head, const char *common, con
                           "%s\n"
                           "common:\n"
                           "  model: {layers: 1, hidden: 16, heads: 2, mlp: 24}\n"
-                          "  data: {max_len: 32}\n"
+                          "  data: {max_len: 96}\n"
                           "  batch: {size: 4}\n"
                           "  %s\n"
                           "arms:\n"

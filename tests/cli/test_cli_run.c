@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: cli
+ * run, demo and attribute on tiny trainings: exit statuses, JSON, output files, --reproducible,
+ * full disks. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "determinism/trace.h"
+#include "tests/cli/helper_cli.h"
+
+#define LATE_LOOP "loop: {update: [count, clip, schedule, optimize, log, zero]}"
+#define NOISE "numerics: {mode: shuffled}\n  shuffle: {chunk: 4}"
+
+/* Verdicts with and without expectations, and what a script is told. */
+static const struct {
+    const char *name, *head, *common, *test;
+    int code;
+    const char *verdict, *expectation;
+} cases[] = {
+    {"equal", "steps: 3", "seed: 3", "", 0, "identical", "none"},
+    {"equal-met", "steps: 3\nexpect: {verdict: identical}", "seed: 3", "", 0, "identical", "met"},
+    {"differs", "steps: 3", "seed: 3", LATE_LOOP, 1, "outside-floor", "none"},
+    {"differs-met", "steps: 3\nexpect: {verdict: outside-floor, cause: schedule, first_step: 1}",
+     "seed: 3", LATE_LOOP, 0, "outside-floor", "met"},
+    {"missed-verdict", "steps: 3\nexpect: {verdict: identical}", "seed: 3", LATE_LOOP, 1,
+     "outside-floor", "missed"},
+    {"missed-cause", "steps: 3\nexpect: {verdict: outside-floor, cause: dtype}", "seed: 3",
+     LATE_LOOP, 1, "outside-floor", "missed"},
+    {"missed-step", "steps: 3\nexpect: {verdict: outside-floor, first_step: 2}", "seed: 3",
+     LATE_LOOP, 1, "outside-floor", "missed"},
+    {"noise", "steps: 2", NOISE, "", 0, "inside-floor", "none"},
+    {"too-few", "steps: 2\nfloor: {replicates: 2}", NOISE, LATE_LOOP, 3, "untestable", "none"},
+    {"too-few-met", "steps: 2\nfloor: {replicates: 2}\nexpect: {verdict: untestable}", NOISE,
+     LATE_LOOP, 0, "untestable", "met"},
+};
+
+static json_t *member(const json_t *object, const char *name) {
+    json_t *value = json_object_get(object, name);
+    if (value == NULL) fail_msg("JSON lacks %s", name);
+    return value;
+}
+
+static void require_text(const json_t *object, const char *name, const char *expected) {
+    const char *text = json_string_value(member(object, name));
+    assert_non_null(text);
+    if (strcmp(text, expected) != 0) fail_msg("%s: expected %s, got %s", name, expected, text);
+}
+
+static json_t *parse(const char *text) {
+    json_error_t error;
+    json_t *value = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (value == NULL) fail_msg("JSON, line %d: %s\n%s", error.line, error.text, text);
+    return value;
+}
+
+/* The shape that design section 9 promises. */
+static void check_shape(const json_t *object) {
+    static const char *const closures[] = {"exact", "within-floor", "open"};
+    const json_t *first = member(object, "first"), *causes = member(object, "causes");
+    int known = 0;
+    if (!json_is_null(first)) {
+        assert_true(json_integer_value(member(first, "step")) >= 1);
+        assert_true(json_is_string(member(first, "phase")));
+        assert_true(json_is_string(member(first, "tensor")));
+    }
+    double last = (double)INFINITY;
+    for (size_t i = 0; i < json_array_size(causes); i++) {
+        const json_t *cause = json_array_get(causes, i);
+        assert_true(json_is_string(member(cause, "cause")));
+        assert_true(json_is_number(member(cause, "share")));
+        assert_true(json_real_value(member(cause, "low")) <=
+                    json_real_value(member(cause, "high")));
+        assert_true(json_real_value(member(cause, "share")) <= last);
+        last = json_real_value(member(cause, "share"));
+    }
+    for (int i = 0; i < 3; i++)
+        known += strcmp(json_string_value(member(object, "closure")), closures[i]) == 0;
+    assert_int_equal(known, 1);
+    assert_true(json_is_string(member(member(object, "floor"), "kind")));
+}
+
+static void validate_exit_statuses(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char path[64], line[128];
+        snprintf(path, sizeof path, "%s.yaml", cases[i].name);
+        helper_scenario(path, cases[i].head, cases[i].common, cases[i].test);
+        snprintf(line, sizeof line, "run %s --json", path);
+        struct said ran = helper_run(cases[i].code, line);
+        assert_string_equal(ran.err, "");
+        json_t *object = parse(ran.out);
+        require_text(object, "name", cases[i].name);
+        require_text(object, "verdict", cases[i].verdict);
+        require_text(object, "expectation", cases[i].expectation);
+        check_shape(object);
+        snprintf(line, sizeof line, "attribute %s.h5 --json", cases[i].name);
+        struct said again = helper_run(cases[i].code, line);
+        assert_string_equal(again.out, ran.out);
+        json_decref(object);
+        helper_free(&again);
+        helper_free(&ran);
+    }
+}
+
+static void validate_verdict_on_screen(void **state) {
+    (void)state;
+    static const char *const needles[] = {
+        "screen: OUTSIDE THE FLOOR. Cause: schedule, 100 % of the parameter distance",
+        "\n  first    update 1, phase optimize, ",
+        "\n  floor    exact: baseline repeated in this process and in a second one, bit-equal\n",
+        "\n  closure  exact: ", "\n  trace    screen.h5 (twinstep attribute screen.h5; h5py)\n"};
+    helper_scenario("screen.yaml", "steps: 3", "seed: 3", LATE_LOOP);
+    struct said ran = helper_run(1, "run screen.yaml");
+    for (size_t i = 0; i < sizeof needles / sizeof needles[0]; i++)
+        if (strstr(ran.out, needles[i]) == NULL)
+            fail_msg("expected: %s\nin: %s", needles[i], ran.out);
+    assert_string_equal(ran.err, ""); /* no progress where stderr is no terminal */
+    struct said again = helper_run(1, "attribute screen.h5");
+    char *trace = strstr(ran.out, "  trace    ");
+    assert_memory_equal(again.out, ran.out, (size_t)(trace - ran.out));
+    assert_int_equal(again.out_length, trace - ran.out);
+    helper_free(&again);
+    helper_free(&ran);
+}
+
+static void validate_outputs(void **state) {
+    (void)state;
+    helper_scenario("out.yaml", "name: own-name\nsteps: 1", "seed: 3", "");
+    helper_accept(0, "run out.yaml");
+    assert_true(helper_exists("own-name.h5"));
+    char *before = helper_read("own-name.h5", NULL);
+    helper_refuse(2, "run out.yaml", "own-name.h5: exists");
+    free(before);
+    helper_accept(0, "run out.yaml --overwrite --quiet");
+    helper_accept(0, "run out.yaml --output=elsewhere.h5");
+    assert_true(helper_exists("elsewhere.h5"));
+    helper_refuse(2, "run out.yaml -o no/such/folder.h5", "no/such/folder.h5");
+    helper_refuse(2, "run out.yaml -o /dev/full", "/dev/full");
+    helper_refuse(2, "run out.yaml --output=", "--output: expected a file name");
+    assert_int_equal(mkdir("many", 0777), 0);
+    helper_scenario("two.yaml", "steps: 1", "seed: 3", "");
+    helper_accept(0, "run out.yaml two.yaml -o many");
+    assert_true(helper_exists("many/own-name.h5"));
+    assert_true(helper_exists("many/two.h5"));
+    helper_write("taken.h5", "my thesis");
+    helper_refuse(2, "run out.yaml -o taken.h5", "taken.h5: exists");
+    char *kept = helper_read("taken.h5", NULL);
+    assert_string_equal(kept, "my thesis");
+    free(kept);
+    assert_int_equal(chmod("many", 0555), 0);
+    if (geteuid() != 0) helper_refuse(2, "run out.yaml -o many/new.h5", "many/new.h5");
+    assert_int_equal(chmod("many", 0755), 0);
+}
+
+/* The worst counts; what failed does not keep the others from running. */
+static void validate_several(void **state) {
+    (void)state;
+    helper_scenario("s-equal.yaml", "steps: 1", "seed: 3", "");
+    helper_scenario("s-differs.yaml", "steps: 1", "seed: 3", LATE_LOOP);
+    helper_scenario("s-few.yaml", "steps: 1\nfloor: {replicates: 2}", NOISE, LATE_LOOP);
+    helper_accept(1, "run s-differs.yaml s-equal.yaml");
+    helper_accept(3, "run --overwrite s-few.yaml s-differs.yaml s-equal.yaml");
+    helper_refuse(2, "run --overwrite s-few.yaml missing.yaml s-differs.yaml", "missing.yaml");
+    struct said said = helper_run(2, "run --overwrite missing.yaml s-equal.yaml");
+    assert_non_null(strstr(said.out, "s-equal: IDENTICAL"));
+    helper_free(&said);
+}
+
+static void validate_standard_input(void **state) {
+    (void)state;
+    const char *const words[] = {"run", "-", "-o", "piped.h5", NULL};
+    struct said said = helper_say(
+        words, "twinstep: 1\nname: piped\nsteps: 1\ncommon:\n  model: {layers: 1, hidden: 16, "
+               "heads: 2, mlp: 24}\n  batch: {size: 2}\n");
+    assert_int_equal(said.code, 0);
+    assert_non_null(strstr(said.out, "piped: IDENTICAL"));
+    helper_free(&said);
+}
+
+static void verify_reproducible_runs_are_byte_identical(void **state) {
+    (void)state;
+    char rows[4096] = "";
+    for (int i = 0; i < 8; i++)
+        snprintf(rows + strlen(rows), sizeof rows - strlen(rows),
+                 "{\"prompt\": \"n %d is \", \"chosen\": \"%d\", \"rejected\": \"no\"}\n", i, i);
+    assert_int_equal(mkdir("repro", 0777), 0);
+    helper_write("repro/own.jsonl", rows);
+    helper_write("repro/own.yaml",
+                 "twinstep: 1\nsteps: 3\ncommon:\n  model: {layers: 1, hidden: 16, heads: 2, mlp: "
+                 "24}\n  data: {pairs: own.jsonl}\n  batch: {size: 4}\n"
+                 "arms: {baseline: {}, test: {" LATE_LOOP "}}\n");
+    helper_accept(1, "run repro/own.yaml --reproducible -o one.h5");
+    setenv("USER", "somebody-else", 1);
+    helper_accept(1, "run --quiet --reproducible -o two.h5 repro/own.yaml --set steps=3");
+    assert_true(helper_same_bytes("one.h5", "two.h5"));
+    helper_accept(1, "run repro/own.yaml -o three.h5");
+    assert_false(helper_same_bytes("one.h5", "three.h5")); /* date and command line are in it */
+    struct arena arena = ARENA_EMPTY;
+    struct trace_image *image;
+    assert_int_equal(trace_open("one.h5", &arena, &image), STATUS_OK);
+    assert_null(trace_attribute_of(image, "env/volatile", "command"));
+    assert_non_null(trace_attribute_of(image, "env", "compiler"));
+    assert_non_null(strstr(image->runs[0].plan.configuration, "data.pairs: repro/own.jsonl\n"));
+    assert_int_equal(trace_open("three.h5", &arena, &image), STATUS_OK);
+    assert_string_equal(trace_attribute_of(image, "env/volatile", "command"),
+                        "twinstep run repro/own.yaml -o three.h5");
+    arena_close(&arena);
+    size_t length;
+    char here[4096];
+    assert_non_null(getcwd(here, sizeof here));
+    char *bytes = helper_read("one.h5", &length);
+    for (size_t i = 0; i + strlen(here) < length; i++)
+        if (memcmp(bytes + i, here, strlen(here)) == 0) fail_msg("the trace holds %s", here);
+    free(bytes);
+}
+
+/* demo replaces its own trace and nobody else's. */
+static void validate_demo(void **state) {
+    (void)state;
+    helper_accept(0, "demo null-pair");
+    assert_true(helper_exists("null-pair.h5"));
+    helper_accept(0, "demo null-pair --quiet");
+    helper_refuse(2, "run null-pair", "null-pair.h5: exists");
+    helper_write("lr-zero-init.h5", "precious");
+    helper_refuse(2, "demo lr-zero-init", "lr-zero-init.h5 exists and is no trace of lr-zero-init");
+    helper_refuse(2, "demo lr-zero-init -o null-pair.h5", "is no trace of lr-zero-init");
+    char *kept = helper_read("lr-zero-init.h5", NULL);
+    assert_string_equal(kept, "precious");
+    free(kept);
+}
+
+/* A limit on the file's size stands in for a full disk: the same writes fail. */
+static void validate_full_disk(void **state) {
+    (void)state;
+    struct rlimit before, small;
+    helper_scenario("disk.yaml", "steps: 400", "seed: 3", LATE_LOOP);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR); /* children inherit it */
+    static const rlim_t sizes[] = {0, 10000, 100000, 400000};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        char command[512];
+        small = before;
+        small.rlim_cur = sizes[i];
+        snprintf(command, sizeof command, "%s run disk.yaml -o disk-%zu.h5 >/dev/null 2>/dev/null",
+                 TWINSTEP_BINARY, i);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+        int how = system(command);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+        if (how != 2 << 8) fail_msg("limit %llu: status %#x", (unsigned long long)sizes[i], how);
+    }
+    signal(SIGXFSZ, SIG_DFL);
+    assert_false(helper_exists("disk-3.h5"));
+    struct said said = helper_run(3, "attribute disk-3.h5.part"); /* what fitted is there */
+    assert_non_null(strstr(said.out, "disk: UNTESTABLE"));
+    helper_free(&said);
+}
+
+/* The verdict could not be printed: never exit status 0, but the trace is whole. */
+static void validate_full_stdout(void **state) {
+    (void)state;
+    static const char *const lines[] = {"run full.yaml", "run full.yaml --json --overwrite",
+                                        "attribute full.h5", "attribute full.h5 --json"};
+    helper_scenario("full.yaml", "steps: 2", "seed: 3", "");
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        char command[512];
+        snprintf(command, sizeof command, "%s %s >/dev/full 2>err.txt", TWINSTEP_BINARY, lines[i]);
+        int how = system(command);
+        if (how != 2 << 8) fail_msg("%s: status %#x", lines[i], how);
+        char *err = helper_read("err.txt", NULL);
+        assert_non_null(strstr(err, "standard output: cannot write"));
+        free(err);
+    }
+    helper_accept(0, "attribute full.h5");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_exit_statuses),
+        cmocka_unit_test(validate_verdict_on_screen),
+        cmocka_unit_test(validate_outputs),
+        cmocka_unit_test(validate_several),
+        cmocka_unit_test(validate_standard_input),
+        cmocka_unit_test(verify_reproducible_runs_are_byte_identical),
+        cmocka_unit_test(validate_demo),
+        cmocka_unit_test(validate_full_disk),
+        cmocka_unit_test(validate_full_stdout),
+    };
+    return cmocka_run_group_tests(tests, helper_enter, helper_leave);
+}
