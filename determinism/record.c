@@ -37,7 +37,7 @@ const struct record_column record_groups[RECORD_GROUPS] = {
     [GROUP_LR_APPLIED] = {"lr_applied", "1", "learning rate the optimizer used"},
     [GROUP_LR_LOGGED] = {"lr_logged", "1", "learning rate the loop would have printed"},
     [GROUP_LR_READBACK] = {"lr_readback", "1", "learning rate estimated from the weights"},
-    [GROUP_LR_ERROR] = {"lr_readback_error", "1", "standard error of lr_readback from rounding"},
+    [GROUP_LR_ERROR] = {"lr_readback_error", "1", "bound of the error of lr_readback from rounding"},
     [GROUP_WD_APPLIED] = {"wd_applied", "1", "weight decay the optimizer used"},
 };
 

@@ -60,7 +60,7 @@ enum record_group {
     GROUP_LR_APPLIED = 0, /* what optimize used */
     GROUP_LR_LOGGED,      /* what that loop would have printed */
     GROUP_LR_READBACK,    /* estimated from weights and slots before and after */
-    GROUP_LR_ERROR,       /* its standard error from rounding */
+    GROUP_LR_ERROR,       /* bound of its error from rounding */
     GROUP_WD_APPLIED,
     RECORD_GROUPS
 };

@@ -80,11 +80,12 @@ void measure_keep_working(struct run *run) {
     }
 }
 
-/* Normal equations of new - old = -lr * u - c * old, each element weighted by 1 / ulp^2: the
- * stored value was rounded once, so its error has variance ulp^2 / 12. Without weight decay c = 0
- * and one unknown is left. */
+/* Normal equations of new - old = -lr * u - c * old, each element in units of its ulp. Without
+ * weight decay c = 0 and one unknown is left. `u`, `p` without a partner are sums of magnitudes:
+ * the stored value was rounded once, by at most half an ulp, and roundings of equal steps inside
+ * one binade are all alike, so the error bound adds them up instead of averaging them out. */
 struct readback {
-    double uu, up, pp, ud, pd;
+    double uu, up, pp, ud, pd, u, p;
 };
 
 /* Spacing of the dtype's values at x; of its smallest normal for zero and subnormals. */
@@ -108,11 +109,14 @@ static void readback_add(struct readback *sum, const struct readback *term) {
     sum->pp += term->pp;
     sum->ud += term->ud;
     sum->pd += term->pd;
+    sum->u += term->u;
+    sum->p += term->p;
 }
 
 /* One block's weighted direction, old value and change. */
 struct readback_block {
     double u[SUM_BLOCK], p[SUM_BLOCK], d[SUM_BLOCK];
+    double u_size[SUM_BLOCK], p_size[SUM_BLOCK], one[SUM_BLOCK];
 };
 
 static void readback_fill(const struct run *run, const void *old, const void *now, size_t first,
@@ -124,6 +128,9 @@ static void readback_fill(const struct run *run, const void *old, const void *no
         out->u[i] = (run->direction[first + i] - decay * before) * weight;
         out->p[i] = before * weight;
         out->d[i] = (after - before) * weight;
+        out->u_size[i] = fabs(out->u[i]);
+        out->p_size[i] = fabs(out->p[i]);
+        out->one[i] = 1.0;
     }
 }
 
@@ -131,7 +138,7 @@ static void readback_tensor(const struct run *run, uint32_t row, double decay,
                             struct readback *out) {
     const unsigned char *old = run->working + run->packed[row] * dtype_carrier(working_dtype(run));
     const void *now = run->state + working_offset(run, row);
-    struct sum_blocks_f64 sums[5] = {{.count = 0}};
+    struct sum_blocks_f64 sums[7] = {{.count = 0}};
     struct readback_block block;
     for (size_t first = 0; first < run->table.rows[row].count; first += SUM_BLOCK) {
         size_t left = run->table.rows[row].count - first;
@@ -142,29 +149,31 @@ static void readback_tensor(const struct run *run, uint32_t row, double decay,
         sum_blocks_push_f64(&sums[2], products_block(block.p, block.p, count));
         sum_blocks_push_f64(&sums[3], products_block(block.u, block.d, count));
         sum_blocks_push_f64(&sums[4], products_block(block.p, block.d, count));
+        sum_blocks_push_f64(&sums[5], products_block(block.u_size, block.one, count));
+        sum_blocks_push_f64(&sums[6], products_block(block.p_size, block.one, count));
     }
     *out = (struct readback){sum_blocks_close_f64(&sums[0]), sum_blocks_close_f64(&sums[1]),
                              sum_blocks_close_f64(&sums[2]), sum_blocks_close_f64(&sums[3]),
-                             sum_blocks_close_f64(&sums[4])};
+                             sum_blocks_close_f64(&sums[4]), sum_blocks_close_f64(&sums[5]),
+                             sum_blocks_close_f64(&sums[6])};
 }
 
-/* 1/12 is the variance of one rounding in units of ulp^2; decay rounds the weight once more. The
- * direction itself was rounded by the optimizer (a handful of operations, all in the same sense for
- * an element): READBACK_ROUNDINGS half units of the working dtype bound that part of the error. */
+/* Half an ulp per rounding of the stored value (decay rounds it once more), all in the sense that
+ * hurts most; and the direction itself, which the optimizer rounded in a handful of operations:
+ * READBACK_ROUNDINGS half units of the working dtype bound that part. */
 #define READBACK_ROUNDINGS 8
 
 static void readback_solve(const struct readback *sum, int decayed, enum dtype dtype,
                            double *out_lr, double *out_error) {
-    double variance = decayed ? 2.0 / 12.0 : 1.0 / 12.0;
     double determinant = sum->uu * sum->pp - sum->up * sum->up;
     *out_lr = (double)NAN;
     *out_error = (double)NAN;
     if (!decayed && sum->uu > 0.0) {
         *out_lr = -sum->ud / sum->uu;
-        *out_error = real_sqrt_f64(variance / sum->uu);
+        *out_error = 0.5 * sum->u / sum->uu;
     } else if (decayed && determinant > 0.0) {
         *out_lr = -(sum->ud * sum->pp - sum->pd * sum->up) / determinant;
-        *out_error = real_sqrt_f64(variance * sum->pp / determinant);
+        *out_error = (sum->u * sum->pp + sum->p * fabs(sum->up)) / determinant;
     }
     *out_error += fabs(*out_lr) * READBACK_ROUNDINGS * dtype_epsilon(dtype) / 2;
 }
@@ -173,7 +182,7 @@ enum status measure_readback(struct run *run, const struct optim_call *call) {
     if (run->optimizer->direction == NULL) return STATUS_OK;
     enum dtype dtype = working_dtype(run);
     for (uint32_t g = 0; g < run->table.groups; g++) {
-        struct readback sum = {0.0, 0.0, 0.0, 0.0, 0.0};
+        struct readback sum = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
         double decay = call->groups[g].weight_decay;
         for (uint32_t i = 0; i < run->owner_count; i++) {
             uint32_t row = run->owner[i];
