@@ -1,0 +1,133 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# From a checkout to a result, on Debian 12:
+#
+#   sh bootstrap.sh demo     install what building needs, build, run `twinstep demo`
+#   sh bootstrap.sh test     install what tests need, build and test in every way listed at stages()
+#   sh bootstrap.sh build    as demo, without running it
+#
+# Only packages of the distribution are downloaded, after they are named. What is done is skipped.
+# Exit status: that of the demo; 1 when a stage of the tests fails; 2 when set-up is impossible.
+set -eu
+
+# libgomp comes with gcc. clang's OpenMP and sanitizer runtimes have packages of their own.
+build_packages='gcc libc6-dev cmake ninja-build pkg-config
+    libhdf5-dev libgsl-dev libfyaml-dev libjansson-dev nettle-dev'
+test_packages="$build_packages libcmocka-dev libmpfr-dev python3 python3-h5py
+    clang libclang-rt-14-dev libomp-dev"
+
+say() {
+    printf 'bootstrap: %s\n' "$*"
+}
+
+give_up() {
+    printf 'bootstrap: error: %s\n' "$*" >&2
+    exit 2
+}
+
+# The packages among "$@" that are not installed.
+missing_of() {
+    for package in "$@"; do
+        state=$(dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null || true)
+        case $state in
+        ?i*) ;;
+        *) printf ' %s' "$package" ;;
+        esac
+    done
+}
+
+install_packages() {
+    if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+        give_up "this is no Debian (no apt-get). Install the equivalents of these packages:
+    $(echo "$@")
+then: cmake --preset default && cmake --build --preset default"
+    fi
+    missing=$(missing_of "$@")
+    [ -n "$missing" ] || return 0
+    say "installing these Debian packages and what they depend on:$missing"
+    as_root=
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null || give_up "not root, and there is no sudo. As root, run:
+    apt-get update && apt-get install --no-install-recommends$missing"
+        as_root=sudo
+    fi
+    apt='env DEBIAN_FRONTEND=noninteractive apt-get'
+    # $as_root, $apt and $missing are lists of words.
+    $as_root $apt -q update || say 'apt-get update failed; trying with the lists that are there'
+    $as_root $apt -q -y install --no-install-recommends $missing ||
+        give_up "apt-get could not install:$missing"
+}
+
+# Configures preset $1 unless that was done with the presets as they are. Ninja sees all the rest.
+configure() {
+    if [ ! -f "build/$1/build.ninja" ] || ! cmp -s CMakePresets.json "build/$1/presets.json"; then
+        cmake --preset "$1" && cp CMakePresets.json "build/$1/presets.json"
+    fi
+}
+
+build() {
+    configure "$1" && cmake --build --preset "$1"
+}
+
+# ThreadSanitizer of clang 14 needs memory maps that new kernels give only without randomisation,
+# and clang's OpenMP runtime tells it about forks and joins through libarcher.
+test_preset() {
+    run=
+    if [ "$1" = tsan ]; then
+        if setarch -R true 2>/dev/null; then run='setarch -R'; fi
+        runtime=$(dirname "$(readlink -f "$(clang -print-file-name=libomp.so)")")
+        [ -f "$runtime/libarcher.so" ] || give_up "no libarcher.so in $runtime"
+        OMP_TOOL_LIBRARIES=$runtime/libarcher.so
+        export OMP_TOOL_LIBRARIES
+    fi
+    $run ctest --preset "$1" --parallel "$(nproc)"
+}
+
+# One stage: preset $1, told as "$2". A stage that fails does not stop the next ones.
+stage() {
+    began=$(date +%s)
+    printf '\n== %s (%s)\n' "$2" "$1"
+    if (build "$1" && test_preset "$1"); then result=passed; else result=FAILED failed=1; fi
+    summary="$summary
+  $(printf '%-8s %4d s  %-9s %s' $result $(($(date +%s) - began)) "$1" "$2")"
+}
+
+stages() {
+    failed=0 summary=
+    stage strict 'gcc, every warning an error: all tests but the nightly ones'
+    stage asan 'address and undefined-behaviour sanitizers: tests labelled short'
+    stage tsan 'thread sanitizer: tests labelled threads'
+    stage clang-o3 'clang -O3: the same bits, tests labelled golden or repro'
+    stage o0 'gcc -O0: the same bits, tests labelled golden or repro'
+    printf '\nSummary, %s\n' "$(nproc) processors:$summary"
+    return $failed
+}
+
+# Nothing that the caller's shell exported decides where cd goes or in which language text is.
+unset CDPATH
+LC_ALL=C.UTF-8
+export LC_ALL
+case $0 in
+*/*) cd -- "${0%/*}" ;;
+esac
+[ -f CMakePresets.json ] || give_up 'run it as: sh path/to/bootstrap.sh demo'
+
+case ${1-} in
+demo)
+    install_packages $build_packages
+    build default
+    exec build/default/bin/twinstep demo
+    ;;
+build)
+    install_packages $build_packages
+    build default
+    ;;
+test)
+    install_packages $test_packages
+    stages
+    ;;
+*)
+    printf 'usage: sh bootstrap.sh demo | test | build\n' >&2
+    exit 2
+    ;;
+esac
