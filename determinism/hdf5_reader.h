@@ -64,7 +64,11 @@ TWINSTEP_MUST_USE enum status reader_list(struct reader *reader, hid_t group,
 TWINSTEP_MUST_USE enum status reader_grow(struct reader *reader, uint32_t count, size_t size,
                                           void *array_pointer);
 
-/* Rows of a run (`run` not NULL: its plan.shape is there) or of a pair. */
+/* Attributes, arrays and texts of every group but those of the format itself. */
+TWINSTEP_MUST_USE enum status reader_walk(struct reader *reader, hid_t root,
+                                          struct trace_image *image);
+
+/* Rows of a run, whose plan.shape is there, or of a pair. */
 TWINSTEP_MUST_USE enum status reader_run_rows(struct reader *reader, hid_t steps,
                                               struct trace_run *run);
 TWINSTEP_MUST_USE enum status reader_pair_rows(struct reader *reader, hid_t steps,

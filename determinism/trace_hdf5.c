@@ -9,6 +9,10 @@
 
 #include "base/arena.h"
 
+/* A kill can cut a write at a page boundary. What a run rewrites in place (object headers of about
+ * 400 bytes, index headers) starts at a multiple of this, so no page boundary lies inside. */
+#define ALIGNMENT 512
+
 struct reason {
     char text[256];
     int from_system;
@@ -47,8 +51,9 @@ enum status hdf5_access_list(const char *file_name, hid_t *out_list) {
     if (list < 0) return hdf5_fail(STATUS_IO, file_name, "start HDF5");
     herr_t bad = H5Pset_libver_bounds(list, H5F_LIBVER_V110, H5F_LIBVER_V110);
     if (bad >= 0) bad = H5Pset_fclose_degree(list, H5F_CLOSE_STRONG);
+    if (bad >= 0) bad = H5Pset_alignment(list, 1, ALIGNMENT);
 #if H5_VERSION_GE(1, 10, 7)
-    if (bad >= 0) bad = H5Pset_file_locking(list, 1, 1); /* file systems without locks work */
+    if (bad >= 0) bad = H5Pset_file_locking(list, 1, ALIGNMENT); /* file systems without locks work */
 #endif
     *out_list = list;
     if (bad < 0) {

@@ -94,9 +94,9 @@ static enum status choose_access(const char *path, const struct superblock *bloc
 }
 
 /* HDF5 reads live metadata again while its checksum fails, and sleeps 1, 2, 4, ... ns in between:
- * 20 attempts are 1 ms, more than a writer needs; its default of 100 never ends on a damaged file.
- */
-#define READ_ATTEMPTS 20
+ * 26 attempts are 67 ms, longer than a writer is kept from its processor in the middle of a write;
+ * the default of 100 never ends on a damaged file. */
+#define READ_ATTEMPTS 26
 
 static enum status open_file(struct reader *reader, unsigned flags) {
     hid_t access;

@@ -350,6 +350,7 @@ uint64_t sample_cut(struct trace_image *image) {
     uint64_t least = image->runs[0].updates;
     if (image->runs[1].updates < least) least = image->runs[1].updates;
     if (image->pairs[0].updates < least) least = image->pairs[0].updates;
+    if (image->runs[2].updates * 2 < least) least = image->runs[2].updates * 2; /* odd ones only */
     image->runs[0].updates = image->runs[1].updates = image->pairs[0].updates = least;
     if (image->runs[2].updates > (least + 1) / 2) image->runs[2].updates = (least + 1) / 2;
     return least;
