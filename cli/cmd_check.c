@@ -57,9 +57,9 @@ static enum status check_open(const struct cli *cli, const struct options *optio
     check->schema = cli->schema;
     for (int i = 0; i < 2; i++)
         check->arms[i].arm = &scenario->arms[i];
-    TRY(factors_of(cli->schema, &scenario->arms[0].config, &scenario->arms[1].config, arena,
-                   &check->factors, &check->factor_count));
     TRY(experiment_plan_open(cli->schema, scenario, arena, &check->plan));
+    TRY(factors_of(cli->schema, &check->plan.runs[0].config, &check->plan.runs[1].config, arena,
+                   &check->factors, &check->factor_count)); /* seeds that are drawn included */
     TRY(open_data(check, arena));
     for (int i = 0; i < 2; i++)
         TRY(open_arm(check, i, arena));

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: cli short
+ * check: what it says about arms, factors, loops, floor, trainings, data and numerics, as text and
+ * as JSON; and that it writes nothing. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cli/helper_cli.h"
+
+static json_t *check(const char *path) {
+    char line[256];
+    json_error_t error;
+    snprintf(line, sizeof line, "check %s --json", path);
+    struct said said = helper_run(0, line);
+    json_t *value = json_loads(said.out, JSON_REJECT_DUPLICATES, &error);
+    if (value == NULL) fail_msg("%s: %s\n%s", line, error.text, said.out);
+    assert_string_equal(said.err, "");
+    helper_free(&said);
+    return value;
+}
+
+static const char *text(const json_t *object, const char *name) {
+    const char *value = json_string_value(json_object_get(object, name));
+    if (value == NULL) fail_msg("no text %s", name);
+    return value;
+}
+
+static long long whole(const json_t *object, const char *name) {
+    const json_t *value = json_object_get(object, name);
+    if (!json_is_integer(value)) fail_msg("no integer %s", name);
+    return (long long)json_integer_value(value);
+}
+
+static const json_t *arm(const json_t *object, size_t index) {
+    return json_array_get(json_object_get(object, "arms"), index);
+}
+
+/* One layer of OLMo-2, hidden 16, two heads of 8, mlp 24, 259 tokens. */
+#define PARAMETERS                                                                                 \
+    (2 * 259 * 16 + 4 * 16 * 16 + 2 * 16 /* q, k norms */ + 3 * 16 * 24 + 2 * 16 + 16)
+
+static void validate_facts(void **state) {
+    (void)state;
+    helper_scenario("loop.yaml", "steps: 7", "seed: 3",
+                    "loop: {update: [count, clip, schedule, optimize, log, zero]}");
+    json_t *object = check("loop.yaml");
+    assert_string_equal(text(object, "name"), "loop");
+    assert_int_equal(whole(object, "steps"), 7);
+    assert_int_equal(whole(arm(object, 0), "parameters"), PARAMETERS);
+    assert_string_equal(text(arm(object, 1), "name"), "test");
+    const json_t *loops[2] = {json_object_get(arm(object, 0), "loop"),
+                              json_object_get(arm(object, 1), "loop")};
+    assert_string_equal(text(loops[0], "applied"), "f(k-1)");
+    assert_string_equal(text(loops[1], "applied"), "f(k)");
+    assert_int_equal(json_array_size(json_object_get(loops[1], "update")), 6);
+    int warned = 0;
+    size_t i;
+    json_t *hazard;
+    json_array_foreach(json_object_get(loops[1], "hazards"), i, hazard) warned +=
+        strcmp(text(hazard, "severity"), "warning") == 0;
+    assert_int_equal(warned, 1);
+    const json_t *factors = json_object_get(object, "factors");
+    assert_int_equal(json_array_size(factors), 1);
+    assert_string_equal(text(json_array_get(factors, 0), "cause"), "schedule");
+    const json_t *key = json_array_get(json_object_get(json_array_get(factors, 0), "keys"), 0);
+    assert_string_equal(text(key, "key"), "loop.update");
+    assert_string_equal(text(key, "test"), "[count, clip, schedule, optimize, log, zero]");
+    assert_string_equal(text(json_object_get(object, "floor"), "kind"), "exact");
+    assert_int_equal(whole(object, "hybrids"), 1);
+    assert_int_equal(whole(object, "trainings"), 5);
+    assert_int_equal(whole(json_object_get(arm(object, 0), "data"), "samples"), 1670);
+    json_decref(object);
+}
+
+static void validate_numbers_of_trainings(void **state) {
+    (void)state;
+    static const struct {
+        const char *head, *common, *test, *floor;
+        int trainings, hybrids;
+    } plans[] = {
+        {"steps: 1", "seed: 3", "", "exact", 4, 0},
+        {"steps: 1", "seed: 3", "numerics: {rope: bf16}, optimizer: {lr: 1e-5}", "exact", 7, 3},
+        {"steps: 1", "seed: 3",
+         "numerics: {rope: bf16}, optimizer: {lr: 1e-5}, data: {shuffle: false}", "exact", 11, 7},
+        /* seeds that are drawn differ, so they are a factor; 5 of each arm, or the baseline and 13
+           replicates of it */
+        {"steps: 1\nfloor: {replicates: 5}", "numerics: {mode: shuffled}", "", "permutation", 11,
+         1},
+        {"steps: 1\nfloor: {design: baseline}", "numerics: {mode: shuffled}", "", "rank", 16, 1},
+        {"steps: 1", "numerics: {mode: shuffled, order_seed: 4}", "", "exact", 4, 0},
+    };
+    for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
+        helper_scenario("plan.yaml", plans[i].head, plans[i].common, plans[i].test);
+        json_t *object = check("plan.yaml");
+        assert_string_equal(text(json_object_get(object, "floor"), "kind"), plans[i].floor);
+        assert_int_equal(whole(object, "trainings"), plans[i].trainings);
+        assert_int_equal(whole(object, "hybrids"), plans[i].hybrids);
+        json_decref(object);
+    }
+}
+
+static int notes(const json_t *object, size_t index, const char *needle) {
+    int found = 0;
+    size_t i;
+    json_t *note;
+    json_array_foreach(json_object_get(arm(object, index), "notes"), i, note) found +=
+        strstr(json_string_value(note), needle) != NULL;
+    return found;
+}
+
+static void validate_notes(void **state) {
+    (void)state;
+    static const struct {
+        const char *common, *needle;
+        int times;
+    } cases[] = {
+        {"seed: 3", "", 0},
+        /* 4 pairs of 96 tokens in chunks of 400: 768 terms of weight and embedding, 96 of dq; norm
+           has more */
+        {"numerics: {mode: shuffled}\n  shuffle: {chunk: 400}", "makes no noise:", 3},
+        {"numerics: {mode: shuffled}\n  shuffle: {chunk: 16}", "makes no noise", 0},
+        {"numerics: {mode: shuffled}\n  shuffle: {kinds: [loss]}", "makes no noise at all", 1},
+        {"numerics: {mode: shuffled}\n  shuffle: {kinds: [loss], chunk: 1}", "no noise", 0},
+        {"numerics: {mode: shuffled}\n  shuffle: {kinds: [loss], chunk: 2}",
+         "at most 4 terms, fewer than 3 chunks of 2", 1},
+        {"numerics: {grad_accumulate: storage}", "grad_accumulate storage rounds", 1},
+        {"loss: {divisor: mean-of-means}", "one micro-batch", 1},
+        {"loss: {divisor: mean-of-means}\n  task: sft", "mean-of-means", 1},
+        {"numerics: {param: bf16}", "bf16 parameters without masters", 1},
+        {"numerics: {param: bf16, master: f32}", "masters", 0},
+        {"numerics: {threads: 2}", "threads moves no bit", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        helper_scenario("notes.yaml", "steps: 1", cases[i].common, "");
+        json_t *object = check("notes.yaml");
+        if (notes(object, 0, cases[i].needle) != cases[i].times)
+            fail_msg("%s: expected %d notes \"%s\"", cases[i].common, cases[i].times,
+                     cases[i].needle);
+        json_decref(object);
+    }
+}
+
+static void validate_text(void **state) {
+    (void)state;
+    static const char *const needles[] = {
+        "null: 2 updates of baseline and test\n",
+        "  factors  none: both arms have the same configuration (a null pair)\n",
+        "  loop     baseline: update k applies f(k-1), logs f(k-1)\n",
+        "           update   clip optimize log count schedule zero\n",
+        "  floor    exact: baseline once more in this process and in a second one\n",
+        "  runs     4 trainings of 2 updates: 2 arms, 2 for the floor, 0 hybrids\n",
+        "data of both arms\nquiz.tsv: 1670 samples",
+        "[Algiers<eos>]"};
+    helper_scenario("null.yaml", "steps: 2", "seed: 3", "");
+    struct said said = helper_run(0, "check null.yaml");
+    for (size_t i = 0; i < sizeof needles / sizeof needles[0]; i++)
+        if (strstr(said.out, needles[i]) == NULL)
+            fail_msg("expected: %s\nin: %s", needles[i], said.out);
+    helper_free(&said);
+    said = helper_run(0, "check null.yaml --set steps=9 --set arms.test.data.seed=5");
+    assert_non_null(strstr(said.out, "trainings of 9 updates"));
+    assert_non_null(strstr(said.out, "  factor   data-order\n           data.seed: 3 -> 5\n"));
+    assert_non_null(strstr(said.out, "data of test"));
+    helper_free(&said);
+    assert_false(helper_exists("null.h5"));
+    assert_false(helper_exists("null.h5.part"));
+}
+
+/* Every catalogue scenario passes. */
+static void verify_catalogue(void **state) {
+    (void)state;
+    json_error_t error;
+    struct said said = helper_run(0, "list scenarios --json");
+    json_t *list = json_loads(said.out, 0, &error);
+    assert_non_null(list);
+    size_t i;
+    json_t *entry;
+    assert_true(json_array_size(json_object_get(list, "scenarios")) >= 13);
+    json_array_foreach(json_object_get(list, "scenarios"), i, entry) {
+        json_t *object = check(text(entry, "name"));
+        assert_string_equal(text(object, "name"), text(entry, "name"));
+        json_decref(object);
+    }
+    json_decref(list);
+    helper_free(&said);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_facts),   cmocka_unit_test(validate_numbers_of_trainings),
+        cmocka_unit_test(validate_notes),   cmocka_unit_test(validate_text),
+        cmocka_unit_test(verify_catalogue),
+    };
+    return cmocka_run_group_tests(tests, helper_enter, helper_leave);
+}
