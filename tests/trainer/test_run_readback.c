@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * The LR that an update applied: what the loops of the frameworks apply at update k (exact), and
+ * the estimate from weights and moments before and after (within its printed error of the LR
+ * applied). AdamW and SGD, with and without momentum and decay, f32 and f32 masters; bf16 weights
+ * without masters, where the estimate must say how little it knows. */
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/trainer/helper_train.h"
+
+enum { UPDATES = 5 };
+
+struct bench {
+    struct config config;
+    struct arena arena;
+    struct dataset dataset;
+    struct run run;
+};
+
+static void bench_open(struct bench *bench, const char *words) {
+    bench->arena = (struct arena)ARENA_EMPTY;
+    helper_config(UPDATES, &bench->config,
+                  "%s, data: {max_len: 16}, batch: {size: 4, micro: 2}, init: {std: 0.1}, "
+                  "model: {layers: 2, hidden: 32, heads: 4, kv_heads: 2, mlp: 48, vocab: 19}",
+                  words);
+    helper_ids_open(&bench->config, 8, 20, 16, &bench->arena, &bench->dataset);
+    helper_run_open(&bench->config, &bench->dataset,
+                    &(struct run_options){.readback = 1, .steps = UPDATES}, &bench->run);
+}
+
+static void bench_close(struct bench *bench) {
+    run_close(&bench->run);
+    arena_close(&bench->arena);
+}
+
+/* f(n) of the linear schedule without warm-up, as transformers computes it. */
+static double linear(double base, double n, double total) {
+    return base * ((total - n) / total);
+}
+
+/* LR applied at update k is f(k - 1 + shift), LR logged f(k - 1 + logged). */
+static const struct contract {
+    const char *update;
+    int applied, logged;
+} contracts[] = {
+    {"[clip, optimize, log, count, schedule, zero]", 0, 0},  /* PyTorch's order */
+    {"[clip, optimize, count, schedule, log, zero]", 0, 1},  /* logs after the scheduler moved */
+    {"[count, clip, schedule, optimize, log, zero]", 1, 1},  /* hypothesis 17 */
+    {"[clip, optimize, schedule, count, log, zero]", -1, 0}, /* schedule before count */
+};
+
+static void validate_lr_of_loops(void **state) {
+    (void)state;
+    for (size_t c = 0; c < COUNT_OF(contracts); c++) {
+        char words[256];
+        struct bench bench;
+        snprintf(words, sizeof words,
+                 "optimizer: {lr: 5e-7}, schedule: {name: linear, total: 5}, loop: {update: %s}",
+                 contracts[c].update);
+        bench_open(&bench, words);
+        for (int k = 1; k <= UPDATES; k++) {
+            const struct record *record = helper_step(&bench.run);
+            int n = k - 1 + contracts[c].applied;
+            if (n < 0) n = 0;
+            assert_true(record->groups[0][GROUP_LR_APPLIED] == linear(5e-7, n, 5));
+            n = k - 1 + contracts[c].logged;
+            assert_true(record->groups[0][GROUP_LR_LOGGED] == linear(5e-7, n, 5));
+        }
+        bench_close(&bench);
+    }
+}
+
+static const char *const readable[] = {
+    "optimizer: {lr: 1e-3}",
+    "optimizer: {lr: 1e-3, weight_decay: 0.1}",
+    "optimizer: {lr: 5e-7}",
+    "optimizer: {lr: 5e-7, weight_decay: 0.1}",
+    "optimizer: {lr: 1e-3, weight_decay: 0.1, decay: matrices}",
+    "optimizer: {name: sgd, lr: 1e-1}",
+    "optimizer: {name: sgd, lr: 1e-1, weight_decay: 0.1}",
+    "optimizer: {name: sgd, lr: 1e-2, momentum: 0.9}",
+    "optimizer: {name: sgd, lr: 1e-2, momentum: 0.9, weight_decay: 0.1}",
+    "optimizer: {name: sgd, lr: 1e-2, momentum: 0.9, nesterov: true, weight_decay: 0.1}",
+    "optimizer: {lr: 1e-4, weight_decay: 0.1}, task: sft, clip: {max_norm: 0.01}",
+    "optimizer: {lr: 1e-4}, numerics: {param: bf16, compute: bf16, master: f32}",
+    "optimizer: {lr: 1e-4}, numerics: {param: f64, compute: f64}",
+};
+
+static void verify_readback(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(readable); i++) {
+        struct bench bench;
+        double worst = 0.0, error = 0.0, relative = 0.0;
+        bench_open(&bench, readable[i]);
+        for (int k = 0; k < UPDATES; k++) {
+            const struct record *record = helper_step(&bench.run);
+            for (uint32_t g = 0; g < bench.run.shape.groups; g++) {
+                const double *group = record->groups[g];
+                double gap = fabs(group[GROUP_LR_READBACK] - group[GROUP_LR_APPLIED]);
+                if (!(gap <= group[GROUP_LR_ERROR]))
+                    fail_msg("%s: update %d, group %u: %.9g applied, %.9g +- %.2g read back",
+                             readable[i], k + 1, g, group[GROUP_LR_APPLIED],
+                             group[GROUP_LR_READBACK], group[GROUP_LR_ERROR]);
+                if (gap / group[GROUP_LR_ERROR] > worst) worst = gap / group[GROUP_LR_ERROR];
+                error = group[GROUP_LR_ERROR];
+                relative = error / group[GROUP_LR_APPLIED];
+            }
+        }
+        print_message("%-80s worst gap %.2f of the error, last error %.1e (%.1e of the LR)\n",
+                      readable[i], worst, error, relative);
+        assert_true(relative < 0.1);
+        bench_close(&bench);
+    }
+}
+
+/* At 5e-7 hardly any bf16 weight moves: the error must say so, by covering the neighbouring LR. */
+static void verify_readback_admits_ignorance(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_open(&bench, "optimizer: {lr: 5e-7}, schedule: {name: linear, total: 5}, "
+                       "numerics: {param: bf16, compute: bf16}");
+    for (int k = 0; k < UPDATES; k++) {
+        const struct record *record = helper_step(&bench.run);
+        const double *group = record->groups[0];
+        print_message("bf16 without masters: %.2e applied, %.2e +- %.1e read back, %.4f of the "
+                      "weights moved\n",
+                      group[GROUP_LR_APPLIED], group[GROUP_LR_READBACK], group[GROUP_LR_ERROR],
+                      record->reals[REAL_UPDATE_SURVIVAL]);
+        assert_true(group[GROUP_LR_ERROR] > 0.5e-7);
+        assert_true(record->reals[REAL_UPDATE_SURVIVAL] < 0.1);
+    }
+    bench_close(&bench);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_lr_of_loops),
+        cmocka_unit_test(verify_readback),
+        cmocka_unit_test(verify_readback_admits_ignorance),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
