@@ -34,7 +34,8 @@ static enum status run_scenario(const struct cli *cli, const struct options *opt
     char *path;
     TRY(load_scenario(cli, arena, word, options, &scenario));
     TRY(output_path(options, scenario->name, arena, &path));
-    struct performance how = {path, options->overwrite, options->reproducible, !options->quiet};
+    struct performance how = {path, options->overwrite, options->reproducible,
+                              progress_wanted(options)};
     TRY(perform(cli, scenario, &how, arena, &judgement));
     print_judgement(&judgement, path, options->json);
     *out_exit = judgement_exit(&judgement);

@@ -39,7 +39,7 @@ static enum status run_case(struct cli *cli, const struct options *options,
     struct scenario *scenario;
     struct judgement judgement;
     struct performance how = {member->trace, options->overwrite, options->reproducible,
-                              !options->quiet};
+                              progress_wanted(options)};
     enum status status = member->file != NULL
                              ? load_catalog(cli, &arena, member->file, options, &scenario)
                              : load_scenario(cli, &arena, member->path, options, &scenario);

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/environment.h"
 #include "cli/progress.h"
@@ -24,6 +25,10 @@ static enum status rerun_elsewhere(void *context, const struct config *config, u
                                    struct digest *out_root) {
     const struct performing *performing = (const struct performing *)context;
     return second_process_root(config, steps, performing->cli->interrupted, out_root);
+}
+
+int progress_wanted(const struct options *options) {
+    return !options->quiet && (!options->json || isatty(STDOUT_FILENO));
 }
 
 enum status check_backend(const char *backend) {

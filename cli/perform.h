@@ -13,6 +13,9 @@ struct performance {
     int progress; /* wanted, where stderr is a terminal */
 };
 
+/* Not with --quiet, and not with --json into a pipe or file. */
+int progress_wanted(const struct options *options);
+
 /* Everything of `out` lives in `arena`. On errors and interruptions PATH.part stays. */
 TWINSTEP_MUST_USE enum status perform(const struct cli *cli, const struct scenario *scenario,
                                       const struct performance *how, struct arena *arena,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Output goes through unlinked temporary files, so no pipe can fill up. */
+#define _XOPEN_SOURCE 700 /* posix_openpt */
 #include "tests/cli/helper_cli.h"
 
 #include <stdarg.h>
@@ -129,6 +130,44 @@ void helper_refuse(int code, const char *line, const char *needle) {
 
 void helper_accept(int code, const char *line) {
     helper_refuse(code, line, NULL);
+}
+
+/* Until the last writer has closed the terminal, which reads as EIO. */
+static char *drain_terminal(int master) {
+    size_t length = 0, room = 4096;
+    char *text = (char *)calloc(1, room + 1);
+    ssize_t got;
+    assert_non_null(text);
+    while ((got = read(master, text + length, room - length)) > 0) {
+        length += (size_t)got;
+        if (length < room) continue;
+        room *= 2;
+        text = (char *)realloc(text, room + 1);
+        assert_non_null(text);
+    }
+    text[length] = '\0';
+    close(master);
+    return text;
+}
+
+struct said helper_on_terminal(const char *line) {
+    char copy[2048];
+    const char *words[HELPER_WORDS + 1];
+    struct said said;
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
+    assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+    fcntl(master, F_SETFD, FD_CLOEXEC);
+    int slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    assert_true(slave >= 0);
+    int files[3] = {scratch(NULL), scratch(NULL), slave};
+    cut(line, copy, words);
+    pid_t child = spawn(words, files);
+    close(slave);
+    said.err = drain_terminal(master);
+    said.code = helper_wait(child);
+    said.out = drain(files[1], &said.out_length);
+    close(files[0]);
+    return said;
 }
 
 pid_t helper_start(const char *line) {

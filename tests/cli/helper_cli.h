@@ -30,6 +30,9 @@ void helper_refuse(int code, const char *line, const char *needle);
 /* Exit status 0 or as given, stderr empty; frees. */
 void helper_accept(int code, const char *line);
 
+/* With a terminal as stderr; what came to it is in `err`. */
+struct said helper_on_terminal(const char *line);
+
 /* Starts and does not wait; stdout and stderr go to /dev/null. */
 pid_t helper_start(const char *line);
 /* Waits; exit status as in struct said. */
