@@ -7,16 +7,16 @@
 #include "base/sum.h"
 #include "kernels/products.h"
 
-static size_t span_read(struct span span, size_t first, size_t count, double *out) {
-    for (size_t i = 0; i < count; i++) {
-        if (span.values == NULL)
-            out[i] = 0.0;
-        else if (span.dtype == DTYPE_F64)
-            out[i] = ((const double *)span.values)[first + i];
-        else
-            out[i] = (double)((const float *)span.values)[first + i];
+static void span_read(struct span span, size_t first, size_t count, double *out) {
+    if (span.values == NULL) {
+        memset(out, 0, count * sizeof *out);
+    } else if (span.dtype == DTYPE_F64) {
+        memcpy(out, (const double *)span.values + first, count * sizeof *out);
+    } else {
+        const float *values = (const float *)span.values + first;
+        for (size_t i = 0; i < count; i++)
+            out[i] = (double)values[i];
     }
-    return count;
 }
 
 static void difference(struct span a, struct span b, size_t first, size_t count, double *out) {
