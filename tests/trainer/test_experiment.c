@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Whole experiments: identical, one factor, three factors, noise; interrupted ones; and that the
+ * verdict read back from the file is the one that was printed. Values of hybrids are trained again
+ * by hand, shares computed again from them. */
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "tests/trainer/helper_train.h"
+#include "trainer/pair.h"
+
+#define PATH_SIZE 4096
+
+static char folder[PATH_SIZE];
+
+static int make_folder(void **state) {
+    (void)state;
+    const char *base = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/twinstep-experiment-XXXXXX", base != NULL ? base : "/tmp");
+    return mkdtemp(folder) == NULL;
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    return rmdir(folder);
+}
+
+/* A scenario, its experiment and what came of it. */
+struct bench {
+    struct arena arena;
+    struct scenario *scenario;
+    struct experiment_options options;
+    struct judgement judgement;
+    char path[PATH_SIZE + 16], part[PATH_SIZE + 32];
+    uint64_t calls, stop_after; /* progress events */
+    volatile int interrupted;
+    int lie; /* the second process gives another root */
+};
+
+static void count_progress(void *context, const struct experiment_progress *progress) {
+    struct bench *bench = (struct bench *)context;
+    assert_true(progress->done <= progress->total);
+    if (++bench->calls == bench->stop_after) bench->interrupted = 1;
+}
+
+static enum status second_process(void *context, const struct config *config, uint64_t steps,
+                                  struct digest *out_root) {
+    TRY(experiment_rerun(config, steps, out_root));
+    out_root->byte[0] ^= (uint8_t)((const struct bench *)context)->lie;
+    return STATUS_OK;
+}
+
+/* `text`: common, arms and expect. */
+static void bench_open(struct bench *bench, uint64_t steps, const char *text) {
+    char whole[4096];
+    memset(bench, 0, sizeof *bench);
+    const struct schema *schema;
+    int length = snprintf(whole, sizeof whole, "twinstep: 1\nname: case\nsteps: %llu\n%s",
+                          (unsigned long long)steps, text);
+    assert_true(length > 0 && (size_t)length < sizeof whole);
+    assert_int_equal(experiment_schema(&bench->arena, &schema), STATUS_OK);
+    if (scenario_parse(&bench->arena, schema, "case.yaml", whole, (size_t)length, NULL, 0,
+                       &bench->scenario) != STATUS_OK)
+        fail_msg("%s", status_text());
+    snprintf(bench->path, sizeof bench->path, "%s/case.h5", folder);
+    snprintf(bench->part, sizeof bench->part, "%s.part", bench->path);
+    bench->options = (struct experiment_options){.path = bench->path,
+                                                 .reproducible = 1,
+                                                 .schema = schema,
+                                                 .scenario = bench->scenario,
+                                                 .progress = count_progress,
+                                                 .second_process = second_process,
+                                                 .interrupted = &bench->interrupted,
+                                                 .context = bench};
+}
+
+static void bench_run(struct bench *bench) {
+    if (experiment_run(&bench->options, &bench->arena, &bench->judgement) != STATUS_OK)
+        fail_msg("%s", status_text());
+}
+
+static void bench_close(struct bench *bench) {
+    arena_close(&bench->arena);
+    unlink(bench->path);
+    unlink(bench->part);
+}
+
+static void printed(const struct judgement *judgement,
+                    void (*print)(const struct judgement *, FILE *), char *out, size_t size) {
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    print(judgement, file);
+    long length = ftell(file);
+    assert_true(length > 0 && (size_t)length < size);
+    rewind(file);
+    assert_int_equal(fread(out, 1, (size_t)length, file), length);
+    out[length] = '\0';
+    fclose(file);
+}
+
+static char texts[2][65536];
+
+/* The file judges as memory did, and holds both texts. */
+static void check_file(struct bench *bench) {
+    static void (*const prints[])(const struct judgement *, FILE *) = {judgement_print,
+                                                                       judgement_print_json};
+    static const char *const paths[] = {"verdict/text", "verdict/json"};
+    struct arena arena = ARENA_EMPTY;
+    struct trace_image *image;
+    struct judgement again;
+    assert_int_equal(trace_open(bench->path, &arena, &image), STATUS_OK);
+    assert_int_equal(image->complete, 1);
+    assert_int_equal(judge(image, &arena, &again), STATUS_OK);
+    for (size_t i = 0; i < COUNT_OF(prints); i++) {
+        printed(&bench->judgement, prints[i], texts[0], sizeof texts[0]);
+        printed(&again, prints[i], texts[1], sizeof texts[1]);
+        assert_string_equal(texts[0], texts[1]);
+        assert_string_equal(texts[0], trace_text_of(image, paths[i])->text);
+    }
+    assert_int_equal(judgement_exit(&again), judgement_exit(&bench->judgement));
+    arena_close(&arena);
+}
+
+#define COMMON                                                                                     \
+    "common: {batch: {size: 4, micro: 2}, model: {layers: 1, hidden: 16, heads: 2, mlp: 20}, "     \
+    "init: {std: 0.1}, optimizer: {lr: 1e-3}"
+
+/* ---- identical ---- */
+
+static void verify_identical_pair(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_open(&bench, 3,
+               COMMON "}\narms: {baseline: {}, test: {batch: {micro: 4, layout: concatenated, pad: "
+                      "3}}}\nexpect: {verdict: identical}\n");
+    bench_run(&bench);
+    const struct judgement *j = &bench.judgement;
+    assert_int_equal(j->verdict, VERDICT_IDENTICAL);
+    assert_int_equal(j->first_step, -1);
+    assert_int_equal(j->updates, 3);
+    assert_int_equal(j->floor, FLOOR_EXACT);
+    assert_int_equal(j->floor_equal[0], 1);
+    assert_int_equal(j->floor_equal[1], 1);
+    assert_int_equal(j->expectation, EXPECT_MET);
+    assert_int_equal(judgement_exit(j), 0);
+    assert_true(bench.calls > 0);
+    check_file(&bench);
+    bench_close(&bench);
+}
+
+/* A second process that comes to another end leaves nothing to judge by. */
+static void verify_broken_floor_decides_nothing(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_open(&bench, 2, COMMON "}\narms: {baseline: {}, test: {optimizer: {lr: 1e-4}}}\n");
+    bench.lie = 1;
+    bench_run(&bench);
+    assert_int_equal(bench.judgement.verdict, VERDICT_UNTESTABLE);
+    assert_int_equal(judgement_exit(&bench.judgement), 3);
+    check_file(&bench);
+    bench_close(&bench);
+}
+
+/* ---- one factor ---- */
+
+static const struct one_case {
+    const char *arms;
+    const char *cause, *phase;
+    int64_t first_step;
+    uint64_t closure_from;
+    int exit;
+} one_cases[] = {
+    /* f(k) instead of f(k-1): from the first update on. The arms' states are equal before it. */
+    {"arms: {baseline: {}, test: {loop: {update: [count, clip, schedule, optimize, log, zero]}}}\n"
+     "expect: {verdict: outside-floor, cause: schedule, first_step: 1, first_phase: optimize}\n",
+     "schedule", "optimize", 1, 1, 0},
+    /* The warm-up is the same, what follows it is not: f(0) and f(1) agree, f(2) differs, and the
+     * schedule phase of update 2 sets it. The full hybrid forks before that update. */
+    {"arms: {baseline: {schedule: {warmup: 1, total: 5}}, test: {schedule: {warmup: 1, total: "
+     "50}}}\n",
+     "schedule", "schedule", 2, 2, 1},
+    {"arms: {baseline: {}, test: {clip: {max_norm: 0.01}}}\n"
+     "expect: {verdict: outside-floor, cause: dtype}\n",
+     "optimizer", "clip", 1, 1, 1},
+    {"arms: {baseline: {}, test: {data: {seed: 99}}}\n", "data-order", "fetch", 1, 0, 1},
+    {"arms: {baseline: {}, test: {init: {seed: 99}}}\n", "init", "forward", 1, 0, 1},
+};
+
+static void check_one(const struct one_case *c) {
+    struct bench bench;
+    char text[2048];
+    snprintf(text, sizeof text, COMMON "}\n%s", c->arms);
+    bench_open(&bench, 3, text);
+    bench_run(&bench);
+    const struct judgement *j = &bench.judgement;
+    print_message("%-12s first at %lld %-9s %s, closure %s from %llu\n", j->causes[0].name,
+                  (long long)j->first_step, j->first_phase, j->first_tensor,
+                  closure_name(j->closure), (unsigned long long)j->closure_from);
+    assert_int_equal(j->verdict, VERDICT_OUTSIDE_FLOOR);
+    assert_int_equal(j->cause_count, 1);
+    assert_string_equal(j->causes[0].name, c->cause);
+    assert_true(j->causes[0].share == 1.0);
+    assert_true(j->causes[0].value == j->total && j->total > 0.0);
+    assert_int_equal(j->closure, CLOSURE_EXACT);
+    assert_int_equal(j->first_step, c->first_step);
+    assert_string_equal(j->first_phase, c->phase);
+    assert_int_equal(judgement_exit(j), c->exit);
+    assert_int_equal(j->closure_from, c->closure_from);
+    check_file(&bench);
+    bench_close(&bench);
+}
+
+static void verify_one_factor(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(one_cases); i++)
+        check_one(&one_cases[i]);
+}
+
+/* ---- three factors ---- */
+
+static const enum cause three_causes[] = {CAUSE_SCHEDULE, CAUSE_OPTIMIZER, CAUSE_DTYPE};
+
+/* Parameters of one configuration at the end. */
+static double *train_end(struct bench *bench, const struct config *config, size_t *out_count) {
+    struct dataset dataset;
+    struct run run;
+    double *end;
+    helper_data_open(config, &bench->arena, &dataset);
+    helper_run_open(config, &dataset, &(struct run_options){.steps = bench->scenario->steps}, &run);
+    for (uint64_t k = 0; k < bench->scenario->steps; k++)
+        (void)helper_step(&run);
+    *out_count = point_count(&run);
+    assert_int_equal(arena_take(&bench->arena, *out_count, sizeof *end, "test", &end), STATUS_OK);
+    point_copy(&run, end);
+    run_close(&run);
+    return end;
+}
+
+/* v(S) by bits of three_causes, each trained here. */
+static void values_by_hand(struct bench *bench, double values[8]) {
+    size_t count;
+    const struct config *a = &bench->scenario->arms[0].config;
+    const struct config *b = &bench->scenario->arms[1].config;
+    double *start = train_end(bench, a, &count);
+    for (uint32_t mask = 0; mask < 8; mask++) {
+        struct config hybrid = *a;
+        for (uint32_t i = 0; i < 3; i++)
+            if (mask >> i & 1u)
+                config_swap_cause(bench->options.schema, &hybrid, b, three_causes[i]);
+        values[mask] = point_distance(start, train_end(bench, &hybrid, &count), count);
+    }
+}
+
+/* Shapley value of player i among three: 1/3, 1/6, 1/6, 1/3 of its four marginal gains. */
+static double shapley_by_hand(const double values[8], uint32_t i) {
+    uint32_t me = 1u << i, x = 1u << (i + 1) % 3, y = 1u << (i + 2) % 3;
+    return (values[me] - values[0]) / 3 + (values[me | x] - values[x]) / 6 +
+           (values[me | y] - values[y]) / 6 + (values[7] - values[x | y]) / 3;
+}
+
+static void verify_three_factors(void **state) {
+    (void)state;
+    struct bench bench;
+    double values[8], sum = 0.0;
+    bench_open(&bench, 3,
+               COMMON ", dpo: {reference_compute: f32}}\n"
+                      "arms:\n"
+                      "  baseline: {}\n"
+                      "  test: {loop: {update: [count, clip, schedule, optimize, log, zero]}, "
+                      "optimizer: {weight_decay: 0.5}, numerics: {compute: bf16}}\n"
+                      "expect: {verdict: outside-floor, cause: schedule, first_step: 1, "
+                      "first_phase: forward}\n");
+    bench_run(&bench);
+    const struct judgement *j = &bench.judgement;
+    assert_int_equal(j->verdict, VERDICT_OUTSIDE_FLOOR);
+    assert_int_equal(j->cause_count, 3);
+    assert_int_equal(j->attributed, 1);
+    assert_int_equal(j->closure, CLOSURE_EXACT);
+    assert_int_equal(j->expectation, EXPECT_MET);
+    values_by_hand(&bench, values);
+    assert_true(values[0] == 0.0);
+    assert_true(values[7] == j->total);
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct judged_cause *cause = NULL;
+        for (uint32_t k = 0; k < 3; k++)
+            if (strcmp(j->causes[k].name, cause_name(three_causes[i])) == 0) cause = &j->causes[k];
+        assert_non_null(cause);
+        print_message("%-10s alone %.6g, share %.6f\n", cause->name, cause->alone, cause->share);
+        assert_true(cause->alone == values[1u << i]);
+        assert_true(fabs(cause->value - shapley_by_hand(values, i)) <= 1e-15 * values[7]);
+        assert_true(fabs(cause->share - cause->value / values[7]) <= 1e-15);
+        sum += cause->share;
+    }
+    print_message("sum of shares 1 %+.1e, residual %.1e of %.3g\n", sum - 1.0, j->residual,
+                  j->total);
+    assert_true(fabs(sum - 1.0) <= 8 * 0x1p-53);
+    assert_true(fabs(j->residual) <= 8 * 0x1p-53 * j->total);
+    assert_true(fabs(j->causes[0].share) >= fabs(j->causes[1].share));
+    check_file(&bench);
+    bench_close(&bench);
+}
+
+/* ---- noise ---- */
+
+static void verify_noise_is_inside(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_open(&bench, 2,
+               COMMON ", numerics: {mode: shuffled, order_seed: free}, shuffle: {chunk: 4}, "
+                      "task: sft}\narms: {baseline: {}, test: {}}\n"
+                      "expect: {verdict: inside-floor}\n");
+    bench_run(&bench);
+    const struct judgement *j = &bench.judgement;
+    assert_int_equal(j->floor, FLOOR_PERMUTATION);
+    assert_int_equal(j->verdict, VERDICT_INSIDE_FLOOR);
+    assert_true(j->floor_distance > 0.0 && j->floor_largest > 0.0 && j->p > j->alpha);
+    assert_int_equal(j->first_step, 1);
+    check_file(&bench);
+    bench_close(&bench);
+}
+
+/* The same noise, and a real difference on top of it. */
+static void verify_signal_is_outside(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_open(&bench, 2,
+               COMMON ", numerics: {mode: shuffled, order_seed: free}, shuffle: {chunk: 4}, "
+                      "task: sft}\narms: {baseline: {}, test: {optimizer: {lr: 1.5e-3}}}\n");
+    bench_run(&bench);
+    const struct judgement *j = &bench.judgement;
+    assert_int_equal(j->verdict, VERDICT_OUTSIDE_FLOOR);
+    assert_string_equal(j->causes[0].name, "schedule");
+    assert_true(j->p <= j->alpha && j->floor_distance > j->floor_largest);
+    check_file(&bench);
+    bench_close(&bench);
+}
+
+/* ---- interruptions, refusals, bytes ---- */
+
+/* Stops after each progress event in turn: PATH.part stays, is readable and decides nothing. */
+static void verify_interrupted_leaves_part(void **state) {
+    (void)state;
+    for (uint64_t stop = 1;; stop++) {
+        struct bench bench;
+        struct arena arena = ARENA_EMPTY;
+        bench_open(&bench, 3, COMMON "}\narms: {baseline: {}, test: {optimizer: {lr: 1e-4}}}\n");
+        bench.stop_after = stop;
+        enum status status = experiment_run(&bench.options, &bench.arena, &bench.judgement);
+        if (status == STATUS_OK) {
+            print_message("interrupted after each of %llu updates\n", (unsigned long long)stop - 1);
+            assert_int_equal(stop,
+                             9); /* 3 of the pair, 3 of the floor, 3 of the hybrid: the last */
+            bench_close(&bench);
+            break;
+        }
+        struct trace_image *image;
+        struct judgement judgement;
+        assert_int_equal(status, STATUS_INTERRUPTED);
+        assert_int_not_equal(access(bench.path, F_OK), 0);
+        if (trace_open(bench.part, &arena, &image) != STATUS_OK) fail_msg("%s", status_text());
+        assert_int_equal(image->complete, 0);
+        assert_int_equal(image->runs[0].updates, stop < 3 ? stop : 3);
+        assert_int_equal(image->runs[1].updates, stop < 3 ? stop : 3);
+        assert_int_equal(judge(image, &arena, &judgement), STATUS_OK);
+        if (stop < 6) assert_int_equal(judgement.verdict, VERDICT_UNTESTABLE);
+        if (stop < 6) assert_int_equal(judgement_exit(&judgement), 3);
+        assert_true(stop >= 9 || judgement.closure != CLOSURE_EXACT);
+        arena_close(&arena);
+        bench_close(&bench);
+    }
+}
+
+static void verify_file_is_not_replaced(void **state) {
+    (void)state;
+    struct bench bench, second;
+    static const char text[] = COMMON "}\narms: {baseline: {}, test: {}}\n";
+    bench_open(&bench, 1, text);
+    bench_run(&bench);
+    bench_open(&second, 1, text);
+    assert_int_equal(experiment_run(&second.options, &second.arena, &second.judgement), STATUS_IO);
+    second.options.overwrite = 1;
+    assert_int_equal(experiment_run(&second.options, &second.arena, &second.judgement), STATUS_OK);
+    arena_close(&second.arena);
+    bench_close(&bench);
+}
+
+static size_t read_all(const char *path, unsigned char **out, struct arena *arena) {
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    size_t length = (size_t)ftell(file);
+    rewind(file);
+    assert_int_equal(arena_take(arena, length, 1, "test", out), STATUS_OK);
+    assert_int_equal(fread(*out, 1, length, file), length);
+    fclose(file);
+    return length;
+}
+
+static void verify_reproducible_bytes(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    unsigned char *bytes[2];
+    size_t lengths[2];
+    for (int i = 0; i < 2; i++) {
+        struct bench bench;
+        bench_open(&bench, 2, COMMON "}\narms: {baseline: {}, test: {optimizer: {lr: 1e-4}}}\n");
+        bench_run(&bench);
+        lengths[i] = read_all(bench.path, &bytes[i], &arena);
+        bench_close(&bench);
+    }
+    assert_int_equal(lengths[0], lengths[1]);
+    assert_memory_equal(bytes[0], bytes[1], lengths[0]);
+    arena_close(&arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_identical_pair),
+        cmocka_unit_test(verify_broken_floor_decides_nothing),
+        cmocka_unit_test(verify_one_factor),
+        cmocka_unit_test(verify_three_factors),
+        cmocka_unit_test(verify_noise_is_inside),
+        cmocka_unit_test(verify_signal_is_outside),
+        cmocka_unit_test(verify_interrupted_leaves_part),
+        cmocka_unit_test(verify_file_is_not_replaced),
+        cmocka_unit_test(verify_reproducible_bytes),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
