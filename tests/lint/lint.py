@@ -246,6 +246,22 @@ def rule_places(tree):
                 yield name, number, f"{match.group(0)} is the place of one machine or a package host"
 
 
+def rule_documents(tree):
+    """A file that a document names, in `...` or as a link, is there."""
+    named = re.compile(r"`((?:" + "|".join([*LAYERS, *OTHER]) + r")/[\w/.-]+\.\w+)`")
+    linked = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
+    for name, text in tree.text.items():
+        if not name.endswith(".md"):
+            continue
+        for number, line in enumerate(text.split("\n"), 1):
+            for path in named.findall(line):
+                if path not in tree.text and not (tree.root / path).exists():
+                    yield name, number, f"{path} is no file"
+            for path in linked.findall(line):
+                if not (tree.root / name).parent.joinpath(path).exists():
+                    yield name, number, f"link to {path}: no such file"
+
+
 def warn_sizes(tree):
     for name, code in tree.code.items():
         lines = code.split("\n")
@@ -268,7 +284,7 @@ def warn_sizes(tree):
 
 
 RULES = [rule_includes, rule_own_header_first, rule_tokens, rule_exceptions_are_used, rule_mutable,
-         rule_unique_names, rule_guard, rule_licence, rule_flags, rule_places]
+         rule_unique_names, rule_guard, rule_licence, rule_flags, rule_places, rule_documents]
 
 
 def run_rules(root):

@@ -41,7 +41,7 @@ CLEAN = {
                           "static const char *const names[] = {0};\n"),
     "trainer/experiment_trace.c": c("void e(char *t) {\n    open_memstream(&t, 0);\n    free(t);\n}\n"),
     "cmake/flags.cmake": "# SPDX-License-Identifier: Apache-2.0\n# never -O" + "fast\n",
-    "README.md": "build/default/bin/twinstep, tests/ho" + "me/x\n",
+    "README.md": "build/default/bin/twinstep, tests/ho" + "me/x, `base/thing.h`, [C](cli/main.c)\n",
 }
 
 # rule, file, its text, what the message must hold.
@@ -62,6 +62,8 @@ BREAKS = [
     ("flags", "CMakePresets.json", '{"x": "-ff' + 'ast-math"}\n', "ast-math"),
     ("places", "docs/A.md", "see /ho" + "me/someone/x\n", "place"),
     ("places", "docs/A.md", "from pypi." + "org\n", "place"),
+    ("documents", "docs/A.md", "see `base/gone.h`\n", "base/gone.h"),
+    ("documents", "docs/A.md", "[see](gone.md#there)\n", "gone.md"),
 ]
 # Each kind of word: rule, file, the line.
 WORDS = [

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Output that documents show, taken from real runs.
+
+    docs/readme_output.py [--binary build/default/bin/twinstep] [--tests LOG]   rewrite
+    docs/readme_output.py --check --binary B                                    compare; 1: differs
+
+README.md: the text between "<!-- output: demo -->" and "<!-- end -->" is what `twinstep demo`
+prints (it is the same everywhere), and "output: test" the summary of a log of `sh bootstrap.sh
+test` (its seconds are one machine's, so --check looks at the demo alone).
+docs/SCENARIOS.md: what `twinstep keys --markdown` prints."""
+import argparse
+import difflib
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def run(binary, *words):
+    with tempfile.TemporaryDirectory() as folder:
+        result = subprocess.run([binary, *words], cwd=folder, capture_output=True, text=True,
+                                check=False)
+    if result.returncode != 0:
+        sys.exit(f"{binary} {' '.join(words)}: exit status {result.returncode}: {result.stderr}")
+    return result.stdout
+
+
+def with_block(text, name, output):
+    pattern = rf"(<!-- output: {name} -->\n```\n).*?(```\n<!-- end -->)"
+    new, count = re.subn(pattern, lambda m: m.group(1) + output + m.group(2), text, flags=re.S)
+    if count != 1:
+        sys.exit(f"README.md: expected one block \"output: {name}\", found {count}")
+    return new
+
+
+def summary_of(log):
+    text = pathlib.Path(log).read_text(encoding="utf-8")
+    found = re.findall(r"^Summary, .*\n(?:  .*\n)+", text, flags=re.M)
+    if not found:
+        sys.exit(f"{log}: no summary in it")
+    return found[-1]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--binary", default=ROOT / "build/default/bin/twinstep")
+    parser.add_argument("--tests", metavar="LOG")
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    binary = str(pathlib.Path(options.binary).resolve())
+
+    readme, scenarios = ROOT / "README.md", ROOT / "docs/SCENARIOS.md"
+    text = with_block(readme.read_text(encoding="utf-8"), "demo", run(binary, "demo", "--quiet"))
+    if options.tests:
+        text = with_block(text, "test", summary_of(options.tests))
+    wanted = {readme: text, scenarios: run(binary, "keys", "--markdown")}
+
+    differ = False
+    for path, new in wanted.items():
+        old = path.read_text(encoding="utf-8") if path.exists() else ""
+        if old == new:
+            continue
+        differ = True
+        name = path.relative_to(ROOT).as_posix()
+        if options.check:
+            sys.stdout.writelines(difflib.unified_diff(
+                old.splitlines(True), new.splitlines(True), f"{name} (committed)", f"{name} (real)"))
+        else:
+            path.write_text(new, encoding="utf-8")
+            print(f"{name}: rewritten")
+    return 1 if differ and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
