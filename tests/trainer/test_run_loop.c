@@ -112,7 +112,6 @@ static void check_orders(const char *words) {
     uint32_t flows, results, orders;
     helper_config(UPDATES, &base,
                   "%s, data: {max_len: 12}, init: {std: 0.3}, batch: {size: 6, micro: 2}, "
-                  "clip: {max_norm: 0.05}, "
                   "model: {layers: 1, hidden: 16, heads: 2, mlp: 12, vocab: 17, tied: true}",
                   words);
     helper_ids_open(&base, 3, 24, 12, &arena, &dataset);
@@ -127,11 +126,16 @@ static void check_orders(const char *words) {
 
 static void verify_equal_dataflow_equal_bits(void **state) {
     (void)state;
-    check_orders("task: dpo, optimizer: {lr: 1e-2, weight_decay: 0.1}, "
+    check_orders("task: dpo, optimizer: {lr: 1e-2, weight_decay: 0.1}, clip: {max_norm: 0.05}, "
                  "schedule: {name: linear, warmup: 1, total: 7}");
-    check_orders("task: sft, optimizer: {name: sgd, lr: 1e-1, momentum: 0.5}, "
-                 "schedule: {name: cosine, total: 9, start: base}");
-    check_orders("task: sft, optimizer: {lr: 1e-2}, numerics: {param: bf16, compute: bf16}");
+    check_orders(
+        "task: sft, optimizer: {name: sgd, lr: 1e-1, momentum: 0.5}, clip: {max_norm: 0.05}, "
+        "schedule: {name: cosine, total: 9, start: base}");
+    check_orders("task: sft, optimizer: {lr: 1e-2}, clip: {max_norm: 0.05}, "
+                 "numerics: {param: bf16, compute: bf16}");
+    /* clip only closes here: it rounds the gradient where it stands (law 4) */
+    check_orders("task: sft, optimizer: {lr: 1e-2}, clip: {max_norm: 0}, "
+                 "numerics: {gradient: bf16}");
 }
 
 int main(void) {

@@ -20,10 +20,10 @@ static const struct subject {
     const char *name;
     const char *words;
 } subjects[] = {
-    {"dpo adamw, bf16 with f32 masters, cosine with warm-up",
+    {"dpo adamw, bf16 with f32 compute and masters, cosine with warm-up",
      "task: dpo, batch: {size: 6, micro: 2}, clip: {max_norm: 0.1}, "
      "schedule: {name: cosine, warmup: 2}, optimizer: {lr: 1e-2, weight_decay: 0.1}, "
-     "numerics: {param: bf16, compute: bf16, master: f32}"},
+     "numerics: {param: bf16, compute: f32, master: f32}"},
     {"dpo adamw, live reference, concatenated, llama tied",
      "task: dpo, batch: {size: 6, micro: 3, layout: concatenated}, dpo: {reference: live}, "
      "optimizer: {lr: 1e-2}, model: {family: llama, tied: true, SIZES}"},

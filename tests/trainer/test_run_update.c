@@ -122,6 +122,47 @@ static void verify_skip_rule(void **state) {
         check_skip(&skip_cases[i]);
 }
 
+/* A skipped update leaves compute copies of weights that a restore must not trust. */
+static void verify_restore_after_skip(void **state) {
+    (void)state;
+    struct bench bench;
+    unsigned char *snapshot;
+    bench_open(&bench, "batch: {size: 4}, optimizer: {lr: 1e-2}, numerics: {compute: bf16}, "
+                       "loop: {skip: nonfinite}");
+    struct run *run = &bench.run;
+    assert_int_equal(arena_take(&bench.arena, run->layout.bytes, 1, "test", &snapshot), STATUS_OK);
+    (void)helper_step(run);
+    run_snapshot(run, snapshot);
+    final_norm(run)[3] = INFINITY;
+    assert_int_equal(helper_step(run)->integers[INTEGER_SKIPPED], 1);
+    run_restore(run, snapshot);
+    const struct record *record = helper_step(run);
+    assert_int_equal(record->integers[INTEGER_SKIPPED], 0);
+    assert_true(isfinite(record->reals[REAL_LOSS]));
+    bench_close(&bench);
+}
+
+/* optimizer.decay: matrices. Decay moves every matrix and no norm weight. */
+static void verify_decay_groups(void **state) {
+    (void)state;
+    struct bench a, b;
+    bench_open(&a, "batch: {size: 4}, optimizer: {lr: 1e-2, decay: matrices}");
+    bench_open(&b, "batch: {size: 4}, optimizer: {lr: 1e-2, decay: matrices, weight_decay: 0.5}");
+    (void)helper_step(&a.run);
+    const struct record *record = helper_step(&b.run);
+    assert_int_equal(b.run.shape.groups, 2);
+    assert_true(record->groups[0][GROUP_WD_APPLIED] == 0.5);
+    assert_true(record->groups[1][GROUP_WD_APPLIED] == 0.0);
+    for (uint32_t i = 0; i < a.run.owner_count; i++) {
+        const struct param_row *row = &a.run.table.rows[a.run.owner[i]];
+        int equal = memcmp(run_param(&a.run, a.run.owner[i]), run_param(&b.run, b.run.owner[i]),
+                           row->count * sizeof(float)) == 0;
+        assert_int_equal(equal, row->rank == 1);
+    }
+    bench_close(&a);
+    bench_close(&b);
+}
+
 /* Without the rule a NaN gradient goes into every weight, as in torch. */
 static void verify_no_skip_spreads(void **state) {
     (void)state;
@@ -362,7 +403,8 @@ static void verify_loss_by_hand(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_skip_rule),        cmocka_unit_test(verify_no_skip_spreads),
+        cmocka_unit_test(verify_skip_rule),        cmocka_unit_test(verify_restore_after_skip),
+        cmocka_unit_test(verify_decay_groups),     cmocka_unit_test(verify_no_skip_spreads),
         cmocka_unit_test(verify_gradient_carries), cmocka_unit_test(verify_rounding_per_micro),
         cmocka_unit_test(verify_record),           cmocka_unit_test(verify_loss_by_hand),
     };
