@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: golden short
+ * Applied LR, loss and gradient norm of every update of catalogue scenarios, as hex floats, in
+ * tests/golden/curves.txt. Any compiler, optimisation level, instruction set and thread count must
+ * print the same file. `test_golden_curves --print` writes it; a change needs a CHANGELOG line. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "trainer/experiment.h"
+
+/* Between them: DPO and SFT, both families, f32 and bf16, invariant and shuffled. */
+static const char *const scenarios[] = {"lr-set-before-step", "grad-accum-mean-of-means",
+                                        "rope-table-bf16", "adamw-decay", "confounded"};
+
+static enum status print_arm(const struct scenario *scenario, int arm, struct arena *arena,
+                             FILE *out) {
+    struct config config = scenario->arms[arm].config;
+    struct dataset dataset;
+    struct dataset_options source = run_dataset_options(&config);
+    TRY(dataset_open(&source, arena, &dataset));
+    struct run_options options = {.steps = scenario->steps,
+                                  .order_seed = config.numerics.order_seed};
+    struct run run;
+    TRY(run_open(&config, &dataset, &options, &run));
+    enum status status = STATUS_OK;
+    for (uint64_t i = 0; i < scenario->steps && status == STATUS_OK; i++) {
+        const struct record *record;
+        status = run_step(&run, &record);
+        if (status == STATUS_OK)
+            fprintf(out, "%s %s %llu %s %s %s\n", scenario->name, scenario->arms[arm].name,
+                    (unsigned long long)record->step,
+                    number_hex_f64(record->groups[0][GROUP_LR_APPLIED]).text,
+                    number_hex_f64(record->reals[REAL_LOSS]).text,
+                    number_hex_f64(record->reals[REAL_GRAD_NORM]).text);
+    }
+    run_close(&run);
+    return status;
+}
+
+static enum status print_scenario(const char *name, FILE *out) {
+    struct arena arena = ARENA_EMPTY;
+    const struct schema *schema;
+    struct scenario *scenario;
+    char path[512];
+    snprintf(path, sizeof path, "%s/scenarios/catalog/%s.yaml", TWINSTEP_SOURCE_DIR, name);
+    enum status status = experiment_schema(&arena, &schema);
+    if (status == STATUS_OK) status = scenario_open(&arena, schema, path, NULL, 0, &scenario);
+    for (int arm = 0; arm < 2 && status == STATUS_OK; arm++)
+        status = print_arm(scenario, arm, &arena, out);
+    arena_close(&arena);
+    return status;
+}
+
+static enum status print_all(FILE *out) {
+    fprintf(out, "# scenario arm update lr_applied loss grad_norm\n");
+    for (size_t i = 0; i < COUNT_OF(scenarios); i++)
+        TRY(print_scenario(scenarios[i], out));
+    return STATUS_OK;
+}
+
+static void validate_curves_are_the_goldens(void **state) {
+    (void)state;
+    char *fresh = NULL;
+    size_t length = 0;
+    FILE *memory = open_memstream(&fresh, &length);
+    assert_non_null(memory);
+    assert_int_equal(print_all(memory), STATUS_OK);
+    assert_int_equal(fclose(memory), 0);
+    FILE *golden = fopen(TWINSTEP_SOURCE_DIR "/tests/golden/curves.txt", "r");
+    assert_non_null(golden);
+    char line[256];
+    size_t lines = 0;
+    for (const char *at = fresh; *at != '\0'; lines++) {
+        size_t count = strcspn(at, "\n");
+        assert_non_null(fgets(line, sizeof line, golden));
+        line[strcspn(line, "\n")] = '\0';
+        if (strlen(line) != count || strncmp(line, at, count) != 0)
+            fail_msg("golden \"%s\", now \"%.*s\"", line, (int)count, at);
+        at += count + 1;
+    }
+    assert_null(fgets(line, sizeof line, golden));
+    assert_int_equal(lines, 1 + COUNT_OF(scenarios) * 2 * 5);
+    fclose(golden);
+    free(fresh);
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "--print") == 0) return print_all(stdout) != STATUS_OK;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_curves_are_the_goldens)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
