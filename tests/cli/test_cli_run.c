@@ -255,8 +255,8 @@ static void validate_full_disk(void **state) {
         char command[512];
         small = before;
         small.rlim_cur = sizes[i];
-        snprintf(command, sizeof command, "%s run disk.yaml -o disk-%zu.h5 >/dev/null 2>/dev/null",
-                 TWINSTEP_BINARY, i);
+        snprintf(command, sizeof command,
+                 "'%s' run disk.yaml -o disk-%zu.h5 >/dev/null 2>/dev/null", TWINSTEP_BINARY, i);
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
         int how = system(command);
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
@@ -277,7 +277,8 @@ static void validate_full_stdout(void **state) {
     helper_scenario("full.yaml", "steps: 2", "seed: 3", "");
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         char command[512];
-        snprintf(command, sizeof command, "%s %s >/dev/full 2>err.txt", TWINSTEP_BINARY, lines[i]);
+        snprintf(command, sizeof command, "'%s' %s >/dev/full 2>err.txt", TWINSTEP_BINARY,
+                 lines[i]);
         int how = system(command);
         if (how != 2 << 8) fail_msg("%s: status %#x", lines[i], how);
         char *err = helper_read("err.txt", NULL);

@@ -157,7 +157,8 @@ static void validate_full_stdout(void **state) {
                                         "env --json", "check null-pair", "check null-pair --json"};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         char command[512];
-        snprintf(command, sizeof command, "%s %s >/dev/full 2>err.txt", TWINSTEP_BINARY, lines[i]);
+        snprintf(command, sizeof command, "'%s' %s >/dev/full 2>err.txt", TWINSTEP_BINARY,
+                 lines[i]);
         int how = system(command);
         char *err = helper_read("err.txt", NULL);
         if (how != 2 << 8) fail_msg("%s: expected exit status 2, got %d", command, how >> 8);
