@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "determinism/philox.h"
-#include "tests/trainer/helper_data.h"
 
 static void expect_ok(enum status status) {
     if (status != STATUS_OK) fail_msg("status %d: %s", (int)status, status_text());
@@ -106,14 +105,20 @@ static void write_sample(struct ids_writer *writer, enum task task, uint32_t lon
     writer->at += sprintf(writer->at, "}\n");
 }
 
+void helper_ids_write(enum task task, uint64_t vocab, uint64_t seed, uint32_t samples,
+                      uint32_t longest, char out_path[HELPER_PATH_SIZE]) {
+    char text[32768];
+    assert_true(longest >= 6 && longest <= 64 && samples * longest * 16 <= sizeof text / 2);
+    struct ids_writer writer = {seed, 0, (uint32_t)vocab, text};
+    for (uint32_t i = 0; i < samples; i++)
+        write_sample(&writer, task, longest);
+    helper_file_write(text, (size_t)(writer.at - text), out_path);
+}
+
 void helper_ids_open(const struct config *config, uint64_t seed, uint32_t samples, uint32_t longest,
                      struct arena *arena, struct dataset *out) {
-    char text[32768], path[HELPER_PATH_SIZE];
-    assert_true(longest >= 6 && longest <= 64 && samples * longest * 16 <= sizeof text / 2);
-    struct ids_writer writer = {seed, 0, (uint32_t)config->model.vocab, text};
-    for (uint32_t i = 0; i < samples; i++)
-        write_sample(&writer, (enum task)config->task, longest);
-    helper_file_write(text, (size_t)(writer.at - text), path);
+    char path[HELPER_PATH_SIZE];
+    helper_ids_write((enum task)config->task, config->model.vocab, seed, samples, longest, path);
     struct dataset_options options = run_dataset_options(config);
     options.source = path;
     enum status status = dataset_open(&options, arena, out);

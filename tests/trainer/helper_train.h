@@ -5,6 +5,7 @@
 #ifndef TWINSTEP_TESTS_TRAINER_HELPER_TRAIN_H
 #define TWINSTEP_TESTS_TRAINER_HELPER_TRAIN_H
 
+#include "tests/trainer/helper_data.h"
 #include "trainer/experiment.h"
 #include "trainer/run.h"
 
@@ -15,8 +16,12 @@ void helper_config(uint64_t steps, struct config *out, const char *format, ...)
 /* The data set that the configuration names. */
 void helper_data_open(const struct config *config, struct arena *arena, struct dataset *out);
 
-/* `samples` pre-tokenised samples of unequal lengths, drawn below config->model.vocab; every
- * sequence has 4 to `longest` tokens, 2 at least of them labelled. */
+/* A JSONL file of `samples` pre-tokenised samples of unequal lengths, drawn below `vocab`; every
+ * sequence has 4 to `longest` tokens, 2 at least of them labelled. The caller removes the file. */
+void helper_ids_write(enum task task, uint64_t vocab, uint64_t seed, uint32_t samples,
+                      uint32_t longest, char out_path[HELPER_PATH_SIZE]);
+
+/* The data set of such a file, which is gone afterwards. */
 void helper_ids_open(const struct config *config, uint64_t seed, uint32_t samples, uint32_t longest,
                      struct arena *arena, struct dataset *out);
 

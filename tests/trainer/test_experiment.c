@@ -20,9 +20,12 @@
 #define PATH_SIZE 4096
 
 static char folder[PATH_SIZE];
+static char data[2][HELPER_PATH_SIZE]; /* by task */
 
 static int make_folder(void **state) {
     (void)state;
+    helper_ids_write(TASK_SFT, 31, 1, 24, 16, data[TASK_SFT]);
+    helper_ids_write(TASK_DPO, 31, 2, 24, 16, data[TASK_DPO]);
     const char *base = getenv("TMPDIR");
     snprintf(folder, sizeof folder, "%s/twinstep-experiment-XXXXXX", base != NULL ? base : "/tmp");
     return mkdtemp(folder) == NULL;
@@ -30,6 +33,8 @@ static int make_folder(void **state) {
 
 static int remove_folder(void **state) {
     (void)state;
+    unlink(data[TASK_SFT]);
+    unlink(data[TASK_DPO]);
     return rmdir(folder);
 }
 
@@ -60,15 +65,18 @@ static enum status second_process(void *context, const struct config *config, ui
 
 /* `text`: common, arms and expect. */
 static void bench_open(struct bench *bench, uint64_t steps, const char *text) {
-    char whole[4096];
+    char whole[4096], pairs[HELPER_PATH_SIZE + 32], texts_key[HELPER_PATH_SIZE + 32];
+    const char *overrides[] = {pairs, texts_key};
+    snprintf(pairs, sizeof pairs, "common.data.pairs=%s", data[TASK_DPO]);
+    snprintf(texts_key, sizeof texts_key, "common.data.text=%s", data[TASK_SFT]);
     memset(bench, 0, sizeof *bench);
     const struct schema *schema;
     int length = snprintf(whole, sizeof whole, "twinstep: 1\nname: case\nsteps: %llu\n%s",
                           (unsigned long long)steps, text);
     assert_true(length > 0 && (size_t)length < sizeof whole);
     assert_int_equal(experiment_schema(&bench->arena, &schema), STATUS_OK);
-    if (scenario_parse(&bench->arena, schema, "case.yaml", whole, (size_t)length, NULL, 0,
-                       &bench->scenario) != STATUS_OK)
+    if (scenario_parse(&bench->arena, schema, "case.yaml", whole, (size_t)length, overrides,
+                       COUNT_OF(overrides), &bench->scenario) != STATUS_OK)
         fail_msg("%s", status_text());
     snprintf(bench->path, sizeof bench->path, "%s/case.h5", folder);
     snprintf(bench->part, sizeof bench->part, "%s.part", bench->path);
@@ -130,7 +138,8 @@ static void check_file(struct bench *bench) {
 }
 
 #define COMMON                                                                                     \
-    "common: {batch: {size: 4, micro: 2}, model: {layers: 1, hidden: 16, heads: 2, mlp: 20}, "     \
+    "common: {batch: {size: 4, micro: 2}, model: {layers: 1, hidden: 16, heads: 2, mlp: 20, "      \
+    "vocab: 31}, "                                                                                 \
     "init: {std: 0.1}, optimizer: {lr: 1e-3}"
 
 /* ---- identical ---- */
@@ -316,7 +325,7 @@ static void verify_noise_is_inside(void **state) {
     bench_open(&bench, 2,
                COMMON ", numerics: {mode: shuffled, order_seed: free}, shuffle: {chunk: 4}, "
                       "task: sft}\narms: {baseline: {}, test: {}}\n"
-                      "expect: {verdict: inside-floor}\n");
+                      "floor: {replicates: 5}\nexpect: {verdict: inside-floor}\n");
     bench_run(&bench);
     const struct judgement *j = &bench.judgement;
     assert_int_equal(j->floor, FLOOR_PERMUTATION);
@@ -333,7 +342,8 @@ static void verify_signal_is_outside(void **state) {
     struct bench bench;
     bench_open(&bench, 2,
                COMMON ", numerics: {mode: shuffled, order_seed: free}, shuffle: {chunk: 4}, "
-                      "task: sft}\narms: {baseline: {}, test: {optimizer: {lr: 1.5e-3}}}\n");
+                      "task: sft}\narms: {baseline: {}, test: {optimizer: {lr: 1.5e-3}}}\n"
+                      "floor: {replicates: 5}\n");
     bench_run(&bench);
     const struct judgement *j = &bench.judgement;
     assert_int_equal(j->verdict, VERDICT_OUTSIDE_FLOOR);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: repro short
+ * labels: repro
  * The proof that test_invariance.c could fail: each break that the laws name is done on purpose,
  * here, by driving the phases of a run by hand, and is seen as gradients that differ between shapes
  * which must not matter: micro-batches of 1, 2, 4 and 8, separate and concatenated, longest, +7 and

@@ -59,9 +59,7 @@ static void huge_pad(struct config *c) {
     c->batch.pad = UINT64_C(1) << 31;
 }
 static void huge_model(struct config *c) {
-    c->model.layers = 510;
-    c->model.mlp = 1048576;
-    c->model.hidden = c->model.head_dim = 262144;
+    c->model.mlp = c->model.hidden = UINT64_C(1) << 30;
 }
 
 static const struct refusal {
@@ -85,7 +83,7 @@ static const struct refusal {
     {"phase number beyond the table", phase_beyond_table, STATUS_INPUT, "200"},
     {"beta1 of 1", bad_beta, STATUS_INPUT, "optimizer.beta1"},
     {"rows beyond 2^31", huge_pad, STATUS_MEMORY, "rows"},
-    {"more memory than there is", huge_model, STATUS_MEMORY, ""},
+    {"more memory than addresses", huge_model, STATUS_MEMORY, "overflows"},
 };
 
 static void verify_refusals(void **state) {
