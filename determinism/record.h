@@ -41,7 +41,7 @@ enum record_integer {
     INTEGER_TOKENS = 0, /* label tokens of the update */
     INTEGER_SKIPPED,    /* 1: the optimizer did not run */
     INTEGER_EPOCH,
-    INTEGER_COUNTER,    /* n, the update counter, when the row was written */
+    INTEGER_COUNTER,    /* n, the update counter, at the end of the update */
     INTEGER_OPTIMIZER_T,
     RECORD_INTEGERS
 };
@@ -66,9 +66,13 @@ enum record_group {
 };
 
 /* Reals and digests of one tensor and update. */
-enum record_tensor { TENSOR_GRAD_NORM = 0, TENSOR_UPDATE_NORM, RECORD_TENSORS };
+enum record_tensor {
+    TENSOR_GRAD_NORM = 0, /* of the closed gradient, before clipping */
+    TENSOR_UPDATE_NORM,
+    RECORD_TENSORS
+};
 enum record_tensor_digest {
-    TENSOR_DIGEST_GRADIENT = 0, /* as optimize read it */
+    TENSOR_DIGEST_GRADIENT = 0, /* as closed after the last backward, before clipping (law 4) */
     TENSOR_DIGEST_PARAMETER,    /* after the update */
     RECORD_TENSOR_DIGESTS
 };
