@@ -22,7 +22,7 @@ const struct record_column record_integers[RECORD_INTEGERS] = {
     [INTEGER_TOKENS] = {"tokens", "tokens", "label tokens of the update"},
     [INTEGER_SKIPPED] = {"skipped", "1", "1 when the optimizer did not run"},
     [INTEGER_EPOCH] = {"epoch", "1", "epoch of the update"},
-    [INTEGER_COUNTER] = {"counter", "updates", "update counter when the row was written"},
+    [INTEGER_COUNTER] = {"counter", "updates", "update counter n at the end of the update"},
     [INTEGER_OPTIMIZER_T] = {"optimizer_t", "updates", "step count of the optimizer"},
 };
 
@@ -48,7 +48,7 @@ const struct record_column record_tensors[RECORD_TENSORS] = {
 
 const struct record_column record_tensor_digests[RECORD_TENSOR_DIGESTS] = {
     [TENSOR_DIGEST_GRADIENT] = {"digest_gradient", "1",
-                                "digest of the gradient as optimize read it"},
+                                "digest of the closed gradient, before clipping"},
     [TENSOR_DIGEST_PARAMETER] = {"digest_parameter", "1", "digest of the tensor after the update"},
 };
 
