@@ -221,16 +221,22 @@ static void print_closure(const struct judgement *judgement, FILE *out) {
             (unsigned long long)judgement->updates);
 }
 
+/* Six decimals where they fit their column. */
+static void print_loss(double loss, FILE *out) {
+    fprintf(out, fabs(loss) < 100.0 ? "%-9.6f " : "%-9.4g ", loss);
+}
+
 static void print_row(const struct judgement *judgement, uint64_t i, FILE *out) {
     const struct record *a = &arm_run(judgement, 0)->records[i];
     const struct record *b = &arm_run(judgement, 1)->records[i];
     double share = (double)NAN;
     if (judgement->image->pair_count > 0 && i < judgement->image->pairs[0].updates)
         share = judgement->image->pairs[0].records[i].reals[PAIR_DISTANCE_SHARE];
-    fprintf(out, "  %6llu   %-10.4g %-10.4g %-9.6f %-9.6f %-9.4g %-9.4g ",
-            (unsigned long long)a->step, a->groups[0][GROUP_LR_APPLIED],
-            b->groups[0][GROUP_LR_APPLIED], a->reals[REAL_LOSS], b->reals[REAL_LOSS],
-            a->reals[REAL_GRAD_NORM], b->reals[REAL_GRAD_NORM]);
+    fprintf(out, "  %6llu   %-10.4g %-10.4g ", (unsigned long long)a->step,
+            a->groups[0][GROUP_LR_APPLIED], b->groups[0][GROUP_LR_APPLIED]);
+    print_loss(a->reals[REAL_LOSS], out);
+    print_loss(b->reals[REAL_LOSS], out);
+    fprintf(out, "%-9.4g %-9.4g ", a->reals[REAL_GRAD_NORM], b->reals[REAL_GRAD_NORM]);
     if (isnan(share))
         fprintf(out, "-\n");
     else
