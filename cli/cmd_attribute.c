@@ -21,13 +21,15 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 static const struct argp_option option_rows[] = {OPTION_JSON, OPTIONS_END};
 
 const struct verb verb_attribute = {
-    "attribute",
-    "judge again from a trace",
-    "TRACE",
-    "Reads TRACE (OUT.h5, or the OUT.h5.part of a run that was stopped or still goes on) and "
-    "judges it as run does. What the trace does not hold yet is untestable.\v"
-    "Example: twinstep attribute lr-set-before-step.h5 --json",
-    option_rows,
-    1,
-    1,
-    run};
+    .name = "attribute",
+    .brief = "judge again from a trace",
+    .arguments = "TRACE",
+    .text =
+        "Reads TRACE (OUT.h5, or the OUT.h5.part of a run that was stopped or still goes on) and "
+        "judges it as run does. What the trace does not hold yet is untestable.\v"
+        "Example: twinstep attribute lr-set-before-step.h5 --json",
+    .options = option_rows,
+    .least = 1,
+    .most = 1,
+    .run = run,
+};

@@ -79,14 +79,16 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 static const struct argp_option option_rows[] = {OPTION_SET, OPTION_JSON, OPTIONS_END};
 
 const struct verb verb_check = {
-    "check",
-    "resolve and validate a scenario; train nothing",
-    "SCENARIO",
-    "Resolves SCENARIO and prints what `run` would do: arms, the keys in which they differ and "
-    "their causes, what the loops mean and what is risky about them, the floor that will be "
-    "measured, the number of trainings, parameters, and the data.\v"
-    "Example: twinstep check lr-set-before-step --set steps=20",
-    option_rows,
-    1,
-    1,
-    run};
+    .name = "check",
+    .brief = "resolve and validate a scenario; train nothing",
+    .arguments = "SCENARIO",
+    .text =
+        "Resolves SCENARIO and prints what `run` would do: arms, the keys in which they differ and "
+        "their causes, what the loops mean and what is risky about them, the floor that will be "
+        "measured, the number of trainings, parameters, and the data.\v"
+        "Example: twinstep check lr-set-before-step --set steps=20",
+    .options = option_rows,
+    .least = 1,
+    .most = 1,
+    .run = run,
+};

@@ -51,13 +51,15 @@ static const struct argp_option option_rows[] = {
     OPTION_REPRODUCIBLE, OPTION_JSON, OPTION_QUIET, OPTIONS_END};
 
 const struct verb verb_demo = {
-    "demo",
-    "run a scenario of the catalogue",
-    "[NAME]",
-    "Runs the catalogue scenario NAME (default " DEMO_SCENARIO "), the learning-rate off-by-one of "
-    "the open-instruct investigation, reproduced on a small model and real text.\v"
-    "Example: twinstep demo",
-    option_rows,
-    0,
-    1,
-    run};
+    .name = "demo",
+    .brief = "run a scenario of the catalogue",
+    .arguments = "[NAME]",
+    .text = "Runs the catalogue scenario NAME (default " DEMO_SCENARIO
+            "), the learning-rate off-by-one of "
+            "the open-instruct investigation, reproduced on a small model and real text.\v"
+            "Example: twinstep demo",
+    .options = option_rows,
+    .most = 1,
+    .trains = 1,
+    .run = run,
+};

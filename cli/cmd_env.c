@@ -25,13 +25,13 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 
 static const struct argp_option option_rows[] = {OPTION_JSON, OPTIONS_END};
 
-const struct verb verb_env = {"env",
-                              "this build and this machine",
-                              "",
-                              "Prints version, compiler, flags, instruction sets, libraries and "
-                              "floating-point environment: what a bug report needs.\v"
-                              "Example: twinstep env --json",
-                              option_rows,
-                              0,
-                              0,
-                              run};
+const struct verb verb_env = {
+    .name = "env",
+    .brief = "this build and this machine",
+    .arguments = "",
+    .text = "Prints version, compiler, flags, instruction sets, libraries and "
+            "floating-point environment: what a bug report needs.\v"
+            "Example: twinstep env --json",
+    .options = option_rows,
+    .run = run,
+};

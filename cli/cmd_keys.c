@@ -20,13 +20,13 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 static const struct argp_option option_rows[] = {
     OPTION_JSON, OPTION("markdown", KEY_MARKDOWN, NULL, "Print docs/SCENARIOS.md"), OPTIONS_END};
 
-const struct verb verb_keys = {"keys",
-                               "every key of a scenario file",
-                               "",
-                               "Prints every key of a scenario file: default, unit, the cause that "
-                               "a difference in it is attributed to, meaning and legal values.\v"
-                               "Example: twinstep keys | grep schedule",
-                               option_rows,
-                               0,
-                               0,
-                               run};
+const struct verb verb_keys = {
+    .name = "keys",
+    .brief = "every key of a scenario file",
+    .arguments = "",
+    .text = "Prints every key of a scenario file: default, unit, the cause that "
+            "a difference in it is attributed to, meaning and legal values.\v"
+            "Example: twinstep keys | grep schedule",
+    .options = option_rows,
+    .run = run,
+};

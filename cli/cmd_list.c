@@ -169,13 +169,14 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 static const struct argp_option option_rows[] = {OPTION_JSON, OPTIONS_END};
 
 const struct verb verb_list = {
-    "list",
-    "scenarios, optimizers, schedules, modes, causes, dtypes",
-    "[TOPIC]",
-    "Lists what a scenario can name. TOPIC: scenarios, optimizers, schedules, modes, causes, "
-    "dtypes; without it, all of them.\v"
-    "Example: twinstep list scenarios",
-    option_rows,
-    0,
-    1,
-    run};
+    .name = "list",
+    .brief = "scenarios, optimizers, schedules, modes, causes, dtypes",
+    .arguments = "[TOPIC]",
+    .text =
+        "Lists what a scenario can name. TOPIC: scenarios, optimizers, schedules, modes, causes, "
+        "dtypes; without it, all of them.\v"
+        "Example: twinstep list scenarios",
+    .options = option_rows,
+    .most = 1,
+    .run = run,
+};

@@ -35,13 +35,15 @@ static const struct argp_option option_rows[] = {
     OPTION_OVERWRITE("Replace a trace that exists"), OPTIONS_END};
 
 const struct verb verb_recover = {
-    "recover",
-    "make a normal trace of a killed run's .part",
-    "FILE.part",
-    "Copies every finished update of FILE.part, which a killed run left, into a normal trace. "
-    "FILE.part itself is only read and stays.\v"
-    "Example: twinstep recover lr-set-before-step.h5.part",
-    option_rows,
-    1,
-    1,
-    run};
+    .name = "recover",
+    .brief = "make a normal trace of a killed run's .part",
+    .arguments = "FILE.part",
+    .text =
+        "Copies every finished update of FILE.part, which a killed run left, into a normal trace. "
+        "FILE.part itself is only read and stays.\v"
+        "Example: twinstep recover lr-set-before-step.h5.part",
+    .options = option_rows,
+    .least = 1,
+    .most = 1,
+    .run = run,
+};

@@ -74,15 +74,20 @@ static const struct argp_option option_rows[] = {
     OPTIONS_END};
 
 const struct verb verb_run = {
-    "run",
-    "train the arms of a scenario, record them, judge what differs",
-    "SCENARIO...",
-    "Trains both arms of each SCENARIO, measures what difference is normal, names the cause, and "
-    "writes everything to a trace. SCENARIO is a YAML file, - for standard input, or the name of "
-    "a catalogue scenario (twinstep list scenarios). Data files are relative to the scenario's "
-    "folder. A run that is stopped leaves NAME.h5.part, which attribute and recover read.\v"
-    "Example: twinstep run lr-set-before-step --set steps=20 -o lr.h5",
-    option_rows,
-    1,
-    SIZE_MAX,
-    run};
+    .name = "run",
+    .brief = "train the arms of a scenario, record them, judge what differs",
+    .arguments = "SCENARIO...",
+    .text =
+        "Trains both arms of each SCENARIO, measures what difference is normal, names the cause, "
+        "and "
+        "writes everything to a trace. SCENARIO is a YAML file, - for standard input, or the name "
+        "of "
+        "a catalogue scenario (twinstep list scenarios). Data files are relative to the scenario's "
+        "folder. A run that is stopped leaves NAME.h5.part, which attribute and recover read.\v"
+        "Example: twinstep run lr-set-before-step --set steps=20 -o lr.h5",
+    .options = option_rows,
+    .least = 1,
+    .most = SIZE_MAX,
+    .trains = 1,
+    .run = run,
+};

@@ -114,14 +114,16 @@ static const struct argp_option option_rows[] = {
     OPTIONS_END};
 
 const struct verb verb_suite = {
-    "suite",
-    "run every scenario of a folder against its expect block",
-    "[DIR]",
-    "Runs every *.yaml of DIR, in the order of their names, or the embedded catalogue, and "
-    "compares each verdict with the scenario's expect block. Exit status: 0 all met, 1 one or "
-    "more missed, 2 errors.\v"
-    "Example: twinstep suite scenarios/catalog --junit suite.xml",
-    option_rows,
-    0,
-    1,
-    run};
+    .name = "suite",
+    .brief = "run every scenario of a folder against its expect block",
+    .arguments = "[DIR]",
+    .text =
+        "Runs every *.yaml of DIR, in the order of their names, or the embedded catalogue, and "
+        "compares each verdict with the scenario's expect block. Exit status: 0 all met, 1 one or "
+        "more missed, 2 errors.\v"
+        "Example: twinstep suite scenarios/catalog --junit suite.xml",
+    .options = option_rows,
+    .most = 1,
+    .trains = 1,
+    .run = run,
+};

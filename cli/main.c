@@ -102,6 +102,7 @@ static enum status call_verb(struct cli *cli, int argc, char **argv, int *out_ex
         options_help(verb, stdout);
         return STATUS_OK;
     }
+    if (verb->trains) watch_signals();
     TRY(fpenv_check());
     TRY(experiment_schema(&cli->arena, &cli->schema));
     return verb->run(cli, &options, out_exit);
@@ -135,7 +136,6 @@ static int close_output(int code) {
 int main(int argc, char **argv) {
     struct cli cli = {ARENA_EMPTY, NULL, &interrupted, argc, argv};
     int code = EXIT_AS_EXPECTED;
-    watch_signals();
     libraries_prepare();
     enum status status = dispatch(&cli, argc, argv, &code);
     if (status != STATUS_OK) {

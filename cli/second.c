@@ -40,7 +40,6 @@ static void close_pipe(const int ends[2]) {
     close(ends[1]);
 }
 
-/* The child gets default signals: it has nothing to finish in order. */
 static int spawn(struct child *child, const int input[2], const int output[2]) {
     extern char **environ;
     static char name[] = "twinstep";
@@ -182,8 +181,6 @@ static enum status answer_request(struct cli *cli, const struct options *options
     struct digest root;
     (void)cli;
     (void)options;
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody waits for the answer any more */
     enum status status = rerun(&root);
     *out_exit = exit_of_status(status);
@@ -199,5 +196,10 @@ static enum status answer_request(struct cli *cli, const struct options *options
 static const struct argp_option option_rows[] = {OPTIONS_END};
 
 const struct verb verb_rerun_config = {
-    "rerun-config", NULL, "", "Trains one configuration from standard input; used by run.",
-    option_rows,    0,    0,  answer_request};
+    .name = "rerun-config",
+    .brief = NULL,
+    .arguments = "",
+    .text = "Trains one configuration from standard input; used by run.",
+    .options = option_rows,
+    .run = answer_request,
+};

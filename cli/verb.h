@@ -34,6 +34,7 @@ struct verb {
     const char *text;      /* help: text before the options, \v, text behind them */
     const struct argp_option *options;
     size_t least, most; /* arguments */
+    int trains;         /* a signal ends it in order: cli.interrupted */
     enum status (*run)(struct cli *cli, const struct options *options, int *out_exit);
 };
 
