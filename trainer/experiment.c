@@ -116,7 +116,7 @@ static enum status step_alone(struct experiment *e, enum experiment_stage stage,
 static enum status keep_point(struct experiment *e, const struct run *run) {
     double **slot = &e->points[e->point_count];
     TRY(arena_take(e->arena, e->elements, sizeof **slot, "end points of the floor", slot));
-    point_copy(run, *slot);
+    if (e->elements > 0) point_copy(run, *slot);
     e->point_count++;
     return STATUS_OK;
 }
@@ -226,6 +226,7 @@ static enum status keep_arm(struct experiment *e, const double *end) {
 
 /* Distances between the end points of all floor runs: baseline's first, then test's. */
 static enum status run_noise_floor(struct experiment *e) {
+    if (e->elements == 0) return STATUS_OK; /* different parameter tables: no distance exists */
     uint32_t index = e->plan.first_floor;
     const double *ends[2] = {e->baseline_end, e->scratch_end};
     for (uint32_t arm = 0; arm < 2; arm++) {
@@ -238,8 +239,7 @@ static enum status run_noise_floor(struct experiment *e) {
     TRY(arena_take(e->arena, m * m, sizeof *matrix, "floor", &matrix));
     for (size_t i = 0; i < m; i++)
         for (size_t j = 0; j < i; j++) {
-            double d = e->elements == 0 ? (double)NAN
-                                        : point_distance(e->points[i], e->points[j], e->elements);
+            double d = point_distance(e->points[i], e->points[j], e->elements);
             matrix[i * m + j] = matrix[j * m + i] = d;
         }
     return experiment_trace_array(&e->output, "floor/distance", matrix);

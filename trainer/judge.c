@@ -26,6 +26,8 @@ const char *expectation_name(enum expectation expectation) {
     return names[expectation];
 }
 
+#define FLOOR_RUNS_MAX 1000u
+
 struct court {
     const struct trace_image *image;
     struct arena *arena;
@@ -45,6 +47,32 @@ static enum status number_attribute(const struct court *court, const char *path,
         FAIL(STATUS_INPUT, "trace: attribute %s of \"/%s\" is missing: not written by run", name,
              path);
     return number_parse_real(text, NUMBER_SPECIAL, out);
+}
+
+/* The array `path` with exactly `rows` x `columns` values; NULL when the trace has none. */
+static enum status array_of(const struct court *court, const char *path, uint64_t rows,
+                            uint64_t columns, const struct trace_array **out) {
+    const struct trace_array *array = trace_array_of(court->image, path);
+    *out = array;
+    if (array == NULL) return STATUS_OK;
+    uint64_t width = array->plan.rank == 1 ? 1 : array->plan.shape[1];
+    if (array->plan.shape[0] != rows || width != columns)
+        FAIL(STATUS_INPUT, "trace: /%s: expected %llu x %llu values, got %llu x %llu", path,
+             (unsigned long long)rows, (unsigned long long)columns,
+             (unsigned long long)array->plan.shape[0], (unsigned long long)width);
+    return STATUS_OK;
+}
+
+/* A whole number from 0 to `most`. */
+static enum status count_attribute(const struct court *court, const char *path, const char *name,
+                                   uint32_t most, uint32_t *out) {
+    double value;
+    TRY(number_attribute(court, path, name, &value));
+    if (!(value >= 0.0 && value <= (double)most) || value != (double)(uint32_t)value)
+        FAIL(STATUS_INPUT, "trace: attribute %s of \"/%s\": expected an integer from 0 to %u", name,
+             path, most);
+    *out = (uint32_t)value;
+    return STATUS_OK;
 }
 
 static enum status open_court(struct court *court) {
@@ -144,7 +172,8 @@ static enum status undecided(struct court *court, const char *reason) {
 
 static enum status judge_exact(struct court *court) {
     struct judgement *out = court->out;
-    const struct trace_array *array = trace_array_of(court->image, "floor/equal");
+    const struct trace_array *array;
+    TRY(array_of(court, "floor/equal", 2, 1, &array));
     for (int i = 0; array != NULL && i < 2; i++)
         if (!isnan(array->values[i])) out->floor_equal[i] = array->values[i] != 0.0;
     if (out->floor_equal[0] < 0)
@@ -157,6 +186,21 @@ static enum status judge_exact(struct court *court) {
     out->floor_largest = 0.0;
     out->verdict = VERDICT_OUTSIDE_FLOOR;
     return STATUS_OK;
+}
+
+/* Why the matrix of distances cannot be tested; NULL when it can. */
+static const char *unusable(const struct court *court, const struct trace_array *matrix, size_t m) {
+    const struct trace_run_plan *a = &court->run[0]->plan, *b = &court->run[1]->plan;
+    if (a->shape.tensors != b->shape.tensors && a->shape.tensors != 0 && b->shape.tensors != 0)
+        return "the arms have different parameter tables: no distance between them exists";
+    if (m < 3) return "one run of each arm tells nothing of noise: raise floor.replicates";
+    if (matrix == NULL || isnan(matrix->values[0]))
+        return "the floor's runs are missing: run the scenario to its end; arms with different "
+               "parameter tables have no distance";
+    for (size_t i = 0; i < m * m; i++)
+        if (!isfinite(matrix->values[i]))
+            return "a run of the floor diverged: its distance to the others is not finite";
+    return NULL;
 }
 
 /* Packs the matrix's upper triangle and notes distances inside each arm. */
@@ -192,42 +236,62 @@ static enum status needed_runs(struct court *court) {
     return undecided(court, text);
 }
 
-static enum status judge_noise(struct court *court) {
+#define LEAST_POWER 0.8 /* below it, p > alpha says nothing */
+
+static enum status weak_design(struct court *court) {
     struct judgement *out = court->out;
-    const struct trace_array *matrix = trace_array_of(court->image, "floor/distance");
-    size_t m = (size_t)out->floor_runs[0] + out->floor_runs[1];
-    if (matrix == NULL || matrix->plan.shape[0] != m || m < 3 || isnan(matrix->values[1]))
-        return undecided(court, "the floor's runs are missing: run the scenario to its end");
-    double *packed;
+    char *text;
+    TRY(arena_format(
+        court->arena, &text,
+        "p = %.4g is above alpha = %g, but this design would see a 3 sigma effect only "
+        "with probability %.2f: floor.design both with 8 runs of each arm has 0.99",
+        out->p, out->alpha, out->power));
+    return undecided(court, text);
+}
+
+static enum status test_distances(struct court *court, const double *packed, size_t m) {
+    struct judgement *out = court->out;
     struct statistics_p p;
     struct power power;
-    TRY(pack_distances(court, matrix, &packed));
+    uint32_t baseline = out->floor_runs[0], test = out->floor_runs[1];
     if (out->floor == FLOOR_RANK) {
-        TRY(statistics_test_pair(packed, m, 0, out->floor_runs[0], &p));
-        TRY(power_pair(out->floor_runs[0] - 1, out->alpha, POWER_SHIFT, &power));
-        out->smallest_p = statistics_pair_least(out->floor_runs[0] - 1);
+        TRY(statistics_test_pair(packed, m, 0, baseline, &p));
+        TRY(power_pair(baseline - 1, out->alpha, POWER_SHIFT, &power));
+        out->smallest_p = statistics_pair_least(baseline - 1);
     } else {
-        TRY(statistics_test_labels(packed, m, out->floor_runs[0], &p));
-        TRY(power_labels(out->floor_runs[0], out->floor_runs[1], out->alpha, POWER_SHIFT, &power));
-        out->smallest_p = statistics_labels_least(out->floor_runs[0], out->floor_runs[1]);
+        TRY(statistics_test_labels(packed, m, baseline, &p));
+        TRY(power_labels(baseline, test, out->alpha, POWER_SHIFT, &power));
+        out->smallest_p = statistics_labels_least(baseline, test);
     }
     out->p = p.p;
     out->power = power.power;
+    return STATUS_OK;
+}
+
+static enum status judge_noise(struct court *court) {
+    struct judgement *out = court->out;
+    const struct trace_array *matrix;
+    size_t m = (size_t)out->floor_runs[0] + out->floor_runs[1];
+    TRY(array_of(court, "floor/distance", m, m, &matrix));
+    const char *reason = unusable(court, matrix, m);
+    if (reason != NULL) return undecided(court, reason);
+    double *packed;
+    TRY(pack_distances(court, matrix, &packed));
+    TRY(test_distances(court, packed, m));
     if (out->smallest_p > out->alpha) return needed_runs(court);
-    out->verdict = p.p <= out->alpha ? VERDICT_OUTSIDE_FLOOR : VERDICT_INSIDE_FLOOR;
+    if (out->p > out->alpha && out->power < LEAST_POWER) return weak_design(court);
+    out->verdict = out->p <= out->alpha ? VERDICT_OUTSIDE_FLOOR : VERDICT_INSIDE_FLOOR;
     return STATUS_OK;
 }
 
 static enum status judge_floor(struct court *court) {
     struct judgement *out = court->out;
-    double steps, runs[2];
+    double steps;
     const char *kind = attribute(court, "floor", "kind");
     TRY(number_attribute(court, "", "steps", &steps));
     TRY(number_attribute(court, "floor", "alpha", &out->alpha));
-    TRY(number_attribute(court, "floor", "runs_baseline", &runs[0]));
-    TRY(number_attribute(court, "floor", "runs_test", &runs[1]));
-    for (int arm = 0; arm < 2; arm++)
-        out->floor_runs[arm] = (uint32_t)runs[arm];
+    TRY(count_attribute(court, "floor", "runs_baseline", FLOOR_RUNS_MAX, &out->floor_runs[0]));
+    TRY(count_attribute(court, "floor", "runs_test", FLOOR_RUNS_MAX, &out->floor_runs[1]));
     for (enum floor_kind k = FLOOR_EXACT; k <= FLOOR_RANK; k = (enum floor_kind)(k + 1))
         if (strcmp(kind, floor_kind_name(k)) == 0) out->floor = k;
     if ((double)out->updates < steps) {
@@ -243,17 +307,19 @@ static enum status judge_floor(struct court *court) {
         TRY(arena_format(court->arena, &text, "%s", status_text()));
         return undecided(court, text);
     }
-    if (status == STATUS_OK && out->first_step < 0 && out->verdict != VERDICT_UNTESTABLE)
+    int noisy = out->floor != FLOOR_EXACT; /* equality needs no test; a broken exact floor does */
+    if (status == STATUS_OK && out->first_step < 0 &&
+        (noisy || out->verdict != VERDICT_UNTESTABLE)) {
         out->verdict = VERDICT_IDENTICAL;
+        out->reason = "";
+    }
     return status;
 }
 
 static enum status read_factors(struct court *court, struct judged_cause *factors,
                                 uint32_t *out_count) {
-    double count;
-    TRY(number_attribute(court, "attribution", "factors", &count));
-    *out_count = 0;
-    for (uint32_t i = 0; i < (uint32_t)count && i < JUDGE_FACTORS_MAX; i++) {
+    TRY(count_attribute(court, "attribution", "factors", CAUSE_COUNT, out_count));
+    for (uint32_t i = 0; i < *out_count; i++) {
         char name[32];
         snprintf(name, sizeof name, "factor_%u", i);
         snprintf(factors[i].name, sizeof factors[i].name, "%s",
@@ -262,7 +328,6 @@ static enum status read_factors(struct court *court, struct judged_cause *factor
         factors[i].keys = attribute(court, "attribution", name);
         factors[i].value = factors[i].share = factors[i].low = factors[i].high = factors[i].alone =
             (double)NAN;
-        ++*out_count;
     }
     return STATUS_OK;
 }
@@ -273,6 +338,14 @@ static uint32_t unsorted_mask(const struct shapley *shapley, uint32_t mask) {
     for (uint32_t i = 0; i < shapley->factors; i++)
         if (mask >> i & 1u) out |= 1u << shapley->rank[i];
     return out;
+}
+
+/* Shares beyond 0..1 cancel each other; two largest that are equal have no first. */
+static int is_coupled(const struct judgement *judgement) {
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        if (fabs(judgement->causes[i].share) > 1.0 + 1e-9) return 1;
+    return judgement->cause_count > 1 &&
+           fabs(judgement->causes[0].share - judgement->causes[1].share) < 1e-9;
 }
 
 static void take_shares(struct court *court, const struct judged_cause *factors,
@@ -293,16 +366,19 @@ static void take_shares(struct court *court, const struct judged_cause *factors,
     }
     for (uint32_t mask = 0; mask < 1u << shapley->factors; mask++)
         out->dividends[mask] = shapley->dividend[unsorted_mask(shapley, mask)];
+    out->coupled = is_coupled(out);
 }
 
 static enum status judge_causes(struct court *court) {
     struct judgement *out = court->out;
-    struct judged_cause factors[JUDGE_FACTORS_MAX];
+    struct judged_cause factors[CAUSE_COUNT];
     TRY(read_factors(court, factors, &out->cause_count));
     memcpy(out->causes, factors, sizeof factors[0] * out->cause_count);
-    const struct trace_array *values = trace_array_of(court->image, "attribution/value");
-    const struct trace_array *closure = trace_array_of(court->image, "attribution/closure");
-    if (values == NULL || out->cause_count == 0 || isnan(values->values[0])) return STATUS_OK;
+    const struct trace_array *values, *closure;
+    if (out->cause_count == 0 || out->cause_count > JUDGE_FACTORS_MAX) return STATUS_OK;
+    TRY(array_of(court, "attribution/value", (uint64_t)1 << out->cause_count, 1, &values));
+    TRY(array_of(court, "attribution/closure", 3, 1, &closure));
+    if (values == NULL || isnan(values->values[0])) return STATUS_OK;
     struct shapley shapley;
     enum status status = shapley_attribute(out->cause_count, values->values, &shapley);
     if (status == STATUS_UNTESTABLE) return STATUS_OK;
@@ -310,7 +386,8 @@ static enum status judge_causes(struct court *court) {
     take_shares(court, factors, &shapley, values->values);
     if (closure != NULL && closure->values[0] == 1.0) {
         out->closure = CLOSURE_EXACT;
-        out->closure_from = (uint64_t)closure->values[1];
+        double from = closure->values[1];
+        out->closure_from = from >= 1.0 && from <= (double)out->updates ? (uint64_t)from : 0;
     }
     return STATUS_OK;
 }
@@ -349,11 +426,26 @@ static enum status judge_expectation(struct court *court) {
                        out->first_tensor);
 }
 
+/* Updates from which a loss is not finite, and from which the logged LRs differ. */
+static void note_curves(struct court *court) {
+    struct judgement *out = court->out;
+    for (uint64_t i = 0; i < out->updates; i++) {
+        const struct record *a = &court->run[0]->records[i], *b = &court->run[1]->records[i];
+        const struct record *records[2] = {a, b};
+        for (int arm = 0; arm < 2; arm++)
+            if (out->diverged[arm] == 0 && !isfinite(records[arm]->reals[REAL_LOSS]))
+                out->diverged[arm] = records[arm]->step;
+        double x = a->groups[0][GROUP_LR_LOGGED], y = b->groups[0][GROUP_LR_LOGGED];
+        if (out->logged_step == 0 && x != y && !(isnan(x) && isnan(y))) out->logged_step = a->step;
+    }
+}
+
 enum status judge(const struct trace_image *image, struct arena *arena, struct judgement *out) {
     struct court court = {.image = image, .arena = arena, .out = out};
     memset(out, 0, sizeof *out);
     TRY(open_court(&court));
     find_first(&court);
+    note_curves(&court);
     TRY(judge_floor(&court));
     TRY(judge_causes(&court));
     return judge_expectation(&court);

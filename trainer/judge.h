@@ -46,12 +46,15 @@ struct judgement {
 
     int64_t first_step;       /* -1: no difference */
     const char *first_phase;  /* "" when phases were not recorded */
+    uint64_t diverged[2];     /* first update whose loss is not finite, by arm; 0: none */
+    uint64_t logged_step;     /* first update whose logged LR differs; 0: none */
     const char *first_tensor; /* parameter, or activation site for `forward`; "" none */
 
-    struct judged_cause causes[JUDGE_FACTORS_MAX]; /* largest share first */
-    uint32_t cause_count;                     /* factors that differ, even when inside the floor */
-    int attributed;                           /* shares were computed from hybrids */
-    double total;                             /* v(F) */
+    struct judged_cause causes[CAUSE_COUNT]; /* largest share first, when attributed */
+    uint32_t cause_count;                    /* factors that differ, even when inside the floor */
+    int attributed;                          /* shares were computed from hybrids */
+    int coupled;  /* a share beyond 0..1, or no largest one: the causes act only together */
+    double total; /* v(F) */
     double dividends[1 << JUDGE_FACTORS_MAX]; /* Harsanyi dividends by mask of sorted causes */
     double residual;                          /* v(F) - sum of values */
     enum closure closure;

@@ -18,11 +18,17 @@ static const char *note(const struct judgement *judgement, const char *path, con
     return text == NULL ? "" : text;
 }
 
-static void print_percent(double share, FILE *out) {
-    if (isnan(share))
-        fprintf(out, "an unmeasured share");
-    else
-        fprintf(out, "%.4g %%", 100.0 * share);
+static void print_shares_in_words(const struct judgement *judgement, FILE *out) {
+    fprintf(out,
+            judgement->coupled ? " The causes act together (see the interactions): " : " Cause: ");
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        const struct judged_cause *cause = &judgement->causes[i];
+        const char *before = i == 0 ? "" : judgement->coupled || i > 1 ? ", " : "; ";
+        const char *gap = i == 0 && !judgement->coupled ? "," : "";
+        fprintf(out, "%s%s%s %.4g %%%s", before, cause->name, gap, 100.0 * cause->share,
+                i == 0 ? " of the parameter distance" : "");
+    }
+    fprintf(out, judgement->cause_count == 1 ? "; nothing else differs.\n" : ".\n");
 }
 
 static void print_causes(const struct judgement *judgement, FILE *out) {
@@ -30,25 +36,19 @@ static void print_causes(const struct judgement *judgement, FILE *out) {
         fprintf(out, " The configurations are equal: no cause can be named.\n");
         return;
     }
-    if (!judgement->attributed) {
-        fprintf(out, " What differs: ");
-        for (uint32_t i = 0; i < judgement->cause_count; i++)
-            fprintf(out, "%s%s", i == 0 ? "" : ", ", judgement->causes[i].name);
-        fprintf(out, "; no shares could be measured.\n");
+    if (judgement->attributed && judgement->total != 0.0) {
+        print_shares_in_words(judgement, out);
         return;
     }
-    fprintf(out, " Cause: %s, ", judgement->causes[0].name);
-    print_percent(judgement->causes[0].share, out);
-    fprintf(out, " of the parameter distance; ");
-    if (judgement->cause_count == 1) {
-        fprintf(out, "nothing else differs.\n");
-        return;
-    }
-    for (uint32_t i = 1; i < judgement->cause_count; i++) {
-        fprintf(out, "%s%s ", i == 1 ? "" : ", ", judgement->causes[i].name);
-        print_percent(judgement->causes[i].share, out);
-    }
-    fprintf(out, ".\n");
+    fprintf(out, judgement->cause_count == 1 ? " Cause: " : " What differs: ");
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        fprintf(out, "%s%s", i == 0 ? "" : ", ", judgement->causes[i].name);
+    if (judgement->attributed)
+        fprintf(out, "; the weights are equal at the end, so there is no distance to share out.\n");
+    else if (judgement->cause_count > JUDGE_FACTORS_MAX)
+        fprintf(out, "; too many factors for exact shares.\n");
+    else
+        fprintf(out, "; no distance between the arms could be measured, so there are no shares.\n");
 }
 
 static void print_head(const struct judgement *judgement, FILE *out) {
@@ -61,7 +61,10 @@ static void print_head(const struct judgement *judgement, FILE *out) {
                 (unsigned long long)judgement->updates);
         break;
     case VERDICT_INSIDE_FLOOR:
-        fprintf(out, " The arms differ no more than repeats of one arm do; no cause is named.\n");
+        fprintf(out,
+                " No difference beyond that of repeats was detected at alpha = %g (power %.2f at 3 "
+                "sigma); no cause is named.\n",
+                judgement->alpha, judgement->power);
         break;
     case VERDICT_OUTSIDE_FLOOR:
         print_causes(judgement, out);
@@ -75,11 +78,9 @@ static int same_real(double a, double b) {
     return a == b || (isnan(a) && isnan(b));
 }
 
-static void print_readback(const struct judgement *judgement, const double *a, const double *b,
-                           FILE *out) {
+static void print_readback(const double *a, const double *b, FILE *out) {
     double error = a[GROUP_LR_ERROR] > b[GROUP_LR_ERROR] ? a[GROUP_LR_ERROR] : b[GROUP_LR_ERROR];
     double gap = fabs(a[GROUP_LR_APPLIED] - b[GROUP_LR_APPLIED]);
-    (void)judgement;
     if (isnan(a[GROUP_LR_READBACK]) || isnan(b[GROUP_LR_READBACK])) return;
     if (!(error <= gap / 2))
         fprintf(out,
@@ -116,7 +117,7 @@ static int print_lr(const struct judgement *judgement, FILE *out) {
                     judgement->arms[0], rule[1], judgement->arms[1]);
         else
             fprintf(out, ".\n");
-        print_readback(judgement, x, y, out);
+        print_readback(x, y, out);
         if (logged_equal(judgement))
             fprintf(out,
                     "           Both log the same LR at every update (%.6g at this one): a "
@@ -142,10 +143,25 @@ static void print_differences(const struct judgement *judgement, FILE *out) {
     print_keys("note", note(judgement, "attribution", "notes"), out);
 }
 
+static void print_notes(const struct judgement *judgement, FILE *out) {
+    for (int arm = 0; arm < 2; arm++)
+        if (judgement->diverged[arm] != 0)
+            fprintf(out, "  note     the loss of %s is not finite from update %llu on\n",
+                    judgement->arms[arm], (unsigned long long)judgement->diverged[arm]);
+    if (judgement->verdict == VERDICT_IDENTICAL && judgement->logged_step != 0)
+        fprintf(out,
+                "  note     the logged LRs differ from update %llu on, the applied ones never: a "
+                "comparison of logs would raise a false alarm\n",
+                (unsigned long long)judgement->logged_step);
+}
+
 static void print_first(const struct judgement *judgement, FILE *out) {
     if (judgement->first_step < 0) return;
     fprintf(out, "  first    update %lld", (long long)judgement->first_step);
-    if (judgement->first_phase[0] != '\0') fprintf(out, ", phase %s", judgement->first_phase);
+    if (judgement->first_phase[0] != '\0')
+        fprintf(out, ", phase %s", judgement->first_phase);
+    else
+        fprintf(out, ", in a phase that only one arm runs or that was not recorded");
     if (judgement->first_tensor[0] != '\0') fprintf(out, ", %s", judgement->first_tensor);
     fprintf(out, "\n");
 }
@@ -217,6 +233,8 @@ static void print_closure(const struct judgement *judgement, FILE *out) {
         fprintf(out, "%s%s", i == 0 ? "" : ", ", judgement->causes[i].name);
     if (judgement->closure_from > 0)
         fprintf(out, ", forked before update %llu,", (unsigned long long)judgement->closure_from);
+    else
+        fprintf(out, ", trained from its own start,");
     fprintf(out, " equals %s, bit for bit, through update %llu\n", judgement->arms[1],
             (unsigned long long)judgement->updates);
 }
@@ -267,6 +285,7 @@ void judgement_print(const struct judgement *judgement, FILE *out) {
     print_head(judgement, out);
     if (judgement->verdict == VERDICT_OUTSIDE_FLOOR) print_lr(judgement, out);
     print_differences(judgement, out);
+    print_notes(judgement, out);
     print_first(judgement, out);
     print_floor(judgement, out);
     if (judgement->verdict == VERDICT_OUTSIDE_FLOOR) {
@@ -327,6 +346,15 @@ static json_t *equal_json(int equal) {
     return equal < 0 ? json_null() : json_boolean(equal);
 }
 
+static json_t *diverged_json(const struct judgement *judgement) {
+    json_t *list = json_array();
+    for (int arm = 0; arm < 2; arm++)
+        json_array_append_new(list, judgement->diverged[arm] == 0
+                                        ? json_null()
+                                        : json_integer((json_int_t)judgement->diverged[arm]));
+    return list;
+}
+
 static json_t *floor_json(const struct judgement *judgement) {
     return json_pack(
         "{ss so so sI sI so so so so so so}", "kind", floor_kind_name(judgement->floor),
@@ -341,11 +369,12 @@ static json_t *floor_json(const struct judgement *judgement) {
 
 void judgement_print_json(const struct judgement *judgement, FILE *out) {
     json_t *object = json_pack(
-        "{ss ss ss sI so so so so so ss so ss ss}", "name", judgement->name, "verdict",
+        "{ss ss ss sI so so so so sb so so ss so ss ss}", "name", judgement->name, "verdict",
         verdict_name(judgement->verdict), "reason", judgement->reason, "updates",
         (json_int_t)judgement->updates, "first", first_json(judgement), "differs",
         differs_json(judgement), "causes", causes_json(judgement), "interactions",
-        interactions_json(judgement), "distance", real_or_null(judgement->total), "closure",
+        interactions_json(judgement), "coupled", judgement->coupled, "diverged",
+        diverged_json(judgement), "distance", real_or_null(judgement->total), "closure",
         closure_name(judgement->closure), "floor", floor_json(judgement), "expectation",
         expectation_name(judgement->expectation), "missed", judgement->missed);
     if (object == NULL) return;

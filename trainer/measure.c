@@ -88,7 +88,8 @@ struct readback {
     double uu, up, pp, ud, pd, u, p;
 };
 
-/* Spacing of the dtype's values at x; of its smallest normal for zero and subnormals. */
+/* Spacing of the dtype's values at x; of its smallest normal for zero and subnormals. A weight that
+ * crosses zero is rounded like the larger of its two values. */
 static double spacing(double x, enum dtype dtype) {
     double magnitude = fabs(x) > 0x1p-126 ? fabs(x) : 0x1p-126;
     uint64_t bits;
@@ -124,7 +125,7 @@ static void readback_fill(const struct run *run, const void *old, const void *no
     enum dtype dtype = working_dtype(run);
     for (size_t i = 0; i < count; i++) {
         double before = value_at(old, dtype, first + i), after = value_at(now, dtype, first + i);
-        double weight = 1.0 / spacing(after, dtype);
+        double weight = 1.0 / spacing(fabs(before) > fabs(after) ? before : after, dtype);
         out->u[i] = (run->direction[first + i] - decay * before) * weight;
         out->p[i] = before * weight;
         out->d[i] = (after - before) * weight;
@@ -169,10 +170,10 @@ static void readback_solve(const struct readback *sum, int decayed, enum dtype d
     *out_lr = (double)NAN;
     *out_error = (double)NAN;
     if (!decayed && sum->uu > 0.0) {
-        *out_lr = -sum->ud / sum->uu;
+        *out_lr = 0.0 - sum->ud / sum->uu;
         *out_error = 0.5 * sum->u / sum->uu;
     } else if (decayed && determinant > 0.0) {
-        *out_lr = -(sum->ud * sum->pp - sum->pd * sum->up) / determinant;
+        *out_lr = 0.0 - (sum->ud * sum->pp - sum->pd * sum->up) / determinant;
         *out_error = (sum->u * sum->pp + sum->p * fabs(sum->up)) / determinant;
     }
     *out_error += fabs(*out_lr) * READBACK_ROUNDINGS * dtype_epsilon(dtype) / 2;
@@ -240,21 +241,62 @@ static enum status digest_params(struct run *run, struct digest *out_weights) {
                                 run->param_digest, out_weights);
 }
 
-/* root k = digest of (root k-1, batch, rng, state of update k, LR applied, loss). */
-static void chain_root(struct run *run) {
+/* Digest of the LR that each tensor's update used: two groupings that apply the same LR are alike.
+ */
+static void digest_applied(const struct run *run, struct digest *out) {
+    struct digest_stream stream;
+    digest_stream_init(&stream, "lr_applied");
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        uint32_t group = run->table.rows[run->owner[i]].group;
+        struct digest item;
+        digest_bytes("lr", &run->record.groups[group][GROUP_LR_APPLIED], sizeof(double), &item);
+        digest_stream_add(&stream, &item);
+    }
+    digest_stream_close(&stream, out);
+}
+
+/* root k = digest of (root k-1, batch, draws, weights and slots, LR applied, loss): what
+ * `identical` compares. Counters and the LR of later updates are not in it: they act only through
+ * these. */
+static void chain_root(struct run *run, const struct digest *weights,
+                       const struct digest *applied) {
     struct state_head *head = run_head(run);
     struct record *record = &run->record;
-    struct digest parts[5];
-    parts[0] = head->root;
+    struct digest parts[6] = {head->root};
     memcpy(parts[1].byte, record->digests[DIGEST_BATCH], DIGEST_BYTES);
     memcpy(parts[2].byte, record->digests[DIGEST_RNG], DIGEST_BYTES);
-    memcpy(parts[3].byte, record->digests[DIGEST_STATE], DIGEST_BYTES);
-    double values[1 + STATE_GROUPS_MAX] = {record->reals[REAL_LOSS]};
-    for (uint32_t g = 0; g < run->table.groups; g++)
-        values[1 + g] = record->groups[g][GROUP_LR_APPLIED];
-    digest_bytes("values", values, sizeof values, &parts[4]);
+    parts[3] = *weights;
+    parts[4] = *applied;
+    digest_bytes("loss", &record->reals[REAL_LOSS], sizeof(double), &parts[5]);
     digest_root("root", parts, COUNT_OF(parts), &head->root);
     memcpy(record->digests[DIGEST_ROOT], head->root.byte, DIGEST_BYTES);
+}
+
+static void note_optimize(struct run *run, const struct digest *weights,
+                          const struct digest *applied) {
+    uint8_t slot = run->axes.phase_slot[PHASE_OPTIMIZE];
+    if (slot == RUN_NO_SLOT) return;
+    struct digest parts[2] = {*weights, *applied}, digest;
+    digest_root("optimize", parts, COUNT_OF(parts), &digest);
+    memcpy(run->record.phases[slot], digest.byte, DIGEST_BYTES);
+}
+
+/* Every NaN of a record has one pattern: which sign an invalid operation gives is the hardware's.
+ */
+static void fold_nan(double *values, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (isnan(values[i])) values[i] = (double)NAN;
+}
+
+static void fold_record(struct run *run) {
+    struct record *record = &run->record;
+    fold_nan(record->reals, RECORD_REALS);
+    for (uint32_t g = 0; g < run->shape.groups; g++)
+        fold_nan(record->groups[g], RECORD_GROUPS);
+    for (uint32_t t = 0; t < run->shape.tensors; t++)
+        fold_nan(record->tensors[t], RECORD_TENSORS);
+    for (uint32_t m = 0; m < run->shape.micros; m++)
+        fold_nan(record->micros[m], RECORD_MICROS);
 }
 
 enum status measure_end(struct run *run) {
@@ -265,14 +307,15 @@ enum status measure_end(struct run *run) {
     record->integers[INTEGER_COUNTER] = (int64_t)head->n;
     record->integers[INTEGER_OPTIMIZER_T] = (int64_t)head->t;
     measure_params(run);
-    struct digest weights, state, rng;
+    fold_record(run);
+    struct digest weights, applied, state, rng;
     TRY(digest_params(run, &weights));
-    uint8_t slot = run->axes.phase_slot[PHASE_OPTIMIZE];
-    if (slot != RUN_NO_SLOT) memcpy(record->phases[slot], weights.byte, DIGEST_BYTES);
+    digest_applied(run, &applied);
+    note_optimize(run, &weights, &applied);
     state_digest(run->state, &weights, &state);
     memcpy(record->digests[DIGEST_STATE], state.byte, DIGEST_BYTES);
     digest_ledger(&run->ledger, &rng);
     memcpy(record->digests[DIGEST_RNG], rng.byte, DIGEST_BYTES);
-    chain_root(run);
+    chain_root(run, &weights, &applied);
     return STATUS_OK;
 }

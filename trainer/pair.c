@@ -70,10 +70,15 @@ static void measure_vectors(const struct run *a, const struct run *b, struct pai
         reals[PAIR_UPDATE_COSINE] = ab / (real_sqrt_f64(aa) * real_sqrt_f64(bb));
 }
 
+/* One pattern for every NaN, whatever the hardware made of an invalid operation. */
+static double fold(double value) {
+    return isnan(value) ? (double)NAN : value;
+}
+
 void pair_measure(const struct run *a, const struct run *b, struct pair_record *out) {
     out->step = a->record.step;
     for (size_t i = 0; i < RECORD_REALS; i++)
-        out->gaps[i] = a->record.reals[i] - b->record.reals[i];
+        out->gaps[i] = fold(a->record.reals[i] - b->record.reals[i]);
     for (size_t i = 0; i < RECORD_PAIRS; i++)
         out->reals[i] = (double)NAN;
     for (size_t i = 0; i < RECORD_PAIR_INTEGERS; i++)
@@ -81,16 +86,8 @@ void pair_measure(const struct run *a, const struct run *b, struct pair_record *
     if (!pair_comparable(a, b)) return;
     measure_tensors(a, b, out);
     measure_vectors(a, b, out);
-}
-
-double pair_distance(const struct run *a, const struct run *b) {
-    if (!pair_comparable(a, b)) return (double)NAN;
-    double gap = 0.0;
-    for (uint32_t i = 0; i < a->owner_count; i++) {
-        uint32_t row = a->owner[i];
-        gap += distance_squares(span_now(a, row), span_now(b, row), a->table.rows[row].count);
-    }
-    return real_sqrt_f64(gap);
+    for (size_t i = 0; i < RECORD_PAIRS; i++)
+        out->reals[i] = fold(out->reals[i]);
 }
 
 size_t point_count(const struct run *run) {
@@ -98,12 +95,15 @@ size_t point_count(const struct run *run) {
 }
 
 void point_copy(const struct run *run, double *out) {
+    const struct state_layout *layout = &run->layout;
     for (uint32_t i = 0; i < run->owner_count; i++) {
         uint32_t row = run->owner[i];
-        const void *values = run_param(run, row);
+        enum dtype dtype = layout->has_master ? layout->master_dtype : run->table.rows[row].dtype;
+        const void *values =
+            layout->has_master ? run->state + layout->tensor[row].master : run_param(run, row);
         for (size_t j = 0; j < run->table.rows[row].count; j++)
-            *out++ = run->table.rows[row].dtype == DTYPE_F64 ? ((const double *)values)[j]
-                                                             : (double)((const float *)values)[j];
+            *out++ = dtype == DTYPE_F64 ? ((const double *)values)[j]
+                                        : (double)((const float *)values)[j];
     }
 }
 

@@ -16,10 +16,7 @@ int pair_comparable(const struct run *a, const struct run *b);
 /* After both runs finished the same update. */
 void pair_measure(const struct run *a, const struct run *b, struct pair_record *out);
 
-/* |theta_a - theta_b| over all owners, f64; NaN when not comparable. */
-double pair_distance(const struct run *a, const struct run *b);
-
-/* Bytes of one run's end point, and copying it: parameters in table order, in f64 carriers. */
+/* One run's end point in f64: masters where the run keeps them, else parameters, in table order. */
 size_t point_count(const struct run *run);
 void point_copy(const struct run *run, double *out);
 double point_distance(const double *a, const double *b, size_t count);

@@ -15,9 +15,13 @@ static void note_phase(struct run *run, enum phase phase, const struct digest *d
     if (slot != RUN_NO_SLOT) memcpy(run->record.phases[slot], digest->byte, DIGEST_BYTES);
 }
 
+/* At most two values; every NaN as one pattern. */
 static void note_reals(struct run *run, enum phase phase, const double *values, size_t count) {
     struct digest digest;
-    digest_bytes("phase", values, count * sizeof *values, &digest);
+    double folded[2] = {0.0, 0.0};
+    for (size_t i = 0; i < count; i++)
+        folded[i] = isnan(values[i]) ? (double)NAN : values[i];
+    digest_bytes("phase", folded, count * sizeof *folded, &digest);
     note_phase(run, phase, &digest);
 }
 

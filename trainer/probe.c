@@ -22,23 +22,26 @@ static double logit(const struct row_view *view, uint32_t v) {
     return element(view->model->logits, view->model->compute, view->row * view->model->V + v);
 }
 
-static struct row_view open_row(const struct run *run, uint32_t canonical) {
-    const struct model *model = &run->model;
-    size_t row = run->batch.canonical_label[canonical];
-    double sum = element(model->sum, model->accumulate, row);
-    return (struct row_view){model, row, element(model->maximum, model->accumulate, row),
-                             real_log_f64(sum)};
-}
-
-static double log_prob(const struct row_view *view, uint32_t v) {
-    return (logit(view, v) - view->maximum) - view->log_sum;
-}
-
 static uint32_t best(const struct row_view *view) {
     uint32_t found = 0;
     for (uint32_t v = 1; v < view->model->V; v++)
         if (logit(view, v) > logit(view, found)) found = v;
     return found;
+}
+
+/* Maximum and sum anew in f64: what forward kept is rounded to its accumulation dtype. */
+static struct row_view open_row(const struct run *run, uint32_t canonical) {
+    struct row_view view = {&run->model, run->batch.canonical_label[canonical], 0.0, 0.0};
+    double sum = 0.0;
+    view.maximum = logit(&view, best(&view));
+    for (uint32_t v = 0; v < run->model.V; v++)
+        sum += real_exp_f64(logit(&view, v) - view.maximum);
+    view.log_sum = real_log_f64(sum);
+    return view;
+}
+
+static double log_prob(const struct row_view *view, uint32_t v) {
+    return (logit(view, v) - view->maximum) - view->log_sum;
 }
 
 static double divergence(const struct row_view *a, const struct row_view *b) {
@@ -74,6 +77,7 @@ void probe_measure(struct run *a, struct run *b, struct pair_record *out) {
         top += best(&x) == best(&y) ? 1.0 : 0.0;
         error += real_exp_f64(fabs(log_prob(&x, target) - log_prob(&y, target)));
     }
+    if (!isfinite(kl)) return; /* logits that are not finite have no distribution */
     out->reals[PAIR_PROBE_KL] = kl / labels;
     out->reals[PAIR_PROBE_TOP1] = top / labels;
     out->reals[PAIR_PROBE_ERROR] = error / labels;
