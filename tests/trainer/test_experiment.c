@@ -191,11 +191,12 @@ static const struct one_case {
     {"arms: {baseline: {}, test: {loop: {update: [count, clip, schedule, optimize, log, zero]}}}\n"
      "expect: {verdict: outside-floor, cause: schedule, first_step: 1, first_phase: optimize}\n",
      "schedule", "optimize", 1, 1, 0},
-    /* The warm-up is the same, what follows it is not: f(0) and f(1) agree, f(2) differs, and the
-     * schedule phase of update 2 sets it. The full hybrid forks before that update. */
+    /* The warm-up is the same, what follows it is not: f(0) and f(1) agree, f(2) differs. The
+     * schedule phase of update 2 sets it, so the full hybrid forks before update 2; update 3
+     * applies it. */
     {"arms: {baseline: {schedule: {warmup: 1, total: 5}}, test: {schedule: {warmup: 1, total: "
      "50}}}\n",
-     "schedule", "schedule", 2, 2, 1},
+     "schedule", "optimize", 3, 2, 1},
     {"arms: {baseline: {}, test: {clip: {max_norm: 0.01}}}\n"
      "expect: {verdict: outside-floor, cause: dtype}\n",
      "optimizer", "clip", 1, 1, 1},
