@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Verdicts that are easily worded too strongly: arms that only look different, floors that cannot
+ * decide, causes that act only together, trainings that diverged, traces that do not fit together.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "trainer/experiment.h"
+
+#define HEAD                                                                                       \
+    "twinstep: 1\nname: t\nsteps: 3\ncommon:\n  model: {layers: 1, hidden: 16, heads: 2, mlp: "    \
+    "24}\n"                                                                                        \
+    "  batch: {size: 4, micro: 2}\n  optimizer: {lr: 1e-3}\n"
+
+struct trial {
+    struct arena arena;
+    struct judgement judgement;
+    char path[64];
+    char *words, *json;
+};
+
+static enum status same_process(void *context, const struct config *config, uint64_t steps,
+                                struct digest *out_root) {
+    (void)context;
+    return experiment_rerun(config, steps, out_root);
+}
+
+static char *printed(const struct judgement *judgement,
+                     void (*print)(const struct judgement *, FILE *)) {
+    char *text = NULL;
+    size_t length = 0;
+    FILE *stream = open_memstream(&text, &length);
+    assert_non_null(stream);
+    print(judgement, stream);
+    assert_int_equal(fclose(stream), 0);
+    return text;
+}
+
+static void trial_open(struct trial *trial, const char *text) {
+    const struct schema *schema;
+    struct scenario *scenario;
+    memset(trial, 0, sizeof *trial);
+    snprintf(trial->path, sizeof trial->path, "/tmp/twinstep-judge-%ld.h5", (long)getpid());
+    if (experiment_schema(&trial->arena, &schema) != STATUS_OK ||
+        scenario_parse(&trial->arena, schema, "t", text, strlen(text), NULL, 0, &scenario) !=
+            STATUS_OK)
+        fail_msg("%s", status_text());
+    struct experiment_options options = {.path = trial->path,
+                                         .overwrite = 1,
+                                         .reproducible = 1,
+                                         .schema = schema,
+                                         .scenario = scenario,
+                                         .second_process = same_process};
+    if (experiment_run(&options, &trial->arena, &trial->judgement) != STATUS_OK)
+        fail_msg("%s", status_text());
+    trial->words = printed(&trial->judgement, judgement_print);
+    trial->json = printed(&trial->judgement, judgement_print_json);
+}
+
+static void trial_close(struct trial *trial) {
+    unlink(trial->path);
+    free(trial->words);
+    free(trial->json);
+    arena_close(&trial->arena);
+}
+
+/* One scenario, its verdict, and words that must (or, behind '!', must not) stand in the report. */
+static const struct {
+    const char *text;
+    enum verdict verdict;
+    const char *words[4];
+} cases[] = {
+    /* another grouping, another counter, another LR for an update that never comes: trained alike
+     */
+    {HEAD "arms: {baseline: {}, test: {optimizer: {decay: matrices}}}\n",
+     VERDICT_IDENTICAL,
+     {"optimizer.decay: all -> matrices", "!Cause"}},
+    {HEAD
+     "  schedule: {name: constant}\narms: {baseline: {}, test: {loop: {update: [clip, optimize, "
+     "log, count, count, schedule, zero]}}}\n",
+     VERDICT_IDENTICAL,
+     {"!Cause"}},
+    /* only the printed LR differs */
+    {HEAD "arms: {baseline: {}, test: {loop: {update: [clip, optimize, count, schedule, log, "
+          "zero]}}}\n",
+     VERDICT_IDENTICAL,
+     {"a comparison of logs would raise a false alarm"}},
+    /* noise, and no distance between the arms */
+    {HEAD "  numerics: {mode: shuffled}\narms: {baseline: {}, test: {model: {hidden: 32}}}\n",
+     VERDICT_UNTESTABLE,
+     {"different", "!Cause"}},
+    /* a design that cannot see anything must not call the arms alike */
+    {HEAD
+     "  numerics: {mode: shuffled}\narms: {baseline: {}, test: {optimizer: {lr: 1.00001e-3}}}\n"
+     "floor: {design: baseline}\n",
+     VERDICT_UNTESTABLE,
+     {"8 runs of each arm", "!no difference beyond"}},
+    {HEAD "  numerics: {mode: shuffled}\narms: {baseline: {}, test: {}}\nfloor: {replicates: 1}\n",
+     VERDICT_UNTESTABLE,
+     {"raise floor.replicates", "!run the scenario to its end"}},
+    /* more factors than can be taken apart: all are named */
+    {HEAD "arms: {baseline: {}, test: {optimizer: {lr: 2e-3, weight_decay: 0.1}, clip: {max_norm: "
+          "0.1}, numerics: {rope: bf16}, data: {shuffle: false}, init: {std: 0.03}, dpo: {beta: "
+          "0.2}}}\n",
+     VERDICT_OUTSIDE_FLOOR,
+     {"schedule, optimizer, dtype, data-order, init, objective", "too many factors"}},
+    /* neither moves a bit alone */
+    {HEAD
+     "arms: {baseline: {batch: {micro: 4}}, test: {batch: {micro: 1}, numerics: {gradient: bf16, "
+     "grad_accumulate: storage}}}\n",
+     VERDICT_OUTSIDE_FLOOR,
+     {"interaction"}},
+    /* every loss is the same: beta 0 */
+    {HEAD "  dpo: {beta: 0}\narms: {baseline: {}, test: {optimizer: {lr: 2e-3}}}\n",
+     VERDICT_OUTSIDE_FLOOR,
+     {"the weights are equal at the end", "!unmeasured"}},
+    {HEAD "  numerics: {param: bf16}\narms: {baseline: {}, test: {numerics: {order_seed: 3}}}\n",
+     VERDICT_IDENTICAL,
+     {"t: IDENTICAL"}},
+};
+
+static void validate_words(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct trial trial;
+        trial_open(&trial, cases[i].text);
+        if (trial.judgement.verdict != cases[i].verdict)
+            fail_msg("case %zu: verdict %s\n%s", i, verdict_name(trial.judgement.verdict),
+                     trial.words);
+        for (size_t w = 0; w < 4 && cases[i].words[w] != NULL; w++) {
+            const char *word = cases[i].words[w];
+            int wanted = word[0] != '!';
+            if ((strstr(trial.words, wanted ? word : word + 1) != NULL) != wanted)
+                fail_msg("case %zu: \"%s\" in\n%s", i, word, trial.words);
+        }
+        assert_null(strstr(trial.words, "-nan"));
+        trial_close(&trial);
+    }
+}
+
+/* SGD with an LR of 1e6: logits overflow in update 3. */
+static void verify_divergence_is_told(void **state) {
+    (void)state;
+    struct trial trial;
+    trial_open(&trial, HEAD "  clip: {max_norm: 0}\n"
+                            "arms: {baseline: {}, test: {optimizer: {name: sgd, lr: 1e6}}}\n");
+    assert_int_equal(trial.judgement.diverged[0], 0);
+    assert_int_equal(trial.judgement.diverged[1], 3);
+    assert_non_null(strstr(trial.words, "the loss of test is not finite from update 3 on"));
+    assert_null(strstr(trial.words, "100 %"));
+    assert_null(strstr(trial.json, "nan"));
+    trial_close(&trial);
+}
+
+/* A copy of the image whose array `path` has another shape must be refused, never read beyond. */
+static void verify_forged_arrays_are_refused(void **state) {
+    (void)state;
+    static const char *const paths[] = {"floor/equal", "attribution/value", "attribution/closure"};
+    struct trial trial;
+    struct trace_image *image;
+    trial_open(&trial, HEAD "arms: {baseline: {}, test: {optimizer: {lr: 2e-3}}}\n");
+    for (size_t i = 0; i < COUNT_OF(paths); i++) {
+        for (uint64_t rows = 0; rows < 6; rows++) {
+            struct judgement judgement;
+            struct arena arena = ARENA_EMPTY;
+            assert_int_equal(trace_open(trial.path, &arena, &image), STATUS_OK);
+            uint64_t right = 0;
+            for (uint32_t k = 0; k < image->array_count; k++) {
+                if (strcmp(image->arrays[k].plan.path, paths[i]) != 0) continue;
+                right = image->arrays[k].plan.shape[0];
+                image->arrays[k].plan.shape[0] = rows;
+            }
+            assert_true(right > 0);
+            enum status status = judge(image, &arena, &judgement);
+            assert_int_equal(status, rows == right ? STATUS_OK : STATUS_INPUT);
+            arena_close(&arena);
+        }
+    }
+    trial_close(&trial);
+}
+
+static void verify_forged_counts_are_refused(void **state) {
+    (void)state;
+    static const char *const bad[] = {"-1", "7", "1e30", "nan", "0.5", "x", ""};
+    struct trial trial;
+    trial_open(&trial, HEAD "arms: {baseline: {}, test: {optimizer: {lr: 2e-3}}}\n");
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        struct trace_image *image;
+        struct judgement judgement;
+        struct arena arena = ARENA_EMPTY;
+        assert_int_equal(trace_open(trial.path, &arena, &image), STATUS_OK);
+        for (uint32_t k = 0; k < image->attribute_count; k++)
+            if (strcmp(image->attributes[k].name, "factors") == 0)
+                image->attributes[k].text = bad[i];
+        enum status status = judge(image, &arena, &judgement);
+        /* 7 is a possible number of factors: then there are no shares */
+        if (strcmp(bad[i], "7") == 0)
+            assert_true(status == STATUS_OK && !judgement.attributed);
+        else
+            assert_int_equal(status, STATUS_INPUT);
+        arena_close(&arena);
+    }
+    trial_close(&trial);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_words),
+        cmocka_unit_test(verify_divergence_is_told),
+        cmocka_unit_test(verify_forged_arrays_are_refused),
+        cmocka_unit_test(verify_forged_counts_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
