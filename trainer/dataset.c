@@ -113,7 +113,7 @@ static enum status sequence_fail(const struct builder *builder, size_t row, uint
     if (sequence->cut > 0)
         FAIL(STATUS_INPUT,
              "%s:%zu: %s: no label is left of %" PRIu32
-             " tokens after truncation to max_len %" PRIu64,
+             " tokens after truncation to max_len %" PRIu64 "; raise data.max_len",
              dataset->source, line, name, sequence->length + sequence->cut,
              builder->options->max_len);
     FAIL(STATUS_INPUT,

@@ -151,13 +151,15 @@ static void validate_refused(void **state) {
         const char *error; /* behind the path */
     } cases[] = {
         {TASK_DPO, "{\"prompt\": \"ab\", \"chosen\": \"CDE\", \"rejected\": \"F\"}", 3,
-         ":1: chosen: no label is left of 7 tokens after truncation to max_len 3"},
+         ":1: chosen: no label is left of 7 tokens after truncation to max_len 3; raise "
+         "data.max_len"},
         {TASK_SFT, "{\"text\": \"a\"}\n\n{\"prompt\": \"abcdef\", \"completion\": \"g\"}", 7,
          ":3: a row of prompt, completion in a file whose line 1 has text"},
         {TASK_SFT,
          "{\"prompt\": \"\", \"completion\": \"g\"}\n"
          "{\"prompt\": \"abcdef\", \"completion\": \"g\"}",
-         7, ":2: row: no label is left of 9 tokens after truncation to max_len 7"},
+         7,
+         ":2: row: no label is left of 9 tokens after truncation to max_len 7; raise data.max_len"},
         {TASK_DPO, "{\"prompt_ids\": [], \"chosen_ids\": [1, 2], \"rejected_ids\": [3]}", LONG,
          ":1: rejected: no position has a label: 1 token(s), and a label needs a token before it"},
         {TASK_SFT, "{\"input_ids\": [1, 2], \"labels\": [-100, -100]}", LONG,
