@@ -13,11 +13,14 @@ struct adamw_values {
     double beta1, beta2, eps;
 };
 
+/* As in torch: at 1 a correction of 1 - beta^t would be 0. */
+#define BELOW_ONE 0x1.fffffffffffffp-1
+
 static const struct key_row keys[] = {
     {"beta1", KEY_REAL, "1", "0.9", CAUSE_OPTIMIZER, "Decay of the mean of gradients",
-     offsetof(struct adamw_values, beta1), sizeof(double), 0, 1, NULL, NULL},
+     offsetof(struct adamw_values, beta1), sizeof(double), 0, BELOW_ONE, NULL, NULL},
     {"beta2", KEY_REAL, "1", "0.999", CAUSE_OPTIMIZER, "Decay of the mean of squared gradients",
-     offsetof(struct adamw_values, beta2), sizeof(double), 0, 1, NULL, NULL},
+     offsetof(struct adamw_values, beta2), sizeof(double), 0, BELOW_ONE, NULL, NULL},
     {"eps", KEY_REAL, "1", "1e-8", CAUSE_OPTIMIZER,
      "Added to the root of the corrected second moment", offsetof(struct adamw_values, eps),
      sizeof(double), 0, 1e6, NULL, NULL},
@@ -69,7 +72,7 @@ static enum status adamw_direction(const struct optim_call *call, uint32_t index
     return STATUS_OK;
 }
 
-/* The bounds of the rows admit 1, torch does not: a correction of 1 - beta^t would be 0. */
+/* For callers that come past the rows. */
 static enum status adamw_validate(const void *values) {
     const struct adamw_values *v = (const struct adamw_values *)values;
     const struct {

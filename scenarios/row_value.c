@@ -9,7 +9,8 @@
 #include "base/number.h"
 #include "scenarios/suggest.h"
 
-#define EXACT 0x1p53 /* bounds past it are not worth a sentence */
+#define EXACT 0x1p53                   /* bounds past it are not worth a sentence */
+#define BELOW_ONE 0x1.fffffffffffffp-1 /* the largest number that is not 1 */
 
 static const unsigned char *value_at(const struct key_row *row, const void *base) {
     return (const unsigned char *)base + row->offset;
@@ -45,7 +46,9 @@ static void range_text(const struct key_row *row, int all, char *out, size_t siz
     }
     int has_low = all || row->low > -EXACT;
     int has_high = all || row->high < (row->type == KEY_REAL ? 1e6 : EXACT);
-    if (has_low && has_high)
+    if (row->type == KEY_REAL && row->high == BELOW_ONE)
+        snprintf(out, size, "%s >= %s and < 1", what, low.text);
+    else if (has_low && has_high)
         snprintf(out, size, "%s from %s to %s", what, low.text, high.text);
     else if (has_low)
         snprintf(out, size, "%s >= %s", what, low.text);
@@ -93,6 +96,10 @@ static const char *expected(const struct key_row *row, int all, char out[ROW_EXP
 
 const char *row_expected(const struct key_row *row, char out[ROW_EXPECTED_SIZE]) {
     return expected(row, 0, out);
+}
+
+const char *row_limits(const struct key_row *row, char out[ROW_EXPECTED_SIZE]) {
+    return expected(row, row->type != KEY_UINT || row->high < 0x1p64, out);
 }
 
 static enum status refuse(const struct key_row *row, const char *path, const struct yaml_node *node,

@@ -30,6 +30,9 @@ int row_in_bounds(const struct key_row *row, const void *base);
 /* "an integer >= 0", "a number from 0 to 1, or none", "one of sft, dpo". */
 #define ROW_EXPECTED_SIZE 320
 const char *row_expected(const struct key_row *row, char out[ROW_EXPECTED_SIZE]);
+/* The same with the highest value even where few will meet it: for documentation. Only the end of
+ * uint64_t is left out. */
+const char *row_limits(const struct key_row *row, char out[ROW_EXPECTED_SIZE]);
 
 int row_equal(const struct key_row *row, const void *a, const void *b);
 void row_copy(const struct key_row *row, void *into, const void *from);

@@ -93,7 +93,7 @@ static void human_row(FILE *out, const struct table *table, const struct key_row
     snprintf(path, sizeof path, "%s%s", table->prefix, row->path);
     fprintf(out, "  %-26s %-16s %-15s %-14s %s\n", path, or_dash(row->standard), or_dash(row->unit),
             table->has_cause ? cause_name(row->cause) : "-", row->help);
-    fprintf(out, "  %-26s   %s\n", "", row_expected(row, expected));
+    fprintf(out, "  %-26s   %s\n", "", row_limits(row, expected));
 }
 
 static void human_close(FILE *out) {
@@ -231,7 +231,7 @@ static void markdown_row(FILE *out, const struct table *table, const struct key_
     fputc('|', out);
     cell(out, path, 1);
     cell(out, row->standard, 1);
-    cell(out, row_expected(row, expected), 0);
+    cell(out, row_limits(row, expected), 0);
     cell(out, row->unit, 0);
     if (table->has_cause) cell(out, cause_name(row->cause), 0);
     cell(out, row->help, 0);
