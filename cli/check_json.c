@@ -60,14 +60,24 @@ static json_t *arm_json(const struct check_arm *arm) {
                      data_json(arm->dataset), "notes", notes);
 }
 
+static json_t *inert_json(const struct scenario *scenario) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < scenario->inert_count; i++)
+        json_array_append_new(list,
+                              json_pack("{ss ss ss?}", "key", scenario->inert[i].key, "why",
+                                        scenario->inert[i].why, "arm", scenario->inert[i].arm));
+    return list;
+}
+
 json_t *check_json(const struct check *check) {
     const struct experiment_plan *plan = &check->plan;
     json_t *floor = json_pack("{ss so so sf}", "kind", floor_kind_name(plan->floor),
                               "runs_baseline", whole(plan->floor_runs[0]), "runs_test",
                               whole(plan->floor_runs[1]), "alpha", check->scenario->floor.alpha);
-    return json_pack(
-        "{ss so s[oo] so ss so so so}", "name", check->scenario->name, "steps",
-        whole(check->scenario->steps), "arms", arm_json(&check->arms[0]), arm_json(&check->arms[1]),
-        "factors", factors_json(check), "merged", plan->merged, "floor", floor, "hybrids",
-        whole(plan->run_count - plan->first_hybrid), "trainings", whole(check_trainings(check)));
+    return json_pack("{ss so s[oo] so so ss so so so}", "name", check->scenario->name, "steps",
+                     whole(check->scenario->steps), "arms", arm_json(&check->arms[0]),
+                     arm_json(&check->arms[1]), "factors", factors_json(check), "inert",
+                     inert_json(check->scenario), "merged", plan->merged, "floor", floor, "hybrids",
+                     whole(plan->run_count - plan->first_hybrid), "trainings",
+                     whole(check_trainings(check)));
 }

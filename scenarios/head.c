@@ -46,8 +46,10 @@ static const struct key_row rows[] = {
      "Which arm is repeated to measure the floor: the baseline, or both", AT(design), NO_BOUNDS,
      NULL, design_names},
     {"floor.replicates", KEY_UINT, "runs", "auto", NO_CAUSE,
-     "Runs per repeated arm; auto is 13 of the baseline or 5 of each arm", AT(replicates), 1,
-     100000, "auto", NULL},
+     "Runs of each arm, its own included, at most 10; with design baseline repeats of the "
+     "baseline. "
+     "auto is what floor.alpha needs: at least 8 of each arm, 13 of the baseline at 0.01",
+     AT(replicates), 1, FLOOR_REPEATS_MAX, "auto", NULL},
     {"floor.alpha", KEY_REAL, "1", "0.01", NO_CAUSE,
      "Level of the test: share of pairs meant to be the same that may be called different",
      AT(alpha), 1e-6, 0.5, NULL, NULL},

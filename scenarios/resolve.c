@@ -159,15 +159,58 @@ struct resolving {
     const struct schema_class *classes[SELECT_COUNT];
 };
 
-/* A fault at the place where its key was written, or in the name of the arm. */
-static enum status report(const struct resolving *resolving, const struct fault *fault) {
+/* Where a key that was not written got its value from, or what else a check reads. */
+static const struct {
+    const char *path;
+    const char *from[3];
+} origins[] = {
+    {"model.head_dim", {"model.heads", "model.hidden"}},
+    {"model.kv_heads", {"model.heads"}},
+    {"batch.micro", {"batch.size"}},
+    {"dpo.reference_batch", {"batch.micro", "batch.size"}},
+    {"dpo.reference_compute", {"numerics.compute", "numerics.accumulate"}},
+    {"numerics.accumulate", {"numerics.compute"}},
+    {"numerics.gradient", {"numerics.param"}},
+    {"numerics.optimizer", {"numerics.master", "numerics.param"}},
+    {"numerics.loss", {"numerics.compute"}},
+    {"schedule.increment", {"schedule.shift", "schedule.origin", "schedule.logged_shift"}},
+};
+
+static const struct given *given_at(const struct resolving *resolving, const char *path) {
     size_t index = 0;
-    const struct yaml_node *node = NULL;
-    if (schema_find(fault->path, &index) != NULL) node = resolving->keys->rows[index].node;
-    if (node == NULL)
+    return schema_find(path, &index) == NULL ? NULL : &resolving->keys->rows[index];
+}
+
+/* The key of the latest layer among those that a value came from; NULL. */
+static const char *find_origin(const struct resolving *resolving, const char *path) {
+    const char *best = NULL;
+    int layer = -1;
+    for (size_t i = 0; i < COUNT_OF(origins); i++) {
+        if (strcmp(origins[i].path, path) != 0) continue;
+        for (size_t k = 0; k < COUNT_OF(origins[i].from) && origins[i].from[k] != NULL; k++) {
+            const struct given *given = given_at(resolving, origins[i].from[k]);
+            if (given->node == NULL || given->layer <= layer) continue;
+            best = origins[i].from[k];
+            layer = given->layer;
+        }
+    }
+    return best;
+}
+
+/* A fault at the place where its key was written, or one that its value came from; or in the name
+ * of the arm. Keeps the fault's status, not that of yaml_fail. */
+static enum status report(const struct resolving *resolving, const struct fault *fault) {
+    const struct given *given = given_at(resolving, fault->path);
+    if (given != NULL && given->node != NULL) {
+        (void)yaml_fail(given->node, "%s: %s", fault->path, fault->text);
+        return fault->status;
+    }
+    const char *origin = find_origin(resolving, fault->path);
+    if (origin == NULL)
         return status_fail(fault->status, "%s: error: arm %s: %s: %s", resolving->label,
                            resolving->arm, fault->path, fault->text);
-    (void)yaml_fail(node, "%s: %s", fault->path, fault->text); /* keeps our status, not its own */
+    (void)yaml_fail(given_at(resolving, origin)->node, "%s: %s: %s", origin, fault->path,
+                    fault->text);
     return fault->status;
 }
 
@@ -277,6 +320,50 @@ static enum status fill_class_given(struct resolving *resolving, const struct cl
                     selection_of(resolving->config, given->selection)->values);
 }
 
+/* The key that a class complains about, else the last one written in its section; NULL. */
+static const struct yaml_node *class_node(const struct resolving *resolving,
+                                          enum selection selection, const char *text) {
+    const char *prefix = selection_prefix(selection);
+    size_t length = strlen(prefix);
+    size_t count = 0;
+    const struct key_row *rows = schema_rows(&count);
+    const struct yaml_node *any = NULL;
+    for (size_t i = 0; i < count; i++) {
+        const struct yaml_node *node = resolving->keys->rows[i].node;
+        size_t size = strlen(rows[i].path);
+        if (node == NULL) continue;
+        if (strncmp(text, rows[i].path, size) == 0 && text[size] == ':') return node;
+        if (strncmp(rows[i].path, prefix, length) == 0 && rows[i].path[length] == '.') any = node;
+    }
+    const struct yaml_node *named = NULL;
+    for (const struct class_given *given = resolving->keys->classes; given != NULL;
+         given = given->next) {
+        size_t size = strlen(given->key);
+        if (given->selection != selection ||
+            selection_key(resolving->classes[selection], given->key) == NULL)
+            continue;
+        any = given->value.node;
+        if (strncmp(text, prefix, length) == 0 && text[length] == '.' &&
+            strncmp(text + length + 1, given->key, size) == 0 && text[length + 1 + size] == ':')
+            named = any;
+    }
+    return named != NULL ? named : any;
+}
+
+static enum status check_class(const struct resolving *resolving, enum selection selection) {
+    const struct schema_class *chosen = resolving->classes[selection];
+    if (chosen->validate == NULL) return STATUS_OK;
+    enum status status = chosen->validate(resolving->config);
+    if (status == STATUS_OK) return STATUS_OK;
+    char text[512];
+    snprintf(text, sizeof text, "%s", status_text());
+    const struct yaml_node *node = class_node(resolving, selection, text);
+    if (node == NULL)
+        return status_prefix(status, "%s: error: arm %s", resolving->label, resolving->arm);
+    (void)yaml_fail(node, "%s", text);
+    return status;
+}
+
 /* schedule.warmup and schedule.warmup_ratio say the same thing: the later layer counts. */
 static int settle_warmup(struct resolving *resolving) {
     size_t warmup = 0;
@@ -305,7 +392,7 @@ static enum status check_derived(const struct resolving *resolving) {
         struct fault fault = {.status = STATUS_OK};
         TRY(row_text(&rows[i], resolving->config, resolving->keys->arena, &value));
         fault_set(&fault, STATUS_INPUT, rows[i].path,
-                  "expected %s, got %s, derived from other keys", row_expected(&rows[i], expected),
+                  "expected %s, got %s, derived from other keys", row_limits(&rows[i], expected),
                   value);
         return report(resolving, &fault);
     }
@@ -329,5 +416,7 @@ enum status arm_resolve(const struct arm_keys *keys, const char *label, const ch
         return report(&resolving, &fault);
     TRY(check_derived(&resolving));
     if (config_check(out, steps, &fault) != STATUS_OK) return report(&resolving, &fault);
+    for (int s = 0; s < SELECT_COUNT; s++)
+        TRY(check_class(&resolving, (enum selection)s));
     return STATUS_OK;
 }

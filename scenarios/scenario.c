@@ -7,7 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
+#include "determinism/statistics.h"
 #include "scenarios/head.h"
+#include "scenarios/inert.h"
 #include "scenarios/override.h"
 #include "scenarios/resolve.h"
 #include "scenarios/row_value.h"
@@ -298,22 +301,91 @@ static void keep_loop_lines(const struct arm_keys *keys, int lines[5]) {
     }
 }
 
-static enum status read_arm(struct parsing *parsing, int index) {
+static enum status read_arm(struct parsing *parsing, int index, struct arm_keys *keys) {
     struct scenario_arm *arm = &parsing->scenario->arms[index];
-    struct arm_keys keys;
-    TRY(arm_keys_open(&keys, parsing->schema, parsing->arena));
+    TRY(arm_keys_open(keys, parsing->schema, parsing->arena));
     for (size_t d = 0; d < parsing->document_count; d++) {
         const struct yaml_node *common = yaml_child(parsing->documents[d], "common");
         if (common != NULL)
-            TRY(arm_keys_collect(&keys, common, d == 0 ? LAYER_COMMON : LAYER_COMMON_SET));
+            TRY(arm_keys_collect(keys, common, d == 0 ? LAYER_COMMON : LAYER_COMMON_SET));
     }
     for (size_t d = 0; d < parsing->document_count; d++) {
         const struct yaml_node *arms = yaml_child(parsing->documents[d], "arms");
         const struct yaml_node *own = arms == NULL ? NULL : yaml_child(arms, arm->name);
-        if (own != NULL) TRY(arm_keys_collect(&keys, own, d == 0 ? LAYER_ARM : LAYER_ARM_SET));
+        if (own != NULL) TRY(arm_keys_collect(keys, own, d == 0 ? LAYER_ARM : LAYER_ARM_SET));
     }
-    keep_loop_lines(&keys, parsing->scenario->loop_line[index]);
-    return arm_resolve(&keys, parsing->label, arm->name, parsing->scenario->steps, &arm->config);
+    keep_loop_lines(keys, parsing->scenario->loop_line[index]);
+    return arm_resolve(keys, parsing->label, arm->name, parsing->scenario->steps, &arm->config);
+}
+
+static void note_inert(struct scenario *scenario, const char *key, const char *why,
+                       const char *arm) {
+    scenario->inert[scenario->inert_count++] = (struct scenario_inert){key, why, arm};
+}
+
+/* Before inert keys are settled or after: which are inert does not change. */
+static enum status keep_inert(const struct parsing *parsing, const struct arm_keys keys[2]) {
+    struct scenario *scenario = parsing->scenario;
+    size_t count = 0;
+    const struct key_row *rows = schema_rows(&count);
+    TRY(arena_take(parsing->arena, 2 * count, sizeof *scenario->inert, "inert keys",
+                   &scenario->inert));
+    for (size_t i = 0; i < count; i++) {
+        const char *why[2];
+        int common[2];
+        for (int arm = 0; arm < 2; arm++) {
+            const struct given *given = &keys[arm].rows[i];
+            int written = given->node != NULL;
+            why[arm] = inert_reason(&scenario->arms[arm].config, rows[i].path);
+            common[arm] = written && given->layer < LAYER_ARM;
+            if (written && !common[arm] && why[arm] != NULL)
+                note_inert(scenario, rows[i].path, why[arm], scenario->arms[arm].name);
+        }
+        if ((common[0] || common[1]) && why[0] != NULL && why[1] != NULL)
+            note_inert(scenario, rows[i].path, why[common[0] ? 0 : 1],
+                       common[0] && common[1] ? NULL : scenario->arms[common[0] ? 0 : 1].name);
+    }
+    return STATUS_OK;
+}
+
+static enum status read_arms(struct parsing *parsing) {
+    struct scenario_arm *arms = parsing->scenario->arms;
+    struct arm_keys keys[2];
+    for (int i = 0; i < 2; i++)
+        TRY(read_arm(parsing, i, &keys[i]));
+    TRY(keep_inert(parsing, keys));
+    return inert_settle(&arms[0].config, &arms[1].config);
+}
+
+/* Same order of sums in both arms, or none drawn: repeats are equal, and alpha is not used. */
+static int is_noisy(const struct config *a, const struct config *b) {
+    if (a->numerics.mode != MODE_SHUFFLED && b->numerics.mode != MODE_SHUFFLED) return 0;
+    return a->numerics.mode != b->numerics.mode || a->numerics.order_seed == KEY_WORD_UINT ||
+           a->numerics.order_seed != b->numerics.order_seed;
+}
+
+/* What the floor's tests can enumerate. The arms are resolved. */
+static enum status check_floor(const struct parsing *parsing) {
+    const struct scenario *scenario = parsing->scenario;
+    const struct yaml_node *node = head_node(parsing, "floor", "replicates");
+    int alone = scenario->floor.design == FLOOR_BASELINE;
+    size_t most = alone ? FLOOR_REPEATS_MAX : STATISTICS_MAX_RUNS / 2;
+    size_t needed = 0;
+    if (scenario->floor.replicates != KEY_WORD_UINT) {
+        if (scenario->floor.replicates <= most) return STATUS_OK;
+        return yaml_fail(node,
+                         "floor.replicates: expected at most %zu runs of each arm, got %ju; "
+                         "floor.design: baseline takes up to %d",
+                         most, (uintmax_t)scenario->floor.replicates, FLOOR_REPEATS_MAX);
+    }
+    if (!is_noisy(&scenario->arms[0].config, &scenario->arms[1].config)) return STATUS_OK;
+    TRY(alone ? statistics_pair_needed(scenario->floor.alpha, &needed)
+              : statistics_labels_needed(scenario->floor.alpha, &needed));
+    if (needed <= most) return STATUS_OK;
+    return yaml_fail(head_node(parsing, "floor", "alpha"),
+                     "floor.alpha: %s needs %zu runs of %s, more than %zu; raise it",
+                     number_text_f64(scenario->floor.alpha).text, needed,
+                     alone ? "the baseline" : "each arm", most);
 }
 
 static enum status parse_documents(struct parsing *parsing, const char *text, size_t length,
@@ -339,8 +411,8 @@ enum status scenario_parse(struct arena *arena, const struct schema *schema, con
     TRY(keep_head(&parsing));
     TRY(name_arms(&parsing));
     TRY(check_set_arms(&parsing));
-    for (int i = 0; i < 2; i++)
-        TRY(read_arm(&parsing, i));
+    TRY(read_arms(&parsing));
+    TRY(check_floor(&parsing));
     char *copy = NULL;
     TRY(arena_text(arena, text, length, &copy));
     parsing.scenario->text = copy;

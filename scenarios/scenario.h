@@ -21,6 +21,9 @@ struct schema_class {
     const char *help;
     const struct key_row *keys; /* offsets into config_class.values */
     size_t key_count;
+    /* What no single row can say; called at load. STATUS_INPUT "optimizer.nesterov: expected ...".
+     * NULL: nothing. */
+    enum status (*validate)(const struct config *config);
 };
 
 struct schema {
@@ -44,7 +47,15 @@ struct scenario_arm {
     struct config config;
 };
 
+/* A key that was written where nothing reads it. One of `common` counts only when neither arm reads
+ * it. */
+struct scenario_inert {
+    const char *key, *why; /* "dpo.beta", "task is sft" */
+    const char *arm;       /* NULL: both */
+};
+
 enum floor_design { FLOOR_AUTO = 0, FLOOR_BASELINE, FLOOR_BOTH };
+#define FLOOR_REPEATS_MAX 62 /* of the baseline alone; of each arm: STATISTICS_MAX_RUNS / 2 */
 
 /* expect.verdict */
 enum verdict {
@@ -70,7 +81,7 @@ struct scenario {
     } record;
     struct {
         int32_t design;      /* enum floor_design */
-        uint64_t replicates; /* KEY_WORD_UINT: auto (13 of the baseline, or 5 of each arm) */
+        uint64_t replicates; /* KEY_WORD_UINT: auto (trainer/experiment_plan.h) */
         double alpha;
     } floor;
     struct {
@@ -81,6 +92,8 @@ struct scenario {
         const char *first_tensor; /* NULL: any */
     } expect;
     struct scenario_arm arms[2]; /* 0: baseline, 1: test */
+    struct scenario_inert *inert;
+    uint32_t inert_count;
     int loop_line[2][5]; /* line of loop.micro, update, epoch, eval, on_skip per arm; 0: default */
 };
 

@@ -23,7 +23,8 @@ static enum status check_dtypes(const struct config *config, struct fault *fault
         {"numerics.loss", config->numerics.loss},
         {"dpo.reference_compute", config->dpo.reference_compute},
     };
-    for (size_t i = 0; i < COUNT_OF(uses); i++)
+    size_t count = COUNT_OF(uses) - (config->task != TASK_DPO); /* inert keys are not checked */
+    for (size_t i = 0; i < count; i++)
         if (!is_available(uses[i].dtype))
             return fault_set(fault, STATUS_UNSUPPORTED, uses[i].path,
                              "%s is not available in this version; available: f32, f64, bf16",
@@ -37,7 +38,8 @@ static enum status check_dtype_pairs(const struct config *config, struct fault *
         return fault_set(fault, STATUS_INPUT, "numerics.accumulate",
                          "f64 compute needs f64 accumulation, got %s",
                          dtype_name((enum dtype)accumulate));
-    if (config->dpo.reference_compute == DTYPE_F64 && accumulate != DTYPE_F64)
+    if (config->task == TASK_DPO && config->dpo.reference_compute == DTYPE_F64 &&
+        accumulate != DTYPE_F64)
         return fault_set(fault, STATUS_INPUT, "dpo.reference_compute",
                          "f64 compute needs f64 numerics.accumulate, got %s",
                          dtype_name((enum dtype)accumulate));
@@ -132,7 +134,8 @@ static enum status check_counter(const struct config *config, uint64_t steps, st
     const uint64_t exact = (uint64_t)1 << 53;
     uint64_t increment = config->schedule.increment;
     int64_t shift = config->schedule.shift;
-    int64_t logged_shift = config->schedule.logged_shift;
+    int64_t logged_shift =
+        config->schedule.logged == LOGGED_RECOMPUTED ? config->schedule.logged_shift : 0;
     uint64_t rest = exact - config->schedule.origin;
     uint64_t largest =
         magnitude(shift) > magnitude(logged_shift) ? magnitude(shift) : magnitude(logged_shift);

@@ -26,10 +26,15 @@ static int shuffles(const struct config *config) {
     return config->numerics.mode == MODE_SHUFFLED;
 }
 
-static void resolve_seed(struct config *config, uint64_t run) {
-    if (config->numerics.order_seed == KEY_WORD_UINT)
-        config->numerics.order_seed =
-            shuffles(config) ? experiment_order_seed(config->seed, run) : 0;
+/* An arm that draws no order holds the other's seed: it is no difference. */
+static void resolve_seeds(struct config *const configs[2]) {
+    for (uint64_t arm = 0; arm < 2; arm++)
+        if (shuffles(configs[arm]) && configs[arm]->numerics.order_seed == KEY_WORD_UINT)
+            configs[arm]->numerics.order_seed = experiment_order_seed(configs[arm]->seed, arm);
+    for (int arm = 0; arm < 2; arm++)
+        if (!shuffles(configs[arm]))
+            configs[arm]->numerics.order_seed =
+                shuffles(configs[!arm]) ? configs[!arm]->numerics.order_seed : 0;
 }
 
 /* Both arms noise-free, or the same fixed order: repeats must be equal to the bit. */
@@ -240,13 +245,15 @@ enum status experiment_plan_open(const struct schema *schema, const struct scena
     TRY(plan_floor(out));
     size_t most = 2 + out->floor_runs[0] + out->floor_runs[1] + (1u << JUDGE_FACTORS_MAX);
     TRY(arena_take(arena, most, sizeof *out->runs, "experiment", &out->runs));
+    struct planned_run runs[2];
     for (uint32_t arm = 0; arm < 2; arm++) {
-        struct planned_run run = {
+        runs[arm] = (struct planned_run){
             .kind = PLANNED_ARM, .arm = arm, .config = scenario->arms[arm].config};
-        snprintf(run.id, sizeof run.id, "%s", scenario->arms[arm].name);
-        resolve_seed(&run.config, arm);
-        TRY(add_run(out, arena, &run));
+        snprintf(runs[arm].id, sizeof runs[arm].id, "%s", scenario->arms[arm].name);
     }
+    resolve_seeds((struct config *const[2]){&runs[0].config, &runs[1].config});
+    for (uint32_t arm = 0; arm < 2; arm++)
+        TRY(add_run(out, arena, &runs[arm]));
     TRY(plan_attribution(out, arena));
     TRY(add_floor(out, arena));
     return add_hybrids(out, arena);

@@ -18,15 +18,18 @@ const void *run_param(const struct run *run, uint32_t row) {
     return run->state + run->layout.tensor[row].param;
 }
 
-struct sched_call run_sched_call(const struct run *run) {
-    const struct config *config = &run->config;
+struct sched_call run_schedule_call(const struct config *config) {
     return (struct sched_call){.size = sizeof(struct sched_call),
                                .base_lr = config->optimizer.lr,
                                .warmup = (double)config->schedule.warmup,
                                .total = (double)config->schedule.total,
-                               .values = config->schedule.which.values,
-                               .state =
-                                   run->state == NULL ? NULL : run->state + run->layout.schedule};
+                               .values = config->schedule.which.values};
+}
+
+struct sched_call run_sched_call(const struct run *run) {
+    struct sched_call call = run_schedule_call(&run->config);
+    if (run->state != NULL) call.state = run->state + run->layout.schedule;
+    return call;
 }
 
 struct dataset_options run_dataset_options(const struct config *config) {

@@ -15,6 +15,7 @@ static inline void *run_at(struct run *run, size_t offset) {
 }
 
 /* run.c: the arguments of a schedule, without a counter. */
+struct sched_call run_schedule_call(const struct config *config); /* without a state */
 struct sched_call run_sched_call(const struct run *run);
 
 /* phases.c: one phase of the running update, by number. */

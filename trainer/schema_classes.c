@@ -3,6 +3,7 @@
 #include "optim/optim.h"
 #include "sched/sched.h"
 #include "trainer/experiment.h"
+#include "trainer/run_private.h"
 
 #define CLASSES_MAX 64
 
@@ -12,20 +13,36 @@ struct class_table {
     struct schema schema;
 };
 
+static enum status validate_optimizer(const struct config *config) {
+    const struct optim_class *found = optim_find(config->optimizer.which.name);
+    if (found == NULL || found->validate == NULL) return STATUS_OK;
+    return found->validate(config->optimizer.which.values);
+}
+
+static enum status validate_schedule(const struct config *config) {
+    const struct sched_class *found = sched_find(config->schedule.which.name);
+    if (found == NULL || found->validate == NULL) return STATUS_OK;
+    struct sched_call call = run_schedule_call(config);
+    return found->validate(&call);
+}
+
 static void add_class(struct class_table *table, const char *prefix, const char *name,
-                      const char *help, const struct key_row *keys, size_t key_count) {
+                      const char *help, const struct key_row *keys, size_t key_count,
+                      enum status (*validate)(const struct config *config)) {
     if (table->schema.class_count == CLASSES_MAX) return;
     table->list[table->schema.class_count++] =
-        (struct schema_class){prefix, name, help, keys, key_count};
+        (struct schema_class){prefix, name, help, keys, key_count, validate};
 }
 
 enum status experiment_schema(struct arena *arena, const struct schema **out) {
     struct class_table *table;
     TRY(arena_take(arena, 1, sizeof *table, "schema", &table));
     for (const struct optim_class *const *c = optim_classes(); *c != NULL; c++)
-        add_class(table, "optimizer", (*c)->name, (*c)->help, (*c)->keys, (*c)->key_count);
+        add_class(table, "optimizer", (*c)->name, (*c)->help, (*c)->keys, (*c)->key_count,
+                  validate_optimizer);
     for (const struct sched_class *const *c = sched_classes(); *c != NULL; c++)
-        add_class(table, "schedule", (*c)->name, (*c)->help, (*c)->keys, (*c)->key_count);
+        add_class(table, "schedule", (*c)->name, (*c)->help, (*c)->keys, (*c)->key_count,
+                  validate_schedule);
     table->schema.classes = table->list;
     *out = &table->schema;
     return STATUS_OK;

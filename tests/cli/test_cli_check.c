@@ -174,6 +174,36 @@ static void validate_text(void **state) {
     assert_false(helper_exists("null.h5.part"));
 }
 
+/* Written where nothing reads it: said, and no factor. */
+static void validate_inert_keys(void **state) {
+    (void)state;
+    helper_scenario("inert.yaml", "steps: 1", "loop: {on_skip: [log]}",
+                    "dpo: {beta: 0.5}, numerics: {order_seed: 3}");
+    json_t *object = check("inert.yaml");
+    const json_t *inert = json_object_get(object, "inert");
+    assert_int_equal(json_array_size(json_object_get(object, "factors")), 1);
+    assert_int_equal(whole(object, "hybrids"), 1);
+    assert_int_equal(json_array_size(inert), 2);
+    assert_string_equal(text(json_array_get(inert, 0), "key"), "loop.on_skip");
+    assert_true(json_is_null(json_object_get(json_array_get(inert, 0), "arm")));
+    assert_string_equal(text(json_array_get(inert, 1), "key"), "numerics.order_seed");
+    assert_string_equal(text(json_array_get(inert, 1), "why"), "numerics.mode is invariant");
+    assert_string_equal(text(json_array_get(inert, 1), "arm"), "test");
+    json_decref(object);
+    struct said said = helper_run(0, "check inert.yaml");
+    assert_non_null(strstr(
+        said.out,
+        "  note     both arms: loop.on_skip has no effect here: loop.skip is none\n"
+        "  note     test: numerics.order_seed has no effect here: numerics.mode is invariant\n"));
+    helper_free(&said);
+    /* One arm draws the order, the other does not: the seed is no difference. */
+    helper_scenario("one.yaml", "steps: 1", "seed: 3", "numerics: {mode: shuffled}");
+    said = helper_run(0, "check one.yaml");
+    assert_non_null(strstr(said.out, "  factor   nondeterminism\n           numerics.mode: "
+                                     "invariant -> shuffled\n  loop "));
+    helper_free(&said);
+}
+
 /* Every catalogue scenario passes. */
 static void verify_catalogue(void **state) {
     (void)state;
@@ -195,9 +225,9 @@ static void verify_catalogue(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_facts),   cmocka_unit_test(validate_numbers_of_trainings),
-        cmocka_unit_test(validate_notes),   cmocka_unit_test(validate_text),
-        cmocka_unit_test(verify_catalogue),
+        cmocka_unit_test(validate_facts),      cmocka_unit_test(validate_numbers_of_trainings),
+        cmocka_unit_test(validate_notes),      cmocka_unit_test(validate_text),
+        cmocka_unit_test(validate_inert_keys), cmocka_unit_test(verify_catalogue),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

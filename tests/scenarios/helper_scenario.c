@@ -52,12 +52,28 @@ static const struct key_row steps_keys[] = {
     {"minimum", KEY_REAL, "1", "0", CAUSE_SCHEDULE, "Share of the peak at the end",
      AT(helper_steps, minimum), 0, 1, NULL, NULL},
 };
+static enum status validate_adamw(const struct config *config) {
+    struct helper_adamw values;
+    memcpy(&values, config->optimizer.which.values, sizeof values);
+    if (values.amsgrad && values.variant != 0)
+        FAIL(STATUS_INPUT, "optimizer.amsgrad: expected false with variant apex, got true");
+    return STATUS_OK;
+}
+
+/* Reads a row that is not the class's own. */
+static enum status validate_constant(const struct config *config) {
+    if (config->schedule.total == 99) FAIL(STATUS_INPUT, "schedule.total: 99 is refused");
+    if (config->optimizer.lr == 99) FAIL(STATUS_INPUT, "optimizer.lr: 99 is refused");
+    return STATUS_OK;
+}
+
 static const struct schema_class classes[] = {
-    {"optimizer", "adamw", "An optimizer of this test", adamw_keys, COUNT_OF(adamw_keys)},
-    {"optimizer", "sgd", "Another one", sgd_keys, COUNT_OF(sgd_keys)},
-    {"schedule", "linear", "A schedule of this test", linear_keys, COUNT_OF(linear_keys)},
-    {"schedule", "constant", "One without keys", NULL, 0},
-    {"schedule", "steps", "One of another cause", steps_keys, COUNT_OF(steps_keys)},
+    {"optimizer", "adamw", "An optimizer of this test", adamw_keys, COUNT_OF(adamw_keys),
+     validate_adamw},
+    {"optimizer", "sgd", "Another one", sgd_keys, COUNT_OF(sgd_keys), NULL},
+    {"schedule", "linear", "A schedule of this test", linear_keys, COUNT_OF(linear_keys), NULL},
+    {"schedule", "constant", "One without keys", NULL, 0, validate_constant},
+    {"schedule", "steps", "One of another cause", steps_keys, COUNT_OF(steps_keys), NULL},
 };
 const struct schema helper_schema = {classes, COUNT_OF(classes)};
 

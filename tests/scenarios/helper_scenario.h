@@ -13,7 +13,8 @@
 
 /* Optimizers adamw (beta1, beta2, amsgrad, variant) and sgd (momentum, nesterov); schedules linear
  * (minimum), constant (no key) and steps (minimum, and every, whose cause is data-order: a class's
- * rows need not share a cause). */
+ * rows need not share a cause). adamw refuses amsgrad with variant apex, constant a total or an lr
+ * of 99. */
 extern const struct schema helper_schema;
 
 struct helper_adamw {

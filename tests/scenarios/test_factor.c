@@ -53,7 +53,9 @@ static const struct {
      "dtype: numerics.compute f32 -> bf16;\nreference: dpo.reference_compute f32 -> bf16;\n"},
     {"{a: {numerics: {mode: shuffled, order_seed: 1}}, b: {numerics: {mode: shuffled}}}",
      "nondeterminism: numerics.order_seed 1 -> free;\n"},
-    {"{a: {shuffle: {kinds: [norm, dq]}}, b: {shuffle: {kinds: [dq, norm]}}}", ""},
+    {"{a: {numerics: {mode: shuffled}, shuffle: {kinds: [norm, dq]}}, "
+     "b: {numerics: {mode: shuffled}, shuffle: {kinds: [dq, norm]}}}",
+     ""},
     {"{a: {optimizer: {beta1: 0.5}}, b: {optimizer: {beta2: 0.5}, clip: {max_norm: 0}}}",
      "optimizer: optimizer.beta1 0.5 -> 0.9; optimizer.beta2 0.999 -> 0.5; clip.max_norm 1 -> "
      "0;\n"},
@@ -209,29 +211,38 @@ static void verify_text_is_faithful(void **state) {
     for_random_pairs(check_text_is_faithful);
 }
 
-/* Every line of the text, given as an option, gives the same configuration again. */
-static void check_round_trip(struct helper_random *random, struct arena *arena,
-                             const struct scenario *scenario) {
-    const struct config *config = &scenario->arms[1].config;
+static size_t options_of(struct arena *arena, const struct config *config, const char *arm,
+                         const char **out) {
     char *text = text_of(arena, config);
-    const char *overrides[200];
-    struct scenario *again = NULL;
     size_t count = 0;
-    (void)random;
     for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
         char *option = NULL;
         char *colon = strstr(line, ": ");
         assert_non_null(colon);
-        assert_int_equal(
-            arena_format(arena, &option, "common.%.*s=%s", (int)(colon - line), line, colon + 2),
-            STATUS_OK);
-        overrides[count++] = option;
+        assert_int_equal(arena_format(arena, &option, "arms.%s.%.*s=%s", arm, (int)(colon - line),
+                                      line, colon + 2),
+                         STATUS_OK);
+        out[count++] = option;
     }
+    return count;
+}
+
+/* Every line of both texts, given as an option, gives the same configurations again. */
+static void check_round_trip(struct helper_random *random, struct arena *arena,
+                             const struct scenario *scenario) {
+    const char *overrides[400];
+    struct scenario *again = NULL;
+    (void)random;
+    size_t count = options_of(arena, &scenario->arms[0].config, "baseline", overrides);
+    count += options_of(arena, &scenario->arms[1].config, "test", overrides + count);
     enum status status = scenario_parse(arena, &helper_schema, "again.yaml", "twinstep: 1", 11,
                                         overrides, count, &again);
     if (status != STATUS_OK) fail_msg("%s", status_text());
-    if (memcmp(&again->arms[0].config, config, sizeof *config) != 0)
-        fail_msg("%s", factors_text(arena, config, &again->arms[0].config));
+    for (int i = 0; i < 2; i++) {
+        const struct config *config = &scenario->arms[i].config;
+        if (memcmp(&again->arms[i].config, config, sizeof *config) != 0)
+            fail_msg("%s", factors_text(arena, config, &again->arms[i].config));
+    }
 }
 
 static void verify_text_round_trip(void **state) {

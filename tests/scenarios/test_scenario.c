@@ -159,7 +159,7 @@ static const struct {
     {"numerics: {param: f32, master: f64}", "numerics.optimizer: f64"},
     {"numerics: {compute: f64}", "numerics.rope: f32"},
     {"numerics: {mode: shuffled}", "numerics.order_seed: free"},
-    {"numerics: {order_seed: 5}", "numerics.order_seed: 5"},
+    {"numerics: {mode: shuffled, order_seed: 5}", "numerics.order_seed: 5"},
     {"seed: 1", "schedule.total: 5"},
     {"schedule: {total: 100, warmup_ratio: 0.07}", "schedule.warmup: 8"}, /* 7.000000000000001 */
     {"schedule: {total: 100, warmup_ratio: 0.07, warmup_rounding: floor}", "schedule.warmup: 7"},
@@ -172,7 +172,8 @@ static const struct {
     {"schedule: {total: 10, warmup_ratio: 0}", "schedule.warmup: 0"},
     {"schedule: {total: 10, warmup: 3, warmup_ratio: 0.3}", "schedule.warmup: 3"},
     {"schedule: {total: 10, warmup: 3, warmup_ratio: none}", "schedule.warmup: 3"},
-    {"shuffle: {kinds: [norm, forward]}", "shuffle.kinds: [forward, norm]"},
+    {"numerics: {mode: shuffled}, shuffle: {kinds: [norm, forward]}",
+     "shuffle.kinds: [forward, norm]"},
 };
 
 static int has_line(const char *text, const char *line) {

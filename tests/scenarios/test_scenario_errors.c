@@ -185,11 +185,48 @@ static const struct {
      "f.yaml:2:40: error: schedule.warmup: 3 contradicts schedule.warmup_ratio, which gives 5 of "
      "10"},
     {"common: {model: {heads: 5}}",
-     "f.yaml: error: arm baseline: model.head_dim: auto needs model.heads (5) to divide "
+     "f.yaml:2:25: error: model.heads: model.head_dim: auto needs model.heads (5) to divide "
      "model.hidden (64)"},
     {"common: {model: {heads: 32}}\narms: {a: {}, b: {model: {heads: 64}}}",
-     "f.yaml: error: arm b: model.head_dim: expected an integer from 2 to 65536, or auto, got 1, "
-     "derived from other keys"},
+     "f.yaml:3:34: error: model.heads: model.head_dim: expected an integer from 2 to 65536, or "
+     "auto, got 1, derived from other keys"},
+    {"common: {model: {hidden: 72}}\narms: {a: {}, b: {model: {heads: 7}}}",
+     "f.yaml:3:34: error: model.heads: model.head_dim: auto needs model.heads (7) to divide "
+     "model.hidden (72)"},
+    {"common: {model: {hidden: 62}}",
+     "f.yaml:2:26: error: model.hidden: model.head_dim: auto needs model.heads (4) to divide "
+     "model.hidden (62)"},
+    {"common: {model: {hidden: 60, head_dim: auto}}",
+     "f.yaml:2:40: error: model.head_dim: expected an even number (rotary pairs), got 15"},
+    {"common: {model: {hidden: 60}}",
+     "f.yaml:2:26: error: model.hidden: model.head_dim: expected an even number (rotary pairs), "
+     "got 15"},
+    {"common: {schedule: {shift: 9007199254740992}}",
+     "f.yaml:2:28: error: schedule.shift: schedule.increment: the counter of 5 updates passes "
+     "2^53"},
+    /* checks of a class */
+    {"common: {optimizer: {amsgrad: true, variant: apex}}",
+     "f.yaml:2:31: error: optimizer.amsgrad: expected false with variant apex, got true"},
+    {"common: {optimizer: {variant: apex}}\narms: {a: {}, b: {optimizer: {amsgrad: true}}}",
+     "f.yaml:3:40: error: optimizer.amsgrad: expected false with variant apex, got true"},
+    {"common: {schedule: {name: constant, total: 99}}",
+     "f.yaml:2:44: error: schedule.total: 99 is refused"},
+    {"steps: 99\ncommon: {schedule: {name: constant}}",
+     "f.yaml:3:27: error: schedule.total: 99 is refused"},
+    {"common: {schedule: {name: constant}, optimizer: {lr: 99}}",
+     "f.yaml:2:54: error: optimizer.lr: 99 is refused"},
+    /* what the floor can enumerate */
+    {"floor: {replicates: 11}",
+     "f.yaml:2:21: error: floor.replicates: expected at most 10 runs of each arm, got 11; "
+     "floor.design: baseline takes up to 62"},
+    {"floor: {design: baseline, replicates: 63}",
+     "f.yaml:2:39: error: floor.replicates: expected an integer from 1 to 62, or auto, got "
+     "\"63\""},
+    {"floor: {alpha: 1e-6}\ncommon: {numerics: {mode: shuffled}}",
+     "f.yaml:2:16: error: floor.alpha: 1e-06 needs 12 runs of each arm, more than 10; raise it"},
+    {"floor: {alpha: 1e-4, design: baseline}\ncommon: {numerics: {mode: shuffled}}",
+     "f.yaml:2:16: error: floor.alpha: 0.0001 needs 140 runs of the baseline, more than 62; raise "
+     "it"},
     {"common: {batch: {size: 8, micro: 3}}",
      "f.yaml:2:34: error: batch.micro: expected a divisor of batch.size (8), got 3"},
     {"common: {batch: {micro: 4}}\narms: {a: {}, b: {batch: {size: 6}}}",

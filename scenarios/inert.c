@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table of keys that other keys silence. What an inert key holds is decided for both arms at
+ * once: were it reset in its own arm only, a key written for both would differ where one arm does
+ * not read it, and a hybrid that reads it again would train with a value that nobody wrote. */
+#include "scenarios/inert.h"
+
+#include <string.h>
+
+#include "scenarios/row_value.h"
+#include "scenarios/selection.h"
+
+static const char *without_dpo(const struct config *config) {
+    return config->task == TASK_DPO ? NULL : "task is sft";
+}
+
+static const char *without_sft(const struct config *config) {
+    return config->task == TASK_SFT ? NULL : "task is dpo";
+}
+
+static const char *without_cached(const struct config *config) {
+    if (config->task != TASK_DPO) return "task is sft";
+    return config->dpo.reference == REFERENCE_CACHED ? NULL : "dpo.reference is live";
+}
+
+/* The embedded pairs draw their rejected answers, too. */
+static const char *without_draw(const struct config *config) {
+    if (config->data.shuffle) return NULL;
+    if (config->task == TASK_DPO && strncmp(config->data.pairs, "builtin:", 8) == 0) return NULL;
+    return "data.shuffle is false";
+}
+
+static int names_clip(const struct key_list *list) {
+    return memchr(list->item, PHASE_CLIP, list->count) != NULL;
+}
+
+static const char *without_clip(const struct config *config) {
+    if (names_clip(&config->loop.micro) || names_clip(&config->loop.update) ||
+        names_clip(&config->loop.epoch) ||
+        (config->loop.eval_every != 0 && names_clip(&config->loop.eval)))
+        return NULL;
+    return "the loop has no clip";
+}
+
+static const char *without_ratio(const struct config *config) {
+    return config->schedule.warmup_ratio == KEY_WORD_REAL ? "schedule.warmup_ratio is none" : NULL;
+}
+
+static const char *without_recomputed(const struct config *config) {
+    return config->schedule.logged == LOGGED_RECOMPUTED ? NULL : "schedule.logged is current";
+}
+
+static const char *without_eval(const struct config *config) {
+    return config->loop.eval_every == 0 ? "loop.eval_every is 0" : NULL;
+}
+
+static const char *without_skip(const struct config *config) {
+    return config->loop.skip == SKIP_NONE ? "loop.skip is none" : NULL;
+}
+
+static const char *without_shuffled(const struct config *config) {
+    return config->numerics.mode == MODE_SHUFFLED ? NULL : "numerics.mode is invariant";
+}
+
+/* Reasons look only at keys that are not rows of this table, or at the key that silences those. */
+static const struct silenced {
+    const char *path;
+    const char *(*reason)(const struct config *config);
+    const char *standard; /* instead of a default that is derived; NULL: the row's */
+} table[] = {
+    {"data.pairs", without_dpo, NULL},
+    {"data.text", without_sft, NULL},
+    {"data.seed", without_draw, "17"},
+    {"batch.layout", without_dpo, NULL},
+    {"dpo.loss", without_dpo, NULL},
+    {"dpo.beta", without_dpo, NULL},
+    {"dpo.reference", without_dpo, NULL},
+    {"dpo.reference_batch", without_cached, "8"},
+    {"dpo.reference_compute", without_dpo, "f32"},
+    {"dpo.reference_layout", without_dpo, "separate"},
+    {"clip.max_norm", without_clip, NULL},
+    {"schedule.warmup_rounding", without_ratio, NULL},
+    {"schedule.logged_shift", without_recomputed, NULL},
+    {"loop.eval", without_eval, NULL},
+    {"loop.on_skip", without_skip, NULL},
+    {"numerics.order_seed", without_shuffled, NULL},
+    {"shuffle.kinds", without_shuffled, NULL},
+    {"shuffle.chunk", without_shuffled, NULL},
+};
+
+const char *inert_reason(const struct config *config, const char *path) {
+    for (size_t i = 0; i < COUNT_OF(table); i++)
+        if (strcmp(table[i].path, path) == 0) return table[i].reason(config);
+    return NULL;
+}
+
+static enum status settle_one(const struct silenced *silenced, struct config *a, struct config *b) {
+    const struct key_row *found = schema_find(silenced->path, NULL);
+    int inert_a = silenced->reason(a) != NULL;
+    int inert_b = silenced->reason(b) != NULL;
+    if (found == NULL) FAIL(STATUS_INTERNAL, "inert key %s is no row", silenced->path);
+    struct key_row row = *found;
+    if (!inert_a && !inert_b) return STATUS_OK;
+    if (!inert_a) {
+        row_copy(&row, b, a);
+        return STATUS_OK;
+    }
+    if (inert_b) {
+        if (silenced->standard != NULL) row.standard = silenced->standard;
+        TRY(row_read_standard(&row, row.path, b));
+    }
+    row_copy(&row, a, b);
+    return STATUS_OK;
+}
+
+enum status inert_settle(struct config *a, struct config *b) {
+    for (size_t i = 0; i < COUNT_OF(table); i++)
+        TRY(settle_one(&table[i], a, b));
+    return STATUS_OK;
+}

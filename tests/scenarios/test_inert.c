@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Keys that nothing reads: what they hold, that they are in no factor, which of the written ones
+ * are reported. Laws hold over random pairs of arms. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "scenarios/inert.h"
+#include "tests/scenarios/helper_scenario.h"
+
+#define SEED 20260411
+#define PAIRS 40
+#define ATTEMPTS 400
+
+static const char *arms_text(struct arena *arena, const char *common, const char *arms) {
+    char *text = NULL;
+    assert_int_equal(
+        arena_format(arena, &text, "twinstep: 1\ncommon: {%s}\narms: %s\n", common, arms),
+        STATUS_OK);
+    return text;
+}
+
+/* "key key ", in the order of the factors. */
+static char *keys_that_differ(struct arena *arena, const struct scenario *scenario) {
+    struct factor *factors = NULL;
+    uint32_t count = 0;
+    char *text = NULL;
+    assert_int_equal(factors_of(&helper_schema, &scenario->arms[0].config,
+                                &scenario->arms[1].config, arena, &factors, &count),
+                     STATUS_OK);
+    assert_int_equal(arena_format(arena, &text, "%s", ""), STATUS_OK);
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < factors[i].key_count; k++)
+            assert_int_equal(arena_format(arena, &text, "%s%s ", text, factors[i].keys[k]),
+                             STATUS_OK);
+    return text;
+}
+
+/* A key that is inert under `silent` and read under `loud`, with another value than its own. */
+static const struct {
+    const char *silent, *loud, *value, *key;
+} silenced[] = {
+    {"task: sft", "task: dpo", "data: {pairs: x.jsonl}", "data.pairs "},
+    {"task: dpo", "task: sft", "data: {text: x.jsonl}", "data.text "},
+    {"task: sft", "task: dpo", "dpo: {beta: 0.5}", "dpo.beta "},
+    {"task: sft", "task: dpo", "dpo: {reference: live}", "dpo.reference "},
+    {"task: sft", "task: dpo", "dpo: {reference_batch: 3}", "dpo.reference_batch "},
+    {"task: sft", "task: dpo", "dpo: {reference_compute: bf16}", "dpo.reference_compute "},
+    {"task: sft", "task: dpo", "dpo: {reference_layout: concatenated}", "dpo.reference_layout "},
+    {"dpo: {reference: live}", "seed: 17", "dpo: {reference_batch: 3}", "dpo.reference_batch "},
+    {"task: sft", "dpo: {reference_layout: separate}", "batch: {layout: concatenated}",
+     "batch.layout "},
+    {"task: sft, data: {shuffle: false}", "task: sft", "data: {seed: 4}", "data.seed "},
+    {"data: {shuffle: false, pairs: x.jsonl}", "data: {shuffle: false}", "data: {seed: 4}",
+     "data.seed "},
+    {"loop: {update: [optimize, log]}", "seed: 17", "clip: {max_norm: 3}", "clip.max_norm "},
+    {"loop: {update: [optimize, log], eval: [clip]}",
+     "loop: {update: [optimize, log], eval: [clip], eval_every: 2}", "clip: {max_norm: 3}",
+     "clip.max_norm "},
+    {"schedule: {total: 10}", "schedule: {total: 10, warmup_ratio: 0.5}",
+     "schedule: {warmup_rounding: floor}", "schedule.warmup_rounding "},
+    {"seed: 17", "schedule: {logged: recomputed}", "schedule: {logged_shift: 1}",
+     "schedule.logged_shift "},
+    {"seed: 17", "loop: {eval_every: 2}", "loop: {eval: [schedule]}", "loop.eval "},
+    {"seed: 17", "loop: {skip: nonfinite}", "loop: {on_skip: [log]}", "loop.on_skip "},
+    {"seed: 17", "numerics: {mode: shuffled}", "numerics: {order_seed: 3}", "numerics.order_seed "},
+    {"seed: 17", "numerics: {mode: shuffled}", "shuffle: {kinds: [loss]}", "shuffle.kinds "},
+    {"seed: 17", "numerics: {mode: shuffled}", "shuffle: {chunk: 3}", "shuffle.chunk "},
+};
+
+/* `key` with its space behind. */
+static int is_reported(const struct scenario *scenario, const char *key) {
+    size_t length = strlen(key) - 1;
+    for (uint32_t i = 0; i < scenario->inert_count; i++)
+        if (strlen(scenario->inert[i].key) == length && scenario->inert[i].arm != NULL &&
+            strncmp(scenario->inert[i].key, key, length) == 0)
+            return strcmp(scenario->inert[i].arm, "b") == 0;
+    return 0;
+}
+
+static void validate_inert_keys(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(silenced); i++) {
+        struct arena arena = ARENA_EMPTY;
+        char *arms = NULL;
+        assert_int_equal(arena_format(&arena, &arms, "{a: {}, b: {%s}}", silenced[i].value),
+                         STATUS_OK);
+        const struct scenario *s =
+            helper_parse(&arena, arms_text(&arena, silenced[i].silent, arms), NULL);
+        assert_string_equal(keys_that_differ(&arena, s), "");
+        assert_memory_equal(&s->arms[0].config, &s->arms[1].config, sizeof(struct config));
+        assert_true(is_reported(s, silenced[i].key));
+        s = helper_parse(&arena, arms_text(&arena, silenced[i].loud, arms), NULL);
+        assert_string_equal(keys_that_differ(&arena, s), silenced[i].key);
+        assert_false(is_reported(s, silenced[i].key));
+        arena_close(&arena);
+    }
+}
+
+/* Where one arm reads a key, the other holds the same value: no factor, and hybrids that read it
+ * train with what was written. */
+static void validate_one_reader(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    const struct scenario *s = helper_parse(
+        &arena,
+        arms_text(&arena,
+                  "clip: {max_norm: 3}, data: {text: t.jsonl, pairs: p.jsonl}, dpo: {beta: 0.5}",
+                  "{a: {task: sft}, b: {loop: {update: [optimize, log]}, batch: {micro: 2}}}"),
+        NULL);
+    assert_string_equal(keys_that_differ(&arena, s), "loop.update batch.micro task ");
+    for (int i = 0; i < 2; i++) {
+        const struct config *config = &s->arms[i].config;
+        assert_true(config->clip.max_norm == 3 && config->dpo.beta == 0.5);
+        assert_string_equal(config->data.text, "t.jsonl");
+        assert_string_equal(config->data.pairs, "p.jsonl");
+        assert_int_equal(config->dpo.reference_batch, 2);
+    }
+    assert_int_equal(s->inert_count, 0); /* each key of common is read by one arm */
+    arena_close(&arena);
+}
+
+static void validate_canonical_values(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    const struct scenario *empty = helper_parse(&arena, "twinstep: 1", NULL);
+    const struct config *standard = &empty->arms[0].config;
+    const struct config *config =
+        &helper_common(&arena,
+                       "task: sft, seed: 4, data: {shuffle: false}, batch: {size: 6}, numerics: "
+                       "{compute: bf16}, dpo: {beta: 7}")
+             ->arms[0]
+             .config;
+    assert_memory_equal(&config->dpo, &standard->dpo, sizeof config->dpo);
+    assert_int_equal(config->data.seed, 17);
+    assert_int_equal(config->init.seed, 4);
+    arena_close(&arena);
+}
+
+static void validate_report(void **state) {
+    (void)state;
+    static const struct {
+        const char *common, *arms;
+        uint32_t count;
+        const char *key, *why, *arm; /* of the first */
+    } cases[] = {
+        {"task: sft, dpo: {beta: 1}", "{a: {}, b: {}}", 1, "dpo.beta", "task is sft", NULL},
+        {"task: sft, dpo: {beta: 1}", "{a: {}, b: {dpo: {beta: 2}}}", 2, "dpo.beta", "task is sft",
+         "b"},
+        {"dpo: {beta: 1}", "{a: {task: sft}, b: {}}", 0, NULL, NULL, NULL},
+        {"seed: 1", "{a: {task: sft, dpo: {beta: 1}}, b: {}}", 1, "dpo.beta", "task is sft", "a"},
+        {"loop: {on_skip: [log], eval: [zero]}", "{a: {}, b: {}}", 2, "loop.eval",
+         "loop.eval_every is 0", NULL},
+        {"dpo: {reference: live, reference_batch: 2}", "{a: {}, b: {}}", 1, "dpo.reference_batch",
+         "dpo.reference is live", NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct scenario *s =
+            helper_parse(&arena, arms_text(&arena, cases[i].common, cases[i].arms), NULL);
+        assert_int_equal(s->inert_count, cases[i].count);
+        if (cases[i].count != 0) {
+            assert_string_equal(s->inert[0].key, cases[i].key);
+            assert_string_equal(s->inert[0].why, cases[i].why);
+            assert_int_equal(s->inert[0].arm == NULL, cases[i].arm == NULL);
+            if (cases[i].arm != NULL) assert_string_equal(s->inert[0].arm, cases[i].arm);
+        }
+        arena_close(&arena);
+    }
+}
+
+/* An inert key is equal in both arms; the arms read the same keys before settling and after. */
+static void verify_random_pairs(void **state) {
+    (void)state;
+    static struct config again[2];
+    struct helper_random random = {SEED};
+    int pairs = 0;
+    size_t count = 0, inert = 0;
+    const struct key_row *rows = schema_rows(&count);
+    for (int attempt = 0; attempt < ATTEMPTS && pairs < PAIRS; attempt++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct scenario *s = helper_random_scenario(&random, &arena);
+        if (s != NULL) {
+            pairs++;
+            for (int i = 0; i < 2; i++)
+                again[i] = s->arms[i].config;
+            assert_int_equal(inert_settle(&again[0], &again[1]), STATUS_OK);
+            for (int i = 0; i < 2; i++)
+                assert_memory_equal(&again[i], &s->arms[i].config, sizeof again[i]);
+            const char *differing = keys_that_differ(&arena, s);
+            for (size_t r = 0; r < count; r++) {
+                char *word = NULL;
+                if (inert_reason(&again[0], rows[r].path) == NULL &&
+                    inert_reason(&again[1], rows[r].path) == NULL)
+                    continue;
+                inert++;
+                assert_int_equal(arena_format(&arena, &word, "%s ", rows[r].path), STATUS_OK);
+                if (strstr(differing, word) != NULL) fail_msg("%s in %s", word, differing);
+            }
+        }
+        arena_close(&arena);
+    }
+    print_message("# seed %d, %d pairs, %zu inert keys\n", SEED, pairs, inert);
+    assert_int_equal(pairs, PAIRS);
+    assert_true(inert > PAIRS);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_inert_keys),       cmocka_unit_test(validate_one_reader),
+        cmocka_unit_test(validate_canonical_values), cmocka_unit_test(validate_report),
+        cmocka_unit_test(verify_random_pairs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
