@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/fpenv.h"
 #include "cli/verb.h"
@@ -133,7 +134,17 @@ static int close_output(int code) {
     return exit_worst(code, EXIT_ERROR);
 }
 
+/* Threads that wait should sleep: libgomp spins by default, and two spinning threads on a machine
+ * that has other work to do made a run 20 to 60 times slower (docs/measurements/train.md). It reads
+ * the variable before main, so the process starts itself once more. No bit depends on it; without
+ * /proc everything works, only slower. A policy that the user set stays. */
+static void wait_asleep(char **argv) {
+    if (getenv("OMP_WAIT_POLICY") != NULL) return;
+    if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv("/proc/self/exe", argv);
+}
+
 int main(int argc, char **argv) {
+    wait_asleep(argv);
     struct cli cli = {ARENA_EMPTY, NULL, &interrupted, argc, argv};
     int code = EXIT_AS_EXPECTED;
     libraries_prepare();
