@@ -399,6 +399,17 @@ static enum status parse_documents(struct parsing *parsing, const char *text, si
     return STATUS_OK;
 }
 
+/* The overrides as given, one per line. */
+static enum status keep_overrides(struct arena *arena, const char *const *overrides, size_t count,
+                                  const char **out) {
+    char *text;
+    TRY(arena_format(arena, &text, "%s", ""));
+    for (size_t i = 0; i < count; i++)
+        TRY(arena_format(arena, &text, "%s%s\n", text, overrides[i]));
+    *out = text;
+    return STATUS_OK;
+}
+
 enum status scenario_parse(struct arena *arena, const struct schema *schema, const char *label,
                            const char *text, size_t length, const char *const *overrides,
                            size_t override_count, struct scenario **out) {
@@ -418,6 +429,7 @@ enum status scenario_parse(struct arena *arena, const struct schema *schema, con
     parsing.scenario->text = copy;
     parsing.scenario->text_length = length;
     parsing.scenario->path = "";
+    TRY(keep_overrides(arena, overrides, override_count, &parsing.scenario->overrides));
     *out = parsing.scenario;
     return STATUS_OK;
 }

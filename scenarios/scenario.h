@@ -94,6 +94,7 @@ struct scenario {
     struct scenario_arm arms[2]; /* 0: baseline, 1: test */
     struct scenario_inert *inert;
     uint32_t inert_count;
+    const char *overrides; /* what --set changed, one per line; "": nothing */
     int loop_line[2][5]; /* line of loop.micro, update, epoch, eval, on_skip per arm; 0: default */
 };
 

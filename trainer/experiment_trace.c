@@ -77,6 +77,20 @@ static enum status add_loops(struct attributes *to, const struct experiment_plan
     return STATUS_OK;
 }
 
+/* One digest of all that was resolved: both arms' configurations. */
+static enum status add_configuration(struct attributes *to, const struct experiment_plan *plan,
+                                     struct arena *arena) {
+    struct digest arms[2], both;
+    char *hex;
+    for (int arm = 0; arm < 2; arm++)
+        digest_sha256(plan->runs[arm].text, strlen(plan->runs[arm].text), &arms[arm]);
+    digest_root("configuration", arms, COUNT_OF(arms), &both);
+    TRY(arena_take(arena, DIGEST_HEX, 1, "attribute", &hex));
+    digest_hex(&both, hex);
+    add_text(to, "", "configuration_digest", hex);
+    return STATUS_OK;
+}
+
 static enum status describe(const struct experiment_plan *plan,
                             const struct experiment_options *options, struct arena *arena,
                             struct attributes *out) {
@@ -87,6 +101,8 @@ static enum status describe(const struct experiment_plan *plan,
     add_text(out, "", "about", scenario->about);
     add_text(out, "", "source", scenario->source);
     add_text(out, "", "scenario", scenario->text);
+    add_text(out, "", "overrides", scenario->overrides);
+    TRY(add_configuration(out, plan, arena));
     add_text(out, "", "baseline", plan->runs[0].id);
     add_text(out, "", "test", plan->runs[1].id);
     TRY(add_number(out, arena, "", "steps", (double)scenario->steps));
