@@ -271,7 +271,9 @@ static const char introduction[] =
     "* Unknown keys, keys given twice, wrong types, quoted numbers, tags and a newer `twinstep`\n"
     "  number are errors, each with file, line and column. Integers are written in digits, reals\n"
     "  also as `5e-7`. Anchors, aliases and merge keys (`<<`) work.\n"
-    "* The cause of a key is what a difference in it is attributed to.\n";
+    "* The cause of a key is what a difference in it is attributed to. A key that nothing reads "
+    "in\n"
+    "  either arm (`dpo.beta` of an sft task) is no difference, and `twinstep check` names it.\n";
 
 static void markdown_close(FILE *out) {
     (void)out;

@@ -196,6 +196,76 @@ static void verify_every_key_is_printed(void **state) {
     arena_close(&arena);
 }
 
+/* What is printed as the range is what is accepted: its ends are, their neighbours are refused. */
+static void verify_printed_bounds(void **state) {
+    (void)state;
+    size_t count = 0;
+    size_t checked = 0;
+    const struct key_row *rows = schema_rows(&count);
+    for (size_t i = 0; i < count; i++) {
+        static struct config config;
+        char text[ROW_EXPECTED_SIZE];
+        char low[64];
+        char high[64];
+        char beyond[80];
+        struct key_row row = rows[i];
+        if (row.type != KEY_UINT && row.type != KEY_INT && row.type != KEY_REAL) continue;
+        const char *range = strstr(row_limits(&rows[i], text), " from ");
+        if (range == NULL) {
+            assert_int_equal(row.type, KEY_UINT);
+            assert_true(row.high >= 0x1p64);
+            continue;
+        }
+        assert_int_equal(sscanf(range, " from %63s to %63[^,]", low, high), 2);
+        snprintf(beyond, sizeof beyond, "%s0", high);
+        if (strcmp(high, "1") == 0) snprintf(beyond, sizeof beyond, "1.0000000000000002");
+        row.standard = low;
+        assert_int_equal(row_read_standard(&row, row.path, &config), STATUS_OK);
+        row.standard = high;
+        assert_int_equal(row_read_standard(&row, row.path, &config), STATUS_OK);
+        row.standard = beyond;
+        assert_int_equal(row_read_standard(&row, row.path, &config), STATUS_INPUT);
+        checked++;
+    }
+    assert_true(checked > 20);
+}
+
+static void validate_printed_bounds(void **state) {
+    (void)state;
+    static const char *const names[] = {"a", NULL};
+    static const struct {
+        enum key_type type;
+        double low, high;
+        const char *word, *limits, *expected;
+    } cases[] = {
+        {KEY_UINT, 0, 0x1p64, NULL, "an integer >= 0", "an integer >= 0"},
+        {KEY_UINT, 1, 0x1p53, "auto", "an integer from 1 to 9007199254740992, or auto",
+         "an integer >= 1, or auto"},
+        {KEY_INT, -4, 1e9, NULL, "an integer from -4 to 1000000000",
+         "an integer from -4 to 1000000000"},
+        {KEY_INT, -0x1p53, 0x1p53, NULL, "an integer from -9007199254740992 to 9007199254740992",
+         "an integer"},
+        {KEY_REAL, 0, 1e6, NULL, "a number from 0 to 1000000", "a number >= 0"},
+        {KEY_REAL, 0, 0x1.fffffffffffffp-1, NULL, "a number >= 0 and < 1", "a number >= 0 and < 1"},
+        {KEY_ENUM, 0, 0, "none", "one of a, none", "one of a, none"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[ROW_EXPECTED_SIZE];
+        struct key_row row = {.path = "x", .type = cases[i].type, .names = names};
+        row.low = cases[i].low;
+        row.high = cases[i].high;
+        row.word = cases[i].word;
+        assert_string_equal(row_limits(&row, text), cases[i].limits);
+        assert_string_equal(row_expected(&row, text), cases[i].expected);
+    }
+    struct arena arena = ARENA_EMPTY;
+    assert_non_null(strstr(print(&arena, schema_print), "\n  schedule.shift "));
+    assert_non_null(strstr(print(&arena, schema_print),
+                           "  an integer from -9007199254740992 to 9007199254740992\n"));
+    assert_non_null(strstr(print(&arena, schema_print_markdown), "| a number from 0 to 1000000 |"));
+    arena_close(&arena);
+}
+
 /* Every line of a table has as many cells as its head. */
 static void verify_markdown_tables(void **state) {
     (void)state;
@@ -256,6 +326,8 @@ int main(void) {
         cmocka_unit_test(verify_rows_cover_the_struct),
         cmocka_unit_test(validate_names),
         cmocka_unit_test(verify_every_key_is_printed),
+        cmocka_unit_test(verify_printed_bounds),
+        cmocka_unit_test(validate_printed_bounds),
         cmocka_unit_test(verify_markdown_tables),
         cmocka_unit_test(verify_json),
     };
