@@ -205,8 +205,10 @@ static void verify_reproducible_runs_are_byte_identical(void **state) {
                  "arms: {baseline: {}, test: {" LATE_LOOP "}}\n");
     helper_accept(1, "run repro/own.yaml --reproducible -o one.h5");
     setenv("USER", "somebody-else", 1);
-    helper_accept(1, "run --quiet --reproducible -o two.h5 repro/own.yaml --set steps=3");
+    helper_accept(1, "run --quiet --reproducible -o two.h5 repro/own.yaml");
     assert_true(helper_same_bytes("one.h5", "two.h5"));
+    helper_accept(1, "run --reproducible repro/own.yaml -o four.h5 --set steps=3");
+    assert_false(helper_same_bytes("one.h5", "four.h5")); /* what --set said is recorded */
     helper_accept(1, "run repro/own.yaml -o three.h5");
     assert_false(helper_same_bytes("one.h5", "three.h5")); /* date and command line are in it */
     struct arena arena = ARENA_EMPTY;
