@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "trainer/experiment_plan.h"
 #include "trainer/experiment_trace.h"
@@ -173,10 +174,24 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
 }
 
 /* The trace is created once both arms are open: wrong data leave no file behind. */
+/* Both arms are open at once. The system hands out more memory than it has and kills who uses it;
+ * better to refuse while nothing has been trained. */
+static enum status check_memory(const struct run *run) {
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    if (pages <= 0 || size <= 0) return STATUS_OK;
+    double has = (double)pages * (double)size, needs = 2.0 * (double)run->arena.total;
+    if (needs <= has) return STATUS_OK;
+    FAIL(STATUS_MEMORY,
+         "two arms like this one need %.1f GiB of memory, this machine has %.1f: make the model, "
+         "batch.micro or data.max_len smaller",
+         needs / 0x1p30, has / 0x1p30);
+}
+
 static enum status run_pair(struct experiment *e) {
     struct run a, b;
     TRY(open_planned(e, 0, &a));
-    enum status status = open_planned(e, 1, &b);
+    enum status status = check_memory(&a);
+    if (status == STATUS_OK) status = open_planned(e, 1, &b);
     if (status == STATUS_OK) {
         status = experiment_trace_open(&e->plan, e->options, e->arena, &e->output);
         if (status == STATUS_OK) status = step_pair(e, &a, &b);
