@@ -135,7 +135,7 @@ static int close_output(int code) {
 }
 
 /* Threads that wait should sleep: libgomp spins by default, and two spinning threads on a machine
- * that has other work to do made a run 20 to 60 times slower (docs/measurements/train.md). It reads
+ * that has other work to do made a run up to 60 times slower (docs/measurements/train.md). It reads
  * the variable before main, so the process starts itself once more. No bit depends on it; without
  * /proc everything works, only slower. A policy that the user set stays. */
 static void wait_asleep(char **argv) {
