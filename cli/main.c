@@ -94,10 +94,30 @@ static enum status find_verb(const char *word, const struct verb **out) {
     FAIL(STATUS_INPUT, "unknown verb \"%s\"; see twinstep --help", word);
 }
 
+/* Whether verbs of two words begin with `word`: "lr". */
+static int is_group(const char *word) {
+    const size_t length = strlen(word);
+    for (size_t i = 0; i < COUNT_OF(verbs); i++)
+        if (strncmp(verbs[i]->name, word, length) == 0 && verbs[i]->name[length] == ' ') return 1;
+    return 0;
+}
+
+/* "lr", "table" become "lr table"; *argc and *argv then begin at the second word. */
+static enum status join_words(struct arena *arena, int *argc, char ***argv, char **out_word) {
+    *out_word = (*argv)[0];
+    if (!is_group((*argv)[0]) || *argc < 2) return STATUS_OK;
+    TRY(arena_format(arena, out_word, "%s %s", (*argv)[0], (*argv)[1]));
+    *argc -= 1;
+    *argv += 1;
+    return STATUS_OK;
+}
+
 static enum status call_verb(struct cli *cli, int argc, char **argv, int *out_exit) {
     const struct verb *verb;
     struct options options;
-    TRY(find_verb(argv[0], &verb));
+    char *word;
+    TRY(join_words(&cli->arena, &argc, &argv, &word));
+    TRY(find_verb(word, &verb));
     TRY(options_read(verb, argc, argv, &cli->arena, &options));
     if (options.help) {
         options_help(verb, stdout);

@@ -144,9 +144,25 @@ static error_t take(int key, char *value, struct argp_state *state) {
         options->quiet = 1;
         break;
     default:
-        return ARGP_ERR_UNKNOWN;
+        if (key < KEY_OWN) return ARGP_ERR_UNKNOWN;
+        options->given[options->given_count++] = (struct option_given){key, value};
     }
     return 0;
+}
+
+static const struct option_given *find_given(const struct options *options, int key) {
+    for (size_t i = options->given_count; i > 0; i--)
+        if (options->given[i - 1].key == key) return &options->given[i - 1];
+    return NULL;
+}
+
+const char *options_value(const struct options *options, int key) {
+    const struct option_given *given = find_given(options, key);
+    return given == NULL ? NULL : given->value;
+}
+
+int options_given(const struct options *options, int key) {
+    return find_given(options, key) != NULL;
 }
 
 static enum status check_count(const struct verb *verb, const struct options *options) {
@@ -181,6 +197,7 @@ enum status options_read(const struct verb *verb, int argc, char **argv, struct 
     if (out->help) return STATUS_OK;
     TRY(arena_take(arena, (size_t)argc, sizeof *out->arguments, "arguments", &out->arguments));
     TRY(arena_take(arena, (size_t)argc, sizeof *out->sets, "options", &out->sets));
+    TRY(arena_take(arena, (size_t)argc, sizeof *out->given, "options", &out->given));
     char **words; /* argp moves options to the front; argv is for the record */
     TRY(arena_take(arena, (size_t)argc + 1, sizeof *words, "arguments", &words));
     memcpy(words, argv, (size_t)argc * sizeof *words);

@@ -13,6 +13,12 @@
 
 struct verb;
 
+/* An option that one verb only has: its key, and its value or NULL. */
+struct option_given {
+    int key;
+    const char *value;
+};
+
 struct options {
     const char **arguments;
     size_t argument_count;
@@ -20,6 +26,8 @@ struct options {
     size_t set_count;
     const char *output, *backend, *junit, *keep; /* NULL: not given */
     int overwrite, reproducible, json, markdown, quiet;
+    struct option_given *given; /* keys from KEY_OWN on, in the order of the command line */
+    size_t given_count;
     int help; /* nothing else was looked at */
 };
 
@@ -34,7 +42,8 @@ enum option_key {
     KEY_MARKDOWN,
     KEY_QUIET,
     KEY_JUNIT,
-    KEY_KEEP
+    KEY_KEEP,
+    KEY_OWN = 1024 /* a verb's own options are KEY_OWN + 0, 1, ...: options_value */
 };
 
 #define OPTION(name, key, value, help)                                                             \
@@ -60,6 +69,11 @@ enum option_key {
  * wrong number of arguments. Everything lives in `arena`. */
 TWINSTEP_MUST_USE enum status options_read(const struct verb *verb, int argc, char **argv,
                                            struct arena *arena, struct options *out);
+
+/* The last value given for an option of a verb's own; NULL when it was not given. An option without
+ * value is there or not: options_given. */
+const char *options_value(const struct options *options, int key);
+int options_given(const struct options *options, int key);
 
 void options_help(const struct verb *verb, FILE *out);
 

@@ -22,11 +22,14 @@ LAYERS = {
     "kernels": ["determinism", "base"],
     "optim": ["kernels", "determinism", "base"],
     "sched": ["base"],
+    "logs": ["determinism", "base"],
+    "forensics": ["logs", "sched", "determinism", "base"],
     "scenarios": ["determinism", "base"],
     "trainer": ["optim", "kernels", "sched", "scenarios", "determinism", "base"],
-    "cli": ["trainer", "optim", "kernels", "sched", "scenarios", "determinism", "base"],
+    "cli": ["trainer", "forensics", "logs", "optim", "kernels", "sched", "scenarios",
+            "determinism", "base"],
 }
-NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "trainer"]
+NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "trainer"]
 OTHER = ["tests", "cmake", "docs", "notebooks", ".ci"]
 
 # Headers that nvcc reads: C11 and C++17 at once.
@@ -71,8 +74,8 @@ TOKENS = [
     ("yaml", r"\bfy_\w|\blibfyaml\.h\b", list(LAYERS), ["scenarios/yaml*"],
      "YAML is a tree of ours outside scenarios/yaml.c"),
     ("json", r"\bjson_(t|error_t|object|array|stringn?|integer|real|boolean|number|load|dump|u?npack|"
-             r"decref|incref|typeof|is)(_\w+)?\b|\bjansson\.h\b", list(LAYERS), ["trainer/*", "cli/*"],
-     "JSON is for data rows and results"),
+             r"decref|incref|typeof|is)(_\w+)?\b|\bjansson\.h\b", list(LAYERS), ["trainer/*", "logs/*", "forensics/*", "cli/*"],
+     "JSON is for data rows, logs and results"),
     ("openmp", r"\bomp_\w+\s*\(|\bomp\.h\b|pragma\s+omp\b", list(LAYERS), ["kernels/*", "optim/*"],
      "threads work inside one operation only"),
     ("cuda", r"\bcuda[A-Z]\w*|\bcu(blas|rand)[A-Z_]\w*", list(LAYERS), ["kernels/cuda/*"],

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Picks the points of a column. Judges nothing. */
+#include "forensics/series.h"
+
+enum status series_of(const struct log *log, const struct log_column *column, struct arena *arena,
+                      struct series *out) {
+    struct series_point *points;
+    *out = (struct series){NULL, 0};
+    if (column == NULL) return STATUS_OK;
+    TRY(arena_take(arena, log->rows, sizeof *points, "series", &points));
+    for (size_t row = 0; row < log->rows; row++) {
+        if (!log_has(column, row) || log->step[row] < 1) continue;
+        points[out->count++] =
+            (struct series_point){(uint64_t)log->step[row], column->value[row],
+                                  (double)column->quantum[row], row, log->part[row]};
+    }
+    out->points = points;
+    return STATUS_OK;
+}

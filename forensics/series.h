@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One column of a log as a series over updates: what fits and checks work on.
+ *
+ * Rows without a value or without an update number are left out; the order of the file stays, so a
+ * resumed run may show an update twice (then `part` differs, or the update number falls back).
+ * Invariant: each point says its row, so every finding can name a line of the log. */
+#ifndef TWINSTEP_FORENSICS_SERIES_H
+#define TWINSTEP_FORENSICS_SERIES_H
+
+#include "logs/log.h"
+
+struct series_point {
+    uint64_t update; /* k, 1-based */
+    double value;
+    double quantum; /* as in logs/log.h, never NaN */
+    size_t row;
+    uint32_t part;
+};
+
+struct series {
+    const struct series_point *points;
+    size_t count;
+};
+
+/* An absent column gives an empty series. */
+TWINSTEP_MUST_USE enum status series_of(const struct log *log, const struct log_column *column,
+                                        struct arena *arena, struct series *out);
+
+#endif

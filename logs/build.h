@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How readers fill a log: columns appear when they are first seen, rows are appended, and
+ * log_build_finish makes the arrays. The only writer of struct log. Private to logs/.
+ *
+ * Growth is geometric inside the arena, so kept memory stays within a small factor of the values.
+ */
+#ifndef TWINSTEP_LOGS_BUILD_H
+#define TWINSTEP_LOGS_BUILD_H
+
+#include "logs/import.h"
+#include "logs/log.h"
+
+struct log_build;
+
+/* How the numbers of a column were printed. */
+enum log_print {
+    LOG_PRINT_TEXT = 0, /* quantum = last digit of each text; when any text of the column has 15
+                           significant digits or more, the column is a repr: quanta 0 */
+    LOG_PRINT_EXACT,    /* shortest repr or binary64: quantum 0 */
+    LOG_PRINT_FLOAT32,  /* binary32: quantum = its spacing there */
+    LOG_PRINT_DECIMALS  /* rounded to `decimals` places before a repr: quantum 10^-decimals */
+};
+
+struct log_rule { /* how a reader wants a source name handled */
+    const char *source;
+    int32_t name; /* enum log_name */
+    int32_t print;
+    int32_t decimals;
+    uint8_t cumulative, windowed;
+};
+
+TWINSTEP_MUST_USE enum status log_build_open(const char *path, const char *format,
+                                             const struct log_options *options, struct arena *arena,
+                                             struct log_build **out);
+/* Index of the column with that source name, made on first sight: --map first, then `rules` (ends
+ * with source NULL; may be NULL), then the table of known names (logs/names.c). */
+TWINSTEP_MUST_USE enum status log_build_column(struct log_build *build, const char *source,
+                                               size_t length, const struct log_rule *rules,
+                                               size_t *out);
+/* Starts a row. step: as the source counts; INT64_MIN: unknown. */
+TWINSTEP_MUST_USE enum status log_build_row(struct log_build *build, int64_t step, uint32_t line,
+                                            uint32_t part);
+/* A number as text ("5.00E-07", "1,234", "nan", "Infinity", "-inf"), into the row at hand. */
+TWINSTEP_MUST_USE enum status log_build_text(struct log_build *build, size_t column,
+                                             const char *text, size_t length);
+/* A number that is known to the bit, with its quantum. */
+TWINSTEP_MUST_USE enum status log_build_value(struct log_build *build, size_t column, double value,
+                                              double quantum);
+TWINSTEP_MUST_USE enum status log_build_note(struct log_build *build, const char *format, ...)
+    TWINSTEP_PRINTF(2, 3);
+void log_build_max_steps(struct log_build *build, uint64_t steps);
+/* Numbers rows without a step, sets step_base, marks parts at resumes, drops empty columns. */
+TWINSTEP_MUST_USE enum status log_build_finish(struct log_build *build, int64_t step_base,
+                                               struct log **out);
+
+/* Number text with its quantum: value, spacing of its last digit, significant digits. Accepts
+ * group commas, a sign, Python's and C's spellings of NaN and infinity. 0 when it is no number. */
+struct log_number {
+    double value, quantum;
+    int digits;
+};
+int log_number_read(const char *text, size_t length, struct log_number *out);
+
+#endif
