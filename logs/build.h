@@ -12,10 +12,17 @@
 
 struct log_build;
 
+#define LOG_COLUMNS_MAX 4096        /* further sources are left out, with a note */
+#define LOG_COLUMN_IGNORED SIZE_MAX /* the index of such a source; values for it are dropped */
+
 /* How the numbers of a column were printed. */
 enum log_print {
     LOG_PRINT_TEXT = 0, /* quantum = last digit of each text; when any text of the column has 15
                            significant digits or more, the column is a repr: quanta 0 */
+    LOG_PRINT_JSON,     /* a JSON writer's shortest repr of a number that a program may have rounded
+                           before: integers are exact; with a text of 15 significant digits or more
+                           the column is exact; else its quantum is the finest of its texts (a repr
+                           drops zeros at the end: 0.693 beside 0.6931) */
     LOG_PRINT_EXACT,    /* shortest repr or binary64: quantum 0 */
     LOG_PRINT_FLOAT32,  /* binary32: quantum = its spacing there */
     LOG_PRINT_DECIMALS  /* rounded to `decimals` places before a repr: quantum 10^-decimals */
@@ -32,6 +39,13 @@ struct log_rule { /* how a reader wants a source name handled */
 TWINSTEP_MUST_USE enum status log_build_open(const char *path, const char *format,
                                              const struct log_options *options, struct arena *arena,
                                              struct log_build **out);
+/* Returns the memory that only the building needed; the log stays. In every case, also after an
+ * error; NULL is fine. */
+void log_build_close(struct log_build *build);
+
+/* What --map step=THEIRS says, or NULL: readers of files with free names ask for it. */
+const char *log_build_step_source(const struct log_build *build);
+
 /* Index of the column with that source name, made on first sight: --map first, then `rules` (ends
  * with source NULL; may be NULL), then the table of known names (logs/names.c). */
 TWINSTEP_MUST_USE enum status log_build_column(struct log_build *build, const char *source,
@@ -40,6 +54,10 @@ TWINSTEP_MUST_USE enum status log_build_column(struct log_build *build, const ch
 /* Starts a row. step: as the source counts; INT64_MIN: unknown. */
 TWINSTEP_MUST_USE enum status log_build_row(struct log_build *build, int64_t step, uint32_t line,
                                             uint32_t part);
+/* Goes to the row of that step and part, or starts it: for sources that hold one series behind the
+ * other. The rows of such a build are sorted by part and step at the end. */
+TWINSTEP_MUST_USE enum status log_build_row_of(struct log_build *build, int64_t step, uint32_t line,
+                                               uint32_t part);
 /* A number as text ("5.00E-07", "1,234", "nan", "Infinity", "-inf"), into the row at hand. */
 TWINSTEP_MUST_USE enum status log_build_text(struct log_build *build, size_t column,
                                              const char *text, size_t length);
@@ -48,8 +66,11 @@ TWINSTEP_MUST_USE enum status log_build_value(struct log_build *build, size_t co
                                               double quantum);
 TWINSTEP_MUST_USE enum status log_build_note(struct log_build *build, const char *format, ...)
     TWINSTEP_PRINTF(2, 3);
+/* Total of updates as the source says it; 0 is ignored. */
 void log_build_max_steps(struct log_build *build, uint64_t steps);
-/* Numbers rows without a step, sets step_base, marks parts at resumes, drops empty columns. */
+/* Numbers rows without a step, sets step_base, marks parts at resumes, drops empty columns.
+ * step_base INT64_MIN: 0 when the least step is 0 (a note says so), else 1. A log without a row, or
+ * a --map that names no column, is STATUS_INPUT. */
 TWINSTEP_MUST_USE enum status log_build_finish(struct log_build *build, int64_t step_base,
                                                struct log **out);
 
@@ -60,5 +81,7 @@ struct log_number {
     int digits;
 };
 int log_number_read(const char *text, size_t length, struct log_number *out);
+/* 10^power, correctly rounded. */
+double log_power_of_ten(int power);
 
 #endif

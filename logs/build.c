@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Rows and columns while they grow: blocks of 256 rows per column, made where a value falls, in
+ * memory of the build's own; the finished arrays are logs/build_finish.c's.
+ * Invariant: a cell is absent until it is set; a source name has one column. */
+#include "logs/build_state.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/real.h"
+
+#define STEP_MAX ((int64_t)1 << 62)
+
+/* ---- open, close, notes ---- */
+
+static enum status check_maps(const struct log_options *options) {
+    for (size_t i = 0; i < options->map_count; i++) {
+        const char *ours = options->map[i].ours;
+        if (log_name_by_text(ours) == LOG_OTHER && strcmp(ours, "step") != 0)
+            FAIL(STATUS_INPUT,
+                 "--map %s=%s: expected one of our names before the sign (step, loss, lr_logged, "
+                 "grad_norm, ...: twinstep list columns), got \"%s\"",
+                 ours, options->map[i].theirs, ours);
+    }
+    return STATUS_OK;
+}
+
+enum status log_build_open(const char *path, const char *format, const struct log_options *options,
+                           struct arena *arena, struct log_build **out) {
+    struct log_build *build;
+    *out = NULL;
+    TRY(check_maps(options));
+    TRY(arena_take(arena, 1, sizeof *build, "log", &build));
+    build->arena = arena;
+    build->path = path;
+    build->format = format;
+    build->options = options;
+    for (size_t i = 0; i < LOG_NAMES; i++)
+        build->holder[i] = LOG_COLUMN_IGNORED;
+    *out = build;
+    return STATUS_OK;
+}
+
+void log_build_close(struct log_build *build) {
+    if (build != NULL) arena_close(&build->scratch);
+}
+
+const char *log_build_step_source(const struct log_build *build) {
+    for (size_t i = 0; i < build->options->map_count; i++)
+        if (strcmp(build->options->map[i].ours, "step") == 0) return build->options->map[i].theirs;
+    return NULL;
+}
+
+enum status log_build_note(struct log_build *build, const char *format, ...) {
+    char text[512];
+    char *kept;
+    va_list arguments;
+    if (build->note_count == BUILD_NOTES_MAX) {
+        build->notes_left++;
+        return STATUS_OK;
+    }
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    TRY(arena_text(build->arena, text, strlen(text), &kept));
+    build->notes[build->note_count++] = kept;
+    return STATUS_OK;
+}
+
+void log_build_max_steps(struct log_build *build, uint64_t steps) {
+    if (steps > 0) build->max_steps = steps;
+}
+
+/* ---- growth ---- */
+
+/* Room for `wanted` elements behind *pointer, doubling; old ones are copied. */
+static enum status grow(struct log_build *build, void *pointer, size_t *room, size_t wanted,
+                        size_t size) {
+    void *old, *larger;
+    size_t next = *room == 0 ? 16 : *room;
+    if (wanted <= *room) return STATUS_OK;
+    while (next < wanted)
+        next *= 2;
+    memcpy(&old, pointer, sizeof old);
+    TRY(arena_take(&build->scratch, next, size, "rows of a log", &larger));
+    if (*room > 0) memcpy(larger, old, *room * size);
+    memcpy(pointer, &larger, sizeof larger);
+    *room = next;
+    return STATUS_OK;
+}
+
+/* ---- columns ---- */
+
+static size_t utf8_length(const unsigned char *s, size_t left) {
+    if (s[0] < 0x80) return s[0] >= 0x20 && s[0] != 0x7f;
+    const size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    if (s[0] < 0xc2 || s[0] > 0xf4 || length > left) return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return length;
+}
+
+/* Names are UTF-8 without control characters: what is none becomes '?'. */
+static size_t clean_name(const char *source, size_t length, char name[BUILD_NAME_MAX + 1]) {
+    size_t kept = 0;
+    for (size_t i = 0; i < length && kept < BUILD_NAME_MAX;) {
+        size_t step = utf8_length((const unsigned char *)source + i, length - i);
+        if (step > BUILD_NAME_MAX - kept) break;
+        if (step == 0) name[kept++] = '?';
+        for (size_t j = 0; j < step; j++)
+            name[kept++] = source[i + j];
+        i += step == 0 ? 1 : step;
+    }
+    name[kept] = '\0';
+    return kept;
+}
+
+static uint32_t hash_name(const char *name, size_t length) {
+    uint32_t hash = 2166136261u;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)name[i]) * 16777619u;
+    return hash;
+}
+
+static int is_column(const struct build_column *column, const char *name, size_t length) {
+    return column->length == length && memcmp(column->source, name, length) == 0;
+}
+
+/* The slot that holds the name, or the free one it belongs to. */
+static uint16_t *slot_of(struct log_build *build, const char *name, size_t length) {
+    size_t at = hash_name(name, length) % COUNT_OF(build->slots);
+    while (build->slots[at] != 0 && !is_column(&build->columns[build->slots[at] - 1], name, length))
+        at = (at + 1) % COUNT_OF(build->slots);
+    return &build->slots[at];
+}
+
+static const struct log_rule *rule_of(const struct log_rule *rules, const char *name,
+                                      size_t length) {
+    for (; rules != NULL && rules->source != NULL; rules++)
+        if (strcmp(rules->source, "*") == 0 ||
+            (strlen(rules->source) == length && memcmp(rules->source, name, length) == 0))
+            return rules;
+    return NULL;
+}
+
+/* --map, then the reader's rule, then the known names. */
+static void describe(struct log_build *build, struct build_column *column,
+                     const struct log_rule *rules) {
+    const struct log_rule *rule = rule_of(rules, column->source, column->length);
+    const struct log_known *known = log_known_name(column->source, column->length);
+    if (known != NULL) {
+        column->name = known->name;
+        column->rank = known->rank;
+        column->cumulative = known->cumulative;
+    }
+    if (rule != NULL) {
+        column->print = rule->print;
+        column->decimals = rule->decimals;
+        column->windowed = rule->windowed;
+        if (rule->cumulative) column->cumulative = 1;
+    }
+    if (rule != NULL && rule->name != LOG_NAMES) {
+        column->name = rule->name;
+        column->rank = 0;
+        column->cumulative = rule->cumulative;
+    }
+    for (size_t i = 0; i < build->options->map_count; i++)
+        if (strcmp(build->options->map[i].theirs, column->source) == 0 &&
+            strcmp(build->options->map[i].ours, "step") != 0) {
+            column->name = (int32_t)log_name_by_text(build->options->map[i].ours);
+            column->rank = -1;
+            build->map_used[i] = 1;
+        }
+}
+
+/* Of several columns of one name the lowest rank has it, then the first. */
+static void claim_name(struct log_build *build, size_t index) {
+    struct build_column *column = &build->columns[index];
+    size_t *holder = &build->holder[column->name];
+    if (column->name == LOG_OTHER) return;
+    if (*holder != LOG_COLUMN_IGNORED && build->columns[*holder].rank <= column->rank) {
+        column->name = LOG_OTHER;
+        return;
+    }
+    if (*holder != LOG_COLUMN_IGNORED) build->columns[*holder].name = LOG_OTHER;
+    *holder = index;
+}
+
+static enum status add_column(struct log_build *build, const char *name, size_t length,
+                              const struct log_rule *rules, uint16_t *slot) {
+    char *kept;
+    TRY(grow(build, &build->columns, &build->column_room, build->column_count + 1,
+             sizeof *build->columns));
+    TRY(arena_text(build->arena, name, length, &kept));
+    struct build_column *column = &build->columns[build->column_count];
+    memset(column, 0, sizeof *column);
+    column->source = kept;
+    column->length = length;
+    column->finest = real_inf_f64();
+    describe(build, column, rules);
+    claim_name(build, build->column_count++);
+    *slot = (uint16_t)build->column_count;
+    return STATUS_OK;
+}
+
+enum status log_build_column(struct log_build *build, const char *source, size_t length,
+                             const struct log_rule *rules, size_t *out) {
+    char name[BUILD_NAME_MAX + 1];
+    const size_t next = build->last_column + 1; /* rows name their columns in one order */
+    *out = LOG_COLUMN_IGNORED;
+    if (next < build->column_count && is_column(&build->columns[next], source, length)) {
+        *out = build->last_column = next;
+        return STATUS_OK;
+    }
+    length = clean_name(source, length, name);
+    uint16_t *slot = slot_of(build, name, length);
+    if (*slot == 0) {
+        if (build->column_count == LOG_COLUMNS_MAX) {
+            build->columns_left = 1;
+            return STATUS_OK;
+        }
+        TRY(add_column(build, name, length, rules, slot));
+    }
+    *out = build->last_column = (size_t)*slot - 1;
+    return STATUS_OK;
+}
+
+/* ---- rows ---- */
+
+struct build_row *log_build_row_at(const struct log_build *build, size_t row) {
+    return &build->row_blocks[row / BUILD_BLOCK]->rows[row % BUILD_BLOCK];
+}
+
+static enum status check_step(const struct log_build *build, int64_t step, uint32_t line) {
+    if (step == INT64_MIN || (step >= -STEP_MAX && step <= STEP_MAX)) return STATUS_OK;
+    FAIL(STATUS_INPUT, "%s:%" PRIu32 ": expected a step within 2^62, got %" PRId64, build->path,
+         line, step);
+}
+
+static enum status append_row(struct log_build *build, int64_t step, uint32_t line, uint32_t part) {
+    const size_t block = build->row_count / BUILD_BLOCK;
+    if (build->row_count >= UINT32_MAX - 1)
+        FAIL(STATUS_INPUT, "%s: expected at most 2^32 rows, got more", build->path);
+    TRY(grow(build, &build->row_blocks, &build->row_room, block + 1, sizeof *build->row_blocks));
+    if (build->row_blocks[block] == NULL)
+        TRY(arena_take(&build->scratch, 1, sizeof **build->row_blocks, "rows of a log",
+                       &build->row_blocks[block]));
+    build->row = build->row_count++;
+    *log_build_row_at(build, build->row) = (struct build_row){step, line, part, 0};
+    build->last_column = LOG_COLUMN_IGNORED;
+    return STATUS_OK;
+}
+
+enum status log_build_row(struct log_build *build, int64_t step, uint32_t line, uint32_t part) {
+    TRY(check_step(build, step, line));
+    if (build->row_count > 0 && log_build_row_at(build, build->row_count - 1)->values == 0)
+        build->row_count--; /* the last one stayed empty */
+    return append_row(build, step, line, part);
+}
+
+/* ---- rows by step ---- */
+
+static size_t hash_step(int64_t step, uint32_t part, size_t room) {
+    uint64_t mixed = ((uint64_t)step + 0x9e3779b97f4a7c15u * (part + 1u)) * 0xbf58476d1ce4e5b9u;
+    return (size_t)((mixed ^ (mixed >> 29)) & (room - 1));
+}
+
+static uint32_t *step_slot(const struct log_build *build, int64_t step, uint32_t part) {
+    size_t at = hash_step(step, part, build->step_room);
+    for (;; at = (at + 1) & (build->step_room - 1)) {
+        uint32_t *slot = &build->step_slots[at];
+        if (*slot == 0) return slot;
+        const struct build_row *row = log_build_row_at(build, *slot - 1);
+        if (row->step == step && row->part == part) return slot;
+    }
+}
+
+static enum status grow_steps(struct log_build *build) {
+    if (2 * (build->row_count + 1) <= build->step_room) return STATUS_OK;
+    build->step_room = build->step_room == 0 ? 1024 : 2 * build->step_room;
+    TRY(arena_take(&build->scratch, build->step_room, sizeof *build->step_slots, "steps of a log",
+                   &build->step_slots));
+    for (size_t i = 0; i < build->row_count; i++) {
+        const struct build_row *row = log_build_row_at(build, i);
+        *step_slot(build, row->step, row->part) = (uint32_t)i + 1;
+    }
+    return STATUS_OK;
+}
+
+enum status log_build_row_of(struct log_build *build, int64_t step, uint32_t line, uint32_t part) {
+    TRY(check_step(build, step, line));
+    TRY(grow_steps(build));
+    uint32_t *slot = step_slot(build, step, part);
+    build->by_step = 1;
+    if (*slot == 0) {
+        TRY(append_row(build, step, line, part));
+        *slot = (uint32_t)build->row + 1;
+    }
+    build->row = (size_t)*slot - 1;
+    build->last_column = LOG_COLUMN_IGNORED;
+    return STATUS_OK;
+}
+
+/* ---- cells ---- */
+
+static enum status new_block(struct log_build *build, struct build_cells **out) {
+    TRY(arena_take(&build->scratch, 1, sizeof **out, "cells of a log", out));
+    for (size_t i = 0; i < BUILD_BLOCK; i++)
+        (*out)->quantum[i] = real_nan_f32();
+    return STATUS_OK;
+}
+
+/* To float, never smaller. */
+static float round_up(double quantum) {
+    const float near = (float)quantum;
+    uint32_t bits;
+    if (!(quantum > 0.0) || (double)near >= quantum) return near;
+    memcpy(&bits, &near, sizeof bits);
+    bits++;
+    float next;
+    memcpy(&next, &bits, sizeof next);
+    return next;
+}
+
+enum status log_build_value(struct log_build *build, size_t column, double value, double quantum) {
+    const size_t block = build->row / BUILD_BLOCK, at = build->row % BUILD_BLOCK;
+    if (column == LOG_COLUMN_IGNORED) return STATUS_OK;
+    if (build->row_count == 0 || column >= build->column_count)
+        FAIL(STATUS_INTERNAL, "%s: a value without a row or a column", build->path);
+    struct build_column *c = &build->columns[column];
+    TRY(grow(build, &c->blocks, &c->block_room, block + 1, sizeof *c->blocks));
+    if (c->blocks[block] == NULL) TRY(new_block(build, &c->blocks[block]));
+    float *q = &c->blocks[block]->quantum[at];
+    if (*q != *q) {
+        c->count++;
+        build->value_count++;
+        log_build_row_at(build, build->row)->values++;
+    }
+    c->blocks[block]->value[at] = value;
+    *q = real_finite_f64(value) ? round_up(quantum) : 0.0f;
+    return STATUS_OK;
+}
+
+static int is_count(int32_t name) {
+    return name == LOG_TOKENS || name == LOG_SAMPLES || name == LOG_SKIPPED ||
+           name == LOG_GLOBAL_BATCH || name == LOG_TOTAL_STEPS;
+}
+
+static double spacing_f32(double value) {
+    const float v = (float)(value < 0.0 ? -value : value);
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    const float next = v;
+    bits++;
+    float above;
+    memcpy(&above, &bits, sizeof above);
+    return (double)above - (double)next;
+}
+
+static int is_integer(const char *text, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if (text[i] == '.' || text[i] == 'e' || text[i] == 'E') return 0;
+    return 1;
+}
+
+/* The quantum of one text, before its column is whole. */
+static double quantum_of(const struct build_column *c, const char *text, size_t length,
+                         const struct log_number *number) {
+    if (c->print == LOG_PRINT_EXACT) return 0.0;
+    if (c->print == LOG_PRINT_FLOAT32) return spacing_f32(number->value);
+    if (is_integer(text, length) && (c->print == LOG_PRINT_JSON || is_count(c->name))) return 0.0;
+    return number->quantum;
+}
+
+enum status log_build_text(struct log_build *build, size_t column, const char *text,
+                           size_t length) {
+    struct log_number number;
+    if (column == LOG_COLUMN_IGNORED) return STATUS_OK;
+    if (!log_number_read(text, length, &number)) {
+        char shown[41];
+        size_t kept = length < 40 ? length : 40;
+        for (size_t i = 0; i < kept; i++)
+            shown[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
+        shown[kept] = '\0';
+        FAIL(STATUS_INPUT, "%s:%" PRIu32 ": column \"%s\": expected a number, got \"%s\"",
+             build->path, build->row_count > 0 ? log_build_row_at(build, build->row)->line : 0,
+             column < build->column_count ? build->columns[column].source : "", shown);
+    }
+    if (column < build->column_count && real_finite_f64(number.value)) {
+        struct build_column *c = &build->columns[column];
+        const int whole = is_integer(text, length);
+        if (number.digits >= 15 && !whole) c->is_repr = 1;
+        if (!whole && number.quantum < c->finest) c->finest = number.quantum;
+        return log_build_value(build, column, number.value, quantum_of(c, text, length, &number));
+    }
+    return log_build_value(build, column, number.value, 0.0);
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From what was collected to the finished log: which rows and columns stay, their order, steps,
+ * parts and quanta. Invariant: the arrays hold at most 16 cells per value that was read, and some
+ * millions (a file that names a new column in each row cannot ask for all memory). */
+#include "logs/build_state.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "logs/readers.h"
+
+#define CELLS_PER_VALUE 16
+#define CELLS_FREE ((size_t)1 << 22)
+#define FALLS_SHOWN 4
+
+struct finish {
+    struct log_build *build;
+    struct log *log;
+    uint32_t *order; /* (rows) rows that stay */
+    size_t *chosen;  /* (columns) columns that stay */
+};
+
+/* ---- --map ---- */
+
+static enum status list_columns(struct log_build *build, char **out) {
+    TRY(arena_format(&build->scratch, out, "%s", ""));
+    for (size_t i = 0; i < build->column_count && i < 16; i++)
+        TRY(arena_format(&build->scratch, out, "%s%s\"%s\"", *out, i == 0 ? "" : ", ",
+                         build->columns[i].source));
+    if (build->column_count > 16)
+        TRY(arena_format(&build->scratch, out, "%s and %zu more", *out, build->column_count - 16));
+    return STATUS_OK;
+}
+
+static int any_step(const struct log_build *build) {
+    for (size_t i = 0; i < build->row_count; i++)
+        if (log_build_row_at(build, i)->step != INT64_MIN) return 1;
+    return 0;
+}
+
+static enum status check_maps_used(struct log_build *build) {
+    const struct log_options *options = build->options;
+    for (size_t i = 0; i < options->map_count; i++) {
+        char *columns;
+        const int is_step = strcmp(options->map[i].ours, "step") == 0;
+        if (is_step ? any_step(build) : build->map_used[i]) continue;
+        TRY(list_columns(build, &columns));
+        FAIL(STATUS_INPUT,
+             "%s: --map %s=%s: expected a column of the log behind the sign (%s), "
+             "got \"%s\"",
+             build->path, options->map[i].ours, options->map[i].theirs, columns,
+             options->map[i].theirs);
+    }
+    return STATUS_OK;
+}
+
+/* ---- rows ---- */
+
+static int before(const struct log_build *build, uint32_t a, uint32_t b) {
+    const struct build_row *x = log_build_row_at(build, a), *y = log_build_row_at(build, b);
+    if (x->part != y->part) return x->part < y->part;
+    return x->step < y->step;
+}
+
+/* Stable, bottom up; the order is total because equal rows keep theirs. */
+static enum status sort_rows(struct log_build *build, uint32_t *order, size_t count) {
+    uint32_t *other;
+    TRY(arena_take(&build->scratch, count, sizeof *other, "order of rows", &other));
+    for (size_t width = 1; width < count; width *= 2) {
+        for (size_t start = 0; start < count; start += 2 * width) {
+            const size_t middle = start + width < count ? start + width : count;
+            const size_t end = middle + width < count ? middle + width : count;
+            size_t a = start, b = middle;
+            for (size_t i = start; i < end; i++)
+                other[i] = b == end || (a < middle && !before(build, order[b], order[a]))
+                               ? order[a++]
+                               : order[b++];
+        }
+        memcpy(order, other, count * sizeof *order);
+    }
+    return STATUS_OK;
+}
+
+static enum status choose_rows(struct finish *f) {
+    struct log_build *build = f->build;
+    TRY(arena_take(&build->scratch, build->row_count, sizeof *f->order, "order of rows",
+                   &f->order));
+    for (size_t i = 0; i < build->row_count; i++)
+        if (log_build_row_at(build, i)->values > 0) f->order[f->log->rows++] = (uint32_t)i;
+    if (f->log->rows == 0)
+        FAIL(STATUS_INPUT, "%s: expected a log with numbers, got none (read as %s)", build->path,
+             build->format);
+    return build->by_step ? sort_rows(build, f->order, f->log->rows) : STATUS_OK;
+}
+
+/* ---- columns ---- */
+
+/* Rarest first, of equals the last. */
+static size_t least_needed(const struct finish *f) {
+    size_t at = LOG_COLUMN_IGNORED;
+    for (size_t i = 0; i < f->log->column_count; i++) {
+        const struct build_column *c = &f->build->columns[f->chosen[i]];
+        if (c->name != LOG_OTHER) continue;
+        if (at == LOG_COLUMN_IGNORED || c->count <= f->build->columns[f->chosen[at]].count) at = i;
+    }
+    return at;
+}
+
+static enum status choose_columns(struct finish *f) {
+    struct log_build *build = f->build;
+    const size_t budget = CELLS_PER_VALUE * build->value_count + CELLS_FREE;
+    size_t left = 0;
+    TRY(arena_take(&build->scratch, build->column_count, sizeof *f->chosen, "columns", &f->chosen));
+    for (size_t i = 0; i < build->column_count; i++)
+        if (build->columns[i].count > 0) f->chosen[f->log->column_count++] = i;
+    while (f->log->column_count > budget / f->log->rows) {
+        const size_t at = least_needed(f);
+        if (at == LOG_COLUMN_IGNORED) break;
+        memmove(f->chosen + at, f->chosen + at + 1,
+                (--f->log->column_count - at) * sizeof *f->chosen);
+        left++;
+    }
+    if (left > 0)
+        TRY(log_build_note(build,
+                           "%zu rare columns were left out: nearly all their cells are "
+                           "empty",
+                           left));
+    if (build->columns_left)
+        TRY(log_build_note(build, "only the first %d columns were read", LOG_COLUMNS_MAX));
+    return STATUS_OK;
+}
+
+/* 1: a value's own quantum holds; 0: *out is that of the whole column. Integers keep 0. */
+static int own_quanta(const struct build_column *c, double *out) {
+    *out = 0.0;
+    if (c->print == LOG_PRINT_EXACT || c->print == LOG_PRINT_FLOAT32) return 1;
+    if (c->print == LOG_PRINT_DECIMALS) {
+        *out = log_power_of_ten(-c->decimals);
+        if (!(c->finest < 0.5 * *out)) return 0; /* else it was not rounded so */
+    }
+    *out = 0.0;
+    if (c->is_repr) return 0;
+    *out = c->finest;
+    return c->print == LOG_PRINT_TEXT || !real_finite_f64(c->finest);
+}
+
+static float finished_quantum(float own, double whole, int keeps) {
+    if (own != own || own == 0.0f || keeps) return own;
+    const float near = (float)whole;
+    return (double)near < whole ? near * 0x1.000002p0f : near;
+}
+
+/* How many decimals a rounded repr has says only the rule: integers of it are no integers. */
+static enum status fill_column(struct finish *f, size_t index) {
+    const struct build_column *c = &f->build->columns[f->chosen[index]];
+    struct log_column *column = &f->log->columns[index];
+    double whole;
+    const int keeps = own_quanta(c, &whole);
+    TRY(arena_take(f->build->arena, f->log->rows, sizeof(double), "column", &column->value));
+    TRY(arena_take(f->build->arena, f->log->rows, sizeof(float), "column", &column->quantum));
+    column->name = c->name;
+    column->cumulative = c->cumulative;
+    column->windowed = c->windowed;
+    column->source = c->source;
+    for (size_t i = 0; i < f->log->rows; i++) {
+        const size_t block = f->order[i] / BUILD_BLOCK, at = f->order[i] % BUILD_BLOCK;
+        const int has = block < c->block_room && c->blocks[block] != NULL;
+        column->value[i] = has ? c->blocks[block]->value[at] : real_nan_f64();
+        column->quantum[i] = has ? c->blocks[block]->quantum[at] : real_nan_f32();
+        if (column->quantum[i] != column->quantum[i]) column->value[i] = real_nan_f64();
+        column->quantum[i] = finished_quantum(column->quantum[i], whole, keeps);
+    }
+    return STATUS_OK;
+}
+
+/* ---- steps and parts ---- */
+
+static enum status choose_base(struct finish *f, int64_t base, size_t *out_known) {
+    int64_t least = INT64_MAX;
+    *out_known = 0;
+    for (size_t i = 0; i < f->log->rows; i++) {
+        const int64_t step = log_build_row_at(f->build, f->order[i])->step;
+        if (step == INT64_MIN) continue;
+        ++*out_known;
+        if (step < least) least = step;
+    }
+    f->log->step_guessed = *out_known == 0;
+    f->log->step_base = base == INT64_MIN ? 1 : base;
+    if (f->build->options->step_base != INT64_MIN) {
+        f->log->step_base = f->build->options->step_base;
+        if (f->log->step_base > 1000000000 || f->log->step_base < -1000000000)
+            FAIL(STATUS_INPUT, "--step-base: expected an integer within 1e9, got %" PRId64,
+                 f->log->step_base);
+    } else if (base == INT64_MIN && *out_known > 0 && least == 0) {
+        f->log->step_base = 0;
+        TRY(log_build_note(f->build, "its least step is 0: taken as update 1; --step-base 1 takes "
+                                     "it as before the first update"));
+    }
+    return STATUS_OK;
+}
+
+static enum status number_rows(struct finish *f, int64_t base) {
+    size_t known, early = 0;
+    TRY(choose_base(f, base, &known));
+    for (size_t i = 0; i < f->log->rows; i++) {
+        const struct build_row *row = log_build_row_at(f->build, f->order[i]);
+        f->log->line[i] = row->line;
+        if (known == 0) {
+            f->log->step[i] = (int64_t)i + 1;
+        } else if (row->step != INT64_MIN && row->step >= f->log->step_base) {
+            f->log->step[i] = row->step - f->log->step_base + 1;
+        } else {
+            f->log->step[i] = 0;
+            early += row->step != INT64_MIN;
+        }
+    }
+    if (known == 0)
+        TRY(log_build_note(f->build, "it prints no step: rows are numbered from 1"));
+    else if (known < f->log->rows)
+        TRY(log_build_note(f->build, "%zu of %zu rows have no step", f->log->rows - known,
+                           f->log->rows));
+    if (early > 0)
+        TRY(log_build_note(f->build, "%zu rows stand before the first update (step %" PRId64 ")",
+                           early, f->log->step_base));
+    return STATUS_OK;
+}
+
+/* A step that falls back is a resume, or a second run in one file. */
+static enum status mark_parts(struct finish *f) {
+    uint32_t part = 0;
+    int64_t last = 0;
+    size_t falls = 0, twice = 0;
+    for (size_t i = 0; i < f->log->rows; i++) {
+        const int64_t step = f->log->step[i];
+        const int other = i > 0 && log_build_row_at(f->build, f->order[i])->part !=
+                                       log_build_row_at(f->build, f->order[i - 1])->part;
+        const int falls_back = step > 0 && step < last;
+        if (falls_back && ++falls <= FALLS_SHOWN)
+            TRY(log_build_note(f->build,
+                               "the step falls back from %" PRId64 " to %" PRId64
+                               " in line %" PRIu32
+                               ": a resumed run, its rows from here are part %" PRIu32,
+                               last, step, f->log->line[i], part + 1));
+        twice += step > 0 && step == last && !other;
+        part += other || falls_back;
+        if (step > 0) last = step;
+        f->log->part[i] = part;
+    }
+    if (falls > FALLS_SHOWN)
+        TRY(log_build_note(f->build, "the step falls back %zu times in all", falls));
+    if (twice > 0) TRY(log_build_note(f->build, "%zu rows have the step of the row before", twice));
+    return STATUS_OK;
+}
+
+/* ---- all of it ---- */
+
+static void keep_notes(struct log_build *build, struct log *log, char *more) {
+    if (build->notes_left > 0) build->notes[build->note_count++] = more;
+    log->notes = build->notes;
+    log->note_count = build->note_count;
+}
+
+static const char *title_of(const char *format) {
+    for (const struct log_format *row = log_formats(); row->name != NULL; row++)
+        if (strcmp(row->name, format) == 0) return row->title;
+    return format;
+}
+
+enum status log_build_finish(struct log_build *build, int64_t step_base, struct log **out) {
+    struct finish f = {build, NULL, NULL, NULL};
+    struct arena *arena = build->arena;
+    char *more;
+    TRY(check_maps_used(build));
+    TRY(arena_take(arena, 1, sizeof *f.log, "log", &f.log));
+    f.log->path = build->path;
+    f.log->format = build->format;
+    f.log->title = title_of(build->format);
+    f.log->max_steps = build->max_steps;
+    TRY(choose_rows(&f));
+    TRY(choose_columns(&f));
+    TRY(arena_take(arena, f.log->rows, sizeof *f.log->step, "steps", &f.log->step));
+    TRY(arena_take(arena, f.log->rows, sizeof *f.log->line, "lines", &f.log->line));
+    TRY(arena_take(arena, f.log->rows, sizeof *f.log->part, "parts", &f.log->part));
+    TRY(arena_take(arena, f.log->column_count, sizeof *f.log->columns, "columns", &f.log->columns));
+    for (size_t i = 0; i < f.log->column_count; i++)
+        TRY(fill_column(&f, i));
+    TRY(number_rows(&f, step_base));
+    TRY(mark_parts(&f));
+    TRY(arena_format(arena, &more, "and %zu more notes", build->notes_left));
+    keep_notes(build, f.log, more);
+    *out = f.log;
+    return STATUS_OK;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a log is while it grows. Private to logs/build.c and logs/build_finish.c. */
+#ifndef TWINSTEP_LOGS_BUILD_STATE_H
+#define TWINSTEP_LOGS_BUILD_STATE_H
+
+#include "logs/build.h"
+#include "logs/names.h"
+
+#define BUILD_BLOCK 256 /* rows */
+#define BUILD_NAME_MAX 255
+#define BUILD_NOTES_MAX 32
+
+struct build_cells {
+    double value[BUILD_BLOCK];
+    float quantum[BUILD_BLOCK]; /* NaN: absent */
+};
+
+struct build_column {
+    const char *source;
+    size_t length;
+    int32_t name, rank, print, decimals;
+    uint8_t cumulative, windowed;
+    int is_repr;   /* a text with a fraction had 15 significant digits */
+    double finest; /* quantum of the texts with a fraction */
+    size_t count;
+    struct build_cells **blocks; /* NULL: none of its rows has a value */
+    size_t block_room;
+};
+
+struct build_row {
+    int64_t step; /* INT64_MIN: unknown */
+    uint32_t line, part;
+    uint32_t values;
+};
+struct build_rows {
+    struct build_row rows[BUILD_BLOCK];
+};
+
+struct log_build {
+    struct arena *arena;  /* of the log */
+    struct arena scratch; /* of the building */
+    const char *path, *format;
+    const struct log_options *options;
+    uint8_t map_used[LOG_MAP_MAX];
+
+    struct build_column *columns;
+    size_t column_count, column_room;
+    size_t last_column;
+    int columns_left;
+    uint16_t slots[4 * LOG_COLUMNS_MAX]; /* by hash of the name: index + 1 */
+    size_t holder[LOG_NAMES];
+
+    struct build_rows **row_blocks;
+    size_t row_count, row_room, row;
+    size_t value_count;
+    int by_step;
+    uint32_t *step_slots; /* by hash of step and part: row + 1 */
+    size_t step_room;
+
+    const char *notes[BUILD_NOTES_MAX + 1];
+    size_t note_count, notes_left;
+    uint64_t max_steps;
+};
+
+struct build_row *log_build_row_at(const struct log_build *build, size_t row);
+
+#endif

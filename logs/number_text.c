@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A number as a log printed it: its value, and how finely it was printed.
+ *
+ * Knows no column: whether short texts are rounded or shortest reprs is for logs/build.c to say.
+ * Invariant: what is accepted is one whole number; the quantum is the spacing of its last digit. */
+#include "logs/build.h"
+
+#include <string.h>
+
+#include "base/number.h"
+#include "base/real.h"
+
+#define TEXT_MAX 400 /* the longest decimal of a binary64 that printf("%f") writes has 316 */
+
+static int is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+static int same_word(const char *text, size_t length, const char *word) {
+    if (length != strlen(word)) return 0;
+    for (size_t i = 0; i < length; i++)
+        if ((text[i] | 0x20) != word[i]) return 0;
+    return 1;
+}
+
+/* NaN and infinity as Python, C, numpy and JavaScript spell them. */
+static int read_special(const char *text, size_t length, struct log_number *out) {
+    const int negative = length > 0 && text[0] == '-';
+    const size_t sign = length > 0 && (text[0] == '-' || text[0] == '+');
+    out->quantum = 0.0;
+    out->digits = 0;
+    if (same_word(text + sign, length - sign, "nan")) {
+        out->value = real_nan_f64();
+        return 1;
+    }
+    if (!same_word(text + sign, length - sign, "inf") &&
+        !same_word(text + sign, length - sign, "infinity"))
+        return 0;
+    out->value = negative ? -real_inf_f64() : real_inf_f64();
+    return 1;
+}
+
+/* "1,234,567.8": groups of three behind one to three digits, and only before the point. */
+static int groups_are_whole(const char *text, size_t length) {
+    size_t run = 0, commas = 0;
+    for (size_t i = text[0] == '-' || text[0] == '+'; i < length; i++) {
+        if (is_digit(text[i])) {
+            run++;
+            continue;
+        }
+        if (commas > 0 && run != 3) return 0;
+        if (text[i] != ',') return memchr(text + i, ',', length - i) == NULL;
+        if (run == 0 || run > 3) return 0;
+        commas++;
+        run = 0;
+    }
+    return commas == 0 || run == 3;
+}
+
+/* Without commas and with a NUL. */
+static int copy_plain(const char *text, size_t length, char plain[TEXT_MAX + 1]) {
+    size_t kept = 0;
+    if (length == 0 || length > TEXT_MAX) return 0;
+    if (memchr(text, ',', length) != NULL && !groups_are_whole(text, length)) return 0;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '\0') return 0;
+        if (text[i] != ',') plain[kept++] = text[i];
+    }
+    plain[kept] = '\0';
+    return 1;
+}
+
+/* Decimal exponent of the last digit, and the digits from the first that is not 0. */
+static int last_place(const char *plain, int *out_digits) {
+    int decimals = 0, digits = 0, point = 0, exponent = 0;
+    const char *s = plain + (*plain == '-' || *plain == '+');
+    for (; is_digit(*s) || *s == '.'; s++) {
+        if (*s == '.') {
+            point = 1;
+            continue;
+        }
+        decimals += point;
+        digits += digits > 0 || *s != '0';
+    }
+    if (*s != '\0') { /* the exponent; beyond five digits its value does not matter */
+        const int negative = s[1] == '-';
+        for (s += 1 + (s[1] == '-' || s[1] == '+'); is_digit(*s); s++)
+            exponent = exponent < 100000 ? 10 * exponent + (*s - '0') : exponent;
+        exponent = negative ? -exponent : exponent;
+    }
+    *out_digits = digits > 0 ? digits : 1;
+    return exponent - decimals;
+}
+
+/* 10^power, correctly rounded; beyond binary64 its ends. */
+static double power_of_ten(int power) {
+    static const double small[] = {1e0,  1e-1,  1e-2,  1e-3,  1e-4,  1e-5,  1e-6,  1e-7, 1e-8,
+                                   1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16};
+    if (power <= 0 && -power < (int)COUNT_OF(small)) return small[-power];
+    if (power < -323) return 0x1p-1074;
+    if (power > 308) return real_inf_f64();
+    char digits[8] = {'1', 'e', power < 0 ? '-' : '+'};
+    const int size = power < 0 ? -power : power;
+    digits[3] = (char)('0' + size / 100);
+    digits[4] = (char)('0' + size / 10 % 10);
+    digits[5] = (char)('0' + size % 10);
+    double value;
+    return number_parse_real(digits, NUMBER_FINITE, &value) == STATUS_OK ? value : 0.0;
+}
+
+int log_number_read(const char *text, size_t length, struct log_number *out) {
+    char plain[TEXT_MAX + 1];
+    if (length == 0) return 0;
+    if (read_special(text, length, out)) return 1;
+    if (!copy_plain(text, length, plain)) return 0;
+    if (number_parse_real(plain, NUMBER_FINITE, &out->value) != STATUS_OK) return 0;
+    out->quantum = power_of_ten(last_place(plain, &out->digits));
+    return 1;
+}
+
+double log_power_of_ten(int power) {
+    return power_of_ten(power);
+}

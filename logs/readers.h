@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table of readers. A format is one row of LOG_READERS and one file logs/read_<format>.c that
+ * defines log_reader_<symbol>; import and the list of formats follow from it. Private to logs/.
+ *
+ * Order decides between equal claims: the narrower format stands first. */
+#ifndef TWINSTEP_LOGS_READERS_H
+#define TWINSTEP_LOGS_READERS_H
+
+#include "logs/reader.h"
+
+/* ROW(symbol, "name", "title") */
+#define LOG_READERS(ROW)
+
+#define LOG_READER_EXTERN(symbol, name, title) extern const struct log_reader log_reader_##symbol;
+LOG_READERS(LOG_READER_EXTERN)
+#undef LOG_READER_EXTERN
+
+/* Ends with NULL. */
+const struct log_reader *const *log_readers(void);
+
+#endif
