@@ -21,3 +21,12 @@ const struct sched_class sched_constant = {
     .minimum = constant_minimum,
     .validate = sched_check_call,
 };
+
+const struct sched_class sched_constant_with_warmup = {
+    .size = sizeof(struct sched_class),
+    .name = "constant_with_warmup",
+    .help = "The same as constant, under the name that transformers gives it with a warm-up",
+    .value = constant_value,
+    .minimum = constant_minimum,
+    .validate = sched_check_call,
+};

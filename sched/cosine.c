@@ -61,3 +61,15 @@ const struct sched_class sched_cosine = {
     .minimum = cosine_minimum,
     .validate = sched_check_call,
 };
+
+const struct sched_class sched_cosine_with_min_lr = {
+    .size = sizeof(struct sched_class),
+    .name = "cosine_with_min_lr",
+    .help = "The same as cosine, under the name that transformers gives it with a floor",
+    .keys = keys,
+    .key_count = sizeof keys / sizeof keys[0],
+    .values_size = sizeof(struct cosine_values),
+    .value = cosine_value,
+    .minimum = cosine_minimum,
+    .validate = sched_check_call,
+};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The list of built-in schedules and what they share. A new schedule is a new file and one row.
- * Invariant: names are unique. */
+ * Invariant: names are unique. A bare name is Hugging Face's, others are "family.name". */
 #include "sched/sched.h"
 
 #include <string.h>
@@ -8,7 +8,45 @@
 #include "base/real.h"
 #include "sched/values.h"
 
-static const struct sched_class *const classes[] = {&sched_constant, &sched_linear, &sched_cosine,
+static const struct sched_class *const classes[] = {&sched_constant,
+                                                    &sched_linear,
+                                                    &sched_cosine,
+                                                    &sched_constant_with_warmup,
+                                                    &sched_cosine_with_min_lr,
+                                                    &sched_cosine_with_restarts,
+                                                    &sched_polynomial,
+                                                    &sched_inverse_sqrt,
+                                                    &sched_cosine_warmup_with_min_lr,
+                                                    &sched_warmup_stable_decay,
+                                                    &sched_olmo_constant,
+                                                    &sched_olmo_constant_with_warmup,
+                                                    &sched_olmo_linear,
+                                                    &sched_olmo_cosine,
+                                                    &sched_olmo_half_cosine,
+                                                    &sched_olmo_inverse_sqrt,
+                                                    &sched_olmo_cosine_linear_decay,
+                                                    &sched_olmo_wsd,
+                                                    &sched_olmo_power,
+                                                    &sched_megatron_constant,
+                                                    &sched_megatron_linear,
+                                                    &sched_megatron_cosine,
+                                                    &sched_megatron_inverse_square_root,
+                                                    &sched_megatron_wsd,
+                                                    &sched_torchtitan_linear,
+                                                    &sched_torchtitan_cosine,
+                                                    &sched_torchtitan_sqrt,
+                                                    &sched_llmc_constant,
+                                                    &sched_llmc_linear,
+                                                    &sched_llmc_cosine,
+                                                    &sched_llmc_wsd,
+                                                    &sched_deepspeed_warmup,
+                                                    &sched_deepspeed_warmup_decay,
+                                                    &sched_deepspeed_warmup_cosine,
+                                                    &sched_veomni_constant,
+                                                    &sched_veomni_linear,
+                                                    &sched_veomni_cosine,
+                                                    &sched_torch_cosine_annealing,
+                                                    &sched_torch_linear_constant,
                                                     NULL};
 
 const struct sched_class *const *sched_classes(void) {
@@ -21,20 +59,41 @@ const struct sched_class *sched_find(const char *name) {
     return NULL;
 }
 
+int sched_in_family(const struct sched_class *schedule, const char *family) {
+    const char *dot = strchr(schedule->name, '.');
+    if (dot == NULL) return strcmp(family, "hf") == 0;
+    const size_t length = (size_t)(dot - schedule->name);
+    return strlen(family) == length && strncmp(schedule->name, family, length) == 0;
+}
+
+const char *sched_bare_name(const struct sched_class *schedule) {
+    const char *dot = strchr(schedule->name, '.');
+    return dot == NULL ? schedule->name : dot + 1;
+}
+
+const struct sched_class *sched_find_in(const char *family, const char *name) {
+    if (strncmp(name, "hf.", 3) == 0) return sched_find_in("hf", name + 3);
+    if (strchr(name, '.') != NULL) return sched_find(name);
+    for (size_t i = 0; classes[i] != NULL; ++i)
+        if (sched_in_family(classes[i], family) && strcmp(sched_bare_name(classes[i]), name) == 0)
+            return classes[i];
+    return NULL;
+}
+
 double sched_clamp_counter(double counter) {
     return counter > 0.0 ? counter : 0.0;
 }
 
-static double at_least_one(double x) {
+double sched_at_least_one(double x) {
     return x > 1.0 ? x : 1.0;
 }
 
 double sched_warmup_factor(const struct sched_call *call, double counter) {
-    return counter / at_least_one(call->warmup);
+    return counter / sched_at_least_one(call->warmup);
 }
 
 double sched_after_warmup(const struct sched_call *call, double numerator) {
-    return numerator / at_least_one(call->total - call->warmup);
+    return numerator / sched_at_least_one(call->total - call->warmup);
 }
 
 static enum status check_number(const char *name, double x) {

@@ -40,10 +40,29 @@ struct sched_class {
     enum status (*validate)(const struct sched_call *call);
 };
 
-/* NULL-terminated list of the built-in schedules: constant, linear, cosine. */
+/* NULL-terminated list of the built-in schedules. A bare name is Hugging Face's (family hf); those
+ * of other frameworks are called "family.name". */
 const struct sched_class *const *sched_classes(void);
 
 /* By name; NULL when unknown. */
 const struct sched_class *sched_find(const char *name);
+
+/* A bare name within `family`, or a full name ("megatron.cosine", "hf.linear") of any; NULL when
+ * unknown. */
+const struct sched_class *sched_find_in(const char *family, const char *name);
+int sched_in_family(const struct sched_class *schedule, const char *family);
+/* Without the family: "cosine". */
+const char *sched_bare_name(const struct sched_class *schedule);
+
+/* The defaults of the class's rows into `values` (values_size bytes). STATUS_INTERNAL: a row's
+ * default is wrong. */
+TWINSTEP_MUST_USE enum status sched_values_standard(const struct sched_class *schedule,
+                                                    void *values);
+/* One parameter from its text. STATUS_INPUT: unknown key, with those there are; or a value outside
+ * its row. */
+TWINSTEP_MUST_USE enum status sched_values_set(const struct sched_class *schedule, void *values,
+                                               const char *key, const char *text);
+/* NULL when the class has no such row. */
+const struct key_row *sched_row(const struct sched_class *schedule, const char *key);
 
 #endif

@@ -1,16 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the built-in schedules share: the warm-up of Hugging Face's get_scheduler and the check of
- * the numbers. Private to sched/.
+ * What the built-in schedules share: the warm-up of Hugging Face's get_scheduler, rounding, a
+ * cosine for host arithmetic, and the check of the numbers. Private to sched/.
  * Source: transformers/optimization.py (facts, section 2.1): the multiplier is a Python float, the
  * LR is base_lr * multiplier (torch LambdaLR). */
 #ifndef TWINSTEP_SCHED_VALUES_H
 #define TWINSTEP_SCHED_VALUES_H
 
+#include "base/key.h"
 #include "sched/sched.h"
 
-extern const struct sched_class sched_constant;
-extern const struct sched_class sched_linear;
-extern const struct sched_class sched_cosine;
+extern const struct sched_class sched_constant, sched_constant_with_warmup, sched_linear,
+    sched_cosine, sched_cosine_with_min_lr, sched_cosine_with_restarts, sched_polynomial,
+    sched_inverse_sqrt, sched_cosine_warmup_with_min_lr, sched_warmup_stable_decay;
+extern const struct sched_class sched_olmo_constant, sched_olmo_constant_with_warmup,
+    sched_olmo_linear, sched_olmo_cosine, sched_olmo_half_cosine, sched_olmo_inverse_sqrt,
+    sched_olmo_cosine_linear_decay, sched_olmo_wsd, sched_olmo_power;
+extern const struct sched_class sched_megatron_constant, sched_megatron_linear,
+    sched_megatron_cosine, sched_megatron_inverse_square_root, sched_megatron_wsd;
+extern const struct sched_class sched_torchtitan_linear, sched_torchtitan_cosine,
+    sched_torchtitan_sqrt;
+extern const struct sched_class sched_llmc_constant, sched_llmc_linear, sched_llmc_cosine,
+    sched_llmc_wsd;
+extern const struct sched_class sched_deepspeed_warmup, sched_deepspeed_warmup_decay,
+    sched_deepspeed_warmup_cosine;
+extern const struct sched_class sched_veomni_constant, sched_veomni_linear, sched_veomni_cosine;
+extern const struct sched_class sched_torch_cosine_annealing, sched_torch_linear_constant;
+
+/* Key rows of real parameters in struct `owner`. A length in counter units may be "auto". */
+#define SCHED_REAL(owner, name, unit, standard, high, help)                                        \
+    {                                                                                              \
+#name, KEY_REAL, unit, standard, CAUSE_SCHEDULE, help, offsetof(struct owner, name),       \
+            sizeof(double), 0, high, NULL, NULL                                                    \
+    }
+#define SCHED_LENGTH(owner, name, help)                                                            \
+    {                                                                                              \
+#name, KEY_REAL, "counter", "auto", CAUSE_SCHEDULE, help, offsetof(struct owner, name),    \
+            sizeof(double), 0, 0x1p53, "auto", NULL                                                \
+    }
+#define SCHED_ENUM(owner, name, standard, help, words)                                             \
+    {                                                                                              \
+#name, KEY_ENUM, "", standard, CAUSE_SCHEDULE, help, offsetof(struct owner, name),         \
+            sizeof(int32_t), 0, 0, NULL, words                                                     \
+    }
+
+#define SCHED_PI 0x1.921fb54442d18p+1 /* Python's math.pi */
 
 /* No framework defines f before 0; here f(s) = f(0) there, so that a shift never turns the LR
  * negative. */
@@ -21,6 +54,26 @@ double sched_warmup_factor(const struct sched_call *call, double counter);
 
 /* (numerator) / max(1, T - W). */
 double sched_after_warmup(const struct sched_call *call, double numerator);
+
+/* max(1, x) */
+double sched_at_least_one(double x);
+
+/* cos(x) within 0.5001 ulp for |x| <= REAL_TRIG_LIMIT, NaN beyond. A decay to 0 is 1 + cos(x) near
+ * x = pi, where the last bit of the cosine is most of the result; so it must be the C library's bit
+ * wherever that one is rounded correctly. */
+double sched_cos(double x);
+
+/* cos(pi * p), the argument rounded as Python rounds math.pi * p; large p by whole waves. */
+double sched_cos_pi(double p);
+
+/* As Python's int(), math.ceil() and round() for 0 <= x < 2^51; larger x are returned as they are.
+ */
+double sched_floor(double x);
+double sched_ceil(double x);
+double sched_half_even(double x);
+
+/* A length that may be "auto": then round(total * ratio). */
+double sched_length(double length, double total, double ratio);
 
 /* Base LR, W and T are finite and not negative. W > T is legal, as in Hugging Face. */
 TWINSTEP_MUST_USE enum status sched_check_call(const struct sched_call *call);

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * OLMo-core's schedules without a tail: constant, constant_with_warmup, linear, cosine,
+ * half_cosine, inverse_sqrt. Absolute rates, floor eta = L * min_lr_ratio (theirs: alpha_f).
+ * Source: olmo_core/optim/scheduler.py (facts, section 2.2), operations in its order. Where theirs
+ * divides by zero (counter 0 without warm-up) the rate is L: no run of theirs gets there. */
+#include "sched/olmo_core.h"
+
+#include "base/real.h"
+
+struct warmup_values {
+    double warmup_min_lr;
+};
+
+struct floor_values {
+    double min_lr_ratio;
+    double warmup_min_lr;
+};
+
+static const struct key_row warmup_keys[] = {
+    SCHED_REAL(warmup_values, warmup_min_lr, "1", "0", 1e6, OLMO_WARMUP_HELP),
+};
+
+static const struct key_row floor_keys[] = {
+    SCHED_REAL(floor_values, min_lr_ratio, "1", "0.1", 1, OLMO_FLOOR_HELP),
+    SCHED_REAL(floor_values, warmup_min_lr, "1", "0", 1e6, OLMO_WARMUP_HELP),
+};
+
+double olmo_warmup(const struct sched_call *call, double peak, double c, double start) {
+    if (!(call->warmup > 0.0)) return peak;
+    return start + (peak - start) * c / call->warmup;
+}
+
+double olmo_cosine(const struct sched_call *call, double c, double eta, double start) {
+    const double lr = call->base_lr;
+    if (c < call->warmup) return olmo_warmup(call, lr, c, start);
+    if (c >= call->total) return eta;
+    const double angle = SCHED_PI * (c - call->warmup) / (call->total - call->warmup);
+    return eta + (lr - eta) * (1.0 + sched_cos(angle)) / 2.0;
+}
+
+static double constant_value(const struct sched_call *call, double counter) {
+    (void)counter;
+    return call->base_lr;
+}
+
+static double warmup_value(const struct sched_call *call, double counter) {
+    const double c = sched_clamp_counter(counter);
+    const double start = ((const struct warmup_values *)call->values)->warmup_min_lr;
+    return c <= call->warmup ? olmo_warmup(call, call->base_lr, c, start) : call->base_lr;
+}
+
+static double eta_of(const struct sched_call *call) {
+    return call->base_lr * ((const struct floor_values *)call->values)->min_lr_ratio;
+}
+
+static double start_of(const struct sched_call *call) {
+    return ((const struct floor_values *)call->values)->warmup_min_lr;
+}
+
+static double linear_value(const struct sched_call *call, double counter) {
+    const double c = sched_clamp_counter(counter);
+    const double lr = call->base_lr;
+    const double eta = eta_of(call);
+    if (c < call->warmup) return olmo_warmup(call, lr, c, start_of(call));
+    if (c >= call->total) return eta;
+    return lr - (lr - eta) * ((c - call->warmup) / (call->total - call->warmup));
+}
+
+static double cosine_value(const struct sched_call *call, double counter) {
+    return olmo_cosine(call, sched_clamp_counter(counter), eta_of(call), start_of(call));
+}
+
+static double half_value(const struct sched_call *call, double counter) {
+    const double c = sched_clamp_counter(counter);
+    const double lr = call->base_lr;
+    const double eta = eta_of(call);
+    if (c < call->warmup) return olmo_warmup(call, eta + (lr - eta) / 2.0, c, start_of(call));
+    if (c >= call->total) return eta;
+    const double span = call->total - call->warmup;
+    const double angle = SCHED_PI * (c - call->warmup + span) / (span * 2.0);
+    return eta + (lr - eta) * (1.0 + sched_cos(angle)) / 2.0;
+}
+
+static double root_value(const struct sched_call *call, double counter) {
+    const double c = sched_clamp_counter(counter);
+    const double lr = call->base_lr;
+    const double eta = eta_of(call);
+    if (c < call->warmup) return olmo_warmup(call, lr, c, start_of(call));
+    if (!(c > 0.0)) return lr;
+    return eta + (lr - eta) * real_sqrt_f64(call->warmup / c);
+}
+
+static double constant_minimum(const struct sched_call *call) {
+    return call->base_lr;
+}
+
+enum status olmo_check_starts(const struct sched_call *call, double warmup_min_lr,
+                              double decay_min_lr) {
+    TRY(sched_check_call(call));
+    if (!(warmup_min_lr < call->base_lr || call->base_lr == 0.0))
+        FAIL(STATUS_INPUT,
+             "schedule.warmup_min_lr: expected less than the base rate %.17g, got "
+             "%.17g",
+             call->base_lr, warmup_min_lr);
+    if (!(decay_min_lr < call->base_lr || call->base_lr == 0.0))
+        FAIL(STATUS_INPUT,
+             "schedule.decay_min_lr: expected less than the base rate %.17g, got %.17g",
+             call->base_lr, decay_min_lr);
+    return STATUS_OK;
+}
+
+static enum status warmup_validate(const struct sched_call *call) {
+    return olmo_check_starts(call, ((const struct warmup_values *)call->values)->warmup_min_lr, 0);
+}
+
+static enum status floor_validate(const struct sched_call *call) {
+    return olmo_check_starts(call, start_of(call), 0);
+}
+
+const struct sched_class sched_olmo_constant = {
+    .size = sizeof(struct sched_class),
+    .name = "olmo-core.constant",
+    .help = "L, as OLMo-core ConstantScheduler; it has no warm-up",
+    .value = constant_value,
+    .minimum = constant_minimum,
+    .validate = sched_check_call,
+};
+
+const struct sched_class sched_olmo_constant_with_warmup = {
+    .size = sizeof(struct sched_class),
+    .name = "olmo-core.constant_with_warmup",
+    .help = "L after a linear warm-up, as OLMo-core ConstantWithWarmup",
+    .keys = warmup_keys,
+    .key_count = sizeof warmup_keys / sizeof warmup_keys[0],
+    .values_size = sizeof(struct warmup_values),
+    .value = warmup_value,
+    .minimum = constant_minimum,
+    .validate = warmup_validate,
+};
+
+#define OLMO(symbol, word, text, function)                                                         \
+    const struct sched_class symbol = {                                                            \
+        .size = sizeof(struct sched_class),                                                        \
+        .name = "olmo-core." word,                                                                 \
+        .help = text,                                                                              \
+        .keys = floor_keys,                                                                        \
+        .key_count = sizeof floor_keys / sizeof floor_keys[0],                                     \
+        .values_size = sizeof(struct floor_values),                                                \
+        .value = function,                                                                         \
+        .minimum = eta_of,                                                                         \
+        .validate = floor_validate,                                                                \
+    }
+
+OLMO(sched_olmo_linear, "linear",
+     "Linear from L to min_lr_ratio * L after a linear warm-up, as OLMo-core LinearWithWarmup",
+     linear_value);
+OLMO(sched_olmo_cosine, "cosine",
+     "Cosine from L to min_lr_ratio * L after a linear warm-up, as OLMo-core CosWithWarmup",
+     cosine_value);
+OLMO(sched_olmo_half_cosine, "half_cosine",
+     "Second half of a cosine from L, after a warm-up to its middle, as OLMo-core "
+     "HalfCosWithWarmup",
+     half_value);
+OLMO(sched_olmo_inverse_sqrt, "inverse_sqrt",
+     "eta + (L - eta) sqrt(W / c) with eta = min_lr_ratio * L, as OLMo-core InvSqrtWithWarmup",
+     root_value);

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * OLMo-core's schedules with a linear tail: wsd, power, cosine_linear_decay.
+ * Source: olmo_core/optim/scheduler.py (facts, section 2.2); power from the facts alone. The tail
+ * is not clamped: PAST THE TOTAL THE RATE IS NEGATIVE, as theirs is. A tail of 0 divides by zero at
+ * the total and is refused. */
+#include "sched/olmo_core.h"
+
+#include "base/real.h"
+
+/* All three begin with these. */
+struct tail_values {
+    double decay;
+    double decay_ratio;
+    double decay_min_lr;
+    double warmup_min_lr;
+};
+
+struct power_values {
+    struct tail_values tail;
+    double power;
+};
+
+struct cosine_values {
+    struct tail_values tail;
+    double min_lr_ratio;
+};
+
+#define TAIL_ROWS(owner, prefix)                                                                   \
+    {"decay",                                                                                      \
+     KEY_REAL,                                                                                     \
+     "counter",                                                                                    \
+     "auto",                                                                                       \
+     CAUSE_SCHEDULE,                                                                               \
+     "Length D of the linear tail; auto is decay_ratio of the total",                              \
+     offsetof(owner, prefix decay),                                                                \
+     sizeof(double),                                                                               \
+     0,                                                                                            \
+     0x1p53,                                                                                       \
+     "auto",                                                                                       \
+     NULL},                                                                                        \
+        {"decay_ratio",                                                                            \
+         KEY_REAL,                                                                                 \
+         "1",                                                                                      \
+         "0.1",                                                                                    \
+         CAUSE_SCHEDULE,                                                                           \
+         "Tail as a share of the total, rounded half to even (theirs: decay_fraction)",            \
+         offsetof(owner, prefix decay_ratio),                                                      \
+         sizeof(double),                                                                           \
+         0,                                                                                        \
+         1,                                                                                        \
+         NULL,                                                                                     \
+         NULL},                                                                                    \
+        {"decay_min_lr",                                                                           \
+         KEY_REAL,                                                                                 \
+         "1",                                                                                      \
+         "0",                                                                                      \
+         CAUSE_SCHEDULE,                                                                           \
+         "Learning rate at the total",                                                             \
+         offsetof(owner, prefix decay_min_lr),                                                     \
+         sizeof(double),                                                                           \
+         0,                                                                                        \
+         1e6,                                                                                      \
+         NULL,                                                                                     \
+         NULL},                                                                                    \
+    {                                                                                              \
+        "warmup_min_lr", KEY_REAL, "1", "0", CAUSE_SCHEDULE, OLMO_WARMUP_HELP,                     \
+            offsetof(owner, prefix warmup_min_lr), sizeof(double), 0, 1e6, NULL, NULL              \
+    }
+
+static const struct key_row wsd_keys[] = {TAIL_ROWS(struct tail_values, )};
+
+static const struct key_row power_keys[] = {
+    TAIL_ROWS(struct power_values, tail.),
+    {"power", KEY_REAL, "1", "-0.51", CAUSE_SCHEDULE, "Exponent b of L (c / W)^b",
+     offsetof(struct power_values, power), sizeof(double), -1000, 0, NULL, NULL},
+};
+
+static const struct key_row cosine_keys[] = {
+    TAIL_ROWS(struct cosine_values, tail.),
+    {"min_lr_ratio", KEY_REAL, "1", "0.1", CAUSE_SCHEDULE, OLMO_FLOOR_HELP,
+     offsetof(struct cosine_values, min_lr_ratio), sizeof(double), 0, 1, NULL, NULL},
+};
+
+static const struct tail_values *tail_of(const struct sched_call *call) {
+    return (const struct tail_values *)call->values;
+}
+
+static double length_of(const struct sched_call *call) {
+    return sched_length(tail_of(call)->decay, call->total, tail_of(call)->decay_ratio);
+}
+
+/* From `from` at T - D to decay_min_lr at T. */
+static double tail(const struct sched_call *call, double from, double c) {
+    const double end = tail_of(call)->decay_min_lr;
+    const double length = length_of(call);
+    const double left = call->total - c < length ? call->total - c : length;
+    return end + (from - end) * left / length;
+}
+
+static double warmup(const struct sched_call *call, double c) {
+    return olmo_warmup(call, call->base_lr, c, tail_of(call)->warmup_min_lr);
+}
+
+static double wsd_value(const struct sched_call *call, double counter) {
+    const double c = sched_clamp_counter(counter);
+    if (c <= call->warmup) return warmup(call, c);
+    if (c >= call->total - length_of(call)) return tail(call, call->base_lr, c);
+    return call->base_lr;
+}
+
+static double power_of(const struct sched_call *call, double c) {
+    const double b = ((const struct power_values *)call->values)->power;
+    return call->base_lr * real_pow_f64(c / call->warmup, b);
+}
+
+static double power_value(const struct sched_call *call, double counter) {
+    const double c = sched_clamp_counter(counter);
+    const double start = call->total - length_of(call);
+    if (c <= call->warmup) return warmup(call, c);
+    return c >= start ? tail(call, power_of(call, start), c) : power_of(call, c);
+}
+
+static double cosine_value(const struct sched_call *call, double counter) {
+    const double c = sched_clamp_counter(counter);
+    const double start = call->total - length_of(call);
+    const double eta = call->base_lr * ((const struct cosine_values *)call->values)->min_lr_ratio;
+    const double from = tail_of(call)->warmup_min_lr;
+    if (c >= start) return tail(call, olmo_cosine(call, start, eta, from), c);
+    return olmo_cosine(call, c, eta, from);
+}
+
+static double tail_minimum(const struct sched_call *call) {
+    return tail_of(call)->decay_min_lr;
+}
+
+static enum status tail_validate(const struct sched_call *call) {
+    TRY(olmo_check_starts(call, tail_of(call)->warmup_min_lr, tail_of(call)->decay_min_lr));
+    if (!(length_of(call) > 0.0))
+        FAIL(STATUS_INPUT,
+             "schedule.decay: OLMo-core divides by zero at the total %.17g when the tail has no "
+             "length; expected at least 1",
+             call->total);
+    return STATUS_OK;
+}
+
+static enum status power_validate(const struct sched_call *call) {
+    TRY(tail_validate(call));
+    if (!(call->warmup > 0.0))
+        FAIL(STATUS_INPUT, "schedule.warmup: L (c / W)^b expects a warm-up above 0, got 0");
+    return STATUS_OK;
+}
+
+#define TAIL(symbol, word, text, rows, values, function, check)                                    \
+    const struct sched_class symbol = {                                                            \
+        .size = sizeof(struct sched_class),                                                        \
+        .name = "olmo-core." word,                                                                 \
+        .help = text,                                                                              \
+        .keys = rows,                                                                              \
+        .key_count = sizeof rows / sizeof rows[0],                                                 \
+        .values_size = sizeof(struct values),                                                      \
+        .value = function,                                                                         \
+        .minimum = tail_minimum,                                                                   \
+        .validate = check,                                                                         \
+    }
+
+TAIL(sched_olmo_wsd, "wsd",
+     "L after a linear warm-up, then a linear tail; negative past the total, as OLMo-core WSD",
+     wsd_keys, tail_values, wsd_value, tail_validate);
+TAIL(sched_olmo_power, "power",
+     "L (c / W)^power after a linear warm-up, then a linear tail, as OLMo-core PowerLR", power_keys,
+     power_values, power_value, power_validate);
+TAIL(sched_olmo_cosine_linear_decay, "cosine_linear_decay",
+     "Cosine after a linear warm-up, cut off by a linear tail, as OLMo-core "
+     "CosWithWarmupAndLinearDecay",
+     cosine_keys, cosine_values, cosine_value, tail_validate);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Parameters of a schedule from text, by its key rows: real, whole and named ones.
+ * Scenarios have their own reader with line and column (scenarios/row_value.c); this one serves the
+ * command line and needs no YAML. Invariant: a value set is in its row's bounds or is its word. */
+#include <string.h>
+
+#include "base/number.h"
+#include "sched/sched.h"
+
+static enum status fail_row(const struct key_row *row, const char *text) {
+    if (row->type == KEY_ENUM) {
+        char names[160] = "";
+        for (size_t i = 0; row->names[i] != NULL; ++i) {
+            if (i > 0) strncat(names, ", ", sizeof names - strlen(names) - 1);
+            strncat(names, row->names[i], sizeof names - strlen(names) - 1);
+        }
+        FAIL(STATUS_INPUT, "%s: expected one of %s, got \"%s\"", row->path, names, text);
+    }
+    FAIL(STATUS_INPUT, "%s: expected a number from %.17g to %.17g%s%s, got \"%s\"", row->path,
+         row->low, row->high, row->word == NULL ? "" : ", or ", row->word == NULL ? "" : row->word,
+         text);
+}
+
+static enum status set_real(const struct key_row *row, const char *text, char *values) {
+    double x = KEY_WORD_REAL;
+    if (row->word == NULL || strcmp(text, row->word) != 0) {
+        if (number_parse_real(text, NUMBER_HEX, &x) != STATUS_OK) return fail_row(row, text);
+        if (!(x >= row->low && x <= row->high)) return fail_row(row, text);
+    }
+    memcpy(values + row->offset, &x, sizeof x);
+    return STATUS_OK;
+}
+
+static enum status set_name(const struct key_row *row, const char *text, char *values) {
+    for (int32_t i = 0; row->names[i] != NULL; ++i)
+        if (strcmp(row->names[i], text) == 0) {
+            memcpy(values + row->offset, &i, sizeof i);
+            return STATUS_OK;
+        }
+    return fail_row(row, text);
+}
+
+static enum status set_row(const struct key_row *row, const char *text, char *values) {
+    if (row->type == KEY_REAL) return set_real(row, text, values);
+    if (row->type == KEY_ENUM) return set_name(row, text, values);
+    FAIL(STATUS_INTERNAL, "schedule key %s: parameters of this type cannot be read", row->path);
+}
+
+const struct key_row *sched_row(const struct sched_class *schedule, const char *key) {
+    for (size_t i = 0; i < schedule->key_count; ++i)
+        if (strcmp(schedule->keys[i].path, key) == 0) return &schedule->keys[i];
+    return NULL;
+}
+
+enum status sched_values_standard(const struct sched_class *schedule, void *values) {
+    for (size_t i = 0; i < schedule->key_count; ++i) {
+        const struct key_row *row = &schedule->keys[i];
+        if (set_row(row, row->standard, (char *)values) != STATUS_OK)
+            FAIL(STATUS_INTERNAL, "schedule %s: default of %s", schedule->name, row->path);
+    }
+    return STATUS_OK;
+}
+
+enum status sched_values_set(const struct sched_class *schedule, void *values, const char *key,
+                             const char *text) {
+    char names[320] = "";
+    const struct key_row *row = sched_row(schedule, key);
+    if (row != NULL) return set_row(row, text, (char *)values);
+    for (size_t i = 0; i < schedule->key_count; ++i) {
+        if (i > 0) strncat(names, ", ", sizeof names - strlen(names) - 1);
+        strncat(names, schedule->keys[i].path, sizeof names - strlen(names) - 1);
+    }
+    FAIL(STATUS_INPUT, "schedule %s has no parameter \"%s\"; it has %s", schedule->name, key,
+         schedule->key_count == 0 ? "none" : names);
+}

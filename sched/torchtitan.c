@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * torchtitan's schedules: linear, cosine, sqrt, each (s + 1) steps in, with a virtual last step.
+ * Source: torchtitan/components/optimizer/lr_scheduler.py (facts, section 1.7). W is cut to T; the
+ * peak is used at s = W - 1 and s = W; no run goes past the total, where linear and sqrt would be
+ * negative and the cosine would rise. */
+#include "sched/values.h"
+
+#include "base/real.h"
+
+struct titan_values {
+    double min_lr_ratio;
+    double decay_ratio;
+};
+
+static const struct key_row keys[] = {
+    SCHED_REAL(titan_values, min_lr_ratio, "1", "0", 1,
+               "Share of the base rate at the virtual last step (theirs: min_lr_factor)"),
+    {"decay_ratio", KEY_REAL, "1", "none", CAUSE_SCHEDULE,
+     "Decay as a share of the total, rounded half to even; none decays from the warm-up on",
+     offsetof(struct titan_values, decay_ratio), sizeof(double), 0, 1, "none", NULL},
+};
+
+enum titan_shape { TITAN_LINEAR, TITAN_COSINE, TITAN_SQRT };
+
+static double fall(enum titan_shape shape, double p) {
+    if (shape == TITAN_COSINE) return 0.5 * (1.0 + sched_cos_pi(p));
+    if (shape == TITAN_SQRT) return 1.0 - real_sqrt_f64(p);
+    return 1.0 - p;
+}
+
+static double titan_value(const struct sched_call *call, double counter, enum titan_shape shape) {
+    const struct titan_values *values = (const struct titan_values *)call->values;
+    const double total = call->total;
+    const double s = sched_clamp_counter(counter);
+    const double warmup = call->warmup > total ? total : call->warmup;
+    double decay = total - warmup;
+    if (values->decay_ratio >= 0.0) {
+        const double share = sched_half_even(total * values->decay_ratio);
+        decay = share < decay ? share : decay;
+    }
+    const double before = warmup + (total + 1.0 - warmup - decay);
+    if (s < warmup) return call->base_lr * ((s + 1.0) / warmup);
+    if (s < before || !(decay > 0.0)) return call->base_lr;
+    const double factor = fall(shape, (s + 1.0 - before) / decay);
+    const double m = values->min_lr_ratio;
+    return call->base_lr * (m + (1.0 - m) * factor);
+}
+
+static double linear_value(const struct sched_call *call, double counter) {
+    return titan_value(call, counter, TITAN_LINEAR);
+}
+
+static double cosine_value(const struct sched_call *call, double counter) {
+    return titan_value(call, counter, TITAN_COSINE);
+}
+
+static double sqrt_value(const struct sched_call *call, double counter) {
+    return titan_value(call, counter, TITAN_SQRT);
+}
+
+static double titan_minimum(const struct sched_call *call) {
+    return call->base_lr * ((const struct titan_values *)call->values)->min_lr_ratio;
+}
+
+#define TITAN(symbol, word, text, function)                                                        \
+    const struct sched_class symbol = {                                                            \
+        .size = sizeof(struct sched_class),                                                        \
+        .name = "torchtitan." word,                                                                \
+        .help = text,                                                                              \
+        .keys = keys,                                                                              \
+        .key_count = sizeof keys / sizeof keys[0],                                                 \
+        .values_size = sizeof(struct titan_values),                                                \
+        .value = function,                                                                         \
+        .minimum = titan_minimum,                                                                  \
+        .validate = sched_check_call,                                                              \
+    }
+
+TITAN(sched_torchtitan_linear, "linear",
+      "(s + 1) / W, then linear to min_lr_ratio * L at a virtual last step, as torchtitan",
+      linear_value);
+TITAN(sched_torchtitan_cosine, "cosine",
+      "(s + 1) / W, then cosine to min_lr_ratio * L at a virtual last step, as torchtitan",
+      cosine_value);
+TITAN(sched_torchtitan_sqrt, "sqrt",
+      "(s + 1) / W, then 1 - sqrt(p) to min_lr_ratio * L at a virtual last step, as torchtitan",
+      sqrt_value);
