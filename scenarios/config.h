@@ -27,7 +27,8 @@ enum dpo_reference { REFERENCE_CACHED = 0, REFERENCE_LIVE };
 enum loss_divisor { DIVISOR_UPDATE = 0, DIVISOR_MEAN_OF_MEANS };
 enum decay_rule { DECAY_ALL = 0, DECAY_MATRICES };
 enum schedule_start { START_F0 = 0, START_BASE, START_ZERO, START_MIN };
-enum warmup_rounding { ROUND_CEIL = 0, ROUND_FLOOR, ROUND_HALF_EVEN };
+enum warmup_rounding { ROUND_CEIL = 0, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_NONE };
+enum contract_rescaling { RESCALED_CORRECT = 0, RESCALED_NONE, RESCALED_TOTAL, RESCALED_WARMUP };
 enum logged_lr { LOGGED_CURRENT = 0, LOGGED_RECOMPUTED };
 enum skip_rule { SKIP_NONE = 0, SKIP_NONFINITE };
 enum kernel_mode { MODE_INVARIANT = 0, MODE_SHUFFLED };
@@ -36,6 +37,8 @@ enum reduce_order { REDUCE_TREE = 0 };
 
 /* numerics.master without masters. No other enum of a resolved configuration is negative. */
 #define CONFIG_MASTER_NONE KEY_WORD_ENUM
+/* schedule.contract without one. */
+#define CONFIG_NO_CONTRACT "none"
 
 /* Phases of the loop (design section 5), in the order of their names in the schema. */
 enum phase {
@@ -100,13 +103,16 @@ struct config {
     } clip;
     struct {
         struct config_class which;
-        uint64_t warmup, total; /* in counter units; resolved from warmup_ratio and steps */
-        double warmup_ratio;    /* KEY_WORD_REAL: none given */
-        uint64_t origin;        /* c0 */
-        uint64_t increment;     /* inc */
-        int64_t shift;          /* d */
-        int64_t logged_shift;   /* d' of LOGGED_RECOMPUTED */
-        int32_t start, warmup_rounding, logged, zero;
+        char contract[CONFIG_NAME_SIZE];       /* CONFIG_NO_CONTRACT, or whose loop this is */
+        uint64_t processes, updates_per_epoch; /* of a contract that counts them */
+        double warmup;        /* in counter units; resolved from warmup_ratio and total */
+        uint64_t total;       /* in counter units */
+        double warmup_ratio;  /* KEY_WORD_REAL: none given */
+        uint64_t origin;      /* c0 */
+        uint64_t increment;   /* inc */
+        int64_t shift;        /* d */
+        int64_t logged_shift; /* d' of LOGGED_RECOMPUTED */
+        int32_t start, warmup_rounding, logged, rescaled;
     } schedule;
     struct {
         struct key_list micro, update, epoch, eval, on_skip;

@@ -7,6 +7,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/number.h"
+#include "scenarios/scenario.h"
+
 #define BYTE_TOKENIZER_VOCAB 259
 
 enum status fault_set(struct fault *fault, enum status status, const char *path, const char *format,
@@ -60,31 +63,34 @@ static void derive_numerics(struct config *config) {
 }
 
 /* total * ratio as a double, the way the frameworks compute it: 100 * 0.07 is 7.000000000000001. */
-static uint64_t rounded_warmup(const struct config *config) {
+static double rounded_warmup(const struct config *config) {
     double exact = (double)config->schedule.total * config->schedule.warmup_ratio;
     uint64_t whole = (uint64_t)exact; /* ratio <= 1 and total <= 2^53 */
     double rest = exact - (double)whole;
     switch ((enum warmup_rounding)config->schedule.warmup_rounding) {
     case ROUND_CEIL:
-        return whole + (rest > 0);
+        return (double)(whole + (rest > 0));
     case ROUND_FLOOR:
-        return whole;
+        return (double)whole;
     case ROUND_HALF_EVEN:
-        return whole + (rest > 0.5 || (rest == 0.5 && whole % 2 == 1));
+        return (double)(whole + (rest > 0.5 || (rest == 0.5 && whole % 2 == 1)));
+    case ROUND_NONE:
+        break;
     }
-    return whole;
+    return exact;
 }
 
 static enum status derive_schedule(struct config *config, uint64_t steps, int warmup_given,
                                    struct fault *fault) {
     fill_uint(&config->schedule.total, steps);
-    if (config->schedule.warmup_ratio == KEY_WORD_REAL) return STATUS_OK;
-    uint64_t warmup = rounded_warmup(config);
+    if (config->schedule.warmup_ratio == KEY_WORD_REAL || config_has_contract(config))
+        return STATUS_OK; /* a contract rounds by itself, in updates */
+    double warmup = rounded_warmup(config);
     if (warmup_given && config->schedule.warmup != warmup)
         return fault_set(fault, STATUS_INPUT, "schedule.warmup",
-                         "%ju contradicts schedule.warmup_ratio, which gives %ju of %ju",
-                         (uintmax_t)config->schedule.warmup, (uintmax_t)warmup,
-                         (uintmax_t)config->schedule.total);
+                         "%s contradicts schedule.warmup_ratio, which gives %s of %ju",
+                         number_text_f64(config->schedule.warmup).text,
+                         number_text_f64(warmup).text, (uintmax_t)config->schedule.total);
     config->schedule.warmup = warmup;
     return STATUS_OK;
 }

@@ -41,6 +41,10 @@ static const char *without_clip(const struct config *config) {
     return "the loop has no clip";
 }
 
+static const char *without_contract(const struct config *config) {
+    return config_has_contract(config) ? NULL : "schedule.contract is none";
+}
+
 static const char *without_ratio(const struct config *config) {
     return config->schedule.warmup_ratio == KEY_WORD_REAL ? "schedule.warmup_ratio is none" : NULL;
 }
@@ -78,6 +82,9 @@ static const struct silenced {
     {"dpo.reference_compute", without_dpo, "f32"},
     {"dpo.reference_layout", without_dpo, "separate"},
     {"clip.max_norm", without_clip, NULL},
+    {"schedule.processes", without_contract, NULL},
+    {"schedule.rescaled", without_contract, NULL},
+    {"schedule.updates_per_epoch", without_contract, NULL},
     {"schedule.warmup_rounding", without_ratio, NULL},
     {"schedule.logged_shift", without_recomputed, NULL},
     {"loop.eval", without_eval, NULL},

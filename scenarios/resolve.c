@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Order of resolution: class selection, defaults, written values, derivation, bounds of derived
- * values, checks across keys. Every step knows the place of the value it complains about. */
+ * Order of resolution: contract, class selection, defaults, written values, what the contract
+ * implies, derivation, the contract's units, bounds of derived values, checks across keys. Every
+ * step knows the place of the value it complains about. */
 #include "scenarios/resolve.h"
 
 #include <stdio.h>
@@ -156,13 +157,14 @@ struct resolving {
     const struct arm_keys *keys;
     const char *label, *arm;
     struct config *config;
+    const struct schema_contract *contract; /* NULL: none */
     const struct schema_class *classes[SELECT_COUNT];
 };
 
 /* Where a key that was not written got its value from, or what else a check reads. */
 static const struct {
     const char *path;
-    const char *from[3];
+    const char *from[6];
 } origins[] = {
     {"model.head_dim", {"model.heads", "model.hidden"}},
     {"model.kv_heads", {"model.heads"}},
@@ -173,7 +175,13 @@ static const struct {
     {"numerics.gradient", {"numerics.param"}},
     {"numerics.optimizer", {"numerics.master", "numerics.param"}},
     {"numerics.loss", {"numerics.compute"}},
-    {"schedule.increment", {"schedule.shift", "schedule.origin", "schedule.logged_shift"}},
+    {"schedule.increment",
+     {"schedule.shift", "schedule.origin", "schedule.logged_shift", "schedule.processes",
+      "schedule.contract"}},
+    {"schedule.warmup", {"schedule.warmup_ratio", "schedule.contract"}},
+    {"schedule.total", {"schedule.contract"}},
+    {"schedule.updates_per_epoch", {"schedule.contract"}},
+    {"schedule.name", {"schedule.contract"}},
 };
 
 static const struct given *given_at(const struct resolving *resolving, const char *path) {
@@ -235,15 +243,96 @@ static enum status unknown_class(const struct resolving *resolving, enum selecti
     return report(resolving, &fault);
 }
 
+static enum status unknown_contract(const struct resolving *resolving, const char *name) {
+    const struct schema *schema = resolving->keys->schema;
+    struct fault fault = {.status = STATUS_OK};
+    struct suggestion nearest = {.word = name};
+    suggest_offer(&nearest, CONFIG_NO_CONTRACT);
+    for (size_t i = 0; i < schema->contract_count; i++)
+        suggest_offer(&nearest, schema->contracts[i].name);
+    fault_set(&fault, STATUS_INPUT, "schedule.contract",
+              "expected none or a contract that `twinstep keys` lists, got \"%s\"%s%s%s", name,
+              nearest.best == NULL ? "" : "; did you mean ",
+              nearest.best == NULL ? "" : nearest.best, nearest.best == NULL ? "" : "?");
+    return report(resolving, &fault);
+}
+
+/* "line 4", or the whole --set option. */
+static void write_place(const struct yaml_node *node, char out[PATH_SIZE]) {
+    if (node->line > 0)
+        snprintf(out, PATH_SIZE, "line %d", node->line);
+    else
+        snprintf(out, PATH_SIZE, "%s", node->source);
+}
+
+/* An arm gives a contract or the keys that follow from it, not both. */
+static enum status check_implied(const struct resolving *resolving) {
+    const struct schema_contract *contract = resolving->contract;
+    for (size_t i = 0; i < contract->implied_count; i++) {
+        char place[PATH_SIZE];
+        const struct schema_implied *implied = &contract->implied[i];
+        const struct given *given = given_at(resolving, implied->path);
+        if (given == NULL || given->node == NULL) continue;
+        write_place(given_at(resolving, "schedule.contract")->node, place);
+        return yaml_fail_key(given->node,
+                             "%s: schedule.contract %s (%s) sets it to %s; give a contract or a "
+                             "loop, not both",
+                             implied->path, contract->name, place, schema_implied_text(implied));
+    }
+    return STATUS_OK;
+}
+
+static enum status read_or_standard(const struct resolving *resolving, size_t index) {
+    size_t count = 0;
+    const struct key_row *row = &schema_rows(&count)[index];
+    const struct given *given = &resolving->keys->rows[index];
+    if (given->node == NULL) return row_read_standard(row, row->path, resolving->config);
+    return row_read(row, row->path, given->node, resolving->config);
+}
+
+static enum status choose_contract(struct resolving *resolving) {
+    size_t index = 0;
+    struct fault fault = {.status = STATUS_OK};
+    const char *name = resolving->config->schedule.contract;
+    schema_find("schedule.contract", &index);
+    TRY(read_or_standard(resolving, index));
+    if (!config_has_contract(resolving->config)) return STATUS_OK;
+    resolving->contract = schema_contract_find(resolving->keys->schema, name);
+    if (resolving->contract == NULL) return unknown_contract(resolving, name);
+    if (resolving->contract->refusal != NULL) {
+        fault_set(&fault, STATUS_UNSUPPORTED, "schedule.contract",
+                  "no training here obeys contract %s: %s", name, resolving->contract->refusal);
+        return report(resolving, &fault);
+    }
+    return check_implied(resolving);
+}
+
+/* The bare name of a schedule in the words of the contract. */
+static enum status translate_schedule(const struct resolving *resolving) {
+    const struct schema_contract *contract = resolving->contract;
+    struct config_class *which = &resolving->config->schedule.which;
+    struct fault fault = {.status = STATUS_OK};
+    const char *bare = which->name;
+    if (contract == NULL) return STATUS_OK;
+    if (given_at(resolving, "schedule.name")->node == NULL) bare = contract->standard;
+    const char *found = contract->find(contract, bare);
+    if (found == NULL) {
+        fault_set(&fault, STATUS_INPUT, "schedule.name",
+                  "contract %s has no schedule \"%s\"; it has %s", contract->name, bare,
+                  contract->schedules);
+        return report(resolving, &fault);
+    }
+    memset(which->name, 0, sizeof which->name);
+    snprintf(which->name, sizeof which->name, "%s", found);
+    return STATUS_OK;
+}
+
 static enum status choose_class(struct resolving *resolving, enum selection selection) {
     size_t count = 0;
     size_t index = selection_row(selection);
     const struct key_row *row = &schema_rows(&count)[index];
-    const struct given *given = &resolving->keys->rows[index];
-    if (given->node != NULL)
-        TRY(row_read(row, row->path, given->node, resolving->config));
-    else
-        TRY(row_read_standard(row, row->path, resolving->config));
+    TRY(read_or_standard(resolving, index));
+    if (selection == SELECT_SCHEDULE) TRY(translate_schedule(resolving));
     const char *name = selection_read(resolving->config, selection)->name;
     const struct schema_class *chosen = selection_find(resolving->keys->schema, selection, name);
     if (chosen == NULL) return unknown_class(resolving, selection, row->path, name);
@@ -272,11 +361,20 @@ static enum status fill_rows(struct resolving *resolving) {
     size_t count = 0;
     const struct key_row *rows = schema_rows(&count);
     for (size_t i = 0; i < count; i++) {
-        const struct yaml_node *node = resolving->keys->rows[i].node;
-        if (node != NULL)
-            TRY(row_read(&rows[i], rows[i].path, node, resolving->config));
-        else
-            TRY(row_read_standard(&rows[i], rows[i].path, resolving->config));
+        int chosen = 0; /* optimizer.name and schedule.name are read and translated already */
+        for (int s = 0; s < SELECT_COUNT; s++)
+            chosen |= i == selection_row((enum selection)s);
+        if (!chosen) TRY(read_or_standard(resolving, i));
+    }
+    for (size_t i = 0; resolving->contract != NULL && i < resolving->contract->implied_count; i++) {
+        const struct schema_implied *implied = &resolving->contract->implied[i];
+        size_t index = 0;
+        if (schema_find(implied->path, &index) == NULL)
+            FAIL(STATUS_INTERNAL, "contract %s implies %s, which is no row",
+                 resolving->contract->name, implied->path);
+        struct key_row row = rows[index];
+        row.standard = implied->text;
+        TRY(row_read_standard(&row, row.path, resolving->config));
     }
     return STATUS_OK;
 }
@@ -285,8 +383,11 @@ static enum status fill_rows(struct resolving *resolving) {
 static const struct schema_class *class_below(const struct resolving *resolving,
                                               enum selection selection, const struct given *value) {
     const struct given *choice = &resolving->keys->rows[selection_row(selection)];
-    return choice->node != NULL && choice->layer > value->layer ? NULL
-                                                                : resolving->classes[selection];
+    const struct given *contract = given_at(resolving, "schedule.contract");
+    int replaced = choice->node != NULL && choice->layer > value->layer;
+    if (selection == SELECT_SCHEDULE && contract->node != NULL && contract->layer > value->layer)
+        replaced = 1;
+    return replaced ? NULL : resolving->classes[selection];
 }
 
 static enum status wrong_class(const struct resolving *resolving, const struct class_given *given) {
@@ -350,11 +451,9 @@ static const struct yaml_node *class_node(const struct resolving *resolving,
     return named != NULL ? named : any;
 }
 
-static enum status check_class(const struct resolving *resolving, enum selection selection) {
-    const struct schema_class *chosen = resolving->classes[selection];
-    if (chosen->validate == NULL) return STATUS_OK;
-    enum status status = chosen->validate(resolving->config);
-    if (status == STATUS_OK) return STATUS_OK;
+/* An error of a class or a contract at the line of its key. */
+static enum status place_error(const struct resolving *resolving, enum selection selection,
+                               enum status status) {
     char text[512];
     snprintf(text, sizeof text, "%s", status_text());
     const struct yaml_node *node = class_node(resolving, selection, text);
@@ -362,6 +461,37 @@ static enum status check_class(const struct resolving *resolving, enum selection
         return status_prefix(status, "%s: error: arm %s", resolving->label, resolving->arm);
     (void)yaml_fail(node, "%s", text);
     return status;
+}
+
+static enum status check_class(const struct resolving *resolving, enum selection selection) {
+    const struct schema_class *chosen = resolving->classes[selection];
+    if (chosen->validate == NULL) return STATUS_OK;
+    enum status status = chosen->validate(resolving->config);
+    return status == STATUS_OK ? STATUS_OK : place_error(resolving, selection, status);
+}
+
+static enum status resolve_contract(const struct resolving *resolving, int warmup_given,
+                                    uint64_t steps) {
+    struct schema_value values[SCHEMA_VALUES_MAX];
+    struct fault fault = {.status = STATUS_OK};
+    size_t count = 0;
+    if (resolving->contract == NULL) return STATUS_OK;
+    if (warmup_given && resolving->config->schedule.warmup_ratio != KEY_WORD_REAL) {
+        fault_set(&fault, STATUS_INPUT, "schedule.warmup",
+                  "with a contract, expected schedule.warmup or schedule.warmup_ratio, not both");
+        return report(resolving, &fault);
+    }
+    for (const struct class_given *given = resolving->keys->classes; given != NULL;
+         given = given->next) {
+        if (given->selection != SELECT_SCHEDULE || given->value.node->text == NULL ||
+            selection_key(resolving->classes[SELECT_SCHEDULE], given->key) == NULL)
+            continue;
+        if (count == SCHEMA_VALUES_MAX) break; /* no class has as many keys */
+        values[count++] = (struct schema_value){given->key, given->value.node->text};
+    }
+    enum status status =
+        resolving->contract->resolve(resolving->contract, values, count, steps, resolving->config);
+    return status == STATUS_OK ? STATUS_OK : place_error(resolving, SELECT_SCHEDULE, status);
 }
 
 /* schedule.warmup and schedule.warmup_ratio say the same thing: the later layer counts. */
@@ -404,6 +534,7 @@ enum status arm_resolve(const struct arm_keys *keys, const char *label, const ch
     struct resolving resolving = {.keys = keys, .label = label, .arm = arm, .config = out};
     struct fault fault = {.status = STATUS_OK};
     memset(out, 0, sizeof *out);
+    TRY(choose_contract(&resolving));
     for (int s = 0; s < SELECT_COUNT; s++) {
         TRY(choose_class(&resolving, (enum selection)s));
         TRY(fill_class_standards(&resolving, (enum selection)s));
@@ -414,6 +545,7 @@ enum status arm_resolve(const struct arm_keys *keys, const char *label, const ch
     int warmup_given = settle_warmup(&resolving);
     if (config_derive(out, steps, warmup_given, &fault) != STATUS_OK)
         return report(&resolving, &fault);
+    TRY(resolve_contract(&resolving, warmup_given, steps));
     TRY(check_derived(&resolving));
     if (config_check(out, steps, &fault) != STATUS_OK) return report(&resolving, &fault);
     for (int s = 0; s < SELECT_COUNT; s++)

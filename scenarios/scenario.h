@@ -26,10 +26,53 @@ struct schema_class {
     enum status (*validate)(const struct config *config);
 };
 
+/* A key that follows from a contract, in the text that a scenario would hold. */
+struct schema_implied {
+    const char *path, *text;
+    const char *shown; /* where numbers of the arm decide: "processes"; NULL: text */
+};
+
+/* A parameter of the schedule as it was written. */
+#define SCHEMA_VALUES_MAX 64
+struct schema_value {
+    const char *key, *text;
+};
+
+/* What schedule.contract may name. A contract is its implied keys, and the two functions. */
+#define SCHEMA_IMPLIED_MAX 20
+struct schema_contract {
+    const char *name;
+    const char *help;      /* one sentence without full stop */
+    const char *refusal;   /* why no training obeys it; NULL */
+    const char *standard;  /* schedule.name where none is written */
+    const char *schedules; /* names of its schedules, joined by ", " */
+    struct schema_implied implied[SCHEMA_IMPLIED_MAX];
+    size_t implied_count;
+    /* The class that a bare name means here; NULL: none. */
+    const char *(*find)(const struct schema_contract *contract, const char *schedule);
+    /* warmup, warmup_ratio and total of `config` are in updates; afterwards warmup and total are in
+     * counter units, and increment, shifts and the schedule's own values are set. `values`: those
+     * that were written. STATUS_INPUT "schedule.total: expected ...". */
+    enum status (*resolve)(const struct schema_contract *contract,
+                           const struct schema_value *values, size_t value_count, uint64_t steps,
+                           struct config *config);
+};
+
 struct schema {
     const struct schema_class *classes;
     size_t class_count;
+    const struct schema_contract *contracts;
+    size_t contract_count;
 };
+
+/* What `twinstep keys` and errors print of it. */
+const char *schema_implied_text(const struct schema_implied *implied);
+
+/* NULL when the schema has none of this name. */
+const struct schema_contract *schema_contract_find(const struct schema *schema, const char *name);
+
+/* Whether schedule.contract names one. */
+int config_has_contract(const struct config *config);
 
 /* The rows of struct config (offsets into it), in the order of the documentation. */
 const struct key_row *schema_rows(size_t *out_count);

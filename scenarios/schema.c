@@ -25,7 +25,8 @@ static const char *const reference_names[] = {"cached", "live", NULL};
 static const char *const divisor_names[] = {"update", "mean-of-means", NULL};
 static const char *const decay_names[] = {"all", "matrices", NULL};
 static const char *const start_names[] = {"f0", "base", "zero", "min", NULL};
-static const char *const rounding_names[] = {"ceil", "floor", "half-even", NULL};
+static const char *const rounding_names[] = {"ceil", "floor", "half-even", "none", NULL};
+static const char *const rescaled_names[] = {"correct", "none", "total", "warmup", NULL};
 static const char *const logged_names[] = {"current", "recomputed", NULL};
 static const char *const skip_names[] = {"none", "nonfinite", NULL};
 static const char *const mode_names[] = {"invariant", "shuffled", NULL};
@@ -157,13 +158,27 @@ static const struct key_row rows[] = {
     {"schedule.name", KEY_TEXT, "", "linear", CAUSE_SCHEDULE,
      "Shape of the learning rate; its own keys are listed under its name", AT(schedule.which.name),
      NO_BOUNDS, NULL, NULL},
-    {"schedule.warmup", KEY_UINT, "counter", "0", CAUSE_SCHEDULE,
-     "Length of the warm-up, in units of the counter", AT(schedule.warmup), 0, 0x1p53, NULL, NULL},
+    {"schedule.contract", KEY_TEXT, "", CONFIG_NO_CONTRACT, CAUSE_SCHEDULE,
+     "Framework whose loop this is: the loop and the keys that its table lists follow from it, "
+     "names of schedules are its own, warm-up and total are in updates; none: the loop is written",
+     AT(schedule.contract), NO_BOUNDS, NULL, NULL},
+    {"schedule.processes", KEY_UINT, "1", "1", CAUSE_SCHEDULE,
+     "Data-parallel processes as a contract counts them; they act on the schedule alone",
+     AT(schedule.processes), 1, 1e6, NULL, NULL},
+    {"schedule.rescaled", KEY_ENUM, "", "correct", CAUSE_SCHEDULE,
+     "What the script multiplied by the number of processes where the contract asks for it: total "
+     "and warm-up (correct), one of them, none",
+     AT(schedule.rescaled), NO_BOUNDS, NULL, rescaled_names},
+    {"schedule.updates_per_epoch", KEY_UINT, "updates", "0", CAUSE_SCHEDULE,
+     "Updates of one epoch, for a contract whose schedule moves once per epoch; 0: not given",
+     AT(schedule.updates_per_epoch), 0, 0x1p53, NULL, NULL},
+    {"schedule.warmup", KEY_REAL, "counter", "0", CAUSE_SCHEDULE,
+     "Length of the warm-up, in units of the counter", AT(schedule.warmup), 0, 1e15, NULL, NULL},
     {"schedule.warmup_ratio", KEY_REAL, "1", "none", CAUSE_SCHEDULE,
      "Warm-up as a share of schedule.total, instead of schedule.warmup", AT(schedule.warmup_ratio),
      0, 1, "none", NULL},
     {"schedule.warmup_rounding", KEY_ENUM, "", "ceil", CAUSE_SCHEDULE,
-     "How schedule.warmup_ratio * schedule.total becomes a whole number",
+     "How schedule.warmup_ratio * schedule.total becomes a whole number; none: it stays as it is",
      AT(schedule.warmup_rounding), NO_BOUNDS, NULL, rounding_names},
     {"schedule.total", KEY_UINT, "counter", "auto", CAUSE_SCHEDULE,
      "Length of the schedule, in units of the counter; auto is steps", AT(schedule.total), 1,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The schema for people, for programs and for docs/SCENARIOS.md: one walk, three pens.
- * Order: the head of a scenario, the schema's rows by section, then each class's rows. */
+ * Order: the head of a scenario, the schema's rows by section, each class's rows, contracts. */
 #include "scenarios/scenario.h"
 
 #include <string.h>
@@ -22,6 +22,7 @@ struct pen {
     void (*table_open)(FILE *out, const struct table *table, int index);
     void (*row)(FILE *out, const struct table *table, const struct key_row *row, int index);
     void (*table_close)(FILE *out);
+    void (*contracts)(FILE *out, const struct schema *schema); /* after all tables */
 };
 
 static size_t section_length(const char *path) {
@@ -74,6 +75,7 @@ static void draw_all(const struct schema *schema, FILE *out, const struct pen *p
         struct table table = {prefix, title, here->help, here->keys, here->key_count, 1};
         draw(out, pen, &table, &index);
     }
+    pen->contracts(out, schema);
 }
 
 static const char *or_dash(const char *text) {
@@ -100,8 +102,21 @@ static void human_close(FILE *out) {
     (void)out;
 }
 
+static void human_contracts(FILE *out, const struct schema *schema) {
+    for (size_t i = 0; i < schema->contract_count; i++) {
+        const struct schema_contract *here = &schema->contracts[i];
+        fprintf(out, "\nschedule.contract: %s (%s)\n", here->name, here->help);
+        fprintf(out, "  schedules: %s; %s without schedule.name\n", here->schedules,
+                here->standard);
+        if (here->refusal != NULL) fprintf(out, "  not trained: %s\n", here->refusal);
+        for (size_t k = 0; here->refusal == NULL && k < here->implied_count; k++)
+            fprintf(out, "  %-26s %s\n", here->implied[k].path,
+                    schema_implied_text(&here->implied[k]));
+    }
+}
+
 void schema_print(const struct schema *schema, FILE *out) {
-    static const struct pen pen = {human_open, human_row, human_close};
+    static const struct pen pen = {human_open, human_row, human_close, human_contracts};
     fprintf(out, "  %-26s %-16s %-15s %-14s %s\n", "KEY", "DEFAULT", "UNIT", "CAUSE", "HELP");
     draw_all(schema, out, &pen);
 }
@@ -191,11 +206,32 @@ static void json_close(FILE *out) {
     fprintf(out, "]}");
 }
 
+static void json_contracts(FILE *out, const struct schema *schema) {
+    fprintf(out, "\n], \"contracts\": [");
+    for (size_t i = 0; i < schema->contract_count; i++) {
+        const struct schema_contract *here = &schema->contracts[i];
+        fprintf(out, "%s\n  {\"contract\": ", i == 0 ? "" : ",");
+        json_text(out, here->name);
+        json_member(out, "help", here->help);
+        json_member(out, "schedules", here->schedules);
+        json_member(out, "default_schedule", here->standard);
+        if (here->refusal != NULL) json_member(out, "refusal", here->refusal);
+        fprintf(out, ", \"implied\": {");
+        for (size_t k = 0; here->refusal == NULL && k < here->implied_count; k++) {
+            fprintf(out, "%s", k == 0 ? "" : ", ");
+            json_text(out, here->implied[k].path);
+            fprintf(out, ": ");
+            json_text(out, schema_implied_text(&here->implied[k]));
+        }
+        fprintf(out, "}}");
+    }
+}
+
 void schema_print_json(const struct schema *schema, FILE *out) {
-    static const struct pen pen = {json_open, json_row, json_close};
+    static const struct pen pen = {json_open, json_row, json_close, json_contracts};
     fprintf(out, "{\"version\": %d, \"tables\": [", SCENARIO_VERSION);
     draw_all(schema, out, &pen);
-    fprintf(out, "\n]}\n");
+    fprintf(out, "%s]}\n", schema->contract_count == 0 ? "" : "\n");
 }
 
 /* A cell of a table: no bar may end it early. */
@@ -279,8 +315,42 @@ static void markdown_close(FILE *out) {
     (void)out;
 }
 
+static const char about_contracts[] =
+    "\n## schedule.contract\n"
+    "\n"
+    "`schedule: {contract: olmo-core, name: linear, warmup: 3, total: 10}` gives an arm the loop "
+    "of\n"
+    "that framework: which LR update k applies, which one it prints, what a skipped update does,\n"
+    "which schedules a bare name means. `warmup` and `total` are in updates, whatever the\n"
+    "framework counts; the resolved configuration holds them in units of the counter, with\n"
+    "`increment`. A scenario gives a contract or a loop, not both: a key that follows from the\n"
+    "contract is an error in an arm that has one. Processes (`schedule.processes`) act on the\n"
+    "schedule alone; nothing else of a second process is simulated.\n"
+    "\n"
+    "| contract | schedules (first: without `name`) | meaning | what follows |\n"
+    "|---|---|---|---|\n";
+
+static void markdown_contracts(FILE *out, const struct schema *schema) {
+    if (schema->contract_count > 0) fputs(about_contracts, out);
+    for (size_t i = 0; i < schema->contract_count; i++) {
+        const struct schema_contract *here = &schema->contracts[i];
+        fputc('|', out);
+        cell(out, here->name, 1);
+        fprintf(out, " %s; %s |", here->standard, here->schedules);
+        cell(out, here->help, 0);
+        if (here->refusal != NULL) {
+            fprintf(out, " not trained: %s |\n", here->refusal);
+            continue;
+        }
+        for (size_t k = 0; k < here->implied_count; k++)
+            fprintf(out, "%s `%s: %s`", k == 0 ? "" : ",", here->implied[k].path,
+                    schema_implied_text(&here->implied[k]));
+        fprintf(out, " |\n");
+    }
+}
+
 void schema_print_markdown(const struct schema *schema, FILE *out) {
-    static const struct pen pen = {markdown_open, markdown_row, markdown_close};
+    static const struct pen pen = {markdown_open, markdown_row, markdown_close, markdown_contracts};
     fputs(introduction, out);
     draw_all(schema, out, &pen);
 }

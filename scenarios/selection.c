@@ -59,3 +59,17 @@ const struct key_row *schema_find(const char *path, size_t *out_index) {
     }
     return NULL;
 }
+
+const struct schema_contract *schema_contract_find(const struct schema *schema, const char *name) {
+    for (size_t i = 0; i < schema->contract_count; i++)
+        if (strcmp(schema->contracts[i].name, name) == 0) return &schema->contracts[i];
+    return NULL;
+}
+
+int config_has_contract(const struct config *config) {
+    return strcmp(config->schedule.contract, CONFIG_NO_CONTRACT) != 0;
+}
+
+const char *schema_implied_text(const struct schema_implied *implied) {
+    return implied->shown == NULL ? implied->text : implied->shown;
+}

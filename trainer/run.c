@@ -21,7 +21,7 @@ const void *run_param(const struct run *run, uint32_t row) {
 struct sched_call run_schedule_call(const struct config *config) {
     return (struct sched_call){.size = sizeof(struct sched_call),
                                .base_lr = config->optimizer.lr,
-                               .warmup = (double)config->schedule.warmup,
+                               .warmup = config->schedule.warmup,
                                .total = (double)config->schedule.total,
                                .values = config->schedule.which.values};
 }

@@ -25,7 +25,7 @@ static const struct {
      "bad.yaml:4:15: error: optimizer: unknown key \"lrr\"; did you mean optimizer.lr?"},
     {"unknown head key", HEAD "stepz: 3\n", "bad.yaml:3:1: error: unknown key"},
     {"wrong type", HEAD "common:\n  schedule: {warmup: ten}\n",
-     "bad.yaml:4:22: error: schedule.warmup: expected an integer"},
+     "bad.yaml:4:22: error: schedule.warmup: expected a number"},
     {"wrong shape", HEAD "common: 3\n", "bad.yaml:3:9: error: common: expected a map"},
     {"duplicate key", HEAD "common:\n  seed: 1\n  seed: 2\n",
      "bad.yaml:5:3: error: key \"seed\" is given twice, first in line 4"},

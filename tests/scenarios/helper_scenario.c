@@ -75,7 +75,51 @@ static const struct schema_class classes[] = {
     {"schedule", "constant", "One without keys", NULL, 0, validate_constant},
     {"schedule", "steps", "One of another cause", steps_keys, COUNT_OF(steps_keys), NULL},
 };
-const struct schema helper_schema = {classes, COUNT_OF(classes)};
+/* "linear" is the class steps here; "constant" is itself. */
+static const char *find_schedule(const struct schema_contract *contract, const char *name) {
+    (void)contract;
+    if (strcmp(name, "linear") == 0) return "steps";
+    return strcmp(name, "constant") == 0 ? "constant" : NULL;
+}
+
+/* Ten counter units per update; the written values are told by their number in `origin`. */
+static enum status resolve_tens(const struct schema_contract *contract,
+                                const struct schema_value *values, size_t value_count,
+                                uint64_t steps, struct config *config) {
+    (void)contract;
+    (void)values;
+    if (steps > config->schedule.total)
+        FAIL(STATUS_INPUT, "schedule.total: expected at least %ju updates", (uintmax_t)steps);
+    if (config->schedule.warmup_ratio != KEY_WORD_REAL)
+        config->schedule.warmup = config->schedule.warmup_ratio * (double)config->schedule.total;
+    config->schedule.warmup *= 10;
+    config->schedule.total *= 10;
+    config->schedule.increment = 10;
+    config->schedule.origin = value_count;
+    return STATUS_OK;
+}
+
+static const struct schema_contract contracts[] = {
+    {.name = "tens",
+     .help = "A contract of this test",
+     .standard = "linear",
+     .schedules = "linear, constant",
+     .implied = {{"loop.update", "[count, clip, schedule, optimize, log, zero]", NULL},
+                 {"schedule.start", "zero", NULL},
+                 {"schedule.increment", "1", "10"},
+                 {"schedule.warmup_rounding", "none", NULL}},
+     .implied_count = 4,
+     .find = find_schedule,
+     .resolve = resolve_tens},
+    {.name = "dreams",
+     .help = "One that no loop obeys",
+     .refusal = "it dreams",
+     .standard = "linear",
+     .schedules = "linear",
+     .find = find_schedule,
+     .resolve = resolve_tens},
+};
+const struct schema helper_schema = {classes, COUNT_OF(classes), contracts, COUNT_OF(contracts)};
 
 static size_t count_of(const char *const *overrides) {
     size_t count = 0;
@@ -144,6 +188,7 @@ static const struct {
     {"dpo.reference_compute", {"auto", "f32", "bf16", NULL}},
     {"optimizer.name", {"adamw", "sgd", NULL}},
     {"schedule.name", {"linear", "constant", "steps", NULL}},
+    {"schedule.contract", {NULL}},
     {"schedule.warmup_ratio", {"none", NULL}},
     {"schedule.origin", {"0", "1", "7", NULL}},
     {"schedule.increment", {"0", "1", "8", NULL}},

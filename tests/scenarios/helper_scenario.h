@@ -14,7 +14,7 @@
 /* Optimizers adamw (beta1, beta2, amsgrad, variant) and sgd (momentum, nesterov); schedules linear
  * (minimum), constant (no key) and steps (minimum, and every, whose cause is data-order: a class's
  * rows need not share a cause). adamw refuses amsgrad with variant apex, constant a total or an lr
- * of 99. */
+ * of 99. Contracts: tens (ten counter units per update, linear means steps) and dreams, refused. */
 extern const struct schema helper_schema;
 
 struct helper_adamw {

@@ -52,9 +52,9 @@ static const struct {
      "f.yaml:2:27: error: key \"size\" is given twice, first in line 2"},
     /* wrong types */
     {"common: {schedule: {warmup: ten}}",
-     "f.yaml:2:29: error: schedule.warmup: expected an integer >= 0, got \"ten\""},
+     "f.yaml:2:29: error: schedule.warmup: expected a number >= 0, got \"ten\""},
     {"common: {schedule: {warmup: -1}}",
-     "f.yaml:2:29: error: schedule.warmup: expected an integer >= 0, got \"-1\""},
+     "f.yaml:2:29: error: schedule.warmup: expected a number from 0 to 1e+15, got \"-1\""},
     {"common: {batch: {size: 1e3}}",
      "f.yaml:2:24: error: batch.size: expected an integer from 1 to 4194303, got \"1e3\"; integers "
      "are written in digits"},
