@@ -377,26 +377,59 @@ static double quantum_of(const struct build_column *c, const char *text, size_t 
     return number->quantum;
 }
 
+/* Trailing zeros of a fraction (but "1.0"), and the exponent mark of printf("%E"). */
+static int no_repr_writes(const char *text, size_t length) {
+    size_t end = 0, point = SIZE_MAX;
+    for (; end < length && text[end] != 'e' && text[end] != 'E'; end++)
+        if (text[end] == '.') point = end;
+    if (end < length && text[end] == 'E') return 1;
+    if (point == SIZE_MAX || end < point + 2 || text[end - 1] != '0') return 0;
+    return end > point + 2 || end < length;
+}
+
+static enum status parse(const struct log_build *build, size_t column, const char *text,
+                         size_t length, struct log_number *out) {
+    char shown[41];
+    const size_t kept = length < 40 ? length : 40;
+    if (log_number_read(text, length, out)) return STATUS_OK;
+    for (size_t i = 0; i < kept; i++)
+        shown[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
+    shown[kept] = '\0';
+    FAIL(STATUS_INPUT, "%s:%" PRIu32 ": column \"%s\": expected a number, got \"%s\"", build->path,
+         build->row_count > 0 ? log_build_row_at(build, build->row)->line : 0,
+         column < build->column_count ? build->columns[column].source : "", shown);
+}
+
 enum status log_build_text(struct log_build *build, size_t column, const char *text,
                            size_t length) {
     struct log_number number;
     if (column == LOG_COLUMN_IGNORED) return STATUS_OK;
-    if (!log_number_read(text, length, &number)) {
-        char shown[41];
-        size_t kept = length < 40 ? length : 40;
-        for (size_t i = 0; i < kept; i++)
-            shown[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
-        shown[kept] = '\0';
-        FAIL(STATUS_INPUT, "%s:%" PRIu32 ": column \"%s\": expected a number, got \"%s\"",
-             build->path, build->row_count > 0 ? log_build_row_at(build, build->row)->line : 0,
-             column < build->column_count ? build->columns[column].source : "", shown);
-    }
-    if (column < build->column_count && real_finite_f64(number.value)) {
-        struct build_column *c = &build->columns[column];
-        const int whole = is_integer(text, length);
-        if (number.digits >= 15 && !whole) c->is_repr = 1;
-        if (!whole && number.quantum < c->finest) c->finest = number.quantum;
-        return log_build_value(build, column, number.value, quantum_of(c, text, length, &number));
-    }
-    return log_build_value(build, column, number.value, 0.0);
+    TRY(parse(build, column, text, length, &number));
+    if (column >= build->column_count || !real_finite_f64(number.value))
+        return log_build_value(build, column, number.value, 0.0);
+    struct build_column *c = &build->columns[column];
+    const int whole = is_integer(text, length);
+    if (number.digits >= 15 && !whole) c->is_repr = 1;
+    if (!whole && number.quantum < c->finest) c->finest = number.quantum;
+    if (no_repr_writes(text, length)) c->is_printed = 1;
+    return log_build_value(build, column, number.value, quantum_of(c, text, length, &number));
+}
+
+enum status log_build_digits(struct log_build *build, size_t column, const char *text,
+                             size_t length, int significant) {
+    struct log_number number;
+    if (column == LOG_COLUMN_IGNORED) return STATUS_OK;
+    TRY(parse(build, column, text, length, &number));
+    double quantum = number.value == 0.0 ? 0.0 : number.quantum;
+    for (int i = number.digits; i < significant; i++)
+        quantum /= 10.0;
+    return log_build_value(build, column, number.value, quantum);
+}
+
+struct arena *log_build_scratch(struct log_build *build) {
+    return &build->scratch;
+}
+
+const struct log_options *log_build_options(const struct log_build *build) {
+    return build->options;
 }

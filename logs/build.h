@@ -22,15 +22,16 @@ enum log_print {
     LOG_PRINT_JSON,     /* a JSON writer's shortest repr of a number that a program may have rounded
                            before: integers are exact; with a text of 15 significant digits or more
                            the column is exact; else its quantum is the finest of its texts (a repr
-                           drops zeros at the end: 0.693 beside 0.6931) */
+                           drops zeros at the end: 0.693 beside 0.6931). With a text that no
+                           repr writes (0.6930, 5.00e-07, 5E-7) the column is as LOG_PRINT_TEXT */
     LOG_PRINT_EXACT,    /* shortest repr or binary64: quantum 0 */
     LOG_PRINT_FLOAT32,  /* binary32: quantum = its spacing there */
     LOG_PRINT_DECIMALS  /* rounded to `decimals` places before a repr: quantum 10^-decimals */
 };
 
-struct log_rule { /* how a reader wants a source name handled */
-    const char *source;
-    int32_t name; /* enum log_name */
+struct log_rule {       /* how a reader wants a source name handled */
+    const char *source; /* whole name; "*": any name (put it last) */
+    int32_t name;       /* enum log_name; LOG_NAMES: as the table of known names says */
     int32_t print;
     int32_t decimals;
     uint8_t cumulative, windowed;
@@ -45,6 +46,9 @@ void log_build_close(struct log_build *build);
 
 /* What --map step=THEIRS says, or NULL: readers of files with free names ask for it. */
 const char *log_build_step_source(const struct log_build *build);
+/* Memory for a reader, returned by log_build_close; and the options it runs under. */
+struct arena *log_build_scratch(struct log_build *build);
+const struct log_options *log_build_options(const struct log_build *build);
 
 /* Index of the column with that source name, made on first sight: --map first, then `rules` (ends
  * with source NULL; may be NULL), then the table of known names (logs/names.c). */
@@ -61,6 +65,10 @@ TWINSTEP_MUST_USE enum status log_build_row_of(struct log_build *build, int64_t 
 /* A number as text ("5.00E-07", "1,234", "nan", "Infinity", "-inf"), into the row at hand. */
 TWINSTEP_MUST_USE enum status log_build_text(struct log_build *build, size_t column,
                                              const char *text, size_t length);
+/* A number printed with that many significant digits without the zeros at its end (%.4g of Python's
+ * or C's): its quantum is that of its last possible digit; 0 is exact. STATUS_INPUT as above. */
+TWINSTEP_MUST_USE enum status log_build_digits(struct log_build *build, size_t column,
+                                               const char *text, size_t length, int significant);
 /* A number that is known to the bit, with its quantum. */
 TWINSTEP_MUST_USE enum status log_build_value(struct log_build *build, size_t column, double value,
                                               double quantum);

@@ -142,7 +142,7 @@ static int own_quanta(const struct build_column *c, double *out) {
     *out = 0.0;
     if (c->is_repr) return 0;
     *out = c->finest;
-    return c->print == LOG_PRINT_TEXT || !real_finite_f64(c->finest);
+    return c->print == LOG_PRINT_TEXT || c->is_printed || !real_finite_f64(c->finest);
 }
 
 static float finished_quantum(float own, double whole, int keeps) {

@@ -20,8 +20,9 @@ struct build_column {
     size_t length;
     int32_t name, rank, print, decimals;
     uint8_t cumulative, windowed;
-    int is_repr;   /* a text with a fraction had 15 significant digits */
-    double finest; /* quantum of the texts with a fraction */
+    int is_repr;    /* a text with a fraction had 15 significant digits */
+    int is_printed; /* a text that no repr writes */
+    double finest;  /* quantum of the texts with a fraction */
     size_t count;
     struct build_cells **blocks; /* NULL: none of its rows has a value */
     size_t block_room;

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From the command line to struct log_options. Opens nothing. */
+#include "cli/log_options.h"
+
+#include <string.h>
+
+#include "base/number.h"
+
+static enum status add_map(const char *text, struct arena *arena, struct log_options *out) {
+    const char *sign = strchr(text, '=');
+    char *ours, *theirs;
+    if (sign == NULL || sign == text || sign[1] == '\0')
+        FAIL(STATUS_INPUT, "--map: expected OURS=THEIRS, such as loss=my_loss, got \"%s\"", text);
+    if (out->map_count == LOG_MAP_MAX)
+        FAIL(STATUS_INPUT, "--map: expected at most %d of them, got more", LOG_MAP_MAX);
+    TRY(arena_text(arena, text, (size_t)(sign - text), &ours));
+    TRY(arena_text(arena, sign + 1, strlen(sign + 1), &theirs));
+    out->map[out->map_count].ours = ours;
+    out->map[out->map_count++].theirs = theirs;
+    return STATUS_OK;
+}
+
+enum status log_options_read(const struct options *options, struct arena *arena,
+                             struct log_options *out) {
+    const char *base = options_value(options, KEY_LOG_BASE);
+    log_options_init(out);
+    out->format = options_value(options, KEY_LOG_FORMAT);
+    out->run = options_value(options, KEY_LOG_RUN);
+    for (size_t i = 0; i < options->given_count; i++)
+        if (options->given[i].key == KEY_LOG_MAP) TRY(add_map(options->given[i].value, arena, out));
+    if (base == NULL) return STATUS_OK;
+    const enum status status = number_parse_int(base, &out->step_base);
+    return status == STATUS_OK ? STATUS_OK : status_prefix(status, "--step-base");
+}

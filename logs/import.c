@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opens what a path names, asks every reader, and lets the surest one read.
+ * Invariant: whatever happens, files are closed and the memory of the building is returned. */
+#include "logs/import.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "logs/folder.h"
+#include "logs/map_file.h"
+#include "logs/readers.h"
+
+void log_options_init(struct log_options *options) {
+    memset(options, 0, sizeof *options);
+    options->step_base = INT64_MIN;
+}
+
+void log_source_release(const struct log_source *source, size_t offset) {
+    if (source->mapping == NULL) return;
+    const size_t before = (size_t)(source->bytes - source->mapping->bytes);
+    log_map_release(source->mapping, before + offset);
+}
+
+/* ---- which reader ---- */
+
+static void list_formats(char *text, size_t size) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (const struct log_format *f = log_formats(); f->name != NULL && used < size; f++) {
+        const int wrote =
+            snprintf(text + used, size - used, "%s%s", used == 0 ? "" : ", ", f->name);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+}
+
+static enum status reader_named(const char *format, const struct log_reader **out) {
+    char formats[1024];
+    for (const struct log_reader *const *r = log_readers(); *r != NULL; r++) {
+        *out = *r;
+        if (strcmp((*r)->name, format) == 0) return STATUS_OK;
+    }
+    list_formats(formats, sizeof formats);
+    FAIL(STATUS_INPUT, "expected a format of logs (%s), got \"%s\"", formats, format);
+}
+
+static int begins(const struct log_source *source, const char *bytes, size_t length) {
+    return source->length >= length && memcmp(source->bytes, bytes, length) == 0;
+}
+
+static enum status refuse(const struct log_source *source) {
+    char start[49];
+    size_t kept = 0;
+    for (; kept < 48 && kept < source->length; kept++)
+        start[kept] = source->bytes[kept] >= ' ' && source->bytes[kept] <= '~'
+                          ? (char)source->bytes[kept]
+                          : '?';
+    start[kept] = '\0';
+    if (source->length == 0)
+        FAIL(STATUS_INPUT, "%s: expected a log, got an empty file", source->name);
+    if (begins(source, "\x1f\x8b", 2))
+        FAIL(STATUS_INPUT,
+             "%s: expected a log, got gzip; unpack it first: zcat FILE | twinstep "
+             "... -",
+             source->name);
+    if (begins(source, "PAR1", 4))
+        FAIL(STATUS_INPUT,
+             "%s: expected a log, got Parquet; write it as JSONL first "
+             "(pandas: to_json(orient=\"records\", lines=True))",
+             source->name);
+    FAIL(STATUS_INPUT, "%s: expected a log of a known format (twinstep list formats), got \"%s%s\"",
+         source->name, start, kept < source->length ? "..." : "");
+}
+
+static enum status choose(const struct log_source *source, const struct log_options *options,
+                          const struct log_reader **out) {
+    int best = 0;
+    if (options->format != NULL) return reader_named(options->format, out);
+    for (const struct log_reader *const *r = log_readers(); *r != NULL; r++) {
+        const int claim = source->length == 0 ? 0 : (*r)->claim(source);
+        if (claim > best) {
+            best = claim;
+            *out = *r;
+        }
+    }
+    return best == 0 ? refuse(source) : STATUS_OK;
+}
+
+/* ---- reading ---- */
+
+/* Windows programs put U+FEFF before UTF-8. */
+static struct log_source without_mark(struct log_source source) {
+    if (begins(&source, "\xef\xbb\xbf", 3)) {
+        source.bytes += 3;
+        source.length -= 3;
+    }
+    return source;
+}
+
+static enum status read_all(const struct log_source *sources, size_t count, const char *name,
+                            const struct log_options *options, struct arena *arena,
+                            struct log **out) {
+    const struct log_reader *reader = NULL;
+    struct log_build *build;
+    size_t first = 0;
+    while (first + 1 < count && sources[first].length == 0)
+        first++;
+    TRY(choose(&sources[first], options, &reader));
+    enum status status = log_build_open(name, reader->name, options, arena, &build);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        status = reader->read(&sources[i], build);
+    if (status == STATUS_OK) status = log_build_finish(build, reader->step_base, out);
+    log_build_close(build);
+    return status;
+}
+
+enum status log_import_bytes(const char *name, const void *bytes, size_t length,
+                             const struct log_options *options, struct arena *arena,
+                             struct log **out) {
+    static const unsigned char none[1] = {0};
+    char *kept;
+    struct log_source source = {
+        .name = name,
+        .bytes = length == 0 ? none : (const unsigned char *)bytes,
+        .length = length,
+    };
+    TRY(arena_text(arena, name, strlen(name), &kept));
+    source.name = kept;
+    source = without_mark(source);
+    return read_all(&source, 1, kept, options, arena, out);
+}
+
+static enum status map_all(const struct log_files *files, struct log_mapping *mappings,
+                           struct log_source *sources) {
+    static const unsigned char none[1] = {0};
+    for (size_t i = 0; i < files->count; i++) {
+        const char *path = files->paths[i];
+        const int is_input = strcmp(path, "-") == 0;
+        TRY(log_map(path, &mappings[i]));
+        sources[i] = without_mark((struct log_source){
+            .name = is_input ? "standard input" : path,
+            .bytes = mappings[i].bytes == NULL ? none : mappings[i].bytes,
+            .length = mappings[i].length,
+            .part = (uint32_t)i,
+            .path = is_input ? NULL : path,
+            .mapping = mappings[i].bytes == NULL ? NULL : &mappings[i],
+        });
+    }
+    return STATUS_OK;
+}
+
+enum status log_import(const char *path, const struct log_options *options, struct arena *arena,
+                       struct log **out) {
+    struct log_files files;
+    struct log_mapping *mappings;
+    struct log_source *sources;
+    TRY(log_files_of(path, arena, &files));
+    TRY(arena_take(arena, files.count, sizeof *mappings, "files of a log", &mappings));
+    TRY(arena_take(arena, files.count, sizeof *sources, "files of a log", &sources));
+    enum status status = map_all(&files, mappings, sources);
+    if (status == STATUS_OK)
+        status = read_all(sources, files.count, strcmp(path, "-") == 0 ? "standard input" : path,
+                          options, arena, out);
+    for (size_t i = 0; i < files.count; i++)
+        if (mappings[i].descriptor != 0 || mappings[i].bytes != NULL) log_unmap(&mappings[i]);
+    return status;
+}

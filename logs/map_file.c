@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Mapping, spooling, and giving pages back by mapping them anew in place.
+ * Invariant: log_unmap leaves no descriptor and no mapping, whatever went before. */
+#include "logs/map_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RELEASE_STEP ((size_t)4 << 20)
+
+static enum status copy_all(int from, FILE *to, const char *path) {
+    char block[65536];
+    for (;;) {
+        const ssize_t got = read(from, block, sizeof block);
+        if (got == 0) break;
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) FAIL(STATUS_IO, "%s: cannot read: %s", path, strerror(errno));
+        if (fwrite(block, 1, (size_t)got, to) != (size_t)got)
+            FAIL(STATUS_IO, "%s: cannot write a temporary copy: %s", path, strerror(errno));
+    }
+    if (fflush(to) != 0)
+        FAIL(STATUS_IO, "%s: cannot write a temporary copy: %s", path, strerror(errno));
+    return STATUS_OK;
+}
+
+/* A pipe has no pages to map. */
+static enum status spool(struct log_mapping *mapping, const char *path) {
+    mapping->spool = tmpfile();
+    if (mapping->spool == NULL)
+        FAIL(STATUS_IO, "%s: cannot make a temporary copy: %s", path, strerror(errno));
+    TRY(copy_all(mapping->descriptor, mapping->spool, path));
+    if (mapping->descriptor != STDIN_FILENO) close(mapping->descriptor);
+    mapping->descriptor = fileno(mapping->spool);
+    return STATUS_OK;
+}
+
+static enum status map_descriptor(struct log_mapping *mapping, const char *path) {
+    struct stat info;
+    if (fstat(mapping->descriptor, &info) != 0)
+        FAIL(STATUS_IO, "%s: cannot read: %s", path, strerror(errno));
+    if (!S_ISREG(info.st_mode)) {
+        TRY(spool(mapping, path));
+        if (fstat(mapping->descriptor, &info) != 0)
+            FAIL(STATUS_IO, "%s: cannot read: %s", path, strerror(errno));
+    }
+    mapping->length = (size_t)info.st_size;
+    if (mapping->length == 0) return STATUS_OK;
+    void *at = mmap(NULL, mapping->length, PROT_READ, MAP_PRIVATE, mapping->descriptor, 0);
+    if (at == MAP_FAILED) FAIL(STATUS_IO, "%s: cannot map: %s", path, strerror(errno));
+    mapping->bytes = (const unsigned char *)at;
+    return STATUS_OK;
+}
+
+enum status log_map(const char *path, struct log_mapping *out) {
+    const int is_input = strcmp(path, "-") == 0;
+    memset(out, 0, sizeof *out);
+    out->descriptor = is_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (out->descriptor < 0) FAIL(STATUS_IO, "%s: cannot open: %s", path, strerror(errno));
+    const enum status status = map_descriptor(out, is_input ? "standard input" : path);
+    if (status != STATUS_OK) log_unmap(out);
+    return status;
+}
+
+/* The same bytes in the same place, but no page of them in memory. */
+void log_map_release(struct log_mapping *mapping, size_t offset) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (offset < mapping->released + RELEASE_STEP || offset > mapping->length) return;
+    const size_t end = offset / page * page, start = mapping->released;
+    unsigned char *at = (unsigned char *)(size_t)(mapping->bytes + start);
+    if (mmap(at, end - start, PROT_READ, MAP_PRIVATE | MAP_FIXED, mapping->descriptor,
+             (off_t)start) != MAP_FAILED)
+        mapping->released = end;
+}
+
+void log_unmap(struct log_mapping *mapping) {
+    if (mapping->bytes != NULL) munmap((void *)(size_t)mapping->bytes, mapping->length);
+    if (mapping->spool != NULL)
+        fclose(mapping->spool);
+    else if (mapping->descriptor > STDIN_FILENO)
+        close(mapping->descriptor);
+    mapping->bytes = NULL;
+    mapping->spool = NULL;
+    mapping->descriptor = -1;
+}
