@@ -222,6 +222,17 @@ static enum status report(const struct resolving *resolving, const struct fault 
     return fault->status;
 }
 
+/* "a, b, c"; names that no longer fit become "and others". */
+static void join_name(char *out, size_t size, const char *name) {
+    static const char others[] = " and others";
+    size_t used = strlen(out);
+    if (used >= sizeof others && strcmp(out + used + 1 - sizeof others, others) == 0) return;
+    if (used + strlen(name) + sizeof ", " + sizeof others > size)
+        snprintf(out + used, size - used, "%s", others);
+    else
+        snprintf(out + used, size - used, "%s%s", used == 0 ? "" : ", ", name);
+}
+
 static enum status unknown_class(const struct resolving *resolving, enum selection selection,
                                  const char *path, const char *name) {
     const struct schema *schema = resolving->keys->schema;
@@ -229,12 +240,10 @@ static enum status unknown_class(const struct resolving *resolving, enum selecti
     struct fault fault = {.status = STATUS_OK};
     struct suggestion nearest = {.word = name};
     char known[256] = "";
-    size_t used = 0;
-    for (size_t i = 0; i < schema->class_count && used < sizeof known; i++) {
+    for (size_t i = 0; i < schema->class_count; i++) {
         if (strcmp(schema->classes[i].prefix, prefix) != 0) continue;
         const char *candidate = schema->classes[i].name;
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used == 0 ? "" : ", ",
-                                 candidate);
+        join_name(known, sizeof known, candidate);
         suggest_offer(&nearest, candidate);
     }
     fault_set(&fault, STATUS_INPUT, path, "expected one of %s, got \"%s\"%s%s%s", known, name,
@@ -299,6 +308,9 @@ static enum status choose_contract(struct resolving *resolving) {
     if (!config_has_contract(resolving->config)) return STATUS_OK;
     resolving->contract = schema_contract_find(resolving->keys->schema, name);
     if (resolving->contract == NULL) return unknown_contract(resolving, name);
+    memset(resolving->config->schedule.contract, 0, sizeof resolving->config->schedule.contract);
+    snprintf(resolving->config->schedule.contract, sizeof resolving->config->schedule.contract,
+             "%s", resolving->contract->name); /* an alias names no second contract */
     if (resolving->contract->refusal != NULL) {
         fault_set(&fault, STATUS_UNSUPPORTED, "schedule.contract",
                   "no training here obeys contract %s: %s", name, resolving->contract->refusal);
@@ -361,7 +373,8 @@ static enum status fill_rows(struct resolving *resolving) {
     size_t count = 0;
     const struct key_row *rows = schema_rows(&count);
     for (size_t i = 0; i < count; i++) {
-        int chosen = 0; /* optimizer.name and schedule.name are read and translated already */
+        /* these are read and translated already */
+        int chosen = strcmp(rows[i].path, "schedule.contract") == 0;
         for (int s = 0; s < SELECT_COUNT; s++)
             chosen |= i == selection_row((enum selection)s);
         if (!chosen) TRY(read_or_standard(resolving, i));
@@ -394,13 +407,11 @@ static enum status wrong_class(const struct resolving *resolving, const struct c
     const struct schema *schema = resolving->keys->schema;
     const char *prefix = selection_prefix(given->selection);
     char owners[256] = "";
-    size_t used = 0;
-    for (size_t i = 0; i < schema->class_count && used < sizeof owners; i++) {
+    for (size_t i = 0; i < schema->class_count; i++) {
         const struct schema_class *owner = &schema->classes[i];
         if (strcmp(owner->prefix, prefix) != 0 || selection_key(owner, given->key) == NULL)
             continue;
-        used += (size_t)snprintf(owners + used, sizeof owners - used, "%s%s", used == 0 ? "" : ", ",
-                                 owner->name);
+        join_name(owners, sizeof owners, owner->name);
     }
     return yaml_fail_key(given->value.node, "%s.%s belongs to %s; %s.name is %s in arm %s", prefix,
                          given->key, owners, prefix,

@@ -42,6 +42,7 @@ struct schema_value {
 #define SCHEMA_IMPLIED_MAX 20
 struct schema_contract {
     const char *name;
+    const char *alias;     /* another name; NULL */
     const char *help;      /* one sentence without full stop */
     const char *refusal;   /* why no training obeys it; NULL */
     const char *standard;  /* schedule.name where none is written */

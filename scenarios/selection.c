@@ -61,8 +61,11 @@ const struct key_row *schema_find(const char *path, size_t *out_index) {
 }
 
 const struct schema_contract *schema_contract_find(const struct schema *schema, const char *name) {
-    for (size_t i = 0; i < schema->contract_count; i++)
-        if (strcmp(schema->contracts[i].name, name) == 0) return &schema->contracts[i];
+    for (size_t i = 0; i < schema->contract_count; i++) {
+        const struct schema_contract *here = &schema->contracts[i];
+        if (strcmp(here->name, name) == 0) return here;
+        if (here->alias != NULL && strcmp(here->alias, name) == 0) return here;
+    }
     return NULL;
 }
 

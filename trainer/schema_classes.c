@@ -26,23 +26,25 @@ static enum status validate_schedule(const struct config *config) {
     return found->validate(&call);
 }
 
-static void add_class(struct class_table *table, const char *prefix, const char *name,
-                      const char *help, const struct key_row *keys, size_t key_count,
-                      enum status (*validate)(const struct config *config)) {
-    if (table->schema.class_count == CLASSES_MAX) return;
+static enum status add_class(struct class_table *table, const char *prefix, const char *name,
+                             const char *help, const struct key_row *keys, size_t key_count,
+                             enum status (*validate)(const struct config *config)) {
+    if (table->schema.class_count == CLASSES_MAX)
+        FAIL(STATUS_INTERNAL, "more than %d optimizers and schedules", CLASSES_MAX);
     table->list[table->schema.class_count++] =
         (struct schema_class){prefix, name, help, keys, key_count, validate};
+    return STATUS_OK;
 }
 
 enum status experiment_schema(struct arena *arena, const struct schema **out) {
     struct class_table *table;
     TRY(arena_take(arena, 1, sizeof *table, "schema", &table));
     for (const struct optim_class *const *c = optim_classes(); *c != NULL; c++)
-        add_class(table, "optimizer", (*c)->name, (*c)->help, (*c)->keys, (*c)->key_count,
-                  validate_optimizer);
+        TRY(add_class(table, "optimizer", (*c)->name, (*c)->help, (*c)->keys, (*c)->key_count,
+                      validate_optimizer));
     for (const struct sched_class *const *c = sched_classes(); *c != NULL; c++)
-        add_class(table, "schedule", (*c)->name, (*c)->help, (*c)->keys, (*c)->key_count,
-                  validate_schedule);
+        TRY(add_class(table, "schedule", (*c)->name, (*c)->help, (*c)->keys, (*c)->key_count,
+                      validate_schedule));
     table->schema.classes = table->list;
     *out = &table->schema;
     return STATUS_OK;

@@ -101,6 +101,7 @@ static enum status resolve_tens(const struct schema_contract *contract,
 
 static const struct schema_contract contracts[] = {
     {.name = "tens",
+     .alias = "decimal",
      .help = "A contract of this test",
      .standard = "linear",
      .schedules = "linear, constant",

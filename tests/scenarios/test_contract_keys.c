@@ -30,6 +30,7 @@ static const struct {
     {"schedule: {contract: none, total: 20}",
      {"schedule.contract: none\n", "schedule.name: linear\n", "schedule.total: 20\n",
       "loop.update: [clip, optimize, log, count, schedule, zero]\n"}},
+    {"schedule: {contract: decimal}", {"schedule.contract: tens\n"}},
     {"schedule: {contract: tens}", {"schedule.total: 50\n"}}, /* auto: steps */
 };
 
