@@ -52,13 +52,18 @@ struct fit {
     double warmup;             /* W in updates of the contract; fractional where its rule is so */
     uint64_t steps;            /* T; 0: the schedule has none, or none is needed */
     double floor_ratio;        /* lowest LR / L; NaN: the schedule has no such parameter */
-    uint64_t stride;           /* N counter moves per update where the contract makes one */
+    double stride;             /* counter moves per update, in units of the contract's plain use: 2
+                                  twice as fast, 0.125 eight times too slow */
+    uint64_t epoch_updates;    /* CONTRACT_UNIT_EPOCH: updates between moves */
+    const char *parameters;    /* schedule parameters that are not the default: "num_cycles=2" */
+    uint8_t warmup_hidden;     /* the log starts behind the warm-up: other W fit with other L */
+    uint8_t total_hidden;      /* T cannot be read off; steps is an assumption */
     const struct fit_segment *segments; /* at least one */
     size_t segment_count;
     uint8_t first_differs; /* the first update logs first_value instead */
     double first_value;
-    double max_error; /* |printed - fitted| in half quanta for rounded prints, in ulp for exact
-                         doubles; largest and root mean square over all points */
+    double max_error; /* |printed - fitted| in quanta for rounded prints, in ulp for exact doubles;
+                         largest and root mean square over all points */
     double rms_error;
     double simplicity;     /* smaller is simpler; the rank's first key */
     uint32_t same_logged;  /* fits with equal numbers here log the same at every point */
@@ -112,9 +117,10 @@ double fit_applied(const struct fit *fit, size_t point, uint64_t update);
 /* Segment that holds point i. */
 const struct fit_segment *fit_segment_of(const struct fit *fit, size_t point);
 
-/* Whether the printed value can be `value`: within half a quantum (and 2 ulp), or 2 ulp of an exact
- * double. `error`, when not NULL: the distance in the units of fit.max_error. */
-int fit_matches(const struct series_point *point, double value, double *error);
+/* Whether the printed value can be `value`: within half a quantum, and 4 ulp of the value and one
+ * of `scale` (the largest |LR| of the series: near its end a decay is a difference of numbers of
+ * that size). `error`, when not NULL: the distance in the units of fit.max_error. */
+int fit_matches(const struct series_point *point, double value, double scale, double *error);
 
 /* What separates two fits of one same_logged group, in words ("applied LR differs at update 1: ...;
  * the logged column cannot say; framework and version, or weights, can"). */
