@@ -61,6 +61,13 @@ enum contract_logged { CONTRACT_LOGGED_USED = 0, CONTRACT_LOGGED_NEXT };
 
 enum contract_past { CONTRACT_PAST_SCHEDULE = 0, CONTRACT_PAST_ABORT };
 
+/* A warm-up longer than the run. */
+enum contract_cap {
+    CONTRACT_CAP_NONE = 0,
+    CONTRACT_CAP_TOTAL, /* cut to T (torchtitan) */
+    CONTRACT_CAP_BELOW  /* cut to T - 1 counter unit (Megatron-Bridge) */
+};
+
 /* How well the row is known. Printed with it. */
 enum contract_evidence {
     CONTRACT_READ = 0, /* from the source of the release named in `source` */
@@ -70,6 +77,7 @@ enum contract_evidence {
 
 struct contract {
     const char *name;   /* "hf", "olmo-core", ... */
+    const char *alias;  /* another name, or NULL */
     const char *family; /* whose schedules bare names mean: "hf", "olmo-core", "megatron", ... */
     int32_t offset;     /* d: update k applies f(c0 + inc * (n(k) + d)); 0, 1 or -1 */
     int32_t start;      /* enum contract_start */
@@ -78,18 +86,23 @@ struct contract {
     int32_t warmup_rule;
     int32_t epoch_rule;
     int32_t past_end;
+    int32_t cap;
     int32_t logged;
     int32_t evidence;
-    uint8_t float32; /* LR arithmetic in binary32 (llm.c) */
-    uint8_t scaled;  /* correct use multiplies T and W by P (accelerate) */
-    uint8_t bug;     /* a known bug, kept for recognition */
+    uint8_t float32;   /* LR arithmetic in binary32 (llm.c) */
+    uint8_t scaled;    /* correct use multiplies T and W by P (accelerate) */
+    uint8_t bug;       /* a known bug, kept for recognition */
+    uint8_t drop_last; /* its loader always drops a short last batch */
     const char *default_schedule;
-    const char *help;   /* one sentence */
-    const char *source; /* project, file, version or commit; issue numbers of a bug */
+    const char *preset[3]; /* schedule, key, value where it differs from the schedule's default */
+    const char *help;      /* one sentence */
+    const char *source;    /* project, file, version or commit; issue numbers of a bug */
 };
 
 /* All shipped contracts, in the order of docs/LR.md; *count of them. */
 const struct contract *contract_list(size_t *count);
+/* "read", "derived", "recalled". */
+const char *contract_evidence_name(int32_t evidence);
 /* By name or alias; NULL when unknown. */
 const struct contract *contract_find(const char *name);
 
@@ -123,7 +136,9 @@ struct contract_request {
     uint64_t updates_per_epoch; /* for CONTRACT_UNIT_EPOCH; 0: by the epoch rule */
     const uint64_t *skipped;    /* ascending, 1-based: updates whose optimizer step was skipped */
     size_t skipped_count;
-    size_t value_count; /* parameters of the schedule, by the keys of its class */
+    double min_lr_ratio; /* NaN: the schedule's default; becomes min_lr where it has that */
+    size_t value_count;  /* parameters of the schedule, by the keys of its class; lengths (unit
+                            "counter") are in updates like warmup */
     struct {
         const char *key, *text;
     } values[CONTRACT_VALUES];
@@ -131,6 +146,7 @@ struct contract_request {
 
 void contract_request_init(struct contract_request *request);
 
+/* Owns nothing but arena memory; may be copied. */
 struct contract_plan {
     const struct contract *contract;
     const struct sched_class *schedule;

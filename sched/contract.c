@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a resolved contract says of update k. Resolving is contract_plan.c's.
+ * Invariant: contract_columns and single evaluations give the same bits. */
+#include "sched/contract.h"
+
+#include <string.h>
+
+#include "base/real.h"
+
+void contract_request_init(struct contract_request *request) {
+    memset(request, 0, sizeof *request);
+    request->lr = real_nan_f64();
+    request->warmup = real_nan_f64();
+    request->warmup_ratio = real_nan_f64();
+    request->min_lr_ratio = real_nan_f64();
+}
+
+static double start_of(const struct contract_plan *plan) {
+    switch (plan->contract->start) {
+    case CONTRACT_START_BASE:
+        return plan->call.base_lr;
+    case CONTRACT_START_ZERO:
+        return 0.0;
+    case CONTRACT_START_MIN:
+        return plan->schedule->minimum(&plan->call);
+    default:
+        return plan->schedule->value(&plan->call, 0.0);
+    }
+}
+
+/* After `counted` counted updates. */
+static double in_force(const struct contract_plan *plan, uint64_t counted) {
+    const struct contract *contract = plan->contract;
+    if (counted == 0 && contract->start != CONTRACT_START_NONE) return start_of(plan);
+    if (contract->unit == CONTRACT_UNIT_EPOCH)
+        return plan->schedule->value(&plan->call, (double)(counted / plan->updates_per_epoch) +
+                                                      (double)contract->offset);
+    return plan->schedule->value(&plan->call,
+                                 plan->increment * ((double)counted + (double)contract->offset));
+}
+
+static double applied_after(const struct contract_plan *plan, uint64_t k, uint64_t counted) {
+    if (plan->contract->past_end == CONTRACT_PAST_ABORT && k > plan->steps) return real_nan_f64();
+    return in_force(plan, counted);
+}
+
+static int holds(const struct contract_plan *plan) {
+    return plan->contract->on_skip == CONTRACT_SKIP_HOLD;
+}
+
+/* Counted updates before update k. */
+static uint64_t counted_before(const struct contract_plan *plan, uint64_t k) {
+    uint64_t skipped = 0;
+    if (!holds(plan)) return k - 1;
+    while (skipped < plan->skipped_count && plan->skipped[skipped] < k)
+        ++skipped;
+    return k - 1 - skipped;
+}
+
+double contract_applied(const struct contract_plan *plan, uint64_t k) {
+    return applied_after(plan, k, counted_before(plan, k));
+}
+
+double contract_logged(const struct contract_plan *plan, uint64_t k) {
+    if (plan->contract->logged == CONTRACT_LOGGED_NEXT) ++k;
+    return contract_applied(plan, k);
+}
+
+void contract_columns(const struct contract_plan *plan, uint64_t count, double *applied,
+                      double *logged) {
+    const int next = plan->contract->logged == CONTRACT_LOGGED_NEXT;
+    const uint64_t last = count + (uint64_t)(next && logged != NULL);
+    size_t skipped = 0;
+    for (uint64_t k = 1; k <= last; ++k) {
+        while (holds(plan) && skipped < plan->skipped_count && plan->skipped[skipped] < k)
+            ++skipped;
+        const double lr = applied_after(plan, k, k - 1 - skipped);
+        if (applied != NULL && k <= count) applied[k - 1] = lr;
+        if (logged != NULL && !next) logged[k - 1] = lr;
+        if (logged != NULL && next && k > 1) logged[k - 2] = lr;
+    }
+}
