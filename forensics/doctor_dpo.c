@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Checks of how a preference training starts: before the first update policy and reference are the
+ * same model, every margin is 0 and the sigmoid loss is ln 2, whatever beta is.
+ * Sources: formats-and-habits 1.2; framework-semantics 7 (#6, #37, #51b, #52, #61). */
+#include "base/real.h"
+#include "forensics/doctor_check.h"
+
+#define LN2 0x1.62e42fefa39efp-1
+/* Rewards are beta times differences of log-probabilities near -500 in binary32, whose spacing
+ * there is 3e-5: the loss may be off by that much without any fault. */
+#define NOISE 3e-5
+
+static int is_ln2(double value, double quantum) {
+    const double gap = real_abs_f64(value - LN2);
+    if (gap <= 0.5 * quantum + NOISE) return 1;
+    /* ln 2 as bf16 and f16 have it */
+    return real_abs_f64(value - 0.69140625) <= 0.5 * quantum ||
+           real_abs_f64(value - 0.693359375) <= 0.5 * quantum;
+}
+
+static int is_zero(const struct series *series, const struct series_point *point) {
+    (void)series;
+    return real_abs_f64(point->value) <= 0.5 * point->quantum + 2.0 * NOISE;
+}
+
+/* N >= 2 with value = N ln 2 within its precision; 0 when there is none. */
+static uint64_t multiple_of_ln2(double value, double quantum) {
+    if (!(value > 1.2) || value > 1024.0) return 0;
+    const uint64_t n = (uint64_t)(value / LN2 + 0.5);
+    const double gap = real_abs_f64(value - (double)n * LN2);
+    return gap <= 0.5 * quantum + (double)n * NOISE && quantum < 0.1 ? n : 0;
+}
+
+/* Both chosen and rejected rewards are one multiple of their log-probabilities: an objective
+ * without reference (SimPO, CPO, ORPO), which starts anywhere. */
+static int without_reference(const struct doctor *doctor) {
+    static const enum log_name pairs[2][2] = {{LOG_REWARD_CHOSEN, LOG_LOGP_CHOSEN},
+                                              {LOG_REWARD_REJECTED, LOG_LOGP_REJECTED}};
+    double low = 0.0, high = 0.0;
+    size_t count = 0;
+    for (size_t side = 0; side < 2; side++)
+        for (size_t i = 0; i < doctor->series[pairs[side][0]].count && i < 20; i++) {
+            const struct series_point *reward = &doctor->series[pairs[side][0]].points[i];
+            const struct series_point *logp =
+                series_in_row(&doctor->series[pairs[side][1]], reward->row);
+            if (logp == NULL || !(real_abs_f64(logp->value) > 0.0)) continue;
+            const double ratio = reward->value / logp->value;
+            low = count == 0 || ratio < low ? ratio : low;
+            high = count == 0 || ratio > high ? ratio : high;
+            count++;
+        }
+    return count >= 2 && low > 0.0 && high < 1.02 * low;
+}
+
+static const struct series_point *first_margin(const struct doctor *doctor, size_t row,
+                                               enum log_name *name) {
+    static const enum log_name names[] = {LOG_REWARD_MARGIN, LOG_REWARD_CHOSEN,
+                                          LOG_REWARD_REJECTED};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const struct series_point *point = series_in_row(&doctor->series[names[i]], row);
+        if (point != NULL) {
+            *name = names[i];
+            return point;
+        }
+    }
+    return NULL;
+}
+
+static enum status report_multiple(struct doctor *doctor, const struct series_point *loss,
+                                   uint64_t n) {
+    const struct doctor_options *options = doctor->options;
+    const int accumulated = options->accumulate == n && options->processes != n;
+    const int known = options->accumulate == n || options->processes == n;
+    TRY(doctor_found(doctor, accumulated ? "num_items_double_scale" : "loss_summed_over_ranks",
+                     known ? DOCTOR_CERTAIN : DOCTOR_LIKELY, loss->row,
+                     "The first loss is %llu times ln 2. Before the first update it is ln 2, "
+                     "whatever beta is: it was summed over %llu %s instead of averaged.",
+                     (unsigned long long)n, (unsigned long long)n,
+                     accumulated ? "micro-batches"
+                     : known     ? "processes"
+                                 : "processes or micro-batches"));
+    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), loss));
+    TRY(doctor_evidence(doctor, "%llu ln 2 = %s", (unsigned long long)n,
+                        word_about((double)n * LN2).text));
+    doctor_explain(doctor,
+                   known
+                       ? "the factor is the number that was given"
+                       : "a whole multiple of ln 2 within the printed precision is no chance, but "
+                         "whether only the print or the gradient too is multiplied the loss does "
+                         "not say",
+                   "Compare the gradient norm with that of one process without accumulation: if it "
+                   "has the factor too, the LR in effect is wrong, else only the print. "
+                   "--processes and --accumulate tell the two apart.");
+    return STATUS_OK;
+}
+
+static enum status report_mismatch(struct doctor *doctor, const struct series_point *loss,
+                                   enum log_name name, const struct series_point *margin) {
+    const double gap = loss->value - LN2;
+    TRY(doctor_found(doctor, "ref_batch_shape", margin != NULL ? DOCTOR_LIKELY : DOCTOR_POSSIBLE,
+                     loss->row,
+                     "The first loss is not ln 2 (0.693147): policy and reference already differ "
+                     "before the first update, by %s in the loss.",
+                     word_about(gap).text));
+    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), loss));
+    if (margin != NULL) TRY(doctor_evidence_point(doctor, word_column(doctor->log, name), margin));
+    doctor_explain(
+        doctor,
+        margin != NULL
+            ? "loss and rewards agree that the two forward passes differ; which of "
+              "batch shape, dtype, dropout, tokenisation or a wrong reference makes it "
+              "the log does not say"
+            : "a loss other than sigmoid DPO, or added terms, would start elsewhere, too",
+        "Compute the reference with the same batch shape, dtype and padding as the "
+        "policy, without dropout, and look at the first margin again; in float32 a "
+        "difference of batch shape vanishes.");
+    return STATUS_OK;
+}
+
+static enum status start_at_ln2(struct doctor *doctor) {
+    const struct series_point *loss = series_at(&doctor->series[LOG_LOSS], 1);
+    enum log_name name = LOG_REWARD_MARGIN;
+    if (!doctor_is_preference(doctor))
+        return doctor_untestable(doctor, "no column of rewards or of log-probabilities of pairs");
+    if (doctor->log->step_guessed)
+        return doctor_untestable(doctor, "the log prints no update numbers");
+    if (loss == NULL) return doctor_untestable(doctor, "no loss at update 1");
+    if (!real_finite_f64(loss->value) || is_ln2(loss->value, loss->quantum)) return STATUS_OK;
+    if (without_reference(doctor))
+        return doctor_untestable(doctor, "rewards are multiples of the log-probabilities: an "
+                                         "objective without reference");
+    const uint64_t n = multiple_of_ln2(loss->value, loss->quantum);
+    const struct series_point *margin = first_margin(doctor, loss->row, &name);
+    const int zero = margin != NULL && is_zero(&doctor->series[name], margin);
+    if (n != 0 && (margin == NULL || zero)) return report_multiple(doctor, loss, n);
+    if (zero)
+        return doctor_untestable(doctor, "the first reward is 0 but the loss is not ln 2: another "
+                                         "loss than sigmoid DPO, or added terms");
+    return report_mismatch(doctor, loss, name, margin);
+}
+
+/* ---- stuck ---- */
+
+static int all_zero(const struct doctor *doctor, size_t row, int *seen) {
+    static const enum log_name names[] = {LOG_REWARD_MARGIN, LOG_REWARD_CHOSEN,
+                                          LOG_REWARD_REJECTED};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const struct series_point *point = series_in_row(&doctor->series[names[i]], row);
+        if (point == NULL) continue;
+        *seen = 1;
+        if (!is_zero(&doctor->series[names[i]], point)) return 0;
+    }
+    return 1;
+}
+
+static enum status report_stuck(struct doctor *doctor, size_t rows, size_t driven, int rewards,
+                                const struct series_point *last) {
+    const struct series *loss = &doctor->series[LOG_LOSS];
+    TRY(doctor_found(doctor, "loss_stuck_at_ln2", rewards ? DOCTOR_LIKELY : DOCTOR_POSSIBLE,
+                     loss->points[0].row,
+                     "The loss stays at ln 2 for the first %zu rows, %zu of them at half of the "
+                     "peak LR or more: the updates change nothing that the loss sees.",
+                     rows, driven));
+    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), &loss->points[0]));
+    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), last));
+    const struct series_point *lr = series_in_row(&doctor->lr, last->row);
+    if (lr != NULL) TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), lr));
+    if (rewards) TRY(doctor_evidence(doctor, "rewards are 0 in all these rows"));
+    doctor_explain(doctor,
+                   rewards ? "loss and rewards both say that policy and reference stay equal"
+                           : "very small steps can hide below the printed digits",
+                   "Three causes: weights in bf16 whose updates are rounded away (doctor --dtype "
+                   "bf16 --master none), frozen weights, or a reference that is the policy itself "
+                   "(then the gradient norm is not 0 and the weights do move).");
+    return STATUS_OK;
+}
+
+static enum status stuck_at_ln2(struct doctor *doctor) {
+    const struct series *loss = &doctor->series[LOG_LOSS];
+    const double peak = series_largest(&doctor->lr);
+    size_t rows = 0, driven = 0;
+    int rewards = 0, zero = 1;
+    if (!doctor_is_preference(doctor))
+        return doctor_untestable(doctor, "no column of rewards or of log-probabilities of pairs");
+    for (; rows < loss->count && is_ln2(loss->points[rows].value, loss->points[rows].quantum);
+         rows++) {
+        const struct series_point *lr = series_in_row(&doctor->lr, loss->points[rows].row);
+        if (!all_zero(doctor, loss->points[rows].row, &rewards)) zero = 0;
+        /* An update shows in the row after it. */
+        if (rows > 0 && lr != NULL && lr->value >= 0.5 * peak && peak > 0.0) driven++;
+    }
+    const size_t needed = rewards ? 3 : rows == loss->count ? 4 : 6;
+    if (!zero || driven < needed) return STATUS_OK;
+    return report_stuck(doctor, rows, driven, rewards, &loss->points[rows - 1]);
+}
+
+/* ---- the first update changed nothing ---- */
+
+/* Losses of updates 1 and 2 say the same to at least six digits: for a preference loss the weights
+ * did not move; for any other loss, they did not move and the batch is the same. */
+static int unmoved(const struct doctor *doctor, const struct series_point *a,
+                   const struct series_point *b) {
+    int seen = 0;
+    const double spacing = series_spacing(&doctor->series[LOG_LOSS], a->value, a->quantum);
+    if (spacing > 2e-6 * real_abs_f64(a->value)) return 0;
+    if (log_compare(a->value, a->quantum, b->value, b->quantum) > LOG_WITHIN) return 0;
+    return !doctor_is_preference(doctor) || all_zero(doctor, b->row, &seen);
+}
+
+/* How many of the explanations apply LR 0 at update 1, and how many do not. */
+static void count_first_zero(const struct doctor *doctor, size_t *zero, size_t *other) {
+    for (size_t i = 0; i < doctor->fits->count; i++)
+        if (fit_applied(&doctor->fits->fits[i], 0, 1) <= 0.0)
+            ++*zero;
+        else
+            ++*other;
+}
+
+static enum status report_unmoved(struct doctor *doctor, const struct series_point *a,
+                                  const struct series_point *b) {
+    const struct series_point *lr = series_in_row(&doctor->lr, a->row);
+    size_t zero = 0, other = 0;
+    count_first_zero(doctor, &zero, &other);
+    const int printed_zero = lr != NULL && lr->value <= 0.0;
+    const int innocent = printed_zero || zero > 0;
+    if (innocent)
+        TRY(doctor_remark(doctor, "zero_lr_first_step", a->row,
+                          "Updates 1 and 2 have the same loss: update 1 changed nothing, its "
+                          "applied LR was 0%s.",
+                          !printed_zero ? ". The printed LR does not say so, but this decides "
+                                          "between the contracts that explain the log"
+                                        : ""));
+    else
+        TRY(doctor_found(doctor, "zero_lr_first_step", DOCTOR_LIKELY, a->row,
+                         "Updates 1 and 2 have the same loss although the log prints an LR above "
+                         "0: update 1 changed nothing."));
+    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), a));
+    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), b));
+    if (lr != NULL) TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), lr));
+    if (zero > 0 && other > 0)
+        TRY(doctor_evidence(doctor, "of the fitted explanations %zu apply LR 0 there, %zu do not",
+                            zero, other));
+    doctor_explain(doctor,
+                   innocent ? "usual where a warm-up starts at f(0) = 0"
+                            : "no explanation of the LR column applies LR 0 at update 1",
+                   "Compare the weights before and after update 1. A skipped update (loss scale) "
+                   "or an LR that is set after the step would show the same.");
+    return STATUS_OK;
+}
+
+static enum status first_update_lost(struct doctor *doctor) {
+    const struct series *loss = &doctor->series[LOG_LOSS];
+    const struct series_point *a = series_at(loss, 1), *b = series_at(loss, 2);
+    if (doctor->log->step_guessed)
+        return doctor_untestable(doctor, "the log prints no update numbers");
+    if (a == NULL || b == NULL) return doctor_untestable(doctor, "no losses at updates 1 and 2");
+    if (series_spacing(loss, a->value, a->quantum) > 2e-6 * real_abs_f64(a->value))
+        return doctor_untestable(doctor, "losses are printed with fewer than six digits");
+    if (!unmoved(doctor, a, b)) return STATUS_OK;
+    return report_unmoved(doctor, a, b);
+}
+
+const struct doctor_check doctor_dpo_checks[] = {
+    {"start_at_ln2", "DPO loss of update 1 is ln 2", {LOG_LOSS}, start_at_ln2},
+    {"loss_stuck_at_ln2", "DPO loss leaves ln 2", {LOG_LOSS, LOG_LR_LOGGED}, stuck_at_ln2},
+    {"zero_lr_first_step", "update 1 changes the loss of update 2", {LOG_LOSS}, first_update_lost},
+    {NULL, NULL, {LOG_OTHER}, NULL}};

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Checks of what explains the LR column: a known bug, or a contract under which the first or the
+ * last update applies LR 0. Sources: framework-semantics 1.12 and 7.A. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "forensics/doctor_check.h"
+
+static const char *event_bug(int32_t event) {
+    switch (event) {
+    case FIT_RESET:
+    case FIT_RESTARTED:
+        return "scheduler_not_restored";
+    case FIT_DOUBLED:
+        return "double_counter";
+    case FIT_RESCALED:
+        return "initial_lr_overwritten";
+    case FIT_JUMP:
+        return "lr_jump";
+    case FIT_LAG:
+        return "lr_behind_by_one";
+    default:
+        return NULL;
+    }
+}
+
+static const char *bug_of(const struct fit *fit, const struct fit_segment **segment) {
+    *segment = &fit->segments[0];
+    for (size_t i = 0; i < fit->segment_count; i++) {
+        const char *name = event_bug(fit->segments[i].event);
+        if (name == NULL) continue;
+        *segment = &fit->segments[i];
+        return fit->bug != NULL ? fit->bug : name;
+    }
+    return fit->bug;
+}
+
+static enum status report_bug(struct doctor *doctor, const struct fit *fit, const char *bug,
+                              const struct fit_segment *segment) {
+    const struct series_point *point = &doctor->fits->series->points[segment->point];
+    TRY(doctor_found(doctor, bug, DOCTOR_LIKELY, point->row,
+                     "The LR column reads as a known bug and as nothing sound: %s.", fit->text));
+    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), point));
+    TRY(doctor_evidence(doctor, "the fit reproduces all %zu printed LRs, largest error %s",
+                        doctor->fits->series->count, word_about(fit->max_error).text));
+    if (fit->contract->source != NULL)
+        TRY(doctor_evidence(doctor, "known from: %s", fit->contract->source));
+    doctor_explain(doctor,
+                   "every explanation found is a bug; a schedule that twinstep does not ship could "
+                   "print the same",
+                   "twinstep lr fit LOG lists all explanations with their numbers.");
+    return STATUS_OK;
+}
+
+static enum status why_unknown(struct doctor *doctor) {
+    const struct fit_set *fits = doctor->fits;
+    if ((fits->why & FIT_WHY_NOTHING) == 0)
+        return doctor_untestable(
+            doctor, "the LR column singles out no explanation (too few rows, or constant)");
+    TRY(doctor_remark(doctor, "lr_unexplained", SIZE_MAX,
+                      "No shipped contract and schedule explains the LR column."));
+    if (fits->first_bad < fits->series->count)
+        TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor),
+                                  &fits->series->points[fits->first_bad]));
+    if (fits->partial != NULL) TRY(doctor_evidence(doctor, "up to there: %s", fits->partial));
+    doctor_explain(doctor, "",
+                   "A schedule of your own is fine. If it should be a known one, "
+                   "twinstep lr check LOG --expect CONTRACT says where it departs.");
+    return doctor_untestable(doctor, "no shipped contract explains the LR column");
+}
+
+static enum status known_bug(struct doctor *doctor) {
+    const struct fit_segment *segment;
+    if (doctor->fits->count == 0) return why_unknown(doctor);
+    if (doctor_plain_fit(doctor) != NULL) return STATUS_OK;
+    const struct fit *best = &doctor->fits->fits[0];
+    const char *bug = bug_of(best, &segment);
+    return bug != NULL ? report_bug(doctor, best, bug, segment) : STATUS_OK;
+}
+
+/* ---- which contracts apply 0 at an update ---- */
+
+struct contracts {
+    char names[256];
+    size_t zero, other;
+};
+
+static void add_name(struct contracts *contracts, const char *name) {
+    char *const names = contracts->names;
+    const size_t used = strlen(names), length = strlen(name);
+    const char *found = strstr(names, name);
+    while (found != NULL) {
+        const int whole =
+            (found == names || found[-1] == ' ') && (found[length] == 0 || found[length] == ',');
+        if (whole) return;
+        found = strstr(found + 1, name);
+    }
+    if (used + length + 8 > sizeof contracts->names) return;
+    snprintf(names + used, sizeof contracts->names - used, "%s%s", used != 0 ? ", " : "", name);
+}
+
+static struct contracts applying_zero(const struct doctor *doctor, size_t point, uint64_t update) {
+    struct contracts contracts = {"", 0, 0};
+    for (size_t i = 0; i < doctor->fits->count; i++) {
+        const struct fit *fit = &doctor->fits->fits[i];
+        if (real_abs_f64(fit_applied(fit, point, update)) > 1e-9 * fit->lr) {
+            contracts.other++;
+            continue;
+        }
+        contracts.zero++;
+        add_name(&contracts, fit->contract->name);
+    }
+    return contracts;
+}
+
+static enum status report_zero(struct doctor *doctor, const char *id, const char *which,
+                               size_t point, uint64_t update) {
+    const struct contracts contracts = applying_zero(doctor, point, update);
+    if (contracts.zero == 0) return STATUS_OK;
+    TRY(doctor_remark(doctor, id, doctor->fits->series->points[point].row,
+                      "The %s update (%llu) applies LR 0 under %s%s.", which,
+                      (unsigned long long)update, contracts.names,
+                      contracts.other > 0 ? ", but not under all contracts that explain the column"
+                                          : ""));
+    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor),
+                              &doctor->fits->series->points[point]));
+    TRY(doctor_evidence(doctor, "explanations that apply 0 there: %zu of %zu", contracts.zero,
+                        contracts.zero + contracts.other));
+    doctor_explain(doctor, "",
+                   "It costs one update without effect. Beside a framework that applies f(k-1) "
+                   "the whole schedule is one update ahead: twinstep lr compare shows the gap.");
+    return STATUS_OK;
+}
+
+static enum status zero_ends(struct doctor *doctor) {
+    const struct series *series = doctor->fits->series;
+    if (doctor->fits->count == 0) return why_unknown(doctor);
+    TRY(report_zero(doctor, "zero_lr_first_step", "first", 0, 1));
+    const struct series_point *last = &series->points[series->count - 1];
+    if (last->update < doctor_run_length(doctor)) return STATUS_OK;
+    return report_zero(doctor, "lr_zero_last_step", "last", series->count - 1, last->update);
+}
+
+/* why_unknown makes its remark once. */
+static enum status zero_ends_of(struct doctor *doctor) {
+    if (doctor->fits->count == 0)
+        return doctor_untestable(doctor, "no contract explains the LR column");
+    return zero_ends(doctor);
+}
+
+const struct doctor_check doctor_fit_checks[] = {
+    {"lr_bug", "LR column reads as a sound contract", {LOG_LR_LOGGED}, known_bug},
+    {"lr_zero_ends", "first and last update apply an LR above 0", {LOG_LR_LOGGED}, zero_ends_of},
+    {NULL, NULL, {LOG_OTHER}, NULL}};

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Checks of the shape of the LR column that need no contract: sign, end, stairs, digits.
+ * Sources: framework-semantics 1.1, 1.2, 7.A (#5, #7, #8, #17, #21). */
+#include "base/real.h"
+#include "forensics/doctor_check.h"
+
+/* End of the stretch from `start` without a resume: updates ascend in one part. */
+static size_t stretch_end(const struct series *series, size_t start) {
+    size_t i = start + 1;
+    while (i < series->count && series->points[i].part == series->points[start].part &&
+           series->points[i].update > series->points[i - 1].update)
+        i++;
+    return i;
+}
+
+static enum status negative(struct doctor *doctor) {
+    for (size_t i = 0; i < doctor->lr.count; i++) {
+        const struct series_point *point = &doctor->lr.points[i];
+        if (!(point->value < -0.5 * point->quantum)) continue;
+        TRY(doctor_found(doctor, "lr_negative", DOCTOR_CERTAIN, point->row,
+                         "The LR is negative: the update climbs the loss."));
+        TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), point));
+        doctor_explain(doctor, "the log prints it",
+                       "A schedule without a clamp ran past its total (OLMo-core WSD does): set "
+                       "the total to the length of the run.");
+        return STATUS_OK;
+    }
+    return STATUS_OK;
+}
+
+static enum status zero_throughout(struct doctor *doctor) {
+    const struct series *lr = &doctor->lr;
+    double coarsest = 0.0;
+    for (size_t i = 0; i < lr->count; i++) {
+        if (lr->points[i].value > 0.0 || lr->points[i].value < 0.0) return STATUS_OK;
+        if (lr->points[i].quantum > coarsest) coarsest = lr->points[i].quantum;
+    }
+    if (lr->count < 3) return doctor_untestable(doctor, "fewer than 3 LRs");
+    if (coarsest > 1e-9)
+        return doctor_untestable(doctor, "every LR prints as 0 with steps of %.1g: too few digits",
+                                 coarsest);
+    TRY(doctor_found(doctor, "lr_zero_throughout", DOCTOR_CERTAIN, lr->points[0].row,
+                     "The LR is 0 in all %zu rows.", lr->count));
+    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &lr->points[0]));
+    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &lr->points[lr->count - 1]));
+    doctor_explain(doctor, "the log prints it",
+                   "Check units: a warm-up counted in samples or processes instead of updates "
+                   "lasts longer than the run.");
+    return STATUS_OK;
+}
+
+/* ---- the end ---- */
+
+/* After falling to its minimum the LR rises smoothly: a schedule past its end, not a restart,
+ * which jumps. */
+static enum status rises_past_end(struct doctor *doctor) {
+    const struct series *lr = &doctor->lr;
+    const double peak = series_largest(lr);
+    const size_t end = stretch_end(lr, 0);
+    size_t top = 0, low = 0;
+    if (end < 6) return doctor_untestable(doctor, "fewer than 6 LRs before a resume");
+    for (size_t i = 1; i < end; i++)
+        if (lr->points[i].value > lr->points[top].value) top = i;
+    low = top;
+    for (size_t i = top; i < end; i++)
+        if (lr->points[i].value <= lr->points[low].value) low = i;
+    if (low == top || low + 3 > end) return STATUS_OK;
+    if (!(lr->points[low].value < 0.5 * peak)) return STATUS_OK;
+    for (size_t i = low + 1; i < end; i++)
+        if (lr->points[i].value < lr->points[i - 1].value ||
+            lr->points[i].value - lr->points[i - 1].value > 0.5 * peak)
+            return STATUS_OK;
+    if (!point_differs(&lr->points[low], &lr->points[end - 1]) ||
+        lr->points[low + 1].value - lr->points[low].value > 0.25 * peak)
+        return STATUS_OK;
+    const struct fit *plain = doctor_plain_fit(doctor);
+    if (plain != NULL && plain->steps >= lr->points[end - 1].update) return STATUS_OK;
+    TRY(doctor_found(doctor, "lr_rises_past_end", DOCTOR_LIKELY, lr->points[low].row,
+                     "The LR falls to its minimum at update %llu and rises again to the end.",
+                     (unsigned long long)lr->points[low].update));
+    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &lr->points[low]));
+    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &lr->points[end - 1]));
+    doctor_explain(doctor,
+                   "a cosine past its total does this (transformers clamps nothing but negatives); "
+                   "a cosine that was configured with a whole cycle does, too",
+                   "Compare the update of the minimum with the intended total: if it is 1/N of the "
+                   "run, the schedule advances N times per update (processes or micro-batches), "
+                   "else the total is too small.");
+    return STATUS_OK;
+}
+
+static enum status report_early(struct doctor *doctor, const struct series_point *zero,
+                                uint64_t length) {
+    const double ratio = (double)length / (double)zero->update;
+    const uint64_t n = (uint64_t)(ratio + 0.5);
+    const double error = real_abs_f64(ratio - (double)n);
+    const int whole = n >= 2 && error <= ratio * 1.5 / (double)zero->update + 0.02;
+    const uint64_t a = doctor->options->accumulate, p = doctor->options->processes;
+    const char *id = !whole             ? "lr_ends_early"
+                     : n == p && n != a ? "xP_scheduler"
+                     : n == a && n != p ? "per_microbatch_stepping"
+                                        : "lr_zero_at_1/N_of_run";
+    TRY(doctor_found(doctor, id, whole ? DOCTOR_LIKELY : DOCTOR_POSSIBLE, zero->row,
+                     "The LR reaches 0 at update %llu of %llu and stays there: the last %llu "
+                     "updates train nothing.",
+                     (unsigned long long)zero->update, (unsigned long long)length,
+                     (unsigned long long)(length - zero->update + 1)));
+    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), zero));
+    TRY(doctor_evidence(doctor, "run length / update of the first 0 = %s", word_about(ratio).text));
+    doctor_explain(doctor,
+                   whole ? "the run is a whole multiple of the schedule"
+                         : "a schedule may be shorter than its run on purpose",
+                   "If the number of processes or of micro-batches per update is this ratio, the "
+                   "scheduler is stepped by each of them. Give --processes and --accumulate to "
+                   "have the cause named.");
+    return STATUS_OK;
+}
+
+static enum status zero_early(struct doctor *doctor) {
+    const struct series *lr = &doctor->lr;
+    const double peak = series_largest(lr);
+    const uint64_t length = doctor_run_length(doctor);
+    size_t zero = lr->count;
+    while (zero > 0 && lr->points[zero - 1].value <= 0.0 && lr->points[zero - 1].value >= 0.0)
+        zero--;
+    if (!(peak > 0.0)) return doctor_untestable(doctor, "no LR above 0");
+    if (lr->count - zero < 2 || zero == 0) return STATUS_OK;
+    const struct series_point *first = &lr->points[zero];
+    if (first->quantum > 1e-3 * peak)
+        return doctor_untestable(doctor, "LR is printed too coarsely to tell 0 from small");
+    if (10 * first->update > 8 * length) return STATUS_OK;
+    return report_early(doctor, first, length);
+}
+
+/* ---- stairs ---- */
+
+struct stairs {
+    size_t count, first; /* whole stairs; point where the second begins */
+    uint64_t length;     /* updates of a stair; 0: they differ */
+    int within_epoch;    /* a stair begins where no epoch does */
+};
+
+static int epoch_begins(const struct doctor *doctor, const struct series_point *before,
+                        const struct series_point *at) {
+    const struct series_point *a = series_in_row(&doctor->series[LOG_EPOCH], before->row);
+    const struct series_point *b = series_in_row(&doctor->series[LOG_EPOCH], at->row);
+    if (a == NULL || b == NULL) return 1;
+    const double tick = b->value - a->value; /* an epoch may be printed at its end */
+    return (uint64_t)(a->value + 1e-6) != (uint64_t)(b->value + 1e-6) ||
+           (uint64_t)(a->value - tick + 1e-6) != (uint64_t)(b->value - tick + 1e-6);
+}
+
+static struct stairs find_stairs(const struct doctor *doctor) {
+    const struct series *lr = &doctor->lr;
+    struct stairs stairs = {0, 0, 0, 0};
+    uint64_t begin = 0;
+    int same = 1;
+    for (size_t i = 1; i < stretch_end(lr, 0); i++) {
+        const struct series_point *point = &lr->points[i];
+        const double rise = real_abs_f64(point->value - lr->points[i - 1].value);
+        if (rise <= 0.0) continue;
+        if (rise < 4.0 * point->quantum) return (struct stairs){0, 0, 0, 0}; /* digits */
+        if (!epoch_begins(doctor, &lr->points[i - 1], point)) stairs.within_epoch = 1;
+        if (begin != 0) {
+            const uint64_t length = point->update - begin;
+            if (stairs.count++ == 0) stairs.length = length;
+            same &= length == stairs.length;
+        } else {
+            stairs.first = i;
+        }
+        begin = point->update;
+    }
+    if (!same) stairs.length = 0;
+    return stairs;
+}
+
+static enum status staircase(struct doctor *doctor) {
+    const struct stairs stairs = find_stairs(doctor);
+    const int epochs = doctor->series[LOG_EPOCH].count > 0;
+    if (doctor->lr.count < 8) return doctor_untestable(doctor, "fewer than 8 LRs");
+    if (stairs.count < 2 || stairs.length < 2) return STATUS_OK;
+    const struct series_point *point = &doctor->lr.points[stairs.first];
+    /* Rows closer than a stair: else every row shows another LR and there is nothing to see. */
+    if (point[1].update - point->update >= stairs.length) return STATUS_OK;
+    if (epochs && stairs.within_epoch)
+        TRY(doctor_found(doctor, "eval_steps_scheduler", DOCTOR_LIKELY, point->row,
+                         "The LR moves once per %llu updates, and not where an epoch begins.",
+                         (unsigned long long)stairs.length));
+    else
+        TRY(doctor_remark(doctor, "scheduler_epoch_default", point->row,
+                          "The LR is a staircase: it moves once per %llu updates%s.",
+                          (unsigned long long)stairs.length, epochs ? ", once per epoch" : ""));
+    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), point - 1));
+    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), point));
+    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), point + 1));
+    doctor_explain(doctor, "all stairs have one length",
+                   "Lightning steps a scheduler once per epoch unless interval is 'step'; NeMo-RL "
+                   "steps once per train() call; some loops step at validation. Is it meant?");
+    return STATUS_OK;
+}
+
+/* ---- digits ---- */
+
+/* Neighbouring updates that print the same LR although it moves: an offset by one cannot show. */
+static enum status digits(struct doctor *doctor) {
+    const struct series *lr = &doctor->lr;
+    size_t same = 0, moved = 0;
+    for (size_t i = 1; i < lr->count; i++) {
+        if (lr->points[i].quantum <= 0.0) return STATUS_OK;
+        if (lr->points[i].value < lr->points[i - 1].value ||
+            lr->points[i].value > lr->points[i - 1].value)
+            moved++;
+        else
+            same++;
+    }
+    if (lr->count < 3) return doctor_untestable(doctor, "fewer than 3 LRs");
+    if (moved == 0 || same < moved || find_stairs(doctor).count > 0) return STATUS_OK;
+    TRY(doctor_remark(doctor, "lr_printed_coarsely", lr->points[0].row,
+                      "The LR is printed with too few digits: %zu of %zu neighbouring rows show "
+                      "the same LR, so a shift by one update cannot be seen.",
+                      same, same + moved));
+    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &lr->points[0]));
+    doctor_explain(doctor, "",
+                   "TensorBoard files and trainer_state.json hold more digits than the "
+                   "console.");
+    return STATUS_OK;
+}
+
+/* ---- peak first (only where no contract explains the column) ---- */
+
+static enum status peak_first(struct doctor *doctor) {
+    const struct series *lr = &doctor->lr;
+    const struct series_point *points = lr->points;
+    if (lr->count < 3 || points[0].update != 1 || points[1].update != 2 || points[2].update != 3)
+        return doctor_untestable(doctor, "needs the LRs of updates 1, 2 and 3");
+    if (doctor->fits->count > 0) return STATUS_OK; /* lr_bug judges */
+    if (!(points[0].value > 2.0 * points[1].value) || !(points[2].value > points[1].value) ||
+        !point_differs(&points[1], &points[2]))
+        return STATUS_OK;
+    TRY(doctor_found(doctor, "step_then_set", DOCTOR_LIKELY, points[0].row,
+                     "Update 1 has a large LR, then the warm-up begins: the schedule was not "
+                     "installed before the first update."));
+    for (size_t i = 0; i < 3; i++)
+        TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &points[i]));
+    doctor_explain(doctor, "no schedule starts high, falls and warms up",
+                   "Initialise the LR with f(0) before the first update.");
+    return STATUS_OK;
+}
+
+const struct doctor_check doctor_lr_checks[] = {
+    {"lr_negative", "LR is not negative", {LOG_LR_LOGGED}, negative},
+    {"lr_zero_throughout", "LR is not 0 in every row", {LOG_LR_LOGGED}, zero_throughout},
+    {"lr_rises_past_end", "LR does not rise after its minimum", {LOG_LR_LOGGED}, rises_past_end},
+    {"lr_zero_early", "LR does not reach 0 long before the end", {LOG_LR_LOGGED}, zero_early},
+    {"lr_staircase", "LR moves at every update", {LOG_LR_LOGGED}, staircase},
+    {"step_then_set",
+     "LR does not start at its peak and then warm up",
+     {LOG_LR_LOGGED},
+     peak_first},
+    {"lr_printed_coarsely", "LR has the digits to show a shift", {LOG_LR_LOGGED}, digits},
+    {NULL, NULL, {LOG_OTHER}, NULL}};

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the number formats do to steps of the printed LR: updates that are rounded away, and decay
+ * that is quantised. Arithmetic only; says what to expect, not what was seen.
+ * Source: framework-semantics 3.6, findings 1 and 2 (#61, #62). */
+#include "base/real.h"
+#include "forensics/doctor_check.h"
+
+/* Least power of two from which on a step of size `lr` is rounded away: half a spacing there is
+ * more than the step. bits: of the significand (8 for bf16: 2^8 lr, up to a binade). */
+static double frozen_from(double lr, int bits) {
+    const double limit = lr * (double)(1 << bits);
+    double binade = 0x1p-126;
+    while (binade < limit && binade < 0x1p126)
+        binade *= 2.0;
+    return binade;
+}
+
+static enum status frozen_weights(struct doctor *doctor) {
+    const struct doctor_options *options = doctor->options;
+    const double peak = series_largest(&doctor->lr);
+    if (!options->dtype_given || !options->master_none)
+        return doctor_not_asked(doctor, "--dtype bf16 --master none");
+    if (!(peak > 0.0)) return doctor_untestable(doctor, "no LR above 0");
+    const enum dtype dtype = (enum dtype)options->dtype;
+    const int bits = dtype == DTYPE_BF16 ? 8 : dtype == DTYPE_F16 ? 11 : 24;
+    const double from = frozen_from(peak, bits);
+    if (dtype == DTYPE_F64 || dtype == DTYPE_TF32 || from > 1.0) return STATUS_OK;
+    size_t row = 0;
+    for (size_t i = 0; i < doctor->lr.count; i++)
+        if (doctor->lr.points[i].value >= peak) {
+            row = i;
+            break;
+        }
+    TRY(doctor_found(doctor, "bf16_update_lost", from <= 0.0625 ? DOCTOR_LIKELY : DOCTOR_POSSIBLE,
+                     doctor->lr.points[row].row,
+                     "Weights in %s without a copy of higher precision: at the peak LR a step of "
+                     "about one LR is rounded away for every weight of magnitude %s or more%s.",
+                     dtype_name(dtype), word_about(from).text,
+                     from <= 0.0625 ? ", which is most weights"
+                                    : ", norm weights (1.0) among them"));
+    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &doctor->lr.points[row]));
+    TRY(doctor_evidence(doctor, "half a spacing of %s at %s is %s, more than the step",
+                        dtype_name(dtype), word_about(from).text,
+                        word_about(from / (double)(1 << bits)).text));
+    doctor_explain(doctor,
+                   "Adam's steps are about one LR, seldom much larger; the rounding is to nearest",
+                   "Keep float32 masters or round stochastically; count weights whose bits change "
+                   "in one update.");
+    return STATUS_OK;
+}
+
+/* ---- decay ---- */
+
+/* What the factor (1 - lr wd) in binary32 takes away. */
+static double decay_applied(double wanted) {
+    return 1.0 - (double)(float)(1.0 - wanted);
+}
+
+static enum status decay(struct doctor *doctor) {
+    const double wd = doctor->options->weight_decay;
+    const struct series *lr = &doctor->lr;
+    size_t none = 0, off = 0;
+    const struct series_point *worst = NULL;
+    if (!(wd > 0.0)) return doctor_not_asked(doctor, "--weight-decay X");
+    for (size_t i = 0; i < lr->count; i++) {
+        const double wanted = lr->points[i].value * wd;
+        if (!(wanted > 0.0)) continue;
+        const double ratio = decay_applied(wanted) / wanted;
+        none += ratio <= 0.0;
+        off += ratio < 0.9 || ratio > 1.1;
+        if ((ratio < 0.9 || ratio > 1.1) && (worst == NULL || lr->points[i].value > worst->value))
+            worst = &lr->points[i];
+    }
+    if (worst == NULL) return STATUS_OK;
+    const double wanted = worst->value * wd;
+    TRY(doctor_found(doctor, "decay_underflow", DOCTOR_POSSIBLE, worst->row,
+                     "Weight decay by a float32 factor 1 - lr wd is off by over a tenth in %zu "
+                     "rows, and nothing at all in %zu of them.",
+                     off, none));
+    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), worst));
+    TRY(doctor_evidence(doctor, "wanted lr wd = %s, applied %s (a multiple of 2^-24)",
+                        word_about(wanted).text, word_about(decay_applied(wanted)).text));
+    doctor_explain(doctor,
+                   "holds for optimizers that multiply by the factor in float32 (torch, single and "
+                   "foreach); fused and folded forms round otherwise",
+                   "Two implementations of AdamW part here by a bias, not by noise: compare with "
+                   "the same form, or with decay 0.");
+    return STATUS_OK;
+}
+
+const struct doctor_check doctor_number_checks[] = {
+    {"bf16_update_lost",
+     "steps of the LR survive the weights' format",
+     {LOG_LR_LOGGED},
+     frozen_weights},
+    {"decay_underflow", "decay survives a float32 factor", {LOG_LR_LOGGED}, decay},
+    {NULL, NULL, {LOG_OTHER}, NULL}};

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Checks of resumes: where the log goes on in another part or repeats updates.
+ * Sources: framework-semantics 7.B (#23, #24, #26 to #31); formats-and-habits 2.1. */
+#include "base/real.h"
+#include "forensics/doctor_check.h"
+
+static int is_resume(const struct series *series, size_t i) {
+    return i > 0 && (series->points[i].part != series->points[i - 1].part ||
+                     series->points[i].update < series->points[i - 1].update);
+}
+
+static size_t next_resume(const struct series *series, size_t from) {
+    for (size_t i = from; i < series->count; i++)
+        if (is_resume(series, i)) return i;
+    return series->count;
+}
+
+/* Latest earlier point with the update of point i, in another stretch; NULL. Resumes are few. */
+static const struct series_point *earlier(const struct series *series, size_t i) {
+    for (size_t j = i; j-- > 0;)
+        if (series->points[j].update == series->points[i].update) return &series->points[j];
+    return NULL;
+}
+
+/* How many LRs from `at` on are those from the beginning of the log on. */
+static size_t replayed(const struct series *lr, size_t at) {
+    size_t count = 0;
+    while (at + count < lr->count && count < at &&
+           !point_differs(&lr->points[at + count], &lr->points[count]) &&
+           (count == 0 || !is_resume(lr, at + count)))
+        count++;
+    return count;
+}
+
+/* Largest change per update in the neighbourhood of a resume. */
+static double usual_change(const struct series *lr, size_t at) {
+    double largest = 0.0;
+    for (size_t i = at > 4 ? at - 4 : 1; i < lr->count && i < at + 4; i++) {
+        if (i == at || lr->points[i].update <= lr->points[i - 1].update) continue;
+        const double change = real_abs_f64(lr->points[i].value - lr->points[i - 1].value) /
+                              (double)(lr->points[i].update - lr->points[i - 1].update);
+        largest = change > largest ? change : largest;
+    }
+    return largest;
+}
+
+/* What the LR at a resume is to be held against; NULL when it goes on smoothly. */
+static const struct series_point *jumped_from(const struct series *lr, size_t at) {
+    const struct series_point *point = &lr->points[at], *before = earlier(lr, at);
+    if (before != NULL) return point_differs(before, point) ? before : NULL;
+    before = &lr->points[at - 1];
+    const double updates =
+        point->update > before->update ? (double)(point->update - before->update) : 1.0;
+    const double room = 4.0 * usual_change(lr, at) * updates + point->quantum + before->quantum +
+                        0.02 * real_abs_f64(before->value);
+    return real_abs_f64(point->value - before->value) > room ? before : NULL;
+}
+
+static enum status report_replay(struct doctor *doctor, size_t at, size_t count) {
+    const struct series *lr = &doctor->lr;
+    TRY(doctor_found(doctor, "scheduler_not_restored",
+                     earlier(lr, at) != NULL ? DOCTOR_CERTAIN : DOCTOR_LIKELY, lr->points[at].row,
+                     "After the resume the LR begins anew: %zu rows repeat the LRs from the start "
+                     "of the log.",
+                     count));
+    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &lr->points[at - 1]));
+    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &lr->points[at]));
+    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &lr->points[0]));
+    if (count > 1) TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &lr->points[at + 1]));
+    doctor_explain(doctor, "the counter of the schedule is 0 again while updates go on",
+                   "Save and load the scheduler (or set last_epoch) with the checkpoint.");
+    return STATUS_OK;
+}
+
+static enum status report_jump(struct doctor *doctor, size_t at,
+                               const struct series_point *before) {
+    const struct series *lr = &doctor->lr;
+    const int same = before->update == lr->points[at].update;
+    TRY(doctor_found(doctor, "lr_jump_at_resume", same ? DOCTOR_CERTAIN : DOCTOR_LIKELY,
+                     lr->points[at].row, "The LR jumps at the resume, by a factor of %s.",
+                     before->value > 0.0 ? word_about(lr->points[at].value / before->value).text
+                                         : "infinity"));
+    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), before));
+    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &lr->points[at]));
+    doctor_explain(doctor,
+                   same ? "one update has two LRs in one log"
+                        : "the jump is over four times the usual change between updates",
+                   "Causes: another total or peak at the restart, a base LR taken from the decayed "
+                   "one (initial_lr_overwritten), a counter that was added to itself "
+                   "(double_counter). twinstep lr fit LOG tells them apart.");
+    return STATUS_OK;
+}
+
+static enum status lr_at_resume(struct doctor *doctor) {
+    const struct series *lr = &doctor->lr;
+    size_t at = next_resume(lr, 1);
+    if (at >= lr->count) return doctor_untestable(doctor, "no resume in the LR column");
+    for (; at < lr->count; at = next_resume(lr, at + 1)) {
+        const struct series_point *before = jumped_from(lr, at);
+        if (before == NULL || lr->points[at].update <= lr->points[0].update) continue;
+        const size_t count = replayed(lr, at);
+        if (count >= 2)
+            TRY(report_replay(doctor, at, count));
+        else
+            TRY(report_jump(doctor, at, before));
+    }
+    return STATUS_OK;
+}
+
+/* ---- repeated rows ---- */
+
+static enum status report_processes(struct doctor *doctor, size_t twice,
+                                    const struct series_point *point) {
+    TRY(doctor_found(doctor, "rows_of_several_processes", DOCTOR_LIKELY, point->row,
+                     "%zu updates stand in the log several times in a row: several processes "
+                     "write one file.",
+                     twice));
+    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), point));
+    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), point + 1));
+    doctor_explain(
+        doctor, "a resume repeats a stretch, not each update",
+        "Let rank 0 write alone; which rank a row comes from cannot be told afterwards.");
+    return STATUS_OK;
+}
+
+static enum status repeated_in_a_row(struct doctor *doctor) {
+    const struct series *loss = &doctor->series[LOG_LOSS];
+    size_t twice = 0, first = 0;
+    for (size_t i = 0; i + 1 < loss->count; i++)
+        if (loss->points[i].update == loss->points[i + 1].update && twice++ == 0) first = i;
+    if (twice >= 3 && 3 * twice >= loss->count)
+        return report_processes(doctor, twice, &loss->points[first]);
+    return STATUS_OK;
+}
+
+static enum status repeated_rows(struct doctor *doctor) {
+    const struct series *loss = &doctor->series[LOG_LOSS];
+    size_t repeats = 0;
+    const struct series_point *first = NULL;
+    for (size_t at = next_resume(loss, 1); at < loss->count; at = next_resume(loss, at + 1)) {
+        const uint64_t reached = loss->points[at - 1].update;
+        for (size_t i = at; i < loss->count && (i == at || !is_resume(loss, i)); i++) {
+            if (loss->points[i].update > reached) break;
+            if (repeats++ == 0) first = &loss->points[i];
+        }
+    }
+    if (first == NULL) return repeated_in_a_row(doctor);
+    TRY(doctor_remark(doctor, "repeated_rows", first->row,
+                      "%zu rows repeat updates that the log already has: a resume from an older "
+                      "checkpoint. The later rows are those that count.",
+                      repeats));
+    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), first));
+    doctor_explain(doctor, "",
+                   "Plots and comparisons that keep the first rows show a training "
+                   "that was thrown away.");
+    return repeated_in_a_row(doctor);
+}
+
+/* ---- the same update, another loss ---- */
+
+/* The first update after a restart sees restored weights: on the same batch its loss is the one of
+ * before, up to the noise of kernels. */
+static enum status data_at_resume(struct doctor *doctor) {
+    const struct log_column *column = log_column_of(doctor->log, LOG_LOSS);
+    const struct series *loss = &doctor->series[LOG_LOSS];
+    size_t checked = 0;
+    for (size_t at = next_resume(loss, 1); at < loss->count; at = next_resume(loss, at + 1)) {
+        const struct series_point *now = &loss->points[at], *before = earlier(loss, at);
+        if (before == NULL || !real_finite_f64(now->value) || !real_finite_f64(before->value))
+            continue;
+        const int windowed = column->windowed && at + 1 < loss->count &&
+                             loss->points[at + 1].update != now->update + 1;
+        if (windowed) continue;
+        checked++;
+        const double gap = real_abs_f64(now->value - before->value);
+        if (gap <= now->quantum + before->quantum + 0.02 * real_abs_f64(before->value)) continue;
+        TRY(doctor_found(doctor, "resume_sees_other_data", DOCTOR_POSSIBLE, now->row,
+                         "Update %llu was run twice, before and after a resume, with another loss.",
+                         (unsigned long long)now->update));
+        TRY(doctor_evidence_point(doctor, column->source, before));
+        TRY(doctor_evidence_point(doctor, column->source, now));
+        doctor_explain(doctor,
+                       "restored weights on the same batch give the same loss within kernel noise; "
+                       "dropout without its saved state gives another",
+                       "Print the sample indices of this update in both runs; check that the "
+                       "loader skips what was seen and that its random state is restored.");
+    }
+    if (checked == 0)
+        return doctor_untestable(doctor, "no update stands on both sides of a resume");
+    return STATUS_OK;
+}
+
+/* ---- counters ---- */
+
+static enum status report_counter(struct doctor *doctor, const struct log_column *column,
+                                  const struct series_point *point, int resume) {
+    TRY(doctor_found(doctor, resume ? "counter_not_restored" : "counter_falls", DOCTOR_CERTAIN,
+                     point->row, "The running counter %s falls%s.", column->source,
+                     resume ? " at the resume although updates go on" : " in mid-run"));
+    TRY(doctor_evidence_point(doctor, column->source, point - 1));
+    TRY(doctor_evidence_point(doctor, column->source, point));
+    doctor_explain(doctor, "a running total cannot fall",
+                   "A schedule or a data loader that works from this counter starts anew with it. "
+                   "See which of them does.");
+    return STATUS_OK;
+}
+
+static enum status counters(struct doctor *doctor) {
+    size_t checked = 0;
+    for (size_t c = 0; c < doctor->log->column_count; c++) {
+        const struct log_column *column = &doctor->log->columns[c];
+        struct series series;
+        if (column->name != LOG_EPOCH && !column->cumulative) continue;
+        TRY(series_of(doctor->log, column, doctor->arena, &series));
+        checked += series.count > 1;
+        for (size_t i = 1; i < series.count; i++) {
+            const struct series_point *point = &series.points[i];
+            if (point->update <= point[-1].update) continue;
+            if (!(point->value < point[-1].value - 0.5 * (point->quantum + point[-1].quantum)))
+                continue;
+            TRY(report_counter(doctor, column, point, is_resume(&series, i)));
+            break;
+        }
+    }
+    return checked > 0 ? STATUS_OK : doctor_untestable(doctor, "no running counter, no epoch");
+}
+
+const struct doctor_check doctor_resume_checks[] = {
+    {"lr_at_resume", "LR goes on at a resume", {LOG_LR_LOGGED}, lr_at_resume},
+    {"repeated_rows", "no update stands in the log twice", {LOG_LOSS}, repeated_rows},
+    {"resume_sees_other_data", "an update run twice has one loss", {LOG_LOSS}, data_at_resume},
+    {"counters", "running counters and epochs do not fall", {LOG_OTHER}, counters},
+    {NULL, NULL, {LOG_OTHER}, NULL}};

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Checks of losses and gradient norms: values that are no numbers, filtered ones, no gradient, a
+ * start that looks like fresh weights, and the loss scale.
+ * Sources: framework-semantics 1.1 (logging_nan_inf_filter), 7 (#19, #59, #70). */
+#include "base/real.h"
+#include "forensics/doctor_check.h"
+
+static size_t count_not_finite(const struct series *series, const struct series_point **first) {
+    size_t count = 0;
+    for (size_t i = 0; i < series->count; i++)
+        if (!real_finite_f64(series->points[i].value) && count++ == 0) *first = &series->points[i];
+    return count;
+}
+
+static enum status loss_not_finite(struct doctor *doctor) {
+    const struct series *loss = &doctor->series[LOG_LOSS];
+    const struct series_point *first = NULL;
+    const size_t count = count_not_finite(loss, &first);
+    if (count == 0) return STATUS_OK;
+    TRY(doctor_found(doctor, "loss_not_finite", DOCTOR_CERTAIN, first->row,
+                     "The loss is no finite number in %zu of %zu rows.", count, loss->count));
+    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), first));
+    doctor_explain(doctor, "the log prints it",
+                   "Look at the row before: its gradient norm and LR. Then at the batch of this "
+                   "update: a row without any label divides by zero.");
+    return STATUS_OK;
+}
+
+static int scale_falls(const struct doctor *doctor, size_t row) {
+    const struct series *scale = &doctor->series[LOG_LOSS_SCALE];
+    for (size_t i = 0; i + 1 < scale->count; i++) {
+        const struct series_point *next = &scale->points[i + 1];
+        if (next->value < scale->points[i].value && next->row >= row && scale->points[i].row <= row)
+            return 1;
+    }
+    return 0;
+}
+
+static int skipped_in_row(const struct doctor *doctor, size_t row) {
+    const struct series_point *point = series_in_row(&doctor->series[LOG_SKIPPED], row);
+    return scale_falls(doctor, row) || (point != NULL && point->value > 0.0);
+}
+
+/* A norm that overflows under a loss scale is how the scaler finds its scale. */
+static enum status norm_not_finite(struct doctor *doctor) {
+    const struct series *norm = &doctor->series[LOG_GRAD_NORM];
+    const struct series_point *first = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < norm->count; i++) {
+        if (real_finite_f64(norm->points[i].value)) continue;
+        if (skipped_in_row(doctor, norm->points[i].row)) continue;
+        if (count++ == 0) first = &norm->points[i];
+    }
+    if (count == 0) return STATUS_OK;
+    TRY(doctor_found(doctor, "grad_norm_not_finite", DOCTOR_CERTAIN, first->row,
+                     "The gradient norm is no finite number in %zu of %zu rows, and no loss scale "
+                     "fell there.",
+                     count, norm->count));
+    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_GRAD_NORM), first));
+    doctor_explain(doctor, "the log prints it",
+                   "Clipping by such a norm makes every gradient NaN or 0. See whether the weights "
+                   "are finite after this update, and train its batch alone in float32.");
+    return STATUS_OK;
+}
+
+/* HF replaces a NaN loss by the running mean, which is 0 when every update is logged. */
+static enum status loss_filtered(struct doctor *doctor) {
+    const struct series *loss = &doctor->series[LOG_LOSS];
+    const struct series_point *first = NULL;
+    size_t count = 0, checked = 0;
+    for (size_t i = 0; i < loss->count; i++) {
+        const struct series_point *norm =
+            series_in_row(&doctor->series[LOG_GRAD_NORM], loss->points[i].row);
+        if (norm == NULL) continue;
+        checked++;
+        if (real_finite_f64(norm->value) || !real_finite_f64(loss->points[i].value)) continue;
+        if (skipped_in_row(doctor, loss->points[i].row)) continue;
+        if (loss->points[i].value > 0.0 && i > 0 &&
+            loss->points[i].value < 4.0 * loss->points[i - 1].value)
+            continue; /* the loss itself may be finite */
+        if (count++ == 0) first = &loss->points[i];
+    }
+    if (checked == 0) return doctor_untestable(doctor, "no row has a loss and a gradient norm");
+    if (count == 0) return STATUS_OK;
+    TRY(doctor_found(doctor, "nan_loss_filtered", DOCTOR_LIKELY, first->row,
+                     "In %zu rows the gradient norm is no number, but the loss is printed as one.",
+                     count));
+    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), first));
+    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_GRAD_NORM),
+                              series_in_row(&doctor->series[LOG_GRAD_NORM], first->row)));
+    doctor_explain(doctor,
+                   "transformers prints the running mean (0 when it logs every update) for a NaN "
+                   "loss unless logging_nan_inf_filter is off",
+                   "Set logging_nan_inf_filter=False and run to this update again.");
+    return STATUS_OK;
+}
+
+static enum status no_gradient(struct doctor *doctor) {
+    const struct series *norm = &doctor->series[LOG_GRAD_NORM];
+    size_t zeros = 0;
+    for (size_t i = 0; i < norm->count; i++)
+        zeros += norm->points[i].value >= 0.0 && norm->points[i].value <= 0.0 &&
+                 norm->points[i].quantum < 1e-6;
+    if (norm->count < 3) return doctor_untestable(doctor, "fewer than 3 gradient norms");
+    if (zeros < 3 || 2 * zeros < norm->count) return STATUS_OK;
+    TRY(doctor_found(doctor, "no_gradient", DOCTOR_LIKELY, norm->points[0].row,
+                     "The gradient norm is 0 in %zu of %zu rows: nothing is trained there.", zeros,
+                     norm->count));
+    for (size_t i = 0, said = 0; i < norm->count && said < 2; i++)
+        if (norm->points[i].value <= 0.0) {
+            TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_GRAD_NORM),
+                                      &norm->points[i]));
+            said++;
+        }
+    doctor_explain(doctor,
+                   "a gradient of exactly 0 in most updates has no innocent reason but a "
+                   "loss of exactly 0",
+                   "List the parameters with requires_grad and those the optimizer holds; look for "
+                   "a detach or a no_grad around the forward pass.");
+    return STATUS_OK;
+}
+
+static enum status fresh_weights(struct doctor *doctor) {
+    const uint64_t vocab = doctor->options->vocab;
+    const struct series_point *first = series_at(&doctor->series[LOG_LOSS], 1);
+    if (vocab < 2) return doctor_not_asked(doctor, "--vocab N");
+    if (doctor_is_preference(doctor))
+        return doctor_untestable(doctor, "a preference loss does not start at ln(vocabulary)");
+    if (first == NULL) return doctor_untestable(doctor, "no loss at update 1");
+    const double uniform = real_log_f64((double)vocab);
+    const double gap = real_abs_f64(first->value - uniform);
+    if (!(gap < 0.35)) return STATUS_OK;
+    TRY(doctor_found(doctor, "weights_reinitialised", gap < 0.1 ? DOCTOR_LIKELY : DOCTOR_POSSIBLE,
+                     first->row,
+                     "The first loss is that of a model that knows nothing: ln(%llu) = %s.",
+                     (unsigned long long)vocab, word_about(uniform).text));
+    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), first));
+    doctor_explain(doctor, "normal when training from scratch; --vocab says that it is not",
+                   "Evaluate the checkpoint outside the trainer. Loading must come after wrapping "
+                   "or sharding when wrapping initialises weights.");
+    return STATUS_OK;
+}
+
+/* ---- loss scale and skipped updates ---- */
+
+struct skips {
+    size_t count, tail; /* updates skipped; how many of the last rows in a row */
+    size_t held, moved; /* where the LR says what the schedule did */
+    const struct series_point *first;
+};
+
+/* 1 when the update of point i was skipped. */
+static int is_skip(const struct log_column *column, const struct series *series, size_t i) {
+    if (series->points[i].value != series->points[i].value) return 0;
+    if (column->name == LOG_LOSS_SCALE)
+        return i > 0 && series->points[i].value < series->points[i - 1].value &&
+               series->points[i].update == series->points[i - 1].update + 1;
+    if (!column->cumulative) return series->points[i].value > 0.0;
+    return i > 0 && series->points[i].value > series->points[i - 1].value &&
+           series->points[i].update == series->points[i - 1].update + 1;
+}
+
+/* The LR is equal at or beside the skipped row and moves elsewhere nearby: the schedule held. */
+static void judge_schedule(const struct doctor *doctor, size_t row, struct skips *skips) {
+    const struct series *lr = &doctor->lr;
+    const struct series_point *at = series_in_row(lr, row);
+    if (at == NULL) return;
+    const size_t i = (size_t)(at - lr->points);
+    if (i < 2 || i + 2 >= lr->count) return;
+    int equal = 0;
+    for (size_t j = i - 1; j <= i; j++)
+        equal += log_compare(lr->points[j].value, lr->points[j].quantum, lr->points[j + 1].value,
+                             lr->points[j + 1].quantum) <= LOG_WITHIN;
+    const int moves =
+        log_compare(lr->points[i - 2].value, lr->points[i - 2].quantum, lr->points[i - 1].value,
+                    lr->points[i - 1].quantum) == LOG_DIFFERENT &&
+        log_compare(lr->points[i + 1].value, lr->points[i + 1].quantum, lr->points[i + 2].value,
+                    lr->points[i + 2].quantum) == LOG_DIFFERENT;
+    if (!moves) return;
+    skips->held += equal == 1;
+    skips->moved += equal == 0;
+}
+
+static struct skips count_skips(const struct doctor *doctor, const struct log_column *column,
+                                const struct series *series) {
+    struct skips skips = {0, 0, 0, 0, NULL};
+    for (size_t i = 0; i < series->count; i++) {
+        if (!is_skip(column, series, i)) {
+            skips.tail = 0;
+            continue;
+        }
+        if (skips.count++ == 0) skips.first = &series->points[i];
+        skips.tail++;
+        judge_schedule(doctor, series->points[i].row, &skips);
+    }
+    return skips;
+}
+
+static enum status report_poison(struct doctor *doctor, const struct log_column *column,
+                                 const struct skips *skips) {
+    TRY(doctor_found(doctor, "nan_skip_poison", DOCTOR_LIKELY, skips->first->row,
+                     "The last %zu updates were all skipped: the training stands still.",
+                     skips->tail));
+    TRY(doctor_evidence_point(doctor, column->source, skips->first));
+    doctor_explain(doctor, "a scaler that searches its scale needs a handful of skips, not a tail",
+                   "A NaN in weights or moments makes every later gradient NaN: check both at the "
+                   "first skipped update of the tail.");
+    return STATUS_OK;
+}
+
+static enum status report_advance(struct doctor *doctor, const struct log_column *column,
+                                  const struct skips *skips) {
+    static const char words[] =
+        "%zu updates were skipped and the schedule went on in at least %zu of them: the LR is "
+        "ahead of the updates.";
+    if (skips->count > 10 && doctor_plain_fit(doctor) == NULL)
+        TRY(doctor_found(doctor, "skip_advances_schedule", DOCTOR_LIKELY, skips->first->row, words,
+                         skips->count, skips->moved));
+    else
+        TRY(doctor_remark(doctor, "skip_advances_schedule", skips->first->row, words, skips->count,
+                          skips->moved));
+    TRY(doctor_evidence_point(doctor, column->source, skips->first));
+    doctor_explain(doctor, "Lightning, OLMo-core and llm.c do so by design; others hold",
+                   "Compare LR at equal numbers of real updates when you set this run beside one "
+                   "of another framework.");
+    return STATUS_OK;
+}
+
+static enum status skipped_updates(struct doctor *doctor) {
+    const enum log_name name = doctor->series[LOG_SKIPPED].count > 0 ? LOG_SKIPPED : LOG_LOSS_SCALE;
+    const struct log_column *column = log_column_of(doctor->log, name);
+    if (column == NULL || doctor->series[name].count == 0)
+        return doctor_untestable(doctor, "no column loss_scale or skipped");
+    const struct skips skips = count_skips(doctor, column, &doctor->series[name]);
+    if (skips.count == 0) return STATUS_OK;
+    if (skips.tail >= 5 && 10 * skips.tail >= doctor->series[name].count)
+        return report_poison(doctor, column, &skips);
+    if (skips.moved > skips.held) return report_advance(doctor, column, &skips);
+    TRY(doctor_remark(doctor, "skipped_updates", skips.first->row,
+                      "%zu updates were skipped (loss scale or skip counter)%s.", skips.count,
+                      skips.held > 0 ? "; the schedule held there" : ""));
+    TRY(doctor_evidence_point(doctor, column->source, skips.first));
+    doctor_explain(doctor, "", "Another run skips other updates: align by real updates.");
+    return STATUS_OK;
+}
+
+const struct doctor_check doctor_value_checks[] = {
+    {"loss_not_finite", "loss is a finite number", {LOG_LOSS}, loss_not_finite},
+    {"grad_norm_not_finite", "gradient norm is a finite number", {LOG_GRAD_NORM}, norm_not_finite},
+    {"nan_loss_filtered",
+     "no finite loss beside a gradient norm that is none",
+     {LOG_LOSS, LOG_GRAD_NORM},
+     loss_filtered},
+    {"no_gradient", "gradient norm is not 0", {LOG_GRAD_NORM}, no_gradient},
+    {"weights_reinitialised", "first loss is not ln(vocabulary)", {LOG_LOSS}, fresh_weights},
+    {"skipped_updates",
+     "skipped updates, and what the schedule did there",
+     {LOG_OTHER},
+     skipped_updates},
+    {NULL, NULL, {LOG_OTHER}, NULL}};
