@@ -26,7 +26,7 @@ static const char *const divisor_names[] = {"update", "mean-of-means", NULL};
 static const char *const decay_names[] = {"all", "matrices", NULL};
 static const char *const start_names[] = {"f0", "base", "zero", "min", NULL};
 static const char *const rounding_names[] = {"ceil", "floor", "half-even", "none", NULL};
-static const char *const rescaled_names[] = {"correct", "none", "total", "warmup", NULL};
+static const char *const rescaled_names[] = {"contract", "none", "total", "warmup", NULL};
 static const char *const logged_names[] = {"current", "recomputed", NULL};
 static const char *const skip_names[] = {"none", "nonfinite", NULL};
 static const char *const mode_names[] = {"invariant", "shuffled", NULL};
@@ -165,9 +165,9 @@ static const struct key_row rows[] = {
     {"schedule.processes", KEY_UINT, "1", "1", CAUSE_SCHEDULE,
      "Data-parallel processes as a contract counts them; they act on the schedule alone",
      AT(schedule.processes), 1, 1e6, NULL, NULL},
-    {"schedule.rescaled", KEY_ENUM, "", "correct", CAUSE_SCHEDULE,
-     "What the script multiplied by the number of processes where the contract asks for it: total "
-     "and warm-up (correct), one of them, none",
+    {"schedule.rescaled", KEY_ENUM, "", "contract", CAUSE_SCHEDULE,
+     "What the script turned from updates into units of the counter: what the contract does in "
+     "correct use (or in its bug), nothing, only the total, only the warm-up",
      AT(schedule.rescaled), NO_BOUNDS, NULL, rescaled_names},
     {"schedule.updates_per_epoch", KEY_UINT, "updates", "0", CAUSE_SCHEDULE,
      "Updates of one epoch, for a contract whose schedule moves once per epoch; 0: not given",

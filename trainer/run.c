@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/shuffle.h"
+#include "scenarios/scenario.h"
 #include "trainer/datarow.h"
 
 void run_convert(const struct run *run, size_t count, enum dtype from, enum dtype to,
@@ -180,6 +181,16 @@ static enum status check_orders(const struct run *run) {
     return shuffle_check(&model->order, &extent);
 }
 
+/* A contract that counts epochs was told how long they are. */
+static enum status check_epochs(const struct run *run) {
+    uint64_t told = run->config.schedule.updates_per_epoch, real = run->sampler.epoch_updates;
+    if (!config_has_contract(&run->config) || told == 0 || told == real) return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "schedule.updates_per_epoch: an epoch of this data has %ju updates, got %ju; contract %s "
+         "counts them",
+         (uintmax_t)real, (uintmax_t)told, run->config.schedule.contract);
+}
+
 static enum status open_all(struct run *run) {
     const struct config *config = &run->config;
     TRY(loop_check(config, NULL));
@@ -195,6 +206,7 @@ static enum status open_all(struct run *run) {
                                       .ranks = config->parallel.ranks,
                                       .shuffle = config->data.shuffle != 0};
     TRY(sampler_init(&options, run->dataset, &run->arena, &run->sampler));
+    TRY(check_epochs(run));
     TRY(open_scratch(run));
     TRY(open_weights(run));
     TRY(run_axes_open(config, &run->options, &run->arena, &run->axes));

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The schema with what optimizers and schedules hand in: one entry per built-in class. */
+ * The schema with what optimizers and schedules hand in: one entry per built-in class
+ * and per LR contract. */
 #include "optim/optim.h"
 #include "sched/sched.h"
 #include "trainer/experiment.h"
 #include "trainer/run_private.h"
+#include "trainer/schema_contracts.h"
 
 #define CLASSES_MAX 64
 
@@ -46,6 +48,7 @@ enum status experiment_schema(struct arena *arena, const struct schema **out) {
         TRY(add_class(table, "schedule", (*c)->name, (*c)->help, (*c)->keys, (*c)->key_count,
                       validate_schedule));
     table->schema.classes = table->list;
+    TRY(schema_contracts_open(arena, &table->schema));
     *out = &table->schema;
     return STATUS_OK;
 }

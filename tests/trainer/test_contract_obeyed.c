@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Every shipped LR contract trains: what the loop applies and logs are the contract's two columns,
+ * bit for bit, and the LR read back from weights and moments is the one applied. The table is made
+ * here from the contract, the run from a scenario that names it. Skipped updates, f32 and bf16,
+ * several processes, the words of the loop, and what is refused. */
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "sched/contract.h"
+#include "tests/trainer/helper_train.h"
+#include "trainer/run_private.h"
+
+enum { TOTAL = 10, WARMUP = 3, PAST = 2, PER_EPOCH = 5, STEPS_MAX = TOTAL + PAST };
+#define LR 1e-3
+#define F64 "numerics: {param: f64, compute: f64}"
+#define ADAMW "optimizer: {lr: 1e-3, weight_decay: 0.1}"
+
+/* One training under a contract. */
+struct deal {
+    const struct contract *contract;
+    const char *schedule;  /* bare name */
+    const char *optimizer; /* section of the scenario */
+    const char *words;     /* more of them */
+    uint64_t processes;
+    int32_t rescaled; /* enum contract_rescaled */
+    const uint64_t *skipped;
+    size_t skipped_count;
+};
+
+struct bench {
+    struct config config;
+    struct arena arena;
+    struct dataset dataset;
+    struct run run;
+    struct contract_plan plan;
+    uint64_t steps;
+};
+
+static void plan_open(const struct deal *deal, struct bench *bench) {
+    struct contract_request request;
+    contract_request_init(&request);
+    request.contract = deal->contract;
+    request.schedule = deal->schedule;
+    request.lr = LR;
+    request.warmup = WARMUP;
+    request.steps = TOTAL;
+    request.batch = 2;
+    request.accumulate = 2;
+    request.processes = deal->processes;
+    request.rescaled = deal->rescaled;
+    request.global_batch = 4;
+    request.updates_per_epoch = PER_EPOCH;
+    request.skipped = deal->skipped;
+    request.skipped_count = deal->skipped_count;
+    enum status status = contract_resolve(&request, &bench->arena, &bench->plan);
+    if (status != STATUS_OK) fail_msg("%s: %s", deal->contract->name, status_text());
+}
+
+static void bench_open(const struct deal *deal, struct bench *bench) {
+    static const char *const rescaled[] = {"contract", "none", "total", "warmup", "contract"};
+    char numbers[128] = "";
+    bench->arena = (struct arena)ARENA_EMPTY;
+    bench->steps = deal->contract->past_end == CONTRACT_PAST_ABORT ? TOTAL : STEPS_MAX;
+    if (deal->contract->unit == CONTRACT_UNIT_EPOCH)
+        snprintf(numbers, sizeof numbers, ", updates_per_epoch: %d", PER_EPOCH);
+    if (deal->contract->unit == CONTRACT_UNIT_PROCESS && deal->contract->scaled)
+        snprintf(numbers, sizeof numbers, ", processes: %llu, rescaled: %s",
+                 (unsigned long long)deal->processes, rescaled[deal->rescaled]);
+    else if (deal->contract->unit == CONTRACT_UNIT_PROCESS)
+        snprintf(numbers, sizeof numbers, ", processes: %llu", (unsigned long long)deal->processes);
+    helper_config(bench->steps, &bench->config,
+                  "%s, %s, schedule: {contract: %s, name: %s, warmup: %d, total: %d%s}, "
+                  "data: {max_len: 16}, batch: {size: 4, micro: 2}, init: {std: 0.1}, "
+                  "model: {layers: 1, hidden: 16, heads: 2, mlp: 20, vocab: 19}",
+                  deal->optimizer, deal->words, deal->contract->name, deal->schedule, WARMUP, TOTAL,
+                  numbers);
+    plan_open(deal, bench);
+    helper_ids_open(&bench->config, 8, 4 * PER_EPOCH, 16, &bench->arena, &bench->dataset);
+    helper_run_open(&bench->config, &bench->dataset,
+                    &(struct run_options){.readback = 1, .steps = bench->steps}, &bench->run);
+}
+
+static void bench_close(struct bench *bench) {
+    run_close(&bench->run);
+    arena_close(&bench->arena);
+}
+
+static int is_skipped(const struct deal *deal, uint64_t k) {
+    for (size_t i = 0; i < deal->skipped_count; i++)
+        if (deal->skipped[i] == k) return 1;
+    return 0;
+}
+
+static int same_bits(double a, double b) {
+    return memcmp(&a, &b, sizeof a) == 0;
+}
+
+static void check_columns(const struct deal *deal, const struct bench *bench, uint64_t k,
+                          const double *group) {
+    double applied = contract_applied(&bench->plan, k), logged = contract_logged(&bench->plan, k);
+    if (is_skipped(deal, k))
+        assert_true(isnan(group[GROUP_LR_APPLIED]));
+    else if (!same_bits(group[GROUP_LR_APPLIED], applied))
+        fail_msg("%s %s: update %ju applies %.17g, the contract %.17g", deal->contract->name,
+                 deal->schedule, (uintmax_t)k, group[GROUP_LR_APPLIED], applied);
+    if (!same_bits(group[GROUP_LR_LOGGED], logged))
+        fail_msg("%s %s: update %ju logs %.17g, the contract %.17g", deal->contract->name,
+                 deal->schedule, (uintmax_t)k, group[GROUP_LR_LOGGED], logged);
+}
+
+/* A gap of `most` of the LR applied, or of the peak where the LR is 0. */
+static void check_readback(const struct deal *deal, const struct bench *bench, uint64_t k,
+                           const double *group, double most) {
+    double applied = contract_applied(&bench->plan, k);
+    double gap = fabs(group[GROUP_LR_READBACK] - applied);
+    if (!(gap <= most * (applied > 0.0 ? applied : LR)))
+        fail_msg("%s %s: update %ju applies %.17g, weights and moments say %.17g",
+                 deal->contract->name, deal->schedule, (uintmax_t)k, applied,
+                 group[GROUP_LR_READBACK]);
+}
+
+static void train_f64(const struct deal *deal) {
+    struct bench bench;
+    bench_open(deal, &bench);
+    for (uint64_t k = 1; k <= bench.steps; k++) {
+        const struct record *record = helper_step(&bench.run);
+        check_columns(deal, &bench, k, record->groups[0]);
+        check_readback(deal, &bench, k, record->groups[0], 1e-8);
+    }
+    bench_close(&bench);
+}
+
+static int is_refused(const struct contract *contract) {
+    struct arena arena = ARENA_EMPTY;
+    const struct schema *schema;
+    assert_int_equal(experiment_schema(&arena, &schema), STATUS_OK);
+    int refused = schema_contract_find(schema, contract->name)->refusal != NULL;
+    arena_close(&arena);
+    return refused;
+}
+
+static uint64_t processes_of(const struct contract *contract) {
+    return contract->unit == CONTRACT_UNIT_PROCESS ? 2 : 1;
+}
+
+/* Each contract with each schedule of its family. */
+static void verify_every_schedule(void **state) {
+    (void)state;
+    size_t count = 0, trained = 0;
+    const struct contract *contracts = contract_list(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (is_refused(&contracts[i])) continue;
+        for (const struct sched_class *const *c = sched_classes(); *c != NULL; c++) {
+            if (!sched_in_family(*c, contracts[i].family)) continue;
+            train_f64(&(struct deal){.contract = &contracts[i],
+                                     .schedule = sched_bare_name(*c),
+                                     .optimizer = ADAMW,
+                                     .words = F64,
+                                     .processes = processes_of(&contracts[i])});
+            trained++;
+        }
+    }
+    print_message("%zu trainings of %zu contracts\n", trained, count);
+    assert_true(trained > 60);
+}
+
+static void verify_sgd(void **state) {
+    (void)state;
+    size_t count = 0;
+    const struct contract *contracts = contract_list(&count);
+    for (size_t i = 0; i < count; i++)
+        if (!is_refused(&contracts[i]))
+            train_f64(&(struct deal){
+                .contract = &contracts[i],
+                .schedule = contracts[i].default_schedule,
+                .optimizer = "optimizer: {name: sgd, lr: 1e-3, momentum: 0.9, weight_decay: 0.1}",
+                .words = F64,
+                .processes = processes_of(&contracts[i])});
+}
+
+/* In short dtypes the estimate is within the error that it prints, or that error is as large as the
+ * LR and nothing can be said. */
+static void verify_short_dtypes(void **state) {
+    (void)state;
+    static const struct {
+        const char *words;
+        int all_readable;
+    } dtypes[] = {
+        {"numerics: {param: f32, compute: f32}", 1},
+        {"numerics: {param: bf16, compute: bf16, master: f32}", 1},
+        {"numerics: {param: bf16, compute: bf16}", 0},
+    };
+    size_t count = 0;
+    const struct contract *contracts = contract_list(&count);
+    for (size_t d = 0; d < COUNT_OF(dtypes); d++) {
+        size_t readable = 0, untestable = 0;
+        for (size_t i = 0; i < count; i++) {
+            struct bench bench;
+            struct deal deal = {.contract = &contracts[i],
+                                .schedule = contracts[i].default_schedule,
+                                .optimizer = ADAMW,
+                                .words = dtypes[d].words,
+                                .processes = processes_of(&contracts[i])};
+            if (is_refused(&contracts[i])) continue;
+            bench_open(&deal, &bench);
+            for (uint64_t k = 1; k <= bench.steps; k++) {
+                const double *group = helper_step(&bench.run)->groups[0];
+                double error = group[GROUP_LR_ERROR];
+                double gap = fabs(group[GROUP_LR_READBACK] - group[GROUP_LR_APPLIED]);
+                check_columns(&deal, &bench, k, group);
+                if (!isnan(error) && !(gap <= error))
+                    fail_msg("%s, %s: update %ju: %.9g applied, %.9g +- %.2g read back",
+                             contracts[i].name, dtypes[d].words, (uintmax_t)k,
+                             group[GROUP_LR_APPLIED], group[GROUP_LR_READBACK], error);
+                if (!(group[GROUP_LR_APPLIED] > 1e-6 * LR)) continue; /* the foot of a cosine */
+                if (isnan(error) || error >= group[GROUP_LR_APPLIED]) {
+                    untestable++;
+                    continue;
+                }
+                readable++;
+            }
+            bench_close(&bench);
+        }
+        print_message("%s: %zu updates readable, %zu untestable\n", dtypes[d].words, readable,
+                      untestable);
+        if (dtypes[d].all_readable) {
+            assert_true(readable > 100);
+            assert_int_equal(untestable, 0);
+        }
+    }
+}
+
+/* ---- skipped updates ---- */
+
+static double *final_norm(struct run *run) { /* f64 */
+    uint32_t row = params_owner(&run->table, ROLE_NORM_FINAL, 0);
+    return (double *)run_at(run, run->layout.tensor[row].param);
+}
+
+static void train_with_skips(const struct deal *deal) {
+    struct bench bench;
+    bench_open(deal, &bench);
+    for (uint64_t k = 1; k <= bench.steps; k++) {
+        double kept = final_norm(&bench.run)[3];
+        if (is_skipped(deal, k)) final_norm(&bench.run)[3] = (double)INFINITY;
+        const struct record *record = helper_step(&bench.run);
+        assert_int_equal(record->integers[INTEGER_SKIPPED], is_skipped(deal, k));
+        check_columns(deal, &bench, k, record->groups[0]);
+        if (is_skipped(deal, k))
+            final_norm(&bench.run)[3] = kept;
+        else
+            check_readback(deal, &bench, k, record->groups[0], 1e-8);
+    }
+    bench_close(&bench);
+}
+
+static void verify_skips(void **state) {
+    (void)state;
+    static const uint64_t late[] = {4, 5, 9}, first[] = {1, 6};
+    size_t count = 0, rules[2] = {0, 0};
+    const struct contract *contracts = contract_list(&count);
+    for (size_t i = 0; i < count; i++) {
+        struct deal deal = {.contract = &contracts[i],
+                            .schedule = contracts[i].default_schedule,
+                            .optimizer = ADAMW,
+                            .words = F64 ", loop: {skip: nonfinite}",
+                            .processes = processes_of(&contracts[i]),
+                            .skipped = late,
+                            .skipped_count = COUNT_OF(late)};
+        if (is_refused(&contracts[i])) continue;
+        train_with_skips(&deal);
+        deal.skipped = first;
+        deal.skipped_count = COUNT_OF(first);
+        train_with_skips(&deal);
+        rules[contracts[i].on_skip == CONTRACT_SKIP_ADVANCE]++;
+    }
+    print_message("%zu contracts hold the schedule, %zu advance it\n", rules[0], rules[1]);
+    assert_true(rules[0] > 5 && rules[1] > 3);
+}
+
+/* ---- known values (golden tables of the facts) ---- */
+
+static const struct {
+    const char *contract, *schedule;
+    int32_t rescaled;
+    double applied[TOTAL]; /* in units of the peak */
+} golden[] = {
+    {"hf",
+     "linear",
+     0,
+     {0, .333333, .666667, 1, .857143, .714286, .571429, .428571, .285714, .142857}},
+    {"accelerate",
+     "linear",
+     CONTRACT_RESCALED_DEFAULT,
+     {0, .333333, .666667, 1, .857143, .714286, .571429, .428571, .285714, .142857}},
+    {"accelerate",
+     "linear",
+     CONTRACT_RESCALED_NONE,
+     {0, .666667, .857143, .571429, .285714, 0, 0, 0, 0, 0}},
+    {"accelerate",
+     "linear",
+     CONTRACT_RESCALED_TOTAL,
+     {0, .666667, .941176, .823529, .705882, .588235, .470588, .352941, .235294, .117647}},
+    {"torchtitan",
+     "linear",
+     0,
+     {.333333, .666667, 1, 1, .857143, .714286, .571429, .428571, .285714, .142857}},
+    {"llmc",
+     "linear",
+     0,
+     {.333333, .666667, 1, 1, .857143, .714286, .571429, .428571, .285714, .142857}},
+    {"megatron",
+     "linear",
+     0,
+     {0, .333333, .666667, 1, .857143, .714286, .571429, .428571, .285714, .142857}},
+};
+
+static void validate_golden(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(golden); i++) {
+        struct bench bench;
+        const struct contract *contract = contract_find(golden[i].contract);
+        assert_non_null(contract);
+        struct deal deal = {.contract = contract,
+                            .schedule = golden[i].schedule,
+                            .optimizer = ADAMW,
+                            .words = F64,
+                            .processes = processes_of(contract),
+                            .rescaled = golden[i].rescaled};
+        bench_open(&deal, &bench);
+        for (uint64_t k = 1; k <= TOTAL; k++) {
+            const double *group = helper_step(&bench.run)->groups[0];
+            check_columns(&deal, &bench, k, group);
+            if (fabs(group[GROUP_LR_READBACK] / LR - golden[i].applied[k - 1]) > 6e-7)
+                fail_msg("%s: update %ju: %.9g read back, %.6f expected", golden[i].contract,
+                         (uintmax_t)k, group[GROUP_LR_READBACK], golden[i].applied[k - 1]);
+        }
+        bench_close(&bench);
+    }
+}
+
+/* ---- words ---- */
+
+/* What the one walk over the loop says, and what the contract's fields mean: f(k-1+d), after the
+ * start where the schedule only runs behind the optimizer. */
+static const struct {
+    const char *contract, *applied, *logged;
+} words[] = {
+    {"hf", "f(k-1)", "f(k-1)"},
+    {"hf-4.50", "f(k-1)", "f(k)"},
+    {"hf-old-floor", "f(k-1)", "f(k)"},
+    {"hf-x-processes", "f(2(k-1))", "f(2k)"},
+    {"accelerate", "f(2(k-1))", "f(2k)"},
+    {"accelerate-split-batches", "f(k-1)", "f(k)"},
+    {"olmo-core", "f(k)", "f(k)"},
+    {"open-instruct-dpo", "f(k)", "f(k)"},
+    {"open-instruct-tune-cache", "f(2(k-1))", "f(2k)"},
+    {"open-instruct-h17", "base at k=1, then f(k-1)", "f(k)"},
+    {"open-instruct-h17-h25", "zero at k=1, then f(k-1)", "f(k)"},
+    {"step-then-set-f0", "f(k-1)", "f(k)"},
+    {"megatron", "f(4(k-1))", "f(4k)"},
+    {"megatron-bridge", "f(4(k-1))", "f(4k)"},
+    {"lightning-step", "f(k-1)", "f(k-1)"},
+    {"lightning-epoch", "f(0) at every update, until list epoch or eval moves it",
+     "f(0) at every update, until list epoch or eval moves it"},
+    {"torchtune", "f(k-1)", "f(k)"},
+    {"torchtitan", "f(k-1)", "f(k-1)"},
+    {"nemo-rl-dtensor", "f(k-1)", "f(k-1)"},
+    {"nemo-rl-megatron", "f(4(k-1))", "f(4(k-1))"},
+    {"deepspeed-warmup", "min at k=1, then f(k-2)", "f(k-1)"},
+    {"deepspeed-warmup-old", "base at k=1, then f(k-2)", "f(k-1)"},
+    {"deepspeed-cosine", "zero at k=1, then f(k-2)", "f(k-1)"},
+    {"deepspeed-cosine-old", "base at k=1, then f(k-2)", "f(k-1)"},
+    {"deepspeed-torch", "f(k-1)", "f(k)"},
+    {"llmc", "f(k-1)", "f(k-1)"},
+    {"veomni", "f(k-1)", "f(k)"},
+    {"per-micro-batch", "f(2(k-1))", "f(2(k-1))"},
+    {"lag1", "f(0) at k=1, then f(k-2)", "f(0) at k=1, then f(k-2)"},
+};
+
+static void validate_words(void **state) {
+    (void)state;
+    size_t count = 0, seen = 0;
+    const struct contract *contracts = contract_list(&count);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = 0;
+        if (is_refused(&contracts[i])) continue;
+        while (at < COUNT_OF(words) && strcmp(words[at].contract, contracts[i].name) != 0)
+            at++;
+        if (at == COUNT_OF(words)) fail_msg("no words for contract %s", contracts[i].name);
+        struct deal deal = {.contract = &contracts[i],
+                            .schedule = contracts[i].default_schedule,
+                            .optimizer = ADAMW,
+                            .words = F64,
+                            .processes = processes_of(&contracts[i])};
+        struct bench bench;
+        struct loop_words said;
+        bench_open(&deal, &bench);
+        loop_words_of(&bench.config, &said);
+        if (strcmp(said.applied, words[at].applied) != 0 ||
+            strcmp(said.logged, words[at].logged) != 0)
+            fail_msg("%s: applies %s and logs %s", contracts[i].name, said.applied, said.logged);
+        bench_close(&bench);
+        seen++;
+    }
+    assert_int_equal(seen, COUNT_OF(words));
+}
+
+/* ---- refusals ---- */
+
+static const struct {
+    const char *schedule; /* section of the scenario */
+    enum status status;
+    const char *message; /* part of it */
+} refusals[] = {
+    {"contract: olmo-cor", STATUS_INPUT, "got \"olmo-cor\"; did you mean olmo-core?"},
+    {"contract: olmo-core-tokens", STATUS_UNSUPPORTED,
+     "schedule.contract: no training here obeys contract olmo-core-tokens: it counts tokens, and "
+     "updates here have unequal numbers of them"},
+    {"contract: hf, start: base", STATUS_INPUT,
+     "schedule.start: schedule.contract hf (line 3) sets it to f0; give a contract or a loop, not "
+     "both"},
+    {"contract: accelerate, increment: 2", STATUS_INPUT,
+     "schedule.increment: schedule.contract accelerate (line 3) sets it to schedule.processes; "},
+    {"contract: hf, processes: 2", STATUS_INPUT,
+     "schedule.processes: schedule.contract hf (line 3) sets it to 1; "},
+    {"contract: llmc, total: 4", STATUS_INPUT,
+     "f.yaml:3:44: error: schedule.total: contract llmc aborts after its last update, 4; the "
+     "scenario trains 6"},
+    {"contract: lightning-epoch, total: 6", STATUS_INPUT,
+     "schedule.updates_per_epoch: lightning-epoch counts epochs; expected updates per epoch"},
+    {"contract: hf, warmup: 2.5", STATUS_INPUT,
+     "f.yaml:3:43: error: schedule.warmup: hf counts whole updates, got 2.5; a share of the total "
+     "is schedule.warmup_ratio"},
+    {"contract: megatron, name: linear, warmup: 7, total: 6", STATUS_INPUT, "schedule.warmup"},
+    {"contract: hf, name: wsd", STATUS_INPUT,
+     "schedule.name: contract hf has no schedule \"wsd\"; it has constant, linear, cosine, "},
+    {"contract: olmo-core, lr_end: 1", STATUS_INPUT, "schedule.lr_end belongs to polynomial; "},
+};
+
+static void validate_refusals(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    const struct schema *schema;
+    assert_int_equal(experiment_schema(&arena, &schema), STATUS_OK);
+    for (size_t i = 0; i < COUNT_OF(refusals); i++) {
+        char text[256];
+        struct scenario *scenario;
+        int length =
+            snprintf(text, sizeof text, "twinstep: 1\nsteps: 6\ncommon: {schedule: {%s}}\n",
+                     refusals[i].schedule);
+        enum status status =
+            scenario_parse(&arena, schema, "f.yaml", text, (size_t)length, NULL, 0, &scenario);
+        if (status != refusals[i].status || strstr(status_text(), refusals[i].message) == NULL)
+            fail_msg("%s: status %d, %s", refusals[i].schedule, (int)status,
+                     status == STATUS_OK ? "accepted" : status_text());
+    }
+    arena_close(&arena);
+}
+
+/* The data has other epochs than the contract was told. */
+static void validate_epochs(void **state) {
+    (void)state;
+    struct bench bench = {.arena = ARENA_EMPTY};
+    helper_config(6, &bench.config,
+                  ADAMW ", " F64 ", schedule: {contract: lightning-epoch, total: 6, "
+                        "updates_per_epoch: 3}, data: {max_len: 16}, batch: {size: 4, micro: 2}, "
+                        "model: {layers: 1, hidden: 16, heads: 2, mlp: 20, vocab: 19}");
+    helper_ids_open(&bench.config, 8, 4 * PER_EPOCH, 16, &bench.arena, &bench.dataset);
+    struct run_options options = {.steps = 6};
+    assert_int_equal(run_open(&bench.config, &bench.dataset, &options, &bench.run), STATUS_INPUT);
+    assert_string_equal(status_text(),
+                        "schedule.updates_per_epoch: an epoch of this data has 5 updates, got 3; "
+                        "contract lightning-epoch counts them");
+    arena_close(&bench.arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_every_schedule), cmocka_unit_test(verify_sgd),
+        cmocka_unit_test(verify_short_dtypes),   cmocka_unit_test(verify_skips),
+        cmocka_unit_test(validate_golden),       cmocka_unit_test(validate_words),
+        cmocka_unit_test(validate_refusals),     cmocka_unit_test(validate_epochs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

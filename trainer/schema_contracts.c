@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From the fields of a contract to a loop: three shapes (the schedule runs after the optimizer,
+ * before it, at the end of an epoch), and the shift that moves them. */
+#include "trainer/schema_contracts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "trainer/loop.h"
+
+static void imply(struct schema_contract *out, const char *path, const char *text,
+                  const char *shown) {
+    out->implied[out->implied_count++] = (struct schema_implied){path, text, shown};
+}
+
+static int advances(const struct contract *contract) {
+    return contract->on_skip == CONTRACT_SKIP_ADVANCE;
+}
+
+/* torch's way: update k applies what the schedule set after update k - 1. */
+static void imply_after(const struct contract *contract, struct schema_contract *out) {
+    int next = contract->logged == CONTRACT_LOGGED_NEXT;
+    imply(out, "loop.update",
+          next ? "[clip, optimize, count, schedule, log, zero]"
+               : "[clip, optimize, log, count, schedule, zero]",
+          NULL);
+    imply(out, "loop.on_skip", advances(contract) ? "[log, count, schedule, zero]" : "[log, zero]",
+          NULL);
+    imply(out, "schedule.logged", "current", NULL);
+}
+
+/* The schedule runs before the optimizer with the counter of the updates before; a shift makes it
+ * that of this one. What is logged for the next update is computed anew, after count. */
+static void imply_before(const struct contract *contract, struct schema_contract *out) {
+    int next = contract->logged == CONTRACT_LOGGED_NEXT;
+    imply(out, "loop.update",
+          next ? "[clip, schedule, optimize, count, log, zero]"
+               : "[clip, schedule, optimize, log, count, zero]",
+          NULL);
+    imply(out, "loop.on_skip",
+          advances(contract) ? "[schedule, log, count, zero]" : "[schedule, log, zero]", NULL);
+    imply(out, "schedule.logged", next ? "recomputed" : "current", NULL);
+}
+
+/* OLMo-core's way: the counter is advanced first. Only where a skipped update counts, too: else n
+ * would stand still and the rate in force would be the one before. */
+static void imply_counted_first(struct schema_contract *out) {
+    imply(out, "loop.update", "[count, clip, schedule, optimize, log, zero]", NULL);
+    imply(out, "loop.on_skip", "[count, schedule, log, zero]", NULL);
+    imply(out, "schedule.logged", "current", NULL);
+}
+
+static int counts_first(const struct contract *contract) {
+    return contract->offset == 1 && advances(contract) && contract->logged == CONTRACT_LOGGED_USED;
+}
+
+static int sets_before(const struct contract *contract) {
+    return contract->offset == 1 || contract->start == CONTRACT_START_NONE;
+}
+
+static void imply_epoch(struct schema_contract *out) {
+    imply(out, "loop.update", "[clip, optimize, log, zero]", NULL);
+    imply(out, "loop.on_skip", "[log, zero]", NULL);
+    imply(out, "schedule.logged", "current", NULL);
+}
+
+static const char *start_text(const struct contract *contract) {
+    switch ((enum contract_start)contract->start) {
+    case CONTRACT_START_BASE:
+        return "base";
+    case CONTRACT_START_ZERO:
+        return "zero";
+    case CONTRACT_START_MIN:
+        return "min";
+    case CONTRACT_START_F0:
+    case CONTRACT_START_NONE:
+        break;
+    }
+    return "f0";
+}
+
+static const char *rounding_text(const struct contract *contract) {
+    switch ((enum contract_rounding)contract->warmup_rule) {
+    case CONTRACT_ROUND_FLOOR:
+        return "floor";
+    case CONTRACT_ROUND_CEIL:
+        return "ceil";
+    case CONTRACT_ROUND_HALF_EVEN:
+        return "half-even";
+    case CONTRACT_ROUND_NONE:
+        break;
+    }
+    return "none";
+}
+
+/* What one update is worth, in words; NULL: 1. */
+static const char *unit_words(const struct contract *contract) {
+    switch ((enum contract_unit)contract->unit) {
+    case CONTRACT_UNIT_PROCESS:
+        return "schedule.processes";
+    case CONTRACT_UNIT_SAMPLE:
+        return "batch.size";
+    case CONTRACT_UNIT_TOKEN:
+        return "the tokens of an update";
+    case CONTRACT_UNIT_MICRO:
+        return "batch.size / batch.micro";
+    case CONTRACT_UNIT_UPDATE:
+    case CONTRACT_UNIT_EPOCH:
+        break;
+    }
+    return NULL;
+}
+
+/* Counter units between an update's own counter and the one that the schedule phase sees. */
+static int32_t shift_of(const struct contract *contract) {
+    return counts_first(contract) ? 0 : contract->offset;
+}
+
+static int32_t logged_shift_of(const struct contract *contract) {
+    return sets_before(contract) && contract->logged == CONTRACT_LOGGED_NEXT ? contract->offset : 0;
+}
+
+static const char *shift_text(int32_t shift) {
+    return shift == 0 ? "0" : shift > 0 ? "1" : "-1";
+}
+
+static const char *shift_words(const struct contract *contract, int32_t shift) {
+    if (shift == 0 || unit_words(contract) == NULL) return NULL;
+    return shift > 0 ? "schedule.increment" : "-schedule.increment";
+}
+
+static void imply_counters(const struct contract *contract, struct schema_contract *out) {
+    int32_t shift = shift_of(contract), logged = logged_shift_of(contract);
+    imply(out, "schedule.start", start_text(contract), NULL);
+    imply(out, "schedule.origin", "0", NULL);
+    imply(out, "schedule.increment", "1", unit_words(contract));
+    imply(out, "schedule.shift", shift_text(shift), shift_words(contract, shift));
+    imply(out, "schedule.logged_shift", shift_text(logged), shift_words(contract, logged));
+    imply(out, "schedule.warmup_rounding", rounding_text(contract), NULL);
+    if (contract->unit != CONTRACT_UNIT_PROCESS) imply(out, "schedule.processes", "1", NULL);
+    if (!contract->scaled && contract->unit != CONTRACT_UNIT_EPOCH)
+        imply(out, "schedule.rescaled", "contract", NULL);
+    if (contract->unit != CONTRACT_UNIT_EPOCH) imply(out, "schedule.updates_per_epoch", "0", NULL);
+}
+
+static const char *refusal_of(const struct contract *contract) {
+    if (contract->unit == CONTRACT_UNIT_TOKEN)
+        return "it counts tokens, and updates here have unequal numbers of them";
+    if (contract->unit == CONTRACT_UNIT_EPOCH &&
+        (contract->offset != 0 || contract->start == CONTRACT_START_NONE || !advances(contract) ||
+         contract->logged == CONTRACT_LOGGED_NEXT))
+        return "its schedule moves at the end of an epoch in a way that list epoch cannot say";
+    if (contract->offset < -1 || contract->offset > 1)
+        return "no order of phases moves the schedule by that many updates";
+    return NULL;
+}
+
+static void imply_loop(const struct contract *contract, struct schema_contract *out) {
+    int epochs = contract->unit == CONTRACT_UNIT_EPOCH;
+    imply(out, "loop.micro", "[fetch, forward, backward]", NULL);
+    if (epochs)
+        imply_epoch(out);
+    else if (counts_first(contract))
+        imply_counted_first(out);
+    else if (sets_before(contract))
+        imply_before(contract, out);
+    else
+        imply_after(contract, out);
+    imply(out, "loop.epoch", epochs ? "[count, schedule]" : "[]", NULL);
+    imply(out, "loop.eval", "[]", NULL);
+}
+
+static const char *find_schedule(const struct schema_contract *contract, const char *schedule) {
+    const struct contract *found = contract_find(contract->name);
+    const struct sched_class *class_here =
+        found == NULL ? NULL : sched_find_in(found->family, schedule);
+    return class_here == NULL ? NULL : class_here->name;
+}
+
+static int32_t rescaled_of(const struct config *config) {
+    switch ((enum contract_rescaling)config->schedule.rescaled) {
+    case RESCALED_NONE:
+        return CONTRACT_RESCALED_NONE;
+    case RESCALED_TOTAL:
+        return CONTRACT_RESCALED_TOTAL;
+    case RESCALED_WARMUP:
+        return CONTRACT_RESCALED_WARMUP;
+    case RESCALED_CONTRACT:
+        break;
+    }
+    return CONTRACT_RESCALED_DEFAULT;
+}
+
+enum status schema_contract_plan(const struct contract *contract, const struct schema_value *values,
+                                 size_t value_count, const struct config *config,
+                                 struct arena *arena, struct contract_plan *out) {
+    struct contract_request request;
+    contract_request_init(&request);
+    request.contract = contract;
+    /* a class without a family is Hugging Face's; a bare name would mean the contract's own */
+    char schedule[CONFIG_NAME_SIZE + 4];
+    const char *name = config->schedule.which.name;
+    snprintf(schedule, sizeof schedule, "%s%s", strchr(name, '.') == NULL ? "hf." : "", name);
+    request.schedule = schedule;
+    request.lr = config->optimizer.lr;
+    request.steps = config->schedule.total;
+    if (config->schedule.warmup_ratio == KEY_WORD_REAL)
+        request.warmup = config->schedule.warmup;
+    else
+        request.warmup_ratio = config->schedule.warmup_ratio;
+    request.batch = config->batch.micro;
+    request.accumulate = loop_micro_batches(config);
+    request.processes = config->schedule.processes;
+    request.rescaled = rescaled_of(config);
+    request.global_batch = config->batch.size;
+    request.updates_per_epoch = config->schedule.updates_per_epoch;
+    if (value_count > CONTRACT_VALUES)
+        FAIL(STATUS_INPUT, "schedule.name: expected at most %d parameters of a schedule, got %zu",
+             CONTRACT_VALUES, value_count);
+    for (size_t i = 0; i < value_count; i++) {
+        request.values[i].key = values[i].key;
+        request.values[i].text = values[i].text;
+    }
+    request.value_count = value_count;
+    return contract_resolve(&request, arena, out);
+}
+
+/* Counter units of one run of `count`: list epoch runs once per epoch. */
+static double increment_of(const struct contract_plan *plan) {
+    return plan->contract->unit == CONTRACT_UNIT_EPOCH ? 1.0 : plan->increment;
+}
+
+static enum status check_numbers(const struct contract_plan *plan, uint64_t steps) {
+    const struct contract *contract = plan->contract;
+    double most = plan->call.total + increment_of(plan) * (double)steps;
+    if (contract->past_end == CONTRACT_PAST_ABORT && steps > plan->steps)
+        FAIL(STATUS_INPUT,
+             "schedule.total: contract %s aborts after its last update, %ju; the scenario trains "
+             "%ju",
+             contract->name, (uintmax_t)plan->steps, (uintmax_t)steps);
+    if (!(most <= 0x1p53))
+        FAIL(STATUS_INPUT, "schedule.total: the counter of contract %s passes 2^53",
+             contract->name);
+    return STATUS_OK;
+}
+
+static enum status adopt(const struct contract_plan *plan, uint64_t steps, struct config *config) {
+    TRY(check_numbers(plan, steps));
+    int64_t increment = (int64_t)increment_of(plan);
+    config->schedule.warmup = plan->call.warmup;
+    config->schedule.total = (uint64_t)plan->call.total;
+    config->schedule.increment = (uint64_t)increment;
+    config->schedule.shift = shift_of(plan->contract) * increment;
+    config->schedule.logged_shift = logged_shift_of(plan->contract) * increment;
+    if (plan->schedule->values_size > 0)
+        memcpy(config->schedule.which.values, plan->call.values, plan->schedule->values_size);
+    if ((double)increment != increment_of(plan) ||
+        (double)config->schedule.total != plan->call.total ||
+        plan->call.base_lr != config->optimizer.lr)
+        FAIL(STATUS_INTERNAL, "contract %s: its numbers do not fit a loop", plan->contract->name);
+    return STATUS_OK;
+}
+
+/* contract_resolve speaks of the options of `lr table`: "--steps" is schedule.total here. */
+static enum status in_keys(enum status status) {
+    char in[512], out[640];
+    size_t used = 0;
+    snprintf(in, sizeof in, "%s", status_text());
+    for (const char *at = in; *at != '\0' && used + 64 < sizeof out;) {
+        if (strncmp(at, "--", 2) != 0 || at[2] < 'a' || at[2] > 'z') {
+            out[used++] = *at++;
+            continue;
+        }
+        char word[32];
+        size_t length = strspn(at + 2, "abcdefghijklmnopqrstuvwxyz-");
+        snprintf(word, sizeof word, "%.*s", (int)length, at + 2);
+        at += 2 + length;
+        for (char *dash = word; *dash != '\0'; dash++)
+            if (*dash == '-') *dash = '_';
+        const char *key = strcmp(word, "steps") == 0      ? "total"
+                          : strcmp(word, "schedule") == 0 ? "name"
+                                                          : word;
+        used += (size_t)snprintf(out + used, sizeof out - used, "%s%s",
+                                 strcmp(word, "lr") == 0 ? "optimizer." : "schedule.", key);
+    }
+    out[used] = '\0';
+    FAIL(status, "%s", out);
+}
+
+static enum status resolve(const struct schema_contract *contract,
+                           const struct schema_value *values, size_t value_count, uint64_t steps,
+                           struct config *config) {
+    struct arena arena = ARENA_EMPTY;
+    struct contract_plan plan;
+    const struct contract *found = contract_find(contract->name);
+    enum status status =
+        found == NULL ? status_fail(STATUS_INTERNAL, "contract %s is gone", contract->name)
+                      : schema_contract_plan(found, values, value_count, config, &arena, &plan);
+    if (status == STATUS_INPUT) status = in_keys(status);
+    if (status == STATUS_OK) status = adopt(&plan, steps, config);
+    arena_close(&arena);
+    return status;
+}
+
+/* Bare names of the family's schedules. */
+static enum status list_schedules(const struct contract *contract, struct arena *arena,
+                                  const char **out) {
+    char *text;
+    TRY(arena_format(arena, &text, "%s", ""));
+    for (const struct sched_class *const *c = sched_classes(); *c != NULL; c++) {
+        if (!sched_in_family(*c, contract->family)) continue;
+        TRY(arena_format(arena, &text, "%s%s%s", text, text[0] == '\0' ? "" : ", ",
+                         sched_bare_name(*c)));
+    }
+    *out = text;
+    return STATUS_OK;
+}
+
+static enum status describe(const struct contract *contract, struct arena *arena,
+                            struct schema_contract *out) {
+    out->name = contract->name;
+    out->alias = contract->alias;
+    out->help = contract->help;
+    out->standard = contract->default_schedule;
+    out->refusal = refusal_of(contract);
+    out->find = find_schedule;
+    out->resolve = resolve;
+    imply_loop(contract, out);
+    imply_counters(contract, out);
+    return list_schedules(contract, arena, &out->schedules);
+}
+
+enum status schema_contracts_open(struct arena *arena, struct schema *schema) {
+    size_t count = 0;
+    struct schema_contract *list;
+    const struct contract *contracts = contract_list(&count);
+    TRY(arena_take(arena, count, sizeof *list, "contracts", &list));
+    for (size_t i = 0; i < count; i++)
+        TRY(describe(&contracts[i], arena, &list[i]));
+    schema->contracts = list;
+    schema->contract_count = count;
+    return STATUS_OK;
+}
