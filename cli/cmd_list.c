@@ -7,7 +7,7 @@
 #include "cli/load.h"
 #include "optim/optim.h"
 #include "scenarios/suggest.h"
-#include "sched/sched.h"
+#include "sched/contract.h"
 
 struct entry {
     const char *name, *about;
@@ -51,6 +51,18 @@ static enum status list_optimizers(struct listing *listing) {
 static enum status list_schedules(struct listing *listing) {
     for (const struct sched_class *const *c = sched_classes(); *c != NULL; c++)
         TRY(add(listing, (*c)->name, (*c)->help));
+    return STATUS_OK;
+}
+
+static enum status list_contracts(struct listing *listing) {
+    size_t count;
+    const struct contract *list = contract_list(&count);
+    for (size_t i = 0; i < count; i++) {
+        char *about;
+        TRY(arena_format(&listing->cli->arena, &about, "%s [%s%s]", list[i].help,
+                         contract_evidence_name(list[i].evidence), list[i].bug ? ", bug" : ""));
+        TRY(add(listing, list[i].name, about));
+    }
     return STATUS_OK;
 }
 
@@ -112,8 +124,9 @@ static const struct {
     const char *name;
     enum status (*fill)(struct listing *listing);
 } topics[] = {{"scenarios", list_scenarios}, {"optimizers", list_optimizers},
-              {"schedules", list_schedules}, {"modes", list_modes},
-              {"causes", list_causes},       {"dtypes", list_dtypes}};
+              {"schedules", list_schedules}, {"contracts", list_contracts},
+              {"modes", list_modes},         {"causes", list_causes},
+              {"dtypes", list_dtypes}};
 
 static enum status check_topic(const char *word) {
     struct suggestion nearest = {.word = word};
@@ -122,7 +135,7 @@ static enum status check_topic(const char *word) {
         suggest_offer(&nearest, topics[i].name);
     }
     FAIL(STATUS_INPUT,
-         "list: expected scenarios, optimizers, schedules, modes, causes or dtypes, got "
+         "list: expected scenarios, optimizers, schedules, contracts, modes, causes or dtypes, got "
          "\"%s\"%s%s%s",
          word, nearest.best == NULL ? "" : "; did you mean ",
          nearest.best == NULL ? "" : nearest.best, nearest.best == NULL ? "" : "?");
@@ -135,9 +148,12 @@ static int first_sentence(const char *text) {
 }
 
 static void print_listing(const struct listing *listing, const char *title) {
+    size_t width = 25;
+    for (size_t i = 0; i < listing->count; i++)
+        if (strlen(listing->entries[i].name) > width) width = strlen(listing->entries[i].name);
     printf("%s\n", title);
     for (size_t i = 0; i < listing->count; i++)
-        printf("  %-25s %.*s\n", listing->entries[i].name,
+        printf("  %-*s %.*s\n", (int)width, listing->entries[i].name,
                first_sentence(listing->entries[i].about), listing->entries[i].about);
 }
 
@@ -170,12 +186,12 @@ static const struct argp_option option_rows[] = {OPTION_JSON, OPTIONS_END};
 
 const struct verb verb_list = {
     .name = "list",
-    .brief = "scenarios, optimizers, schedules, modes, causes, dtypes",
+    .brief = "scenarios, optimizers, schedules, contracts, modes, causes, dtypes",
     .arguments = "[TOPIC]",
-    .text =
-        "Lists what a scenario can name. TOPIC: scenarios, optimizers, schedules, modes, causes, "
-        "dtypes; without it, all of them.\v"
-        "Example: twinstep list scenarios",
+    .text = "Lists what a scenario or an lr verb can name. TOPIC: scenarios, optimizers, "
+            "schedules, contracts, "
+            "modes, causes, dtypes; without it, all of them.\v"
+            "Example: twinstep list scenarios",
     .options = option_rows,
     .most = 1,
     .run = run,

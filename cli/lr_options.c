@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reads the numbers of one training from the command line. */
+#include "cli/lr_options.h"
+
+#include <string.h>
+
+#include "base/number.h"
+#include "scenarios/suggest.h"
+
+#define COUNT_MAX 9007199254740992u /* 2^53 */
+
+enum status lr_option_count(const struct options *options, int key, const char *name,
+                            uint64_t *out) {
+    const char *text = options_value(options, key);
+    if (text == NULL) return STATUS_OK;
+    if (number_parse_uint(text, out) != STATUS_OK || *out > COUNT_MAX)
+        FAIL(STATUS_INPUT, "%s: expected a whole number from 0 to 2^53, got \"%s\"", name, text);
+    return STATUS_OK;
+}
+
+/* 0 means "not given" in a request. */
+static enum status read_positive(const struct options *options, int key, const char *name,
+                                 uint64_t *out) {
+    TRY(lr_option_count(options, key, name, out));
+    if (options_given(options, key) && *out == 0)
+        FAIL(STATUS_INPUT, "%s: expected a whole number >= 1, got 0", name);
+    return STATUS_OK;
+}
+
+static enum status read_real(const struct options *options, int key, const char *name,
+                             double *out) {
+    const char *text = options_value(options, key);
+    if (text == NULL) return STATUS_OK;
+    if (number_parse_real(text, NUMBER_HEX, out) != STATUS_OK)
+        FAIL(STATUS_INPUT, "%s: expected a finite number, got \"%s\"", name, text);
+    return STATUS_OK;
+}
+
+static enum status read_rescaled(const struct options *options, int32_t *out) {
+    static const char *const names[] = {[CONTRACT_RESCALED_NONE] = "none",
+                                        [CONTRACT_RESCALED_TOTAL] = "total",
+                                        [CONTRACT_RESCALED_WARMUP] = "warmup",
+                                        [CONTRACT_RESCALED_BOTH] = "both"};
+    const char *text = options_value(options, LR_RESCALED);
+    if (text == NULL) return STATUS_OK;
+    for (int32_t i = CONTRACT_RESCALED_NONE; i <= CONTRACT_RESCALED_BOTH; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *out = i;
+            return STATUS_OK;
+        }
+    FAIL(STATUS_INPUT, "--rescaled: expected none, total, warmup or both, got \"%s\"", text);
+}
+
+static enum status read_skipped(const struct options *options, struct arena *arena,
+                                struct contract_request *out) {
+    const char *text = options_value(options, LR_SKIPPED);
+    uint64_t *updates;
+    if (text == NULL) return STATUS_OK;
+    TRY(arena_take(arena, strlen(text) + 1, sizeof *updates, "--skipped", &updates));
+    for (const char *rest = text; rest != NULL;) {
+        char *word;
+        const size_t length = strcspn(rest, ",");
+        TRY(arena_text(arena, rest, length, &word));
+        if (number_parse_uint(word, &updates[out->skipped_count]) != STATUS_OK)
+            FAIL(STATUS_INPUT, "--skipped: expected updates between commas, as 3,7; got \"%s\"",
+                 text);
+        out->skipped_count++;
+        rest = rest[length] == ',' ? rest + length + 1 : NULL;
+    }
+    out->skipped = updates;
+    return STATUS_OK;
+}
+
+static enum status read_values(const struct options *options, struct arena *arena,
+                               struct contract_request *out) {
+    for (size_t i = 0; i < options->given_count; i++) {
+        if (options->given[i].key != LR_VALUE) continue;
+        const char *text = options->given[i].value;
+        const char *equals = strchr(text, '=');
+        char *key;
+        if (equals == NULL || equals == text)
+            FAIL(STATUS_INPUT, "--value: expected KEY=VALUE, got \"%s\"", text);
+        if (out->value_count == CONTRACT_VALUES)
+            FAIL(STATUS_INPUT, "--value: expected at most %d of them", CONTRACT_VALUES);
+        TRY(arena_text(arena, text, (size_t)(equals - text), &key));
+        out->values[out->value_count].key = key;
+        out->values[out->value_count].text = equals + 1;
+        out->value_count++;
+    }
+    return STATUS_OK;
+}
+
+enum status lr_options_read(const struct options *options, struct arena *arena,
+                            struct contract_request *out) {
+    contract_request_init(out);
+    out->schedule = options_value(options, LR_SCHEDULE);
+    out->drop_last = options_given(options, LR_DROP_LAST);
+    TRY(read_real(options, LR_PEAK, "--lr", &out->lr));
+    TRY(read_real(options, LR_WARMUP, "--warmup", &out->warmup));
+    TRY(read_real(options, LR_WARMUP_RATIO, "--warmup-ratio", &out->warmup_ratio));
+    TRY(read_real(options, LR_MIN_LR_RATIO, "--min-lr-ratio", &out->min_lr_ratio));
+    TRY(read_real(options, LR_EPOCHS, "--epochs", &out->epochs));
+    TRY(read_positive(options, LR_STEPS, "--steps", &out->steps));
+    TRY(read_positive(options, LR_PROCESSES, "--processes", &out->processes));
+    TRY(read_positive(options, LR_GLOBAL_BATCH, "--global-batch", &out->global_batch));
+    TRY(read_positive(options, LR_ACCUMULATE, "--accumulate", &out->accumulate));
+    TRY(read_positive(options, LR_DATASET, "--dataset", &out->dataset));
+    TRY(read_positive(options, LR_BATCH, "--batch", &out->batch));
+    TRY(read_positive(options, LR_TOKENS, "--tokens", &out->tokens));
+    TRY(read_positive(options, LR_UPDATES_PER_EPOCH, "--updates-per-epoch",
+                      &out->updates_per_epoch));
+    TRY(read_rescaled(options, &out->rescaled));
+    TRY(read_skipped(options, arena, out));
+    return read_values(options, arena, out);
+}
+
+enum status lr_contract(const char *option, const char *name, const struct contract **out) {
+    struct suggestion nearest = {.word = name};
+    size_t count;
+    const struct contract *list = contract_list(&count);
+    *out = contract_find(name);
+    if (*out != NULL) return STATUS_OK;
+    for (size_t i = 0; i < count; i++) {
+        suggest_offer(&nearest, list[i].name);
+        if (list[i].alias != NULL) suggest_offer(&nearest, list[i].alias);
+    }
+    if (nearest.best != NULL)
+        FAIL(STATUS_INPUT, "%s: unknown contract \"%s\"; did you mean %s?", option, name,
+             nearest.best);
+    FAIL(STATUS_INPUT, "%s: unknown contract \"%s\"; see twinstep list contracts", option, name);
+}
