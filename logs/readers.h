@@ -9,7 +9,15 @@
 #include "logs/reader.h"
 
 /* ROW(symbol, "name", "title") */
-#define LOG_READERS(ROW)
+#define LOG_READERS(ROW)                                                                           \
+    ROW(trainer_state, "hf-trainer-state", "Hugging Face trainer_state.json")                      \
+    ROW(megatron_golden, "megatron-golden", "Megatron golden values, JSON")                        \
+    ROW(nemo_rl, "nemo-rl", "NeMo-RL metrics, JSON of tags and steps")                             \
+    ROW(llama_factory, "llama-factory", "LLaMA-Factory trainer_log.jsonl")                         \
+    ROW(wandb_jsonl, "wandb-jsonl", "Weights & Biases history as JSON")                            \
+    ROW(torchtune_jsonl, "torchtune-jsonl", "torchtune metric log, JSONL")                         \
+    ROW(olmo_metrics, "olmo-core-metrics", "OLMo-core metrics.json")                               \
+    ROW(jsonl, "jsonl", "JSON objects, one per row")
 
 #define LOG_READER_EXTERN(symbol, name, title) extern const struct log_reader log_reader_##symbol;
 LOG_READERS(LOG_READER_EXTERN)

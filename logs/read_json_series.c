@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * JSON files that hold one series behind the other, or a single row:
+ * Megatron golden values {"lm loss": {"start_step", "end_step", "step_interval", "values": {"1": x}
+ * or [x]}}; NeMo-RL's dump of TensorBoard {tag: {step: x}}; OLMo-core's metrics.json and
+ * metrics_step{N}.json {tag: x}, whose step only the file name says.
+ * Invariant: a series may come in any order of steps; rows are sorted by step at the end. */
+#include <stdio.h>
+#include <string.h>
+
+#include "logs/json_row.h"
+#include "logs/readers.h"
+
+/* NeMo-RL's accuracy is that of the preference pairs. */
+static const struct log_rule rules[] = {
+    {"train/accuracy", LOG_REWARD_ACCURACY, LOG_PRINT_JSON, 0, 0, 0},
+    {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
+    {NULL, 0, 0, 0, 0, 0},
+};
+
+static int64_t step_limit(void) {
+    return (int64_t)1 << 53;
+}
+
+/* A name that is a step: "12". */
+static enum status read_step(struct scan *scan, int64_t *out) {
+    if (scan_integer(scan->text, scan->length, out) && *out >= -step_limit() &&
+        *out <= step_limit())
+        return STATUS_OK;
+    return scan_fail(scan, "a step as the name of a value");
+}
+
+/* The number at hand, or a string that is one ("nan"); null has no cell. */
+static enum status put_number(struct scan *scan, int64_t step, size_t column,
+                              struct log_build *build) {
+    struct log_number number;
+    if (scan->token == SCAN_NULL) return STATUS_OK;
+    if (scan->token != SCAN_NUMBER &&
+        !(scan->token == SCAN_STRING && log_number_read(scan->text, scan->length, &number)))
+        return scan_fail(scan, "a number");
+    TRY(log_build_row_of(build, step, scan->line, scan->source->part));
+    return log_build_text(build, column, scan->text, scan->length);
+}
+
+/* {"1": 10.5, "2": 10.4}; the token at hand is its '{'. */
+static enum status read_steps(struct scan *scan, size_t column, struct log_build *build) {
+    for (;;) {
+        int64_t step;
+        TRY(scan_next(scan));
+        if (scan->token == SCAN_OBJECT_END) return STATUS_OK;
+        TRY(read_step(scan, &step));
+        TRY(scan_next(scan));
+        TRY(put_number(scan, step, column, build));
+        log_source_release(scan->source, scan->start);
+    }
+}
+
+static enum status open_object(struct scan *scan, const struct log_source *source) {
+    scan_open(scan, source);
+    TRY(scan_next(scan));
+    return scan_expect(scan, SCAN_OBJECT);
+}
+
+static enum status read_end(struct scan *scan) {
+    TRY(scan_next(scan));
+    return scan_expect(scan, SCAN_END);
+}
+
+/* ---- NeMo-RL ---- */
+
+static enum status read_nemo_rl(const struct log_source *source, struct log_build *build) {
+    struct scan scan;
+    TRY(open_object(&scan, source));
+    for (;;) {
+        size_t column;
+        TRY(scan_next(&scan));
+        if (scan.token == SCAN_OBJECT_END) return read_end(&scan);
+        TRY(log_build_column(build, scan.text, scan.length, rules, &column));
+        TRY(scan_next(&scan));
+        TRY(scan_expect(&scan, SCAN_OBJECT));
+        TRY(read_steps(&scan, column, build));
+    }
+}
+
+/* ---- Megatron golden values ---- */
+
+struct golden { /* one metric */
+    int64_t start, interval;
+    struct scan values; /* at the bracket of the values; they are read when the rest is known */
+    int has_values;
+};
+
+static enum status read_list(struct scan *scan, const struct golden *golden, size_t column,
+                             struct log_build *build) {
+    int64_t step = golden->start;
+    for (;; step += golden->interval) {
+        TRY(scan_next(scan));
+        if (scan->token == SCAN_ARRAY_END) return STATUS_OK;
+        if (step > step_limit()) return scan_fail(scan, "a step within 2^53");
+        TRY(put_number(scan, step, column, build));
+    }
+}
+
+static enum status read_golden_number(struct scan *scan, int64_t least, int64_t *out) {
+    TRY(scan_next(scan));
+    if (scan->token != SCAN_NUMBER || !scan_integer(scan->text, scan->length, out) ||
+        *out < least || *out > step_limit())
+        return scan_fail(scan, "a whole number of steps");
+    return STATUS_OK;
+}
+
+/* The token at hand is the '{' of the metric. Values are read last: their steps stand beside them.
+ */
+static enum status read_golden(struct scan *scan, size_t column, struct log_build *build) {
+    struct golden golden = {.start = 1, .interval = 1};
+    for (;;) {
+        TRY(scan_next(scan));
+        if (scan->token == SCAN_OBJECT_END) break;
+        if (scan_is(scan, "start_step")) {
+            TRY(read_golden_number(scan, 0, &golden.start));
+        } else if (scan_is(scan, "step_interval")) {
+            TRY(read_golden_number(scan, 1, &golden.interval));
+        } else if (scan_is(scan, "values")) {
+            TRY(scan_next(scan));
+            if (scan->token != SCAN_OBJECT && scan->token != SCAN_ARRAY)
+                return scan_fail(scan, "the values as an object or a list");
+            golden.values = *scan;
+            golden.has_values = 1;
+            TRY(scan_skip(scan));
+        } else {
+            TRY(scan_next(scan));
+            TRY(scan_skip(scan));
+        }
+    }
+    if (!golden.has_values) return STATUS_OK;
+    return golden.values.token == SCAN_OBJECT ? read_steps(&golden.values, column, build)
+                                              : read_list(&golden.values, &golden, column, build);
+}
+
+static enum status read_megatron(const struct log_source *source, struct log_build *build) {
+    struct scan scan;
+    TRY(open_object(&scan, source));
+    for (;;) {
+        size_t column;
+        TRY(scan_next(&scan));
+        if (scan.token == SCAN_OBJECT_END) return read_end(&scan);
+        TRY(log_build_column(build, scan.text, scan.length, rules, &column));
+        TRY(scan_next(&scan));
+        TRY(scan_expect(&scan, SCAN_OBJECT));
+        TRY(read_golden(&scan, column, build));
+    }
+}
+
+/* ---- OLMo-core ---- */
+
+/* "metrics_step120.json" in a path or a name. */
+static int step_in_name(const char *path, int64_t *out) {
+    static const char prefix[] = "metrics_step";
+    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    if (strncmp(name, prefix, sizeof prefix - 1) != 0) return 0;
+    name += sizeof prefix - 1;
+    return scan_integer(name, strcspn(name, "."), out) && *out >= 0 && *out <= step_limit();
+}
+
+static enum status read_olmo(const struct log_source *source, struct log_build *build) {
+    struct scan scan;
+    struct json_row *row;
+    int64_t step = 0;
+    const char *step_name = log_build_step_source(build);
+    TRY(arena_take(log_build_scratch(build), 1, sizeof *row, "row", &row));
+    scan_open(&scan, source);
+    TRY(scan_next(&scan));
+    TRY(json_row_read(&scan, row));
+    if (step_name == NULL) step_name = "step";
+    if (!json_row_step(row, step_name, &step) && !step_in_name(source->name, &step)) {
+        TRY(log_build_row(build, INT64_MIN, row->line, 0));
+    } else {
+        if (step > step_limit() || step < -step_limit())
+            return scan_fail(&scan, "a step within 2^53");
+        TRY(log_build_row_of(build, step, row->line, 0));
+    }
+    TRY(json_row_put(row, step_name, 0, rules, build));
+    return read_end(&scan);
+}
+
+/* ---- claims ---- */
+
+/* What stands first in the object, to the depth of two. */
+struct beginning {
+    struct scan scan;
+    char name[SCAN_TEXT + 1];
+    int inner_is_object, inner_is_number;
+    int64_t inner_step; /* name of the first value inside; -1: none */
+    int has_start_step, has_values;
+};
+
+static int look(const struct log_source *source, struct beginning *out) {
+    struct log_source part = *source;
+    struct scan *scan = &out->scan;
+    part.length = part.length < 65536 ? part.length : 65536;
+    memset(out, 0, sizeof *out);
+    out->inner_step = -1;
+    if (open_object(scan, &part) != STATUS_OK || scan_next(scan) != STATUS_OK ||
+        scan->token != SCAN_KEY)
+        return 0;
+    const size_t kept = scan->length < SCAN_TEXT ? scan->length : SCAN_TEXT;
+    memcpy(out->name, scan->text, kept);
+    if (scan_next(scan) != STATUS_OK) return 0;
+    out->inner_is_number = scan->token == SCAN_NUMBER;
+    out->inner_is_object = scan->token == SCAN_OBJECT;
+    if (!out->inner_is_object) return 1;
+    while (scan_next(scan) == STATUS_OK && scan->token == SCAN_KEY) {
+        out->has_start_step |= scan_is(scan, "start_step") || scan_is(scan, "step_interval");
+        out->has_values |= scan_is(scan, "values");
+        if (out->inner_step < 0 && !scan_integer(scan->text, scan->length, &out->inner_step))
+            out->inner_step = -1;
+        if (scan_next(scan) != STATUS_OK) break;
+        if (out->inner_step >= 0) {
+            out->inner_is_number = scan->token == SCAN_NUMBER || scan->token == SCAN_STRING;
+            break;
+        }
+        if (scan_skip(scan) != STATUS_OK) break;
+    }
+    return 1;
+}
+
+static int claim_megatron(const struct log_source *source) {
+    struct beginning found;
+    return look(source, &found) && found.has_start_step && found.has_values ? 3 : 0;
+}
+
+static int claim_nemo_rl(const struct log_source *source) {
+    struct beginning found;
+    if (!look(source, &found) || found.inner_step < 0 || !found.inner_is_number) return 0;
+    return 3;
+}
+
+/* Whether the object at hand is all there is. */
+static int is_alone(struct scan *scan) {
+    while (scan->depth > 0)
+        if (scan_next(scan) != STATUS_OK) return 0;
+    return read_end(scan) == STATUS_OK;
+}
+
+/* Tags of OLMo-core begin with these words. */
+static int claim_olmo(const struct log_source *source) {
+    static const char *const words[] = {"train/", "optim/", "throughput/",
+                                        "eval/",  "data/",  "system/"};
+    struct beginning found;
+    int64_t step;
+    if (!look(source, &found) || !found.inner_is_number) return 0;
+    if (found.inner_is_object) return 0;
+    if (step_in_name(source->name, &step)) return 3;
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (strncmp(found.name, words[i], strlen(words[i])) == 0)
+            return is_alone(&found.scan) ? 2 : 0;
+    return 0;
+}
+
+const struct log_reader log_reader_megatron_golden = {
+    "megatron-golden", "Megatron golden values, JSON", claim_megatron, read_megatron, 1};
+const struct log_reader log_reader_nemo_rl = {"nemo-rl", "NeMo-RL metrics, JSON of tags and steps",
+                                              claim_nemo_rl, read_nemo_rl, INT64_MIN};
+const struct log_reader log_reader_olmo_metrics = {"olmo-core-metrics", "OLMo-core metrics.json",
+                                                   claim_olmo, read_olmo, 1};

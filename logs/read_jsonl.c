@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One JSON object per row: JSONL, or a list of objects. LLaMA-Factory, W&B, torchtune, any other.
+ *
+ * They differ in the name of the step, in what is rounded, and in what a step means. A last line
+ * that is cut off (a log that is being written) is left out with a note.
+ * Invariant: memory does not grow with lines; the choice of the step column is made once per file.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "logs/json_row.h"
+#include "logs/readers.h"
+
+#define WANDB_SAMPLED 400 /* rows: run.history() gives 500 at most unless asked */
+
+static const struct log_rule exact_rates[] = {
+    {"loss", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
+    {"learning_rate", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
+    {"train/learning_rate", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
+    {"lr", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
+    {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
+    {NULL, 0, 0, 0, 0, 0},
+};
+
+static const struct log_rule llama_factory_rules[] = {
+    {"loss", LOG_LOSS, LOG_PRINT_DECIMALS, 4, 0, 1},
+    {"learning_rate", LOG_LR_LOGGED, LOG_PRINT_EXACT, 0, 0, 0},
+    {"lr", LOG_LR_LOGGED, LOG_PRINT_EXACT, 0, 0, 0},
+    {"total_tokens", LOG_TOKENS, LOG_PRINT_EXACT, 0, 1, 0},
+    {"total_steps", LOG_TOTAL_STEPS, LOG_PRINT_EXACT, 0, 0, 0},
+    {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
+    {NULL, 0, 0, 0, 0, 0},
+};
+
+struct dialect {
+    const char *const *steps; /* names of the step, the best first; ends with NULL */
+    const struct log_rule *rules;
+    int is_wandb;
+};
+
+static const char *const common_steps[] = {"step",
+                                           "global_step",
+                                           "train/global_step",
+                                           "training_step",
+                                           "trainer/global_step",
+                                           "current_steps",
+                                           "iteration",
+                                           "iter",
+                                           "update",
+                                           "steps",
+                                           "_step",
+                                           NULL};
+static const char *const wandb_steps[] = {"train/global_step",
+                                          "trainer/global_step",
+                                          "training_step",
+                                          "global_step",
+                                          "train/step",
+                                          "step",
+                                          "iteration",
+                                          "_step",
+                                          NULL};
+static const char *const llama_factory_steps[] = {"current_steps", NULL};
+static const char *const torchtune_steps[] = {"step", NULL};
+
+static const struct dialect generic = {common_steps, exact_rates, 0};
+static const struct dialect wandb = {wandb_steps, exact_rates, 1};
+static const struct dialect llama_factory = {llama_factory_steps, llama_factory_rules, 0};
+static const struct dialect torchtune = {torchtune_steps, exact_rates, 0};
+
+/* ---- what the beginning of the file says ---- */
+
+/* Names of the first rows, for claims and for the step. 0: it does not begin with an object. */
+static int first_row(const struct log_source *source, struct scan *scan, struct json_row *row) {
+    scan_open(scan, source);
+    if (scan_next(scan) != STATUS_OK) return 0;
+    if (scan->token == SCAN_ARRAY && scan_next(scan) != STATUS_OK) return 0;
+    return scan->token == SCAN_OBJECT && json_row_read(scan, row) == STATUS_OK && row->count > 0;
+}
+
+static struct log_source beginning(const struct log_source *source) {
+    struct log_source part = *source;
+    part.length = part.length < 65536 ? part.length : 65536;
+    part.mapping = NULL;
+    return part;
+}
+
+static int has(const struct json_row *row, const char *name) {
+    return json_row_find(row, name) != NULL;
+}
+
+static int with_first_row(const struct log_source *source, int (*judge)(const struct json_row *)) {
+    struct arena arena = ARENA_EMPTY;
+    struct log_source part = beginning(source);
+    struct scan scan;
+    struct json_row *row;
+    int claim = 0;
+    if (arena_take(&arena, 1, sizeof *row, "row", &row) == STATUS_OK &&
+        first_row(&part, &scan, row))
+        claim = judge(row);
+    arena_close(&arena);
+    return claim;
+}
+
+static int judge_wandb(const struct json_row *row) {
+    if (!has(row, "_step")) return 0;
+    return has(row, "_runtime") || has(row, "_timestamp") ? 3 : 2;
+}
+
+static int judge_llama_factory(const struct json_row *row) {
+    return has(row, "current_steps") && has(row, "total_steps") ? 3 : 0;
+}
+
+static int judge_torchtune(const struct json_row *row) {
+    if (!has(row, "step")) return 0;
+    return has(row, "tokens_per_second_per_gpu") || has(row, "log_probs/chosen") ||
+                   has(row, "peak_memory_active") || has(row, "peak_memory_alloc")
+               ? 3
+               : 0;
+}
+
+static int judge_generic(const struct json_row *row) {
+    for (size_t i = 0; common_steps[i] != NULL; i++)
+        if (has(row, common_steps[i])) return 2;
+    return 1;
+}
+
+static int claim_wandb(const struct log_source *source) {
+    return with_first_row(source, judge_wandb);
+}
+
+static int claim_llama_factory(const struct log_source *source) {
+    return with_first_row(source, judge_llama_factory);
+}
+
+static int claim_torchtune(const struct log_source *source) {
+    return with_first_row(source, judge_torchtune);
+}
+
+static int claim_generic(const struct log_source *source) {
+    return with_first_row(source, judge_generic);
+}
+
+/* The best name that any of the first rows has; rows of an evaluation may lack it. */
+static const char *choose_step(const struct log_source *source, const char *const *steps,
+                               struct json_row *row) {
+    struct log_source part = beginning(source);
+    struct scan scan;
+    size_t best = 0;
+    while (steps[best] != NULL)
+        best++;
+    if (!first_row(&part, &scan, row)) return NULL;
+    for (;;) {
+        int64_t step;
+        for (size_t i = 0; i < best && steps[i] != NULL; i++)
+            if (json_row_step(row, steps[i], &step)) best = i;
+        if (scan_next(&scan) != STATUS_OK || scan.token != SCAN_OBJECT ||
+            json_row_read(&scan, row) != STATUS_OK)
+            return steps[best];
+    }
+}
+
+/* ---- rows ---- */
+
+struct pace { /* whether steps come at one stride */
+    int64_t last, stride;
+    size_t rows, uneven;
+};
+
+static void note_pace(struct pace *pace, int64_t step) {
+    if (step == INT64_MIN) return;
+    if (pace->rows > 0) {
+        const int64_t stride = step - pace->last;
+        if (pace->rows > 1 && stride != pace->stride) pace->uneven++;
+        pace->stride = stride;
+    }
+    pace->last = step;
+    pace->rows++;
+}
+
+static enum status note_wandb(struct log_build *build, const char *step, const struct pace *pace) {
+    if (step != NULL && strcmp(step, "_step") == 0)
+        TRY(log_build_note(build, "_step is W&B's own counter of log calls: it is an update number "
+                                  "only where each update logged once"));
+    if (pace->rows >= WANDB_SAMPLED && pace->uneven > pace->rows / 10)
+        TRY(log_build_note(build,
+                           "%zu rows at uneven steps: run.history() samples; "
+                           "scan_history() or the history artifact has all rows",
+                           pace->rows));
+    return STATUS_OK;
+}
+
+static enum status put_row(const struct json_row *row, const char *step_name,
+                           const struct dialect *dialect, struct log_build *build,
+                           const struct log_source *source, struct pace *pace) {
+    int64_t step = INT64_MIN, total;
+    const int stepped = step_name != NULL && json_row_step(row, step_name, &step);
+    if (!stepped) step = INT64_MIN;
+    if (step > ((int64_t)1 << 53) || (stepped && step < -((int64_t)1 << 53)))
+        FAIL(STATUS_INPUT, "%s:%" PRIu32 ": expected a step within 2^53, got %" PRId64,
+             source->name, row->line, step);
+    note_pace(pace, step);
+    if (dialect == &llama_factory && json_row_step(row, "total_steps", &total) && total > 0)
+        log_build_max_steps(build, (uint64_t)total);
+    TRY(log_build_row(build, step, row->line, source->part));
+    return json_row_put(row, stepped ? step_name : NULL, 0, dialect->rules, build);
+}
+
+/* A value that the end of the file cuts: fine behind whole rows, else an error. */
+static enum status cut_or(enum status status, const struct scan *scan, size_t rows, uint32_t line,
+                          struct log_build *build) {
+    if (status == STATUS_OK || !scan->cut || rows == 0) return status;
+    return log_build_note(build, "line %" PRIu32 " is cut off by the end of the file: left out",
+                          line);
+}
+
+static enum status read_rows(struct scan *scan, struct json_row *row, const char *step,
+                             const struct dialect *dialect, struct log_build *build) {
+    struct pace pace = {0, 0, 0, 0};
+    size_t rows = 0;
+    for (;; rows++) {
+        enum status status = scan_next(scan);
+        const uint32_t line = scan->line;
+        if (status == STATUS_OK && rows == 0 && scan->token == SCAN_ARRAY) status = scan_next(scan);
+        if (status == STATUS_OK && scan->token == SCAN_ARRAY_END) status = scan_next(scan);
+        if (status == STATUS_OK && scan->token == SCAN_END) break;
+        if (status == STATUS_OK) status = json_row_read(scan, row);
+        if (status != STATUS_OK) return cut_or(status, scan, rows, line, build);
+        TRY(put_row(row, step, dialect, build, scan->source, &pace));
+        log_source_release(scan->source, scan->start);
+    }
+    return dialect->is_wandb ? note_wandb(build, step, &pace) : STATUS_OK;
+}
+
+static enum status read_dialect(const struct log_source *source, struct log_build *build,
+                                const struct dialect *dialect) {
+    struct json_row *row;
+    struct scan scan;
+    TRY(arena_take(log_build_scratch(build), 1, sizeof *row, "row", &row));
+    const char *step = log_build_step_source(build);
+    if (step == NULL) step = choose_step(source, dialect->steps, row);
+    scan_open(&scan, source);
+    return read_rows(&scan, row, step, dialect, build);
+}
+
+static enum status read_generic(const struct log_source *source, struct log_build *build) {
+    return read_dialect(source, build, &generic);
+}
+
+static enum status read_wandb(const struct log_source *source, struct log_build *build) {
+    return read_dialect(source, build, &wandb);
+}
+
+static enum status read_llama_factory(const struct log_source *source, struct log_build *build) {
+    return read_dialect(source, build, &llama_factory);
+}
+
+static enum status read_torchtune(const struct log_source *source, struct log_build *build) {
+    return read_dialect(source, build, &torchtune);
+}
+
+const struct log_reader log_reader_jsonl = {"jsonl", "JSON objects, one per row", claim_generic,
+                                            read_generic, INT64_MIN};
+const struct log_reader log_reader_wandb_jsonl = {"wandb-jsonl", "Weights & Biases history as JSON",
+                                                  claim_wandb, read_wandb, INT64_MIN};
+const struct log_reader log_reader_llama_factory = {
+    "llama-factory", "LLaMA-Factory trainer_log.jsonl", claim_llama_factory, read_llama_factory, 1};
+const struct log_reader log_reader_torchtune_jsonl = {
+    "torchtune-jsonl", "torchtune metric log, JSONL", claim_torchtune, read_torchtune, INT64_MIN};

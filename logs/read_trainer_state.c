@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Hugging Face trainer_state.json, with the rows of TRL.
+ *
+ * Trainer rounds loss to 4 decimals and keeps everything else as Python's repr; older files have no
+ * grad_norm, 5.x may hold numbers as strings of 4 significant digits. Loss, and TRL's metrics, are
+ * means since the last row. The summary at the end (train_runtime) is no row.
+ * Invariant: a file that ends early is an error, since the history may miss its end. */
+#include <string.h>
+
+#include "logs/json_row.h"
+#include "logs/readers.h"
+
+#define STRING_DIGITS 4
+
+static const struct log_rule rules[] = {
+    {"loss", LOG_LOSS, LOG_PRINT_DECIMALS, 4, 0, 1},
+    {"learning_rate", LOG_LR_LOGGED, LOG_PRINT_EXACT, 0, 0, 0},
+    {"grad_norm", LOG_GRAD_NORM, LOG_PRINT_EXACT, 0, 0, 0},
+    {"epoch", LOG_EPOCH, LOG_PRINT_JSON, 0, 0, 0},
+    {"num_tokens", LOG_TOKENS, LOG_PRINT_EXACT, 0, 1, 0},
+    {"num_input_tokens_seen", LOG_TOKENS, LOG_PRINT_EXACT, 0, 1, 0},
+    {"eval_loss", LOG_EVAL_LOSS, LOG_PRINT_EXACT, 0, 0, 0},
+    {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 1},
+    {NULL, 0, 0, 0, 0, 0},
+};
+
+static int claim(const struct log_source *source) {
+    static const char key[] = "\"log_history\"";
+    const size_t length = source->length < 65536 ? source->length : 65536;
+    const char *bytes = (const char *)source->bytes;
+    size_t at = 0;
+    while (at < length &&
+           (bytes[at] == ' ' || bytes[at] == '\n' || bytes[at] == '\r' || bytes[at] == '\t'))
+        at++;
+    if (at == length || bytes[at] != '{') return 0;
+    for (; at + sizeof key - 1 <= length; at++)
+        if (bytes[at] == '"' && memcmp(bytes + at, key, sizeof key - 1) == 0) return 3;
+    return 0;
+}
+
+static int is_summary(const struct json_row *row) {
+    return json_row_find(row, "train_runtime") != NULL && json_row_find(row, "loss") == NULL;
+}
+
+static enum status read_history(struct scan *scan, struct json_row *row, struct log_build *build) {
+    const struct log_source *source = scan->source;
+    TRY(scan_next(scan));
+    TRY(scan_expect(scan, SCAN_ARRAY));
+    for (;;) {
+        int64_t step = INT64_MIN;
+        TRY(scan_next(scan));
+        if (scan->token == SCAN_ARRAY_END) return STATUS_OK;
+        TRY(json_row_read(scan, row));
+        if (is_summary(row)) continue;
+        json_row_step(row, "step", &step);
+        TRY(log_build_row(build, step, row->line, source->part));
+        TRY(json_row_put(row, "step", STRING_DIGITS, rules, build));
+        log_source_release(source, scan->at);
+    }
+}
+
+/* "max_steps": 30, "logging_steps": 10 and the like beside the history. */
+static enum status read_setting(struct scan *scan, struct log_build *build) {
+    int64_t number = 0;
+    const int is_total = scan_is(scan, "max_steps"), is_window = scan_is(scan, "logging_steps");
+    TRY(scan_next(scan));
+    if (scan->token == SCAN_NUMBER) {
+        const int whole = scan_integer(scan->text, scan->length, &number);
+        if (is_total && whole && number > 0) log_build_max_steps(build, (uint64_t)number);
+        if (is_window && whole && number > 1)
+            TRY(log_build_note(build,
+                               "logging_steps %d: loss is the mean of the updates since the "
+                               "last row, learning_rate and grad_norm are of one update",
+                               (int)(number < 1000000000 ? number : 1000000000)));
+    }
+    return scan_skip(scan);
+}
+
+static enum status read(const struct log_source *source, struct log_build *build) {
+    struct scan scan;
+    struct json_row *row;
+    int found = 0;
+    TRY(arena_take(log_build_scratch(build), 1, sizeof *row, "row", &row));
+    scan_open(&scan, source);
+    TRY(scan_next(&scan));
+    TRY(scan_expect(&scan, SCAN_OBJECT));
+    for (;;) {
+        TRY(scan_next(&scan));
+        if (scan.token == SCAN_OBJECT_END) break;
+        if (scan_is(&scan, "log_history")) {
+            TRY(read_history(&scan, row, build));
+            found = 1;
+        } else {
+            TRY(read_setting(&scan, build));
+        }
+    }
+    if (!found) return scan_fail(&scan, "a list \"log_history\" before the end");
+    TRY(scan_next(&scan));
+    return scan_expect(&scan, SCAN_END);
+}
+
+const struct log_reader log_reader_trainer_state = {
+    "hf-trainer-state", "Hugging Face trainer_state.json", claim, read, 1};
