@@ -108,6 +108,14 @@ static double power_of_ten(int power) {
     return number_parse_real(digits, NUMBER_FINITE, &value) == STATUS_OK ? value : 0.0;
 }
 
+/* "0.000E+00": printf("%E") writes it for no number but 0. */
+static int is_scientific_zero(const char *plain) {
+    const char *s = plain + (*plain == '-' || *plain == '+');
+    while (*s == '0' || *s == '.')
+        s++;
+    return (*s | 0x20) == 'e';
+}
+
 int log_number_read(const char *text, size_t length, struct log_number *out) {
     char plain[TEXT_MAX + 1];
     if (length == 0) return 0;
@@ -115,6 +123,7 @@ int log_number_read(const char *text, size_t length, struct log_number *out) {
     if (!copy_plain(text, length, plain)) return 0;
     if (number_parse_real(plain, NUMBER_FINITE, &out->value) != STATUS_OK) return 0;
     out->quantum = power_of_ten(last_place(plain, &out->digits));
+    if (is_scientific_zero(plain)) out->quantum = 0.0;
     return 1;
 }
 

@@ -17,7 +17,22 @@
     ROW(wandb_jsonl, "wandb-jsonl", "Weights & Biases history as JSON")                            \
     ROW(torchtune_jsonl, "torchtune-jsonl", "torchtune metric log, JSONL")                         \
     ROW(olmo_metrics, "olmo-core-metrics", "OLMo-core metrics.json")                               \
-    ROW(jsonl, "jsonl", "JSON objects, one per row")
+    ROW(jsonl, "jsonl", "JSON objects, one per row")                                               \
+    ROW(tensorboard, "tensorboard", "TensorBoard event files")                                     \
+    ROW(hf_console, "hf-console", "Hugging Face Trainer console")                                  \
+    ROW(megatron, "megatron", "Megatron-LM console")                                               \
+    ROW(nemo, "nemo", "NeMo 2 console")                                                            \
+    ROW(torchtitan, "torchtitan", "torchtitan console")                                            \
+    ROW(torchtitan_golden, "torchtitan-golden", "torchtitan golden loss text")                     \
+    ROW(torchtune, "torchtune", "torchtune text log")                                              \
+    ROW(olmo_core, "olmo-core", "OLMo-core console")                                               \
+    ROW(open_instruct, "open-instruct", "open-instruct console")                                   \
+    ROW(llmc, "llmc", "llm.c main.log")                                                            \
+    ROW(llmc_console, "llmc-console", "llm.c console")                                             \
+    ROW(deepspeed, "deepspeed", "DeepSpeed progress lines")                                        \
+    ROW(lightning, "lightning", "Lightning metrics.csv")                                           \
+    ROW(wandb_csv, "wandb-csv", "W&B history as CSV")                                              \
+    ROW(csv, "csv", "CSV or TSV with a header (--map)")
 
 #define LOG_READER_EXTERN(symbol, name, title) extern const struct log_reader log_reader_##symbol;
 LOG_READERS(LOG_READER_EXTERN)

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A table of numbers under a header.
+ *
+ * A record of names only is a new header (Lightning writes one when keys appear while it runs).
+ * Numbers are taken as Python's shortest repr (LOG_PRINT_JSON): csv writers round nothing.
+ * Invariant: a record has as many fields as its header, or it is an error with its line; the last
+ * one, without a line end, may be cut and is then left out. */
+#include "logs/csv_table.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const struct log_rule rules[] = {
+    {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
+    {NULL, 0, 0, 0, 0, 0},
+};
+
+#define STEP_NONE SIZE_MAX
+
+struct table {
+    const struct log_source *source;
+    struct log_build *build;
+    const struct csv_habit *habit;
+    struct log_csv csv;
+    size_t *columns;        /* (LOG_COLUMNS_MAX) of the log, by field */
+    struct log_span *cells; /* (LOG_COLUMNS_MAX) of the record at hand, "" for what is no number */
+    size_t fields, step_field;
+    char step_name[256];
+    int64_t row_step;
+    uint8_t *in_row;    /* (LOG_COLUMNS_MAX) */
+    double *row_values; /* (LOG_COLUMNS_MAX) where in_row is 1 */
+    uint32_t record_line;
+    int has_row;
+};
+
+static int is_number(struct log_span text) {
+    struct log_number number;
+    return log_number_read(text.text, text.length, &number);
+}
+
+/* ---- claims ---- */
+
+int log_csv_claim_header(struct log_csv *csv, size_t *columns,
+                         void (*see)(void *self, struct log_span name, size_t index), void *self) {
+    struct log_csv_field field;
+    *columns = 0;
+    do {
+        if (!log_csv_next(csv, *columns == 0, &field)) return 0;
+        if (is_number(field.text)) return 0;
+        if (see != NULL) see(self, field.text, *columns);
+        ++*columns;
+    } while (!field.last);
+    return *columns >= 2 && !field.open;
+}
+
+int log_csv_claim_record(struct log_csv *csv, size_t columns) {
+    struct log_csv_field field;
+    size_t count = 0;
+    int numbers = 0;
+    do {
+        if (!log_csv_next(csv, count == 0, &field)) return 0;
+        numbers |= is_number(field.text);
+        count++;
+    } while (!field.last);
+    return numbers && (count == columns || (count < columns && field.open));
+}
+
+/* ---- header ---- */
+
+/* Place of a name among the names of the step, the lowest is best; STEP_NONE: none of them. */
+static size_t step_rank(const struct table *t, struct log_span name) {
+    const char *asked = log_build_step_source(t->build);
+    if (asked != NULL) return log_span_is(name, asked) ? 0 : STEP_NONE;
+    for (size_t i = 0; t->habit->steps[i] != NULL; i++)
+        if (log_span_is(name, t->habit->steps[i])) return i;
+    return STEP_NONE;
+}
+
+static enum status read_name(struct table *t, struct log_span name, size_t *best) {
+    const size_t index = t->fields;
+    const enum csv_role role =
+        t->habit->role == NULL ? CSV_VALUE : t->habit->role(t->habit->self, &name, index);
+    const size_t rank = role == CSV_SKIP ? STEP_NONE : step_rank(t, name);
+    t->columns[index] = LOG_COLUMN_IGNORED;
+    if (rank < *best || (role == CSV_STEP && *best == STEP_NONE)) {
+        *best = rank;
+        t->step_field = index;
+        t->step_name[0] = '\0';
+        if (name.length < sizeof t->step_name) {
+            memcpy(t->step_name, name.text, name.length);
+            t->step_name[name.length] = '\0';
+        }
+    }
+    if (role == CSV_VALUE && name.length > 0)
+        TRY(log_build_column(t->build, name.text, name.length, rules, &t->columns[index]));
+    return STATUS_OK;
+}
+
+static enum status read_header(struct table *t) {
+    struct log_csv_field field;
+    size_t best = STEP_NONE;
+    t->fields = 0;
+    t->step_field = STEP_NONE;
+    do {
+        if (!log_csv_next(&t->csv, t->fields == 0, &field))
+            FAIL(STATUS_INPUT, "%s: expected a header of names, got nothing", t->source->name);
+        if (t->fields == LOG_COLUMNS_MAX)
+            FAIL(STATUS_INPUT, "%s:%" PRIu32 ": expected at most %d columns, got more",
+                 t->source->name, t->csv.line, LOG_COLUMNS_MAX);
+        TRY(read_name(t, field.text, &best));
+        t->fields++;
+    } while (!field.last);
+    if (t->step_field != STEP_NONE) t->columns[t->step_field] = LOG_COLUMN_IGNORED;
+    if (t->step_field == STEP_NONE && log_build_step_source(t->build) != NULL)
+        FAIL(STATUS_INPUT, "%s: --map step=%s: expected a column of the header, got none of it",
+             t->source->name, log_build_step_source(t->build));
+    return STATUS_OK;
+}
+
+/* ---- records ---- */
+
+static enum status read_step(const struct table *t, int64_t *out) {
+    struct log_number number;
+    *out = INT64_MIN;
+    if (t->step_field == STEP_NONE) return STATUS_OK;
+    const struct log_span cell = t->cells[t->step_field];
+    if (cell.length == 0) return STATUS_OK;
+    if (!log_number_read(cell.text, cell.length, &number) || !(number.value > -0x1p62) ||
+        !(number.value < 0x1p62) || number.value != (double)(int64_t)number.value)
+        FAIL(STATUS_INPUT, "%s:%" PRIu32 ": column \"%s\": expected a whole step, got \"%.*s\"",
+             t->source->name, t->record_line, t->step_name,
+             (int)(cell.length < 40 ? cell.length : 40), cell.text);
+    *out = (int64_t)number.value;
+    return STATUS_OK;
+}
+
+static int has_value(const struct table *t, size_t field) {
+    return t->columns[field] != LOG_COLUMN_IGNORED && is_number(t->cells[field]);
+}
+
+/* A value of the record differs from what the row at hand already has (an epoch may come again). */
+static int contradicts(const struct table *t) {
+    struct log_number number;
+    for (size_t i = 0; i < t->fields; i++) {
+        if (!has_value(t, i) || !t->in_row[t->columns[i]]) continue;
+        log_number_read(t->cells[i].text, t->cells[i].length, &number);
+        if (memcmp(&number.value, &t->row_values[t->columns[i]], sizeof number.value) != 0)
+            return 1;
+    }
+    return 0;
+}
+
+static enum status put_record(struct table *t) {
+    struct log_number number;
+    int64_t step;
+    TRY(read_step(t, &step));
+    if (!t->habit->merges || !t->has_row || step == INT64_MIN || step != t->row_step ||
+        contradicts(t)) {
+        TRY(log_build_row(t->build, step, t->record_line, t->source->part));
+        memset(t->in_row, 0, LOG_COLUMNS_MAX);
+        t->row_step = step;
+        t->has_row = 1;
+    }
+    for (size_t i = 0; i < t->fields; i++) {
+        if (!has_value(t, i)) continue;
+        const size_t column = t->columns[i];
+        log_number_read(t->cells[i].text, t->cells[i].length, &number);
+        t->in_row[column] = 1;
+        t->row_values[column] = number.value;
+        TRY(log_build_text(t->build, column, t->cells[i].text, t->cells[i].length));
+    }
+    return STATUS_OK;
+}
+
+/* Fields into cells. *out_open: the last field ends with the text. */
+static enum status read_record(struct table *t, size_t *out_count, int *out_open) {
+    struct log_csv_field field = {.last = 0};
+    size_t count = 0;
+    *out_open = 0;
+    while (!field.last && log_csv_next(&t->csv, count == 0, &field)) {
+        if (count == 0) t->record_line = t->csv.line - (field.last && !field.open);
+        if (count < LOG_COLUMNS_MAX) /* what had doubled quotes is no number */
+            t->cells[count] = field.text.text == t->csv.unquoted
+                                  ? (struct log_span){field.text.text, 0}
+                                  : field.text;
+        count++;
+        *out_open = field.open;
+    }
+    *out_count = count;
+    return STATUS_OK;
+}
+
+static int is_header(const struct table *t, size_t count) {
+    if (count == 0 || count > LOG_COLUMNS_MAX || t->step_field == STEP_NONE) return 0;
+    int names_step = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (t->cells[i].length == 0 || is_number(t->cells[i])) return 0;
+        names_step |= log_span_is(t->cells[i], t->step_name);
+    }
+    return names_step;
+}
+
+/* Reads the records up to the next header (*again) or the end. */
+static enum status read_records(struct table *t, int *again) {
+    *again = 0;
+    for (;;) {
+        const struct log_csv before = t->csv;
+        size_t count;
+        int open;
+        TRY(read_record(t, &count, &open));
+        if (t->csv.cut || (open && count < t->fields)) {
+            TRY(log_build_note(t->build, "line %" PRIu32 ", the last, is cut: left out",
+                               t->record_line));
+            return STATUS_OK;
+        }
+        if (count == 0) return STATUS_OK;
+        if (is_header(t, count)) {
+            t->csv = before;
+            *again = 1;
+            return STATUS_OK;
+        }
+        if (count != t->fields)
+            FAIL(STATUS_INPUT, "%s:%" PRIu32 ": expected %zu fields as in the header, got %zu",
+                 t->source->name, t->record_line, t->fields, count);
+        TRY(put_record(t));
+        if (open)
+            TRY(log_build_note(
+                t->build, "line %" PRIu32 ", the last, has no line end: its last value may be cut",
+                t->record_line));
+        log_source_release(t->source, (size_t)(t->csv.at - t->csv.start));
+    }
+}
+
+enum status log_csv_read(const struct log_source *source, struct log_build *build,
+                         const struct csv_habit *habit) {
+    struct arena *scratch = log_build_scratch(build);
+    struct table *t;
+    int again = 1;
+    TRY(arena_take(scratch, 1, sizeof *t, "CSV", &t));
+    TRY(arena_take(scratch, LOG_COLUMNS_MAX, sizeof *t->columns, "CSV", &t->columns));
+    TRY(arena_take(scratch, LOG_COLUMNS_MAX, sizeof *t->cells, "CSV", &t->cells));
+    TRY(arena_take(scratch, LOG_COLUMNS_MAX, sizeof *t->in_row, "CSV", &t->in_row));
+    TRY(arena_take(scratch, LOG_COLUMNS_MAX, sizeof *t->row_values, "CSV", &t->row_values));
+    t->source = source;
+    t->build = build;
+    t->habit = habit;
+    log_csv_open(&t->csv, source, source->length);
+    while (again) {
+        TRY(read_header(t));
+        TRY(read_records(t, &again));
+    }
+    return STATUS_OK;
+}

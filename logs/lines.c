@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Walking over the lines of a console log.
+ * Invariant: a line that had to be changed stands whole in `clean`, or is counted as too long and
+ * passed over: a number is never cut in two by us. */
+#include "logs/lines.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define ESCAPE '\x1b'
+#define TAG_REACH 80 /* bytes in front of a rank tag: job names, time */
+
+static int is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+static int is_blank(char c) {
+    return c == ' ' || c == '\t';
+}
+
+/* ---- walking ---- */
+
+void log_lines_open(struct log_lines *lines, const struct log_source *source) {
+    lines->source = source;
+    lines->at = (const char *)source->bytes;
+    lines->end = lines->at + source->length;
+    lines->number = 1;
+    lines->rank = lines->kept_rank = LOG_RANK_NONE;
+    lines->at_start = 1;
+    lines->too_long = lines->other_ranks = 0;
+    lines->open_row = 0;
+}
+
+void log_lines_open_head(struct log_lines *lines, const struct log_source *source) {
+    log_lines_open(lines, source);
+    if (source->length <= LOG_CLAIM_BYTES) return;
+    lines->end = (const char *)source->bytes + LOG_CLAIM_BYTES;
+    while (lines->end > lines->at && lines->end[-1] != '\n')
+        lines->end--;
+}
+
+/* Behind an escape that starts at `at`: CSI "ESC [ .. letter", OSC "ESC ] .. BEL", else two bytes.
+ */
+static const char *skip_escape(const char *at, const char *end) {
+    if (++at == end) return end;
+    if (*at == '[') {
+        for (at++; at < end && (*at < '@' || *at > '~'); at++)
+            ;
+        return at == end ? end : at + 1;
+    }
+    if (*at != ']') return at + 1;
+    while (at < end && *at != '\a' && *at != ESCAPE)
+        at++;
+    if (at < end && *at == ESCAPE) at++;
+    return at == end ? end : at + 1;
+}
+
+/* 0: too long for the buffer. */
+static int clean_escapes(struct log_lines *lines, struct log_span *span) {
+    const char *at = span->text, *end = at + span->length;
+    size_t kept = 0;
+    if (span->length == 0 || memchr(at, ESCAPE, span->length) == NULL) return 1;
+    while (at < end) {
+        if (*at == ESCAPE) {
+            at = skip_escape(at, end);
+            continue;
+        }
+        if (kept == LOG_LINE_MAX) return 0;
+        lines->clean[kept++] = *at++;
+    }
+    *span = (struct log_span){lines->clean, kept};
+    return 1;
+}
+
+/* "0: " of srun -l, at the very start. */
+static int read_srun_tag(struct log_span *span, int32_t *rank) {
+    struct log_span rest = *span;
+    int64_t number;
+    if (span->length == 0 || !is_digit(span->text[0])) return 0;
+    if (!log_span_integer(&rest, &number) || number > 999999) return 0;
+    if (rest.length < 2 || rest.text[0] != ':' || rest.text[1] != ' ') return 0;
+    *span = (struct log_span){rest.text + 2, rest.length - 2};
+    *rank = (int32_t)number;
+    return 1;
+}
+
+/* "[rank0]:", "[default3]:", with a job's name before it at most. */
+static void read_rank_tag(struct log_span *span, int32_t *rank) {
+    static const char *const words[] = {"[rank", "[default"};
+    const struct log_span head = {span->text, span->length < TAG_REACH ? span->length : TAG_REACH};
+    if (read_srun_tag(span, rank)) return;
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        struct log_span rest = log_span_after(head, words[i]);
+        int64_t number;
+        if (rest.text == NULL || !log_span_integer(&rest, &number) || number > 999999) continue;
+        if (!log_span_starts(rest, "]:")) continue;
+        rest.length = span->length - (size_t)(rest.text - span->text);
+        *span = (struct log_span){rest.text + 2, rest.length - 2};
+        if (span->length > 0 && span->text[0] == ' ') span->text++, span->length--;
+        *rank = (int32_t)number;
+        return;
+    }
+}
+
+/* One piece up to '\n' or '\r'; 0 at the end. */
+static int next_piece(struct log_lines *lines, struct log_line *out) {
+    if (lines->at == lines->end) return 0;
+    const char *start = lines->at;
+    while (lines->at < lines->end && *lines->at != '\n' && *lines->at != '\r')
+        lines->at++;
+    out->span = (struct log_span){start, (size_t)(lines->at - start)};
+    out->number = lines->number;
+    out->open = lines->at == lines->end;
+    return 1;
+}
+
+/* Over the mark behind a piece; a rank tag holds for all pieces of a physical line. */
+static void end_piece(struct log_lines *lines) {
+    if (lines->at == lines->end) return;
+    if (*lines->at++ == '\r') return;
+    lines->number += lines->number < UINT32_MAX;
+    log_source_release(lines->source, (size_t)(lines->at - (const char *)lines->source->bytes));
+    lines->rank = LOG_RANK_NONE;
+    lines->at_start = 1;
+}
+
+int log_lines_next(struct log_lines *lines, struct log_line *out) {
+    while (next_piece(lines, out)) {
+        const int fits = clean_escapes(lines, &out->span);
+        if (!fits) lines->too_long++;
+        if (fits && lines->at_start && out->span.length > 0) {
+            read_rank_tag(&out->span, &lines->rank);
+            lines->at_start = 0;
+        }
+        out->rank = lines->rank;
+        end_piece(lines);
+        if (fits && out->span.length > 0) return 1;
+    }
+    return 0;
+}
+
+int log_lines_take(struct log_lines *lines, const struct log_line *line) {
+    if (lines->kept_rank == LOG_RANK_NONE) lines->kept_rank = line->rank;
+    if (line->rank != LOG_RANK_NONE && line->rank != lines->kept_rank) {
+        lines->other_ranks++;
+        return 0;
+    }
+    lines->open_row = line->open ? line->number : 0;
+    return 1;
+}
+
+enum status log_lines_close(const struct log_lines *lines, struct log_build *build) {
+    if (lines->too_long > 0)
+        TRY(log_build_note(build, "%zu lines with colours are longer than %d bytes: left out",
+                           lines->too_long, LOG_LINE_MAX));
+    if (lines->other_ranks > 0)
+        TRY(log_build_note(build, "%zu rows of other ranks than %" PRId32 " were left out",
+                           lines->other_ranks, lines->kept_rank));
+    if (lines->open_row > 0)
+        TRY(log_build_note(build,
+                           "line %" PRIu32 ", the last, has no line end: its last value may be cut",
+                           lines->open_row));
+    return STATUS_OK;
+}
+
+/* ---- spans ---- */
+
+struct log_span log_span_trim(struct log_span span) {
+    while (span.length > 0 && is_blank(span.text[0]))
+        span.text++, span.length--;
+    while (span.length > 0 && is_blank(span.text[span.length - 1]))
+        span.length--;
+    return span;
+}
+
+struct log_span log_span_after(struct log_span span, const char *word) {
+    const size_t length = strlen(word);
+    while (span.length >= length) {
+        const char *first = (const char *)memchr(span.text, word[0], span.length - length + 1);
+        if (first == NULL) break;
+        span.length -= (size_t)(first - span.text);
+        span.text = first;
+        if (memcmp(first, word, length) == 0)
+            return (struct log_span){first + length, span.length - length};
+        span.text++, span.length--;
+    }
+    return (struct log_span){NULL, 0};
+}
+
+int log_span_starts(struct log_span span, const char *word) {
+    const size_t length = strlen(word);
+    return span.length >= length && memcmp(span.text, word, length) == 0;
+}
+
+int log_span_is(struct log_span span, const char *word) {
+    return span.length == strlen(word) && memcmp(span.text, word, span.length) == 0;
+}
+
+struct log_span log_span_until(struct log_span *rest, char mark) {
+    const char *found =
+        rest->length == 0 ? NULL : (const char *)memchr(rest->text, mark, rest->length);
+    const size_t length = found == NULL ? rest->length : (size_t)(found - rest->text);
+    const size_t skip = length + (found != NULL);
+    const struct log_span head = {rest->text, length};
+    rest->text += skip;
+    rest->length -= skip;
+    return head;
+}
+
+void log_span_blanks(struct log_span *rest) {
+    while (rest->length > 0 && is_blank(rest->text[0]))
+        rest->text++, rest->length--;
+}
+
+struct log_span log_span_word(struct log_span *rest) {
+    log_span_blanks(rest);
+    struct log_span word = {rest->text, 0};
+    while (word.length < rest->length && !is_blank(rest->text[word.length]))
+        word.length++;
+    rest->text += word.length;
+    rest->length -= word.length;
+    return word;
+}
+
+int log_span_integer(struct log_span *rest, int64_t *out) {
+    int64_t value = 0;
+    size_t digits = 0;
+    for (; digits < rest->length && is_digit(rest->text[digits]); digits++) {
+        if (value > ((int64_t)1 << 58)) return 0;
+        value = 10 * value + (rest->text[digits] - '0');
+    }
+    rest->text += digits;
+    rest->length -= digits;
+    *out = value;
+    return digits > 0;
+}
+
+/* ---- values ---- */
+
+enum status log_put_text(struct log_build *build, const struct log_rule *rules,
+                         struct log_span name, struct log_span value) {
+    struct log_number number;
+    size_t column;
+    if (name.length == 0 || !log_number_read(value.text, value.length, &number)) return STATUS_OK;
+    TRY(log_build_column(build, name.text, name.length, rules, &column));
+    return log_build_text(build, column, value.text, value.length);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * CSV of three kinds: Lightning's metrics.csv, W&B's exports, and any other table with a header.
+ *
+ * Lightning: header in byte order with epoch and step, one record per logger call, so the values of
+ * one step come in several records with blank cells; step counts from 0.
+ * W&B chart export: "Step","run - key","run - key__MIN","run - key__MAX"; may hold several runs and
+ * is sampled for long ones. W&B API: _step, _runtime, _timestamp beside the keys; _step counts
+ * log calls, so a step that the training itself logged is preferred. (The chart export's shape is
+ * taken from memory.) */
+#include <string.h>
+
+#include "logs/csv_table.h"
+
+static struct log_csv open_head(const struct log_source *source) {
+    struct log_csv csv;
+    log_csv_open(&csv, source, LOG_CLAIM_BYTES);
+    return csv;
+}
+
+struct header_signs {
+    int epoch, step, dash, minimum, w_step, w_time, known_step;
+};
+
+static const char *const usual_steps[] = {"step",
+                                          "global_step",
+                                          "train/global_step",
+                                          "trainer/global_step",
+                                          "training_step",
+                                          "train/step",
+                                          "iteration",
+                                          "iter",
+                                          "current_steps",
+                                          "update",
+                                          "optimizer_step",
+                                          "Step",
+                                          "_step",
+                                          "STEP",
+                                          NULL};
+
+static int ends(struct log_span text, const char *word) {
+    const size_t length = strlen(word);
+    return text.length >= length && memcmp(text.text + text.length - length, word, length) == 0;
+}
+
+static void see(void *self, struct log_span name, size_t index) {
+    struct header_signs *signs = (struct header_signs *)self;
+    (void)index;
+    signs->epoch |= log_span_is(name, "epoch");
+    signs->step |= log_span_is(name, "step");
+    signs->dash |= log_span_after(name, " - ").text != NULL;
+    signs->minimum |= ends(name, "__MIN") || ends(name, "__MAX");
+    signs->w_step |= log_span_is(name, "_step");
+    signs->w_time |= log_span_is(name, "_runtime") || log_span_is(name, "_timestamp");
+    for (size_t i = 0; usual_steps[i] != NULL; i++)
+        signs->known_step |= log_span_is(name, usual_steps[i]);
+}
+
+static int look(const struct log_source *source, struct header_signs *signs) {
+    struct log_csv csv = open_head(source);
+    size_t columns;
+    memset(signs, 0, sizeof *signs);
+    return log_csv_claim_header(&csv, &columns, see, signs) && log_csv_claim_record(&csv, columns);
+}
+
+/* ---- Lightning ---- */
+
+static int is_lightning(const struct header_signs *signs) {
+    return signs->epoch && signs->step && !signs->dash && !signs->minimum && !signs->w_step;
+}
+
+static int lightning_claim(const struct log_source *source) {
+    struct header_signs signs;
+    return look(source, &signs) && is_lightning(&signs) ? 3 : 0;
+}
+
+static enum status lightning_read(const struct log_source *source, struct log_build *build) {
+    static const char *const steps[] = {"step", NULL};
+    const struct csv_habit habit = {.steps = steps, .merges = 1};
+    return log_csv_read(source, build, &habit);
+}
+
+const struct log_reader log_reader_lightning = {"lightning", "Lightning metrics.csv",
+                                                lightning_claim, lightning_read, 0};
+
+/* ---- W&B ---- */
+
+static int is_wandb(const struct header_signs *signs) {
+    return (signs->dash && signs->minimum) || (signs->w_step && signs->w_time);
+}
+
+static int wandb_claim(const struct log_source *source) {
+    struct header_signs signs;
+    return look(source, &signs) && is_wandb(&signs) ? 3 : 0;
+}
+
+struct wandb {
+    struct log_build *build;
+    const char *wanted; /* run that was asked for, or NULL */
+    char run[256];      /* the one that is read */
+    size_t run_length;
+    int has_run, other_runs;
+};
+
+/* "run - key": the run may hold " - " itself, a key does not. */
+static struct log_span split_run(struct log_span name, struct log_span *key) {
+    struct log_span rest = name;
+    *key = (struct log_span){NULL, 0};
+    while ((rest = log_span_after(rest, " - ")).text != NULL)
+        *key = rest;
+    if (key->text == NULL) return (struct log_span){NULL, 0};
+    return (struct log_span){name.text, (size_t)(key->text - name.text) - 3};
+}
+
+static enum csv_role wandb_role(void *self, struct log_span *name, size_t index) {
+    struct wandb *wandb = (struct wandb *)self;
+    struct log_span key;
+    const struct log_span run = split_run(*name, &key);
+    if (run.text == NULL) return index == 0 ? CSV_STEP : CSV_VALUE;
+    if (ends(key, "__MIN") || ends(key, "__MAX")) return CSV_SKIP;
+    if (!wandb->has_run && run.length < sizeof wandb->run &&
+        (wandb->wanted == NULL || log_span_is(run, wandb->wanted))) {
+        memcpy(wandb->run, run.text, run.length);
+        wandb->run_length = run.length;
+        wandb->has_run = 1;
+    }
+    if (!wandb->has_run || wandb->run_length != run.length ||
+        memcmp(wandb->run, run.text, run.length) != 0) {
+        wandb->other_runs = 1;
+        return CSV_SKIP;
+    }
+    *name = key;
+    return CSV_VALUE;
+}
+
+static enum status wandb_read(const struct log_source *source, struct log_build *build) {
+    static const char *const steps[] = {"train/global_step",
+                                        "trainer/global_step",
+                                        "global_step",
+                                        "training_step",
+                                        "Step",
+                                        "_step",
+                                        NULL};
+    struct wandb wandb = {.build = build, .wanted = log_build_options(build)->run};
+    const struct csv_habit habit = {
+        .role = wandb_role, .self = &wandb, .steps = steps, .merges = 1};
+    TRY(log_csv_read(source, build, &habit));
+    if (wandb.other_runs && !wandb.has_run)
+        FAIL(STATUS_INPUT, "%s: expected columns of run \"%s\", got only others", source->name,
+             wandb.wanted);
+    if (wandb.other_runs)
+        TRY(log_build_note(build, "it holds several runs: \"%.*s\" was read (--run NAME)",
+                           (int)(wandb.run_length < 100 ? wandb.run_length : 100), wandb.run));
+    if (wandb.has_run)
+        TRY(log_build_note(build, "W&B samples charts of long runs: rows may be missing"));
+    return STATUS_OK;
+}
+
+const struct log_reader log_reader_wandb_csv = {"wandb-csv", "W&B history as CSV", wandb_claim,
+                                                wandb_read, INT64_MIN};
+
+/* ---- any other ---- */
+
+static int csv_claim(const struct log_source *source) {
+    struct header_signs signs;
+    if (!look(source, &signs) || is_lightning(&signs) || is_wandb(&signs)) return 0;
+    return signs.known_step ? 2 : 1;
+}
+
+static enum status csv_read(const struct log_source *source, struct log_build *build) {
+    const struct csv_habit habit = {.steps = usual_steps, .merges = 0};
+    return log_csv_read(source, build, &habit);
+}
+
+const struct log_reader log_reader_csv = {"csv", "CSV or TSV with a header (--map)", csv_claim,
+                                          csv_read, INT64_MIN};

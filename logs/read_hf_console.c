@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The dicts that the Hugging Face Trainer (and TRL's on it) prints among progress bars:
+ * {'loss': 10.5949, 'grad_norm': 188.29, 'learning_rate': 4.58e-05, 'epoch': 0.25}.
+ *
+ * Source of the shape: transformers/trainer_callback.py::ProgressCallback.on_log. Version 4 prints
+ * Python's repr, the loss rounded to 4 decimals before, the epoch to 2; version 5 prints strings
+ * with four significant digits, zeros at the end dropped ('2e-05' is 2.000e-05). No step is
+ * printed. Dicts of an evaluation and the one at the end (train_runtime) are no rows. */
+#include "logs/lines.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define DIGITS_V5 4
+
+static const struct log_rule rules_v5[] = {
+    {"loss", LOG_LOSS, LOG_PRINT_EXACT, 0, 0, 1}, /* EXACT: log_build_digits gives the quanta */
+    {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
+    {NULL, 0, 0, 0, 0, 0},
+};
+static const struct log_rule rules_v4[] = {
+    {"loss", LOG_LOSS, LOG_PRINT_DECIMALS, 4, 0, 1},
+    {"epoch", LOG_EPOCH, LOG_PRINT_DECIMALS, 2, 0, 0},
+    {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
+    {NULL, 0, 0, 0, 0, 0},
+};
+/* Where some number has 15 digits nothing but loss and epoch was rounded: a short rate is whole. */
+static const struct log_rule rules_v4_raw[] = {
+    {"loss", LOG_LOSS, LOG_PRINT_DECIMALS, 4, 0, 1},
+    {"epoch", LOG_EPOCH, LOG_PRINT_DECIMALS, 2, 0, 0},
+    {"learning_rate", LOG_LR_LOGGED, LOG_PRINT_EXACT, 0, 0, 0},
+    {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
+    {NULL, 0, 0, 0, 0, 0},
+};
+
+/* ---- Python literals ---- */
+
+struct pair {
+    struct log_span key, value; /* value: what stands in the quotes or brackets, or the word */
+    int quoted;
+};
+
+/* Behind a string whose quote stands at the start; its inside in *out. 0: it does not end. */
+static int read_string(struct log_span *rest, struct log_span *out) {
+    const char quote = rest->text[0];
+    for (size_t i = 1; i < rest->length; i++) {
+        if (rest->text[i] == '\\') {
+            i++;
+        } else if (rest->text[i] == quote) {
+            *out = (struct log_span){rest->text + 1, i - 1};
+            rest->text += i + 1;
+            rest->length -= i + 1;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int is_quote(char c) {
+    return c == '\'' || c == '"';
+}
+
+/* A bare word, call or bracket, up to a comma or brace outside of brackets. */
+static int read_bare(struct log_span *rest, struct log_span *out) {
+    struct log_span inside;
+    const char *start = rest->text;
+    size_t depth = 0;
+    while (rest->length > 0) {
+        const char c = rest->text[0];
+        if (depth == 0 && (c == ',' || c == '}')) break;
+        if (is_quote(c)) {
+            if (!read_string(rest, &inside)) return 0;
+            continue;
+        }
+        depth += c == '(' || c == '[' || c == '{';
+        if (c == ')' || c == ']' || c == '}') {
+            if (depth == 0) return 0;
+            depth--;
+        }
+        rest->text++, rest->length--;
+    }
+    *out = log_span_trim((struct log_span){start, (size_t)(rest->text - start)});
+    return rest->length > 0;
+}
+
+/* "np.float64(0.5)", "tensor(0.5, device='cuda:0')": what was called with. */
+static struct log_span argument_of(struct log_span value) {
+    struct log_span rest = value;
+    log_span_until(&rest, '(');
+    if (rest.length == 0 || value.text[value.length - 1] != ')') return value;
+    rest.length--;
+    return log_span_trim(log_span_until(&rest, ','));
+}
+
+/* 1 a pair, 0 the end of the dict, -1 no dict or a cut one. *rest: behind "{" at first. */
+static int next_pair(struct log_span *rest, struct pair *out) {
+    log_span_blanks(rest);
+    if (log_span_starts(*rest, ",")) rest->text++, rest->length--;
+    log_span_blanks(rest);
+    if (rest->length == 0) return -1;
+    if (rest->text[0] == '}') {
+        rest->text++, rest->length--;
+        return 0;
+    }
+    if (!is_quote(rest->text[0]) || !read_string(rest, &out->key)) return -1;
+    if (!log_span_starts(*rest, ":")) return -1;
+    rest->text++, rest->length--;
+    log_span_blanks(rest);
+    out->quoted = rest->length > 0 && is_quote(rest->text[0]);
+    if (out->quoted) return read_string(rest, &out->value) ? 1 : -1;
+    if (!read_bare(rest, &out->value)) return -1;
+    out->value = argument_of(out->value);
+    return 1;
+}
+
+/* ---- dicts ---- */
+
+struct dict {
+    struct log_span pairs; /* behind the brace */
+    int has_loss, has_rate, is_other, quoted_loss, raw;
+    int64_t step;
+};
+
+static int is_raw(const struct pair *pair) {
+    struct log_number number;
+    return !pair->quoted && log_number_read(pair->value.text, pair->value.length, &number) &&
+           number.digits >= 15 && memchr(pair->value.text, '.', pair->value.length) != NULL;
+}
+
+static void look_at(const struct pair *pair, struct dict *dict) {
+    struct log_span value = pair->value;
+    if (log_span_is(pair->key, "loss")) {
+        dict->has_loss = 1;
+        dict->quoted_loss = pair->quoted;
+    } else if (log_span_is(pair->key, "learning_rate")) {
+        dict->has_rate = 1;
+        dict->quoted_loss |= !dict->has_loss && pair->quoted;
+    } else if (log_span_starts(pair->key, "eval_") || log_span_is(pair->key, "train_runtime")) {
+        dict->is_other = 1;
+    } else if (log_span_is(pair->key, "step") || log_span_is(pair->key, "global_step")) {
+        if (!log_span_integer(&value, &dict->step) || value.length > 0) dict->step = INT64_MIN;
+    }
+    if (!log_span_is(pair->key, "epoch")) dict->raw |= is_raw(pair);
+}
+
+/* The next dict with quoted keys; *rest goes behind it. 0: none; -1: one that does not end. */
+static int next_dict(struct log_span *rest, struct dict *out) {
+    for (;;) {
+        struct pair pair;
+        int more;
+        *rest = log_span_after(*rest, "{'");
+        if (rest->text == NULL) return 0;
+        rest->text--, rest->length++;
+        *out = (struct dict){.pairs = *rest, .step = INT64_MIN};
+        while ((more = next_pair(rest, &pair)) > 0)
+            look_at(&pair, out);
+        if (more == 0) return 1;
+        if (out->has_loss || out->has_rate) return -1;
+    }
+}
+
+static int is_row(const struct dict *dict) {
+    return !dict->is_other && (dict->has_loss || dict->has_rate);
+}
+
+static int claim(const struct log_source *source) {
+    struct log_lines lines;
+    struct log_line line;
+    struct dict dict;
+    int others = 0;
+    log_lines_open_head(&lines, source);
+    while (log_lines_next(&lines, &line))
+        while (next_dict(&line.span, &dict) > 0) {
+            if (is_row(&dict) && (dict.has_rate || dict.has_loss)) return 3;
+            others |= dict.is_other;
+        }
+    return others ? 2 : 0;
+}
+
+static const struct log_rule *choose_rules(struct log_lines *lines,
+                                           const struct log_source *source) {
+    struct log_line line;
+    struct dict dict;
+    int raw = 0;
+    log_lines_open_head(lines, source);
+    while (log_lines_next(lines, &line))
+        while (next_dict(&line.span, &dict) > 0) {
+            if (is_row(&dict) && dict.quoted_loss) return rules_v5;
+            raw |= is_row(&dict) && dict.raw;
+        }
+    return raw ? rules_v4_raw : rules_v4;
+}
+
+static enum status put_dict(struct log_build *build, const struct log_rule *rules,
+                            const struct dict *dict) {
+    struct log_span rest = dict->pairs;
+    struct pair pair;
+    while (next_pair(&rest, &pair) > 0) {
+        struct log_number number;
+        size_t column;
+        if (!log_number_read(pair.value.text, pair.value.length, &number)) continue;
+        TRY(log_build_column(build, pair.key.text, pair.key.length, rules, &column));
+        if (pair.quoted)
+            TRY(log_build_digits(build, column, pair.value.text, pair.value.length, DIGITS_V5));
+        else
+            TRY(log_build_text(build, column, pair.value.text, pair.value.length));
+    }
+    return STATUS_OK;
+}
+
+static enum status read(const struct log_source *source, struct log_build *build) {
+    struct log_lines lines;
+    struct log_line line;
+    struct dict dict;
+    const struct log_rule *rules = choose_rules(&lines, source);
+    log_lines_open(&lines, source);
+    while (log_lines_next(&lines, &line)) {
+        int found;
+        while ((found = next_dict(&line.span, &dict)) > 0) {
+            if (!is_row(&dict) || !log_lines_take(&lines, &line)) continue;
+            TRY(log_build_row(build, dict.step, line.number, source->part));
+            TRY(put_dict(build, rules, &dict));
+        }
+        if (found < 0)
+            TRY(log_build_note(build, "line %" PRIu32 ": a dict does not end: left out",
+                               line.number));
+    }
+    lines.open_row = 0; /* a dict counts only with its brace */
+    return log_lines_close(&lines, build);
+}
+
+const struct log_reader log_reader_hf_console = {"hf-console", "Hugging Face Trainer console",
+                                                 claim, read, 1};

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Console of llm.c: "step    1/18865 | loss 11.009 (+nanz)| norm 15.2 (+nanz)| lr 4.29e-07 |
+ * 2000.10 ms | 61.1% bf16 MFU | 262144 tok/s", and of its train_gpt2.py ("train loss 5.27").
+ *
+ * Source of the shape: train_gpt2.cu, train_gpt2.py. The step counts from 1 (main.log's from 0).
+ * Fields that start with their number (times, rates) are left out. */
+#include "logs/lines.h"
+
+static const struct log_rule rules[] = {
+    {"loss", LOG_LOSS, LOG_PRINT_TEXT, 0, 0, 0},
+    {"train loss", LOG_LOSS, LOG_PRINT_TEXT, 0, 0, 0},
+    {"norm", LOG_GRAD_NORM, LOG_PRINT_TEXT, 0, 0, 0},
+    {"lr", LOG_LR_LOGGED, LOG_PRINT_TEXT, 0, 0, 0},
+    {NULL, 0, 0, 0, 0, 0},
+};
+
+static int read_head(struct log_span line, int64_t *step, int64_t *total, struct log_span *rest) {
+    *rest = line;
+    if (!log_span_starts(*rest, "step ")) return 0;
+    rest->text += 5, rest->length -= 5;
+    log_span_blanks(rest);
+    if (!log_span_integer(rest, step) || !log_span_starts(*rest, "/")) return 0;
+    rest->text++, rest->length--;
+    if (!log_span_integer(rest, total) || !log_span_starts(*rest, " | ")) return 0;
+    rest->text += 3, rest->length -= 3;
+    return log_span_starts(*rest, "loss ") || log_span_starts(*rest, "train loss ");
+}
+
+static int claim(const struct log_source *source) {
+    struct log_lines lines;
+    struct log_line line;
+    struct log_span rest;
+    int64_t step, total;
+    log_lines_open_head(&lines, source);
+    while (log_lines_next(&lines, &line))
+        if (read_head(line.span, &step, &total, &rest)) return 3;
+    return 0;
+}
+
+/* "train loss 5.27 (+nanz)": the words before the first number are the name. */
+static enum status read_field(struct log_build *build, struct log_span field) {
+    struct log_number number;
+    field = log_span_trim(field);
+    struct log_span rest = field;
+    for (;;) {
+        const struct log_span word = log_span_word(&rest);
+        if (word.length == 0) return STATUS_OK;
+        if (!log_number_read(word.text, word.length, &number)) continue;
+        const struct log_span name = {field.text, (size_t)(word.text - field.text)};
+        return log_put_text(build, rules, log_span_trim(name), word);
+    }
+}
+
+static enum status read(const struct log_source *source, struct log_build *build) {
+    struct log_lines lines;
+    struct log_line line;
+    struct log_span rest;
+    int64_t step, total;
+    log_lines_open(&lines, source);
+    while (log_lines_next(&lines, &line)) {
+        if (!read_head(line.span, &step, &total, &rest) || !log_lines_take(&lines, &line)) continue;
+        TRY(log_build_row(build, step, line.number, source->part));
+        log_build_max_steps(build, (uint64_t)total);
+        while (rest.length > 0)
+            TRY(read_field(build, log_span_until(&rest, '|')));
+    }
+    return log_lines_close(&lines, build);
+}
+
+const struct log_reader log_reader_llmc_console = {"llmc-console", "llm.c console", claim, read, 1};

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Console lines of open-instruct's accelerate scripts (finetune, dpo_tune_cache):
+ * "  Step: 3, LR: 5e-07, Loss: 0.69 Aux Loss: 0.01, TPS: 123.4".
+ *
+ * Source of the shape: open_instruct/dpo_tune_cache.py and finetune.py. Numbers are Python's
+ * shortest repr; the loss is a mean since the last line. */
+#include "logs/lines.h"
+
+static const struct log_rule rules[] = {
+    {"LR", LOG_LR_LOGGED, LOG_PRINT_JSON, 0, 0, 0},
+    {"Loss", LOG_LOSS, LOG_PRINT_JSON, 0, 0, 1},
+    {"Train Loss", LOG_LOSS, LOG_PRINT_JSON, 0, 0, 1},
+    {"Val Loss", LOG_EVAL_LOSS, LOG_PRINT_JSON, 0, 0, 0},
+    {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
+    {NULL, 0, 0, 0, 0, 0},
+};
+
+/* "Step: 3, LR:"; *rest at "LR:". */
+static int read_head(struct log_span line, int64_t *step, struct log_span *rest) {
+    *rest = log_span_after(line, "Step: ");
+    if (rest->text == NULL || !log_span_integer(rest, step)) return 0;
+    if (!log_span_starts(*rest, ", LR: ")) return 0;
+    rest->text += 2, rest->length -= 2;
+    return 1;
+}
+
+static int claim(const struct log_source *source) {
+    struct log_lines lines;
+    struct log_line line;
+    struct log_span rest;
+    int64_t step;
+    log_lines_open_head(&lines, source);
+    while (log_lines_next(&lines, &line))
+        if (read_head(line.span, &step, &rest) && log_span_after(rest, "Loss:").text != NULL)
+            return 3;
+    return 0;
+}
+
+/* A name is what stands between the value before, its comma and units, and the colon. */
+static struct log_span name_of(struct log_span text) {
+    while (text.length > 0) {
+        struct log_span rest = text;
+        log_span_until(&rest, ',');
+        if (rest.length == 0) break;
+        text = rest;
+    }
+    return log_span_trim(text);
+}
+
+static enum status read_fields(struct log_build *build, struct log_span rest) {
+    while (rest.length > 0) {
+        const struct log_span name = name_of(log_span_until(&rest, ':'));
+        struct log_span value = log_span_word(&rest);
+        if (value.length > 0 && value.text[value.length - 1] == ',') value.length--;
+        TRY(log_put_text(build, rules, name, value));
+    }
+    return STATUS_OK;
+}
+
+static enum status read(const struct log_source *source, struct log_build *build) {
+    struct log_lines lines;
+    struct log_line line;
+    struct log_span rest;
+    int64_t step;
+    log_lines_open(&lines, source);
+    while (log_lines_next(&lines, &line)) {
+        if (!read_head(line.span, &step, &rest) || !log_lines_take(&lines, &line)) continue;
+        TRY(log_build_row(build, step, line.number, source->part));
+        TRY(read_fields(build, rest));
+    }
+    return log_lines_close(&lines, build);
+}
+
+const struct log_reader log_reader_open_instruct = {"open-instruct", "open-instruct console", claim,
+                                                    read, 1};

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * TensorBoard event files: TFRecords of the protocol buffer Event.
+ *
+ * Fields read: Event {2 step, 5 summary}, Summary {1 value}, Value {1 tag, 2 simple_value, 8
+ * tensor}, TensorProto {1 dtype, 4 tensor_content, 5 float_val, 6 double_val}. Everything else is
+ * passed over. simple_value is binary32: what the program held as a double was rounded to it, so
+ * the quantum is its spacing. Tags "... vs samples" (Megatron) are the same values over another
+ * axis and are left out; so is hp_metric, and evaluations before the first update.
+ * A file that ends inside a record is live or was cut: what stands before is read, with a note. */
+#include <string.h>
+
+#include "base/real.h"
+#include "logs/lines.h"
+#include "logs/tfrecord.h"
+
+#define TAG_MAX 255
+#define DT_FLOAT 1
+#define DT_DOUBLE 2
+
+static const struct log_rule rules[] = {
+    {"train/loss", LOG_LOSS, LOG_PRINT_FLOAT32, 0, 0, 1},
+    {"reduced_train_loss", LOG_LOSS, LOG_PRINT_FLOAT32, 0, 0, 0},
+    {"*", LOG_NAMES, LOG_PRINT_FLOAT32, 0, 0, 0},
+    {NULL, 0, 0, 0, 0, 0},
+};
+
+/* ---- protocol buffers ---- */
+
+enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
+
+struct message {
+    const unsigned char *at, *end;
+};
+struct proto_field {
+    uint32_t number;
+    enum wire wire;
+    uint64_t integer;      /* varint, 64 and 32 bits */
+    struct message inside; /* bytes */
+};
+
+static int read_varint(struct message *m, uint64_t *out) {
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 70 && m->at < m->end; shift += 7) {
+        const unsigned char byte = *m->at++;
+        if (shift < 64) value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            *out = value;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int read_fixed(struct message *m, size_t size, uint64_t *out) {
+    if ((size_t)(m->end - m->at) < size) return 0;
+    *out = 0;
+    for (size_t i = size; i > 0; i--)
+        *out = *out << 8 | m->at[i - 1];
+    m->at += size;
+    return 1;
+}
+
+/* 1 a field, 0 the end, -1 malformed. */
+static int next_field(struct message *m, struct proto_field *out) {
+    uint64_t key, length;
+    if (m->at == m->end) return 0;
+    if (!read_varint(m, &key) || key >> 3 == 0 || key >> 3 > 0x1fffffff) return -1;
+    out->number = (uint32_t)(key >> 3);
+    out->inside = (struct message){m->at, m->at};
+    switch (key & 7) {
+    case WIRE_VARINT:
+        out->wire = WIRE_VARINT;
+        return read_varint(m, &out->integer) ? 1 : -1;
+    case WIRE_64:
+        out->wire = WIRE_64;
+        return read_fixed(m, 8, &out->integer) ? 1 : -1;
+    case WIRE_32:
+        out->wire = WIRE_32;
+        return read_fixed(m, 4, &out->integer) ? 1 : -1;
+    case WIRE_BYTES:
+        break;
+    default:
+        return -1;
+    }
+    out->wire = WIRE_BYTES;
+    if (!read_varint(m, &length) || length > (uint64_t)(m->end - m->at)) return -1;
+    out->inside = (struct message){m->at, m->at + length};
+    m->at += length;
+    return 1;
+}
+
+static double double_of(uint64_t bits) {
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static double float_of(uint64_t bits) {
+    const uint32_t low = (uint32_t)bits;
+    float value;
+    memcpy(&value, &low, sizeof value);
+    return (double)value;
+}
+
+/* Distance of neighbouring binary32 at a finite value. */
+static double float_spacing(double value) {
+    const float size = (float)(value < 0.0 ? -value : value);
+    uint32_t bits;
+    memcpy(&bits, &size, sizeof bits);
+    if (bits >= 0x7f800000u) return 0.0;
+    if (bits == 0x7f7fffffu) return 0x1p104;
+    bits++;
+    float next;
+    memcpy(&next, &bits, sizeof next);
+    return (double)next - (double)size;
+}
+
+/* ---- scalars ---- */
+
+struct scalar {
+    struct log_span tag;
+    double value, quantum;
+    int has;
+};
+
+/* A tensor of one float or double. -1 malformed. */
+static int read_tensor(struct message m, struct scalar *out) {
+    struct proto_field field;
+    uint64_t type = 0;
+    struct message content = {NULL, NULL};
+    size_t values = 0;
+    int more;
+    while ((more = next_field(&m, &field)) > 0) {
+        if (field.number == 1 && field.wire == WIRE_VARINT) type = field.integer;
+        if ((field.number == 4 || field.number == 5 || field.number == 6) &&
+            field.wire == WIRE_BYTES) { /* content, or packed values */
+            content = field.inside;
+            values++;
+        }
+        if (field.number == 5 && field.wire == WIRE_32)
+            out->value = float_of(field.integer), out->has = 1, values++;
+        if (field.number == 6 && field.wire == WIRE_64)
+            out->value = double_of(field.integer), out->has = 1, values++;
+    }
+    const size_t size = type == DT_FLOAT ? 4 : type == DT_DOUBLE ? 8 : 0;
+    uint64_t bits;
+    if (size > 0 && content.at != NULL && (size_t)(content.end - content.at) == size &&
+        read_fixed(&content, size, &bits)) {
+        out->value = size == 4 ? float_of(bits) : double_of(bits);
+        out->has = 1;
+    }
+    if (values != 1 || size == 0) out->has = 0;
+    out->quantum = size == 4 ? float_spacing(out->value) : 0.0;
+    return more;
+}
+
+static int read_value(struct message m, struct scalar *out) {
+    struct proto_field field;
+    int more;
+    *out = (struct scalar){{NULL, 0}, 0.0, 0.0, 0};
+    while ((more = next_field(&m, &field)) > 0) {
+        if (field.number == 1 && field.wire == WIRE_BYTES) {
+            out->tag = (struct log_span){(const char *)field.inside.at,
+                                         (size_t)(field.inside.end - field.inside.at)};
+        } else if (field.number == 2 && field.wire == WIRE_32) {
+            out->value = float_of(field.integer);
+            out->quantum = float_spacing(out->value);
+            out->has = 1;
+        } else if (field.number == 8 && field.wire == WIRE_BYTES) {
+            if (read_tensor(field.inside, out) < 0) return -1;
+        }
+    }
+    return more;
+}
+
+struct event {
+    int64_t step;
+    struct message summary;
+    int has_summary;
+};
+
+static int read_event(struct message m, struct event *out) {
+    struct proto_field field;
+    int more;
+    *out = (struct event){0, {NULL, NULL}, 0};
+    while ((more = next_field(&m, &field)) > 0) {
+        if (field.number == 2 && field.wire == WIRE_VARINT) {
+            memcpy(&out->step, &field.integer, sizeof out->step);
+        } else if (field.number == 5 && field.wire == WIRE_BYTES) {
+            out->summary = field.inside;
+            out->has_summary = 1;
+        }
+    }
+    return more;
+}
+
+static int ends(struct log_span tag, const char *word) {
+    const size_t length = strlen(word);
+    return tag.length >= length && memcmp(tag.text + tag.length - length, word, length) == 0;
+}
+
+static int is_wanted(const struct scalar *scalar, int64_t step) {
+    const struct log_span tag = scalar->tag;
+    if (!scalar->has || tag.length == 0 || tag.length > TAG_MAX) return 0;
+    if (ends(tag, " vs samples") || ends(tag, " vs tokens") || ends(tag, " vs steps")) return 0;
+    if (log_span_is(tag, "hp_metric")) return 0;
+    return step > 0 || (!log_span_starts(tag, "eval") && !log_span_starts(tag, "val"));
+}
+
+/* ---- the file ---- */
+
+struct visit {
+    struct log_build *build;
+    const struct log_source *source;
+    int64_t *last; /* (LOG_COLUMNS_MAX) last step of each tag in this file, INT64_MIN: none */
+    int falls;     /* the steps of one tag fall or stand: a resume inside the file */
+    int fills;     /* 0: look only, 1: fill rows */
+    int64_t step;
+    uint8_t in_row[LOG_COLUMNS_MAX / 8];
+};
+
+static enum status put(struct visit *v, const struct scalar *scalar, int64_t step) {
+    size_t column;
+    TRY(log_build_column(v->build, scalar->tag.text, scalar->tag.length, rules, &column));
+    if (column == LOG_COLUMN_IGNORED) return STATUS_OK;
+    if (!v->fills) {
+        if (v->last[column] >= step) v->falls = 1;
+        v->last[column] = step;
+        return STATUS_OK;
+    }
+    const uint8_t bit = (uint8_t)(1u << (column % 8));
+    if (!v->falls) {
+        TRY(log_build_row_of(v->build, step, 0, v->source->part));
+    } else if (step != v->step || (v->in_row[column / 8] & bit) != 0) {
+        TRY(log_build_row(v->build, step, 0, v->source->part));
+        memset(v->in_row, 0, sizeof v->in_row);
+        v->step = step;
+    }
+    v->in_row[column / 8] |= bit;
+    return log_build_value(v->build, column, scalar->value, scalar->quantum);
+}
+
+static enum status visit_event(struct visit *v, const struct tfrecord *record) {
+    struct message m = {record->bytes, record->bytes + record->length};
+    struct event event;
+    struct proto_field field;
+    struct scalar scalar;
+    int more = read_event(m, &event);
+    if (more == 0 && event.has_summary)
+        while ((more = next_field(&event.summary, &field)) > 0) {
+            if (field.number != 1 || field.wire != WIRE_BYTES) continue;
+            if (read_value(field.inside, &scalar) < 0) {
+                more = -1;
+                break;
+            }
+            if (is_wanted(&scalar, event.step)) TRY(put(v, &scalar, event.step));
+        }
+    if (more == 0) return STATUS_OK;
+    FAIL(STATUS_INPUT, "%s: record at byte %zu: expected a TensorBoard event, got other bytes",
+         v->source->name, record->offset);
+}
+
+static enum status visit_file(struct visit *v) {
+    struct tfrecord record;
+    enum tfrecord_end end;
+    size_t at = 0;
+    for (;;) {
+        TRY(tfrecord_next(v->source, &at, &record, &end));
+        if (end != TFRECORD_MORE) break;
+        TRY(visit_event(v, &record));
+        if (v->fills) log_source_release(v->source, at);
+    }
+    if (end == TFRECORD_CUT && v->fills)
+        TRY(log_build_note(v->build,
+                           "%s ends inside a record at byte %zu: it is being written or was cut",
+                           v->source->name, at));
+    return STATUS_OK;
+}
+
+static int claim(const struct log_source *source) {
+    static const char version[] = "brain.Event:";
+    const size_t reach = source->length < 64 ? source->length : 64;
+    const struct log_span head = {(const char *)source->bytes, reach};
+    if (source->length < 12) return 0;
+    if (log_span_after(head, version).text != NULL) return 3;
+    uint32_t sum = 0;
+    for (int i = 3; i >= 0; i--)
+        sum = sum << 8 | source->bytes[8 + i];
+    return tfrecord_mask(tfrecord_crc32c(source->bytes, 8)) == sum ? 3 : 0;
+}
+
+static enum status read(const struct log_source *source, struct log_build *build) {
+    struct visit v = {.build = build, .source = source, .step = INT64_MIN};
+    TRY(arena_take(log_build_scratch(build), LOG_COLUMNS_MAX, sizeof *v.last, "tags", &v.last));
+    for (size_t i = 0; i < LOG_COLUMNS_MAX; i++)
+        v.last[i] = INT64_MIN;
+    TRY(visit_file(&v));
+    v.fills = 1;
+    return visit_file(&v);
+}
+
+const struct log_reader log_reader_tensorboard = {"tensorboard", "TensorBoard event files", claim,
+                                                  read, INT64_MIN};

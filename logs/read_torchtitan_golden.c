@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The golden text of torchtitan's loss checks: "1 8.049097061157227" per line, also with a third
+ * column, the gradient norm. The numbers are the shortest repr of a binary64.
+ *
+ * Has no signature but its strictness: every line is a step and one or two numbers with a point,
+ * and the steps rise. */
+#include "logs/lines.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static int is_comment(struct log_span line) {
+    line = log_span_trim(line);
+    return line.length == 0 || line.text[0] == '#';
+}
+
+/* 0: no golden line. Else the count of numbers behind the step. */
+static int read_line(struct log_span rest, int64_t *step, struct log_span value[2]) {
+    struct log_number number;
+    int count = 0;
+    log_span_blanks(&rest);
+    if (!log_span_integer(&rest, step) || rest.length == 0 || *rest.text != ' ') return 0;
+    for (; count < 2; count++) {
+        value[count] = log_span_word(&rest);
+        if (value[count].length == 0) break;
+        if (!log_number_read(value[count].text, value[count].length, &number) ||
+            memchr(value[count].text, ',', value[count].length) != NULL)
+            return 0;
+    }
+    log_span_blanks(&rest);
+    return rest.length == 0 ? count : 0;
+}
+
+static int claim(const struct log_source *source) {
+    struct log_lines lines;
+    struct log_line line;
+    struct log_span value[2];
+    int64_t step, last = INT64_MIN;
+    int count = 0, points = 0;
+    log_lines_open_head(&lines, source);
+    while (log_lines_next(&lines, &line)) {
+        if (is_comment(line.span)) continue;
+        if (read_line(line.span, &step, value) == 0) return 0;
+        if (step <= last) return 0;
+        points += memchr(value[0].text, '.', value[0].length) != NULL;
+        last = step;
+        count++;
+    }
+    return count == 0 || points == 0 ? 0 : count > 1 ? 3 : 2;
+}
+
+static enum status read(const struct log_source *source, struct log_build *build) {
+    static const struct log_span names[] = {{"loss", 4}, {"grad_norm", 9}};
+    struct log_lines lines;
+    struct log_line line;
+    struct log_span value[2];
+    int64_t step;
+    log_lines_open(&lines, source);
+    while (log_lines_next(&lines, &line)) {
+        if (is_comment(line.span)) continue;
+        const int count = read_line(line.span, &step, value);
+        if (count == 0)
+            FAIL(STATUS_INPUT, "%s:%" PRIu32 ": expected \"STEP LOSS\" or \"STEP LOSS GRAD_NORM\"",
+                 source->name, line.number);
+        log_lines_take(&lines, &line);
+        TRY(log_build_row(build, step, line.number, source->part));
+        for (int i = 0; i < count; i++)
+            TRY(log_put_text(build, NULL, names[i], value[i]));
+    }
+    return log_lines_close(&lines, build);
+}
+
+const struct log_reader log_reader_torchtitan_golden = {
+    "torchtitan-golden", "torchtitan golden loss text", claim, read, 1};
