@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From what the search found to the list: sorted, grouped by logged and applied columns, in words.
+ *
+ * Invariant: a limit shortens groups, never drops a contract whose applied column is different from
+ * all that are listed. */
+#include "forensics/fit.h"
+
+#include <string.h>
+
+#include "base/real.h"
+#include "forensics/fit_search.h"
+#include "forensics/fit_words.h"
+
+#define LIMIT 24
+#define SAMPLES 512
+
+void fit_known_init(struct fit_known *known) {
+    memset(known, 0, sizeof *known);
+    contract_request_init(&known->request);
+}
+
+void fit_known_from_log(struct fit_known *known, const struct log *log) {
+    const struct log_column *total = log_column_of(log, LOG_TOTAL_STEPS);
+    known->run_steps = log->max_steps;
+    for (size_t row = 0; total != NULL && known->run_steps == 0 && row < log->rows; row++)
+        if (log_has(total, row) && total->value[row] >= 1.0 && total->value[row] < 0x1p53)
+            known->run_steps = (uint64_t)total->value[row];
+}
+
+int fit_matches(const struct series_point *point, double value, double scale, double *error) {
+    const double distance = real_abs_f64(point->value - value);
+    if (error != NULL) {
+        const double ulp =
+            real_next_up_f64(real_abs_f64(point->value)) - real_abs_f64(point->value);
+        *error = distance / (point->quantum > 0.0 ? point->quantum : ulp);
+    }
+    return distance <= fit_half(point, scale);
+}
+
+const struct fit_segment *fit_segment_of(const struct fit *fit, size_t point) {
+    size_t s = 0;
+    while (s + 1 < fit->segment_count && fit->segments[s + 1].point <= point)
+        s++;
+    return &fit->segments[s];
+}
+
+static uint64_t moved(uint64_t update, int64_t shift) {
+    const int64_t at = (int64_t)update + shift;
+    return at < 1 ? 1 : (uint64_t)at;
+}
+
+double fit_logged(const struct fit *fit, size_t point, uint64_t update) {
+    const struct fit_segment *segment = fit_segment_of(fit, point);
+    if (fit->first_differs && update == 1) return fit->first_value;
+    return segment->scale * contract_logged(&fit->plan, moved(update, segment->shift));
+}
+
+double fit_applied(const struct fit *fit, size_t point, uint64_t update) {
+    const struct fit_segment *segment = fit_segment_of(fit, point);
+    if (fit->first_differs && update == 1 && fit->contract->logged == CONTRACT_LOGGED_USED)
+        return fit->first_value;
+    return segment->scale * contract_applied(&fit->plan, moved(update, segment->shift));
+}
+
+static enum status fill(const struct fit_search *search, const struct fit_found *found,
+                        struct fit *out) {
+    const struct fit_solution *solution = &found->solution;
+    struct fit_model copy;
+    TRY(fit_model_copy(&search->models[solution->model], search->arena, &copy));
+    fit_model_set(&copy, &solution->numbers);
+    *out = (struct fit){.contract = copy.contract,
+                        .schedule = copy.plan.schedule,
+                        .schedule_name = copy.schedule_name,
+                        .plan = copy.plan,
+                        .lr = solution->numbers.lr,
+                        .warmup = copy.needs_warmup ? solution->numbers.warmup : 0.0,
+                        .steps = copy.needs_total ? (uint64_t)solution->numbers.total : 0,
+                        .stride = solution->numbers.stride,
+                        .epoch_updates = solution->numbers.epoch,
+                        .parameters = copy.parameters,
+                        .first_differs = found->first_differs,
+                        .max_error = solution->max_error,
+                        .rms_error = solution->rms_error,
+                        .simplicity = found->cost};
+    out->floor_ratio = copy.floor == NULL                   ? real_nan_f64()
+                       : copy.floor_kind == FIT_FLOOR_RATIO ? *copy.floor
+                                                            : *copy.floor / out->lr;
+    out->first_value = search->series->points[0].value;
+    out->segments = found->segments;
+    out->segment_count = found->segment_count;
+    if (found->segments == NULL) {
+        struct fit_segment *plain;
+        TRY(arena_take(search->arena, 1, sizeof *plain, "fit", &plain));
+        *plain = (struct fit_segment){
+            .update = search->series->points[0].update, .shift = solution->shift, .scale = 1.0};
+        out->segments = plain;
+        out->segment_count = 1;
+    }
+    const struct fit_window *none = NULL;
+    (void)none;
+    const struct series_point *points = search->series->points;
+    double top = 0.0;
+    for (size_t i = 0; i < search->series->count; i++)
+        top = points[i].value > top ? points[i].value : top;
+    out->warmup_hidden = copy.needs_warmup && points[0].update > 1 && points[0].value == top &&
+                         out->warmup <= (double)points[0].update;
+    out->total_hidden = copy.needs_total && points[search->series->count - 1].value == top;
+    return STATUS_OK;
+}
+
+/* Ascending by simplicity, then error, then the order of models. A stable merge of halves. */
+static int before(const struct fit_found *a, const struct fit_found *b) {
+    if (a->cost != b->cost) return a->cost < b->cost;
+    return a->solution.rms_error < b->solution.rms_error;
+}
+
+static void sort(struct fit_found *found, struct fit_found *room, size_t count) {
+    if (count < 2) return;
+    const size_t half = count / 2;
+    sort(found, room, half);
+    sort(found + half, room, count - half);
+    size_t i = 0, j = half, n = 0;
+    while (i < half && j < count)
+        room[n++] = before(&found[j], &found[i]) ? found[j++] : found[i++];
+    while (i < half)
+        room[n++] = found[i++];
+    while (j < count)
+        room[n++] = found[j++];
+    memcpy(found, room, count * sizeof *found);
+}
+
+static int close_to(double a, double b, double scale) {
+    if (a != a || b != b) return a != a && b != b;
+    return real_abs_f64(a - b) <= 0x1p-46 * scale;
+}
+
+/* Both columns at up to SAMPLES points, and of the updates next to them. */
+static int same(const struct fit *a, const struct fit *b, const struct series *series, double scale,
+                int applied) {
+    const size_t step = series->count > SAMPLES ? series->count / SAMPLES : 1;
+    for (size_t i = 0; i < series->count; i += step) {
+        const uint64_t k = series->points[i].update;
+        const double x = applied ? fit_applied(a, i, k) : fit_logged(a, i, k);
+        const double y = applied ? fit_applied(b, i, k) : fit_logged(b, i, k);
+        if (!close_to(x, y, scale)) return 0;
+    }
+    return 1;
+}
+
+static void group(struct fit *fits, size_t n, const struct fit_set *set, double scale,
+                  uint32_t *groups, uint32_t *applied) {
+    fits[n].same_logged = *groups;
+    fits[n].same_applied = *applied;
+    for (size_t i = 0; i < n; i++)
+        if (same(&fits[i], &fits[n], set->series, scale, 0)) {
+            fits[n].same_logged = fits[i].same_logged;
+            break;
+        }
+    for (size_t i = 0; i < n; i++)
+        if (fits[i].same_logged == fits[n].same_logged &&
+            same(&fits[i], &fits[n], set->series, scale, 1)) {
+            fits[n].same_applied = fits[i].same_applied;
+            break;
+        }
+    if (fits[n].same_logged == *groups) (*groups)++;
+    if (fits[n].same_applied == *applied) (*applied)++;
+}
+
+/* A fit beyond the limit stays when nothing listed of its contract applies the same. */
+static int adds(const struct fit *fits, size_t n, const struct fit *top) {
+    for (size_t i = 0; i < n; i++)
+        if (fits[i].same_applied == fits[n].same_applied) return 0;
+    return fits[n].same_logged == top->same_logged;
+}
+
+static enum status list(struct fit_search *search, struct fit_set *out) {
+    const size_t limit = search->known->limit > 0 ? search->known->limit : LIMIT;
+    const size_t room = search->count < 4 * limit ? search->count : 4 * limit;
+    struct fit *fits;
+    struct fit_found *scratch;
+    uint32_t applied = 0;
+    TRY(arena_take(search->arena, room + 1, sizeof *fits, "fit", &fits));
+    TRY(arena_take(search->arena, search->count, sizeof *scratch, "fit", &scratch));
+    sort(search->found, scratch, search->count);
+    for (size_t i = 0; i < search->count; i++) {
+        if (out->count == room) {
+            out->left_out++;
+            continue;
+        }
+        TRY(fill(search, &search->found[i], &fits[out->count]));
+        group(fits, out->count, out, search->scale, &out->groups, &applied);
+        if (out->count >= limit && !adds(fits, out->count, &fits[0])) {
+            out->left_out++;
+            continue;
+        }
+        TRY(fit_words(search, &fits[out->count]));
+        out->count++;
+    }
+    out->fits = fits;
+    return STATUS_OK;
+}
+
+static void judge(struct fit_set *out, const struct series *series, double scale) {
+    int constant = series->count > 0;
+    for (size_t i = 0; i < series->count; i++) {
+        const struct series_point *a = &series->points[0], *b = &series->points[i];
+        if (!real_finite_f64(b->value)) out->why |= FIT_WHY_NOT_FINITE;
+        if (real_abs_f64(a->value - b->value) > fit_half(a, scale) + fit_half(b, scale))
+            constant = 0;
+        if (b->update > out->last) out->last = b->update;
+    }
+    if (series->count < 3) out->why |= series->count == 0 ? FIT_WHY_NO_COLUMN : FIT_WHY_FEW;
+    if (constant) out->why |= FIT_WHY_CONSTANT;
+}
+
+static void judge_fits(struct fit_set *out, const struct fit_search *search) {
+    if (out->count == 0) out->why |= FIT_WHY_NOTHING;
+    for (size_t i = 1; i < out->count; i++) {
+        const struct fit *first = &out->fits[0], *other = &out->fits[i];
+        if (other->same_logged == first->same_logged && other->same_applied != first->same_applied)
+            out->why |= FIT_WHY_APPLIED;
+        if (other->same_logged != first->same_logged && other->simplicity < first->simplicity + 1.0)
+            out->why |= FIT_WHY_COARSE;
+    }
+    out->first_bad = search->longest;
+}
+
+enum status fit_series(const struct series *series, const struct fit_known *known,
+                       struct arena *arena, struct fit_set *out) {
+    struct fit_search search = {.series = series, .known = known, .arena = arena};
+    *out = (struct fit_set){.series = series};
+    for (size_t i = 0; i < series->count; i++)
+        if (real_abs_f64(series->points[i].value) > search.scale)
+            search.scale = real_abs_f64(series->points[i].value);
+    judge(out, series, search.scale);
+    search.last = out->last;
+    if ((out->why & (FIT_WHY_NO_COLUMN | FIT_WHY_NOT_FINITE)) != 0) return STATUS_OK;
+    TRY(arena_take(arena, FIT_FOUND, sizeof *search.found, "fit", &search.found));
+    TRY(fit_models(&known->request, arena, &search.models, &search.model_count));
+    TRY(fit_search_run(&search));
+    TRY(list(&search, out));
+    judge_fits(out, &search);
+    if (out->count == 0 && search.partial != NULL) TRY(fit_words_partial(&search, &out->partial));
+    return STATUS_OK;
+}

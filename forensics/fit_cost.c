@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How simple an explanation is. Costs are additive: what contradicts a known number costs about 1,
+ * what nobody would type a few tenths, what is merely rare a few hundredths. The weights order a
+ * list for people; no verdict depends on them. */
+#include <string.h>
+
+#include "base/real.h"
+#include "forensics/fit_search.h"
+
+static double min_of(double a, double b) {
+    return a < b ? a : b;
+}
+
+static int near(double a, double b) {
+    return real_abs_f64(a - b) <= 1e-9 * real_abs_f64(b);
+}
+
+static uint64_t total_known(const struct fit_search *search) {
+    return search->known->request.steps > 0 ? search->known->request.steps
+                                            : search->known->run_steps;
+}
+
+static double total_in_updates(const struct fit_solution *solution) {
+    return solution->numbers.total;
+}
+
+static double lr_cost(const struct fit_search *search, const struct fit_solution *solution) {
+    const double known = search->known->request.lr;
+    if (known == known) return near(solution->numbers.lr, known) ? 0.0 : 1.1;
+    return min_of(0.12 * (fit_digits(solution->numbers.lr) - 1), 1.0);
+}
+
+static int is_share(const struct fit_model *model, double warmup, double total) {
+    for (int percent = 1; percent <= 50; percent++) {
+        const double exact = total * (0.01 * percent);
+        const double low = fit_floor(exact), high = fit_ceil(exact);
+        if (near(warmup, exact) ||
+            (model->contract->warmup_rule != CONTRACT_ROUND_NONE &&
+             (warmup == low || warmup == high) && (percent <= 10 || percent % 5 == 0)))
+            return 1;
+    }
+    return 0;
+}
+
+static double warmup_known(const struct fit_search *search, const struct fit_solution *solution) {
+    const struct contract_request *request = &search->known->request;
+    if (request->warmup == request->warmup) return request->warmup;
+    return request->warmup_ratio * solution->numbers.total;
+}
+
+static double warmup_cost(const struct fit_search *search, const struct fit_solution *solution) {
+    const struct fit_model *model = &search->models[solution->model];
+    const double warmup = solution->numbers.warmup, known = warmup_known(search, solution);
+    if (!model->needs_warmup) return 0.0;
+    if (known == known) {
+        if (near(warmup, known)) return 0.0;
+        return real_abs_f64(warmup - known) < 1.0 ? 0.1 : 1.0;
+    }
+    if (warmup == 0.0) return 0.0;
+    if (model->needs_total && is_share(model, warmup, solution->numbers.total)) return 0.15;
+    return 0.15 + 0.1 * min_of(fit_digits(warmup), 6);
+}
+
+static double total_cost(const struct fit_search *search, const struct fit_solution *solution) {
+    const struct fit_model *model = &search->models[solution->model];
+    const double total = total_in_updates(solution), known = (double)total_known(search);
+    if (!model->needs_total) return 0.0;
+    if (known > 0.0) return total == known ? 0.0 : search->known->request.steps > 0 ? 1.0 : 0.8;
+    const double past = total - (double)search->last;
+    if (past >= -1.0 && past <= 1.0) return 0.2;
+    return 0.25 + 0.1 * min_of(fit_digits(total), 6);
+}
+
+static double floor_cost(const struct fit_search *search, const struct fit_solution *solution) {
+    const struct fit_model *model = &search->models[solution->model];
+    const double floor = solution->numbers.floor, known = search->known->request.min_lr_ratio;
+    const char *name = model->plan.schedule->name;
+    if (model->floor == NULL) return 0.0;
+    const int with_floor = strcmp(name, "cosine_with_min_lr") == 0;
+    if ((strcmp(name, "cosine") == 0 || strcmp(name, "linear") == 0) && floor != 0.0)
+        return 0.9; /* transformers' own have none */
+    if (with_floor && floor == 0.0) return 0.5;
+    if (known == known && !solution->numbers.absolute) return near(floor, known) ? 0.0 : 1.0;
+    if (floor == 0.0 || floor == model->floor_default) return 0.0;
+    return 0.05 + 0.1 * min_of(fit_digits(floor), 6);
+}
+
+static double stride_cost(const struct fit_search *search, const struct fit_solution *solution) {
+    const struct contract_request *request = &search->known->request;
+    const double stride = solution->numbers.stride;
+    if (stride == 1.0) return 0.0;
+    if (stride == (double)request->processes || stride == (double)request->accumulate) return 0.8;
+    if (near(stride * (double)request->global_batch, 1.0)) return 0.8;
+    return stride == 2.0 || stride == 4.0 || stride == 8.0 ? 1.0 : 1.2;
+}
+
+static double contract_cost(const struct fit_search *search, const struct fit_model *model) {
+    double cost = 0.01 * (double)model->contract->evidence + (model->contract->bug ? 0.6 : 0.0);
+    size_t rank = 0;
+    const struct sched_class *const *classes = sched_classes();
+    while (classes[rank] != NULL && classes[rank] != model->plan.schedule)
+        rank++;
+    cost += strcmp(sched_bare_name(model->plan.schedule), "linear") == 0   ? 0.0
+            : strcmp(sched_bare_name(model->plan.schedule), "cosine") == 0 ? 0.01
+                                                                           : 0.1;
+    cost += 1e-4 * (double)rank + (model->parameters[0] != '\0' ? 0.25 : 0.0);
+    if (strncmp(model->plan.schedule->name, "torch.", 6) == 0) cost += 0.2;
+    (void)search;
+    return cost;
+}
+
+double fit_cost(const struct fit_search *search, const struct fit_found *found) {
+    const struct fit_solution *solution = &found->solution;
+    double cost = contract_cost(search, &search->models[solution->model]);
+    cost += lr_cost(search, solution) + warmup_cost(search, solution);
+    cost += total_cost(search, solution) + floor_cost(search, solution);
+    cost += stride_cost(search, solution);
+    if (found->segment_count > 1) cost += 0.5 + 0.5 * (double)(found->segment_count - 1);
+    if (found->first_differs) cost += 1.0;
+    return cost;
+}
+
+int fit_agrees(const struct fit_search *search, const struct fit_found *found) {
+    const struct fit_solution *solution = &found->solution;
+    const struct contract_request *request = &search->known->request;
+    if (solution->numbers.stride != 1.0 || found->segment_count > 1 || found->first_differs)
+        return 0;
+    if (request->lr == request->lr && !near(solution->numbers.lr, request->lr)) return 0;
+    if (search->models[solution->model].contract->bug) return 0;
+    const uint64_t total = total_known(search);
+    if (total > 0 && search->models[solution->model].needs_total &&
+        total_in_updates(solution) != (double)total)
+        return 0;
+    return warmup_cost(search, solution) < 1.0;
+}

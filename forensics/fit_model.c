@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Builds the models: every contract with every schedule of its family, and of a schedule the
+ * variants that people use (shapes, cycles). Sets their numbers. */
+#include "forensics/fit_model.h"
+
+#include <string.h>
+
+#include "base/real.h"
+
+#define PROBE_TOTAL 1000
+#define PROBE_WARMUP 100
+
+struct variant {
+    const char *key;
+    const char *const *texts; /* NULL-terminated; the default among them is left out */
+};
+
+static const char *const cycles[] = {"2", "3", "4", "1", NULL};
+static const char *const powers[] = {"2", "0.5", "3", NULL};
+static const char *const shares[] = {"0.1", "0.2", "0.5", NULL};
+static const struct variant variants[] = {
+    {"num_cycles", cycles}, {"power", powers}, {"decay_ratio", shares}};
+
+static double *value_of(const struct fit_model *model, const struct key_row *row) {
+    return (double *)(void *)((char *)(uintptr_t)model->plan.call.values + row->offset);
+}
+
+static void find_floor(struct fit_model *model, const struct contract_request *request) {
+    static const char *const names[] = {"min_lr_ratio", "min_lr", "lr_end"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const struct key_row *row = sched_row(model->plan.schedule, names[i]);
+        if (row == NULL || row->type != KEY_REAL) continue;
+        model->floor = value_of(model, row);
+        model->floor_default = *model->floor;
+        model->floor_kind = i == 0 ? FIT_FLOOR_RATIO : FIT_FLOOR_ABSOLUTE;
+        if (request->min_lr_ratio == request->min_lr_ratio) model->given_floor = 1;
+        for (size_t v = 0; v < request->value_count; v++)
+            if (strcmp(request->values[v].key, names[i]) == 0) model->given_floor = 2;
+        return;
+    }
+}
+
+void fit_model_set(struct fit_model *model, const struct fit_numbers *numbers) {
+    const double grain = numbers->epoch > 0 ? (double)numbers->epoch : 1.0;
+    model->now = *numbers;
+    model->plan.call.base_lr = numbers->lr;
+    model->plan.call.warmup = numbers->warmup * model->scale / grain;
+    model->plan.call.total = numbers->total * model->scale / grain;
+    model->plan.increment = model->unit * numbers->stride / grain;
+    model->plan.steps = (uint64_t)numbers->total;
+    model->plan.warmup_updates = numbers->warmup;
+    if (numbers->epoch > 0) model->plan.updates_per_epoch = numbers->epoch;
+    if (!model->needs_warmup) model->plan.call.warmup = model->plan.warmup_updates = 0.0;
+    if (model->floor == NULL) return;
+    *model->floor = model->floor_kind == FIT_FLOOR_RATIO || numbers->absolute
+                        ? numbers->floor
+                        : numbers->floor * numbers->lr;
+}
+
+int fit_model_proportional(const struct fit_model *model) {
+    return model->linear && (!model->now.absolute || model->now.floor == 0.0);
+}
+
+double fit_model_logged(const struct fit_model *model, uint64_t k, int64_t shift) {
+    const int64_t at = (int64_t)k + shift;
+    return contract_logged(&model->plan, at < 1 ? 1 : (uint64_t)at);
+}
+
+static double sum_of(struct fit_model *model, double lr, double warmup, double total) {
+    static const uint64_t at[] = {1, 2, 30, 90, 101, 150, 400, 700, 900, 980};
+    struct fit_numbers numbers = {.lr = lr, .warmup = warmup, .total = total, .stride = 1.0};
+    double sum = 0.0;
+    numbers.epoch = model->contract->unit == CONTRACT_UNIT_EPOCH ? 1 : 0;
+    numbers.floor = model->floor_kind == FIT_FLOOR_RATIO ? model->floor_default : 0.0;
+    fit_model_set(model, &numbers);
+    for (size_t i = 0; i < sizeof at / sizeof at[0]; i++)
+        sum += fit_model_logged(model, at[i], 0);
+    return sum;
+}
+
+static void find_needs(struct fit_model *model) {
+    model->needs_warmup = model->plan.call.warmup > 0.0;
+    const double plain = sum_of(model, 1.0, PROBE_WARMUP, PROBE_TOTAL);
+    model->needs_total = sum_of(model, 1.0, PROBE_WARMUP, 2.0 * PROBE_TOTAL) != plain;
+    if (sum_of(model, 1.0, 2.0 * PROBE_WARMUP, PROBE_TOTAL) == plain) model->needs_warmup = 0;
+    model->linear = sum_of(model, 4.0, PROBE_WARMUP, PROBE_TOTAL) == 4.0 * plain;
+}
+
+static enum status copy_values(struct fit_model *model, struct arena *arena) {
+    const size_t size = model->plan.schedule->values_size;
+    void *values;
+    if (size == 0 || model->plan.call.values == NULL) return STATUS_OK;
+    TRY(arena_take(arena, size, 1, "fit", &values));
+    memcpy(values, model->plan.call.values, size);
+    model->plan.call.values = values;
+    return STATUS_OK;
+}
+
+enum status fit_model_copy(const struct fit_model *model, struct arena *arena,
+                           struct fit_model *out) {
+    const char *before = (const char *)model->plan.call.values;
+    *out = *model;
+    TRY(copy_values(out, arena));
+    if (model->floor != NULL) {
+        const size_t offset = (size_t)((const char *)model->floor - before);
+        out->floor = (double *)(void *)((char *)(uintptr_t)out->plan.call.values + offset);
+    }
+    return STATUS_OK;
+}
+
+static enum status open_model(const struct contract_request *request, struct arena *arena,
+                              struct fit_model *out) {
+    struct contract_request probe = *request;
+    probe.lr = 1.0;
+    probe.warmup = PROBE_WARMUP;
+    probe.warmup_ratio = real_nan_f64();
+    probe.steps = PROBE_TOTAL;
+    probe.updates_per_epoch = 1;
+    if (probe.contract->unit == CONTRACT_UNIT_TOKEN && probe.tokens == 0) probe.tokens = 1;
+    memset(out, 0, sizeof *out);
+    TRY(contract_resolve(&probe, arena, &out->plan));
+    TRY(copy_values(out, arena));
+    out->contract = request->contract;
+    out->schedule_name = request->schedule;
+    out->unit = out->plan.increment;
+    out->scale = out->plan.call.total > 0.0 ? out->plan.call.total / PROBE_TOTAL : 1.0;
+    find_floor(out, request);
+    find_needs(out);
+    return STATUS_OK;
+}
+
+#define MODELS 2048
+
+struct list {
+    struct fit_model *at;
+    size_t count;
+};
+
+static enum status add(struct list *list, const struct contract_request *request,
+                       const char *parameters, struct arena *arena) {
+    if (list->count == MODELS) return STATUS_OK;
+    struct fit_model *model = &list->at[list->count];
+    if (open_model(request, arena, model) != STATUS_OK) return STATUS_OK; /* not for this one */
+    model->parameters = parameters;
+    list->count++;
+    return STATUS_OK;
+}
+
+static int given(const struct contract_request *request, const char *key) {
+    for (size_t i = 0; i < request->value_count; i++)
+        if (strcmp(request->values[i].key, key) == 0) return 1;
+    return 0;
+}
+
+static enum status add_value(struct list *list, const struct contract_request *request,
+                             const char *key, const char *text, struct arena *arena) {
+    struct contract_request changed = *request;
+    char *parameters;
+    if (changed.value_count == CONTRACT_VALUES) return STATUS_OK;
+    changed.values[changed.value_count].key = key;
+    changed.values[changed.value_count++].text = text;
+    TRY(arena_format(arena, &parameters, "%s=%s", key, text));
+    return add(list, &changed, parameters, arena);
+}
+
+static enum status add_variants(struct list *list, const struct contract_request *request,
+                                const struct sched_class *schedule, struct arena *arena) {
+    for (size_t r = 0; r < schedule->key_count; r++) {
+        const struct key_row *row = &schedule->keys[r];
+        if (given(request, row->path)) continue;
+        if (row->type == KEY_ENUM)
+            for (size_t i = 0; row->names[i] != NULL; i++)
+                if (strcmp(row->names[i], row->standard) != 0)
+                    TRY(add_value(list, request, row->path, row->names[i], arena));
+        for (size_t v = 0; v < sizeof variants / sizeof variants[0]; v++)
+            for (size_t i = 0;
+                 strcmp(row->path, variants[v].key) == 0 && variants[v].texts[i] != NULL; i++)
+                if (strcmp(variants[v].texts[i], row->standard) != 0)
+                    TRY(add_value(list, request, row->path, variants[v].texts[i], arena));
+    }
+    return STATUS_OK;
+}
+
+/* A contract that differs from another only through a number that is not known. */
+static int idle(const struct contract_request *request) {
+    const struct contract *contract = request->contract;
+    if (contract->unit == CONTRACT_UNIT_TOKEN) return request->tokens == 0;
+    if (contract->unit == CONTRACT_UNIT_MICRO) return request->accumulate < 2;
+    if (contract->unit == CONTRACT_UNIT_PROCESS && !contract->scaled) return request->processes < 2;
+    return 0;
+}
+
+/* Schedules of torch that any training with torch's schedulers may have. */
+static int offered(const struct sched_class *schedule, const char *family) {
+    return sched_in_family(schedule, family) ||
+           (strcmp(family, "hf") == 0 && sched_in_family(schedule, "torch"));
+}
+
+static enum status add_contract(struct list *list, const struct contract_request *request,
+                                struct arena *arena) {
+    struct contract_request one = *request;
+    const struct sched_class *const *classes = sched_classes();
+    const struct sched_class *only = NULL;
+    if (request->schedule != NULL) {
+        only = sched_find_in(request->contract->family, request->schedule);
+        if (only == NULL) return STATUS_OK;
+    }
+    for (size_t i = 0; classes[i] != NULL; i++) {
+        if (only != NULL ? classes[i] != only : !offered(classes[i], request->contract->family))
+            continue;
+        one.schedule = sched_in_family(classes[i], request->contract->family)
+                           ? sched_bare_name(classes[i])
+                           : classes[i]->name;
+        TRY(add(list, &one, "", arena));
+        TRY(add_variants(list, &one, classes[i], arena));
+    }
+    return STATUS_OK;
+}
+
+enum status fit_models(const struct contract_request *request, struct arena *arena,
+                       struct fit_model **out, size_t *count) {
+    struct list list = {NULL, 0};
+    size_t contracts;
+    const struct contract *all = contract_list(&contracts);
+    TRY(arena_take(arena, MODELS, sizeof *list.at, "fit", &list.at));
+    for (size_t i = 0; i < contracts; i++) {
+        struct contract_request one = *request;
+        if (request->contract != NULL && request->contract != &all[i]) continue;
+        one.contract = &all[i];
+        if (request->contract == NULL && idle(&one)) continue;
+        TRY(add_contract(&list, &one, arena));
+    }
+    *out = list.at;
+    *count = list.count;
+    return STATUS_OK;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Runs every model over the series, pass by pass. Models with the same logged column for the same
+ * numbers are solved once. */
+#include "forensics/fit_search.h"
+
+#include <string.h>
+
+#include "base/real.h"
+
+static const double usual_strides[] = {1.0, 2.0, 4.0, 8.0, 3.0, 16.0, 32.0, 64.0, 6.0, 12.0};
+#define STRIDES 24
+
+void fit_search_template(const struct fit_search *search, struct fit_window *out) {
+    const struct contract_request *request = &search->known->request;
+    const uint64_t totals[] = {request->steps, search->known->run_steps, search->last};
+    static const double plain[] = {1.0};
+    memset(out, 0, sizeof *out);
+    for (size_t i = 0; i < sizeof totals / sizeof totals[0]; i++) {
+        int seen = totals[i] == 0;
+        for (size_t j = 0; j < out->known_totals; j++)
+            seen |= out->known_total[j] == totals[i];
+        if (!seen) out->known_total[out->known_totals++] = totals[i];
+    }
+    out->known_lr = request->lr;
+    out->known_warmup = request->warmup;
+    out->known_ratio = request->warmup_ratio;
+    out->known_floor = request->min_lr_ratio;
+    out->strides = plain;
+    out->stride_count = 1;
+}
+
+struct fit_found *fit_search_add(struct fit_search *search, const struct fit_found *found) {
+    if (search->count == FIT_FOUND) return NULL;
+    search->found[search->count] = *found;
+    search->found[search->count].cost = fit_cost(search, found);
+    return &search->found[search->count++];
+}
+
+static int logs_after(const struct contract *contract) {
+    return contract->offset + (contract->logged == CONTRACT_LOGGED_NEXT);
+}
+
+/* Whether the two log the same column for the same numbers, wherever the first call is past. */
+static int alike(const struct fit_model *a, const struct fit_model *b) {
+    return a->plan.schedule == b->plan.schedule && strcmp(a->parameters, b->parameters) == 0 &&
+           logs_after(a->contract) == logs_after(b->contract) &&
+           (a->contract->unit == CONTRACT_UNIT_EPOCH) ==
+               (b->contract->unit == CONTRACT_UNIT_EPOCH) &&
+           a->contract->float32 == b->contract->float32 && a->given_floor == b->given_floor &&
+           a->unit / a->scale == b->unit / b->scale;
+}
+
+/* Solutions of a model alike, verified on this one. */
+static size_t adopt(struct fit_model *model, const struct fit_window *window,
+                    const struct fit_solutions *from, struct fit_solutions *out) {
+    out->count = 0;
+    for (size_t i = 0; i < from->count; i++) {
+        struct fit_solution solution = from->at[i];
+        size_t bad;
+        fit_model_set(model, &solution.numbers);
+        if (fit_verify(model, window, &solution.max_error, &solution.rms_error, &bad))
+            out->at[out->count++] = solution;
+    }
+    return out->count;
+}
+
+/* Cheapest first, at most `most` of one model. */
+static void keep(struct fit_search *search, size_t model, struct fit_solutions *solutions,
+                 uint8_t first_differs, size_t most) {
+    double costs[FIT_SOLUTIONS];
+    for (size_t i = 0; i < solutions->count; i++) {
+        solutions->at[i].model = model;
+        struct fit_found found = {.solution = solutions->at[i], .first_differs = first_differs};
+        costs[i] = fit_cost(search, &found);
+    }
+    for (size_t n = 0; n < most; n++) {
+        size_t best = solutions->count;
+        for (size_t i = 0; i < solutions->count; i++)
+            if (costs[i] < real_inf_f64() && (best == solutions->count || costs[i] < costs[best]))
+                best = i;
+        if (best == solutions->count) return;
+        struct fit_found found = {.solution = solutions->at[best], .first_differs = first_differs};
+        (void)fit_search_add(search, &found);
+        costs[best] = real_inf_f64();
+    }
+}
+
+void fit_search_window(struct fit_search *search, const struct fit_window *template, size_t first,
+                       size_t end, uint8_t first_differs) {
+    struct fit_window window = *template;
+    const struct series_point *points = search->series->points;
+    fit_window_open(&window, points + first, end - first);
+    struct fit_solutions solutions, copies;
+    size_t solved = SIZE_MAX; /* model that `solutions` are of */
+    uint8_t done[8192] = {0};
+    for (size_t m = 0; m < search->model_count; m++) {
+        if (done[m]) continue;
+        struct fit_model *model = &search->models[m];
+        fit_solve(model, &window, &solutions);
+        solved = m;
+        keep(search, m, &solutions, first_differs, 4);
+        for (size_t n = m + 1; n < search->model_count; n++) {
+            if (done[n] || !alike(&search->models[solved], &search->models[n])) continue;
+            if (search->models[n].contract->start != model->contract->start && solutions.count == 0)
+                continue; /* the first update may be what did not fit */
+            done[n] = 1;
+            if (adopt(&search->models[n], &window, &solutions, &copies) > 0)
+                keep(search, n, &copies, first_differs, 4);
+        }
+    }
+}
+
+static int any_agrees(const struct fit_search *search) {
+    for (size_t i = 0; i < search->count; i++)
+        if (fit_agrees(search, &search->found[i])) return 1;
+    return 0;
+}
+
+static void add_stride(double *strides, size_t *count, double stride) {
+    if (!(stride > 0.0) || stride == 1.0 || *count == STRIDES) return;
+    for (size_t i = 0; i < *count; i++)
+        if (strides[i] == stride) return;
+    strides[(*count)++] = stride;
+}
+
+static size_t list_strides(const struct fit_search *search, double *strides) {
+    const struct contract_request *request = &search->known->request;
+    const double p = (double)request->processes, a = (double)request->accumulate;
+    const double b = (double)request->global_batch;
+    size_t count = 0;
+    add_stride(strides, &count, p);
+    add_stride(strides, &count, a);
+    add_stride(strides, &count, p * a);
+    add_stride(strides, &count, b);
+    if (b > 0.0) add_stride(strides, &count, 1.0 / b);
+    for (size_t i = 0; i < sizeof usual_strides / sizeof usual_strides[0]; i++)
+        add_stride(strides, &count, usual_strides[i]);
+    for (size_t i = 0; i < search->count; i++) { /* a total that the run is a multiple of */
+        const double total = search->found[i].solution.numbers.total;
+        const double run = (double)search->known->run_steps;
+        const double times = total > 0.0 ? fit_round(run / total) : 0.0;
+        if (times >= 2.0 && times <= 1024.0) add_stride(strides, &count, times);
+    }
+    return count;
+}
+
+static void pass_strides(struct fit_search *search, int free_strides) {
+    struct fit_window window;
+    double strides[STRIDES];
+    fit_search_template(search, &window);
+    window.strides = strides;
+    window.stride_count = list_strides(search, strides);
+    window.free_strides = free_strides;
+    fit_search_window(search, &window, 0, search->series->count, 0);
+}
+
+enum status fit_search_run(struct fit_search *search) {
+    struct fit_window window;
+    const size_t count = search->series->count;
+    fit_search_template(search, &window);
+    fit_search_window(search, &window, 0, count, 0);
+    if (search->count > 0) search->longest = count;
+    if (any_agrees(search)) return STATUS_OK;
+    pass_strides(search, search->count == 0);
+    if (search->count == 0) {
+        window.deep = 1;
+        fit_search_window(search, &window, 0, count, 0);
+    }
+    if (search->count == 0 && count > 3 && search->series->points[0].update == 1)
+        fit_search_window(search, &window, 1, count, 1);
+    return fit_search_segments(search);
+}

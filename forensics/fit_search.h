@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The passes of a search: plain use first, then strides, a first update apart, segments. Private to
+ * forensics/fit*.c. Invariant: a later pass runs only where an earlier one explains nothing or
+ * contradicts a number that is known. */
+#ifndef TWINSTEP_FORENSICS_FIT_SEARCH_H
+#define TWINSTEP_FORENSICS_FIT_SEARCH_H
+
+#include "forensics/fit_solve.h"
+
+#define FIT_SEGMENTS 64
+#define FIT_FOUND 4096
+
+struct fit_found {
+    struct fit_solution solution;
+    double cost;
+    uint8_t first_differs;
+    const struct fit_segment *segments; /* NULL: one plain segment */
+    size_t segment_count;
+};
+
+struct fit_search {
+    const struct series *series;
+    const struct fit_known *known;
+    struct arena *arena;
+    struct fit_model *models;
+    size_t model_count;
+    struct fit_found *found; /* FIT_FOUND */
+    size_t count;
+    double scale;
+    uint64_t last;  /* largest update */
+    size_t longest; /* points of the longest prefix that anything fits */
+    const struct fit_model *partial;
+    struct fit_numbers partial_numbers;
+};
+
+TWINSTEP_MUST_USE enum status fit_search_run(struct fit_search *search);
+/* The pass for segments (forensics/fit_segments.c). */
+TWINSTEP_MUST_USE enum status fit_search_segments(struct fit_search *search);
+/* All models on points [first, end); adds what fits. */
+void fit_search_window(struct fit_search *search, const struct fit_window *template, size_t first,
+                       size_t end, uint8_t first_differs);
+void fit_search_template(const struct fit_search *search, struct fit_window *out);
+struct fit_found *fit_search_add(struct fit_search *search, const struct fit_found *found);
+/* Smaller is simpler: departures from what is known or usual, digits that nobody types. */
+double fit_cost(const struct fit_search *search, const struct fit_found *found);
+/* Whether no known number is contradicted. */
+int fit_agrees(const struct fit_search *search, const struct fit_found *found);
+
+#endif

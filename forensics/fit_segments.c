@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Explanations in segments: the first stretch is fitted like a log of its own, then every break
+ * must be one of a few events (skipped update, resume that drops or doubles the counter, another
+ * peak). An event must explain several points, so that noise is not explained event by event.
+ * Invariant: what is added reproduces the whole series. */
+#include <string.h>
+
+#include "base/real.h"
+#include "forensics/fit_search.h"
+
+#define CANDIDATES 40    /* explanations of the first stretch that are carried on */
+#define RESUME_WIDEST 64 /* updates between two rows among which a resume is sought */
+#define SCAN_MOST 4096
+
+struct path {
+    const struct series *series;
+    struct fit_model *model;
+    double scale; /* of the series, for slack */
+    struct fit_segment segments[FIT_SEGMENTS];
+    size_t count;
+};
+
+struct option {
+    struct fit_segment segment;
+    size_t run; /* points explained */
+};
+
+static int matches(const struct path *path, const struct fit_segment *segment, size_t i,
+                   double *error) {
+    const struct series_point *point = &path->series->points[i];
+    return fit_matches(
+        point, segment->scale * fit_model_logged(path->model, point->update, segment->shift),
+        path->scale, error);
+}
+
+static size_t run_of(const struct path *path, const struct fit_segment *segment, size_t from) {
+    size_t i = from;
+    while (i < path->series->count && matches(path, segment, i, NULL))
+        i++;
+    return i - from;
+}
+
+static void try_option(const struct path *path, struct option *best, int64_t shift, double scale,
+                       enum fit_event event, size_t i, size_t least) {
+    const struct fit_segment *now = &path->segments[path->count - 1];
+    struct option option = {.segment = {.point = i,
+                                        .update = path->series->points[i].update,
+                                        .shift = shift,
+                                        .scale = scale,
+                                        .event = event,
+                                        .moved = shift - now->shift}};
+    option.run = run_of(path, &option.segment, i);
+    const size_t left = path->series->count - i;
+    if (option.run < least && option.run < left) return;
+    if (option.run > best->run) *best = option;
+}
+
+/* First and last update at which a resume between rows i - 1 and i can have begun. */
+static void resume_range(const struct path *path, size_t i, uint64_t *first, uint64_t *last) {
+    const uint64_t now = path->series->points[i].update,
+                   before = path->series->points[i - 1].update;
+    *last = now;
+    *first = before < now ? before + 1 : 1;
+    if (now - *first >= RESUME_WIDEST) *first = now - RESUME_WIDEST + 1;
+}
+
+static double scale_at(const struct path *path, int64_t shift, size_t i) {
+    const struct series_point *point = &path->series->points[i];
+    const double plain = fit_model_logged(path->model, point->update, shift);
+    return plain > 0.0 ? point->value / plain : real_nan_f64();
+}
+
+/* Any other shift: first the two points at hand, then the run. */
+static void scan_shifts(const struct path *path, struct option *best, size_t i) {
+    const int64_t k = (int64_t)path->series->points[i].update;
+    const int64_t low = 1 - k, high = (int64_t)path->model->now.total + 2 - k;
+    if (high - low > SCAN_MOST) return;
+    for (int64_t shift = low; shift <= high; shift++) {
+        const struct fit_segment trial = {.shift = shift, .scale = 1.0};
+        if (!matches(path, &trial, i, NULL)) continue;
+        const struct fit_segment *now = &path->segments[path->count - 1];
+        try_option(path, best, shift, 1.0, shift > now->shift ? FIT_JUMP : FIT_SKIP, i, 4);
+    }
+}
+
+static struct option next_segment(const struct path *path, size_t i) {
+    const struct fit_segment *now = &path->segments[path->count - 1];
+    struct option best = {.run = 0};
+    uint64_t first, last;
+    for (int64_t n = 1; n <= 3; n++) {
+        try_option(path, &best, now->shift - n, now->scale, FIT_SKIP, i, 2);
+        try_option(path, &best, now->shift + n, now->scale, FIT_JUMP, i, 2);
+    }
+    resume_range(path, i, &first, &last);
+    for (uint64_t r = first; r <= last; r++) {
+        try_option(path, &best, 1 - (int64_t)r, now->scale, FIT_RESET, i, 3);
+        try_option(path, &best, now->shift + (int64_t)r - 1, now->scale, FIT_DOUBLED, i, 3);
+    }
+    const double same = scale_at(path, now->shift, i);
+    if (same > 0.0) try_option(path, &best, now->shift, same, FIT_RESCALED, i, 4);
+    for (uint64_t r = first; r <= last; r++) {
+        const double anew = scale_at(path, 1 - (int64_t)r, i);
+        if (anew > 0.0) try_option(path, &best, 1 - (int64_t)r, anew, FIT_RESTARTED, i, 4);
+    }
+    if (best.run < 4) scan_shifts(path, &best, i);
+    return best;
+}
+
+/* Scales that a first point fixes only roughly: the ratio of the peaks is a short decimal, or the
+ * LR at the break over the peak. Kept as measured. */
+static int follow(struct path *path, size_t start_run) {
+    size_t i = start_run;
+    const size_t most = 2 + path->series->count / 5;
+    while (i < path->series->count) {
+        if (path->count == FIT_SEGMENTS || path->count >= most) return 0;
+        const struct option option = next_segment(path, i);
+        if (option.run == 0) return 0;
+        path->segments[path->count++] = option.segment;
+        i += option.run;
+    }
+    return 1;
+}
+
+static enum status add_path(struct fit_search *search, const struct path *path,
+                            const struct fit_solution *solution) {
+    struct fit_found found = {.solution = *solution, .segment_count = path->count};
+    struct fit_segment *segments;
+    double squares = 0.0;
+    size_t s = 0;
+    TRY(arena_take(search->arena, path->count, sizeof *segments, "fit", &segments));
+    memcpy(segments, path->segments, path->count * sizeof *segments);
+    found.segments = segments;
+    found.solution.max_error = 0.0;
+    for (size_t i = 0; i < path->series->count; i++) {
+        double error;
+        while (s + 1 < path->count && segments[s + 1].point <= i)
+            s++;
+        (void)matches(path, &segments[s], i, &error);
+        squares += error * error;
+        if (error > found.solution.max_error) found.solution.max_error = error;
+    }
+    found.solution.rms_error = real_sqrt_f64(squares / (double)path->series->count);
+    (void)fit_search_add(search, &found);
+    return STATUS_OK;
+}
+
+static enum status extend(struct fit_search *search, const struct fit_solution *solution) {
+    struct path path = {.series = search->series,
+                        .model = &search->models[solution->model],
+                        .scale = search->scale,
+                        .count = 1};
+    path.segments[0] = (struct fit_segment){
+        .update = search->series->points[0].update, .shift = solution->shift, .scale = 1.0};
+    fit_model_set(path.model, &solution->numbers);
+    const size_t run = run_of(&path, &path.segments[0], 0);
+    if (run > search->longest) {
+        search->longest = run;
+        search->partial = path.model;
+        search->partial_numbers = solution->numbers;
+    }
+    if (run < 2 || !follow(&path, run)) return STATUS_OK;
+    return add_path(search, &path, solution);
+}
+
+/* Points before the first resume that the log itself shows. */
+static size_t natural_cut(const struct series *series) {
+    for (size_t i = 1; i < series->count; i++)
+        if (series->points[i].part != series->points[i - 1].part ||
+            series->points[i].update <= series->points[i - 1].update)
+            return i;
+    return series->count;
+}
+
+static int any_fits(struct fit_search *search, size_t end) {
+    struct fit_window window;
+    struct fit_solutions solutions;
+    fit_search_template(search, &window);
+    fit_window_open(&window, search->series->points, end);
+    for (size_t m = 0; m < search->model_count; m++) {
+        fit_solve(&search->models[m], &window, &solutions);
+        if (solutions.count > 0) return 1;
+    }
+    return 0;
+}
+
+static size_t longest_prefix(struct fit_search *search, size_t high) {
+    size_t low = 3;
+    if (high <= low) return high;
+    if (any_fits(search, high)) return high;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        if (any_fits(search, middle))
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static enum status from_prefix(struct fit_search *search, size_t end) {
+    struct fit_search part = *search;
+    struct fit_window window;
+    part.count = 0;
+    TRY(arena_take(search->arena, FIT_FOUND, sizeof *part.found, "fit", &part.found));
+    fit_search_template(&part, &window);
+    fit_search_window(&part, &window, 0, end, 0);
+    for (size_t n = 0; n < CANDIDATES; n++) {
+        size_t best = part.count;
+        for (size_t i = 0; i < part.count; i++)
+            if (part.found[i].cost < real_inf_f64() &&
+                (best == part.count || part.found[i].cost < part.found[best].cost))
+                best = i;
+        if (best == part.count) break;
+        TRY(extend(search, &part.found[best].solution));
+        part.found[best].cost = real_inf_f64();
+    }
+    return STATUS_OK;
+}
+
+enum status fit_search_segments(struct fit_search *search) {
+    if (search->count > 0 || search->series->count < 4) return STATUS_OK;
+    const size_t cut = natural_cut(search->series);
+    const size_t longest = longest_prefix(search, cut);
+    TRY(from_prefix(search, longest));
+    if (search->count == 0 && longest > 4) TRY(from_prefix(search, longest - 1));
+    if (search->count == 0 && longest > 8) TRY(from_prefix(search, longest - longest / 4));
+    return STATUS_OK;
+}

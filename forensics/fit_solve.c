@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Solves one model on one window: for every warm-up that the knee admits and every floor worth a
+ * try, the total from the ratio of two points, the peak from all of them.
+ * Knows no schedule by name: a model is a function of update, peak, warm-up, total and floor. */
+#include "forensics/fit_solve.h"
+
+#include "base/real.h"
+
+struct range {
+    double low, high;
+};
+
+static int empty(struct range range) {
+    return !(range.low <= range.high);
+}
+
+static double model_at(const struct fit_model *model, const struct fit_window *window, size_t i) {
+    return fit_model_logged(model, window->points[i].update, window->shift);
+}
+
+static void set_lr(struct fit_model *model, double lr) {
+    struct fit_numbers numbers = model->now;
+    numbers.lr = lr;
+    fit_model_set(model, &numbers);
+}
+
+/* What one point admits for L: value = offset + slope * L there. */
+static struct range admit(const struct series_point *point, double scale, double slope,
+                          double offset, double blur) {
+    const double half = fit_half(point, scale) + blur;
+    const double low = point->value - half - offset, high = point->value + half - offset;
+    const struct range all = {0.0, real_inf_f64()}, none = {1.0, 0.0};
+    if (slope != slope || offset != offset) return none;
+    if (real_abs_f64(slope) < 0x1p-60) return low <= 0.0 && high >= 0.0 ? all : none;
+    const struct range range = {low / slope, high / slope};
+    return slope > 0.0 ? range : (struct range){range.high, range.low};
+}
+
+static struct range lr_range(struct fit_model *model, const struct fit_window *window,
+                             double reference) {
+    struct range range = {0.0, real_inf_f64()};
+    const double nudge = reference * 0x1p-12;
+    for (size_t p = 0; p < window->probe_count; p++) {
+        const size_t i = window->probes[p];
+        const double one = model_at(model, window, i);
+        double slope = one / reference, offset = 0.0, blur = 0.0;
+        if (!fit_model_proportional(model)) {
+            set_lr(model, reference - nudge);
+            slope = (one - model_at(model, window, i)) / nudge;
+            set_lr(model, reference);
+            offset = one - slope * reference;
+            blur = 0x1p-38 * window->scale;
+        }
+        const struct range here = admit(&window->points[i], window->scale, slope, offset, blur);
+        if (here.low > range.low) range.low = here.low;
+        if (here.high < range.high) range.high = here.high;
+        if (empty(range)) break;
+    }
+    return range;
+}
+
+int fit_verify(const struct fit_model *model, const struct fit_window *window, double *max_error,
+               double *rms_error, size_t *first_bad) {
+    double largest = 0.0, squares = 0.0;
+    for (size_t i = 0; i < window->count; i++) {
+        const struct series_point *point = &window->points[i];
+        double error;
+        if (!fit_matches(point, model_at(model, window, i), window->scale, &error)) {
+            *first_bad = i;
+            return 0;
+        }
+        largest = error > largest ? error : largest;
+        squares += error * error;
+    }
+    *max_error = largest;
+    *rms_error = window->count > 0 ? real_sqrt_f64(squares / (double)window->count) : 0.0;
+    *first_bad = window->count;
+    return 1;
+}
+
+static int same_numbers(const struct fit_numbers *a, const struct fit_numbers *b) {
+    return a->lr == b->lr && a->absolute == b->absolute && a->warmup == b->warmup &&
+           a->total == b->total && a->floor == b->floor && a->stride == b->stride &&
+           a->epoch == b->epoch;
+}
+
+static int emit(const struct fit_model *model, const struct fit_window *window,
+                struct fit_solutions *out) {
+    struct fit_solution found = {.numbers = model->now, .shift = window->shift};
+    size_t bad;
+    for (size_t i = 0; i < out->count; i++)
+        if (out->at[i].shift == window->shift && same_numbers(&out->at[i].numbers, &model->now))
+            return 1;
+    if (out->count == FIT_SOLUTIONS) return 0;
+    if (!fit_verify(model, window, &found.max_error, &found.rms_error, &bad)) return 0;
+    out->at[out->count++] = found;
+    return 1;
+}
+
+/* With everything but L set: finds L; 1 when the window is reproduced. */
+static int solve_lr(struct fit_model *model, const struct fit_window *window,
+                    struct fit_solutions *out) {
+    double reference = window->scale > 0.0 ? window->scale : 1.0;
+    struct range range = {1.0, 0.0};
+    for (int round = 0; round < (fit_model_proportional(model) ? 1 : 3); round++) {
+        set_lr(model, reference);
+        range = lr_range(model, window, reference);
+        if (empty(range) && fit_model_proportional(model)) return 0;
+        if (range.low > 0.0 && range.high < real_inf_f64())
+            reference = 0.5 * (range.low + range.high);
+    }
+    if (empty(range) || !(range.high < real_inf_f64())) return 0;
+    if (window->known_lr >= range.low && window->known_lr <= range.high) {
+        set_lr(model, window->known_lr);
+        if (emit(model, window, out)) return 1;
+    }
+    set_lr(model, fit_shortest(range.low, range.high));
+    if (!(model->now.lr > 0.0)) return 0;
+    if (emit(model, window, out)) return 1;
+    set_lr(model, 0.5 * (range.low + range.high));
+    return emit(model, window, out);
+}
+
+static void set_total(struct fit_model *model, double total) {
+    struct fit_numbers numbers = model->now;
+    numbers.total = total;
+    fit_model_set(model, &numbers);
+}
+
+/* Ratio of the values at the two points of the descent and the top, or NaN. */
+static double ratio_at(struct fit_model *model, const struct fit_window *window, double total,
+                       size_t j) {
+    set_total(model, total);
+    const double top = model_at(model, window, window->top_last);
+    const double low = model_at(model, window, j);
+    return top > 0.0 ? low / top : real_nan_f64();
+}
+
+static int try_total(struct fit_model *model, const struct fit_window *window, double total,
+                     struct fit_solutions *out) {
+    if (!(total >= 1.0)) return 0;
+    set_total(model, total);
+    return solve_lr(model, window, out);
+}
+
+#define WIDEST 24 /* totals tried in an interval that coarse quanta leave open */
+
+/* Whole totals around `at` for which the ratio stays in `admitted`. */
+static void try_totals(struct fit_model *model, const struct fit_window *window, double at,
+                       struct range admitted, size_t j, struct fit_solutions *out) {
+    const double grain = model->now.epoch > 0 ? (double)model->now.epoch : 1.0;
+    const double middle = fit_round(at / grain);
+    int tried = 0, hits = 0;
+    for (int side = 0; side < 2; side++) {
+        double step = 1.0;
+        for (double away = side; tried < 4 * WIDEST; away += step, tried++) {
+            const double total = grain * (side == 0 ? middle - away : middle + away);
+            if (total < 1.0) break;
+            const double ratio = ratio_at(model, window, total, j);
+            if (away > 2.0 && !(ratio >= admitted.low && ratio <= admitted.high)) break;
+            hits += solve_lr(model, window, out);
+            if (hits > WIDEST / 2) step = fit_floor(step * 1.5) + 1.0;
+        }
+        if (side == 0) tried = 0;
+    }
+}
+
+static double bisect(struct fit_model *model, const struct fit_window *window, double a, double b,
+                     double target, size_t j) {
+    const int up = ratio_at(model, window, b, j) > ratio_at(model, window, a, j);
+    for (int i = 0; i < 60 && b - a > 1e-9 * b; i++) {
+        const double middle = 0.5 * (a + b);
+        const double ratio = ratio_at(model, window, middle, j);
+        if ((ratio < target) == up)
+            a = middle;
+        else
+            b = middle;
+    }
+    return 0.5 * (a + b);
+}
+
+/* Every total where the ratio of two points comes out, over four decades. */
+static void scan_totals(struct fit_model *model, const struct fit_window *window,
+                        struct fit_solutions *out) {
+    const size_t j = window->descent[0] != 0 ? window->descent[0] : window->count - 1;
+    const struct series_point *top = &window->points[window->top_last], *low = &window->points[j];
+    if (j <= window->top_last) return;
+    const double half_top = fit_half(top, window->scale), half_low = fit_half(low, window->scale);
+    const struct range admitted = {(low->value - half_low) / (top->value + half_top),
+                                   (low->value + half_low) / (top->value - half_top)};
+    const double target = low->value / top->value, stride = model->now.stride;
+    const double end = (double)(low->update) * stride;
+    double total = 0.25 * end + 1.0, ratio = ratio_at(model, window, total, j);
+    while (total < 4e3 * end + 1e4) {
+        const double next = total < 8.0 * end ? total * 1.04 : total * 1.3;
+        const double ratio_next = ratio_at(model, window, next, j);
+        if (ratio == ratio && ratio_next == ratio_next &&
+            (ratio <= target) != (ratio_next <= target))
+            try_totals(model, window, bisect(model, window, total, next, target, j), admitted, j,
+                       out);
+        total = next;
+        ratio = ratio_next;
+    }
+}
+
+static void solve_total(struct fit_model *model, const struct fit_window *window,
+                        struct fit_solutions *out) {
+    if (!model->needs_total) {
+        set_total(model, window->known_totals > 0 ? (double)window->known_total[0] : 0.0);
+        (void)solve_lr(model, window, out);
+        return;
+    }
+    for (size_t i = 0; i < window->known_totals; i++)
+        (void)try_total(model, window, (double)window->known_total[i], out);
+    if (model->now.stride != 1.0 && !window->free_strides) return;
+    if (window->constant) return;
+    scan_totals(model, window, out);
+}
+
+struct floor {
+    double value;
+    int absolute;
+};
+
+#define FLOORS 20
+
+/* What the decay may fall to, the schedule's own default first. */
+static size_t list_floors(const struct fit_model *model, const struct fit_window *window,
+                          struct floor *floors) {
+    static const double ratios[] = {0.1, 0.01, 0.05, 0.2, 0.001, 0.5, 0.3};
+    const struct series_point *last = &window->points[window->count - 1];
+    const int absolute = model->floor_kind == FIT_FLOOR_ABSOLUTE;
+    const double half = fit_half(last, window->scale), least = last->value - half;
+    size_t count = 0;
+    floors[count++] = (struct floor){model->floor_default, absolute && model->given_floor != 1};
+    if (model->given_floor == 1) floors[0].value = window->known_floor;
+    if (model->floor == NULL || model->given_floor) return count;
+    floors[count++] = (struct floor){0.0, 0};
+    if (least > 0.0 && !window->constant) {
+        floors[count++] = (struct floor){
+            fit_shortest(least / window->scale, (last->value + half) / window->scale), 0};
+        if (absolute) floors[count++] = (struct floor){fit_shortest(least, last->value + half), 1};
+    }
+    for (size_t i = 0; i < sizeof ratios / sizeof ratios[0]; i++)
+        if (ratios[i] * window->scale <= last->value + half || window->rises)
+            floors[count++] = (struct floor){ratios[i], 0};
+    return count;
+}
+
+static void solve_floor(struct fit_model *model, const struct fit_window *window,
+                        const struct fit_numbers *numbers, struct fit_solutions *out) {
+    struct fit_numbers trial = *numbers;
+    struct floor floors[FLOORS];
+    const size_t count = list_floors(model, window, floors);
+    for (size_t i = 0; i < count; i++) {
+        int seen = floors[i].value != floors[i].value;
+        for (size_t j = 0; j < i; j++)
+            seen |= floors[j].value == floors[i].value &&
+                    (floors[j].absolute == floors[i].absolute || floors[i].value == 0.0);
+        if (seen) continue;
+        trial.floor = floors[i].value;
+        trial.absolute = floors[i].absolute;
+        fit_model_set(model, &trial);
+        solve_total(model, window, out);
+    }
+}
+
+#define WARMUPS 640
+struct warmups {
+    double at[WARMUPS];
+    size_t count;
+};
+
+static void add_warmup(struct warmups *warmups, double warmup) {
+    if (warmup != warmup || warmup < 0.0 || warmups->count == WARMUPS) return;
+    for (size_t i = 0; i < warmups->count; i++)
+        if (warmups->at[i] == warmup) return;
+    warmups->at[warmups->count++] = warmup;
+}
+
+static double rounded(const struct contract *contract, double warmup) {
+    switch (contract->warmup_rule) {
+    case CONTRACT_ROUND_FLOOR:
+        return fit_floor(warmup);
+    case CONTRACT_ROUND_CEIL:
+        return fit_ceil(warmup);
+    case CONTRACT_ROUND_HALF_EVEN:
+        return fit_round(warmup); /* a tie that goes the other way is in the knee's range, too */
+    default:
+        return warmup;
+    }
+}
+
+/* Ratios that people type, of every known total; only those in [low, high]. */
+static void add_ratios(const struct fit_model *model, const struct fit_window *window, double low,
+                       double high, struct warmups *warmups) {
+    static const double ratios[] = {0.03, 0.1,  0.05, 0.01, 0.06, 0.02, 0.2,   0.04,  0.08,
+                                    0.15, 0.25, 0.07, 0.3,  0.12, 0.5,  0.005, 0.001, 0.29};
+    for (size_t t = 0; t < window->known_totals; t++)
+        for (size_t i = 0; i < sizeof ratios / sizeof ratios[0]; i++) {
+            const double warmup =
+                rounded(model->contract, (double)window->known_total[t] * ratios[i]);
+            if (warmup >= low && warmup <= high) add_warmup(warmups, warmup);
+        }
+}
+
+/* Warm-ups that the knee admits, in updates of the contract, likely ones first. */
+static void list_warmups(const struct fit_model *model, const struct fit_window *window,
+                         double stride, struct warmups *warmups) {
+    const struct series_point *points = window->points;
+    const size_t top = window->top, next = window->top_last + 1;
+    const double shift = (double)window->shift;
+    const double grain = model->now.epoch > 0 ? (double)model->now.epoch : 1.0;
+    double low = 0.0, high = 2.0;
+    warmups->count = 0;
+    add_warmup(warmups, window->known_warmup);
+    if (!model->needs_warmup) {
+        add_warmup(warmups, 0.0);
+        return;
+    }
+    if (top > 0) {
+        low = (double)points[top - 1].update + shift - 2.0;
+        high = (double)points[next < window->count && next == top + 1 ? next : top].update + shift +
+               2.0;
+    } else if (points[0].update > 1) {
+        high = (double)points[0].update + shift + 2.0;
+    }
+    low = (low < 0.0 ? 0.0 : low) * stride;
+    high *= stride;
+    if (window->known_ratio == window->known_ratio)
+        for (size_t t = 0; t < window->known_totals; t++)
+            add_warmup(warmups, rounded(model->contract,
+                                        (double)window->known_total[t] * window->known_ratio));
+    if (low <= 2.0) add_warmup(warmups, 0.0);
+    add_ratios(model, window, low, top == window->count - 1 ? 1e12 : high, warmups);
+    if (top == 0 && points[0].update > 2 && !window->deep) return;
+    const double room = window->deep ? 600.0 : 200.0;
+    const double step = high - low > room ? fit_ceil((high - low) / room) : 1.0;
+    for (double w = fit_ceil(low); w <= high; w += step)
+        if (grain == 1.0 || fit_floor(w / grain) * grain == w) add_warmup(warmups, w);
+}
+
+/* The part before the top alone: cheap, and refuses most warm-ups. */
+static int rise_fits(struct fit_model *model, const struct fit_window *window,
+                     const struct fit_numbers *numbers) {
+    if (!fit_model_proportional(model) || window->top < 2 || model->floor_kind != FIT_FLOOR_NONE)
+        return 1;
+    struct fit_numbers trial = *numbers;
+    struct range range = {0.0, real_inf_f64()};
+    trial.lr = 1.0;
+    trial.total = 1e15;
+    fit_model_set(model, &trial);
+    for (size_t p = 0; p < 4; p++) {
+        const size_t i = p == 0 ? 0 : (window->top - 1) * p / 3;
+        const double slope = model_at(model, window, i);
+        const struct range here = admit(&window->points[i], window->scale, slope, 0.0, 0.0);
+        if (here.low > range.low) range.low = here.low;
+        if (here.high < range.high) range.high = here.high;
+    }
+    return !empty(range);
+}
+
+void fit_solve(struct fit_model *model, const struct fit_window *window,
+               struct fit_solutions *out) {
+    struct warmups warmups;
+    out->count = 0;
+    if (window->count == 0 || !(window->scale > 0.0)) return;
+    if (model->contract->unit == CONTRACT_UNIT_EPOCH && window->epoch == 0) return;
+    for (size_t s = 0; s < window->stride_count; s++) {
+        struct fit_numbers numbers = {
+            .lr = window->scale,
+            .floor = model->floor_default,
+            .stride = window->strides[s],
+            .epoch = model->contract->unit == CONTRACT_UNIT_EPOCH ? window->epoch : 0};
+        model->now.epoch = numbers.epoch;
+        list_warmups(model, window, numbers.stride, &warmups);
+        for (size_t w = 0; w < warmups.count && out->count < FIT_SOLUTIONS; w++) {
+            numbers.warmup = warmups.at[w];
+            if (rise_fits(model, window, &numbers)) solve_floor(model, window, &numbers, out);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a stretch of the column looks like: where it stops rising, where it falls, where it rests.
+ * Looks at printed values only and knows no schedule. */
+#include "base/real.h"
+#include "forensics/fit_solve.h"
+
+double fit_half(const struct series_point *point, double scale) {
+    const double value = real_abs_f64(point->value);
+    const double slack = 0x1p-50 * value + 0x1p-52 * scale;
+    return point->quantum > 0.0 ? 0.5 * point->quantum * (1.0 + 0x1p-20) + slack : slack;
+}
+
+static int equal(const struct fit_window *window, size_t i, size_t j) {
+    const struct series_point *a = &window->points[i], *b = &window->points[j];
+    return real_abs_f64(a->value - b->value) <=
+           fit_half(a, window->scale) + fit_half(b, window->scale);
+}
+
+/* The maximum; but a first update at the full LR before a warm-up is no top. */
+static void find_top(struct fit_window *window) {
+    size_t first = 0;
+    if (window->count > 3 && window->points[0].update == 1 &&
+        window->points[1].value < 0.9 * window->points[0].value &&
+        (window->points[2].value > window->points[1].value ||
+         window->points[3].value > window->points[2].value))
+        first = 1;
+    size_t top = first;
+    for (size_t i = first + 1; i < window->count; i++)
+        if (window->points[i].value > window->points[top].value) top = i;
+    while (top > first && equal(window, top - 1, top))
+        top--;
+    window->top = window->top_last = top;
+    for (size_t i = top; i < window->count && equal(window, top, i); i++)
+        window->top_last = i;
+}
+
+/* End of the first descent behind the top, and a point in it near 0.4 of the maximum. */
+static void find_descent(struct fit_window *window) {
+    const struct series_point *points = window->points;
+    size_t end = 0, middle = 0;
+    for (size_t i = window->top_last + 1; i < window->count; i++) {
+        if (points[i].value > points[i - 1].value && !equal(window, i, i - 1)) break;
+        if (points[i].value <= 2.0 * fit_half(&points[i], window->scale)) break;
+        if (end == 0 || (points[i].value < points[end].value && !equal(window, i, end))) end = i;
+        if (middle == 0 || points[i].value >= 0.4 * window->scale) middle = i;
+    }
+    window->descent[0] = middle < end ? middle : end;
+    window->descent[1] = end;
+}
+
+static void find_rise(struct fit_window *window) {
+    window->rises = 0;
+    for (size_t i = window->top_last + 2; i < window->count; i++)
+        if (window->points[i].value > window->points[i - 1].value && !equal(window, i, i - 1))
+            window->rises = 1;
+}
+
+static void find_tail(struct fit_window *window) {
+    const size_t last = window->count - 1;
+    window->tail = real_nan_f64();
+    if (window->count > 2 && last > window->top_last + 1 && equal(window, last, last - 1))
+        window->tail = window->points[last].value;
+}
+
+/* Updates between the changes of a staircase, where there are two changes or more. */
+static void find_staircase(struct fit_window *window) {
+    uint64_t before = 0, shortest = 0;
+    size_t changes = 0, flat = 0;
+    for (size_t i = 1; i < window->count; i++) {
+        if (equal(window, i, i - 1)) {
+            flat++;
+            continue;
+        }
+        const uint64_t update = window->points[i].update;
+        if (changes++ > 0 && (shortest == 0 || update - before < shortest))
+            shortest = update - before;
+        before = update;
+    }
+    window->epoch = changes >= 1 && flat > changes ? (shortest > 0 ? shortest : before - 1) : 0;
+}
+
+static void add_probe(struct fit_window *window, size_t i) {
+    if (i >= window->count || window->probe_count == FIT_PROBES) return;
+    for (size_t j = 0; j < window->probe_count; j++)
+        if (window->probes[j] == i) return;
+    window->probes[window->probe_count++] = i;
+}
+
+static void find_probes(struct fit_window *window) {
+    window->probe_count = 0;
+    const size_t last = window->count - 1;
+    const size_t first[] = {0,
+                            last,
+                            window->top,
+                            window->descent[0],
+                            window->descent[1],
+                            1,
+                            window->top_last,
+                            window->top_last + 1};
+    for (size_t i = 0; i < sizeof first / sizeof first[0]; i++)
+        add_probe(window, first[i]);
+    if (window->top > 0) add_probe(window, window->top - 1);
+    for (size_t i = 1; i < 24; i++)
+        add_probe(window, (size_t)((double)last * (double)i / 24.0));
+}
+
+void fit_window_open(struct fit_window *window, const struct series_point *points, size_t count) {
+    window->points = points;
+    window->count = count;
+    window->scale = 0.0;
+    for (size_t i = 0; i < count; i++)
+        if (real_abs_f64(points[i].value) > window->scale)
+            window->scale = real_abs_f64(points[i].value);
+    if (count == 0) return;
+    find_top(window);
+    find_descent(window);
+    find_rise(window);
+    find_tail(window);
+    find_staircase(window);
+    find_probes(window);
+    window->constant = window->top == 0 && window->top_last == count - 1;
+}

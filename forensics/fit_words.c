@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Fits in words. Names of bugs are those of docs/LR.md; a name is given where the numbers show the
+ * bug's signature against what is known, never for plain use.
+ * Invariant: every number in a text is one of the fit. */
+#include "forensics/fit_words.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/real.h"
+
+struct line {
+    char text[768];
+};
+
+static void put(struct line *line, const char *text) {
+    strncat(line->text, text, sizeof line->text - strlen(line->text) - 1);
+}
+
+static void put_number(struct line *line, const char *before, double x, const char *after) {
+    put(line, before);
+    put(line, number_text_f64(x).text);
+    put(line, after);
+}
+
+static void put_short(struct line *line, const char *before, double x, const char *after) {
+    char text[48];
+    snprintf(text, sizeof text, "%.4g", x);
+    put(line, before);
+    put(line, text);
+    put(line, after);
+}
+
+static void put_segment(struct line *line, const struct fit_segment *segment) {
+    char text[160];
+    const unsigned long long k = segment->update;
+    switch (segment->event) {
+    case FIT_SKIP:
+        snprintf(text, sizeof text, "; held %lld time%s at update %llu", (long long)-segment->moved,
+                 segment->moved == -1 ? "" : "s", k);
+        break;
+    case FIT_JUMP:
+        snprintf(text, sizeof text, "; ahead by %lld from update %llu", (long long)segment->moved,
+                 k);
+        break;
+    case FIT_RESET:
+        snprintf(text, sizeof text, "; counter back to 0 at update %lld",
+                 (long long)(1 - segment->shift));
+        break;
+    case FIT_DOUBLED:
+        snprintf(text, sizeof text, "; counter doubled at update %lld",
+                 (long long)(segment->moved + 1));
+        break;
+    case FIT_RESCALED:
+        snprintf(text, sizeof text, "; peak times %.4g from update %llu", segment->scale, k);
+        break;
+    case FIT_RESTARTED:
+        snprintf(text, sizeof text, "; counter back to 0 and peak times %.4g from update %llu",
+                 segment->scale, k);
+        break;
+    default:
+        text[0] = '\0';
+    }
+    put(line, text);
+}
+
+static void describe(struct line *line, const struct fit *fit) {
+    line->text[0] = '\0';
+    put(line, fit->contract->name);
+    put(line, " ");
+    put(line, fit->schedule_name);
+    if (fit->parameters[0] != '\0') {
+        put(line, " (");
+        put(line, fit->parameters);
+        put(line, ")");
+    }
+    put_number(line, ", peak ", fit->lr, "");
+    if (fit->warmup > 0.0)
+        put_number(line, ", warm-up ", fit->warmup, fit->warmup_hidden ? " (not shown)" : "");
+    else
+        put(line, ", no warm-up");
+    if (fit->steps > 0)
+        put_number(line, ", total ", (double)fit->steps, fit->total_hidden ? " (not shown)" : "");
+    if (fit->floor_ratio > 0.0) put_short(line, ", floor ", fit->floor_ratio, " of the peak");
+    if (fit->stride != 1.0) put_number(line, ", counter moves ", fit->stride, " per update");
+    if (fit->epoch_updates > 0)
+        put_number(line, ", one move every ", (double)fit->epoch_updates, " updates");
+    if (fit->first_differs) put_number(line, ", but update 1 at ", fit->first_value, "");
+    for (size_t i = 0; i < fit->segment_count; i++)
+        put_segment(line, &fit->segments[i]);
+}
+
+static const char *bug_of_event(const struct fit *fit) {
+    for (size_t i = 0; i < fit->segment_count; i++)
+        switch (fit->segments[i].event) {
+        case FIT_RESET:
+            return "scheduler_not_restored";
+        case FIT_DOUBLED:
+            return "double_counter";
+        case FIT_RESCALED:
+        case FIT_RESTARTED:
+            return "initial_lr_overwritten";
+        case FIT_JUMP:
+            return "eval_steps_scheduler";
+        default:
+            break;
+        }
+    return NULL;
+}
+
+static const char *bug_of_stride(const struct fit_search *search, double stride) {
+    const struct contract_request *request = &search->known->request;
+    if (stride == 1.0) return NULL;
+    if (request->processes > 1 && stride == (double)request->processes) return "xP_scheduler";
+    if (request->accumulate > 1 && stride == (double)request->accumulate)
+        return "per_microbatch_stepping";
+    if (stride < 1.0) return "unit_mismatch";
+    if (request->global_batch > 1 && stride == (double)request->global_batch)
+        return "unit_mismatch";
+    if (stride == 2.0 && (request->processes > 0 || request->accumulate > 0))
+        return "two_schedulers";
+    return "xP_scheduler";
+}
+
+static const char *bug_of_contract(const struct contract *contract) {
+    static const struct {
+        const char *contract, *bug;
+    } rows[] = {{"open-instruct-h17", "step_then_set"},
+                {"open-instruct-h17-h25", "zero_init_patch"},
+                {"deepspeed-warmup-old", "step_then_set"},
+                {"deepspeed-cosine-old", "step_then_set"},
+                {"deepspeed-warmup", "double_zero_start"},
+                {"deepspeed-cosine", "double_zero_start"},
+                {"lag1", "lag1"},
+                {"hf-x-processes", "xP_scheduler"},
+                {"per-micro-batch", "per_microbatch_stepping"},
+                {"lightning-epoch", "scheduler_epoch_default"},
+                {"torchtitan", "virtual_last_step"},
+                {"llmc", "virtual_last_step"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(rows[i].contract, contract->name) == 0) return rows[i].bug;
+    return NULL;
+}
+
+/* Against the numbers that are known. */
+static const char *bug_of_numbers(const struct fit_search *search, const struct fit *fit) {
+    const struct contract_request *request = &search->known->request;
+    const double steps = (double)(request->steps > 0 ? request->steps : search->known->run_steps);
+    const double total = (double)fit->steps;
+    double warmup = request->warmup;
+    if (warmup != warmup) warmup = request->warmup_ratio * steps;
+    if (request->lr == request->lr && real_abs_f64(fit->lr - request->lr) > 1e-6 * request->lr)
+        return real_abs_f64(fit->lr - 1e-3) < 1e-9 ? "default_lr_overrides" : "other_peak";
+    if (steps > 0.0 && total > 0.0 && total != steps) {
+        if (real_abs_f64(total - steps) <= 0.05 * steps + 1.0) return "floor_vs_ceil_steps";
+        return total > steps ? "max_steps_ignored" : "schedule_too_short";
+    }
+    if (warmup == warmup && real_abs_f64(fit->warmup - warmup) > 1e-9)
+        return real_abs_f64(fit->warmup - warmup) <= 1.0 ? "warmup_rounding" : "other_warmup";
+    if (request->min_lr_ratio == request->min_lr_ratio && fit->floor_ratio == fit->floor_ratio &&
+        real_abs_f64(fit->floor_ratio - request->min_lr_ratio) > 1e-9)
+        return "cosine_floor_mismatch";
+    return NULL;
+}
+
+static const char *bug_of(const struct fit_search *search, const struct fit *fit) {
+    const char *bug = bug_of_event(fit);
+    if (bug == NULL) bug = bug_of_stride(search, fit->stride);
+    if (bug == NULL) bug = bug_of_numbers(search, fit);
+    if (bug == NULL) bug = bug_of_contract(fit->contract);
+    if (bug == NULL && fit->first_differs) bug = "step_then_set";
+    return bug;
+}
+
+enum status fit_words(const struct fit_search *search, struct fit *fit) {
+    struct line line;
+    char *text;
+    describe(&line, fit);
+    TRY(arena_text(search->arena, line.text, strlen(line.text), &text));
+    fit->text = text;
+    fit->bug = bug_of(search, fit);
+    return STATUS_OK;
+}
+
+enum status fit_words_partial(const struct fit_search *search, const char **out) {
+    const struct fit_model *model = search->partial;
+    const struct fit_segment plain = {.scale = 1.0};
+    struct fit fit = {.contract = model->contract,
+                      .schedule_name = model->schedule_name,
+                      .parameters = model->parameters,
+                      .lr = search->partial_numbers.lr,
+                      .warmup = search->partial_numbers.warmup,
+                      .steps = model->needs_total ? (uint64_t)search->partial_numbers.total : 0,
+                      .stride = search->partial_numbers.stride,
+                      .segments = &plain,
+                      .segment_count = 1};
+    struct line line;
+    char *text;
+    describe(&line, &fit);
+    TRY(arena_text(search->arena, line.text, strlen(line.text), &text));
+    *out = text;
+    return STATUS_OK;
+}
