@@ -2,18 +2,12 @@
  * A table of numbers under a header.
  *
  * A record of names only is a new header (Lightning writes one when keys appear while it runs).
- * Numbers are taken as Python's shortest repr (LOG_PRINT_JSON): csv writers round nothing.
  * Invariant: a record has as many fields as its header, or it is an error with its line; the last
  * one, without a line end, may be cut and is then left out. */
 #include "logs/csv_table.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-static const struct log_rule rules[] = {
-    {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
-    {NULL, 0, 0, 0, 0, 0},
-};
 
 #define STEP_NONE SIZE_MAX
 
@@ -92,7 +86,8 @@ static enum status read_name(struct table *t, struct log_span name, size_t *best
         }
     }
     if (role == CSV_VALUE && name.length > 0)
-        TRY(log_build_column(t->build, name.text, name.length, rules, &t->columns[index]));
+        TRY(log_build_column(t->build, name.text, name.length, t->habit->rules,
+                             &t->columns[index]));
     return STATUS_OK;
 }
 

@@ -11,6 +11,7 @@ struct csv_habit {
     /* What the column is; may shorten *name to what the log shall call it. `index`: from 0. */
     enum csv_role (*role)(void *self, struct log_span *name, size_t index);
     void *self;
+    const struct log_rule *rules;
     /* Names of the step column, the best first; NULL-terminated. */
     const char *const *steps;
     int merges; /* rows of one step that follow each other and share no value are one row */

@@ -11,6 +11,16 @@
 
 #include "logs/csv_table.h"
 
+/* Python's csv writes the shortest repr; Lightning rounds nothing before, others may have. */
+static const struct log_rule rules_lightning[] = {
+    {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
+    {NULL, 0, 0, 0, 0, 0},
+};
+static const struct log_rule rules_others[] = {
+    {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
+    {NULL, 0, 0, 0, 0, 0},
+};
+
 static struct log_csv open_head(const struct log_source *source) {
     struct log_csv csv;
     log_csv_open(&csv, source, LOG_CLAIM_BYTES);
@@ -75,7 +85,7 @@ static int lightning_claim(const struct log_source *source) {
 
 static enum status lightning_read(const struct log_source *source, struct log_build *build) {
     static const char *const steps[] = {"step", NULL};
-    const struct csv_habit habit = {.steps = steps, .merges = 1};
+    const struct csv_habit habit = {.rules = rules_lightning, .steps = steps, .merges = 1};
     return log_csv_read(source, build, &habit);
 }
 
@@ -142,7 +152,7 @@ static enum status wandb_read(const struct log_source *source, struct log_build 
                                         NULL};
     struct wandb wandb = {.build = build, .wanted = log_build_options(build)->run};
     const struct csv_habit habit = {
-        .role = wandb_role, .self = &wandb, .steps = steps, .merges = 1};
+        .role = wandb_role, .self = &wandb, .rules = rules_others, .steps = steps, .merges = 1};
     TRY(log_csv_read(source, build, &habit));
     if (wandb.other_runs && !wandb.has_run)
         FAIL(STATUS_INPUT, "%s: expected columns of run \"%s\", got only others", source->name,
@@ -167,7 +177,7 @@ static int csv_claim(const struct log_source *source) {
 }
 
 static enum status csv_read(const struct log_source *source, struct log_build *build) {
-    const struct csv_habit habit = {.steps = usual_steps, .merges = 0};
+    const struct csv_habit habit = {.rules = rules_others, .steps = usual_steps, .merges = 0};
     return log_csv_read(source, build, &habit);
 }
 

@@ -7,11 +7,11 @@
 #include "logs/lines.h"
 
 static const struct log_rule rules[] = {
-    {"LR", LOG_LR_LOGGED, LOG_PRINT_JSON, 0, 0, 0},
-    {"Loss", LOG_LOSS, LOG_PRINT_JSON, 0, 0, 1},
-    {"Train Loss", LOG_LOSS, LOG_PRINT_JSON, 0, 0, 1},
-    {"Val Loss", LOG_EVAL_LOSS, LOG_PRINT_JSON, 0, 0, 0},
-    {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
+    {"LR", LOG_LR_LOGGED, LOG_PRINT_EXACT, 0, 0, 0},
+    {"Loss", LOG_LOSS, LOG_PRINT_EXACT, 0, 0, 1},
+    {"Train Loss", LOG_LOSS, LOG_PRINT_EXACT, 0, 0, 1},
+    {"Val Loss", LOG_EVAL_LOSS, LOG_PRINT_EXACT, 0, 0, 0},
+    {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
     {NULL, 0, 0, 0, 0, 0},
 };
 

@@ -209,35 +209,54 @@ static int is_wanted(const struct scalar *scalar, int64_t step) {
 
 /* ---- the file ---- */
 
+struct seen {     /* of one tag, in this file */
+    int64_t step; /* INT64_MIN: none yet */
+    double value;
+};
+
 struct visit {
     struct log_build *build;
     const struct log_source *source;
-    int64_t *last; /* (LOG_COLUMNS_MAX) last step of each tag in this file, INT64_MIN: none */
-    int falls;     /* the steps of one tag fall or stand: a resume inside the file */
-    int fills;     /* 0: look only, 1: fill rows */
-    int64_t step;
-    uint8_t in_row[LOG_COLUMNS_MAX / 8];
+    struct seen *seen; /* (LOG_COLUMNS_MAX) */
+    int falls;         /* the steps of one tag fall, or one has two values: a resume in the file */
+    int fills;         /* 0: look only, 1: fill rows */
+    int64_t step;      /* of the row at hand */
+    uint64_t row;      /* counts rows */
+    uint64_t *in_row;  /* (LOG_COLUMNS_MAX) row that has the tag's last value */
 };
+
+/* Trainers log an epoch twice for one step: the same value again is no second row. */
+static int repeats(const struct seen *seen, const struct scalar *scalar, int64_t step) {
+    return seen->step == step && memcmp(&seen->value, &scalar->value, sizeof scalar->value) == 0;
+}
+
+static void look_at(struct visit *v, const struct scalar *scalar, size_t column, int64_t step) {
+    struct seen *seen = &v->seen[column];
+    if (seen->step >= step && !repeats(seen, scalar, step)) v->falls = 1;
+    *seen = (struct seen){step, scalar->value};
+}
+
+static enum status fill(struct visit *v, const struct scalar *scalar, size_t column, int64_t step) {
+    struct seen *seen = &v->seen[column];
+    if (!v->falls) {
+        TRY(log_build_row_of(v->build, step, 0, v->source->part));
+    } else if (step != v->step || (v->in_row[column] == v->row && !repeats(seen, scalar, step))) {
+        TRY(log_build_row(v->build, step, 0, v->source->part));
+        v->step = step;
+        v->row++;
+    }
+    v->in_row[column] = v->row;
+    *seen = (struct seen){step, scalar->value};
+    return log_build_value(v->build, column, scalar->value, scalar->quantum);
+}
 
 static enum status put(struct visit *v, const struct scalar *scalar, int64_t step) {
     size_t column;
     TRY(log_build_column(v->build, scalar->tag.text, scalar->tag.length, rules, &column));
     if (column == LOG_COLUMN_IGNORED) return STATUS_OK;
-    if (!v->fills) {
-        if (v->last[column] >= step) v->falls = 1;
-        v->last[column] = step;
-        return STATUS_OK;
-    }
-    const uint8_t bit = (uint8_t)(1u << (column % 8));
-    if (!v->falls) {
-        TRY(log_build_row_of(v->build, step, 0, v->source->part));
-    } else if (step != v->step || (v->in_row[column / 8] & bit) != 0) {
-        TRY(log_build_row(v->build, step, 0, v->source->part));
-        memset(v->in_row, 0, sizeof v->in_row);
-        v->step = step;
-    }
-    v->in_row[column / 8] |= bit;
-    return log_build_value(v->build, column, scalar->value, scalar->quantum);
+    if (v->fills) return fill(v, scalar, column, step);
+    look_at(v, scalar, column, step);
+    return STATUS_OK;
 }
 
 static enum status visit_event(struct visit *v, const struct tfrecord *record) {
@@ -291,9 +310,11 @@ static int claim(const struct log_source *source) {
 
 static enum status read(const struct log_source *source, struct log_build *build) {
     struct visit v = {.build = build, .source = source, .step = INT64_MIN};
-    TRY(arena_take(log_build_scratch(build), LOG_COLUMNS_MAX, sizeof *v.last, "tags", &v.last));
+    struct arena *scratch = log_build_scratch(build);
+    TRY(arena_take(scratch, LOG_COLUMNS_MAX, sizeof *v.seen, "tags", &v.seen));
+    TRY(arena_take(scratch, LOG_COLUMNS_MAX, sizeof *v.in_row, "tags", &v.in_row));
     for (size_t i = 0; i < LOG_COLUMNS_MAX; i++)
-        v.last[i] = INT64_MIN;
+        v.seen[i].step = INT64_MIN;
     TRY(visit_file(&v));
     v.fills = 1;
     return visit_file(&v);

@@ -10,7 +10,7 @@
 #define FIELDS_MAX 128
 
 static const struct log_rule rules[] = {
-    {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
+    {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
     {NULL, 0, 0, 0, 0, 0},
 };
 
