@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Puts the parts of a comparison together: columns, order, ratios, applied LR, verdict. */
+#include "forensics/compare.h"
+
+#include <string.h>
+
+#include "forensics/compare_parts.h"
+
+const char *compare_class_name(enum compare_class class_of) {
+    static const char *const names[] = {"equal", "equal within precision", "different",
+                                        "not in both"};
+    return names[class_of];
+}
+
+const char *compare_verdict_name(enum compare_verdict verdict) {
+    static const char *const names[] = {"equal-within-precision", "differs", "untestable"};
+    return names[verdict];
+}
+
+const struct compare_column *compare_column_of(const struct compare_report *report,
+                                               enum log_name name) {
+    for (size_t i = 0; i < report->column_count; i++)
+        if (report->columns[i].name == (int32_t)name) return &report->columns[i];
+    return NULL;
+}
+
+static enum status fill_columns(const struct compare_input input[2], struct arena *arena,
+                                struct compare_report *report) {
+    struct compare_column *columns;
+    TRY(arena_take(arena, LOG_NAMES, sizeof *columns, "columns", &columns));
+    report->columns = columns;
+    for (int32_t name = LOG_LOSS; name < LOG_NAMES; name++) {
+        struct compare_column *column = &columns[report->column_count];
+        *column = (struct compare_column){.name = name};
+        for (size_t s = 0; s < 2; s++) {
+            TRY(compare_align(input[s].log, name, arena, &column->side[s]));
+            if (column->side[s].repeated > report->repeated[s])
+                report->repeated[s] = column->side[s].repeated;
+        }
+        if (column->side[0].count == 0 && column->side[1].count == 0) continue;
+        compare_classify(column);
+        report->column_count++;
+        if (column->pairs == 0) continue;
+        if (report->from == 0 || column->from < report->from) report->from = column->from;
+        if (column->to > report->to) report->to = column->to;
+    }
+    return STATUS_OK;
+}
+
+/* Within one update: what is known before the forward pass, of it, of the backward pass, after. */
+static int test_rank(int32_t name) {
+    switch (name) {
+    case LOG_TOKENS:
+    case LOG_SAMPLES:
+    case LOG_GLOBAL_BATCH:
+        return 0;
+    case LOG_LOSS:
+        return 1;
+    case LOG_LOGP_CHOSEN:
+    case LOG_LOGP_REJECTED:
+    case LOG_LOGITS_CHOSEN:
+    case LOG_LOGITS_REJECTED:
+    case LOG_REWARD_CHOSEN:
+    case LOG_REWARD_REJECTED:
+    case LOG_REWARD_MARGIN:
+    case LOG_REWARD_ACCURACY:
+        return 2;
+    case LOG_GRAD_NORM:
+        return 3;
+    case LOG_LR_APPLIED:
+        return 4;
+    case LOG_LR_LOGGED:
+        return 5;
+    default:
+        return 6;
+    }
+}
+
+static int comes_before(const struct compare_column *a, const struct compare_column *b) {
+    if (a->first_update != b->first_update) return a->first_update < b->first_update;
+    return test_rank(a->name) < test_rank(b->name);
+}
+
+/* Insertion sort: a handful of columns. */
+static enum status put_in_order(struct compare_report *report, struct arena *arena) {
+    uint32_t *order;
+    TRY(arena_take(arena, report->column_count, sizeof *order, "order", &order));
+    for (uint32_t c = 0; c < report->column_count; c++) {
+        if (report->columns[c].class_of != COMPARE_DIFFERENT) continue;
+        size_t at = report->order_count++;
+        for (; at > 0 && comes_before(&report->columns[c], &report->columns[order[at - 1]]); at--)
+            order[at] = order[at - 1];
+        order[at] = c;
+    }
+    report->order = order;
+    return STATUS_OK;
+}
+
+static enum status find_ratios(struct compare_report *report, struct arena *arena) {
+    struct compare_ratio *ratios;
+    const struct compare_column *tokens = compare_column_of(report, LOG_TOKENS);
+    TRY(arena_take(arena, report->column_count, sizeof *ratios, "ratios", &ratios));
+    for (size_t c = 0; c < report->column_count; c++) {
+        struct compare_ratio *ratio = &ratios[report->ratio_count];
+        TRY(compare_find_ratio(&report->columns[c], tokens != NULL ? &tokens->side[0] : NULL,
+                               ratio));
+        report->ratio_count += ratio->kind != COMPARE_FACTOR_NONE;
+    }
+    report->ratios = ratios;
+    return STATUS_OK;
+}
+
+/* Both logs are traces of ours: nothing needs to be fitted. */
+static enum status applied_columns(const struct compare_column *column, struct arena *arena,
+                                   struct compare_lr *lr) {
+    char *text;
+    lr->state = column->class_of == COMPARE_DIFFERENT ? COMPARE_LR_DIFFERENT : COMPARE_LR_SAME;
+    if (lr->state == COMPARE_LR_SAME) {
+        lr->words = "Both logs record the LR that was applied; it agrees.";
+        return STATUS_OK;
+    }
+    lr->first_update = column->first_update;
+    lr->first[0] = column->first[0].value;
+    lr->first[1] = column->first[1].value;
+    TRY(arena_format(arena, &text,
+                     "Both logs record the LR that was applied; it differs from update %llu on "
+                     "(%s against %s).",
+                     (unsigned long long)lr->first_update, word_about(lr->first[0]).text,
+                     word_about(lr->first[1]).text));
+    lr->words = text;
+    return STATUS_OK;
+}
+
+static enum status compare_lrs(const struct compare_input input[2], struct arena *arena,
+                               struct compare_report *report) {
+    const struct compare_column *applied = compare_column_of(report, LOG_LR_APPLIED);
+    TRY(compare_applied(input, compare_column_of(report, LOG_LR_LOGGED), arena, &report->lr));
+    if (applied == NULL || applied->pairs == 0) return STATUS_OK;
+    return applied_columns(applied, arena, &report->lr);
+}
+
+/* Whether some pair after the first update shows what training did. */
+static int shows_training(const struct compare_report *report) {
+    for (size_t i = 0; i < report->column_count; i++) {
+        const struct compare_column *column = &report->columns[i];
+        const int rank = test_rank(column->name);
+        if (column->pairs > 0 && column->to >= 2 &&
+            ((rank >= 1 && rank <= 3) || column->name == LOG_PARAM_NORM ||
+             column->name == LOG_EVAL_LOSS))
+            return 1;
+    }
+    return 0;
+}
+
+static void judge(struct compare_report *report) {
+    const int lr = report->lr.state;
+    report->verdict = COMPARE_VERDICT_DIFFERS;
+    if (report->order_count > 0) {
+        report->why = "some column differs by more than its printed precision";
+    } else if (report->to == 0) {
+        report->verdict = COMPARE_VERDICT_UNTESTABLE;
+        report->why = "no column has one update in both logs";
+    } else if (lr == COMPARE_LR_DIFFERENT) {
+        report->why = "every printed column agrees, but the applied LRs differ under the contracts "
+                      "that explain them";
+    } else if (!shows_training(report) &&
+               (lr == COMPARE_LR_UNTESTABLE || lr == COMPARE_LR_UNFITTED)) {
+        report->verdict = COMPARE_VERDICT_UNTESTABLE;
+        report->why = "only LR or bookkeeping columns are in both, and one printed LR can be two "
+                      "applied ones";
+    } else {
+        report->verdict = COMPARE_VERDICT_EQUAL;
+        report->why = "every column in both logs agrees within its printed precision";
+    }
+}
+
+enum status compare_logs(const struct compare_input input[2], struct arena *arena,
+                         struct compare_report *out) {
+    memset(out, 0, sizeof *out);
+    out->cause = -1;
+    TRY(fill_columns(input, arena, out));
+    TRY(put_in_order(out, arena));
+    TRY(find_ratios(out, arena));
+    TRY(compare_lrs(input, arena, out));
+    judge(out);
+    compare_explain(out);
+    return STATUS_OK;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Rows by update: a stable merge sort, then the last row of each update. And the classes. */
+#include <string.h>
+
+#include "base/real.h"
+#include "forensics/compare_parts.h"
+
+static void merge(const struct series_point *from, struct series_point *to, size_t begin,
+                  size_t middle, size_t end) {
+    size_t a = begin, b = middle;
+    for (size_t i = begin; i < end; i++)
+        to[i] =
+            a < middle && (b >= end || from[a].update <= from[b].update) ? from[a++] : from[b++];
+}
+
+static int ascends(const struct series_point *points, size_t count) {
+    for (size_t i = 1; i < count; i++)
+        if (points[i].update < points[i - 1].update) return 0;
+    return 1;
+}
+
+static enum status sort(struct series_point *points, size_t count, struct arena *arena) {
+    struct series_point *other;
+    if (ascends(points, count)) return STATUS_OK;
+    TRY(arena_take(arena, count, sizeof *other, "sorting", &other));
+    struct series_point *from = points, *to = other;
+    for (size_t width = 1; width < count; width *= 2) {
+        for (size_t begin = 0; begin < count; begin += 2 * width) {
+            const size_t middle = count - begin < width ? count : begin + width;
+            const size_t end = count - begin < 2 * width ? count : begin + 2 * width;
+            merge(from, to, begin, middle, end);
+        }
+        struct series_point *const swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != points) memcpy(points, from, count * sizeof *points);
+    return STATUS_OK;
+}
+
+enum status compare_align(const struct log *log, int32_t name, struct arena *arena,
+                          struct compare_side *side) {
+    struct series series;
+    struct series_point *points;
+    *side = (struct compare_side){.column = log_column_of(log, (enum log_name)name)};
+    if (side->column == NULL) return STATUS_OK;
+    TRY(series_of(log, side->column, arena, &series));
+    TRY(arena_take(arena, series.count, sizeof *points, "aligning", &points));
+    if (series.count > 0) memcpy(points, series.points, series.count * sizeof *points);
+    TRY(sort(points, series.count, arena));
+    for (size_t i = 0; i < series.count; i++) {
+        if (side->count > 0 && points[side->count - 1].update == points[i].update) {
+            side->count--;
+            side->repeated++;
+        }
+        points[side->count++] = points[i];
+    }
+    side->points = points;
+    return STATUS_OK;
+}
+
+int compare_next(const struct compare_column *column, size_t *i, size_t *j) {
+    const struct compare_side *a = &column->side[0], *b = &column->side[1];
+    while (*i < a->count && *j < b->count) {
+        if (a->points[*i].update == b->points[*j].update) return 1;
+        if (a->points[*i].update < b->points[*j].update)
+            ++*i;
+        else
+            ++*j;
+    }
+    return 0;
+}
+
+/* A mean since the last row is comparable only when the last rows are of the same update. */
+static int windows_agree(const struct compare_column *column, size_t i, size_t j) {
+    const struct compare_side *a = &column->side[0], *b = &column->side[1];
+    if (!a->column->windowed && !b->column->windowed) return 1;
+    const uint64_t before_a = i > 0 ? a->points[i - 1].update : 0;
+    const uint64_t before_b = j > 0 ? b->points[j - 1].update : 0;
+    return before_a == before_b;
+}
+
+static double relative(double a, double b) {
+    const double size = real_abs_f64(a) > real_abs_f64(b) ? real_abs_f64(a) : real_abs_f64(b);
+    return size > 0.0 ? real_abs_f64(a - b) / size : 0.0;
+}
+
+static void classify_pair(struct compare_column *column, const struct series_point *a,
+                          const struct series_point *b) {
+    const enum log_order order = log_compare(a->value, a->quantum, b->value, b->quantum);
+    if (column->pairs++ == 0) column->from = a->update;
+    column->to = a->update;
+    column->equal += order == LOG_EQUAL;
+    column->within += order == LOG_WITHIN;
+    if (order != LOG_DIFFERENT) return;
+    if (column->different++ == 0) {
+        column->first_update = a->update;
+        column->first[0] = *a;
+        column->first[1] = *b;
+    }
+    const double apart = relative(a->value, b->value);
+    if (apart > column->largest || column->largest_update == 0) {
+        column->largest = apart;
+        column->largest_update = a->update;
+    }
+}
+
+static const char *why_absent(const struct compare_column *column) {
+    if (column->side[0].column == NULL) return "only B has it";
+    if (column->side[1].column == NULL) return "only A has it";
+    if (column->side[0].column->cumulative != column->side[1].column->cumulative)
+        return "one is a running total, the other is of each update";
+    return column->unlike > 0 ? "means over different windows" : "no update is in both";
+}
+
+void compare_classify(struct compare_column *column) {
+    const struct compare_side *a = &column->side[0], *b = &column->side[1];
+    const int comparable =
+        a->column != NULL && b->column != NULL && a->column->cumulative == b->column->cumulative;
+    for (size_t i = 0, j = 0; comparable && compare_next(column, &i, &j); i++, j++) {
+        if (windows_agree(column, i, j))
+            classify_pair(column, &a->points[i], &b->points[j]);
+        else
+            column->unlike++;
+    }
+    if (column->pairs == 0)
+        column->class_of = COMPARE_ABSENT;
+    else if (column->different > 0)
+        column->class_of = COMPARE_DIFFERENT;
+    else
+        column->class_of = column->within > 0 ? COMPARE_WITHIN : COMPARE_EQUAL;
+    column->why = column->class_of == COMPARE_ABSENT ? why_absent(column) : NULL;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the order of first differences says about the cause.
+ * Loss, log-probabilities and gradient norm of update k come before its step; the LR acts in it.
+ * So whatever differs at update 1 is no schedule, and a schedule shows first at update 2.
+ * Source: framework-semantics 7.0. */
+#include "base/real.h"
+#include "forensics/compare_parts.h"
+
+/* A forward pass that differs by dtype or kernel differs by less; other data by more. */
+#define FORWARD_NOISE 0.02
+
+static const enum log_name data_names[] = {LOG_TOKENS, LOG_SAMPLES, LOG_GLOBAL_BATCH, LOG_OTHER};
+static const enum log_name forward_names[] = {LOG_LOSS,
+                                              LOG_LOGP_CHOSEN,
+                                              LOG_LOGP_REJECTED,
+                                              LOG_LOGITS_CHOSEN,
+                                              LOG_LOGITS_REJECTED,
+                                              LOG_REWARD_CHOSEN,
+                                              LOG_REWARD_REJECTED,
+                                              LOG_REWARD_MARGIN,
+                                              LOG_REWARD_ACCURACY,
+                                              LOG_OTHER};
+static const enum log_name gradient_names[] = {LOG_GRAD_NORM, LOG_OTHER};
+static const enum log_name lr_names[] = {LOG_LR_APPLIED, LOG_LR_LOGGED, LOG_OTHER};
+
+/* The different column of a group that differs first; NULL. */
+static const struct compare_column *first_of(const struct compare_report *report,
+                                             const enum log_name *names) {
+    const struct compare_column *first = NULL;
+    for (; *names != LOG_OTHER; names++) {
+        const struct compare_column *column = compare_column_of(report, *names);
+        if (column == NULL || column->class_of != COMPARE_DIFFERENT) continue;
+        if (first == NULL || column->first_update < first->first_update) first = column;
+    }
+    return first;
+}
+
+/* Some column of the group has a pair at update 1. */
+static int covers_start(const struct compare_report *report, const enum log_name *names) {
+    for (; *names != LOG_OTHER; names++) {
+        const struct compare_column *column = compare_column_of(report, *names);
+        if (column != NULL && column->pairs > 0 && column->from == 1) return 1;
+    }
+    return 0;
+}
+
+static int has_ratio(const struct compare_report *report, enum log_name name) {
+    for (size_t i = 0; i < report->ratio_count; i++)
+        if (report->ratios[i].name == (int32_t)name) return 1;
+    return 0;
+}
+
+static void say(struct compare_report *report, int32_t cause, const char *meaning,
+                const char *next) {
+    report->cause = cause;
+    report->meaning = meaning;
+    report->next = next;
+}
+
+static void explain_data(struct compare_report *report) {
+    say(report, CAUSE_DATA_ORDER,
+        "Counts of tokens or samples differ no later than anything else: the two runs do not train "
+        "on the same data in the same order, packing or truncation.",
+        "Make the counts of update 1 equal first (sample order, seed, packing, drop-last, maximum "
+        "length); no later column can be read before.");
+}
+
+static void explain_forward(struct compare_report *report, const struct compare_column *column) {
+    const double a = column->first[0].value, b = column->first[1].value;
+    const double size = real_abs_f64(a) > real_abs_f64(b) ? real_abs_f64(a) : real_abs_f64(b);
+    const int small = real_abs_f64(a - b) <= FORWARD_NOISE * size;
+    if (has_ratio(report, LOG_LOSS) && column->name == LOG_LOSS)
+        say(report, CAUSE_NORMALISATION,
+            "The loss of update 1 differs by a fixed factor: it is divided by another number.",
+            "See the ratio. Compare the gradient norms to learn whether only the print differs.");
+    else if (small)
+        say(report, CAUSE_DTYPE,
+            "A small gap is already in the forward pass of update 1, before any step: dtype, "
+            "kernels or batch shape, not the schedule.",
+            "Run both in float32 with equal micro-batches: a gap that vanishes is rounding. Run "
+            "one "
+            "twice: a gap that stays is deterministic.");
+    else
+        say(report,
+            compare_column_of(report, LOG_REWARD_CHOSEN) != NULL ? CAUSE_REFERENCE
+                                                                 : CAUSE_DATA_ORDER,
+            "The forward pass of update 1 differs by more than rounding: other weights, other "
+            "data, another reference or another loss, before any step.",
+            "Compare digests of the initial weights, the token ids of the first batch, and the "
+            "loss type and its parameters.");
+}
+
+static void explain_gradient(struct compare_report *report) {
+    if (has_ratio(report, LOG_GRAD_NORM))
+        say(report, CAUSE_NORMALISATION,
+            "Equal forward passes, and gradient norms in a fixed ratio from update 1 on: the "
+            "gradient is divided, summed or counted differently.",
+            "See the ratio: compare it with the accumulation count, the processes and the tokens.");
+    else
+        say(report, CAUSE_NONDETERMINISM,
+            "The forward pass of update 1 agrees, its gradient does not: backward kernels, order "
+            "of reductions, accumulation, or where the norm is taken (before or after clipping).",
+            "Run one of the two twice: if it does not repeat itself, it is nondeterminism; if it "
+            "does, compare with accumulation 1 and one process.");
+}
+
+/* Update 1 agrees as far as it is in both logs; `column` is the first of forward and gradient. */
+static void explain_later(struct compare_report *report, const struct compare_column *column) {
+    const struct compare_column *lr = first_of(report, lr_names);
+    const int before = lr != NULL && lr->first_update < column->first_update;
+    const int state = report->lr.state;
+    if (before || state == COMPARE_LR_DIFFERENT) {
+        say(report, CAUSE_SCHEDULE,
+            "What is computed before the first step agrees; the gap opens after a step with "
+            "another LR: the schedule.",
+            "twinstep lr fit on each log names contract and numbers; make the applied LRs equal "
+            "and compare again.");
+    } else if (column->first_update == 2 && state != COMPARE_LR_SAME) {
+        say(report, CAUSE_SCHEDULE,
+            "Update 1 agrees and update 2 does not: the first step itself differs. That is the "
+            "mark of an LR that is applied one update earlier or later, even when the printed "
+            "columns agree; an optimizer of another arithmetic opens there, too, but by far less.",
+            "State the contracts (--contract-a, --contract-b), or compare the weights after "
+            "update 1: their changes stand in the ratio of the applied LRs.");
+    } else if (column->first_update == 2) {
+        say(report, CAUSE_OPTIMIZER,
+            "Update 1 agrees and update 2 does not, at equal applied LRs: the step differs in "
+            "something else, such as optimizer arithmetic, decay, clipping or skipped updates.",
+            "Compare betas, eps, decay and its groups, the clipping threshold and the fused flag.");
+    } else {
+        say(report, -1,
+            "The first updates agree within the printed precision and a gap opens later: it grew "
+            "from below the printed digits, or something happened there (skip, resume, batch).",
+            "Look at the rows before the first difference in both logs; logs with more digits show "
+            "it earlier. Measure how far two equal runs drift by then.");
+    }
+}
+
+static void explain_lr_only(struct compare_report *report) {
+    if (report->lr.state == COMPARE_LR_SAME)
+        say(report, CAUSE_SCHEDULE,
+            "Only the printed LRs differ; the applied ones agree: one framework prints the LR of "
+            "the next update (log_next_lr).",
+            "Nothing to repair; compare applied LRs.");
+    else
+        say(report, CAUSE_SCHEDULE, "Only LR columns differ among those in both logs.",
+            "twinstep lr fit on each log names contract and numbers.");
+}
+
+static void explain_middle(struct compare_report *report) {
+    say(report, -1,
+        "The logs have no early update in common, so what differed first cannot be told.",
+        "Log every update from the first on (logging_steps 1) in both runs.");
+}
+
+void compare_explain(struct compare_report *report) {
+    const struct compare_column *data = first_of(report, data_names);
+    const struct compare_column *forward = first_of(report, forward_names);
+    const struct compare_column *gradient = first_of(report, gradient_names);
+    const struct compare_column *first = forward;
+    if (gradient != NULL && (first == NULL || gradient->first_update < first->first_update))
+        first = gradient;
+    report->meaning = report->next = "";
+    if (report->order_count == 0) return;
+    if (data != NULL && (first == NULL || data->first_update <= first->first_update))
+        explain_data(report);
+    else if (first == NULL && first_of(report, lr_names) != NULL)
+        explain_lr_only(report);
+    else if (first == NULL)
+        say(report, -1, "No column of losses, gradients, tokens or LRs differs.", "");
+    else if (first->first_update == 1 && first == forward)
+        explain_forward(report, forward);
+    else if (first->first_update == 1 && covers_start(report, forward_names))
+        explain_gradient(report);
+    else if (first->first_update == 1)
+        say(report, -1, "The gradient of update 1 differs; the logs do not show its forward pass.",
+            "Log the loss of every update.");
+    else if (covers_start(report, forward_names))
+        explain_later(report, first);
+    else
+        explain_middle(report);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The applied LRs of two logs under the contracts that explain what they printed.
+ * The trap: two frameworks print one column and apply two. So every pair of explanations is tried,
+ * and only what holds under all of them is said without a condition. */
+#include "base/real.h"
+#include "forensics/compare_parts.h"
+
+#define SAMPLED 4096 /* updates compared of long logs: the first and the last half of these */
+
+static int apart(double a, double b, double quantum) {
+    const double size = real_abs_f64(a) > real_abs_f64(b) ? real_abs_f64(a) : real_abs_f64(b);
+    return real_abs_f64(a - b) > quantum + 1e-9 * size;
+}
+
+/* Index in the fit's own series of the point that has this row; series are in file order. */
+static size_t index_of(const struct fit_set *set, size_t row) {
+    size_t low = 0, high = set->series->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (set->series->points[middle].row < row)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < set->series->count ? low : set->series->count - 1;
+}
+
+struct pairing {
+    const struct compare_column *column;
+    const struct compare_input *input;
+    const struct fit *fit[2];
+    int64_t shift; /* of B's update */
+};
+
+/* First update whose applied LRs differ; 0: none. A stretch before the log's first row counts when
+ * the log starts at update 1 or close to it only through its rows. */
+static uint64_t first_apart(const struct pairing *pairing, double values[2]) {
+    const struct compare_side *side = pairing->column->side;
+    const size_t total = side[0].count;
+    size_t seen = 0;
+    for (size_t i = 0, j = 0; compare_next(pairing->column, &i, &j); i++, j++, seen++) {
+        if (seen >= SAMPLED / 2 && total > SAMPLED && i + SAMPLED / 2 < total) continue;
+        const struct series_point *a = &side[0].points[i], *b = &side[1].points[j];
+        const int64_t at = (int64_t)b->update + pairing->shift;
+        if (at < 1) continue;
+        values[0] =
+            fit_applied(pairing->fit[0], index_of(pairing->input[0].fits, a->row), a->update);
+        values[1] =
+            fit_applied(pairing->fit[1], index_of(pairing->input[1].fits, b->row), (uint64_t)at);
+        if (apart(values[0], values[1], 0.5 * (a->quantum + b->quantum))) return a->update;
+    }
+    return 0;
+}
+
+static int64_t find_shift(struct pairing pairing) {
+    static const int64_t shifts[] = {1, -1, 2, -2};
+    double values[2];
+    for (size_t i = 0; i < COUNT_OF(shifts); i++) {
+        pairing.shift = shifts[i];
+        if (first_apart(&pairing, values) == 0) return shifts[i];
+    }
+    return 0;
+}
+
+static enum status words_apart(const struct compare_lr *lr, struct arena *arena, char **out) {
+    const char *const a = lr->fit[0]->contract->name, *const b = lr->fit[1]->contract->name;
+    const char *const agree = lr->logged != COMPARE_DIFFERENT ? "The logged LR columns agree, but"
+                                                              : "The logged LR columns differ, and";
+    if (lr->shift != 0)
+        return arena_format(arena, out,
+                            "%s under %s for A and %s for B the applied LRs differ by %s: update k "
+                            "of A applies what update k%+lld of B applies",
+                            agree, a, b,
+                            lr->shift == 1 || lr->shift == -1 ? "one update" : "two updates",
+                            (long long)lr->shift);
+    return arena_format(arena, out,
+                        "%s under %s for A and %s for B the applied LRs differ from update %llu on "
+                        "(%s against %s)",
+                        agree, a, b, (unsigned long long)lr->first_update,
+                        word_about(lr->first[0]).text, word_about(lr->first[1]).text);
+}
+
+static enum status put_words(struct compare_lr *lr, struct arena *arena) {
+    char *text = NULL, *example = NULL;
+    const char *const a = lr->fit[0]->contract->name, *const b = lr->fit[1]->contract->name;
+    if (lr->state == COMPARE_LR_SAME) {
+        TRY(arena_format(arena, &text,
+                         "The applied LRs agree under every explanation of the two columns "
+                         "(%zu x %zu), among them %s for A and %s for B.",
+                         lr->fits[0], lr->fits[1], a, b));
+    } else {
+        TRY(words_apart(lr, arena, &example));
+        if (lr->state == COMPARE_LR_DIFFERENT)
+            TRY(arena_format(arena, &text, "%s.", example));
+        else
+            TRY(arena_format(arena, &text,
+                             "%s; under %zu of %zu pairs of explanations they agree. The logs "
+                             "cannot say which contracts ran: state them with --contract-a and "
+                             "--contract-b.",
+                             example, lr->agree, lr->agree + lr->differ));
+    }
+    lr->words = text;
+    return STATUS_OK;
+}
+
+/* Tries every pair of explanations; keeps the first that agrees and the first that differs. */
+static void try_pairs(const struct compare_input input[2], const struct compare_column *column,
+                      struct compare_lr *lr) {
+    struct pairing pairing = {.column = column, .input = input};
+    double values[2];
+    for (size_t i = 0; i < lr->fits[0]; i++)
+        for (size_t j = 0; j < lr->fits[1]; j++) {
+            pairing.fit[0] = &input[0].fits->fits[i];
+            pairing.fit[1] = &input[1].fits->fits[j];
+            const uint64_t first = first_apart(&pairing, values);
+            if (first == 0) {
+                lr->agree++;
+                continue;
+            }
+            if (lr->differ++ > 0) continue;
+            lr->fit[0] = pairing.fit[0];
+            lr->fit[1] = pairing.fit[1];
+            lr->first_update = first;
+            lr->first[0] = values[0];
+            lr->first[1] = values[1];
+        }
+    if (lr->differ == 0) {
+        lr->fit[0] = &input[0].fits->fits[0];
+        lr->fit[1] = &input[1].fits->fits[0];
+        return;
+    }
+    pairing.fit[0] = lr->fit[0];
+    pairing.fit[1] = lr->fit[1];
+    lr->shift = find_shift(pairing);
+}
+
+static enum status unfitted(const struct compare_input input[2], struct compare_lr *lr,
+                            struct arena *arena) {
+    const int side = lr->fits[0] > 0;
+    char *text;
+    lr->state = COMPARE_LR_UNFITTED;
+    if (input[side].contract != NULL)
+        TRY(arena_format(arena, &text,
+                         "The LR column of %s does not fit %s: the applied LRs cannot be compared.",
+                         side ? "B" : "A", input[side].contract));
+    else
+        TRY(arena_format(arena, &text,
+                         "No shipped contract explains the LR column of %s: what was applied there "
+                         "cannot be said.",
+                         side ? "B" : "A"));
+    lr->words = text;
+    return STATUS_OK;
+}
+
+enum status compare_applied(const struct compare_input input[2],
+                            const struct compare_column *logged, struct arena *arena,
+                            struct compare_lr *out) {
+    *out = (struct compare_lr){.logged = COMPARE_ABSENT};
+    if (logged == NULL || logged->pairs == 0) {
+        out->words = "There is no LR column in both logs.";
+        return STATUS_OK;
+    }
+    out->logged = logged->class_of;
+    for (size_t i = 0; i < 2; i++)
+        out->fits[i] = input[i].fits != NULL ? input[i].fits->count : 0;
+    if (out->fits[0] == 0 || out->fits[1] == 0) return unfitted(input, out, arena);
+    out->stated = input[0].contract != NULL && input[1].contract != NULL;
+    try_pairs(input, logged, out);
+    out->state = out->differ == 0  ? COMPARE_LR_SAME
+                 : out->agree == 0 ? COMPARE_LR_DIFFERENT
+                                   : COMPARE_LR_UNTESTABLE;
+    return put_words(out, arena);
+}
