@@ -186,6 +186,7 @@ static enum status read_olmo(const struct log_source *source, struct log_build *
 
 /* What stands first in the object, to the depth of two. */
 struct beginning {
+    struct log_source part; /* the scanner reads it */
     struct scan scan;
     char name[SCAN_TEXT + 1];
     int inner_is_object, inner_is_number;
@@ -194,12 +195,12 @@ struct beginning {
 };
 
 static int look(const struct log_source *source, struct beginning *out) {
-    struct log_source part = *source;
     struct scan *scan = &out->scan;
-    part.length = part.length < 65536 ? part.length : 65536;
     memset(out, 0, sizeof *out);
+    out->part = *source;
+    out->part.length = source->length < 65536 ? source->length : 65536;
     out->inner_step = -1;
-    if (open_object(scan, &part) != STATUS_OK || scan_next(scan) != STATUS_OK ||
+    if (open_object(scan, &out->part) != STATUS_OK || scan_next(scan) != STATUS_OK ||
         scan->token != SCAN_KEY)
         return 0;
     const size_t kept = scan->length < SCAN_TEXT ? scan->length : SCAN_TEXT;

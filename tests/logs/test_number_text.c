@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Print quanta: of single texts, and of columns of them. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "logs/build.h"
+#include "tests/logs/helper_logs.h"
+
+static void validate_quanta_of_texts(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        double value, quantum;
+        int digits;
+    } cases[] = {
+        {"5.00E-07", 5e-7, 1e-9, 3},
+        {"0.6931", 0.6931, 1e-4, 4},
+        {"1,234", 1234.0, 1.0, 4},
+        {"12,345,678.25", 12345678.25, 1e-2, 10},
+        {"-1.50", -1.5, 1e-2, 3},
+        {"+3", 3.0, 1.0, 1},
+        {"1.219037E+01", 12.19037, 1e-5, 7},
+        {"0", 0.0, 1.0, 1},
+        {"0.000", 0.0, 1e-3, 1},
+        {"1e5", 1e5, 1e5, 1},
+        {"3.900183E-07", 3.900183e-7, 1e-13, 7},
+        {"0.69314718055994531", 0.69314718055994531, 1e-17, 17},
+        {"1e-320", 1e-320, 1e-320, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct log_number got;
+        assert_int_equal(log_number_read(cases[i].text, strlen(cases[i].text), &got), 1);
+        if (got.value != cases[i].value || got.quantum != cases[i].quantum ||
+            got.digits != cases[i].digits)
+            fail_msg("%s: got %.17g, quantum %.17g, %d digits", cases[i].text, got.value,
+                     got.quantum, got.digits);
+    }
+}
+
+static void validate_special_numbers(void **state) {
+    (void)state;
+    static const char *const nans[] = {"nan", "NaN", "-nan", "NAN"};
+    static const char *const infinities[] = {"inf", "Infinity", "+inf", "INF"};
+    struct log_number got;
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(log_number_read(nans[i], strlen(nans[i]), &got), 1);
+        assert_true(got.value != got.value && got.quantum == 0.0);
+        assert_int_equal(log_number_read(infinities[i], strlen(infinities[i]), &got), 1);
+        assert_true(got.value > 1e308 && got.quantum == 0.0);
+    }
+    assert_int_equal(log_number_read("-inf", 4, &got), 1);
+    assert_true(got.value < -1e308);
+}
+
+static void verify_that_no_number_is_refused(void **state) {
+    (void)state;
+    static const char *const texts[] = {"",      "-",     "1,23",  "12345,678", "1,2345", ",123",
+                                        "1.2.3", "0x10",  "1e",    "1 2",       "nano",   "1,234,",
+                                        "1.2,3", "1e999", "--1",   "infinit",   "e5",     ".",
+                                        "1e+",   "+-2",   "1,,234"};
+    struct log_number got;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (log_number_read(texts[i], strlen(texts[i]), &got))
+            fail_msg("\"%s\" was read as %g", texts[i], got.value);
+    assert_int_equal(log_number_read("1\0002", 3, &got), 0);
+}
+
+/* A column of reprs: short ones beside long ones are exact, too. */
+static void verify_quanta_of_columns(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = logs_read(
+        &arena,
+        "{\"step\": 1, \"a\": 0.69314718055994531, \"b\": 0.6931, \"c\": 0.6930, \"n\": 7, "
+        "\"learning_rate\": 5e-07}\n"
+        "{\"step\": 2, \"a\": 5e-07, \"b\": 0.693, \"c\": 0.7, \"n\": 1.5, \"learning_rate\": "
+        "4e-7}\n",
+        "jsonl");
+    logs_expect(log, "a", 0, 0.69314718055994531, 0.0);
+    logs_expect(log, "a", 1, 5e-7, 0.0);
+    logs_expect(log, "b", 0, 0.6931, 1e-4);
+    logs_expect(log, "b", 1, 0.693, 1e-4); /* a repr drops the zero */
+    logs_expect(log, "c", 0, 0.6930, 1e-4);
+    logs_expect(log, "c", 1, 0.7, 0.1); /* this writer keeps zeros */
+    logs_expect(log, "n", 0, 7.0, 0.0);
+    logs_expect(log, "n", 1, 1.5, 0.1);
+    logs_expect(log, "learning_rate", 0, 5e-7, 0.0);
+    arena_close(&arena);
+}
+
+static void verify_significant_digits(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log =
+        logs_read(&arena,
+                  "{\"log_history\": [{\"step\": 1, \"loss\": \"0.693\", \"learning_rate\": "
+                  "\"5e-07\", \"grad_norm\": \"12.34\", \"zero\": \"0\"}]}",
+                  NULL);
+    logs_expect(log, "loss", 0, 0.693, 1e-4);
+    logs_expect(log, "learning_rate", 0, 5e-7, 1e-10);
+    logs_expect(log, "grad_norm", 0, 12.34, 1e-2);
+    logs_expect(log, "zero", 0, 0.0, 0.0);
+    arena_close(&arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_quanta_of_texts),
+        cmocka_unit_test(validate_special_numbers),
+        cmocka_unit_test(verify_that_no_number_is_refused),
+        cmocka_unit_test(verify_quanta_of_columns),
+        cmocka_unit_test(verify_significant_digits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

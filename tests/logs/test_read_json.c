@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Every reader of JSON on constructed fixtures in the shape that the tool's source writes; cut at
+ * every byte; hostile inputs. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "tests/logs/helper_logs.h"
+
+#define ABSENT real_nan_f64()
+
+static const char trainer_state[] =
+    "{\n  \"best_metric\": null,\n  \"epoch\": 1.0,\n  \"global_step\": 4,\n"
+    "  \"log_history\": [\n"
+    "    {\n      \"epoch\": 0.25,\n      \"grad_norm\": 18.41716194152832,\n"
+    "      \"learning_rate\": 0.0,\n      \"loss\": 0.6931,\n      \"step\": 1,\n"
+    "      \"rewards/chosen\": -0.00123456789012345\n    },\n"
+    "    {\"epoch\": 0.5, \"grad_norm\": NaN, \"learning_rate\": 5e-07, \"loss\": 0.69, \"step\": "
+    "2},\n"
+    "    {\"epoch\": 0.5, \"eval_loss\": 0.7012345678901234, \"eval_runtime\": 1.5, \"step\": 2},\n"
+    "    {\"epoch\": 0.75, \"grad_norm\": Infinity, \"learning_rate\": 2.5e-07, \"loss\": 0.5, "
+    "\"step\": 3},\n"
+    "    {\"epoch\": 0.5, \"learning_rate\": 5e-07, \"loss\": 0.68, \"step\": 2},\n"
+    "    {\"epoch\": 1.0, \"step\": 4, \"total_flos\": 0.0, \"train_loss\": 0.69, "
+    "\"train_runtime\": 3.1}\n"
+    "  ],\n  \"logging_steps\": 1,\n  \"max_steps\": 4,\n  \"trial_params\": null\n}\n";
+
+static void validate_trainer_state(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = logs_read(&arena, trainer_state, NULL);
+    assert_string_equal(log->format, "hf-trainer-state");
+    assert_string_equal(log->title, "Hugging Face trainer_state.json");
+    assert_int_equal(log->rows, 5); /* the summary is none */
+    assert_int_equal(log->max_steps, 4);
+    assert_int_equal(log->step_base, 1);
+    logs_expect(log, "loss", 0, 0.6931, 1e-4);
+    logs_expect(log, "loss", 1, 0.69, 1e-4);
+    logs_expect(log, "grad_norm", 0, 18.41716194152832, 0.0);
+    logs_expect(log, "grad_norm", 1, ABSENT, 0.0); /* a printed NaN */
+    logs_expect(log, "grad_norm", 3, real_inf_f64(), 0.0);
+    logs_expect(log, "grad_norm", 4, 0.0, ABSENT);
+    logs_expect(log, "learning_rate", 1, 5e-7, 0.0);
+    logs_expect(log, "rewards/chosen", 0, -0.00123456789012345, 0.0);
+    logs_expect(log, "eval_loss", 2, 0.7012345678901234, 0.0);
+    assert_ptr_equal(log_column_of(log, LOG_EVAL_LOSS), log_column_by_source(log, "eval_loss"));
+    assert_int_equal(log_column_by_source(log, "eval_runtime")->name, LOG_OTHER);
+    assert_int_equal(log_column_of(log, LOG_LOSS)->windowed, 1);
+    assert_int_equal(log_column_of(log, LOG_LR_LOGGED)->windowed, 0);
+    static const int64_t steps[] = {1, 2, 2, 3, 2};
+    static const uint32_t parts[] = {0, 0, 0, 0, 1};
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(log->step[i], steps[i]);
+        assert_int_equal(log->part[i], parts[i]);
+    }
+    assert_int_equal(log->line[0], 6);
+    assert_true(logs_has_note(log, "falls back from 3 to 2"));
+    arena_close(&arena);
+}
+
+/* Files of before 4.38 have no grad_norm; windows of several updates are said. */
+static void validate_old_trainer_state(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log =
+        logs_read(&arena,
+                  "\xef\xbb\xbf{\"log_history\": [\r\n{\"loss\": 0.5, \"learning_rate\": 1e-05, "
+                  "\"step\": 10},\r\n{\"loss\": 0.25, \"learning_rate\": 0.0, \"step\": 20}],\r\n"
+                  "\"logging_steps\": 10, \"max_steps\": 20}",
+                  NULL);
+    assert_int_equal(log->rows, 2);
+    assert_null(log_column_of(log, LOG_GRAD_NORM));
+    assert_int_equal(log->step[1], 20);
+    assert_true(logs_has_note(log, "logging_steps 10"));
+    logs_expect(log, "loss", 0, 0.5, 1e-4);
+    arena_close(&arena);
+}
+
+/* Losses that were not rounded are reprs. */
+static void validate_unrounded_loss(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log =
+        logs_read(&arena,
+                  "{\"log_history\": [{\"loss\": 0.6931471824645996, \"step\": 1}, {\"loss\": 0.5, "
+                  "\"step\": 2}]}",
+                  NULL);
+    logs_expect(log, "loss", 0, 0.6931471824645996, 0.0);
+    logs_expect(log, "loss", 1, 0.5, 0.0);
+    arena_close(&arena);
+}
+
+static const char llama_factory[] =
+    "{\"current_steps\": 10, \"total_steps\": 30, \"loss\": 0.6931, \"lr\": 5e-06, \"epoch\": "
+    "0.33, "
+    "\"percentage\": 33.33, \"elapsed_time\": \"0:00:10\", \"total_tokens\": 20480}\n"
+    "{\"current_steps\": 20, \"total_steps\": 30, \"loss\": 0.5, \"lr\": 2.5e-06, \"epoch\": 0.67, "
+    "\"percentage\": 66.67, \"elapsed_time\": \"0:00:20\", \"total_tokens\": 40960}\n";
+
+static void validate_llama_factory(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = logs_read(&arena, llama_factory, NULL);
+    assert_string_equal(log->format, "llama-factory");
+    assert_int_equal(log->max_steps, 30);
+    assert_int_equal(log->step[1], 20);
+    logs_expect(log, "loss", 1, 0.5, 1e-4);
+    logs_expect(log, "lr", 1, 2.5e-6, 0.0);
+    logs_expect(log, "total_tokens", 1, 40960.0, 0.0);
+    assert_int_equal(log_column_of(log, LOG_TOKENS)->cumulative, 1);
+    assert_null(log_column_by_source(log, "elapsed_time"));
+    arena_close(&arena);
+}
+
+static const char wandb[] =
+    "{\"_step\": 0, \"_runtime\": 1.5, \"_timestamp\": 1700000000.25, \"train/global_step\": 1, "
+    "\"train/loss\": 0.6931, \"train/learning_rate\": 0}\n"
+    "{\"_step\": 1, \"_runtime\": 2.5, \"_timestamp\": 1700000001.5, \"train/global_step\": 2, "
+    "\"train/loss\": 0.6929, \"train/learning_rate\": 5e-07, \"train/rewards/chosen\": null}\n"
+    "{\"_step\": 2, \"_runtime\": 3.5, \"_timestamp\": 1700000002.5, \"eval/loss\": 0.7}\n";
+
+static void validate_wandb(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = logs_read(&arena, wandb, NULL);
+    assert_string_equal(log->format, "wandb-jsonl");
+    assert_int_equal(log->rows, 3);
+    assert_int_equal(log->step[0], 1);
+    assert_int_equal(log->step[1], 2);
+    assert_int_equal(log->step[2], 0);
+    assert_ptr_equal(log_column_of(log, LOG_LOSS), log_column_by_source(log, "train/loss"));
+    assert_ptr_equal(log_column_of(log, LOG_EVAL_LOSS), log_column_by_source(log, "eval/loss"));
+    assert_null(log_column_by_source(log, "train/rewards/chosen")); /* it never has a value */
+    logs_expect(log, "train/learning_rate", 1, 5e-7, 0.0);
+    assert_int_equal(log_column_by_source(log, "_step")->name, LOG_OTHER);
+    const struct log *list = logs_read(
+        &arena, "[{\"_step\": 0, \"_runtime\": 1, \"lr\": 1e-05}, {\"_step\": 1, \"lr\": 9e-06}]",
+        NULL);
+    assert_string_equal(list->format, "wandb-jsonl");
+    assert_int_equal(list->step_base, 0);
+    assert_int_equal(list->step[1], 2);
+    assert_true(logs_has_note(list, "W&B's own counter"));
+    arena_close(&arena);
+}
+
+static const char torchtune[] =
+    "{\"step\": 1, \"loss\": 0.6931471824645996, \"lr\": 2e-05, \"tokens_per_second_per_gpu\": "
+    "99.5, "
+    "\"log_probs/chosen\": -12.5, \"rewards/accuracies\": 0.5}\n"
+    "{\"step\": 2, \"loss\": 0.68, \"lr\": 1e-05, \"tokens_per_second_per_gpu\": 98.25, "
+    "\"log_probs/chosen\": -12.25, \"rewards/accuracies\": 1.0}\n";
+
+static void validate_torchtune(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = logs_read(&arena, torchtune, NULL);
+    assert_string_equal(log->format, "torchtune-jsonl");
+    logs_expect(log, "loss", 1, 0.68, 0.0);
+    assert_non_null(log_column_of(log, LOG_LOGP_CHOSEN));
+    assert_non_null(log_column_of(log, LOG_REWARD_ACCURACY));
+    arena_close(&arena);
+}
+
+static const char megatron[] =
+    "{\"lm loss\": {\"start_step\": 1, \"end_step\": 10, \"step_interval\": 5, \"values\": {\"1\": "
+    "10.85865, \"6\": 10.8585}}, \"num-zeros\": {\"values\": {\"1\": 1234.0, \"6\": \"nan\"}, "
+    "\"start_step\": 1, \"end_step\": 10, \"step_interval\": 5}}";
+static const char megatron_old[] =
+    "{\"lm loss\": {\"values\": [10.85, 10.84, 10.8], \"start_step\": 0, \"end_step\": 30, "
+    "\"step_interval\": 10}}";
+
+static void validate_megatron_golden(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = logs_read(&arena, megatron, NULL);
+    assert_string_equal(log->format, "megatron-golden");
+    assert_int_equal(log->rows, 2);
+    assert_int_equal(log->step[1], 6);
+    logs_expect(log, "lm loss", 1, 10.8585, 1e-5);
+    logs_expect(log, "num-zeros", 1, ABSENT, 0.0);
+    assert_non_null(log_column_of(log, LOG_LOSS));
+    const struct log *old = logs_read(&arena, megatron_old, NULL);
+    assert_string_equal(old->format, "megatron-golden");
+    assert_int_equal(old->rows, 3);
+    assert_int_equal(old->step[0], 0); /* before the first update */
+    assert_int_equal(old->step[2], 20);
+    logs_expect(old, "lm loss", 2, 10.8, 1e-2);
+    arena_close(&arena);
+}
+
+static const char nemo_rl[] =
+    "{\"train/loss\": {\"2\": 3.5, \"1\": 3.4000000953674316}, \"train/accuracy\": {\"1\": 0.5}, "
+    "\"train/lr\": {\"1\": 0.0, \"2\": 1e-06}}";
+
+static void validate_nemo_rl(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = logs_read(&arena, nemo_rl, NULL);
+    assert_string_equal(log->format, "nemo-rl");
+    assert_int_equal(log->rows, 2);
+    assert_int_equal(log->step[0], 1); /* sorted */
+    logs_expect(log, "train/loss", 0, 3.4000000953674316, 0.0);
+    logs_expect(log, "train/loss", 1, 3.5, 0.0);
+    logs_expect(log, "train/accuracy", 1, 0.0, ABSENT);
+    assert_int_equal(log_column_by_source(log, "train/accuracy")->name, LOG_REWARD_ACCURACY);
+    assert_int_equal(log_column_by_source(log, "train/lr")->name, LOG_LR_LOGGED);
+    arena_close(&arena);
+}
+
+static const char olmo[] = "{\"train/CE loss\": 2.345, \"optim/total grad norm\": 0.52, "
+                           "\"optim/LR (group 0)\": 5e-07, \"throughput/device/TPS\": 1234.5}\n";
+
+static void validate_olmo_metrics(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    struct log_options options;
+    struct log *log;
+    (void)state;
+    log_options_init(&options);
+    assert_int_equal(
+        log_import_bytes("run/metrics_step120.json", olmo, sizeof olmo - 1, &options, &arena, &log),
+        STATUS_OK);
+    assert_string_equal(log->format, "olmo-core-metrics");
+    assert_int_equal(log->step[0], 120);
+    assert_non_null(log_column_of(log, LOG_LOSS));
+    assert_non_null(log_column_of(log, LOG_GRAD_NORM));
+    assert_non_null(log_column_of(log, LOG_LR_LOGGED));
+    log = logs_read(&arena, olmo, NULL);
+    assert_string_equal(log->format, "olmo-core-metrics");
+    assert_int_equal(log->step_guessed, 1);
+    arena_close(&arena);
+}
+
+static const char generic[] =
+    "{\"k\": 0, \"x\": {\"my loss\": 0.5, \"deep\": {\"er\": 1}}, \"ok\": "
+    "true, \"tags\": [1, {\"a\": 2}], \"who\": \"me\"}\n\n"
+    "{\"k\": 1, \"x\": {\"my loss\": 0.25}, \"ok\": false}\n";
+
+static void validate_generic_with_map(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    struct log_options options;
+    struct log *log;
+    (void)state;
+    log_options_init(&options);
+    options.map_count = 2;
+    options.map[0].ours = "loss";
+    options.map[0].theirs = "x/my loss";
+    options.map[1].ours = "step";
+    options.map[1].theirs = "k";
+    assert_int_equal(log_import_bytes("test", generic, sizeof generic - 1, &options, &arena, &log),
+                     STATUS_OK);
+    assert_string_equal(log->format, "jsonl");
+    assert_int_equal(log->rows, 2);
+    assert_int_equal(log->step_base, 0);
+    assert_int_equal(log->step[1], 2);
+    assert_int_equal(log->line[1], 3);
+    assert_ptr_equal(log_column_of(log, LOG_LOSS), log_column_by_source(log, "x/my loss"));
+    logs_expect(log, "x/deep/er", 0, 1.0, 0.0);
+    logs_expect(log, "ok", 0, 1.0, 0.0);
+    logs_expect(log, "ok", 1, 0.0, 0.0);
+    assert_null(log_column_by_source(log, "tags"));
+    options.map[0].theirs = "x/my los";
+    assert_int_equal(log_import_bytes("test", generic, sizeof generic - 1, &options, &arena, &log),
+                     STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "\"x/my loss\""));
+    options.map[0].ours = "lss";
+    assert_int_equal(log_import_bytes("test", generic, sizeof generic - 1, &options, &arena, &log),
+                     STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "--map lss="));
+    arena_close(&arena);
+}
+
+static void verify_step_base(void **state) {
+    static const char text[] = "{\"step\": 0, \"loss\": 0.5}\n{\"step\": 1, \"loss\": 0.25}\n";
+    struct arena arena = ARENA_EMPTY;
+    struct log_options options;
+    struct log *log;
+    (void)state;
+    log_options_init(&options);
+    options.step_base = 1;
+    assert_int_equal(log_import_bytes("test", text, sizeof text - 1, &options, &arena, &log),
+                     STATUS_OK);
+    assert_int_equal(log->step[0], 0);
+    assert_int_equal(log->step[1], 1);
+    options.step_base = -3;
+    assert_int_equal(log_import_bytes("test", text, sizeof text - 1, &options, &arena, &log),
+                     STATUS_OK);
+    assert_int_equal(log->step[0], 4);
+    options.step_base = INT64_MAX;
+    assert_int_equal(log_import_bytes("test", text, sizeof text - 1, &options, &arena, &log),
+                     STATUS_INPUT);
+    arena_close(&arena);
+}
+
+/* ---- damage ---- */
+
+static void verify_cut_at_every_byte(void **state) {
+    (void)state;
+    static const struct {
+        const char *format, *text;
+        int whole_only; /* nothing but the whole file is a log */
+    } cases[] = {
+        {"hf-trainer-state", trainer_state, 1},
+        {"llama-factory", llama_factory, 0},
+        {"wandb-jsonl", wandb, 0},
+        {"torchtune-jsonl", torchtune, 0},
+        {"megatron-golden", megatron, 1},
+        {"megatron-golden", megatron_old, 1},
+        {"nemo-rl", nemo_rl, 1},
+        {"olmo-core-metrics", olmo, 1},
+        {"jsonl", generic, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const size_t length = strlen(cases[i].text);
+        const size_t logs = logs_cut(cases[i].text, length, cases[i].format);
+        logs_cut(cases[i].text, length, NULL);
+        if (cases[i].whole_only)
+            assert_true(logs <= 2); /* with and without the line end */
+        else
+            assert_true(logs > length / 4);
+    }
+}
+
+/* A log that is being written ends inside a line. */
+static void verify_that_a_cut_line_is_left_out(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log =
+        logs_read(&arena, "{\"step\": 1, \"loss\": 0.5}\n{\"step\": 2, \"lo", NULL);
+    assert_int_equal(log->rows, 1);
+    assert_true(logs_has_note(log, "line 2 is cut off"));
+    assert_non_null(strstr(logs_refuse(&arena, "{\"step\": 1, \"lo", 14, "jsonl"), "test:1:15"));
+    arena_close(&arena);
+}
+
+static void verify_places_of_errors(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    static const struct {
+        const char *format, *text, *error;
+    } cases[] = {
+        {"jsonl", "{\"a\": 1}\n{\"a\": x1}\n", "test:2:7: expected a value, got \"x1}\""},
+        {"jsonl", "{\"a\": 1}\n{\"a\" 1}\n", "test:2:6: expected ':', got \"1}\""},
+        {"jsonl", "{\"a\": 1,}\n", "test:1:9: expected a name in double quotes, got \"}\""},
+        {"jsonl", "{\"a\": 1 \"b\": 2}\n", "test:1:9: expected ',' or '}', got"},
+        {"jsonl", "{\"a\": 1}\n17\n", "test:2:1: expected an object"},
+        {"jsonl", "{\"a\": 01x}", "test:1:7: expected a value"},
+        {"jsonl", "{\"a\": 1e999}", "test:1: column \"a\": expected a number, got \"1e999\""},
+        {"jsonl", "{\"a\\q\": 1}", "test:1:5: expected one of"},
+        {"jsonl", "{\"a\n\": 1}", "test:1:4: expected '\"' at the end of the string"},
+        {"jsonl", "{\"a\": \"\\ud8\"}", "four hex digits"},
+        {"jsonl", "{\"step\": 99999999999999999, \"a\": 1}", "a step within 2^53"},
+        {"hf-trainer-state", "{\"log_history\": 5}", "test:1:17: expected a list"},
+        {"hf-trainer-state", "{\"log_history\": [5]}", "test:1:18: expected an object"},
+        {"hf-trainer-state", "{\"a\": 1}", "log_history"},
+        {"hf-trainer-state", "{\"log_history\": []}", "expected a log with numbers, got none"},
+        {"nemo-rl", "{\"a\": {\"x\": 1}}", "test:1:8: expected a step"},
+        {"nemo-rl", "{\"a\": {\"1\": \"x\"}}", "expected a number"},
+        {"megatron-golden", "{\"a\": {\"step_interval\": 0, \"values\": []}}", "whole number of"},
+        {"no-format", "{\"a\": 1}", "expected a format of logs (hf-trainer-state"},
+        {NULL, "\x1f\x8b\x08rest", "zcat"},
+        {NULL, "PAR1xxxx", "Parquet"},
+        {NULL, "neither one nor the other", "twinstep list formats"},
+        {NULL, "", "empty file"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *text =
+            logs_refuse(&arena, cases[i].text, strlen(cases[i].text), cases[i].format);
+        if (strstr(text, cases[i].error) == NULL)
+            fail_msg("case %zu: expected \"%s\", got \"%s\"", i, cases[i].error, text);
+    }
+    arena_close(&arena);
+}
+
+static void verify_deep_nesting(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    char *text;
+    (void)state;
+    const size_t depth = 100000;
+    assert_int_equal(arena_take(&arena, depth + 8, 1, "deep", &text), STATUS_OK);
+    memcpy(text, "{\"a\": ", 6);
+    memset(text + 6, '[', depth);
+    assert_non_null(strstr(logs_refuse(&arena, text, depth + 6, "jsonl"), "at most 64 brackets"));
+    memset(text, '[', depth);
+    logs_refuse(&arena, text, depth, NULL);
+    arena_close(&arena);
+}
+
+/* NUL, broken UTF-8, long names, a name twice, other names for one of ours. */
+static void verify_strange_names(void **state) {
+    static const char nul[] = "{\"step\": 1, \"a\0b\": 2}",
+                      bad[] = "{\"step\":1,\"x\xff\xc3\":2,\"\\u0000y\":3,"
+                              "\"\\ud83d\\ude00\":4}";
+    struct arena arena = ARENA_EMPTY;
+    struct log_options options;
+    struct log *log;
+    (void)state;
+    log_options_init(&options);
+    assert_int_equal(log_import_bytes("test", nul, sizeof nul - 1, &options, &arena, &log),
+                     STATUS_INPUT); /* a raw control byte is no JSON */
+    assert_int_equal(log_import_bytes("test", bad, sizeof bad - 1, &options, &arena, &log),
+                     STATUS_OK);
+    logs_expect(log, "x??", 0, 2.0, 0.0);
+    logs_expect(log, "?y", 0, 3.0, 0.0);
+    logs_expect(log, "\xf0\x9f\x98\x80", 0, 4.0, 0.0);
+    log =
+        logs_read(&arena, "{\"step\": 1, \"loss\": 1.5, \"loss\": 2.5, \"train_loss\": 3.5}", NULL);
+    logs_expect(log, "loss", 0, 2.5, 0.1);
+    assert_string_equal(log_column_of(log, LOG_LOSS)->source, "loss");
+    log = logs_read(&arena, "{\"step\": 1, \"train_loss\": 3.5, \"loss\": 2.5}", NULL);
+    assert_string_equal(log_column_of(log, LOG_LOSS)->source, "loss"); /* the better name */
+    assert_int_equal(log_column_by_source(log, "train_loss")->name, LOG_OTHER);
+    arena_close(&arena);
+}
+
+/* A new name in every row must not ask for rows times names of memory. */
+static void verify_many_names(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    char *text;
+    size_t used = 0, room = 6000 * 64;
+    (void)state;
+    assert_int_equal(arena_take(&arena, room, 1, "text", &text), STATUS_OK);
+    for (int i = 0; i < 6000; i++)
+        used += (size_t)snprintf(text + used, room - used,
+                                 "{\"step\": %d, \"loss\": 1.5, \"n%d\": 1}\n", i + 1, i);
+    struct arena own = ARENA_EMPTY;
+    const struct log *log = logs_read(&own, text, NULL);
+    assert_int_equal(log->rows, 6000);
+    assert_true(log->column_count * log->rows <= 16 * 12000 + ((size_t)1 << 22));
+    assert_true(own.total < (size_t)80 << 20);
+    assert_true(logs_has_note(log, "rare columns were left out"));
+    assert_true(logs_has_note(log, "only the first 4096 columns"));
+    logs_expect(log, "loss", 5999, 1.5, 0.1);
+    arena_close(&own);
+    arena_close(&arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_trainer_state),
+        cmocka_unit_test(validate_old_trainer_state),
+        cmocka_unit_test(validate_unrounded_loss),
+        cmocka_unit_test(validate_llama_factory),
+        cmocka_unit_test(validate_wandb),
+        cmocka_unit_test(validate_torchtune),
+        cmocka_unit_test(validate_megatron_golden),
+        cmocka_unit_test(validate_nemo_rl),
+        cmocka_unit_test(validate_olmo_metrics),
+        cmocka_unit_test(validate_generic_with_map),
+        cmocka_unit_test(verify_step_base),
+        cmocka_unit_test(verify_cut_at_every_byte),
+        cmocka_unit_test(verify_that_a_cut_line_is_left_out),
+        cmocka_unit_test(verify_places_of_errors),
+        cmocka_unit_test(verify_deep_nesting),
+        cmocka_unit_test(verify_strange_names),
+        cmocka_unit_test(verify_many_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
