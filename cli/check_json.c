@@ -23,7 +23,9 @@ static json_t *factors_json(const struct check *check) {
 
 static json_t *loop_json(const struct check_arm *arm) {
     const struct config *config = &arm->arm->config;
-    json_t *loop = json_pack("{ss ss}", "applied", arm->words.applied, "logged", arm->words.logged);
+    json_t *loop = json_pack("{ss ss ss ss}", "contract", config->schedule.contract, "schedule",
+                             config->schedule.which.name, "applied", arm->words.applied, "logged",
+                             arm->words.logged);
     for (int l = 0; l < LOOP_LISTS; l++) {
         const struct key_list *phases = loop_list_of(config, (enum loop_list)l);
         json_t *list = json_array();

@@ -51,6 +51,9 @@ static void print_loop(const struct check_arm *arm, FILE *out) {
     const struct config *config = &arm->arm->config;
     fprintf(out, "  loop     %s: update k applies %s, logs %s\n", arm->arm->name,
             arm->words.applied, arm->words.logged);
+    if (config_has_contract(config))
+        fprintf(out, "           contract %s, schedule %s\n", config->schedule.contract,
+                config->schedule.which.name);
     for (int list = 0; list < LOOP_LISTS; list++)
         print_list(config, (enum loop_list)list, out);
     for (size_t i = 0; i < arm->hazard_count; i++)

@@ -47,6 +47,7 @@ struct schema_contract {
     const char *refusal;   /* why no training obeys it; NULL */
     const char *standard;  /* schedule.name where none is written */
     const char *schedules; /* names of its schedules, joined by ", " */
+    const char *family;    /* "hf", ...: prefix of its schedules' classes */
     struct schema_implied implied[SCHEMA_IMPLIED_MAX];
     size_t implied_count;
     /* The class that a bare name means here; NULL: none. */

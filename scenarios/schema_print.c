@@ -102,16 +102,29 @@ static void human_close(FILE *out) {
     (void)out;
 }
 
+/* Implied keys that are not as without a contract. */
+static int is_told(const struct schema_implied *implied) {
+    size_t count = 0;
+    const struct key_row *rows = schema_rows(&count);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].path, implied->path) == 0)
+            return implied->shown != NULL || strcmp(rows[i].standard, implied->text) != 0;
+    return 1;
+}
+
 static void human_contracts(FILE *out, const struct schema *schema) {
     for (size_t i = 0; i < schema->contract_count; i++) {
         const struct schema_contract *here = &schema->contracts[i];
         fprintf(out, "\nschedule.contract: %s (%s)\n", here->name, here->help);
-        fprintf(out, "  schedules: %s; %s without schedule.name\n", here->schedules,
-                here->standard);
-        if (here->refusal != NULL) fprintf(out, "  not trained: %s\n", here->refusal);
-        for (size_t k = 0; here->refusal == NULL && k < here->implied_count; k++)
-            fprintf(out, "  %-26s %s\n", here->implied[k].path,
-                    schema_implied_text(&here->implied[k]));
+        if (here->refusal != NULL) {
+            fprintf(out, "  not trained: %s\n", here->refusal);
+            continue;
+        }
+        fprintf(out, "  schedules %s; %s without schedule.name\n", here->schedules, here->standard);
+        for (size_t k = 0; k < here->implied_count; k++)
+            if (is_told(&here->implied[k]))
+                fprintf(out, "  %-26s %s\n", here->implied[k].path,
+                        schema_implied_text(&here->implied[k]));
     }
 }
 
@@ -213,6 +226,7 @@ static void json_contracts(FILE *out, const struct schema *schema) {
         fprintf(out, "%s\n  {\"contract\": ", i == 0 ? "" : ",");
         json_text(out, here->name);
         json_member(out, "help", here->help);
+        json_member(out, "family", here->family);
         json_member(out, "schedules", here->schedules);
         json_member(out, "default_schedule", here->standard);
         if (here->refusal != NULL) json_member(out, "refusal", here->refusal);
@@ -323,28 +337,38 @@ static const char about_contracts[] =
     "that framework: which LR update k applies, which one it prints, what a skipped update does,\n"
     "which schedules a bare name means. `warmup` and `total` are in updates, whatever the\n"
     "framework counts; the resolved configuration holds them in units of the counter, with\n"
-    "`increment`. A scenario gives a contract or a loop, not both: a key that follows from the\n"
-    "contract is an error in an arm that has one. Processes (`schedule.processes`) act on the\n"
-    "schedule alone; nothing else of a second process is simulated.\n"
+    "`increment`. Processes (`schedule.processes`) act on the schedule alone; nothing else of a\n"
+    "second process is simulated.\n"
     "\n"
-    "| contract | schedules (first: without `name`) | meaning | what follows |\n"
-    "|---|---|---|---|\n";
+    "A scenario gives a contract or a loop, not both. These keys follow from a contract, and are "
+    "an\n"
+    "error in an arm that has one: the lists of `loop`, and of `schedule` `start`, `origin`,\n"
+    "`increment`, `shift`, `logged`, `logged_shift`, `warmup_rounding`; `processes`, `rescaled` "
+    "and\n"
+    "`updates_per_epoch` where the contract does not read them. The table shows what is not the\n"
+    "default. `loop.skip` is the scenario's: a contract says what a skipped update does, not\n"
+    "whether there are any.\n"
+    "\n"
+    "| contract | schedules | without `name` | meaning | what follows |\n"
+    "|---|---|---|---|---|\n";
 
 static void markdown_contracts(FILE *out, const struct schema *schema) {
     if (schema->contract_count > 0) fputs(about_contracts, out);
     for (size_t i = 0; i < schema->contract_count; i++) {
         const struct schema_contract *here = &schema->contracts[i];
+        const char *comma = " ";
         fputc('|', out);
         cell(out, here->name, 1);
-        fprintf(out, " %s; %s |", here->standard, here->schedules);
+        cell(out, here->family, 1);
+        cell(out, here->standard, 1);
         cell(out, here->help, 0);
-        if (here->refusal != NULL) {
-            fprintf(out, " not trained: %s |\n", here->refusal);
-            continue;
-        }
-        for (size_t k = 0; k < here->implied_count; k++)
-            fprintf(out, "%s `%s: %s`", k == 0 ? "" : ",", here->implied[k].path,
+        if (here->refusal != NULL) fprintf(out, " not trained: %s", here->refusal);
+        for (size_t k = 0; here->refusal == NULL && k < here->implied_count; k++) {
+            if (!is_told(&here->implied[k])) continue;
+            fprintf(out, "%s`%s: %s`", comma, here->implied[k].path,
                     schema_implied_text(&here->implied[k]));
+            comma = ", ";
+        }
         fprintf(out, " |\n");
     }
 }

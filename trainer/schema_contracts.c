@@ -322,6 +322,7 @@ static enum status describe(const struct contract *contract, struct arena *arena
     out->name = contract->name;
     out->alias = contract->alias;
     out->help = contract->help;
+    out->family = contract->family;
     out->standard = contract->default_schedule;
     out->refusal = refusal_of(contract);
     out->find = find_schedule;

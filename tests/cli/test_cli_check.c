@@ -204,6 +204,32 @@ static void validate_inert_keys(void **state) {
     helper_free(&said);
 }
 
+/* The contract of each arm, the words of its loop, and the factor. */
+static void validate_contract(void **state) {
+    (void)state;
+    helper_scenario("contract.yaml", "steps: 7", "schedule: {name: linear, warmup: 2}",
+                    "schedule: {contract: open-instruct-tune-cache, processes: 2}");
+    json_t *object = check("contract.yaml");
+    const json_t *loops[2] = {json_object_get(arm(object, 0), "loop"),
+                              json_object_get(arm(object, 1), "loop")};
+    assert_string_equal(text(loops[0], "contract"), "none");
+    assert_string_equal(text(loops[1], "contract"), "open-instruct-tune-cache");
+    assert_string_equal(text(loops[1], "schedule"), "linear");
+    assert_string_equal(text(loops[1], "applied"), "f(2(k-1))");
+    assert_string_equal(text(loops[1], "logged"), "f(2k)");
+    const json_t *factors = json_object_get(object, "factors");
+    assert_int_equal(json_array_size(factors), 1);
+    assert_string_equal(text(json_array_get(factors, 0), "cause"), "schedule");
+    json_decref(object);
+    struct said said = helper_run(0, "check contract.yaml");
+    assert_non_null(strstr(said.out, "  loop     test: update k applies f(2(k-1)), logs f(2k)\n"
+                                     "           contract open-instruct-tune-cache, schedule "
+                                     "linear\n"));
+    assert_non_null(strstr(said.out, "schedule.contract: none -> open-instruct-tune-cache\n"));
+    assert_non_null(strstr(said.out, "schedule.warmup: 2 -> 4\n"));
+    helper_free(&said);
+}
+
 /* Every catalogue scenario passes. */
 static void verify_catalogue(void **state) {
     (void)state;
@@ -213,7 +239,7 @@ static void verify_catalogue(void **state) {
     assert_non_null(list);
     size_t i;
     json_t *entry;
-    assert_true(json_array_size(json_object_get(list, "scenarios")) >= 13);
+    assert_true(json_array_size(json_object_get(list, "scenarios")) >= 16);
     json_array_foreach(json_object_get(list, "scenarios"), i, entry) {
         json_t *object = check(text(entry, "name"));
         assert_string_equal(text(object, "name"), text(entry, "name"));
@@ -228,6 +254,7 @@ int main(void) {
         cmocka_unit_test(validate_facts),      cmocka_unit_test(validate_numbers_of_trainings),
         cmocka_unit_test(validate_notes),      cmocka_unit_test(validate_text),
         cmocka_unit_test(validate_inert_keys), cmocka_unit_test(verify_catalogue),
+        cmocka_unit_test(validate_contract),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

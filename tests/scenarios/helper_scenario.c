@@ -105,6 +105,7 @@ static const struct schema_contract contracts[] = {
      .help = "A contract of this test",
      .standard = "linear",
      .schedules = "linear, constant",
+     .family = "ten",
      .implied = {{"loop.update", "[count, clip, schedule, optimize, log, zero]", NULL},
                  {"schedule.start", "zero", NULL},
                  {"schedule.increment", "1", "10"},
@@ -117,6 +118,7 @@ static const struct schema_contract contracts[] = {
      .refusal = "it dreams",
      .standard = "linear",
      .schedules = "linear",
+     .family = "ten",
      .find = find_schedule,
      .resolve = resolve_tens},
 };

@@ -39,6 +39,9 @@ static const struct {
     {"clip.max_norm", "0.001",
      "loop: {update: [optimize, log, count, schedule, zero], epoch: [zero], eval: [clip]}",
      "loop: {update: [optimize, log, count, schedule], eval: [clip], eval_every: 1}"},
+    {"schedule.processes", "2", "schedule: {total: 9}", NULL}, /* read while resolving */
+    {"schedule.rescaled", "total", "schedule: {total: 9}", NULL},
+    {"schedule.updates_per_epoch", "3", "schedule: {total: 9}", NULL},
     {"schedule.warmup_rounding", "floor", "schedule: {total: 9, warmup: 3}", NULL},
     {"schedule.logged_shift", "1", "task: dpo", "schedule: {logged: recomputed}"},
     {"loop.eval", "[count]", "task: dpo", "loop: {eval_every: 1}"},
