@@ -62,7 +62,8 @@ static double polynomial_value(const struct sched_call *call, double counter) {
     if (s < call->warmup) return lr * sched_warmup_factor(call, s);
     if (s > call->total) return lr * (values->lr_end / lr);
     const double left = 1.0 - (s - call->warmup) / (call->total - call->warmup);
-    const double decay = (lr - values->lr_end) * real_pow_f64(left, values->power) + values->lr_end;
+    const double shape = values->power == 1.0 ? left : real_pow_f64(left, values->power);
+    const double decay = (lr - values->lr_end) * shape + values->lr_end;
     return lr * (decay / lr);
 }
 
