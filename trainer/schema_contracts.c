@@ -3,7 +3,6 @@
  * before it, at the end of an epoch), and the shift that moves them. */
 #include "trainer/schema_contracts.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,42 +26,23 @@ static void imply_after(const struct contract *contract, struct schema_contract 
           NULL);
     imply(out, "loop.on_skip", advances(contract) ? "[log, count, schedule, zero]" : "[log, zero]",
           NULL);
-    imply(out, "schedule.logged", "current", NULL);
 }
 
-/* The schedule runs before the optimizer with the counter of the updates before; a shift makes it
- * that of this one. What is logged for the next update is computed anew, after count. */
-static void imply_before(const struct contract *contract, struct schema_contract *out) {
-    int next = contract->logged == CONTRACT_LOGGED_NEXT;
-    imply(out, "loop.update",
-          next ? "[clip, schedule, optimize, count, log, zero]"
-               : "[clip, schedule, optimize, log, count, zero]",
-          NULL);
-    imply(out, "loop.on_skip",
-          advances(contract) ? "[schedule, log, count, zero]" : "[schedule, log, zero]", NULL);
-    imply(out, "schedule.logged", next ? "recomputed" : "current", NULL);
+/* llm.c's way: the schedule runs before the optimizer with the counter of the updates before. */
+static void imply_before(struct schema_contract *out) {
+    imply(out, "loop.update", "[clip, schedule, optimize, log, count, zero]", NULL);
+    imply(out, "loop.on_skip", "[schedule, log, count, zero]", NULL);
 }
 
-/* OLMo-core's way: the counter is advanced first. Only where a skipped update counts, too: else n
- * would stand still and the rate in force would be the one before. */
+/* OLMo-core's way: the counter is advanced first, also by a skipped update. */
 static void imply_counted_first(struct schema_contract *out) {
     imply(out, "loop.update", "[count, clip, schedule, optimize, log, zero]", NULL);
     imply(out, "loop.on_skip", "[count, schedule, log, zero]", NULL);
-    imply(out, "schedule.logged", "current", NULL);
-}
-
-static int counts_first(const struct contract *contract) {
-    return contract->offset == 1 && advances(contract) && contract->logged == CONTRACT_LOGGED_USED;
-}
-
-static int sets_before(const struct contract *contract) {
-    return contract->offset == 1 || contract->start == CONTRACT_START_NONE;
 }
 
 static void imply_epoch(struct schema_contract *out) {
     imply(out, "loop.update", "[clip, optimize, log, zero]", NULL);
     imply(out, "loop.on_skip", "[log, zero]", NULL);
-    imply(out, "schedule.logged", "current", NULL);
 }
 
 static const char *start_text(const struct contract *contract) {
@@ -112,36 +92,28 @@ static const char *unit_words(const struct contract *contract) {
     return NULL;
 }
 
-/* Counter units between an update's own counter and the one that the schedule phase sees. */
-static int32_t shift_of(const struct contract *contract) {
-    return counts_first(contract) ? 0 : contract->offset;
-}
-
-static int32_t logged_shift_of(const struct contract *contract) {
-    return sets_before(contract) && contract->logged == CONTRACT_LOGGED_NEXT ? contract->offset : 0;
-}
-
-static const char *shift_text(int32_t shift) {
-    return shift == 0 ? "0" : shift > 0 ? "1" : "-1";
-}
-
-static const char *shift_words(const struct contract *contract, int32_t shift) {
-    if (shift == 0 || unit_words(contract) == NULL) return NULL;
-    return shift > 0 ? "schedule.increment" : "-schedule.increment";
+/* Update k applies f(k - 2): a shift of one update. */
+static int lags(const struct contract *contract) {
+    return contract->offset == -1;
 }
 
 static void imply_counters(const struct contract *contract, struct schema_contract *out) {
-    int32_t shift = shift_of(contract), logged = logged_shift_of(contract);
     imply(out, "schedule.start", start_text(contract), NULL);
     imply(out, "schedule.origin", "0", NULL);
     imply(out, "schedule.increment", "1", unit_words(contract));
-    imply(out, "schedule.shift", shift_text(shift), shift_words(contract, shift));
-    imply(out, "schedule.logged_shift", shift_text(logged), shift_words(contract, logged));
+    imply(out, "schedule.shift", lags(contract) ? "-1" : "0",
+          lags(contract) && unit_words(contract) != NULL ? "-schedule.increment" : NULL);
+    imply(out, "schedule.logged", "current", NULL);
+    imply(out, "schedule.logged_shift", "0", NULL);
     imply(out, "schedule.warmup_rounding", rounding_text(contract), NULL);
     if (contract->unit != CONTRACT_UNIT_PROCESS) imply(out, "schedule.processes", "1", NULL);
     if (!contract->scaled && contract->unit != CONTRACT_UNIT_EPOCH)
         imply(out, "schedule.rescaled", "contract", NULL);
     if (contract->unit != CONTRACT_UNIT_EPOCH) imply(out, "schedule.updates_per_epoch", "0", NULL);
+}
+
+static int sets_before(const struct contract *contract) {
+    return contract->offset == 1 || contract->start == CONTRACT_START_NONE;
 }
 
 static const char *refusal_of(const struct contract *contract) {
@@ -153,6 +125,10 @@ static const char *refusal_of(const struct contract *contract) {
         return "its schedule moves at the end of an epoch in a way that list epoch cannot say";
     if (contract->offset < -1 || contract->offset > 1)
         return "no order of phases moves the schedule by that many updates";
+    if (sets_before(contract) && !advances(contract))
+        return "it sets the LR before each step, and a skipped update would have to take it back";
+    if (sets_before(contract) && contract->logged == CONTRACT_LOGGED_NEXT)
+        return "it sets the LR before each step and logs the next one";
     return NULL;
 }
 
@@ -161,10 +137,10 @@ static void imply_loop(const struct contract *contract, struct schema_contract *
     imply(out, "loop.micro", "[fetch, forward, backward]", NULL);
     if (epochs)
         imply_epoch(out);
-    else if (counts_first(contract))
+    else if (contract->offset == 1)
         imply_counted_first(out);
     else if (sets_before(contract))
-        imply_before(contract, out);
+        imply_before(out);
     else
         imply_after(contract, out);
     imply(out, "loop.epoch", epochs ? "[count, schedule]" : "[]", NULL);
@@ -251,8 +227,8 @@ static enum status adopt(const struct contract_plan *plan, uint64_t steps, struc
     config->schedule.warmup = plan->call.warmup;
     config->schedule.total = (uint64_t)plan->call.total;
     config->schedule.increment = (uint64_t)increment;
-    config->schedule.shift = shift_of(plan->contract) * increment;
-    config->schedule.logged_shift = logged_shift_of(plan->contract) * increment;
+    config->schedule.shift = lags(plan->contract) ? -increment : 0;
+    config->schedule.logged_shift = logged_lags(plan->contract) ? -increment : 0;
     if (plan->schedule->values_size > 0)
         memcpy(config->schedule.which.values, plan->call.values, plan->schedule->values_size);
     if ((double)increment != increment_of(plan) ||
