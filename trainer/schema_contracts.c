@@ -228,7 +228,6 @@ static enum status adopt(const struct contract_plan *plan, uint64_t steps, struc
     config->schedule.total = (uint64_t)plan->call.total;
     config->schedule.increment = (uint64_t)increment;
     config->schedule.shift = lags(plan->contract) ? -increment : 0;
-    config->schedule.logged_shift = logged_lags(plan->contract) ? -increment : 0;
     if (plan->schedule->values_size > 0)
         memcpy(config->schedule.which.values, plan->call.values, plan->schedule->values_size);
     if ((double)increment != increment_of(plan) ||
