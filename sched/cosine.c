@@ -2,10 +2,8 @@
  * Cosine decay after a linear warm-up: Hugging Face's cosine and cosine_with_min_lr.
  * p = (s - W) / max(1, T - W); h = 0.5 (1 + cos(pi * c * 2 * p)), in this order of operations;
  * multiplier max(0, h (1 - m) + m). Past T it rises again, as theirs does: with c = 0.5 it is back
- * at L at s = 2T - W. The cosine is base/real.h's, which can differ from libm's in the last bit. */
+ * at L at s = 2T - W. */
 #include "sched/values.h"
-
-#include "base/real.h"
 
 struct cosine_values {
     double num_cycles;
@@ -21,25 +19,13 @@ static const struct key_row keys[] = {
      offsetof(struct cosine_values, min_lr_ratio), sizeof(double), 0, 1, NULL, NULL},
 };
 
-#define PI 0x1.921fb54442d18p+1
-
-/* Our cosine ends at 2^20. Beyond it whole waves are taken off the turns (exactly, by a remainder
- * that needs no libm) before pi is multiplied in; beyond 2^62 turns no fraction is left. */
-static double cosine_of_waves(double cycles, double p) {
-    const double angle = PI * cycles * 2.0 * p;
-    if (real_abs_f64(angle) <= REAL_TRIG_LIMIT) return real_cos_f64(angle);
-    const double turns = real_abs_f64(cycles * p);
-    if (!(turns < 0x1p62)) return 1.0;
-    return real_cos_f64(PI * 2.0 * (turns - (double)(int64_t)turns));
-}
-
 static double cosine_value(const struct sched_call *call, double counter) {
     const struct cosine_values *values = (const struct cosine_values *)call->values;
     const double m = values->min_lr_ratio;
     const double s = sched_clamp_counter(counter);
     if (s < call->warmup) return call->base_lr * sched_warmup_factor(call, s);
     const double p = sched_after_warmup(call, s - call->warmup);
-    const double h = 0.5 * (1.0 + cosine_of_waves(values->num_cycles, p));
+    const double h = 0.5 * (1.0 + sched_cos_waves(values->num_cycles, p));
     const double factor = h * (1.0 - m) + m;
     return call->base_lr * (factor > 0.0 ? factor : 0.0);
 }

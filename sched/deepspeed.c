@@ -65,18 +65,36 @@ static double decay_value(const struct sched_call *call, double counter) {
     return between(call, left > 0.0 ? left : 0.0);
 }
 
-static double cosine_value(const struct sched_call *call, double counter) {
+/* i >= W: from the cosine of its progress. */
+static double cosine_of(const struct sched_call *call, double cosine) {
     const struct cosine_values *values = (const struct cosine_values *)call->values;
-    const double i = sched_clamp_counter(counter);
-    const double w = warmup_of(call);
-    if (i < w) {
-        const double low = values->warmup_min_ratio;
-        return call->base_lr * (low + gamma_of(call, values->warmup_type, i) * (1.0 - low));
-    }
-    const double share = (i - w + 1.0) / (call->total - w);
-    const double h = (1.0 + sched_cos_pi(share < 1.0 ? share : 1.0)) / 2.0;
+    const double h = (1.0 + cosine) / 2.0;
     const double factor = values->min_lr_ratio + (1.0 - values->min_lr_ratio) * h;
     return call->base_lr * (factor > 0.0 ? factor : 0.0);
+}
+
+static double cosine_warmup(const struct sched_call *call, double i) {
+    const struct cosine_values *values = (const struct cosine_values *)call->values;
+    const double low = values->warmup_min_ratio;
+    return call->base_lr * (low + gamma_of(call, values->warmup_type, i) * (1.0 - low));
+}
+
+static double cosine_value(const struct sched_call *call, double counter) {
+    const double i = sched_clamp_counter(counter);
+    const double w = warmup_of(call);
+    if (i < w) return cosine_warmup(call, i);
+    const double share = (i - w + 1.0) / (call->total - w);
+    return cosine_of(call, sched_cos_pi(share < 1.0 ? share : 1.0));
+}
+
+/* 0.14.0 does not clamp the progress, and multiplies before it divides. */
+static double cosine_old_value(const struct sched_call *call, double counter) {
+    const double i = sched_clamp_counter(counter);
+    const double w = warmup_of(call);
+    if (i < w) return cosine_warmup(call, i);
+    const double angle = SCHED_PI * (i - w + 1.0) / (call->total - w);
+    if (real_abs_f64(angle) <= REAL_TRIG_LIMIT) return cosine_of(call, sched_cos(angle));
+    return cosine_of(call, sched_cos_pi((i - w + 1.0) / (call->total - w)));
 }
 
 static double warmup_minimum(const struct sched_call *call) {
@@ -132,3 +150,6 @@ DEEPSPEED(sched_deepspeed_warmup_cosine, "warmup_cosine",
           "Logarithmic or linear warm-up, then a cosine one step ahead that never shows L, as "
           "DeepSpeed WarmupCosineLR",
           cosine_keys, cosine_values, cosine_value, cosine_minimum, cosine_validate);
+DEEPSPEED(sched_deepspeed_warmup_cosine_old, "warmup_cosine_old",
+          "As warmup_cosine, but past the total it rises again, as DeepSpeed 0.14.0 WarmupCosineLR",
+          cosine_keys, cosine_values, cosine_old_value, cosine_minimum, cosine_validate);

@@ -62,7 +62,7 @@ static double polynomial_value(const struct sched_call *call, double counter) {
     if (s < call->warmup) return lr * sched_warmup_factor(call, s);
     if (s > call->total) return lr * (values->lr_end / lr);
     const double left = 1.0 - (s - call->warmup) / (call->total - call->warmup);
-    const double shape = values->power == 1.0 ? left : real_pow_f64(left, values->power);
+    const double shape = values->power == 1.0 ? left : sched_pow(left, values->power);
     const double decay = (lr - values->lr_end) * shape + values->lr_end;
     return lr * (decay / lr);
 }
@@ -153,7 +153,7 @@ static double lift_value(const struct sched_call *call, double counter) {
     const double s = sched_clamp_counter(counter);
     if (s < call->warmup) return call->base_lr * lift_warmup(call, s, values->warmup_lr_ratio);
     const double p = sched_after_warmup(call, s - call->warmup + 1.0);
-    const double h = 0.5 * (1.0 + sched_cos_pi(values->num_cycles * 2.0 * p));
+    const double h = 0.5 * (1.0 + sched_cos_waves(values->num_cycles, p));
     const double factor = h * (1.0 - values->min_lr_ratio) + values->min_lr_ratio;
     return call->base_lr * (factor > 0.0 ? factor : 0.0);
 }

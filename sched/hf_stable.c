@@ -37,7 +37,7 @@ static double rise(int32_t type, double p) {
 
 static double fall(const struct stable_values *values, double p) {
     if (values->decay_type == SHAPE_COSINE)
-        return 0.5 * (1.0 + sched_cos_pi(values->num_cycles * 2.0 * p));
+        return 0.5 * (1.0 + sched_cos_waves(values->num_cycles, p));
     if (values->decay_type == SHAPE_ROOT) return 1.0 - real_sqrt_f64(p);
     return 1.0 - p;
 }

@@ -45,7 +45,7 @@ static double falling(int32_t style, double p) {
     case STYLE_COSINE:
         return 0.5 * (sched_cos_pi(p) + 1.0);
     case STYLE_EXPONENTIAL:
-        return 2.0 * real_exp2_f64(-p) - 1.0;
+        return 2.0 * sched_exp2(-p) - 1.0;
     case STYLE_MINUS_SQRT:
         return 1.0 - real_sqrt_f64(p);
     default:

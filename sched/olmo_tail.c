@@ -5,8 +5,6 @@
  * the total and is refused. */
 #include "sched/olmo_core.h"
 
-#include "base/real.h"
-
 /* All three begin with these. */
 struct tail_values {
     double decay;
@@ -110,7 +108,7 @@ static double wsd_value(const struct sched_call *call, double counter) {
 
 static double power_of(const struct sched_call *call, double c) {
     const double b = ((const struct power_values *)call->values)->power;
-    return call->base_lr * real_pow_f64(c / call->warmup, b);
+    return call->base_lr * sched_pow(c / call->warmup, b);
 }
 
 static double power_value(const struct sched_call *call, double counter) {

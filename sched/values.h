@@ -22,7 +22,7 @@ extern const struct sched_class sched_torchtitan_linear, sched_torchtitan_cosine
 extern const struct sched_class sched_llmc_constant, sched_llmc_linear, sched_llmc_cosine,
     sched_llmc_wsd;
 extern const struct sched_class sched_deepspeed_warmup, sched_deepspeed_warmup_decay,
-    sched_deepspeed_warmup_cosine;
+    sched_deepspeed_warmup_cosine, sched_deepspeed_warmup_cosine_old;
 extern const struct sched_class sched_veomni_constant, sched_veomni_linear, sched_veomni_cosine;
 extern const struct sched_class sched_torch_cosine_annealing, sched_torch_linear_constant;
 
@@ -65,6 +65,14 @@ double sched_cos(double x);
 
 /* cos(pi * p), the argument rounded as Python rounds math.pi * p; large p by whole waves. */
 double sched_cos_pi(double p);
+
+/* cos(math.pi * cycles * 2.0 * p), rounded from left to right. */
+double sched_cos_waves(double cycles, double p);
+
+/* x^y for x > 0 within 0.51 ulp, and 2^x: as real_pow_f64, but with the C library's last bit where
+ * that one is rounded correctly. */
+double sched_pow(double x, double y);
+double sched_exp2(double x);
 
 /* As Python's int(), math.ceil() and round() for 0 <= x < 2^51; larger x are returned as they are.
  */

@@ -68,7 +68,7 @@ static double cosine_value(const struct sched_call *call, double counter) {
     if (s < call->warmup) return warmup(call, s);
     if (s > end) return call->base_lr * low;
     const double p = (s - call->warmup) / sched_at_least_one(end - call->warmup);
-    const double h = 0.5 * (1.0 + sched_cos_pi(values->num_cycles * 2.0 * p));
+    const double h = 0.5 * (1.0 + sched_cos_waves(values->num_cycles, p));
     const double factor = h * (1.0 - low) + low;
     return call->base_lr * (factor > 0.0 ? factor : 0.0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A cosine in double-double, and the rounding functions of Python's host arithmetic.
+ * A cosine and a power in double-double, and the rounding functions of Python's host arithmetic.
  *
  * x - n pi/2 = r + low by base/real.h; sin or cos of it by its Taylor series, each term and the sum
  * as high + low (error below 2^-100), rounded once. Slower than real_cos_f64 (0.2 us) and meant for
@@ -60,12 +60,49 @@ double sched_cos(double x) {
     return t.n == 1u || t.n == 2u ? -y : y; /* cos, -sin, -cos, sin */
 }
 
-double sched_cos_pi(double p) {
-    const double angle = SCHED_PI * p;
+/* Beyond the cosine's limit whole turns are taken off (exactly, by a remainder that needs no libm)
+ * before pi is multiplied in; beyond 2^62 turns no fraction is left. */
+static double cos_of_turns(double angle, double turns) {
     if (real_abs_f64(angle) <= REAL_TRIG_LIMIT) return sched_cos(angle);
-    const double half = real_abs_f64(p) * 0.5; /* turns */
-    if (!(half < 0x1p62)) return 1.0;
-    return sched_cos(SCHED_PI * 2.0 * (half - (double)(int64_t)half));
+    turns = real_abs_f64(turns);
+    if (!(turns < 0x1p62)) return 1.0;
+    return sched_cos(SCHED_PI * 2.0 * (turns - (double)(int64_t)turns));
+}
+
+double sched_cos_pi(double p) {
+    return cos_of_turns(SCHED_PI * p, p * 0.5);
+}
+
+double sched_cos_waves(double cycles, double p) {
+    return cos_of_turns(SCHED_PI * cycles * 2.0 * p, cycles * p);
+}
+
+/* e^(x + low), |x| < 700: n ln2 is taken off in double-double, then the Taylor series. */
+static double exp_pair(double x, double low) {
+    const struct pair ln2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
+    const double n = sched_half_even(real_abs_f64(x) / ln2.high) * (x < 0.0 ? -1.0 : 1.0);
+    const struct pair whole = pair_multiply((struct pair){n, 0.0}, ln2);
+    const struct pair r = pair_add(pair_of(x, low), (struct pair){-whole.high, -whole.low});
+    struct pair sum = {1.0, 0.0};
+    struct pair term = {1.0, 0.0};
+    for (double m = 1.0; m <= 26.0; m += 1.0) {
+        term = pair_divide(pair_multiply(term, r), m);
+        sum = pair_add(sum, term);
+    }
+    return (sum.high + sum.low) * real_exp2_f64(n);
+}
+
+double sched_pow(double x, double y) {
+    if (y == 1.0) return x;
+    if (!(x > 0.0) || !real_finite_f64(x)) return real_pow_f64(x, y);
+    const struct real_pair_f64 log = real_log_pair_f64(x);
+    const double high = y * log.high;
+    if (!(real_abs_f64(high) < 700.0)) return real_pow_f64(x, y);
+    return exp_pair(high, real_fma_f64(y, log.high, -high) + y * log.low);
+}
+
+double sched_exp2(double x) {
+    return sched_pow(2.0, x);
 }
 
 double sched_floor(double x) {
