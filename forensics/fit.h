@@ -98,6 +98,8 @@ struct fit_set {
 struct fit_known {
     struct contract_request request; /* contract NULL: any; schedule NULL: any; lr, warmup, steps,
                                         accumulate, processes, global_batch, values */
+    const struct contract *expected; /* NULL: none. Named, but no restriction: departures from its
+                                        plain use get their catalogue names */
     uint64_t run_steps;              /* the log's own total (log.max_steps), 0: not said. Where the
                                         run ends, which need not be the schedule's T */
     size_t limit;                    /* most fits to keep; 0: 24 */

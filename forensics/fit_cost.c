@@ -82,7 +82,7 @@ static double floor_cost(const struct fit_search *search, const struct fit_solut
     if (with_floor && floor == 0.0) return 0.5;
     if (known == known && !solution->numbers.absolute) return near(floor, known) ? 0.0 : 1.0;
     if (floor == 0.0 || floor == model->floor_default) return 0.0;
-    return 0.05 + 0.1 * min_of(fit_digits(floor), 6);
+    return (solution->numbers.absolute ? 0.15 : 0.05) + 0.1 * min_of(fit_digits(floor), 6);
 }
 
 static double stride_cost(const struct fit_search *search, const struct fit_solution *solution) {
@@ -94,15 +94,33 @@ static double stride_cost(const struct fit_search *search, const struct fit_solu
     return stride == 2.0 || stride == 4.0 || stride == 8.0 ? 1.0 : 1.2;
 }
 
+static double rarity(const struct sched_class *schedule) {
+    static const struct {
+        const char *name;
+        double cost;
+    } usual[] = {{"linear", 0.0},
+                 {"cosine", 0.01},
+                 {"constant", 0.0},
+                 {"wsd", 0.15},
+                 {"constant_with_warmup", 0.02},
+                 {"cosine_with_min_lr", 0.1},
+                 {"warmup", 0.05},
+                 {"warmup_decay", 0.05},
+                 {"warmup_cosine", 0.05},
+                 {"inverse_sqrt", 0.2}};
+    const char *name = sched_bare_name(schedule);
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
+        if (strcmp(usual[i].name, name) == 0) return usual[i].cost;
+    return 0.35;
+}
+
 static double contract_cost(const struct fit_search *search, const struct fit_model *model) {
     double cost = 0.01 * (double)model->contract->evidence + (model->contract->bug ? 0.6 : 0.0);
     size_t rank = 0;
     const struct sched_class *const *classes = sched_classes();
     while (classes[rank] != NULL && classes[rank] != model->plan.schedule)
         rank++;
-    cost += strcmp(sched_bare_name(model->plan.schedule), "linear") == 0   ? 0.0
-            : strcmp(sched_bare_name(model->plan.schedule), "cosine") == 0 ? 0.01
-                                                                           : 0.1;
+    cost += rarity(model->plan.schedule);
     cost += 1e-4 * (double)rank + (model->parameters[0] != '\0' ? 0.25 : 0.0);
     if (strncmp(model->plan.schedule->name, "torch.", 6) == 0) cost += 0.2;
     (void)search;

@@ -78,11 +78,22 @@ static double sum_of(struct fit_model *model, double lr, double warmup, double t
     return sum;
 }
 
+static double rise_of(struct fit_model *model, double total, double floor) {
+    struct fit_numbers numbers = {.lr = 1.0, .warmup = PROBE_WARMUP, .total = total, .stride = 1.0};
+    numbers.floor = floor;
+    numbers.epoch = model->contract->unit == CONTRACT_UNIT_EPOCH ? 1 : 0;
+    fit_model_set(model, &numbers);
+    return fit_model_logged(model, 3, 0) + fit_model_logged(model, 70, 0);
+}
+
 static void find_needs(struct fit_model *model) {
     model->needs_warmup = model->plan.call.warmup > 0.0;
     const double plain = sum_of(model, 1.0, PROBE_WARMUP, PROBE_TOTAL);
     model->needs_total = sum_of(model, 1.0, PROBE_WARMUP, 2.0 * PROBE_TOTAL) != plain;
     if (sum_of(model, 1.0, 2.0 * PROBE_WARMUP, PROBE_TOTAL) == plain) model->needs_warmup = 0;
+    const double rise = rise_of(model, PROBE_TOTAL, 0.0);
+    model->plain_rise =
+        rise_of(model, 2.0 * PROBE_TOTAL, 0.0) == rise && rise_of(model, PROBE_TOTAL, 0.3) == rise;
     model->linear = sum_of(model, 4.0, PROBE_WARMUP, PROBE_TOTAL) == 4.0 * plain;
 }
 

@@ -31,6 +31,7 @@ struct fit_model {
     int32_t floor_kind;        /* enum fit_floor */
     double floor_default;      /* in units of the key */
     uint8_t needs_total, needs_warmup;
+    uint8_t plain_rise; /* the warm-up depends on neither total nor floor */
     uint8_t linear;      /* proportional to L while the floor is */
     uint8_t given_floor; /* the request fixed it */
 };

@@ -192,7 +192,7 @@ static void scan_totals(struct fit_model *model, const struct fit_window *window
     const double end = (double)(low->update) * stride;
     double total = 0.25 * end + 1.0, ratio = ratio_at(model, window, total, j);
     while (total < 4e3 * end + 1e4) {
-        const double next = total < 8.0 * end ? total * 1.04 : total * 1.3;
+        const double next = total < 8.0 * end ? total * 1.1 : total * 1.4;
         const double ratio_next = ratio_at(model, window, next, j);
         if (ratio == ratio && ratio_next == ratio_next &&
             (ratio <= target) != (ratio_next <= target))
@@ -203,7 +203,7 @@ static void scan_totals(struct fit_model *model, const struct fit_window *window
     }
 }
 
-static void solve_total(struct fit_model *model, const struct fit_window *window,
+static void solve_total(struct fit_model *model, const struct fit_window *window, int at_end,
                         struct fit_solutions *out) {
     if (!model->needs_total) {
         set_total(model, window->known_totals > 0 ? (double)window->known_total[0] : 0.0);
@@ -214,12 +214,19 @@ static void solve_total(struct fit_model *model, const struct fit_window *window
         (void)try_total(model, window, (double)window->known_total[i], out);
     if (model->now.stride != 1.0 && !window->free_strides) return;
     if (window->constant) return;
+    if (at_end && window->tail != window->tail) {
+        const double last = (double)window->points[window->count - 1].update;
+        for (double total = last - 2.0; total <= last + 2.0; total += 1.0)
+            (void)try_total(model, window, total * model->now.stride, out);
+        return;
+    }
     scan_totals(model, window, out);
 }
 
 struct floor {
     double value;
     int absolute;
+    int at_end; /* read off the last point: the total is there or before */
 };
 
 #define FLOORS 20
@@ -232,18 +239,19 @@ static size_t list_floors(const struct fit_model *model, const struct fit_window
     const int absolute = model->floor_kind == FIT_FLOOR_ABSOLUTE;
     const double half = fit_half(last, window->scale), least = last->value - half;
     size_t count = 0;
-    floors[count++] = (struct floor){model->floor_default, absolute && model->given_floor != 1};
+    floors[count++] = (struct floor){model->floor_default, absolute && model->given_floor != 1, 0};
     if (model->given_floor == 1) floors[0].value = window->known_floor;
     if (model->floor == NULL || model->given_floor) return count;
-    floors[count++] = (struct floor){0.0, 0};
+    floors[count++] = (struct floor){0.0, 0, 0};
     if (least > 0.0 && !window->constant) {
         floors[count++] = (struct floor){
-            fit_shortest(least / window->scale, (last->value + half) / window->scale), 0};
-        if (absolute) floors[count++] = (struct floor){fit_shortest(least, last->value + half), 1};
+            fit_shortest(least / window->scale, (last->value + half) / window->scale), 0, 1};
+        if (absolute)
+            floors[count++] = (struct floor){fit_shortest(least, last->value + half), 1, 1};
     }
     for (size_t i = 0; i < sizeof ratios / sizeof ratios[0]; i++)
-        if (ratios[i] * window->scale <= last->value + half || window->rises)
-            floors[count++] = (struct floor){ratios[i], 0};
+        if (ratios[i] * window->scale <= window->least)
+            floors[count++] = (struct floor){ratios[i], 0, 0};
     return count;
 }
 
@@ -261,7 +269,7 @@ static void solve_floor(struct fit_model *model, const struct fit_window *window
         trial.floor = floors[i].value;
         trial.absolute = floors[i].absolute;
         fit_model_set(model, &trial);
-        solve_total(model, window, out);
+        solve_total(model, window, floors[i].at_end, out);
     }
 }
 
@@ -343,21 +351,26 @@ static void list_warmups(const struct fit_model *model, const struct fit_window 
 /* The part before the top alone: cheap, and refuses most warm-ups. */
 static int rise_fits(struct fit_model *model, const struct fit_window *window,
                      const struct fit_numbers *numbers) {
-    if (!fit_model_proportional(model) || window->top < 2 || model->floor_kind != FIT_FLOOR_NONE)
-        return 1;
+    if (!model->linear || !model->plain_rise || window->top < 2) return 1;
+    const struct series_point *top = &window->points[window->top];
     struct fit_numbers trial = *numbers;
     struct range range = {0.0, real_inf_f64()};
+    size_t used = 0;
     trial.lr = 1.0;
     trial.total = 1e15;
     fit_model_set(model, &trial);
-    for (size_t p = 0; p < 4; p++) {
-        const size_t i = p == 0 ? 0 : (window->top - 1) * p / 3;
+    for (size_t p = 0; p < 6; p++) {
+        const size_t i = (window->top - 1) * p / 5;
+        const double at = (double)window->points[i].update * trial.stride;
+        if (at + 2.0 * trial.stride >= trial.warmup) break; /* maybe behind the warm-up */
         const double slope = model_at(model, window, i);
         const struct range here = admit(&window->points[i], window->scale, slope, 0.0, 0.0);
         if (here.low > range.low) range.low = here.low;
         if (here.high < range.high) range.high = here.high;
+        used++;
     }
-    return !empty(range);
+    if (used < 2) return 1;
+    return !empty(range) && range.high >= top->value - fit_half(top, window->scale);
 }
 
 void fit_solve(struct fit_model *model, const struct fit_window *window,

@@ -33,6 +33,7 @@ struct fit_window {
     size_t descent[2];    /* two points of the first descent, .5 and end; 0: none */
     double tail;          /* constant value at the end; NaN: none */
     uint64_t epoch;       /* updates between changes of a staircase; 0: none */
+    double least;         /* smallest value behind the top, with its half quantum */
     int rises;            /* again, behind the first descent */
     int constant;         /* all values equal within precision */
 };

@@ -50,6 +50,11 @@ static void find_descent(struct fit_window *window) {
 
 static void find_rise(struct fit_window *window) {
     window->rises = 0;
+    window->least = real_inf_f64();
+    for (size_t i = window->top; i < window->count; i++) {
+        const double high = window->points[i].value + fit_half(&window->points[i], window->scale);
+        if (high < window->least) window->least = high;
+    }
     for (size_t i = window->top_last + 2; i < window->count; i++)
         if (window->points[i].value > window->points[i - 1].value && !equal(window, i, i - 1))
             window->rises = 1;

@@ -168,7 +168,8 @@ static const char *bug_of(const struct fit_search *search, const struct fit *fit
     const char *bug = bug_of_event(fit);
     if (bug == NULL) bug = bug_of_stride(search, fit->stride);
     if (bug == NULL) bug = bug_of_numbers(search, fit);
-    if (bug == NULL) bug = bug_of_contract(fit->contract);
+    if (bug == NULL && (fit->contract->bug || search->known->expected != NULL))
+        bug = fit->contract == search->known->expected ? NULL : bug_of_contract(fit->contract);
     if (bug == NULL && fit->first_differs) bug = "step_then_set";
     return bug;
 }
