@@ -29,6 +29,34 @@ def text(value):
     return str(value)
 
 
+# Where twinstep calls a schedule or a parameter of one differently than its library does.
+SCHEDULES = {
+    "linear_with_warmup": "linear", "cos_with_warmup": "cosine", "power_lr": "power",
+    "half_cos_with_warmup": "half_cosine", "inv_sqrt_with_warmup": "inverse_sqrt",
+    "cos_with_warmup_and_linear_decay": "cosine_linear_decay", "WSD": "wsd",
+    "WarmupLR": "warmup", "WarmupDecayLR": "warmup_decay", "WarmupCosineLR": "warmup_cosine",
+}
+VALUES = {
+    "alpha_f": "min_lr_ratio", "min_lr_rate": "min_lr_ratio", "min_lr_factor": "min_lr_ratio",
+    "cos_min_ratio": "min_lr_ratio", "warmup_lr_rate": "warmup_lr_ratio", "b": "power",
+    "num_decay_steps": "decay", "wsd_decay": "decay", "wsd_decay_style": "decay_style",
+    "warmup_init_lr": "init_lr", "eta_min": "min_lr",
+}
+
+
+def ours(schedule, options):
+    """The same training in twinstep's words."""
+    renamed = {}
+    for key, value in options.items():
+        if key.startswith("value."):
+            name = key[len("value."):]
+            if name == "min_lr" and schedule in ("cosine_with_min_lr", "cosine_warmup_with_min_lr"):
+                name, value = "min_lr_ratio", value / options["lr"]  # as transformers divides
+            key = "value." + VALUES.get(name, name)
+        renamed[key] = value
+    return SCHEDULES.get(schedule, schedule), renamed
+
+
 @dataclass
 class Case:
     contract: str
@@ -42,8 +70,9 @@ class Case:
         last = max(self.applied)
         ks = sample(rng, last, self.options)
         ks = [k for k in ks if k in self.applied and (not self.logged or k in self.logged)]
-        words = [self.contract, self.schedule, "by=" + self.by]
-        words += [f"{key}={text(value)}" for key, value in self.options.items()]
+        schedule, options = ours(self.schedule, self.options)
+        words = [self.contract, schedule, "by=" + self.by]
+        words += [f"{key}={text(value)}" for key, value in options.items()]
         words.append("k=" + ",".join(map(str, ks)))
         words.append("applied=" + ",".join(bits(self.applied[k]) for k in ks))
         if self.logged:

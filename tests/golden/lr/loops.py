@@ -103,7 +103,7 @@ def accelerate_case(rng, index):
     """AcceleratedOptimizer.step(), AcceleratedScheduler.step(), get_last_lr() for the log."""
     from accelerate.optimizer import AcceleratedOptimizer
     from accelerate.scheduler import AcceleratedScheduler
-    from accelerate.state import AcceleratorState, GradientState
+    from accelerate.state import AcceleratorState, GradientState, PartialState
     from transformers import get_scheduler
 
     class Scaler:
@@ -133,14 +133,17 @@ def accelerate_case(rng, index):
     times = 1 if split else processes
     total = steps * (processes if rescaled in ("total", "both") and not split else 1)
     warm = warmup * (processes if rescaled in ("warmup", "both") and not split else 1)
-    values = hf_values(rng, name, lr, total, warm)
+    values = hf_values(rng, name, lr, steps, warmup)
+    given = dict(values)
+    if "timescale" in given:  # a length, in updates like the total
+        given["timescale"] *= total // steps
 
-    state = AcceleratorState()
-    state._shared_state["num_processes"] = processes  # pretended: no second process runs
+    PartialState._shared_state["num_processes"] = processes  # pretended: no second process runs
+    assert AcceleratorState().num_processes == processes
     gradient = GradientState()
     gradient._set_sync_gradients(True)
     optimizer = Optimizer(lr)
-    scheduler = get_scheduler(name, optimizer.torch, warm, total, dict(values))
+    scheduler = get_scheduler(name, optimizer.torch, warm, total, given)
     scaler = Scaler()
     wrapped = AcceleratedOptimizer(optimizer.torch, device_placement=False, scaler=scaler)
     stepper = AcceleratedScheduler(scheduler, wrapped, split_batches=split)
@@ -160,13 +163,12 @@ def accelerate_case(rng, index):
         stepper.step()
         logged[k] = stepper.get_last_lr()[0]
     options = {"lr": lr, "warmup": warmup, "steps": steps, "processes": processes}
-    if split:
-        options["split"] = 1
-    else:
+    if not split:
         options["rescaled"] = rescaled
     if skipped:
         options["skipped"] = ",".join(map(str, skipped))
-    return Case("accelerate", name, "AcceleratedScheduler", with_values(options, values), applied,
+    contract = "accelerate-split-batches" if split else "accelerate"
+    return Case(contract, name, "AcceleratedScheduler", with_values(options, values), applied,
                 logged)
 
 
@@ -392,6 +394,8 @@ def deepspeed_case(rng, module, klass, age):
     if skipped:
         options["skipped"] = ",".join(map(str, skipped))
     contract = {"WarmupCosineLR": "deepspeed-cosine"}.get(klass, "deepspeed-warmup") + age
+    if age and klass == "WarmupCosineLR":
+        klass = "warmup_cosine_old"  # not clamped at its end
     return Case(contract, klass, "lr_schedules", with_values(options, values), applied, {})
 
 
@@ -507,14 +511,15 @@ def nemo_rl_cases(count=16):
         constant = ConstantLR(optimizer.torch, factor=1.0, total_iters=10000000000)
         scheduler = SequentialLR(optimizer.torch, [linear, constant], [iters])
         logged = hold(optimizer, lambda k: scheduler.step(), "used", steps + PAST)
-        options = with_values({"lr": lr, "steps": steps}, values)
-        cases.append(Case("nemo-rl-dtensor", "linear_constant", "SequentialLR", options,
+        options = {"lr": lr, "warmup": iters, "steps": steps,
+                   "value.start_factor": values["start_factor"]}
+        cases.append(Case("nemo-rl-dtensor", "torch.linear_constant", "SequentialLR", options,
                           optimizer.applied, logged))
     return cases
 
 
-def torch_cases(count=12):
-    """A plain loop with torch's own classes: step, scheduler.step()."""
+def torch_cases(count=24):
+    """A plain loop with torch's recursive cosine: step, scheduler.step()."""
     from torch.optim import lr_scheduler
 
     rng, cases = rng_of("torch"), []
@@ -527,21 +532,4 @@ def torch_cases(count=12):
         options = with_values({"lr": lr, "steps": steps}, values)
         cases.append(Case("hf", "torch.cosine_annealing", "CosineAnnealingLR", options,
                           optimizer.applied, logged))
-    for _ in range(count):
-        lr, steps = random_lr(rng), random_steps(rng)
-        values = {"start_factor": rng.choice([1.0 / 3, 0.1, 0.01]),
-                  "end_factor": rng.choice([1.0, 0.5]), "total_iters": rng.randint(1, steps)}
-        optimizer = Optimizer(lr)
-        scheduler = lr_scheduler.LinearLR(optimizer.torch, **values)
-        logged = hold(optimizer, lambda k: scheduler.step(), "used", steps + PAST)
-        options = with_values({"lr": lr, "steps": steps}, values)
-        cases.append(Case("hf", "torch.linear", "LinearLR", options, optimizer.applied, logged))
-    for _ in range(count // 2):
-        lr, steps = random_lr(rng), random_steps(rng)
-        values = {"factor": rng.choice([1.0 / 3, 0.5]), "total_iters": rng.randint(1, steps)}
-        optimizer = Optimizer(lr)
-        scheduler = lr_scheduler.ConstantLR(optimizer.torch, **values)
-        logged = hold(optimizer, lambda k: scheduler.step(), "used", steps + PAST)
-        options = with_values({"lr": lr, "steps": steps}, values)
-        cases.append(Case("hf", "torch.constant", "ConstantLR", options, optimizer.applied, logged))
     return cases

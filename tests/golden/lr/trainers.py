@@ -71,6 +71,8 @@ def run_trainer(rng, name, contract, ratio_as_steps):
             warm["warmup"] = rng.randint(0, 4)
     # 40 is enough for a T that is not known yet: these schedules do not use it for their values.
     values = hf_values(rng, name, lr, 40, 0)
+    if not ratio_as_steps and name == "inverse_sqrt":
+        values = {}  # get_scheduler of 4.46.3 drops the arguments of inverse_sqrt
     arguments = {"warmup_steps": warm.get("warmup", 0)}
     if "warmup_ratio" in warm:
         if ratio_as_steps:
@@ -179,7 +181,8 @@ def run_lightning(rng, name, interval):
         trainer.fit(module, torch.utils.data.DataLoader(Rows(rows), batch_size=batch))
     options = {"lr": lr, "warmup": module.warmup}
     if interval == "epoch":
-        options["steps"] = module.total  # of the schedule, in epochs
+        options["steps"] = module.total  # of the schedule, in epochs: that is what none says
+        options["rescaled"] = "none"
         options["updates_per_epoch"] = -(-batches // accumulate)
     else:
         options.update({"dataset": rows, "epochs": float(epochs), "batch": batch,
