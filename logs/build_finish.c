@@ -271,6 +271,12 @@ enum status log_build_finish(struct log_build *build, int64_t step_base, struct 
     struct finish f = {build, NULL, NULL, NULL};
     struct arena *arena = build->arena;
     char *more;
+    if (build->adopted != NULL) {
+        *out = build->adopted;
+        (*out)->path = build->path;
+        (*out)->title = title_of((*out)->format);
+        return STATUS_OK;
+    }
     TRY(check_maps_used(build));
     TRY(arena_take(arena, 1, sizeof *f.log, "log", &f.log));
     f.log->path = build->path;

@@ -61,7 +61,12 @@ struct log_build {
     const char *notes[BUILD_NOTES_MAX + 1];
     size_t note_count, notes_left;
     uint64_t max_steps;
+    struct log *adopted;
 };
+
+/* The log is this one: columns and rows were not built here but before. Path and title are set by
+ * log_build_finish. */
+void log_build_adopt(struct log_build *build, struct log *log);
 
 struct build_row *log_build_row_at(const struct log_build *build, size_t row);
 

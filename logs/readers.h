@@ -10,6 +10,7 @@
 
 /* ROW(symbol, "name", "title") */
 #define LOG_READERS(ROW)                                                                           \
+    ROW(trace, "trace", "twinstep trace")                                                          \
     ROW(trainer_state, "hf-trainer-state", "Hugging Face trainer_state.json")                      \
     ROW(megatron_golden, "megatron-golden", "Megatron golden values, JSON")                        \
     ROW(nemo_rl, "nemo-rl", "NeMo-RL metrics, JSON of tags and steps")                             \
