@@ -5,7 +5,12 @@
 
 #include "logs/csv.h"
 
-enum csv_role { CSV_VALUE = 0, CSV_STEP, CSV_SKIP };
+enum csv_role {
+    CSV_VALUE = 0,
+    CSV_STEP, /* the step, when no name says which column is */
+    CSV_OWN,  /* no value, but may be the step */
+    CSV_SKIP
+};
 
 struct csv_habit {
     /* What the column is; may shorten *name to what the log shall call it. `index`: from 0. */

@@ -121,11 +121,13 @@ static struct log_span split_run(struct log_span name, struct log_span *key) {
     return (struct log_span){name.text, (size_t)(key->text - name.text) - 3};
 }
 
+/* W&B's own columns differ in every record of a step; only _step is of use. */
 static enum csv_role wandb_role(void *self, struct log_span *name, size_t index) {
     struct wandb *wandb = (struct wandb *)self;
     struct log_span key;
     const struct log_span run = split_run(*name, &key);
-    if (run.text == NULL) return index == 0 ? CSV_STEP : CSV_VALUE;
+    if (run.text == NULL && index == 0) return CSV_STEP;
+    if (run.text == NULL) return log_span_starts(*name, "_") ? CSV_OWN : CSV_VALUE;
     if (ends(key, "__MIN") || ends(key, "__MAX")) return CSV_SKIP;
     if (!wandb->has_run && run.length < sizeof wandb->run &&
         (wandb->wanted == NULL || log_span_is(run, wandb->wanted))) {

@@ -9,6 +9,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+static const struct log_rule rules[] = {
+    {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
+    {NULL, 0, 0, 0, 0, 0},
+};
+
 static int is_comment(struct log_span line) {
     line = log_span_trim(line);
     return line.length == 0 || line.text[0] == '#';
@@ -65,7 +70,7 @@ static enum status read(const struct log_source *source, struct log_build *build
         log_lines_take(&lines, &line);
         TRY(log_build_row(build, step, line.number, source->part));
         for (int i = 0; i < count; i++)
-            TRY(log_put_text(build, NULL, names[i], value[i]));
+            TRY(log_put_text(build, rules, names[i], value[i]));
     }
     return log_lines_close(&lines, build);
 }

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Every reader of console lines on the constructed logs of tests/logs/fixtures: what it claims, its
+ * steps, values and quanta. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "tests/logs/helper_fixture.h"
+#include "tests/logs/helper_logs.h"
+
+#define N real_nan_f64()
+#define INF real_inf_f64()
+#define ROWS_MAX 5
+
+struct cell {
+    const char *source;
+    int row;
+    double value, quantum; /* quantum NaN: the row has no value */
+};
+
+struct expected { /* rows and cells end with zeros */
+    const char *file, *format;
+    int64_t base;
+    uint64_t max_steps;
+    size_t rows;
+    int64_t step[ROWS_MAX];
+    uint32_t line[ROWS_MAX];
+    const char *named[4]; /* sources of loss, learning rate, gradient norm, evaluation */
+    struct cell cells[16];
+};
+
+static const struct expected table[] = {
+    {"hf-console/v4.txt",
+     "hf-console",
+     1,
+     0,
+     3,
+     {1, 2, 3},
+     {3, 4, 6},
+     {"loss", "learning_rate", "grad_norm", NULL},
+     {{"loss", 0, 0.6931, 1e-4},
+      {"loss", 1, 0.7, 1e-4},
+      {"grad_norm", 0, 18.41716194152832, 0},
+      {"learning_rate", 1, 5e-7, 0},
+      {"learning_rate", 0, 0.0, 0},
+      {"rewards/chosen", 2, 0.25, 1e-10},
+      {"rewards/accuracies", 2, 1.0, 0.1},
+      {"epoch", 1, 0.5, 0.01},
+      {"logps/chosen", 1, -883.0, 0}}},
+    {"hf-console/v5.txt",
+     "hf-console",
+     1,
+     0,
+     3,
+     {1, 2, 3},
+     {1, 2, 4},
+     {"loss", "learning_rate", "grad_norm", NULL},
+     {{"loss", 0, 0.6931, 1e-4},
+      {"loss", 1, 0.7, 1e-4},
+      {"grad_norm", 1, 12.0, 1e-2},
+      {"learning_rate", 0, 0.0, 0},
+      {"learning_rate", 1, 2e-5, 1e-8},
+      {"learning_rate", 2, 1.987e-5, 1e-8},
+      {"num_tokens", 1, 12000.0, 10.0},
+      {"epoch", 0, 0.05, 1e-5}}},
+    {"megatron/core.txt",
+     "megatron",
+     1,
+     100,
+     2,
+     {1, 2},
+     {2, 4},
+     {"lm loss", "learning rate", "grad norm", NULL},
+     {{"lm loss", 0, 12.19037, 1e-5},
+      {"learning rate", 0, 0.0, 0},
+      {"learning rate", 1, 3.900183e-7, 1e-13},
+      {"grad norm", 0, 18.417, 1e-3},
+      {"consumed samples", 1, 16, 0},
+      {"loss scale", 1, 0.5, 0.1},
+      {"number of skipped iterations", 1, 1, 0},
+      {"params norm", 0, 100.125, 1e-3}}},
+    {"megatron/old.txt",
+     "megatron",
+     1,
+     500,
+     2,
+     {10, 20},
+     {1, 2},
+     {"lm loss", "learning rate", NULL, NULL},
+     {{"lm loss", 0, 7.123456, 1e-6},
+      {"learning rate", 1, 1.499e-4, 1e-7},
+      {"loss scale", 0, 4294967296.0, 0.1},
+      {"number of skipped iterations", 0, 3, 0}}},
+    {"nemo/sft.txt",
+     "nemo",
+     0,
+     100,
+     3,
+     {1, 2, 3},
+     {2, 3, 4},
+     {"reduced_train_loss", "lr", NULL, NULL},
+     {{"lr", 0, 0.0, 0},
+      {"lr", 1, 2e-5, 1e-8},
+      {"reduced_train_loss", 0, 14.66, 1e-2},
+      {"reduced_train_loss", 1, 1.3, 1e-3},
+      {"reduced_train_loss", 2, 12.0, 1e-2},
+      {"consumed_samples", 2, 12.0, 0},
+      {"global_batch_size", 0, 4.0, 0}}},
+    {"torchtitan/colours.txt",
+     "torchtitan",
+     1,
+     0,
+     3,
+     {1, 2, 10},
+     {2, 4, 5},
+     {"loss", NULL, "grad_norm", NULL},
+     {{"loss", 0, 8.0491, 1e-5},
+      {"grad_norm", 1, 0.5, 1e-4},
+      {"tps", 0, 12345.0, 1.0},
+      {"mfu", 0, 0.39, 0.01}}},
+    {"torchtitan/plain.txt",
+     "torchtitan",
+     1,
+     0,
+     2,
+     {1, 2},
+     {1, 2},
+     {"loss", NULL, NULL, NULL},
+     {{"loss", 1, 7.9, 1e-4}}},
+    {"torchtitan-golden/two.txt",
+     "torchtitan-golden",
+     1,
+     0,
+     3,
+     {1, 2, 3},
+     {1, 2, 3},
+     {"loss", NULL, NULL, NULL},
+     {{"loss", 0, 8.049097061157227, 0}, {"loss", 1, 7.7, 0}}},
+    {"torchtitan-golden/three.txt",
+     "torchtitan-golden",
+     1,
+     0,
+     2,
+     {10, 20},
+     {2, 3},
+     {"loss", NULL, "grad_norm", NULL},
+     {{"loss", 1, 7.7, 1e-3}, {"grad_norm", 1, 0.5, 1e-4}}},
+    {"torchtune/log.txt",
+     "torchtune",
+     1,
+     0,
+     4,
+     {1, 2, 3, 3},
+     {1, 2, 3, 5},
+     {"loss", "lr", NULL, NULL},
+     {{"loss", 0, 0.6931471824645996, 0},
+      {"lr", 1, 1.9e-5, 0},
+      {"lr", 2, 1.8e-5, 0},
+      {"loss", 3, 0.25, 0},
+      {"log_probs/chosen", 0, -262.6011047363281, 0}}},
+    {"olmo-core/console.txt",
+     "olmo-core",
+     1,
+     1200,
+     2,
+     {1, 3},
+     {1, 10},
+     {"train/CE loss", "optim/LR (group 0)", "optim/total grad norm", NULL},
+     {{"train/CE loss", 0, 2.345, 1e-3},
+      {"optim/LR (group 0)", 0, 0.0, 0},
+      {"optim/LR (group 0)", 1, 5e-7, 1e-9},
+      {"throughput/device/TPS", 0, 12345.0, 2.0},
+      {"optim/total grad norm", 1, 1.2345678901234567e-5, 0},
+      {"train/PPL", 0, 10.43, 0.01}}},
+    {"open-instruct/log.txt",
+     "open-instruct",
+     1,
+     0,
+     3,
+     {1, 2, 3},
+     {2, 3, 4},
+     {"Loss", "LR", NULL, "Val Loss"},
+     {{"Loss", 0, 0.6931471824645996, 0},
+      {"LR", 1, 5e-7, 0},
+      {"Aux Loss", 1, 0.0123, 0},
+      {"TPS", 1, 1234.5, 0},
+      {"Val Loss", 2, 0.5, 0},
+      {"Time", 2, 0.25, 0}}},
+    {"llmc/main.log",
+     "llmc",
+     0,
+     0,
+     3,
+     {1, 2, 3},
+     {3, 4, 5},
+     {"trl", "lr", "norm", "tel"},
+     {{"trl", 0, 11.0123, 1e-4},
+      {"lr", 0, 1e-6, 1e-6},
+      {"norm", 1, 14.2, 1e-2},
+      {"tel", 0, 11.0152, 1e-4},
+      {"eval", 0, 0.2514, 1e-4}}},
+    {"llmc-console/cuda.txt",
+     "llmc-console",
+     1,
+     18865,
+     2,
+     {1, 2},
+     {3, 4},
+     {"loss", "lr", "norm", NULL},
+     {{"loss", 0, 11.009876, 1e-6}, {"lr", 1, 8.57e-7, 1e-9}, {"norm", 1, 14.2, 1e-4}}},
+    {"llmc-console/python.txt",
+     "llmc-console",
+     1,
+     50,
+     2,
+     {1, 2},
+     {2, 3},
+     {"train loss", "lr", "norm", NULL},
+     {{"train loss", 1, 4.059707, 1e-6}, {"lr", 0, 1e-4, 1e-6}}},
+    {"deepspeed/log.txt",
+     "deepspeed",
+     1,
+     0,
+     3,
+     {10, 20, 30},
+     {1, 3, 4},
+     {NULL, "lr", NULL, NULL},
+     {{"lr", 0, 1e-5, 0}, {"lr", 1, 1.5e-5, 0}, {"lr", 2, 1.25e-5, 0}, {"skipped", 2, 3.0, 0}}},
+};
+
+static struct log *read_fixture(struct arena *arena, const char *file) {
+    char *name;
+    struct log_options options;
+    struct log *log;
+    log_options_init(&options);
+    assert_int_equal(arena_format(arena, &name, "logs/fixtures/%s", file), STATUS_OK);
+    const struct fixture f = fixture_read(arena, name);
+    if (log_import(f.path, &options, arena, &log) != STATUS_OK) fail_msg("%s", status_text());
+    return log;
+}
+
+static void check_named(const struct log *log, enum log_name name, const char *source) {
+    const struct log_column *column = log_column_of(log, name);
+    if (source == NULL) {
+        if (column != NULL) fail_msg("%s: expected no %s", log->path, log_names[name].name);
+    } else {
+        if (column == NULL) fail_msg("%s: no %s", log->path, log_names[name].name);
+        assert_string_equal(column->source, source);
+    }
+}
+
+static void validate_fixtures(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        const struct expected *e = &table[i];
+        struct arena arena = ARENA_EMPTY;
+        const struct log *log = read_fixture(&arena, e->file);
+        print_message("%s\n", e->file);
+        assert_string_equal(log->format, e->format);
+        assert_int_equal(log->step_base, e->base);
+        assert_int_equal(log->max_steps, e->max_steps);
+        assert_int_equal(log->rows, e->rows);
+        assert_int_equal(log->step_guessed, strcmp(e->format, "hf-console") == 0);
+        for (size_t r = 0; r < e->rows; r++) {
+            assert_int_equal(log->step[r], e->step[r]);
+            assert_int_equal(log->line[r], e->line[r]);
+        }
+        check_named(log, LOG_LOSS, e->named[0]);
+        check_named(log, LOG_LR_LOGGED, e->named[1]);
+        check_named(log, LOG_GRAD_NORM, e->named[2]);
+        check_named(log, LOG_EVAL_LOSS, e->named[3]);
+        for (const struct cell *c = e->cells; c < e->cells + COUNT_OF(e->cells) && c->source; c++)
+            logs_expect(log, c->source, (size_t)c->row, c->value, c->quantum);
+        arena_close(&arena);
+    }
+}
+
+/* What the table cannot say: absent cells, NaN and infinity, notes, flags. */
+static void validate_special_values(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = read_fixture(&arena, "hf-console/v4.txt");
+    logs_expect(log, "grad_norm", 1, N, 0.0);
+    logs_expect(log, "grad_norm", 2, INF, 0.0);
+    assert_null(log_column_by_source(log, "eval_loss"));
+    assert_null(log_column_by_source(log, "train_runtime"));
+    assert_int_equal(log_column_of(log, LOG_LOSS)->windowed, 1);
+    assert_true(logs_has_note(log, "prints no step"));
+    log = read_fixture(&arena, "hf-console/v5.txt");
+    logs_expect(log, "loss", 2, N, 0.0);
+    logs_expect(log, "grad_norm", 2, INF, 0.0);
+    log = read_fixture(&arena, "megatron/core.txt");
+    logs_expect(log, "lm loss", 1, 0.0, N);
+    logs_expect(log, "grad norm", 1, N, 0.0);
+    assert_true(logs_has_note(log, "1 rows of other ranks than 7"));
+    log = read_fixture(&arena, "nemo/sft.txt");
+    logs_expect(log, "consumed_samples", 0, 0.0, N);
+    log = read_fixture(&arena, "torchtitan/colours.txt");
+    logs_expect(log, "grad_norm", 2, N, 0.0);
+    logs_expect(log, "mfu", 1, 0.0, N);
+    assert_null(log_column_by_source(log, "memory"));
+    log = read_fixture(&arena, "torchtune/log.txt");
+    logs_expect(log, "log_probs/chosen", 1, N, 0.0);
+    logs_expect(log, "lr", 3, 0.0, N);
+    log = read_fixture(&arena, "llmc/main.log");
+    logs_expect(log, "tel", 1, 0.0, N);
+    logs_expect(log, "trl", 2, N, 0.0);
+    logs_expect(log, "norm", 2, INF, 0.0);
+    log = read_fixture(&arena, "deepspeed/log.txt");
+    assert_int_equal(log_column_of(log, LOG_SKIPPED)->cumulative, 1);
+    arena_close(&arena);
+}
+
+/* A live file: what the end may have cut is said or left out, never taken for a finer number. */
+static void verify_cut_ends_are_said(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = logs_read(
+        &arena, " iteration 1/ 9 | learning rate: 1.0E-07 | lm loss: 2.5E+00 | grad norm: 18.4",
+        NULL);
+    assert_null(log_column_by_source(log, "grad norm"));
+    logs_expect(log, "lm loss", 0, 2.5, 0.1);
+    log = logs_read(&arena, "Step 1 | loss:0.5 lr:2e-05\nStep 2 | loss:0.25 lr:1e-0", NULL);
+    assert_true(logs_has_note(log, "line 2, the last, has no line end"));
+    log =
+        logs_read(&arena, "{'loss': 1.5, 'learning_rate': 0.1}\n{'loss': 1.25, 'learning_r", NULL);
+    assert_int_equal(log->rows, 1);
+    assert_true(logs_has_note(log, "line 2: a dict does not end"));
+    arena_close(&arena);
+}
+
+/* The resumed run prints its steps again. */
+static void validate_resume(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = logs_read(&arena,
+                                      " iteration 1/ 9 | learning rate: 1.0E-07 |\n"
+                                      " iteration 2/ 9 | learning rate: 2.0E-07 |\n"
+                                      " iteration 2/ 9 | learning rate: 1.0E-07 |\n"
+                                      " iteration 1/ 9 | learning rate: 2.0E-07 |\n",
+                                      NULL);
+    static const uint32_t parts[] = {0, 0, 0, 1};
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(log->part[i], parts[i]);
+    arena_close(&arena);
+}
+
+static void validate_refusals(void **state) {
+    static const struct {
+        const char *text, *format, *words;
+    } cases[] = {
+        {"1 8.5\n2 x\n", "torchtitan-golden", "test:2: expected \"STEP LOSS\""},
+        {"nothing here\n", "megatron", "expected a log with numbers, got none"},
+        {"{'eval_loss': 0.5}\n", "hf-console", "expected a log with numbers, got none"},
+        {"", NULL, "empty file"},
+        {"hello\nworld\n", NULL, "expected a log of a known format"},
+        {"Step 99999999999999999999 | loss:1\n", "torchtune", "expected a log with numbers"},
+    };
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const char *text =
+            logs_refuse(&arena, cases[i].text, strlen(cases[i].text), cases[i].format);
+        if (strstr(text, cases[i].words) == NULL) fail_msg("case %zu: %s", i, text);
+    }
+    arena_close(&arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_fixtures),        cmocka_unit_test(validate_special_values),
+        cmocka_unit_test(verify_cut_ends_are_said), cmocka_unit_test(validate_resume),
+        cmocka_unit_test(validate_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
