@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * twinstep compare: two logs side by side. Trains nothing. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/compare_print.h"
+#include "cli/log_options.h"
+#include "cli/verb.h"
+
+enum { KEY_CONTRACT_A = KEY_OWN, KEY_CONTRACT_B, KEY_RUN_A, KEY_RUN_B };
+
+/* --contract-a and --contract-b may name no contract that there is not. */
+static enum status read_contract(const struct options *options, int key, const char *name,
+                                 const struct contract **out) {
+    const char *text = options_value(options, key);
+    *out = NULL;
+    if (text == NULL) return STATUS_OK;
+    *out = contract_find(text);
+    if (*out == NULL)
+        FAIL(STATUS_INPUT, "%s: no contract \"%s\" (twinstep list contracts)", name, text);
+    return STATUS_OK;
+}
+
+static enum status fit_side(struct compare_input *input, const struct contract *contract,
+                            struct arena *arena) {
+    struct series *series;
+    struct fit_set *fits;
+    struct fit_known known;
+    fit_known_init(&known);
+    fit_known_from_log(&known, input->log);
+    known.request.contract = contract;
+    TRY(arena_take(arena, 1, sizeof *series, "series", &series));
+    TRY(arena_take(arena, 1, sizeof *fits, "fits", &fits));
+    TRY(series_of(input->log, log_column_of(input->log, LOG_LR_LOGGED), arena, series));
+    TRY(fit_series(series, &known, arena, fits));
+    input->fits = fits;
+    input->contract = contract != NULL ? contract->name : NULL;
+    return STATUS_OK;
+}
+
+static enum status read_side(struct cli *cli, const struct options *options, size_t side,
+                             struct compare_input *out) {
+    static const char *const names[] = {"--contract-a", "--contract-b"};
+    const struct contract *contract;
+    struct log_options log_options;
+    struct log *log;
+    TRY(read_contract(options, side == 0 ? KEY_CONTRACT_A : KEY_CONTRACT_B, names[side],
+                      &contract));
+    TRY(log_options_read(options, &cli->arena, &log_options));
+    const char *run = options_value(options, side == 0 ? KEY_RUN_A : KEY_RUN_B);
+    if (run != NULL) log_options.run = run;
+    TRY(log_import(options->arguments[side], &log_options, &cli->arena, &log));
+    out->log = log;
+    return fit_side(out, contract, &cli->arena);
+}
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    static const int exits[] = {EXIT_AS_EXPECTED, EXIT_DIFFERS, EXIT_UNTESTABLE};
+    struct compare_input input[2];
+    struct compare_report report;
+    memset(input, 0, sizeof input);
+    for (size_t side = 0; side < 2; side++)
+        TRY(read_side(cli, options, side, &input[side]));
+    TRY(compare_logs(input, &cli->arena, &report));
+    *out_exit = exits[report.verdict];
+    if (options->json) return compare_print_json(input, &report);
+    if (options->markdown)
+        compare_print_markdown(input, &report, stdout);
+    else
+        compare_print_text(input, &report, stdout);
+    return STATUS_OK;
+}
+
+static const struct argp_option option_rows[] = {
+    OPTIONS_LOG,
+    OPTION("run-a", KEY_RUN_A, "ID", "Which run of trace A (before --run)"),
+    OPTION("run-b", KEY_RUN_B, "ID", "Which run of trace B (before --run)"),
+    OPTION("contract-a", KEY_CONTRACT_A, "NAME",
+           "LR contract of A's framework and version; default: every one that explains its LRs"),
+    OPTION("contract-b", KEY_CONTRACT_B, "NAME", "The same of B"),
+    OPTION_JSON,
+    OPTION("markdown", KEY_MARKDOWN, NULL, "Print a block to paste into an issue"),
+    OPTIONS_END};
+
+const struct verb verb_compare = {
+    .name = "compare",
+    .brief = "two runs from their logs: what differs first, and what it means",
+    .arguments = "A B",
+    .text =
+        "Reads two logs of any kinds, aligns them by update (of updates that a log repeats after "
+        "a resume the later rows count) and compares every column within the precision it was "
+        "printed with. The order of first differences points to a cause; a fixed ratio names a "
+        "bug. Printed LRs are not applied LRs: the contracts that explain both columns are "
+        "compared, too.\v"
+        "Exit status: 0 equal within precision, 1 differs, 2 error, 3 untestable.\n"
+        "Example: twinstep compare baseline/trainer_state.json test.log --contract-a hf-4.50 "
+        "--contract-b olmo-core",
+    .options = option_rows,
+    .least = 2,
+    .most = 2,
+    .run = run,
+};

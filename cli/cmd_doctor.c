@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * twinstep doctor: what is wrong with a training, as far as its log can say. Trains nothing. */
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "cli/json.h"
+#include "cli/log_options.h"
+#include "cli/verb.h"
+#include "forensics/doctor.h"
+
+enum {
+    KEY_PROCESSES = KEY_OWN,
+    KEY_ACCUMULATE,
+    KEY_PAIRS,
+    KEY_VOCAB,
+    KEY_DTYPE,
+    KEY_MASTER,
+    KEY_DECAY
+};
+
+static enum status read_count(const struct options *options, int key, const char *name,
+                              uint64_t *out) {
+    const char *text = options_value(options, key);
+    if (text == NULL) return STATUS_OK;
+    if (number_parse_uint(text, out) != STATUS_OK || *out == 0)
+        FAIL(STATUS_INPUT, "--%s: expected an integer >= 1, got \"%s\"", name, text);
+    return STATUS_OK;
+}
+
+static enum status read_dtype(const struct options *options, struct doctor_options *out) {
+    const char *text = options_value(options, KEY_DTYPE);
+    const char *master = options_value(options, KEY_MASTER);
+    if (master != NULL && strcmp(master, "none") != 0 && strcmp(master, "f32") != 0)
+        FAIL(STATUS_INPUT, "--master: expected none or f32, got \"%s\"", master);
+    out->master_none = master != NULL && strcmp(master, "none") == 0;
+    if (text == NULL) return STATUS_OK;
+    for (int32_t dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        if (strcmp(text, dtype_name((enum dtype)dtype)) == 0) {
+            out->dtype_given = 1;
+            out->dtype = dtype;
+            return STATUS_OK;
+        }
+    FAIL(STATUS_INPUT, "--dtype: expected f32, f64, bf16, f16 or tf32, got \"%s\"", text);
+}
+
+static enum status read_own(const struct options *options, struct doctor_options *out) {
+    const char *decay = options_value(options, KEY_DECAY);
+    doctor_options_init(out);
+    TRY(read_count(options, KEY_PROCESSES, "processes", &out->processes));
+    TRY(read_count(options, KEY_ACCUMULATE, "accumulate", &out->accumulate));
+    TRY(read_count(options, KEY_PAIRS, "pairs", &out->pairs));
+    TRY(read_count(options, KEY_VOCAB, "vocab", &out->vocab));
+    TRY(read_dtype(options, out));
+    if (decay == NULL) return STATUS_OK;
+    const enum status status = number_parse_real(decay, NUMBER_FINITE, &out->weight_decay);
+    if (status != STATUS_OK) return status_prefix(status, "--weight-decay");
+    if (!(out->weight_decay >= 0.0 && out->weight_decay <= 1.0))
+        FAIL(STATUS_INPUT, "--weight-decay: expected a number from 0 to 1, got \"%s\"", decay);
+    return STATUS_OK;
+}
+
+static enum status fit_log(const struct log *log, const struct doctor_options *options,
+                           struct arena *arena, struct fit_set *out) {
+    struct series *series;
+    struct fit_known known;
+    fit_known_init(&known);
+    fit_known_from_log(&known, log);
+    known.request.processes = options->processes;
+    known.request.accumulate = options->accumulate;
+    TRY(arena_take(arena, 1, sizeof *series, "series", &series));
+    TRY(series_of(log, log_column_of(log, LOG_LR_LOGGED), arena, series));
+    return fit_series(series, &known, arena, out);
+}
+
+/* ---- text ---- */
+
+static void print_finding(const struct doctor_finding *finding) {
+    if (finding->remark)
+        printf("\nremark %s\n", finding->id);
+    else
+        printf("\n%s: %s\n", finding->id,
+               doctor_confidence_name((enum doctor_confidence)finding->confidence));
+    printf("  %s\n", finding->words);
+    for (size_t i = 0; i < finding->evidence_count; i++)
+        printf("  evidence: %s\n", finding->evidence[i]);
+    if (finding->reason[0] != 0)
+        printf("  %s: %s\n", finding->remark ? "note" : "confidence", finding->reason);
+    if (finding->next[0] != 0) printf("  next: %s\n", finding->next);
+}
+
+static void print_lines(const struct doctor_report *report, int32_t result, const char *heading) {
+    int first = 1;
+    for (size_t i = 0; i < report->line_count; i++) {
+        const struct doctor_line *line = &report->lines[i];
+        if (line->result != result) continue;
+        if (first) printf("\n%s\n", heading);
+        first = 0;
+        if (line->why != NULL)
+            printf("  %s: %s\n", line->title, line->why);
+        else
+            printf("  %s\n", line->title);
+    }
+}
+
+static void print_text(const struct log *log, const struct doctor_report *report) {
+    printf("%s: %s, %zu rows\n", log->path, log->title, log->rows);
+    for (size_t i = 0; i < log->note_count; i++)
+        printf("note: %s\n", log->notes[i]);
+    if (report->checked == 0)
+        printf("Nothing can be checked in this log.\n");
+    else if (report->finding_count == 0)
+        printf("Nothing found in %zu checks.\n", report->checked);
+    else
+        printf("%zu finding%s in %zu checks.\n", report->finding_count,
+               report->finding_count == 1 ? "" : "s", report->checked);
+    for (size_t i = 0; i < report->finding_count + report->remark_count; i++)
+        print_finding(&report->findings[i]);
+    print_lines(report, DOCTOR_QUIET, "Checked, nothing found:");
+    print_lines(report, DOCTOR_UNTESTABLE, "Could not be checked:");
+    print_lines(report, DOCTOR_NOT_ASKED, "Not asked; needs:");
+}
+
+/* ---- JSON ---- */
+
+static json_t *finding_json(const struct doctor_finding *finding) {
+    json_t *object = json_object(), *evidence = json_array();
+    json_object_set_new(object, "id", json_string(finding->id));
+    json_object_set_new(
+        object, "confidence",
+        json_string(doctor_confidence_name((enum doctor_confidence)finding->confidence)));
+    json_object_set_new(object, "words", json_string(finding->words));
+    for (size_t i = 0; i < finding->evidence_count; i++)
+        json_array_append_new(evidence, json_string(finding->evidence[i]));
+    json_object_set_new(object, "evidence", evidence);
+    json_object_set_new(object, "reason", json_string(finding->reason));
+    json_object_set_new(object, "next", json_string(finding->next));
+    json_object_set_new(object, "update",
+                        finding->update != 0 ? json_integer((json_int_t)finding->update)
+                                             : json_null());
+    json_object_set_new(object, "line",
+                        finding->line != 0 ? json_integer((json_int_t)finding->line) : json_null());
+    return object;
+}
+
+static json_t *findings_json(const struct doctor_finding *findings, size_t count) {
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(array, finding_json(&findings[i]));
+    return array;
+}
+
+static json_t *lines_json(const struct doctor_report *report) {
+    static const char *const results[] = {"nothing", "found", "untestable", "not-asked"};
+    json_t *array = json_array();
+    for (size_t i = 0; i < report->line_count; i++) {
+        const struct doctor_line *line = &report->lines[i];
+        json_t *object = json_object();
+        json_object_set_new(object, "check", json_string(line->id));
+        json_object_set_new(object, "result", json_string(results[line->result]));
+        if (line->why != NULL) json_object_set_new(object, "why", json_string(line->why));
+        json_array_append_new(array, object);
+    }
+    return array;
+}
+
+static enum status print_json(const struct log *log, const struct doctor_report *report) {
+    json_t *object = json_object();
+    json_object_set_new(object, "log", json_string(log->path));
+    json_object_set_new(object, "format", json_string(log->format));
+    json_object_set_new(object, "rows", json_integer((json_int_t)log->rows));
+    json_object_set_new(object, "checked", json_integer((json_int_t)report->checked));
+    json_object_set_new(object, "findings", findings_json(report->findings, report->finding_count));
+    json_object_set_new(
+        object, "remarks",
+        findings_json(report->findings + report->finding_count, report->remark_count));
+    json_object_set_new(object, "checks", lines_json(report));
+    return json_print(object);
+}
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    struct log_options log_options;
+    struct doctor_options own;
+    struct doctor_report report;
+    struct fit_set fits;
+    struct log *log;
+    TRY(log_options_read(options, &cli->arena, &log_options));
+    TRY(read_own(options, &own));
+    TRY(log_import(options->arguments[0], &log_options, &cli->arena, &log));
+    TRY(fit_log(log, &own, &cli->arena, &fits));
+    TRY(doctor_examine(log, &own, &fits, &cli->arena, &report));
+    *out_exit = report.checked == 0         ? EXIT_UNTESTABLE
+                : report.finding_count != 0 ? EXIT_DIFFERS
+                                            : EXIT_AS_EXPECTED;
+    if (options->json) return print_json(log, &report);
+    print_text(log, &report);
+    return STATUS_OK;
+}
+
+static const struct argp_option option_rows[] = {
+    OPTIONS_LOG,
+    OPTION("processes", KEY_PROCESSES, "P", "Data-parallel processes of the run"),
+    OPTION("accumulate", KEY_ACCUMULATE, "A", "Micro-batches of one update"),
+    OPTION("pairs", KEY_PAIRS, "N", "Preference pairs that one row of the log averages"),
+    OPTION("vocab", KEY_VOCAB, "N",
+           "Vocabulary size, when training started from trained weights: warns of a first loss "
+           "of ln(N)"),
+    OPTION("dtype", KEY_DTYPE, "NAME", "Format of the weights: f32, bf16, f16"),
+    OPTION("master", KEY_MASTER, "NAME", "Copy of higher precision: none or f32 (default)"),
+    OPTION("weight-decay", KEY_DECAY, "X", "Decoupled weight decay of the optimizer"),
+    OPTION_JSON,
+    OPTIONS_END};
+
+const struct verb verb_doctor = {
+    .name = "doctor",
+    .brief = "what is wrong with a training, from its log",
+    .arguments = "LOG",
+    .text =
+        "Checks a log of any kind against what must hold in every training and against known "
+        "bugs. A finding comes with the rows that show it, a confidence and what to try; what "
+        "could not be checked is listed with what is missing. Remarks are normal in some "
+        "framework and change no exit status.\v"
+        "Exit status: 0 nothing found, 1 findings, 2 error, 3 nothing in the log can be checked.\n"
+        "Example: twinstep doctor trainer_state.json --dtype bf16 --master none",
+    .options = option_rows,
+    .least = 1,
+    .most = 1,
+    .run = run,
+};
