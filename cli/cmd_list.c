@@ -5,6 +5,8 @@
 
 #include "cli/json.h"
 #include "cli/load.h"
+#include "logs/export.h"
+#include "logs/import.h"
 #include "optim/optim.h"
 #include "scenarios/suggest.h"
 #include "sched/contract.h"
@@ -66,6 +68,27 @@ static enum status list_contracts(struct listing *listing) {
     return STATUS_OK;
 }
 
+static enum status list_formats(struct listing *listing) {
+    for (const struct log_format *f = log_formats(); f->name != NULL; f++)
+        TRY(add(listing, f->name, f->title));
+    for (const struct log_export_format *f = log_export_formats(); f->name != NULL; f++) {
+        char *about;
+        TRY(arena_format(&listing->cli->arena, &about, "twinstep export --to: %s", f->about));
+        TRY(add(listing, f->name, about));
+    }
+    return STATUS_OK;
+}
+
+static enum status list_columns(struct listing *listing) {
+    for (int name = LOG_OTHER + 1; name < LOG_NAMES; name++) {
+        char *about;
+        TRY(arena_format(&listing->cli->arena, &about, "%s (%s)", log_names[name].long_name,
+                         log_names[name].units));
+        TRY(add(listing, log_names[name].name, about));
+    }
+    return STATUS_OK;
+}
+
 static const struct key_row *row_of(const char *path) {
     size_t count;
     const struct key_row *rows = schema_rows(&count);
@@ -123,10 +146,10 @@ static enum status list_dtypes(struct listing *listing) {
 static const struct {
     const char *name;
     enum status (*fill)(struct listing *listing);
-} topics[] = {{"scenarios", list_scenarios}, {"optimizers", list_optimizers},
-              {"schedules", list_schedules}, {"contracts", list_contracts},
-              {"modes", list_modes},         {"causes", list_causes},
-              {"dtypes", list_dtypes}};
+} topics[] = {
+    {"scenarios", list_scenarios}, {"optimizers", list_optimizers}, {"schedules", list_schedules},
+    {"contracts", list_contracts}, {"modes", list_modes},           {"causes", list_causes},
+    {"dtypes", list_dtypes},       {"formats", list_formats},       {"columns", list_columns}};
 
 static enum status check_topic(const char *word) {
     struct suggestion nearest = {.word = word};
@@ -135,7 +158,8 @@ static enum status check_topic(const char *word) {
         suggest_offer(&nearest, topics[i].name);
     }
     FAIL(STATUS_INPUT,
-         "list: expected scenarios, optimizers, schedules, contracts, modes, causes or dtypes, got "
+         "list: expected scenarios, optimizers, schedules, contracts, modes, causes, dtypes, "
+         "formats or columns, got "
          "\"%s\"%s%s%s",
          word, nearest.best == NULL ? "" : "; did you mean ",
          nearest.best == NULL ? "" : nearest.best, nearest.best == NULL ? "" : "?");
@@ -186,12 +210,13 @@ static const struct argp_option option_rows[] = {OPTION_JSON, OPTIONS_END};
 
 const struct verb verb_list = {
     .name = "list",
-    .brief = "scenarios, optimizers, schedules, contracts, modes, causes, dtypes",
+    .brief = "scenarios, optimizers, schedules, contracts, modes, causes, dtypes, formats, columns",
     .arguments = "[TOPIC]",
-    .text = "Lists what a scenario or an lr verb can name. TOPIC: scenarios, optimizers, "
-            "schedules, contracts, "
-            "modes, causes, dtypes; without it, all of them.\v"
-            "Example: twinstep list scenarios",
+    .text =
+        "Lists what a scenario or an lr verb can name. TOPIC: scenarios, optimizers, "
+        "schedules, contracts, "
+        "modes, causes, dtypes, formats (of logs), columns (of logs); without it, all of them.\v"
+        "Example: twinstep list scenarios",
     .options = option_rows,
     .most = 1,
     .run = run,

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * twinstep export: a log, or a run of a trace, in the form of another tool. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/json.h"
+#include "cli/log_options.h"
+#include "cli/verb.h"
+#include "logs/export.h"
+
+enum { KEY_TO = KEY_OWN };
+
+static enum status check_format(const char *format) {
+    if (format == NULL)
+        FAIL(STATUS_INPUT, "export: expected --to csv, jsonl, torchtitan, megatron or nemo-rl");
+    for (const struct log_export_format *f = log_export_formats(); f->name != NULL; f++)
+        if (strcmp(f->name, format) == 0) return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "export: --to: expected csv, jsonl, torchtitan, megatron or nemo-rl, got \"%s\"", format);
+}
+
+/* Never over a file that was there unless asked. */
+static enum status write_file(const struct log *log, const char *format, const char *path,
+                              int overwrite) {
+    FILE *out = fopen(path, overwrite ? "w" : "wx");
+    if (out == NULL && errno == EEXIST)
+        FAIL(STATUS_IO, "%s: exists; choose another name, or ask to overwrite it", path);
+    if (out == NULL) FAIL(STATUS_IO, "%s: cannot create: %s", path, strerror(errno));
+    enum status status = log_export(log, format, out);
+    if (fclose(out) != 0 && status == STATUS_OK)
+        status = status_fail(STATUS_IO, "cannot write: %s", strerror(errno));
+    if (status == STATUS_OK) return status;
+    remove(path);
+    return status == STATUS_IO ? status_prefix(status, "%s", path) : status;
+}
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    const char *format = options_value(options, KEY_TO);
+    struct log_options how;
+    struct log *log;
+    TRY(check_format(format));
+    TRY(log_options_read(options, &cli->arena, &how));
+    TRY(log_import(options->arguments[0], &how, &cli->arena, &log));
+    *out_exit = EXIT_AS_EXPECTED;
+    if (options->output == NULL) return log_export(log, format, stdout);
+    TRY(write_file(log, format, options->output, options->overwrite));
+    if (options->json)
+        return json_print(json_pack("{ss ss ss sI}", "log", log->path, "to", format, "output",
+                                    options->output, "rows", (json_int_t)log->rows));
+    printf("%s: %zu rows of %s as %s\n", options->output, log->rows, log->path, format);
+    return STATUS_OK;
+}
+
+static const struct argp_option option_rows[] = {
+    OPTION("to", KEY_TO, "FORMAT", "csv, jsonl, torchtitan, megatron, nemo-rl"),
+    OPTION_OUTPUT("File to write; default standard output"),
+    OPTION_OVERWRITE("Replace a file that exists"),
+    OPTIONS_LOG,
+    OPTION("json", KEY_JSON, NULL, "With --output: say as JSON what was written"),
+    OPTIONS_END};
+
+const struct verb verb_export = {
+    .name = "export",
+    .brief = "write a log or a run as CSV, JSONL, golden values",
+    .arguments = "LOG",
+    .text = "Writes LOG, any log that import reads or a run of a trace, in another form. Rounded "
+            "values keep their digits, exact ones are written so that they read back to the "
+            "bit.\v"
+            "Example: twinstep export trainer_state.json --to csv -o run.csv",
+    .options = option_rows,
+    .least = 1,
+    .most = 1,
+    .run = run,
+};
