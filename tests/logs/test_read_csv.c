@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * CSV: the state machine of RFC 4180, then Lightning, W&B and any other table. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "logs/csv.h"
+#include "tests/logs/helper_fixture.h"
+#include "tests/logs/helper_logs.h"
+
+#define N real_nan_f64()
+
+static struct log *read_with(struct arena *arena, const char *text,
+                             const struct log_options *options) {
+    struct log *log = NULL;
+    if (log_import_bytes("test", text, strlen(text), options, arena, &log) != STATUS_OK)
+        fail_msg("%s", status_text());
+    return log;
+}
+
+static void open_text(struct log_csv *csv, struct log_source *source, const char *text) {
+    *source = (struct log_source){
+        .name = "test", .bytes = (const unsigned char *)text, .length = strlen(text)};
+    log_csv_open(csv, source, source->length);
+}
+
+static void expect_field(struct log_csv *csv, int first, const char *text, int last, int open) {
+    struct log_csv_field field;
+    assert_int_equal(log_csv_next(csv, first, &field), 1);
+    assert_int_equal(field.text.length, strlen(text));
+    assert_memory_equal(field.text.text, text, strlen(text));
+    assert_int_equal(field.last, last);
+    assert_int_equal(field.open, open);
+}
+
+static void validate_rfc_4180(void **state) {
+    struct log_source source;
+    struct log_csv csv;
+    struct log_csv_field field;
+    (void)state;
+    open_text(&csv, &source, "a,\"b\"\"c\"\"\",\"d,\r\ne\"\r\n\n, ,\"\"\nlast");
+    expect_field(&csv, 1, "a", 0, 0);
+    expect_field(&csv, 0, "b\"c\"", 0, 0);
+    expect_field(&csv, 0, "d,\r\ne", 1, 0);
+    assert_int_equal(csv.line, 3);
+    expect_field(&csv, 1, "", 0, 0);
+    expect_field(&csv, 0, "", 0, 0);
+    expect_field(&csv, 0, "", 1, 0);
+    expect_field(&csv, 1, "last", 1, 1);
+    assert_int_equal(log_csv_next(&csv, 1, &field), 0);
+    assert_int_equal(csv.cut, 0);
+    open_text(&csv, &source, "a\tb,c\n\"open");
+    assert_int_equal(csv.separator, '\t');
+    expect_field(&csv, 1, "a", 0, 0);
+    expect_field(&csv, 0, "b,c", 1, 0);
+    assert_int_equal(log_csv_next(&csv, 1, &field), 0);
+    assert_int_equal(csv.cut, 1);
+}
+
+static struct log *read_fixture(struct arena *arena, const char *name,
+                                const struct log_options *options) {
+    const struct fixture f = fixture_read(arena, name);
+    return read_with(arena, f.bytes, options);
+}
+
+/* Records of one step are one row as long as they do not contradict each other. */
+static void validate_lightning(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    struct log_options options;
+    (void)state;
+    log_options_init(&options);
+    const struct log *log = read_fixture(&arena, "logs/fixtures/lightning/metrics.csv", &options);
+    static const int64_t steps[] = {1, 2, 3, 3};
+    static const uint32_t lines[] = {2, 4, 8, 10};
+    assert_string_equal(log->format, "lightning");
+    assert_int_equal(log->step_base, 0);
+    assert_int_equal(log->rows, 4);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(log->step[i], steps[i]);
+        assert_int_equal(log->line[i], lines[i]);
+    }
+    logs_expect(log, "train_loss", 0, 4.151733875274658, 0.0);
+    logs_expect(log, "lr-AdamW", 1, 0.0005, 0.0); /* Lightning rounds nothing */
+    logs_expect(log, "train_loss", 1, 4.25, 0.0);
+    logs_expect(log, "val_loss", 1, 0.5, 0.0); /* behind the second header */
+    logs_expect(log, "lr-AdamW", 2, 0.001, 0.0);
+    logs_expect(log, "lr-AdamW", 3, 0.0, N);
+    logs_expect(log, "train_loss", 3, 4.5, 0.0);
+    assert_string_equal(log_column_of(log, LOG_LR_LOGGED)->source, "lr-AdamW");
+    assert_string_equal(log_column_of(log, LOG_LOSS)->source, "train_loss");
+    assert_string_equal(log_column_of(log, LOG_EVAL_LOSS)->source, "val_loss");
+    arena_close(&arena);
+}
+
+static void validate_wandb_chart(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    struct log_options options;
+    (void)state;
+    log_options_init(&options);
+    const struct log *log = read_fixture(&arena, "logs/fixtures/wandb-csv/chart.csv", &options);
+    assert_string_equal(log->format, "wandb-csv");
+    assert_int_equal(log->rows, 3);
+    assert_int_equal(log->column_count, 2); /* no __MIN, no __MAX, no other run */
+    logs_expect(log, "train/loss", 1, 0.69, 1e-4);
+    logs_expect(log, "train/loss", 2, 0.0, N);
+    logs_expect(log, "train/learning_rate", 2, 2.5e-7, 1e-8);
+    assert_true(logs_has_note(log, "\"my - run\" was read"));
+    options.run = "other";
+    log = read_fixture(&arena, "logs/fixtures/wandb-csv/chart.csv", &options);
+    logs_expect(log, "train/loss", 1, 9.0, 0.0);
+    assert_null(log_column_by_source(log, "train/learning_rate"));
+    arena_close(&arena);
+}
+
+/* The training's own step is preferred to W&B's counter of calls. */
+static void validate_wandb_history(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    struct log_options options;
+    (void)state;
+    log_options_init(&options);
+    const struct log *log = read_fixture(&arena, "logs/fixtures/wandb-csv/history.csv", &options);
+    assert_int_equal(log->rows, 2);
+    assert_int_equal(log->step[0], 10);
+    assert_int_equal(log->step[1], 20);
+    logs_expect(log, "train/loss", 0, 0.6931471805599453, 0.0);
+    assert_null(log_column_by_source(log, "_runtime"));
+    log = read_with(&arena, "_step,_runtime,loss\n0,1.5,2.5\n1,1.6,2.25\n", &options);
+    assert_string_equal(log->format, "wandb-csv");
+    assert_int_equal(log->step_base, 0);
+    assert_int_equal(log->step[1], 2);
+    arena_close(&arena);
+}
+
+static void validate_any_table(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    struct log_options options;
+    (void)state;
+    log_options_init(&options);
+    options.map[0].ours = "loss";
+    options.map[0].theirs = "the \"loss\"";
+    options.map_count = 1;
+    const struct log *log = read_fixture(&arena, "logs/fixtures/csv/quotes.csv", &options);
+    assert_string_equal(log->format, "csv");
+    assert_int_equal(log->rows, 3);
+    assert_int_equal(log->line[1], 5);
+    assert_string_equal(log_column_of(log, LOG_LOSS)->source, "the \"loss\"");
+    logs_expect(log, "the \"loss\"", 0, 0.6931, 1e-4);
+    logs_expect(log, "lr", 0, 1e-5, 1e-5);
+    assert_null(log_column_by_source(log, "comment"));
+    log_options_init(&options);
+    log = read_fixture(&arena, "logs/fixtures/csv/table.tsv", &options);
+    assert_int_equal(log->step[0], 1);
+    assert_int_equal(log->step_base, 0);
+    logs_expect(log, "lr", 1, 2e-4, 1e-4);
+    log = read_with(&arena, "a,b\n1,2\n3,4\n", &options); /* nothing says which is the step */
+    assert_int_equal(log->step_guessed, 1);
+    options.map[0].ours = "step";
+    options.map[0].theirs = "a";
+    options.map_count = 1;
+    log = read_with(&arena, "a,b\n1,2\n3.0,4\n,5\n", &options);
+    assert_int_equal(log->step[1], 3);
+    assert_int_equal(log->step[2], 0);
+    assert_int_equal(log->column_count, 1);
+    arena_close(&arena);
+}
+
+static void validate_refusals(void **state) {
+    static const struct {
+        const char *text, *format, *words;
+    } cases[] = {
+        {"step,loss\n1,2\n2\n3,4\n", NULL, "test:3: expected 2 fields as in the header, got 1"},
+        {"step,loss\n1,2\n2,3,4\n", NULL, "test:3: expected 2 fields as in the header, got 3"},
+        {"step,loss\n1,2\n2.5,3\n", NULL,
+         "test:3: column \"step\": expected a whole step, got \"2.5\""},
+        {"step,loss\n1,2\n1e300,3\n", NULL, "expected a whole step, got \"1e300\""},
+        {"step,loss\nx,3\n", "csv", "test:2: column \"step\": expected a whole step, got \"x\""},
+        {"step,loss\n", "csv", "expected a log with numbers, got none"},
+        {"a,b\nc,d\n", NULL, "expected a log of a known format"},
+        {"Hello, world\nthis is, no log\n", NULL, "expected a log of a known format"},
+    };
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const char *text =
+            logs_refuse(&arena, cases[i].text, strlen(cases[i].text), cases[i].format);
+        if (strstr(text, cases[i].words) == NULL) fail_msg("case %zu: %s", i, text);
+    }
+    arena_close(&arena);
+}
+
+static void verify_cut_end_is_said(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = logs_read(&arena, "step,loss,lr\n1,0.5,0.1\n2,0.4", NULL);
+    assert_int_equal(log->rows, 1);
+    assert_true(logs_has_note(log, "line 3, the last, is cut"));
+    log = logs_read(&arena, "step,loss\n1,0.5\n2,0.4", NULL);
+    assert_int_equal(log->rows, 2);
+    assert_true(logs_has_note(log, "line 3, the last, has no line end"));
+    log = logs_read(&arena, "step,loss\n1,0.5\n2,\"0.4", NULL);
+    assert_int_equal(log->rows, 1);
+    arena_close(&arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_rfc_4180),      cmocka_unit_test(validate_lightning),
+        cmocka_unit_test(validate_wandb_chart),   cmocka_unit_test(validate_wandb_history),
+        cmocka_unit_test(validate_any_table),     cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(verify_cut_end_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
