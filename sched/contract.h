@@ -146,7 +146,8 @@ struct contract_request {
 
 void contract_request_init(struct contract_request *request);
 
-/* Owns nothing but arena memory; may be copied. */
+/* Owns nothing but arena memory. Copies share the state of a recursive schedule, which only saves
+ * time: one thread evaluates a plan and its copies. */
 struct contract_plan {
     const struct contract *contract;
     const struct sched_class *schedule;

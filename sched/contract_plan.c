@@ -290,6 +290,7 @@ enum status contract_resolve(const struct contract_request *request, struct aren
      */
     if (plan.schedule == &sched_constant) plan.call.warmup = plan.warmup_updates = 0.0;
     TRY(set_values(request, arena, &plan));
+    TRY(arena_take(arena, 1, plan.schedule->state_size, "schedule state", &plan.call.state));
     enum status status = STATUS_OK;
     if (plan.schedule->validate != NULL) status = plan.schedule->validate(&plan.call);
     if (status != STATUS_OK)

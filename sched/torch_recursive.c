@@ -2,8 +2,9 @@
  * torch schedulers that compute an LR from the one before: CosineAnnealingLR, and NeMo-RL's stock
  * pair of LinearLR and ConstantLR.
  * Source: facts, sections 1.8 and 2.4; torch/optim/lr_scheduler.py recalled. The recursion runs
- * from 0 at every call, up to LIMIT steps; beyond, the closed form (they differ by 4e-15 relative
- * over 1000 steps). Neither has a warm-up of its own; linear_constant takes W as LinearLR's length.
+ * from 0, or from where the last call ended, up to LIMIT steps; beyond, the closed form (they
+ * differ by 4e-15 relative over 1000 steps). Neither has a warm-up of its own; linear_constant
+ * takes W as LinearLR's length.
  */
 #include "sched/values.h"
 
@@ -25,26 +26,51 @@ static double closed(const struct sched_call *call, double s, double eta) {
     return eta + (call->base_lr - eta) * (1.0 + sched_cos(angle)) / 2.0;
 }
 
+/* Where the recursion stands, and for which numbers; all zero: nowhere. It only saves time: the
+ * value never depends on it. */
+struct annealing_state {
+    double base_lr, total, eta;
+    double t, lr;
+    double before; /* cos(pi t / T) */
+    double trough; /* the next t that has a rule of its own */
+};
+
+static struct annealing_state annealing_start(const struct sched_call *call, double eta) {
+    return (struct annealing_state){call->base_lr, call->total,      eta, 0.0, call->base_lr,
+                                    1.0,           call->total + 1.0};
+}
+
+static void annealing_step(struct annealing_state *at) {
+    at->t += 1.0;
+    const double now = sched_cos(SCHED_PI * at->t / at->total);
+    if (at->t == at->trough) {
+        const double up = 1.0 - sched_cos(SCHED_PI / at->total);
+        at->lr = at->lr + (at->base_lr - at->eta) * up / 2.0;
+        at->trough += 2.0 * at->total;
+    } else {
+        at->lr = (1.0 + now) / (1.0 + at->before) * (at->lr - at->eta) + at->eta;
+    }
+    at->before = now;
+}
+
+static int continues(const struct annealing_state *at, const struct sched_call *call, double eta,
+                     double s) {
+    return at->base_lr == call->base_lr && at->total == call->total && at->eta == eta &&
+           at->t > 0.0 && at->t <= s;
+}
+
 static double annealing_value(const struct sched_call *call, double counter) {
     const double eta = ((const struct annealing_values *)call->values)->min_lr;
     const double s = sched_clamp_counter(counter);
-    const double total = call->total;
-    double lr = call->base_lr;
-    double before = 1.0; /* cos(pi (t - 1) / T) */
-    double trough = total + 1.0;
-    if (!(total > 0.0)) return lr;
-    if (s > LIMIT) return s < total * 0x1p17 ? closed(call, s, eta) : eta;
-    for (double t = 1.0; t <= s; t += 1.0) {
-        const double now = sched_cos(SCHED_PI * t / total);
-        if (t == trough) {
-            lr = lr + (call->base_lr - eta) * (1.0 - sched_cos(SCHED_PI / total)) / 2.0;
-            trough += 2.0 * total;
-        } else {
-            lr = (1.0 + now) / (1.0 + before) * (lr - eta) + eta;
-        }
-        before = now;
-    }
-    return lr;
+    if (!(call->total > 0.0)) return call->base_lr;
+    if (s > LIMIT) return s < call->total * 0x1p17 ? closed(call, s, eta) : eta;
+    struct annealing_state at = annealing_start(call, eta);
+    struct annealing_state *kept = (struct annealing_state *)call->state;
+    if (kept != NULL && continues(kept, call, eta, s)) at = *kept;
+    while (at.t + 1.0 <= s)
+        annealing_step(&at);
+    if (kept != NULL) *kept = at;
+    return at.lr;
 }
 
 static double annealing_minimum(const struct sched_call *call) {
@@ -68,6 +94,7 @@ const struct sched_class sched_torch_cosine_annealing = {
     .keys = annealing_keys,
     .key_count = sizeof annealing_keys / sizeof annealing_keys[0],
     .values_size = sizeof(struct annealing_values),
+    .state_size = sizeof(struct annealing_state),
     .value = annealing_value,
     .minimum = annealing_minimum,
     .validate = annealing_validate,

@@ -13,7 +13,10 @@
 #include <cmocka.h>
 
 #include "base/macro.h"
+#include "base/number.h"
 #include "base/real.h"
+
+#define PI 0x1.921fb54442d18p+1
 
 /* Values of a class at their defaults, with the named ones set. */
 struct setting {
@@ -21,22 +24,22 @@ struct setting {
     double value;
 };
 
-static double values[4];
+static double values[32], state_of_schedule[32];
 
 static struct sched_call call_of(const struct sched_class *schedule, double lr, double warmup,
                                  double total, const struct setting *settings, size_t count) {
     memset(values, 0, sizeof values);
+    memset(state_of_schedule, 0, sizeof state_of_schedule);
     assert_true(schedule->values_size <= sizeof values);
-    for (size_t k = 0; k < schedule->key_count; ++k) {
-        const struct key_row *row = &schedule->keys[k];
-        double value = 0.0;
-        assert_int_equal(sscanf(row->standard, "%lf", &value), 1);
-        for (size_t i = 0; i < count; ++i)
-            if (settings[i].key != NULL && strcmp(settings[i].key, row->path) == 0)
-                value = settings[i].value;
-        memcpy((char *)values + row->offset, &value, row->size);
-    }
-    return (struct sched_call){sizeof(struct sched_call), lr, warmup, total, values, NULL};
+    assert_true(schedule->state_size <= sizeof state_of_schedule);
+    assert_int_equal(sched_values_standard(schedule, values), STATUS_OK);
+    for (size_t i = 0; i < count; ++i)
+        if (settings[i].key != NULL && sched_row(schedule, settings[i].key) != NULL)
+            assert_int_equal(sched_values_set(schedule, values, settings[i].key,
+                                              number_text_f64(settings[i].value).text),
+                             STATUS_OK);
+    return (struct sched_call){sizeof(struct sched_call), lr, warmup, total, values,
+                               state_of_schedule};
 }
 
 /* Multipliers as the tables print them, in units of L, at counters first, first + 1, ... */
@@ -252,7 +255,7 @@ static void validate_linear_bits(void **state) {
 }
 
 /* The same for the cosine: c = 1.5 cycles, W = 7, T = 31, s = 0, 5, 10, ... Python uses the C
- * library's cosine, ours may differ in its last place: 2^-52 of the peak. */
+ * library's cosine, which rounds these correctly, as ours does. */
 static void validate_cosine_bits(void **state) {
     (void)state;
     static const double expected[] = {0.0,
@@ -277,7 +280,7 @@ static void validate_cosine_bits(void **state) {
     const struct sched_call call = call_of(schedule, peak, 7, 31, &cycles, 1);
     for (size_t k = 0; k < COUNT_OF(expected); ++k) {
         const double lr = schedule->value(&call, 5.0 * (double)k);
-        if (!(real_abs_f64(lr - expected[k]) <= peak * 0x1p-52))
+        if (real_bits_f64(lr) != real_bits_f64(expected[k]))
             fail_msg("s = %zu: expected %a, got %a", 5 * k, expected[k], lr);
     }
 }
@@ -325,7 +328,19 @@ static void validate_corners(void **state) {
     }
 }
 
-/* Whatever the counter, an LR is a number between 0 and the peak, and never -0. */
+/* Past the total these follow their framework below 0. */
+static const char *const below_zero[] = {"olmo-core.wsd", "olmo-core.power",
+                                         "olmo-core.cosine_linear_decay", "torchtitan.linear",
+                                         "torchtitan.sqrt"};
+
+static int goes_below(const struct sched_class *schedule) {
+    for (size_t i = 0; i < COUNT_OF(below_zero); ++i)
+        if (strcmp(schedule->name, below_zero[i]) == 0) return 1;
+    return 0;
+}
+
+/* Whatever the counter, an LR is a number between 0 and the peak, and never -0; a binary32 one may
+ * lie above a peak that is none. */
 static void verify_range(void **state) {
     (void)state;
     const struct setting floors[] = {{"min_lr_ratio", 0.0}, {"min_lr_ratio", 0.37}};
@@ -333,13 +348,113 @@ static void verify_range(void **state) {
         for (size_t f = 0; f < COUNT_OF(floors); ++f) {
             const struct sched_class *schedule = sched_classes()[s];
             const struct sched_call call = call_of(schedule, 2.385e-5, 13, 97, &floors[f], 1);
+            assert_int_equal(schedule->validate(&call), STATUS_OK);
             for (double step = 1.0; step < 1e300; step *= 1.0625) {
                 const double lr = schedule->value(&call, step - 50.0);
-                assert_true(lr >= 0.0 && lr <= 2.385e-5);
-                assert_true(real_bits_f64(lr) >> 63 == 0);
+                if (goes_below(schedule) && step - 50.0 > 97.0) {
+                    assert_true(lr < 2.385e-5);
+                    continue;
+                }
+                if (!(lr >= 0.0 && lr <= 2.385e-5 * (1 + 0x1p-24)) || real_bits_f64(lr) >> 63 != 0)
+                    fail_msg("%s at %g: %a", schedule->name, step - 50.0, lr);
             }
-            assert_true(schedule->minimum(&call) <= call.base_lr);
+            assert_true(schedule->minimum(&call) <= call.base_lr * (1 + 0x1p-24));
         }
+}
+
+/* What each does one total past its end; W = 2, T = 10, L = 1, floors 0. */
+static const struct past_case {
+    const char *schedule;
+    double counter, expected;
+} past_cases[] = {
+    {"constant", 20, 1},
+    {"constant_with_warmup", 20, 1},
+    {"linear", 20, 0},
+    {"cosine", 14, 0.5}, /* rises again */
+    {"cosine", 18, 1},
+    {"cosine_with_min_lr", 18, 1},
+    {"cosine_with_restarts", 18, 0}, /* stays */
+    {"polynomial", 20, 1e-7},
+    {"inverse_sqrt", 20, 0x1.43d136248490fp-2}, /* sqrt(0.1) */
+    {"cosine_warmup_with_min_lr", 17, 1},
+    {"warmup_stable_decay", 20, 0},
+    {"olmo-core.constant", 20, 1},
+    {"olmo-core.constant_with_warmup", 20, 1},
+    {"olmo-core.linear", 20, 0},
+    {"olmo-core.cosine", 20, 0},
+    {"olmo-core.half_cosine", 20, 0},
+    {"olmo-core.inverse_sqrt", 50, 0.2},
+    {"olmo-core.wsd", 12, -2}, /* D = 1 */
+    {"olmo-core.cosine_linear_decay", 10, 0},
+    {"megatron.constant", 20, 1},
+    {"megatron.linear", 20, 0},
+    {"megatron.cosine", 20, 0},
+    {"megatron.inverse-square-root", 20, 0},
+    {"megatron.inverse-square-root", 8, 0.5},
+    {"megatron.wsd", 20, 0},
+    {"torchtitan.linear", 10, 0},
+    {"torchtitan.linear", 14, -0.5},
+    {"torchtitan.cosine", 14, 0.5},
+    {"torchtitan.sqrt", 10, 0},
+    {"llmc.constant", 20, 1},
+    {"llmc.linear", 20, 0},
+    {"llmc.cosine", 20, 0},
+    {"llmc.wsd", 20, 0},
+    {"deepspeed.warmup", 20, 1},
+    {"deepspeed.warmup_decay", 20, 0},
+    {"deepspeed.warmup_cosine", 20, 0},
+    {"deepspeed.warmup_cosine_old", 17, 1},
+    {"veomni.constant", 20, 1},
+    {"veomni.linear", 20, 1e-7},
+    {"veomni.cosine", 20, 1e-7},
+    {"torch.cosine_annealing", 15, 0.5}, /* and back up */
+    {"torch.cosine_annealing", 20, 1},
+    {"torch.linear_constant", 20, 1},
+};
+
+static void validate_past_the_end(void **state) {
+    (void)state;
+    const struct setting floor = {"min_lr_ratio", 0.0};
+    size_t covered = 0;
+    for (size_t s = 0; sched_classes()[s] != NULL; ++s) {
+        size_t cases = 0;
+        for (size_t i = 0; i < COUNT_OF(past_cases); ++i) {
+            const struct past_case *c = &past_cases[i];
+            const struct sched_class *schedule = sched_find(c->schedule);
+            if (schedule != sched_classes()[s]) continue;
+            const struct sched_call call = call_of(schedule, 1.0, 2, 10, &floor, 1);
+            const double lr = schedule->value(&call, c->counter);
+            ++cases;
+            if (!(real_abs_f64(lr - c->expected) <= 0x1p-40))
+                fail_msg("%s at %g: expected %.17g, got %.17g", c->schedule, c->counter,
+                         c->expected, lr);
+        }
+        covered += cases > 0;
+    }
+    assert_int_equal(covered, 40 - 1); /* power is a formula of its own: below */
+    const struct sched_class *power = sched_find("olmo-core.power");
+    const struct sched_call call = call_of(power, 1.0, 2, 10, NULL, 0);
+    const double before = power->value(&call, 9);
+    assert_true(real_abs_f64(power->value(&call, 11) + before) <= 0x1p-50);
+}
+
+/* The recursion gives the same bits from the start and from where it stood, and the closed form. */
+static void corroborate_recursion(void **state) {
+    (void)state;
+    const struct sched_class *schedule = sched_find("torch.cosine_annealing");
+    const struct setting floor = {"min_lr", 1e-5};
+    struct sched_call kept = call_of(schedule, 1e-3, 0, 100, &floor, 1);
+    struct sched_call fresh = kept;
+    fresh.state = NULL;
+    for (double s = 0.0; s <= 450.0; s += 1.0) {
+        const double lr = schedule->value(&kept, s);
+        const double closed = 1e-5 + (1e-3 - 1e-5) * (1.0 + real_cos_f64(PI * s / 100.0)) / 2.0;
+        assert_true(real_bits_f64(lr) == real_bits_f64(schedule->value(&fresh, s)));
+        assert_true(real_abs_f64(lr - closed) <= 1e-3 * 0x1p-40);
+    }
+    assert_true(schedule->value(&kept, 3.0) == schedule->value(&fresh, 3.0)); /* back */
+    kept.total = fresh.total = 7.0;
+    assert_true(schedule->value(&kept, 5.0) == schedule->value(&fresh, 5.0)); /* other numbers */
 }
 
 static void validate_minimum(void **state) {
@@ -364,7 +479,14 @@ static void validate_registry(void **state) {
         assert_true(schedule->values_size <= 256);
         assert_true(strlen(schedule->help) > 20);
     }
-    assert_int_equal(count, 3);
+    assert_int_equal(count, 40);
+    assert_ptr_equal(sched_find_in("hf", "cosine"), sched_find("cosine"));
+    assert_ptr_equal(sched_find_in("olmo-core", "cosine"), sched_find("olmo-core.cosine"));
+    assert_ptr_equal(sched_find_in("olmo-core", "hf.cosine"), sched_find("cosine"));
+    assert_ptr_equal(sched_find_in("hf", "megatron.wsd"), sched_find("megatron.wsd"));
+    assert_null(sched_find_in("torchtune", "cosine"));
+    assert_null(sched_find_in("olmo-core", "polynomial"));
+    assert_null(sched_find_in("olmo", "cosine"));
     assert_null(sched_find("cosin"));
     assert_null(sched_find(""));
 }
@@ -398,6 +520,7 @@ int main(void) {
         cmocka_unit_test(validate_golden_tables), cmocka_unit_test(validate_linear_bits),
         cmocka_unit_test(validate_cosine_bits),   cmocka_unit_test(validate_corners),
         cmocka_unit_test(verify_range),           cmocka_unit_test(validate_minimum),
+        cmocka_unit_test(validate_past_the_end),  cmocka_unit_test(corroborate_recursion),
         cmocka_unit_test(validate_registry),      cmocka_unit_test(validate_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
