@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Contracts as data: warm-up and totals by each framework's rounding, what is logged, skipped
+ * updates, columns against single evaluations, refusals with their texts. */
+#include "sched/contract.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/macro.h"
+#include "base/real.h"
+
+#define COLUMN 64
+
+static struct contract_request request_of(const char *contract, uint64_t steps) {
+    struct contract_request r;
+    contract_request_init(&r);
+    r.contract = contract_find(contract);
+    assert_non_null(r.contract);
+    r.lr = 1e-3;
+    r.steps = steps;
+    r.tokens = 1000;
+    r.updates_per_epoch = 4;
+    return r;
+}
+
+static struct contract_plan plan_of(const struct contract_request *request, struct arena *arena) {
+    struct contract_plan plan;
+    if (contract_resolve(request, arena, &plan) != STATUS_OK)
+        fail_msg("%s: %s", request->contract->name, status_text());
+    return plan;
+}
+
+static int same_bits(double a, double b) {
+    return real_bits_f64(a) == real_bits_f64(b);
+}
+
+/* The warm-up table of the facts, 1.12: ceil, int, round, float. */
+static const struct {
+    uint64_t steps;
+    double ratio, ceil, floor, round, real;
+} roundings[] = {
+    {276, 0.03, 9, 8, 8, 276 * 0.03},
+    {50, 0.03, 2, 1, 2, 1.5},
+    {25, 0.1, 3, 2, 2, 2.5},
+    {35, 0.1, 4, 3, 4, 3.5},
+    {5, 0.1, 1, 0, 0, 0.5},
+    {100, 0.07, 8, 7, 7, 7.000000000000001},
+    {100, 0.29, 29, 28, 29, 28.999999999999996},
+};
+
+static const struct {
+    const char *contract;
+    int column; /* of the table above */
+} rounders[] = {
+    {"hf", 0},
+    {"hf-4.50", 0},
+    {"open-instruct-dpo", 1},
+    {"veomni", 1},
+    {"olmo-core", 2},
+    {"torchtune", 1},
+    {"torchtitan", 1},
+    {"megatron", 3},
+    {"llmc", 1},
+    {"nemo-rl-megatron", 3},
+    {"megatron-bridge", 3},
+    {"deepspeed-torch", 0},
+    {"accelerate", 1},
+    {"open-instruct-tune-cache", 1},
+};
+
+static void validate_warmup_rounding(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(roundings); ++i)
+        for (size_t j = 0; j < COUNT_OF(rounders); ++j) {
+            const double columns[] = {roundings[i].ceil, roundings[i].floor, roundings[i].round,
+                                      roundings[i].real};
+            struct arena arena = ARENA_EMPTY;
+            struct contract_request r = request_of(rounders[j].contract, roundings[i].steps);
+            r.warmup_ratio = roundings[i].ratio;
+            const double warmup = plan_of(&r, &arena).call.warmup;
+            if (warmup != columns[rounders[j].column])
+                fail_msg("%s, T %llu, ratio %g: expected %.17g, got %.17g", rounders[j].contract,
+                         (unsigned long long)roundings[i].steps, roundings[i].ratio,
+                         columns[rounders[j].column], warmup);
+            arena_close(&arena);
+        }
+}
+
+/* In counter units where both are rescaled: int(2 * 25 * 0.03) = 1 of two processes' steps. */
+static void validate_warmup_units(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct contract_request r = request_of("open-instruct-tune-cache", 25);
+    r.processes = 2;
+    r.warmup_ratio = 0.03;
+    struct contract_plan plan = plan_of(&r, &arena);
+    assert_true(plan.call.total == 50.0 && plan.call.warmup == 1.0 && plan.warmup_updates == 0.5);
+    r.rescaled = CONTRACT_RESCALED_TOTAL;
+    plan = plan_of(&r, &arena);
+    assert_true(plan.call.total == 50.0 && plan.call.warmup == 0.0);
+    r.warmup_ratio = 0.2;
+    r.rescaled = CONTRACT_RESCALED_WARMUP;
+    plan = plan_of(&r, &arena);
+    assert_true(plan.call.total == 25.0 && plan.call.warmup == 10.0);
+    r = request_of("megatron", 100);
+    r.warmup_ratio = 0.29;
+    r.global_batch = 10;
+    plan = plan_of(&r, &arena);
+    assert_true(plan.call.total == 1000.0 && plan.call.warmup == 0.29 * 1000.0);
+    assert_true(plan.increment == 10.0);
+    arena_close(&arena);
+}
+
+static const struct total_case {
+    const char *contract;
+    uint64_t dataset, batch, accumulate, processes;
+    double epochs;
+    int drop_last;
+    uint64_t steps;
+    double units; /* total in the counter's unit */
+} total_cases[] = {
+    {"hf", 100, 4, 1, 1, 3, 0, 75, 75},
+    {"hf", 101, 4, 1, 1, 3, 0, 78, 78}, /* 26 batches */
+    {"hf", 101, 4, 1, 1, 3, 1, 75, 75},
+    {"hf", 100, 4, 4, 1, 3, 0, 21, 21},      /* 25 batches: 7 windows, the last of one */
+    {"hf-4.50", 100, 4, 4, 1, 3, 0, 18, 18}, /* whole windows */
+    {"hf-4.51", 100, 4, 4, 1, 3, 0, 18, 18},
+    {"hf", 100, 4, 4, 1, 2.5, 0, 18, 18}, /* ceil(17.5) */
+    {"hf", 100, 4, 1, 8, 1, 0, 4, 4},     /* 25 batches over 8 processes */
+    {"hf", 100, 4, 1, 8, 1, 1, 3, 3},
+    {"hf", 3, 4, 8, 1, 2, 0, 2, 2},
+    {"hf-4.50", 3, 4, 8, 1, 2, 0, 2, 2}, /* at least one */
+    {"accelerate", 100, 4, 4, 2, 3, 0, 12, 24},
+    {"accelerate-split-batches", 100, 4, 4, 2, 3, 0, 12, 12},
+    {"lightning-step", 100, 4, 4, 2, 3, 0, 12, 12},
+    {"lightning-epoch", 100, 4, 4, 1, 3, 0, 21, 3},
+    {"torchtune", 100, 4, 4, 1, 3, 0, 18, 18},
+    {"veomni", 15, 2, 8, 1, 2, 0, 2, 2}, /* floor(15 / 16), at least one */
+    {"veomni", 31, 2, 8, 1, 2, 0, 2, 2}, /* floor(31 / 16), although 16 batches are begun */
+    {"llmc", 1000, 4, 4, 8, 1, 0, 7, 7},
+    {"open-instruct-dpo", 100, 4, 4, 1, 3, 0, 18, 18},
+    {"open-instruct-tune-cache", 100, 4, 4, 2, 3, 0, 12, 21}, /* of all 25 batches, not 2 * 12 */
+};
+
+static void validate_totals(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(total_cases); ++i) {
+        const struct total_case *c = &total_cases[i];
+        struct arena arena = ARENA_EMPTY;
+        struct contract_request r = request_of(c->contract, 0);
+        r.dataset = c->dataset;
+        r.batch = c->batch;
+        r.accumulate = c->accumulate;
+        r.processes = c->processes;
+        r.epochs = c->epochs;
+        r.drop_last = c->drop_last;
+        r.updates_per_epoch = 0;
+        r.min_lr_ratio = 0.0;
+        r.schedule = strcmp(c->contract, "torchtune") == 0 ? "cosine" : "linear";
+        const struct contract_plan plan = plan_of(&r, &arena);
+        if (plan.steps != c->steps || plan.call.total != c->units)
+            fail_msg("case %zu, %s: expected %llu updates and %g, got %llu and %g", i, c->contract,
+                     (unsigned long long)c->steps, c->units, (unsigned long long)plan.steps,
+                     plan.call.total);
+        arena_close(&arena);
+    }
+}
+
+static void validate_caps(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct contract_request r = request_of("megatron-bridge", 10);
+    r.global_batch = 8;
+    r.warmup = 10;
+    assert_true(plan_of(&r, &arena).call.warmup == 79.0); /* one sample less */
+    r.warmup = 3;
+    assert_true(plan_of(&r, &arena).call.warmup == 24.0);
+    r = request_of("torchtitan", 10);
+    r.warmup = 12;
+    assert_true(plan_of(&r, &arena).call.warmup == 10.0);
+    arena_close(&arena);
+}
+
+/* Every contract in its default schedule, with and without a warm-up and skipped updates. */
+static const uint64_t skips[] = {1, 2, 7, 8, 20};
+
+static void each_contract(void (*check)(const struct contract_plan *plan)) {
+    size_t count;
+    const struct contract *list = contract_list(&count);
+    for (size_t i = 0; i < count; ++i)
+        for (int variant = 0; variant < 4; ++variant) {
+            struct arena arena = ARENA_EMPTY;
+            struct contract_request r = request_of(list[i].name, 30);
+            r.warmup = (variant & 1) != 0 ? 4.0 : 0.0;
+            r.skipped = (variant & 2) != 0 ? skips : NULL;
+            r.skipped_count = (variant & 2) != 0 ? COUNT_OF(skips) : 0;
+            r.processes = 2;
+            r.accumulate = 3;
+            r.batch = 5;
+            const struct contract_plan plan = plan_of(&r, &arena);
+            check(&plan);
+            arena_close(&arena);
+        }
+}
+
+static void check_columns(const struct contract_plan *plan) {
+    double applied[COLUMN], logged[COLUMN], alone[COLUMN];
+    contract_columns(plan, COLUMN, applied, logged);
+    for (uint64_t k = COLUMN; k >= 1; --k) {
+        const double a = contract_applied(plan, k);
+        const double l = contract_logged(plan, k);
+        if (a != a) {
+            assert_true(applied[k - 1] != applied[k - 1]);
+            continue;
+        }
+        assert_true(same_bits(applied[k - 1], a));
+        assert_true(same_bits(logged[k - 1], l) || (l != l && logged[k - 1] != logged[k - 1]));
+    }
+    contract_columns(plan, COLUMN, NULL, alone);
+    assert_memory_equal(alone, logged, sizeof alone);
+    contract_columns(plan, COLUMN, alone, NULL);
+    assert_memory_equal(alone, applied, sizeof alone);
+}
+
+static void verify_columns(void **state) {
+    (void)state;
+    each_contract(check_columns);
+}
+
+static void check_logged(const struct contract_plan *plan) {
+    const uint64_t ahead = plan->contract->logged == CONTRACT_LOGGED_NEXT ? 1 : 0;
+    for (uint64_t k = 1; k <= plan->steps - 1; ++k)
+        assert_true(same_bits(contract_logged(plan, k), contract_applied(plan, k + ahead)));
+}
+
+static void verify_logged(void **state) {
+    (void)state;
+    each_contract(check_logged);
+}
+
+/* The k-th counted update applies what the k-th update applies where nothing is skipped, or, where
+ * skips advance, the skipped ones change nothing. */
+static void check_skips(const struct contract_plan *plan) {
+    struct contract_plan plain = *plan;
+    uint64_t counted = 0;
+    plain.skipped_count = 0;
+    for (uint64_t k = 1; k <= plan->steps; ++k) {
+        size_t skipped = 0;
+        for (size_t i = 0; i < plan->skipped_count; ++i)
+            skipped |= plan->skipped[i] == k;
+        const uint64_t like = plan->contract->on_skip == CONTRACT_SKIP_HOLD ? counted + 1 : k;
+        assert_true(same_bits(contract_applied(plan, k), contract_applied(&plain, like)));
+        counted += skipped == 0;
+    }
+}
+
+static void verify_skips(void **state) {
+    (void)state;
+    each_contract(check_skips);
+}
+
+/* Two contracts whose logs agree and whose trainings do not; and two of which it is the other way
+ * round. */
+static void validate_open_instruct(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct contract_request r = request_of("open-instruct-dpo", 5);
+    r.lr = 5e-7;
+    const struct contract_plan dpo = plan_of(&r, &arena);
+    r.contract = contract_find("open-instruct-tune-cache");
+    const struct contract_plan cache = plan_of(&r, &arena);
+    r.contract = contract_find("hf");
+    const struct contract_plan hf = plan_of(&r, &arena);
+    for (uint64_t k = 1; k <= 5; ++k) {
+        const double a = contract_applied(&dpo, k);
+        const double b = contract_applied(&cache, k);
+        assert_true(real_abs_f64(contract_logged(&dpo, k) - contract_logged(&cache, k)) < 1e-20);
+        assert_true(real_abs_f64((b - a) - 1e-7) < 1e-20);
+        assert_true(same_bits(b, contract_applied(&hf, k)));
+        assert_true(real_abs_f64(contract_logged(&hf, k) - contract_logged(&cache, k)) > 9e-8);
+    }
+    assert_true(contract_applied(&dpo, 5) == 0.0);
+    arena_close(&arena);
+}
+
+/* llm.c has no LR past the total, and all its LRs are binary32. */
+static void validate_llmc(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct contract_request r = request_of("llmc", 10);
+    r.warmup = 3;
+    const struct contract_plan plan = plan_of(&r, &arena);
+    for (uint64_t k = 1; k <= 10; ++k) {
+        const double lr = contract_applied(&plan, k);
+        assert_true((double)(float)lr == lr);
+    }
+    assert_true(contract_applied(&plan, 3) == (double)1e-3f);
+    assert_true(contract_applied(&plan, 11) != contract_applied(&plan, 11));
+    arena_close(&arena);
+}
+
+static void validate_registry(void **state) {
+    (void)state;
+    size_t count;
+    const struct contract *list = contract_list(&count);
+    assert_true(count >= 30);
+    for (size_t i = 0; i < count; ++i) {
+        const struct contract *c = &list[i];
+        assert_ptr_equal(contract_find(c->name), c);
+        if (c->alias != NULL) assert_ptr_equal(contract_find(c->alias), c);
+        assert_non_null(sched_find_in(c->family, c->default_schedule));
+        assert_true(c->preset[0] == NULL || sched_row(sched_find(c->preset[0]), c->preset[1]));
+        assert_true(strlen(c->help) > 20 && strlen(c->source) > 10);
+        assert_true(c->bug == 0 || strchr(c->source, '#') != NULL || strstr(c->source, "facts") ||
+                    strstr(c->source, ".py"));
+        assert_true(strlen(contract_evidence_name(c->evidence)) > 3);
+    }
+    assert_ptr_equal(contract_find("trl"), contract_find("hf"));
+    assert_ptr_equal(contract_find("trl-4.50"), contract_find("hf-4.50"));
+    assert_null(contract_find("hg"));
+}
+
+static void refuse(const struct contract_request *request, const char *needle) {
+    struct arena arena = ARENA_EMPTY;
+    struct contract_plan plan;
+    assert_int_equal(contract_resolve(request, &arena, &plan), STATUS_INPUT);
+    if (strstr(status_text(), needle) == NULL)
+        fail_msg("expected \"%s\" in \"%s\"", needle, status_text());
+    arena_close(&arena);
+}
+
+static void set_value(struct contract_request *r, const char *key, const char *text) {
+    r->values[0].key = key;
+    r->values[0].text = text;
+    r->value_count = 1;
+}
+
+static void validate_refusals_of_numbers(void **state) {
+    (void)state;
+    static const uint64_t twice[] = {3, 3};
+    struct contract_request r = request_of("hf", 10);
+    r.lr = 0.0;
+    refuse(&r, "--lr: expected a finite number above 0, got 0");
+    contract_request_init(&r);
+    refuse(&r, "--contract");
+    r = request_of("hf", 0);
+    refuse(&r, "--steps: expected the number of updates, or --dataset");
+    r.dataset = 10;
+    refuse(&r, "--epochs: expected a number above 0");
+    r.epochs = 1;
+    refuse(&r, "--batch");
+    r = request_of("megatron", 0);
+    r.dataset = 10;
+    refuse(&r, "--steps: expected the number of updates; megatron has no rule");
+    r = request_of("hf", 10);
+    r.warmup = 2;
+    r.warmup_ratio = 0.1;
+    refuse(&r, "--warmup and --warmup-ratio");
+    r.warmup_ratio = real_nan_f64();
+    r.warmup = 2.5;
+    refuse(&r, "--warmup: hf counts whole updates, got 2.5");
+    r.warmup = -1;
+    refuse(&r, "--warmup: expected a number of updates >= 0, got -1");
+    r = request_of("hf", 10);
+    r.warmup_ratio = 1.5;
+    refuse(&r, "--warmup-ratio: expected a number from 0 to 1, got 1.5");
+    r = request_of("hf", 10);
+    r.skipped = twice;
+    r.skipped_count = 2;
+    refuse(&r, "--skipped: expected updates from 1 on in ascending order, got 3");
+    r = request_of("olmo-core-tokens", 10);
+    r.tokens = 0;
+    refuse(&r, "--tokens");
+    r = request_of("lightning-epoch", 10);
+    r.updates_per_epoch = 0;
+    refuse(&r, "--updates-per-epoch");
+}
+
+static void validate_refusals_of_schedules(void **state) {
+    (void)state;
+    struct contract_request r = request_of("olmo-core", 10);
+    r.schedule = "polynomial";
+    refuse(&r, "--schedule: olmo-core (family olmo-core) has no schedule \"polynomial\"; expected "
+               "one of constant, constant_with_warmup, linear");
+    r.schedule = "linear";
+    set_value(&r, "alpha", "0.1");
+    refuse(&r, "--value: schedule olmo-core.linear has no parameter \"alpha\"; it has "
+               "min_lr_ratio, warmup_min_lr");
+    set_value(&r, "min_lr_ratio", "2");
+    refuse(&r, "--value: min_lr_ratio: expected a number from 0 to 1, got \"2\"");
+    r.schedule = "constant";
+    r.value_count = 0;
+    r.min_lr_ratio = 0.1;
+    refuse(&r, "--min-lr-ratio: schedule olmo-core.constant has no floor");
+    r = request_of("megatron", 10);
+    r.schedule = "wsd";
+    set_value(&r, "decay_style", "cubic");
+    refuse(&r, "decay_style: expected one of linear, cosine, exponential, minus_sqrt");
+    r = request_of("megatron", 10);
+    r.warmup = 10;
+    refuse(&r, "megatron, schedule megatron.linear: schedule.warmup: Megatron expects less than "
+               "the total of 10, got 10");
+    r = request_of("olmo-core", 5);
+    r.schedule = "wsd"; /* round(0.5) is 0 */
+    refuse(&r, "schedule.decay: OLMo-core divides by zero");
+    r = request_of("hf", 10);
+    r.schedule = "polynomial";
+    r.warmup = 10;
+    refuse(&r, "polynomial divides by zero");
+    r = request_of("hf", 10);
+    r.schedule = "polynomial";
+    r.lr = 1e-8;
+    refuse(&r, "schedule.lr_end: expected less than the base rate");
+}
+
+/* A floor given as a share becomes a rate where the schedule takes a rate; lengths are in updates
+ * whatever the counter is. */
+static void verify_parameters(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct contract_request r = request_of("megatron", 10);
+    r.min_lr_ratio = 0.25;
+    const struct contract_plan share = plan_of(&r, &arena);
+    r.min_lr_ratio = real_nan_f64();
+    set_value(&r, "min_lr", "0.00025");
+    const struct contract_plan rate = plan_of(&r, &arena);
+    for (uint64_t k = 1; k <= 12; ++k)
+        assert_true(same_bits(contract_applied(&share, k), contract_applied(&rate, k)));
+    assert_true(contract_applied(&share, 12) == 0.00025);
+    r = request_of("megatron", 10);
+    r.schedule = "wsd";
+    set_value(&r, "decay", "4");
+    const struct contract_plan one = plan_of(&r, &arena);
+    r.global_batch = 512;
+    const struct contract_plan many = plan_of(&r, &arena);
+    for (uint64_t k = 1; k <= 12; ++k)
+        assert_true(same_bits(contract_applied(&one, k), contract_applied(&many, k)));
+    assert_true(contract_applied(&one, 7) == 1e-3 && contract_applied(&one, 8) < 1e-3);
+    arena_close(&arena);
+}
+
+/* transformers' "constant" has no warm-up, whatever is asked for. */
+static void validate_constant(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct contract_request r = request_of("hf", 10);
+    r.schedule = "constant";
+    r.warmup = 4;
+    const struct contract_plan plan = plan_of(&r, &arena);
+    assert_true(contract_applied(&plan, 1) == 1e-3 && plan.warmup_updates == 0.0);
+    arena_close(&arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_warmup_rounding),
+        cmocka_unit_test(validate_warmup_units),
+        cmocka_unit_test(validate_totals),
+        cmocka_unit_test(validate_caps),
+        cmocka_unit_test(verify_columns),
+        cmocka_unit_test(verify_logged),
+        cmocka_unit_test(verify_skips),
+        cmocka_unit_test(validate_open_instruct),
+        cmocka_unit_test(validate_llmc),
+        cmocka_unit_test(validate_registry),
+        cmocka_unit_test(validate_refusals_of_numbers),
+        cmocka_unit_test(validate_refusals_of_schedules),
+        cmocka_unit_test(verify_parameters),
+        cmocka_unit_test(validate_constant),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
