@@ -7,11 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "scenarios/fault.h"
+#include "scenarios/resolve_private.h"
 #include "scenarios/row_value.h"
 #include "scenarios/suggest.h"
-
-#define PATH_SIZE 256
 
 enum status arm_keys_open(struct arm_keys *keys, const struct schema *schema, struct arena *arena) {
     size_t count = 0;
@@ -55,7 +53,7 @@ static const char *last_word(const char *path) {
 
 /* Siblings by distance; else the same word in another section. */
 static void suggest_key(const struct schema *schema, const char *section, const char *word,
-                        char out[PATH_SIZE]) {
+                        char out[RESOLVE_PATH_SIZE]) {
     size_t count = 0;
     size_t length = strlen(section);
     const struct key_row *rows = schema_rows(&count);
@@ -75,20 +73,20 @@ static void suggest_key(const struct schema *schema, const char *section, const 
                 suggest_offer(&nearest, schema->classes[i].keys[k].path);
     out[0] = '\0';
     if (nearest.best != NULL) {
-        snprintf(out, PATH_SIZE, "; did you mean %s%s%s?", section, length == 0 ? "" : ".",
+        snprintf(out, RESOLVE_PATH_SIZE, "; did you mean %s%s%s?", section, length == 0 ? "" : ".",
                  nearest.best);
         return;
     }
     for (size_t i = 0; i < count; i++)
         if (strcmp(last_word(rows[i].path), word) == 0) {
-            snprintf(out, PATH_SIZE, "; did you mean %s?", rows[i].path);
+            snprintf(out, RESOLVE_PATH_SIZE, "; did you mean %s?", rows[i].path);
             return;
         }
 }
 
 static enum status unknown_key(const struct arm_keys *keys, const char *section,
                                const struct yaml_node *node) {
-    char hint[PATH_SIZE];
+    char hint[RESOLVE_PATH_SIZE];
     char got[YAML_TEXT_SIZE];
     struct yaml_node word = {.kind = YAML_PLAIN, .text = node->key};
     if (strchr(node->key, '.') != NULL)
@@ -121,7 +119,7 @@ static enum status collect(struct arm_keys *keys, const struct yaml_node *map, c
 
 static enum status collect_one(struct arm_keys *keys, const struct yaml_node *node,
                                const char *section, int layer) {
-    char path[PATH_SIZE];
+    char path[RESOLVE_PATH_SIZE];
     size_t index = 0;
     if (strlen(node->key) > 64 || strchr(node->key, '.') != NULL)
         return unknown_key(keys, section, node);
@@ -153,14 +151,6 @@ enum status arm_keys_collect(struct arm_keys *keys, const struct yaml_node *map,
     return collect(keys, map, "", layer);
 }
 
-struct resolving {
-    const struct arm_keys *keys;
-    const char *label, *arm;
-    struct config *config;
-    const struct schema_contract *contract; /* NULL: none */
-    const struct schema_class *classes[SELECT_COUNT];
-};
-
 /* Where a key that was not written got its value from, or what else a check reads. */
 static const struct {
     const char *path;
@@ -184,7 +174,7 @@ static const struct {
     {"schedule.name", {"schedule.contract"}},
 };
 
-static const struct given *given_at(const struct resolving *resolving, const char *path) {
+const struct given *resolve_given(const struct resolving *resolving, const char *path) {
     size_t index = 0;
     return schema_find(path, &index) == NULL ? NULL : &resolving->keys->rows[index];
 }
@@ -196,7 +186,7 @@ static const char *find_origin(const struct resolving *resolving, const char *pa
     for (size_t i = 0; i < COUNT_OF(origins); i++) {
         if (strcmp(origins[i].path, path) != 0) continue;
         for (size_t k = 0; k < COUNT_OF(origins[i].from) && origins[i].from[k] != NULL; k++) {
-            const struct given *given = given_at(resolving, origins[i].from[k]);
+            const struct given *given = resolve_given(resolving, origins[i].from[k]);
             if (given->node == NULL || given->layer <= layer) continue;
             best = origins[i].from[k];
             layer = given->layer;
@@ -207,8 +197,8 @@ static const char *find_origin(const struct resolving *resolving, const char *pa
 
 /* A fault at the place where its key was written, or one that its value came from; or in the name
  * of the arm. Keeps the fault's status, not that of yaml_fail. */
-static enum status report(const struct resolving *resolving, const struct fault *fault) {
-    const struct given *given = given_at(resolving, fault->path);
+enum status resolve_report(const struct resolving *resolving, const struct fault *fault) {
+    const struct given *given = resolve_given(resolving, fault->path);
     if (given != NULL && given->node != NULL) {
         (void)yaml_fail(given->node, "%s: %s", fault->path, fault->text);
         return fault->status;
@@ -217,7 +207,7 @@ static enum status report(const struct resolving *resolving, const struct fault 
     if (origin == NULL)
         return status_fail(fault->status, "%s: error: arm %s: %s: %s", resolving->label,
                            resolving->arm, fault->path, fault->text);
-    (void)yaml_fail(given_at(resolving, origin)->node, "%s: %s: %s", origin, fault->path,
+    (void)yaml_fail(resolve_given(resolving, origin)->node, "%s: %s: %s", origin, fault->path,
                     fault->text);
     return fault->status;
 }
@@ -249,49 +239,10 @@ static enum status unknown_class(const struct resolving *resolving, enum selecti
     fault_set(&fault, STATUS_INPUT, path, "expected one of %s, got \"%s\"%s%s%s", known, name,
               nearest.best == NULL ? "" : "; did you mean ",
               nearest.best == NULL ? "" : nearest.best, nearest.best == NULL ? "" : "?");
-    return report(resolving, &fault);
+    return resolve_report(resolving, &fault);
 }
 
-static enum status unknown_contract(const struct resolving *resolving, const char *name) {
-    const struct schema *schema = resolving->keys->schema;
-    struct fault fault = {.status = STATUS_OK};
-    struct suggestion nearest = {.word = name};
-    suggest_offer(&nearest, CONFIG_NO_CONTRACT);
-    for (size_t i = 0; i < schema->contract_count; i++)
-        suggest_offer(&nearest, schema->contracts[i].name);
-    fault_set(&fault, STATUS_INPUT, "schedule.contract",
-              "expected none or a contract that `twinstep keys` lists, got \"%s\"%s%s%s", name,
-              nearest.best == NULL ? "" : "; did you mean ",
-              nearest.best == NULL ? "" : nearest.best, nearest.best == NULL ? "" : "?");
-    return report(resolving, &fault);
-}
-
-/* "line 4", or the whole --set option. */
-static void write_place(const struct yaml_node *node, char out[PATH_SIZE]) {
-    if (node->line > 0)
-        snprintf(out, PATH_SIZE, "line %d", node->line);
-    else
-        snprintf(out, PATH_SIZE, "%s", node->source);
-}
-
-/* An arm gives a contract or the keys that follow from it, not both. */
-static enum status check_implied(const struct resolving *resolving) {
-    const struct schema_contract *contract = resolving->contract;
-    for (size_t i = 0; i < contract->implied_count; i++) {
-        char place[PATH_SIZE];
-        const struct schema_implied *implied = &contract->implied[i];
-        const struct given *given = given_at(resolving, implied->path);
-        if (given == NULL || given->node == NULL) continue;
-        write_place(given_at(resolving, "schedule.contract")->node, place);
-        return yaml_fail_key(given->node,
-                             "%s: schedule.contract %s (%s) sets it to %s; give a contract or a "
-                             "loop, not both",
-                             implied->path, contract->name, place, schema_implied_text(implied));
-    }
-    return STATUS_OK;
-}
-
-static enum status read_or_standard(const struct resolving *resolving, size_t index) {
+enum status resolve_read(const struct resolving *resolving, size_t index) {
     size_t count = 0;
     const struct key_row *row = &schema_rows(&count)[index];
     const struct given *given = &resolving->keys->rows[index];
@@ -299,52 +250,12 @@ static enum status read_or_standard(const struct resolving *resolving, size_t in
     return row_read(row, row->path, given->node, resolving->config);
 }
 
-static enum status choose_contract(struct resolving *resolving) {
-    size_t index = 0;
-    struct fault fault = {.status = STATUS_OK};
-    const char *name = resolving->config->schedule.contract;
-    schema_find("schedule.contract", &index);
-    TRY(read_or_standard(resolving, index));
-    if (!config_has_contract(resolving->config)) return STATUS_OK;
-    resolving->contract = schema_contract_find(resolving->keys->schema, name);
-    if (resolving->contract == NULL) return unknown_contract(resolving, name);
-    memset(resolving->config->schedule.contract, 0, sizeof resolving->config->schedule.contract);
-    snprintf(resolving->config->schedule.contract, sizeof resolving->config->schedule.contract,
-             "%s", resolving->contract->name); /* an alias names no second contract */
-    if (resolving->contract->refusal != NULL) {
-        fault_set(&fault, STATUS_UNSUPPORTED, "schedule.contract",
-                  "no training here obeys contract %s: %s", name, resolving->contract->refusal);
-        return report(resolving, &fault);
-    }
-    return check_implied(resolving);
-}
-
-/* The bare name of a schedule in the words of the contract. */
-static enum status translate_schedule(const struct resolving *resolving) {
-    const struct schema_contract *contract = resolving->contract;
-    struct config_class *which = &resolving->config->schedule.which;
-    struct fault fault = {.status = STATUS_OK};
-    const char *bare = which->name;
-    if (contract == NULL) return STATUS_OK;
-    if (given_at(resolving, "schedule.name")->node == NULL) bare = contract->standard;
-    const char *found = contract->find(contract, bare);
-    if (found == NULL) {
-        fault_set(&fault, STATUS_INPUT, "schedule.name",
-                  "contract %s has no schedule \"%s\"; it has %s", contract->name, bare,
-                  contract->schedules);
-        return report(resolving, &fault);
-    }
-    memset(which->name, 0, sizeof which->name);
-    snprintf(which->name, sizeof which->name, "%s", found);
-    return STATUS_OK;
-}
-
 static enum status choose_class(struct resolving *resolving, enum selection selection) {
     size_t count = 0;
     size_t index = selection_row(selection);
     const struct key_row *row = &schema_rows(&count)[index];
-    TRY(read_or_standard(resolving, index));
-    if (selection == SELECT_SCHEDULE) TRY(translate_schedule(resolving));
+    TRY(resolve_read(resolving, index));
+    if (selection == SELECT_SCHEDULE) TRY(resolve_contract_schedule(resolving));
     const char *name = selection_read(resolving->config, selection)->name;
     const struct schema_class *chosen = selection_find(resolving->keys->schema, selection, name);
     if (chosen == NULL) return unknown_class(resolving, selection, row->path, name);
@@ -377,17 +288,7 @@ static enum status fill_rows(struct resolving *resolving) {
         int chosen = strcmp(rows[i].path, "schedule.contract") == 0;
         for (int s = 0; s < SELECT_COUNT; s++)
             chosen |= i == selection_row((enum selection)s);
-        if (!chosen) TRY(read_or_standard(resolving, i));
-    }
-    for (size_t i = 0; resolving->contract != NULL && i < resolving->contract->implied_count; i++) {
-        const struct schema_implied *implied = &resolving->contract->implied[i];
-        size_t index = 0;
-        if (schema_find(implied->path, &index) == NULL)
-            FAIL(STATUS_INTERNAL, "contract %s implies %s, which is no row",
-                 resolving->contract->name, implied->path);
-        struct key_row row = rows[index];
-        row.standard = implied->text;
-        TRY(row_read_standard(&row, row.path, resolving->config));
+        if (!chosen) TRY(resolve_read(resolving, i));
     }
     return STATUS_OK;
 }
@@ -396,7 +297,7 @@ static enum status fill_rows(struct resolving *resolving) {
 static const struct schema_class *class_below(const struct resolving *resolving,
                                               enum selection selection, const struct given *value) {
     const struct given *choice = &resolving->keys->rows[selection_row(selection)];
-    const struct given *contract = given_at(resolving, "schedule.contract");
+    const struct given *contract = resolve_given(resolving, "schedule.contract");
     int replaced = choice->node != NULL && choice->layer > value->layer;
     if (selection == SELECT_SCHEDULE && contract->node != NULL && contract->layer > value->layer)
         replaced = 1;
@@ -426,7 +327,7 @@ static enum status fill_class_given(struct resolving *resolving, const struct cl
         if (class_below(resolving, given->selection, &given->value) == NULL) return STATUS_OK;
         return wrong_class(resolving, given);
     }
-    char path[PATH_SIZE];
+    char path[RESOLVE_PATH_SIZE];
     snprintf(path, sizeof path, "%s.%s", selection_prefix(given->selection), given->key);
     return row_read(row, path, given->value.node,
                     selection_of(resolving->config, given->selection)->values);
@@ -463,8 +364,8 @@ static const struct yaml_node *class_node(const struct resolving *resolving,
 }
 
 /* An error of a class or a contract at the line of its key. */
-static enum status place_error(const struct resolving *resolving, enum selection selection,
-                               enum status status) {
+enum status resolve_place(const struct resolving *resolving, enum selection selection,
+                          enum status status) {
     char text[512];
     snprintf(text, sizeof text, "%s", status_text());
     const struct yaml_node *node = class_node(resolving, selection, text);
@@ -478,31 +379,7 @@ static enum status check_class(const struct resolving *resolving, enum selection
     const struct schema_class *chosen = resolving->classes[selection];
     if (chosen->validate == NULL) return STATUS_OK;
     enum status status = chosen->validate(resolving->config);
-    return status == STATUS_OK ? STATUS_OK : place_error(resolving, selection, status);
-}
-
-static enum status resolve_contract(const struct resolving *resolving, int warmup_given,
-                                    uint64_t steps) {
-    struct schema_value values[SCHEMA_VALUES_MAX];
-    struct fault fault = {.status = STATUS_OK};
-    size_t count = 0;
-    if (resolving->contract == NULL) return STATUS_OK;
-    if (warmup_given && resolving->config->schedule.warmup_ratio != KEY_WORD_REAL) {
-        fault_set(&fault, STATUS_INPUT, "schedule.warmup",
-                  "with a contract, expected schedule.warmup or schedule.warmup_ratio, not both");
-        return report(resolving, &fault);
-    }
-    for (const struct class_given *given = resolving->keys->classes; given != NULL;
-         given = given->next) {
-        if (given->selection != SELECT_SCHEDULE || given->value.node->text == NULL ||
-            selection_key(resolving->classes[SELECT_SCHEDULE], given->key) == NULL)
-            continue;
-        if (count == SCHEMA_VALUES_MAX) break; /* no class has as many keys */
-        values[count++] = (struct schema_value){given->key, given->value.node->text};
-    }
-    enum status status =
-        resolving->contract->resolve(resolving->contract, values, count, steps, resolving->config);
-    return status == STATUS_OK ? STATUS_OK : place_error(resolving, SELECT_SCHEDULE, status);
+    return status == STATUS_OK ? STATUS_OK : resolve_place(resolving, selection, status);
 }
 
 /* schedule.warmup and schedule.warmup_ratio say the same thing: the later layer counts. */
@@ -535,7 +412,7 @@ static enum status check_derived(const struct resolving *resolving) {
         fault_set(&fault, STATUS_INPUT, rows[i].path,
                   "expected %s, got %s, derived from other keys", row_limits(&rows[i], expected),
                   value);
-        return report(resolving, &fault);
+        return resolve_report(resolving, &fault);
     }
     return STATUS_OK;
 }
@@ -545,20 +422,21 @@ enum status arm_resolve(const struct arm_keys *keys, const char *label, const ch
     struct resolving resolving = {.keys = keys, .label = label, .arm = arm, .config = out};
     struct fault fault = {.status = STATUS_OK};
     memset(out, 0, sizeof *out);
-    TRY(choose_contract(&resolving));
+    TRY(resolve_contract_choose(&resolving));
     for (int s = 0; s < SELECT_COUNT; s++) {
         TRY(choose_class(&resolving, (enum selection)s));
         TRY(fill_class_standards(&resolving, (enum selection)s));
     }
     TRY(fill_rows(&resolving));
+    TRY(resolve_contract_implied(&resolving));
     for (const struct class_given *given = keys->classes; given != NULL; given = given->next)
         TRY(fill_class_given(&resolving, given));
     int warmup_given = settle_warmup(&resolving);
     if (config_derive(out, steps, warmup_given, &fault) != STATUS_OK)
-        return report(&resolving, &fault);
-    TRY(resolve_contract(&resolving, warmup_given, steps));
+        return resolve_report(&resolving, &fault);
+    TRY(resolve_contract_units(&resolving, warmup_given, steps));
     TRY(check_derived(&resolving));
-    if (config_check(out, steps, &fault) != STATUS_OK) return report(&resolving, &fault);
+    if (config_check(out, steps, &fault) != STATUS_OK) return resolve_report(&resolving, &fault);
     for (int s = 0; s < SELECT_COUNT; s++)
         TRY(check_class(&resolving, (enum selection)s));
     return STATUS_OK;

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the files of a resolution share: resolve.c walks the rows, resolve_contract.c adds what
+ * follows from schedule.contract. Private to the resolution. */
+#ifndef TWINSTEP_SCENARIOS_RESOLVE_PRIVATE_H
+#define TWINSTEP_SCENARIOS_RESOLVE_PRIVATE_H
+
+#include "scenarios/fault.h"
+#include "scenarios/resolve.h"
+
+#define RESOLVE_PATH_SIZE 256
+
+struct resolving {
+    const struct arm_keys *keys;
+    const char *label, *arm;
+    struct config *config;
+    const struct schema_contract *contract; /* NULL: none */
+    const struct schema_class *classes[SELECT_COUNT];
+};
+
+/* What was written for a row; NULL when there is no such row. */
+const struct given *resolve_given(const struct resolving *resolving, const char *path);
+
+/* Row `index` from what was written, else its default. */
+TWINSTEP_MUST_USE enum status resolve_read(const struct resolving *resolving, size_t index);
+
+/* A fault at the place where its key was written, or one that its value came from; or in the name
+ * of the arm. Returns the fault's status. */
+enum status resolve_report(const struct resolving *resolving, const struct fault *fault);
+
+/* The status text of a class or a contract ("schedule.total: ...") at the line of its key. */
+enum status resolve_place(const struct resolving *resolving, enum selection selection,
+                          enum status status);
+
+/* Reads schedule.contract into the configuration and `resolving`; refuses keys that follow. */
+TWINSTEP_MUST_USE enum status resolve_contract_choose(struct resolving *resolving);
+
+/* The class of a bare schedule name in the words of the contract. */
+TWINSTEP_MUST_USE enum status resolve_contract_schedule(const struct resolving *resolving);
+
+/* The keys that follow from the contract. */
+TWINSTEP_MUST_USE enum status resolve_contract_implied(const struct resolving *resolving);
+
+/* Warm-up and total from updates to counter units. */
+TWINSTEP_MUST_USE enum status resolve_contract_units(const struct resolving *resolving,
+                                                     int warmup_given, uint64_t steps);
+
+#endif
