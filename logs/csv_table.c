@@ -47,16 +47,19 @@ int log_csv_claim_header(struct log_csv *csv, size_t *columns,
     return *columns >= 2 && !field.open;
 }
 
-int log_csv_claim_record(struct log_csv *csv, size_t columns) {
+int log_csv_claim_record(struct log_csv *csv, size_t columns, int *most) {
     struct log_csv_field field;
-    size_t count = 0;
-    int numbers = 0;
+    size_t count = 0, texts = 0, numbers = 0;
     do {
         if (!log_csv_next(csv, count == 0, &field)) return 0;
-        numbers |= is_number(field.text);
+        if (is_number(field.text))
+            numbers++;
+        else
+            texts += field.text.length > 0;
         count++;
     } while (!field.last);
-    return numbers && (count == columns || (count < columns && field.open));
+    *most = numbers > texts;
+    return numbers > 0 && (count == columns || (count < columns && field.open));
 }
 
 /* ---- header ---- */

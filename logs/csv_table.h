@@ -26,8 +26,9 @@ struct csv_habit {
  * many; *csv stands behind it. 0: it does not. `see` may be NULL. */
 int log_csv_claim_header(struct log_csv *csv, size_t *columns,
                          void (*see)(void *self, struct log_span name, size_t index), void *self);
-/* 1: the next record has that many fields, or is cut by the end, and one of them is a number. */
-int log_csv_claim_record(struct log_csv *csv, size_t columns);
+/* 1: the next record has that many fields, or is cut by the end, and one of them is a number;
+ * *most: more of them are numbers than texts. */
+int log_csv_claim_record(struct log_csv *csv, size_t columns, int *most);
 
 TWINSTEP_MUST_USE enum status log_csv_read(const struct log_source *source, struct log_build *build,
                                            const struct csv_habit *habit);

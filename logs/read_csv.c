@@ -28,7 +28,7 @@ static struct log_csv open_head(const struct log_source *source) {
 }
 
 struct header_signs {
-    int epoch, step, dash, minimum, w_step, w_time, known_step;
+    int epoch, step, dash, minimum, w_step, w_time, known_step, most;
 };
 
 static const char *const usual_steps[] = {"step",
@@ -69,7 +69,8 @@ static int look(const struct log_source *source, struct header_signs *signs) {
     struct log_csv csv = open_head(source);
     size_t columns;
     memset(signs, 0, sizeof *signs);
-    return log_csv_claim_header(&csv, &columns, see, signs) && log_csv_claim_record(&csv, columns);
+    return log_csv_claim_header(&csv, &columns, see, signs) &&
+           log_csv_claim_record(&csv, columns, &signs->most);
 }
 
 /* ---- Lightning ---- */
@@ -175,7 +176,7 @@ const struct log_reader log_reader_wandb_csv = {"wandb-csv", "W&B history as CSV
 static int csv_claim(const struct log_source *source) {
     struct header_signs signs;
     if (!look(source, &signs) || is_lightning(&signs) || is_wandb(&signs)) return 0;
-    return signs.known_step ? 2 : 1;
+    return signs.known_step ? 2 : signs.most; /* console lines with a comma are no table */
 }
 
 static enum status csv_read(const struct log_source *source, struct log_build *build) {
