@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "base/real.h"
 #include "cli/lr_options.h"
+#include "cli/lr_print.h"
 #include "cli/verb.h"
 
 #define COUNT_LIMIT 10000000u
@@ -54,7 +55,7 @@ static void count_differences(struct comparison *c) {
     }
 }
 
-/* Update 1 may be what was installed at the start, so it is left out of a positive shift of A. */
+/* Whether `early` uses at every update what `late` uses `by` updates later. */
 static int shifted(const struct comparison *c, const double *early, const double *late,
                    uint64_t by) {
     for (uint64_t i = 0; i < c->count; i++)
@@ -155,6 +156,22 @@ static enum status say_logged(struct comparison *c) {
     return STATUS_OK;
 }
 
+/* Schedules that T updates run through: 1 where T and counter have the same unit. */
+static double speed_of(const struct contract_plan *plan) {
+    return plan->increment * (double)plan->steps / plan->call.total;
+}
+
+static enum status say_speed(struct comparison *c) {
+    const double ratio = speed_of(&c->a.plan) / speed_of(&c->b.plan);
+    if (ratio > 1.0 + 0x1p-20)
+        SAY(c, "the counter of %s runs %.4g times as fast through its schedule as that of %s",
+            c->a.name, ratio, c->b.name);
+    if (ratio < 1.0 - 0x1p-20)
+        SAY(c, "the counter of %s runs %.4g times as fast through its schedule as that of %s",
+            c->b.name, 1.0 / ratio, c->a.name);
+    return STATUS_OK;
+}
+
 static enum status say_setup(struct comparison *c) {
     const struct contract_plan *a = &c->a.plan;
     const struct contract_plan *b = &c->b.plan;
@@ -188,6 +205,7 @@ static enum status judge(struct comparison *c) {
         TRY(say_sum(c));
         TRY(say_logged(c));
     }
+    TRY(say_speed(c));
     return say_setup(c);
 }
 
@@ -243,23 +261,17 @@ static void print_text(const struct comparison *c) {
                number_text_f64(c->a.logged[i]).text, number_text_f64(c->b.logged[i]).text);
 }
 
-static void print_values(const char *name, const double *values, uint64_t count, const char *end) {
-    printf("\"%s\": [", name);
-    for (uint64_t i = 0; i < count; i++)
-        printf("%s%s", i == 0 ? "" : ", ",
-               values[i] == values[i] ? number_text_f64(values[i]).text : "null");
-    printf("]%s", end);
-}
-
 static void print_side(const struct comparison *c, const char *key, const struct side *side) {
     printf("  \"%s\": {\"contract\": \"%s\", \"schedule\": \"%s\", \"steps\": %llu,\n    ", key,
            side->plan.contract->name, side->plan.schedule->name,
            (unsigned long long)side->plan.steps);
-    print_values("applied", side->applied, c->count, ",\n    ");
-    print_values("logged", side->logged, c->count, "},\n");
+    lr_print_json("applied", side->applied, c->count);
+    fputs(",\n    ", stdout);
+    lr_print_json("logged", side->logged, c->count);
+    puts("},");
 }
 
-/* By hand, as lr table: shortest numbers. The sentences hold no character that JSON escapes. */
+/* The sentences hold no character that JSON escapes. */
 static void print_json(const struct comparison *c) {
     printf("{\n  \"equal\": %s,\n  \"logged_equal\": %s,\n",
            c->applied_differ == 0 ? "true" : "false", c->logged_differ == 0 ? "true" : "false");

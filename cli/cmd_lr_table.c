@@ -5,6 +5,7 @@
 
 #include "base/number.h"
 #include "cli/lr_options.h"
+#include "cli/lr_print.h"
 #include "cli/verb.h"
 
 #define COUNT_LIMIT 10000000u
@@ -17,21 +18,15 @@ struct table {
     double *applied, *logged;
 };
 
-static void print_values(const char *name, const double *values, uint64_t count, const char *end) {
-    printf("  \"%s\": [", name);
-    for (uint64_t i = 0; i < count; i++)
-        printf("%s%s", i == 0 ? "" : ", ",
-               values[i] == values[i] ? number_text_f64(values[i]).text : "null");
-    printf("]%s\n", end);
-}
-
-/* By hand: numbers with the fewest digits that read back. Names are plain ASCII. */
+/* Names are plain ASCII. */
 static void print_json(const struct table *table) {
     printf("{\n  \"contract\": \"%s\",\n  \"schedule\": \"%s\",\n", table->plan.contract->name,
            table->plan.schedule->name);
-    print_values("applied", table->applied, table->count, ",");
-    print_values("logged", table->logged, table->count, "");
-    puts("}");
+    fputs("  ", stdout);
+    lr_print_json("applied", table->applied, table->count);
+    fputs(",\n  ", stdout);
+    lr_print_json("logged", table->logged, table->count);
+    puts("\n}");
 }
 
 static void print_csv(const struct table *table) {
@@ -60,7 +55,7 @@ static void print_text(const struct table *table) {
            plan->contract->source);
     printf("total %llu updates, warm-up %s updates\n\n", (unsigned long long)plan->steps,
            number_text_f64(plan->warmup_updates).text);
-    printf("%8s  %-24s %-24s\n", "update", "applied", "logged");
+    printf("%8s  %-24s %s\n", "update", "applied", "logged");
     for (uint64_t i = 0; i < table->count; i++) {
         const char *note = note_of(plan, i + 1);
         printf("%8llu  %-24s %s%s%s\n", (unsigned long long)(i + 1),
