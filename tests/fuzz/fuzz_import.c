@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * libFuzzer target: any bytes give a log or an error with a text, never a crash.
+ *
+ * TWINSTEP_FUZZ_FORMAT names the reader; without it the content decides. What was read is walked
+ * and exported, so that its invariants are looked at, too. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "logs/export.h"
+#include "logs/import.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int holds, const char *what) {
+    if (holds) return;
+    fprintf(stderr, "fuzz_import: broken: %s\n", what);
+    abort();
+}
+
+static void look_at(const struct log *log) {
+    require(log->rows > 0 && log->column_count > 0, "a log has rows and columns");
+    for (size_t c = 0; c < log->column_count; c++) {
+        const struct log_column *column = &log->columns[c];
+        size_t values = 0;
+        require(column->name >= 0 && column->name < LOG_NAMES, "names are ours");
+        for (size_t i = 0; i < log->rows; i++) {
+            values += (size_t)log_has(column, i);
+            require(!log_has(column, i) || column->quantum[i] >= 0.0f, "quanta are not negative");
+        }
+        require(values > 0, "columns have values");
+    }
+    for (size_t i = 0; i < log->rows; i++)
+        require(log->step[i] >= 0, "steps are not negative");
+}
+
+static void export_all(const struct log *log) {
+    FILE *nowhere = fopen("/dev/null", "w");
+    require(nowhere != NULL, "/dev/null opens");
+    for (const struct log_export_format *f = log_export_formats(); f->name != NULL; f++) {
+        const enum status status = log_export(log, f->name, nowhere);
+        require(status == STATUS_OK || strlen(status_text()) > 0, "a refusal has a text");
+    }
+    fclose(nowhere);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct arena arena = ARENA_EMPTY;
+    struct log_options options;
+    struct log *log;
+    log_options_init(&options);
+    options.format = getenv("TWINSTEP_FUZZ_FORMAT");
+    if (log_import_bytes("fuzz", data, size, &options, &arena, &log) == STATUS_OK) {
+        look_at(log);
+        export_all(log);
+    } else {
+        require(strlen(status_text()) > 0, "an error has a text");
+    }
+    arena_close(&arena);
+    return 0;
+}
