@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit
  * Over all logs of the repository: each is claimed by its own reader alone, is read by content as
  * it is by name, and every beginning of a short one gives the same rows or an error. */
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit
  * TensorBoard event files: values and quanta, rows, resumes, checksums of every bit, ends at every
  * byte, events that are none. */
 #include <stdarg.h>
