@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the fixture folders next to this script: python generate.py ERA [NAME ...]
 
-ERA is the folder for runs of the installed release of transformers: hf5, hf446 or hf436; and
-`lightning` or `accelerate`. See README.md. Each run is a process of its own in an empty folder;
+ERA is the folder for runs of the installed release of transformers (hf5, hf446 or hf436), or
+lightning, accelerate, olmo-core. See README.md. Each run is a process of its own in an empty folder;
 what it prints becomes console.txt; output that names a path of this machine is refused."""
 
 import glob
@@ -17,14 +17,15 @@ sys.path.insert(0, HERE)
 
 NEW = ["hf-linear", "hf-linear-cold", "hf-cosine", "hf-constant-warmup", "hf-cosine-min",
        "hf-polynomial", "hf-inverse-sqrt", "hf-restarts", "hf-wsd", "hf-epochs", "hf-progress",
-       "hf-nan", "hf-resume", "dpo-linear", "dpo-linear-cold", "dpo-cosine", "dpo-fast",
-       "sft-cosine"]
+       "hf-nan", "hf-resume", "hf-two-processes", "dpo-linear", "dpo-linear-cold", "dpo-cosine",
+       "dpo-fast", "sft-cosine"]
 ERAS = {
     "hf5": NEW,
-    "hf446": ["hf-linear", "hf-cosine", "hf-epochs", "hf-nan", "hf-resume", "dpo-linear",
-              "dpo-linear-cold"],
+    "hf446": ["hf-linear", "hf-cosine", "hf-epochs", "hf-nan", "hf-resume", "hf-two-processes",
+              "dpo-linear", "dpo-linear-cold"],
     "hf436": ["hf-linear", "hf-cosine", "hf-epochs", "hf-resume"],
     "lightning": ["lightning-step", "lightning-epoch"],
+    "olmo-core": ["olmo-core-linear", "olmo-core-linear-cold", "olmo-core-cosine", "olmo-core-wsd"],
     "accelerate": ["accelerate-both", "accelerate-none", "accelerate-total"],
 }
 KEEP = ("trainer_state.json", "truth.json", "truth-before.json", "metrics.csv", "metrics.jsonl",
@@ -32,8 +33,8 @@ KEEP = ("trainer_state.json", "truth.json", "truth-before.json", "metrics.csv", 
 
 
 def command(era, name):
-    script = os.path.join(HERE, "runs.py")
-    if era == "accelerate":  # two real processes, gloo
+    script = os.path.join(HERE, "runs_olmo.py" if era == "olmo-core" else "runs.py")
+    if era == "accelerate" or name == "hf-two-processes":  # two real processes, gloo
         return [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2",
                 "--master_addr", "127.0.0.1", "--master_port", "29517", script, name]
     return [sys.executable, "-W", "ignore", script, name]
@@ -44,6 +45,8 @@ def collect(work, era, name):
     target = os.path.join(HERE, era, name)
     shutil.rmtree(target, ignore_errors=True)
     os.makedirs(target)
+    for file in glob.glob(os.path.join(work, "out", "metrics*.json")):  # of OLMo-core
+        shutil.copy(file, target)
     for file in KEEP:
         if os.path.exists(os.path.join(work, file)):
             shutil.copy(os.path.join(work, file), target)
@@ -66,7 +69,7 @@ def run(era, name):
                               stderr=subprocess.STDOUT if both else subprocess.PIPE)
         if done.returncode:
             raise SystemExit(f"{era}/{name}: {(done.stderr or done.stdout).decode()[-2000:]}")
-        if era.startswith("hf"):
+        if era.startswith(("hf", "olmo")):
             with open(os.path.join(work, "console.txt"), "wb") as out:
                 out.write(done.stdout)
         collect(work, era, name)

@@ -31,6 +31,8 @@ HF = {
                       warmup_ratio=0.1, log=1, evaluate=4),
     "hf-progress": dict(schedule="linear", lr=5e-5, steps=12, warmup=2, log=3, progress=True),
     "hf-nan": dict(schedule="linear", lr=1e30, steps=8, warmup=0, log=1),
+    "hf-two-processes": dict(schedule="linear", lr=5e-5, epochs=2.0, dataset=41, batch=2,
+                             accumulate=2, warmup_ratio=0.1, log=1, processes=2),
     "hf-resume": dict(schedule="cosine", lr=1e-4, steps=16, warmup=4, log=1, save=6, die=9),
 }
 DPO = {
@@ -49,7 +51,7 @@ class Death(Exception):
 
 def facts(name, run, contract, command, **more):
     keys = ("schedule", "lr", "steps", "warmup", "warmup_ratio", "epochs", "dataset", "batch",
-            "accumulate", "values")
+            "accumulate", "values", "processes")
     told = {key: run[key] for key in keys if key in run}
     return {"name": name, "contract": contract, "command": command, "real": True, **told, **more}
 
@@ -117,6 +119,9 @@ def trained(name, run, make, contract, names):
         first, restarted = run["save"] + 1, f"out/checkpoint-{run['save']}"
         print("restarted from checkpoint", run["save"], flush=True)
     trainer.train(resume_from_checkpoint=restarted)
+    if not trainer.is_world_process_zero():
+        return
+    assert trainer.args.world_size == run.get("processes", 1)
     trainer.save_state()
     shutil.move("out/trainer_state.json", "trainer_state.json")
     truth.write("truth.json", **facts(
