@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rows and columns while they grow: blocks of 256 rows per column, made where a value falls, in
- * memory of the build's own; the finished arrays are logs/build_finish.c's.
- * Invariant: a cell is absent until it is set; a source name has one column. */
+ * Rows and columns while they grow, in memory of the build's own. Cells are logs/build_cells.c's,
+ * the finished arrays logs/build_finish.c's.
+ * Invariant: a source name has one column; one of our names has one column at most. */
 #include "logs/build_state.h"
 
 #include <inttypes.h>
@@ -69,6 +69,14 @@ enum status log_build_note(struct log_build *build, const char *format, ...) {
     return STATUS_OK;
 }
 
+struct arena *log_build_scratch(struct log_build *build) {
+    return &build->scratch;
+}
+
+const struct log_options *log_build_options(const struct log_build *build) {
+    return build->options;
+}
+
 void log_build_max_steps(struct log_build *build, uint64_t steps) {
     if (steps > 0) build->max_steps = steps;
 }
@@ -79,9 +87,8 @@ void log_build_adopt(struct log_build *build, struct log *log) {
 
 /* ---- growth ---- */
 
-/* Room for `wanted` elements behind *pointer, doubling; old ones are copied. */
-static enum status grow(struct log_build *build, void *pointer, size_t *room, size_t wanted,
-                        size_t size) {
+enum status log_build_grow(struct log_build *build, void *pointer, size_t *room, size_t wanted,
+                           size_t size) {
     void *old, *larger;
     size_t next = *room == 0 ? 16 : *room;
     if (wanted <= *room) return STATUS_OK;
@@ -198,8 +205,8 @@ static void claim_name(struct log_build *build, size_t index) {
 static enum status add_column(struct log_build *build, const char *name, size_t length,
                               const struct log_rule *rules, uint16_t *slot) {
     char *kept;
-    TRY(grow(build, &build->columns, &build->column_room, build->column_count + 1,
-             sizeof *build->columns));
+    TRY(log_build_grow(build, &build->columns, &build->column_room, build->column_count + 1,
+                       sizeof *build->columns));
     TRY(arena_text(build->arena, name, length, &kept));
     struct build_column *column = &build->columns[build->column_count];
     memset(column, 0, sizeof *column);
@@ -250,7 +257,8 @@ static enum status append_row(struct log_build *build, int64_t step, uint32_t li
     const size_t block = build->row_count / BUILD_BLOCK;
     if (build->row_count >= UINT32_MAX - 1)
         FAIL(STATUS_INPUT, "%s: expected at most 2^32 rows, got more", build->path);
-    TRY(grow(build, &build->row_blocks, &build->row_room, block + 1, sizeof *build->row_blocks));
+    TRY(log_build_grow(build, &build->row_blocks, &build->row_room, block + 1,
+                       sizeof *build->row_blocks));
     if (build->row_blocks[block] == NULL)
         TRY(arena_take(&build->scratch, 1, sizeof **build->row_blocks, "rows of a log",
                        &build->row_blocks[block]));
@@ -308,132 +316,4 @@ enum status log_build_row_of(struct log_build *build, int64_t step, uint32_t lin
     build->row = (size_t)*slot - 1;
     build->last_column = LOG_COLUMN_IGNORED;
     return STATUS_OK;
-}
-
-/* ---- cells ---- */
-
-static enum status new_block(struct log_build *build, struct build_cells **out) {
-    TRY(arena_take(&build->scratch, 1, sizeof **out, "cells of a log", out));
-    for (size_t i = 0; i < BUILD_BLOCK; i++)
-        (*out)->quantum[i] = real_nan_f32();
-    return STATUS_OK;
-}
-
-/* To float, never smaller. */
-static float round_up(double quantum) {
-    const float near = (float)quantum;
-    uint32_t bits;
-    if (!(quantum > 0.0) || (double)near >= quantum) return near;
-    memcpy(&bits, &near, sizeof bits);
-    bits++;
-    float next;
-    memcpy(&next, &bits, sizeof next);
-    return next;
-}
-
-enum status log_build_value(struct log_build *build, size_t column, double value, double quantum) {
-    const size_t block = build->row / BUILD_BLOCK, at = build->row % BUILD_BLOCK;
-    if (column == LOG_COLUMN_IGNORED) return STATUS_OK;
-    if (build->row_count == 0 || column >= build->column_count)
-        FAIL(STATUS_INTERNAL, "%s: a value without a row or a column", build->path);
-    struct build_column *c = &build->columns[column];
-    TRY(grow(build, &c->blocks, &c->block_room, block + 1, sizeof *c->blocks));
-    if (c->blocks[block] == NULL) TRY(new_block(build, &c->blocks[block]));
-    float *q = &c->blocks[block]->quantum[at];
-    if (*q != *q) {
-        c->count++;
-        build->value_count++;
-        log_build_row_at(build, build->row)->values++;
-    }
-    c->blocks[block]->value[at] = value;
-    *q = real_finite_f64(value) ? round_up(quantum) : 0.0f;
-    return STATUS_OK;
-}
-
-static int is_count(int32_t name) {
-    return name == LOG_TOKENS || name == LOG_SAMPLES || name == LOG_SKIPPED ||
-           name == LOG_GLOBAL_BATCH || name == LOG_TOTAL_STEPS;
-}
-
-static double spacing_f32(double value) {
-    const float v = (float)(value < 0.0 ? -value : value);
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    const float next = v;
-    bits++;
-    float above;
-    memcpy(&above, &bits, sizeof above);
-    return (double)above - (double)next;
-}
-
-static int is_integer(const char *text, size_t length) {
-    for (size_t i = 0; i < length; i++)
-        if (text[i] == '.' || text[i] == 'e' || text[i] == 'E') return 0;
-    return 1;
-}
-
-/* The quantum of one text, before its column is whole. */
-static double quantum_of(const struct build_column *c, const char *text, size_t length,
-                         const struct log_number *number) {
-    if (c->print == LOG_PRINT_EXACT) return 0.0;
-    if (c->print == LOG_PRINT_FLOAT32) return spacing_f32(number->value);
-    if (is_integer(text, length) && (c->print == LOG_PRINT_JSON || is_count(c->name))) return 0.0;
-    return number->quantum;
-}
-
-/* Trailing zeros of a fraction (but "1.0"), and the exponent mark of printf("%E"). */
-static int no_repr_writes(const char *text, size_t length) {
-    size_t end = 0, point = SIZE_MAX;
-    for (; end < length && text[end] != 'e' && text[end] != 'E'; end++)
-        if (text[end] == '.') point = end;
-    if (end < length && text[end] == 'E') return 1;
-    if (point == SIZE_MAX || end < point + 2 || text[end - 1] != '0') return 0;
-    return end > point + 2 || end < length;
-}
-
-static enum status parse(const struct log_build *build, size_t column, const char *text,
-                         size_t length, struct log_number *out) {
-    char shown[41];
-    const size_t kept = length < 40 ? length : 40;
-    if (log_number_read(text, length, out)) return STATUS_OK;
-    for (size_t i = 0; i < kept; i++)
-        shown[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
-    shown[kept] = '\0';
-    FAIL(STATUS_INPUT, "%s:%" PRIu32 ": column \"%s\": expected a number, got \"%s\"", build->path,
-         build->row_count > 0 ? log_build_row_at(build, build->row)->line : 0,
-         column < build->column_count ? build->columns[column].source : "", shown);
-}
-
-enum status log_build_text(struct log_build *build, size_t column, const char *text,
-                           size_t length) {
-    struct log_number number;
-    if (column == LOG_COLUMN_IGNORED) return STATUS_OK;
-    TRY(parse(build, column, text, length, &number));
-    if (column >= build->column_count || !real_finite_f64(number.value))
-        return log_build_value(build, column, number.value, 0.0);
-    struct build_column *c = &build->columns[column];
-    const int whole = is_integer(text, length);
-    if (number.digits >= 15 && !whole) c->is_repr = 1;
-    if (!whole && number.quantum < c->finest) c->finest = number.quantum;
-    if (no_repr_writes(text, length)) c->is_printed = 1;
-    return log_build_value(build, column, number.value, quantum_of(c, text, length, &number));
-}
-
-enum status log_build_digits(struct log_build *build, size_t column, const char *text,
-                             size_t length, int significant) {
-    struct log_number number;
-    if (column == LOG_COLUMN_IGNORED) return STATUS_OK;
-    TRY(parse(build, column, text, length, &number));
-    double quantum = number.value == 0.0 ? 0.0 : number.quantum;
-    for (int i = number.digits; i < significant; i++)
-        quantum /= 10.0;
-    return log_build_value(build, column, number.value, quantum);
-}
-
-struct arena *log_build_scratch(struct log_build *build) {
-    return &build->scratch;
-}
-
-const struct log_options *log_build_options(const struct log_build *build) {
-    return build->options;
 }

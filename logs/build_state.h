@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a log is while it grows. Private to logs/build.c and logs/build_finish.c. */
+ * What a log is while it grows. Private to logs/build*.c and logs/read_trace.c. */
 #ifndef TWINSTEP_LOGS_BUILD_STATE_H
 #define TWINSTEP_LOGS_BUILD_STATE_H
 
@@ -68,6 +68,9 @@ struct log_build {
  * log_build_finish. */
 void log_build_adopt(struct log_build *build, struct log *log);
 
+/* Room for `wanted` elements behind *pointer, doubling; old ones are copied. */
+TWINSTEP_MUST_USE enum status log_build_grow(struct log_build *build, void *pointer, size_t *room,
+                                             size_t wanted, size_t size);
 struct build_row *log_build_row_at(const struct log_build *build, size_t row);
 
 #endif

@@ -362,7 +362,7 @@ static void verify_places_of_errors(void **state) {
         {"nemo-rl", "{\"a\": {\"x\": 1}}", "test:1:8: expected a step"},
         {"nemo-rl", "{\"a\": {\"1\": \"x\"}}", "expected a number"},
         {"megatron-golden", "{\"a\": {\"step_interval\": 0, \"values\": []}}", "whole number of"},
-        {"no-format", "{\"a\": 1}", "expected a format of logs (hf-trainer-state"},
+        {"no-format", "{\"a\": 1}", "expected a format of logs (trace, hf-trainer-state"},
         {NULL, "\x1f\x8b\x08rest", "zcat"},
         {NULL, "PAR1xxxx", "Parquet"},
         {NULL, "neither one nor the other", "twinstep list formats"},

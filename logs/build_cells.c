@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Values while a log grows: blocks of 256 rows per column, made where a value falls, and what the
+ * text of each says about how its column was printed.
+ * Invariant: a cell is absent until it is set; no quantum is smaller than what was printed. */
+#include "logs/build_state.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/real.h"
+
+static enum status new_block(struct log_build *build, struct build_cells **out) {
+    TRY(arena_take(&build->scratch, 1, sizeof **out, "cells of a log", out));
+    for (size_t i = 0; i < BUILD_BLOCK; i++)
+        (*out)->quantum[i] = real_nan_f32();
+    return STATUS_OK;
+}
+
+/* To float, never smaller. */
+static float round_up(double quantum) {
+    const float near = (float)quantum;
+    uint32_t bits;
+    if (!(quantum > 0.0) || (double)near >= quantum) return near;
+    memcpy(&bits, &near, sizeof bits);
+    bits++;
+    float next;
+    memcpy(&next, &bits, sizeof next);
+    return next;
+}
+
+enum status log_build_value(struct log_build *build, size_t column, double value, double quantum) {
+    const size_t block = build->row / BUILD_BLOCK, at = build->row % BUILD_BLOCK;
+    if (column == LOG_COLUMN_IGNORED) return STATUS_OK;
+    if (build->row_count == 0 || column >= build->column_count)
+        FAIL(STATUS_INTERNAL, "%s: a value without a row or a column", build->path);
+    struct build_column *c = &build->columns[column];
+    TRY(log_build_grow(build, &c->blocks, &c->block_room, block + 1, sizeof *c->blocks));
+    if (c->blocks[block] == NULL) TRY(new_block(build, &c->blocks[block]));
+    float *q = &c->blocks[block]->quantum[at];
+    if (*q != *q) {
+        c->count++;
+        build->value_count++;
+        log_build_row_at(build, build->row)->values++;
+    }
+    c->blocks[block]->value[at] = value;
+    *q = real_finite_f64(value) ? round_up(quantum) : 0.0f;
+    return STATUS_OK;
+}
+
+static int is_count(int32_t name) {
+    return name == LOG_TOKENS || name == LOG_SAMPLES || name == LOG_SKIPPED ||
+           name == LOG_GLOBAL_BATCH || name == LOG_TOTAL_STEPS;
+}
+
+static double spacing_f32(double value) {
+    const float v = (float)(value < 0.0 ? -value : value);
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    const float next = v;
+    bits++;
+    float above;
+    memcpy(&above, &bits, sizeof above);
+    return (double)above - (double)next;
+}
+
+static int is_integer(const char *text, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if (text[i] == '.' || text[i] == 'e' || text[i] == 'E') return 0;
+    return 1;
+}
+
+/* The quantum of one text, before its column is whole. */
+static double quantum_of(const struct build_column *c, const char *text, size_t length,
+                         const struct log_number *number) {
+    if (c->print == LOG_PRINT_EXACT) return 0.0;
+    if (c->print == LOG_PRINT_FLOAT32) return spacing_f32(number->value);
+    if (is_integer(text, length) && (c->print == LOG_PRINT_JSON || is_count(c->name))) return 0.0;
+    return number->quantum;
+}
+
+/* Trailing zeros of a fraction (but "1.0"), and the exponent mark of printf("%E"). */
+static int no_repr_writes(const char *text, size_t length) {
+    size_t end = 0, point = SIZE_MAX;
+    for (; end < length && text[end] != 'e' && text[end] != 'E'; end++)
+        if (text[end] == '.') point = end;
+    if (end < length && text[end] == 'E') return 1;
+    if (point == SIZE_MAX || end < point + 2 || text[end - 1] != '0') return 0;
+    return end > point + 2 || end < length;
+}
+
+static enum status parse(const struct log_build *build, size_t column, const char *text,
+                         size_t length, struct log_number *out) {
+    char shown[41];
+    const size_t kept = length < 40 ? length : 40;
+    if (log_number_read(text, length, out)) return STATUS_OK;
+    for (size_t i = 0; i < kept; i++)
+        shown[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
+    shown[kept] = '\0';
+    FAIL(STATUS_INPUT, "%s:%" PRIu32 ": column \"%s\": expected a number, got \"%s\"", build->path,
+         build->row_count > 0 ? log_build_row_at(build, build->row)->line : 0,
+         column < build->column_count ? build->columns[column].source : "", shown);
+}
+
+enum status log_build_text(struct log_build *build, size_t column, const char *text,
+                           size_t length) {
+    struct log_number number;
+    if (column == LOG_COLUMN_IGNORED) return STATUS_OK;
+    TRY(parse(build, column, text, length, &number));
+    if (column >= build->column_count || !real_finite_f64(number.value))
+        return log_build_value(build, column, number.value, 0.0);
+    struct build_column *c = &build->columns[column];
+    const int whole = is_integer(text, length);
+    if (number.digits >= 15 && !whole) c->is_repr = 1;
+    if (!whole && number.quantum < c->finest) c->finest = number.quantum;
+    if (no_repr_writes(text, length)) c->is_printed = 1;
+    return log_build_value(build, column, number.value, quantum_of(c, text, length, &number));
+}
+
+enum status log_build_digits(struct log_build *build, size_t column, const char *text,
+                             size_t length, int significant) {
+    struct log_number number;
+    if (column == LOG_COLUMN_IGNORED) return STATUS_OK;
+    TRY(parse(build, column, text, length, &number));
+    double quantum = number.value == 0.0 ? 0.0 : number.quantum;
+    for (int i = number.digits; i < significant; i++)
+        quantum /= 10.0;
+    return log_build_value(build, column, number.value, quantum);
+}

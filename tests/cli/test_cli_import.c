@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: cli short
+ * import and export: what they print, files, folders, pipes, traces of runs, refusals. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/cli/helper_cli.h"
+
+static const char state_text[] =
+    "{\"log_history\": [{\"loss\": 0.6931, \"learning_rate\": 5e-07, \"grad_norm\": 1.25, "
+    "\"step\": "
+    "1},\n{\"loss\": 0.69, \"learning_rate\": 2.5e-07, \"grad_norm\": NaN, \"step\": 2}],\n"
+    "\"max_steps\": 2}";
+
+static json_t *parse(const char *text) {
+    json_error_t error;
+    json_t *value = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (value == NULL) fail_msg("JSON, line %d: %s\n%s", error.line, error.text, text);
+    return value;
+}
+
+static json_t *import_json(const char *line) {
+    struct said said = helper_run(0, line);
+    json_t *object = parse(said.out);
+    helper_free(&said);
+    return object;
+}
+
+static const json_t *column_named(const json_t *object, const char *name) {
+    size_t index;
+    const json_t *column;
+    json_array_foreach(json_object_get(object, "columns"), index, column) {
+        const char *text = json_string_value(json_object_get(column, "name"));
+        if (text != NULL && strcmp(text, name) == 0) return column;
+    }
+    fail_msg("no column %s", name);
+    return NULL;
+}
+
+static double number(const json_t *object, const char *key) {
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_number(value)) fail_msg("no number %s", key);
+    return json_number_value(value);
+}
+
+static void require_text(const char *text, const char *needle) {
+    if (strstr(text, needle) == NULL) fail_msg("expected: %s\nin: %s", needle, text);
+}
+
+static void validate_import(void **state) {
+    (void)state;
+    helper_write("state.json", state_text);
+    json_t *object = import_json("import state.json -o state.h5 --json");
+    assert_string_equal(json_string_value(json_object_get(object, "format")), "hf-trainer-state");
+    assert_string_equal(json_string_value(json_object_get(object, "output")), "state.h5");
+    assert_int_equal(number(object, "rows"), 2);
+    assert_int_equal(number(object, "max_steps"), 2);
+    const json_t *loss = column_named(object, "loss");
+    assert_true(number(loss, "quantum_least") > 0.99e-4 && number(loss, "quantum_most") < 1.01e-4);
+    assert_true(json_is_true(json_object_get(loss, "windowed")));
+    assert_true(number(column_named(object, "lr_logged"), "quantum_most") == 0.0);
+    json_t *again = import_json("import state.h5 --json"); /* the trace says the same */
+    assert_true(json_is_null(json_object_get(again, "output")));
+    assert_true(json_equal(json_object_get(object, "columns"), json_object_get(again, "columns")));
+    assert_true(json_equal(json_object_get(object, "notes"), json_object_get(again, "notes")));
+    json_decref(object);
+    json_decref(again);
+    struct said said = helper_run(0, "import state.json");
+    require_text(said.out, "state.json: Hugging Face trainer_state.json (hf-trainer-state)\n"
+                           "2 rows, updates 1 to 2 of 2; its first update is called 1\n");
+    require_text(said.out, "lr_logged");
+    helper_free(&said);
+}
+
+static void verify_standard_input_and_folders(void **state) {
+    static const char *const words[] = {"import", "-", "--json", NULL};
+    (void)state;
+    struct said said = helper_say(words, "{\"step\": 0, \"x\": 1.5}\n{\"step\": 1, \"x\": 2.5}\n");
+    assert_int_equal(said.code, 0);
+    require_text(said.out, "\"format\": \"jsonl\"");
+    require_text(said.out, "\"log\": \"standard input\"");
+    require_text(said.out, "its least step is 0");
+    helper_free(&said);
+    mkdir("run", 0777);
+    mkdir("run/checkpoint-9", 0777);
+    mkdir("run/checkpoint-10", 0777);
+    mkdir("run/checkpoint-x", 0777);
+    helper_write("run/checkpoint-9/trainer_state.json", "{\"log_history\": []}");
+    helper_write("run/checkpoint-10/trainer_state.json", state_text);
+    json_t *object = import_json("import run --json"); /* 10 is behind 9 */
+    assert_int_equal(number(object, "rows"), 2);
+    json_decref(object);
+    mkdir("steps", 0777);
+    helper_write("steps/metrics_step9.json", "{\"train/CE loss\": 2.5}");
+    helper_write("steps/metrics_step10.json", "{\"train/CE loss\": 2.25}");
+    said = helper_run(0, "export steps --to torchtitan"); /* sorted by step, not by name */
+    assert_string_equal(said.out, "9 2.50\n10 2.25\n");
+    helper_free(&said);
+    mkdir("none", 0777);
+    helper_refuse(2, "import none", "none: expected a folder with trainer_state.json");
+}
+
+static void validate_map_and_base(void **state) {
+    (void)state;
+    helper_write("own.jsonl", "{\"k\": 5, \"my loss\": 0.5}\n{\"k\": 6, \"my loss\": 0.25}\n");
+    struct said said = helper_run(0, "export own.jsonl --to csv --map step=k --step-base 5");
+    assert_string_equal(said.out, "step,my loss\n1,0.50\n2,0.25\n");
+    helper_free(&said);
+    helper_refuse(2, "import own.jsonl --map loss=loss", "expected a column of the log");
+    helper_refuse(2, "import own.jsonl --map loss", "--map: expected OURS=THEIRS");
+    helper_refuse(2, "import own.jsonl --map los=k", "one of our names");
+    helper_refuse(2, "import own.jsonl --step-base x", "--step-base: expected an integer");
+    helper_refuse(2, "import own.jsonl --format xml", "expected a format of logs");
+    helper_refuse(2, "import missing.json", "missing.json: cannot open");
+}
+
+/* The columns of a run, exact; both arms; the same through CSV. */
+static void verify_run_of_a_trace(void **state) {
+    (void)state;
+    helper_scenario("s.yaml", "steps: 3", "seed: 3",
+                    "loop: {update: [count, clip, schedule, optimize, log, zero]}");
+    helper_accept(1, "run s.yaml -o run.h5 --quiet");
+    json_t *object = import_json("import run.h5 --json");
+    assert_string_equal(json_string_value(json_object_get(object, "format")), "trace");
+    assert_int_equal(number(object, "rows"), 3);
+    static const char *const names[] = {"loss",   "lr_applied", "lr_logged", "grad_norm",
+                                        "tokens", "skipped",    "epoch",     "param_norm"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const json_t *column = column_named(object, names[i]);
+        assert_int_equal(number(column, "values"), 3);
+        assert_true(number(column, "quantum_most") == 0.0);
+    }
+    json_t *test = import_json("import run.h5 --run test --json");
+    assert_false(json_equal(column_named(object, "lr_applied"), column_named(test, "lr_applied")));
+    helper_accept(0, "export run.h5 --to csv -o run.csv");
+    json_t *csv = import_json("import run.csv --json");
+    const json_t *exact = column_named(object, "loss"), *back = column_named(csv, "loss");
+    assert_true(number(exact, "least") == number(back, "least"));
+    assert_true(number(back, "quantum_most") == 0.0);
+    json_decref(object);
+    json_decref(test);
+    json_decref(csv);
+    helper_refuse(2, "import run.h5 --run nobody", "expected a run of this trace (baseline, test");
+}
+
+static void verify_files(void **state) {
+    (void)state;
+    helper_write("state.json", state_text);
+    helper_write("there.csv", "mine");
+    helper_refuse(2, "export state.json --to csv -o there.csv", "there.csv: exists");
+    char *text = helper_read("there.csv", NULL);
+    assert_string_equal(text, "mine");
+    free(text);
+    helper_accept(0, "export state.json --to csv -o there.csv --overwrite");
+    text = helper_read("there.csv", NULL);
+    require_text(text, "step,loss,learning_rate,grad_norm\n1,0.6931,");
+    free(text);
+    helper_refuse(2, "export state.json --to xml", "expected csv, jsonl");
+    helper_refuse(2, "export state.json", "expected --to");
+    helper_refuse(2, "import state.json -o nowhere/x.h5", "nowhere/x.h5");
+    helper_accept(0, "import state.json -o twice.h5");
+    helper_refuse(2, "import state.json -o twice.h5", "exists");
+    helper_write("rows.jsonl", "{\"step\": 2, \"loss\": 1.5}\n{\"step\": 1, \"loss\": 1.5}\n");
+    helper_refuse(2, "export rows.jsonl --to megatron -o gone.json", "expected rising steps");
+    assert_false(helper_exists("gone.json"));
+}
+
+static void validate_lists(void **state) {
+    (void)state;
+    struct said said = helper_run(0, "list formats");
+    require_text(said.out, "hf-trainer-state");
+    require_text(said.out, "twinstep export --to: ");
+    helper_free(&said);
+    said = helper_run(0, "list columns");
+    require_text(said.out, "lr_logged");
+    helper_free(&said);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_import),
+        cmocka_unit_test(verify_standard_input_and_folders),
+        cmocka_unit_test(validate_map_and_base),
+        cmocka_unit_test(verify_run_of_a_trace),
+        cmocka_unit_test(verify_files),
+        cmocka_unit_test(validate_lists),
+    };
+    return cmocka_run_group_tests(tests, helper_enter, helper_leave);
+}
