@@ -43,6 +43,7 @@ def main():
     parser.add_argument("parts", nargs="*")
     parser.add_argument("--old-deepspeed", help="lr_schedules.py of deepspeed 0.14.0")
     arguments = parser.parse_args()
+    import from_logs
     import loops
     import trainers
 
@@ -61,6 +62,7 @@ def main():
         "lightning": (trainers.lightning_cases, ("torch", "lightning", "transformers")),
         "trainer": (trainers.trainer_cases, ("torch", "transformers", "accelerate")),
     }
+    parts["logs"] = (from_logs.log_cases, ())
     if arguments.old_deepspeed:
         parts["deepspeed"] = (lambda: loops.deepspeed_cases(arguments.old_deepspeed),
                               ("torch", "deepspeed"))
