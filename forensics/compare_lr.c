@@ -32,22 +32,26 @@ struct pairing {
     int64_t shift; /* of B's update */
 };
 
-/* First update whose applied LRs differ; 0: none. A stretch before the log's first row counts when
- * the log starts at update 1 or close to it only through its rows. */
+/* First update up to the last common row whose applied LRs differ; 0: none. Updates between rows
+ * and before the first one count, too: the explanations say what was applied there. */
 static uint64_t first_apart(const struct pairing *pairing, double values[2]) {
     const struct compare_side *side = pairing->column->side;
-    const size_t total = side[0].count;
-    size_t seen = 0;
-    for (size_t i = 0, j = 0; compare_next(pairing->column, &i, &j); i++, j++, seen++) {
-        if (seen >= SAMPLED / 2 && total > SAMPLED && i + SAMPLED / 2 < total) continue;
-        const struct series_point *a = &side[0].points[i], *b = &side[1].points[j];
-        const int64_t at = (int64_t)b->update + pairing->shift;
-        if (at < 1) continue;
-        values[0] =
-            fit_applied(pairing->fit[0], index_of(pairing->input[0].fits, a->row), a->update);
-        values[1] =
-            fit_applied(pairing->fit[1], index_of(pairing->input[1].fits, b->row), (uint64_t)at);
-        if (apart(values[0], values[1], 0.5 * (a->quantum + b->quantum))) return a->update;
+    const uint64_t last = pairing->column->to;
+    size_t row[2] = {0, 0};
+    for (uint64_t k = 1; k <= last; k++) {
+        if (last > SAMPLED && k == SAMPLED / 2) k = last - SAMPLED / 2;
+        const int64_t at[2] = {(int64_t)k, (int64_t)k + pairing->shift};
+        double quantum = 0.0;
+        if (at[1] < 1) continue;
+        for (size_t s = 0; s < 2; s++) {
+            while (row[s] + 1 < side[s].count && side[s].points[row[s]].update < k)
+                row[s]++;
+            const struct series_point *point = &side[s].points[row[s]];
+            values[s] = fit_applied(pairing->fit[s], index_of(pairing->input[s].fits, point->row),
+                                    (uint64_t)at[s]);
+            quantum += 0.5 * point->quantum;
+        }
+        if (apart(values[0], values[1], quantum)) return k;
     }
     return 0;
 }

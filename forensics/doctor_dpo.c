@@ -18,8 +18,7 @@ static int is_ln2(double value, double quantum) {
            real_abs_f64(value - 0.693359375) <= 0.5 * quantum;
 }
 
-static int is_zero(const struct series *series, const struct series_point *point) {
-    (void)series;
+static int is_zero(const struct series_point *point) {
     return real_abs_f64(point->value) <= 0.5 * point->quantum + 2.0 * NOISE;
 }
 
@@ -131,7 +130,7 @@ static enum status start_at_ln2(struct doctor *doctor) {
                                          "objective without reference");
     const uint64_t n = multiple_of_ln2(loss->value, loss->quantum);
     const struct series_point *margin = first_margin(doctor, loss->row, &name);
-    const int zero = margin != NULL && is_zero(&doctor->series[name], margin);
+    const int zero = margin != NULL && is_zero(margin);
     if (n != 0 && (margin == NULL || zero)) return report_multiple(doctor, loss, n);
     if (zero)
         return doctor_untestable(doctor, "the first reward is 0 but the loss is not ln 2: another "
@@ -141,57 +140,86 @@ static enum status start_at_ln2(struct doctor *doctor) {
 
 /* ---- stuck ---- */
 
-static int all_zero(const struct doctor *doctor, size_t row, int *seen) {
+/* How finely the rewards of a row say that they are 0: the coarsest quantum of those there; -1 when
+ * one is not 0, 1 when there is none. Untouched weights give exactly 0. */
+#define NOT_ZERO (-1.0)
+#define NO_REWARD 1.0
+
+static double zero_to(const struct doctor *doctor, size_t row) {
     static const enum log_name names[] = {LOG_REWARD_MARGIN, LOG_REWARD_CHOSEN,
                                           LOG_REWARD_REJECTED};
+    double coarsest = NO_REWARD;
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         const struct series_point *point = series_in_row(&doctor->series[names[i]], row);
         if (point == NULL) continue;
-        *seen = 1;
-        if (!is_zero(&doctor->series[names[i]], point)) return 0;
+        if (!(real_abs_f64(point->value) <= 0.5 * point->quantum + 1e-9)) return NOT_ZERO;
+        if (coarsest >= NO_REWARD || point->quantum > coarsest) coarsest = point->quantum;
     }
-    return 1;
+    return coarsest;
 }
 
-static enum status report_stuck(struct doctor *doctor, size_t rows, size_t driven, int rewards,
-                                const struct series_point *last) {
+struct stuck {
+    size_t rows, driven; /* rows at ln 2 from the start; those whose LR is half the peak or more */
+    int moves;           /* 1: a reward is not 0, or losses differ: something is trained */
+    int rewards;         /* 1: rewards are there, and fine enough to say 0 */
+    const struct series_point *last;
+};
+
+static struct stuck find_stuck(const struct doctor *doctor) {
     const struct series *loss = &doctor->series[LOG_LOSS];
-    TRY(doctor_found(doctor, "loss_stuck_at_ln2", rewards ? DOCTOR_LIKELY : DOCTOR_POSSIBLE,
+    const double peak = series_largest(&doctor->lr);
+    struct stuck stuck = {0, 0, 0, 1, NULL};
+    for (size_t i = 0; i < loss->count; i++) {
+        const struct series_point *point = &loss->points[i];
+        const struct series_point *lr = series_in_row(&doctor->lr, point->row);
+        if (!is_ln2(point->value, point->quantum)) break;
+        const double zero = zero_to(doctor, point->row);
+        stuck.moves |=
+            zero < 0.0 || log_compare(point->value, point->quantum, loss->points[0].value,
+                                      loss->points[0].quantum) > LOG_WITHIN;
+        stuck.rewards &= zero < 1e-6;
+        stuck.rows++;
+        stuck.last = point;
+        /* An update shows in the row after it. */
+        stuck.driven += i > 0 && lr != NULL && lr->value >= 0.5 * peak && peak > 0.0;
+    }
+    return stuck;
+}
+
+static enum status report_stuck(struct doctor *doctor, const struct stuck *stuck) {
+    const struct series *loss = &doctor->series[LOG_LOSS];
+    const struct series_point *lr = series_in_row(&doctor->lr, stuck->last->row);
+    TRY(doctor_found(doctor, "loss_stuck_at_ln2", stuck->rewards ? DOCTOR_LIKELY : DOCTOR_POSSIBLE,
                      loss->points[0].row,
                      "The loss stays at ln 2 for the first %zu rows, %zu of them at half of the "
                      "peak LR or more: the updates change nothing that the loss sees.",
-                     rows, driven));
+                     stuck->rows, stuck->driven));
     TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), &loss->points[0]));
-    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), last));
-    const struct series_point *lr = series_in_row(&doctor->lr, last->row);
+    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), stuck->last));
     if (lr != NULL) TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), lr));
-    if (rewards) TRY(doctor_evidence(doctor, "rewards are 0 in all these rows"));
+    if (stuck->rewards) TRY(doctor_evidence(doctor, "rewards are 0 in all these rows"));
     doctor_explain(doctor,
-                   rewards ? "loss and rewards both say that policy and reference stay equal"
-                           : "very small steps can hide below the printed digits",
+                   stuck->rewards ? "loss and rewards both say that policy and reference stay equal"
+                                  : "very small steps can hide below the printed digits",
                    "Three causes: weights in bf16 whose updates are rounded away (doctor --dtype "
                    "bf16 --master none), frozen weights, or a reference that is the policy itself "
                    "(then the gradient norm is not 0 and the weights do move).");
     return STATUS_OK;
 }
 
+/* Printed digits hide small steps: without exact zeros many rows are asked for. */
 static enum status stuck_at_ln2(struct doctor *doctor) {
-    const struct series *loss = &doctor->series[LOG_LOSS];
-    const double peak = series_largest(&doctor->lr);
-    size_t rows = 0, driven = 0;
-    int rewards = 0, zero = 1;
     if (!doctor_is_preference(doctor))
         return doctor_untestable(doctor, "no column of rewards or of log-probabilities of pairs");
-    for (; rows < loss->count && is_ln2(loss->points[rows].value, loss->points[rows].quantum);
-         rows++) {
-        const struct series_point *lr = series_in_row(&doctor->lr, loss->points[rows].row);
-        if (!all_zero(doctor, loss->points[rows].row, &rewards)) zero = 0;
-        /* An update shows in the row after it. */
-        if (rows > 0 && lr != NULL && lr->value >= 0.5 * peak && peak > 0.0) driven++;
-    }
-    const size_t needed = rewards ? 3 : rows == loss->count ? 4 : 6;
-    if (!zero || driven < needed) return STATUS_OK;
-    return report_stuck(doctor, rows, driven, rewards, &loss->points[rows - 1]);
+    const struct stuck stuck = find_stuck(doctor);
+    if (stuck.moves || stuck.rows < 4 || stuck.driven < 3) return STATUS_OK;
+    const double quantum = stuck.last->quantum;
+    if (!stuck.rewards && quantum > 1e-6 && stuck.driven < 20)
+        return doctor_untestable(doctor,
+                                 "the loss stays at ln 2 within its printed digits, but "
+                                 "%zu rows at full LR are too few to say that it is stuck",
+                                 stuck.driven);
+    return report_stuck(doctor, &stuck);
 }
 
 /* ---- the first update changed nothing ---- */
@@ -200,11 +228,10 @@ static enum status stuck_at_ln2(struct doctor *doctor) {
  * did not move; for any other loss, they did not move and the batch is the same. */
 static int unmoved(const struct doctor *doctor, const struct series_point *a,
                    const struct series_point *b) {
-    int seen = 0;
     const double spacing = series_spacing(&doctor->series[LOG_LOSS], a->value, a->quantum);
     if (spacing > 2e-6 * real_abs_f64(a->value)) return 0;
     if (log_compare(a->value, a->quantum, b->value, b->quantum) > LOG_WITHIN) return 0;
-    return !doctor_is_preference(doctor) || all_zero(doctor, b->row, &seen);
+    return !doctor_is_preference(doctor) || zero_to(doctor, b->row) >= 0.0;
 }
 
 /* How many of the explanations apply LR 0 at update 1, and how many do not. */

@@ -72,6 +72,9 @@ static enum status why_unknown(struct doctor *doctor) {
 
 static enum status known_bug(struct doctor *doctor) {
     const struct fit_segment *segment;
+    if (doctor->log->step_guessed)
+        return doctor_untestable(doctor, "the log prints no update numbers, so a schedule that "
+                                         "moves several times per row may be sound");
     if (doctor->fits->count == 0) return why_unknown(doctor);
     if (doctor_plain_fit(doctor) != NULL) return STATUS_OK;
     const struct fit *best = &doctor->fits->fits[0];
@@ -135,21 +138,17 @@ static enum status report_zero(struct doctor *doctor, const char *id, const char
 
 static enum status zero_ends(struct doctor *doctor) {
     const struct series *series = doctor->fits->series;
-    if (doctor->fits->count == 0) return why_unknown(doctor);
-    TRY(report_zero(doctor, "zero_lr_first_step", "first", 0, 1));
+    if (doctor->log->step_guessed)
+        return doctor_untestable(doctor, "the log prints no update numbers");
+    if (doctor->fits->count == 0)
+        return doctor_untestable(doctor, "no contract explains the LR column");
+    TRY(report_zero(doctor, "lr_zero_first_step", "first", 0, 1));
     const struct series_point *last = &series->points[series->count - 1];
     if (last->update < doctor_run_length(doctor)) return STATUS_OK;
     return report_zero(doctor, "lr_zero_last_step", "last", series->count - 1, last->update);
 }
 
-/* why_unknown makes its remark once. */
-static enum status zero_ends_of(struct doctor *doctor) {
-    if (doctor->fits->count == 0)
-        return doctor_untestable(doctor, "no contract explains the LR column");
-    return zero_ends(doctor);
-}
-
 const struct doctor_check doctor_fit_checks[] = {
     {"lr_bug", "LR column reads as a sound contract", {LOG_LR_LOGGED}, known_bug},
-    {"lr_zero_ends", "first and last update apply an LR above 0", {LOG_LR_LOGGED}, zero_ends_of},
+    {"lr_zero_ends", "first and last update apply an LR above 0", {LOG_LR_LOGGED}, zero_ends},
     {NULL, NULL, {LOG_OTHER}, NULL}};

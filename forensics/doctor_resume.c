@@ -207,6 +207,9 @@ static enum status report_counter(struct doctor *doctor, const struct log_column
 
 static enum status counters(struct doctor *doctor) {
     size_t checked = 0;
+    if (doctor->log->step_guessed)
+        return doctor_untestable(doctor, "the log prints no update numbers: a counter that falls "
+                                         "may be a resume");
     for (size_t c = 0; c < doctor->log->column_count; c++) {
         const struct log_column *column = &doctor->log->columns[c];
         struct series series;
