@@ -70,7 +70,9 @@ static enum status fit_log(const struct log *log, const struct doctor_options *o
     known.request.processes = options->processes;
     known.request.accumulate = options->accumulate;
     TRY(arena_take(arena, 1, sizeof *series, "series", &series));
-    TRY(series_of(log, log_column_of(log, LOG_LR_LOGGED), arena, series));
+    /* Rows that we numbered ourselves say nothing of strides and offsets. */
+    TRY(series_of(log, log->step_guessed ? NULL : log_column_of(log, LOG_LR_LOGGED), arena,
+                  series));
     return fit_series(series, &known, arena, out);
 }
 
