@@ -47,11 +47,6 @@ enum status log_build_value(struct log_build *build, size_t column, double value
     return STATUS_OK;
 }
 
-static int is_count(int32_t name) {
-    return name == LOG_TOKENS || name == LOG_SAMPLES || name == LOG_SKIPPED ||
-           name == LOG_GLOBAL_BATCH || name == LOG_TOTAL_STEPS;
-}
-
 static double spacing_f32(double value) {
     const float v = (float)(value < 0.0 ? -value : value);
     uint32_t bits;
@@ -74,7 +69,8 @@ static double quantum_of(const struct build_column *c, const char *text, size_t 
                          const struct log_number *number) {
     if (c->print == LOG_PRINT_EXACT) return 0.0;
     if (c->print == LOG_PRINT_FLOAT32) return spacing_f32(number->value);
-    if (is_integer(text, length) && (c->print == LOG_PRINT_JSON || is_count(c->name))) return 0.0;
+    if (is_integer(text, length) && (c->print == LOG_PRINT_JSON || log_name_counts(c->name)))
+        return 0.0;
     return number->quantum;
 }
 

@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/real.h"
 #include "logs/build.h"
+#include "logs/names.h"
 
 #define NO_POWER (-1000)
 
@@ -20,11 +21,6 @@ static int power_of(double q) {
         if (q >= power * (1.0 - 0x1p-20) && q <= power * (1.0 + 0x1p-20)) return k;
     }
     return NO_POWER;
-}
-
-static int is_count(int32_t name) {
-    return name == LOG_TOKENS || name == LOG_SAMPLES || name == LOG_SKIPPED ||
-           name == LOG_GLOBAL_BATCH || name == LOG_TOTAL_STEPS;
 }
 
 static int is_whole(double value) {
@@ -55,7 +51,7 @@ struct export_style export_style_of(const struct log *log, const struct log_colu
             style.scientific = 1;
         }
     }
-    const int says_so = has_long || (all_whole && (json || is_count(column->name)));
+    const int says_so = has_long || (all_whole && (json || log_name_counts(column->name)));
     if (rounded == SIZE_MAX && !says_so) style.long_row = first;
     return style;
 }

@@ -128,3 +128,8 @@ enum log_name log_name_by_text(const char *text) {
         if (strcmp(log_names[i].name, text) == 0) return (enum log_name)i;
     return LOG_OTHER;
 }
+
+int log_name_counts(int32_t name) {
+    return name == LOG_TOKENS || name == LOG_SAMPLES || name == LOG_SKIPPED ||
+           name == LOG_GLOBAL_BATCH || name == LOG_TOTAL_STEPS;
+}

