@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit
  * Every shipped LR contract trains: what the loop applies and logs are the contract's two columns,
  * bit for bit, and the LR read back from weights and moments is the one applied. The table is made
  * here from the contract, the run from a scenario that names it. Skipped updates, f32 and bf16,
