@@ -4,7 +4,8 @@
  *
  * Source of the shape: olmo_core/train/callbacks/console_logger.py, utils.py::format_float. That
  * prints above 1000 the integer part with commas: the number lies in [v, v + 1), so its quantum is
- * 2. Below 1e-4 it prints 1.23E-05; older versions str(), which has a lower-case e and is exact. */
+ * 2; version 3 prints 1e9 and more as 1.234B (T, P, E). Below 1e-4 it prints 1.23E-05; very old
+ * versions str(), which has a lower-case e and is exact. 0 is printed as such only when it is. */
 #include "logs/lines.h"
 
 #include <string.h>
@@ -26,13 +27,11 @@ static int read_marker(struct log_span line, int64_t *step, int64_t *total) {
 
 /* "    group/name with spaces=1,234" */
 static int read_metric(struct log_span line, struct log_span *name, struct log_span *value) {
-    struct log_number number;
     if (line.length == 0 || (line.text[0] != ' ' && line.text[0] != '\t')) return 0;
     line = log_span_trim(line);
     *name = log_span_until(&line, '=');
     *value = line;
-    return name->length > 0 && memchr(name->text, '/', name->length) != NULL &&
-           log_number_read(value->text, value->length, &number);
+    return name->length > 0 && value->length > 0 && memchr(name->text, '/', name->length) != NULL;
 }
 
 static int claim(const struct log_source *source) {
@@ -50,19 +49,32 @@ static int claim(const struct log_source *source) {
     return seen ? 2 : 0;
 }
 
+/* The factor of a suffix, which is taken off; 1: none. */
+static double take_suffix(struct log_span *text) {
+    static const char letters[] = "BTPE";
+    static const double factors[] = {1e9, 1e12, 1e15, 1e18};
+    const char *found = (const char *)memchr(letters, text->text[text->length - 1], 4);
+    if (found == NULL) return 1.0;
+    text->length--;
+    return factors[found - letters];
+}
+
 static double quantum_of(struct log_span text, const struct log_number *number) {
-    if (number->digits >= 15 || memchr(text.text, 'e', text.length) != NULL) return 0.0;
+    if (number->value == 0.0 || number->digits >= 15 || memchr(text.text, 'e', text.length) != NULL)
+        return 0.0;
     const int whole =
         memchr(text.text, '.', text.length) == NULL && memchr(text.text, 'E', text.length) == NULL;
-    return whole && number->value != 0.0 ? 2.0 : number->quantum;
+    return whole ? 2.0 : number->quantum;
 }
 
 static enum status put(struct log_build *build, struct log_span name, struct log_span value) {
+    const double factor = take_suffix(&value);
     struct log_number number;
     size_t column;
     if (!log_number_read(value.text, value.length, &number)) return STATUS_OK;
     TRY(log_build_column(build, name.text, name.length, rules, &column));
-    return log_build_value(build, column, number.value, quantum_of(value, &number));
+    return log_build_value(build, column, factor * number.value,
+                           factor * quantum_of(value, &number));
 }
 
 static enum status read(const struct log_source *source, struct log_build *build) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Logs of real runs (tests/golden/logs, made by transformers, TRL and Lightning): the console, the
- * event files and the JSON or CSV of one run tell the same numbers, each within its own quanta. */
+ * Logs of real runs (tests/golden/logs, made by transformers, TRL, Lightning and OLMo-core): the
+ * console, the event files and the JSON or CSV of one run tell the same numbers, each within its
+ * own quanta. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -91,10 +92,10 @@ static void check_rows(const struct log *a, size_t i, const struct log *b, size_
 static int check_console(const char *run) {
     char path[PATH_SIZE];
     struct arena arena = ARENA_EMPTY;
-    if (strstr(run, "resume") != NULL || !has_file(path, run, "console.txt")) return 0;
-    const struct log *console = import(&arena, path, "hf-console");
-    assert_true(has_file(path, run, "trainer_state.json"));
+    if (strstr(run, "resume") != NULL || !has_file(path, run, "trainer_state.json")) return 0;
     const struct log *state = import(&arena, path, "hf-trainer-state");
+    if (!has_file(path, run, "console.txt")) return 0;
+    const struct log *console = import(&arena, path, "hf-console");
     size_t row = next_training(state, 0);
     for (size_t i = 0; i < console->rows; i++) {
         if (row == state->rows) fail_msg("%s: more rows than trainer_state.json", run);
@@ -188,6 +189,57 @@ static int check_lightning(const char *run) {
     return 1;
 }
 
+static void check_pair(const struct log *a, size_t i, const struct log *b, size_t j,
+                       const char *source) {
+    const struct log_column *x = log_column_by_source(a, source);
+    const struct log_column *y = log_column_by_source(b, source);
+    assert_non_null(x);
+    assert_non_null(y);
+    if (log_compare(x->value[i], (double)x->quantum[i], y->value[j], (double)y->quantum[j]) >
+        LOG_WITHIN)
+        fail_msg("%s: %s of rows %zu and %zu: %.17g (+-%g/2) and %.17g (+-%g/2)", a->path, source,
+                 i, j, x->value[i], (double)x->quantum[i], y->value[j], (double)y->quantum[j]);
+}
+
+/* Rounded by format_float on the console, whole in metrics_step*.json: the same numbers. */
+static size_t check_metrics(const struct log *console, const struct log *metrics) {
+    static const char *const sources[] = {"train/CE loss", "train/PPL", "optim/LR (group 0)",
+                                          "optim/total grad norm", "throughput/device/TPS"};
+    size_t checked = 0;
+    for (size_t i = 0; i < metrics->rows; i++)
+        for (size_t j = 0; j < console->rows; j++) {
+            if (metrics->step[i] != console->step[j]) continue;
+            for (size_t n = 0; n < COUNT_OF(sources); n++)
+                check_pair(metrics, i, console, j, sources[n]);
+            checked++;
+        }
+    return checked;
+}
+
+static int check_olmo(const char *run) {
+    char path[PATH_SIZE];
+    struct arena arena = ARENA_EMPTY;
+    if (strstr(run, "/olmo-core-") == NULL) return 0;
+    assert_true(has_file(path, run, "console.txt"));
+    const struct log *console = import(&arena, path, "olmo-core");
+    assert_true(check_metrics(console, import(&arena, run, "olmo-core-metrics")) >= 1);
+    assert_true(has_file(path, run, "truth.json"));
+    json_t *truth = json_load_file(path, 0, NULL);
+    const json_t *applied = json_object_get(truth, "applied");
+    const struct log_column *rate = log_column_of(console, LOG_LR_LOGGED);
+    assert_int_equal(console->rows, json_array_size(applied));
+    assert_int_equal(console->max_steps, console->rows);
+    for (size_t i = 0; i < console->rows; i++) {
+        const double used = json_number_value(json_array_get(applied, i));
+        assert_int_equal(console->step[i], (int64_t)i + 1);
+        if (log_compare(rate->value[i], (double)rate->quantum[i], used, 0.0) > LOG_WITHIN)
+            fail_msg("%s: update %zu used %.17g, read %.17g", run, i + 1, used, rate->value[i]);
+    }
+    json_decref(truth);
+    arena_close(&arena);
+    return 1;
+}
+
 static void corroborate_console(void **state) {
     (void)state;
     const int runs = each_run(check_console);
@@ -207,11 +259,17 @@ static void corroborate_lightning(void **state) {
     assert_int_equal(each_run(check_lightning), 2);
 }
 
+static void corroborate_olmo_core(void **state) {
+    (void)state;
+    assert_true(each_run(check_olmo) >= 4);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_console),
         cmocka_unit_test(corroborate_tensorboard),
         cmocka_unit_test(corroborate_lightning),
+        cmocka_unit_test(corroborate_olmo_core),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
