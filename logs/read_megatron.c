@@ -16,7 +16,7 @@ static const struct log_rule rules[] = {
 /* "iteration   1/   100 |": *rest behind the bar. */
 static int read_head(struct log_span line, int64_t *step, int64_t *total, struct log_span *rest) {
     *rest = log_span_after(line, "iteration ");
-    if (rest->text == NULL || log_span_after(line, "Training epoch ").text != NULL) return 0;
+    if (rest->text == NULL) return 0;
     log_span_blanks(rest);
     if (!log_span_integer(rest, step)) return 0;
     log_span_blanks(rest);

@@ -169,7 +169,7 @@ static const struct expected table[] = {
      1200,
      2,
      {1, 3},
-     {1, 12},
+     {1, 13},
      {"train/CE loss", "optim/LR (group 0)", "optim/total grad norm", NULL},
      {{"train/CE loss", 0, 2.345, 1e-3},
       {"optim/LR (group 0)", 0, 0.0, 0},
@@ -178,7 +178,8 @@ static const struct expected table[] = {
       {"optim/total grad norm", 1, 1.2345678901234567e-5, 0},
       {"train/PPL", 0, 10.43, 0.01},
       {"throughput/device/flopsPS", 0, 1.772e9, 1e6},
-      {"optim/step skipped", 0, 0.0, 0}}},
+      {"optim/step skipped", 0, 0.0, 0},
+      {"optim/step skipped", 1, 5e-5, 0}}},
     {"open-instruct/log.txt",
      "open-instruct",
      1,
@@ -296,6 +297,10 @@ static void validate_special_values(void **state) {
     log = read_fixture(&arena, "hf-console/v5.txt");
     logs_expect(log, "loss", 2, N, 0.0);
     logs_expect(log, "grad_norm", 2, INF, 0.0);
+    log = logs_read(&arena, "{'loss': 0.5, 'learning_rate': 0.1, 'epoch': 1}\n", NULL);
+    logs_expect(log, "loss", 0, 0.5, 1e-4); /* rounded before, whatever is left of it */
+    log = read_fixture(&arena, "olmo-core/console.txt");
+    assert_null(log_column_by_source(log, "other/metric")); /* its block had ended */
     log = read_fixture(&arena, "megatron/core.txt");
     logs_expect(log, "lm loss", 1, 0.0, N);
     logs_expect(log, "grad norm", 1, N, 0.0);
@@ -359,6 +364,9 @@ static void validate_refusals(void **state) {
         {"1 8.5\n2 x\n", "torchtitan-golden", "test:2: expected \"STEP LOSS\""},
         {"nothing here\n", "megatron", "expected a log with numbers, got none"},
         {"{'eval_loss': 0.5}\n", "hf-console", "expected a log with numbers, got none"},
+        {"{'eval_loss': 0.5, 'epoch': 1.0}\n", NULL, "got none (read as hf-console)"},
+        {"{'train_runtime': 0.5, 'epoch': 1.0}\n", NULL, "got none (read as hf-console)"},
+        {"2 8.5\n1 7.5\n", NULL, "expected a log of a known format"},
         {"", NULL, "empty file"},
         {"hello\nworld\n", NULL, "expected a log of a known format"},
         {"Step 99999999999999999999 | loss:1\n", "torchtune", "expected a log with numbers"},

@@ -178,6 +178,7 @@ static void validate_refusals(void **state) {
         {"step,loss\n1,2\n2.5,3\n", NULL,
          "test:3: column \"step\": expected a whole step, got \"2.5\""},
         {"step,loss\n1,2\n1e300,3\n", NULL, "expected a whole step, got \"1e300\""},
+        {"step,loss\n1,2\n5e18,3\n", NULL, "expected a whole step, got \"5e18\""},
         {"step,loss\nx,3\n", "csv", "test:2: column \"step\": expected a whole step, got \"x\""},
         {"step,loss\n", "csv", "expected a log with numbers, got none"},
         {"a,b\nc,d\n", NULL, "expected a log of a known format"},

@@ -105,7 +105,8 @@ static void validate_hugging_face(void **state) {
 
 /* A double that went through binary32 lies within half its quantum. */
 static void verify_quantum_holds_the_double(void **state) {
-    static const double rates[] = {5e-7, 1.0 / 3.0, 4.722222222222222e-05, 1e-30, 0.1, 7e30};
+    static const double rates[] = {5e-7, 1.0 / 3.0, 4.722222222222222e-05, 1e-30,
+                                   0.1,  7e30,      0x1.fffffe8p127 /* rounds to the largest */};
     struct arena arena = ARENA_EMPTY;
     struct events *e = start();
     (void)state;
@@ -130,6 +131,9 @@ static void validate_tensors(void **state) {
     events_tensor(e, 1, "plain64", 2, 60, 0.1);
     events_tensor(e, 1, "text", 7, 4, 0.1);
     events_tensor(e, 1, "half", 19, 4, 0.1);
+    static const char two[] = "\x10\x01\x2a\x13\x0a\x11\x0a\x01t\x42\x0c\x08\x01"
+                              "\x2d\x00\x00\x80\x3f\x2d\x00\x00\x00\x40";
+    events_record(e, two, sizeof two - 1); /* a tensor of two values is no scalar */
     const struct log *log = read_events(&arena, e);
     static const char *const names[] = {"content32", "packed32", "plain32",
                                         "content64", "packed64", "plain64"};
@@ -170,6 +174,8 @@ static void verify_order_of_tags(void **state) {
         events_scalar(e, k, "loss", (float)k);
     for (int64_t k = 1; k <= 5; k++)
         events_scalar(e, k, "lr", (float)k + 10);
+    for (int64_t k = 2; k <= 11; k++) /* each twice, as an epoch may be */
+        events_scalar(e, k / 2, "epoch", (float)(k / 2) / 8);
     const struct log *log = read_events(&arena, e);
     assert_int_equal(log->rows, 5);
     for (size_t i = 0; i < 5; i++) {
@@ -312,7 +318,7 @@ static void validate_malformed_events(void **state) {
         {"\x10", 1},                                              /* no varint behind its key */
         {"\x09\x01\x02", 3},                                      /* a double of two bytes */
         {"\x0b", 1},                                              /* a group */
-        {"\x02", 1},                                              /* field 0 */
+        {"\x00\x01", 2},                                          /* field 0 */
         {"\x2a\x0a\x0a\x08\x0a\x01t\x42\x03\x08\x01\x25", 12},    /* a tensor's float, cut */
     };
     (void)state;
