@@ -87,12 +87,11 @@ static double length_of(const struct sched_call *call) {
     return sched_length(tail_of(call)->decay, call->total, tail_of(call)->decay_ratio);
 }
 
-/* From `from` at T - D to decay_min_lr at T. */
+/* From `from` at T - D to decay_min_lr at T, for c >= T - D. */
 static double tail(const struct sched_call *call, double from, double c) {
     const double end = tail_of(call)->decay_min_lr;
     const double length = length_of(call);
-    const double left = call->total - c < length ? call->total - c : length;
-    return end + (from - end) * left / length;
+    return end + (from - end) * (call->total - c) / length;
 }
 
 static double warmup(const struct sched_call *call, double c) {

@@ -14,7 +14,8 @@ extern const struct sched_class sched_constant, sched_constant_with_warmup, sche
     sched_inverse_sqrt, sched_cosine_warmup_with_min_lr, sched_warmup_stable_decay;
 extern const struct sched_class sched_olmo_constant, sched_olmo_constant_with_warmup,
     sched_olmo_linear, sched_olmo_cosine, sched_olmo_half_cosine, sched_olmo_inverse_sqrt,
-    sched_olmo_cosine_linear_decay, sched_olmo_wsd, sched_olmo_power;
+    sched_olmo_cosine_linear_decay, sched_olmo_wsd, sched_olmo_power, sched_olmo_wsds,
+    sched_olmo_sequential;
 extern const struct sched_class sched_megatron_constant, sched_megatron_linear,
     sched_megatron_cosine, sched_megatron_inverse_square_root, sched_megatron_wsd;
 extern const struct sched_class sched_torchtitan_linear, sched_torchtitan_cosine,
@@ -23,6 +24,7 @@ extern const struct sched_class sched_llmc_constant, sched_llmc_linear, sched_ll
     sched_llmc_wsd;
 extern const struct sched_class sched_deepspeed_warmup, sched_deepspeed_warmup_decay,
     sched_deepspeed_warmup_cosine, sched_deepspeed_warmup_cosine_old;
+extern const struct sched_class sched_deepspeed_one_cycle, sched_deepspeed_lr_range_test;
 extern const struct sched_class sched_veomni_constant, sched_veomni_linear, sched_veomni_cosine;
 extern const struct sched_class sched_torch_cosine_annealing, sched_torch_linear_constant;
 

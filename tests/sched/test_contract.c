@@ -103,6 +103,10 @@ static void validate_warmup_units(void **state) {
     r.rescaled = CONTRACT_RESCALED_TOTAL;
     plan = plan_of(&r, &arena);
     assert_true(plan.call.total == 50.0 && plan.call.warmup == 0.0);
+    struct contract_request epochs = request_of("lightning-epoch", 10); /* of 4 updates */
+    epochs.warmup = 2;
+    plan = plan_of(&epochs, &arena);
+    assert_true(plan.call.total == 3.0 && plan.call.warmup == 0.5);
     r.warmup_ratio = 0.2;
     r.rescaled = CONTRACT_RESCALED_WARMUP;
     plan = plan_of(&r, &arena);
