@@ -283,7 +283,6 @@ static const struct contract contracts[] = {
      .warmup_rule = CONTRACT_ROUND_CEIL,
      .epoch_rule = CONTRACT_EPOCH_NONE,
      .logged = CONTRACT_LOGGED_NEXT,
-     .evidence = CONTRACT_DERIVED,
      .default_schedule = "warmup_decay",
      .help = "DeepSpeed WarmupLR and WarmupDecayLR, fixed versions: the first two updates run at "
              "warmup_min_lr",
@@ -295,12 +294,12 @@ static const struct contract contracts[] = {
      .warmup_rule = CONTRACT_ROUND_CEIL,
      .epoch_rule = CONTRACT_EPOCH_NONE,
      .logged = CONTRACT_LOGGED_NEXT,
-     .evidence = CONTRACT_DERIVED,
      .bug = 1,
      .default_schedule = "warmup_decay",
      .help = "DeepSpeed WarmupLR and WarmupDecayLR before the fix: update 1 runs at the "
              "optimizer's full LR",
-     .source = "DeepSpeed#5731, #6569, #5287; accelerate#2124, #2125; release not verified"},
+     .source = "DeepSpeed runtime/lr_schedules.py of 0.14.0; DeepSpeed#5731, #6569, #5287; "
+               "accelerate#2124, #2125"},
     {.name = "deepspeed-cosine",
      .family = "deepspeed",
      .offset = -1,
@@ -308,7 +307,6 @@ static const struct contract contracts[] = {
      .warmup_rule = CONTRACT_ROUND_CEIL,
      .epoch_rule = CONTRACT_EPOCH_NONE,
      .logged = CONTRACT_LOGGED_NEXT,
-     .evidence = CONTRACT_DERIVED,
      .default_schedule = "warmup_cosine",
      .help = "DeepSpeed WarmupCosineLR, fixed versions: two dead updates, and the peak is never "
              "used",
@@ -331,7 +329,6 @@ static const struct contract contracts[] = {
      .warmup_rule = CONTRACT_ROUND_CEIL,
      .epoch_rule = CONTRACT_EPOCH_NONE,
      .logged = CONTRACT_LOGGED_NEXT,
-     .evidence = CONTRACT_DERIVED,
      .default_schedule = "linear",
      .help = "A plain torch scheduler handed to DeepSpeed",
      .source = DEEPSPEED},

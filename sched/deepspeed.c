@@ -43,7 +43,7 @@ static double warmup_of(const struct sched_call *call) {
 static double gamma_of(const struct sched_call *call, int32_t type, double i) {
     const double w = warmup_of(call);
     if (type == WARMUP_LINEAR) return i / w;
-    return (1.0 / real_log_f64(w)) * real_log_f64(i + 1.0);
+    return (1.0 / sched_log(w)) * sched_log(i + 1.0);
 }
 
 static double between(const struct sched_call *call, double gamma) {

@@ -74,6 +74,7 @@ double sched_cos_waves(double cycles, double p);
 /* x^y for x > 0 within 0.51 ulp, and 2^x: as real_pow_f64, but with the C library's last bit where
  * that one is rounded correctly. */
 double sched_pow(double x, double y);
+double sched_log(double x); /* x > 0 */
 double sched_exp2(double x);
 
 /* As Python's int(), math.ceil() and round() for 0 <= x < 2^51; larger x are returned as they are.

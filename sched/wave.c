@@ -101,6 +101,11 @@ double sched_pow(double x, double y) {
     return exp_pair(high, real_fma_f64(y, log.high, -high) + y * log.low);
 }
 
+double sched_log(double x) {
+    const struct real_pair_f64 log = real_log_pair_f64(x);
+    return log.high + log.low;
+}
+
 double sched_exp2(double x) {
     return sched_pow(2.0, x);
 }

@@ -29,7 +29,7 @@ static const struct part {
     {"accelerate.txt", 64},    {"lightning.txt", 60}, {"olmo-core.txt", 138},
     {"megatron.txt", 80},      {"deepspeed.txt", 66}, {"torchtune.txt", 24},
     {"torchtitan.txt", 42},    {"veomni.txt", 36},    {"nemo-rl.txt", 16},
-    {"torch.txt", 24},         {"logs.txt", 40},
+    {"torch.txt", 24},         {"logs.txt", 40},      {"deepspeed-engine.txt", 30},
 };
 
 struct list {

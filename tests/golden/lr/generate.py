@@ -62,6 +62,8 @@ def main():
         "lightning": (trainers.lightning_cases, ("torch", "lightning", "transformers")),
         "trainer": (trainers.trainer_cases, ("torch", "transformers", "accelerate")),
     }
+    parts["deepspeed-engine"] = (trainers.deepspeed_engine_cases,
+                                 ("torch", "deepspeed", "transformers"))
     parts["logs"] = (from_logs.log_cases, ())
     if arguments.old_deepspeed:
         parts["deepspeed"] = (lambda: loops.deepspeed_cases(arguments.old_deepspeed),

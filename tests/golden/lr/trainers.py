@@ -197,3 +197,55 @@ def lightning_cases(count=8):
     names = ["linear", "cosine", "constant_with_warmup", "cosine_with_min_lr", "inverse_sqrt"]
     return [run_lightning(rng, name, interval) for interval in ("step", "epoch") for name in names
             for _ in range(count if interval == "step" else count // 2)]
+
+
+# ------------------------------------------------------------------------------ DeepSpeed
+
+
+def run_deepspeed(rng, deepspeed, klass):
+    """The engine with its scheduler, or with a plain one of transformers; get_lr() for the log."""
+    from transformers import get_scheduler
+
+    lr, steps, accumulate = random_lr(rng), rng.randint(6, 40), rng.choice([1, 1, 2, 3])
+    warmup = rng.randint(1, steps - 3)
+    config = {"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": accumulate}
+    model = torch.nn.Linear(1, 1)
+    optimizer, applied, logged = torch.optim.AdamW(model.parameters(), lr=lr), {}, {}
+    hook(optimizer, applied)
+    values, scheduler, contract = {}, None, "deepspeed-torch"
+    if klass.startswith("Warmup"):
+        contract = "deepspeed-cosine" if klass == "WarmupCosineLR" else "deepspeed-warmup"
+        values["warmup_type"] = rng.choice(["log", "linear"])
+        parameters = {"warmup_num_steps": warmup, **values}
+        if klass != "WarmupLR":
+            parameters["total_num_steps"] = steps
+        if klass != "WarmupCosineLR":
+            parameters["warmup_max_lr"] = lr
+        config["scheduler"] = {"type": klass, "params": parameters}
+    else:
+        scheduler = get_scheduler(klass, optimizer, warmup, steps)
+    engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=config,
+                                      lr_scheduler=scheduler)
+    for micro in range((steps + 3) * accumulate):
+        loss = engine(torch.ones(2, 1)).pow(2).mean()
+        engine.backward(loss)
+        engine.step()
+        if (micro + 1) % accumulate == 0:
+            logged[(micro + 1) // accumulate] = engine.get_lr()[0]
+    assert sorted(applied) == sorted(logged)
+    options = {"lr": lr, "warmup": warmup, "steps": steps, "accumulate": accumulate}
+    return Case(contract, klass, "DeepSpeedEngine", with_values(options, values), applied, logged)
+
+
+def deepspeed_engine_cases(count=6):
+    import os
+
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29533", RANK="0", WORLD_SIZE="1",
+                      LOCAL_RANK="0", DS_ACCELERATOR="cpu")
+    logging.disable(logging.CRITICAL)
+    import deepspeed
+
+    rng = random.Random(f"{SEED} deepspeed-engine")
+    return [run_deepspeed(rng, deepspeed, klass) for klass in
+            ("WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "linear", "cosine")
+            for _ in range(count)]
