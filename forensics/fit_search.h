@@ -37,7 +37,7 @@ TWINSTEP_MUST_USE enum status fit_search_run(struct fit_search *search);
 /* The pass for segments (forensics/fit_segments.c). */
 TWINSTEP_MUST_USE enum status fit_search_segments(struct fit_search *search);
 /* All models on points [first, end); adds what fits. */
-void fit_search_window(struct fit_search *search, const struct fit_window *template, size_t first,
+void fit_search_window(struct fit_search *search, const struct fit_window *like, size_t first,
                        size_t end, uint8_t first_differs);
 void fit_search_template(const struct fit_search *search, struct fit_window *out);
 struct fit_found *fit_search_add(struct fit_search *search, const struct fit_found *found);
