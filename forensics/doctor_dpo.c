@@ -249,18 +249,22 @@ static enum status report_unmoved(struct doctor *doctor, const struct series_poi
     size_t zero = 0, other = 0;
     count_first_zero(doctor, &zero, &other);
     const int printed_zero = lr != NULL && lr->value <= 0.0;
-    const int innocent = printed_zero || zero > 0;
-    if (innocent)
-        TRY(doctor_remark(doctor, "zero_lr_first_step", a->row,
-                          "Updates 1 and 2 have the same loss: update 1 changed nothing, its "
-                          "applied LR was 0%s.",
-                          !printed_zero ? ". The printed LR does not say so, but this decides "
-                                          "between the contracts that explain the log"
-                                        : ""));
-    else
+    /* The printed LR may be that of the next update: only a recorded applied LR, or every contract
+     * that explains the column, says that update 1 should have moved the weights. */
+    const int should_move =
+        lr != NULL && !printed_zero &&
+        (doctor->lr_applied || (zero == 0 && other > 0 && doctor->fits->left_out == 0));
+    if (should_move)
         TRY(doctor_found(doctor, "zero_lr_first_step", DOCTOR_LIKELY, a->row,
-                         "Updates 1 and 2 have the same loss although the log prints an LR above "
-                         "0: update 1 changed nothing."));
+                         "Updates 1 and 2 have the same loss although the LR of update 1 was above "
+                         "0: it changed nothing."));
+    else
+        TRY(doctor_remark(doctor, "zero_lr_first_step", a->row,
+                          "Updates 1 and 2 have the same loss: update 1 changed nothing%s.",
+                          printed_zero            ? ", its LR is 0"
+                          : zero > 0 && other > 0 ? "; of the contracts that explain the LR column "
+                                                    "this leaves those that apply LR 0 there"
+                                                  : ", so the LR it applied was 0"));
     TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), a));
     TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), b));
     if (lr != NULL) TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), lr));
@@ -268,8 +272,8 @@ static enum status report_unmoved(struct doctor *doctor, const struct series_poi
         TRY(doctor_evidence(doctor, "of the fitted explanations %zu apply LR 0 there, %zu do not",
                             zero, other));
     doctor_explain(doctor,
-                   innocent ? "usual where a warm-up starts at f(0) = 0"
-                            : "no explanation of the LR column applies LR 0 at update 1",
+                   should_move ? "nothing that explains the LR column applies LR 0 at update 1"
+                               : "usual where a warm-up starts at f(0) = 0",
                    "Compare the weights before and after update 1. A skipped update (loss scale) "
                    "or an LR that is set after the step would show the same.");
     return STATUS_OK;

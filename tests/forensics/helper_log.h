@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Logs built in memory: a healthy preference training whose numbers hang together, and the means to
+ * change single values. */
+#ifndef TWINSTEP_TESTS_FORENSICS_HELPER_LOG_H
+#define TWINSTEP_TESTS_FORENSICS_HELPER_LOG_H
+
+#include "base/arena.h"
+#include "logs/log.h"
+
+/* How a value is printed: decimals from 0 on, or one of these. */
+enum {
+    PRINT_EXACT = -1, /* shortest repr of the double */
+    PRINT_FLOAT = -2, /* rounded to binary32, shown exactly */
+    PRINT_E2 = -3,    /* 5.00e-07 */
+    PRINT_E6 = -4,
+    PRINT_BINARY32 = -5 /* stored as binary32, with its spacing as quantum (TensorBoard) */
+};
+
+/* Rows 1..rows with lines from 11 on, no columns. */
+struct log *helper_log(struct arena *arena, size_t rows);
+/* Adds an empty column. */
+struct log_column *helper_column(struct arena *arena, struct log *log, enum log_name name);
+/* Puts a value as printed; adds the column when it is not there. */
+void helper_put(struct arena *arena, struct log *log, enum log_name name, size_t row, double value,
+                int print);
+/* Takes a column out. */
+void helper_drop(struct log *log, enum log_name name);
+double helper_value(const struct log *log, enum log_name name, size_t row);
+
+struct helper_training {
+    size_t rows;
+    uint64_t seed;
+    int preference; /* 0: a loss that falls from 2.5, 1: DPO from ln 2 */
+    int pairs;      /* per row, at most 16 */
+    int print;      /* of losses and rewards */
+    int print_lr;
+    double drift;          /* of the margin over the whole run */
+    const double *logged;  /* (rows); NULL: linear from 5e-7 to 5e-7/rows */
+    const double *applied; /* (rows); NULL: the same */
+};
+
+/* loss, LR, gradient norm, tokens, epoch; for a preference also rewards, margins, accuracies and
+ * log-probabilities. Row 0 is before any update: margins 0. */
+struct log *helper_trained(struct arena *arena, const struct helper_training *training);
+/* The one most tests start from: 60 rows of DPO, 8 pairs, binary32. */
+struct log *helper_dpo(struct arena *arena);
+
+/* From `row` on, updates go on from `update`, in another part of the file. */
+void helper_resume(struct log *log, size_t row, int64_t update);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * No finding on healthy logs: random trainings under every shipped contract and schedule, language
+ * models and preferences, several printers, logs of every n-th update, resumes that go well.
+ * Fits of the LR column are tested for false alarms in test_fit_healthy; here a few of them. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "forensics/doctor.h"
+#include "sched/contract.h"
+#include "tests/forensics/helper_log.h"
+
+#define CASES 25
+#define FITTED 1
+
+static uint64_t draw(uint64_t *state, uint64_t end) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (z ^ (z >> 31)) % end;
+}
+
+struct tally {
+    size_t logs, checked;
+};
+
+static const char *draw_schedule(uint64_t *state, const struct contract *contract) {
+    const struct sched_class *const *classes = sched_classes();
+    const char *names[32];
+    size_t count = 0;
+    for (size_t i = 0; classes[i] != NULL; i++)
+        if (sched_in_family(classes[i], contract->family))
+            names[count++] = sched_bare_name(classes[i]);
+    return names[draw(state, count)];
+}
+
+static int resolve(uint64_t *state, const struct contract *contract, uint64_t steps,
+                   struct arena *arena, struct contract_plan *plan) {
+    struct contract_request request;
+    contract_request_init(&request);
+    request.contract = contract;
+    request.schedule = draw_schedule(state, contract);
+    request.lr = (double)(1 + draw(state, 9)) * (draw(state, 2) == 0 ? 1e-7 : 1e-4);
+    request.steps = steps;
+    request.warmup = draw(state, 2) == 0 ? 0.0 : (double)draw(state, steps / 3);
+    request.processes = 1 + draw(state, 8);
+    request.accumulate = 1 + draw(state, 8);
+    request.global_batch = 8 * (1 + draw(state, 16));
+    request.tokens = 4096;
+    request.updates_per_epoch = 20;
+    return contract_resolve(&request, arena, plan) == STATUS_OK;
+}
+
+/* Keeps every n-th row; its loss is then that of one update, as most frameworks print. */
+static void thin(struct log *log, size_t every) {
+    size_t rows = 0;
+    for (size_t row = every - 1; row < log->rows; row += every, rows++) {
+        log->step[rows] = log->step[row];
+        for (size_t c = 0; c < log->column_count; c++) {
+            log->columns[c].value[rows] = log->columns[c].value[row];
+            log->columns[c].quantum[rows] = log->columns[c].quantum[row];
+        }
+    }
+    log->rows = rows;
+}
+
+/* The run stopped after row `stop` and went on from row `from`, whose numbers repeat. */
+static void repeat(struct log *log, size_t from, size_t stop) {
+    for (size_t row = log->rows - 1; row >= stop; row--) {
+        const size_t source = row - stop + from;
+        log->part[row] = 1;
+        log->step[row] = (int64_t)source + 1;
+    }
+    for (size_t c = 0; c < log->column_count; c++)
+        for (size_t row = log->rows - 1; row >= stop; row--) {
+            log->columns[c].value[row] = log->columns[c].value[row - stop + from];
+            log->columns[c].quantum[row] = log->columns[c].quantum[row - stop + from];
+        }
+}
+
+static void judge(const struct log *log, const struct contract_plan *plan, int fit,
+                  struct arena *arena, struct tally *tally) {
+    struct doctor_options options;
+    struct doctor_report report;
+    struct series series;
+    struct fit_known known;
+    struct fit_set fits;
+    doctor_options_init(&options);
+    fit_known_init(&known);
+    known.run_steps = plan->steps;
+    if (fit) {
+        assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), arena, &series),
+                         STATUS_OK);
+        assert_int_equal(fit_series(&series, &known, arena, &fits), STATUS_OK);
+    }
+    assert_int_equal(doctor_examine(log, &options, fit ? &fits : NULL, arena, &report), STATUS_OK);
+    tally->logs++;
+    tally->checked += report.checked;
+    for (size_t i = 0; i < report.finding_count; i++) {
+        const struct doctor_finding *finding = &report.findings[i];
+        print_message("%s %s, %zu rows, T %llu, W %g: %s: %s\n", plan->contract->name,
+                      plan->schedule->name, log->rows, (unsigned long long)plan->steps,
+                      plan->warmup_updates, finding->id, finding->words);
+        for (size_t e = 0; e < finding->evidence_count; e++)
+            print_message("  %s\n", finding->evidence[e]);
+    }
+    if (report.finding_count > 0) fail_msg("a finding on a healthy log");
+}
+
+static void try_training(uint64_t *state, const struct contract *contract, int fit,
+                         struct tally *tally) {
+    static const int prints[] = {PRINT_FLOAT, PRINT_BINARY32, 4, PRINT_E6};
+    static const int lr_prints[] = {PRINT_EXACT, PRINT_BINARY32, PRINT_E2, PRINT_E6};
+    struct arena arena = ARENA_EMPTY;
+    struct contract_plan plan;
+    double *columns[2];
+    const uint64_t steps = fit ? 20 + draw(state, 20) : 20 + draw(state, 400);
+    if (!resolve(state, contract, steps, &arena, &plan)) {
+        arena_close(&arena);
+        return;
+    }
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(arena_take(&arena, steps, sizeof(double), "LRs", &columns[i]), STATUS_OK);
+    contract_columns(&plan, steps, columns[0], columns[1]);
+    const struct helper_training training = {.rows = (size_t)steps,
+                                             .seed = draw(state, 1000000),
+                                             .preference = (int)draw(state, 3) > 0,
+                                             .pairs = 1 + (int)draw(state, 16),
+                                             .print = prints[draw(state, 4)],
+                                             .print_lr = lr_prints[draw(state, 4)],
+                                             .drift = 0.2 + 0.5 * (double)draw(state, 10),
+                                             .logged = columns[1],
+                                             .applied = columns[0]};
+    struct log *log = helper_trained(&arena, &training);
+    if (draw(state, 2) == 0) log->max_steps = steps;
+    const uint64_t shape = draw(state, 4);
+    if (shape == 0) thin(log, 1 + (size_t)draw(state, 10));
+    if (shape == 1 && steps > 40) repeat(log, (size_t)steps / 2, (size_t)steps / 2 + 8);
+    judge(log, &plan, fit, &arena, tally);
+    arena_close(&arena);
+}
+
+static void verify_quiet(int fit, size_t cases, struct tally *tally) {
+    size_t count;
+    const struct contract *list = contract_list(&count);
+    for (size_t c = 0; c < count; c++) {
+        uint64_t state = 77 + c;
+        if (list[c].bug) continue;
+        for (size_t i = 0; i < cases; i++)
+            try_training(&state, &list[c], fit, tally);
+    }
+}
+
+static void verify_no_finding(void **state) {
+    (void)state;
+    struct tally tally = {0, 0};
+    verify_quiet(0, CASES, &tally);
+    print_message("%zu healthy logs, %zu checks\n", tally.logs, tally.checked);
+    assert_true(tally.logs >= 300);
+    assert_true(tally.checked > 12 * tally.logs);
+}
+
+static void verify_no_finding_of_fits(void **state) {
+    (void)state;
+    struct tally tally = {0, 0};
+    verify_quiet(1, FITTED, &tally);
+    assert_true(tally.logs >= 10);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(verify_no_finding),
+                                       cmocka_unit_test(verify_no_finding_of_fits)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
