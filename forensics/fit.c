@@ -12,7 +12,7 @@
 #include "forensics/fit_words.h"
 
 #define LIMIT 24
-#define SAMPLES 512
+#define SAMPLES 64
 
 void fit_known_init(struct fit_known *known) {
     memset(known, 0, sizeof *known);
@@ -96,8 +96,6 @@ static enum status fill(const struct fit_search *search, const struct fit_found 
         out->segments = plain;
         out->segment_count = 1;
     }
-    const struct fit_window *none = NULL;
-    (void)none;
     const struct series_point *points = search->series->points;
     double top = 0.0;
     for (size_t i = 0; i < search->series->count; i++)
@@ -129,41 +127,46 @@ static void sort(struct fit_found *found, struct fit_found *room, size_t count) 
     memcpy(found, room, count * sizeof *found);
 }
 
-static int close_to(double a, double b, double scale) {
-    if (a != a || b != b) return a != a && b != b;
-    return real_abs_f64(a - b) <= 0x1p-46 * scale;
+/* Both columns at the first and last points and some between. */
+struct sample {
+    double logged[SAMPLES], applied[SAMPLES];
+};
+
+static size_t sample_point(const struct series *series, size_t n) {
+    if (series->count <= SAMPLES || n < SAMPLES / 4) return n;
+    if (n >= SAMPLES - SAMPLES / 4) return series->count - (SAMPLES - n);
+    return (size_t)((double)series->count * (double)n / SAMPLES);
 }
 
-/* Both columns at up to SAMPLES points, and of the updates next to them. */
-static int same(const struct fit *a, const struct fit *b, const struct series *series, double scale,
-                int applied) {
-    const size_t step = series->count > SAMPLES ? series->count / SAMPLES : 1;
-    for (size_t i = 0; i < series->count; i += step) {
-        const uint64_t k = series->points[i].update;
-        const double x = applied ? fit_applied(a, i, k) : fit_logged(a, i, k);
-        const double y = applied ? fit_applied(b, i, k) : fit_logged(b, i, k);
-        if (!close_to(x, y, scale)) return 0;
+static size_t samples_of(const struct series *series) {
+    return series->count < SAMPLES ? series->count : SAMPLES;
+}
+
+static void take_sample(const struct fit *fit, const struct series *series, struct sample *out) {
+    for (size_t n = 0; n < samples_of(series); n++) {
+        const size_t i = sample_point(series, n);
+        out->logged[n] = fit_logged(fit, i, series->points[i].update);
+        out->applied[n] = fit_applied(fit, i, series->points[i].update);
     }
+}
+
+static int same(const double *a, const double *b, size_t count, double slack) {
+    for (size_t n = 0; n < count; n++)
+        if ((a[n] != a[n]) != (b[n] != b[n]) || real_abs_f64(a[n] - b[n]) > slack) return 0;
     return 1;
 }
 
-static void group(struct fit *fits, size_t n, const struct fit_set *set, double scale,
-                  uint32_t *groups, uint32_t *applied) {
-    fits[n].same_logged = *groups;
-    fits[n].same_applied = *applied;
-    for (size_t i = 0; i < n; i++)
-        if (same(&fits[i], &fits[n], set->series, scale, 0)) {
-            fits[n].same_logged = fits[i].same_logged;
-            break;
-        }
-    for (size_t i = 0; i < n; i++)
+static void group(struct fit *fits, const struct sample *samples, size_t n, size_t points,
+                  double slack, uint32_t *groups, uint32_t *applied) {
+    size_t i = 0;
+    while (i < n && !same(samples[i].logged, samples[n].logged, points, slack))
+        i++;
+    fits[n].same_logged = i < n ? fits[i].same_logged : (*groups)++;
+    for (i = 0; i < n; i++)
         if (fits[i].same_logged == fits[n].same_logged &&
-            same(&fits[i], &fits[n], set->series, scale, 1)) {
-            fits[n].same_applied = fits[i].same_applied;
+            same(samples[i].applied, samples[n].applied, points, slack))
             break;
-        }
-    if (fits[n].same_logged == *groups) (*groups)++;
-    if (fits[n].same_applied == *applied) (*applied)++;
+    fits[n].same_applied = i < n ? fits[i].same_applied : (*applied)++;
 }
 
 /* A fit beyond the limit stays when nothing listed of its contract applies the same. */
@@ -178,8 +181,10 @@ static enum status list(struct fit_search *search, struct fit_set *out) {
     const size_t room = search->count < 4 * limit ? search->count : 4 * limit;
     struct fit *fits;
     struct fit_found *scratch;
+    struct sample *samples;
     uint32_t applied = 0;
     TRY(arena_take(search->arena, room + 1, sizeof *fits, "fit", &fits));
+    TRY(arena_take(search->arena, room + 1, sizeof *samples, "fit", &samples));
     TRY(arena_take(search->arena, search->count, sizeof *scratch, "fit", &scratch));
     sort(search->found, scratch, search->count);
     for (size_t i = 0; i < search->count; i++) {
@@ -188,7 +193,9 @@ static enum status list(struct fit_search *search, struct fit_set *out) {
             continue;
         }
         TRY(fill(search, &search->found[i], &fits[out->count]));
-        group(fits, out->count, out, search->scale, &out->groups, &applied);
+        take_sample(&fits[out->count], search->series, &samples[out->count]);
+        group(fits, samples, out->count, samples_of(search->series), 0x1p-46 * search->scale,
+              &out->groups, &applied);
         if (out->count >= limit && !adds(fits, out->count, &fits[0])) {
             out->left_out++;
             continue;

@@ -100,6 +100,9 @@ struct fit_known {
                                         accumulate, processes, global_batch, values */
     const struct contract *expected; /* NULL: none. Named, but no restriction: departures from its
                                         plain use get their catalogue names */
+    const char *const *possible;     /* NULL-terminated names of the contracts that the log's format
+                                        admits; NULL: any. fit_check leaves others out as rivals */
+    int plain;                       /* plain use only: no strides, segments, first update apart */
     uint64_t run_steps;              /* the log's own total (log.max_steps), 0: not said. Where the
                                         run ends, which need not be the schedule's T */
     size_t limit;                    /* most fits to keep; 0: 24 */
@@ -141,13 +144,16 @@ enum fit_verdict {
 struct fit_check {
     int32_t verdict;
     uint32_t why;               /* enum fit_why bits, for FIT_UNDECIDED and as remarks */
-    const struct fit *expected; /* the expectation with its numbers filled in; NULL: impossible */
+    const struct fit *expected; /* the expectation with its numbers filled in */
     uint32_t fitted;            /* bits FIT_OF_*: which numbers were fitted, not given */
     uint32_t from_log;          /* bits: which were said by the log */
     size_t first;               /* FIT_FAIL: index of the first point that differs */
     double first_expected;      /* logged LR expected there */
     size_t bad_points;          /* how many differ */
-    struct fit_set found;       /* what the log fits, without the expectation */
+    struct fit_set found;       /* what the log fits, without the expectation; for FIT_PASS and
+                                   FIT_UNDECIDED with the expectation's numbers */
+    const char *bug;            /* FIT_FAIL: catalogue name of the best fit's departure, or NULL */
+    const char *rival;          /* FIT_UNDECIDED: contract that the log cannot exclude, or NULL */
     const char *words;          /* "fits olmo-core: every LR is one update ahead of hf" */
     const char *needs;          /* what would decide; NULL when decided */
 };
@@ -160,8 +166,9 @@ enum fit_number {
     FIT_OF_SCHEDULE = 16
 };
 
-/* known->request.contract must be set. Applied: nonzero asks about the applied column, too: then a
- * logged column that other contracts share is FIT_UNDECIDED, not FIT_PASS. */
+/* known->request.contract must be set. Applied: nonzero asks about the applied column, too: where
+ * another contract logs the same with the same numbers and applies something else, a log that
+ * agrees is FIT_UNDECIDED; zero asks about the printed column only. */
 TWINSTEP_MUST_USE enum status fit_check(const struct series *series, const struct fit_known *known,
                                         int applied, struct arena *arena, struct fit_check *out);
 

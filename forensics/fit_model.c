@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "forensics/fit_solve.h"
 
 #define PROBE_TOTAL 1000
 #define PROBE_WARMUP 100
@@ -44,8 +45,9 @@ void fit_model_set(struct fit_model *model, const struct fit_numbers *numbers) {
     const double grain = numbers->epoch > 0 ? (double)numbers->epoch : 1.0;
     model->now = *numbers;
     model->plan.call.base_lr = numbers->lr;
-    model->plan.call.warmup = numbers->warmup * model->scale / grain;
+    model->plan.call.warmup = numbers->warmup * model->warmup_scale / grain;
     model->plan.call.total = numbers->total * model->scale / grain;
+    if (numbers->epoch > 0) model->plan.call.total = fit_ceil(model->plan.call.total);
     model->plan.increment = model->unit * numbers->stride / grain;
     model->plan.steps = (uint64_t)numbers->total;
     model->plan.warmup_updates = numbers->warmup;
@@ -87,6 +89,10 @@ static double rise_of(struct fit_model *model, double total, double floor) {
 }
 
 static void find_needs(struct fit_model *model) {
+    if (model->plan.schedule->state_size > 0) { /* recursive: costly far out */
+        model->needs_total = model->plain_rise = model->linear = 1;
+        return;
+    }
     model->needs_warmup = model->plan.call.warmup > 0.0;
     const double plain = sum_of(model, 1.0, PROBE_WARMUP, PROBE_TOTAL);
     model->needs_total = sum_of(model, 1.0, PROBE_WARMUP, 2.0 * PROBE_TOTAL) != plain;
@@ -111,6 +117,8 @@ enum status fit_model_copy(const struct fit_model *model, struct arena *arena,
                            struct fit_model *out) {
     const char *before = (const char *)model->plan.call.values;
     *out = *model;
+    if (out->plan.schedule->state_size > 0)
+        TRY(arena_take(arena, out->plan.schedule->state_size, 1, "fit", &out->plan.call.state));
     TRY(copy_values(out, arena));
     if (model->floor != NULL) {
         const size_t offset = (size_t)((const char *)model->floor - before);
@@ -131,12 +139,14 @@ static enum status open_model(const struct contract_request *request, struct are
     memset(out, 0, sizeof *out);
     TRY(contract_resolve(&probe, arena, &out->plan));
     TRY(copy_values(out, arena));
+    if (out->plan.schedule->state_size > 0)
+        TRY(arena_take(arena, out->plan.schedule->state_size, 1, "fit", &out->plan.call.state));
     out->contract = request->contract;
     out->schedule_name = request->schedule;
     out->unit = out->plan.increment;
     out->scale = out->plan.call.total > 0.0 ? out->plan.call.total / PROBE_TOTAL : 1.0;
+    out->warmup_scale = out->plan.call.warmup > 0.0 ? out->plan.call.warmup / PROBE_WARMUP : 1.0;
     find_floor(out, request);
-    find_needs(out);
     return STATUS_OK;
 }
 
@@ -147,11 +157,31 @@ struct list {
     size_t count;
 };
 
+/* The properties of a model with the same function, if there is one before it. */
+static int copy_needs(const struct list *list, struct fit_model *model, const char *parameters) {
+    for (size_t i = 0; i < list->count; i++) {
+        const struct fit_model *other = &list->at[i];
+        if (other->plan.schedule != model->plan.schedule ||
+            strcmp(other->parameters, parameters) != 0 ||
+            (other->plan.call.warmup > 0.0) != (model->plan.call.warmup > 0.0) ||
+            (other->contract->unit == CONTRACT_UNIT_EPOCH) !=
+                (model->contract->unit == CONTRACT_UNIT_EPOCH))
+            continue;
+        model->needs_total = other->needs_total;
+        model->needs_warmup = other->needs_warmup;
+        model->plain_rise = other->plain_rise;
+        model->linear = other->linear;
+        return 1;
+    }
+    return 0;
+}
+
 static enum status add(struct list *list, const struct contract_request *request,
                        const char *parameters, struct arena *arena) {
     if (list->count == MODELS) return STATUS_OK;
     struct fit_model *model = &list->at[list->count];
     if (open_model(request, arena, model) != STATUS_OK) return STATUS_OK; /* not for this one */
+    if (!copy_needs(list, model, parameters)) find_needs(model);
     model->parameters = parameters;
     list->count++;
     return STATUS_OK;

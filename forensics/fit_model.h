@@ -26,12 +26,13 @@ struct fit_model {
     struct contract_plan plan; /* with its own values */
     struct fit_numbers now;    /* what the plan is set to */
     double unit;               /* counter units of one update in plain use */
-    double scale;              /* counter units of one update of T and W */
+    double scale;              /* counter units of one update of T */
+    double warmup_scale;       /* ... and of W */
     double *floor;             /* in the values; NULL: none */
     int32_t floor_kind;        /* enum fit_floor */
     double floor_default;      /* in units of the key */
     uint8_t needs_total, needs_warmup;
-    uint8_t plain_rise; /* the warm-up depends on neither total nor floor */
+    uint8_t plain_rise;  /* the warm-up depends on neither total nor floor */
     uint8_t linear;      /* proportional to L while the floor is */
     uint8_t given_floor; /* the request fixed it */
 };

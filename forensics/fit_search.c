@@ -20,11 +20,15 @@ void fit_search_template(const struct fit_search *search, struct fit_window *out
         for (size_t j = 0; j < out->known_totals; j++)
             seen |= out->known_total[j] == totals[i];
         if (!seen) out->known_total[out->known_totals++] = totals[i];
+        if (i == 1) out->said_totals = out->known_totals;
     }
+    out->known_epoch = request->updates_per_epoch;
     out->known_lr = request->lr;
     out->known_warmup = request->warmup;
     out->known_ratio = request->warmup_ratio;
     out->known_floor = request->min_lr_ratio;
+    out->only_total = search->known->plain && request->steps > 0;
+    out->only_warmup = search->known->plain && request->warmup == request->warmup;
     out->strides = plain;
     out->stride_count = 1;
 }
@@ -47,7 +51,8 @@ static int alike(const struct fit_model *a, const struct fit_model *b) {
            (a->contract->unit == CONTRACT_UNIT_EPOCH) ==
                (b->contract->unit == CONTRACT_UNIT_EPOCH) &&
            a->contract->float32 == b->contract->float32 && a->given_floor == b->given_floor &&
-           a->unit / a->scale == b->unit / b->scale;
+           a->unit / a->scale == b->unit / b->scale &&
+           a->unit / a->warmup_scale == b->unit / b->warmup_scale;
 }
 
 /* Solutions of a model alike, verified on this one. */
@@ -85,9 +90,9 @@ static void keep(struct fit_search *search, size_t model, struct fit_solutions *
     }
 }
 
-void fit_search_window(struct fit_search *search, const struct fit_window *template, size_t first,
+void fit_search_window(struct fit_search *search, const struct fit_window *like, size_t first,
                        size_t end, uint8_t first_differs) {
-    struct fit_window window = *template;
+    struct fit_window window = *like;
     const struct series_point *points = search->series->points;
     fit_window_open(&window, points + first, end - first);
     struct fit_solutions solutions, copies;
@@ -160,7 +165,7 @@ enum status fit_search_run(struct fit_search *search) {
     fit_search_template(search, &window);
     fit_search_window(search, &window, 0, count, 0);
     if (search->count > 0) search->longest = count;
-    if (any_agrees(search)) return STATUS_OK;
+    if (search->known->plain || any_agrees(search)) return STATUS_OK;
     pass_strides(search, search->count == 0);
     if (search->count == 0) {
         window.deep = 1;

@@ -168,7 +168,7 @@ static void try_totals(struct fit_model *model, const struct fit_window *window,
 static double bisect(struct fit_model *model, const struct fit_window *window, double a, double b,
                      double target, size_t j) {
     const int up = ratio_at(model, window, b, j) > ratio_at(model, window, a, j);
-    for (int i = 0; i < 60 && b - a > 1e-9 * b; i++) {
+    for (int i = 0; i < 60 && b - a > 0.2; i++) { /* totals are whole */
         const double middle = 0.5 * (a + b);
         const double ratio = ratio_at(model, window, middle, j);
         if ((ratio < target) == up)
@@ -188,11 +188,12 @@ static void scan_totals(struct fit_model *model, const struct fit_window *window
     const double half_top = fit_half(top, window->scale), half_low = fit_half(low, window->scale);
     const struct range admitted = {(low->value - half_low) / (top->value + half_top),
                                    (low->value + half_low) / (top->value - half_top)};
-    const double target = low->value / top->value, stride = model->now.stride;
+    const double target = low->value / top->value;
+    const double stride = model->now.stride * model->unit / model->scale;
     const double end = (double)(low->update) * stride;
     double total = 0.25 * end + 1.0, ratio = ratio_at(model, window, total, j);
     while (total < 4e3 * end + 1e4) {
-        const double next = total < 8.0 * end ? total * 1.1 : total * 1.4;
+        const double next = total < 8.0 * end ? total * 1.15 : total * 1.5;
         const double ratio_next = ratio_at(model, window, next, j);
         if (ratio == ratio && ratio_next == ratio_next &&
             (ratio <= target) != (ratio_next <= target))
@@ -210,14 +211,20 @@ static void solve_total(struct fit_model *model, const struct fit_window *window
         (void)solve_lr(model, window, out);
         return;
     }
-    for (size_t i = 0; i < window->known_totals; i++)
-        (void)try_total(model, window, (double)window->known_total[i], out);
+    const size_t known = window->only_total ? 1 : window->known_totals;
+    int said = 0;
+    for (size_t i = 0; i < known; i++) {
+        const int fits = try_total(model, window, (double)window->known_total[i], out);
+        said |= fits && i < window->said_totals;
+    }
+    if (window->only_total || said || model->plan.schedule->state_size > 0) return;
     if (model->now.stride != 1.0 && !window->free_strides) return;
     if (window->constant) return;
     if (at_end && window->tail != window->tail) {
         const double last = (double)window->points[window->count - 1].update;
         for (double total = last - 2.0; total <= last + 2.0; total += 1.0)
-            (void)try_total(model, window, total * model->now.stride, out);
+            (void)try_total(model, window, total * model->now.stride * model->unit / model->scale,
+                            out);
         return;
     }
     scan_totals(model, window, out);
@@ -249,7 +256,8 @@ static size_t list_floors(const struct fit_model *model, const struct fit_window
         if (absolute)
             floors[count++] = (struct floor){fit_shortest(least, last->value + half), 1, 1};
     }
-    for (size_t i = 0; i < sizeof ratios / sizeof ratios[0]; i++)
+    const size_t tried = window->deep ? sizeof ratios / sizeof ratios[0] : 1;
+    for (size_t i = 0; i < tried; i++)
         if (ratios[i] * window->scale <= window->least)
             floors[count++] = (struct floor){ratios[i], 0, 0};
     return count;
@@ -319,13 +327,12 @@ static void list_warmups(const struct fit_model *model, const struct fit_window 
     const size_t top = window->top, next = window->top_last + 1;
     const double shift = (double)window->shift;
     const double grain = model->now.epoch > 0 ? (double)model->now.epoch : 1.0;
+    const double pace = stride * model->unit / model->warmup_scale;
     double low = 0.0, high = 2.0;
     warmups->count = 0;
     add_warmup(warmups, window->known_warmup);
-    if (!model->needs_warmup) {
-        add_warmup(warmups, 0.0);
-        return;
-    }
+    if (!model->needs_warmup) add_warmup(warmups, 0.0);
+    if (!model->needs_warmup || (window->only_warmup && warmups->count > 0)) return;
     if (top > 0) {
         low = (double)points[top - 1].update + shift - 2.0;
         high = (double)points[next < window->count && next == top + 1 ? next : top].update + shift +
@@ -333,8 +340,8 @@ static void list_warmups(const struct fit_model *model, const struct fit_window 
     } else if (points[0].update > 1) {
         high = (double)points[0].update + shift + 2.0;
     }
-    low = (low < 0.0 ? 0.0 : low) * stride;
-    high *= stride;
+    low = (low < 0.0 ? 0.0 : low) * pace;
+    high *= pace;
     if (window->known_ratio == window->known_ratio)
         for (size_t t = 0; t < window->known_totals; t++)
             add_warmup(warmups, rounded(model->contract,
@@ -355,14 +362,15 @@ static int rise_fits(struct fit_model *model, const struct fit_window *window,
     const struct series_point *top = &window->points[window->top];
     struct fit_numbers trial = *numbers;
     struct range range = {0.0, real_inf_f64()};
+    const double pace = trial.stride * model->unit / model->warmup_scale;
     size_t used = 0;
     trial.lr = 1.0;
     trial.total = 1e15;
     fit_model_set(model, &trial);
     for (size_t p = 0; p < 6; p++) {
         const size_t i = (window->top - 1) * p / 5;
-        const double at = (double)window->points[i].update * trial.stride;
-        if (at + 2.0 * trial.stride >= trial.warmup) break; /* maybe behind the warm-up */
+        const double at = (double)window->points[i].update * pace;
+        if (at + 2.0 * pace >= trial.warmup) break; /* maybe behind the warm-up */
         const double slope = model_at(model, window, i);
         const struct range here = admit(&window->points[i], window->scale, slope, 0.0, 0.0);
         if (here.low > range.low) range.low = here.low;

@@ -18,15 +18,18 @@ struct fit_window {
     double scale;  /* largest |value| */
     int64_t shift; /* column is model(k + shift) */
     uint64_t known_total[4];
-    size_t known_totals; /* totals to try first: asked for, said by the log, last update */
-    double known_warmup; /* NaN: unknown */
-    double known_ratio;  /* NaN: unknown */
-    double known_lr;     /* NaN: unknown */
-    double known_floor;  /* share of L; NaN: unknown */
+    size_t known_totals;  /* totals to try first: asked for, said by the log, last update */
+    size_t said_totals;   /* how many of them somebody said */
+    double known_warmup;  /* NaN: unknown */
+    double known_ratio;   /* NaN: unknown */
+    double known_lr;      /* NaN: unknown */
+    uint64_t known_epoch; /* updates per epoch; 0: unknown */
+    double known_floor;   /* share of L; NaN: unknown */
     const double *strides;
     size_t stride_count;
-    int free_strides; /* strides that no known total or warm-up supports, too */
-    int deep;         /* try more warm-ups */
+    int free_strides;            /* strides that no known total or warm-up supports, too */
+    int deep;                    /* try more warm-ups */
+    int only_total, only_warmup; /* the first known total, the known warm-up, and no other */
     /* filled by fit_window_open */
     size_t probes[FIT_PROBES], probe_count;
     size_t top, top_last; /* first and last point of the first stretch at the maximum */

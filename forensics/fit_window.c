@@ -107,6 +107,12 @@ static void find_probes(struct fit_window *window) {
     if (window->top > 0) add_probe(window, window->top - 1);
     for (size_t i = 1; i < 24; i++)
         add_probe(window, (size_t)((double)last * (double)i / 24.0));
+    for (size_t i = 1; i < window->probe_count; i++) /* ascending: recursive schedules go on */
+        for (size_t j = i; j > 0 && window->probes[j] < window->probes[j - 1]; j--) {
+            const size_t probe = window->probes[j];
+            window->probes[j] = window->probes[j - 1];
+            window->probes[j - 1] = probe;
+        }
 }
 
 void fit_window_open(struct fit_window *window, const struct series_point *points, size_t count) {
@@ -122,6 +128,7 @@ void fit_window_open(struct fit_window *window, const struct series_point *point
     find_rise(window);
     find_tail(window);
     find_staircase(window);
+    if (window->known_epoch > 0) window->epoch = window->known_epoch;
     find_probes(window);
     window->constant = window->top == 0 && window->top_last == count - 1;
 }

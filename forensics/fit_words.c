@@ -174,12 +174,17 @@ static const char *bug_of(const struct fit_search *search, const struct fit *fit
     return bug;
 }
 
-enum status fit_words(const struct fit_search *search, struct fit *fit) {
+enum status fit_describe(const struct fit *fit, struct arena *arena, const char **out) {
     struct line line;
     char *text;
     describe(&line, fit);
-    TRY(arena_text(search->arena, line.text, strlen(line.text), &text));
-    fit->text = text;
+    TRY(arena_text(arena, line.text, strlen(line.text), &text));
+    *out = text;
+    return STATUS_OK;
+}
+
+enum status fit_words(const struct fit_search *search, struct fit *fit) {
+    TRY(fit_describe(fit, search->arena, &fit->text));
     fit->bug = bug_of(search, fit);
     return STATUS_OK;
 }
@@ -196,10 +201,5 @@ enum status fit_words_partial(const struct fit_search *search, const char **out)
                       .stride = search->partial_numbers.stride,
                       .segments = &plain,
                       .segment_count = 1};
-    struct line line;
-    char *text;
-    describe(&line, &fit);
-    TRY(arena_text(search->arena, line.text, strlen(line.text), &text));
-    *out = text;
-    return STATUS_OK;
+    return fit_describe(&fit, search->arena, out);
 }

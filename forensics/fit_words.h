@@ -6,8 +6,12 @@
 
 #include "forensics/fit_search.h"
 
+TWINSTEP_MUST_USE enum status fit_describe(const struct fit *fit, struct arena *arena,
+                                           const char **out);
 /* Sets text and bug. */
 TWINSTEP_MUST_USE enum status fit_words(const struct fit_search *search, struct fit *fit);
 TWINSTEP_MUST_USE enum status fit_words_partial(const struct fit_search *search, const char **out);
+/* First update that the two apply differently, 0 for none. */
+uint64_t fit_applied_apart(const struct fit *a, const struct fit *b, const struct fit_set *set);
 
 #endif

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A log against an expected contract. A match is a pass only where the same numbers under another
+ * contract would not have been logged alike and applied otherwise (rivals).
+ * Invariant: FIT_FAIL names a point; FIT_PASS means that every point agrees; FIT_UNDECIDED says
+ * what would decide. */
+#include <string.h>
+
+#include "base/number.h"
+#include "base/real.h"
+#include "forensics/fit_words.h"
+
+static int near(double a, double b) {
+    return real_abs_f64(a - b) <= 1e-9 * real_abs_f64(b);
+}
+
+/* Whether a plain fit has every number that was given. */
+static int has_given(const struct fit *fit, const struct fit_known *known, uint64_t steps) {
+    const struct contract_request *r = &known->request;
+    if (r->lr == r->lr && !near(fit->lr, r->lr)) return 0;
+    if (fit->steps > 0 && steps > 0 && fit->steps != steps) return 0;
+    if (r->warmup == r->warmup && !near(fit->warmup, r->warmup) &&
+        strcmp(sched_bare_name(fit->schedule), "constant") != 0)
+        return 0;
+    return fit->stride == 1.0 && fit->segment_count == 1 && !fit->first_differs;
+}
+
+/* The contract's own warm-up for a ratio, in the updates that --warmup counts. */
+static enum status settle_warmup(struct fit_known *known, struct arena *arena) {
+    struct contract_request request = known->request;
+    struct contract_plan plan, probe;
+    if (request.warmup_ratio != request.warmup_ratio || request.steps == 0) return STATUS_OK;
+    if (request.lr != request.lr) request.lr = 1.0;
+    if (request.updates_per_epoch == 0) request.updates_per_epoch = 1;
+    if (request.tokens == 0) request.tokens = 1;
+    TRY(contract_resolve(&request, arena, &plan));
+    request.warmup = 1.0;
+    request.warmup_ratio = real_nan_f64();
+    TRY(contract_resolve(&request, arena, &probe));
+    known->request.warmup =
+        probe.call.warmup > 0.0 ? plan.call.warmup / probe.call.warmup : plan.warmup_updates;
+    known->request.warmup_ratio = real_nan_f64();
+    return STATUS_OK;
+}
+
+static void say_sources(const struct fit_known *known, struct fit_check *out) {
+    const struct contract_request *r = &known->request;
+    if (r->lr != r->lr) out->fitted |= FIT_OF_LR;
+    if (r->warmup != r->warmup && r->warmup_ratio != r->warmup_ratio) out->fitted |= FIT_OF_WARMUP;
+    if (r->schedule == NULL) out->fitted |= FIT_OF_SCHEDULE;
+    if (r->min_lr_ratio != r->min_lr_ratio) out->fitted |= FIT_OF_FLOOR;
+    if (r->steps == 0 && known->run_steps == 0) out->fitted |= FIT_OF_STEPS;
+    if (r->steps == 0 && known->run_steps > 0) out->from_log |= FIT_OF_STEPS;
+}
+
+static int possible(const struct fit_known *known, const struct contract *contract) {
+    if (known->possible == NULL) return 1;
+    for (size_t i = 0; known->possible[i] != NULL; i++)
+        if (strcmp(known->possible[i], contract->name) == 0) return 1;
+    return 0;
+}
+
+/* The expectation's numbers under every other contract that can log them. */
+static enum status find_rivals(const struct series *series, const struct fit_known *known,
+                               const struct fit *expected, struct arena *arena,
+                               struct fit_set *out) {
+    struct fit_known every = *known;
+    every.request.contract = NULL;
+    every.request.schedule = NULL;
+    every.request.lr = expected->lr;
+    every.request.warmup = expected->warmup;
+    every.request.warmup_ratio = real_nan_f64();
+    every.request.steps = expected->steps;
+    every.plain = 1;
+    every.limit = 64;
+    TRY(fit_series(series, &every, arena, out));
+    size_t kept = 0;
+    struct fit *fits = NULL;
+    TRY(arena_take(arena, out->count + 1, sizeof *fits, "fit", &fits));
+    for (size_t i = 0; i < out->count; i++) {
+        const struct fit *fit = &out->fits[i];
+        const double floor = fit->floor_ratio == fit->floor_ratio ? fit->floor_ratio : 0.0;
+        const double wanted =
+            expected->floor_ratio == expected->floor_ratio ? expected->floor_ratio : 0.0;
+        if (!near(fit->lr, expected->lr) || fit->steps != expected->steps) continue;
+        if (!near(fit->warmup, expected->warmup) || real_abs_f64(floor - wanted) > 1e-9) continue;
+        if (possible(known, fit->contract)) fits[kept++] = *fit;
+    }
+    out->fits = fits;
+    out->count = kept;
+    return STATUS_OK;
+}
+
+static enum status judge_rivals(const struct fit_known *known, int applied, struct arena *arena,
+                                struct fit_check *out) {
+    const struct fit_set *set = &out->found;
+    const uint32_t weak = set->why & (FIT_WHY_FEW | FIT_WHY_CONSTANT);
+    out->why |= weak;
+    out->verdict = FIT_PASS;
+    for (size_t i = 0; i < set->count && out->verdict == FIT_PASS; i++) {
+        const struct fit *rival = &set->fits[i];
+        if (rival->contract == known->request.contract) continue;
+        if (fit_applied_apart(rival, out->expected, set) == 0) continue;
+        int same = 1;
+        for (size_t p = 0; p < set->series->count; p++) {
+            const uint64_t k = set->series->points[p].update;
+            const double a = fit_logged(rival, p, k), b = fit_logged(out->expected, p, k);
+            if (real_abs_f64(a - b) > 0x1p-44 * out->expected->lr) same = 0;
+        }
+        out->why |= same ? FIT_WHY_APPLIED : FIT_WHY_COARSE;
+        if (same && !applied) continue;
+        out->verdict = FIT_UNDECIDED;
+        out->rival = rival->contract->name;
+        TRY(fit_tell_apart(out->expected, rival, set, arena, &out->needs));
+    }
+    if (out->verdict == FIT_PASS && set->series->count < 2) {
+        out->verdict = FIT_UNDECIDED;
+        out->needs = "more rows: one LR fits any schedule that passes through it";
+    }
+    if (out->verdict == FIT_PASS && (weak & FIT_WHY_CONSTANT) != 0) {
+        out->verdict = FIT_UNDECIDED;
+        out->needs =
+            "rows where the schedule moves (warm-up or decay), or more digits: every LR of "
+            "this log is the same";
+    }
+    return STATUS_OK;
+}
+
+static enum status say_match(const struct fit_known *known, struct arena *arena,
+                             struct fit_check *out) {
+    char *text;
+    const char *name = known->request.contract->name;
+    if (out->verdict == FIT_PASS)
+        TRY(arena_format(arena, &text, "every printed LR is the one that %s logs (%s)", name,
+                         out->expected->text));
+    else if (out->rival != NULL)
+        TRY(arena_format(arena, &text,
+                         "every printed LR agrees with %s, and just as well with %s, which applies "
+                         "other LRs",
+                         name, out->rival));
+    else
+        TRY(arena_format(arena, &text,
+                         "every printed LR agrees with %s, but the log cannot say more", name));
+    out->words = text;
+    return STATUS_OK;
+}
+
+/* One number of the expectation: given, else that of the best fit, else a plain guess. */
+static void complete(struct contract_request *r, const struct fit_known *known,
+                     const struct fit_set *found, double scale) {
+    const struct fit *best = found->count > 0 ? &found->fits[0] : NULL;
+    if (r->schedule == NULL)
+        r->schedule = best != NULL && sched_find_in(r->contract->family,
+                                                    sched_bare_name(best->schedule)) != NULL
+                          ? sched_bare_name(best->schedule)
+                          : r->contract->default_schedule;
+    if (r->lr != r->lr) r->lr = best != NULL ? best->lr : scale;
+    if (r->steps == 0) r->steps = known->run_steps;
+    if (r->steps == 0) r->steps = best != NULL && best->steps > 0 ? best->steps : found->last;
+    if (r->warmup != r->warmup && r->warmup_ratio != r->warmup_ratio)
+        r->warmup = best != NULL ? fit_round(best->warmup) : 0.0;
+    if (r->updates_per_epoch == 0)
+        r->updates_per_epoch = best != NULL && best->epoch_updates > 0 ? best->epoch_updates : 1;
+    if (r->tokens == 0) r->tokens = 1;
+    if (r->min_lr_ratio != r->min_lr_ratio && r->value_count == 0 && best != NULL &&
+        best->floor_ratio > 0.0 && best->floor_ratio < 1.0) {
+        const struct sched_class *schedule = sched_find_in(r->contract->family, r->schedule);
+        if (schedule != NULL && sched_row(schedule, "min_lr_ratio") != NULL)
+            r->min_lr_ratio = best->floor_ratio;
+    }
+}
+
+static enum status expect(const struct series *series, const struct fit_known *known, double scale,
+                          struct arena *arena, struct fit_check *out) {
+    static const struct fit_segment plain = {.scale = 1.0};
+    struct contract_request request = known->request;
+    struct fit *fit;
+    complete(&request, known, &out->found, scale);
+    TRY(arena_take(arena, 1, sizeof *fit, "fit", &fit));
+    TRY(contract_resolve(&request, arena, &fit->plan));
+    fit->contract = request.contract;
+    fit->schedule = fit->plan.schedule;
+    fit->schedule_name = request.schedule;
+    fit->lr = request.lr;
+    fit->warmup = fit->plan.warmup_updates;
+    fit->steps = fit->plan.steps;
+    fit->floor_ratio = request.min_lr_ratio;
+    fit->stride = 1.0;
+    fit->parameters = "";
+    fit->segments = &plain;
+    fit->segment_count = 1;
+    out->expected = fit;
+    TRY(fit_describe(fit, arena, &fit->text));
+    for (size_t i = 0; i < series->count; i++) {
+        const double value = fit_logged(fit, i, series->points[i].update);
+        if (fit_matches(&series->points[i], value, scale, NULL)) continue;
+        if (out->bad_points++ > 0) continue;
+        out->first = i;
+        out->first_expected = value;
+    }
+    return STATUS_OK;
+}
+
+static int ahead(const struct contract *contract) {
+    return contract->offset + (contract->logged == CONTRACT_LOGGED_NEXT);
+}
+
+static int same_training(const struct fit *a, const struct fit *b) {
+    return near(a->lr, b->lr) && near(a->warmup, b->warmup) &&
+           (a->steps == b->steps || a->steps == 0 || b->steps == 0) && a->stride == b->stride &&
+           a->segment_count == b->segment_count;
+}
+
+static enum status say_mismatch(const struct fit_known *known, struct arena *arena,
+                                struct fit_check *out) {
+    const struct fit *best = out->found.count > 0 ? &out->found.fits[0] : NULL;
+    const char *name = known->request.contract->name;
+    char *text;
+    if (best == NULL && out->found.partial != NULL)
+        TRY(arena_format(arena, &text, "fits no shipped contract; its first %zu rows fit %s",
+                         out->found.first_bad, out->found.partial));
+    else if (best == NULL)
+        TRY(arena_format(arena, &text, "fits no shipped contract"));
+    else if (same_training(best, out->expected) && best->contract != known->request.contract &&
+             ahead(best->contract) != ahead(known->request.contract)) {
+        const int by = ahead(best->contract) - ahead(known->request.contract);
+        TRY(arena_format(arena, &text, "fits %s: every LR is %s %s %s", best->contract->name,
+                         by == 1 || by == -1 ? "one update" : "two updates",
+                         by > 0 ? "ahead of" : "behind", name));
+    } else
+        TRY(arena_format(arena, &text, "fits %s", best->text));
+    out->words = text;
+    out->bug = best != NULL ? best->bug : NULL;
+    return STATUS_OK;
+}
+
+/* Numbers that somebody must give before a mismatch means anything. */
+static int too_few(const struct series *series, const struct fit_check *out) {
+    const int guessed = (out->fitted & (FIT_OF_LR | FIT_OF_STEPS | FIT_OF_WARMUP)) != 0;
+    return guessed &&
+           (series->count < 3 || (out->found.count == 0 && series->points[0].update > 1));
+}
+
+static enum status search_all(const struct series *series, const struct fit_known *known,
+                              struct arena *arena, struct fit_set *out) {
+    struct fit_known every = *known;
+    every.expected = known->request.contract;
+    every.request.contract = NULL;
+    every.request.schedule = NULL;
+    every.request.value_count = 0;
+    return fit_series(series, &every, arena, out);
+}
+
+static double scale_of(const struct series *series) {
+    double scale = 0.0;
+    for (size_t i = 0; i < series->count; i++)
+        if (real_finite_f64(series->points[i].value) &&
+            real_abs_f64(series->points[i].value) > scale)
+            scale = real_abs_f64(series->points[i].value);
+    return scale > 0.0 ? scale : 1.0;
+}
+
+static enum status mismatch(const struct series *series, const struct fit_known *known,
+                            struct arena *arena, struct fit_check *out) {
+    TRY(search_all(series, known, arena, &out->found));
+    TRY(expect(series, known, scale_of(series), arena, out));
+    TRY(say_mismatch(known, arena, out));
+    out->why |= out->found.why;
+    if (out->bad_points > 0 && !too_few(series, out)) {
+        out->verdict = FIT_FAIL;
+        return STATUS_OK;
+    }
+    out->verdict = FIT_UNDECIDED;
+    out->needs = "more rows, or --lr, --warmup and --steps of the training";
+    return STATUS_OK;
+}
+
+/* Sets out->expected where the expectation, completed by what the log says, agrees everywhere. */
+static enum status match(const struct series *series, const struct fit_known *known,
+                         struct arena *arena, struct fit_check *out) {
+    const struct contract_request *r = &known->request;
+    struct fit_known plain = *known;
+    struct fit_set own;
+    if (r->lr == r->lr && r->steps > 0 && r->warmup == r->warmup) {
+        out->found = (struct fit_set){.series = series};
+        TRY(expect(series, known, scale_of(series), arena, out));
+        if (out->bad_points == 0) return STATUS_OK;
+        out->expected = NULL;
+        out->bad_points = 0;
+        if (r->schedule != NULL && (r->min_lr_ratio == r->min_lr_ratio || r->value_count > 0))
+            return STATUS_OK;
+    }
+    plain.plain = 1;
+    TRY(fit_series(series, &plain, arena, &own));
+    for (size_t i = 0; i < own.count && out->expected == NULL; i++)
+        if (has_given(&own.fits[i], known, r->steps)) out->expected = &own.fits[i];
+    return STATUS_OK;
+}
+
+enum status fit_check(const struct series *series, const struct fit_known *known, int applied,
+                      struct arena *arena, struct fit_check *out) {
+    struct fit_known mine = *known;
+    memset(out, 0, sizeof *out);
+    say_sources(known, out);
+    if (mine.request.steps == 0) mine.request.steps = known->run_steps;
+    TRY(settle_warmup(&mine, arena));
+    if (series->count == 0) {
+        out->verdict = FIT_UNDECIDED;
+        out->why = FIT_WHY_NO_COLUMN;
+        out->found = (struct fit_set){.series = series, .why = FIT_WHY_NO_COLUMN};
+        out->words = "the log has no learning rate";
+        out->needs = "a learning-rate column (--map lr_logged=NAME)";
+        return STATUS_OK;
+    }
+    TRY(match(series, &mine, arena, out));
+    if (out->expected == NULL) return mismatch(series, &mine, arena, out);
+    TRY(find_rivals(series, &mine, out->expected, arena, &out->found));
+    TRY(judge_rivals(&mine, applied, arena, out));
+    return say_match(&mine, arena, out);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Trainings are drawn with splitmix64, so that they are the same everywhere. */
+#include "tests/forensics/helper_healthy.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "forensics/fit.h"
+#include "tests/forensics/helper_lr.h"
+
+#define ROWS 700
+
+struct training {
+    struct contract_request request;
+    struct contract_plan plan;
+    struct lr_log log;
+    struct series_point points[ROWS];
+    struct series series;
+};
+
+static uint64_t draw(uint64_t *state) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static uint64_t below(uint64_t *state, uint64_t end) {
+    return draw(state) % end;
+}
+
+static const char *draw_schedule(uint64_t *state, const struct contract *contract) {
+    const struct sched_class *const *classes = sched_classes();
+    const char *names[32];
+    size_t count = 0;
+    for (size_t i = 0; classes[i] != NULL; i++)
+        if (sched_in_family(classes[i], contract->family))
+            names[count++] = sched_bare_name(classes[i]);
+    return names[below(state, count)];
+}
+
+static double draw_lr(uint64_t *state) {
+    char text[32];
+    const unsigned digit = (unsigned)below(state, 9) + 1, exponent = (unsigned)below(state, 5) + 3;
+    snprintf(text, sizeof text, below(state, 4) == 0 ? "%u.5e-%u" : "%ue-%u", digit, exponent);
+    return strtod(text, NULL);
+}
+
+static void draw_numbers(uint64_t *state, struct contract_request *r) {
+    static const double ratios[] = {0.03, 0.1, 0.05, 0.06, 0.2};
+    r->lr = draw_lr(state);
+    r->steps = below(state, 3) == 0 ? 5 + below(state, 20) : 25 + below(state, 600);
+    if (r->steps > 60 && below(state, 2) == 0) r->steps -= r->steps % 50;
+    switch (below(state, 4)) {
+    case 0:
+        r->warmup = 0.0;
+        break;
+    case 1:
+        r->warmup = (double)below(state, r->steps / 2);
+        break;
+    default:
+        r->warmup_ratio = ratios[below(state, 5)];
+    }
+    r->processes = 1 + below(state, 8);
+    r->accumulate = 1 + below(state, 8);
+    r->global_batch = 8 * (1 + below(state, 16));
+    r->tokens = 4096;
+    r->updates_per_epoch = 1 + below(state, 12);
+}
+
+static void draw_log(uint64_t *state, struct training *t) {
+    struct lr_log *log = &t->log;
+    *log = (struct lr_log){.plan = &t->plan, .first = 1, .every = 1, .last = t->plan.steps};
+    log->print = (int)below(state, 4);
+    if (t->plan.steps > 60 && below(state, 2) == 0) {
+        log->every = below(state, 2) == 0 ? 5 : 10;
+        log->first = below(state, 2) == 0 ? log->every : 1;
+    }
+    if (t->plan.steps > 40 && below(state, 4) == 0) log->first += below(state, t->plan.steps / 2);
+    if (t->plan.steps > 40 && below(state, 4) == 0) log->last -= below(state, t->plan.steps / 4);
+    if (t->plan.contract->past_end == CONTRACT_PAST_ABORT) log->last = t->plan.steps;
+    t->series = (struct series){t->points, lr_log_points(log, t->points)};
+}
+
+/* 0: the contract refuses these numbers. */
+static int draw_training(uint64_t *state, const struct contract *contract, struct arena *arena,
+                         struct training *t) {
+    contract_request_init(&t->request);
+    t->request.contract = contract;
+    t->request.schedule = draw_schedule(state, contract);
+    draw_numbers(state, &t->request);
+    if (contract_resolve(&t->request, arena, &t->plan) != STATUS_OK) return 0;
+    draw_log(state, t);
+    for (size_t i = 0; i < t->series.count; i++)
+        if (!isfinite(t->points[i].value) || t->points[i].value < 0.0) return 0;
+    return 1;
+}
+
+static void complain(const char *what, const struct training *t, const char *why) {
+    print_message("%s: %s %s lr %g warm-up %g (ratio %g) steps %llu P %llu a %llu U %llu; rows "
+                  "%llu..%llu every %llu, print %d: %s\n",
+                  what, t->request.contract->name, t->request.schedule, t->request.lr,
+                  t->request.warmup, t->request.warmup_ratio, (unsigned long long)t->request.steps,
+                  (unsigned long long)t->request.processes,
+                  (unsigned long long)t->request.accumulate,
+                  (unsigned long long)t->request.updates_per_epoch,
+                  (unsigned long long)t->log.first, (unsigned long long)t->log.last,
+                  (unsigned long long)t->log.every, t->log.print, why == NULL ? "" : why);
+}
+
+static void judge(const struct training *t, const struct fit_known *known, int applied,
+                  const char *what, struct healthy_count *out) {
+    struct arena arena = ARENA_EMPTY;
+    struct fit_check check;
+    const enum status status = fit_check(&t->series, known, applied, &arena, &check);
+    out->logs++;
+    if (status != STATUS_OK) {
+        complain(what, t, status_text());
+        out->failed++;
+    } else if (check.verdict == FIT_FAIL) {
+        complain(what, t, check.words);
+        out->failed++;
+    } else if (check.verdict == FIT_PASS) {
+        out->passed++;
+    } else {
+        assert_non_null(check.needs);
+        if(getenv("V")) complain(check.needs, t, check.words);
+        out->undecided++;
+    }
+    arena_close(&arena);
+}
+
+static void check_all(size_t cases, uint64_t seed, int applied, struct healthy_count *out) {
+    size_t contracts;
+    const struct contract *list = contract_list(&contracts);
+    struct training *t = malloc(sizeof *t);
+    assert_non_null(t);
+    for (size_t c = 0; c < contracts; c++) {
+        uint64_t state = seed * 1000 + c;
+        for (size_t i = 0; i < cases; i++) {
+            struct arena arena = ARENA_EMPTY;
+            struct fit_known known;
+            fit_known_init(&known);
+            if (draw_training(&state, &list[c], &arena, t)) {
+                known.request = t->request;
+                judge(t, &known, applied, "given", out);
+                fit_known_init(&known);
+                known.request.contract = &list[c];
+                known.request.processes = t->request.processes;
+                known.request.accumulate = t->request.accumulate;
+                known.run_steps = t->request.steps;
+                if (!applied && t->log.first == 1 && t->log.every == 1 && i % 20 == 0)
+                    judge(t, &known, applied, "fitted", out);
+            }
+            arena_close(&arena);
+        }
+    }
+    free(t);
+}
+
+void healthy_check(size_t cases, uint64_t seed, struct healthy_count *out) {
+    check_all(cases, seed, 0, out);
+}
+
+void healthy_check_applied(size_t cases, uint64_t seed, struct healthy_count *out) {
+    check_all(cases, seed, 1, out);
+}
+
+static int near(double a, double b) {
+    return fabs(a - b) <= 1e-3 * fabs(b);
+}
+
+/* Same contract and schedule; numbers too, as far as the log shows them. */
+static int is_truth(const struct fit *fit, const struct training *t) {
+    if (fit->contract != t->request.contract) return 0;
+    if (fit->schedule != t->plan.schedule) return 0;
+    if (fit->warmup_hidden || fit->total_hidden) return 1;
+    return near(fit->lr, t->request.lr);
+}
+
+void healthy_fit(size_t cases, uint64_t seed, struct healthy_count *out) {
+    size_t contracts;
+    const struct contract *list = contract_list(&contracts);
+    struct training *t = malloc(sizeof *t);
+    assert_non_null(t);
+    for (size_t c = 0; c < contracts; c++) {
+        uint64_t state = seed * 1000 + c;
+        for (size_t i = 0; i < cases; i++) {
+            struct arena arena = ARENA_EMPTY;
+            struct fit_known known;
+            struct fit_set set;
+            int listed = 0;
+            fit_known_init(&known);
+            if (draw_training(&state, &list[c], &arena, t)) {
+                known.run_steps = t->request.steps;
+                known.request.processes = t->request.processes;
+                known.request.accumulate = t->request.accumulate;
+                known.request.tokens = t->request.tokens;
+                known.limit = 400;
+                assert_int_equal(fit_series(&t->series, &known, &arena, &set), STATUS_OK);
+                for (size_t f = 0; f < set.count; f++)
+                    listed |= is_truth(&set.fits[f], t);
+                out->logs++;
+                out->failed += !listed;
+                if (!listed) complain("truth", t, set.count > 0 ? set.fits[0].text : "no fit");
+            }
+            arena_close(&arena);
+        }
+    }
+    free(t);
+}

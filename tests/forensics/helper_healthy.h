@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Random healthy trainings of every contract, their logs, and what check and fit say of them. */
+#ifndef TWINSTEP_TESTS_FORENSICS_HELPER_HEALTHY_H
+#define TWINSTEP_TESTS_FORENSICS_HELPER_HEALTHY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct healthy_count {
+    size_t logs, passed, undecided, failed;
+};
+
+/* `cases` trainings of every contract; each failure is printed with its training. The printed
+ * column only, once with all numbers given and once, where the log starts at update 1 and has all
+ * rows, with none but the log's total. */
+void healthy_check(size_t cases, uint64_t seed, struct healthy_count *out);
+/* The applied column, all numbers given. */
+void healthy_check_applied(size_t cases, uint64_t seed, struct healthy_count *out);
+/* failed: logs whose contract, schedule and numbers are not among the fits. */
+void healthy_fit(size_t cases, uint64_t seed, struct healthy_count *out);
+
+#endif
