@@ -194,7 +194,6 @@ static enum status put_row(const struct json_row *row, const char *step_name,
                            const struct log_source *source, struct pace *pace) {
     int64_t step = INT64_MIN, total;
     const int stepped = step_name != NULL && json_row_step(row, step_name, &step);
-    if (!stepped) step = INT64_MIN;
     if (step > ((int64_t)1 << 53) || (stepped && step < -((int64_t)1 << 53)))
         FAIL(STATUS_INPUT, "%s:%" PRIu32 ": expected a step within 2^53, got %" PRId64,
              source->name, row->line, step);

@@ -167,6 +167,24 @@ static void validate_texts(void **state) {
     arena_close(&arena);
 }
 
+/* Python's json reads NaN as a name; Megatron's own files hold it as a string. */
+static void validate_texts_of_nan(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    size_t length;
+    (void)state;
+    const struct log *log = logs_read(&arena, "{\"step\": 1, \"loss\": NaN}", NULL);
+    char *text = export_text(log, "megatron", &length);
+    assert_non_null(strstr(text, "{\"1\": \"NaN\"}"));
+    free(text);
+    text = export_text(log, "jsonl", &length);
+    assert_string_equal(text, "{\"step\": 1, \"loss\": NaN}\n");
+    free(text);
+    text = export_text(log, "csv", &length);
+    assert_string_equal(text, "step,loss\n1,nan\n");
+    free(text);
+    arena_close(&arena);
+}
+
 static void verify_refusals(void **state) {
     struct arena arena = ARENA_EMPTY;
     FILE *file = tmpfile();
@@ -234,12 +252,12 @@ static void verify_trace(void **state) {
         "{\"step\": 0, \"a/b\": 1.5, \"a_b\": 2, \"step_\": 1, \"loss\": "
         "0.25}\n{\"loss\": 0.5}\n{\"step\": 2, \"loss\": 0.50}\n{\"step\": "
         "1, \"value\": Infinity, \"\": 1, \"log\": 2}\n";
-    static const char *const texts[] = {mixed, scientific, resumed};
+    static const char *const texts[] = {mixed, scientific, resumed, "{\"x\": 1.5}"};
     char path[] = "/tmp/twinstep-export-XXXXXX";
     struct arena arena = ARENA_EMPTY;
     (void)state;
     close(mkstemp(path));
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 4; i++) {
         const struct log *log = logs_read(&arena, texts[i], NULL);
         const struct log *back = through_trace(&arena, log, path);
         expect_same(log, back);
@@ -276,6 +294,7 @@ int main(void) {
         cmocka_unit_test(verify_nemo_rl),
         cmocka_unit_test(verify_torchtitan),
         cmocka_unit_test(validate_texts),
+        cmocka_unit_test(validate_texts_of_nan),
         cmocka_unit_test(verify_refusals),
         cmocka_unit_test(verify_trace),
         cmocka_unit_test(verify_trace_refusals),

@@ -358,6 +358,8 @@ static void verify_places_of_errors(void **state) {
         {"hf-trainer-state", "{\"log_history\": 5}", "test:1:17: expected a list"},
         {"hf-trainer-state", "{\"log_history\": [5]}", "test:1:18: expected an object"},
         {"hf-trainer-state", "{\"a\": 1}", "log_history"},
+        {"hf-trainer-state", "{\"log_history\": [{\"loss\": 1.5, \"step\": 1}]} {",
+         "expected the end"},
         {"hf-trainer-state", "{\"log_history\": []}", "expected a log with numbers, got none"},
         {"nemo-rl", "{\"a\": {\"x\": 1}}", "test:1:8: expected a step"},
         {"nemo-rl", "{\"a\": {\"1\": \"x\"}}", "expected a number"},
@@ -388,6 +390,17 @@ static void verify_deep_nesting(void **state) {
     assert_non_null(strstr(logs_refuse(&arena, text, depth + 6, "jsonl"), "at most 64 brackets"));
     memset(text, '[', depth);
     logs_refuse(&arena, text, depth, NULL);
+    for (size_t inside = 62; inside <= 64; inside++) { /* beside the row's own bracket */
+        char row[256] = "{\"b\": 1.5, \"a\": ";
+        size_t used = strlen(row);
+        memset(row + used, '[', inside);
+        memset(row + used + inside, ']', inside);
+        strcpy(row + used + 2 * inside, "}");
+        if (inside < 64)
+            logs_expect(logs_read(&arena, row, "jsonl"), "b", 0, 1.5, 0.1);
+        else
+            logs_refuse(&arena, row, strlen(row), "jsonl");
+    }
     arena_close(&arena);
 }
 
@@ -412,9 +425,31 @@ static void verify_strange_names(void **state) {
         logs_read(&arena, "{\"step\": 1, \"loss\": 1.5, \"loss\": 2.5, \"train_loss\": 3.5}", NULL);
     logs_expect(log, "loss", 0, 2.5, 0.1);
     assert_string_equal(log_column_of(log, LOG_LOSS)->source, "loss");
+    log = logs_read(&arena, "{\"step\": 1, \"step\": 5, \"loss\": 1.5}", NULL);
+    assert_int_equal(log->step[0], 5);
     log = logs_read(&arena, "{\"step\": 1, \"train_loss\": 3.5, \"loss\": 2.5}", NULL);
     assert_string_equal(log_column_of(log, LOG_LOSS)->source, "loss"); /* the better name */
     assert_int_equal(log_column_by_source(log, "train_loss")->name, LOG_OTHER);
+    arena_close(&arena);
+}
+
+/* Longer than any buffer, with and without escapes, as name and as value. */
+static void verify_long_texts(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    char text[5000], name[256];
+    (void)state;
+    for (int escaped = 0; escaped < 2; escaped++) {
+        memset(text, 'n', sizeof text);
+        memcpy(text, "{\"", 2);
+        if (escaped) memcpy(text + 2, "\\n", 2);
+        memcpy(text + 2000, "\": 1.5, \"s\": \"", 14);
+        if (escaped) memcpy(text + 2014, "\\u0041", 6);
+        strcpy(text + 4000, "\"}");
+        memset(name, 'n', sizeof name - 1);
+        if (escaped) name[0] = '?';
+        name[255] = '\0';
+        logs_expect(logs_read(&arena, text, "jsonl"), name, 0, 1.5, 0.1);
+    }
     arena_close(&arena);
 }
 
@@ -458,6 +493,7 @@ int main(void) {
         cmocka_unit_test(verify_places_of_errors),
         cmocka_unit_test(verify_deep_nesting),
         cmocka_unit_test(verify_strange_names),
+        cmocka_unit_test(verify_long_texts),
         cmocka_unit_test(verify_many_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
