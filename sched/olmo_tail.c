@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * OLMo-core's schedules with a linear tail: wsd, power, cosine_linear_decay.
- * Source: olmo_core/optim/scheduler.py (facts, section 2.2). The tail
- * is not clamped: PAST THE TOTAL THE RATE IS NEGATIVE, as theirs is. A tail of 0 divides by zero at
- * the total and is refused. */
+ * Source: olmo_core/optim/scheduler.py (facts, section 2.2). The tail is not clamped: PAST THE
+ * TOTAL THE RATE IS NEGATIVE, as theirs is. A tail of 0 divides by zero at the total and is
+ * refused. */
 #include "sched/olmo_core.h"
 
 /* All three begin with these. */
