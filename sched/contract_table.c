@@ -103,7 +103,9 @@ static const struct contract contracts[] = {
      .epoch_rule = CONTRACT_EPOCH_NONE,
      .logged = CONTRACT_LOGGED_USED,
      .default_schedule = "linear",
-     .help = "OLMo-core: the step is counted first, then the LR is set, then the optimizer steps",
+     .preset = OLMO_FLOOR,
+     .help = "OLMo-core: the step is counted first, then the LR is set, then the optimizer steps; "
+             "linear falls to 0 (--min-lr-ratio 0.1 is the class's own alpha_f)",
      .source = OLMO},
     {.name = "olmo-core-tokens",
      .family = "olmo-core",
@@ -115,6 +117,7 @@ static const struct contract contracts[] = {
      .epoch_rule = CONTRACT_EPOCH_NONE,
      .logged = CONTRACT_LOGGED_USED,
      .default_schedule = "linear",
+     .preset = OLMO_FLOOR,
      .help = "OLMo-core with units=tokens: the counter is tokens seen, this batch included",
      .source = OLMO},
     {.name = "open-instruct-dpo",

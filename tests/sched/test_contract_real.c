@@ -143,6 +143,16 @@ static void read_word(struct row *row, char *key, char *text) {
     }
 }
 
+/* Lines leave out what is the library's default; LinearWithWarmup's alpha_f is 0.1, where contract
+ * olmo-core falls to 0 unless told. */
+static void keep_class_floor(struct contract_request *r) {
+    if (strncmp(r->contract->name, "olmo-core", 9) != 0 || strcmp(r->schedule, "linear") != 0)
+        return;
+    for (size_t i = 0; i < r->value_count; ++i)
+        if (strcmp(r->values[i].key, "min_lr_ratio") == 0) return;
+    r->min_lr_ratio = 0.1;
+}
+
 static void read_row(struct row *row, const char *line) {
     memset(row, 0, sizeof *row);
     contract_request_init(&row->request);
@@ -157,6 +167,7 @@ static void read_row(struct row *row, const char *line) {
         *equals = '\0';
         read_word(row, word, equals + 1);
     }
+    keep_class_floor(&row->request);
     row->request.skipped = row->skipped.items;
     row->request.skipped_count = row->skipped.count;
     assert_true(row->k.count > 0);
