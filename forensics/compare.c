@@ -170,7 +170,10 @@ static void judge(struct compare_report *report) {
                       "applied ones";
     } else {
         report->verdict = COMPARE_VERDICT_EQUAL;
-        report->why = "every column in both logs agrees within its printed precision";
+        report->why = lr == COMPARE_LR_UNTESTABLE
+                          ? "every column in both logs agrees within its printed precision, also "
+                            "after update 1, which speaks against other applied LRs"
+                          : "every column in both logs agrees within its printed precision";
     }
 }
 

@@ -87,22 +87,22 @@ static enum status words_apart(const struct compare_lr *lr, struct arena *arena,
 static enum status put_words(struct compare_lr *lr, struct arena *arena) {
     char *text = NULL, *example = NULL;
     const char *const a = lr->fit[0]->contract->name, *const b = lr->fit[1]->contract->name;
-    if (lr->state == COMPARE_LR_SAME) {
-        TRY(arena_format(arena, &text,
-                         "The applied LRs agree under every explanation of the two columns "
-                         "(%zu x %zu), among them %s for A and %s for B.",
-                         lr->fits[0], lr->fits[1], a, b));
-    } else {
+    const int sure = lr->agree == 0 || lr->differ == 0;
+    if (lr->state == COMPARE_LR_SAME)
+        TRY(arena_format(arena, &text, "The applied LRs agree under %s for A and %s for B%s.", a, b,
+                         !sure        ? " with the simplest numbers that fit"
+                         : lr->stated ? ", with all numbers that fit"
+                                      : " and under every other explanation of the two columns"));
+    else
         TRY(words_apart(lr, arena, &example));
-        if (lr->state == COMPARE_LR_DIFFERENT)
-            TRY(arena_format(arena, &text, "%s.", example));
-        else
-            TRY(arena_format(arena, &text,
-                             "%s; under %zu of %zu pairs of explanations they agree. The logs "
-                             "cannot say which contracts ran: state them with --contract-a and "
-                             "--contract-b.",
-                             example, lr->agree, lr->agree + lr->differ));
-    }
+    if (lr->state == COMPARE_LR_DIFFERENT)
+        TRY(arena_format(arena, &text, "%s%s.", example,
+                         sure ? "" : " (with the simplest numbers that fit)"));
+    else if (lr->state == COMPARE_LR_UNTESTABLE)
+        TRY(arena_format(arena, &text,
+                         "%s; under %zu of %zu pairs of explanations they agree. The logs cannot "
+                         "say which contracts ran: state them with --contract-a and --contract-b.",
+                         example, lr->agree, lr->agree + lr->differ));
     lr->words = text;
     return STATUS_OK;
 }
@@ -138,6 +138,20 @@ static void try_pairs(const struct compare_input input[2], const struct compare_
     lr->shift = find_shift(pairing);
 }
 
+/* Both contracts are stated: the simplest numbers of each decide. Others stay possible, for an LR
+ * that a contract never prints (the first one, where it prints the next). */
+static void judge_simplest(const struct compare_input input[2], const struct compare_column *column,
+                           struct compare_lr *lr) {
+    struct pairing pairing = {.column = column,
+                              .input = input,
+                              .fit = {&input[0].fits->fits[0], &input[1].fits->fits[0]}};
+    lr->fit[0] = pairing.fit[0];
+    lr->fit[1] = pairing.fit[1];
+    lr->first_update = first_apart(&pairing, lr->first);
+    lr->state = lr->first_update == 0 ? COMPARE_LR_SAME : COMPARE_LR_DIFFERENT;
+    lr->shift = lr->first_update == 0 ? 0 : find_shift(pairing);
+}
+
 static enum status unfitted(const struct compare_input input[2], struct compare_lr *lr,
                             struct arena *arena) {
     const int side = lr->fits[0] > 0;
@@ -170,8 +184,11 @@ enum status compare_applied(const struct compare_input input[2],
     if (out->fits[0] == 0 || out->fits[1] == 0) return unfitted(input, out, arena);
     out->stated = input[0].contract != NULL && input[1].contract != NULL;
     try_pairs(input, logged, out);
-    out->state = out->differ == 0  ? COMPARE_LR_SAME
-                 : out->agree == 0 ? COMPARE_LR_DIFFERENT
-                                   : COMPARE_LR_UNTESTABLE;
+    if (out->stated)
+        judge_simplest(input, logged, out);
+    else
+        out->state = out->differ == 0  ? COMPARE_LR_SAME
+                     : out->agree == 0 ? COMPARE_LR_DIFFERENT
+                                       : COMPARE_LR_UNTESTABLE;
     return put_words(out, arena);
 }

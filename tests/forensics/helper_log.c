@@ -82,7 +82,7 @@ void helper_put(struct arena *arena, struct log *log, enum log_name name, size_t
     double quantum;
     if (column == NULL) column = helper_column(arena, log, name);
     column->value[row] = round_to(value, print, &quantum);
-    column->quantum[row] = (float)quantum;
+    column->quantum[row] = quantum > 0.0 ? real_next_up_f32((float)quantum) : 0.0f;
 }
 
 void helper_drop(struct log *log, enum log_name name) {
@@ -126,16 +126,22 @@ static struct row draw_row(const struct helper_training *t, double moved, uint64
     return row;
 }
 
+/* Trainers hold these as binary32. */
+static void put_single(struct arena *arena, struct log *log, enum log_name name, size_t row,
+                       double value, int print) {
+    helper_put(arena, log, name, row, (double)(float)value, print);
+}
+
 static void put_preference(struct arena *arena, struct log *log, const struct helper_training *t,
                            size_t i, const struct row *row, uint64_t *state) {
     const double chosen = -250.0 + 40.0 * normal(state), rejected = -230.0 + 40.0 * normal(state);
-    helper_put(arena, log, LOG_LOSS, i, row->loss, t->print);
-    helper_put(arena, log, LOG_REWARD_CHOSEN, i, row->chosen, t->print);
-    helper_put(arena, log, LOG_REWARD_REJECTED, i, row->rejected, t->print);
-    helper_put(arena, log, LOG_REWARD_MARGIN, i, row->chosen - row->rejected, t->print);
-    helper_put(arena, log, LOG_REWARD_ACCURACY, i, row->right, t->print);
-    helper_put(arena, log, LOG_LOGP_CHOSEN, i, chosen, t->print);
-    helper_put(arena, log, LOG_LOGP_REJECTED, i, rejected, t->print);
+    put_single(arena, log, LOG_LOSS, i, row->loss, t->print);
+    put_single(arena, log, LOG_REWARD_CHOSEN, i, row->chosen, t->print);
+    put_single(arena, log, LOG_REWARD_REJECTED, i, row->rejected, t->print);
+    put_single(arena, log, LOG_REWARD_MARGIN, i, row->chosen - row->rejected, t->print);
+    put_single(arena, log, LOG_REWARD_ACCURACY, i, row->right, t->print);
+    put_single(arena, log, LOG_LOGP_CHOSEN, i, chosen, t->print);
+    put_single(arena, log, LOG_LOGP_REJECTED, i, rejected, t->print);
 }
 
 struct log *helper_trained(struct arena *arena, const struct helper_training *t) {
@@ -151,10 +157,10 @@ struct log *helper_trained(struct arena *arena, const struct helper_training *t)
         if (t->preference)
             put_preference(arena, log, t, i, &row, &state);
         else
-            helper_put(arena, log, LOG_LOSS, i, 2.5 - 0.8 * row.moved + 0.1 * normal(&state),
+            put_single(arena, log, LOG_LOSS, i, 2.5 - 0.8 * row.moved + 0.1 * normal(&state),
                        t->print);
         helper_put(arena, log, LOG_LR_LOGGED, i, lr, t->print_lr);
-        helper_put(arena, log, LOG_GRAD_NORM, i, 5.0 * exp(0.3 * normal(&state)), t->print);
+        put_single(arena, log, LOG_GRAD_NORM, i, 5.0 * exp(0.3 * normal(&state)), t->print);
         helper_put(arena, log, LOG_TOKENS, i, floor(3000.0 + 500.0 * draw(&state)), PRINT_EXACT);
         helper_put(arena, log, LOG_EPOCH, i, (double)(i + 1) / 20.0, 2);
         spent += t->applied != NULL ? t->applied[i] : (double)(t->rows - i);
