@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * twinstep lr check: whether the learning rates of a log are those of a contract.
+ * Invariant: exit 0 only where every printed rate agrees and no other contract would have printed
+ * the same while applying something else (or --logged asked about the printed column alone). */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "cli/json.h"
+#include "cli/lr_options.h"
+#include "cli/lr_report.h"
+#include "forensics/words.h"
+
+enum { KEY_EXPECT = KEY_OWN, KEY_LOGGED, KEY_GITHUB };
+
+struct checked {
+    struct lr_report report;
+    struct fit_check check;
+};
+
+static const char *const number_names[] = {"lr", "warmup", "steps", "min_lr_ratio", "schedule"};
+
+static json_t *numbers_json(uint32_t bits) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < COUNT_OF(number_names); i++)
+        if ((bits >> i & 1u) != 0) json_array_append_new(list, json_string(number_names[i]));
+    return list;
+}
+
+static const struct series_point *first_point(const struct checked *c) {
+    return &c->report.series.points[c->check.first];
+}
+
+static json_t *mismatch_json(const struct checked *c) {
+    if (c->check.bad_points == 0) return json_null();
+    const struct series_point *point = first_point(c);
+    const uint32_t line = c->report.log->line[point->row];
+    return json_pack("{s:I, s:o, s:o, s:f, s:o}", "update", (json_int_t)point->update, "line",
+                     line > 0 ? json_integer(line) : json_null(), "logged",
+                     json_finite(point->value), "quantum", point->quantum, "expected",
+                     json_finite(c->check.first_expected));
+}
+
+static json_t *text_or_null(const char *text) {
+    return text != NULL ? json_string(text) : json_null();
+}
+
+static json_t *check_json(const struct checked *c) {
+    const struct fit_check *check = &c->check;
+    json_t *object = json_object();
+    json_object_set_new(object, "log", json_string(c->report.log->path));
+    json_object_set_new(object, "format", json_string(c->report.log->format));
+    json_object_set_new(object, "values", json_integer((json_int_t)c->report.series.count));
+    json_object_set_new(object, "pass",
+                        check->verdict == FIT_UNDECIDED ? json_null()
+                                                        : json_boolean(check->verdict == FIT_PASS));
+    json_object_set_new(object, "decidable", json_boolean(check->verdict != FIT_UNDECIDED));
+    json_object_set_new(object, "expected",
+                        check->expected != NULL ? lr_report_fit_json(check->expected)
+                                                : json_null());
+    json_object_set_new(object, "fitted", numbers_json(check->fitted));
+    json_object_set_new(object, "from_log", numbers_json(check->from_log));
+    json_object_set_new(object, "first_mismatch", mismatch_json(c));
+    json_object_set_new(object, "mismatches", json_integer((json_int_t)check->bad_points));
+    json_object_set_new(object, "words", text_or_null(check->words));
+    json_object_set_new(object, "bug", text_or_null(check->bug));
+    json_object_set_new(object, "rival", text_or_null(check->rival));
+    json_object_set_new(object, "needs", text_or_null(check->needs));
+    json_object_set_new(object, "why", lr_report_why_json(check->why));
+    json_object_set_new(object, "fits", lr_report_fits_json(&check->found));
+    return object;
+}
+
+static void print_sources(const char *heading, uint32_t bits) {
+    if (bits == 0) return;
+    printf("%s:", heading);
+    for (size_t i = 0; i < COUNT_OF(number_names); i++)
+        if ((bits >> i & 1u) != 0) printf(" %s", number_names[i]);
+    putchar('\n');
+}
+
+static void print_mismatch(const struct checked *c) {
+    const struct series_point *point = first_point(c);
+    const struct word place = word_place(c->report.log, point->row);
+    const struct word value = word_value(point->value, point->quantum);
+    printf("first difference at %s: the log says %s, %s logs %s\n", place.text, value.text,
+           c->check.expected->contract->name, number_text_f64(c->check.first_expected).text);
+    printf("%zu of %zu values differ\n", c->check.bad_points, c->report.series.count);
+}
+
+static enum status print_text(const struct checked *c, struct arena *arena) {
+    static const char *const verdicts[] = {"pass", "FAIL", "undecided"};
+    const struct fit_check *check = &c->check;
+    lr_report_print_head(&c->report);
+    if (check->expected != NULL) printf("expected: %s\n", check->expected->text);
+    print_sources("taken from the log", check->from_log);
+    print_sources("fitted, not given", check->fitted);
+    printf("%s: %s\n", verdicts[check->verdict], check->words);
+    if (check->verdict == FIT_FAIL && check->bad_points > 0) print_mismatch(c);
+    if (check->bug != NULL) printf("known as: %s (docs/LR.md)\n", check->bug);
+    if (check->needs != NULL) printf("what would decide: %s\n", check->needs);
+    if (check->verdict == FIT_PASS) return STATUS_OK;
+    lr_report_print_why(check->why);
+    if (check->verdict == FIT_FAIL && check->found.count > 0) {
+        puts("What the log fits:");
+        return lr_report_print_fits(&c->report, &check->found, arena);
+    }
+    return STATUS_OK;
+}
+
+/* One line: "update 1 (line 7): 4e-07, hf logs 5e-07; fits olmo-core: ...". */
+static enum status message_of(const struct checked *c, struct arena *arena, char **out) {
+    const struct fit_check *check = &c->check;
+    if (check->bad_points == 0 || check->verdict != FIT_FAIL)
+        return arena_format(arena, out, "%s%s%s", check->words,
+                            check->needs != NULL ? "; what would decide: " : "",
+                            check->needs != NULL ? check->needs : "");
+    const struct series_point *point = first_point(c);
+    return arena_format(
+        arena, out, "%s: %s, %s logs %s; %s", word_place(c->report.log, point->row).text,
+        word_value(point->value, point->quantum).text, check->expected->contract->name,
+        number_text_f64(check->first_expected).text, check->words);
+}
+
+static void annotate(const struct checked *c, const char *message) {
+    const struct log *log = c->report.log;
+    if (c->check.verdict == FIT_PASS) return;
+    const uint32_t line = c->check.bad_points > 0 ? log->line[first_point(c)->row] : 0;
+    github_annotation(c->check.verdict == FIT_FAIL ? "error" : "warning", log->path, line,
+                      c->check.verdict == FIT_FAIL ? "learning rate differs"
+                                                   : "learning rate cannot be judged",
+                      message);
+}
+
+static enum status publish(struct checked *c, const struct options *options, struct arena *arena) {
+    char *message;
+    TRY(message_of(c, arena, &message));
+    if (options->junit != NULL)
+        TRY(lr_report_junit(options->junit, c->report.log->path,
+                            c->check.verdict == FIT_FAIL        ? "failure"
+                            : c->check.verdict == FIT_UNDECIDED ? "skipped"
+                                                                : NULL,
+                            message));
+    if (options->json) return json_print(check_json(c));
+    TRY(print_text(c, arena));
+    if (options_given(options, KEY_GITHUB)) annotate(c, message);
+    return STATUS_OK;
+}
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    static const int exits[] = {EXIT_AS_EXPECTED, EXIT_DIFFERS, EXIT_UNTESTABLE};
+    struct checked *c;
+    const char *expected = options_value(options, KEY_EXPECT);
+    TRY(arena_take(&cli->arena, 1, sizeof *c, "lr check", &c));
+    if (expected == NULL)
+        FAIL(STATUS_INPUT, "lr check: expected --expect CONTRACT (twinstep list contracts)");
+    TRY(lr_report_open(cli, options, &c->report));
+    TRY(lr_contract("--expect", expected, &c->report.known.request.contract));
+    TRY(fit_check(&c->report.series, &c->report.known, !options_given(options, KEY_LOGGED),
+                  &cli->arena, &c->check));
+    if (c->check.verdict == FIT_FAIL && c->report.log->step_guessed) {
+        c->check.verdict = FIT_UNDECIDED;
+        c->check.needs = "update numbers: this log prints none, its rows were counted";
+    }
+    *out_exit = exits[c->check.verdict];
+    return publish(c, options, &cli->arena);
+}
+
+static const struct argp_option option_rows[] = {
+    OPTION("expect", KEY_EXPECT, "C",
+           "The contract that the run should have (twinstep list "
+           "contracts)"),
+    OPTION("logged", KEY_LOGGED, NULL,
+           "Judge the printed column alone, not whether the rates that were applied can be others"),
+    LR_OPTION_ROWS,
+    OPTIONS_LOG,
+    OPTION("junit", KEY_JUNIT, "FILE", "Write a JUnit XML file with one test case"),
+    OPTION("github", KEY_GITHUB, NULL, "Print annotation lines for GitHub Actions"),
+    OPTION_JSON,
+    OPTIONS_END};
+
+const struct verb verb_lr_check = {
+    .name = "lr check",
+    .brief = "whether a log's learning rates are those that a framework would give",
+    .arguments = "LOG",
+    .text =
+        "Compares every learning rate of LOG, within its printed precision, with what the contract "
+        "of --expect logs. Numbers that are not given are taken from the log where it says them, "
+        "else fitted; the output says which. Where it differs, says what the log fits instead.\v"
+        "Exit status: 0 pass, 1 fail, 3 the log cannot decide: then the output says what would. A "
+        "log whose column another contract prints alike while applying other rates is such a log, "
+        "unless its format names the framework or --logged is given.\n\n"
+        "Example: twinstep lr check run.csv --expect hf --lr 5e-7 --schedule linear --steps 5",
+    .options = option_rows,
+    .least = 1,
+    .most = 1,
+    .run = run,
+};

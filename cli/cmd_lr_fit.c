@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * twinstep lr fit: which contracts, schedules and numbers explain the LR column of a log. */
+#include <stdio.h>
+
+#include "cli/json.h"
+#include "cli/lr_options.h"
+#include "cli/lr_report.h"
+
+enum { KEY_CONTRACT = KEY_OWN, KEY_ALL };
+
+static json_t *fit_json(const struct lr_report *report, const struct fit_set *set) {
+    json_t *object =
+        json_pack("{s:s, s:s, s:I, s:o}", "log", report->log->path, "format", report->log->format,
+                  "values", (json_int_t)report->series.count, "run_steps",
+                  report->known.run_steps > 0 ? json_integer((json_int_t)report->known.run_steps)
+                                              : json_null());
+    json_object_set_new(object, "step_guessed", json_boolean(report->log->step_guessed));
+    json_object_set_new(object, "fits", lr_report_fits_json(set));
+    json_object_set_new(object, "left_out", json_integer((json_int_t)set->left_out));
+    json_object_set_new(object, "groups", json_integer(set->groups));
+    json_object_set_new(object, "why", lr_report_why_json(set->why));
+    json_object_set_new(object, "partial",
+                        set->partial != NULL ? json_string(set->partial) : json_null());
+    return object;
+}
+
+static enum status print_text(const struct lr_report *report, const struct fit_set *set,
+                              struct arena *arena) {
+    lr_report_print_head(report);
+    if (set->count == 0) {
+        puts("Nothing fits.");
+        if (set->partial != NULL)
+            printf("the first %zu values fit %s\n", set->first_bad, set->partial);
+    } else {
+        printf("Fits, simplest first; same letter: the same learning rates are applied\n");
+    }
+    TRY(lr_report_print_fits(report, set, arena));
+    lr_report_print_why(set->why);
+    return STATUS_OK;
+}
+
+/* One contract with its applied column stands alone, or all that fit apply the same. */
+static int decided(const struct fit_set *set) {
+    for (size_t i = 1; i < set->count; i++)
+        if (set->fits[i].same_applied != set->fits[0].same_applied &&
+            set->fits[i].simplicity < set->fits[0].simplicity + 0.5)
+            return 0;
+    return set->count > 0;
+}
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    struct lr_report report;
+    struct fit_set set;
+    TRY(lr_report_open(cli, options, &report));
+    if (options_value(options, KEY_CONTRACT) != NULL)
+        TRY(lr_contract("--contract", options_value(options, KEY_CONTRACT),
+                        &report.known.request.contract));
+    if (options_given(options, KEY_ALL)) report.known.limit = 1000;
+    TRY(fit_series(&report.series, &report.known, &cli->arena, &set));
+    *out_exit = set.count == 0 ? (set.why & FIT_WHY_NO_COLUMN) != 0 ? EXIT_UNTESTABLE : EXIT_DIFFERS
+                : decided(&set) ? EXIT_AS_EXPECTED
+                                : EXIT_UNTESTABLE;
+    if (options->json) return json_print(fit_json(&report, &set));
+    return print_text(&report, &set, &cli->arena);
+}
+
+static const struct argp_option option_rows[] = {
+    OPTION("contract", KEY_CONTRACT, "C", "Try this contract only"),
+    OPTION("all", KEY_ALL, NULL, "List every fit, not the simplest and what differs from them"),
+    LR_OPTION_ROWS,
+    OPTIONS_LOG,
+    OPTION_JSON,
+    OPTIONS_END};
+
+const struct verb verb_lr_fit = {
+    .name = "lr fit",
+    .brief = "find the framework, schedule and numbers behind a log's learning rates",
+    .arguments = "LOG",
+    .text =
+        "Lists every contract, schedule, peak, warm-up and total that gives each learning rate of "
+        "LOG within its printed precision, simplest first; also strides, skipped updates and "
+        "resumes. What a log prints is not what was applied: fits that log the same and apply "
+        "different rates are all listed. Numbers that are known may be given; they rank the list.\v"
+        "Exit status: 0 all simple fits apply the same rates, 1 nothing fits, 3 the log cannot "
+        "say.\n\nExample: twinstep lr fit trainer_state.json",
+    .options = option_rows,
+    .least = 1,
+    .most = 1,
+    .run = run,
+};

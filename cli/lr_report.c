@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reads a log for the lr verbs and prints fits. Judges nothing itself. */
+#include "cli/lr_report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "cli/json.h"
+#include "cli/lr_options.h"
+#include "cli/xml.h"
+
+/* Which contracts a format admits: those whose names begin so. */
+static const struct {
+    const char *format, *prefix;
+} admitted[] = {{"hf-trainer-state", "hf"},
+                {"hf-console", "hf"},
+                {"llama-factory", "hf"},
+                {"megatron", "megatron"},
+                {"torchtitan", "torchtitan"},
+                {"torchtitan-golden", "torchtitan"},
+                {"torchtune", "torchtune"},
+                {"torchtune-jsonl", "torchtune"},
+                {"llmc", "llmc"},
+                {"llmc-console", "llmc"},
+                {"lightning", "lightning"},
+                {"deepspeed", "deepspeed"}};
+
+static enum status admit(const struct log *log, struct arena *arena,
+                         const char *const **out_names) {
+    size_t count, kept = 0;
+    const struct contract *list = contract_list(&count);
+    const char *prefix = NULL;
+    const char **names;
+    for (size_t i = 0; i < COUNT_OF(admitted); i++)
+        if (strcmp(admitted[i].format, log->format) == 0) prefix = admitted[i].prefix;
+    if (prefix == NULL) return STATUS_OK;
+    TRY(arena_take(arena, count + 1, sizeof *names, "contracts", &names));
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(list[i].name, prefix, strlen(prefix)) == 0) names[kept++] = list[i].name;
+    *out_names = names;
+    return STATUS_OK;
+}
+
+enum status lr_report_open(struct cli *cli, const struct options *options, struct lr_report *out) {
+    struct log_options reading;
+    struct log *log;
+    memset(out, 0, sizeof *out);
+    fit_known_init(&out->known);
+    TRY(log_options_read(options, &cli->arena, &reading));
+    TRY(lr_options_read(options, &cli->arena, &out->known.request));
+    TRY(log_import(options->arguments[0], &reading, &cli->arena, &log));
+    out->log = log;
+    fit_known_from_log(&out->known, log);
+    TRY(admit(log, &cli->arena, &out->known.possible));
+    return series_of(log, log_column_of(log, LOG_LR_LOGGED), &cli->arena, &out->series);
+}
+
+void lr_report_print_head(const struct lr_report *report) {
+    const struct log *log = report->log;
+    const struct log_column *column = log_column_of(log, LOG_LR_LOGGED);
+    printf("%s: %s, %zu rows\n", log->path, log->title, log->rows);
+    if (column != NULL) {
+        printf("learning rate: column %s, %zu values", column->source, report->series.count);
+        if (report->known.run_steps > 0)
+            printf(", the log says %llu updates", (unsigned long long)report->known.run_steps);
+        putchar('\n');
+    }
+    for (size_t i = 0; i < log->note_count; i++)
+        printf("note: %s\n", log->notes[i]);
+}
+
+static const struct {
+    uint32_t bit;
+    const char *name, *words;
+} reasons[] = {
+    {FIT_WHY_NO_COLUMN, "no-column", "the log has no learning rate with an update number"},
+    {FIT_WHY_FEW, "few", "fewer than three values"},
+    {FIT_WHY_CONSTANT, "constant", "every value is the same within its precision"},
+    {FIT_WHY_COARSE, "coarse", "the printed digits admit several numbers or contracts"},
+    {FIT_WHY_APPLIED, "applied",
+     "contracts that apply different learning rates log these same values"},
+    {FIT_WHY_NOTHING, "nothing", "no shipped contract and schedule gives these values"},
+    {FIT_WHY_NOT_FINITE, "not-finite", "a learning rate is not a number, or infinite"}};
+
+json_t *lr_report_why_json(uint32_t why) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < COUNT_OF(reasons); i++)
+        if ((why & reasons[i].bit) != 0) json_array_append_new(list, json_string(reasons[i].name));
+    return list;
+}
+
+void lr_report_print_why(uint32_t why) {
+    for (size_t i = 0; i < COUNT_OF(reasons); i++)
+        if ((why & reasons[i].bit) != 0) printf("because: %s\n", reasons[i].words);
+}
+
+static json_t *segment_json(const struct fit_segment *segment) {
+    static const char *const names[] = {"plain",   "lag",      "skip",      "jump",   "reset",
+                                        "doubled", "rescaled", "restarted", "rewound"};
+    return json_pack("{s:s, s:I, s:I, s:f}", "event", names[segment->event], "update",
+                     (json_int_t)segment->update, "shift", (json_int_t)segment->shift, "scale",
+                     segment->scale);
+}
+
+json_t *lr_report_fit_json(const struct fit *fit) {
+    json_t *segments = json_array();
+    for (size_t i = 0; i < fit->segment_count; i++)
+        json_array_append_new(segments, segment_json(&fit->segments[i]));
+    json_t *object = json_pack(
+        "{s:s, s:s, s:f, s:f, s:o, s:o, s:f, s:s, s:o, s:s?}", "contract", fit->contract->name,
+        "schedule", fit->schedule_name, "lr", fit->lr, "warmup", fit->warmup, "steps",
+        fit->steps > 0 ? json_integer((json_int_t)fit->steps) : json_null(), "min_lr_ratio",
+        json_finite(fit->floor_ratio), "stride", fit->stride, "parameters", fit->parameters,
+        "updates_per_epoch",
+        fit->epoch_updates > 0 ? json_integer((json_int_t)fit->epoch_updates) : json_null(), "bug",
+        fit->bug);
+    json_object_set_new(object, "first_value",
+                        fit->first_differs ? json_finite(fit->first_value) : json_null());
+    json_object_set_new(object, "segments", segments);
+    json_object_set_new(object, "max_error", json_finite(fit->max_error));
+    json_object_set_new(object, "rms_error", json_finite(fit->rms_error));
+    json_object_set_new(object, "simplicity", json_finite(fit->simplicity));
+    json_object_set_new(object, "same_logged", json_integer(fit->same_logged));
+    json_object_set_new(object, "same_applied", json_integer(fit->same_applied));
+    json_object_set_new(object, "warmup_hidden", json_boolean(fit->warmup_hidden));
+    json_object_set_new(object, "steps_hidden", json_boolean(fit->total_hidden));
+    json_object_set_new(object, "text", json_string(fit->text));
+    return object;
+}
+
+json_t *lr_report_fits_json(const struct fit_set *set) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < set->count; i++)
+        json_array_append_new(list, lr_report_fit_json(&set->fits[i]));
+    return list;
+}
+
+static void print_fit(const struct fit *fit, const struct fit_set *set) {
+    const char *unit = set->series->points[0].quantum > 0.0 ? "of a printed step" : "ulp";
+    printf("  %s%s%s%s\n      applies %c, error at most %.2g %s\n", fit->text,
+           fit->bug != NULL ? " [" : "", fit->bug != NULL ? fit->bug : "",
+           fit->bug != NULL ? "]" : "", (char)('A' + fit->same_applied % 26), fit->max_error, unit);
+}
+
+/* Pairs of the best fit with the first of each other class. */
+static enum status print_apart(const struct fit_set *set, struct arena *arena) {
+    size_t said = 0;
+    for (size_t i = 1; i < set->count && said < 4; i++) {
+        const char *text;
+        int seen = set->fits[i].same_applied == set->fits[0].same_applied &&
+                   set->fits[i].same_logged == set->fits[0].same_logged;
+        for (size_t j = 1; j < i; j++)
+            seen |= set->fits[j].same_applied == set->fits[i].same_applied;
+        if (seen) continue;
+        if (said++ == 0) puts("What would tell them apart:");
+        TRY(fit_tell_apart(&set->fits[0], &set->fits[i], set, arena, &text));
+        printf("  1 and %zu: %s\n", i + 1, text);
+    }
+    return STATUS_OK;
+}
+
+enum status lr_report_print_fits(const struct lr_report *report, const struct fit_set *set,
+                                 struct arena *arena) {
+    (void)report;
+    for (size_t i = 0; i < set->count; i++) {
+        printf("%3zu", i + 1);
+        print_fit(&set->fits[i], set);
+    }
+    if (set->left_out > 0)
+        printf("    and %zu more that are no simpler, --json --all lists them\n", set->left_out);
+    return print_apart(set, arena);
+}
+
+static void put_escaped(const char *text, int property) {
+    for (; *text != '\0'; text++) {
+        if (*text == '%')
+            fputs("%25", stdout);
+        else if (*text == '\r')
+            fputs("%0D", stdout);
+        else if (*text == '\n')
+            fputs("%0A", stdout);
+        else if (property && *text == ':')
+            fputs("%3A", stdout);
+        else if (property && *text == ',')
+            fputs("%2C", stdout);
+        else
+            putchar(*text);
+    }
+}
+
+void github_annotation(const char *level, const char *file, uint32_t line, const char *title,
+                       const char *message) {
+    printf("::%s file=", level);
+    put_escaped(file, 1);
+    if (line > 0) printf(",line=%u", line);
+    fputs(",title=", stdout);
+    put_escaped(title, 1);
+    fputs("::", stdout);
+    put_escaped(message, 0);
+    putchar('\n');
+}
+
+static void put_suite(FILE *out, const char *name, const char *kind, const char *message) {
+    const int failed = kind != NULL && strcmp(kind, "failure") == 0;
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n", out);
+    fprintf(out,
+            "  <testsuite name=\"twinstep lr check\" tests=\"1\" failures=\"%d\" errors=\"0\" "
+            "skipped=\"%d\">\n    <testcase classname=\"twinstep.lr\"",
+            failed, kind != NULL && !failed);
+    xml_attribute(out, "name", name);
+    fputc('>', out);
+    if (kind != NULL) {
+        fprintf(out, "<%s", kind);
+        xml_attribute(out, "message", message);
+        fputs("/>", out);
+    }
+    fputs("</testcase>\n  </testsuite>\n</testsuites>\n", out);
+}
+
+enum status lr_report_junit(const char *path, const char *name, const char *kind,
+                            const char *message) {
+    FILE *out = fopen(path, "w");
+    if (out == NULL) FAIL(STATUS_IO, "%s: error: cannot create: %s", path, strerror(errno));
+    put_suite(out, name, kind, message);
+    int failed = fflush(out) != 0 || ferror(out);
+    if (fclose(out) != 0) failed = 1;
+    if (failed) FAIL(STATUS_IO, "%s: error: cannot write: %s", path, strerror(errno));
+    return STATUS_OK;
+}
