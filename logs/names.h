@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the training tools call our quantities. Private to logs/.
  *
- * Spellings are those of the tools' sources (docs/decisions/logs.md names them); compared without
+ * Spellings are those of the tools' sources (docs/LOGS.md says which are known); compared without
  * regard to case, `train/` stripped. Everything under eval is LOG_OTHER but its loss. */
 #ifndef TWINSTEP_LOGS_NAMES_H
 #define TWINSTEP_LOGS_NAMES_H

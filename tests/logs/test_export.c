@@ -238,7 +238,7 @@ static void expect_same(const struct log *a, const struct log *b) {
 
 static struct log *through_trace(struct arena *arena, const struct log *log, const char *path) {
     struct log_options options;
-    struct log *back;
+    struct log *back = NULL;
     log_options_init(&options);
     if (log_write_trace(log, path, 1, arena) != STATUS_OK ||
         log_import(path, &options, arena, &back) != STATUS_OK)
@@ -271,7 +271,7 @@ static void verify_trace_refusals(void **state) {
     char path[] = "/tmp/twinstep-export-XXXXXX";
     struct arena arena = ARENA_EMPTY;
     struct log_options options;
-    struct log *back;
+    struct log *back = NULL;
     (void)state;
     close(mkstemp(path));
     const struct log *log = logs_read(&arena, mixed, NULL);
