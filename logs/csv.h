@@ -6,8 +6,7 @@
 
 #include "logs/lines.h"
 
-#define LOG_CSV_FIELD_MAX 1024 /* longest field with doubled quotes; others may be of any length   \
-                                */
+#define LOG_CSV_FIELD_MAX 1024 /* longest field with doubled quotes */
 
 struct log_csv {
     const char *start, *at, *end;

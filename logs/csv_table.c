@@ -136,14 +136,17 @@ static int has_value(const struct table *t, size_t field) {
     return t->columns[field] != LOG_COLUMN_IGNORED && is_number(t->cells[field]);
 }
 
+static int same_value(double a, double b) {
+    return a == b || (a != a && b != b);
+}
+
 /* A value of the record differs from what the row at hand already has (an epoch may come again). */
 static int contradicts(const struct table *t) {
     struct log_number number;
     for (size_t i = 0; i < t->fields; i++) {
         if (!has_value(t, i) || !t->in_row[t->columns[i]]) continue;
         log_number_read(t->cells[i].text, t->cells[i].length, &number);
-        if (memcmp(&number.value, &t->row_values[t->columns[i]], sizeof number.value) != 0)
-            return 1;
+        if (!same_value(number.value, t->row_values[t->columns[i]])) return 1;
     }
     return 0;
 }
@@ -198,42 +201,47 @@ static int is_header(const struct table *t, size_t count) {
     return names_step;
 }
 
-/* Reads the records up to the next header (*again) or the end. */
-static enum status read_records(struct table *t, int *again) {
-    *again = 0;
+enum record { RECORD_END = 0, RECORD_CUT, RECORD_HEADER, RECORD_ROW };
+
+/* What stands in the cells; a header is not taken. */
+static enum status next_record(struct table *t, enum record *out, int *out_open) {
+    const struct log_csv before = t->csv;
+    size_t count;
+    TRY(read_record(t, &count, out_open));
+    *out = t->csv.cut || (*out_open && count < t->fields) ? RECORD_CUT
+           : count == 0                                   ? RECORD_END
+           : is_header(t, count)                          ? RECORD_HEADER
+                                                          : RECORD_ROW;
+    if (*out == RECORD_HEADER) t->csv = before;
+    if (*out == RECORD_ROW && count != t->fields)
+        FAIL(STATUS_INPUT, "%s:%" PRIu32 ": expected %zu fields as in the header, got %zu",
+             t->source->name, t->record_line, t->fields, count);
+    return STATUS_OK;
+}
+
+/* Reads the records up to the next header or the end. */
+static enum status read_records(struct table *t, enum record *out_last) {
+    int open = 0;
     for (;;) {
-        const struct log_csv before = t->csv;
-        size_t count;
-        int open;
-        TRY(read_record(t, &count, &open));
-        if (t->csv.cut || (open && count < t->fields)) {
-            TRY(log_build_note(t->build, "line %" PRIu32 ", the last, is cut: left out",
-                               t->record_line));
-            return STATUS_OK;
-        }
-        if (count == 0) return STATUS_OK;
-        if (is_header(t, count)) {
-            t->csv = before;
-            *again = 1;
-            return STATUS_OK;
-        }
-        if (count != t->fields)
-            FAIL(STATUS_INPUT, "%s:%" PRIu32 ": expected %zu fields as in the header, got %zu",
-                 t->source->name, t->record_line, t->fields, count);
+        TRY(next_record(t, out_last, &open));
+        if (*out_last != RECORD_ROW) break;
         TRY(put_record(t));
+        log_source_release(t->source, (size_t)(t->csv.at - t->csv.start));
         if (open)
             TRY(log_build_note(
                 t->build, "line %" PRIu32 ", the last, has no line end: its last value may be cut",
                 t->record_line));
-        log_source_release(t->source, (size_t)(t->csv.at - t->csv.start));
     }
+    if (*out_last == RECORD_CUT)
+        TRY(log_build_note(t->build, "line %" PRIu32 ", the last, is cut: left out",
+                           t->record_line));
+    return STATUS_OK;
 }
 
-enum status log_csv_read(const struct log_source *source, struct log_build *build,
-                         const struct csv_habit *habit) {
+static enum status open_table(const struct log_source *source, struct log_build *build,
+                              const struct csv_habit *habit, struct table **out) {
     struct arena *scratch = log_build_scratch(build);
     struct table *t;
-    int again = 1;
     TRY(arena_take(scratch, 1, sizeof *t, "CSV", &t));
     TRY(arena_take(scratch, LOG_COLUMNS_MAX, sizeof *t->columns, "CSV", &t->columns));
     TRY(arena_take(scratch, LOG_COLUMNS_MAX, sizeof *t->cells, "CSV", &t->cells));
@@ -243,9 +251,18 @@ enum status log_csv_read(const struct log_source *source, struct log_build *buil
     t->build = build;
     t->habit = habit;
     log_csv_open(&t->csv, source, source->length);
-    while (again) {
+    *out = t;
+    return STATUS_OK;
+}
+
+enum status log_csv_read(const struct log_source *source, struct log_build *build,
+                         const struct csv_habit *habit) {
+    struct table *t;
+    enum record last = RECORD_HEADER;
+    TRY(open_table(source, build, habit, &t));
+    while (last == RECORD_HEADER) {
         TRY(read_header(t));
-        TRY(read_records(t, &again));
+        TRY(read_records(t, &last));
     }
     return STATUS_OK;
 }

@@ -171,7 +171,7 @@ static int claim(const struct log_source *source) {
     log_lines_open_head(&lines, source);
     while (log_lines_next(&lines, &line))
         while (next_dict(&line.span, &dict) > 0) {
-            if (is_row(&dict) && (dict.has_rate || dict.has_loss)) return 3;
+            if (is_row(&dict)) return 3;
             others |= dict.is_other;
         }
     return others ? 2 : 0;
@@ -208,23 +208,27 @@ static enum status put_dict(struct log_build *build, const struct log_rule *rule
     return STATUS_OK;
 }
 
+static enum status read_line(struct log_lines *lines, struct log_line line,
+                             const struct log_rule *rules, const struct log_source *source,
+                             struct log_build *build) {
+    struct dict dict;
+    int found;
+    while ((found = next_dict(&line.span, &dict)) > 0) {
+        if (!is_row(&dict) || !log_lines_take(lines, &line)) continue;
+        TRY(log_build_row(build, dict.step, line.number, source->part));
+        TRY(put_dict(build, rules, &dict));
+    }
+    if (found == 0) return STATUS_OK;
+    return log_build_note(build, "line %" PRIu32 ": a dict does not end: left out", line.number);
+}
+
 static enum status read(const struct log_source *source, struct log_build *build) {
     struct log_lines lines;
     struct log_line line;
-    struct dict dict;
     const struct log_rule *rules = choose_rules(&lines, source);
     log_lines_open(&lines, source);
-    while (log_lines_next(&lines, &line)) {
-        int found;
-        while ((found = next_dict(&line.span, &dict)) > 0) {
-            if (!is_row(&dict) || !log_lines_take(&lines, &line)) continue;
-            TRY(log_build_row(build, dict.step, line.number, source->part));
-            TRY(put_dict(build, rules, &dict));
-        }
-        if (found < 0)
-            TRY(log_build_note(build, "line %" PRIu32 ": a dict does not end: left out",
-                               line.number));
-    }
+    while (log_lines_next(&lines, &line))
+        TRY(read_line(&lines, line, rules, source, build));
     lines.open_row = 0; /* a dict counts only with its brace */
     return log_lines_close(&lines, build);
 }

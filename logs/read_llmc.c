@@ -3,6 +3,8 @@
  *
  * Source of the shape: llmc/logger.h. s counts from 0. Evaluations come before the update of the
  * same s: they join its row, and one without an update (the last) is no row. */
+#include <string.h>
+
 #include "logs/lines.h"
 
 static const struct log_rule rules[] = {
@@ -14,83 +16,92 @@ static const struct log_rule rules[] = {
     {NULL, 0, 0, 0, 0, 0},
 };
 
-struct parts {
-    struct log_span trl, lr, norm, tel, eval;
+enum part { TRL, LR, NORM, TEL, EVAL, PARTS };
+static const struct log_span names[PARTS] = {[TRL] = {"trl", 3},
+                                             [LR] = {"lr", 2},
+                                             [NORM] = {"norm", 4},
+                                             [TEL] = {"tel", 3},
+                                             [EVAL] = {"eval", 4}};
+
+struct cells {
+    struct log_number number[PARTS];
+    int has[PARTS];
 };
 
-/* "s:12 key:value .."; 0 when a word has another key. */
-static int read_line(struct log_span line, int64_t *step, struct parts *parts) {
+/* "trl:4.3677"; 0: another key, or no number. */
+static int read_word(struct log_span word, struct cells *cells) {
+    const struct log_span key = log_span_until(&word, ':');
+    for (int part = 0; part < PARTS; part++) {
+        if (!log_span_is(key, names[part].text)) continue;
+        cells->has[part] = log_number_read(word.text, word.length, &cells->number[part]);
+        return cells->has[part];
+    }
+    return 0;
+}
+
+/* "s:12 key:value .." */
+static int read_line(struct log_span line, int64_t *step, struct cells *cells) {
     struct log_span rest = line;
-    *parts = (struct parts){{NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}};
+    memset(cells, 0, sizeof *cells);
     if (!log_span_starts(rest, "s:")) return 0;
     rest.text += 2, rest.length -= 2;
     if (!log_span_integer(&rest, step) || !log_span_starts(rest, " ")) return 0;
-    for (struct log_span word = log_span_word(&rest); word.length > 0;
-         word = log_span_word(&rest)) {
-        const struct log_span key = log_span_until(&word, ':');
-        struct log_span *value = log_span_is(key, "trl")    ? &parts->trl
-                                 : log_span_is(key, "lr")   ? &parts->lr
-                                 : log_span_is(key, "norm") ? &parts->norm
-                                 : log_span_is(key, "tel")  ? &parts->tel
-                                 : log_span_is(key, "eval") ? &parts->eval
-                                                            : NULL;
-        if (value == NULL) return 0;
-        *value = word;
+    for (;;) {
+        const struct log_span word = log_span_word(&rest);
+        if (word.length == 0) break;
+        if (!read_word(word, cells)) return 0;
     }
-    return parts->trl.length > 0 || parts->tel.length > 0 || parts->eval.length > 0;
+    return cells->has[TRL] || cells->has[TEL] || cells->has[EVAL];
 }
 
 static int claim(const struct log_source *source) {
     struct log_lines lines;
     struct log_line line;
-    struct parts parts;
+    struct cells cells;
     int64_t step;
     log_lines_open_head(&lines, source);
     while (log_lines_next(&lines, &line))
-        if (read_line(line.span, &step, &parts)) return 3;
+        if (read_line(line.span, &step, &cells)) return 3;
     return 0;
 }
 
-struct waiting { /* evaluations that wait for the update of their step */
-    struct log_span tel, eval;
-    int64_t tel_step, eval_step;
-};
-
-static enum status put(struct log_build *build, const char *name, size_t length,
-                       struct log_span value) {
-    const struct log_span column = {name, length};
-    if (value.length == 0) return STATUS_OK;
-    return log_put_text(build, rules, column, value);
+/* Evaluations wait for the update of their step. */
+static void keep_evaluations(struct cells *waiting, int64_t *waiting_step, int64_t step,
+                             const struct cells *cells) {
+    if (*waiting_step != step) memset(waiting, 0, sizeof *waiting);
+    *waiting_step = step;
+    for (int part = TEL; part < PARTS; part++) {
+        if (!cells->has[part]) continue;
+        waiting->has[part] = 1;
+        waiting->number[part] = cells->number[part];
+    }
 }
 
-static enum status put_row(struct log_build *build, int64_t step, const struct parts *parts,
-                           const struct waiting *waiting) {
-    TRY(put(build, "trl", 3, parts->trl));
-    TRY(put(build, "lr", 2, parts->lr));
-    TRY(put(build, "norm", 4, parts->norm));
-    if (waiting->tel_step == step) TRY(put(build, "tel", 3, waiting->tel));
-    if (waiting->eval_step == step) TRY(put(build, "eval", 4, waiting->eval));
+static enum status put(struct log_build *build, const struct cells *cells) {
+    for (int part = 0; part < PARTS; part++) {
+        size_t column;
+        if (!cells->has[part]) continue;
+        TRY(log_build_column(build, names[part].text, names[part].length, rules, &column));
+        TRY(log_build_value(build, column, cells->number[part].value, cells->number[part].quantum));
+    }
     return STATUS_OK;
 }
 
 static enum status read(const struct log_source *source, struct log_build *build) {
     struct log_lines lines;
     struct log_line line;
-    struct parts parts;
-    struct waiting waiting = {{NULL, 0}, {NULL, 0}, INT64_MIN, INT64_MIN};
-    int64_t step;
+    struct cells cells, waiting;
+    int64_t step, waiting_step = INT64_MIN;
     log_lines_open(&lines, source);
+    memset(&waiting, 0, sizeof waiting);
     while (log_lines_next(&lines, &line)) {
-        if (!read_line(line.span, &step, &parts)) continue;
-        /* Spans point into the source, not into lines.clean: main.log has no escapes, and a line
-         * with escapes is dropped from waiting by the next one. */
-        const int stays = line.span.text != lines.clean;
-        if (parts.tel.length > 0 && stays) waiting.tel = parts.tel, waiting.tel_step = step;
-        if (parts.eval.length > 0 && stays) waiting.eval = parts.eval, waiting.eval_step = step;
-        if (parts.trl.length == 0 || !log_lines_take(&lines, &line)) continue;
+        if (!read_line(line.span, &step, &cells)) continue;
+        keep_evaluations(&waiting, &waiting_step, step, &cells);
+        if (!cells.has[TRL] || !log_lines_take(&lines, &line)) continue;
         TRY(log_build_row(build, step, line.number, source->part));
-        TRY(put_row(build, step, &parts, &waiting));
-        waiting.tel_step = waiting.eval_step = INT64_MIN;
+        TRY(put(build, &cells));
+        TRY(put(build, &waiting));
+        waiting_step = INT64_MIN;
     }
     return log_lines_close(&lines, build);
 }

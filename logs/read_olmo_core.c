@@ -51,12 +51,14 @@ static int claim(const struct log_source *source) {
 
 /* The factor of a suffix, which is taken off; 1: none. */
 static double take_suffix(struct log_span *text) {
-    static const char letters[] = "BTPE";
-    static const double factors[] = {1e9, 1e12, 1e15, 1e18};
-    const char *found = (const char *)memchr(letters, text->text[text->length - 1], 4);
-    if (found == NULL) return 1.0;
-    text->length--;
-    return factors[found - letters];
+    const char last = text->text[text->length - 1];
+    const double factor = last == 'B'   ? 1e9
+                          : last == 'T' ? 1e12
+                          : last == 'P' ? 1e15
+                          : last == 'E' ? 1e18
+                                        : 1.0;
+    text->length -= factor != 1.0;
+    return factor;
 }
 
 static double quantum_of(struct log_span text, const struct log_number *number) {

@@ -227,7 +227,8 @@ struct visit {
 
 /* Trainers log an epoch twice for one step: the same value again is no second row. */
 static int repeats(const struct seen *seen, const struct scalar *scalar, int64_t step) {
-    return seen->step == step && memcmp(&seen->value, &scalar->value, sizeof scalar->value) == 0;
+    const double a = seen->value, b = scalar->value;
+    return seen->step == step && (a == b || (a != a && b != b));
 }
 
 static void look_at(struct visit *v, const struct scalar *scalar, size_t column, int64_t step) {
