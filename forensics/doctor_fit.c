@@ -84,9 +84,11 @@ static enum status known_bug(struct doctor *doctor) {
 
 /* ---- which contracts apply 0 at an update ---- */
 
+#define NAMED 4 /* contracts named in one sentence; the rest is counted */
+
 struct contracts {
     char names[256];
-    size_t zero, other;
+    size_t named, zero, other;
 };
 
 static void add_name(struct contracts *contracts, const char *name) {
@@ -99,12 +101,12 @@ static void add_name(struct contracts *contracts, const char *name) {
         if (whole) return;
         found = strstr(found + 1, name);
     }
-    if (used + length + 8 > sizeof contracts->names) return;
+    if (contracts->named++ >= NAMED || used + length + 8 > sizeof contracts->names) return;
     snprintf(names + used, sizeof contracts->names - used, "%s%s", used != 0 ? ", " : "", name);
 }
 
 static struct contracts applying_zero(const struct doctor *doctor, size_t point, uint64_t update) {
-    struct contracts contracts = {"", 0, 0};
+    struct contracts contracts = {"", 0, 0, 0};
     for (size_t i = 0; i < doctor->fits->count; i++) {
         const struct fit *fit = &doctor->fits->fits[i];
         if (real_abs_f64(fit_applied(fit, point, update)) > 1e-9 * fit->lr) {
@@ -120,12 +122,18 @@ static struct contracts applying_zero(const struct doctor *doctor, size_t point,
 static enum status report_zero(struct doctor *doctor, const char *id, const char *which,
                                size_t point, uint64_t update) {
     const struct contracts contracts = applying_zero(doctor, point, update);
+    const struct fit *best = &doctor->fits->fits[0];
+    char more[48] = "";
+    const double printed = doctor->fits->series->points[point].value;
     if (contracts.zero == 0) return STATUS_OK;
+    if (printed > 0.0 && real_abs_f64(fit_applied(best, point, update)) > 1e-9 * best->lr)
+        return STATUS_OK;
+    if (contracts.named > NAMED)
+        snprintf(more, sizeof more, " and %zu more contracts", contracts.named - NAMED);
     TRY(doctor_remark(doctor, id, doctor->fits->series->points[point].row,
-                      "The %s update (%llu) applies LR 0 under %s%s.", which,
-                      (unsigned long long)update, contracts.names,
-                      contracts.other > 0 ? ", but not under all contracts that explain the column"
-                                          : ""));
+                      "The %s update (%llu) applies LR 0 under %s%s%s.", which,
+                      (unsigned long long)update, contracts.names, more,
+                      contracts.other > 0 ? ", but not under all explanations of the column" : ""));
     TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor),
                               &doctor->fits->series->points[point]));
     TRY(doctor_evidence(doctor, "explanations that apply 0 there: %zu of %zu", contracts.zero,

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: cli short
+ * compare: text, Markdown, JSON, exit status; the trap of equal LR columns from the shell. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/cli/helper_cli.h"
+
+#define REAL TWINSTEP_SOURCE_DIR "/tests/golden/logs/"
+
+/* The column that hf-4.50 and olmo-core both print for linear, T = 12, no warm-up. Losses part
+ * from update 2 on by `apart`. */
+static void write_log(const char *path, double apart) {
+    static char text[8192];
+    size_t used = 0;
+    for (int k = 1; k <= 12; k++)
+        used += (size_t)snprintf(
+            text + used, sizeof text - used,
+            "{\"step\": %d, \"loss\": %.6f, \"learning_rate\": %.17g, \"grad_norm\": %.4f}\n", k,
+            2.5 - 0.01 * k + (k > 1 ? apart : 0.0), 5e-7 * (12 - k) / 12.0, 2.0 + 0.1 * k);
+    helper_write(path, text);
+}
+
+static void validate_equal(void **state) {
+    (void)state;
+    write_log("a.jsonl", 0.0);
+    struct said said = helper_run(0, "compare a.jsonl a.jsonl --contract-a olmo-core "
+                                     "--contract-b olmo-core");
+    assert_non_null(strstr(said.out, "equal-within-precision: "));
+    assert_non_null(strstr(said.out, "The applied LRs agree under olmo-core for A"));
+    assert_null(strstr(said.out, "noise floor"));
+    helper_free(&said);
+}
+
+static void validate_trap(void **state) {
+    (void)state;
+    write_log("a.jsonl", 0.0);
+    write_log("b.jsonl", 0.001);
+    struct said said = helper_run(1, "compare a.jsonl b.jsonl --contract-a hf-4.50 "
+                                     "--contract-b olmo-core");
+    assert_non_null(strstr(said.out, "differs: "));
+    assert_non_null(strstr(said.out,
+                           "LR: The logged LR columns agree, but under hf-4.50 for A and olmo-core "
+                           "for B the applied LRs differ by one update: update k of A applies what "
+                           "update k-1 of B applies"));
+    assert_non_null(strstr(said.out, "Order of first differences: loss at 2"));
+    assert_non_null(strstr(said.out, "Points to: schedule"));
+    assert_non_null(strstr(said.out, "No noise floor was measured"));
+    helper_free(&said);
+    said = helper_run(1, "compare a.jsonl b.jsonl");
+    assert_non_null(strstr(said.out, "state them with --contract-a"));
+    helper_free(&said);
+}
+
+static size_t lines_of(const char *text) {
+    size_t lines = 0;
+    for (; *text != 0; text++)
+        lines += *text == '\n';
+    return lines;
+}
+
+static void validate_markdown(void **state) {
+    (void)state;
+    write_log("a.jsonl", 0.0);
+    write_log("b.jsonl", 0.001);
+    struct said said = helper_run(1, "compare a.jsonl b.jsonl --markdown");
+    assert_non_null(strstr(said.out, "**differs**: "));
+    assert_non_null(strstr(said.out, "\n| column | class | pairs | first | A | B |\n"));
+    assert_non_null(strstr(said.out, "\n| loss | different | 12 | 2 | "));
+    assert_true(lines_of(said.out) <= 25);
+    helper_free(&said);
+    said = helper_run(0, "compare " REAL "hf446/dpo-linear/trainer_state.json " REAL
+                         "hf446/dpo-linear/events.out.tfevents.1.host --markdown");
+    assert_true(lines_of(said.out) <= 25);
+    assert_null(strstr(said.out, REAL)); /* no path of the writer's machine */
+    helper_free(&said);
+}
+
+static void validate_json(void **state) {
+    (void)state;
+    json_error_t error;
+    write_log("a.jsonl", 0.0);
+    write_log("b.jsonl", 0.001);
+    struct said said = helper_run(1, "compare a.jsonl b.jsonl --json");
+    json_t *object = json_loads(said.out, JSON_REJECT_DUPLICATES, &error);
+    if (object == NULL) fail_msg("%s\n%s", error.text, said.out);
+    assert_string_equal(json_string_value(json_object_get(object, "verdict")), "differs");
+    assert_string_equal(json_string_value(json_object_get(object, "cause")), "schedule");
+    assert_string_equal(json_string_value(json_array_get(json_object_get(object, "order"), 0)),
+                        "loss");
+    const json_t *lr = json_object_get(object, "lr");
+    assert_string_equal(json_string_value(json_object_get(lr, "state")), "untestable");
+    assert_true(json_is_null(json_object_get(object, "floor")));
+    json_decref(object);
+    helper_free(&said);
+}
+
+static void validate_untestable(void **state) {
+    (void)state;
+    helper_write("a.jsonl", "{\"step\": 1, \"loss\": 2.5}\n{\"step\": 2, \"loss\": 2.4}\n");
+    helper_write("b.jsonl", "{\"step\": 7, \"loss\": 2.5}\n{\"step\": 8, \"loss\": 2.4}\n");
+    struct said said = helper_run(3, "compare a.jsonl b.jsonl");
+    assert_non_null(strstr(said.out, "untestable: no column has one update in both logs"));
+    helper_free(&said);
+}
+
+static void validate_refusals(void **state) {
+    (void)state;
+    write_log("a.jsonl", 0.0);
+    helper_refuse(2, "compare a.jsonl a.jsonl --contract-a nobody", "no contract \"nobody\"");
+    helper_refuse(2, "compare a.jsonl", "compare");
+    helper_refuse(2, "compare a.jsonl absent.jsonl", "absent.jsonl");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_equal),      cmocka_unit_test(validate_trap),
+        cmocka_unit_test(validate_markdown),   cmocka_unit_test(validate_json),
+        cmocka_unit_test(validate_untestable), cmocka_unit_test(validate_refusals)};
+    return cmocka_run_group_tests(tests, helper_enter, helper_leave);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: cli short
+ * doctor: what it prints, as text and JSON, its exit status, and what it refuses. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/cli/helper_cli.h"
+
+/* JSON rows of a DPO run; `start`: loss of update 1. */
+static void write_log(const char *path, const char *start) {
+    static char text[8192];
+    size_t used = 0;
+    for (int k = 1; k <= 12; k++) {
+        const double margin = 0.01 * (k - 1);
+        char loss[32];
+        snprintf(loss, sizeof loss, "%.4f", 0.69315 - 0.004 * (k - 1));
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 "{\"step\": %d, \"loss\": %s, \"learning_rate\": %.6e, "
+                                 "\"grad_norm\": %.4f, \"rewards/margins\": %.4f}\n",
+                                 k, k == 1 ? start : loss, 5e-7 * (13 - k) / 12.0, 2.0 + 0.1 * k,
+                                 margin);
+    }
+    helper_write(path, text);
+}
+
+static json_t *json_of(int code, const char *line) {
+    json_error_t error;
+    struct said said = helper_run(code, line);
+    json_t *value = json_loads(said.out, JSON_REJECT_DUPLICATES, &error);
+    if (value == NULL) fail_msg("%s: %s\n%s", line, error.text, said.out);
+    assert_string_equal(said.err, "");
+    helper_free(&said);
+    return value;
+}
+
+static const char *text_at(const json_t *array, size_t index, const char *key) {
+    const char *text = json_string_value(json_object_get(json_array_get(array, index), key));
+    if (text == NULL) fail_msg("no text %s at %zu", key, index);
+    return text;
+}
+
+static void validate_healthy(void **state) {
+    (void)state;
+    write_log("healthy.jsonl", "0.6931");
+    struct said said = helper_run(0, "doctor healthy.jsonl");
+    assert_non_null(strstr(said.out, "Nothing found in "));
+    assert_non_null(strstr(said.out, "\nChecked, nothing found:\n"));
+    assert_non_null(strstr(said.out, "\n  DPO loss of update 1 is ln 2\n"));
+    assert_non_null(strstr(said.out, "\nCould not be checked:\n"));
+    assert_non_null(strstr(said.out, "samples grow by the batch size: no column samples"));
+    assert_non_null(strstr(said.out, "\nNot asked; needs:\n"));
+    helper_free(&said);
+}
+
+static void validate_finding(void **state) {
+    (void)state;
+    write_log("twice.jsonl", "1.3863");
+    struct said said = helper_run(1, "doctor twice.jsonl");
+    assert_non_null(strstr(said.out, "1 finding in "));
+    assert_non_null(strstr(said.out, "\nloss_summed_over_ranks: likely\n"));
+    assert_non_null(strstr(said.out, "evidence: update 1 (line 1): loss is 1.3863 (printed to "));
+    assert_non_null(strstr(said.out, "  next: "));
+    helper_free(&said);
+    said = helper_run(1, "doctor twice.jsonl --accumulate 2");
+    assert_non_null(strstr(said.out, "\nnum_items_double_scale: certain\n"));
+    helper_free(&said);
+}
+
+static void validate_json(void **state) {
+    (void)state;
+    write_log("twice.jsonl", "1.3863");
+    json_t *object = json_of(1, "doctor twice.jsonl --json --processes 2");
+    const json_t *findings = json_object_get(object, "findings");
+    assert_int_equal(json_array_size(findings), 1);
+    assert_string_equal(text_at(findings, 0, "id"), "loss_summed_over_ranks");
+    assert_string_equal(text_at(findings, 0, "confidence"), "certain");
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(findings, 0), "line")), 1);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(findings, 0), "update")), 1);
+    assert_true(json_array_size(json_object_get(json_array_get(findings, 0), "evidence")) >= 2);
+    const json_t *checks = json_object_get(object, "checks");
+    size_t found = 0;
+    for (size_t i = 0; i < json_array_size(checks); i++)
+        found += strcmp(text_at(checks, i, "result"), "found") == 0;
+    assert_int_equal(found, 1);
+    json_decref(object);
+}
+
+static void validate_options(void **state) {
+    (void)state;
+    write_log("healthy.jsonl", "0.6931");
+    struct said said = helper_run(1, "doctor healthy.jsonl --dtype bf16 --master none");
+    assert_non_null(strstr(said.out, "\nbf16_update_lost: likely\n"));
+    helper_free(&said);
+    said = helper_run(0, "doctor healthy.jsonl --dtype bf16 --master f32");
+    helper_free(&said);
+    said = helper_run(1, "doctor healthy.jsonl --weight-decay 0.1");
+    assert_non_null(strstr(said.out, "\ndecay_underflow: possible\n"));
+    helper_free(&said);
+}
+
+static void validate_nothing_checkable(void **state) {
+    (void)state;
+    helper_write("other.jsonl", "{\"step\": 1, \"speed\": 3.5}\n{\"step\": 2, \"speed\": 3.6}\n");
+    struct said said = helper_run(3, "doctor other.jsonl");
+    assert_non_null(strstr(said.out, "Nothing can be checked in this log."));
+    helper_free(&said);
+}
+
+static void validate_refusals(void **state) {
+    (void)state;
+    write_log("healthy.jsonl", "0.6931");
+    helper_refuse(2, "doctor healthy.jsonl --dtype bf17", "--dtype: expected f32");
+    helper_refuse(2, "doctor healthy.jsonl --master maybe", "--master: expected none or f32");
+    helper_refuse(2, "doctor healthy.jsonl --processes 0", "--processes: expected an integer >= 1");
+    helper_refuse(2, "doctor healthy.jsonl --weight-decay 2", "from 0 to 1");
+    helper_refuse(2, "doctor absent.jsonl", "absent.jsonl");
+    helper_refuse(2, "doctor", "doctor");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_healthy),
+                                       cmocka_unit_test(validate_finding),
+                                       cmocka_unit_test(validate_json),
+                                       cmocka_unit_test(validate_options),
+                                       cmocka_unit_test(validate_nothing_checkable),
+                                       cmocka_unit_test(validate_refusals)};
+    return cmocka_run_group_tests(tests, helper_enter, helper_leave);
+}
