@@ -5,7 +5,7 @@
  * (a column, a row or an option is missing) and says which. A finding carries its evidence: rows
  * with their lines and values with the precision they were printed with. A remark is a fact worth
  * knowing that is normal under some framework's convention; it is not a finding.
- * Source of the checks: docs/LOGS.md. Trains nothing, reads no file.
+ * Source of the checks: docs/FORENSICS.md. Trains nothing, reads no file.
  * Invariant: no finding without evidence; what is normal in a shipped contract is no finding. */
 #ifndef TWINSTEP_FORENSICS_DOCTOR_H
 #define TWINSTEP_FORENSICS_DOCTOR_H
