@@ -137,11 +137,27 @@ json_t *lr_report_fits_json(const struct fit_set *set) {
     return list;
 }
 
-static void print_fit(const struct fit *fit, const struct fit_set *set) {
+/* The same training under another name: equal words behind the contract's. */
+static int twins(const struct fit *a, const struct fit *b) {
+    return a->same_applied == b->same_applied && a->same_logged == b->same_logged &&
+           strcmp(a->text + strlen(a->contract->name), b->text + strlen(b->contract->name)) == 0 &&
+           (a->bug == NULL) == (b->bug == NULL);
+}
+
+static void print_fit(const struct fit_set *set, size_t i) {
+    const struct fit *fit = &set->fits[i];
     const char *unit = set->series->points[0].quantum > 0.0 ? "of a printed step" : "ulp";
-    printf("  %s%s%s%s\n      applies %c, error at most %.2g %s\n", fit->text,
+    int named = 0;
+    for (size_t j = 0; j < i; j++)
+        if (twins(&set->fits[j], fit)) return;
+    printf("%3zu  %s%s%s%s\n     applies %c, error at most %.2g %s\n", i + 1, fit->text,
            fit->bug != NULL ? " [" : "", fit->bug != NULL ? fit->bug : "",
            fit->bug != NULL ? "]" : "", (char)('A' + fit->same_applied % 26), fit->max_error, unit);
+    for (size_t j = i + 1; j < set->count; j++) {
+        if (!twins(&set->fits[j], fit)) continue;
+        printf("%s%s", named++ == 0 ? "     the same: " : ", ", set->fits[j].contract->name);
+    }
+    if (named > 0) putchar('\n');
 }
 
 /* Pairs of the best fit with the first of each other class. */
@@ -164,12 +180,9 @@ static enum status print_apart(const struct fit_set *set, struct arena *arena) {
 enum status lr_report_print_fits(const struct lr_report *report, const struct fit_set *set,
                                  struct arena *arena) {
     (void)report;
-    for (size_t i = 0; i < set->count; i++) {
-        printf("%3zu", i + 1);
-        print_fit(&set->fits[i], set);
-    }
-    if (set->left_out > 0)
-        printf("    and %zu more that are no simpler, --json --all lists them\n", set->left_out);
+    for (size_t i = 0; i < set->count; i++)
+        print_fit(set, i);
+    if (set->left_out > 0) printf("     and %zu more, less simple\n", set->left_out);
     return print_apart(set, arena);
 }
 

@@ -243,7 +243,9 @@ enum status fit_series(const struct series *series, const struct fit_known *know
     search.last = out->last;
     if ((out->why & (FIT_WHY_NO_COLUMN | FIT_WHY_NOT_FINITE)) != 0) return STATUS_OK;
     TRY(arena_take(arena, FIT_FOUND, sizeof *search.found, "fit", &search.found));
-    TRY(fit_models(&known->request, arena, &search.models, &search.model_count));
+    struct contract_request request = known->request;
+    if (known->expected != NULL) request.min_lr_ratio = real_nan_f64(); /* may be the departure */
+    TRY(fit_models(&request, arena, &search.models, &search.model_count));
     TRY(fit_search_run(&search));
     TRY(list(&search, out));
     judge_fits(out, &search);

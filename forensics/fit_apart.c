@@ -52,8 +52,10 @@ static int is_logged_at(const struct fit_set *set, uint64_t k) {
     return 0;
 }
 
+/* Within the run: what a schedule would do past its end trains nothing. */
 uint64_t fit_applied_apart(const struct fit *a, const struct fit *b, const struct fit_set *set) {
-    return first_apart(a, b, set, fit_applied);
+    const uint64_t k = first_apart(a, b, set, fit_applied);
+    return k + 2 > end_of(a, b, set) ? 0 : k;
 }
 
 enum status fit_tell_apart(const struct fit *a, const struct fit *b, const struct fit_set *set,

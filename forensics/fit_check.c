@@ -59,6 +59,21 @@ static int possible(const struct fit_known *known, const struct contract *contra
     return 0;
 }
 
+static const char *kind_of(const struct sched_class *schedule) {
+    static const char *const kinds[][2] = {{"cosine_with_min_lr", "cosine"},
+                                           {"warmup_decay", "linear"},
+                                           {"warmup_cosine", "cosine"},
+                                           {"warmup", "constant_with_warmup"}};
+    const char *name = sched_bare_name(schedule);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(name, kinds[i][0]) == 0) return kinds[i][1];
+    return name;
+}
+
+static int same_kind(const struct sched_class *a, const struct sched_class *b) {
+    return strcmp(kind_of(a), kind_of(b)) == 0;
+}
+
 /* The expectation's numbers under every other contract that can log them. */
 static enum status find_rivals(const struct series *series, const struct fit_known *known,
                                const struct fit *expected, struct arena *arena,
@@ -83,6 +98,7 @@ static enum status find_rivals(const struct series *series, const struct fit_kno
             expected->floor_ratio == expected->floor_ratio ? expected->floor_ratio : 0.0;
         if (!near(fit->lr, expected->lr) || fit->steps != expected->steps) continue;
         if (!near(fit->warmup, expected->warmup) || real_abs_f64(floor - wanted) > 1e-9) continue;
+        if (!same_kind(fit->schedule, expected->schedule)) continue;
         if (possible(known, fit->contract)) fits[kept++] = *fit;
     }
     out->fits = fits;
@@ -204,16 +220,61 @@ static int ahead(const struct contract *contract) {
     return contract->offset + (contract->logged == CONTRACT_LOGGED_NEXT);
 }
 
+/* Share of the schedule that one update goes on. */
+static double pace(const struct fit *fit) {
+    return fit->plan.call.total > 0.0 ? fit->plan.increment / fit->plan.call.total : 1.0;
+}
+
 static int same_training(const struct fit *a, const struct fit *b) {
     return near(a->lr, b->lr) && near(a->warmup, b->warmup) &&
            (a->steps == b->steps || a->steps == 0 || b->steps == 0) && a->stride == b->stride &&
-           a->segment_count == b->segment_count;
+           a->segment_count == b->segment_count && near(pace(a), pace(b));
+}
+
+/* The column is the expected one, some updates on: other training, or the same logged otherwise. */
+static enum status say_shift(const struct fit_known *known, struct arena *arena,
+                             struct fit_check *out) {
+    const struct contract *expected = known->request.contract;
+    const struct fit *other = NULL, *alike = NULL; /* trains otherwise; trains as expected */
+    const int by = ahead(out->found.fits[0].contract) - ahead(expected);
+    char *text;
+    for (size_t i = 0; i < out->found.count; i++) {
+        const struct fit *fit = &out->found.fits[i];
+        if (!same_training(fit, out->expected) || ahead(fit->contract) - ahead(expected) != by)
+            continue;
+        const int same = fit_applied_apart(fit, out->expected, &out->found) == 0;
+        if (same && alike == NULL) alike = fit;
+        if (!same && other == NULL) other = fit;
+    }
+    const char *first = other != NULL ? other->contract->name : alike->contract->name;
+    const char *away = by == 1    ? "one update ahead of"
+                       : by == -1 ? "one update behind"
+                       : by > 0   ? "two updates ahead of"
+                                  : "two updates behind";
+    if (other != NULL && alike != NULL)
+        TRY(arena_format(arena, &text,
+                         "fits %s: every LR is %s %s; or %s, which trains as %s and only logs the "
+                         "LR of another update: the log cannot tell which",
+                         first, away, expected->name, alike->contract->name, expected->name));
+    else
+        TRY(arena_format(arena, &text, "fits %s: every LR is %s %s", first, away, expected->name));
+    out->words = text;
+    if (by < 0 && other != NULL && alike == NULL && fit_applied(other, 0, 1) == 0.0 &&
+        fit_applied(out->expected, 0, 1) > 0.0) {
+        out->bug = "zero_lr_first_step";
+        return STATUS_OK;
+    }
+    out->bug = other == NULL   ? "log_next_lr"
+               : alike == NULL ? by > 0 ? "lr_ahead_by_one" : "lag1"
+               : by > 0        ? "lr_ahead_by_one or log_next_lr"
+                               : "lag1 or log_next_lr";
+    return STATUS_OK;
 }
 
 static enum status say_mismatch(const struct fit_known *known, struct arena *arena,
                                 struct fit_check *out) {
+    const struct series_point *first = &out->found.series->points[out->first];
     const struct fit *best = out->found.count > 0 ? &out->found.fits[0] : NULL;
-    const char *name = known->request.contract->name;
     char *text;
     if (best == NULL && out->found.partial != NULL)
         TRY(arena_format(arena, &text, "fits no shipped contract; its first %zu rows fit %s",
@@ -222,14 +283,13 @@ static enum status say_mismatch(const struct fit_known *known, struct arena *are
         TRY(arena_format(arena, &text, "fits no shipped contract"));
     else if (same_training(best, out->expected) && best->contract != known->request.contract &&
              ahead(best->contract) != ahead(known->request.contract)) {
-        const int by = ahead(best->contract) - ahead(known->request.contract);
-        TRY(arena_format(arena, &text, "fits %s: every LR is %s %s %s", best->contract->name,
-                         by == 1 || by == -1 ? "one update" : "two updates",
-                         by > 0 ? "ahead of" : "behind", name));
+        return say_shift(known, arena, out);
     } else
         TRY(arena_format(arena, &text, "fits %s", best->text));
     out->words = text;
     out->bug = best != NULL ? best->bug : NULL;
+    if ((out->found.why & FIT_WHY_NOT_FINITE) != 0 && !real_finite_f64(first->value))
+        out->bug = first->update == 1 ? "zero_warmup_division" : "lr_not_finite";
     return STATUS_OK;
 }
 

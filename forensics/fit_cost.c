@@ -54,7 +54,7 @@ static double warmup_cost(const struct fit_search *search, const struct fit_solu
     if (!model->needs_warmup) return 0.0;
     if (known == known) {
         if (near(warmup, known)) return 0.0;
-        return real_abs_f64(warmup - known) < 1.0 ? 0.1 : 1.0;
+        return real_abs_f64(warmup - known) <= 1.0 ? 0.5 : 1.0;
     }
     if (warmup == 0.0) return 0.0;
     if (model->needs_total && is_share(model, warmup, solution->numbers.total)) return 0.15;
@@ -67,7 +67,7 @@ static double total_cost(const struct fit_search *search, const struct fit_solut
     if (!model->needs_total) return 0.0;
     if (known > 0.0) return total == known ? 0.0 : search->known->request.steps > 0 ? 1.0 : 0.8;
     const double past = total - (double)search->last;
-    if (past >= -1.0 && past <= 1.0) return 0.2;
+    if (past >= -1.0 && past <= 1.0) return past == 0.0 ? 0.15 : 0.25;
     return 0.25 + 0.1 * min_of(fit_digits(total), 6);
 }
 

@@ -50,8 +50,9 @@ static int alike(const struct fit_model *a, const struct fit_model *b) {
            logs_after(a->contract) == logs_after(b->contract) &&
            (a->contract->unit == CONTRACT_UNIT_EPOCH) ==
                (b->contract->unit == CONTRACT_UNIT_EPOCH) &&
-           a->contract->float32 == b->contract->float32 && a->given_floor == b->given_floor &&
-           a->unit / a->scale == b->unit / b->scale &&
+           a->contract->float32 == b->contract->float32 &&
+           (a->plan.skipped_count == 0 || a->contract->on_skip == b->contract->on_skip) &&
+           a->given_floor == b->given_floor && a->unit / a->scale == b->unit / b->scale &&
            a->unit / a->warmup_scale == b->unit / b->warmup_scale;
 }
 
@@ -171,7 +172,7 @@ enum status fit_search_run(struct fit_search *search) {
         window.deep = 1;
         fit_search_window(search, &window, 0, count, 0);
     }
-    if (search->count == 0 && count > 3 && search->series->points[0].update == 1)
+    if (count > 3 && search->series->points[0].update == 1)
         fit_search_window(search, &window, 1, count, 1);
     return fit_search_segments(search);
 }

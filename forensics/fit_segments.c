@@ -64,10 +64,26 @@ static void resume_range(const struct path *path, size_t i, uint64_t *first, uin
     if (now - *first >= RESUME_WIDEST) *first = now - RESUME_WIDEST + 1;
 }
 
-static double scale_at(const struct path *path, int64_t shift, size_t i) {
-    const struct series_point *point = &path->series->points[i];
-    const double plain = fit_model_logged(path->model, point->update, shift);
-    return plain > 0.0 ? point->value / plain : real_nan_f64();
+/* With the scale open: narrowed point by point, the shortest decimal that is left. */
+static void try_scaled(const struct path *path, struct option *best, int64_t shift,
+                       enum fit_event event, size_t i) {
+    double low = 0.0, high = real_inf_f64();
+    size_t end = i;
+    for (; end < path->series->count; end++) {
+        const struct series_point *point = &path->series->points[end];
+        const double plain = fit_model_logged(path->model, point->update, shift);
+        const double half = fit_half(point, path->scale);
+        if (!(plain > 0.0)) {
+            if (real_abs_f64(point->value) <= half) continue;
+            break;
+        }
+        const double a = (point->value - half) / plain, b = (point->value + half) / plain;
+        if (a > high || b < low) break;
+        low = a > low ? a : low;
+        high = b < high ? b : high;
+    }
+    if (end - i >= 4 && low > 0.0)
+        try_option(path, best, shift, fit_shortest(low, high), event, i, 4);
 }
 
 /* Any other shift: first the two points at hand, then the run. */
@@ -96,18 +112,13 @@ static struct option next_segment(const struct path *path, size_t i) {
         try_option(path, &best, 1 - (int64_t)r, now->scale, FIT_RESET, i, 3);
         try_option(path, &best, now->shift + (int64_t)r - 1, now->scale, FIT_DOUBLED, i, 3);
     }
-    const double same = scale_at(path, now->shift, i);
-    if (same > 0.0) try_option(path, &best, now->shift, same, FIT_RESCALED, i, 4);
-    for (uint64_t r = first; r <= last; r++) {
-        const double anew = scale_at(path, 1 - (int64_t)r, i);
-        if (anew > 0.0) try_option(path, &best, 1 - (int64_t)r, anew, FIT_RESTARTED, i, 4);
-    }
+    try_scaled(path, &best, now->shift, FIT_RESCALED, i);
+    for (uint64_t r = first; r <= last; r++)
+        try_scaled(path, &best, 1 - (int64_t)r, FIT_RESTARTED, i);
     if (best.run < 4) scan_shifts(path, &best, i);
     return best;
 }
 
-/* Scales that a first point fixes only roughly: the ratio of the peaks is a short decimal, or the
- * LR at the break over the peak. Kept as measured. */
 static int follow(struct path *path, size_t start_run) {
     size_t i = start_run;
     const size_t most = 2 + path->series->count / 5;

@@ -249,6 +249,8 @@ static size_t list_floors(const struct fit_model *model, const struct fit_window
     floors[count++] = (struct floor){model->floor_default, absolute && model->given_floor != 1, 0};
     if (model->given_floor == 1) floors[0].value = window->known_floor;
     if (model->floor == NULL || model->given_floor) return count;
+    if (window->known_floor == window->known_floor)
+        floors[count++] = (struct floor){window->known_floor, 0, 0};
     floors[count++] = (struct floor){0.0, 0, 0};
     if (least > 0.0 && !window->constant) {
         floors[count++] = (struct floor){
@@ -347,7 +349,9 @@ static void list_warmups(const struct fit_model *model, const struct fit_window 
             add_warmup(warmups, rounded(model->contract,
                                         (double)window->known_total[t] * window->known_ratio));
     if (low <= 2.0) add_warmup(warmups, 0.0);
-    add_ratios(model, window, low, top == window->count - 1 ? 1e12 : high, warmups);
+    if (!(window->known_warmup == window->known_warmup &&
+          model->contract->warmup_rule == CONTRACT_ROUND_NONE))
+        add_ratios(model, window, low, top == window->count - 1 ? 1e12 : high, warmups);
     if (top == 0 && points[0].update > 2 && !window->deep) return;
     const double room = window->deep ? 600.0 : 200.0;
     const double step = high - low > room ? fit_ceil((high - low) / room) : 1.0;
@@ -381,23 +385,31 @@ static int rise_fits(struct fit_model *model, const struct fit_window *window,
     return !empty(range) && range.high >= top->value - fit_half(top, window->scale);
 }
 
+static void solve_stride(struct fit_model *model, const struct fit_window *window, double stride,
+                         int known_only, struct fit_solutions *out) {
+    struct warmups warmups;
+    struct fit_numbers numbers = {
+        .lr = window->scale,
+        .stride = stride,
+        .epoch = model->contract->unit == CONTRACT_UNIT_EPOCH ? window->epoch : 0};
+    model->now.epoch = numbers.epoch;
+    list_warmups(model, window, stride, &warmups);
+    for (size_t w = 0; w < warmups.count && out->count < FIT_SOLUTIONS; w++) {
+        if (known_only && warmups.at[w] != window->known_warmup) continue;
+        numbers.warmup = warmups.at[w];
+        if (rise_fits(model, window, &numbers)) solve_floor(model, window, &numbers, out);
+    }
+}
+
+/* Known warm-ups first, for every stride: a window that only rises fits most others, too. */
 void fit_solve(struct fit_model *model, const struct fit_window *window,
                struct fit_solutions *out) {
-    struct warmups warmups;
     out->count = 0;
     if (window->count == 0 || !(window->scale > 0.0)) return;
     if (model->contract->unit == CONTRACT_UNIT_EPOCH && window->epoch == 0) return;
-    for (size_t s = 0; s < window->stride_count; s++) {
-        struct fit_numbers numbers = {
-            .lr = window->scale,
-            .floor = model->floor_default,
-            .stride = window->strides[s],
-            .epoch = model->contract->unit == CONTRACT_UNIT_EPOCH ? window->epoch : 0};
-        model->now.epoch = numbers.epoch;
-        list_warmups(model, window, numbers.stride, &warmups);
-        for (size_t w = 0; w < warmups.count && out->count < FIT_SOLUTIONS; w++) {
-            numbers.warmup = warmups.at[w];
-            if (rise_fits(model, window, &numbers)) solve_floor(model, window, &numbers, out);
-        }
-    }
+    for (size_t s = 0; s < window->stride_count && window->stride_count > 1; s++)
+        if (window->known_warmup == window->known_warmup)
+            solve_stride(model, window, window->strides[s], 1, out);
+    for (size_t s = 0; s < window->stride_count; s++)
+        solve_stride(model, window, window->strides[s], 0, out);
 }

@@ -118,9 +118,9 @@ static const char *bug_of_stride(const struct fit_search *search, double stride)
     if (stride < 1.0) return "unit_mismatch";
     if (request->global_batch > 1 && stride == (double)request->global_batch)
         return "unit_mismatch";
-    if (stride == 2.0 && (request->processes > 0 || request->accumulate > 0))
-        return "two_schedulers";
-    return "xP_scheduler";
+    if (stride == 2.0 && request->processes > 0 && request->accumulate > 0) return "two_schedulers";
+    if (request->processes > 0 && request->accumulate > 0) return "other_stride";
+    return "xP_scheduler or per_microbatch_stepping";
 }
 
 static const char *bug_of_contract(const struct contract *contract) {
@@ -164,13 +164,23 @@ static const char *bug_of_numbers(const struct fit_search *search, const struct 
     return NULL;
 }
 
+/* Skipped updates are known, the expectation holds there, and the fit does not. */
+static const char *bug_of_skip(const struct fit_search *search, const struct fit *fit) {
+    const struct fit_known *known = search->known;
+    if (known->expected == NULL || known->request.skipped_count == 0) return NULL;
+    if (known->expected->on_skip == fit->contract->on_skip) return NULL;
+    return fit->contract->on_skip == CONTRACT_SKIP_ADVANCE ? "skip_advances_schedule" : NULL;
+}
+
 static const char *bug_of(const struct fit_search *search, const struct fit *fit) {
     const char *bug = bug_of_event(fit);
+    if (bug == NULL && fit->first_differs)
+        bug = fit->first_value == 0.0 ? "zero_init_patch" : "step_then_set";
+    if (bug == NULL) bug = bug_of_skip(search, fit);
     if (bug == NULL) bug = bug_of_stride(search, fit->stride);
     if (bug == NULL) bug = bug_of_numbers(search, fit);
     if (bug == NULL && (fit->contract->bug || search->known->expected != NULL))
         bug = fit->contract == search->known->expected ? NULL : bug_of_contract(fit->contract);
-    if (bug == NULL && fit->first_differs) bug = "step_then_set";
     return bug;
 }
 

@@ -130,7 +130,7 @@ static void judge(const struct training *t, const struct fit_known *known, int a
         out->passed++;
     } else {
         assert_non_null(check.needs);
-        if(getenv("V")) complain(check.needs, t, check.words);
+        if (getenv("V")) complain(check.needs, t, check.words);
         out->undecided++;
     }
     arena_close(&arena);

@@ -17,7 +17,7 @@ void lr_print_point(struct series_point *point, double value, int print) {
     char text[64];
     point->value = value;
     point->quantum = 0.0;
-    if (print == LR_EXACT) return;
+    if (print == LR_EXACT || value == 0.0) return; /* 0.00e+00 is 0 */
     if (print == LR_F32) {
         const float rounded = (float)value;
         point->value = (double)rounded;
