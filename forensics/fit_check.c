@@ -47,7 +47,7 @@ static void say_sources(const struct fit_known *known, struct fit_check *out) {
     if (r->lr != r->lr) out->fitted |= FIT_OF_LR;
     if (r->warmup != r->warmup && r->warmup_ratio != r->warmup_ratio) out->fitted |= FIT_OF_WARMUP;
     if (r->schedule == NULL) out->fitted |= FIT_OF_SCHEDULE;
-    if (r->min_lr_ratio != r->min_lr_ratio) out->fitted |= FIT_OF_FLOOR;
+    if (r->schedule == NULL && r->min_lr_ratio != r->min_lr_ratio) out->fitted |= FIT_OF_FLOOR;
     if (r->steps == 0 && known->run_steps == 0) out->fitted |= FIT_OF_STEPS;
     if (r->steps == 0 && known->run_steps > 0) out->from_log |= FIT_OF_STEPS;
 }
@@ -177,12 +177,6 @@ static void complete(struct contract_request *r, const struct fit_known *known,
     if (r->updates_per_epoch == 0)
         r->updates_per_epoch = best != NULL && best->epoch_updates > 0 ? best->epoch_updates : 1;
     if (r->tokens == 0) r->tokens = 1;
-    if (r->min_lr_ratio != r->min_lr_ratio && r->value_count == 0 && best != NULL &&
-        best->floor_ratio > 0.0 && best->floor_ratio < 1.0) {
-        const struct sched_class *schedule = sched_find_in(r->contract->family, r->schedule);
-        if (schedule != NULL && sched_row(schedule, "min_lr_ratio") != NULL)
-            r->min_lr_ratio = best->floor_ratio;
-    }
 }
 
 static enum status expect(const struct series *series, const struct fit_known *known, double scale,
@@ -334,6 +328,25 @@ static enum status mismatch(const struct series *series, const struct fit_known 
     return STATUS_OK;
 }
 
+/* Whether the fit still agrees everywhere with the floor that was given, or the contract's own. A
+ * fitted floor would excuse a shift: 5, 4, 3, 2, 1 is linear to 0 from update 1, and one update
+ * ahead of it linear to a floor of 0.2. It is fitted only where the schedule is. */
+static enum status accept_floor(const struct series *series, const struct fit_known *known,
+                                const struct fit *fit, struct arena *arena, struct fit_check *out) {
+    if (known->request.schedule == NULL) {
+        out->expected = fit;
+        return STATUS_OK;
+    }
+    struct fit alone = *fit;
+    out->found = (struct fit_set){.series = series, .fits = &alone, .count = 1};
+    const enum status status = expect(series, known, scale_of(series), arena, out);
+    out->found = (struct fit_set){.series = series};
+    if (status == STATUS_OK && out->bad_points == 0) return STATUS_OK;
+    out->expected = NULL;
+    out->bad_points = 0;
+    return status;
+}
+
 /* Sets out->expected where the expectation, completed by what the log says, agrees everywhere. */
 static enum status match(const struct series *series, const struct fit_known *known,
                          struct arena *arena, struct fit_check *out) {
@@ -352,7 +365,8 @@ static enum status match(const struct series *series, const struct fit_known *kn
     plain.plain = 1;
     TRY(fit_series(series, &plain, arena, &own));
     for (size_t i = 0; i < own.count && out->expected == NULL; i++)
-        if (has_given(&own.fits[i], known, r->steps)) out->expected = &own.fits[i];
+        if (has_given(&own.fits[i], known, r->steps))
+            TRY(accept_floor(series, known, &own.fits[i], arena, out));
     return STATUS_OK;
 }
 

@@ -10,7 +10,7 @@
 static const double usual_strides[] = {1.0, 2.0, 4.0, 8.0, 3.0, 16.0, 32.0, 64.0, 6.0, 12.0};
 #define STRIDES 24
 
-void fit_search_template(const struct fit_search *search, struct fit_window *out) {
+void fit_search_template(struct fit_search *search, struct fit_window *out) {
     const struct contract_request *request = &search->known->request;
     const uint64_t totals[] = {request->steps, search->known->run_steps, search->last};
     static const double plain[] = {1.0};
@@ -29,6 +29,7 @@ void fit_search_template(const struct fit_search *search, struct fit_window *out
     out->known_floor = request->min_lr_ratio;
     out->only_total = search->known->plain && request->steps > 0;
     out->only_warmup = search->known->plain && request->warmup == request->warmup;
+    out->budget = &search->budget;
     out->strides = plain;
     out->stride_count = 1;
 }
@@ -44,8 +45,7 @@ static int logs_after(const struct contract *contract) {
     return contract->offset + (contract->logged == CONTRACT_LOGGED_NEXT);
 }
 
-/* Whether the two log the same column for the same numbers, wherever the first call is past. */
-static int alike(const struct fit_model *a, const struct fit_model *b) {
+int fit_models_alike(const struct fit_model *a, const struct fit_model *b) {
     return a->plan.schedule == b->plan.schedule && strcmp(a->parameters, b->parameters) == 0 &&
            logs_after(a->contract) == logs_after(b->contract) &&
            (a->contract->unit == CONTRACT_UNIT_EPOCH) ==
@@ -106,7 +106,7 @@ void fit_search_window(struct fit_search *search, const struct fit_window *like,
         solved = m;
         keep(search, m, &solutions, first_differs, 4);
         for (size_t n = m + 1; n < search->model_count; n++) {
-            if (done[n] || !alike(&search->models[solved], &search->models[n])) continue;
+            if (done[n] || !fit_models_alike(&search->models[solved], &search->models[n])) continue;
             if (search->models[n].contract->start != model->contract->start && solutions.count == 0)
                 continue; /* the first update may be what did not fit */
             done[n] = 1;
@@ -167,12 +167,12 @@ enum status fit_search_run(struct fit_search *search) {
     fit_search_window(search, &window, 0, count, 0);
     if (search->count > 0) search->longest = count;
     if (search->known->plain || any_agrees(search)) return STATUS_OK;
-    pass_strides(search, search->count == 0);
-    if (search->count == 0) {
-        window.deep = 1;
-        fit_search_window(search, &window, 0, count, 0);
-    }
+    pass_strides(search, 0);
     if (count > 3 && search->series->points[0].update == 1)
         fit_search_window(search, &window, 1, count, 1);
-    return fit_search_segments(search);
+    if (search->count == 0) TRY(fit_search_segments(search));
+    if (search->count == 0) pass_strides(search, 1);
+    window.deep = 1;
+    if (search->count == 0) fit_search_window(search, &window, 0, count, 0);
+    return STATUS_OK;
 }

@@ -27,6 +27,7 @@ struct fit_search {
     struct fit_found *found; /* FIT_FOUND */
     size_t count;
     double scale;
+    size_t budget;  /* evaluations that are left; a search that runs out ends with what it has */
     uint64_t last;  /* largest update */
     size_t longest; /* points of the longest prefix that anything fits */
     const struct fit_model *partial;
@@ -39,8 +40,10 @@ TWINSTEP_MUST_USE enum status fit_search_segments(struct fit_search *search);
 /* All models on points [first, end); adds what fits. */
 void fit_search_window(struct fit_search *search, const struct fit_window *like, size_t first,
                        size_t end, uint8_t first_differs);
-void fit_search_template(const struct fit_search *search, struct fit_window *out);
+void fit_search_template(struct fit_search *search, struct fit_window *out);
 struct fit_found *fit_search_add(struct fit_search *search, const struct fit_found *found);
+/* Whether the two log the same column for the same numbers, wherever the first call is past. */
+int fit_models_alike(const struct fit_model *a, const struct fit_model *b);
 /* Smaller is simpler: departures from what is known or usual, digits that nobody types. */
 double fit_cost(const struct fit_search *search, const struct fit_found *found);
 /* Whether no known number is contradicted. */

@@ -188,6 +188,10 @@ static int any_fits(struct fit_search *search, size_t end) {
     fit_search_template(search, &window);
     fit_window_open(&window, search->series->points, end);
     for (size_t m = 0; m < search->model_count; m++) {
+        size_t before = 0;
+        while (before < m && !fit_models_alike(&search->models[before], &search->models[m]))
+            before++;
+        if (before < m && search->models[m].contract->start != CONTRACT_START_BASE) continue;
         fit_solve(&search->models[m], &window, &solutions);
         if (solutions.count > 0) return 1;
     }

@@ -42,6 +42,7 @@ static struct range lr_range(struct fit_model *model, const struct fit_window *w
     const double nudge = reference * 0x1p-12;
     for (size_t p = 0; p < window->probe_count; p++) {
         const size_t i = window->probes[p];
+        *window->budget -= *window->budget > 0 ? 1 : 0;
         const double one = model_at(model, window, i);
         double slope = one / reference, offset = 0.0, blur = 0.0;
         if (!fit_model_proportional(model)) {
@@ -131,6 +132,7 @@ static void set_total(struct fit_model *model, double total) {
 static double ratio_at(struct fit_model *model, const struct fit_window *window, double total,
                        size_t j) {
     set_total(model, total);
+    *window->budget -= *window->budget > 2 ? 2 : *window->budget;
     const double top = model_at(model, window, window->top_last);
     const double low = model_at(model, window, j);
     return top > 0.0 ? low / top : real_nan_f64();
@@ -192,7 +194,7 @@ static void scan_totals(struct fit_model *model, const struct fit_window *window
     const double stride = model->now.stride * model->unit / model->scale;
     const double end = (double)(low->update) * stride;
     double total = 0.25 * end + 1.0, ratio = ratio_at(model, window, total, j);
-    while (total < 4e3 * end + 1e4) {
+    while (total < 4e3 * end + 1e4 && *window->budget > 0) {
         const double next = total < 8.0 * end ? total * 1.15 : total * 1.5;
         const double ratio_next = ratio_at(model, window, next, j);
         if (ratio == ratio && ratio_next == ratio_next &&
@@ -353,7 +355,8 @@ static void list_warmups(const struct fit_model *model, const struct fit_window 
           model->contract->warmup_rule == CONTRACT_ROUND_NONE))
         add_ratios(model, window, low, top == window->count - 1 ? 1e12 : high, warmups);
     if (top == 0 && points[0].update > 2 && !window->deep) return;
-    const double room = window->deep ? 600.0 : 200.0;
+    if (stride != 1.0 && window->known_warmup == window->known_warmup) return;
+    const double room = window->deep ? 600.0 : stride != 1.0 ? 40.0 : 200.0;
     const double step = high - low > room ? fit_ceil((high - low) / room) : 1.0;
     for (double w = fit_ceil(low); w <= high; w += step)
         if (grain == 1.0 || fit_floor(w / grain) * grain == w) add_warmup(warmups, w);
@@ -395,6 +398,7 @@ static void solve_stride(struct fit_model *model, const struct fit_window *windo
     model->now.epoch = numbers.epoch;
     list_warmups(model, window, stride, &warmups);
     for (size_t w = 0; w < warmups.count && out->count < FIT_SOLUTIONS; w++) {
+        if (*window->budget == 0) return;
         if (known_only && warmups.at[w] != window->known_warmup) continue;
         numbers.warmup = warmups.at[w];
         if (rise_fits(model, window, &numbers)) solve_floor(model, window, &numbers, out);

@@ -28,6 +28,7 @@ struct fit_window {
     const double *strides;
     size_t stride_count;
     int free_strides;            /* strides that no known total or warm-up supports, too */
+    size_t *budget;              /* evaluations of models that are left */
     int deep;                    /* try more warm-ups */
     int only_total, only_warmup; /* the first known total, the known warm-up, and no other */
     /* filled by fit_window_open */

@@ -139,7 +139,7 @@ static void judge(const struct training *t, const struct fit_known *known, int a
 static void check_all(size_t cases, uint64_t seed, int applied, struct healthy_count *out) {
     size_t contracts;
     const struct contract *list = contract_list(&contracts);
-    struct training *t = malloc(sizeof *t);
+    struct training *t = (struct training *)malloc(sizeof *t);
     assert_non_null(t);
     for (size_t c = 0; c < contracts; c++) {
         uint64_t state = seed * 1000 + c;
@@ -187,7 +187,7 @@ static int is_truth(const struct fit *fit, const struct training *t) {
 void healthy_fit(size_t cases, uint64_t seed, struct healthy_count *out) {
     size_t contracts;
     const struct contract *list = contract_list(&contracts);
-    struct training *t = malloc(sizeof *t);
+    struct training *t = (struct training *)malloc(sizeof *t);
     assert_non_null(t);
     for (size_t c = 0; c < contracts; c++) {
         uint64_t state = seed * 1000 + c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit
  * Every bug of the mutation table is named, from logs printed exactly, with three digits and in
  * binary32 where the digits still show it; and docs/LR.md shows the same table. */
 #include <stdarg.h>
