@@ -6,7 +6,7 @@
  * was printed is never called equal. The printed LR is not the applied LR: the contracts that
  * explain both LR columns are set beside each other, too.
  * No noise floor is measured here: "differs" is not "wrong", unless a ratio or the LR says so.
- * Source of the order and the ratios: framework-semantics 7.0 and 7; docs/FORENSICS.md.
+ * The order and the ratios are those of docs/FORENSICS.md.
  * Invariant: a verdict rests on at least one pair of printed values, else it is untestable. */
 #ifndef TWINSTEP_FORENSICS_COMPARE_H
 #define TWINSTEP_FORENSICS_COMPARE_H

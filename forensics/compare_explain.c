@@ -2,7 +2,7 @@
  * What the order of first differences says about the cause.
  * Loss, log-probabilities and gradient norm of update k come before its step; the LR acts in it.
  * So whatever differs at update 1 is no schedule, and a schedule shows first at update 2.
- * Source: framework-semantics 7.0. */
+ * The table is in docs/FORENSICS.md. */
 #include "base/real.h"
 #include "forensics/compare_parts.h"
 

@@ -3,7 +3,8 @@
  * A ratio is claimed when it holds in four fifths of at least four pairs, within the printed
  * precision or 0.5 % (after the first update the weights differ a little), and in the first pair
  * within its precision or 1e-3. Coarse prints that admit two candidates name none.
- * Source: framework-semantics 7.0, 7.C (#36 to #39, #48, #51b). */
+ * Threads behind the names: huggingface/trl#2615, huggingface/transformers#35207 and #34242,
+ * ByteDance-Seed/VeOmni#862, meta-pytorch/torchtune#2275. */
 #include "base/real.h"
 #include "forensics/compare_parts.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Checks of numbers of updates, samples and tokens.
- * Sources: framework-semantics 1.1, 7 (#11, #36, #44); formats-and-habits 1.2. */
+ * Rules: docs/FORENSICS.md. */
 #include "base/real.h"
 #include "forensics/doctor_check.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Checks of how a preference training starts: before the first update policy and reference are the
  * same model, every margin is 0 and the sigmoid loss is ln 2, whatever beta is.
- * Sources: formats-and-habits 1.2; framework-semantics 7 (#6, #37, #51b, #52, #61). */
+ * Rules: docs/FORENSICS.md. */
 #include "base/real.h"
 #include "forensics/doctor_check.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Checks of what explains the LR column: a known bug, or a contract under which the first or the
- * last update applies LR 0. Sources: framework-semantics 1.12 and 7.A. */
+ * last update applies LR 0. Contracts and names of bugs: docs/LR.md. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the number formats do to steps of the printed LR: updates that are rounded away, and decay
  * that is quantised. Arithmetic only; says what to expect, not what was seen.
- * Source: framework-semantics 3.6, findings 1 and 2 (#61, #62). */
+ * Reports of both: meta-pytorch/torchtune#2254 (updates at 6e-7), Nerogar/OneTrainer#996 (decay).
+ * Rules: docs/FORENSICS.md. */
 #include "base/real.h"
 #include "forensics/doctor_check.h"
 

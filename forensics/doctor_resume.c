@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Checks of resumes: where the log goes on in another part or repeats updates.
- * Sources: framework-semantics 7.B (#23, #24, #26 to #31); formats-and-habits 2.1. */
+ * Rules: docs/FORENSICS.md. */
 #include "base/real.h"
 #include "forensics/doctor_check.h"
 

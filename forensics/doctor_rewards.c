@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Checks among the columns of a preference training: margins, accuracies, and the bound that
  * convexity sets between loss and margin.
- * Sources: formats-and-habits 1.2; framework-semantics 7 (#50, #51). */
+ * Rules: docs/FORENSICS.md. */
 #include "base/real.h"
 #include "forensics/doctor_check.h"
 
@@ -121,7 +121,7 @@ static enum status accuracy_of_means(struct doctor *doctor) {
     const size_t n = ones + zeros;
     if (n < 8) return doctor_untestable(doctor, "fewer than 8 accuracies");
     const double share = (double)ones / (double)n;
-    const double p = ones == 0 || zeros == 0 ? 1.0 : chance(n, share);
+    const double p = chance(n, share);
     if (p > 1e-3) return STATUS_OK;
     const enum pairs pairs = pairs_per_row(doctor);
     if (pairs == PAIRS_ONE) return STATUS_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Checks of losses and gradient norms: values that are no numbers, filtered ones, no gradient, a
  * start that looks like fresh weights, and the loss scale.
- * Sources: framework-semantics 1.1 (logging_nan_inf_filter), 7 (#19, #59, #70). */
+ * Rules: docs/FORENSICS.md. */
 #include "base/real.h"
 #include "forensics/doctor_check.h"
 

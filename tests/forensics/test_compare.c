@@ -359,6 +359,20 @@ static void validate_ratio_of_tokens(void **state) {
     arena_close(&p.arena);
 }
 
+/* A ratio that begins in mid-run is none of these. */
+static void validate_ratio_from_the_start(void **state) {
+    (void)state;
+    struct pair p;
+    open_pair(&p);
+    for (size_t row = 1; row < 60; row++)
+        put(&p, 0, LOG_GRAD_NORM, row,
+            helper_value(p.log[1], LOG_GRAD_NORM, row) * helper_value(p.log[0], LOG_TOKENS, row));
+    scale(&p, 0, LOG_LOSS, 1, 2.0);
+    assert_null(ratio_of(compare(&p), LOG_GRAD_NORM));
+    assert_null(ratio_of(&p.report, LOG_LOSS));
+    arena_close(&p.arena);
+}
+
 /* Two digits admit many factors: 20 and 21 cannot be told apart, so none is named. */
 static void validate_coarse_ratio(void **state) {
     (void)state;
@@ -486,6 +500,21 @@ static void validate_log_next(void **state) {
     arena_close(&p.arena);
 }
 
+/* No explanation of one column applies what one of the other does: nothing needs to be stated. */
+static void validate_sure_difference(void **state) {
+    (void)state;
+    struct pair p;
+    open_pair(&p);
+    scale(&p, 1, LOG_LR_LOGGED, 0, 4.0);
+    fit_side(&p, 0, NULL);
+    fit_side(&p, 1, NULL);
+    const struct compare_report *report = compare(&p);
+    assert_int_equal(report->lr.state, COMPARE_LR_DIFFERENT);
+    assert_int_equal(report->lr.agree, 0);
+    assert_null(strstr(report->lr.words, "--contract-a"));
+    arena_close(&p.arena);
+}
+
 static void validate_unfitted(void **state) {
     (void)state;
     struct pair p;
@@ -548,6 +577,8 @@ int main(void) {
         cmocka_unit_test(validate_lr_alone),
         cmocka_unit_test(validate_log_next),
         cmocka_unit_test(validate_unfitted),
+        cmocka_unit_test(validate_sure_difference),
+        cmocka_unit_test(validate_ratio_from_the_start),
         cmocka_unit_test(verify_printers_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -266,6 +266,12 @@ static double cosine_twice(size_t row) {
 static double restarts(size_t row) {
     return 0.5e-6 * (1.0 + cos(3.14159265358979 * (double)(row % 30) / 30.0));
 }
+static double restarts_once(size_t row) { /* and goes on at its peak */
+    return row < 40 ? 0.5e-6 * (1.0 + cos(3.14159265358979 * (double)row / 40.0)) : 1e-6;
+}
+static double short_of_the_end(size_t row) { /* a schedule of 55 updates in a run of 60 */
+    return row < 55 ? 1e-6 * (1.0 - (double)row / 55.0) : 0.0;
+}
 static double twice_too_fast(size_t row) {
     return row < 30 ? 1e-6 * (1.0 - (double)row / 30.0) : 0.0;
 }
@@ -296,6 +302,12 @@ static void lr_rises(struct patient *p) {
 }
 static void lr_restarts(struct patient *p) {
     set_lr(p, restarts);
+}
+static void lr_restarts_once(struct patient *p) {
+    set_lr(p, restarts_once);
+}
+static void lr_short(struct patient *p) {
+    set_lr(p, short_of_the_end);
 }
 static void lr_early(struct patient *p) {
     set_lr(p, twice_too_fast);
@@ -375,6 +387,10 @@ static void counter_falls(struct patient *p) {
     for (size_t i = 0; i < 60; i++)
         put(p, LOG_SAMPLES, i, 8.0 * (double)(i < 30 ? i + 1 : i - 28));
     p->log->columns[p->log->column_count - 1].cumulative = 1;
+}
+static void counter_printed(struct patient *p) { /* a print of one decimal may fall by one unit */
+    for (size_t i = 0; i < 60; i++)
+        helper_put(&p->arena, p->log, LOG_EPOCH, i, i == 30 ? 1.4 : (double)i / 20.0, 1);
 }
 static void counter_restarts(struct patient *p) {
     counter_falls(p);
@@ -520,6 +536,8 @@ static const struct scene scenes[] = {
     LINE(lr_zero_printed, "lr_zero_throughout", UNTESTABLE),
     FOUND(lr_rises, "lr_rises_past_end", LIKELY),
     LINE(lr_restarts, "lr_rises_past_end", QUIET),
+    LINE(lr_restarts_once, "lr_rises_past_end", QUIET),
+    LINE(lr_short, "lr_zero_early", QUIET),
     FOUND(lr_early, "lr_zero_at_1/N_of_run", LIKELY),
     FOUND(lr_early_processes, "xP_scheduler", LIKELY),
     FOUND(lr_early_micro, "per_microbatch_stepping", LIKELY),
@@ -541,6 +559,7 @@ static const struct scene scenes[] = {
     FOUND(other_data, "resume_sees_other_data", POSSIBLE),
     FOUND(two_writers, "rows_of_several_processes", LIKELY),
     FOUND(counter_falls, "counter_falls", CERTAIN),
+    LINE(counter_printed, "counters", QUIET),
     FOUND(counter_restarts, "counter_not_restored", CERTAIN),
     FOUND(past_total, "floor_vs_ceil_steps", CERTAIN),
     LINE(full_total, "past_max_steps", QUIET),
@@ -706,6 +725,55 @@ static void validate_frozen_table(void **state) {
     }
 }
 
+/* The schedule's behaviour over skipped updates is said, whichever it is. */
+static void validate_held(void **state) {
+    (void)state;
+    struct patient p;
+    const struct doctor_report report = look(&p, skip_many_held);
+    int held = 0;
+    for (size_t i = 0; i < report.remark_count; i++)
+        held |= strstr(report.findings[i].words, "the schedule held there") != NULL;
+    assert_true(held);
+    arena_close(&p.arena);
+}
+
+/* A bug is reported when nothing sound explains the column, not when something sound does. */
+static void validate_bug_or_not(void **state) {
+    (void)state;
+    for (size_t sound = 0; sound < 2; sound++) {
+        struct patient p;
+        struct series series;
+        struct doctor_report report = look(&p, healthy);
+        const struct fit_segment segment = {.scale = 1.0};
+        struct fit fits[2] = {{.contract = contract_find("hf"),
+                               .lr = 5e-7,
+                               .segments = &segment,
+                               .segment_count = 1,
+                               .text = "a fit",
+                               .bug = "xP_scheduler"},
+                              {.contract = contract_find("hf"),
+                               .lr = 5e-7,
+                               .segments = &segment,
+                               .segment_count = 1,
+                               .text = "another"}};
+        struct contract_request request;
+        contract_request_init(&request);
+        request.contract = fits[0].contract;
+        request.schedule = "linear";
+        request.lr = 5e-7;
+        request.steps = 60;
+        assert_int_equal(contract_resolve(&request, &p.arena, &fits[0].plan), STATUS_OK);
+        fits[1].plan = fits[0].plan;
+        assert_int_equal(series_of(p.log, log_column_of(p.log, LOG_LR_LOGGED), &p.arena, &series),
+                         STATUS_OK);
+        const struct fit_set set = {.series = &series, .fits = fits, .count = 1 + sound};
+        assert_int_equal(doctor_examine(p.log, &p.options, &set, &p.arena, &report), STATUS_OK);
+        assert_int_equal(report.finding_count, sound ? 0 : 1);
+        if (!sound) assert_string_equal(report.findings[0].id, "xP_scheduler");
+        arena_close(&p.arena);
+    }
+}
+
 static void validate_chance(void **state) {
     (void)state;
     struct patient p;
@@ -736,7 +804,8 @@ int main(void) {
         cmocka_unit_test(validate_scenes),       cmocka_unit_test(validate_pairs_of_findings),
         cmocka_unit_test(verify_evidence),       cmocka_unit_test(validate_places),
         cmocka_unit_test(validate_frozen_table), cmocka_unit_test(validate_chance),
-        cmocka_unit_test(validate_empty_log),
+        cmocka_unit_test(validate_empty_log),    cmocka_unit_test(validate_held),
+        cmocka_unit_test(validate_bug_or_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
