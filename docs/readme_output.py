@@ -5,28 +5,42 @@
     docs/readme_output.py [--binary build/default/bin/twinstep] [--tests LOG]   rewrite
     docs/readme_output.py --check --binary B                                    compare; 1: differs
 
-README.md: the text between "<!-- output: demo -->" and "<!-- end -->" is what `twinstep demo`
-prints (it is the same everywhere), and "output: test" the summary of a log of `sh bootstrap.sh
-test` (its seconds are one machine's, so --check looks at the demo alone).
+README.md: the text between "<!-- output: NAME -->" and "<!-- end -->" is what the command of that
+name in COMMANDS prints (it is the same everywhere), and "output: test" the summary of a log of `sh
+bootstrap.sh test` (its seconds are one machine's, so --check leaves it out).
 docs/SCENARIOS.md: what `twinstep keys --markdown` prints."""
 import argparse
 import difflib
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+LOG = ROOT / "tests/golden/logs/hf5/dpo-linear-cold/trainer_state.json"
+
+# Name of the block: words, exit status, lines shown (None: all).
+COMMANDS = {
+    "demo": (["demo", "--quiet"], 0, None),
+    "lr-check": (["lr", "check", LOG.name, "--expect", "olmo-core", "--schedule", "linear", "--lr",
+                  "5e-7", "--steps", "5"], 1, 7),
+    "lr-compare": (["lr", "compare", "open-instruct-tune-cache", "open-instruct-dpo", "--lr", "5e-7",
+                    "--steps", "5"], 1, None),
+}
 
 
-def run(binary, *words):
+def run(binary, words, status=0, lines=None):
     with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(LOG, folder)
         result = subprocess.run([binary, *words], cwd=folder, capture_output=True, text=True,
                                 check=False)
-    if result.returncode != 0:
-        sys.exit(f"{binary} {' '.join(words)}: exit status {result.returncode}: {result.stderr}")
-    return result.stdout
+    if result.returncode != status:
+        sys.exit(f"{binary} {' '.join(words)}: expected exit status {status}, got "
+                 f"{result.returncode}: {result.stderr}")
+    shown = result.stdout.splitlines(keepends=True)
+    return "".join(shown if lines is None else [*shown[:lines], "...\n"])
 
 
 def with_block(text, name, output):
@@ -54,10 +68,12 @@ def main():
     binary = str(pathlib.Path(options.binary).resolve())
 
     readme, scenarios = ROOT / "README.md", ROOT / "docs/SCENARIOS.md"
-    text = with_block(readme.read_text(encoding="utf-8"), "demo", run(binary, "demo", "--quiet"))
+    text = readme.read_text(encoding="utf-8")
+    for name, command in COMMANDS.items():
+        text = with_block(text, name, run(binary, *command))
     if options.tests:
         text = with_block(text, "test", summary_of(options.tests))
-    wanted = {readme: text, scenarios: run(binary, "keys", "--markdown")}
+    wanted = {readme: text, scenarios: run(binary, ["keys", "--markdown"])}
 
     differ = False
     for path, new in wanted.items():
