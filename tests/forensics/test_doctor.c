@@ -390,7 +390,11 @@ static void counter_falls(struct patient *p) {
 }
 static void counter_printed(struct patient *p) { /* a print of one decimal may fall by one unit */
     for (size_t i = 0; i < 60; i++)
-        helper_put(&p->arena, p->log, LOG_EPOCH, i, i == 30 ? 1.4 : (double)i / 20.0, 1);
+        helper_put(&p->arena, p->log, LOG_EPOCH, i,
+                   i == 29   ? 1.5
+                   : i == 30 ? 1.4
+                             : (double)i / 20.0,
+                   1);
 }
 static void counter_restarts(struct patient *p) {
     counter_falls(p);
