@@ -87,7 +87,7 @@ static json_t *order_json(const struct compare_report *report) {
     return array;
 }
 
-enum status compare_print_json(const struct compare_input input[2],
+enum status compare_print_json(const struct compare_input *input,
                                const struct compare_report *report) {
     json_t *object = json_object(), *columns = json_array(), *ratios = json_array();
     json_object_set_new(object, "verdict",

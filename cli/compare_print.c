@@ -49,7 +49,7 @@ static struct word factor_text(const struct compare_ratio *ratio) {
     return word;
 }
 
-static void print_heads(const struct compare_input input[2], const struct compare_report *report,
+static void print_heads(const struct compare_input *input, const struct compare_report *report,
                         FILE *out) {
     for (size_t s = 0; s < 2; s++) {
         fprintf(out, "%c: %s (%s, %zu rows)", "AB"[s], input[s].log->path, input[s].log->title,
@@ -97,7 +97,7 @@ static void print_order(const struct compare_report *report, FILE *out) {
     fputc('\n', out);
 }
 
-void compare_print_text(const struct compare_input input[2], const struct compare_report *report,
+void compare_print_text(const struct compare_input *input, const struct compare_report *report,
                         FILE *out) {
     print_heads(input, report, out);
     fprintf(out, "%s: %s.\n", compare_verdict_name((enum compare_verdict)report->verdict),
@@ -164,8 +164,8 @@ static void put_table(const struct compare_report *report, FILE *out) {
     if (left > 0) fprintf(out, "\n(%zu more columns)\n", left);
 }
 
-void compare_print_markdown(const struct compare_input input[2],
-                            const struct compare_report *report, FILE *out) {
+void compare_print_markdown(const struct compare_input *input, const struct compare_report *report,
+                            FILE *out) {
     fprintf(out, "**%s**: %s.\n\n", compare_verdict_name((enum compare_verdict)report->verdict),
             report->why);
     for (size_t s = 0; s < 2; s++)

@@ -8,11 +8,11 @@
 #include "forensics/compare.h"
 
 /* At most about 40 lines; 25 in Markdown. */
-void compare_print_text(const struct compare_input input[2], const struct compare_report *report,
+void compare_print_text(const struct compare_input *input, const struct compare_report *report,
                         FILE *out);
-void compare_print_markdown(const struct compare_input input[2],
-                            const struct compare_report *report, FILE *out);
-TWINSTEP_MUST_USE enum status compare_print_json(const struct compare_input input[2],
+void compare_print_markdown(const struct compare_input *input, const struct compare_report *report,
+                            FILE *out);
+TWINSTEP_MUST_USE enum status compare_print_json(const struct compare_input *input,
                                                  const struct compare_report *report);
 
 #endif

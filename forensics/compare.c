@@ -24,7 +24,7 @@ const struct compare_column *compare_column_of(const struct compare_report *repo
     return NULL;
 }
 
-static enum status fill_columns(const struct compare_input input[2], struct arena *arena,
+static enum status fill_columns(const struct compare_input *input, struct arena *arena,
                                 struct compare_report *report) {
     struct compare_column *columns;
     TRY(arena_take(arena, LOG_NAMES, sizeof *columns, "columns", &columns));
@@ -131,7 +131,7 @@ static enum status applied_columns(const struct compare_column *column, struct a
     return STATUS_OK;
 }
 
-static enum status compare_lrs(const struct compare_input input[2], struct arena *arena,
+static enum status compare_lrs(const struct compare_input *input, struct arena *arena,
                                struct compare_report *report) {
     const struct compare_column *applied = compare_column_of(report, LOG_LR_APPLIED);
     TRY(compare_applied(input, compare_column_of(report, LOG_LR_LOGGED), arena, &report->lr));
@@ -177,7 +177,7 @@ static void judge(struct compare_report *report) {
     }
 }
 
-enum status compare_logs(const struct compare_input input[2], struct arena *arena,
+enum status compare_logs(const struct compare_input *input, struct arena *arena,
                          struct compare_report *out) {
     memset(out, 0, sizeof *out);
     out->cause = -1;

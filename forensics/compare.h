@@ -126,8 +126,8 @@ struct compare_report {
     const char *next;    /* what to try */
 };
 
-/* Everything lives in `arena`. */
-TWINSTEP_MUST_USE enum status compare_logs(const struct compare_input input[2], struct arena *arena,
+/* input: two, A and B. Everything lives in `arena`. */
+TWINSTEP_MUST_USE enum status compare_logs(const struct compare_input *input, struct arena *arena,
                                            struct compare_report *out);
 
 #endif

@@ -108,7 +108,7 @@ static enum status put_words(struct compare_lr *lr, struct arena *arena) {
 }
 
 /* Tries every pair of explanations; keeps the first that agrees and the first that differs. */
-static void try_pairs(const struct compare_input input[2], const struct compare_column *column,
+static void try_pairs(const struct compare_input *input, const struct compare_column *column,
                       struct compare_lr *lr) {
     struct pairing pairing = {.column = column, .input = input};
     double values[2];
@@ -140,7 +140,7 @@ static void try_pairs(const struct compare_input input[2], const struct compare_
 
 /* Both contracts are stated: the simplest numbers of each decide. Others stay possible, for an LR
  * that a contract never prints (the first one, where it prints the next). */
-static void judge_simplest(const struct compare_input input[2], const struct compare_column *column,
+static void judge_simplest(const struct compare_input *input, const struct compare_column *column,
                            struct compare_lr *lr) {
     struct pairing pairing = {.column = column,
                               .input = input,
@@ -152,7 +152,7 @@ static void judge_simplest(const struct compare_input input[2], const struct com
     lr->shift = lr->first_update == 0 ? 0 : find_shift(pairing);
 }
 
-static enum status unfitted(const struct compare_input input[2], struct compare_lr *lr,
+static enum status unfitted(const struct compare_input *input, struct compare_lr *lr,
                             struct arena *arena) {
     const int side = lr->fits[0] > 0;
     char *text;
@@ -170,9 +170,8 @@ static enum status unfitted(const struct compare_input input[2], struct compare_
     return STATUS_OK;
 }
 
-enum status compare_applied(const struct compare_input input[2],
-                            const struct compare_column *logged, struct arena *arena,
-                            struct compare_lr *out) {
+enum status compare_applied(const struct compare_input *input, const struct compare_column *logged,
+                            struct arena *arena, struct compare_lr *out) {
     *out = (struct compare_lr){.logged = COMPARE_ABSENT};
     if (logged == NULL || logged->pairs == 0) {
         out->words = "There is no LR column in both logs.";

@@ -18,7 +18,7 @@ void compare_classify(struct compare_column *column);
 TWINSTEP_MUST_USE enum status compare_find_ratio(const struct compare_column *column,
                                                  const struct compare_side *tokens,
                                                  struct compare_ratio *out);
-TWINSTEP_MUST_USE enum status compare_applied(const struct compare_input input[2],
+TWINSTEP_MUST_USE enum status compare_applied(const struct compare_input *input,
                                               const struct compare_column *logged,
                                               struct arena *arena, struct compare_lr *out);
 /* What the order of first differences says: meaning, cause, next. */

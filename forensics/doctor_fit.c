@@ -41,7 +41,7 @@ static enum status report_bug(struct doctor *doctor, const struct fit *fit, cons
     const struct series_point *point = &doctor->fits->series->points[segment->point];
     TRY(doctor_found(doctor, bug, DOCTOR_LIKELY, point->row,
                      "The LR column reads as a known bug and as nothing sound: %s.", fit->text));
-    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), point));
+    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LR_LOGGED), point));
     TRY(doctor_evidence(doctor, "the fit reproduces all %zu printed LRs, largest error %s",
                         doctor->fits->series->count, word_about(fit->max_error).text));
     if (fit->contract->source != NULL)
@@ -61,7 +61,7 @@ static enum status why_unknown(struct doctor *doctor) {
     TRY(doctor_remark(doctor, "lr_unexplained", SIZE_MAX,
                       "No shipped contract and schedule explains the LR column."));
     if (fits->first_bad < fits->series->count)
-        TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor),
+        TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LR_LOGGED),
                                   &fits->series->points[fits->first_bad]));
     if (fits->partial != NULL) TRY(doctor_evidence(doctor, "up to there: %s", fits->partial));
     doctor_explain(doctor, "",
@@ -134,7 +134,7 @@ static enum status report_zero(struct doctor *doctor, const char *id, const char
                       "The %s update (%llu) applies LR 0 under %s%s%s.", which,
                       (unsigned long long)update, contracts.names, more,
                       contracts.other > 0 ? ", but not under all explanations of the column" : ""));
-    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor),
+    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LR_LOGGED),
                               &doctor->fits->series->points[point]));
     TRY(doctor_evidence(doctor, "explanations that apply 0 there: %zu of %zu", contracts.zero,
                         contracts.zero + contracts.other));
@@ -144,8 +144,24 @@ static enum status report_zero(struct doctor *doctor, const char *id, const char
     return STATUS_OK;
 }
 
+/* The log records what was applied: no contract is needed. */
+static enum status recorded_ends(struct doctor *doctor) {
+    const struct series_point *ends[] = {series_at(&doctor->lr, 1),
+                                         series_at(&doctor->lr, doctor_run_length(doctor))};
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        if (ends[i] == NULL || ends[i]->value > 0.0 || ends[i]->value < 0.0) continue;
+        TRY(doctor_remark(doctor, i == 0 ? "lr_zero_first_step" : "lr_zero_last_step", ends[i]->row,
+                          "The %s update (%llu) applies LR 0.", i == 0 ? "first" : "last",
+                          (unsigned long long)ends[i]->update));
+        TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), ends[i]));
+        doctor_explain(doctor, "", "It costs one update without effect.");
+    }
+    return STATUS_OK;
+}
+
 static enum status zero_ends(struct doctor *doctor) {
     const struct series *series = doctor->fits->series;
+    if (doctor->lr_applied) return recorded_ends(doctor);
     if (doctor->log->step_guessed)
         return doctor_untestable(doctor, "the log prints no update numbers");
     if (doctor->fits->count == 0)

@@ -349,6 +349,10 @@ static void lr_ends_at_zero_fitted(struct patient *p) {
     lr_to_zero(p);
     p->fits = 1;
 }
+static void lr_recorded_zero(struct patient *p) { /* whatever the printed column is */
+    for (size_t i = 0; i < 60; i++)
+        put(p, LOG_LR_APPLIED, i, 1e-6 * (59.0 - (double)i) / 60.0);
+}
 static void lr_of_guessed_rows(struct patient *p) {
     lr_bug_fitted(p);
     p->log->step_guessed = 1;
@@ -553,6 +557,7 @@ static const struct scene scenes[] = {
     FOUND(lr_bug_fitted, "step_then_set", LIKELY),
     LINE(lr_sound_fitted, "lr_bug", QUIET),
     REMARK(lr_ends_at_zero_fitted, "lr_zero_last_step"),
+    REMARK(lr_recorded_zero, "lr_zero_last_step"),
     LINE(lr_of_guessed_rows, "lr_bug", UNTESTABLE),
     REMARK(resumed, "repeated_rows"),
     LINE(resumed, "lr_at_resume", QUIET),
