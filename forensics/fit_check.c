@@ -288,10 +288,13 @@ static enum status say_mismatch(const struct fit_known *known, struct arena *are
 }
 
 /* Numbers that somebody must give before a mismatch means anything. */
-static int too_few(const struct series *series, const struct fit_check *out) {
+static int too_few(const struct series *series, const struct fit_known *known,
+                   const struct fit_check *out) {
+    const struct contract_request *r = &known->request;
+    if (r->contract->unit == CONTRACT_UNIT_TOKEN && r->tokens == 0) return 1;
     const int guessed = (out->fitted & (FIT_OF_LR | FIT_OF_STEPS | FIT_OF_WARMUP)) != 0;
-    return guessed &&
-           (series->count < 3 || (out->found.count == 0 && series->points[0].update > 1));
+    return guessed && (series->count < 3 || (out->found.why & FIT_WHY_CONSTANT) != 0 ||
+                       (out->found.count == 0 && series->points[0].update > 1));
 }
 
 static enum status search_all(const struct series *series, const struct fit_known *known,
@@ -319,13 +322,22 @@ static enum status mismatch(const struct series *series, const struct fit_known 
     TRY(expect(series, known, scale_of(series), arena, out));
     TRY(say_mismatch(known, arena, out));
     out->why |= out->found.why;
-    if (out->bad_points > 0 && !too_few(series, out)) {
+    if (out->bad_points > 0 && !too_few(series, known, out)) {
         out->verdict = FIT_FAIL;
         return STATUS_OK;
     }
     out->verdict = FIT_UNDECIDED;
-    out->needs = "more rows, or --lr, --warmup and --steps of the training";
+    out->needs = known->request.contract->unit == CONTRACT_UNIT_TOKEN && known->request.tokens == 0
+                     ? "--tokens: tokens per update, in which the warm-up is rounded"
+                     : "more rows, or --lr, --warmup and --steps of the training";
     return STATUS_OK;
+}
+
+static struct fit_set bare_set(const struct series *series) {
+    struct fit_set set = {.series = series};
+    for (size_t i = 0; i < series->count; i++)
+        if (series->points[i].update > set.last) set.last = series->points[i].update;
+    return set;
 }
 
 /* Whether the fit still agrees everywhere with the floor that was given, or the contract's own. A
@@ -338,9 +350,11 @@ static enum status accept_floor(const struct series *series, const struct fit_kn
         return STATUS_OK;
     }
     struct fit alone = *fit;
-    out->found = (struct fit_set){.series = series, .fits = &alone, .count = 1};
+    out->found = bare_set(series);
+    out->found.fits = &alone;
+    out->found.count = 1;
     const enum status status = expect(series, known, scale_of(series), arena, out);
-    out->found = (struct fit_set){.series = series};
+    out->found = bare_set(series);
     if (status == STATUS_OK && out->bad_points == 0) return STATUS_OK;
     out->expected = NULL;
     out->bad_points = 0;
@@ -354,7 +368,7 @@ static enum status match(const struct series *series, const struct fit_known *kn
     struct fit_known plain = *known;
     struct fit_set own;
     if (r->lr == r->lr && r->steps > 0 && r->warmup == r->warmup) {
-        out->found = (struct fit_set){.series = series};
+        out->found = bare_set(series);
         TRY(expect(series, known, scale_of(series), arena, out));
         if (out->bad_points == 0) return STATUS_OK;
         out->expected = NULL;

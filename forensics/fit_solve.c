@@ -298,17 +298,23 @@ static void add_warmup(struct warmups *warmups, double warmup) {
     warmups->at[warmups->count++] = warmup;
 }
 
-static double rounded(const struct contract *contract, double warmup) {
-    switch (contract->warmup_rule) {
+static double whole(int32_t rule, double x) {
+    switch (rule) {
     case CONTRACT_ROUND_FLOOR:
-        return fit_floor(warmup);
+        return fit_floor(x);
     case CONTRACT_ROUND_CEIL:
-        return fit_ceil(warmup);
+        return fit_ceil(x);
     case CONTRACT_ROUND_HALF_EVEN:
-        return fit_round(warmup); /* a tie that goes the other way is in the knee's range, too */
+        return fit_round(x); /* a tie that goes the other way is in the knee's range, too */
     default:
-        return warmup;
+        return x;
     }
+}
+
+/* A share of the total as the contract rounds it: in counter units where both are rescaled. */
+static double share_of(const struct fit_model *model, double total, double ratio) {
+    const double scale = model->scale == model->warmup_scale ? model->scale : 1.0;
+    return whole(model->contract->warmup_rule, total * scale * ratio) / scale;
 }
 
 /* Ratios that people type, of every known total; only those in [low, high]. */
@@ -318,8 +324,7 @@ static void add_ratios(const struct fit_model *model, const struct fit_window *w
                                     0.15, 0.25, 0.07, 0.3,  0.12, 0.5,  0.005, 0.001, 0.29};
     for (size_t t = 0; t < window->known_totals; t++)
         for (size_t i = 0; i < sizeof ratios / sizeof ratios[0]; i++) {
-            const double warmup =
-                rounded(model->contract, (double)window->known_total[t] * ratios[i]);
+            const double warmup = share_of(model, (double)window->known_total[t], ratios[i]);
             if (warmup >= low && warmup <= high) add_warmup(warmups, warmup);
         }
 }
@@ -348,12 +353,13 @@ static void list_warmups(const struct fit_model *model, const struct fit_window 
     high *= pace;
     if (window->known_ratio == window->known_ratio)
         for (size_t t = 0; t < window->known_totals; t++)
-            add_warmup(warmups, rounded(model->contract,
-                                        (double)window->known_total[t] * window->known_ratio));
+            add_warmup(warmups,
+                       share_of(model, (double)window->known_total[t], window->known_ratio));
     if (low <= 2.0) add_warmup(warmups, 0.0);
     if (!(window->known_warmup == window->known_warmup &&
           model->contract->warmup_rule == CONTRACT_ROUND_NONE))
-        add_ratios(model, window, low, top == window->count - 1 ? 1e12 : high, warmups);
+        add_ratios(model, window, points[0].update > 2 ? 0.0 : low,
+                   top == window->count - 1 || points[0].update > 2 ? 1e12 : high, warmups);
     if (top == 0 && points[0].update > 2 && !window->deep) return;
     if (stride != 1.0 && window->known_warmup == window->known_warmup) return;
     const double room = window->deep ? 600.0 : stride != 1.0 ? 40.0 : 200.0;

@@ -84,6 +84,7 @@ static void draw_log(uint64_t *state, struct training *t) {
     }
     if (t->plan.steps > 40 && below(state, 4) == 0) log->first += below(state, t->plan.steps / 2);
     if (t->plan.steps > 40 && below(state, 4) == 0) log->last -= below(state, t->plan.steps / 4);
+    if (t->plan.contract->unit == CONTRACT_UNIT_EPOCH) log->first = log->every = 1; /* all stairs */
     if (t->plan.contract->past_end == CONTRACT_PAST_ABORT) log->last = t->plan.steps;
     t->series = (struct series){t->points, lr_log_points(log, t->points)};
 }
@@ -130,7 +131,6 @@ static void judge(const struct training *t, const struct fit_known *known, int a
         out->passed++;
     } else {
         assert_non_null(check.needs);
-        if (getenv("V")) complain(check.needs, t, check.words);
         out->undecided++;
     }
     arena_close(&arena);
@@ -154,6 +154,7 @@ static void check_all(size_t cases, uint64_t seed, int applied, struct healthy_c
                 known.request.contract = &list[c];
                 known.request.processes = t->request.processes;
                 known.request.accumulate = t->request.accumulate;
+                known.request.tokens = t->request.tokens;
                 known.run_steps = t->request.steps;
                 if (!applied && t->log.first == 1 && t->log.every == 1 && i % 20 == 0)
                     judge(t, &known, applied, "fitted", out);
@@ -202,6 +203,11 @@ void healthy_fit(size_t cases, uint64_t seed, struct healthy_count *out) {
                 known.request.processes = t->request.processes;
                 known.request.accumulate = t->request.accumulate;
                 known.request.tokens = t->request.tokens;
+                known.request.global_batch = t->request.global_batch;
+                if (t->log.first > 1) { /* the warm-up may be over: it cannot be read off */
+                    known.request.warmup = t->request.warmup;
+                    known.request.warmup_ratio = t->request.warmup_ratio;
+                }
                 known.limit = 400;
                 assert_int_equal(fit_series(&t->series, &known, &arena, &set), STATUS_OK);
                 for (size_t f = 0; f < set.count; f++)

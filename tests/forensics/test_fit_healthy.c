@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit
  * No false alarm: healthy logs of random trainings under every shipped contract. A check with the
  * right expectation never fails, and a fit lists the truth. A sample; test_fit_healthy_all has
  * 1,000 trainings of every contract. */

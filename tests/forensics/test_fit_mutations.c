@@ -57,7 +57,7 @@ static double twisted(const struct contract_plan *plan, int twist, uint64_t k) {
     case TWIST_FIRST_ZERO:
         return k == 1 ? 0.0 : contract_logged(plan, k);
     case TWIST_FIRST_NAN:
-        return k == 1 ? NAN : contract_logged(plan, k);
+        return k == 1 ? (double)NAN : contract_logged(plan, k);
     case TWIST_EVAL:
         return contract_logged(plan, k + (k - 1) / 20);
     case TWIST_RESET:

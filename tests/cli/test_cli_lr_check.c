@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: cli
+ * lr check and lr fit: exit statuses, JSON, JUnit XML, annotations. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cli/helper_cli.h"
+
+#define NUMBERS " --lr 5e-7 --schedule linear --warmup 0 --steps 5"
+
+static const char used[] = "step,learning_rate\n1,5.00e-07\n2,4.00e-07\n3,3.00e-07\n4,2.00e-07\n"
+                           "5,1.00e-07\n";
+static const char next[] = "step,learning_rate\n1,4.00e-07\n2,3.00e-07\n3,2.00e-07\n4,1.00e-07\n"
+                           "5,0.00e+00\n";
+
+static json_t *json_of(int code, const char *line) {
+    struct said said = helper_run(code, line);
+    json_error_t error;
+    json_t *json = json_loads(said.out, 0, &error);
+    assert_non_null(json);
+    helper_free(&said);
+    return json;
+}
+
+static const char *text_of(const json_t *json, const char *key) {
+    const char *text = json_string_value(json_object_get(json, key));
+    return text == NULL ? "" : text;
+}
+
+static void validate_pass(void **state) {
+    (void)state;
+    helper_write("used.csv", used);
+    json_t *json = json_of(0, "lr check used.csv --json --logged --expect hf" NUMBERS);
+    assert_true(json_is_true(json_object_get(json, "pass")));
+    assert_true(json_is_true(json_object_get(json, "decidable")));
+    assert_true(json_is_null(json_object_get(json, "first_mismatch")));
+    assert_true(json_array_size(json_object_get(json, "fits")) > 0);
+    assert_string_equal(text_of(json_object_get(json, "expected"), "contract"), "hf");
+    json_decref(json);
+    helper_accept(0, "lr check used.csv --expect hf" NUMBERS);
+}
+
+static void validate_fail(void **state) {
+    (void)state;
+    helper_write("next.csv", next);
+    json_t *json = json_of(1, "lr check next.csv --json --expect hf" NUMBERS);
+    const json_t *first = json_object_get(json, "first_mismatch");
+    assert_true(json_is_false(json_object_get(json, "pass")));
+    assert_int_equal(json_integer_value(json_object_get(first, "update")), 1);
+    assert_int_equal(json_integer_value(json_object_get(first, "line")), 2);
+    assert_true(json_real_value(json_object_get(first, "logged")) == 4e-7);
+    assert_true(json_real_value(json_object_get(first, "expected")) == 5e-7);
+    assert_int_equal(json_integer_value(json_object_get(json, "mismatches")), 5);
+    assert_non_null(strstr(text_of(json, "words"),
+                           "fits olmo-core: every LR is one update ahead of "
+                           "hf"));
+    assert_string_equal(text_of(json, "bug"), "lr_ahead_by_one or log_next_lr");
+    json_decref(json);
+}
+
+/* The trap: equal columns, other trainings. */
+static void validate_undecided(void **state) {
+    (void)state;
+    helper_write("next.csv", next);
+    json_t *json =
+        json_of(3, "lr check next.csv --json --expect olmo-core --min-lr-ratio 0" NUMBERS);
+    assert_true(json_is_null(json_object_get(json, "pass")));
+    assert_true(json_is_false(json_object_get(json, "decidable")));
+    assert_true(strlen(text_of(json, "rival")) > 0);
+    assert_non_null(strstr(text_of(json, "needs"), "no LR column"));
+    json_decref(json);
+    helper_accept(0, "lr check next.csv --logged --expect olmo-core --min-lr-ratio 0" NUMBERS);
+    helper_write("one.csv", "step,learning_rate\n1,5e-07\n");
+    helper_accept(3, "lr check one.csv --expect hf");
+    helper_write("flat.csv", "step,learning_rate\n1,5e-07\n2,5e-07\n3,5e-07\n4,5e-07\n");
+    helper_accept(3, "lr check flat.csv --expect hf --schedule constant");
+    helper_write("none.csv", "step,loss\n1,0.5\n2,0.4\n");
+    helper_accept(3, "lr check none.csv --expect hf");
+}
+
+static void validate_fit_lists_both(void **state) {
+    (void)state;
+    int hf = 0, olmo = 0;
+    helper_write("next.csv", next);
+    json_t *json = json_of(3, "lr fit next.csv --json --lr 5e-7 --steps 5 --warmup 0");
+    const json_t *fits = json_object_get(json, "fits");
+    for (size_t i = 0; i < json_array_size(fits); i++) {
+        hf |= strcmp(text_of(json_array_get(fits, i), "contract"), "hf-4.50") == 0;
+        olmo |= strcmp(text_of(json_array_get(fits, i), "contract"), "olmo-core") == 0;
+    }
+    assert_true(hf && olmo);
+    json_decref(json);
+}
+
+static void validate_errors(void **state) {
+    (void)state;
+    helper_write("used.csv", used);
+    helper_refuse(2, "lr check used.csv", "--expect");
+    helper_refuse(2, "lr check used.csv --expect hff", "did you mean");
+    helper_refuse(2, "lr check missing.csv --expect hf", "missing.csv");
+    helper_refuse(2, "lr check used.csv --expect hf --lr five", "--lr");
+}
+
+static void validate_annotations(void **state) {
+    (void)state;
+    helper_write("a,b%.csv", next);
+    struct said said = helper_run(1, "lr check a,b%.csv --github --expect hf" NUMBERS);
+    assert_non_null(strstr(said.out, "\n::error file=a%2Cb%25.csv,line=2,title=learning rate "
+                                     "differs::update 1 (line 2): 4e-07"));
+    helper_free(&said);
+}
+
+static void validate_junit(void **state) {
+    (void)state;
+    size_t length;
+    helper_write("next.csv", next);
+    helper_write("used.csv", used);
+    struct said said = helper_run(1, "lr check next.csv --junit f.xml --expect hf" NUMBERS);
+    helper_free(&said);
+    char *xml = helper_read("f.xml", &length);
+    assert_non_null(strstr(xml, "tests=\"1\" failures=\"1\""));
+    assert_non_null(strstr(xml, "<failure message=\"update 1 (line 2)"));
+    free(xml);
+    helper_accept(0, "lr check used.csv --logged --junit p.xml --expect hf" NUMBERS);
+    xml = helper_read("p.xml", &length);
+    assert_non_null(strstr(xml, "failures=\"0\" errors=\"0\" skipped=\"0\""));
+    free(xml);
+    helper_refuse(2, "lr check used.csv --junit no/such.xml --expect hf" NUMBERS, "no/such.xml");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_pass),      cmocka_unit_test(validate_fail),
+        cmocka_unit_test(validate_undecided), cmocka_unit_test(validate_fit_lists_both),
+        cmocka_unit_test(validate_errors),    cmocka_unit_test(validate_annotations),
+        cmocka_unit_test(validate_junit),
+    };
+    return cmocka_run_group_tests(tests, helper_enter, helper_leave);
+}
