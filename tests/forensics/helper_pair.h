@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Two logs, their fits and their comparison. */
+#ifndef TWINSTEP_TESTS_FORENSICS_HELPER_PAIR_H
+#define TWINSTEP_TESTS_FORENSICS_HELPER_PAIR_H
+
+#include "forensics/compare.h"
+#include "tests/forensics/helper_log.h"
+
+struct pair {
+    struct arena arena;
+    struct log *log[2];
+    struct series series[2];
+    struct fit_set fits[2];
+    struct compare_input input[2];
+    struct compare_report report;
+};
+
+/* The healthy preference log of helper_dpo, its losses and rewards printed otherwise. */
+struct log *pair_trained(struct arena *arena, int print);
+/* Two equal logs. */
+struct pair *pair_open(struct pair *p);
+void pair_put(struct pair *p, size_t side, enum log_name name, size_t row, double value);
+/* Multiplies rows from `from` on. */
+void pair_scale(struct pair *p, size_t side, enum log_name name, size_t from, double factor);
+const struct compare_report *pair_compare(struct pair *p);
+/* contract NULL: all that fit. */
+void pair_fit(struct pair *p, size_t s, const char *contract);
+const struct compare_column *pair_column(const struct compare_report *report, enum log_name name);
+/* NULL: none. */
+const struct compare_ratio *pair_ratio(const struct compare_report *report, enum log_name name);
+
+#endif

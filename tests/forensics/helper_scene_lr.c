@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Scenes of learning rates, resumes, counts and number formats.
+ * A scene is one change to a healthy log and what the doctor must say of it. */
+#include "tests/forensics/helper_scene.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#define LN2 0x1.62e42fefa39efp-1
+
+/* ---- LR ---- */
+
+static void set_lr(struct patient *p, double (*lr)(size_t row)) {
+    for (size_t i = 0; i < p->log->rows; i++)
+        scene_put(p, LOG_LR_LOGGED, i, lr(i));
+}
+static double below_zero(size_t row) {
+    return 1e-6 * (50.0 - (double)row);
+}
+static double zero(size_t row) {
+    (void)row;
+    return 0.0;
+}
+static double cosine_twice(size_t row) {
+    return 0.5e-6 * (1.0 + cos(3.14159265358979 * (double)row / 30.0));
+}
+static double restarts(size_t row) {
+    return 0.5e-6 * (1.0 + cos(3.14159265358979 * (double)(row % 30) / 30.0));
+}
+static double restarts_once(size_t row) { /* and goes on at its peak */
+    return row < 40 ? 0.5e-6 * (1.0 + cos(3.14159265358979 * (double)row / 40.0)) : 1e-6;
+}
+static double short_of_the_end(size_t row) { /* a schedule of 55 updates in a run of 60 */
+    return row < 55 ? 1e-6 * (1.0 - (double)row / 55.0) : 0.0;
+}
+static double twice_too_fast(size_t row) {
+    return row < 30 ? 1e-6 * (1.0 - (double)row / 30.0) : 0.0;
+}
+static double to_zero(size_t row) { /* f(k): the last update has LR 0 */
+    return 1e-6 * (59.0 - (double)row) / 60.0;
+}
+static double stairs(size_t row) {
+    return 1e-6 * (6.0 - (double)(row / 10));
+}
+static double stairs_of_epochs(size_t row) {
+    return 1e-6 * (4.0 - (double)(row / 15));
+}
+static double peak_then_warmup(size_t row) {
+    return row == 0 ? 1e-6 : row < 10 ? 1e-7 * (double)row : 1e-6 * (60.0 - (double)row) / 50.0;
+}
+static void lr_negative(struct patient *p) {
+    set_lr(p, below_zero);
+}
+static void lr_zero(struct patient *p) {
+    set_lr(p, zero);
+}
+static void lr_zero_printed(struct patient *p) {
+    for (size_t i = 0; i < 60; i++)
+        helper_put(&p->arena, p->log, LOG_LR_LOGGED, i, 5e-7, 4);
+}
+static void lr_rises(struct patient *p) {
+    set_lr(p, cosine_twice);
+}
+static void lr_restarts(struct patient *p) {
+    set_lr(p, restarts);
+}
+static void lr_restarts_once(struct patient *p) {
+    set_lr(p, restarts_once);
+}
+static void lr_short(struct patient *p) {
+    set_lr(p, short_of_the_end);
+}
+static void lr_early(struct patient *p) {
+    set_lr(p, twice_too_fast);
+}
+static void lr_early_processes(struct patient *p) {
+    lr_early(p);
+    p->options.processes = 2;
+}
+static void lr_early_micro(struct patient *p) {
+    lr_early(p);
+    p->options.accumulate = 2;
+}
+static void lr_to_zero(struct patient *p) {
+    set_lr(p, to_zero);
+}
+static void lr_stairs(struct patient *p) {
+    set_lr(p, stairs);
+}
+static void lr_stairs_of_epochs(struct patient *p) {
+    set_lr(p, stairs_of_epochs);
+    for (size_t i = 0; i < 60; i++)
+        helper_put(&p->arena, p->log, LOG_EPOCH, i, (double)i / 15.0, 2);
+}
+static void lr_stairs_printed(struct patient *p) {
+    for (size_t i = 0; i < 60; i++)
+        helper_put(&p->arena, p->log, LOG_LR_LOGGED, i, 1e-3 * (1.0 - (double)i / 600.0), 5);
+}
+static void lr_peak_first(struct patient *p) {
+    set_lr(p, peak_then_warmup);
+}
+static void lr_bug_fitted(struct patient *p) {
+    lr_peak_first(p);
+    p->fits = 1;
+}
+static void lr_sound_fitted(struct patient *p) {
+    p->fits = 1;
+}
+static void lr_ends_at_zero_fitted(struct patient *p) {
+    lr_to_zero(p);
+    p->fits = 1;
+}
+static void lr_recorded_zero(struct patient *p) { /* whatever the printed column is */
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_APPLIED, i, 1e-6 * (59.0 - (double)i) / 60.0);
+}
+static void lr_of_guessed_rows(struct patient *p) {
+    lr_bug_fitted(p);
+    p->log->step_guessed = 1;
+}
+
+/* ---- resume ---- */
+
+static void resumed(struct patient *p) { /* goes on smoothly, ten rows repeated to the bit */
+    for (size_t c = 0; c < p->log->column_count; c++)
+        for (size_t i = 59; i >= 40; i--) {
+            p->log->columns[c].value[i] = p->log->columns[c].value[i - 10];
+            p->log->columns[c].quantum[i] = p->log->columns[c].quantum[i - 10];
+        }
+    helper_resume(p->log, 40, 31);
+}
+static void replayed(struct patient *p) {
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_LOGGED, i, 5e-7 * (double)(i < 30 ? i + 1 : i - 29) / 60.0);
+    helper_resume(p->log, 30, 31);
+}
+static void jumped(struct patient *p) {
+    for (size_t i = 30; i < 60; i++)
+        scene_put(p, LOG_LR_LOGGED, i, 0.5 * helper_value(p->log, LOG_LR_LOGGED, i));
+    helper_resume(p->log, 30, 31);
+}
+static void other_data(struct patient *p) {
+    resumed(p);
+    scene_put(p, LOG_LOSS, 40, 1.3 * helper_value(p->log, LOG_LOSS, 40));
+}
+static void two_writers(struct patient *p) {
+    for (size_t i = 0; i < 60; i++)
+        p->log->step[i] = (int64_t)i / 2 + 1;
+    for (size_t i = 0; i < 2; i++) /* update 1 */
+        helper_put(&p->arena, p->log, LOG_LOSS, i, LN2, PRINT_FLOAT);
+    for (size_t i = 0; i < 2; i++) {
+        scene_put(p, LOG_REWARD_MARGIN, i, 0.0);
+        scene_put(p, LOG_REWARD_CHOSEN, i, 0.0);
+        scene_put(p, LOG_REWARD_REJECTED, i, 0.0);
+    }
+}
+static void counter_falls(struct patient *p) {
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_SAMPLES, i, 8.0 * (double)(i < 30 ? i + 1 : i - 28));
+    p->log->columns[p->log->column_count - 1].cumulative = 1;
+}
+static void counter_printed(struct patient *p) { /* a print of one decimal may fall by one unit */
+    for (size_t i = 0; i < 60; i++)
+        helper_put(&p->arena, p->log, LOG_EPOCH, i,
+                   i == 29   ? 1.5
+                   : i == 30 ? 1.4
+                             : (double)i / 20.0,
+                   1);
+}
+static void counter_restarts(struct patient *p) {
+    counter_falls(p);
+    helper_resume(p->log, 30, 31);
+}
+
+/* ---- counts ---- */
+
+static void past_total(struct patient *p) {
+    p->log->max_steps = 59;
+}
+static void full_total(struct patient *p) {
+    p->log->max_steps = 60;
+}
+static void short_epochs(struct patient *p, double updates) {
+    for (size_t i = 0; i < 60; i++) {
+        p->log->step[i] = (int64_t)(i + 1) * 10;
+        helper_put(&p->arena, p->log, LOG_EPOCH, i, (double)p->log->step[i] / updates, PRINT_EXACT);
+    }
+    helper_put(&p->arena, p->log, LOG_LOSS, 0, 0.69, 4);
+    p->log->max_steps = 600;
+}
+static void floored(struct patient *p) { /* 3 epochs of 200 2/3 updates, each cut to 200 */
+    short_epochs(p, 602.0 / 3.0);
+}
+static void whole_epochs(struct patient *p) {
+    short_epochs(p, 200.0);
+}
+static void samples(struct patient *p, double step) {
+    for (size_t i = 0; i < 60; i++) {
+        scene_put(p, LOG_SAMPLES, i, step * (double)(i + 1));
+        scene_put(p, LOG_GLOBAL_BATCH, i, 8.0);
+    }
+    for (size_t c = 0; c < p->log->column_count; c++)
+        if (p->log->columns[c].name == LOG_SAMPLES) p->log->columns[c].cumulative = 1;
+}
+static void samples_wrong(struct patient *p) {
+    samples(p, 16.0);
+}
+static void samples_right(struct patient *p) {
+    samples(p, 8.0);
+}
+static void no_tokens(struct patient *p) {
+    scene_put(p, LOG_TOKENS, 7, 0.0);
+}
+
+/* ---- numbers ---- */
+
+static void bf16(struct patient *p) {
+    p->options.dtype_given = 1;
+    p->options.dtype = DTYPE_BF16;
+    p->options.master_none = 1;
+}
+static void bf16_with_master(struct patient *p) {
+    bf16(p);
+    p->options.master_none = 0;
+}
+static void f32(struct patient *p) {
+    bf16(p);
+    p->options.dtype = DTYPE_F32;
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_LOGGED, i, 1e-4);
+}
+static void decay(struct patient *p) {
+    p->options.weight_decay = 0.1;
+}
+static void decay_large(struct patient *p) {
+    decay(p);
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_LOGGED, i, 1e-4);
+}
+
+const struct scene scenes_of_lr[] = {FOUND(lr_negative, "lr_negative", CERTAIN),
+                                     FOUND(lr_zero, "lr_zero_throughout", CERTAIN),
+                                     LINE(lr_zero_printed, "lr_zero_throughout", UNTESTABLE),
+                                     FOUND(lr_rises, "lr_rises_past_end", LIKELY),
+                                     LINE(lr_restarts, "lr_rises_past_end", QUIET),
+                                     LINE(lr_restarts_once, "lr_rises_past_end", QUIET),
+                                     LINE(lr_short, "lr_zero_early", QUIET),
+                                     FOUND(lr_early, "lr_zero_at_1/N_of_run", LIKELY),
+                                     FOUND(lr_early_processes, "xP_scheduler", LIKELY),
+                                     FOUND(lr_early_micro, "per_microbatch_stepping", LIKELY),
+                                     LINE(lr_to_zero, "lr_zero_early", QUIET),
+                                     FOUND(lr_stairs, "eval_steps_scheduler", LIKELY),
+                                     REMARK(lr_stairs_of_epochs, "scheduler_epoch_default"),
+                                     REMARK(lr_stairs_printed, "lr_printed_coarsely"),
+                                     FOUND(lr_peak_first, "step_then_set", LIKELY),
+                                     FOUND(lr_bug_fitted, "step_then_set", LIKELY),
+                                     LINE(lr_sound_fitted, "lr_bug", QUIET),
+                                     REMARK(lr_ends_at_zero_fitted, "lr_zero_last_step"),
+                                     REMARK(lr_recorded_zero, "lr_zero_last_step"),
+                                     LINE(lr_of_guessed_rows, "lr_bug", UNTESTABLE),
+                                     REMARK(resumed, "repeated_rows"),
+                                     LINE(resumed, "lr_at_resume", QUIET),
+                                     LINE(resumed, "resume_sees_other_data", QUIET),
+                                     FOUND(replayed, "scheduler_not_restored", LIKELY),
+                                     FOUND(jumped, "lr_jump_at_resume", LIKELY),
+                                     FOUND(other_data, "resume_sees_other_data", POSSIBLE),
+                                     FOUND(two_writers, "rows_of_several_processes", LIKELY),
+                                     FOUND(counter_falls, "counter_falls", CERTAIN),
+                                     LINE(counter_printed, "counters", QUIET),
+                                     FOUND(counter_restarts, "counter_not_restored", CERTAIN),
+                                     FOUND(past_total, "floor_vs_ceil_steps", CERTAIN),
+                                     LINE(full_total, "past_max_steps", QUIET),
+                                     FOUND(floored, "floor_vs_ceil_steps", POSSIBLE),
+                                     LINE(whole_epochs, "floor_vs_ceil_steps", QUIET),
+                                     FOUND(samples_wrong, "samples_inconsistent", CERTAIN),
+                                     LINE(samples_right, "samples_inconsistent", QUIET),
+                                     FOUND(no_tokens, "update_without_tokens", LIKELY),
+                                     FOUND(bf16, "bf16_update_lost", LIKELY),
+                                     LINE(bf16_with_master, "bf16_update_lost", NOT_ASKED),
+                                     LINE(f32, "bf16_update_lost", QUIET),
+                                     FOUND(decay, "decay_underflow", POSSIBLE),
+                                     LINE(decay_large, "decay_underflow", QUIET),
+                                     SCENES_END};

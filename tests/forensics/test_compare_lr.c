@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Comparison of two logs: fixed ratios, and applied LRs that differ under equal columns. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "tests/forensics/helper_pair.h"
+
+/* ---- ratios ---- */
+
+struct ratio_scene {
+    int name; /* enum log_name */
+    double factor;
+    int kind;
+    uint64_t n;
+    const char *bug;
+};
+
+static void validate_ratios(void **state) {
+    (void)state;
+    static const struct ratio_scene ratios[] = {
+        {LOG_LOSS, 2.0, COMPARE_FACTOR_WHOLE, 2, "loss_summed_over_ranks"},
+        {LOG_LOSS, 1.0 / 16.0, COMPARE_FACTOR_INVERSE, 16, "num_items_double_scale"},
+        {LOG_GRAD_NORM, 8.0, COMPARE_FACTOR_WHOLE, 8, "dpo_loss_not_divided"},
+        {LOG_GRAD_NORM, 2.8284271247461903, COMPARE_FACTOR_ROOT, 8, "hsdp_double_count"},
+        {LOG_GRAD_NORM, 0.70710678118654752, COMPARE_FACTOR_ROOT_INVERSE, 2, "hsdp_double_count"},
+        {LOG_TOKENS, 3.0, COMPARE_FACTOR_WHOLE, 3, "tokens_per_rank_only"},
+        {LOG_REWARD_CHOSEN, 0.3, COMPARE_FACTOR_CONSTANT, 0, ""},
+        {LOG_LR_LOGGED, 1.25, COMPARE_FACTOR_CONSTANT, 0, "default_lr_overrides"}};
+    for (size_t i = 0; i < sizeof ratios / sizeof ratios[0]; i++) {
+        struct pair p;
+        pair_open(&p);
+        pair_scale(&p, 0, (enum log_name)ratios[i].name, 0, ratios[i].factor);
+        const struct compare_ratio *ratio =
+            pair_ratio(pair_compare(&p), (enum log_name)ratios[i].name);
+        if (ratio == NULL) fail_msg("no ratio %g", ratios[i].factor);
+        assert_int_equal(ratio->kind, ratios[i].kind);
+        assert_int_equal(ratio->n, ratios[i].n);
+        assert_true(fabs(ratio->factor - ratios[i].factor) < 1e-3 * ratios[i].factor);
+        assert_true(ratio->held >= ratio->pairs - 1);
+        assert_non_null(strstr(ratio->bug, ratios[i].bug));
+        arena_close(&p.arena);
+    }
+}
+
+static void validate_ratio_of_tokens(void **state) {
+    (void)state;
+    struct pair p;
+    pair_open(&p);
+    for (size_t row = 0; row < 60; row++)
+        pair_put(&p, 0, LOG_GRAD_NORM, row,
+                 helper_value(p.log[1], LOG_GRAD_NORM, row) *
+                     helper_value(p.log[0], LOG_TOKENS, row));
+    const struct compare_ratio *ratio = pair_ratio(pair_compare(&p), LOG_GRAD_NORM);
+    assert_non_null(ratio);
+    assert_int_equal(ratio->kind, COMPARE_FACTOR_TOKENS);
+    assert_int_equal(ratio->held, 60);
+    arena_close(&p.arena);
+}
+
+/* A ratio that begins in mid-run is none of these. */
+static void validate_ratio_from_the_start(void **state) {
+    (void)state;
+    struct pair p;
+    pair_open(&p);
+    for (size_t row = 1; row < 60; row++)
+        pair_put(&p, 0, LOG_GRAD_NORM, row,
+                 helper_value(p.log[1], LOG_GRAD_NORM, row) *
+                     helper_value(p.log[0], LOG_TOKENS, row));
+    pair_scale(&p, 0, LOG_LOSS, 1, 2.0);
+    assert_null(pair_ratio(pair_compare(&p), LOG_GRAD_NORM));
+    assert_null(pair_ratio(&p.report, LOG_LOSS));
+    arena_close(&p.arena);
+}
+
+/* Two digits admit many factors: 20 and 21 cannot be told apart, so none is named. */
+static void validate_coarse_ratio(void **state) {
+    (void)state;
+    struct pair p;
+    pair_open(&p);
+    for (size_t row = 0; row < 60; row++) {
+        helper_put(&p.arena, p.log[0], LOG_GRAD_NORM, row, 8.0, 1);
+        helper_put(&p.arena, p.log[1], LOG_GRAD_NORM, row, 0.4, 1);
+    }
+    assert_null(pair_ratio(pair_compare(&p), LOG_GRAD_NORM));
+    arena_close(&p.arena);
+}
+
+static void verify_no_ratio_of_strangers(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        struct pair p;
+        pair_open(&p);
+        const struct helper_training training = {60,          seed * 31, 1,    8,   4,
+                                                 PRINT_EXACT, 1.5,       NULL, NULL};
+        p.log[1] = helper_trained(&p.arena, &training);
+        const struct compare_report *report = pair_compare(&p);
+        for (size_t i = 0; i < report->ratio_count; i++)
+            fail_msg("seed %llu: ratio %g of %s", (unsigned long long)seed,
+                     report->ratios[i].factor, log_names[report->ratios[i].name].name);
+        arena_close(&p.arena);
+    }
+}
+
+/* ---- the trap ---- */
+
+/* A: f(k-1) applied, LR of the next update printed. B: f(k) applied and printed. T = 60. */
+static void make_trap(struct pair *p) {
+    pair_open(p);
+    for (size_t s = 0; s < 2; s++)
+        for (size_t row = 0; row < 60; row++)
+            pair_put(p, s, LOG_LR_LOGGED, row, 5e-7 * (59.0 - (double)row) / 60.0);
+    pair_scale(p, 1, LOG_LOSS, 1, 0.999);
+}
+
+static void validate_trap(void **state) {
+    (void)state;
+    struct pair p;
+    make_trap(&p);
+    pair_fit(&p, 0, "hf-4.50");
+    pair_fit(&p, 1, "olmo-core");
+    const struct compare_report *report = pair_compare(&p);
+    assert_int_equal(pair_column(report, LOG_LR_LOGGED)->class_of, COMPARE_EQUAL);
+    assert_int_equal(report->lr.state, COMPARE_LR_DIFFERENT);
+    assert_true(report->lr.stated);
+    assert_int_equal(report->lr.shift, -1);
+    assert_int_equal(report->lr.first_update, 1);
+    assert_non_null(strstr(report->lr.words, "The logged LR columns agree, but under hf-4.50 for A "
+                                             "and olmo-core for B the applied LRs differ by one "
+                                             "update: update k of A applies what update k-1 of B "
+                                             "applies"));
+    assert_int_equal(report->verdict, COMPARE_VERDICT_DIFFERS);
+    assert_int_equal(report->cause, CAUSE_SCHEDULE);
+    assert_non_null(strstr(report->meaning, "another LR: the schedule"));
+    arena_close(&p.arena);
+}
+
+static void validate_trap_without_contracts(void **state) {
+    (void)state;
+    struct pair p;
+    make_trap(&p);
+    pair_fit(&p, 0, NULL);
+    pair_fit(&p, 1, NULL);
+    const struct compare_report *report = pair_compare(&p);
+    assert_int_equal(report->lr.state, COMPARE_LR_UNTESTABLE);
+    assert_true(report->lr.agree > 0);
+    assert_true(report->lr.differ > 0);
+    assert_false(report->lr.stated);
+    assert_non_null(strstr(report->lr.words, "--contract-a"));
+    assert_int_equal(report->cause, CAUSE_SCHEDULE);
+    assert_non_null(strstr(report->meaning, "even when the printed columns agree"));
+    arena_close(&p.arena);
+}
+
+static void keep_lr_only(struct pair *p) {
+    for (size_t s = 0; s < 2; s++) {
+        const struct log_column lr = *log_column_of(p->log[s], LOG_LR_LOGGED);
+        p->log[s]->columns[0] = lr;
+        p->log[s]->column_count = 1;
+    }
+}
+
+/* Equal LR columns alone decide nothing, unless the contracts are known. */
+static void validate_lr_alone(void **state) {
+    (void)state;
+    static const struct {
+        const char *a, *b;
+        int verdict;
+    } cases[] = {{NULL, NULL, COMPARE_VERDICT_UNTESTABLE},
+                 {"hf-4.50", "olmo-core", COMPARE_VERDICT_DIFFERS},
+                 {"olmo-core", "olmo-core", COMPARE_VERDICT_EQUAL},
+                 {"hf-4.50", "hf-4.50", COMPARE_VERDICT_EQUAL}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct pair p;
+        make_trap(&p);
+        keep_lr_only(&p);
+        pair_fit(&p, 0, cases[i].a);
+        pair_fit(&p, 1, cases[i].b);
+        if (pair_compare(&p)->verdict != cases[i].verdict)
+            fail_msg("case %zu: %s", i, p.report.lr.words);
+        arena_close(&p.arena);
+    }
+}
+
+/* One training, printed by an old and a new release: only the print differs. */
+static void validate_log_next(void **state) {
+    (void)state;
+    struct pair p;
+    pair_open(&p);
+    for (size_t row = 0; row < 60; row++) {
+        pair_put(&p, 0, LOG_LR_LOGGED, row, 5e-7 * (60.0 - (double)row) / 60.0);
+        pair_put(&p, 1, LOG_LR_LOGGED, row, 5e-7 * (59.0 - (double)row) / 60.0);
+    }
+    pair_fit(&p, 0, "hf");
+    pair_fit(&p, 1, "hf-4.50");
+    const struct compare_report *report = pair_compare(&p);
+    assert_int_equal(report->lr.state, COMPARE_LR_SAME);
+    assert_int_equal(report->order_count, 1);
+    assert_non_null(strstr(report->meaning, "log_next_lr"));
+    arena_close(&p.arena);
+}
+
+/* No explanation of one column applies what one of the other does: nothing needs to be stated. */
+static void validate_sure_difference(void **state) {
+    (void)state;
+    struct pair p;
+    pair_open(&p);
+    pair_scale(&p, 1, LOG_LR_LOGGED, 0, 4.0);
+    pair_fit(&p, 0, NULL);
+    pair_fit(&p, 1, NULL);
+    const struct compare_report *report = pair_compare(&p);
+    assert_int_equal(report->lr.state, COMPARE_LR_DIFFERENT);
+    assert_int_equal(report->lr.agree, 0);
+    assert_null(strstr(report->lr.words, "--contract-a"));
+    arena_close(&p.arena);
+}
+
+static void validate_unfitted(void **state) {
+    (void)state;
+    struct pair p;
+    pair_open(&p);
+    for (size_t row = 0; row < 60; row++)
+        pair_put(&p, 1, LOG_LR_LOGGED, row, 1e-6 * (1.5 + sin((double)(row * row))));
+    pair_fit(&p, 0, "hf");
+    pair_fit(&p, 1, "olmo-core");
+    const struct compare_report *report = pair_compare(&p);
+    assert_int_equal(report->lr.state, COMPARE_LR_UNFITTED);
+    assert_string_equal(report->lr.words, "The LR column of B does not fit olmo-core: the applied "
+                                          "LRs cannot be compared.");
+    arena_close(&p.arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_ratios),
+                                       cmocka_unit_test(validate_ratio_of_tokens),
+                                       cmocka_unit_test(validate_ratio_from_the_start),
+                                       cmocka_unit_test(validate_coarse_ratio),
+                                       cmocka_unit_test(verify_no_ratio_of_strangers),
+                                       cmocka_unit_test(validate_trap),
+                                       cmocka_unit_test(validate_trap_without_contracts),
+                                       cmocka_unit_test(validate_lr_alone),
+                                       cmocka_unit_test(validate_log_next),
+                                       cmocka_unit_test(validate_sure_difference),
+                                       cmocka_unit_test(validate_unfitted)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
