@@ -61,7 +61,7 @@ static const struct doctor_line *line_of(const struct doctor_report *report, con
 }
 
 static void check_scene(const struct scene *scene, const struct doctor_report *report) {
-    const size_t wanted = (scene->finding != NULL) + (scene->second != NULL);
+    const size_t wanted = (scene->finding != NULL ? 1u : 0u) + (scene->second != NULL ? 1u : 0u);
     for (size_t i = 0; i < report->finding_count; i++)
         if (i >= wanted ||
             strcmp(report->findings[i].id, i == 0 ? scene->finding : scene->second) != 0)
