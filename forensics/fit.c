@@ -12,7 +12,6 @@
 #include "forensics/fit_words.h"
 
 #define LIMIT 24
-#define BUDGET 2000000
 #define SAMPLES 64
 
 void fit_known_init(struct fit_known *known) {
@@ -235,7 +234,7 @@ static void judge_fits(struct fit_set *out, const struct fit_search *search) {
 
 enum status fit_series(const struct series *series, const struct fit_known *known,
                        struct arena *arena, struct fit_set *out) {
-    struct fit_search search = {.series = series, .known = known, .arena = arena, .budget = BUDGET};
+    struct fit_search search = {.series = series, .known = known, .arena = arena};
     *out = (struct fit_set){.series = series};
     for (size_t i = 0; i < series->count; i++)
         if (real_abs_f64(series->points[i].value) > search.scale)

@@ -52,8 +52,8 @@ int fit_models_alike(const struct fit_model *a, const struct fit_model *b) {
                (b->contract->unit == CONTRACT_UNIT_EPOCH) &&
            a->contract->float32 == b->contract->float32 &&
            (a->plan.skipped_count == 0 || a->contract->on_skip == b->contract->on_skip) &&
-           a->given_floor == b->given_floor && a->unit / a->scale == b->unit / b->scale &&
-           a->unit / a->warmup_scale == b->unit / b->warmup_scale;
+           a->given_floor == b->given_floor && a->unit == b->unit && a->scale == b->scale &&
+           a->warmup_scale == b->warmup_scale;
 }
 
 /* Solutions of a model alike, verified on this one. */
@@ -122,6 +122,13 @@ static int any_agrees(const struct fit_search *search) {
     return 0;
 }
 
+/* Whether one departure or less explains the log already. */
+static int any_cheap(const struct fit_search *search) {
+    for (size_t i = 0; i < search->count; i++)
+        if (search->found[i].cost < 1.0) return 1;
+    return 0;
+}
+
 static void add_stride(double *strides, size_t *count, double stride) {
     if (!(stride > 0.0) || stride == 1.0 || *count == STRIDES) return;
     for (size_t i = 0; i < *count; i++)
@@ -160,19 +167,42 @@ static void pass_strides(struct fit_search *search, int free_strides) {
     fit_search_window(search, &window, 0, search->series->count, 0);
 }
 
+/* Evaluations that each pass may take; about 0.3 us each. */
+enum {
+    PLAIN = 4000000,
+    STRIDES_KNOWN = 1000000,
+    FIRST = 1000000,
+    SEGMENTS = 2000000,
+    STRIDES_FREE = 1000000,
+    DEEP = 1500000
+};
+
+/* What no simple use explains. */
+static enum status unusual(struct fit_search *search, struct fit_window *window) {
+    search->budget = SEGMENTS;
+    TRY(fit_search_segments(search));
+    if (search->count > 0) return STATUS_OK;
+    search->budget = STRIDES_FREE;
+    pass_strides(search, 1);
+    if (search->count > 0) return STATUS_OK;
+    search->budget = DEEP;
+    window->deep = 1;
+    fit_search_window(search, window, 0, search->series->count, 0);
+    return STATUS_OK;
+}
+
 enum status fit_search_run(struct fit_search *search) {
     struct fit_window window;
     const size_t count = search->series->count;
+    search->budget = PLAIN;
     fit_search_template(search, &window);
     fit_search_window(search, &window, 0, count, 0);
     if (search->count > 0) search->longest = count;
     if (search->known->plain || any_agrees(search)) return STATUS_OK;
+    search->budget = STRIDES_KNOWN;
     pass_strides(search, 0);
-    if (count > 3 && search->series->points[0].update == 1)
+    search->budget = FIRST;
+    if (count > 3 && search->series->points[0].update == 1 && !any_cheap(search))
         fit_search_window(search, &window, 1, count, 1);
-    if (search->count == 0) TRY(fit_search_segments(search));
-    if (search->count == 0) pass_strides(search, 1);
-    window.deep = 1;
-    if (search->count == 0) fit_search_window(search, &window, 0, count, 0);
-    return STATUS_OK;
+    return search->count == 0 ? unusual(search, &window) : STATUS_OK;
 }

@@ -371,7 +371,7 @@ static void list_warmups(const struct fit_model *model, const struct fit_window 
 /* The part before the top alone: cheap, and refuses most warm-ups. */
 static int rise_fits(struct fit_model *model, const struct fit_window *window,
                      const struct fit_numbers *numbers) {
-    if (!model->linear || !model->plain_rise || window->top < 2) return 1;
+    if (!model->linear || !model->plain_rise || !model->needs_warmup || window->top < 2) return 1;
     const struct series_point *top = &window->points[window->top];
     struct fit_numbers trial = *numbers;
     struct range range = {0.0, real_inf_f64()};

@@ -27,8 +27,8 @@ static void find_top(struct fit_window *window) {
     size_t top = first;
     for (size_t i = first + 1; i < window->count; i++) {
         if (window->points[i].value > window->points[top].value) top = i;
-        /* A fall behind a value near the maximum ends it: later ones are other waves. */
-        if (i > top && window->points[top].value >= 0.7 * window->scale && !equal(window, top, i))
+        /* A fall behind a value that is not small ends it: later ones are other waves. */
+        if (i > top && window->points[top].value >= 0.3 * window->scale && !equal(window, top, i))
             break;
     }
     while (top > first && equal(window, top - 1, top))
