@@ -151,9 +151,10 @@ static int epoch_begins(const struct doctor *doctor, const struct series_point *
 static struct stairs find_stairs(const struct doctor *doctor) {
     const struct series *lr = &doctor->lr;
     struct stairs stairs = {0, 0, 0, 0};
+    const size_t end = lr->count > 0 ? stretch_end(lr, 0) : 0;
     uint64_t begin = 0;
     int same = 1;
-    for (size_t i = 1; i < stretch_end(lr, 0); i++) {
+    for (size_t i = 1; i < end; i++) {
         const struct series_point *point = &lr->points[i];
         const double rise = real_abs_f64(point->value - lr->points[i - 1].value);
         if (rise <= 0.0) continue;

@@ -4,6 +4,9 @@
 #include "base/real.h"
 #include "forensics/doctor_check.h"
 
+/* Resumes looked at: a log that is out of order would have one at every row. */
+#define RESUMES 64
+
 static int is_resume(const struct series *series, size_t i) {
     return i > 0 && (series->points[i].part != series->points[i - 1].part ||
                      series->points[i].update < series->points[i - 1].update);
@@ -93,9 +96,9 @@ static enum status report_jump(struct doctor *doctor, size_t at,
 
 static enum status lr_at_resume(struct doctor *doctor) {
     const struct series *lr = &doctor->lr;
-    size_t at = next_resume(lr, 1);
+    size_t at = next_resume(lr, 1), seen = 0;
     if (at >= lr->count) return doctor_untestable(doctor, "no resume in the LR column");
-    for (; at < lr->count; at = next_resume(lr, at + 1)) {
+    for (; at < lr->count && seen++ < RESUMES; at = next_resume(lr, at + 1)) {
         const struct series_point *before = jumped_from(lr, at);
         if (before == NULL || lr->points[at].update <= lr->points[0].update) continue;
         const size_t count = replayed(lr, at);
@@ -163,8 +166,9 @@ static enum status repeated_rows(struct doctor *doctor) {
 static enum status data_at_resume(struct doctor *doctor) {
     const struct log_column *column = log_column_of(doctor->log, LOG_LOSS);
     const struct series *loss = &doctor->series[LOG_LOSS];
-    size_t checked = 0;
-    for (size_t at = next_resume(loss, 1); at < loss->count; at = next_resume(loss, at + 1)) {
+    size_t checked = 0, seen = 0;
+    for (size_t at = next_resume(loss, 1); at < loss->count && seen++ < RESUMES;
+         at = next_resume(loss, at + 1)) {
         const struct series_point *now = &loss->points[at], *before = earlier(loss, at);
         if (before == NULL || !real_finite_f64(now->value) || !real_finite_f64(before->value))
             continue;

@@ -26,14 +26,13 @@ static enum status loss_not_finite(struct doctor *doctor) {
     return STATUS_OK;
 }
 
+/* The scale of this row is below that of the row before, or above that of the next one. */
 static int scale_falls(const struct doctor *doctor, size_t row) {
     const struct series *scale = &doctor->series[LOG_LOSS_SCALE];
-    for (size_t i = 0; i + 1 < scale->count; i++) {
-        const struct series_point *next = &scale->points[i + 1];
-        if (next->value < scale->points[i].value && next->row >= row && scale->points[i].row <= row)
-            return 1;
-    }
-    return 0;
+    const struct series_point *at = series_in_row(scale, row);
+    if (at == NULL) return 0;
+    const size_t i = (size_t)(at - scale->points);
+    return (i > 0 && at->value < at[-1].value) || (i + 1 < scale->count && at[1].value < at->value);
 }
 
 static int skipped_in_row(const struct doctor *doctor, size_t row) {
@@ -75,15 +74,13 @@ static enum status loss_filtered(struct doctor *doctor) {
         checked++;
         if (real_finite_f64(norm->value) || !real_finite_f64(loss->points[i].value)) continue;
         if (skipped_in_row(doctor, loss->points[i].row)) continue;
-        if (loss->points[i].value > 0.0 && i > 0 &&
-            loss->points[i].value < 4.0 * loss->points[i - 1].value)
-            continue; /* the loss itself may be finite */
+        if (loss->points[i].value > 0.0) continue; /* the loss itself may be finite */
         if (count++ == 0) first = &loss->points[i];
     }
     if (checked == 0) return doctor_untestable(doctor, "no row has a loss and a gradient norm");
     if (count == 0) return STATUS_OK;
     TRY(doctor_found(doctor, "nan_loss_filtered", DOCTOR_LIKELY, first->row,
-                     "In %zu rows the gradient norm is no number, but the loss is printed as one.",
+                     "In %zu rows the gradient norm is no number, but the loss is printed as 0.",
                      count));
     TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), first));
     TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_GRAD_NORM),
