@@ -18,10 +18,17 @@ struct table {
     double *applied, *logged;
 };
 
+/* As --schedule takes it: bare where the contract's family has it. */
+static const char *name_of(const struct contract_plan *plan) {
+    const char *bare = sched_bare_name(plan->schedule);
+    return sched_find_in(plan->contract->family, bare) == plan->schedule ? bare
+                                                                         : plan->schedule->name;
+}
+
 /* Names are plain ASCII. */
 static void print_json(const struct table *table) {
     printf("{\n  \"contract\": \"%s\",\n  \"schedule\": \"%s\",\n", table->plan.contract->name,
-           table->plan.schedule->name);
+           name_of(&table->plan));
     fputs("  ", stdout);
     lr_print_json("applied", table->applied, table->count);
     fputs(",\n  ", stdout);

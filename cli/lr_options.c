@@ -9,8 +9,8 @@
 
 #define COUNT_MAX 9007199254740992u /* 2^53 */
 
-enum status lr_option_count(const struct options *options, int key, const char *name,
-                            uint64_t *out) {
+static enum status read_count(const struct options *options, int key, const char *name,
+                              uint64_t *out) {
     const char *text = options_value(options, key);
     if (text == NULL) return STATUS_OK;
     if (number_parse_uint(text, out) != STATUS_OK || *out > COUNT_MAX)
@@ -18,10 +18,9 @@ enum status lr_option_count(const struct options *options, int key, const char *
     return STATUS_OK;
 }
 
-/* 0 means "not given" in a request. */
-static enum status read_positive(const struct options *options, int key, const char *name,
-                                 uint64_t *out) {
-    TRY(lr_option_count(options, key, name, out));
+enum status lr_option_count(const struct options *options, int key, const char *name,
+                            uint64_t *out) {
+    TRY(read_count(options, key, name, out));
     if (options_given(options, key) && *out == 0)
         FAIL(STATUS_INPUT, "%s: expected a whole number >= 1, got 0", name);
     return STATUS_OK;
@@ -100,15 +99,15 @@ enum status lr_options_read(const struct options *options, struct arena *arena,
     TRY(read_real(options, LR_WARMUP_RATIO, "--warmup-ratio", &out->warmup_ratio));
     TRY(read_real(options, LR_MIN_LR_RATIO, "--min-lr-ratio", &out->min_lr_ratio));
     TRY(read_real(options, LR_EPOCHS, "--epochs", &out->epochs));
-    TRY(read_positive(options, LR_STEPS, "--steps", &out->steps));
-    TRY(read_positive(options, LR_PROCESSES, "--processes", &out->processes));
-    TRY(read_positive(options, LR_GLOBAL_BATCH, "--global-batch", &out->global_batch));
-    TRY(read_positive(options, LR_ACCUMULATE, "--accumulate", &out->accumulate));
-    TRY(read_positive(options, LR_DATASET, "--dataset", &out->dataset));
-    TRY(read_positive(options, LR_BATCH, "--batch", &out->batch));
-    TRY(read_positive(options, LR_TOKENS, "--tokens", &out->tokens));
-    TRY(read_positive(options, LR_UPDATES_PER_EPOCH, "--updates-per-epoch",
-                      &out->updates_per_epoch));
+    TRY(lr_option_count(options, LR_STEPS, "--steps", &out->steps));
+    TRY(lr_option_count(options, LR_PROCESSES, "--processes", &out->processes));
+    TRY(lr_option_count(options, LR_GLOBAL_BATCH, "--global-batch", &out->global_batch));
+    TRY(lr_option_count(options, LR_ACCUMULATE, "--accumulate", &out->accumulate));
+    TRY(lr_option_count(options, LR_DATASET, "--dataset", &out->dataset));
+    TRY(lr_option_count(options, LR_BATCH, "--batch", &out->batch));
+    TRY(lr_option_count(options, LR_TOKENS, "--tokens", &out->tokens));
+    TRY(lr_option_count(options, LR_UPDATES_PER_EPOCH, "--updates-per-epoch",
+                        &out->updates_per_epoch));
     TRY(read_rescaled(options, &out->rescaled));
     TRY(read_skipped(options, arena, out));
     return read_values(options, arena, out);

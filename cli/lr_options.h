@@ -69,7 +69,7 @@ TWINSTEP_MUST_USE enum status lr_options_read(const struct options *options, str
 TWINSTEP_MUST_USE enum status lr_contract(const char *option, const char *name,
                                           const struct contract **out);
 
-/* An option that holds a whole number >= 0 of at most 2^53; *out stays when it was not given. */
+/* An option that holds a whole number from 1 to 2^53; *out stays when it was not given. */
 TWINSTEP_MUST_USE enum status lr_option_count(const struct options *options, int key,
                                               const char *name, uint64_t *out);
 

@@ -40,6 +40,15 @@ static void watch_signals(void) {
     sigaction(SIGTERM, &action, NULL);
 }
 
+/* A file-size limit makes writes fail, as a full disk does, instead of ending the process. */
+static void fail_at_size_limit(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = SIG_IGN;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGXFSZ, &action, NULL);
+}
+
 int exit_of_status(enum status status) {
     switch (status) {
     case STATUS_OK:
@@ -71,7 +80,7 @@ static void print_usage(FILE *out) {
           "difference, and says which cause made it and how sure it is.\n\n",
           out);
     for (size_t i = 0; i < COUNT_OF(verbs); i++)
-        if (verbs[i]->brief != NULL) fprintf(out, "  %-10s %s\n", verbs[i]->name, verbs[i]->brief);
+        if (verbs[i]->brief != NULL) fprintf(out, "  %-11s %s\n", verbs[i]->name, verbs[i]->brief);
     fputs("\n"
           "  twinstep VERB --help   options of a verb, with an example\n"
           "  twinstep --version     version of this program\n"
@@ -102,6 +111,16 @@ static int is_group(const char *word) {
     for (size_t i = 0; i < COUNT_OF(verbs); i++)
         if (strncmp(verbs[i]->name, word, length) == 0 && verbs[i]->name[length] == ' ') return 1;
     return 0;
+}
+
+/* The verbs of two words that begin with `word`. */
+static void print_group(const char *word, FILE *out) {
+    const size_t length = strlen(word);
+    fprintf(out, "Usage: twinstep %s VERB [OPTIONS]\n\n", word);
+    for (size_t i = 0; i < COUNT_OF(verbs); i++)
+        if (strncmp(verbs[i]->name, word, length) == 0 && verbs[i]->name[length] == ' ')
+            fprintf(out, "  %-11s %s\n", verbs[i]->name, verbs[i]->brief);
+    fprintf(out, "\n  twinstep %s VERB --help   options of a verb, with an example\n", word);
 }
 
 /* "lr", "table" become "lr table"; *argc and *argv then begin at the second word. */
@@ -141,6 +160,13 @@ static enum status dispatch(struct cli *cli, int argc, char **argv, int *out_exi
         printf("twinstep %s\n", TWINSTEP_VERSION);
         return STATUS_OK;
     }
+    if (is_group(argv[1]) && argc == 3 &&
+        (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0)) {
+        print_group(argv[1], stdout);
+        return STATUS_OK;
+    }
+    if (is_group(argv[1]) && argc == 2)
+        FAIL(STATUS_INPUT, "%s: expected one more word; see twinstep %s --help", argv[1], argv[1]);
     if (argv[1][0] == '-')
         FAIL(STATUS_INPUT, "expected a verb, got option %s; see twinstep --help", argv[1]);
     return call_verb(cli, argc - 1, argv + 1, out_exit);
@@ -169,6 +195,7 @@ int main(int argc, char **argv) {
     wait_asleep(argv);
     struct cli cli = {ARENA_EMPTY, NULL, &interrupted, argc, argv};
     int code = EXIT_AS_EXPECTED;
+    fail_at_size_limit();
     libraries_prepare();
     enum status status = dispatch(&cli, argc, argv, &code);
     if (status != STATUS_OK) {

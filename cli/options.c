@@ -144,7 +144,7 @@ static error_t take(int key, char *value, struct argp_state *state) {
         options->quiet = 1;
         break;
     default:
-        if (key < KEY_OWN) return ARGP_ERR_UNKNOWN;
+        if (key < KEY_OWN || key >= KEY_OWN_END) return ARGP_ERR_UNKNOWN;
         options->given[options->given_count++] = (struct option_given){key, value};
     }
     return 0;

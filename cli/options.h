@@ -43,7 +43,8 @@ enum option_key {
     KEY_QUIET,
     KEY_JUNIT,
     KEY_KEEP,
-    KEY_OWN = 1024 /* a verb's own options are KEY_OWN + 0, 1, ...: options_value */
+    KEY_OWN = 1024,    /* a verb's own options are KEY_OWN + 0, 1, ...: options_value */
+    KEY_OWN_END = 2048 /* argp's own keys, such as ARGP_KEY_END, lie far above */
 };
 
 #define OPTION(name, key, value, help)                                                             \

@@ -82,8 +82,8 @@ static enum status check_dataset(const struct contract_request *r) {
         FAIL(STATUS_INPUT, "--dataset: expected at most 2^53 rows, got %llu",
              (unsigned long long)r->dataset);
     if (!(r->epochs > 0.0 && r->epochs <= 1e9))
-        FAIL(STATUS_INPUT, "--epochs: expected a number above 0, got %s",
-             number_text_f64(r->epochs).text);
+        FAIL(STATUS_INPUT, "--epochs: expected a number above 0 and at most 1e9, got %s",
+             r->epochs == 0.0 ? "none" : number_text_f64(r->epochs).text);
     if (r->batch == 0) FAIL(STATUS_INPUT, "--batch: expected rows per process, got none");
     return STATUS_OK;
 }
@@ -93,6 +93,8 @@ static enum status total_of(const struct contract_request *r, uint64_t *out_step
                             double *out_units) {
     double updates = (double)r->steps;
     *out_units = 0.0;
+    if (r->steps != 0 && r->epochs != 0.0)
+        FAIL(STATUS_INPUT, "--steps and --epochs: expected one of them, got both");
     if (r->steps == 0) {
         TRY(check_dataset(r));
         updates = sched_ceil(r->epochs * (double)updates_of_epoch(r, 1));
@@ -296,6 +298,10 @@ enum status contract_resolve(const struct contract_request *request, struct aren
     if (status != STATUS_OK)
         return status_prefix(status, "%s, schedule %s", request->contract->name,
                              plan.schedule->name);
+    if (request->skipped_count > 0 && request->skipped[request->skipped_count - 1] > plan.steps)
+        FAIL(STATUS_INPUT, "--skipped: expected updates up to the total of %llu, got %llu",
+             (unsigned long long)plan.steps,
+             (unsigned long long)request->skipped[request->skipped_count - 1]);
     plan.skipped = request->skipped;
     plan.skipped_count = request->skipped_count;
     *out = plan;

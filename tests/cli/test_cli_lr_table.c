@@ -45,7 +45,7 @@ static void validate_json_bytes(void **state) {
                                      "--min-lr-ratio 0 --lr 5e-7 --steps 5 --json");
     assert_string_equal(said.out, "{\n"
                                   "  \"contract\": \"olmo-core\",\n"
-                                  "  \"schedule\": \"olmo-core.linear\",\n"
+                                  "  \"schedule\": \"linear\",\n"
                                   "  \"applied\": [4e-07, 3e-07, 2e-07, 1e-07, 0],\n"
                                   "  \"logged\": [4e-07, 3e-07, 2e-07, 1e-07, 0]\n"
                                   "}\n");
@@ -204,6 +204,14 @@ static const struct {
     {"lr compare hf", "lr compare: "},
     {"lr compare hf nosuch", "lr compare: unknown contract \"nosuch\""},
     {"lr compare hf olmo-core --schedule polynomial", "--schedule: olmo-core"},
+    {"lr table --contract hf --lr 1 --steps 5 --count 0", "--count: expected a whole number >= 1"},
+    {"lr table --contract hf --lr 1 --steps 5 --skipped 9",
+     "--skipped: expected updates up to the total of 5, got 9"},
+    {"lr table --contract hf --lr 1 --steps 5 --dataset 8 --batch 2 --epochs 1",
+     "--steps and --epochs: expected one of them, got both"},
+    {"lr table --contract hf --lr 1 --dataset 8 --batch 2", "--epochs: expected a number above 0 "
+                                                            "and at most 1e9, got none"},
+    {"lr", "lr: expected one more word; see twinstep lr --help"},
     {"lr tabel", "unknown verb \"lr tabel\"; did you mean lr table?"},
 };
 
@@ -228,6 +236,13 @@ static void validate_derived_total(void **state) {
                  (const char *const[]){"\n       5  1 ", "\n       6  0.5 ", NULL});
 }
 
+static void validate_group_help(void **state) {
+    (void)state;
+    require_said(0, "lr --help",
+                 (const char *const[]){"Usage: twinstep lr VERB", "\n  lr table ",
+                                       "\n  lr compare ", "\n  lr check ", "\n  lr fit ", NULL});
+}
+
 static void validate_list(void **state) {
     (void)state;
     require_said(0, "list contracts",
@@ -240,7 +255,7 @@ int main(void) {
         cmocka_unit_test(validate_csv),         cmocka_unit_test(validate_text),
         cmocka_unit_test(validate_comparisons), cmocka_unit_test(validate_comparison_json),
         cmocka_unit_test(validate_refusals),    cmocka_unit_test(validate_derived_total),
-        cmocka_unit_test(validate_list),
+        cmocka_unit_test(validate_list),        cmocka_unit_test(validate_group_help),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
