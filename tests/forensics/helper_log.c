@@ -162,15 +162,16 @@ struct log *helper_trained(struct arena *arena, const struct helper_training *t)
         helper_put(arena, log, LOG_LR_LOGGED, i, lr, t->print_lr);
         put_single(arena, log, LOG_GRAD_NORM, i, 5.0 * exp(0.3 * normal(&state)), t->print);
         helper_put(arena, log, LOG_TOKENS, i, floor(3000.0 + 500.0 * draw(&state)), PRINT_EXACT);
-        helper_put(arena, log, LOG_EPOCH, i, (double)(i + 1) / 20.0, 2);
+        helper_put(arena, log, LOG_EPOCH, i,
+                   (double)(i + 1) / (double)(t->epoch != 0 ? t->epoch : 20), 2);
         spent += t->applied != NULL ? t->applied[i] : (double)(t->rows - i);
     }
     return log;
 }
 
 struct log *helper_dpo(struct arena *arena) {
-    const struct helper_training training = {60,          7,   1,    8,   PRINT_FLOAT,
-                                             PRINT_EXACT, 1.5, NULL, NULL};
+    const struct helper_training training = {60,          7,   1, 8,    PRINT_FLOAT,
+                                             PRINT_EXACT, 1.5, 0, NULL, NULL};
     return helper_trained(arena, &training);
 }
 

@@ -35,6 +35,7 @@ struct helper_training {
     int print;      /* of losses and rewards */
     int print_lr;
     double drift;          /* of the margin over the whole run */
+    uint64_t epoch;        /* updates of an epoch; 0: 20 */
     const double *logged;  /* (rows); NULL: linear from 5e-7 to 5e-7/rows */
     const double *applied; /* (rows); NULL: the same */
 };

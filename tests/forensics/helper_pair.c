@@ -12,7 +12,7 @@
 #include <string.h>
 
 struct log *pair_trained(struct arena *arena, int print) {
-    const struct helper_training training = {60, 7, 1, 8, print, PRINT_EXACT, 1.5, NULL, NULL};
+    const struct helper_training training = {60, 7, 1, 8, print, PRINT_EXACT, 1.5, 0, NULL, NULL};
     return helper_trained(arena, &training);
 }
 

@@ -42,7 +42,7 @@ static void gradient_of_a_row(struct patient *p) {
 }
 
 static void language_model(struct patient *p, double first) {
-    const struct helper_training training = {60, 3, 0, 8, 4, PRINT_E2, 1.0, NULL, NULL};
+    const struct helper_training training = {60, 3, 0, 8, 4, PRINT_E2, 1.0, 0, NULL, NULL};
     p->log = helper_trained(&p->arena, &training);
     helper_put(&p->arena, p->log, LOG_LOSS, 0, first, 4);
     p->options.vocab = 32000;
@@ -206,8 +206,8 @@ static void accuracies_of_means(struct patient *p) {
         scene_put(p, LOG_REWARD_ACCURACY, i, i % 3 == 0 ? 0.0 : 1.0);
 }
 static void accuracies_one_pair(struct patient *p) {
-    const struct helper_training training = {60,          5,   1,    1,   PRINT_FLOAT,
-                                             PRINT_EXACT, 1.0, NULL, NULL};
+    const struct helper_training training = {60,          5,   1, 1,    PRINT_FLOAT,
+                                             PRINT_EXACT, 1.0, 0, NULL, NULL};
     p->log = helper_trained(&p->arena, &training);
 }
 static void accuracies_few(struct patient *p) {
@@ -223,8 +223,8 @@ static void accuracies_all_right(struct patient *p) {
         scene_put(p, LOG_REWARD_ACCURACY, i, 1.0);
 }
 static void labels_swapped(struct patient *p) {
-    const struct helper_training training = {90,          5,    1,    16,  PRINT_FLOAT,
-                                             PRINT_EXACT, -3.0, NULL, NULL};
+    const struct helper_training training = {90,          5,    1, 16,   PRINT_FLOAT,
+                                             PRINT_EXACT, -3.0, 0, NULL, NULL};
     p->log = helper_trained(&p->arena, &training);
 }
 static void loss_too_low(struct patient *p) {

@@ -97,8 +97,8 @@ static void verify_no_ratio_of_strangers(void **state) {
     for (uint64_t seed = 1; seed <= 100; seed++) {
         struct pair p;
         pair_open(&p);
-        const struct helper_training training = {60,          seed * 31, 1,    8,   4,
-                                                 PRINT_EXACT, 1.5,       NULL, NULL};
+        const struct helper_training training = {60,          seed * 31, 1, 8,    4,
+                                                 PRINT_EXACT, 1.5,       0, NULL, NULL};
         p.log[1] = helper_trained(&p.arena, &training);
         const struct compare_report *report = pair_compare(&p);
         for (size_t i = 0; i < report->ratio_count; i++)

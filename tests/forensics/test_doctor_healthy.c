@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit
  * No finding on healthy logs: random trainings under every shipped contract and schedule, language
  * models and preferences, several printers, logs of every n-th update, resumes that go well.
  * Fits of the LR column are tested for false alarms in test_fit_healthy; here a few of them. */
@@ -17,7 +17,7 @@
 #include "tests/forensics/helper_log.h"
 
 #define CASES 25
-#define FITTED 1
+#define FITTED 6
 
 static uint64_t draw(uint64_t *state, uint64_t end) {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -41,7 +41,7 @@ static const char *draw_schedule(uint64_t *state, const struct contract *contrac
 }
 
 static int resolve(uint64_t *state, const struct contract *contract, uint64_t steps,
-                   struct arena *arena, struct contract_plan *plan) {
+                   struct arena *arena, struct contract_request *out, struct contract_plan *plan) {
     struct contract_request request;
     contract_request_init(&request);
     request.contract = contract;
@@ -53,7 +53,8 @@ static int resolve(uint64_t *state, const struct contract *contract, uint64_t st
     request.accumulate = 1 + draw(state, 8);
     request.global_batch = 8 * (1 + draw(state, 16));
     request.tokens = 4096;
-    request.updates_per_epoch = 20;
+    request.updates_per_epoch = 1 + steps / 12; /* fewer epochs, and the first is all warm-up */
+    *out = request;
     return contract_resolve(&request, arena, plan) == STATUS_OK;
 }
 
@@ -84,8 +85,9 @@ static void repeat(struct log *log, size_t from, size_t stop) {
         }
 }
 
-static void judge(const struct log *log, const struct contract_plan *plan, int fit,
-                  struct arena *arena, struct tally *tally) {
+static void judge(const struct log *log, const struct contract_request *request,
+                  const struct contract_plan *plan, int fit, struct arena *arena,
+                  struct tally *tally) {
     struct doctor_options options;
     struct doctor_report report;
     struct series series;
@@ -94,6 +96,8 @@ static void judge(const struct log *log, const struct contract_plan *plan, int f
     doctor_options_init(&options);
     fit_known_init(&known);
     known.run_steps = plan->steps;
+    known.request.processes = request->processes; /* what --processes and --accumulate say */
+    known.request.accumulate = request->accumulate;
     if (fit) {
         assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), arena, &series),
                          STATUS_OK);
@@ -118,10 +122,11 @@ static void try_training(uint64_t *state, const struct contract *contract, int f
     static const int prints[] = {PRINT_FLOAT, PRINT_BINARY32, 4, PRINT_E6};
     static const int lr_prints[] = {PRINT_EXACT, PRINT_BINARY32, PRINT_E2, PRINT_E6};
     struct arena arena = ARENA_EMPTY;
+    struct contract_request request;
     struct contract_plan plan;
     double *columns[2];
     const uint64_t steps = fit ? 20 + draw(state, 20) : 20 + draw(state, 400);
-    if (!resolve(state, contract, steps, &arena, &plan)) {
+    if (!resolve(state, contract, steps, &arena, &request, &plan)) {
         arena_close(&arena);
         return;
     }
@@ -135,6 +140,7 @@ static void try_training(uint64_t *state, const struct contract *contract, int f
                                              .print = prints[draw(state, 4)],
                                              .print_lr = lr_prints[draw(state, 4)],
                                              .drift = 0.2 + 0.5 * (double)draw(state, 10),
+                                             .epoch = request.updates_per_epoch,
                                              .logged = columns[1],
                                              .applied = columns[0]};
     struct log *log = helper_trained(&arena, &training);
@@ -142,7 +148,7 @@ static void try_training(uint64_t *state, const struct contract *contract, int f
     const uint64_t shape = draw(state, 4);
     if (shape == 0) thin(log, 1 + (size_t)draw(state, 10));
     if (shape == 1 && steps > 40) repeat(log, (size_t)steps / 2, (size_t)steps / 2 + 8);
-    judge(log, &plan, fit, &arena, tally);
+    judge(log, &request, &plan, fit, &arena, tally);
     arena_close(&arena);
 }
 
