@@ -118,7 +118,7 @@ void fit_search_window(struct fit_search *search, const struct fit_window *like,
 
 static int any_agrees(const struct fit_search *search) {
     for (size_t i = 0; i < search->count; i++)
-        if (fit_agrees(search, &search->found[i])) return 1;
+        if (search->found[i].cost < 0.9 && fit_agrees(search, &search->found[i])) return 1;
     return 0;
 }
 
@@ -196,7 +196,13 @@ enum status fit_search_run(struct fit_search *search) {
     const size_t count = search->series->count;
     search->budget = PLAIN;
     fit_search_template(search, &window);
+    window.no_scan = window.said_totals > 0;
     fit_search_window(search, &window, 0, count, 0);
+    if (window.no_scan && !search->known->plain && !any_agrees(search)) {
+        window.no_scan = 0;
+        search->count = 0;
+        fit_search_window(search, &window, 0, count, 0);
+    }
     if (search->count > 0) search->longest = count;
     if (search->known->plain || any_agrees(search)) return STATUS_OK;
     search->budget = STRIDES_KNOWN;

@@ -219,7 +219,8 @@ static void solve_total(struct fit_model *model, const struct fit_window *window
         const int fits = try_total(model, window, (double)window->known_total[i], out);
         said |= fits && i < window->said_totals;
     }
-    if (window->only_total || said || model->plan.schedule->state_size > 0) return;
+    if (window->only_total || window->no_scan || said || model->plan.schedule->state_size > 0)
+        return;
     if (model->now.stride != 1.0 && !window->free_strides) return;
     if (window->constant) return;
     if (at_end && window->tail != window->tail) {
@@ -311,10 +312,24 @@ static double whole(int32_t rule, double x) {
     }
 }
 
-/* A share of the total as the contract rounds it: in counter units where both are rescaled. */
-static double share_of(const struct fit_model *model, double total, double ratio) {
-    const double scale = model->scale == model->warmup_scale ? model->scale : 1.0;
-    return whole(model->contract->warmup_rule, total * scale * ratio) / scale;
+/* A share of the total, in counter units where both are rescaled: as the contract rounds it, then
+ * as another might (models alike are solved once). */
+static void add_share(const struct fit_model *model, double total, double ratio, double low,
+                      double high, struct warmups *warmups) {
+    static const int32_t rules[] = {CONTRACT_ROUND_FLOOR, CONTRACT_ROUND_CEIL};
+    const int32_t rule = model->contract->warmup_rule;
+    double scale = model->scale == model->warmup_scale ? model->scale : 1.0;
+    double exact = total * scale * ratio;
+    if (model->now.epoch > 0) {
+        scale = 1.0 / (double)model->now.epoch;
+        exact = fit_ceil(total * scale) * ratio;
+    }
+    double warmup = whole(rule, exact) / scale;
+    if (warmup >= low && warmup <= high) add_warmup(warmups, warmup);
+    for (size_t i = 0; i < 2 && rule != CONTRACT_ROUND_NONE; i++) {
+        warmup = whole(rules[i], exact) / scale;
+        if (warmup >= low && warmup <= high) add_warmup(warmups, warmup);
+    }
 }
 
 /* Ratios that people type, of every known total; only those in [low, high]. */
@@ -323,10 +338,8 @@ static void add_ratios(const struct fit_model *model, const struct fit_window *w
     static const double ratios[] = {0.03, 0.1,  0.05, 0.01, 0.06, 0.02, 0.2,   0.04,  0.08,
                                     0.15, 0.25, 0.07, 0.3,  0.12, 0.5,  0.005, 0.001, 0.29};
     for (size_t t = 0; t < window->known_totals; t++)
-        for (size_t i = 0; i < sizeof ratios / sizeof ratios[0]; i++) {
-            const double warmup = share_of(model, (double)window->known_total[t], ratios[i]);
-            if (warmup >= low && warmup <= high) add_warmup(warmups, warmup);
-        }
+        for (size_t i = 0; i < sizeof ratios / sizeof ratios[0]; i++)
+            add_share(model, (double)window->known_total[t], ratios[i], low, high, warmups);
 }
 
 /* Warm-ups that the knee admits, in updates of the contract, likely ones first. */
@@ -335,8 +348,8 @@ static void list_warmups(const struct fit_model *model, const struct fit_window 
     const struct series_point *points = window->points;
     const size_t top = window->top, next = window->top_last + 1;
     const double shift = (double)window->shift;
-    const double grain = model->now.epoch > 0 ? (double)model->now.epoch : 1.0;
     const double pace = stride * model->unit / model->warmup_scale;
+    const double stairs = (double)model->now.epoch; /* the knee lies anywhere on a stair */
     double low = 0.0, high = 2.0;
     warmups->count = 0;
     add_warmup(warmups, window->known_warmup);
@@ -349,23 +362,27 @@ static void list_warmups(const struct fit_model *model, const struct fit_window 
     } else if (points[0].update > 1) {
         high = (double)points[0].update + shift + 2.0;
     }
+    low -= stairs;
+    high += stairs;
     low = (low < 0.0 ? 0.0 : low) * pace;
     high *= pace;
     if (window->known_ratio == window->known_ratio)
         for (size_t t = 0; t < window->known_totals; t++)
-            add_warmup(warmups,
-                       share_of(model, (double)window->known_total[t], window->known_ratio));
+            add_share(model, (double)window->known_total[t], window->known_ratio, 0.0, 1e15,
+                      warmups);
     if (low <= 2.0) add_warmup(warmups, 0.0);
     if (!(window->known_warmup == window->known_warmup &&
           model->contract->warmup_rule == CONTRACT_ROUND_NONE))
         add_ratios(model, window, points[0].update > 2 ? 0.0 : low,
                    top == window->count - 1 || points[0].update > 2 ? 1e12 : high, warmups);
     if (top == 0 && points[0].update > 2 && !window->deep) return;
+    for (double w = 0.0; window->first_apart && w <= 4.0 * pace && w <= 64.0; w += 1.0)
+        add_warmup(warmups, w);
     if (stride != 1.0 && window->known_warmup == window->known_warmup) return;
     const double room = window->deep ? 600.0 : stride != 1.0 ? 40.0 : 200.0;
     const double step = high - low > room ? fit_ceil((high - low) / room) : 1.0;
     for (double w = fit_ceil(low); w <= high; w += step)
-        if (grain == 1.0 || fit_floor(w / grain) * grain == w) add_warmup(warmups, w);
+        add_warmup(warmups, w);
 }
 
 /* The part before the top alone: cheap, and refuses most warm-ups. */
@@ -403,7 +420,9 @@ static void solve_stride(struct fit_model *model, const struct fit_window *windo
         .epoch = model->contract->unit == CONTRACT_UNIT_EPOCH ? window->epoch : 0};
     model->now.epoch = numbers.epoch;
     list_warmups(model, window, stride, &warmups);
-    for (size_t w = 0; w < warmups.count && out->count < FIT_SOLUTIONS; w++) {
+    /* Behind the warm-up every W fits with a peak of its own: a dozen stand for all. */
+    const size_t most = window->top == 0 && window->points[0].update > 2 ? 12 : FIT_SOLUTIONS;
+    for (size_t w = 0; w < warmups.count && out->count < most; w++) {
         if (*window->budget == 0) return;
         if (known_only && warmups.at[w] != window->known_warmup) continue;
         numbers.warmup = warmups.at[w];

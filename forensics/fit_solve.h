@@ -28,6 +28,7 @@ struct fit_window {
     const double *strides;
     size_t stride_count;
     int free_strides;            /* strides that no known total or warm-up supports, too */
+    int no_scan;                 /* known totals only */
     size_t *budget;              /* evaluations of models that are left */
     int deep;                    /* try more warm-ups */
     int only_total, only_warmup; /* the first known total, the known warm-up, and no other */
@@ -37,6 +38,7 @@ struct fit_window {
     size_t descent[2];    /* two points of the first descent, .5 and end; 0: none */
     double tail;          /* constant value at the end; NaN: none */
     uint64_t epoch;       /* updates between changes of a staircase; 0: none */
+    int first_apart;      /* update 1 stands above a rise: a start of its own, or a wave's end */
     double least;         /* smallest value behind the top, with its half quantum */
     int rises;            /* again, behind the first descent */
     int constant;         /* all values equal within precision */

@@ -24,6 +24,7 @@ static void find_top(struct fit_window *window) {
         (window->points[2].value > window->points[1].value ||
          window->points[3].value > window->points[2].value))
         first = 1;
+    window->first_apart = first > 0;
     size_t top = first;
     for (size_t i = first + 1; i < window->count; i++) {
         if (window->points[i].value > window->points[top].value) top = i;

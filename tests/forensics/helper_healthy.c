@@ -71,7 +71,7 @@ static void draw_numbers(uint64_t *state, struct contract_request *r) {
     r->accumulate = 1 + below(state, 8);
     r->global_batch = 8 * (1 + below(state, 16));
     r->tokens = 4096;
-    r->updates_per_epoch = 1 + below(state, 12);
+    r->updates_per_epoch = 2 + below(state, 11);
 }
 
 static void draw_log(uint64_t *state, struct training *t) {
@@ -85,6 +85,7 @@ static void draw_log(uint64_t *state, struct training *t) {
     if (t->plan.steps > 40 && below(state, 4) == 0) log->first += below(state, t->plan.steps / 2);
     if (t->plan.steps > 40 && below(state, 4) == 0) log->last -= below(state, t->plan.steps / 4);
     if (t->plan.contract->unit == CONTRACT_UNIT_EPOCH) log->first = log->every = 1; /* all stairs */
+    if (strcmp(t->plan.schedule->name, "deepspeed.one_cycle") == 0) log->first = 1;
     if (t->plan.contract->past_end == CONTRACT_PAST_ABORT) log->last = t->plan.steps;
     t->series = (struct series){t->points, lr_log_points(log, t->points)};
 }

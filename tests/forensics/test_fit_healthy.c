@@ -12,7 +12,7 @@
 #include "tests/forensics/helper_healthy.h"
 
 #define CHECKS 40
-#define FITS 2
+#define FITS 4
 
 static void verify_check_never_fails(void **state) {
     (void)state;
