@@ -47,7 +47,7 @@ static void try_option(const struct path *path, struct option *best, int64_t shi
                                         .update = path->series->points[i].update,
                                         .shift = shift,
                                         .scale = scale,
-                                        .event = event,
+                                        .event = (int32_t)event,
                                         .moved = shift - now->shift}};
     option.run = run_of(path, &option.segment, i);
     const size_t left = path->series->count - i;
