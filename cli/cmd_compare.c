@@ -27,12 +27,13 @@ static enum status fit_side(struct compare_input *input, const struct contract *
     struct fit_set *fits;
     struct fit_known known;
     fit_known_init(&known);
-    fit_known_from_log(&known, input->log);
+    TRY(fit_known_from_log(&known, input->log, arena));
     known.request.contract = contract;
     TRY(arena_take(arena, 1, sizeof *series, "series", &series));
     TRY(arena_take(arena, 1, sizeof *fits, "fits", &fits));
     TRY(series_of(input->log, log_column_of(input->log, LOG_LR_LOGGED), arena, series));
     TRY(fit_series(series, &known, arena, fits));
+    fit_keep_native(&known, fits);
     input->fits = fits;
     input->contract = contract != NULL ? contract->name : NULL;
     return STATUS_OK;

@@ -66,14 +66,16 @@ static enum status fit_log(const struct log *log, const struct doctor_options *o
     struct series *series;
     struct fit_known known;
     fit_known_init(&known);
-    fit_known_from_log(&known, log);
+    TRY(fit_known_from_log(&known, log, arena));
     known.request.processes = options->processes;
     known.request.accumulate = options->accumulate;
     TRY(arena_take(arena, 1, sizeof *series, "series", &series));
     /* Rows that we numbered ourselves say nothing of strides and offsets. */
     TRY(series_of(log, log->step_guessed ? NULL : log_column_of(log, LOG_LR_LOGGED), arena,
                   series));
-    return fit_series(series, &known, arena, out);
+    TRY(fit_series(series, &known, arena, out));
+    fit_keep_native(&known, out);
+    return STATUS_OK;
 }
 
 /* ---- text ---- */

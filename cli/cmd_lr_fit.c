@@ -27,25 +27,39 @@ static json_t *fit_json(const struct lr_report *report, const struct fit_set *se
 static enum status print_text(const struct lr_report *report, const struct fit_set *set,
                               struct arena *arena) {
     lr_report_print_head(report);
+    if (report->known.steps_guessed)
+        puts("update numbers: this log prints none; below, one row is taken as one update, which "
+             "only a log of every update is");
     if (set->count == 0) {
         puts("Nothing fits.");
         if (set->partial != NULL)
             printf("the first %zu values fit %s\n", set->first_bad, set->partial);
     } else {
-        printf("Fits, simplest first; same letter: the same learning rates are applied\n");
+        printf("Fits, %ssimplest first; same letter: the same learning rates are applied\n",
+               report->known.possible != NULL ? "the log's own framework and then " : "");
     }
     TRY(lr_report_print_fits(report, set, arena));
     lr_report_print_why(set->why);
     return STATUS_OK;
 }
 
-/* One contract with its applied column stands alone, or all that fit apply the same. */
-static int decided(const struct fit_set *set) {
+/* One contract with its applied column stands alone, or all that fit apply the same. Contracts of
+ * other frameworks than the log's own raise no doubt. */
+static int decided(const struct fit_known *known, const struct fit_set *set) {
+    const int native = fit_is_native(known, set->fits[0].contract);
     for (size_t i = 1; i < set->count; i++)
         if (set->fits[i].same_applied != set->fits[0].same_applied &&
+            fit_is_native(known, set->fits[i].contract) == native &&
             set->fits[i].simplicity < set->fits[0].simplicity + 0.5)
             return 0;
-    return set->count > 0;
+    return 1;
+}
+
+static int exit_of(const struct fit_known *known, const struct fit_set *set) {
+    if (known->steps_guessed || (set->why & (FIT_WHY_NO_COLUMN | FIT_WHY_FEW)) != 0)
+        return EXIT_UNTESTABLE;
+    if (set->count == 0) return EXIT_DIFFERS;
+    return decided(known, set) ? EXIT_AS_EXPECTED : EXIT_UNTESTABLE;
 }
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
@@ -57,9 +71,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
                         &report.known.request.contract));
     if (options_given(options, KEY_ALL)) report.known.limit = 1000;
     TRY(fit_series(&report.series, &report.known, &cli->arena, &set));
-    *out_exit = set.count == 0 ? (set.why & FIT_WHY_NO_COLUMN) != 0 ? EXIT_UNTESTABLE : EXIT_DIFFERS
-                : decided(&set) ? EXIT_AS_EXPECTED
-                                : EXIT_UNTESTABLE;
+    *out_exit = exit_of(&report.known, &set);
     if (options->json) return json_print(fit_json(&report, &set));
     return print_text(&report, &set, &cli->arena);
 }
@@ -81,8 +93,8 @@ const struct verb verb_lr_fit = {
         "LOG within its printed precision, simplest first; also strides, skipped updates and "
         "resumes. What a log prints is not what was applied: fits that log the same and apply "
         "different rates are all listed. Numbers that are known may be given; they rank the list.\v"
-        "Exit status: 0 all simple fits apply the same rates, 1 nothing fits, 3 the log cannot "
-        "say.\n\nExample: twinstep lr fit trainer_state.json",
+        "Exit status: 0 all simple fits of the log's own framework apply the same rates, 1 nothing "
+        "fits, 3 the log cannot say.\n\nExample: twinstep lr fit trainer_state.json",
     .options = option_rows,
     .least = 1,
     .most = 1,

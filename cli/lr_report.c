@@ -11,38 +11,6 @@
 #include "cli/lr_options.h"
 #include "cli/xml.h"
 
-/* Which contracts a format admits: those whose names begin so. */
-static const struct {
-    const char *format, *prefix;
-} admitted[] = {{"hf-trainer-state", "hf"},
-                {"hf-console", "hf"},
-                {"llama-factory", "hf"},
-                {"megatron", "megatron"},
-                {"torchtitan", "torchtitan"},
-                {"torchtitan-golden", "torchtitan"},
-                {"torchtune", "torchtune"},
-                {"torchtune-jsonl", "torchtune"},
-                {"llmc", "llmc"},
-                {"llmc-console", "llmc"},
-                {"lightning", "lightning"},
-                {"deepspeed", "deepspeed"}};
-
-static enum status admit(const struct log *log, struct arena *arena,
-                         const char *const **out_names) {
-    size_t count, kept = 0;
-    const struct contract *list = contract_list(&count);
-    const char *prefix = NULL;
-    const char **names;
-    for (size_t i = 0; i < COUNT_OF(admitted); i++)
-        if (strcmp(admitted[i].format, log->format) == 0) prefix = admitted[i].prefix;
-    if (prefix == NULL) return STATUS_OK;
-    TRY(arena_take(arena, count + 1, sizeof *names, "contracts", &names));
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(list[i].name, prefix, strlen(prefix)) == 0) names[kept++] = list[i].name;
-    *out_names = names;
-    return STATUS_OK;
-}
-
 enum status lr_report_open(struct cli *cli, const struct options *options, struct lr_report *out) {
     struct log_options reading;
     struct log *log;
@@ -52,8 +20,7 @@ enum status lr_report_open(struct cli *cli, const struct options *options, struc
     TRY(lr_options_read(options, &cli->arena, &out->known.request));
     TRY(log_import(options->arguments[0], &reading, &cli->arena, &log));
     out->log = log;
-    fit_known_from_log(&out->known, log);
-    TRY(admit(log, &cli->arena, &out->known.possible));
+    TRY(fit_known_from_log(&out->known, log, &cli->arena));
     return series_of(log, log_column_of(log, LOG_LR_LOGGED), &cli->arena, &out->series);
 }
 

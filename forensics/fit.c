@@ -19,14 +19,6 @@ void fit_known_init(struct fit_known *known) {
     contract_request_init(&known->request);
 }
 
-void fit_known_from_log(struct fit_known *known, const struct log *log) {
-    const struct log_column *total = log_column_of(log, LOG_TOTAL_STEPS);
-    known->run_steps = log->max_steps;
-    for (size_t row = 0; total != NULL && known->run_steps == 0 && row < log->rows; row++)
-        if (log_has(total, row) && total->value[row] >= 1.0 && total->value[row] < 0x1p53)
-            known->run_steps = (uint64_t)total->value[row];
-}
-
 int fit_matches(const struct series_point *point, double value, double scale, double *error) {
     const double distance = real_abs_f64(point->value - value);
     if (error != NULL) {
@@ -106,8 +98,10 @@ static enum status fill(const struct fit_search *search, const struct fit_found 
     return STATUS_OK;
 }
 
-/* Ascending by simplicity, then error, then the order of models. A stable merge of halves. */
+/* The format's own contracts, then ascending by simplicity, then error, then the order of models.
+ * A stable merge of halves. */
 static int before(const struct fit_found *a, const struct fit_found *b) {
+    if (a->foreign != b->foreign) return b->foreign;
     if (a->cost != b->cost) return a->cost < b->cost;
     return a->solution.rms_error < b->solution.rms_error;
 }
@@ -186,6 +180,9 @@ static enum status list(struct fit_search *search, struct fit_set *out) {
     TRY(arena_take(search->arena, room + 1, sizeof *fits, "fit", &fits));
     TRY(arena_take(search->arena, room + 1, sizeof *samples, "fit", &samples));
     TRY(arena_take(search->arena, search->count, sizeof *scratch, "fit", &scratch));
+    for (size_t i = 0; i < search->count; i++)
+        search->found[i].foreign =
+            !fit_is_native(search->known, search->models[search->found[i].solution.model].contract);
     sort(search->found, scratch, search->count);
     for (size_t i = 0; i < search->count; i++) {
         if (out->count == room) {

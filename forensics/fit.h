@@ -92,6 +92,7 @@ struct fit_set {
     uint64_t last;       /* largest update that the log shows */
     size_t first_bad;    /* FIT_WHY_NOTHING: point where the longest partial fit ends */
     const char *partial; /* ... and that fit in words; NULL when there is none */
+    size_t foreign;      /* fits that fit_keep_native left out */
 };
 
 /* What is known beside the series. Zeroed / NaN members are unknown and get fitted. */
@@ -101,7 +102,9 @@ struct fit_known {
     const struct contract *expected; /* NULL: none. Named, but no restriction: departures from its
                                         plain use get their catalogue names */
     const char *const *possible;     /* NULL-terminated names of the contracts that the log's format
-                                        admits; NULL: any. fit_check leaves others out as rivals */
+                                        speaks for; NULL: any. Their fits come first, and fit_check
+                                        leaves others out as rivals */
+    int steps_guessed;               /* the log prints no update numbers: a fit is a guess */
     int plain;                       /* plain use only: no strides, segments, first update apart */
     uint64_t run_steps;              /* the log's own total (log.max_steps), 0: not said. Where the
                                         run ends, which need not be the schedule's T */
@@ -109,8 +112,14 @@ struct fit_known {
 };
 
 void fit_known_init(struct fit_known *known);
-/* Fills run_steps, also from a LOG_TOTAL_STEPS column. */
-void fit_known_from_log(struct fit_known *known, const struct log *log);
+/* Fills run_steps, also from a LOG_TOTAL_STEPS column, steps_guessed and possible. */
+TWINSTEP_MUST_USE enum status fit_known_from_log(struct fit_known *known, const struct log *log,
+                                                 struct arena *arena);
+/* Whether the log's format speaks for the contract. */
+int fit_is_native(const struct fit_known *known, const struct contract *contract);
+/* Leaves the fits of other contracts out where the format's own explain the column; counts them in
+ * set->foreign. */
+void fit_keep_native(const struct fit_known *known, struct fit_set *set);
 
 /* Searches. An empty set with `why` is a result, no error. `series` must outlive the set. */
 TWINSTEP_MUST_USE enum status fit_series(const struct series *series, const struct fit_known *known,

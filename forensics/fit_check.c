@@ -52,13 +52,6 @@ static void say_sources(const struct fit_known *known, struct fit_check *out) {
     if (r->steps == 0 && known->run_steps > 0) out->from_log |= FIT_OF_STEPS;
 }
 
-static int possible(const struct fit_known *known, const struct contract *contract) {
-    if (known->possible == NULL) return 1;
-    for (size_t i = 0; known->possible[i] != NULL; i++)
-        if (strcmp(known->possible[i], contract->name) == 0) return 1;
-    return 0;
-}
-
 static const char *kind_of(const struct sched_class *schedule) {
     static const char *const kinds[][2] = {{"cosine_with_min_lr", "cosine"},
                                            {"warmup_decay", "linear"},
@@ -99,7 +92,7 @@ static enum status find_rivals(const struct series *series, const struct fit_kno
         if (!near(fit->lr, expected->lr) || fit->steps != expected->steps) continue;
         if (!near(fit->warmup, expected->warmup) || real_abs_f64(floor - wanted) > 1e-9) continue;
         if (!same_kind(fit->schedule, expected->schedule)) continue;
-        if (possible(known, fit->contract)) fits[kept++] = *fit;
+        if (fit_is_native(known, fit->contract)) fits[kept++] = *fit;
     }
     out->fits = fits;
     out->count = kept;
@@ -287,11 +280,14 @@ static enum status say_mismatch(const struct fit_known *known, struct arena *are
     return STATUS_OK;
 }
 
-/* Numbers that somebody must give before a mismatch means anything. */
+/* Numbers that somebody must give before a mismatch means anything: where nothing fits, a guessed
+ * expectation proves nothing. */
 static int too_few(const struct series *series, const struct fit_known *known,
                    const struct fit_check *out) {
     const struct contract_request *r = &known->request;
+    const int finite = (out->found.why & FIT_WHY_NOT_FINITE) == 0;
     if (r->contract->unit == CONTRACT_UNIT_TOKEN && r->tokens == 0) return 1;
+    if (finite && out->found.count == 0 && (out->fitted & FIT_OF_SCHEDULE) != 0) return 1;
     const int guessed = (out->fitted & (FIT_OF_LR | FIT_OF_STEPS | FIT_OF_WARMUP)) != 0;
     return guessed && (series->count < 3 || (out->found.why & FIT_WHY_CONSTANT) != 0 ||
                        (out->found.count == 0 && series->points[0].update > 1));
@@ -301,6 +297,7 @@ static enum status search_all(const struct series *series, const struct fit_know
                               struct arena *arena, struct fit_set *out) {
     struct fit_known every = *known;
     every.expected = known->request.contract;
+    every.possible = NULL; /* a departure may look like any framework */
     every.request.contract = NULL;
     every.request.schedule = NULL;
     every.request.value_count = 0;
@@ -327,9 +324,11 @@ static enum status mismatch(const struct series *series, const struct fit_known 
         return STATUS_OK;
     }
     out->verdict = FIT_UNDECIDED;
-    out->needs = known->request.contract->unit == CONTRACT_UNIT_TOKEN && known->request.tokens == 0
-                     ? "--tokens: tokens per update, in which the warm-up is rounded"
-                     : "more rows, or --lr, --warmup and --steps of the training";
+    out->needs =
+        known->request.contract->unit == CONTRACT_UNIT_TOKEN && known->request.tokens == 0
+            ? "--tokens: tokens per update, in which the warm-up is rounded"
+            : "more rows, or --schedule, --lr, --warmup, --steps, --min-lr-ratio and --value "
+              "of the training";
     return STATUS_OK;
 }
 

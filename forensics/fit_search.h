@@ -12,6 +12,7 @@
 
 struct fit_found {
     struct fit_solution solution;
+    int foreign; /* the log's format does not speak for its contract */
     double cost;
     uint8_t first_differs;
     const struct fit_segment *segments; /* NULL: one plain segment */

@@ -71,7 +71,7 @@ static void fit(const struct log *log, struct arena *arena, struct series *serie
                 struct fit_set *out) {
     struct fit_known known;
     fit_known_init(&known);
-    fit_known_from_log(&known, log);
+    assert_int_equal(fit_known_from_log(&known, log, arena), STATUS_OK);
     assert_int_equal(
         series_of(log, log->step_guessed ? NULL : log_column_of(log, LOG_LR_LOGGED), arena, series),
         STATUS_OK);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which contracts a log's format speaks for: a trainer_state.json is the Hugging Face Trainer's.
+ * It is an assumption, not a proof (a Trainer may run DeepSpeed's scheduler), so nothing is left
+ * out for it without a word: fits of these contracts come first. */
+#include <string.h>
+
+#include "forensics/fit.h"
+
+/* A contract belongs to a format when its name begins so. */
+static const struct {
+    const char *format, *prefix;
+} natives[] = {{"hf-trainer-state", "hf"},
+               {"hf-console", "hf"},
+               {"llama-factory", "hf"},
+               {"megatron", "megatron"},
+               {"torchtitan", "torchtitan"},
+               {"torchtitan-golden", "torchtitan"},
+               {"torchtune", "torchtune"},
+               {"torchtune-jsonl", "torchtune"},
+               {"olmo-core", "olmo-core"},
+               {"olmo-core-metrics", "olmo-core"},
+               {"open-instruct", "open-instruct"},
+               {"llmc", "llmc"},
+               {"llmc-console", "llmc"},
+               {"lightning", "lightning"},
+               {"deepspeed", "deepspeed"}};
+
+static void read_total(struct fit_known *known, const struct log *log) {
+    const struct log_column *total = log_column_of(log, LOG_TOTAL_STEPS);
+    known->run_steps = log->max_steps;
+    for (size_t row = 0; total != NULL && known->run_steps == 0 && row < log->rows; row++)
+        if (log_has(total, row) && total->value[row] >= 1.0 && total->value[row] < 0x1p53)
+            known->run_steps = (uint64_t)total->value[row];
+}
+
+enum status fit_known_from_log(struct fit_known *known, const struct log *log,
+                               struct arena *arena) {
+    size_t count, kept = 0;
+    const struct contract *list = contract_list(&count);
+    const char *prefix = NULL;
+    const char **names;
+    read_total(known, log);
+    known->steps_guessed = log->step_guessed;
+    for (size_t i = 0; i < sizeof natives / sizeof natives[0]; i++)
+        if (strcmp(natives[i].format, log->format) == 0) prefix = natives[i].prefix;
+    if (prefix == NULL) return STATUS_OK;
+    TRY(arena_take(arena, count + 1, sizeof *names, "contracts", &names));
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(list[i].name, prefix, strlen(prefix)) == 0) names[kept++] = list[i].name;
+    known->possible = names;
+    return STATUS_OK;
+}
+
+int fit_is_native(const struct fit_known *known, const struct contract *contract) {
+    if (known->possible == NULL) return 1;
+    for (size_t i = 0; known->possible[i] != NULL; i++)
+        if (strcmp(known->possible[i], contract->name) == 0) return 1;
+    return 0;
+}
+
+void fit_keep_native(const struct fit_known *known, struct fit_set *set) {
+    size_t natives_found = 0;
+    while (natives_found < set->count && fit_is_native(known, set->fits[natives_found].contract))
+        natives_found++;
+    if (natives_found == 0 || natives_found == set->count) return;
+    set->foreign = set->count - natives_found;
+    set->count = natives_found;
+}
