@@ -50,6 +50,8 @@ TWINSTEP_MUST_USE enum status doctor_found(struct doctor *doctor, const char *id
                                            const char *format, ...) TWINSTEP_PRINTF(5, 6);
 TWINSTEP_MUST_USE enum status doctor_remark(struct doctor *doctor, const char *id, size_t row,
                                             const char *format, ...) TWINSTEP_PRINTF(4, 5);
+/* Whether a finding of that name is there already. */
+int doctor_has(const struct doctor *doctor, const char *id);
 /* To the finding just made; beyond DOCTOR_EVIDENCE lines they are dropped. */
 TWINSTEP_MUST_USE enum status doctor_evidence(struct doctor *doctor, const char *format, ...)
     TWINSTEP_PRINTF(2, 3);

@@ -8,6 +8,7 @@
 #include "forensics/doctor_check.h"
 
 #define ROWS_OF_EVENT 8
+#define CHANGES 12 /* of the LR from row to row: with fewer, bugs explain healthy columns, too */
 
 static const char *event_bug(int32_t event) {
     switch (event) {
@@ -42,11 +43,26 @@ static int has_resume(const struct series *series, size_t point) {
     return point > 0 && series->points[point].part != series->points[point - 1].part;
 }
 
+static size_t changes(const struct series *series) {
+    size_t count = 0;
+    for (size_t i = 1; i < series->count; i++)
+        count += point_differs(&series->points[i - 1], &series->points[i]) ? 1u : 0u;
+    return count;
+}
+
+/* A first update above the others is no bug when the LR falls from there on: some schedules do. */
+static int only_falls(const struct fit *fit, const struct series *series) {
+    const struct series_point *points = series->points;
+    return fit->first_differs && series->count > 2 && fit->first_value > points[1].value &&
+           points[2].value <= points[1].value;
+}
+
 /* A stride shows at the end of the schedule; where that is not in sight, another time scale looks
  * the same. A change in mid-run needs a resume or some rows: a few rows fit anything. */
 static int shows(const struct doctor *doctor, const struct fit *fit,
                  const struct fit_segment *segment) {
     const struct series *series = doctor->fits->series;
+    if (changes(series) < CHANGES || only_falls(fit, series)) return 0;
     if (segment->event == FIT_PLAIN)
         return !(fit->stride > 1.0 || fit->stride < 1.0) || (fit->steps > 0 && !fit->total_hidden);
     return has_resume(series, segment->point) || series->count - segment->point >= ROWS_OF_EVENT;

@@ -225,14 +225,16 @@ static enum status digits(struct doctor *doctor) {
     return STATUS_OK;
 }
 
-/* ---- peak first (only where no contract explains the column) ---- */
+/* ---- peak first (only where nothing sound explains the column) ---- */
 
 static enum status peak_first(struct doctor *doctor) {
     const struct series *lr = &doctor->lr;
     const struct series_point *points = lr->points;
+    if (doctor->log->step_guessed)
+        return doctor_untestable(doctor, "the log prints no update numbers");
     if (lr->count < 3 || points[0].update != 1 || points[1].update != 2 || points[2].update != 3)
         return doctor_untestable(doctor, "needs the LRs of updates 1, 2 and 3");
-    if (doctor->fits->count > 0) return STATUS_OK; /* lr_bug judges */
+    if (doctor_plain_fit(doctor) != NULL || doctor_has(doctor, "step_then_set")) return STATUS_OK;
     if (!(points[0].value > 2.0 * points[1].value) || !(points[2].value > points[1].value) ||
         !point_differs(&points[1], &points[2]))
         return STATUS_OK;

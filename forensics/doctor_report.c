@@ -64,6 +64,12 @@ enum status doctor_remark(struct doctor *doctor, const char *id, size_t row, con
     return add(doctor, &head, row);
 }
 
+int doctor_has(const struct doctor *doctor, const char *id) {
+    for (size_t i = 0; i < doctor->count; i++)
+        if (!doctor->findings[i].remark && strcmp(doctor->findings[i].id, id) == 0) return 1;
+    return 0;
+}
+
 enum status doctor_evidence(struct doctor *doctor, const char *format, ...) {
     struct doctor_finding *finding = &doctor->findings[doctor->count - 1];
     const char **lines = (const char **)(uintptr_t)finding->evidence;

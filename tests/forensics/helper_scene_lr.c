@@ -103,6 +103,16 @@ static void lr_bug_fitted(struct patient *p) {
     lr_peak_first(p);
     p->fits = 1;
 }
+static void lr_few_changes_fitted(struct patient *p) { /* warm-up of 3, then constant */
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_LOGGED, i, i == 0 || i > 3 ? 1e-6 : 1e-6 * (double)i / 3.0);
+    p->fits = 1;
+}
+static void lr_falls_once_fitted(struct patient *p) { /* high first, then it only falls */
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_LOGGED, i, i == 0 ? 1e-5 : 1e-6 * (60.0 - (double)i) / 60.0);
+    p->fits = 1;
+}
 static void lr_sound_fitted(struct patient *p) {
     p->fits = 1;
 }
@@ -254,6 +264,8 @@ const struct scene scenes_of_lr[] = {FOUND(lr_negative, "lr_negative", CERTAIN),
                                      REMARK(lr_stairs_printed, "lr_printed_coarsely"),
                                      FOUND(lr_peak_first, "step_then_set", LIKELY),
                                      FOUND(lr_bug_fitted, "step_then_set", LIKELY),
+                                     FOUND(lr_few_changes_fitted, "step_then_set", LIKELY),
+                                     LINE(lr_falls_once_fitted, "lr_bug", UNTESTABLE),
                                      LINE(lr_sound_fitted, "lr_bug", QUIET),
                                      REMARK(lr_ends_at_zero_fitted, "lr_zero_last_step"),
                                      REMARK(lr_recorded_zero, "lr_zero_last_step"),
