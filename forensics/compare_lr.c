@@ -100,9 +100,10 @@ static enum status put_words(struct compare_lr *lr, struct arena *arena) {
                          sure ? "" : " (with the simplest numbers that fit)"));
     else if (lr->state == COMPARE_LR_UNTESTABLE)
         TRY(arena_format(arena, &text,
-                         "%s; under %zu of %zu pairs of explanations they agree. The logs cannot "
-                         "say which contracts ran: state them with --contract-a and --contract-b.",
-                         example, lr->agree, lr->agree + lr->differ));
+                         "%s; other explanations of the same two columns make them agree. The logs "
+                         "cannot say which contracts ran: state them with --contract-a and "
+                         "--contract-b.",
+                         example));
     lr->words = text;
     return STATUS_OK;
 }

@@ -169,6 +169,15 @@ static void other_reference(struct pair *p) {
     for (size_t row = 0; row < 60; row++)
         pair_put(p, 1, LOG_LOSS, row, helper_value(p->log[1], LOG_LOSS, row) + 0.1);
 }
+/* A small gap in the loss, but gradients far apart: no rounding. */
+static void other_weights(struct pair *p) {
+    for (size_t row = 0; row < 60; row++) {
+        pair_put(p, 1, LOG_LOSS, row,
+                 1.005 * helper_value(p->log[1], LOG_LOSS, row) + (double)row * 1e-5);
+        pair_put(p, 1, LOG_GRAD_NORM, row,
+                 (2.0 + 0.01 * (double)row) * helper_value(p->log[1], LOG_GRAD_NORM, row));
+    }
+}
 static void summed(struct pair *p) {
     pair_scale(p, 1, LOG_LOSS, 0, 4.0);
 }
@@ -215,7 +224,8 @@ static void middle(struct pair *p) {
 static const struct scene scenes[] = {
     {"other_tokens", other_tokens, LOG_TOKENS, CAUSE_DATA_ORDER, "Counts of tokens"},
     {"forward_noise", forward_noise, LOG_LOSS, CAUSE_DTYPE, "A small gap is already"},
-    {"other_reference", other_reference, LOG_LOSS, CAUSE_REFERENCE, "differs by more than"},
+    {"other_reference", other_reference, LOG_LOSS, -1, "differs by more than"},
+    {"other_weights", other_weights, LOG_LOSS, -1, "differs by more than"},
     {"summed", summed, LOG_LOSS, CAUSE_NORMALISATION, "divided by another number"},
     {"other_backward", other_backward, LOG_GRAD_NORM, CAUSE_NONDETERMINISM, "its gradient does"},
     {"divided", divided, LOG_GRAD_NORM, CAUSE_NORMALISATION, "fixed ratio"},
