@@ -5,6 +5,7 @@
  * all that are listed. */
 #include "forensics/fit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/real.h"
@@ -229,6 +230,29 @@ static void judge_fits(struct fit_set *out, const struct fit_search *search) {
     out->first_bad = search->longest;
 }
 
+/* From the end of a plateau to the end of the run, give or take the conventions of two updates. */
+static void find_decays(const struct series *series, const struct fit_known *known, double scale,
+                        uint64_t last, struct fit_decays *out) {
+    const uint64_t end = known->request.steps > 0 ? known->request.steps
+                         : known->run_steps > 0   ? known->run_steps
+                                                  : last;
+    uint64_t from = 0;
+    size_t flat = 0;
+    out->count = 0;
+    for (size_t i = 0; i < series->count; i++) {
+        if (series->points[i].value < scale - fit_half(&series->points[i], scale)) continue;
+        from = series->points[i].update;
+        flat++;
+    }
+    if (flat < 3 || from + 2 > end) return; /* no plateau, or no decay */
+    for (uint64_t away = 0; away < 5 && out->count < FIT_DECAYS; away++) {
+        const uint64_t length = end - from + 2;
+        if (length > away)
+            snprintf(out->text[out->count++], sizeof out->text[0], "%llu",
+                     (unsigned long long)(length - away));
+    }
+}
+
 enum status fit_series(const struct series *series, const struct fit_known *known,
                        struct arena *arena, struct fit_set *out) {
     struct fit_search search = {.series = series, .known = known, .arena = arena};
@@ -242,7 +266,9 @@ enum status fit_series(const struct series *series, const struct fit_known *know
     TRY(arena_take(arena, FIT_FOUND, sizeof *search.found, "fit", &search.found));
     struct contract_request request = known->request;
     if (known->expected != NULL) request.min_lr_ratio = real_nan_f64(); /* may be the departure */
-    TRY(fit_models(&request, arena, &search.models, &search.model_count));
+    struct fit_decays decays;
+    find_decays(series, known, search.scale, out->last, &decays);
+    TRY(fit_models(&request, &decays, arena, &search.models, &search.model_count));
     TRY(fit_search_run(&search));
     TRY(list(&search, out));
     judge_fits(out, &search);

@@ -280,6 +280,15 @@ static enum status say_mismatch(const struct fit_known *known, struct arena *are
     return STATUS_OK;
 }
 
+/* A schedule that depends on the size of an update, which is not known: 1 / sqrt of samples. */
+static int counts_unknown(const struct fit_known *known, const struct fit_check *out) {
+    const struct contract_request *r = &known->request;
+    if (r->contract->unit != CONTRACT_UNIT_SAMPLE || r->global_batch > 0 || r->batch > 0) return 0;
+    if (r->lr == r->lr && r->schedule != NULL) return 0;
+    return out->found.count == 0 ||
+           strncmp(sched_bare_name(out->found.fits[0].schedule), "inverse", 7) == 0;
+}
+
 /* Numbers that somebody must give before a mismatch means anything: where nothing fits, a guessed
  * expectation proves nothing. */
 static int too_few(const struct series *series, const struct fit_known *known,
@@ -288,6 +297,7 @@ static int too_few(const struct series *series, const struct fit_known *known,
     const int finite = (out->found.why & FIT_WHY_NOT_FINITE) == 0;
     if (r->contract->unit == CONTRACT_UNIT_TOKEN && r->tokens == 0) return 1;
     if (finite && out->found.count == 0 && (out->fitted & FIT_OF_SCHEDULE) != 0) return 1;
+    if (counts_unknown(known, out)) return 1;
     const int guessed = (out->fitted & (FIT_OF_LR | FIT_OF_STEPS | FIT_OF_WARMUP)) != 0;
     return guessed && (series->count < 3 || (out->found.why & FIT_WHY_CONSTANT) != 0 ||
                        (out->found.count == 0 && series->points[0].update > 1));

@@ -204,6 +204,38 @@ static enum status add_value(struct list *list, const struct contract_request *r
     return add(list, &changed, parameters, arena);
 }
 
+/* Shapes that a decay may have; other names (of a warm-up) are no shape of it. */
+static const struct key_row *shape_row(const struct sched_class *schedule) {
+    const struct key_row *row = sched_row(schedule, "decay_type");
+    if (row == NULL) row = sched_row(schedule, "decay_style");
+    return row != NULL && row->type == KEY_ENUM ? row : NULL;
+}
+
+/* A decay's length, alone and with each shape. */
+static enum status add_decays(struct list *list, const struct contract_request *request,
+                              const struct sched_class *schedule, const struct fit_decays *decays,
+                              struct arena *arena) {
+    const struct key_row *shape = shape_row(schedule);
+    if (sched_row(schedule, "decay") == NULL || given(request, "decay")) return STATUS_OK;
+    for (size_t d = 0; d < decays->count; d++) {
+        TRY(add_value(list, request, "decay", decays->text[d], arena));
+        for (size_t i = 0; shape != NULL && shape->names[i] != NULL; i++) {
+            struct contract_request shaped = *request;
+            if (given(request, shape->path) || shaped.value_count + 2 > CONTRACT_VALUES) break;
+            if (strcmp(shape->names[i], shape->standard) == 0) continue;
+            shaped.values[shaped.value_count].key = "decay";
+            shaped.values[shaped.value_count++].text = decays->text[d];
+            TRY(add_value(list, &shaped, shape->path, shape->names[i], arena));
+            struct fit_model *last = &list->at[list->count - 1];
+            char *parameters;
+            TRY(arena_format(arena, &parameters, "decay=%s, %s=%s", decays->text[d], shape->path,
+                             shape->names[i]));
+            last->parameters = parameters;
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status add_variants(struct list *list, const struct contract_request *request,
                                 const struct sched_class *schedule, struct arena *arena) {
     for (size_t r = 0; r < schedule->key_count; r++) {
@@ -238,7 +270,7 @@ static int offered(const struct sched_class *schedule, const char *family) {
 }
 
 static enum status add_contract(struct list *list, const struct contract_request *request,
-                                struct arena *arena) {
+                                const struct fit_decays *decays, struct arena *arena) {
     struct contract_request one = *request;
     const struct sched_class *const *classes = sched_classes();
     const struct sched_class *only = NULL;
@@ -254,12 +286,13 @@ static enum status add_contract(struct list *list, const struct contract_request
                            : classes[i]->name;
         TRY(add(list, &one, "", arena));
         TRY(add_variants(list, &one, classes[i], arena));
+        TRY(add_decays(list, &one, classes[i], decays, arena));
     }
     return STATUS_OK;
 }
 
-enum status fit_models(const struct contract_request *request, struct arena *arena,
-                       struct fit_model **out, size_t *count) {
+enum status fit_models(const struct contract_request *request, const struct fit_decays *decays,
+                       struct arena *arena, struct fit_model **out, size_t *count) {
     struct list list = {NULL, 0};
     size_t contracts;
     const struct contract *all = contract_list(&contracts);
@@ -269,7 +302,7 @@ enum status fit_models(const struct contract_request *request, struct arena *are
         if (request->contract != NULL && request->contract != &all[i]) continue;
         one.contract = &all[i];
         if (request->contract == NULL && idle(&one)) continue;
-        TRY(add_contract(&list, &one, arena));
+        TRY(add_contract(&list, &one, decays, arena));
     }
     *out = list.at;
     *count = list.count;

@@ -37,10 +37,18 @@ struct fit_model {
     uint8_t given_floor; /* the request fixed it */
 };
 
-/* All models of the request: its contract or every one, its schedule or every one. */
+/* Lengths of a decay behind a plateau that are worth a try, in updates. */
+#define FIT_DECAYS 8
+struct fit_decays {
+    char text[FIT_DECAYS][24];
+    size_t count;
+};
+
+/* All models of the request: its contract or every one, its schedule or every one; of schedules
+ * with a plateau, each of `decays` with every shape. */
 TWINSTEP_MUST_USE enum status fit_models(const struct contract_request *request,
-                                         struct arena *arena, struct fit_model **out,
-                                         size_t *count);
+                                         const struct fit_decays *decays, struct arena *arena,
+                                         struct fit_model **out, size_t *count);
 void fit_model_set(struct fit_model *model, const struct fit_numbers *numbers);
 /* Values change by the same factor as L. */
 int fit_model_proportional(const struct fit_model *model);

@@ -34,11 +34,20 @@ void fit_search_template(struct fit_search *search, struct fit_window *out) {
     out->stride_count = 1;
 }
 
-struct fit_found *fit_search_add(struct fit_search *search, const struct fit_found *found) {
-    if (search->count == FIT_FOUND) return NULL;
+static int same_found(const struct fit_found *a, const struct fit_found *b) {
+    const struct fit_numbers *x = &a->solution.numbers, *y = &b->solution.numbers;
+    return a->solution.model == b->solution.model && a->segments == b->segments &&
+           a->first_differs == b->first_differs && x->lr == y->lr && x->warmup == y->warmup &&
+           x->total == y->total && x->floor == y->floor && x->absolute == y->absolute &&
+           x->stride == y->stride && x->epoch == y->epoch;
+}
+
+void fit_search_add(struct fit_search *search, const struct fit_found *found) {
+    if (search->count == FIT_FOUND) return;
+    for (size_t i = 0; i < search->count; i++)
+        if (same_found(&search->found[i], found)) return;
     search->found[search->count] = *found;
-    search->found[search->count].cost = fit_cost(search, found);
-    return &search->found[search->count++];
+    search->found[search->count++].cost = fit_cost(search, found);
 }
 
 static int logs_after(const struct contract *contract) {
@@ -86,7 +95,7 @@ static void keep(struct fit_search *search, size_t model, struct fit_solutions *
                 best = i;
         if (best == solutions->count) return;
         struct fit_found found = {.solution = solutions->at[best], .first_differs = first_differs};
-        (void)fit_search_add(search, &found);
+        fit_search_add(search, &found);
         costs[best] = real_inf_f64();
     }
 }
@@ -169,12 +178,12 @@ static void pass_strides(struct fit_search *search, int free_strides) {
 
 /* Evaluations that each pass may take; about 0.3 us each. */
 enum {
-    PLAIN = 4000000,
+    PLAIN = 1500000,
     STRIDES_KNOWN = 1000000,
     FIRST = 1000000,
-    SEGMENTS = 2000000,
+    SEGMENTS = 1500000,
     STRIDES_FREE = 1000000,
-    DEEP = 1500000
+    DEEP = 1000000
 };
 
 /* What no simple use explains. */
@@ -200,7 +209,7 @@ enum status fit_search_run(struct fit_search *search) {
     fit_search_window(search, &window, 0, count, 0);
     if (window.no_scan && !search->known->plain && !any_agrees(search)) {
         window.no_scan = 0;
-        search->count = 0;
+        search->budget = PLAIN;
         fit_search_window(search, &window, 0, count, 0);
     }
     if (search->count > 0) search->longest = count;

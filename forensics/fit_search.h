@@ -42,7 +42,7 @@ TWINSTEP_MUST_USE enum status fit_search_segments(struct fit_search *search);
 void fit_search_window(struct fit_search *search, const struct fit_window *like, size_t first,
                        size_t end, uint8_t first_differs);
 void fit_search_template(struct fit_search *search, struct fit_window *out);
-struct fit_found *fit_search_add(struct fit_search *search, const struct fit_found *found);
+void fit_search_add(struct fit_search *search, const struct fit_found *found);
 /* Whether the two log the same column for the same numbers, wherever the first call is past. */
 int fit_models_alike(const struct fit_model *a, const struct fit_model *b);
 /* Smaller is simpler: departures from what is known or usual, digits that nobody types. */

@@ -151,7 +151,7 @@ static enum status add_path(struct fit_search *search, const struct path *path,
         if (error > found.solution.max_error) found.solution.max_error = error;
     }
     found.solution.rms_error = real_sqrt_f64(squares / (double)path->series->count);
-    (void)fit_search_add(search, &found);
+    fit_search_add(search, &found);
     return STATUS_OK;
 }
 

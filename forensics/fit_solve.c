@@ -44,13 +44,14 @@ static struct range lr_range(struct fit_model *model, const struct fit_window *w
         const size_t i = window->probes[p];
         *window->budget -= *window->budget > 0 ? 1 : 0;
         const double one = model_at(model, window, i);
-        double slope = one / reference, offset = 0.0, blur = 0.0;
+        double slope = one / reference, offset = 0.0;
+        double blur = model->contract->float32 ? 0x1p-22 * real_abs_f64(one) : 0.0;
         if (!fit_model_proportional(model)) {
             set_lr(model, reference - nudge);
             slope = (one - model_at(model, window, i)) / nudge;
             set_lr(model, reference);
             offset = one - slope * reference;
-            blur = 0x1p-38 * window->scale;
+            blur += 0x1p-38 * window->scale;
         }
         const struct range here = admit(&window->points[i], window->scale, slope, offset, blur);
         if (here.low > range.low) range.low = here.low;

@@ -86,7 +86,9 @@ static void find_staircase(struct fit_window *window) {
             shortest = update - before;
         before = update;
     }
-    window->epoch = changes >= 1 && flat > changes ? (shortest > 0 ? shortest : before - 1) : 0;
+    window->epoch = changes >= 1 && flat > 0 && flat + 1 >= changes
+                        ? (shortest > 0 ? shortest : before - 1)
+                        : 0;
 }
 
 static void add_probe(struct fit_window *window, size_t i) {
