@@ -186,7 +186,7 @@ static int is_truth(const struct fit *fit, const struct training *t) {
     return near(fit->lr, t->request.lr);
 }
 
-/* Trainings whose contract cannot show: a stride of one process, a staircase of one stair, a
+/* Trainings whose contract cannot show: a stride of one process, one LR everywhere, a
  * schedule of many parameters that a fit leaves at their defaults. */
 static int is_mute(const struct training *t) {
     const struct contract *contract = t->request.contract;
@@ -194,7 +194,6 @@ static int is_mute(const struct training *t) {
     if (contract->unit == CONTRACT_UNIT_PROCESS && !contract->scaled && t->request.processes < 2)
         return 1;
     if (contract->unit == CONTRACT_UNIT_MICRO && t->request.accumulate < 2) return 1;
-    if (contract->unit != CONTRACT_UNIT_EPOCH) return 0;
     for (size_t i = 1; i < t->series.count; i++)
         if (t->points[i].value != t->points[0].value) return 0;
     return 1;
