@@ -36,7 +36,8 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
             printf("the first %zu values fit %s\n", set->first_bad, set->partial);
     } else {
         printf("Fits, %ssimplest first; same letter: the same learning rates are applied\n",
-               report->known.possible != NULL ? "the log's own framework and then " : "");
+               report->known.possible != NULL ? "those of the log's own framework before others, "
+                                              : "");
     }
     TRY(lr_report_print_fits(report, set, arena));
     lr_report_print_why(set->why);
