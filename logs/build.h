@@ -22,8 +22,12 @@ enum log_print {
     LOG_PRINT_JSON,     /* a JSON writer's shortest repr of a number that a program may have rounded
                            before: integers are exact; with a text of 15 significant digits or more
                            the column is exact; else its quantum is the finest of its texts (a repr
-                           drops zeros at the end: 0.693 beside 0.6931). With a text that no
+                           drops zeros at the end: 0.693 beside 0.6931). Where a text has an exponent
+                           the program may have kept significant digits, not decimals: no value has
+                           more of them than the longest text of the column. With a text that no
                            repr writes (0.6930, 5.00e-07, 5E-7) the column is as LOG_PRINT_TEXT */
+    LOG_PRINT_TABLE,    /* a cell of CSV: as LOG_PRINT_JSON, but where a text has an exponent each
+                           text's own last digit, since printf keeps zeros */
     LOG_PRINT_EXACT,    /* shortest repr or binary64: quantum 0 */
     LOG_PRINT_FLOAT32,  /* binary32: quantum = its spacing there */
     LOG_PRINT_DECIMALS  /* rounded to `decimals` places before a repr: quantum 10^-decimals */

@@ -16,8 +16,7 @@ static enum status new_block(struct log_build *build, struct build_cells **out) 
     return STATUS_OK;
 }
 
-/* To float, never smaller. */
-static float round_up(double quantum) {
+float log_build_round_up(double quantum) {
     const float near = (float)quantum;
     uint32_t bits;
     if (!(quantum > 0.0) || (double)near >= quantum) return near;
@@ -43,7 +42,7 @@ enum status log_build_value(struct log_build *build, size_t column, double value
         log_build_row_at(build, build->row)->values++;
     }
     c->blocks[block]->value[at] = value;
-    *q = real_finite_f64(value) ? round_up(quantum) : 0.0f;
+    *q = real_finite_f64(value) ? log_build_round_up(quantum) : 0.0f;
     return STATUS_OK;
 }
 
@@ -69,9 +68,14 @@ static double quantum_of(const struct build_column *c, const char *text, size_t 
                          const struct log_number *number) {
     if (c->print == LOG_PRINT_EXACT) return 0.0;
     if (c->print == LOG_PRINT_FLOAT32) return spacing_f32(number->value);
-    if (is_integer(text, length) && (c->print == LOG_PRINT_JSON || log_name_counts(c->name)))
+    if (is_integer(text, length) &&
+        (c->print == LOG_PRINT_JSON || c->print == LOG_PRINT_TABLE || log_name_counts(c->name)))
         return 0.0;
     return number->quantum;
+}
+
+static int has_power(const char *text, size_t length) {
+    return memchr(text, 'e', length) != NULL || memchr(text, 'E', length) != NULL;
 }
 
 /* Trailing zeros of a fraction (but "1.0"), and the exponent mark of printf("%E"). */
@@ -82,6 +86,17 @@ static int no_repr_writes(const char *text, size_t length) {
     if (end < length && text[end] == 'E') return 1;
     if (point == SIZE_MAX || end < point + 2 || text[end - 1] != '0') return 0;
     return end > point + 2 || end < length;
+}
+
+/* What a text says about its column. A 0 with an exponent has no last digit. */
+static void see_text(struct build_column *c, const char *text, size_t length,
+                     const struct log_number *number) {
+    if (no_repr_writes(text, length)) c->is_printed = 1;
+    if (is_integer(text, length)) return;
+    if (number->digits >= 15) c->is_repr = 1;
+    if (number->quantum > 0.0 && number->quantum < c->finest) c->finest = number->quantum;
+    if (number->digits > c->most) c->most = number->digits;
+    if (number->value != 0.0 && has_power(text, length)) c->has_power = 1;
 }
 
 static enum status parse(const struct log_build *build, size_t column, const char *text,
@@ -105,10 +120,7 @@ enum status log_build_text(struct log_build *build, size_t column, const char *t
     if (column >= build->column_count || !real_finite_f64(number.value))
         return log_build_value(build, column, number.value, 0.0);
     struct build_column *c = &build->columns[column];
-    const int whole = is_integer(text, length);
-    if (number.digits >= 15 && !whole) c->is_repr = 1;
-    if (!whole && number.quantum < c->finest) c->finest = number.quantum;
-    if (no_repr_writes(text, length)) c->is_printed = 1;
+    see_text(c, text, length, &number);
     return log_build_value(build, column, number.value, quantum_of(c, text, length, &number));
 }
 

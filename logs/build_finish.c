@@ -131,32 +131,69 @@ static enum status choose_columns(struct finish *f) {
     return STATUS_OK;
 }
 
-/* 1: a value's own quantum holds; 0: *out is that of the whole column. Integers keep 0. */
-static int own_quanta(const struct build_column *c, double *out) {
-    *out = 0.0;
-    if (c->print == LOG_PRINT_EXACT || c->print == LOG_PRINT_FLOAT32) return 1;
+/* ---- quanta ---- */
+
+struct print {
+    int keeps;    /* a value's own quantum holds */
+    double whole; /* else that of the whole column; 0: exact */
+    int most;     /* else, where it is not 0: no value has more significant digits */
+    double low;   /* 10^power <= the last value of `most` digits < 10^(power + 1) */
+    double high;
+    int power;
+};
+
+/* Integers keep 0. */
+static struct print print_of(const struct build_column *c) {
+    struct print print = {0, 0.0, 0, 1.0, 10.0, 0};
+    const int power = c->has_power && !c->is_printed;
+    print.keeps = c->print == LOG_PRINT_EXACT || c->print == LOG_PRINT_FLOAT32;
+    if (print.keeps) return print;
     if (c->print == LOG_PRINT_DECIMALS) {
-        *out = log_power_of_ten(-c->decimals);
-        if (!(c->finest < 0.5 * *out)) return 0; /* else it was not rounded so */
+        print.whole = log_power_of_ten(-c->decimals);
+        if (!(c->finest < 0.5 * print.whole)) return print; /* else it was not rounded so */
+        print.whole = 0.0;
     }
-    *out = 0.0;
-    if (c->is_repr) return 0;
-    *out = c->finest;
-    return c->print == LOG_PRINT_TEXT || c->is_printed || !real_finite_f64(c->finest);
+    if (c->is_repr) return print;
+    print.whole = c->finest;
+    print.keeps = c->print == LOG_PRINT_TEXT || c->is_printed || !real_finite_f64(c->finest) ||
+                  (power && c->print == LOG_PRINT_TABLE);
+    print.most = power ? c->most : 0;
+    return print;
 }
 
-static float finished_quantum(float own, double whole, int keeps) {
-    if (own != own || own == 0.0f || keeps) return own;
-    const float near = (float)whole;
-    return (double)near < whole ? near * 0x1.000002p0f : near;
+/* Moves low and high around the value. The guess, from its exponent, is one off at most but for
+ * subnormals. */
+static void find_power(struct print *print, double value) {
+    uint64_t bits;
+    if (value >= print->low && value < print->high) return;
+    memcpy(&bits, &value, sizeof bits);
+    const int binary = (int)(bits >> 52 & 0x7ff);
+    print->power = binary * 1233 / 4096 - 308;
+    while (print->power > -323 && log_power_of_ten(print->power) > value)
+        print->power--;
+    while (print->power < 308 && log_power_of_ten(print->power + 1) <= value)
+        print->power++;
+    print->low = log_power_of_ten(print->power);
+    print->high = log_power_of_ten(print->power + 1);
+}
+
+static float finished_quantum(float own, double value, struct print *print) {
+    const double size = value < 0.0 ? -value : value;
+    if (own != own || own == 0.0f) return own;
+    if (print->most > 0 && value == 0.0)
+        return log_build_round_up(print->whole); /* "0.0" shows no digit */
+    if (print->keeps) return own;
+    if (print->most == 0) return log_build_round_up(print->whole);
+    find_power(print, size);
+    const double last = log_power_of_ten(print->power - print->most + 1);
+    return log_build_round_up(last > print->whole ? last : print->whole);
 }
 
 /* How many decimals a rounded repr has says only the rule: integers of it are no integers. */
 static enum status fill_column(struct finish *f, size_t index) {
     const struct build_column *c = &f->build->columns[f->chosen[index]];
     struct log_column *column = &f->log->columns[index];
-    double whole;
-    const int keeps = own_quanta(c, &whole);
+    struct print print = print_of(c);
     TRY(arena_take(f->build->arena, f->log->rows, sizeof(double), "column", &column->value));
     TRY(arena_take(f->build->arena, f->log->rows, sizeof(float), "column", &column->quantum));
     column->name = c->name;
@@ -169,7 +206,7 @@ static enum status fill_column(struct finish *f, size_t index) {
         column->value[i] = has ? c->blocks[block]->value[at] : real_nan_f64();
         column->quantum[i] = has ? c->blocks[block]->quantum[at] : real_nan_f32();
         if (column->quantum[i] != column->quantum[i]) column->value[i] = real_nan_f64();
-        column->quantum[i] = finished_quantum(column->quantum[i], whole, keeps);
+        column->quantum[i] = finished_quantum(column->quantum[i], column->value[i], &print);
     }
     return STATUS_OK;
 }

@@ -22,7 +22,9 @@ struct build_column {
     uint8_t cumulative, windowed;
     int is_repr;    /* a text with a fraction had 15 significant digits */
     int is_printed; /* a text that no repr writes */
-    double finest;  /* quantum of the texts with a fraction */
+    int has_power;  /* a text other than 0 had an exponent */
+    int most;       /* significant digits of the longest text with a fraction or an exponent */
+    double finest;  /* quantum of the texts with a fraction or an exponent */
     size_t count;
     struct build_cells **blocks; /* NULL: none of its rows has a value */
     size_t block_room;
@@ -71,6 +73,8 @@ void log_build_adopt(struct log_build *build, struct log *log);
 /* Room for `wanted` elements behind *pointer, doubling; old ones are copied. */
 TWINSTEP_MUST_USE enum status log_build_grow(struct log_build *build, void *pointer, size_t *room,
                                              size_t wanted, size_t size);
+/* To float, never smaller. */
+float log_build_round_up(double quantum);
 struct build_row *log_build_row_at(const struct log_build *build, size_t row);
 
 #endif

@@ -66,6 +66,10 @@ static void write_special(double value, const struct export_style *style, char t
 
 /* Rounding may carry into a new digit, so the text is asked for its quantum. */
 static void write_scientific(double value, int power, char text[EXPORT_TEXT]) {
+    if (value == 0.0 && power < 0 && power >= -17) { /* a 0 with an exponent reads as exact */
+        snprintf(text, EXPORT_TEXT, "%.*f", -power, value);
+        return;
+    }
     if (value == 0.0) {
         snprintf(text, EXPORT_TEXT, "0E%+03d", power);
         return;

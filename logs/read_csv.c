@@ -17,7 +17,7 @@ static const struct log_rule rules_lightning[] = {
     {NULL, 0, 0, 0, 0, 0},
 };
 static const struct log_rule rules_others[] = {
-    {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
+    {"*", LOG_NAMES, LOG_PRINT_TABLE, 0, 0, 0},
     {NULL, 0, 0, 0, 0, 0},
 };
 

@@ -13,15 +13,13 @@
 
 #define WANDB_SAMPLED 400 /* rows: run.history() gives 500 at most unless asked */
 
-static const struct log_rule exact_rates[] = {
-    {"loss", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
-    {"learning_rate", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
-    {"train/learning_rate", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
-    {"lr", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
+/* Whoever wrote the rows may have rounded a rate before: no name makes a column exact. */
+static const struct log_rule any_rules[] = {
     {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
     {NULL, 0, 0, 0, 0, 0},
 };
 
+/* LogCallback.on_log copies log_history's learning_rate, as the Trainer keeps it: not rounded. */
 static const struct log_rule llama_factory_rules[] = {
     {"loss", LOG_LOSS, LOG_PRINT_DECIMALS, 4, 0, 1},
     {"learning_rate", LOG_LR_LOGGED, LOG_PRINT_EXACT, 0, 0, 0},
@@ -62,10 +60,10 @@ static const char *const wandb_steps[] = {"train/global_step",
 static const char *const llama_factory_steps[] = {"current_steps", NULL};
 static const char *const torchtune_steps[] = {"step", NULL};
 
-static const struct dialect generic = {common_steps, exact_rates, 0};
-static const struct dialect wandb = {wandb_steps, exact_rates, 1};
+static const struct dialect generic = {common_steps, any_rules, 0};
+static const struct dialect wandb = {wandb_steps, any_rules, 1};
 static const struct dialect llama_factory = {llama_factory_steps, llama_factory_rules, 0};
-static const struct dialect torchtune = {torchtune_steps, exact_rates, 0};
+static const struct dialect torchtune = {torchtune_steps, any_rules, 0};
 
 /* ---- what the beginning of the file says ---- */
 

@@ -156,8 +156,10 @@ static void validate_texts(void **state) {
                     "4.9999999999999998e-07},\n    \"a\\\"b\": {\"1\": 0.5}\n}\n"},
     };
     (void)state;
-    const struct log *log = logs_read(
-        &arena, "{\"step\": 1, \"loss\": 0.6931, \"learning_rate\": 5e-07, \"a\\\"b\": 0.5}", NULL);
+    const struct log *log = logs_read(&arena,
+                                      "{\"step\": 1, \"loss\": 0.6931, \"learning_rate\": "
+                                      "5.0000000000000000e-07, \"a\\\"b\": 0.5}",
+                                      NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t length;
         char *text = export_text(log, cases[i].format, &length);

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "logs/build.h"
@@ -89,8 +90,66 @@ static void verify_quanta_of_columns(void **state) {
     logs_expect(log, "c", 1, 0.7, 0.1); /* this writer keeps zeros */
     logs_expect(log, "n", 0, 7.0, 0.0);
     logs_expect(log, "n", 1, 1.5, 0.1);
-    logs_expect(log, "learning_rate", 0, 5e-7, 0.0);
+    logs_expect(log, "learning_rate", 0, 5e-7, 1e-7); /* one digit does not show how many */
     arena_close(&arena);
+}
+
+#define ROWS 4
+
+static void expect_quanta(const char *text, const double quantum[ROWS]) {
+    struct arena arena = ARENA_EMPTY;
+    const struct log *log = logs_read(&arena, text, NULL);
+    const struct log_column *rate = log_column_of(log, LOG_LR_LOGGED);
+    assert_non_null(rate);
+    assert_int_equal(log->rows, ROWS);
+    for (size_t i = 0; i < ROWS; i++)
+        logs_expect(log, rate->source, i, rate->value[i], quantum[i]);
+    arena_close(&arena);
+}
+
+/* Fixed significant digits: the last digit moves with the exponent. */
+static void verify_quanta_of_exponents(void **state) {
+    (void)state;
+    static const struct {
+        const char *value[ROWS];
+        double json[ROWS], csv[ROWS];
+    } cases[] = {
+        {{"1.05e-05", "1.02e-05", "9.84e-06", "5e-06"},
+         {1e-7, 1e-7, 1e-8, 1e-8},
+         {1e-7, 1e-7, 1e-8, 1e-6}},
+        {{"1.05e-05", "5e-06", "9.8e-06", "0.0"}, /* not finer than any text: 5.00e-06? 5.0e-06? */
+         {1e-7, 1e-7, 1e-7, 1e-7},
+         {1e-7, 1e-6, 1e-7, 1e-7}},
+        {{"0.000105", "0.00012", "9.84e-05", "9e-05"}, /* repr changes its notation at 1e-4 */
+         {1e-6, 1e-6, 1e-7, 1e-7},
+         {1e-6, 1e-5, 1e-7, 1e-5}},
+        {{"0.00012345", "9.876e-05", "5e-05", "5e-06"}, /* rounded to 8 decimals */
+         {1e-8, 1e-8, 1e-8, 1e-8},
+         {1e-8, 1e-8, 1e-5, 1e-6}},
+        {{"5e-07", "4e-07", "3e-07", "2e-07"}, /* never exact: nothing says so */
+         {1e-7, 1e-7, 1e-7, 1e-7},
+         {1e-7, 1e-7, 1e-7, 1e-7}},
+        {{"0.0005", "0.001", "0.00025", "0.0"}, /* decimals */
+         {1e-5, 1e-5, 1e-5, 1e-5},
+         {1e-5, 1e-5, 1e-5, 1e-5}},
+        {{"5e-07", "1.2345678901234567e-05", "1e-05", "0.0"}, {0, 0, 0, 0}, {0, 0, 0, 0}},
+        {{"5.00e-07", "4e-07", "1.25e-05", "0e+00"}, {1e-9, 1e-7, 1e-7, 0}, {1e-9, 1e-7, 1e-7, 0}},
+        {{"1e-05", "0e+00", "9e-06", "0e+00"}, {1e-5, 0, 1e-6, 0}, {1e-5, 0, 1e-6, 0}},
+        {{"-1.05e-05", "1e-30", "1.7e+30", "1e+22"},
+         {1e-7, 1e-30, 1e28, 1e20},
+         {1e-7, 1e-30, 1e29, 1e22}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char json[512] = "", csv[512] = "step,lr\n";
+        size_t a = 0, b = strlen(csv);
+        for (size_t j = 0; j < ROWS; j++) {
+            a += (size_t)snprintf(json + a, sizeof json - a, "{\"step\": %zu, \"lr\": %s}\n", j + 1,
+                                  cases[i].value[j]);
+            b += (size_t)snprintf(csv + b, sizeof csv - b, "%zu,%s\n", j + 1, cases[i].value[j]);
+        }
+        expect_quanta(json, cases[i].json);
+        expect_quanta(csv, cases[i].csv);
+    }
 }
 
 static void verify_significant_digits(void **state) {
@@ -114,6 +173,7 @@ int main(void) {
         cmocka_unit_test(validate_special_numbers),
         cmocka_unit_test(verify_that_no_number_is_refused),
         cmocka_unit_test(verify_quanta_of_columns),
+        cmocka_unit_test(verify_quanta_of_exponents),
         cmocka_unit_test(verify_significant_digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
