@@ -53,8 +53,8 @@ static int is_step_metrics(const char *name) {
 }
 
 static int is_lone_log(const char *name) {
-    static const char *const lone[] = {"trainer_state.json", "metrics.json", "metrics.csv",
-                                       "trainer_log.jsonl", "main.log"};
+    static const char *const lone[] = {"trainer_state.json", "metrics.json",  "metrics.csv",
+                                       "trainer_log.jsonl",  "metrics.jsonl", "main.log"};
     for (size_t i = 0; i < COUNT_OF(lone); i++)
         if (strcmp(name, lone[i]) == 0) return 1;
     return 0;
@@ -145,12 +145,13 @@ static enum status pick(const char *folder, struct arena *arena, struct log_file
     if (out->count == 0) TRY(pick_lone(folder, &names, "metrics.json", arena, out));
     if (out->count == 0) TRY(pick_lone(folder, &names, "metrics.csv", arena, out));
     if (out->count == 0) TRY(pick_lone(folder, &names, "trainer_log.jsonl", arena, out));
+    if (out->count == 0) TRY(pick_lone(folder, &names, "metrics.jsonl", arena, out));
     if (out->count == 0) TRY(pick_lone(folder, &names, "main.log", arena, out));
     if (out->count > 0) return STATUS_OK;
     FAIL(STATUS_INPUT,
          "%s: expected a folder with trainer_state.json, checkpoint-N/trainer_state.json, "
-         "*tfevents* files, metrics_step*.json, metrics.json, metrics.csv, trainer_log.jsonl or "
-         "main.log, got none of them",
+         "*tfevents* files, metrics_step*.json, metrics.json, metrics.csv, trainer_log.jsonl, "
+         "metrics.jsonl or main.log, got none of them",
          folder);
 }
 

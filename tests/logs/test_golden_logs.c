@@ -179,6 +179,9 @@ static void validate_other_frameworks(void **state) {
     const struct log *rows = import(&arena, ROOT "accelerate/accelerate-both/metrics.jsonl");
     assert_string_equal(rows->format, "jsonl");
     assert_non_null(log_column_of(rows, LOG_LR_LOGGED));
+    const struct log *alone = import(&arena, ROOT "accelerate/accelerate-both");
+    assert_string_equal(alone->format, "jsonl");
+    assert_int_equal(alone->rows, rows->rows);
     const struct log *olmo = import(&arena, ROOT "olmo-core/olmo-core-cosine/metrics_step10.json");
     assert_string_equal(olmo->format, "olmo-core-metrics");
     assert_int_equal(olmo->step[0], 10);
