@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JSON on stdout: keys in the order they were set, two blanks of indentation, a line end. */
+ * JSON on stdout: keys in the order they were set, two blanks of indentation, a line end;
+ * reals with the fewest digits that read back, as everywhere in twinstep. */
 #ifndef TWINSTEP_CLI_JSON_H
 #define TWINSTEP_CLI_JSON_H
 

@@ -109,6 +109,18 @@ static void verify_standard_input_and_folders(void **state) {
     helper_refuse(2, "import none", "none: expected a folder with trainer_state.json");
 }
 
+/* Reals have the fewest digits that read back; texts that look like them stay. */
+static void validate_short_reals(void **state) {
+    (void)state;
+    helper_write("short.jsonl", "{\"step\": 1, \"lr\": 0.30000000000000004, \"a\\\"0.10 1e5\": 2}\n"
+                                "{\"step\": 2, \"lr\": 5e-07}\n");
+    struct said said = helper_run(0, "import short.jsonl --json");
+    require_text(said.out, "\"least\": 5e-07,\n      \"most\": 0.30000000000000004,\n");
+    require_text(said.out, "\"source\": \"a\\\"0.10 1e5\",\n      \"values\": 1,\n      "
+                           "\"least\": 2.0,\n");
+    helper_free(&said);
+}
+
 static void validate_map_and_base(void **state) {
     (void)state;
     helper_write("own.jsonl", "{\"k\": 5, \"my loss\": 0.5}\n{\"k\": 6, \"my loss\": 0.25}\n");
@@ -189,6 +201,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_import),
         cmocka_unit_test(verify_standard_input_and_folders),
+        cmocka_unit_test(validate_short_reals),
         cmocka_unit_test(validate_map_and_base),
         cmocka_unit_test(verify_run_of_a_trace),
         cmocka_unit_test(verify_files),
