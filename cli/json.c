@@ -6,56 +6,63 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
 
-static void print_number(const char *text, size_t length) {
+struct printer {
+    int in_string, escaped;
+    size_t length; /* of the number at hand */
+    char number[64];
+};
+
+static void print_number(struct printer *printer) {
     double value;
-    char plain[64];
-    const int is_real = strcspn(text, ".eE") < length && length < sizeof plain;
-    memcpy(plain, text, is_real ? length : 0);
-    plain[is_real ? length : 0] = '\0';
-    if (!is_real || number_parse_real(plain, NUMBER_FINITE, &value) != STATUS_OK) {
-        printf("%.*s", (int)length, text);
+    printer->number[printer->length] = '\0';
+    const int is_real = strpbrk(printer->number, ".eE") != NULL;
+    printer->length = 0;
+    if (!is_real || number_parse_real(printer->number, NUMBER_FINITE, &value) != STATUS_OK) {
+        fputs(printer->number, stdout);
         return;
     }
     const struct number_text shortest = number_text_f64(value);
     printf("%s%s", shortest.text, strpbrk(shortest.text, ".e") == NULL ? ".0" : "");
 }
 
-/* Behind the string whose quote stands at the start. */
-static const char *string_end(const char *text) {
-    for (text++; *text != '"'; text++)
-        text += *text == '\\';
-    return text + 1;
+static int belongs_to_number(const struct printer *printer, char c) {
+    if (printer->length + 1 >= sizeof printer->number) return 0;
+    return c == '-' || (c >= '0' && c <= '9') ||
+           (printer->length > 0 && (c == '.' || c == 'e' || c == 'E' || c == '+'));
 }
 
-static void print_text(const char *text) {
-    while (*text != '\0') {
-        const char *end = text + strcspn(text, "\"-0123456789");
-        if (end == text && *text == '"') {
-            end = string_end(text);
-        } else if (end == text) {
-            end = text + strspn(text, "-+.eE0123456789");
-            print_number(text, (size_t)(end - text));
-            text = end;
-            continue;
-        }
-        printf("%.*s", (int)(end - text), text);
-        text = end;
+static void print_character(struct printer *printer, char c) {
+    if (printer->in_string) {
+        printer->in_string = printer->escaped || c != '"';
+        printer->escaped = !printer->escaped && c == '\\';
+    } else if (belongs_to_number(printer, c)) {
+        printer->number[printer->length++] = c;
+        return;
+    } else {
+        if (printer->length > 0) print_number(printer);
+        printer->in_string = c == '"';
     }
+    putchar(c);
+}
+
+static int print_piece(const char *piece, size_t size, void *data) {
+    for (size_t i = 0; i < size; i++)
+        print_character((struct printer *)data, piece[i]);
+    return 0;
 }
 
 enum status json_print(json_t *value) {
+    struct printer printer = {.in_string = 0};
     if (value == NULL) FAIL(STATUS_MEMORY, "JSON: no memory, or a text that is not UTF-8");
-    char *text = json_dumps(value, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    const int failed =
+        json_dump_callback(value, print_piece, &printer, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     json_decref(value);
-    if (text == NULL) FAIL(STATUS_MEMORY, "JSON: no memory");
-    print_text(text);
-    putchar('\n');
-    free(text);
+    if (failed) FAIL(STATUS_MEMORY, "JSON: no memory");
+    print_character(&printer, '\n'); /* and a number that stands alone */
     return STATUS_OK;
 }
 
