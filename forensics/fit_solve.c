@@ -45,7 +45,7 @@ static struct range lr_range(struct fit_model *model, const struct fit_window *w
         *window->budget -= *window->budget > 0 ? 1 : 0;
         const double one = model_at(model, window, i);
         double slope = one / reference, offset = 0.0;
-        double blur = model->contract->float32 ? 0x1p-22 * real_abs_f64(one) : 0.0;
+        double blur = model->contract->float32 ? 0x1p-23 * window->scale : 0.0;
         if (!fit_model_proportional(model)) {
             set_lr(model, reference - nudge);
             slope = (one - model_at(model, window, i)) / nudge;
@@ -363,8 +363,10 @@ static void list_warmups(const struct fit_model *model, const struct fit_window 
     } else if (points[0].update > 1) {
         high = (double)points[0].update + shift + 2.0;
     }
+    /* Rounding prints the maximum early. */
+    high += stairs + (double)points[top].update * 2.0 * fit_half(&points[top], window->scale) /
+                         window->scale;
     low -= stairs;
-    high += stairs;
     low = (low < 0.0 ? 0.0 : low) * pace;
     high *= pace;
     if (window->known_ratio == window->known_ratio)
@@ -394,6 +396,7 @@ static int rise_fits(struct fit_model *model, const struct fit_window *window,
     struct fit_numbers trial = *numbers;
     struct range range = {0.0, real_inf_f64()};
     const double pace = trial.stride * model->unit / model->warmup_scale;
+    const double blur = model->contract->float32 ? 0x1p-23 * window->scale : 0.0;
     size_t used = 0;
     trial.lr = 1.0;
     trial.total = 1e15;
@@ -403,7 +406,7 @@ static int rise_fits(struct fit_model *model, const struct fit_window *window,
         const double at = (double)window->points[i].update * pace;
         if (at + 2.0 * pace >= trial.warmup) break; /* maybe behind the warm-up */
         const double slope = model_at(model, window, i);
-        const struct range here = admit(&window->points[i], window->scale, slope, 0.0, 0.0);
+        const struct range here = admit(&window->points[i], window->scale, slope, 0.0, blur);
         if (here.low > range.low) range.low = here.low;
         if (here.high < range.high) range.high = here.high;
         used++;

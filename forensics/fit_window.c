@@ -32,7 +32,8 @@ static void find_top(struct fit_window *window) {
         if (i > top && window->points[top].value >= 0.3 * window->scale && !equal(window, top, i))
             break;
     }
-    while (top > first && equal(window, top - 1, top))
+    const double maximum = window->points[top].value;
+    while (top > first && window->points[top - 1].value == maximum)
         top--;
     window->top = window->top_last = top;
     for (size_t i = top; i < window->count && equal(window, top, i); i++)
