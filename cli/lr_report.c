@@ -64,8 +64,8 @@ void lr_report_print_why(uint32_t why) {
 }
 
 static json_t *segment_json(const struct fit_segment *segment) {
-    static const char *const names[] = {"plain",   "lag",      "skip",      "jump",   "reset",
-                                        "doubled", "rescaled", "restarted", "rewound"};
+    static const char *const names[] = {"plain",   "skip",     "jump",     "reset",
+                                        "doubled", "rescaled", "restarted"};
     return json_pack("{s:s, s:I, s:I, s:f}", "event", names[segment->event], "update",
                      (json_int_t)segment->update, "shift", (json_int_t)segment->shift, "scale",
                      segment->scale);

@@ -21,8 +21,6 @@ static const char *event_bug(int32_t event) {
         return "initial_lr_overwritten";
     case FIT_JUMP:
         return "lr_jump";
-    case FIT_LAG:
-        return "lr_behind_by_one";
     default:
         return NULL;
     }

@@ -170,7 +170,7 @@ static int harmless(const struct fit *fit) {
     if (fit->bug != NULL) return 0;
     for (size_t i = 0; i < fit->segment_count; i++) {
         const int32_t event = fit->segments[i].event;
-        if (event != FIT_PLAIN && event != FIT_SKIP && event != FIT_REWOUND) return 0;
+        if (event != FIT_PLAIN && event != FIT_SKIP) return 0;
     }
     return 1;
 }

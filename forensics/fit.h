@@ -23,14 +23,12 @@
 /* What departs from the contract's plain course, in one segment of the log. */
 enum fit_event {
     FIT_PLAIN = 0, /* the first segment of most fits */
-    FIT_LAG,       /* shift -1 from update 1 on: the schedule is one call behind */
     FIT_SKIP,      /* the schedule held once: skipped update, shift goes down by one */
     FIT_JUMP,      /* the schedule moved on alone: shift goes up */
     FIT_RESET,     /* counter back to 0 (resume that drops the scheduler; warm-up replays) */
     FIT_DOUBLED,   /* counter n became 2n (restored by adding to what was there) */
     FIT_RESCALED,  /* counter goes on, peak is another one (base LR overwritten at resume) */
-    FIT_RESTARTED, /* counter back to 0 and peak another one */
-    FIT_REWOUND    /* counter goes on, log repeats updates (resume from an older checkpoint) */
+    FIT_RESTARTED  /* counter back to 0 and peak another one */
 };
 
 /* From points[point] on the column is scale * plan(k + shift), with plan(k < 1) = plan(1). */
