@@ -222,7 +222,7 @@ void healthy_fit(size_t cases, uint64_t seed, struct healthy_count *out) {
                     known.request.warmup = t->request.warmup;
                     known.request.warmup_ratio = t->request.warmup_ratio;
                 }
-                known.limit = 1000;
+                known.limit = 4096; /* all */
                 assert_int_equal(fit_series(&t->series, &known, &arena, &set), STATUS_OK);
                 for (size_t f = 0; f < set.count; f++)
                     listed |= is_truth(&set.fits[f], t);
