@@ -21,6 +21,7 @@ enum status lr_report_open(struct cli *cli, const struct options *options, struc
     TRY(log_import(options->arguments[0], &reading, &cli->arena, &log));
     out->log = log;
     TRY(fit_known_from_log(&out->known, log, &cli->arena));
+    TRY(fit_skipped_from_log(&out->known, log, &cli->arena, &out->skipped));
     return series_of(log, log_column_of(log, LOG_LR_LOGGED), &cli->arena, &out->series);
 }
 
@@ -34,6 +35,8 @@ void lr_report_print_head(const struct lr_report *report) {
             printf(", the log says %llu updates", (unsigned long long)report->known.run_steps);
         putchar('\n');
     }
+    if (report->skipped > 0)
+        printf("skipped updates: %zu, as the log says (--skipped overrules)\n", report->skipped);
     for (size_t i = 0; i < log->note_count; i++)
         printf("note: %s\n", log->notes[i]);
 }

@@ -13,6 +13,7 @@ struct lr_report {
     const struct log *log;
     struct series series;
     struct fit_known known;
+    size_t skipped; /* updates that the log itself calls skipped */
 };
 
 /* Opens the log named by the first argument; reads the numbers of LR_OPTION_ROWS. */

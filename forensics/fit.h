@@ -113,6 +113,11 @@ void fit_known_init(struct fit_known *known);
 /* Fills run_steps, also from a LOG_TOTAL_STEPS column, steps_guessed and possible. */
 TWINSTEP_MUST_USE enum status fit_known_from_log(struct fit_known *known, const struct log *log,
                                                  struct arena *arena);
+/* Puts the updates that the log's own column calls skipped into the request, where none are given.
+ * Only rows that follow each other update by update can say which one it was; *out_count: how many.
+ */
+TWINSTEP_MUST_USE enum status fit_skipped_from_log(struct fit_known *known, const struct log *log,
+                                                   struct arena *arena, size_t *out_count);
 /* Whether the log's format speaks for the contract. */
 int fit_is_native(const struct fit_known *known, const struct contract *contract);
 /* Leaves the fits of other contracts out where the format's own explain the column; counts them in

@@ -51,6 +51,36 @@ enum status fit_known_from_log(struct fit_known *known, const struct log *log,
     return STATUS_OK;
 }
 
+/* Skipped updates between the row before and this one. */
+static double skipped_at(const struct log_column *column, size_t row) {
+    if (!log_has(column, row)) return 0.0;
+    if (!column->cumulative) return column->value[row];
+    return row > 0 && log_has(column, row - 1) ? column->value[row] - column->value[row - 1]
+                                               : column->value[row];
+}
+
+enum status fit_skipped_from_log(struct fit_known *known, const struct log *log,
+                                 struct arena *arena, size_t *out_count) {
+    const struct log_column *column = log_column_of(log, LOG_SKIPPED);
+    const uint64_t last = known->request.steps > 0 ? known->request.steps : known->run_steps;
+    uint64_t *updates;
+    *out_count = 0;
+    if (column == NULL || log->step_guessed || known->request.skipped_count > 0) return STATUS_OK;
+    TRY(arena_take(arena, log->rows, sizeof *updates, "skipped updates", &updates));
+    for (size_t row = 0; row < log->rows; row++) {
+        const int64_t before = row > 0 ? log->step[row - 1] : 0;
+        if (log->step[row] != before + 1) { /* every n-th update, or a resume */
+            *out_count = 0;
+            return STATUS_OK;
+        }
+        if (last > 0 && (uint64_t)log->step[row] > last) break;
+        if (skipped_at(column, row) == 1.0) updates[(*out_count)++] = (uint64_t)log->step[row];
+    }
+    known->request.skipped = updates;
+    known->request.skipped_count = *out_count;
+    return STATUS_OK;
+}
+
 int fit_is_native(const struct fit_known *known, const struct contract *contract) {
     if (known->possible == NULL) return 1;
     for (size_t i = 0; known->possible[i] != NULL; i++)

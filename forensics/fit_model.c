@@ -136,8 +136,11 @@ static enum status open_model(const struct contract_request *request, struct are
     probe.steps = PROBE_TOTAL;
     probe.updates_per_epoch = 1;
     if (probe.contract->unit == CONTRACT_UNIT_TOKEN && probe.tokens == 0) probe.tokens = 1;
+    probe.skipped_count = 0; /* they may lie past the probe's total */
     memset(out, 0, sizeof *out);
     TRY(contract_resolve(&probe, arena, &out->plan));
+    out->plan.skipped = request->skipped;
+    out->plan.skipped_count = request->skipped_count;
     TRY(copy_values(out, arena));
     if (out->plan.schedule->state_size > 0)
         TRY(arena_take(arena, out->plan.schedule->state_size, 1, "fit", &out->plan.call.state));

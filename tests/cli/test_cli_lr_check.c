@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,12 +136,53 @@ static void validate_junit(void **state) {
     helper_refuse(2, "lr check used.csv --junit no/such.xml --expect hf" NUMBERS, "no/such.xml");
 }
 
+/* Update `first` + 2 of 8 was skipped: Megatron holds there, and says so in the line. */
+static void write_megatron(const char *name, int first) {
+    static const char *const rates[] = {"7.000000E-05", "6.000000E-05", "6.000000E-05",
+                                        "5.000000E-05", "4.000000E-05", "3.000000E-05",
+                                        "2.000000E-05", "1.000000E-05"};
+    char text[4096];
+    size_t length = 0;
+    for (int i = 0; i < 8; i++)
+        length += (size_t)snprintf(
+            text + length, sizeof text - length,
+            " iteration %d/ %d | consumed samples: %d | learning rate: %s | global batch size: 8 | "
+            "lm loss: 2.%d00000E+00 | loss scale: 1.0 | number of skipped iterations: %d | number "
+            "of nan iterations: 0 |\n",
+            first + i, first + 7, 8 * (first + i), rates[i], 9 - i, i == 2);
+    helper_write(name, text);
+}
+
+static void validate_skipped_by_the_log(void **state) {
+    (void)state;
+    const char *line = "lr check meg.txt --expect megatron --schedule linear --lr 8e-5 --steps 8";
+    write_megatron("meg.txt", 1);
+    struct said said = helper_run(0, line);
+    assert_non_null(strstr(said.out, "skipped updates: 1, as the log says"));
+    helper_free(&said);
+    said = helper_run(1, "lr check meg.txt --expect megatron --schedule linear --lr 8e-5 --steps 8 "
+                         "--skipped 5");
+    assert_null(strstr(said.out, "as the log says"));
+    helper_free(&said);
+    /* Far out; and rows that do not begin with update 1 cannot say what was skipped before them. */
+    write_megatron("late.txt", 5001);
+    said = helper_run(1, "lr check late.txt --expect megatron --schedule linear --lr 4e-2 --steps "
+                         "5008 --warmup 0");
+    assert_null(strstr(said.out, "as the log says"));
+    helper_free(&said);
+    said =
+        helper_run(0, "lr fit late.txt --contract megatron --schedule linear --lr 0.05008 --steps "
+                      "5008 --warmup 0 --skipped 5003");
+    assert_non_null(strstr(said.out, "peak 0.05008"));
+    helper_free(&said);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_pass),      cmocka_unit_test(validate_fail),
         cmocka_unit_test(validate_undecided), cmocka_unit_test(validate_fit_lists_both),
         cmocka_unit_test(validate_errors),    cmocka_unit_test(validate_annotations),
-        cmocka_unit_test(validate_junit),
+        cmocka_unit_test(validate_junit),     cmocka_unit_test(validate_skipped_by_the_log),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
