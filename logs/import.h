@@ -19,8 +19,6 @@ struct log_options {
     size_t map_count;
     int64_t step_base; /* INT64_MIN: what the format says */
     const char *run;   /* which run of a trace; NULL: the first arm */
-    int all_columns;   /* 0: columns without a name of ours are kept too, unless they never hold
-                          numbers; 1 keeps the same, reserved to 0 */
 };
 void log_options_init(struct log_options *options);
 

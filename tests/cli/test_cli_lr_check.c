@@ -177,12 +177,50 @@ static void validate_skipped_by_the_log(void **state) {
     helper_free(&said);
 }
 
+/* Rows that nobody numbered: a fit is shown, and decides nothing. Numbered, the same rows do. */
+static void validate_guessed_updates(void **state) {
+    (void)state;
+    helper_write("console.txt", "{'loss': 0.69, 'learning_rate': 5e-05, 'epoch': 0.2}\n"
+                                "{'loss': 0.68, 'learning_rate': 3.75e-05, 'epoch': 0.4}\n"
+                                "{'loss': 0.67, 'learning_rate': 2.5e-05, 'epoch': 0.6}\n"
+                                "{'loss': 0.66, 'learning_rate': 1.25e-05, 'epoch': 0.8}\n");
+    struct said said = helper_run(3, "lr fit console.txt");
+    assert_non_null(strstr(said.out, "update numbers: this log prints none"));
+    helper_free(&said);
+    helper_write("state.json",
+                 "{\"max_steps\": 4, \"log_history\": ["
+                 "{\"step\": 1, \"learning_rate\": 5e-05}, {\"step\": 2, \"learning_rate\": "
+                 "3.7500000000000003e-05}, {\"step\": 3, \"learning_rate\": 2.5e-05}, "
+                 "{\"step\": 4, \"learning_rate\": 1.25e-05}]}");
+    said = helper_run(0, "lr fit state.json");
+    assert_null(strstr(said.out, "update numbers"));
+    assert_non_null(strstr(said.out, "\n  1  hf linear, peak 5e-05, no warm-up, total 4"));
+    helper_free(&said);
+}
+
+/* 5, 4, 3, 2, 1 is no olmo-core with a floor of 0.2 that nobody asked for. */
+static void validate_floor_is_not_fitted(void **state) {
+    (void)state;
+    const char *line = "lr check used.csv --logged --expect olmo-core --schedule linear --lr 5e-7 "
+                       "--steps 5";
+    helper_write("used.csv", used);
+    struct said said = helper_run(1, line);
+    assert_non_null(strstr(said.out, "one update behind olmo-core"));
+    helper_free(&said);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_pass),      cmocka_unit_test(validate_fail),
-        cmocka_unit_test(validate_undecided), cmocka_unit_test(validate_fit_lists_both),
-        cmocka_unit_test(validate_errors),    cmocka_unit_test(validate_annotations),
-        cmocka_unit_test(validate_junit),     cmocka_unit_test(validate_skipped_by_the_log),
+        cmocka_unit_test(validate_pass),
+        cmocka_unit_test(validate_fail),
+        cmocka_unit_test(validate_undecided),
+        cmocka_unit_test(validate_fit_lists_both),
+        cmocka_unit_test(validate_errors),
+        cmocka_unit_test(validate_annotations),
+        cmocka_unit_test(validate_junit),
+        cmocka_unit_test(validate_skipped_by_the_log),
+        cmocka_unit_test(validate_guessed_updates),
+        cmocka_unit_test(validate_floor_is_not_fitted),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
