@@ -192,6 +192,14 @@ int log_span_starts(struct log_span span, const char *word) {
     return span.length >= length && memcmp(span.text, word, length) == 0;
 }
 
+int log_span_take(struct log_span *rest, const char *word) {
+    if (!log_span_starts(*rest, word)) return 0;
+    const size_t length = strlen(word);
+    rest->text += length;
+    rest->length -= length;
+    return 1;
+}
+
 int log_span_is(struct log_span span, const char *word) {
     return span.length == strlen(word) && memcmp(span.text, word, span.length) == 0;
 }

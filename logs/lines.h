@@ -53,6 +53,8 @@ struct log_span log_span_trim(struct log_span span);
 /* Behind the first `word`; length 0 and text NULL when it is not there. */
 struct log_span log_span_after(struct log_span span, const char *word);
 int log_span_starts(struct log_span span, const char *word);
+/* log_span_starts; when it does, *rest goes behind the word. */
+int log_span_take(struct log_span *rest, const char *word);
 int log_span_is(struct log_span span, const char *word);
 /* What stands before the first `mark` (all, when there is none); *rest goes behind it. */
 struct log_span log_span_until(struct log_span *rest, char mark);

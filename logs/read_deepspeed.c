@@ -5,7 +5,7 @@
  * Source of the shape: deepspeed/runtime/engine.py::_report_progress. No loss; numbers are Python's
  * repr; the learning rates of further groups are left out. Other frameworks print these lines
  * among their own, so the claim is no more than "likely". */
-#include "logs/lines.h"
+#include "logs/grammar.h"
 
 static const struct log_rule rules[] = {
     {"lr", LOG_LR_LOGGED, LOG_PRINT_EXACT, 0, 0, 0},
@@ -13,51 +13,45 @@ static const struct log_rule rules[] = {
     {NULL, 0, 0, 0, 0, 0},
 };
 
-struct progress {
-    int64_t step;
-    struct log_span skipped, lr;
-};
+/* "0, lr=[1e-05, 1e-05], ..": 0: the first rate does not end. */
+static int part_fields(struct log_span rest, struct log_span *skipped, struct log_span *lr) {
+    *skipped = log_span_until(&rest, ',');
+    if (!log_span_take(&rest, " lr=")) return 0;
+    log_span_take(&rest, "[");
+    *lr = (struct log_span){rest.text, 0};
+    while (lr->length < rest.length && rest.text[lr->length] != ',' && rest.text[lr->length] != ']')
+        lr->length++;
+    return lr->length > 0 && lr->length < rest.length;
+}
 
-static int read_line(struct log_span line, struct progress *out) {
-    struct log_span rest = log_span_after(line, "step=");
-    if (rest.text == NULL || !log_span_integer(&rest, &out->step)) return 0;
-    if (!log_span_starts(rest, ", skipped=")) return 0;
-    rest.text += 10, rest.length -= 10;
-    out->skipped = log_span_until(&rest, ',');
-    if (!log_span_starts(rest, " lr=")) return 0;
-    rest.text += 4, rest.length -= 4;
-    if (log_span_starts(rest, "[")) rest.text++, rest.length--;
-    out->lr = (struct log_span){rest.text, 0};
-    while (out->lr.length < rest.length && rest.text[out->lr.length] != ',' &&
-           rest.text[out->lr.length] != ']')
-        out->lr.length++;
-    return out->lr.length > 0 && out->lr.length < rest.length;
+/* "step=10, skipped="; the rest behind it. */
+static int read_head(struct log_span line, struct log_row *out) {
+    struct log_span skipped, lr;
+    out->rest = log_span_after(line, "step=");
+    return out->rest.text != NULL && log_span_integer(&out->rest, &out->step) &&
+           log_span_take(&out->rest, ", skipped=") && part_fields(out->rest, &skipped, &lr);
+}
+
+static int claim_line(struct log_span line) {
+    struct log_row row;
+    return read_head(line, &row) ? 2 : 0;
 }
 
 static int claim(const struct log_source *source) {
-    struct log_lines lines;
-    struct log_line line;
-    struct progress progress;
-    log_lines_open_head(&lines, source);
-    while (log_lines_next(&lines, &line))
-        if (read_line(line.span, &progress)) return 2;
-    return 0;
+    return log_claim_lines(source, claim_line);
+}
+
+static enum status read_fields(struct log_build *build, const struct log_row *row) {
+    static const struct log_span lr_name = {"lr", 2}, skipped_name = {"skipped", 7};
+    struct log_span skipped, lr;
+    part_fields(row->rest, &skipped, &lr);
+    TRY(log_put_text(build, rules, lr_name, log_span_trim(lr)));
+    return log_put_text(build, rules, skipped_name, log_span_trim(skipped));
 }
 
 static enum status read(const struct log_source *source, struct log_build *build) {
-    static const struct log_span lr = {"lr", 2}, skipped = {"skipped", 7};
-    struct log_lines lines;
-    struct log_line line;
-    struct progress progress;
-    log_lines_open(&lines, source);
-    while (log_lines_next(&lines, &line)) {
-        if (!read_line(line.span, &progress) || !log_lines_take(&lines, &line)) continue;
-        TRY(log_build_row(build, progress.step, line.number, source->part));
-        TRY(log_put_text(build, rules, lr, log_span_trim(progress.lr)));
-        TRY(log_put_text(build, rules, skipped, log_span_trim(progress.skipped)));
-    }
-    lines.open_row = 0; /* a rate counts only with the mark behind it */
-    return log_lines_close(&lines, build);
+    static const struct log_grammar grammar = {read_head, read_fields, 1};
+    return log_read_rows(source, build, &grammar);
 }
 
 const struct log_reader log_reader_deepspeed = {"deepspeed", "DeepSpeed progress lines", claim,

@@ -95,16 +95,12 @@ static struct log_span argument_of(struct log_span value) {
 /* 1 a pair, 0 the end of the dict, -1 no dict or a cut one. *rest: behind "{" at first. */
 static int next_pair(struct log_span *rest, struct pair *out) {
     log_span_blanks(rest);
-    if (log_span_starts(*rest, ",")) rest->text++, rest->length--;
+    log_span_take(rest, ",");
     log_span_blanks(rest);
     if (rest->length == 0) return -1;
-    if (rest->text[0] == '}') {
-        rest->text++, rest->length--;
-        return 0;
-    }
+    if (log_span_take(rest, "}")) return 0;
     if (!is_quote(rest->text[0]) || !read_string(rest, &out->key)) return -1;
-    if (!log_span_starts(*rest, ":")) return -1;
-    rest->text++, rest->length--;
+    if (!log_span_take(rest, ":")) return -1;
     log_span_blanks(rest);
     out->quoted = rest->length > 0 && is_quote(rest->text[0]);
     if (out->quoted) return read_string(rest, &out->value) ? 1 : -1;

@@ -5,7 +5,7 @@
  * same s: they join its row, and one without an update (the last) is no row. */
 #include <string.h>
 
-#include "logs/lines.h"
+#include "logs/grammar.h"
 
 static const struct log_rule rules[] = {
     {"trl", LOG_LOSS, LOG_PRINT_TEXT, 0, 0, 0},
@@ -43,8 +43,7 @@ static int read_word(struct log_span word, struct cells *cells) {
 static int read_line(struct log_span line, int64_t *step, struct cells *cells) {
     struct log_span rest = line;
     memset(cells, 0, sizeof *cells);
-    if (!log_span_starts(rest, "s:")) return 0;
-    rest.text += 2, rest.length -= 2;
+    if (!log_span_take(&rest, "s:")) return 0;
     if (!log_span_integer(&rest, step) || !log_span_starts(rest, " ")) return 0;
     for (;;) {
         const struct log_span word = log_span_word(&rest);
@@ -54,15 +53,14 @@ static int read_line(struct log_span line, int64_t *step, struct cells *cells) {
     return cells->has[TRL] || cells->has[TEL] || cells->has[EVAL];
 }
 
-static int claim(const struct log_source *source) {
-    struct log_lines lines;
-    struct log_line line;
+static int claim_line(struct log_span line) {
     struct cells cells;
     int64_t step;
-    log_lines_open_head(&lines, source);
-    while (log_lines_next(&lines, &line))
-        if (read_line(line.span, &step, &cells)) return 3;
-    return 0;
+    return read_line(line, &step, &cells) ? 3 : 0;
+}
+
+static int claim(const struct log_source *source) {
+    return log_claim_lines(source, claim_line);
 }
 
 /* Evaluations wait for the update of their step. */

@@ -4,7 +4,7 @@
  *
  * Source of the shape: train_gpt2.cu, train_gpt2.py. The step counts from 1 (main.log's from 0).
  * Fields that start with their number (times, rates) are left out. */
-#include "logs/lines.h"
+#include "logs/grammar.h"
 
 static const struct log_rule rules[] = {
     {"loss", LOG_LOSS, LOG_PRINT_TEXT, 0, 0, 0},
@@ -14,27 +14,25 @@ static const struct log_rule rules[] = {
     {NULL, 0, 0, 0, 0, 0},
 };
 
-static int read_head(struct log_span line, int64_t *step, int64_t *total, struct log_span *rest) {
+static int read_head(struct log_span line, struct log_row *out) {
+    struct log_span *rest = &out->rest;
+    int64_t total;
     *rest = line;
-    if (!log_span_starts(*rest, "step ")) return 0;
-    rest->text += 5, rest->length -= 5;
+    if (!log_span_take(rest, "step ")) return 0;
     log_span_blanks(rest);
-    if (!log_span_integer(rest, step) || !log_span_starts(*rest, "/")) return 0;
-    rest->text++, rest->length--;
-    if (!log_span_integer(rest, total) || !log_span_starts(*rest, " | ")) return 0;
-    rest->text += 3, rest->length -= 3;
+    if (!log_span_integer(rest, &out->step) || !log_span_take(rest, "/")) return 0;
+    if (!log_span_integer(rest, &total) || !log_span_take(rest, " | ")) return 0;
+    out->max_steps = (uint64_t)total;
     return log_span_starts(*rest, "loss ") || log_span_starts(*rest, "train loss ");
 }
 
+static int claim_line(struct log_span line) {
+    struct log_row row;
+    return read_head(line, &row) ? 3 : 0;
+}
+
 static int claim(const struct log_source *source) {
-    struct log_lines lines;
-    struct log_line line;
-    struct log_span rest;
-    int64_t step, total;
-    log_lines_open_head(&lines, source);
-    while (log_lines_next(&lines, &line))
-        if (read_head(line.span, &step, &total, &rest)) return 3;
-    return 0;
+    return log_claim_lines(source, claim_line);
 }
 
 /* "train loss 5.27 (+nanz)": the words before the first number are the name. */
@@ -51,20 +49,16 @@ static enum status read_field(struct log_build *build, struct log_span field) {
     }
 }
 
+static enum status read_fields(struct log_build *build, const struct log_row *row) {
+    struct log_span rest = row->rest;
+    while (rest.length > 0)
+        TRY(read_field(build, log_span_until(&rest, '|')));
+    return STATUS_OK;
+}
+
 static enum status read(const struct log_source *source, struct log_build *build) {
-    struct log_lines lines;
-    struct log_line line;
-    struct log_span rest;
-    int64_t step, total;
-    log_lines_open(&lines, source);
-    while (log_lines_next(&lines, &line)) {
-        if (!read_head(line.span, &step, &total, &rest) || !log_lines_take(&lines, &line)) continue;
-        TRY(log_build_row(build, step, line.number, source->part));
-        log_build_max_steps(build, (uint64_t)total);
-        while (rest.length > 0)
-            TRY(read_field(build, log_span_until(&rest, '|')));
-    }
-    return log_lines_close(&lines, build);
+    static const struct log_grammar grammar = {read_head, read_fields, 0};
+    return log_read_rows(source, build, &grammar);
 }
 
 const struct log_reader log_reader_llmc_console = {"llmc-console", "llm.c console", claim, read, 1};

@@ -6,51 +6,51 @@
  * Source of the shape: megatron/training/training.py::training_log. A loss average of 0 or less is
  * not printed, losses are means since the last line, skipped and nan iterations count since then,
  * too. Lines of a validation have no "/" behind the iteration and are no rows. */
-#include "logs/lines.h"
+#include "logs/grammar.h"
 
 static const struct log_rule rules[] = {
     {"lm loss", LOG_LOSS, LOG_PRINT_TEXT, 0, 0, 1},
     {NULL, 0, 0, 0, 0, 0},
 };
 
-/* "iteration   1/   100 |": *rest behind the bar. */
-static int read_head(struct log_span line, int64_t *step, int64_t *total, struct log_span *rest) {
+/* "iteration   1/   100 |"; the rest behind the bar. */
+static int read_head(struct log_span line, struct log_row *out) {
+    struct log_span *rest = &out->rest;
+    int64_t total;
     *rest = log_span_after(line, "iteration ");
     if (rest->text == NULL) return 0;
     log_span_blanks(rest);
-    if (!log_span_integer(rest, step)) return 0;
+    if (!log_span_integer(rest, &out->step)) return 0;
     log_span_blanks(rest);
-    if (!log_span_starts(*rest, "/")) return 0;
-    rest->text++, rest->length--;
+    if (!log_span_take(rest, "/")) return 0;
     log_span_blanks(rest);
-    if (!log_span_integer(rest, total)) return 0;
+    if (!log_span_integer(rest, &total)) return 0;
     log_span_blanks(rest);
-    if (!log_span_starts(*rest, "|")) return 0;
-    rest->text++, rest->length--;
-    return 1;
+    out->max_steps = (uint64_t)total;
+    return log_span_take(rest, "|");
+}
+
+static int claim_line(struct log_span line) {
+    struct log_row row;
+    return read_head(line, &row) &&
+                   (log_span_after(row.rest, "elapsed time per iteration").text != NULL ||
+                    log_span_after(row.rest, "learning rate:").text != NULL ||
+                    log_span_after(row.rest, "consumed samples:").text != NULL)
+               ? 3
+               : 0;
 }
 
 static int claim(const struct log_source *source) {
-    struct log_lines lines;
-    struct log_line line;
-    struct log_span rest;
-    int64_t step, total;
-    log_lines_open_head(&lines, source);
-    while (log_lines_next(&lines, &line))
-        if (read_head(line.span, &step, &total, &rest) &&
-            (log_span_after(rest, "elapsed time per iteration").text != NULL ||
-             log_span_after(rest, "learning rate:").text != NULL ||
-             log_span_after(rest, "consumed samples:").text != NULL))
-            return 3;
-    return 0;
+    return log_claim_lines(source, claim_line);
 }
 
 /* A field ends with its bar: one without is cut, unless the line is whole. */
-static enum status read_fields(struct log_build *build, struct log_span rest, int open) {
+static enum status read_fields(struct log_build *build, const struct log_row *row) {
+    struct log_span rest = row->rest;
     while (rest.length > 0) {
         const struct log_span before = rest;
         struct log_span value = log_span_until(&rest, '|');
-        if (open && value.length == before.length) break;
+        if (row->open && value.length == before.length) break;
         const struct log_span name = log_span_trim(log_span_until(&value, ':'));
         TRY(log_put_text(build, rules, name, log_span_trim(value)));
     }
@@ -58,19 +58,8 @@ static enum status read_fields(struct log_build *build, struct log_span rest, in
 }
 
 static enum status read(const struct log_source *source, struct log_build *build) {
-    struct log_lines lines;
-    struct log_line line;
-    struct log_span rest;
-    int64_t step, total;
-    log_lines_open(&lines, source);
-    while (log_lines_next(&lines, &line)) {
-        if (!read_head(line.span, &step, &total, &rest) || !log_lines_take(&lines, &line)) continue;
-        TRY(log_build_row(build, step, line.number, source->part));
-        log_build_max_steps(build, (uint64_t)total);
-        TRY(read_fields(build, rest, line.open));
-    }
-    lines.open_row = 0; /* read_fields left the cut one out */
-    return log_lines_close(&lines, build);
+    static const struct log_grammar grammar = {read_head, read_fields, 1};
+    return log_read_rows(source, build, &grammar);
 }
 
 const struct log_reader log_reader_megatron = {"megatron", "Megatron-LM console", claim, read, 1};

@@ -4,7 +4,7 @@
  *
  * The iteration counts from 0 and "/99" is the last one. Numbers are printed with four significant
  * digits and drop zeros at the end, so 2e-05 stands for 2.000e-05. */
-#include "logs/lines.h"
+#include "logs/grammar.h"
 
 static const struct log_rule rules[] = {
     {"reduced_train_loss", LOG_LOSS, LOG_PRINT_EXACT, 0, 0, 0}, /* EXACT: quanta are set below */
@@ -13,29 +13,26 @@ static const struct log_rule rules[] = {
     {NULL, 0, 0, 0, 0, 0},
 };
 
-static int read_head(struct log_span line, int64_t *step, int64_t *total, struct log_span *rest) {
+static int read_head(struct log_span line, struct log_row *out) {
+    struct log_span *rest = &out->rest;
+    int64_t last;
     *rest = log_span_after(line, "Training epoch ");
     if (rest->text == NULL) return 0;
     *rest = log_span_after(*rest, ", iteration ");
-    if (rest->text == NULL || !log_span_integer(rest, step)) return 0;
-    *total = -1;
-    if (log_span_starts(*rest, "/")) {
-        rest->text++, rest->length--;
-        if (!log_span_integer(rest, total)) *total = -1;
-    }
+    if (rest->text == NULL || !log_span_integer(rest, &out->step)) return 0;
+    if (log_span_take(rest, "/") && log_span_integer(rest, &last))
+        out->max_steps = (uint64_t)last + 1;
     *rest = log_span_after(*rest, "| ");
     return rest->text != NULL;
 }
 
+static int claim_line(struct log_span line) {
+    struct log_row row;
+    return read_head(line, &row) ? 3 : 0;
+}
+
 static int claim(const struct log_source *source) {
-    struct log_lines lines;
-    struct log_line line;
-    struct log_span rest;
-    int64_t step, total;
-    log_lines_open_head(&lines, source);
-    while (log_lines_next(&lines, &line))
-        if (read_head(line.span, &step, &total, &rest)) return 3;
-    return 0;
+    return log_claim_lines(source, claim_line);
 }
 
 static int is_counter(struct log_span name) {
@@ -53,23 +50,19 @@ static enum status put(struct log_build *build, struct log_span name, struct log
     return log_build_digits(build, column, value.text, value.length, 4);
 }
 
-static enum status read(const struct log_source *source, struct log_build *build) {
-    struct log_lines lines;
-    struct log_line line;
-    struct log_span rest;
-    int64_t step, total;
-    log_lines_open(&lines, source);
-    while (log_lines_next(&lines, &line)) {
-        if (!read_head(line.span, &step, &total, &rest) || !log_lines_take(&lines, &line)) continue;
-        TRY(log_build_row(build, step, line.number, source->part));
-        log_build_max_steps(build, (uint64_t)(total + 1));
-        while (rest.length > 0) {
-            struct log_span value = log_span_until(&rest, '|');
-            const struct log_span name = log_span_trim(log_span_until(&value, ':'));
-            TRY(put(build, name, log_span_trim(value)));
-        }
+static enum status read_fields(struct log_build *build, const struct log_row *row) {
+    struct log_span rest = row->rest;
+    while (rest.length > 0) {
+        struct log_span value = log_span_until(&rest, '|');
+        const struct log_span name = log_span_trim(log_span_until(&value, ':'));
+        TRY(put(build, name, log_span_trim(value)));
     }
-    return log_lines_close(&lines, build);
+    return STATUS_OK;
+}
+
+static enum status read(const struct log_source *source, struct log_build *build) {
+    static const struct log_grammar grammar = {read_head, read_fields, 0};
+    return log_read_rows(source, build, &grammar);
 }
 
 const struct log_reader log_reader_nemo = {"nemo", "NeMo 2 console", claim, read, 0};

@@ -19,8 +19,7 @@ static int read_marker(struct log_span line, int64_t *step, int64_t *total) {
     struct log_span rest = log_span_after(line, "[step=");
     *total = 0;
     if (rest.text == NULL || !log_span_integer(&rest, step)) return 0;
-    if (!log_span_starts(rest, "/")) return 0;
-    rest.text++, rest.length--;
+    if (!log_span_take(&rest, "/")) return 0;
     if (!log_span_integer(&rest, total)) *total = 0; /* "???" */
     return log_span_starts(log_span_after(rest, ","), "epoch=");
 }

@@ -4,7 +4,7 @@
  *
  * Source of the shape: open_instruct/dpo_tune_cache.py and finetune.py. Numbers are Python's
  * shortest repr; the loss is a mean since the last line. */
-#include "logs/lines.h"
+#include "logs/grammar.h"
 
 static const struct log_rule rules[] = {
     {"LR", LOG_LR_LOGGED, LOG_PRINT_EXACT, 0, 0, 0},
@@ -15,25 +15,20 @@ static const struct log_rule rules[] = {
     {NULL, 0, 0, 0, 0, 0},
 };
 
-/* "Step: 3, LR:"; *rest at "LR:". */
-static int read_head(struct log_span line, int64_t *step, struct log_span *rest) {
-    *rest = log_span_after(line, "Step: ");
-    if (rest->text == NULL || !log_span_integer(rest, step)) return 0;
-    if (!log_span_starts(*rest, ", LR: ")) return 0;
-    rest->text += 2, rest->length -= 2;
-    return 1;
+/* "Step: 3, LR:"; the rest at "LR:". */
+static int read_head(struct log_span line, struct log_row *out) {
+    out->rest = log_span_after(line, "Step: ");
+    return out->rest.text != NULL && log_span_integer(&out->rest, &out->step) &&
+           log_span_take(&out->rest, ", ") && log_span_starts(out->rest, "LR: ");
+}
+
+static int claim_line(struct log_span line) {
+    struct log_row row;
+    return read_head(line, &row) && log_span_after(row.rest, "Loss:").text != NULL ? 3 : 0;
 }
 
 static int claim(const struct log_source *source) {
-    struct log_lines lines;
-    struct log_line line;
-    struct log_span rest;
-    int64_t step;
-    log_lines_open_head(&lines, source);
-    while (log_lines_next(&lines, &line))
-        if (read_head(line.span, &step, &rest) && log_span_after(rest, "Loss:").text != NULL)
-            return 3;
-    return 0;
+    return log_claim_lines(source, claim_line);
 }
 
 /* A name is what stands between the value before, its comma and units, and the colon. */
@@ -47,7 +42,8 @@ static struct log_span name_of(struct log_span text) {
     return log_span_trim(text);
 }
 
-static enum status read_fields(struct log_build *build, struct log_span rest) {
+static enum status read_fields(struct log_build *build, const struct log_row *row) {
+    struct log_span rest = row->rest;
     while (rest.length > 0) {
         const struct log_span name = name_of(log_span_until(&rest, ':'));
         struct log_span value = log_span_word(&rest);
@@ -58,17 +54,8 @@ static enum status read_fields(struct log_build *build, struct log_span rest) {
 }
 
 static enum status read(const struct log_source *source, struct log_build *build) {
-    struct log_lines lines;
-    struct log_line line;
-    struct log_span rest;
-    int64_t step;
-    log_lines_open(&lines, source);
-    while (log_lines_next(&lines, &line)) {
-        if (!read_head(line.span, &step, &rest) || !log_lines_take(&lines, &line)) continue;
-        TRY(log_build_row(build, step, line.number, source->part));
-        TRY(read_fields(build, rest));
-    }
-    return log_lines_close(&lines, build);
+    static const struct log_grammar grammar = {read_head, read_fields, 0};
+    return log_read_rows(source, build, &grammar);
 }
 
 const struct log_reader log_reader_open_instruct = {"open-instruct", "open-instruct console", claim,

@@ -5,7 +5,7 @@
  * Source of the shape: torchtune/training/metric_logging.py (DiskLogger, StdoutLogger). Numbers are
  * Python's shortest repr. A line of one value is written by log(), one of many by log_dict(): lines
  * of one step that follow each other are one row, until a name comes again. */
-#include "logs/lines.h"
+#include "logs/grammar.h"
 
 #define FIELDS_MAX 128
 
@@ -32,8 +32,7 @@ static int read_line(struct log_span line, int64_t *step, struct fields *fields)
     struct log_span rest = log_span_after(line, "Step ");
     fields->count = 0;
     if (rest.text == NULL || !log_span_integer(&rest, step)) return 0;
-    if (!log_span_starts(rest, " | ")) return 0;
-    rest.text += 3, rest.length -= 3;
+    if (!log_span_take(&rest, " | ")) return 0;
     while (rest.length > 0 && fields->count < FIELDS_MAX) {
         const struct log_span word = log_span_word(&rest);
         size_t colon = word.length;
@@ -46,15 +45,14 @@ static int read_line(struct log_span line, int64_t *step, struct fields *fields)
     return fields->count > 0;
 }
 
-static int claim(const struct log_source *source) {
-    struct log_lines lines;
-    struct log_line line;
+static int claim_line(struct log_span line) {
     struct fields fields;
     int64_t step;
-    log_lines_open_head(&lines, source);
-    while (log_lines_next(&lines, &line))
-        if (read_line(line.span, &step, &fields)) return 3;
-    return 0;
+    return read_line(line, &step, &fields) ? 3 : 0;
+}
+
+static int claim(const struct log_source *source) {
+    return log_claim_lines(source, claim_line);
 }
 
 struct row {
