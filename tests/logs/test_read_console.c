@@ -332,6 +332,10 @@ static void verify_cut_ends_are_said(void **state) {
         NULL);
     assert_null(log_column_by_source(log, "grad norm"));
     logs_expect(log, "lm loss", 0, 2.5, 0.1);
+    assert_false(logs_has_note(log, "no line end")); /* nothing cut was taken */
+    log = logs_read(&arena, "step=3, skipped=0, lr=[1e-05], mom=[(0.", NULL);
+    logs_expect(log, "lr", 0, 1e-5, 0.0);
+    assert_false(logs_has_note(log, "no line end"));
     log = logs_read(&arena, "Step 1 | loss:0.5 lr:2e-05\nStep 2 | loss:0.25 lr:1e-0", NULL);
     assert_true(logs_has_note(log, "line 2, the last, has no line end"));
     log =
