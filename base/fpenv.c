@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads MXCSR where there is one; elsewhere tries the arithmetic itself. Changes nothing. */
+ * Reads MXCSR where there is one; elsewhere tries the arithmetic itself. Changes nothing but in
+ * fpenv_restore(). */
 #include "base/fpenv.h"
 
 #include <float.h>
@@ -77,4 +78,23 @@ void fpenv_describe(char *text, size_t size) {
 #else
     snprintf(text, size, "round %s, subnormals %s", e.rounding, subnormals);
 #endif
+}
+
+void fpenv_keep(struct fpenv_kept *out) {
+    const struct environment e = environment_read();
+    fegetenv(&out->all);
+    out->rounding = fegetround();
+    out->control = fpenv_control();
+    out->flushes = e.flushes_results + 2 * e.flushes_operands;
+}
+
+/* fegetround() looks at the x87 unit too, where there is one. */
+int fpenv_changed(const struct fpenv_kept *kept) {
+    if (fpenv_control() != kept->control || fegetround() != kept->rounding) return 1;
+    const struct environment e = environment_read();
+    return e.flushes_results + 2 * e.flushes_operands != kept->flushes;
+}
+
+void fpenv_restore(const struct fpenv_kept *kept) {
+    fesetenv(&kept->all);
 }

@@ -7,6 +7,7 @@
 #ifndef TWINSTEP_BASE_FPENV_H
 #define TWINSTEP_BASE_FPENV_H
 
+#include <fenv.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,5 +22,17 @@ uint32_t fpenv_control(void);
 
 /* One line, for instance "round to nearest, subnormals kept (MXCSR control 1f80)". */
 void fpenv_describe(char *text, size_t size);
+
+/* The environment before foreign code runs, to tell afterwards what it did and to undo it. */
+struct fpenv_kept {
+    fenv_t all;
+    int rounding;
+    uint32_t control;
+    int flushes; /* 1: results, 2: operands */
+};
+void fpenv_keep(struct fpenv_kept *out);
+/* Whether this thread's control bits (not its sticky flags) differ from those kept. */
+int fpenv_changed(const struct fpenv_kept *kept);
+void fpenv_restore(const struct fpenv_kept *kept);
 
 #endif

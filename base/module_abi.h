@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a module and this program tell each other about how they were built (docs/PLUGINS.md).
+ *
+ * Every entry symbol (twinstep_optim_v1, twinstep_sched_v1) is an object that begins with a
+ * module_stamp. The version stands in the symbol's name; sizes of the structs that both sides read
+ * stand in the stamp, and must be equal. The loader reads the tag first and nothing behind it when
+ * it is wrong. Modules include base/module_kit.h, which fills the stamp in. */
+#ifndef TWINSTEP_BASE_MODULE_ABI_H
+#define TWINSTEP_BASE_MODULE_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/key.h"
+#include "base/status.h"
+
+#define MODULE_VERSION 1
+#define MODULE_CLASSES_MAX 16        /* of one module and kind */
+#define MODULE_ROWS_MAX 64           /* of one class */
+#define MODULE_TAG "twinstep module" /* 16 bytes with its NUL */
+
+/* What a module may call. A module links nothing of this program. */
+struct module_host {
+    size_t size; /* sizeof(struct module_host) */
+    /* status_fail() of base/status.h: the text of FAIL */
+    enum status (*fail)(enum status code, const char *format, ...) TWINSTEP_PRINTF(2, 3);
+};
+
+/* Structs of which one side makes arrays or reads what the other wrote; 0: not used. */
+struct module_sizes {
+    uint32_t stamp, row, class_, call, tensor, group;
+};
+
+struct module_stamp {
+    char tag[16]; /* MODULE_TAG */
+    uint32_t version;
+    struct module_sizes sizes;
+    uint32_t inexact_math; /* compiled with -ffast-math or a part of it */
+    uint32_t zero;
+    int (*fuses)(void);              /* nonzero: the compiler fuses products with sums */
+    const char *compiler;            /* "gcc 12.2.0" */
+    const struct module_host **host; /* the loader sets it before it calls anything */
+};
+
+#endif
