@@ -30,6 +30,7 @@ static const struct part {
     {"megatron.txt", 80},      {"deepspeed.txt", 66}, {"torchtune.txt", 24},
     {"torchtitan.txt", 42},    {"veomni.txt", 36},    {"nemo-rl.txt", 16},
     {"torch.txt", 24},         {"logs.txt", 40},      {"deepspeed-engine.txt", 30},
+    {"trainer-eras.txt", 190},
 };
 
 struct list {

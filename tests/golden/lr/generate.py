@@ -43,6 +43,7 @@ def main():
     parser.add_argument("parts", nargs="*")
     parser.add_argument("--old-deepspeed", help="lr_schedules.py of deepspeed 0.14.0")
     arguments = parser.parse_args()
+    import eras
     import from_logs
     import loops
     import trainers
@@ -69,13 +70,16 @@ def main():
         parts["deepspeed"] = (lambda: loops.deepspeed_cases(arguments.old_deepspeed),
                               ("torch", "deepspeed"))
     parts["trainer-old"] = (trainers.trainer_old_cases, ("torch", "transformers", "accelerate"))
-    chosen = arguments.parts or [part for part in parts if part != "trainer-old"]
+    parts["trainer-eras"] = (eras.cases, ("torch", "transformers", "accelerate"))
+    chosen = arguments.parts or [part for part in parts
+                                 if part not in ("trainer-old", "trainer-eras")]
     for part in chosen:
         cases, names = parts[part]
         found = versions(*names)
         if part == "deepspeed":
             found["deepspeed (rows -old)"] = "0.14.0"
-        golden.write(os.path.join(HERE, part + ".txt"), part, found, cases())
+        write = golden.merge if part == "trainer-eras" else golden.write
+        write(os.path.join(HERE, part + ".txt"), part, found, cases())
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ The format is described in README.md. Nothing here computes an LR: the numbers c
 optimizer of a real library, by a hook that runs right before each step.
 """
 
+import os
 import random
 import struct
 from dataclasses import dataclass, field
@@ -65,10 +66,11 @@ class Case:
     options: dict
     applied: dict = field(default_factory=dict)  # k -> LR in the optimizer when it stepped
     logged: dict = field(default_factory=dict)  # k -> LR that the framework reports for update k
+    bends: tuple = ()  # updates that must be among the samples
 
     def line(self, rng):
         last = max(self.applied)
-        ks = sample(rng, last, self.options)
+        ks = sample(rng, last, self.options, self.bends)
         ks = [k for k in ks if k in self.applied and (not self.logged or k in self.logged)]
         schedule, options = ours(self.schedule, self.options)
         words = [self.contract, schedule, "by=" + self.by]
@@ -80,16 +82,17 @@ class Case:
         return " ".join(words)
 
 
-def sample(rng, last, options):
+def sample(rng, last, options, more=()):
     """The updates where schedules bend, and some at random, ascending."""
     if last <= SAMPLES:
         return list(range(1, last + 1))
     total = int(options.get("steps", last))
     warmup = int(float(options.get("warmup", 0)))
     bends = {1, 2, warmup, warmup + 1, warmup + 2, total - 1, total, total + 1, last}
+    bends |= set(more)
     bends = {k for k in bends if 1 <= k <= last}
     rest = [k for k in range(1, last + 1) if k not in bends]
-    return sorted(bends | set(rng.sample(rest, min(len(rest), SAMPLES - len(bends)))))
+    return sorted(bends | set(rng.sample(rest, min(len(rest), max(0, SAMPLES - len(bends))))))
 
 
 class Optimizer:
@@ -121,6 +124,33 @@ def random_warmup(rng, steps, allow_total=False):
     most = steps if allow_total else steps - 1
     return rng.choice([0, 0, 1, 2, rng.randint(0, most), rng.randint(0, max(1, steps // 5))]) \
         if most >= 2 else rng.randint(0, most)
+
+
+def release_of(comment):
+    """Sorting key of a release's comment: transformers' version as numbers."""
+    return tuple(int(part) for part in comment.split("transformers ")[1].split(",")[0].split("."))
+
+
+def merge(path, part, versions, cases, seed=SEED):
+    """As write, for a part that several environments write one after the other, each its release."""
+    rng, groups = random.Random(f"{seed} sample {part}"), {}
+    if os.path.exists(path):
+        with open(path, encoding="ascii") as old:
+            for line in old.readlines()[1:]:
+                if line.startswith("#"):
+                    head = line
+                    groups[head] = []
+                else:
+                    groups[head].append(line)
+    head = "# " + ", ".join(f"{n} {v}" for n, v in versions.items()) + "\n"
+    groups = {old: lines for old, lines in groups.items() if release_of(old) != release_of(head)}
+    groups[head] = [case.line(rng) + "\n" for case in cases]
+    with open(path, "w", encoding="ascii", newline="\n") as out:
+        out.write("# twinstep LR golden 1: " + part + "\n")
+        for head in sorted(groups, key=release_of):
+            out.write(head)
+            out.writelines(groups[head])
+    print(f"{path}: {len(cases)} cases of {len(groups)} releases")
 
 
 def write(path, part, versions, cases, seed=SEED):
