@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * twinstep export: a log, or a run of a trace, in the form of another tool. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli/json.h"
 #include "cli/log_options.h"
+#include "cli/output.h"
 #include "cli/verb.h"
 #include "logs/export.h"
 
@@ -21,19 +20,11 @@ static enum status check_format(const char *format) {
          "export: --to: expected csv, jsonl, torchtitan, megatron or nemo-rl, got \"%s\"", format);
 }
 
-/* Never over a file that was there unless asked. */
 static enum status write_file(const struct log *log, const char *format, const char *path,
                               int overwrite) {
-    FILE *out = fopen(path, overwrite ? "w" : "wx");
-    if (out == NULL && errno == EEXIST)
-        FAIL(STATUS_IO, "%s: exists; choose another name, or ask to overwrite it", path);
-    if (out == NULL) FAIL(STATUS_IO, "%s: cannot create: %s", path, strerror(errno));
-    enum status status = log_export(log, format, out);
-    if (fclose(out) != 0 && status == STATUS_OK)
-        status = status_fail(STATUS_IO, "cannot write: %s", strerror(errno));
-    if (status == STATUS_OK) return status;
-    remove(path);
-    return status == STATUS_IO ? status_prefix(status, "%s", path) : status;
+    struct output output;
+    TRY(output_open(path, overwrite, &output));
+    return output_close(&output, log_export(log, format, output.file));
 }
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
@@ -42,6 +33,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     struct log *log;
     TRY(check_format(format));
     TRY(log_options_read(options, &cli->arena, &how));
+    TRY(log_options_apart(options->output, options->arguments[0], &cli->arena));
     TRY(log_import(options->arguments[0], &how, &cli->arena, &log));
     *out_exit = EXIT_AS_EXPECTED;
     if (options->output == NULL) return log_export(log, format, stdout);
@@ -56,7 +48,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 static const struct argp_option option_rows[] = {
     OPTION("to", KEY_TO, "FORMAT", "csv, jsonl, torchtitan, megatron, nemo-rl"),
     OPTION_OUTPUT("File to write; default standard output"),
-    OPTION_OVERWRITE("Replace a file that exists"),
+    OPTION_OVERWRITE("Replace a file that exists; never LOG itself"),
     OPTIONS_LOG,
     OPTION("json", KEY_JSON, NULL, "With --output: say as JSON what was written"),
     OPTIONS_END};

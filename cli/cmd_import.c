@@ -102,10 +102,20 @@ static json_t *log_json(const struct log *log, const char *output) {
                      total, "columns", columns, "notes", notes);
 }
 
+/* Overwriting removes the live file of a killed run, too. */
+static enum status check_output(const char *output, const char *log, struct arena *arena) {
+    char *live;
+    if (output == NULL) return STATUS_OK;
+    TRY(arena_format(arena, &live, "%s.part", output));
+    TRY(log_options_apart(live, log, arena));
+    return log_options_apart(output, log, arena);
+}
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     struct log_options how;
     struct log *log;
     TRY(log_options_read(options, &cli->arena, &how));
+    TRY(check_output(options->output, options->arguments[0], &cli->arena));
     TRY(log_import(options->arguments[0], &how, &cli->arena, &log));
     if (options->output != NULL)
         TRY(log_write_trace(log, options->output, options->overwrite, &cli->arena));
@@ -118,7 +128,8 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 
 static const struct argp_option option_rows[] = {
     OPTION_OUTPUT("Trace to write (HDF5); without it, only what was understood is printed"),
-    OPTION_OVERWRITE("Replace a trace that exists"), OPTIONS_LOG, OPTION_JSON, OPTIONS_END};
+    OPTION_OVERWRITE("Replace a trace that exists; never LOG itself"), OPTIONS_LOG, OPTION_JSON,
+    OPTIONS_END};
 
 const struct verb verb_import = {
     .name = "import",

@@ -174,7 +174,8 @@ static const struct argp_option option_rows[] = {
            "Judge the printed column alone, not whether the rates that were applied can be others"),
     LR_OPTION_ROWS,
     OPTIONS_LOG,
-    OPTION("junit", KEY_JUNIT, "FILE", "Write a JUnit XML file with one test case"),
+    OPTION("junit", KEY_JUNIT, "FILE",
+           "Write a JUnit XML file with one test case; replaces FILE at once, never LOG"),
     OPTION("github", KEY_GITHUB, NULL, "Print annotation lines for GitHub Actions"),
     OPTION_JSON,
     OPTIONS_END};

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "cli/load.h"
+#include "cli/output.h"
 #include "cli/perform.h"
 
 static int is_folder(const char *path) {
@@ -34,6 +35,7 @@ static enum status run_scenario(const struct cli *cli, const struct options *opt
     char *path;
     TRY(load_scenario(cli, arena, word, options, &scenario));
     TRY(output_path(options, scenario->name, arena, &path));
+    TRY(output_apart(path, word));
     struct performance how = {path, options->overwrite, options->reproducible,
                               progress_wanted(options)};
     TRY(perform(cli, scenario, &how, arena, &judgement));

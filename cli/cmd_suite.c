@@ -6,6 +6,7 @@
 
 #include "cli/json.h"
 #include "cli/load.h"
+#include "cli/output.h"
 #include "cli/perform.h"
 #include "cli/suite.h"
 
@@ -88,10 +89,18 @@ static enum status report(const struct options *options, const struct suite *sui
     return status;
 }
 
+static enum status check_junit(const char *junit, const struct suite *suite) {
+    if (junit == NULL) return STATUS_OK;
+    for (size_t i = 0; i < suite->case_count; i++)
+        if (suite->cases[i].path != NULL) TRY(output_apart(junit, suite->cases[i].path));
+    return STATUS_OK;
+}
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     struct suite suite = {.cases = NULL};
     const char *folder = options->argument_count == 0 ? NULL : options->arguments[0];
     TRY(suite_collect(folder, &cli->arena, &suite));
+    TRY(check_junit(options->junit, &suite));
     TRY(arena_take(&cli->arena, suite.case_count, sizeof *suite.results, "suite", &suite.results));
     TRY(suite_open_folder(options->keep, &cli->arena, &suite));
     enum status status = run_members(cli, options, &suite);
@@ -104,7 +113,8 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 }
 
 static const struct argp_option option_rows[] = {
-    OPTION("junit", KEY_JUNIT, "FILE", "Write the results as JUnit XML, too"),
+    OPTION("junit", KEY_JUNIT, "FILE",
+           "Write the results as JUnit XML, too; replaces FILE at once, never a scenario"),
     OPTION("keep", KEY_KEEP, "DIR", "Keep the traces in DIR; default is to remove them"),
     OPTION_OVERWRITE("Replace traces that exist in the folder of --keep"),
     OPTION_SET,

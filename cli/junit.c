@@ -2,10 +2,9 @@
  * JUnit XML of a suite: a missed expectation is a failure, a scenario that could not run an error,
  * one without an expect block is skipped.
  * Invariant: the file is well-formed UTF-8 whatever bytes names and error texts hold. */
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
+#include "cli/output.h"
 #include "cli/suite.h"
 #include "cli/xml.h"
 
@@ -40,15 +39,8 @@ static void put_suite(FILE *out, const struct suite *suite) {
 }
 
 enum status junit_write(const struct suite *suite, const char *path) {
-    FILE *out = fopen(path, "w");
-    if (out == NULL) FAIL(STATUS_IO, "%s: error: cannot create: %s", path, strerror(errno));
-    put_suite(out, suite);
-    int failed = fflush(out) != 0 || ferror(out);
-    int reason = errno;
-    if (fclose(out) != 0 && !failed) {
-        failed = 1;
-        reason = errno;
-    }
-    if (failed) FAIL(STATUS_IO, "%s: error: cannot write: %s", path, strerror(reason));
-    return STATUS_OK;
+    struct output output;
+    TRY(output_open(path, 1, &output));
+    put_suite(output.file, suite);
+    return output_close(&output, STATUS_OK);
 }

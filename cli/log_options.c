@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "cli/output.h"
 
 static enum status add_map(const char *text, struct arena *arena, struct log_options *out) {
     const char *sign = strchr(text, '=');
@@ -31,4 +32,14 @@ enum status log_options_read(const struct options *options, struct arena *arena,
     if (base == NULL) return STATUS_OK;
     const enum status status = number_parse_int(base, &out->step_base);
     return status == STATUS_OK ? STATUS_OK : status_prefix(status, "--step-base");
+}
+
+enum status log_options_apart(const char *output, const char *path, struct arena *arena) {
+    const char *const *paths;
+    size_t count;
+    if (output == NULL) return STATUS_OK;
+    TRY(log_import_files(path, arena, &paths, &count));
+    for (size_t i = 0; i < count; i++)
+        TRY(output_apart(output, paths[i]));
+    return STATUS_OK;
 }

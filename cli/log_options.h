@@ -26,4 +26,8 @@ enum {
 TWINSTEP_MUST_USE enum status log_options_read(const struct options *options, struct arena *arena,
                                                struct log_options *out);
 
+/* STATUS_INPUT when `output` (NULL: none) is a file that is read as, or for, the log `path`. */
+TWINSTEP_MUST_USE enum status log_options_apart(const char *output, const char *path,
+                                                struct arena *arena);
+
 #endif

@@ -2,13 +2,13 @@
  * Reads a log for the lr verbs and prints fits. Judges nothing itself. */
 #include "cli/lr_report.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/number.h"
 #include "cli/json.h"
 #include "cli/lr_options.h"
+#include "cli/output.h"
 #include "cli/xml.h"
 
 enum status lr_report_open(struct cli *cli, const struct options *options, struct lr_report *out) {
@@ -18,6 +18,7 @@ enum status lr_report_open(struct cli *cli, const struct options *options, struc
     fit_known_init(&out->known);
     TRY(log_options_read(options, &cli->arena, &reading));
     TRY(lr_options_read(options, &cli->arena, &out->known.request));
+    TRY(log_options_apart(options->junit, options->arguments[0], &cli->arena));
     TRY(log_import(options->arguments[0], &reading, &cli->arena, &log));
     out->log = log;
     TRY(fit_known_from_log(&out->known, log, &cli->arena));
@@ -204,11 +205,8 @@ static void put_suite(FILE *out, const char *name, const char *kind, const char 
 
 enum status lr_report_junit(const char *path, const char *name, const char *kind,
                             const char *message) {
-    FILE *out = fopen(path, "w");
-    if (out == NULL) FAIL(STATUS_IO, "%s: error: cannot create: %s", path, strerror(errno));
-    put_suite(out, name, kind, message);
-    int failed = fflush(out) != 0 || ferror(out);
-    if (fclose(out) != 0) failed = 1;
-    if (failed) FAIL(STATUS_IO, "%s: error: cannot write: %s", path, strerror(errno));
-    return STATUS_OK;
+    struct output output;
+    TRY(output_open(path, 1, &output));
+    put_suite(output.file, name, kind, message);
+    return output_close(&output, STATUS_OK);
 }

@@ -64,6 +64,8 @@ TWINSTEP_MUST_USE enum status trace_create_objects(struct trace *trace,
 TWINSTEP_MUST_USE enum status trace_claim(struct trace *trace);
 /* Removes the live file if it is still ours. */
 void trace_unclaim(const struct trace *trace);
+/* The same for a trace without runs: what is not whole holds no update to save. */
+void trace_discard(const struct trace *trace);
 /* Makes the live file durable and gives it its name. */
 TWINSTEP_MUST_USE enum status trace_publish(const struct trace *trace);
 

@@ -82,9 +82,10 @@ TWINSTEP_MUST_USE enum status trace_put_array(struct trace *trace, const char *p
 TWINSTEP_MUST_USE enum status trace_put_text(struct trace *trace, const char *path,
                                              const char *text, size_t length);
 /* Closes and renames PATH.part to PATH. The trace is closed in every case; after a failure
- * PATH.part stays, with what was committed. */
+ * PATH.part stays, with what was committed; without runs it stays only when it is whole. */
 TWINSTEP_MUST_USE enum status trace_finish(struct trace *trace);
-/* Closes after an error or an interruption; PATH.part stays and is readable. Never fails. */
+/* Closes after an error or an interruption; PATH.part stays and is readable, unless the trace has
+ * no runs: then it is removed. Never fails. */
 void trace_abandon(struct trace *trace);
 
 /* What a reader gets: everything in memory, in the plan's terms. Columns are [update][...]. */

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/publish.h"
+
 static enum status refuse(const char *path, const char *action) {
     return status_fail(STATUS_IO, "%s: cannot %s: %s", path, action, strerror(errno));
 }
@@ -67,34 +69,16 @@ void trace_unclaim(const struct trace *trace) {
     if (still_ours(trace)) unlink(trace->file.name);
 }
 
-/* Delayed allocation can report a full disk only here. */
-static enum status make_durable(const char *path) {
-    const int handle = open(path, O_RDONLY | O_CLOEXEC);
-    if (handle < 0) return refuse(path, "open");
-    const int bad = fsync(handle);
-    const int reason = errno;
-    close(handle);
-    errno = reason;
-    return bad == 0 || reason == EINVAL || reason == ENOTSUP ? STATUS_OK
-                                                             : refuse(path, "write to disk");
-}
-
-/* A file system without hard links gets a check and a rename. */
-static enum status name_exclusively(const char *live, const char *target) {
-    if (link(live, target) == 0) return unlink(live) == 0 ? STATUS_OK : refuse(live, "remove");
-    const int reason = errno;
-    struct stat info;
-    if (reason == EEXIST || lstat(target, &info) == 0)
-        FAIL(STATUS_IO, "%s: came to exist during the run and is left alone; the trace is in %s",
-             target, live);
-    return rename(live, target) == 0 ? STATUS_OK : refuse(target, "create");
+void trace_discard(const struct trace *trace) {
+    if (trace->run_count == 0) trace_unclaim(trace);
 }
 
 enum status trace_publish(const struct trace *trace) {
     const char *live = trace->file.name;
     if (!still_ours(trace))
         FAIL(STATUS_IO, "%s: was removed or replaced by another process during the run", live);
-    TRY(make_durable(live));
-    if (!trace->overwrite) return name_exclusively(live, trace->target);
-    return rename(live, trace->target) == 0 ? STATUS_OK : refuse(trace->target, "replace");
+    const enum status status = publish_settle(live);
+    if (status == STATUS_OK) return publish_name(live, trace->target, trace->overwrite);
+    trace_discard(trace);
+    return status;
 }

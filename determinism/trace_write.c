@@ -366,7 +366,9 @@ enum status trace_finish_as(struct trace *trace, int complete) {
         status = close_trace(trace);
     else
         drop_handles(trace);
-    return status == STATUS_OK ? trace_publish(trace) : status;
+    if (status == STATUS_OK) return trace_publish(trace);
+    trace_discard(trace);
+    return status;
 }
 
 enum status trace_finish(struct trace *trace) {
@@ -377,10 +379,12 @@ void trace_abandon(struct trace *trace) {
     if (trace->file.id < 0) return;
     if (trace->broken) {
         drop_handles(trace);
+        trace_discard(trace);
         return;
     }
     char told[2048]; /* the caller's error is the one to tell */
     snprintf(told, sizeof told, "%s", status_text());
     const enum status status = close_trace(trace);
     if (status != STATUS_OK) (void)status_fail(status, "%s", told);
+    trace_discard(trace);
 }

@@ -27,7 +27,12 @@ void log_options_init(struct log_options *options);
 TWINSTEP_MUST_USE enum status log_import(const char *path, const struct log_options *options,
                                          struct arena *arena, struct log **out);
 
-/* The same from memory; `name` stands in errors. What fuzzers and tests call. */
+/* The files that log_import of `path` would read, in order: those of a folder, else `path` itself.
+ */
+TWINSTEP_MUST_USE enum status log_import_files(const char *path, struct arena *arena,
+                                               const char *const **out_paths, size_t *out_count);
+
+/* As log_import, from memory; `name` stands in errors. What fuzzers and tests call. */
 TWINSTEP_MUST_USE enum status log_import_bytes(const char *name, const void *bytes, size_t length,
                                                const struct log_options *options,
                                                struct arena *arena, struct log **out);

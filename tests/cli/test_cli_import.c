@@ -8,8 +8,11 @@
 #include <cmocka.h>
 
 #include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -186,6 +189,130 @@ static void verify_files(void **state) {
     assert_false(helper_exists("gone.json"));
 }
 
+/* The status of a command whose files may not grow beyond `bytes`, which stands in for a disk. */
+static int run_limited(const char *line, rlim_t bytes) {
+    char command[512];
+    struct rlimit before, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = before;
+    small.rlim_cur = bytes;
+    snprintf(command, sizeof command, "'%s' %s >/dev/null 2>/dev/null", TWINSTEP_BINARY, line);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const int how = system(command);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    return how;
+}
+
+static void write_rows(const char *path, int rows) {
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    for (int i = 1; i <= rows; i++)
+        fprintf(file, "{\"step\": %d, \"loss\": %d.5}\n", i, i);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Wherever the disk is full, from the first object to the last text, no .part stays. */
+static void verify_failed_imports_leave_nothing(void **state) {
+    (void)state;
+    struct stat whole;
+    int refused = 0, written = 0;
+    write_rows("limit.jsonl", 700);
+    helper_accept(0, "import limit.jsonl -o whole.h5");
+    assert_int_equal(stat("whole.h5", &whole), 0);
+    setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* HDF5 leaks when a write fails */
+    assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    for (rlim_t size = 0; size <= (rlim_t)whole.st_size + 500; size += size < 30000 ? 6000 : 500) {
+        const int how = run_limited("import limit.jsonl -o limit.h5", size);
+        if (how != 0 && how != 2 << 8) fail_msg("limit %llu: %#x", (unsigned long long)size, how);
+        if (helper_exists("limit.h5.part"))
+            fail_msg("limit %llu: .part is left", (unsigned long long)size);
+        assert_int_equal(helper_exists("limit.h5"), how == 0);
+        refused += how != 0;
+        written += how == 0;
+        unlink("limit.h5");
+    }
+    signal(SIGXFSZ, SIG_DFL);
+    unsetenv("ASAN_OPTIONS");
+    assert_true(refused >= 20 && written >= 1);
+}
+
+/* Old bytes stay when new ones do not fit; what is no regular file is written to, not replaced. */
+static void verify_failed_exports_leave_the_old(void **state) {
+    (void)state;
+    write_rows("many.jsonl", 700);
+    helper_write("kept.csv", "old");
+    assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    assert_int_equal(run_limited("export many.jsonl --to csv -o kept.csv --overwrite", 2000),
+                     2 << 8);
+    assert_int_equal(run_limited("export many.jsonl --to csv -o none.csv", 2000), 2 << 8);
+    signal(SIGXFSZ, SIG_DFL);
+    char *text = helper_read("kept.csv", NULL);
+    assert_string_equal(text, "old");
+    free(text);
+    assert_false(helper_exists("none.csv") || helper_exists("none.csv.part") ||
+                 helper_exists("kept.csv.part"));
+    assert_int_equal(symlink("/dev/full", "full"), 0);
+    helper_refuse(2, "export many.jsonl --to csv -o full", "full: exists");
+    helper_refuse(2, "export many.jsonl --to csv -o full --overwrite", "full: cannot write: No sp");
+    struct stat info;
+    assert_true(lstat("full", &info) == 0 && S_ISLNK(info.st_mode));
+    helper_write("taken.csv.part", "another's");
+    helper_accept(0, "export many.jsonl --to csv -o taken.csv");
+    text = helper_read("taken.csv.part", NULL);
+    assert_string_equal(text, "another's");
+    free(text);
+    assert_false(helper_exists("taken.csv.part2"));
+}
+
+/* No name of the input, and no part of a folder that is read, is written over. */
+static void verify_inputs_are_never_outputs(void **state) {
+    (void)state;
+    static const char *const lines[] = {
+        "export in.jsonl --to csv --overwrite -o in.jsonl",
+        "export in.jsonl --to csv --overwrite -o ./in.jsonl",
+        "export in.jsonl --to csv --overwrite -o in-hard.jsonl",
+        "export in-hard.jsonl --to csv --overwrite -o in-soft.jsonl",
+        "export in-run --to csv --overwrite -o in-run/checkpoint-2/trainer_state.json",
+        "import in.jsonl --overwrite -o in.jsonl",
+        "import in.h5 --overwrite -o in.h5",
+        "import killed.h5.part --overwrite -o killed.h5",
+        "lr check in.jsonl --expect hf --lr 1e-3 --steps 2 --junit in.jsonl",
+        "lr check in.jsonl --expect hf --lr 1e-3 --steps 2 --junit in-soft.jsonl",
+        "run in.yaml --overwrite -o in.yaml",
+        "suite in-suite --junit in-suite/in.yaml"};
+    static const char *const files[] = {"in.jsonl", "in-run/checkpoint-2/trainer_state.json",
+                                        "in.h5",    "killed.h5.part",
+                                        "in.yaml",  "in-suite/in.yaml"};
+    char *before[sizeof files / sizeof *files];
+    size_t length[sizeof files / sizeof *files];
+    write_rows("in.jsonl", 2);
+    assert_true(link("in.jsonl", "in-hard.jsonl") == 0 &&
+                symlink("in.jsonl", "in-soft.jsonl") == 0);
+    assert_true(mkdir("in-run", 0777) == 0 && mkdir("in-run/checkpoint-2", 0777) == 0);
+    assert_int_equal(mkdir("in-suite", 0777), 0);
+    helper_write("in-run/checkpoint-2/trainer_state.json", state_text);
+    helper_accept(0, "import in.jsonl -o in.h5");
+    helper_accept(0, "import in.jsonl -o killed.h5.part");
+    helper_scenario("in.yaml", "steps: 2", "seed: 3", "");
+    helper_scenario("in-suite/in.yaml", "steps: 2", "seed: 3", "");
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        before[i] = helper_read(files[i], &length[i]);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        helper_refuse(2, lines[i], "expected an output that is not read, got the input");
+    char command[256];
+    snprintf(command, sizeof command,
+             "'%s' export - --to csv -o in.jsonl --overwrite <in.jsonl 2>&-", TWINSTEP_BINARY);
+    assert_int_equal(system(command), 2 << 8);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        size_t now;
+        char *text = helper_read(files[i], &now);
+        if (now != length[i] || memcmp(text, before[i], now) != 0) fail_msg("%s changed", files[i]);
+        free(text);
+        free(before[i]);
+    }
+    assert_false(helper_exists("killed.h5"));
+}
+
 static void validate_lists(void **state) {
     (void)state;
     struct said said = helper_run(0, "list formats");
@@ -205,6 +332,9 @@ int main(void) {
         cmocka_unit_test(validate_map_and_base),
         cmocka_unit_test(verify_run_of_a_trace),
         cmocka_unit_test(verify_files),
+        cmocka_unit_test(verify_failed_imports_leave_nothing),
+        cmocka_unit_test(verify_failed_exports_leave_the_old),
+        cmocka_unit_test(verify_inputs_are_never_outputs),
         cmocka_unit_test(validate_lists),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);

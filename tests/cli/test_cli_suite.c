@@ -160,8 +160,18 @@ static void validate_junit(void **state) {
     free(xml);
     parse_xml("out.xml");
     helper_refuse(2, "suite junit --quiet --junit /no/such/folder/x.xml",
-                  "/no/such/folder/x.xml: error: cannot create");
-    helper_refuse(2, "suite junit --quiet --junit /dev/full", "/dev/full: error: cannot write");
+                  "/no/such/folder/x.xml: cannot create");
+    assert_int_equal(symlink("/dev/full", "full"), 0);
+    helper_refuse(2, "suite junit --quiet --junit full", "full: cannot write");
+    assert_int_equal(link("out.xml", "old.xml"), 0); /* holds the old file */
+    said = helper_run(2, "suite junit --quiet --junit out.xml");
+    helper_free(&said);
+    parse_xml("out.xml");
+    struct stat now, before;
+    assert_true(stat("out.xml", &now) == 0 && stat("old.xml", &before) == 0);
+    assert_true(now.st_ino != before.st_ino); /* renamed to, never cut and written again */
+    parse_xml("old.xml");
+    assert_false(helper_exists("out.xml.part"));
 }
 
 int main(void) {

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * fsync, link, rename. Invariant: `target` is never removed, and never replaced without
+ * `overwrite`, except on file systems that cannot link, where a look and a rename must do. */
+#include "base/publish.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum status refuse(const char *path, const char *action) {
+    return status_fail(STATUS_IO, "%s: cannot %s: %s", path, action, strerror(errno));
+}
+
+enum status publish_settle(const char *live) {
+    const int handle = open(live, O_RDONLY | O_CLOEXEC);
+    if (handle < 0) return refuse(live, "open");
+    const int bad = fsync(handle);
+    const int reason = errno;
+    close(handle);
+    errno = reason;
+    return bad == 0 || reason == EINVAL || reason == ENOTSUP ? STATUS_OK
+                                                             : refuse(live, "write to disk");
+}
+
+static enum status name_exclusively(const char *live, const char *target) {
+    if (link(live, target) == 0) return unlink(live) == 0 ? STATUS_OK : refuse(live, "remove");
+    const int reason = errno;
+    struct stat info;
+    if (reason == EEXIST || lstat(target, &info) == 0)
+        FAIL(STATUS_IO, "%s: came to exist meanwhile and is left alone; what was written is in %s",
+             target, live);
+    return rename(live, target) == 0 ? STATUS_OK : refuse(target, "create");
+}
+
+enum status publish_name(const char *live, const char *target, int overwrite) {
+    if (!overwrite) return name_exclusively(live, target);
+    if (rename(live, target) == 0) return STATUS_OK;
+    FAIL(STATUS_IO, "%s: cannot replace: %s; what was written is in %s", target, strerror(errno),
+         live);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opens, closes and names the text files that verbs write.
+ * Invariant: only files made here are ever removed. */
+#include "cli/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/publish.h"
+
+#define LIVE_NAMES 100
+
+static enum status refuse(const char *path, const char *action, int reason) {
+    return status_fail(STATUS_IO, "%s: cannot %s: %s", path, action, strerror(reason));
+}
+
+static enum status open_in_place(struct output *out) {
+    out->file = fopen(out->path, "w");
+    return out->file == NULL ? refuse(out->path, "create", errno) : STATUS_OK;
+}
+
+/* The first live name that nobody has. */
+static enum status open_live(struct output *out) {
+    int handle = -1;
+    for (int number = 1; handle < 0 && number <= LIVE_NAMES; number++) {
+        if (number == 1)
+            TRY(arena_format(&out->arena, &out->live, "%s.part", out->path));
+        else
+            TRY(arena_format(&out->arena, &out->live, "%s.part%d", out->path, number));
+        handle = open(out->live, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+        if (handle < 0 && errno != EEXIST) break;
+    }
+    if (handle < 0) return refuse(out->path, "create", errno);
+    out->file = fdopen(handle, "w");
+    if (out->file != NULL) return STATUS_OK;
+    const int reason = errno;
+    close(handle);
+    unlink(out->live);
+    return refuse(out->path, "create", reason);
+}
+
+enum status output_open(const char *path, int overwrite, struct output *out) {
+    struct stat info;
+    *out = (struct output){.path = path, .overwrite = overwrite, .arena = ARENA_EMPTY};
+    const int there = lstat(path, &info) == 0;
+    if (there && !overwrite)
+        FAIL(STATUS_IO, "%s: exists; choose another name, or ask to overwrite it", path);
+    const enum status status =
+        there && !S_ISREG(info.st_mode) ? open_in_place(out) : open_live(out);
+    if (status != STATUS_OK) arena_close(&out->arena);
+    return status;
+}
+
+static enum status close_file(const struct output *output, enum status status) {
+    const int failed = fflush(output->file) != 0 || ferror(output->file);
+    int reason = failed ? errno : 0;
+    if (fclose(output->file) != 0 && reason == 0) reason = errno;
+    if (status == STATUS_IO) return status_prefix(status, "%s", output->path);
+    if (status != STATUS_OK) return status;
+    return reason == 0 ? STATUS_OK : refuse(output->path, "write", reason);
+}
+
+enum status output_close(struct output *output, enum status status) {
+    status = close_file(output, status);
+    if (output->live != NULL) {
+        if (status == STATUS_OK) status = publish_settle(output->live);
+        if (status == STATUS_OK)
+            status = publish_name(output->live, output->path, output->overwrite);
+        else
+            unlink(output->live);
+    }
+    arena_close(&output->arena);
+    return status;
+}
+
+enum status output_apart(const char *output, const char *input) {
+    struct stat to, from;
+    const int found = strcmp(input, "-") == 0 ? fstat(STDIN_FILENO, &from) : stat(input, &from);
+    if (found != 0 || stat(output, &to) != 0 || !S_ISREG(to.st_mode)) return STATUS_OK;
+    if (to.st_dev != from.st_dev || to.st_ino != from.st_ino) return STATUS_OK;
+    FAIL(STATUS_INPUT, "%s: expected an output that is not read, got the input%s%s", output,
+         strcmp(input, output) == 0 ? "" : " ", strcmp(input, output) == 0 ? "" : input);
+}
