@@ -73,11 +73,22 @@ enum op_site {
     SITE_COUNT
 };
 
+/* Roundings inside products and attention other than `compute` (law 6, law 11). */
+struct op_rounding {
+    /* Operands of linear layers' and attention's products are rounded to it on the way in: tf32 (as
+     * cvt.rna.tf32.f32), bf16 or f16; any other dtype leaves them as they are. */
+    enum dtype product;
+    /* Attention's scores, probabilities and their gradients are rounded to it, until they enter a
+     * product. Its carrier is that of `compute`. */
+    enum dtype score;
+};
+
 /* What every op gets. Plain data; the caller owns everything. */
 struct op_call {
-    enum dtype compute;        /* outputs are rounded to it */
-    int threads;               /* >= 1; moves no bit */
-    const struct order *order; /* NULL: mode invariant */
+    enum dtype compute;                 /* outputs are rounded to it */
+    int threads;                        /* >= 1; moves no bit */
+    const struct order *order;          /* NULL: mode invariant */
+    const struct op_rounding *rounding; /* NULL: operands and scores are of `compute` */
     enum op_site site;
     uint32_t layer; /* 0 none, else layer + 1 */
     uint32_t side;  /* 0 chosen, only, or both; 1 rejected (separate forwards) */

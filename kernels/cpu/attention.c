@@ -54,6 +54,8 @@ struct attention_task VARIANT(attention_task)(const struct op_call *call,
     struct attention_task task = {
         .call = call,
         .dtype = call->compute,
+        .score = call_score(call),
+        .product = call_product(call),
         .scale = (carrier)problem->scale,
         .H = problem->H,
         .D = D,
@@ -76,14 +78,29 @@ struct attention_task VARIANT(attention_task)(const struct op_call *call,
     return task;
 }
 
+ROW_INLINE void operand_row(accumulator *x, size_t n, enum dtype dtype) {
+    EACH for (size_t i = 0; i < n; i++) x[i] = (accumulator)carrier_round(x[i], dtype);
+}
+
+void VARIANT(attention_operand)(const struct attention_task *task, accumulator *values, size_t line,
+                                size_t rows, size_t n) {
+    if (task->product == DTYPE_F64) return;
+    for (size_t i = 0; i < rows; i++) {
+#define OPERAND(d) operand_row(values + i * line, n, d)
+        DTYPE_SWITCH(task->product, OPERAND);
+    }
+}
+
 void VARIANT(attention_rows)(const struct attention_task *task, const carrier *x, size_t line,
                              size_t rows, accumulator *out) {
+    accumulator *const first = out;
     for (size_t i = 0; i < rows; i++, x += line, out += task->wide) {
         for (size_t d = 0; d < task->D; d++)
             out[d] = (accumulator)x[d];
         for (size_t d = task->D; d < task->wide; d++)
             out[d] = 0;
     }
+    VARIANT(attention_operand)(task, first, task->wide, rows, task->D);
 }
 
 void VARIANT(attention_columns)(const struct attention_task *task, const carrier *x, size_t line,
@@ -96,6 +113,7 @@ void VARIANT(attention_columns)(const struct attention_task *task, const carrier
         for (size_t i = task->length; i < task->far; i++)
             out[d * task->far + i] = 0;
     }
+    VARIANT(attention_operand)(task, out, task->far, task->D, task->length);
 }
 
 /* ---- orders of law 9 ---- */
@@ -160,7 +178,7 @@ static void softmax_rows(const struct attention_task *task, const struct attenti
         const size_t query = block->first + i;
         if (drawn) tile_move(&tile, task, query, block->head);
 #define SOFTMAX(d) softmax_row(task, task->space.p + i * task->far, query + 1, &tile.by, d)
-        DTYPE_SWITCH(task->dtype, SOFTMAX);
+        DTYPE_SWITCH(task->score, SOFTMAX);
     }
 }
 

@@ -48,7 +48,8 @@ struct attention_space {
 /* One unit of work. wide and far are D and the length, padded: distances of rows. */
 struct attention_task {
     const struct op_call *call;
-    enum dtype dtype;
+    enum dtype dtype;          /* of the outputs */
+    enum dtype score, product; /* call_score(), call_product() */
     carrier scale;
     size_t H, D, heads; /* heads: query heads of this key/value head, from first_head on */
     size_t first_head;
@@ -83,11 +84,15 @@ struct attention_task VARIANT(attention_task)(const struct op_call *call,
 /* Bytes of a thread's scratch and the call's work, for the longest sequence. */
 size_t VARIANT(attention_own)(const struct attention_problem *problem, size_t *out_work);
 
-/* Rows of `rows` tokens, D wide, `line` apart, as accumulators; padded with +0. */
+/* Rows of `rows` tokens, D wide, `line` apart, as operands in accumulators; padded with +0. */
 void VARIANT(attention_rows)(const struct attention_task *task, const carrier *x, size_t line,
                              size_t rows, accumulator *out);
 void VARIANT(attention_columns)(const struct attention_task *task, const carrier *x, size_t line,
                                 accumulator *out);
+
+/* `rows` rows of `n` numbers, `line` apart, are rounded as operands of a product. */
+void VARIANT(attention_operand)(const struct attention_task *task, accumulator *values, size_t line,
+                                size_t rows, size_t n);
 
 /* space.p <- the block's probabilities; k_columns must be there. */
 void VARIANT(attention_probabilities)(const struct attention_task *task,

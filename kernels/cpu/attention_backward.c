@@ -57,7 +57,7 @@ static void score_gradients(const struct attention_task *task, const struct atte
         const size_t at = i * task->far;
 #define SCORE(d)                                                                                   \
     score_gradient_row(space->p + at, space->dp + at, block->first + i + 1, task->scale, d)
-        DTYPE_SWITCH(task->dtype, SCORE);
+        DTYPE_SWITCH(task->score, SCORE);
     }
 }
 
@@ -85,6 +85,8 @@ static void run_block(const struct attention_task *task, const struct attention_
     const size_t at = (task->row + block->first) * task->q_line + block->head * task->D;
     VARIANT(attention_probabilities)(task, block);
     score_gradients(task, block, gradients->dout + at);
+    VARIANT(attention_operand)(task, space->p, task->far, block->count, block->keys);
+    VARIANT(attention_operand)(task, space->dp, task->far, block->count, block->keys);
     VARIANT(attention_over_keys)(task, block, space->dp, space->k_rows, SUM_DQ, PASS_INPUT);
     finish_rows(task, space->result, gradients->dq + at, task->q_line, block->count);
     add_queries(task, block, space->dp, space->q, space->dk);

@@ -11,6 +11,7 @@ ROW_INLINE void round_row(const accumulator *from, carrier *to, size_t n, enum d
 static void run_block(const struct attention_task *task, const struct attention_block *block,
                       carrier *out) {
     VARIANT(attention_probabilities)(task, block);
+    VARIANT(attention_operand)(task, task->space.p, task->far, block->count, block->keys);
     VARIANT(attention_over_keys)
     (task, block, task->space.p, task->space.v_rows, SUM_FORWARD, PASS_FORWARD);
     for (size_t i = 0; i < block->count; i++) {

@@ -37,6 +37,16 @@ static inline void *call_scratch(const struct op_call *call, size_t shared, size
     return (char *)call->scratch + shared + (size_t)omp_get_thread_num() * bytes;
 }
 
+/* The dtype that operands of products are rounded to; f64 where they enter as they are. */
+static inline enum dtype call_product(const struct op_call *call) {
+    const enum dtype product = call->rounding == NULL ? DTYPE_F64 : call->rounding->product;
+    return product == DTYPE_F32 ? DTYPE_F64 : product;
+}
+
+static inline enum dtype call_score(const struct op_call *call) {
+    return call->rounding == NULL ? call->compute : call->rounding->score;
+}
+
 static inline size_t least(size_t a, size_t b) {
     return a < b ? a : b;
 }

@@ -43,6 +43,7 @@ struct gemm {
     int b_transposed;     /* 1: term p of column j is b[j * b_stride + p] (forward) */
     struct row_list rows; /* physical rows of the activations */
     enum dtype dtype;     /* rounding of C; unused with by_terms */
+    enum dtype product;   /* rounding of A and B as they are packed; f64: none */
     int add;              /* C = round(C + round(chain)) */
     carrier *out;         /* C when rounded, physical rows of N columns; else NULL */
     accumulator *held;    /* C when held in accumulators, M x N, continued; else NULL */

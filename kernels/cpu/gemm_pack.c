@@ -2,8 +2,25 @@
  * Packing: operands are copied into the order in which the micro-kernels read them, listed rows
  * gathered, carriers converted exactly; and finished sums go back out, rounded once.
  *
+ * Where a call says so, operands are rounded as they are packed (law 11).
  * Invariant: only listed rows and real columns are read or written. */
 #include "kernels/cpu/gemm_block.h"
+
+VEC_INLINE void round_packed(accumulator *packed, size_t count, const enum dtype dtype) {
+    for (size_t i = 0; i < count; i++)
+        packed[i] = (accumulator)carrier_round(packed[i], dtype);
+}
+
+/* `lines` packed lines of `count` numbers, `line` apart. */
+static void round_operand(const struct gemm *g, accumulator *packed, size_t lines, size_t count,
+                          size_t line) {
+    if (g->product == DTYPE_F64) return;
+    for (size_t i = 0; i < lines; i++) {
+#define ROUND_PACKED(dtype) round_packed(packed + i * line, count, dtype)
+        DTYPE_SWITCH(g->product, ROUND_PACKED);
+#undef ROUND_PACKED
+    }
+}
 
 /* The last vector overlaps the one before it, which writes the same numbers again. */
 static void copy_line(accumulator *restrict to, const carrier *restrict from, size_t count) {
@@ -61,10 +78,12 @@ void VARIANT(gemm_pack_a)(const struct gemm *g, size_t row, size_t rows, size_t 
                           accumulator *packed) {
     if (g->by_terms) {
         pack_a_by_terms(g, row, rows, term, depth, packed);
+        round_operand(g, packed, 1, rows * depth, 0);
         return;
     }
     for (size_t i = 0; i < rows; i++)
         copy_line(packed + i * GEMM_LINE, g->a + gemm_row(g, row + i) * g->a_stride + term, depth);
+    round_operand(g, packed, rows, depth, GEMM_LINE);
 }
 
 /* Terms term .. term+depth-1 of VEC_LANES columns; `from` is the first column's first term. */
@@ -130,6 +149,8 @@ void VARIANT(gemm_pack_b)(const struct gemm *g, size_t column, size_t term, size
     } else {
         pack_b_plain(g, column, term, depth, packed);
     }
+    const size_t columns = gemm_least(g->N - column, GEMM_COLUMNS);
+    round_operand(g, packed, 1, depth * gemm_vectors(columns) * VEC_LANES, 0);
 }
 
 /* sums may be out itself: chains that grew in place. */

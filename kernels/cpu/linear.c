@@ -5,6 +5,7 @@
  * input    dx (T, K) = dy (T, N) . w   (N, K), terms n
  * weight   acc (N, K) += dy^T (N, T) . x (T, K), terms are the listed rows in list order
  * Invariant: rows not listed are neither read nor written. */
+#include "kernels/cpu/call.h"
 #include "kernels/cpu/gemm_block.h"
 
 static void run(const struct op_call *call, const struct gemm *g, enum sum_kind kind,
@@ -28,6 +29,7 @@ void VARIANT(linear_forward)(const struct op_call *call, const struct linear_for
         .b_stride = args->K,
         .b_transposed = 1,
         .rows = args->rows,
+        .product = call_product(call),
         .dtype = call->compute,
         .out = (carrier *)args->y,
     };
@@ -44,6 +46,7 @@ void VARIANT(linear_input)(const struct op_call *call, const struct linear_input
         .a_stride = args->N,
         .b_stride = args->K,
         .rows = args->rows,
+        .product = call_product(call),
         .dtype = call->compute,
         .add = args->add,
         .out = (carrier *)args->dx,
@@ -62,6 +65,7 @@ void VARIANT(linear_weight)(const struct op_call *call, const struct linear_weig
         .b_stride = args->K,
         .by_terms = 1,
         .rows = args->rows,
+        .product = call_product(call),
         .held = (accumulator *)args->acc,
     };
     run(call, &g, SUM_WEIGHT, PASS_WEIGHT);

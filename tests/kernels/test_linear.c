@@ -19,6 +19,7 @@ static const struct shape shapes[] = {
 struct problem {
     const struct variant *variant;
     enum dtype dtype;
+    enum dtype product; /* f32: operands are not rounded */
     struct shape shape;
     struct row_list rows;
     size_t physical;
@@ -125,8 +126,11 @@ static void run_ops(struct arena *arena, const struct problem *p, int threads, i
     const size_t K = p->shape.K;
     const uint32_t width = p->shape.N > p->shape.K ? p->shape.N : p->shape.K;
     const struct fenced fenced = fenced_scratch(arena, p->shape.T, width, threads);
-    const struct op_call call = {
-        .compute = p->dtype, .threads = threads, .scratch = fenced.scratch};
+    const struct op_rounding rounding = {p->product, p->dtype};
+    const struct op_call call = {.compute = p->dtype,
+                                 .threads = threads,
+                                 .rounding = p->product == DTYPE_F32 ? NULL : &rounding,
+                                 .scratch = fenced.scratch};
     void *const y = take(arena, p->physical * N, bytes);
     memcpy(y, p->poisoned_y, p->physical * N * bytes);
     p->variant->forward(
@@ -159,6 +163,49 @@ static void verify_pair(size_t pair, enum dtype dtype, struct shape shape, int g
         run_ops(&arena, &p, 2, add);
     }
     arena_close(&arena);
+}
+
+static void round_numbers(void *values, size_t bytes, size_t count, enum dtype dtype) {
+    for (size_t i = 0; i < count; i++)
+        set_element(values, bytes, i, round_to(element(values, bytes, i), dtype));
+}
+
+/* Law 11: as if the operands had been rounded before. */
+static void verify_product(size_t pair, enum dtype product, struct shape shape, int gathered) {
+    struct arena arena = ARENA_EMPTY;
+    struct problem p = pose(&arena, &variants[pair * 3], DTYPE_F32, shape, gathered);
+    const size_t counts[] = {p.physical * shape.K, p.physical * shape.N, (size_t)shape.N * shape.K};
+    void **const operands[] = {&p.x, &p.dy, &p.w};
+    void *stored[3];
+    for (size_t i = 0; i < 3; i++) {
+        stored[i] = *operands[i];
+        *operands[i] = take(&arena, counts[i], p.variant->carrier);
+        memcpy(*operands[i], stored[i], counts[i] * p.variant->carrier);
+        round_numbers(*operands[i], p.variant->carrier, counts[i], product);
+    }
+    expect_forward(&p);
+    expect_input(&p, 1);
+    expect_weight(&p);
+    for (size_t i = 0; i < 3; i++)
+        *operands[i] = stored[i];
+    p.product = product;
+    for (size_t isa = 0; isa < 3; isa++) {
+        p.variant = &variants[pair * 3 + isa];
+        if (variant_runs(p.variant)) run_ops(&arena, &p, 1 + (int)isa % 2, 1);
+    }
+    arena_close(&arena);
+}
+
+static void verify_rounded_operands(void **state) {
+    (void)state;
+    static const enum dtype products[] = {DTYPE_TF32, DTYPE_BF16, DTYPE_F16};
+    static const struct shape few[] = {{15, 33, 40}, {9, 30, 530}, {20, 400, 8}, {3, 5, 7}};
+    for (size_t d = 0; d < COUNT_OF(products); d++) {
+        for (size_t i = 0; i < COUNT_OF(few); i++) {
+            verify_product(0, products[d], few[i], (i + d) % 2 == 0);
+            verify_product(1, products[d], few[i], (i + d) % 2 == 1);
+        }
+    }
 }
 
 static void verify_one_chain(void **state) {
@@ -278,8 +325,9 @@ static void validate_known_products(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_known_products), cmocka_unit_test(verify_one_chain),
-        cmocka_unit_test(verify_rounded_once),     cmocka_unit_test(verify_many_threads),
-        cmocka_unit_test(verify_chain_continues),  cmocka_unit_test(verify_special_values),
+        cmocka_unit_test(verify_rounded_once),     cmocka_unit_test(verify_rounded_operands),
+        cmocka_unit_test(verify_many_threads),     cmocka_unit_test(verify_chain_continues),
+        cmocka_unit_test(verify_special_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

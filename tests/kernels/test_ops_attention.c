@@ -30,7 +30,18 @@ struct attention {
 
 /* Probabilities and score gradients of one head of one sequence: [query][key]. */
 static double P[MOST][MOST];
+static double operand_P[MOST][MOST]; /* as they enter products */
 static double dS[MOST][MOST];
+
+static double score(const struct bench *b, double x) {
+    const struct op_rounding *rounding = b->call.rounding;
+    return law_round(x, rounding == NULL ? b->law.compute : rounding->score);
+}
+
+static double operand(const struct bench *b, double x) {
+    const struct op_rounding *rounding = b->call.rounding;
+    return rounding == NULL || rounding->product == DTYPE_F32 ? x : law_round(x, rounding->product);
+}
 
 static int drawn(const struct bench *b, enum sum_kind kind) {
     return b->call.order != NULL && (b->call.order->kinds & (uint32_t)kind) != 0;
@@ -52,8 +63,8 @@ static void expect_probabilities(struct bench *b, const struct attention *a,
         for (size_t j = 0; j <= i; j++) {
             const double *const q = a->q + ((s->row + i) * H + head) * D;
             const double *const k = a->k + ((s->row + j) * G + g) * D;
-            const double chain = law_out(law, law_chain(law, 0.0, q, 1, k, 1, D));
-            e[j] = law_out(law, law_mul(law, chain, scale));
+            const double chain = score(b, law_chain(law, 0.0, q, 1, k, 1, D));
+            e[j] = score(b, law_mul(law, chain, scale));
             maximum = fmax(maximum, e[j]);
         }
         for (size_t j = 0; j <= i; j++)
@@ -61,7 +72,9 @@ static void expect_probabilities(struct bench *b, const struct attention *a,
         const double sum = drawn(b, SUM_FORWARD) ? law_shuffled(law, &tile, e, 1, NULL, 0, i + 1)
                                                  : law_lanes(law, e, NULL, i + 1);
         for (size_t j = 0; j <= i; j++)
-            P[i][j] = law_out(law, law_div(law, e[j], sum));
+            P[i][j] = score(b, law_div(law, e[j], sum));
+        for (size_t j = 0; j <= i; j++)
+            operand_P[i][j] = operand(b, P[i][j]);
     }
 }
 
@@ -87,17 +100,17 @@ static void expect_head(struct bench *b, struct attention *a, const struct seque
         const size_t at = ((s->row + i) * H + head) * D;
         double dP[MOST];
         for (size_t j = 0; j <= i; j++)
-            dP[j] = law_out(law, law_chain(law, 0.0, a->dout + at, 1, v + j * G * D, 1, D));
+            dP[j] = score(b, law_chain(law, 0.0, a->dout + at, 1, v + j * G * D, 1, D));
         const double Dsum = law_lanes(law, P[i], dP, i + 1);
         for (size_t j = 0; j <= i; j++) {
-            const double inner = law_out(law, law_mul(law, P[i][j], law_sub(law, dP[j], Dsum)));
-            dS[i][j] = law_out(law, law_mul(law, inner, scale));
+            const double inner = score(b, law_mul(law, P[i][j], law_sub(law, dP[j], Dsum)));
+            dS[i][j] = operand(b, score(b, law_mul(law, inner, scale)));
         }
         for (size_t d = 0; d < D; d++) {
             struct law_tile tile = {&b->call, PASS_FORWARD, (counted + i) / 64,
                                     (head * D + d) / 64};
             a->out[at + d] =
-                law_out(law, over_keys(b, &tile, SUM_FORWARD, P[i], v + d, G * D, i + 1));
+                law_out(law, over_keys(b, &tile, SUM_FORWARD, operand_P[i], v + d, G * D, i + 1));
             tile.pass = PASS_INPUT;
             a->dq[at + d] = law_out(law, over_keys(b, &tile, SUM_DQ, dS[i], k + d, G * D, i + 1));
         }
@@ -114,7 +127,7 @@ static void expect_keys(struct bench *b, struct attention *a, const struct seque
             for (size_t i = j; i < s->length; i++) {
                 const size_t at = ((s->row + i) * a->h.H + head) * D + d;
                 dk[j * D + d] = law_fma(law, dS[i][j], a->q[at], dk[j * D + d]);
-                dv[j * D + d] = law_fma(law, P[i][j], a->dout[at], dv[j * D + d]);
+                dv[j * D + d] = law_fma(law, operand_P[i][j], a->dout[at], dv[j * D + d]);
             }
         }
     }
@@ -185,20 +198,29 @@ static struct attention pose(struct bench *b, struct heads h, const uint32_t *le
     return a;
 }
 
+static void round_operands(const struct bench *b, double *values, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        values[i] = operand(b, values[i]);
+}
+
 static void check(struct bench *b, struct heads h, const uint32_t *lengths, uint32_t count) {
     struct attention a = pose(b, h, lengths, count);
     const struct op_table *ops = NULL;
     struct op_limits limits = {(uint32_t)a.physical, h.H * h.D, 0, h.H, h.G, h.D, 0};
     size_t counted = 0;
+    void *const q = bench_store(b, a.q, a.query_numbers, b->carrier);
+    void *const k = bench_store(b, a.k, a.key_numbers, b->carrier);
+    void *const v = bench_store(b, a.v, a.key_numbers, b->carrier);
+    void *const dout = bench_store(b, a.dout, a.query_numbers, b->carrier);
+    round_operands(b, a.q, a.query_numbers);
+    round_operands(b, a.k, a.key_numbers);
+    round_operands(b, a.v, a.key_numbers);
+    round_operands(b, a.dout, a.query_numbers);
     for (uint32_t i = 0; i < count; i++) {
         expect_sequence(b, &a, &a.sequences[i], counted);
         counted += lengths[i];
         limits.length = lengths[i] > limits.length ? lengths[i] : limits.length;
     }
-    void *const q = bench_store(b, a.q, a.query_numbers, b->carrier);
-    void *const k = bench_store(b, a.k, a.key_numbers, b->carrier);
-    void *const v = bench_store(b, a.v, a.key_numbers, b->carrier);
-    void *const dout = bench_store(b, a.dout, a.query_numbers, b->carrier);
     for (size_t state = 0; bench_machine(b, &limits, &state, &ops);) {
         void *const out = bench_output(b, a.before, a.query_numbers, b->carrier);
         void *const dq = bench_output(b, a.before, a.query_numbers, b->carrier);
@@ -245,6 +267,28 @@ static void verify_attention_shuffled(void **state) {
     bench_pairs(shuffled);
 }
 
+/* Law 11: tf32 operands under f32; scores that stay wide, or are narrower than the rest. */
+static void rounded(struct bench *b) {
+    static const enum dtype products[] = {DTYPE_TF32, DTYPE_BF16, DTYPE_F16};
+    static const enum dtype scores[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16};
+    if (b->law.compute == DTYPE_F64) return;
+    for (size_t i = 0; i < COUNT_OF(products); i++) {
+        const struct op_rounding rounding = {
+            b->law.compute == DTYPE_F32 ? products[i] : b->law.compute, scores[i]};
+        b->call.rounding = &rounding;
+        check(b, (struct heads){4, 2, 16}, (const uint32_t[]){37, 5, 66}, 3);
+        bench_shuffle(b, SUM_FORWARD | SUM_DQ, 5, SITE_ATTENTION);
+        check(b, (struct heads){3, 1, 10}, (const uint32_t[]){20, 9}, 2);
+        b->call.order = NULL;
+    }
+    b->call.rounding = NULL;
+}
+
+static void verify_attention_rounded(void **state) {
+    (void)state;
+    bench_pairs(rounded);
+}
+
 /* The first token sees itself alone: its output is its value. With equal keys every weight is
  * 1 / (i + 1): the outputs are running means, exact where i + 1 is a power of two. */
 static void validate_means(void **state) {
@@ -272,6 +316,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_attention),
         cmocka_unit_test(verify_attention_shuffled),
+        cmocka_unit_test(verify_attention_rounded),
         cmocka_unit_test(validate_means),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
