@@ -26,10 +26,12 @@ LAYERS = {
     "forensics": ["logs", "sched", "determinism", "base"],
     "scenarios": ["determinism", "base"],
     "trainer": ["optim", "kernels", "sched", "scenarios", "determinism", "base"],
-    "cli": ["trainer", "forensics", "logs", "optim", "kernels", "sched", "scenarios",
+    "report": ["trainer", "scenarios", "determinism", "base"],
+    "cli": ["report", "trainer", "forensics", "logs", "optim", "kernels", "sched", "scenarios",
             "determinism", "base"],
 }
-NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "trainer"]
+NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "trainer",
+           "report"]
 OTHER = ["tests", "cmake", "docs", "notebooks", ".ci"]
 
 # Headers that nvcc reads: C11 and C++17 at once.
@@ -86,6 +88,9 @@ EXCEPTIONS = {
     ("trainer/experiment_trace.c", "memory", "open_memstream"):
         "the texts of the verdict are written as to a file",
     ("trainer/experiment_trace.c", "memory", "free"): "of open_memstream's text",
+    ("report/part_verdict.c", "memory", "open_memstream"):
+        "the words of the verdict are printed to a file, and escaped here",
+    ("report/part_verdict.c", "memory", "free"): "of open_memstream's text",
     ("logs/map_file.c", "memory", "mmap"):
         "a log of any length is read without a copy of it; its pages are the kernel's",
 }

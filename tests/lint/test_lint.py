@@ -40,6 +40,7 @@ CLEAN = {
     "trainer/tables.c": c("static const int counts[2] = {1, 2};\n"
                           "static const char *const names[] = {0};\n"),
     "logs/map_file.c": c("void f(void) {\n    mmap(0, 0, 0, 0, 0, 0);\n}\n"),
+    "report/part_verdict.c": c("void v(char *t) {\n    open_memstream(&t, 0);\n    free(t);\n}\n"),
     "trainer/experiment_trace.c": c("void e(char *t) {\n    open_memstream(&t, 0);\n    free(t);\n}\n"),
     "cmake/flags.cmake": "# SPDX-License-Identifier: Apache-2.0\n# never -O" + "fast\n",
     "README.md": "build/default/bin/twinstep, tests/ho" + "me/x, `base/thing.h`, [C](cli/main.c)\n",

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Lays a drawing out and writes its frame: axes, ticks, legend, words. Lines: trail.c. */
+#include "report/chart.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "report/trail.h"
+
+#define WIDTH 480.0
+#define TOP 16.0
+#define RIGHT 468.0
+#define HEIGHT 280.0
+#define LANE 20.0
+#define FLOOR_Y 236.0 /* lower edge of the plot without a lane */
+#define RANGES_SAID 4
+#define DOTS_MOST 30
+
+static void include(double value, int logarithmic, double *least, double *most) {
+    if (!isfinite(value) || (logarithmic && !(value > 0.0))) return;
+    if (!(value >= *least)) *least = value;
+    if (!(value <= *most)) *most = value;
+}
+
+static void range_of(const struct chart *chart, double *least, double *most) {
+    *least = *most = (double)NAN;
+    for (uint32_t s = 0; s < chart->series_count; s++)
+        for (uint64_t i = 0; i < chart->series[s].count; i++)
+            include(chart->series[s].y[i], chart->logarithmic, least, most);
+    for (uint32_t b = 0; b < chart->band_count; b++)
+        for (uint64_t i = 0; i < chart->bands[b].count; i++) {
+            include(chart->bands[b].low[i], chart->logarithmic, least, most);
+            include(chart->bands[b].high[i], chart->logarithmic, least, most);
+        }
+    if (chart->from_zero) include(0.0, 0, least, most);
+}
+
+static void span_of(const struct chart *chart, double *first, double *last) {
+    *first = *last = (double)NAN;
+    for (uint32_t s = 0; s < chart->series_count; s++)
+        for (uint64_t i = 0; i < chart->series[s].count; i++)
+            include(chart->series[s].x[i], 0, first, last);
+}
+
+static uint64_t points_of(const struct chart *chart) {
+    uint64_t most = 0;
+    for (uint32_t s = 0; s < chart->series_count; s++)
+        if (chart->series[s].count > most) most = chart->series[s].count;
+    return most;
+}
+
+static void lay_out(const struct chart *chart, struct view *view) {
+    double least, most, first, last;
+    memset(view, 0, sizeof *view);
+    range_of(chart, &least, &most);
+    span_of(chart, &first, &last);
+    view->empty = isnan(first) || (isnan(least) && !chart->logarithmic);
+    if (view->empty) return;
+    view->only_zeros = isnan(least);
+    if (view->only_zeros) least = most = 1.0;
+    if (chart->logarithmic)
+        scale_init_log(&view->y, least, most, 6);
+    else
+        scale_init_linear(&view->y, least, most, 6);
+    scale_init_counts(&view->x, first, last, 7);
+    view->left = 18.0 + 8.6 * (double)scale_widest(&view->y);
+    view->right = RIGHT;
+    view->top = TOP;
+    view->bottom = chart->logarithmic ? FLOOR_Y - LANE - 4.0 : FLOOR_Y;
+    view->lane = FLOOR_Y - LANE;
+    view->thinned = points_of(chart) > 2 * CHART_COLUMNS;
+    scale_place_between(&view->x, view->left, RIGHT);
+    scale_place_between(&view->y, view->bottom, TOP);
+}
+
+/* ---- frame ---- */
+
+static void write_line(struct html *html, const char *kind, double x1, double y1, double x2,
+                       double y2) {
+    html_format(html, "<path class=\"%s\" d=\"M", kind);
+    html_place(html, x1);
+    html_raw(html, " ");
+    html_place(html, y1);
+    html_raw(html, "L");
+    html_place(html, x2);
+    html_raw(html, " ");
+    html_place(html, y2);
+    html_raw(html, "\"/>");
+}
+
+static void write_label(struct html *html, double x, double y, const char *anchor,
+                        const char *text) {
+    html_raw(html, "<text x=\"");
+    html_place(html, x);
+    html_raw(html, "\" y=\"");
+    html_place(html, y);
+    html_format(html, "\" text-anchor=\"%s\">", anchor);
+    html_text(html, text);
+    html_raw(html, "</text>");
+}
+
+static void write_axes(struct html *html, const struct view *view) {
+    for (int i = 0; i < view->y.count && !view->only_zeros; i++) {
+        const double y = scale_place(&view->y, view->y.tick[i]);
+        write_line(html, "grid", view->left, y, view->right, y);
+        write_label(html, view->left - 7.0, y + 4.5, "end", view->y.label[i]);
+    }
+    double free_from = view->left - 20.0;
+    for (int i = 0; i < view->x.count; i++) {
+        const double x = scale_place(&view->x, view->x.tick[i]);
+        const double half = 4.6 * (double)strlen(view->x.label[i]);
+        write_line(html, "axis", x, FLOOR_Y, x, FLOOR_Y + 4.0);
+        if (x - half < free_from || x + half > WIDTH) continue;
+        write_label(html, x, FLOOR_Y + 19.0, "middle", view->x.label[i]);
+        free_from = x + half + 6.0;
+    }
+    write_line(html, "axis", view->left, FLOOR_Y, view->right, FLOOR_Y);
+    write_label(html, (view->left + view->right) / 2.0, FLOOR_Y + 38.0, "middle", "update");
+}
+
+/* Where zeros lie, which no logarithm shows. */
+static void write_lane(struct html *html, const struct chart *chart, const struct view *view) {
+    html_format(html, "<rect class=\"%s\" x=\"", chart->zero_floor ? "noise" : "lane");
+    html_place(html, view->left);
+    html_raw(html, "\" y=\"");
+    html_place(html, view->lane);
+    html_raw(html, "\" width=\"");
+    html_place(html, view->right - view->left);
+    html_raw(html, "\" height=\"");
+    html_place(html, LANE);
+    html_raw(html, "\"/>");
+    write_label(html, view->left - 7.0, view->lane + LANE / 2.0 + 4.5, "end", "0");
+    if (chart->zero != NULL)
+        write_label(html, view->right - 6.0, view->lane + LANE / 2.0 + 4.5, "end", chart->zero);
+}
+
+/* ---- words ---- */
+
+struct summary {
+    double least, most, last;
+    uint64_t finite, zeros, missing;
+};
+
+static struct summary summarize(const struct series *series) {
+    struct summary out = {(double)NAN, (double)NAN, (double)NAN, 0, 0, 0};
+    for (uint64_t i = 0; i < series->count; i++) {
+        const double y = series->y[i];
+        include(y, 0, &out.least, &out.most);
+        if (isfinite(y)) out.last = y;
+        out.finite += isfinite(y) ? 1u : 0u;
+        out.zeros += y == 0.0 ? 1u : 0u;
+        out.missing += isfinite(y) ? 0u : 1u;
+    }
+    return out;
+}
+
+static void describe_series(struct html *html, const struct series *series) {
+    const struct summary summary = summarize(series);
+    html_text(html, series->name);
+    if (summary.finite == 0) {
+        html_raw(html, ": no finite value. ");
+        return;
+    }
+    html_raw(html, ": least ");
+    html_rounded(html, summary.least, 6);
+    html_raw(html, ", largest ");
+    html_rounded(html, summary.most, 6);
+    html_raw(html, ", last ");
+    html_rounded(html, summary.last, 6);
+    html_raw(html, ". ");
+}
+
+static void write_description(struct html *html, const struct chart *chart, const struct view *view,
+                              uint32_t number) {
+    html_format(html, "<title id=\"t%u\">", number);
+    html_text(html, chart->title);
+    html_format(html, "</title><desc id=\"d%u\">", number);
+    html_format(html, "Updates %.0f to %.0f, %s axis. ", view->x.low + 0.5, view->x.high - 0.5,
+                chart->logarithmic ? "logarithmic" : "linear");
+    for (uint32_t s = 0; s < chart->series_count; s++)
+        describe_series(html, &chart->series[s]);
+    html_raw(html, "</desc>");
+}
+
+static const char *const style_names[] = {"a", "b", "n"};
+
+static void write_legend(struct html *html, const struct chart *chart) {
+    html_raw(html, "<p class=\"legend\">");
+    for (uint32_t s = 0; s < chart->series_count; s++) {
+        html_format(html,
+                    "<span><svg class=\"key\" viewBox=\"0 0 34 10\" aria-hidden=\"true\"><path "
+                    "class=\"line %s\" d=\"M1 5H33\"/></svg> ",
+                    style_names[chart->series[s].style]);
+        html_text(html, chart->series[s].name);
+        html_raw(html, "</span> ");
+    }
+    for (uint32_t b = 0; b < chart->band_count; b++) {
+        html_format(html,
+                    "<span><svg class=\"key\" viewBox=\"0 0 34 10\" aria-hidden=\"true\"><rect "
+                    "class=\"band %s\" x=\"1\" y=\"0.5\" width=\"32\" height=\"9\"/></svg> ",
+                    style_names[chart->bands[b].style]);
+        html_text(html, chart->bands[b].name);
+        html_raw(html, "</span> ");
+    }
+    html_raw(html, "</p>");
+}
+
+/* "4 to 7, 9" */
+static void write_ranges(struct html *html, const struct series *series) {
+    int said = 0;
+    for (uint64_t i = 0; i < series->count; i++) {
+        if (isfinite(series->y[i])) continue;
+        uint64_t end = i;
+        while (end + 1 < series->count && !isfinite(series->y[end + 1]))
+            end++;
+        if (said == RANGES_SAID) {
+            html_raw(html, ", and more");
+            return;
+        }
+        html_format(html, "%s%.0f", said++ == 0 ? "" : ", ", series->x[i]);
+        if (end > i) html_format(html, " to %.0f", series->x[end]);
+        i = end;
+    }
+}
+
+static void write_notes(struct html *html, const struct chart *chart, const struct view *view) {
+    for (uint32_t s = 0; s < chart->series_count; s++) {
+        const struct summary summary = summarize(&chart->series[s]);
+        if (summary.missing == 0) continue;
+        html_raw(html, "<p class=\"note\">Gaps: ");
+        html_text(html, chart->series[s].name);
+        html_raw(html, " has no finite value at update ");
+        write_ranges(html, &chart->series[s]);
+        html_raw(html, " (");
+        html_count(html, summary.missing);
+        html_raw(html, " of ");
+        html_count(html, chart->series[s].count);
+        html_raw(html, "); a cross at the top marks each place.</p>");
+    }
+    if (view->thinned)
+        html_format(html,
+                    "<p class=\"note\">Thinned: each of %d columns shows the least and the largest "
+                    "value of its updates.</p>",
+                    CHART_COLUMNS);
+}
+
+static void write_drawing(struct html *html, const struct chart *chart, const struct view *view,
+                          uint32_t number) {
+    html_format(html,
+                "<svg class=\"plot\" viewBox=\"0 0 %.0f %.0f\" role=\"img\" "
+                "aria-labelledby=\"t%u d%u\">",
+                WIDTH, HEIGHT, number, number);
+    write_description(html, chart, view, number);
+    for (uint32_t b = 0; b < chart->band_count; b++)
+        trail_write_band(html, view, &chart->bands[b]);
+    write_axes(html, view);
+    if (chart->logarithmic) write_lane(html, chart, view);
+    for (uint32_t s = 0; s < chart->series_count; s++) {
+        trail_write_line(html, chart, view, &chart->series[s]);
+        if (chart->logarithmic) trail_write_zeros(html, view, &chart->series[s]);
+        trail_write_gaps(html, view, &chart->series[s]);
+        if (!chart->steps && chart->series[s].count <= DOTS_MOST)
+            trail_write_dots(html, view, &chart->series[s]);
+    }
+    html_raw(html, "</svg>\n");
+}
+
+void chart_write(struct html *html, const struct chart *chart, uint32_t number) {
+    struct view view;
+    lay_out(chart, &view);
+    html_raw(html, "<figure><figcaption><h3>");
+    html_text(html, chart->title);
+    html_raw(html, "</h3>");
+    if (chart->about[0] != '\0') html_element(html, "p", chart->about);
+    html_raw(html, "</figcaption>\n");
+    if (view.empty) {
+        html_raw(html, "<p class=\"none\">Nothing to draw: no finite value was recorded.</p>");
+    } else {
+        write_legend(html, chart);
+        write_drawing(html, chart, &view, number);
+    }
+    write_notes(html, chart, &view);
+    html_raw(html, "</figure>\n");
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Markup and text into a stream. Everything that comes from a file goes through html_text or
+ * html_name, so that no name can become markup; what is not UTF-8 becomes U+FFFD.
+ *
+ * Errors of the stream stay in it (ferror); whoever opened it looks once, at the end. Knows no
+ * page. Invariant: the bytes depend on the arguments alone, never on the locale or the clock. */
+#ifndef TWINSTEP_REPORT_HTML_H
+#define TWINSTEP_REPORT_HTML_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/macro.h"
+
+struct html {
+    FILE *file;
+};
+
+/* Markup of ours, as it stands. */
+void html_raw(struct html *html, const char *markup);
+/* The same with numbers and constants of ours; never with a text from a file. */
+void html_format(struct html *html, const char *format, ...) TWINSTEP_PRINTF(2, 3);
+
+/* Escaped. Controls and broken UTF-8 become U+FFFD; marks that turn the direction of writing are
+ * spelled out, [U+202E], because they can make a name look like another. */
+void html_text(struct html *html, const char *text);
+void html_bytes(struct html *html, const char *bytes, size_t length);
+
+/* Escaped, with places to break a line after . _ / - : and , */
+void html_name(struct html *html, const char *bytes, size_t length);
+
+/* <tag>text</tag> */
+void html_element(struct html *html, const char *tag, const char *text);
+
+/* Fewest digits that read back; "not measured" for NaN, which is what NaN means in a trace. */
+void html_real(struct html *html, double value);
+/* To `digits` significant digits; "nan" and "inf" as they are. */
+void html_rounded(struct html *html, double value, int digits);
+/* Tenths: coordinates of drawings. */
+void html_place(struct html *html, double value);
+void html_count(struct html *html, uint64_t count);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The frame of the page, the order of its sections, and their small common parts. */
+#include "report/page.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "report/style.h"
+
+const char *page_attribute(const struct page *page, const char *path, const char *name) {
+    const char *text = trace_attribute_of(page->image, path, name);
+    return text == NULL ? "" : text;
+}
+
+void page_section(struct page *page, const char *id, const char *title) {
+    html_format(&page->html, "<section id=\"%s\" aria-labelledby=\"h-%s\">\n<h2 id=\"h-%s\">", id,
+                id, id);
+    html_text(&page->html, title);
+    html_raw(&page->html, "</h2>\n");
+}
+
+void page_section_end(struct page *page) {
+    html_raw(&page->html, "</section>\n");
+}
+
+void page_chart(struct page *page, const struct chart *chart) {
+    chart_write(&page->html, chart, ++page->drawings);
+}
+
+void page_note(struct page *page, const char *markup) {
+    html_format(&page->html, "<p class=\"note\">%s</p>\n", markup);
+}
+
+uint64_t page_row_stride(uint64_t rows) {
+    return rows <= PAGE_ROWS_MAX ? 1 : (rows + PAGE_ROWS_MAX - 1) / PAGE_ROWS_MAX;
+}
+
+int page_row_shown(uint64_t row, uint64_t rows) {
+    return row % page_row_stride(rows) == 0 || row + 1 == rows;
+}
+
+int page_next_line(const char **text, struct page_line *out) {
+    const char *line = *text;
+    if (*line == '\0') return 0;
+    const size_t length = strcspn(line, "\n");
+    *text = line + length + (line[length] == '\n');
+    *out = (struct page_line){line, line, 0, length};
+    for (size_t i = 0; i + 1 < length; i++)
+        if (line[i] == ':' && line[i + 1] == ' ') {
+            out->key_length = i;
+            out->value = line + i + 2;
+            out->value_length = length - i - 2;
+            break;
+        }
+    return 1;
+}
+
+/* ---- frame ---- */
+
+void page_open(struct page *page, const char *title) {
+    struct html *html = &page->html;
+    html_raw(html, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+                   "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+                   "<meta name=\"color-scheme\" content=\"light dark\"/>\n"
+                   "<meta name=\"generator\" content=\"twinstep ");
+    html_text(html, page->options->version);
+    html_raw(html, "\"/>\n<title>");
+    html_text(html, title);
+    html_raw(html, " - twinstep report</title>\n<style>\n");
+    style_write(html);
+    html_raw(html, "</style>\n</head>\n<body>\n<main>\n");
+}
+
+void page_close(struct page *page) {
+    html_raw(&page->html, "</main>\n<footer><p>Written by twinstep ");
+    html_text(&page->html, page->options->version);
+    html_raw(&page->html,
+             " from the trace alone. Values are rounded where a table says so; the trace holds "
+             "every bit (<code>twinstep export</code>, h5py).</p></footer>\n</body>\n</html>\n");
+}
+
+static void write_contents(struct page *page) {
+    static const char *const entries[][2] = {
+        {"verdict", "Verdict"},    {"curves", "Curves"}, {"differences", "Differences"},
+        {"shares", "Shares"},      {"floor", "Floor"},   {"configuration", "Configuration"},
+        {"updates", "Updates"},    {"runs", "Runs"},     {"machine", "Machine"},
+        {"reproduce", "Reproduce"}};
+    html_raw(&page->html, "<nav aria-label=\"Sections\"><ul>");
+    for (size_t i = 0; i < COUNT_OF(entries); i++)
+        html_format(&page->html, "<li><a href=\"#%s\">%s</a></li>", entries[i][0], entries[i][1]);
+    html_raw(&page->html, "</ul></nav>\n");
+}
+
+static const char *const verdict_titles[] = {"No verdict", "Identical", "Inside the floor",
+                                             "Outside the floor", "Untestable"};
+
+static void write_header(struct page *page) {
+    struct html *html = &page->html;
+    const char *about = page_attribute(page, "", "about"),
+               *source = page_attribute(page, "", "source");
+    html_raw(html, "<header>\n<p class=\"kicker\">twinstep report</p>\n<h1>");
+    html_name(html, page->judgement.name, strlen(page->judgement.name));
+    html_format(html, "</h1>\n<p class=\"badge v%d\">%s</p>\n", (int)page->judgement.verdict,
+                verdict_titles[page->judgement.verdict]);
+    if (about[0] != '\0') html_element(html, "p", about);
+    if (source[0] != '\0') {
+        html_raw(html, "<p class=\"note\">Source: ");
+        html_text(html, source);
+        html_raw(html, "</p>\n");
+    }
+    html_raw(html, "</header>\n");
+    write_contents(page);
+}
+
+/* What a trace that was not closed holds. */
+static void write_incomplete(struct page *page) {
+    struct html *html = &page->html;
+    if (page->image->complete) return;
+    html_raw(html, "<p class=\"warning\"><strong>Incomplete trace.</strong> The experiment was "
+                   "stopped, still goes on, or was recovered. Of ");
+    html_text(html, page_attribute(page, "", "steps"));
+    html_raw(html, " updates, ");
+    for (int arm = 0; arm < 2; arm++) {
+        html_text(html, page->judgement.arms[arm]);
+        html_raw(html, " finished ");
+        html_count(html, page->run[arm]->updates);
+        html_raw(html, arm == 0 ? ", " : ". ");
+    }
+    html_raw(html, "What is not there yet is called missing below, never zero.</p>\n");
+}
+
+static enum status write_experiment(struct page *page) {
+    page_open(page, page->judgement.name);
+    write_header(page);
+    write_incomplete(page);
+    TRY(page_verdict(page));
+    TRY(page_curves(page));
+    TRY(page_first_differences(page));
+    page_shares(page);
+    page_floor(page);
+    page_configuration(page);
+    page_updates(page);
+    page_runs(page);
+    page_machine(page);
+    TRY(page_reproduce(page));
+    page_close(page);
+    return STATUS_OK;
+}
+
+static enum status write_any(struct page *page) {
+    if (strcmp(page_attribute(page, "", "kind"), "log") == 0) return page_log(page);
+    TRY(judge(page->image, page->arena, &page->judgement));
+    for (int arm = 0; arm < 2; arm++)
+        page->run[arm] = trace_run_of(page->image, page->judgement.arms[arm]);
+    return write_experiment(page);
+}
+
+enum status report_write(const struct trace_image *image, const struct report_options *options,
+                         struct arena *arena, FILE *out) {
+    struct page page = {.html = {out}, .arena = arena, .image = image, .options = options};
+    errno = 0;
+    TRY(write_any(&page));
+    if (fflush(out) != 0 || ferror(out))
+        FAIL(STATUS_IO, "cannot write: %s", strerror(errno == 0 ? EIO : errno));
+    return STATUS_OK;
+}

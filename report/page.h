@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the parts of a report share. Private to report/.
+ *
+ * Each part is one section of the page: it writes its heading and all below it.
+ * Invariant: a part reads the trace and the judgement and changes neither. */
+#ifndef TWINSTEP_REPORT_PAGE_H
+#define TWINSTEP_REPORT_PAGE_H
+
+#include "report/chart.h"
+#include "report/html.h"
+#include "report/report.h"
+#include "trainer/judge.h"
+
+#define PAGE_ROWS_MAX 20000 /* of a table of updates; more are thinned, and the page says so */
+
+struct page {
+    struct html html;
+    struct arena *arena;
+    const struct trace_image *image;
+    const struct report_options *options;
+    struct judgement judgement;     /* not of a log */
+    const struct trace_run *run[2]; /* the arms */
+    uint32_t drawings;              /* so far: ids */
+};
+
+/* "" when the trace has none. */
+const char *page_attribute(const struct page *page, const char *path, const char *name);
+
+void page_section(struct page *page, const char *id, const char *title);
+void page_section_end(struct page *page);
+void page_chart(struct page *page, const struct chart *chart);
+/* <p class="kind">, our words */
+void page_note(struct page *page, const char *markup);
+
+/* Which rows of a long table are shown: all up to PAGE_ROWS_MAX, else every n-th and the last. */
+uint64_t page_row_stride(uint64_t rows);
+int page_row_shown(uint64_t row, uint64_t rows);
+
+/* One line "key: a -> b" or "key: value"; pieces point into the text. */
+struct page_line {
+    const char *key, *value;
+    size_t key_length, value_length;
+};
+/* Takes the next line from *text; 0 at the end. A line without ": " has an empty key. */
+int page_next_line(const char **text, struct page_line *out);
+
+/* The style sheet, and everything up to <main>; then what ends the page. */
+void page_open(struct page *page, const char *title);
+void page_close(struct page *page);
+
+/* Sections of an experiment, in the order of the page. */
+TWINSTEP_MUST_USE enum status page_verdict(struct page *page);
+TWINSTEP_MUST_USE enum status page_curves(struct page *page);
+TWINSTEP_MUST_USE enum status page_first_differences(struct page *page);
+void page_shares(struct page *page);
+void page_floor(struct page *page);
+void page_configuration(struct page *page);
+void page_updates(struct page *page);
+void page_runs(struct page *page);
+void page_machine(struct page *page);
+TWINSTEP_MUST_USE enum status page_reproduce(struct page *page);
+
+/* The whole page of an imported log. */
+TWINSTEP_MUST_USE enum status page_log(struct page *page);
+
+#endif

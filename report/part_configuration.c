@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which keys differ, with both values and the cause that owns the key; every key besides.
+ * Invariant: a key of either arm's resolved configuration is in the table of all keys. */
+#include <string.h>
+
+#include "report/page.h"
+
+static int same_bytes(const char *a, size_t a_length, const char *b, size_t b_length) {
+    return a_length == b_length && memcmp(a, b, a_length) == 0;
+}
+
+static int same_key(const struct page_line *a, const struct page_line *b) {
+    return same_bytes(a->key, a->key_length, b->key, b->key_length);
+}
+
+/* The line of `key` in a resolved configuration. */
+static int find_key(const char *text, const struct page_line *wanted, struct page_line *out) {
+    while (page_next_line(&text, out))
+        if (out->key_length > 0 && same_key(out, wanted)) return 1;
+    return 0;
+}
+
+/* Name of the factor whose keys hold this one; NULL: none. */
+static const char *cause_of(const struct page *page, const struct page_line *key) {
+    const struct judgement *judgement = &page->judgement;
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        struct page_line line;
+        if (find_key(judgement->causes[i].keys, key, &line)) return judgement->causes[i].name;
+    }
+    return NULL;
+}
+
+static void put_value(struct html *html, int is_there, const struct page_line *line) {
+    html_raw(html, "<td class=\"w\">");
+    if (is_there)
+        html_name(html, line->value, line->value_length);
+    else
+        html_raw(html, "<em>has no such key</em>");
+    html_raw(html, "</td>");
+}
+
+struct compared {
+    struct page_line line[2];
+    int there[2];
+    int differs;
+};
+
+static void put_key(struct page *page, const struct compared *key, int with_cause) {
+    struct html *html = &page->html;
+    const struct page_line *named = &key->line[key->there[0] ? 0 : 1];
+    html_format(html, "<tr%s><th scope=\"row\" class=\"w\">",
+                key->differs && !with_cause ? " class=\"x\"" : "");
+    html_name(html, named->key, named->key_length);
+    html_raw(html, "</th>");
+    put_value(html, key->there[0], &key->line[0]);
+    put_value(html, key->there[1], &key->line[1]);
+    if (with_cause) {
+        const char *cause = cause_of(page, named);
+        html_raw(html, "<td>");
+        html_text(html, cause == NULL ? "none: no result depends on it" : cause);
+        html_raw(html, "</td>");
+    }
+    html_raw(html, "</tr>\n");
+}
+
+/* Every key of both arms, those of the baseline first. */
+static int next_key(const struct page *page, const char *at[2], struct compared *out) {
+    for (int arm = 0; arm < 2; arm++)
+        while (page_next_line(&at[arm], &out->line[arm])) {
+            const struct page_line *line = &out->line[arm];
+            const int other = 1 - arm;
+            if (line->key_length == 0) continue;
+            out->there[arm] = 1;
+            out->there[other] =
+                find_key(page->run[other]->plan.configuration, line, &out->line[other]);
+            if (arm == 1 && out->there[0]) continue; /* had its turn */
+            out->differs = !out->there[other] ||
+                           !same_bytes(line->value, line->value_length, out->line[other].value,
+                                       out->line[other].value_length);
+            return 1;
+        }
+    return 0;
+}
+
+/* Returns how many rows it wrote. */
+static uint32_t put_keys(struct page *page, int all) {
+    const char *at[2] = {page->run[0]->plan.configuration, page->run[1]->plan.configuration};
+    struct compared key;
+    uint32_t count = 0;
+    while (next_key(page, at, &key)) {
+        if (!all && !key.differs) continue;
+        put_key(page, &key, !all);
+        count++;
+    }
+    return count;
+}
+
+static void put_head(struct page *page, const char *caption, int with_cause) {
+    struct html *html = &page->html;
+    html_format(html,
+                "<div class=\"scroll\"><table><caption>%s</caption>\n<thead><tr><th "
+                "scope=\"col\">key</th>",
+                caption);
+    for (int arm = 0; arm < 2; arm++) {
+        html_raw(html, "<th scope=\"col\">");
+        html_text(html, page->judgement.arms[arm]);
+        html_raw(html, "</th>");
+    }
+    html_raw(html, with_cause ? "<th scope=\"col\">cause</th>" : "");
+    html_raw(html, "</tr></thead>\n<tbody>\n");
+}
+
+void page_configuration(struct page *page) {
+    struct html *html = &page->html;
+    page_section(page, "configuration", "Configuration");
+    put_head(page, "What differs", 1);
+    const uint32_t count = put_keys(page, 0);
+    html_raw(html, "</tbody></table></div>\n");
+    if (count == 0) html_raw(html, "<p>No key differs.</p>\n");
+    html_raw(html, "<details><summary>Every key of both arms, resolved</summary>\n");
+    put_head(page, "All keys", 0);
+    (void)put_keys(page, 1);
+    html_raw(html, "</tbody></table></div></details>\n");
+    page_section_end(page);
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The curves of an experiment: losses, distances over the floor, learning rates.
+ *
+ * The floor of the parameter distance was measured between the ends of runs; that of the loss
+ * follows from the losses of repeats at every update. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "report/page.h"
+
+#define GROUPS_DRAWN 4
+
+/* The columns that drawings share. */
+struct curves {
+    struct page *page;
+    double *x[2]; /* updates of each arm */
+    uint64_t updates[2];
+    uint64_t both; /* updates that both have */
+};
+
+static double *rows(const struct curves *curves, uint64_t count, enum status *status) {
+    double *out = NULL;
+    if (*status == STATUS_OK)
+        *status = arena_take(curves->page->arena, count, sizeof *out, "curves", &out);
+    return out;
+}
+
+static enum status real_column(const struct curves *curves, int arm, enum record_real which,
+                               double **out) {
+    enum status status = STATUS_OK;
+    *out = rows(curves, curves->updates[arm], &status);
+    TRY(status);
+    for (uint64_t i = 0; i < curves->updates[arm]; i++)
+        (*out)[i] = curves->page->run[arm]->records[i].reals[which];
+    return STATUS_OK;
+}
+
+static enum status group_column(const struct curves *curves, int arm, uint32_t group,
+                                enum record_group which, double **out) {
+    const struct trace_run *run = curves->page->run[arm];
+    enum status status = STATUS_OK;
+    *out = rows(curves, curves->updates[arm], &status);
+    TRY(status);
+    for (uint64_t i = 0; i < curves->updates[arm]; i++)
+        (*out)[i] =
+            group < run->plan.shape.groups ? run->records[i].groups[group][which] : (double)NAN;
+    return STATUS_OK;
+}
+
+static struct series arm_series(const struct curves *curves, int arm, const double *y) {
+    return (struct series){curves->page->judgement.arms[arm], arm == 0 ? STYLE_FIRST : STYLE_SECOND,
+                           curves->x[arm], y, curves->updates[arm]};
+}
+
+/* ---- repeats ---- */
+
+/* Runs of an arm's own configuration that differ in noise only, the arm itself among them. */
+static int is_repeat(const struct curves *curves, const struct trace_run *run, int arm) {
+    const struct judgement *judgement = &curves->page->judgement;
+    return strcmp(run->plan.arm, judgement->arms[arm]) == 0 && run->plan.mask == 0 &&
+           (judgement->floor == FLOOR_PERMUTATION || judgement->floor == FLOOR_RANK);
+}
+
+static uint32_t repeats_of(const struct curves *curves, int arm) {
+    uint32_t count = 0;
+    for (uint32_t r = 0; r < curves->page->image->run_count; r++)
+        count += is_repeat(curves, &curves->page->image->runs[r], arm) ? 1u : 0u;
+    return count;
+}
+
+/* Least and largest loss of an arm's runs at each update. */
+static enum status loss_band(const struct curves *curves, int arm, struct band *out) {
+    const struct trace_image *image = curves->page->image;
+    enum status status = STATUS_OK;
+    double *low = rows(curves, curves->updates[arm], &status);
+    double *high = rows(curves, curves->updates[arm], &status);
+    char *name;
+    TRY(status);
+    for (uint64_t i = 0; i < curves->updates[arm]; i++) {
+        low[i] = high[i] = (double)NAN;
+        for (uint32_t r = 0; r < image->run_count; r++) {
+            if (!is_repeat(curves, &image->runs[r], arm) || i >= image->runs[r].updates) continue;
+            const double loss = image->runs[r].records[i].reals[REAL_LOSS];
+            if (!(loss >= low[i])) low[i] = loss;
+            if (!(loss <= high[i])) high[i] = loss;
+        }
+    }
+    TRY(arena_format(curves->page->arena, &name, "%s, %u runs: least to largest",
+                     curves->page->judgement.arms[arm], repeats_of(curves, arm)));
+    *out = (struct band){name,           arm == 0 ? STYLE_FIRST : STYLE_SECOND,
+                         curves->x[arm], low,
+                         high,           curves->updates[arm]};
+    return STATUS_OK;
+}
+
+static enum status draw_losses(const struct curves *curves) {
+    struct chart chart = {.title = "Loss", .about = "Of each update, its divisor applied, in nat."};
+    for (int arm = 0; arm < 2; arm++) {
+        double *y;
+        TRY(real_column(curves, arm, REAL_LOSS, &y));
+        chart.series[chart.series_count++] = arm_series(curves, arm, y);
+        if (repeats_of(curves, arm) > 1)
+            TRY(loss_band(curves, arm, &chart.bands[chart.band_count++]));
+    }
+    page_chart(curves->page, &chart);
+    return STATUS_OK;
+}
+
+/* ---- distances ---- */
+
+static const struct trace_pair *pair_of(const struct curves *curves) {
+    const struct trace_image *image = curves->page->image;
+    const char *const *arms = curves->page->judgement.arms;
+    for (uint32_t i = 0; i < image->pair_count; i++)
+        if (strcmp(image->pairs[i].plan.a, arms[0]) == 0 &&
+            strcmp(image->pairs[i].plan.b, arms[1]) == 0)
+            return &image->pairs[i];
+    return NULL;
+}
+
+static void widen_by(double gap, double *low, double *high) {
+    if (!(gap >= *low)) *low = gap;
+    if (!(gap <= *high)) *high = gap;
+}
+
+/* Least and largest distance between runs of one arm, at their ends. */
+static void end_floor(const struct curves *curves, double *low, double *high) {
+    const struct judgement *judgement = &curves->page->judgement;
+    const struct trace_array *matrix = trace_array_of(curves->page->image, "floor/distance");
+    const uint64_t first = judgement->floor_runs[0], m = first + judgement->floor_runs[1];
+    *low = *high = (double)NAN;
+    if (matrix == NULL || matrix->plan.rank != 2 || matrix->plan.shape[0] != m ||
+        matrix->plan.shape[1] != m)
+        return;
+    for (uint64_t i = 0; i < m; i++)
+        for (uint64_t j = i + 1; j < m; j++)
+            if ((i < first) == (j < first)) widen_by(matrix->values[i * m + j], low, high);
+}
+
+static enum status end_band(const struct curves *curves, const struct series *series,
+                            struct chart *chart) {
+    enum status status = STATUS_OK;
+    double least, most;
+    end_floor(curves, &least, &most);
+    if (isnan(most) || series->count == 0) return STATUS_OK;
+    double *low = rows(curves, series->count, &status),
+           *high = rows(curves, series->count, &status);
+    TRY(status);
+    for (uint64_t i = 0; i < series->count; i++) {
+        low[i] = least;
+        high[i] = most;
+    }
+    chart->bands[chart->band_count++] =
+        (struct band){"floor: runs of one arm from each other, measured at their ends",
+                      STYLE_NOISE,
+                      series->x,
+                      low,
+                      high,
+                      series->count};
+    return STATUS_OK;
+}
+
+static void set_lane(const struct curves *curves, struct chart *chart) {
+    const struct judgement *judgement = &curves->page->judgement;
+    chart->logarithmic = 1;
+    chart->zero = "equal";
+    if (judgement->floor != FLOOR_EXACT) return;
+    chart->zero_floor = judgement->floor_equal[0] == 1 && judgement->floor_equal[1] != 0;
+    if (chart->zero_floor) chart->zero = "equal, which is also the floor: repeats are bit-equal";
+}
+
+static enum status draw_distance(const struct curves *curves) {
+    const struct trace_pair *pair = pair_of(curves);
+    struct chart chart = {.title = "Distance of the parameters, |A-B|",
+                          .about = "Norm of the difference of all parameters after each update."};
+    enum status status = STATUS_OK;
+    const uint64_t count = pair == NULL ? 0 : pair->updates;
+    double *x = rows(curves, count, &status), *y = rows(curves, count, &status);
+    TRY(status);
+    for (uint64_t i = 0; i < count; i++) {
+        x[i] = (double)pair->records[i].step;
+        y[i] = pair->records[i].reals[PAIR_DISTANCE];
+    }
+    chart.series[chart.series_count++] = (struct series){"|A-B|", STYLE_NOISE, x, y, count};
+    set_lane(curves, &chart);
+    TRY(end_band(curves, &chart.series[0], &chart));
+    page_chart(curves->page, &chart);
+    return STATUS_OK;
+}
+
+/* Least and largest |loss_i - loss_j| of two runs of one arm at update i. */
+static void loss_gaps(const struct curves *curves, uint64_t i, double *low, double *high) {
+    const struct trace_image *image = curves->page->image;
+    *low = *high = (double)NAN;
+    for (int arm = 0; arm < 2; arm++)
+        for (uint32_t r = 0; r < image->run_count; r++)
+            for (uint32_t s = r + 1; s < image->run_count; s++) {
+                const struct trace_run *a = &image->runs[r], *b = &image->runs[s];
+                if (!is_repeat(curves, a, arm) || !is_repeat(curves, b, arm)) continue;
+                if (i >= a->updates || i >= b->updates) continue;
+                widen_by(
+                    real_abs_f64(a->records[i].reals[REAL_LOSS] - b->records[i].reals[REAL_LOSS]),
+                    low, high);
+            }
+}
+
+static enum status gap_band(const struct curves *curves, struct chart *chart) {
+    enum status status = STATUS_OK;
+    if (repeats_of(curves, 0) < 2 && repeats_of(curves, 1) < 2) return STATUS_OK;
+    double *low = rows(curves, curves->both, &status), *high = rows(curves, curves->both, &status);
+    TRY(status);
+    for (uint64_t i = 0; i < curves->both; i++)
+        loss_gaps(curves, i, &low[i], &high[i]);
+    chart->bands[chart->band_count++] =
+        (struct band){"floor: runs of one arm from each other, at each update",
+                      STYLE_NOISE,
+                      curves->x[0],
+                      low,
+                      high,
+                      curves->both};
+    return STATUS_OK;
+}
+
+static enum status draw_loss_gap(const struct curves *curves) {
+    struct chart chart = {.title = "Distance of the losses, |A-B|",
+                          .about = "Absolute difference of the two losses of each update."};
+    enum status status = STATUS_OK;
+    double *y = rows(curves, curves->both, &status);
+    TRY(status);
+    for (uint64_t i = 0; i < curves->both; i++)
+        y[i] = real_abs_f64(curves->page->run[0]->records[i].reals[REAL_LOSS] -
+                            curves->page->run[1]->records[i].reals[REAL_LOSS]);
+    chart.series[chart.series_count++] =
+        (struct series){"|A-B| of the loss", STYLE_NOISE, curves->x[0], y, curves->both};
+    set_lane(curves, &chart);
+    TRY(gap_band(curves, &chart));
+    page_chart(curves->page, &chart);
+    return STATUS_OK;
+}
+
+/* ---- learning rates ---- */
+
+static enum status draw_lr(const struct curves *curves, uint32_t group, enum record_group which,
+                           const char *title, const char *about) {
+    struct chart chart = {.title = title, .about = about, .steps = 1, .from_zero = 1};
+    char *named;
+    if (group > 0) {
+        TRY(arena_format(curves->page->arena, &named, "%s, parameter group %u", title, group + 1));
+        chart.title = named;
+    }
+    for (int arm = 0; arm < 2; arm++) {
+        double *y;
+        TRY(group_column(curves, arm, group, which, &y));
+        chart.series[chart.series_count++] = arm_series(curves, arm, y);
+    }
+    page_chart(curves->page, &chart);
+    return STATUS_OK;
+}
+
+static int same_real(double a, double b) {
+    return a == b || (isnan(a) && isnan(b));
+}
+
+/* Whether a group has the LRs of the first one in both arms. */
+static int is_like_first(const struct curves *curves, uint32_t group) {
+    for (int arm = 0; arm < 2; arm++) {
+        const struct trace_run *run = curves->page->run[arm];
+        for (uint64_t i = 0; i < run->updates && group < run->plan.shape.groups; i++) {
+            const double(*row)[RECORD_GROUPS] =
+                (const double(*)[RECORD_GROUPS])run->records[i].groups;
+            if (!same_real(row[0][GROUP_LR_APPLIED], row[group][GROUP_LR_APPLIED]) ||
+                !same_real(row[0][GROUP_LR_LOGGED], row[group][GROUP_LR_LOGGED]))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+static uint32_t groups_of(const struct curves *curves) {
+    const uint32_t a = curves->page->run[0]->plan.shape.groups;
+    const uint32_t b = curves->page->run[1]->plan.shape.groups;
+    return a > b ? a : b;
+}
+
+static enum status draw_rates(const struct curves *curves) {
+    uint32_t drawn = 0;
+    for (uint32_t group = 0; group < groups_of(curves) && drawn < GROUPS_DRAWN; group++) {
+        if (group > 0 && is_like_first(curves, group)) continue;
+        TRY(draw_lr(curves, group, GROUP_LR_APPLIED, "Learning rate applied",
+                    "What the optimizer used at each update."));
+        TRY(draw_lr(curves, group, GROUP_LR_LOGGED, "Learning rate logged",
+                    "What each framework would have printed for the same updates."));
+        drawn++;
+    }
+    return STATUS_OK;
+}
+
+static void note_groups(const struct curves *curves) {
+    struct html *html = &curves->page->html;
+    const uint32_t groups = groups_of(curves);
+    uint32_t alike = 0;
+    if (groups < 2) return;
+    for (uint32_t group = 1; group < groups; group++)
+        alike += is_like_first(curves, group) ? 1u : 0u;
+    html_format(html,
+                "<p class=\"note\">%u parameter groups; %u of them have the learning rates of "
+                "the first at every update and are not drawn. At most %d are drawn.</p>\n",
+                groups, alike, GROUPS_DRAWN);
+}
+
+static enum status open_curves(struct page *page, struct curves *out) {
+    enum status status = STATUS_OK;
+    *out = (struct curves){.page = page, .both = page->judgement.updates};
+    for (int arm = 0; arm < 2; arm++) {
+        out->updates[arm] = page->run[arm]->updates;
+        out->x[arm] = rows(out, out->updates[arm], &status);
+        for (uint64_t i = 0; status == STATUS_OK && i < out->updates[arm]; i++)
+            out->x[arm][i] = (double)page->run[arm]->records[i].step;
+    }
+    return status;
+}
+
+enum status page_curves(struct page *page) {
+    struct curves curves;
+    TRY(open_curves(page, &curves));
+    page_section(page, "curves", "Curves");
+    html_raw(&page->html, "<p>A is ");
+    html_text(&page->html, page->judgement.arms[0]);
+    html_raw(&page->html, " (blue, solid), B is ");
+    html_text(&page->html, page->judgement.arms[1]);
+    html_raw(&page->html, " (orange, dashed). Where they coincide the dashes lie on the solid "
+                          "line. Every value stands in the table of updates below.</p>\n"
+                          "<div class=\"figures\">\n");
+    TRY(draw_losses(&curves));
+    TRY(draw_distance(&curves));
+    TRY(draw_rates(&curves));
+    TRY(draw_loss_gap(&curves));
+    html_raw(&page->html, "</div>\n");
+    note_groups(&curves);
+    page_section_end(page);
+    return STATUS_OK;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The page of a log that `twinstep import` wrote: one curve of each kind, one table. No verdict,
+ * because nothing is compared, and nothing that the log does not hold. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/page.h"
+
+#define CHARTS_MOST 24
+#define COLUMNS_MOST 14 /* of the table of rows */
+
+struct log_shown {
+    const char *group; /* "log/loss" */
+    const char *name;  /* ours, "" */
+    const char *source, *units;
+    const double *value, *quantum;
+    int is_mean, is_total;
+};
+
+struct shown {
+    struct page *page;
+    const double *step, *part;
+    uint64_t rows;
+    struct log_shown *columns;
+    uint32_t count;
+};
+
+static const struct trace_array *array_of(const struct page *page, const char *group,
+                                          const char *name, uint64_t rows) {
+    char path[512];
+    const int length = snprintf(path, sizeof path, "%s/%s", group, name);
+    if (length < 0 || (size_t)length >= sizeof path) return NULL;
+    const struct trace_array *array = trace_array_of(page->image, path);
+    return array != NULL && array->plan.rank == 1 && array->plan.shape[0] == rows ? array : NULL;
+}
+
+static enum status open_rows(struct shown *shown) {
+    const struct trace_array *step = trace_array_of(shown->page->image, "log/step");
+    if (step == NULL || step->plan.rank != 1)
+        FAIL(STATUS_INPUT, "expected rows in an imported log (/log/step), got none");
+    shown->rows = step->plan.shape[0];
+    shown->step = step->values;
+    const struct trace_array *part = array_of(shown->page, "log", "part", shown->rows);
+    shown->part = part == NULL ? NULL : part->values;
+    return STATUS_OK;
+}
+
+/* A group below /log with a source name is a column. */
+static void add_column(struct shown *shown, const struct trace_attribute *attribute) {
+    const char *group = attribute->path;
+    const struct page *page = shown->page;
+    const struct trace_array *value = array_of(page, group, "value", shown->rows);
+    const struct trace_array *quantum = array_of(page, group, "quantum", shown->rows);
+    if (value == NULL || quantum == NULL) return;
+    shown->columns[shown->count++] =
+        (struct log_shown){group,
+                           page_attribute(page, group, "name"),
+                           attribute->text,
+                           page_attribute(page, group, "units"),
+                           value->values,
+                           quantum->values,
+                           strcmp(page_attribute(page, group, "windowed"), "1") == 0,
+                           strcmp(page_attribute(page, group, "cumulative"), "1") == 0};
+}
+
+static enum status open_columns(struct shown *shown) {
+    const struct trace_image *image = shown->page->image;
+    TRY(arena_take(shown->page->arena, image->attribute_count, sizeof *shown->columns, "report",
+                   &shown->columns));
+    for (uint32_t i = 0; i < image->attribute_count; i++)
+        if (strcmp(image->attributes[i].name, "source_name") == 0)
+            add_column(shown, &image->attributes[i]);
+    return STATUS_OK;
+}
+
+static const char *title_of(const struct log_shown *column) {
+    return column->name[0] != '\0' && strcmp(column->name, "other") != 0 ? column->name
+                                                                         : column->source;
+}
+
+/* ---- what was understood ---- */
+
+static void put_facts(struct shown *shown) {
+    struct page *page = shown->page;
+    struct html *html = &page->html;
+    const char *most = page_attribute(page, "log", "max_steps");
+    html_raw(html, "<dl><dt>format</dt><dd>");
+    html_text(html, page_attribute(page, "log", "format"));
+    html_raw(html, "</dd><dt>rows</dt><dd>");
+    html_count(html, shown->rows);
+    if (shown->rows > 0) {
+        html_raw(html, ", updates ");
+        html_rounded(html, shown->step[0], 15);
+        html_raw(html, " to ");
+        html_rounded(html, shown->step[shown->rows - 1], 15);
+    }
+    if (most[0] != '\0' && strcmp(most, "0") != 0) {
+        html_raw(html, " of ");
+        html_text(html, most);
+    }
+    html_raw(html, "</dd><dt>its first update is called</dt><dd>");
+    html_text(html, page_attribute(page, "log", "step_base"));
+    if (strcmp(page_attribute(page, "log", "step_guessed"), "1") == 0)
+        html_raw(html, " (numbered by us: the log prints no step)");
+    html_raw(html, "</dd></dl>\n");
+}
+
+static void put_notes(struct shown *shown) {
+    const struct trace_text *notes = trace_text_of(shown->page->image, "log/notes");
+    const char *at = notes == NULL ? "" : notes->text;
+    while (*at != '\0') {
+        const size_t length = strcspn(at, "\n");
+        html_raw(&shown->page->html, "<p class=\"warning\">");
+        html_bytes(&shown->page->html, at, length);
+        html_raw(&shown->page->html, "</p>\n");
+        at += length + (at[length] == '\n');
+    }
+}
+
+static void put_column(struct html *html, const struct shown *shown,
+                       const struct log_shown *column) {
+    double least = (double)NAN, most = (double)NAN, finest = (double)NAN, coarsest = (double)NAN;
+    uint64_t values = 0;
+    for (uint64_t i = 0; i < shown->rows; i++) {
+        const double q = column->quantum[i], v = column->value[i];
+        if (isnan(q)) continue;
+        values++;
+        if (!(v >= least) && !isnan(v)) least = v;
+        if (!(v <= most) && !isnan(v)) most = v;
+        if (!(q >= finest)) finest = q;
+        if (!(q <= coarsest)) coarsest = q;
+    }
+    html_raw(html, "<tr><th scope=\"row\" class=\"w\">");
+    html_name(html, column->source, strlen(column->source));
+    html_raw(html, "</th><td>");
+    html_text(html, column->name);
+    html_raw(html, column->is_mean    ? " (mean since the last row)"
+                   : column->is_total ? " (running total)"
+                                      : "");
+    html_raw(html, "</td><td class=\"r\">");
+    html_count(html, values);
+    const double numbers[] = {least, most};
+    for (int i = 0; i < 2; i++) {
+        html_raw(html, "</td><td class=\"r\">");
+        html_rounded(html, numbers[i], 7);
+    }
+    html_raw(html, "</td><td>");
+    if (values == 0)
+        html_raw(html, "-");
+    else if (coarsest == 0.0)
+        html_raw(html, "exactly");
+    else
+        html_rounded(html, coarsest, 2);
+    html_raw(html, "</td></tr>\n");
+}
+
+static void put_columns(struct shown *shown) {
+    struct html *html = &shown->page->html;
+    html_raw(html, "<div class=\"scroll\"><table><caption>Columns</caption>\n<thead><tr><th "
+                   "scope=\"col\">in the log</th><th scope=\"col\">our name</th><th scope=\"col\" "
+                   "class=\"r\">values</th><th scope=\"col\" class=\"r\">least</th><th "
+                   "scope=\"col\" class=\"r\">most</th><th scope=\"col\">printed to</th></tr>"
+                   "</thead>\n<tbody>\n");
+    for (uint32_t i = 0; i < shown->count; i++)
+        put_column(html, shown, &shown->columns[i]);
+    html_raw(html, "</tbody></table></div>\n");
+}
+
+/* ---- curves ---- */
+
+/* Rows that have a value and a step. */
+static enum status draw_column(struct shown *shown, const struct log_shown *column) {
+    double *x, *y;
+    uint64_t count = 0;
+    char *about;
+    TRY(arena_take(shown->page->arena, shown->rows, sizeof *x, "curves", &x));
+    TRY(arena_take(shown->page->arena, shown->rows, sizeof *y, "curves", &y));
+    for (uint64_t i = 0; i < shown->rows; i++) {
+        if (isnan(column->quantum[i]) || !(shown->step[i] > 0.0)) continue;
+        x[count] = shown->step[i];
+        y[count++] = column->value[i];
+    }
+    TRY(arena_format(shown->page->arena, &about, "In the log: %s%s%s.", column->source,
+                     column->units[0] != '\0' && strcmp(column->units, "1") != 0 ? ", in " : "",
+                     strcmp(column->units, "1") != 0 ? column->units : ""));
+    const struct chart chart = {.title = title_of(column),
+                                .about = about,
+                                .series = {{column->source, STYLE_FIRST, x, y, count}},
+                                .series_count = 1};
+    page_chart(shown->page, &chart);
+    return STATUS_OK;
+}
+
+static enum status put_curves(struct shown *shown) {
+    uint32_t drawn = 0;
+    page_section(shown->page, "curves", "Curves");
+    html_raw(&shown->page->html, "<div class=\"figures\">\n");
+    for (int ours = 1; ours >= 0; ours--) /* columns that have a name of ours come first */
+        for (uint32_t i = 0; i < shown->count && drawn < CHARTS_MOST; i++) {
+            const struct log_shown *column = &shown->columns[i];
+            if ((title_of(column) != column->source) != ours) continue;
+            TRY(draw_column(shown, column));
+            drawn++;
+        }
+    html_raw(&shown->page->html, "</div>\n");
+    if (drawn < shown->count)
+        html_format(&shown->page->html,
+                    "<p class=\"note\">Capped: %u of %u columns are drawn.</p>\n", drawn,
+                    shown->count);
+    page_section_end(shown->page);
+    return STATUS_OK;
+}
+
+/* ---- rows ---- */
+
+static void put_row(struct shown *shown, uint64_t row) {
+    struct html *html = &shown->page->html;
+    html_raw(html, "<tr><th scope=\"row\" class=\"r\">");
+    if (shown->step[row] > 0.0)
+        html_rounded(html, shown->step[row], 15);
+    else
+        html_raw(html, "?");
+    html_raw(html, "</th>");
+    for (uint32_t i = 0; i < shown->count && i < COLUMNS_MOST; i++) {
+        html_raw(html, "<td class=\"r\">");
+        if (isnan(shown->columns[i].quantum[row]))
+            html_raw(html, "");
+        else if (isnan(shown->columns[i].value[row]))
+            html_raw(html, "nan");
+        else
+            html_real(html, shown->columns[i].value[row]);
+        html_raw(html, "</td>");
+    }
+    html_raw(html, "</tr>\n");
+}
+
+static void put_rows(struct shown *shown) {
+    struct html *html = &shown->page->html;
+    page_section(shown->page, "rows", "Row by row");
+    html_format(html, "<details%s><summary>", shown->rows <= 60 ? " open=\"open\"" : "");
+    html_count(html, shown->rows);
+    html_raw(html, " rows</summary>\n<div class=\"scroll\"><table><thead><tr><th scope=\"col\" "
+                   "class=\"r\">update</th>");
+    for (uint32_t i = 0; i < shown->count && i < COLUMNS_MOST; i++) {
+        html_raw(html, "<th scope=\"col\" class=\"r\">");
+        html_name(html, shown->columns[i].source, strlen(shown->columns[i].source));
+        html_raw(html, "</th>");
+    }
+    html_raw(html, "</tr></thead>\n<tbody>\n");
+    for (uint64_t i = 0; i < shown->rows; i++)
+        if (page_row_shown(i, shown->rows)) put_row(shown, i);
+    html_raw(html, "</tbody></table></div></details>\n");
+    if (page_row_stride(shown->rows) > 1) {
+        html_raw(html, "<p class=\"note\">Thinned: one row in ");
+        html_count(html, page_row_stride(shown->rows));
+        html_raw(html, ", and the last one.</p>\n");
+    }
+    if (shown->count > COLUMNS_MOST)
+        html_format(html, "<p class=\"note\">Capped: the first %d of %u columns.</p>\n",
+                    COLUMNS_MOST, shown->count);
+    page_section_end(shown->page);
+}
+
+static void put_header(struct shown *shown) {
+    struct html *html = &shown->page->html;
+    const struct trace_text *source = trace_text_of(shown->page->image, "log/source");
+    html_raw(html, "<header>\n<p class=\"kicker\">twinstep report of one log</p>\n<h1>");
+    if (source != NULL && source->length > 0)
+        html_name(html, source->text, source->length);
+    else
+        html_raw(html, "A log");
+    html_raw(html, "</h1>\n<p class=\"badge v0\">No verdict: nothing is compared</p>\n<p>One "
+                   "imported log. It says what a training printed, not what it did. To compare "
+                   "two: <code>twinstep compare A B</code>.</p>\n</header>\n");
+}
+
+enum status page_log(struct page *page) {
+    struct shown shown = {.page = page};
+    TRY(open_rows(&shown));
+    TRY(open_columns(&shown));
+    page_open(page, "log");
+    put_header(&shown);
+    page_section(page, "understood", "What was understood");
+    put_facts(&shown);
+    put_notes(&shown);
+    put_columns(&shown);
+    page_section_end(page);
+    TRY(put_curves(&shown));
+    put_rows(&shown);
+    page_close(page);
+    return STATUS_OK;
+}

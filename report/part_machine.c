@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * On what it ran, with which versions, and the command that does it again. */
+#include <string.h>
+
+#include "report/page.h"
+
+/* Attributes of one group as rows; returns how many. */
+static uint32_t put_group(struct page *page, const char *path, const char *caption) {
+    struct html *html = &page->html;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < page->image->attribute_count; i++) {
+        const struct trace_attribute *attribute = &page->image->attributes[i];
+        if (strcmp(attribute->path, path) != 0) continue;
+        if (count++ == 0)
+            html_format(html,
+                        "<div><div class=\"scroll\"><table class=\"wide\"><caption>%s"
+                        "</caption><tbody>\n",
+                        caption);
+        html_raw(html, "<tr><th scope=\"row\">");
+        html_name(html, attribute->name, strlen(attribute->name));
+        html_raw(html, "</th><td class=\"w\">");
+        html_name(html, attribute->text, strlen(attribute->text));
+        html_raw(html, "</td></tr>\n");
+    }
+    if (count > 0) html_raw(html, "</tbody></table></div></div>\n");
+    return count;
+}
+
+void page_machine(struct page *page) {
+    struct html *html = &page->html;
+    page_section(page, "machine", "Machine and versions");
+    html_raw(html, "<div class=\"figures\">\n");
+    const uint32_t build = put_group(page, "env", "Build: what may decide a bit");
+    const uint32_t machine = put_group(page, "env/volatile", "Machine and call");
+    html_raw(html, "</div>\n");
+    if (build == 0) html_raw(html, "<p>The trace says nothing of the build.</p>\n");
+    if (machine == 0)
+        html_raw(html, "<p>Machine, host, date and command were left out (<code>--reproducible"
+                       "</code>), so that equal runs write equal bytes.</p>\n");
+    html_raw(html, "<dl><dt>configuration digest</dt><dd><code>");
+    html_text(html, page_attribute(page, "", "configuration_digest"));
+    html_raw(html, "</code></dd></dl>\n");
+    page_section_end(page);
+}
+
+/* ---- command ---- */
+
+static int is_plain(const char *word) {
+    return word[0] != '\0' &&
+           strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                        "_-./=,:+@%") == strlen(word);
+}
+
+/* As a POSIX shell reads it. */
+static void put_word(struct html *html, const char *word, size_t length) {
+    html_raw(html, "&#39;");
+    for (size_t i = 0; i < length;) {
+        const size_t plain = strcspn(word + i, "'");
+        const size_t piece = plain < length - i ? plain : length - i;
+        html_bytes(html, word + i, piece);
+        i += piece;
+        if (i < length) {
+            html_raw(html, "&#39;\\&#39;&#39;");
+            i++;
+        }
+    }
+    html_raw(html, "&#39;");
+}
+
+static void put_file(struct html *html, const char *name) {
+    if (is_plain(name))
+        html_text(html, name);
+    else
+        put_word(html, name, strlen(name));
+}
+
+static enum status put_commands(struct page *page, int builtin) {
+    struct html *html = &page->html;
+    const char *name = page->judgement.name, *sets = page_attribute(page, "", "overrides");
+    char *trace, *scenario, *html_file;
+    TRY(arena_format(page->arena, &trace, "%s.h5", name));
+    TRY(arena_format(page->arena, &scenario, "%s%s", name, builtin ? "" : ".yaml"));
+    TRY(arena_format(page->arena, &html_file, "%s.html", name));
+    html_raw(html, "<pre>twinstep run ");
+    put_file(html, scenario);
+    while (*sets != '\0') {
+        const size_t length = strcspn(sets, "\n");
+        html_raw(html, " --set ");
+        put_word(html, sets, length);
+        sets += length + (sets[length] == '\n');
+    }
+    html_raw(html, " -o ");
+    put_file(html, trace);
+    html_raw(html, "\ntwinstep report ");
+    put_file(html, trace);
+    html_raw(html, " -o ");
+    put_file(html, html_file);
+    html_raw(html, "</pre>\n");
+    return STATUS_OK;
+}
+
+enum status page_reproduce(struct page *page) {
+    struct html *html = &page->html;
+    const char *text = page_attribute(page, "", "scenario");
+    const char *command = page_attribute(page, "env/volatile", "command");
+    const int builtin =
+        page->options->is_builtin != NULL && page->options->is_builtin(page->judgement.name, text);
+    page_section(page, "reproduce", "Run it again");
+    html_raw(html, builtin ? "<p>The scenario is one of the catalogue of this version.</p>\n"
+                           : "<p>Save the scenario below under the name in the command; data files "
+                             "that it names are relative to it.</p>\n");
+    TRY(put_commands(page, builtin));
+    if (command[0] != '\0') {
+        html_raw(html, "<p>As it was called, words joined by blanks:</p>\n");
+        html_element(html, "pre", command);
+    }
+    html_raw(html, "<details><summary>The scenario, verbatim</summary>\n<pre>");
+    html_text(html, text);
+    html_raw(html, "</pre></details>\n");
+    page_section_end(page);
+    return STATUS_OK;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Every update of both arms as a table, and every run of the trace.
+ * Invariant: all updates up to PAGE_ROWS_MAX are rows; what is left out beyond is said. */
+#include <math.h>
+#include <string.h>
+
+#include "report/page.h"
+
+#define OPEN_UPDATES 60 /* so many rows are shown without being asked for */
+
+static void put_cell(struct html *html, double value, int digits) {
+    html_raw(html, "<td class=\"r\">");
+    html_rounded(html, value, digits);
+    html_raw(html, "</td>");
+}
+
+static void put_missing(struct html *html) {
+    html_raw(html, "<td class=\"r\">-</td>");
+}
+
+static const struct record *record_at(const struct page *page, int arm, uint64_t i) {
+    return i < page->run[arm]->updates ? &page->run[arm]->records[i] : NULL;
+}
+
+static void put_reals(struct page *page, uint64_t i, enum record_real which) {
+    for (int arm = 0; arm < 2; arm++) {
+        const struct record *record = record_at(page, arm, i);
+        if (record == NULL)
+            put_missing(&page->html);
+        else
+            put_cell(&page->html, record->reals[which], 7);
+    }
+}
+
+static void put_rates(struct page *page, uint64_t i, enum record_group which) {
+    for (int arm = 0; arm < 2; arm++) {
+        const struct record *record = record_at(page, arm, i);
+        if (record == NULL || page->run[arm]->plan.shape.groups == 0)
+            put_missing(&page->html);
+        else
+            put_cell(&page->html, record->groups[0][which], 7);
+    }
+}
+
+static const struct pair_record *pair_at(const struct page *page, uint64_t i) {
+    for (uint32_t p = 0; p < page->image->pair_count; p++) {
+        const struct trace_pair *pair = &page->image->pairs[p];
+        if (strcmp(pair->plan.a, page->judgement.arms[0]) == 0 &&
+            strcmp(pair->plan.b, page->judgement.arms[1]) == 0)
+            return i < pair->updates ? &pair->records[i] : NULL;
+    }
+    return NULL;
+}
+
+static void put_pair(struct page *page, uint64_t i) {
+    const struct pair_record *pair = pair_at(page, i);
+    for (int column = PAIR_DISTANCE; column <= PAIR_DISTANCE_SHARE; column++)
+        if (pair == NULL)
+            put_missing(&page->html);
+        else
+            put_cell(&page->html, pair->reals[column], 4);
+}
+
+/* Whether everything so far is equal: the chained digests of the two arms. */
+static void put_bits(struct page *page, const struct record *a, const struct record *b) {
+    html_raw(&page->html,
+             a == NULL || b == NULL ? "<td>-</td>"
+             : memcmp(a->digests[DIGEST_ROOT], b->digests[DIGEST_ROOT], RECORD_DIGEST_BYTES) == 0
+                 ? "<td>equal</td>"
+                 : "<td>differ</td>");
+}
+
+static void put_row(struct page *page, uint64_t i) {
+    struct html *html = &page->html;
+    const struct record *a = record_at(page, 0, i), *b = record_at(page, 1, i);
+    const uint64_t step = a != NULL ? a->step : b->step;
+    html_raw(html, page->judgement.first_step >= 0 && step == (uint64_t)page->judgement.first_step
+                       ? "<tr class=\"x\"><th scope=\"row\" class=\"r\">"
+                       : "<tr><th scope=\"row\" class=\"r\">");
+    html_count(html, step);
+    html_raw(html, "</th>");
+    put_bits(page, a, b);
+    put_reals(page, i, REAL_LOSS);
+    if (a == NULL || b == NULL)
+        put_missing(html);
+    else
+        put_cell(html, a->reals[REAL_LOSS] - b->reals[REAL_LOSS], 3);
+    put_rates(page, i, GROUP_LR_APPLIED);
+    put_rates(page, i, GROUP_LR_LOGGED);
+    put_reals(page, i, REAL_GRAD_NORM);
+    put_pair(page, i);
+    html_raw(html, "</tr>\n");
+}
+
+static const char head[] =
+    "<div class=\"scroll\"><table>\n<thead><tr><th rowspan=\"2\" scope=\"col\" "
+    "class=\"r\">update</th><th rowspan=\"2\" scope=\"col\">bits so far</th><th colspan=\"3\" "
+    "scope=\"colgroup\">loss</th><th colspan=\"2\" scope=\"colgroup\">LR applied</th><th "
+    "colspan=\"2\" scope=\"colgroup\">LR logged</th><th colspan=\"2\" scope=\"colgroup\">gradient "
+    "norm</th><th colspan=\"2\" scope=\"colgroup\">parameters</th></tr>\n<tr>"
+    "<th scope=\"col\" class=\"r\">A</th><th scope=\"col\" class=\"r\">B</th>"
+    "<th scope=\"col\" class=\"r\">A-B</th>"
+    "<th scope=\"col\" class=\"r\">A</th><th scope=\"col\" class=\"r\">B</th>"
+    "<th scope=\"col\" class=\"r\">A</th><th scope=\"col\" class=\"r\">B</th>"
+    "<th scope=\"col\" class=\"r\">A</th><th scope=\"col\" class=\"r\">B</th>"
+    "<th scope=\"col\" class=\"r\">|A-B|</th><th scope=\"col\" class=\"r\">over travel</th>"
+    "</tr></thead>\n<tbody>\n";
+
+static void put_table(struct page *page, uint64_t rows) {
+    struct html *html = &page->html;
+    html_format(html, "<details%s><summary>", rows <= OPEN_UPDATES ? " open=\"open\"" : "");
+    html_count(html, rows);
+    html_raw(html, " updates</summary>\n");
+    html_raw(html, head);
+    for (uint64_t i = 0; i < rows; i++)
+        if (page_row_shown(i, rows)) put_row(page, i);
+    html_raw(html, "</tbody></table></div></details>\n");
+}
+
+static void note_rows(struct page *page, uint64_t rows) {
+    struct html *html = &page->html;
+    if (page_row_stride(rows) > 1) {
+        html_raw(html, "<p class=\"note\">Thinned: one row in ");
+        html_count(html, page_row_stride(rows));
+        html_raw(html, ", and the last one. <code>twinstep export</code> and h5py give all.</p>\n");
+    }
+    if (rows > OPEN_UPDATES)
+        page_note(page, "Printed only when opened: on paper this table takes a page for about 60 "
+                        "updates.");
+    page_note(page, "Seven digits; differences and distances fewer. Whether bits are equal is told "
+                    "from digests, never from these digits. LR of the first parameter group. over "
+                    "travel: |A-B| over the distance of A from its start. The shaded row is the "
+                    "first difference.");
+}
+
+void page_updates(struct page *page) {
+    const uint64_t a = page->run[0]->updates, b = page->run[1]->updates;
+    const uint64_t rows = a > b ? a : b;
+    page_section(page, "updates", "Update by update");
+    if (rows == 0) {
+        html_raw(&page->html, "<p>No update was finished.</p>\n");
+    } else {
+        put_table(page, rows);
+        note_rows(page, rows);
+    }
+    page_section_end(page);
+}
+
+/* ---- runs ---- */
+
+static const char *role_of(const struct page *page, const struct trace_run *run) {
+    if (strcmp(run->plan.id, page->judgement.arms[0]) == 0) return "baseline arm";
+    if (strcmp(run->plan.id, page->judgement.arms[1]) == 0) return "test arm";
+    if (run->plan.mask != 0) return "mixture of the arms";
+    return "repeat of an arm";
+}
+
+static void put_run(struct page *page, const struct trace_run *run, const char *planned) {
+    struct html *html = &page->html;
+    html_raw(html, "<tr><th scope=\"row\" class=\"w\">");
+    html_name(html, run->plan.id, strlen(run->plan.id));
+    html_format(html, "</th><td>%s</td><td>", role_of(page, run));
+    html_text(html, run->plan.arm);
+    html_raw(html, "</td><td class=\"r\">");
+    html_count(html, run->updates);
+    html_raw(html, planned[0] == '\0' ? "" : " of ");
+    html_text(html, planned);
+    html_raw(html, "</td><td class=\"r\">");
+    if (run->updates > 0)
+        html_rounded(html, run->records[run->updates - 1].reals[REAL_LOSS], 7);
+    else
+        html_raw(html, "-");
+    html_raw(html, "</td></tr>\n");
+}
+
+void page_runs(struct page *page) {
+    struct html *html = &page->html;
+    const char *planned = page_attribute(page, "", "steps");
+    page_section(page, "runs", "Runs");
+    html_format(html, "<details%s><summary>%u runs were trained for this verdict</summary>\n",
+                page->image->run_count <= 6 || !page->image->complete ? " open=\"open\"" : "",
+                page->image->run_count);
+    html_raw(html, "<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">run</th><th "
+                   "scope=\"col\">what</th><th scope=\"col\">starts from</th><th scope=\"col\" "
+                   "class=\"r\">updates</th><th scope=\"col\" class=\"r\">last loss</th></tr>"
+                   "</thead>\n<tbody>\n");
+    for (uint32_t i = 0; i < page->image->run_count; i++)
+        put_run(page, &page->image->runs[i], planned);
+    html_raw(html, "</tbody></table></div></details>\n");
+    page_section_end(page);
+}
