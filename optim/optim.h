@@ -80,10 +80,18 @@ struct optim_class {
     enum status (*direction)(const struct optim_call *call, uint32_t index, const void *before,
                              double *out);
     enum status (*validate)(const void *values);
+    /* Elements of slot `slot` of a tensor: 0 where these values or this rank leave it out. NULL: as
+     * many as the tensor has. Modules may end before this field: read it by optim_slot_elements. */
+    uint64_t (*slot_elements)(const void *values, uint32_t slot, uint32_t rank,
+                              const uint64_t *shape);
 };
 
-/* NULL-terminated list: adamw, sgd. */
+/* NULL-terminated list: adafactor, adam, adamw, lion, sgd. */
 const struct optim_class *const *optim_classes(void);
 const struct optim_class *optim_find(const char *name);
+
+/* Elements of a slot of a tensor of `shape` (rank 1: shape[1] is 1). */
+uint64_t optim_slot_elements(const struct optim_class *class_, const void *values, uint32_t slot,
+                             uint32_t rank, const uint64_t *shape);
 
 #endif

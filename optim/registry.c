@@ -7,7 +7,8 @@
 
 #include "optim/spread.h"
 
-static const struct optim_class *const classes[] = {&optim_adamw, &optim_sgd, NULL};
+static const struct optim_class *const classes[] = {&optim_adafactor, &optim_adam, &optim_adamw,
+                                                    &optim_lion,      &optim_sgd,  NULL};
 
 const struct optim_class *const *optim_classes(void) {
     return classes;
@@ -17,4 +18,11 @@ const struct optim_class *optim_find(const char *name) {
     for (size_t i = 0; classes[i] != NULL; ++i)
         if (strcmp(classes[i]->name, name) == 0) return classes[i];
     return NULL;
+}
+
+uint64_t optim_slot_elements(const struct optim_class *class_, const void *values, uint32_t slot,
+                             uint32_t rank, const uint64_t *shape) {
+    const size_t end = offsetof(struct optim_class, slot_elements) + sizeof class_->slot_elements;
+    if (class_->size < end || class_->slot_elements == NULL) return shape[0] * shape[1];
+    return class_->slot_elements(values, slot, rank, shape);
 }

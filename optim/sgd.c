@@ -8,8 +8,11 @@
 
 struct sgd_values {
     double momentum, dampening;
-    uint8_t nesterov, zero[7];
+    uint8_t nesterov, zero[3];
+    int32_t variant; /* index into variant_names */
 };
+
+static const char *const variant_names[] = {"torch", "torch-cpu", NULL};
 
 static const struct key_row keys[] = {
     {"momentum", KEY_REAL, "1", "0", CAUSE_OPTIMIZER, "Decay of the momentum buffer",
@@ -19,6 +22,10 @@ static const struct key_row keys[] = {
      offsetof(struct sgd_values, dampening), sizeof(double), -1e6, 1e6, NULL, NULL},
     {"nesterov", KEY_BOOL, "", "false", CAUSE_OPTIMIZER, "Looks one momentum step ahead",
      offsetof(struct sgd_values, nesterov), sizeof(uint8_t), 0, 0, NULL, NULL},
+    {"variant", KEY_ENUM, "", "torch", CAUSE_OPTIMIZER,
+     "torch: each operation of torch/optim/sgd.py rounded; torch-cpu: as aten's CPU kernels round, "
+     "where add with alpha is one fma",
+     offsetof(struct sgd_values, variant), sizeof(int32_t), 0, 0, NULL, variant_names},
 };
 
 static const char *const slot_names[] = {"momentum_buffer"};
@@ -36,7 +43,8 @@ static void step_range(const struct optim_loops *loops, const struct optim_range
                                               step->values->momentum,
                                               step->values->dampening,
                                               step->values->nesterov,
-                                              step->t == 1};
+                                              step->t == 1,
+                                              step->values->variant == 1};
     loops->sgd(range, &scalars);
 }
 
@@ -76,6 +84,8 @@ static enum status sgd_validate(const void *values) {
     if (!real_finite_f64(v->dampening))
         FAIL(STATUS_INPUT, "optimizer.dampening: expected a finite number, got %.17g",
              v->dampening);
+    if (v->variant < 0 || v->variant > 1)
+        FAIL(STATUS_INPUT, "optimizer.variant: expected 0 or 1, got %d", (int)v->variant);
     if (v->nesterov && (v->momentum == 0.0 || v->dampening != 0.0))
         FAIL(STATUS_INPUT,
              "optimizer.nesterov: expected momentum > 0 and dampening 0, got momentum %.17g and "

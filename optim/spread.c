@@ -10,9 +10,17 @@ enum { PIECE = 8192 };
 #define DECLARE(variant)                                                                           \
     void optim_adamw_range_##variant(const struct optim_range *,                                   \
                                      const struct rule_adamw_scalars *);                           \
-    void optim_sgd_range_##variant(const struct optim_range *, const struct optim_sgd_scalars *);
+    void optim_sgd_range_##variant(const struct optim_range *, const struct optim_sgd_scalars *);  \
+    void optim_adam_range_##variant(const struct optim_range *, const struct rule_adam_call *);    \
+    void optim_lion_range_##variant(const struct optim_range *,                                    \
+                                    const struct optim_lion_scalars *);                            \
+    void optim_adafactor_tensor_##variant(const struct optim_range *,                              \
+                                          const struct optim_adafactor_scalars *);
 #define LOOPS(variant)                                                                             \
-    { optim_adamw_range_##variant, optim_sgd_range_##variant }
+    {                                                                                              \
+        optim_adamw_range_##variant, optim_sgd_range_##variant, optim_adam_range_##variant,        \
+            optim_lion_range_##variant, optim_adafactor_tensor_##variant                           \
+    }
 
 DECLARE(f32_f32_base)
 DECLARE(f32_f32_v3)
@@ -29,14 +37,15 @@ static const struct optim_loops loops[ISA_COUNT][2] = {
 };
 
 static enum status check_tensor(const struct optim_call *call, const struct optim_tensor *tensor,
-                                uint32_t slot_count) {
+                                const struct optim_class *class_) {
     if (tensor->group >= call->group_count)
         FAIL(STATUS_INTERNAL, "optimizer: %s is in group %u, expected a group below %u",
              tensor->name, (unsigned)tensor->group, (unsigned)call->group_count);
     if (tensor->count > 0 && (tensor->param == NULL || tensor->gradient == NULL))
         FAIL(STATUS_INTERNAL, "optimizer: %s has no parameter or no gradient", tensor->name);
-    for (uint32_t slot = 0; slot < slot_count; ++slot)
-        if (tensor->count > 0 && tensor->slots[slot] == NULL)
+    for (uint32_t slot = 0; slot < class_->slot_count; ++slot)
+        if (tensor->count > 0 && tensor->slots[slot] == NULL &&
+            optim_slot_elements(class_, call->values, slot, tensor->rank, tensor->shape) > 0)
             FAIL(STATUS_INTERNAL, "optimizer: %s has no slot %u", tensor->name, (unsigned)slot);
     return STATUS_OK;
 }
@@ -54,7 +63,7 @@ enum status optim_check_call(const struct optim_call *call, const struct optim_c
         FAIL(STATUS_INTERNAL, "%s: expected at least 1 thread, got %d", class_->name,
              call->threads);
     for (uint32_t i = 0; i < call->tensor_count; ++i)
-        TRY(check_tensor(call, &call->tensors[i], class_->slot_count));
+        TRY(check_tensor(call, &call->tensors[i], class_));
     return STATUS_OK;
 }
 
@@ -75,10 +84,7 @@ static struct optim_range range_of(const struct optim_call *call, const struct o
     return (struct optim_range){tensor, first, count, call->grad_scale};
 }
 
-void optim_spread(const struct optim_call *call,
-                  void (*step)(const struct optim_loops *, const struct optim_range *,
-                               const struct optim_group *, const void *),
-                  const void *scalars) {
+void optim_spread(const struct optim_call *call, optim_step_range step, const void *scalars) {
     /* One region for the whole call; each thread meets every tensor and takes its share of it. */
 #pragma omp parallel num_threads(call->threads)
     for (uint32_t i = 0; i < call->tensor_count; ++i) {
@@ -89,6 +95,16 @@ void optim_spread(const struct optim_call *call,
             const struct optim_range range = range_of(call, tensor, piece);
             step(&loops[call->isa][is_wide(tensor)], &range, &call->groups[tensor->group], scalars);
         }
+    }
+}
+
+void optim_spread_tensors(const struct optim_call *call, optim_step_range step,
+                          const void *scalars) {
+#pragma omp parallel for schedule(dynamic) num_threads(call->threads)
+    for (uint32_t i = 0; i < call->tensor_count; ++i) {
+        const struct optim_tensor *tensor = &call->tensors[i];
+        const struct optim_range range = {tensor, 0, tensor->count, call->grad_scale};
+        step(&loops[call->isa][is_wide(tensor)], &range, &call->groups[tensor->group], scalars);
     }
 }
 

@@ -237,8 +237,8 @@ static enum status digest_params(struct run *run, struct digest *out_weights) {
             memcpy(run->record.tensor_digests[i][TENSOR_DIGEST_PARAMETER],
                    run->param_digest[row].byte, DIGEST_BYTES);
     }
-    return state_weights_digest(&run->table, &run->layout, run->optimizer->slot_count, run->state,
-                                run->param_digest, out_weights);
+    return state_weights_digest(&run->table, &run->layout, run->state, run->param_digest,
+                                out_weights);
 }
 
 /* Digest of the LR that each tensor's update used: two groupings that apply the same LR are alike.

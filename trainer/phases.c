@@ -204,7 +204,7 @@ static void fill_tensor(struct run *run, uint32_t row_index, struct optim_tensor
                                  .gradient = run_at(run, tensor->gradient)};
     if (layout->has_master) out->master = run_at(run, tensor->master);
     for (uint32_t slot = 0; slot < run->optimizer->slot_count; slot++)
-        out->slots[slot] = run_at(run, tensor->slot[slot]);
+        out->slots[slot] = tensor->slot_count[slot] == 0 ? NULL : run_at(run, tensor->slot[slot]);
 }
 
 static enum status phase_optimize(struct run *run) {

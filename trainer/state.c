@@ -20,9 +20,20 @@ static size_t place(struct walker *walker, size_t count, size_t element) {
     return at;
 }
 
+static void place_slots(struct walker *walker, const struct param_row *row,
+                        const struct optim_class *optimizer, const void *values,
+                        enum dtype slot_dtype, struct state_tensor *out) {
+    for (uint32_t slot = 0; slot < optimizer->slot_count; slot++) {
+        out->slot_count[slot] =
+            (size_t)optim_slot_elements(optimizer, values, slot, row->rank, row->shape);
+        if (out->slot_count[slot] > 0)
+            out->slot[slot] = place(walker, out->slot_count[slot], dtype_carrier(slot_dtype));
+    }
+}
+
 static void place_tensor(struct walker *walker, const struct param_row *row,
-                         const struct optim_class *optimizer, struct state_layout *layout,
-                         struct state_tensor *out) {
+                         const struct optim_class *optimizer, const void *values,
+                         struct state_layout *layout, struct state_tensor *out) {
     size_t accumulator = dtype_carrier(layout->accumulator_dtype);
     out->param = place(walker, row->count, dtype_carrier(row->dtype));
     if (!row->trainable) return;
@@ -31,8 +42,7 @@ static void place_tensor(struct walker *walker, const struct param_row *row,
     out->gradient = place(walker, row->count, dtype_carrier(layout->gradient_dtype));
     for (uint32_t use = 0; use < row->uses; use++)
         out->accumulator[use] = place(walker, row->count, accumulator);
-    for (uint32_t slot = 0; slot < optimizer->slot_count; slot++)
-        out->slot[slot] = place(walker, row->count, dtype_carrier(layout->slot_dtype));
+    place_slots(walker, row, optimizer, values, layout->slot_dtype, out);
 }
 
 enum status state_layout_open(const struct config *config, const struct param_table *table,
@@ -53,7 +63,8 @@ enum status state_layout_open(const struct config *config, const struct param_ta
         out->reference = place(&walker, dataset_samples, 2 * sizeof(double));
     for (uint32_t i = 0; i < table->count; i++)
         if (table->rows[i].tied_to < 0)
-            place_tensor(&walker, &table->rows[i], optimizer, out, &out->tensor[i]);
+            place_tensor(&walker, &table->rows[i], optimizer, config->optimizer.which.values, out,
+                         &out->tensor[i]);
     if (walker.overflow) FAIL(STATUS_MEMORY, "model: the training state overflows memory");
     out->bytes = walker.used;
     return STATUS_OK;
@@ -74,10 +85,28 @@ static enum status add_piece(struct digest_stream *stream, const struct param_ro
     return STATUS_OK;
 }
 
+/* A slot of the parameter's size has its shape, another one is a vector. */
+static enum status add_slots(struct digest_stream *stream, const struct param_row *row,
+                             const struct state_tensor *tensor, enum dtype dtype,
+                             const unsigned char *state) {
+    static const char *const names[OPTIM_SLOTS_MAX] = {"slot0", "slot1", "slot2", "slot3"};
+    for (uint32_t slot = 0; slot < OPTIM_SLOTS_MAX; slot++) {
+        const size_t count = tensor->slot_count[slot];
+        struct param_row piece = *row;
+        if (count == 0) continue;
+        if (count != row->count) {
+            piece.rank = 1;
+            piece.shape[0] = count;
+            piece.shape[1] = 1;
+        }
+        TRY(add_piece(stream, &piece, names[slot], dtype, state, tensor->slot[slot]));
+    }
+    return STATUS_OK;
+}
+
 enum status state_weights_digest(const struct param_table *table, const struct state_layout *layout,
-                                 uint32_t slot_count, const unsigned char *state,
-                                 const struct digest *param_digests, struct digest *out) {
-    static const char *const slot_names[OPTIM_SLOTS_MAX] = {"slot0", "slot1", "slot2", "slot3"};
+                                 const unsigned char *state, const struct digest *param_digests,
+                                 struct digest *out) {
     const struct state_head *head = (const struct state_head *)(const void *)state;
     struct digest_stream stream;
     digest_stream_init(&stream, "weights");
@@ -89,9 +118,7 @@ enum status state_weights_digest(const struct param_table *table, const struct s
         if (layout->has_master)
             TRY(add_piece(&stream, row, "master", layout->master_dtype, state,
                           layout->tensor[i].master));
-        for (uint32_t slot = 0; slot < slot_count; slot++)
-            TRY(add_piece(&stream, row, slot_names[slot], layout->slot_dtype, state,
-                          layout->tensor[i].slot[slot]));
+        TRY(add_slots(&stream, row, &layout->tensor[i], layout->slot_dtype, state));
     }
     struct digest count;
     digest_bytes("t", &head->t, sizeof head->t, &count);

@@ -50,6 +50,7 @@ struct state_tensor {
     size_t param, master, gradient;
     size_t accumulator[2];
     size_t slot[OPTIM_SLOTS_MAX];
+    size_t slot_count[OPTIM_SLOTS_MAX]; /* elements; 0: the tensor has no such slot */
 };
 
 struct state_layout {
@@ -75,7 +76,7 @@ static inline struct state_head *state_head_of(unsigned char *state) {
 /* Parameters, masters and slots: what optimize writes. param_digests by row. */
 TWINSTEP_MUST_USE enum status state_weights_digest(const struct param_table *table,
                                                    const struct state_layout *layout,
-                                                   uint32_t slot_count, const unsigned char *state,
+                                                   const unsigned char *state,
                                                    const struct digest *param_digests,
                                                    struct digest *out);
 

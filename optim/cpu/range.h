@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/rule.h"
+#include "base/rule_optim.h"
 #include "optim/optim.h"
 
 /* Elements first ... first + count - 1 of one tensor. */
@@ -27,6 +27,19 @@ struct optim_sgd_scalars {
     double lr, weight_decay, momentum, dampening;
     int nesterov;
     int first; /* the first step: the buffer starts as the gradient */
+    int cpu;   /* aten's CPU kernels: add with alpha is an fma */
+};
+
+struct optim_lion_scalars {
+    struct rule_lion_scalars rule;
+    int cpu;
+};
+
+/* Of one step; lr is what scale_parameter multiplies. */
+struct optim_adafactor_scalars {
+    double lr, weight_decay, eps1, eps2, clip_threshold, beta1, beta2;
+    int scale_parameter;
+    int averaged; /* beta1 is in use */
 };
 
 /* Where the update is made: the master if there is one. */
@@ -48,11 +61,17 @@ void VARIANT(optim_adamw_range)(const struct optim_range *range,
                                 const struct rule_adamw_scalars *scalars);
 void VARIANT(optim_sgd_range)(const struct optim_range *range,
                               const struct optim_sgd_scalars *scalars);
+void VARIANT(optim_adam_range)(const struct optim_range *range, const struct rule_adam_call *call);
+void VARIANT(optim_lion_range)(const struct optim_range *range,
+                               const struct optim_lion_scalars *scalars);
+/* The range is the whole tensor. */
+void VARIANT(optim_adafactor_tensor)(const struct optim_range *range,
+                                     const struct optim_adafactor_scalars *scalars);
 
 struct range_block {
     carrier p[RANGE_BLOCK];
     carrier g[RANGE_BLOCK];
-    carrier slot[2][RANGE_BLOCK];
+    carrier slot[3][RANGE_BLOCK];
     carrier stored[RANGE_BLOCK];
 };
 

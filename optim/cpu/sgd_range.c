@@ -3,10 +3,13 @@
 #include "optim/cpu/range.h"
 
 static inline void step_block(struct range_block *block, const struct rule_sgd *k, int first,
-                              enum dtype param, enum dtype slot) {
+                              int cpu, enum dtype param, enum dtype slot) {
     for (size_t i = 0; i < RANGE_BLOCK; ++i) {
         struct rule_sgd_element e = {block->p[i], block->slot[0][i]};
-        rule_sgd_step(&e, block->g[i], k, first, param, slot);
+        if (cpu)
+            rule_sgd_cpu_step(&e, block->g[i], k, first, param, slot);
+        else
+            rule_sgd_step(&e, block->g[i], k, first, param, slot);
         block->p[i] = e.p;
         block->slot[0][i] = e.buffer;
     }
@@ -28,9 +31,14 @@ void VARIANT(optim_sgd_range)(const struct optim_range *range,
         range_load(block.p, optim_working(tensor), param, first, count);
         range_load_gradient(block.g, range, first, count);
         range_load(block.slot[0], tensor->slots[0], slot, first, count);
-#define STEP(p, s) step_block(&block, &k, scalars->first, p, s)
-        RANGE_SWITCH(param, slot, STEP);
+#define STEP(p, s) step_block(&block, &k, scalars->first, 0, p, s)
+#define STEP_CPU(p, s) step_block(&block, &k, scalars->first, 1, p, s)
+        if (scalars->cpu)
+            RANGE_SWITCH(param, slot, STEP_CPU);
+        else
+            RANGE_SWITCH(param, slot, STEP);
 #undef STEP
+#undef STEP_CPU
         range_store_param(&block, tensor, first, count);
         range_store(block.slot[0], tensor->slots[0], slot, first, count);
     }

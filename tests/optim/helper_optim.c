@@ -41,16 +41,17 @@ static double draw(uint64_t seed, uint64_t stream, size_t index) {
 void helper_open(struct helper_tensor *tensor, size_t count, struct helper_dtypes dtypes,
                  uint64_t seed) {
     memset(tensor, 0, sizeof *tensor);
-    tensor->tensor = (struct optim_tensor){.name = "model.layers.0.self_attn.q_proj.weight",
-                                           .rank = 1,
-                                           .shape = {count, 1},
-                                           .count = count,
-                                           .param_dtype = dtypes.param,
-                                           .gradient_dtype = dtypes.gradient,
-                                           .slot_dtype = dtypes.slot,
-                                           .param = tensor->param,
-                                           .gradient = tensor->gradient,
-                                           .slots = {tensor->slot[0], tensor->slot[1]}};
+    tensor->tensor = (struct optim_tensor){
+        .name = "model.layers.0.self_attn.q_proj.weight",
+        .rank = 1,
+        .shape = {count, 1},
+        .count = count,
+        .param_dtype = dtypes.param,
+        .gradient_dtype = dtypes.gradient,
+        .slot_dtype = dtypes.slot,
+        .param = tensor->param,
+        .gradient = tensor->gradient,
+        .slots = {tensor->slot[0], tensor->slot[1], tensor->slot[2], tensor->slot[3]}};
     if (dtypes.master >= 0) {
         tensor->tensor.master = tensor->master;
         tensor->tensor.master_dtype = (enum dtype)dtypes.master;
@@ -108,11 +109,16 @@ static int same_values(const void *a, const void *b, enum dtype dtype, size_t co
     return 1;
 }
 
+static int same_slots(const struct helper_tensor *a, const struct helper_tensor *b) {
+    for (size_t slot = 0; slot < OPTIM_SLOTS_MAX; ++slot)
+        if (!same_values(a->slot[slot], b->slot[slot], a->tensor.slot_dtype, a->tensor.count))
+            return 0;
+    return 1;
+}
+
 int helper_same(const struct helper_tensor *a, const struct helper_tensor *b) {
     const struct optim_tensor *t = &a->tensor;
     const enum dtype master = t->master != NULL ? t->master_dtype : DTYPE_F32;
     return same_values(a->param, b->param, t->param_dtype, t->count) &&
-           same_values(a->master, b->master, master, t->count) &&
-           same_values(a->slot[0], b->slot[0], t->slot_dtype, t->count) &&
-           same_values(a->slot[1], b->slot[1], t->slot_dtype, t->count);
+           same_values(a->master, b->master, master, t->count) && same_slots(a, b);
 }

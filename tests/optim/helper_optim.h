@@ -14,7 +14,7 @@ struct helper_tensor {
     double param[HELPER_COUNT];
     double master[HELPER_COUNT];
     double gradient[HELPER_COUNT];
-    double slot[2][HELPER_COUNT];
+    double slot[OPTIM_SLOTS_MAX][HELPER_COUNT];
     double before[HELPER_COUNT]; /* copy of the working values: helper_keep */
 };
 

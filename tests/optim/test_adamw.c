@@ -14,9 +14,11 @@
 
 #include "base/macro.h"
 #include "base/real.h"
+#include "optim/adam_family.h"
 #include "tests/optim/helper_optim.h"
 
-static const double betas[3] = {0.9, 0.999, 1e-8}; /* beta1, beta2, eps */
+static const struct adam_values usual = {
+    .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .bias_correction = 1};
 
 static struct helper_tensor one;
 static struct helper_tensor two;
@@ -27,7 +29,7 @@ static void run_published(double lr, enum dtype dtype, uint64_t steps) {
     uint64_t t = 0;
     helper_open(&one, 1, (struct helper_dtypes){dtype, dtype, dtype, -1}, 1);
     helper_set(one.param, dtype, 0, 0.75);
-    const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, betas);
+    const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, &usual);
     while (t < steps) {
         const int k = (int)((7 * (t + 1) + 3) % 11) - 5;
         helper_set(one.gradient, dtype, 0, (double)k / 64.0);
@@ -89,16 +91,16 @@ static double keep(const struct plain *e, double x, enum dtype dtype) {
 }
 
 static void plain_step(struct plain *e, double g, uint64_t t) {
-    const double bc1 = 1.0 - real_pow_f64(betas[0], (double)t); /* tests/base proves our pow */
-    const double bc2 = 1.0 - real_pow_f64(betas[1], (double)t);
+    const double bc1 = 1.0 - real_pow_f64(usual.beta1, (double)t); /* tests/base proves our pow */
+    const double bc2 = 1.0 - real_pow_f64(usual.beta2, (double)t);
     e->p = keep(e, e->p * wide(e, 1.0 - e->lr * e->decay), e->working);
-    const double toward = wide(e, wide(e, 1.0 - betas[0]) * wide(e, g - e->m));
+    const double toward = wide(e, wide(e, 1.0 - usual.beta1) * wide(e, g - e->m));
     e->m = keep(e, e->m + toward, e->slot);
-    e->v = keep(e, e->v * wide(e, betas[1]), e->slot);
-    e->v = keep(e, e->v + wide(e, wide(e, wide(e, 1.0 - betas[1]) * g) * g), e->slot);
+    e->v = keep(e, e->v * wide(e, usual.beta2), e->slot);
+    e->v = keep(e, e->v + wide(e, wide(e, wide(e, 1.0 - usual.beta2) * g) * g), e->slot);
     double denominator = keep(e, sqrt(e->v), e->slot);
     denominator = keep(e, denominator / wide(e, sqrt(bc2)), e->slot);
-    denominator = keep(e, denominator + wide(e, betas[2]), e->slot);
+    denominator = keep(e, denominator + wide(e, usual.eps), e->slot);
     const double ratio = wide(e, e->m / denominator);
     e->p = keep(e, e->p + wide(e, wide(e, -(e->lr / bc1)) * ratio), e->working);
 }
@@ -162,7 +164,7 @@ static void corroborate_every_dtype(void **state) {
         uint64_t t = 0;
         helper_open(&one, CHECKED, d->dtypes, 11);
         plain_open(d, &group);
-        const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, betas);
+        const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, &usual);
         while (t < STEPS) {
             helper_gradient(&one, 5, t);
             assert_int_equal(optim_find("adamw")->step(&call), STATUS_OK);
@@ -178,7 +180,7 @@ static void run_steps(struct helper_tensor *tensor, struct helper_dtypes dtypes,
     const struct optim_group group = {1e-3, 0.1};
     uint64_t t = 0;
     helper_open(tensor, HELPER_COUNT, dtypes, 23);
-    struct optim_call call = helper_call(&tensor->tensor, 1, &group, 1, &t, betas);
+    struct optim_call call = helper_call(&tensor->tensor, 1, &group, 1, &t, &usual);
     call.threads = threads;
     call.isa = (int)isa;
     while (t < 3) {
@@ -218,7 +220,7 @@ static void verify_groups(void **state) {
     helper_gradient(&two, 6, 0);
     struct optim_tensor tensors[2] = {one.tensor, two.tensor};
     tensors[1].group = 1;
-    struct optim_call call = helper_call(tensors, 2, groups, 2, &t, betas);
+    struct optim_call call = helper_call(tensors, 2, groups, 2, &t, &usual);
     call.threads = 2;
     assert_int_equal(optim_find("adamw")->step(&call), STATUS_OK);
     assert_int_equal(t, 1);
@@ -227,7 +229,7 @@ static void verify_groups(void **state) {
         t = 0;
         helper_open(&alone, which == 0 ? 9000 : 777, f32, which == 0 ? 3 : 4);
         helper_gradient(&alone, which == 0 ? 5 : 6, 0);
-        call = helper_call(&alone.tensor, 1, &groups[which], 1, &t, betas);
+        call = helper_call(&alone.tensor, 1, &groups[which], 1, &t, &usual);
         assert_int_equal(optim_find("adamw")->step(&call), STATUS_OK);
         assert_true(helper_same(&alone, which == 0 ? &one : &two));
     }
@@ -251,7 +253,7 @@ static void verify_every_element_is_stepped_once(void **state) {
         for (int s = 0; s < 2; ++s)
             parts[i].slots[s] = (float *)(void *)two.slot[s] + cuts[i];
     }
-    const struct optim_call call = helper_call(parts, COUNT_OF(cuts) - 1, &group, 1, &t, betas);
+    const struct optim_call call = helper_call(parts, COUNT_OF(cuts) - 1, &group, 1, &t, &usual);
     while (t < 3) {
         helper_gradient(&two, 29, t);
         assert_int_equal(optim_find("adamw")->step(&call), STATUS_OK);
@@ -272,7 +274,7 @@ static void validate_lost_updates(void **state) {
         helper_open(&one, 5000, dtypes, 31);
         helper_gradient(&one, 37, 0);
         helper_keep(&one);
-        const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, betas);
+        const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, &usual);
         assert_int_equal(optim_find("adamw")->step(&call), STATUS_OK);
         size_t moved = 0;
         for (size_t i = 0; i < 5000; ++i) {
@@ -298,7 +300,7 @@ static void validate_grad_scale(void **state) {
             for (size_t i = 0; i < 1000; ++i)
                 helper_set(tensor->gradient, DTYPE_F32, i,
                            1024.0 * helper_get(tensor->gradient, DTYPE_F32, i));
-        struct optim_call call = helper_call(&tensor->tensor, 1, &group, 1, &t, betas);
+        struct optim_call call = helper_call(&tensor->tensor, 1, &group, 1, &t, &usual);
         call.grad_scale = scaled ? 1024.0 : 1.0;
         assert_int_equal(optim_find("adamw")->step(&call), STATUS_OK);
     }
@@ -311,7 +313,7 @@ static double recovered_lr(double lr, double decay, struct helper_dtypes dtypes,
     const struct optim_group group = {lr, decay};
     uint64_t t = 0;
     helper_open(&one, 4000, dtypes, 41);
-    const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, betas);
+    const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, &usual);
     while (t < steps) {
         helper_gradient(&one, 43, t);
         helper_keep(&one);
@@ -363,7 +365,7 @@ static void validate_nonfinite_gradients_spread(void **state) {
     helper_open(&one, 3, (struct helper_dtypes){DTYPE_F32, DTYPE_F32, DTYPE_F32, -1}, 1);
     helper_gradient(&one, 5, 0);
     helper_set(one.gradient, DTYPE_F32, 1, (double)NAN);
-    struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, betas);
+    struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, &usual);
     call.found_inf = 1;
     assert_int_equal(optim_find("adamw")->step(&call), STATUS_OK);
     assert_true(isnan(helper_get(one.param, DTYPE_F32, 0)) == 0);
@@ -378,7 +380,7 @@ static void validate_broken_calls(void **state) {
     uint64_t t = 0;
     helper_open(&one, 3, (struct helper_dtypes){DTYPE_F32, DTYPE_F32, DTYPE_F32, -1}, 1);
     struct optim_tensor tensor = one.tensor;
-    const struct optim_call good = helper_call(&tensor, 1, &group, 1, &t, betas);
+    const struct optim_call good = helper_call(&tensor, 1, &group, 1, &t, &usual);
     struct optim_call bad = good;
     bad.isa = ISA_AUTO;
     assert_int_equal(adamw->step(&bad), STATUS_INTERNAL);
@@ -406,19 +408,19 @@ static void validate_broken_calls(void **state) {
 static void validate_values(void **state) {
     (void)state;
     const struct optim_class *adamw = optim_find("adamw");
-    double values[3] = {0.9, 0.999, 1e-8};
+    struct adam_values values = usual;
     assert_true(adamw->values_size == sizeof values);
-    assert_int_equal(adamw->validate(values), STATUS_OK);
-    values[0] = 1.0;
-    assert_int_equal(adamw->validate(values), STATUS_INPUT);
+    assert_int_equal(adamw->validate(&values), STATUS_OK);
+    values.beta1 = 1.0;
+    assert_int_equal(adamw->validate(&values), STATUS_INPUT);
     assert_non_null(strstr(status_text(), "optimizer.beta1: expected a number in [0, 1), got 1"));
-    values[0] = 0.0;
-    values[1] = -0.1;
-    assert_int_equal(adamw->validate(values), STATUS_INPUT);
-    values[1] = 0.0;
-    assert_int_equal(adamw->validate(values), STATUS_OK);
-    values[2] = (double)NAN;
-    assert_int_equal(adamw->validate(values), STATUS_INPUT);
+    values.beta1 = 0.0;
+    values.beta2 = -0.1;
+    assert_int_equal(adamw->validate(&values), STATUS_INPUT);
+    values.beta2 = 0.0;
+    assert_int_equal(adamw->validate(&values), STATUS_OK);
+    values.eps = (double)NAN;
+    assert_int_equal(adamw->validate(&values), STATUS_INPUT);
 }
 
 static void validate_registry(void **state) {
@@ -432,8 +434,8 @@ static void validate_registry(void **state) {
         for (size_t k = 0; k < class_->key_count; ++k)
             assert_true(class_->keys[k].offset + class_->keys[k].size <= class_->values_size);
     }
-    assert_int_equal(count, 2);
-    assert_null(optim_find("adam"));
+    assert_int_equal(count, 5);
+    assert_null(optim_find("adamax"));
 }
 
 int main(void) {

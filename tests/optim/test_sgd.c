@@ -18,7 +18,8 @@
 /* As the class's key rows lay them out (validate_layout). */
 struct values {
     double momentum, dampening;
-    uint8_t nesterov, zero[7];
+    uint8_t nesterov, zero[3];
+    int32_t variant;
 };
 
 static struct helper_tensor one;
@@ -30,14 +31,14 @@ static const struct option_case {
     double decay;
     enum dtype param, slot;
 } option_cases[] = {
-    {"plain", {0, 0, 0, {0}}, 0, DTYPE_F32, DTYPE_F32},
-    {"decay", {0, 0, 0, {0}}, 0.1, DTYPE_F32, DTYPE_F32},
-    {"momentum", {0.9, 0, 0, {0}}, 0, DTYPE_F32, DTYPE_F32},
-    {"momentum, dampening, decay", {0.9, 0.3, 0, {0}}, 0.1, DTYPE_F32, DTYPE_F32},
-    {"nesterov, decay", {0.85, 0, 1, {0}}, 0.01, DTYPE_F32, DTYPE_F32},
-    {"f64 momentum", {0.9, 0.2, 0, {0}}, 0.1, DTYPE_F64, DTYPE_F64},
-    {"bf16 nesterov", {0.9, 0, 1, {0}}, 0.1, DTYPE_BF16, DTYPE_BF16},
-    {"f32, bf16 buffer", {0.9, 0.1, 0, {0}}, 0.1, DTYPE_F32, DTYPE_BF16},
+    {"plain", {0, 0, 0, {0}, 0}, 0, DTYPE_F32, DTYPE_F32},
+    {"decay", {0, 0, 0, {0}, 0}, 0.1, DTYPE_F32, DTYPE_F32},
+    {"momentum", {0.9, 0, 0, {0}, 0}, 0, DTYPE_F32, DTYPE_F32},
+    {"momentum, dampening, decay", {0.9, 0.3, 0, {0}, 0}, 0.1, DTYPE_F32, DTYPE_F32},
+    {"nesterov, decay", {0.85, 0, 1, {0}, 0}, 0.01, DTYPE_F32, DTYPE_F32},
+    {"f64 momentum", {0.9, 0.2, 0, {0}, 0}, 0.1, DTYPE_F64, DTYPE_F64},
+    {"bf16 nesterov", {0.9, 0, 1, {0}, 0}, 0.1, DTYPE_BF16, DTYPE_BF16},
+    {"f32, bf16 buffer", {0.9, 0.1, 0, {0}, 0}, 0.1, DTYPE_F32, DTYPE_BF16},
 };
 
 enum { CHECKED = 600, STEPS = 5 };
@@ -104,7 +105,7 @@ static void validate_by_hand(void **state) {
         1.0 - 0.25 * (0.5 + 0.5),       /* buffer 1/4 + 1/4 */
         1.0 - 0.25 * (0.5 + 0.5 + 0.5), /* buffer 1/4 + 1/4 */
     };
-    const struct values values = {0.5, 0.5, 0, {0}};
+    const struct values values = {0.5, 0.5, 0, {0}, 0};
     const struct optim_group group = {0.25, 0.0};
     uint64_t t = 0;
     helper_open(&one, 1, (struct helper_dtypes){DTYPE_F32, DTYPE_F32, DTYPE_F32, -1}, 1);
@@ -177,7 +178,7 @@ static void validate_direction(void **state) {
 static void validate_values(void **state) {
     (void)state;
     const struct optim_class *sgd = optim_find("sgd");
-    struct values values = {0.9, 0.0, 1, {0}};
+    struct values values = {0.9, 0.0, 1, {0}, 0};
     assert_int_equal(sgd->validate(&values), STATUS_OK);
     values.dampening = 0.1;
     assert_int_equal(sgd->validate(&values), STATUS_INPUT);

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Adafactor as transformers/optimization.py, Adafactor.step (facts, section 3.5; torch's own
+ * Adafactor is another algorithm). Defaults are those of the Trainer's `optim: adafactor`: no
+ * relative step, no scaling by the parameter.
+ * Gradients and parameters below f32 are worked on in f32 and stored once, as there. Sums follow
+ * law 2 in f64 (optim/cpu/adafactor_tensor.c), so that bits differ from torch's in the last places.
+ * found_inf is not looked at. grad_scale: gradients are divided by it first. */
+#include "base/macro.h"
+#include "optim/spread.h"
+
+struct adafactor_values {
+    double eps1, eps2, clip_threshold, decay_rate;
+    double beta1; /* KEY_WORD_REAL: no first moment */
+    uint8_t relative_step, scale_parameter, warmup_init, zero[5];
+};
+
+#define AT(field)                                                                                  \
+    offsetof(struct adafactor_values, field), sizeof(((struct adafactor_values *)0)->field)
+
+static const struct key_row keys[] = {
+    {"eps1", KEY_REAL, "1", "1e-30", CAUSE_OPTIMIZER, "Added to each squared gradient", AT(eps1), 0,
+     1e6, NULL, NULL},
+    {"eps2", KEY_REAL, "1", "1e-3", CAUSE_OPTIMIZER,
+     "Least root mean square that scale_parameter multiplies the rate by", AT(eps2), 0, 1e6, NULL,
+     NULL},
+    {"clip_threshold", KEY_REAL, "1", "1", CAUSE_OPTIMIZER,
+     "Root mean square above which a tensor's update is scaled down to it", AT(clip_threshold),
+     0x1p-1022, 1e300, NULL, NULL},
+    {"decay_rate", KEY_REAL, "1", "-0.8", CAUSE_OPTIMIZER,
+     "Exponent e of the decay 1 - t^e of the second moment", AT(decay_rate), -100, 0, NULL, NULL},
+    {"beta1", KEY_REAL, "1", "none", CAUSE_OPTIMIZER,
+     "Decay of the mean of updates, a slot more; none: no mean", AT(beta1), 0, 1, "none", NULL},
+    {"relative_step", KEY_BOOL, "", "false", CAUSE_OPTIMIZER,
+     "The rate is min(1e-2, 1 / sqrt(t)) and the schedule's rate is not read", AT(relative_step), 0,
+     0, NULL, NULL},
+    {"scale_parameter", KEY_BOOL, "", "false", CAUSE_OPTIMIZER,
+     "Multiplies the rate by the root mean square of the tensor's parameters", AT(scale_parameter),
+     0, 0, NULL, NULL},
+    {"warmup_init", KEY_BOOL, "", "false", CAUSE_OPTIMIZER,
+     "With relative_step: min(1e-6 t, 1 / sqrt(t))", AT(warmup_init), 0, 0, NULL, NULL},
+};
+
+enum slot { SLOT_ROW = 0, SLOT_COLUMN, SLOT_ALL, SLOT_MEAN };
+static const char *const slot_names[] = {"exp_avg_sq_row", "exp_avg_sq_col", "exp_avg_sq",
+                                         "exp_avg"};
+
+static int is_averaged(const struct adafactor_values *v) {
+    return v->beta1 != KEY_WORD_REAL;
+}
+
+static uint64_t slot_elements(const void *values, uint32_t slot, uint32_t rank,
+                              const uint64_t *shape) {
+    const int factored = rank >= 2;
+    switch ((enum slot)slot) {
+    case SLOT_ROW:
+        return factored ? shape[0] : 0;
+    case SLOT_COLUMN:
+        return factored ? shape[1] : 0;
+    case SLOT_ALL:
+        return factored ? 0 : shape[0];
+    case SLOT_MEAN:
+        break;
+    }
+    return is_averaged((const struct adafactor_values *)values) ? shape[0] * shape[1] : 0;
+}
+
+/* _get_lr without the parameter's scale. */
+static double relative_lr(const struct adafactor_values *v, double lr, uint64_t t) {
+    if (!v->relative_step) return lr;
+    const double least = v->warmup_init ? 1e-6 * (double)t : 1e-2;
+    const double root = 1.0 / real_sqrt_f64((double)t);
+    return root < least ? root : least;
+}
+
+struct step_context {
+    const struct adafactor_values *values;
+    uint64_t t;
+};
+
+static void step_tensor(const struct optim_loops *loops, const struct optim_range *range,
+                        const struct optim_group *group, const void *context) {
+    const struct step_context *c = (const struct step_context *)context;
+    const struct adafactor_values *v = c->values;
+    const struct optim_adafactor_scalars scalars = {
+        .lr = relative_lr(v, group->lr, c->t),
+        .weight_decay = group->weight_decay,
+        .eps1 = v->eps1,
+        .eps2 = v->eps2,
+        .clip_threshold = v->clip_threshold,
+        .beta1 = is_averaged(v) ? v->beta1 : 0.0,
+        .beta2 = 1.0 - real_pow_f64((double)c->t, v->decay_rate),
+        .scale_parameter = v->scale_parameter,
+        .averaged = is_averaged(v)};
+    loops->adafactor(range, &scalars);
+}
+
+static enum status adafactor_step(const struct optim_call *call) {
+    TRY(optim_check_call(call, &optim_adafactor));
+    *call->t += 1;
+    const struct step_context context = {(const struct adafactor_values *)call->values, *call->t};
+    optim_spread_tensors(call, step_tensor, &context);
+    return STATUS_OK;
+}
+
+/* Elements of the update before it is clipped, from the statistics after the step. */
+struct update {
+    const struct optim_tensor *tensor;
+    double grad_scale, row_mean;
+    size_t columns;
+};
+
+static double update_at(const struct update *u, size_t i) {
+    const struct optim_tensor *t = u->tensor;
+    const double g = optim_value(t->gradient, t->gradient_dtype, i) / u->grad_scale;
+    if (t->rank < 2) return g / real_sqrt_f64(optim_value(t->slots[SLOT_ALL], t->slot_dtype, i));
+    const double row = optim_value(t->slots[SLOT_ROW], t->slot_dtype, i / u->columns);
+    const double column = optim_value(t->slots[SLOT_COLUMN], t->slot_dtype, i % u->columns);
+    return g / (real_sqrt_f64(row / u->row_mean) * real_sqrt_f64(column));
+}
+
+static double rms_of(const void *values, enum dtype dtype, size_t count) {
+    double sum = 0.0;
+    for (size_t i = 0; i < count; ++i) {
+        const double x = optim_value(values, dtype, i);
+        sum = real_fma_f64(x, x, sum);
+    }
+    return real_sqrt_f64(sum / (double)count);
+}
+
+static double mean_of_rows(const struct optim_tensor *tensor) {
+    double sum = 0.0;
+    if (tensor->rank < 2) return 1.0;
+    for (size_t row = 0; row < tensor->shape[0]; ++row)
+        sum += optim_value(tensor->slots[SLOT_ROW], tensor->slot_dtype, row);
+    return sum / (double)tensor->shape[0];
+}
+
+/* d = scale (u / max(1, RMS(u) / threshold) + wd * old), scale = max(eps2, RMS(old)) or 1. A
+ * relative step does not use the schedule's rate, and a mean of updates mixes those of earlier
+ * steps: both give NaN, no read-back. */
+static enum status adafactor_direction(const struct optim_call *call, uint32_t index,
+                                       const void *before, double *out) {
+    const struct adafactor_values *v = (const struct adafactor_values *)call->values;
+    const struct optim_tensor *tensor = &call->tensors[index];
+    const enum dtype working = optim_working_dtype(tensor);
+    const double decay = call->groups[tensor->group].weight_decay;
+    const struct update update = {tensor, call->grad_scale, mean_of_rows(tensor),
+                                  tensor->rank < 2 ? tensor->count : (size_t)tensor->shape[1]};
+    const int open = v->relative_step || is_averaged(v);
+    double scale = 1.0;
+    if (v->scale_parameter) {
+        scale = rms_of(before, working, tensor->count);
+        if (!(scale > v->eps2)) scale = v->eps2;
+    }
+    for (size_t i = 0; i < tensor->count; ++i)
+        out[i] = open ? real_nan_f64() : update_at(&update, i);
+    const double rms = rms_of(out, DTYPE_F64, tensor->count) / v->clip_threshold;
+    const double divisor = rms > 1.0 ? rms : 1.0;
+    for (size_t i = 0; i < tensor->count; ++i)
+        out[i] = scale * (out[i] / divisor + decay * optim_value(before, working, i));
+    return STATUS_OK;
+}
+
+static enum status adafactor_validate(const void *values) {
+    const struct adafactor_values *v = (const struct adafactor_values *)values;
+    if (!(v->eps1 >= 0.0) || !(v->eps2 >= 0.0) || !(v->clip_threshold > 0.0) ||
+        !(v->decay_rate <= 0.0))
+        FAIL(STATUS_INPUT,
+             "optimizer: expected eps1 >= 0, eps2 >= 0, clip_threshold > 0 and decay_rate <= 0, "
+             "got %.17g, %.17g, %.17g and %.17g",
+             v->eps1, v->eps2, v->clip_threshold, v->decay_rate);
+    if (is_averaged(v) && !(v->beta1 >= 0.0 && v->beta1 <= 1.0))
+        FAIL(STATUS_INPUT, "optimizer.beta1: expected a number in [0, 1] or none, got %.17g",
+             v->beta1);
+    if (v->warmup_init && !v->relative_step)
+        FAIL(STATUS_INPUT, "optimizer.warmup_init: true needs optimizer.relative_step: true");
+    return STATUS_OK;
+}
+
+const struct optim_class optim_adafactor = {
+    .size = sizeof(struct optim_class),
+    .name = "adafactor",
+    .help = "Adafactor in the order of operations of transformers.optimization.Adafactor",
+    .keys = keys,
+    .key_count = COUNT_OF(keys),
+    .values_size = sizeof(struct adafactor_values),
+    .slot_count = COUNT_OF(slot_names),
+    .slot_names = slot_names,
+    .flags = OPTIM_NEEDS_WHOLE_TENSOR,
+    .step = adafactor_step,
+    .direction = adafactor_direction,
+    .validate = adafactor_validate,
+    .slot_elements = slot_elements,
+};
