@@ -2,15 +2,20 @@
  * One table row per number format. */
 #include "base/dtype.h"
 
+#include "base/real_round.h"
+
 static const struct {
     const char *name;
     size_t width;
     size_t carrier;
     double epsilon;
+    double smallest;
 } formats[DTYPE_COUNT] = {
-    [DTYPE_F32] = {"f32", 4, 4, 0x1p-23},   [DTYPE_F64] = {"f64", 8, 8, 0x1p-52},
-    [DTYPE_BF16] = {"bf16", 2, 4, 0x1p-7},  [DTYPE_F16] = {"f16", 2, 4, 0x1p-10},
-    [DTYPE_TF32] = {"tf32", 4, 4, 0x1p-10},
+    [DTYPE_F32] = {"f32", 4, 4, 0x1p-23, 0x1p-126},
+    [DTYPE_F64] = {"f64", 8, 8, 0x1p-52, 0x1p-1022},
+    [DTYPE_BF16] = {"bf16", 2, 4, 0x1p-7, 0x1p-126},
+    [DTYPE_F16] = {"f16", 2, 4, 0x1p-10, 0x1p-14},
+    [DTYPE_TF32] = {"tf32", 4, 4, 0x1p-10, 0x1p-126},
 };
 
 const char *dtype_name(enum dtype dtype) {
@@ -23,6 +28,25 @@ size_t dtype_width(enum dtype dtype) {
 
 size_t dtype_carrier(enum dtype dtype) {
     return formats[dtype].carrier;
+}
+
+double dtype_smallest(enum dtype dtype) {
+    return formats[dtype].smallest;
+}
+
+double dtype_round(double value, enum dtype dtype) {
+    switch (dtype) {
+    case DTYPE_F64:
+        return value;
+    case DTYPE_BF16:
+        return (double)real_round_bf16_f64(value);
+    case DTYPE_F16:
+        return (double)real_round_f16_f64(value);
+    case DTYPE_TF32:
+        return (double)real_round_tf32_f64(value);
+    default:
+        return (double)(float)value;
+    }
 }
 
 double dtype_epsilon(enum dtype dtype) {

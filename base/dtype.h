@@ -21,6 +21,12 @@ size_t dtype_width(enum dtype dtype);
 /* Bytes of one element in memory: 8 for f64, else 4. */
 size_t dtype_carrier(enum dtype dtype);
 
+/* Smallest normal number: 2^-126, 2^-1022, 2^-126, 2^-14, 2^-126. */
+double dtype_smallest(enum dtype dtype);
+
+/* `value` rounded once to the dtype (base/real_round.h); for scalars, not for loops. */
+double dtype_round(double value, enum dtype dtype);
+
 /* Distance from 1 to the next larger value: 2^-23, 2^-52, 2^-7, 2^-10, 2^-10. */
 double dtype_epsilon(enum dtype dtype);
 

@@ -16,6 +16,7 @@ const struct record_column record_reals[RECORD_REALS] = {
     [REAL_PARAM_NORM] = {"param_norm", "1", "norm of the parameters after the update"},
     [REAL_TRAVEL] = {"travel", "1", "distance of the parameters from their start"},
     [REAL_UPDATE_SURVIVAL] = {"update_survival", "1", "share of stored weights whose bits changed"},
+    [REAL_LOSS_SCALE] = {"loss_scale", "1", "factor on the loss of this update's gradients"},
 };
 
 const struct record_column record_integers[RECORD_INTEGERS] = {
@@ -37,7 +38,8 @@ const struct record_column record_groups[RECORD_GROUPS] = {
     [GROUP_LR_APPLIED] = {"lr_applied", "1", "learning rate the optimizer used"},
     [GROUP_LR_LOGGED] = {"lr_logged", "1", "learning rate the loop would have printed"},
     [GROUP_LR_READBACK] = {"lr_readback", "1", "learning rate estimated from the weights"},
-    [GROUP_LR_ERROR] = {"lr_readback_error", "1", "bound of the error of lr_readback from rounding"},
+    [GROUP_LR_ERROR] = {"lr_readback_error", "1",
+                        "bound of the error of lr_readback from rounding"},
     [GROUP_WD_APPLIED] = {"wd_applied", "1", "weight decay the optimizer used"},
 };
 

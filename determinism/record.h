@@ -20,19 +20,20 @@ struct record_column {
 
 /* Reals of one update, f64. */
 enum record_real {
-    REAL_LOSS = 0,         /* of the update, divisor applied */
-    REAL_LOGP_CHOSEN,      /* DPO: mean over pairs of the summed log-probs; else NaN */
+    REAL_LOSS = 0,    /* of the update, divisor applied */
+    REAL_LOGP_CHOSEN, /* DPO: mean over pairs of the summed log-probs; else NaN */
     REAL_LOGP_REJECTED,
-    REAL_REWARD_CHOSEN,    /* beta * (logp - reference) */
+    REAL_REWARD_CHOSEN, /* beta * (logp - reference) */
     REAL_REWARD_REJECTED,
     REAL_REWARD_MARGIN,
-    REAL_REWARD_ACCURACY,  /* share of pairs with margin > 0; ties count as not greater */
-    REAL_GRAD_NORM,        /* before clipping */
+    REAL_REWARD_ACCURACY, /* share of pairs with margin > 0; ties count as not greater */
+    REAL_GRAD_NORM,       /* before clipping */
     REAL_CLIP_COEF,
-    REAL_UPDATE_NORM,      /* |theta_k - theta_{k-1}| */
+    REAL_UPDATE_NORM, /* |theta_k - theta_{k-1}| */
     REAL_PARAM_NORM,
-    REAL_TRAVEL,           /* |theta_k - theta_0| */
-    REAL_UPDATE_SURVIVAL,  /* share of stored weights whose bits changed */
+    REAL_TRAVEL,          /* |theta_k - theta_0| */
+    REAL_UPDATE_SURVIVAL, /* share of stored weights whose bits changed */
+    REAL_LOSS_SCALE,      /* on the gradients of this update; NaN without a scaler */
     RECORD_REALS
 };
 
@@ -41,7 +42,7 @@ enum record_integer {
     INTEGER_TOKENS = 0, /* label tokens of the update */
     INTEGER_SKIPPED,    /* 1: the optimizer did not run */
     INTEGER_EPOCH,
-    INTEGER_COUNTER,    /* n, the update counter, at the end of the update */
+    INTEGER_COUNTER, /* n, the update counter, at the end of the update */
     INTEGER_OPTIMIZER_T,
     RECORD_INTEGERS
 };
@@ -82,13 +83,13 @@ enum record_micro { MICRO_LOSS = 0, MICRO_TOKENS, RECORD_MICROS };
 
 /* Reals of one update of a pair (a, b); gaps are a - b of every record_real besides. */
 enum record_pair {
-    PAIR_DISTANCE = 0,    /* |a - b| over all parameters, f64 */
-    PAIR_DISTANCE_SHARE,  /* |a - b| / |a - a0| */
-    PAIR_UPDATE_COSINE,   /* of the two update vectors; NaN when one is zero */
-    PAIR_UPDATE_RATIO,    /* |update b| / |update a| */
-    PAIR_PROBE_KL,        /* mean KL(a || b) in nat over the probe batch's label positions */
-    PAIR_PROBE_TOP1,      /* share of positions with equal arg max */
-    PAIR_PROBE_ERROR,     /* mean exp|logp_a - logp_b| of the labels */
+    PAIR_DISTANCE = 0,   /* |a - b| over all parameters, f64 */
+    PAIR_DISTANCE_SHARE, /* |a - b| / |a - a0| */
+    PAIR_UPDATE_COSINE,  /* of the two update vectors; NaN when one is zero */
+    PAIR_UPDATE_RATIO,   /* |update b| / |update a| */
+    PAIR_PROBE_KL,       /* mean KL(a || b) in nat over the probe batch's label positions */
+    PAIR_PROBE_TOP1,     /* share of positions with equal arg max */
+    PAIR_PROBE_ERROR,    /* mean exp|logp_a - logp_b| of the labels */
     RECORD_PAIRS
 };
 enum record_pair_integer {

@@ -17,6 +17,7 @@
 #define CONFIG_PATH_SIZE 1024
 #define CONFIG_NAME_SIZE 64
 #define CONFIG_CLASS_BYTES 256 /* a class's own parameters */
+#define CONFIG_SHA256_SIZE 72  /* 64 hexadecimal digits; whole words */
 
 enum task { TASK_SFT = 0, TASK_DPO };
 enum batch_layout { LAYOUT_SEPARATE = 0, LAYOUT_CONCATENATED };
@@ -33,10 +34,13 @@ enum logged_lr { LOGGED_CURRENT = 0, LOGGED_RECOMPUTED };
 enum skip_rule { SKIP_NONE = 0, SKIP_NONFINITE };
 enum kernel_mode { MODE_INVARIANT = 0, MODE_SHUFFLED };
 enum grad_accumulate { GRAD_ACCUMULATE_WIDE = 0, GRAD_ACCUMULATE_STORAGE };
+enum scaler_kind { SCALER_NONE = 0, SCALER_STATIC, SCALER_DYNAMIC };
 enum reduce_order { REDUCE_TREE = 0 };
 
 /* numerics.master without masters. No other enum of a resolved configuration is negative. */
 #define CONFIG_MASTER_NONE KEY_WORD_ENUM
+/* optimizer.module, schedule.module and their digests: the class is built in. */
+#define CONFIG_NO_MODULE "none"
 /* schedule.contract without one. */
 #define CONFIG_NO_CONTRACT "none"
 
@@ -58,6 +62,8 @@ enum phase {
 
 struct config_class {
     char name[CONFIG_NAME_SIZE];
+    char module[CONFIG_PATH_SIZE];          /* file that holds it, or CONFIG_NO_MODULE */
+    char module_sha256[CONFIG_SHA256_SIZE]; /* of that file's bytes, or CONFIG_NO_MODULE */
     _Alignas(8) unsigned char values[CONFIG_CLASS_BYTES]; /* by the class's key rows */
 };
 
@@ -121,9 +127,15 @@ struct config {
     } loop;
     struct {
         int32_t param, compute, accumulate, gradient, optimizer, master, rope, loss;
+        int32_t product, softmax; /* of products' operands, of attention scores */
         int32_t grad_accumulate, mode, isa, zero;
         uint64_t order_seed, threads, shards;
     } numerics;
+    struct {
+        int32_t kind, zero; /* enum scaler_kind */
+        double init_scale, growth_factor, backoff_factor, min_scale;
+        uint64_t growth_interval, hysteresis;
+    } scaler;
     struct {
         struct key_list kinds;
         uint64_t chunk;

@@ -61,6 +61,14 @@ static const char *without_skip(const struct config *config) {
     return config->loop.skip == SKIP_NONE ? "loop.skip is none" : NULL;
 }
 
+static const char *without_scaler(const struct config *config) {
+    return config->scaler.kind == SCALER_NONE ? "scaler.kind is none" : NULL;
+}
+
+static const char *without_dynamic(const struct config *config) {
+    return config->scaler.kind == SCALER_DYNAMIC ? NULL : "scaler.kind is not dynamic";
+}
+
 static const char *without_shuffled(const struct config *config) {
     return config->numerics.mode == MODE_SHUFFLED ? NULL : "numerics.mode is invariant";
 }
@@ -89,6 +97,12 @@ static const struct silenced {
     {"schedule.logged_shift", without_recomputed, NULL},
     {"loop.eval", without_eval, NULL},
     {"loop.on_skip", without_skip, NULL},
+    {"scaler.init_scale", without_scaler, NULL},
+    {"scaler.growth_factor", without_dynamic, NULL},
+    {"scaler.backoff_factor", without_dynamic, NULL},
+    {"scaler.growth_interval", without_dynamic, NULL},
+    {"scaler.hysteresis", without_dynamic, NULL},
+    {"scaler.min_scale", without_dynamic, NULL},
     {"numerics.order_seed", without_shuffled, NULL},
     {"shuffle.kinds", without_shuffled, NULL},
     {"shuffle.chunk", without_shuffled, NULL},

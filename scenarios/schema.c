@@ -36,6 +36,7 @@ static const char *const isa_names[] = {"auto", "base", "v3", "v4", NULL};
 static const char *const kind_names[] = {"forward", "weight", "dq", "embedding",
                                          "norm",    "loss",   NULL};
 static const char *const dtype_names[] = {"f32", "f64", "bf16", "f16", "tf32", NULL};
+static const char *const scaler_names[] = {"none", "static", "dynamic", NULL};
 static const char *const wide_names[] = {"f32", "f64", NULL}; /* as enum dtype */
 static const char *const phase_names[PHASE_TOTAL + 1] = {
     "fetch",    "forward", "backward", "reduce",   "unscale", "clip",
@@ -142,6 +143,12 @@ static const struct key_row rows[] = {
     {"optimizer.name", KEY_TEXT, "", "adamw", CAUSE_OPTIMIZER,
      "Algorithm; its own keys are listed under its name", AT(optimizer.which.name), NO_BOUNDS, NULL,
      NULL},
+    {"optimizer.module", KEY_TEXT, "", CONFIG_NO_MODULE, CAUSE_OPTIMIZER,
+     "Shared object that holds the optimizer (docs/PLUGINS.md); none: it is one of those built in",
+     AT(optimizer.which.module), NO_BOUNDS, NULL, NULL},
+    {"optimizer.module_sha256", KEY_TEXT, "", "auto", CAUSE_OPTIMIZER,
+     "SHA-256 of that file; auto is what it has, and a digest that is written refuses another file",
+     AT(optimizer.which.module_sha256), NO_BOUNDS, NULL, NULL},
     {"optimizer.lr", KEY_REAL, "1", "1e-6", CAUSE_SCHEDULE, "Base (peak) learning rate",
      AT(optimizer.lr), 0, 1e6, NULL, NULL},
     {"optimizer.weight_decay", KEY_REAL, "1", "0", CAUSE_OPTIMIZER,
@@ -158,6 +165,12 @@ static const struct key_row rows[] = {
     {"schedule.name", KEY_TEXT, "", "linear", CAUSE_SCHEDULE,
      "Shape of the learning rate; its own keys are listed under its name", AT(schedule.which.name),
      NO_BOUNDS, NULL, NULL},
+    {"schedule.module", KEY_TEXT, "", CONFIG_NO_MODULE, CAUSE_SCHEDULE,
+     "Shared object that holds the schedule (docs/PLUGINS.md); none: it is one of those built in",
+     AT(schedule.which.module), NO_BOUNDS, NULL, NULL},
+    {"schedule.module_sha256", KEY_TEXT, "", "auto", CAUSE_SCHEDULE,
+     "SHA-256 of that file; auto is what it has, and a digest that is written refuses another file",
+     AT(schedule.which.module_sha256), NO_BOUNDS, NULL, NULL},
     {"schedule.contract", KEY_TEXT, "", CONFIG_NO_CONTRACT, CAUSE_SCHEDULE,
      "Framework whose loop this is: the loop and the keys that its table lists follow from it, "
      "names of schedules are its own, warm-up and total are in updates; none: the loop is written",
@@ -244,6 +257,14 @@ static const struct key_row rows[] = {
     {"numerics.loss", KEY_ENUM, "", "auto", CAUSE_DTYPE,
      "Dtype of log-probabilities and loss coefficients; auto is f64 for f64 compute, else f32",
      AT(numerics.loss), NO_BOUNDS, "auto", dtype_names},
+    {"numerics.product", KEY_ENUM, "", "auto", CAUSE_DTYPE,
+     "Dtype that operands of matrix products are rounded to on their way in; auto is "
+     "numerics.compute; tf32 under f32 compute is torch's allow_tf32",
+     AT(numerics.product), NO_BOUNDS, "auto", dtype_names},
+    {"numerics.softmax", KEY_ENUM, "", "auto", CAUSE_DTYPE,
+     "Dtype of attention's scores and probabilities; auto is numerics.compute (eager attention); "
+     "f32 under bf16 compute keeps them wide, as fused attention does",
+     AT(numerics.softmax), NO_BOUNDS, "auto", dtype_names},
     {"numerics.grad_accumulate", KEY_ENUM, "", "wide", CAUSE_DTYPE,
      "Gradients over micro-batches kept in the accumulation dtype (wide), or rounded to the stored "
      "one after each",
@@ -262,6 +283,29 @@ static const struct key_row rows[] = {
     {"numerics.shards", KEY_UINT, "1", "1", CAUSE_PARALLELISM,
      "Shards of an update whose sums are joined by a tree", AT(numerics.shards), 1, 1024, NULL,
      NULL},
+
+    {"scaler.kind", KEY_ENUM, "", "none", CAUSE_DTYPE,
+     "Loss scale: none, held at scaler.init_scale, or grown and backed off as torch.amp.GradScaler "
+     "does",
+     AT(scaler.kind), NO_BOUNDS, NULL, scaler_names},
+    {"scaler.init_scale", KEY_REAL, "1", "65536", CAUSE_DTYPE, "First loss scale",
+     AT(scaler.init_scale), 0x1p-126, 0x1p127, NULL, NULL},
+    {"scaler.growth_factor", KEY_REAL, "1", "2", CAUSE_DTYPE,
+     "Factor on the scale after scaler.growth_interval updates in a row without overflow",
+     AT(scaler.growth_factor), 1, 0x1p64, NULL, NULL},
+    {"scaler.backoff_factor", KEY_REAL, "1", "0.5", CAUSE_DTYPE,
+     "Factor on the scale when a gradient overflowed", AT(scaler.backoff_factor), 0x1p-64, 1, NULL,
+     NULL},
+    {"scaler.growth_interval", KEY_UINT, "updates", "2000", CAUSE_DTYPE,
+     "Updates in a row without overflow after which the scale grows", AT(scaler.growth_interval), 1,
+     1e9, NULL, NULL},
+    {"scaler.hysteresis", KEY_UINT, "updates", "1", CAUSE_DTYPE,
+     "Overflows before the scale is backed off, counted anew when it grows (Megatron: 2); 1 is "
+     "torch",
+     AT(scaler.hysteresis), 1, 1e9, NULL, NULL},
+    {"scaler.min_scale", KEY_REAL, "1", "0", CAUSE_DTYPE,
+     "Scale that is not backed off further (Megatron, DeepSpeed: 1); 0 is torch",
+     AT(scaler.min_scale), 0, 0x1p127, NULL, NULL},
 
     {"shuffle.kinds", KEY_LIST, "", "[weight, dq, embedding, norm]", CAUSE_NONDETERMINISM,
      "Kinds of sum whose order is drawn in shuffled", AT(shuffle.kinds), NO_BOUNDS, NULL,

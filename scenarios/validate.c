@@ -5,8 +5,9 @@
 #include "scenarios/fault.h"
 #include "scenarios/scenario.h"
 
-static int is_available(int32_t dtype) {
-    return dtype == DTYPE_F32 || dtype == DTYPE_F64 || dtype == DTYPE_BF16;
+/* tf32 is what tensor cores read of an f32 number; nothing is stored in it. */
+static int is_storage(int32_t dtype) {
+    return dtype != DTYPE_TF32;
 }
 
 static enum status check_dtypes(const struct config *config, struct fault *fault) {
@@ -21,14 +22,33 @@ static enum status check_dtypes(const struct config *config, struct fault *fault
         {"numerics.optimizer", config->numerics.optimizer},
         {"numerics.rope", config->numerics.rope},
         {"numerics.loss", config->numerics.loss},
+        {"numerics.softmax", config->numerics.softmax},
         {"dpo.reference_compute", config->dpo.reference_compute},
     };
     size_t count = COUNT_OF(uses) - (config->task != TASK_DPO); /* inert keys are not checked */
     for (size_t i = 0; i < count; i++)
-        if (!is_available(uses[i].dtype))
-            return fault_set(fault, STATUS_UNSUPPORTED, uses[i].path,
-                             "%s is not available in this version; available: f32, f64, bf16",
-                             dtype_name((enum dtype)uses[i].dtype));
+        if (!is_storage(uses[i].dtype))
+            return fault_set(fault, STATUS_INPUT, uses[i].path,
+                             "tf32 is a format of operands, not of stored numbers: expected f32, "
+                             "f64, bf16 or f16 (torch's allow_tf32 is numerics.compute: f32 with "
+                             "numerics.product: tf32)");
+    return STATUS_OK;
+}
+
+static enum status check_products(const struct config *config, struct fault *fault) {
+    int32_t compute = config->numerics.compute;
+    int32_t product = config->numerics.product;
+    int32_t softmax = config->numerics.softmax;
+    int narrower = product == DTYPE_TF32 || product == DTYPE_BF16 || product == DTYPE_F16;
+    if (product != compute && !(compute == DTYPE_F32 && narrower))
+        return fault_set(fault, STATUS_INPUT, "numerics.product",
+                         "expected numerics.compute (%s), or tf32, bf16 or f16 under f32 compute, "
+                         "got %s",
+                         dtype_name((enum dtype)compute), dtype_name((enum dtype)product));
+    if ((softmax == DTYPE_F64) != (compute == DTYPE_F64))
+        return fault_set(fault, STATUS_INPUT, "numerics.softmax",
+                         "f64 goes with f64 numerics.compute only, got %s under %s",
+                         dtype_name((enum dtype)softmax), dtype_name((enum dtype)compute));
     return STATUS_OK;
 }
 
@@ -43,6 +63,7 @@ static enum status check_dtype_pairs(const struct config *config, struct fault *
         return fault_set(fault, STATUS_INPUT, "dpo.reference_compute",
                          "f64 compute needs f64 numerics.accumulate, got %s",
                          dtype_name((enum dtype)accumulate));
+    TRY(check_products(config, fault));
     int32_t master = config->numerics.master;
     int32_t param = config->numerics.param;
     if (master == CONFIG_MASTER_NONE) return STATUS_OK;

@@ -94,10 +94,18 @@ static int64_t order_f64(double x) {
     return bits < 0 ? -magnitude : magnitude;
 }
 
-/* Low bits of the f32 carrier that the dtype does not have. */
-static int dropped_bits(enum dtype dtype) {
-    if (dtype == DTYPE_BF16) return 16;
-    return dtype == DTYPE_F16 || dtype == DTYPE_TF32 ? 13 : 0;
+/* Below 2^-14 the quantum is 2^-24; above, exponents count from 112 on. */
+static int64_t order_f16(float x) {
+    double magnitude = x < 0.0f ? -(double)x : (double)x;
+    int64_t steps = magnitude < 0x1p-14 ? (int64_t)(magnitude * 0x1p24)
+                                        : order_f32((float)magnitude, 13) - (112 << 10);
+    return x < 0.0f ? -steps : steps;
+}
+
+static int64_t order_narrow(float x, enum dtype dtype) {
+    if (dtype == DTYPE_F16) return order_f16(x);
+    if (dtype == DTYPE_BF16) return order_f32(x, 16);
+    return order_f32(x, dtype == DTYPE_TF32 ? 13 : 0);
 }
 
 static int64_t ulp_of(const void *a, const void *b, enum dtype dtype, size_t i) {
@@ -109,8 +117,8 @@ static int64_t ulp_of(const void *a, const void *b, enum dtype dtype, size_t i) 
     } else {
         float x = ((const float *)a)[i], y = ((const float *)b)[i];
         if (x != x || y != y) return (x != x) == (y != y) ? 0 : INT64_MAX;
-        from = (uint64_t)order_f32(x, dropped_bits(dtype));
-        to = (uint64_t)order_f32(y, dropped_bits(dtype));
+        from = (uint64_t)order_narrow(x, dtype);
+        to = (uint64_t)order_narrow(y, dtype);
     }
     uint64_t distance = (int64_t)from > (int64_t)to ? from - to : to - from;
     return distance > INT64_MAX ? INT64_MAX : (int64_t)distance;

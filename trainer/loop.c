@@ -14,7 +14,7 @@ static const struct loop_phase phases[PHASE_TOTAL] = {
     [PHASE_REDUCE] = {"reduce", LOOP_GRADIENT, LOOP_GRADIENT, LOOP_GRADIENT,
                       "joins the gradients of all ranks; changes nothing with one rank"},
     [PHASE_UNSCALE] = {"unscale", LOOP_GRADIENT, LOOP_GRADIENT, LOOP_GRADIENT,
-                       "removes the loss scale; changes nothing while it is 1"},
+                       "divides the gradient by the loss scale; changes nothing without one"},
     [PHASE_CLIP] = {"clip", LOOP_GRADIENT, LOOP_GRADIENT, LOOP_GRADIENT | LOOP_NORM,
                     "measures the gradient norm and scales the gradients by the coefficient"},
     [PHASE_OPTIMIZE] = {"optimize", LOOP_GRADIENT | LOOP_LR | LOOP_PARAMS | LOOP_SLOTS,
@@ -180,6 +180,26 @@ static enum status check_required(const struct config *config, struct loop_fault
     return STATUS_OK;
 }
 
+/* GradScaler.unscale_() raises when it is called twice before update(). */
+static enum status check_unscale(const struct config *config, struct loop_fault *out) {
+    static const enum loop_list others[] = {LOOP_EPOCH, LOOP_EVAL};
+    if (config->scaler.kind == SCALER_NONE) return STATUS_OK;
+    const char *reason = "a loss scale is taken out once per update, after its last backward";
+    const uint32_t micro = position_of(config, LOOP_MICRO, PHASE_UNSCALE);
+    if (micro != LOOP_NO_POSITION &&
+        (loop_micro_batches(config) > 1 || loop_count(config, LOOP_UPDATE, PHASE_UNSCALE) > 0 ||
+         loop_count(config, LOOP_MICRO, PHASE_UNSCALE) > 1))
+        return fault(out, LOOP_MICRO, micro, PHASE_UNSCALE, reason);
+    const uint32_t repeat = position_of_repeat(config, LOOP_UPDATE, PHASE_UNSCALE);
+    if (repeat != LOOP_NO_POSITION) return fault(out, LOOP_UPDATE, repeat, PHASE_UNSCALE, reason);
+    for (size_t i = 0; i < COUNT_OF(others); ++i) {
+        const uint32_t position = position_of(config, others[i], PHASE_UNSCALE);
+        if (position != LOOP_NO_POSITION)
+            return fault(out, others[i], position, PHASE_UNSCALE, reason);
+    }
+    return STATUS_OK;
+}
+
 static enum status check_log(const struct config *config, struct loop_fault *out) {
     if (loop_runs_per_update(config, PHASE_LOG) == 1) return STATUS_OK;
     const uint32_t in_micro = position_of(config, LOOP_MICRO, PHASE_LOG);
@@ -228,6 +248,7 @@ enum status loop_check(const struct config *config, struct loop_fault *out_fault
     TRY(check_required(config, out_fault));
     TRY(check_log(config, out_fault));
     TRY(check_skip(config, out_fault));
+    TRY(check_unscale(config, out_fault));
     uint32_t written = LOOP_LR | LOOP_COUNTER | LOOP_PARAMS | LOOP_SLOTS;
     TRY(check_reads(config, LOOP_MICRO, &written, out_fault));
     return check_reads(config, LOOP_UPDATE, &written, out_fault);

@@ -86,7 +86,8 @@ TWINSTEP_MUST_USE enum status loop_check(const struct config *config, struct loo
 
 /* The meaning of a legal loop: a hash over what parameters, slots, log rows, LR and counter of each
  * update are computed from. Covers the lists, the number of micro-batches (3 stands for more),
- * schedule.start, schedule.logged, whether clipping is on, and the skip rule; nothing else. */
+ * schedule.start, schedule.logged, whether clipping is on, the skip rule, and whether there is a
+ * loss scale; nothing else. */
 struct loop_signature {
     uint64_t word[2];
 };
@@ -117,6 +118,9 @@ enum loop_hazard_kind {
     LOOP_SKIP_ADVANCES,     /* a skipped update still advances the schedule */
     LOOP_SKIP_APPLIES,      /* a skipped update still changes parameters */
     LOOP_SKIP_CARRIES,      /* a skipped update leaves its gradients for the next one */
+    LOOP_UNSCALE_LATE,      /* clip sees gradients that still hold the loss scale */
+    LOOP_UNSCALE_EARLY,     /* unscale before the last backward: two scales in one gradient */
+    LOOP_OVERFLOW_APPLIED,  /* a dynamic loss scale without a skip rule */
     LOOP_HAZARD_KINDS
 };
 

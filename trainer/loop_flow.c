@@ -107,7 +107,12 @@ static void flow_reduce(struct flow *flow) {
     flow->gradient = join1(PHASE_REDUCE, flow->gradient);
 }
 
-/* unscale is an identity: there is no loss scale other than 1 yet. */
+static void flow_unscale(struct flow *flow) {
+    if (flow->config->scaler.kind == SCALER_NONE) return;
+    flow_close(flow);
+    flow->gradient = join1(PHASE_UNSCALE, flow->gradient);
+}
+
 static void flow_apply(struct flow *flow, enum phase phase, uint64_t ticket) {
     switch (phase) {
     case PHASE_FETCH:
@@ -121,6 +126,9 @@ static void flow_apply(struct flow *flow, enum phase phase, uint64_t ticket) {
         break;
     case PHASE_REDUCE:
         flow_reduce(flow);
+        break;
+    case PHASE_UNSCALE:
+        flow_unscale(flow);
         break;
     case PHASE_CLIP:
         flow_clip(flow);
@@ -167,7 +175,8 @@ static void flow_update(struct flow *flow, uint64_t k) {
     for (uint64_t m = 0; m < count; ++m)
         flow_list(flow, LOOP_MICRO, k * MICRO_CAP + m, 0);
     const int may_skip = flow->config->loop.skip != SKIP_NONE;
-    if (may_skip) flow_close(flow); /* the skip rule looks at the gradient before list update */
+    const int dynamic = flow->config->scaler.kind == SCALER_DYNAMIC;
+    if (may_skip || dynamic) flow_close(flow); /* they look at the gradient before list update */
     flow_list(flow, LOOP_UPDATE, 0, may_skip && k == 2);
     flow_record(flow);
     if (k != 2) flow_list(flow, LOOP_EVAL, 0, 0);

@@ -22,12 +22,14 @@ struct source {
 struct seen {
     struct source applied; /* by the last optimize of the update */
     struct source logged;
-    uint64_t fresh; /* micro-batches of this update in the gradient, at the first optimize */
-    int stale;      /* gradients of earlier updates in it */
-    int clipped;    /* clip ran since the last backward */
-    int clips;      /* clip ran in the update after the last backward, before or after optimize */
-    int in_graph;   /* optimize ran between forward and backward */
-    int optimized;  /* optimize ran */
+    uint64_t fresh;  /* micro-batches of this update in the gradient, at the first optimize */
+    int stale;       /* gradients of earlier updates in it */
+    int clipped;     /* clip ran since the last backward */
+    int clip_scaled; /* clip ran on a gradient that still held the loss scale */
+    int early;       /* unscale ran, but a backward came after it */
+    int clips;       /* clip ran in the update after the last backward, before or after optimize */
+    int in_graph;    /* optimize ran between forward and backward */
+    int optimized;   /* optimize ran */
 };
 
 struct walk {
@@ -35,7 +37,7 @@ struct walk {
     uint64_t k, n, micro; /* micro: passes walked */
     struct source lr;
     uint64_t fresh;
-    int stale, clipped, graph_open;
+    int stale, clipped, unscaled, graph_open;
     struct seen seen[UPDATES + 1]; /* by update, 1-based */
 };
 
@@ -66,10 +68,15 @@ static void walk_apply(struct walk *walk, enum phase phase) {
         walk->fresh++;
         walk->clipped = 0;
         seen->clips = 0;
+        seen->early |= walk->unscaled;
+        break;
+    case PHASE_UNSCALE:
+        walk->unscaled = 1;
         break;
     case PHASE_CLIP:
         walk->clipped = 1;
         seen->clips = 1;
+        seen->clip_scaled |= !walk->unscaled;
         break;
     case PHASE_OPTIMIZE:
         walk_optimize(walk, seen);
@@ -101,6 +108,7 @@ static void walk_list(struct walk *walk, enum loop_list list) {
 static void walk_update(struct walk *walk, uint64_t k) {
     const uint64_t batches = loop_micro_batches(walk->config);
     walk->k = k;
+    walk->unscaled = 0;
     walk->stale |= walk->fresh > 0;
     walk->fresh = 0;
     for (uint64_t m = 0; m < walk->micro; ++m) {
@@ -366,6 +374,24 @@ static void report_clip(struct report *report) {
                         "gradient of the update");
 }
 
+static void report_scaler(struct report *report) {
+    const struct config *config = report->config;
+    const struct seen *seen = &report->walk->seen[UPDATES];
+    if (config->scaler.kind == SCALER_NONE) return;
+    if (seen->clip_scaled && config->clip.max_norm > 0.0)
+        report_sentence(report, LOOP_UNSCALE_LATE, LOOP_WARNING,
+                        "clip runs before unscale: clip.max_norm acts on gradients that still hold "
+                        "the loss scale");
+    if (seen->early)
+        report_sentence(report, LOOP_UNSCALE_EARLY, LOOP_WARNING,
+                        "unscale runs before the last backward: the gradient mixes scaled and "
+                        "unscaled terms");
+    if (config->scaler.kind == SCALER_DYNAMIC && config->loop.skip == SKIP_NONE)
+        report_sentence(report, LOOP_OVERFLOW_APPLIED, LOOP_WARNING,
+                        "loop.skip is none: an update whose gradient overflowed is applied, "
+                        "although the loss scale backs off (GradScaler skips it)");
+}
+
 static void report_optimize(struct report *report) {
     const uint64_t steps = loop_runs_per_update(report->config, PHASE_OPTIMIZE);
     if (steps > 1)
@@ -422,6 +448,7 @@ size_t loop_hazards(const struct config *config, struct loop_hazard out[LOOP_HAZ
     report_often(&report);
     report_gradient(&report);
     report_clip(&report);
+    report_scaler(&report);
     report_optimize(&report);
     report_outside(&report);
     report_skip(&report);

@@ -14,12 +14,6 @@ double loss_sequence(const struct batch *batch, uint32_t sequence, const double 
                                    batch->label_length[sequence]);
 }
 
-static double round_loss(double value, enum dtype dtype) {
-    if (dtype == DTYPE_F64) return value;
-    if (dtype == DTYPE_BF16) return (double)real_round_bf16_f64(value);
-    return (double)(float)value;
-}
-
 /* Sum over samples, continuing `total`. */
 static double join_samples(const struct loss_call *call, double total, uint32_t count) {
     if (!shuffle_active(call->call, SUM_LOSS))
@@ -67,7 +61,7 @@ static void sft_terms(const struct loss_call *call, struct state_window *window,
                       double *coefficient) {
     const struct batch *batch = call->batch;
     enum dtype loss = (enum dtype)call->config->numerics.loss;
-    double value = round_loss(1.0 / divisor_of(call), loss);
+    double value = dtype_round(call->scale / divisor_of(call), loss);
     for (uint32_t s = 0; s < batch->sample_count; s++) {
         uint32_t sequence = sequence_of(batch, s, 0);
         call->terms[s] = -call->sequence_logp[sequence];
@@ -88,7 +82,7 @@ static void dpo_terms(const struct loss_call *call, struct state_window *window,
         double reward_r = beta * (r - call->reference[s][1]);
         double z = beta * ((c - r) - (call->reference[s][0] - call->reference[s][1]));
         call->terms[s] = minus_log_sigmoid(z);
-        double slope = round_loss(beta * sigmoid(-z) / divisor, loss);
+        double slope = dtype_round(beta * sigmoid(-z) / divisor * call->scale, loss);
         set_coefficients(batch, chosen, slope, coefficient);
         set_coefficients(batch, rejected, -slope, coefficient);
         window->logp[0] += c;

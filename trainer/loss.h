@@ -15,6 +15,7 @@ struct loss_call {
     const struct batch *batch;
     const struct sampler_plan *plan;
     uint32_t micro;               /* index of this micro-batch in the plan */
+    double scale;                 /* loss scale, a factor on the coefficients only; else 1 */
     const double *logp;           /* (labels) call order */
     const double (*reference)[2]; /* per sample of the micro-batch; NULL for SFT */
     const struct op_call *call;   /* for the order of sums in `shuffled` */

@@ -11,6 +11,7 @@
 #include "base/sum.h"
 #include "kernels/products.h"
 #include "trainer/distance.h"
+#include "trainer/plugin.h"
 
 static size_t param_bytes(const struct run *run) {
     return run->table.elements * dtype_carrier((enum dtype)run->config.numerics.param);
@@ -91,7 +92,8 @@ struct readback {
 /* Spacing of the dtype's values at x; of its smallest normal for zero and subnormals. A weight that
  * crosses zero is rounded like the larger of its two values. */
 static double spacing(double x, enum dtype dtype) {
-    double magnitude = fabs(x) > 0x1p-126 ? fabs(x) : 0x1p-126;
+    double smallest = dtype_smallest(dtype) > 0x1p-126 ? dtype_smallest(dtype) : 0x1p-126;
+    double magnitude = fabs(x) > smallest ? fabs(x) : smallest;
     uint64_t bits;
     memcpy(&bits, &magnitude, sizeof bits);
     bits &= 0x7FF0000000000000u;
@@ -189,7 +191,8 @@ enum status measure_readback(struct run *run, const struct optim_call *call) {
             uint32_t row = run->owner[i];
             if (run->table.rows[row].group != g) continue;
             const void *old = run->working + run->packed[row] * dtype_carrier(dtype);
-            TRY(run->optimizer->direction(call, i, old, run->direction));
+            TRY(plugin_direction(&run->config.optimizer.which, run->optimizer, call, i, old,
+                                 run->direction));
             struct readback term;
             readback_tensor(run, row, decay, &term);
             readback_add(&sum, &term);

@@ -115,7 +115,7 @@ static void fill_rotary(struct model *model, uint32_t positions) {
         double exponent = (double)(2 * i) / (double)model->D;
         double exact = 1.0 / real_pow_f64(config->model.rope_theta, exponent);
         float narrow = (float)exact;
-        if (table == DTYPE_BF16) narrow = real_round_bf16_f32(narrow);
+        if (table != DTYPE_F64) narrow = (float)dtype_round((double)narrow, table);
         for (uint32_t p = 0; p < positions; p++) {
             double angle = wide ? (double)p * exact : (double)((float)p * narrow);
             double c = real_cos_f64(angle), s = real_sin_f64(angle);
@@ -124,11 +124,8 @@ static void fill_rotary(struct model *model, uint32_t positions) {
                 ((double *)model->cosine)[at] = wide ? c : (double)(float)c;
                 ((double *)model->sine)[at] = wide ? s : (double)(float)s;
             } else {
-                float cf = (float)c, sf = (float)s;
-                ((float *)model->cosine)[at] =
-                    model->compute == DTYPE_BF16 ? real_round_bf16_f32(cf) : cf;
-                ((float *)model->sine)[at] =
-                    model->compute == DTYPE_BF16 ? real_round_bf16_f32(sf) : sf;
+                ((float *)model->cosine)[at] = (float)dtype_round((double)(float)c, model->compute);
+                ((float *)model->sine)[at] = (float)dtype_round((double)(float)s, model->compute);
             }
         }
     }
@@ -153,6 +150,9 @@ static enum status open_call(struct model *model, const struct batch_limits *lim
     TRY(arena_take(arena, bytes, 1, "kernel scratch", &model->call.scratch));
     model->call.compute = model->compute;
     model->call.threads = (int)config->numerics.threads;
+    model->rounding = (struct op_rounding){(enum dtype)config->numerics.product,
+                                           (enum dtype)config->numerics.softmax};
+    model->call.rounding = &model->rounding;
     model->order.kinds = 0;
     for (uint8_t i = 0; i < config->shuffle.kinds.count; i++)
         model->order.kinds |= 1u << config->shuffle.kinds.item[i];

@@ -60,6 +60,7 @@ struct model {
     double scale; /* 1 / sqrt(D) */
     struct order order;
     int shuffled;
+    struct op_rounding rounding;
     struct op_call call; /* template: compute, threads, order, scratch */
 
     struct layer_buffers *layer; /* (layers) */

@@ -132,13 +132,6 @@ static void fill_ones(const struct param_row *row, void *values) {
     }
 }
 
-static float round_to_carrier(double value, enum dtype dtype) {
-    if (dtype == DTYPE_BF16) return real_round_bf16_f64(value);
-    if (dtype == DTYPE_F16) return real_round_f16_f64(value);
-    if (dtype == DTYPE_TF32) return real_round_tf32_f64(value);
-    return (float)value;
-}
-
 static void fill_normal(const struct config *config, const struct param_row *row,
                         struct stream_site site, void *values) {
     uint32_t words[256];
@@ -150,7 +143,7 @@ static void fill_normal(const struct config *config, const struct param_row *row
             if (row->dtype == DTYPE_F64)
                 ((double *)values)[first + i] = value;
             else
-                ((float *)values)[first + i] = round_to_carrier(value, row->dtype);
+                ((float *)values)[first + i] = (float)dtype_round(value, row->dtype);
         }
     }
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The phases of the loop, one function each. What a phase reads and writes is declared in loop.c;
  * here it is done, on the state. Each leaves a digest of what it wrote in the update's record.
- * `reduce` and `unscale` are identities with one rank and loss scale 1. */
+ * `reduce` is an identity with one rank, `unscale` without a loss scale. */
 #include "trainer/run_private.h"
+#include "trainer/scaler.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/real.h"
 #include "trainer/distance.h"
+#include "trainer/plugin.h"
 
 static void note_phase(struct run *run, enum phase phase, const struct digest *digest) {
     uint8_t slot = run->axes.phase_slot[phase];
@@ -83,6 +85,7 @@ static enum status phase_forward(struct run *run) {
                              .batch = &run->batch,
                              .plan = &run->plan,
                              .micro = micro,
+                             .scale = scaler_factor(&head->scaler),
                              .logp = run->model.logp,
                              .reference = (const double(*)[2])run->reference_logp,
                              .call = &run->model.call,
@@ -162,6 +165,22 @@ enum status phase_close_gradient(struct run *run) {
     return run->shape.phases + run->shape.tensors == 0 ? STATUS_OK : note_gradients(run);
 }
 
+static enum status phase_unscale(struct run *run) {
+    struct state_head *head = run_head(run);
+    if (run->config.scaler.kind == SCALER_NONE) return STATUS_OK;
+    TRY(phase_close_gradient(run));
+    double factor = head->scaler.unscaled ? 1.0 : scaler_inverse(&head->scaler);
+    for (uint32_t i = 0; i < run->owner_count && factor != 1.0; i++) {
+        uint32_t row = run->owner[i];
+        struct scale_args args = {run->table.rows[row].count, run->layout.gradient_dtype, factor,
+                                  run_at(run, run->layout.tensor[row].gradient)};
+        run->model.ops->scale(&run->model.call, &args);
+    }
+    head->scaler.unscaled = 1;
+    note_reals(run, PHASE_UNSCALE, &factor, 1);
+    return STATUS_OK;
+}
+
 static enum status phase_clip(struct run *run) {
     struct state_head *head = run_head(run);
     TRY(phase_close_gradient(run));
@@ -226,14 +245,14 @@ static enum status phase_optimize(struct run *run) {
                               .group_count = run->table.groups,
                               .t = &head->t,
                               .values = run->config.optimizer.which.values,
-                              .grad_scale = 1.0,
-                              .found_inf = run->skipped,
+                              .grad_scale = scaler_left(&head->scaler),
+                              .found_inf = run->overflow,
                               .rounding_seed = run->config.seed,
                               .update = (uint32_t)head->done + 1,
                               .threads = (int)run->config.numerics.threads,
                               .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
     if (run->options.readback) measure_keep_working(run);
-    TRY(run->optimizer->step(&call));
+    TRY(plugin_step(&run->config.optimizer.which, run->optimizer, &call));
     run->weights_fresh = 0;
     return run->options.readback ? measure_readback(run, &call) : STATUS_OK;
 }
@@ -241,7 +260,9 @@ static enum status phase_optimize(struct run *run) {
 static enum status phase_schedule(struct run *run) {
     struct state_head *head = run_head(run);
     struct sched_call call = run_sched_call(run);
-    double lr = run->schedule->value(&call, loop_schedule_counter(&run->config, head->n));
+    double lr;
+    TRY(plugin_value(&run->config.schedule.which, run->schedule, &call,
+                     loop_schedule_counter(&run->config, head->n), &lr));
     for (uint32_t g = 0; g < run->table.groups; g++)
         head->lr[g] = lr;
     note_reals(run, PHASE_SCHEDULE, &lr, 1);
@@ -270,7 +291,8 @@ static enum status phase_log(struct run *run) {
     double lr = head->lr[0];
     if (run->config.schedule.logged == LOGGED_RECOMPUTED) {
         struct sched_call call = run_sched_call(run);
-        lr = run->schedule->value(&call, loop_logged_counter(&run->config, head->n));
+        TRY(plugin_value(&run->config.schedule.which, run->schedule, &call,
+                         loop_logged_counter(&run->config, head->n), &lr));
     }
     for (uint32_t g = 0; g < run->table.groups; g++)
         run->record.groups[g][GROUP_LR_LOGGED] = lr;
@@ -299,6 +321,7 @@ static enum status phase_zero(struct run *run) {
     }
     head->pending = 0;
     head->stored = 0;
+    head->scaler.unscaled = 0;
     double zero = 0.0;
     note_reals(run, PHASE_ZERO, &zero, 1);
     return STATUS_OK;
@@ -324,7 +347,7 @@ enum status phase_run(struct run *run, enum phase phase) {
     static enum status (*const functions[PHASE_TOTAL])(struct run *) = {
         [PHASE_FETCH] = phase_fetch,        [PHASE_FORWARD] = phase_forward,
         [PHASE_BACKWARD] = phase_backward,  [PHASE_REDUCE] = phase_identity,
-        [PHASE_UNSCALE] = phase_identity,   [PHASE_CLIP] = phase_clip,
+        [PHASE_UNSCALE] = phase_unscale,    [PHASE_CLIP] = phase_clip,
         [PHASE_OPTIMIZE] = phase_optimize,  [PHASE_LOG] = phase_log,
         [PHASE_COUNT_UPDATE] = phase_count, [PHASE_SCHEDULE] = phase_schedule,
         [PHASE_ZERO] = phase_zero,

@@ -9,6 +9,10 @@
 static void adapt_config(const struct config *from, struct config *out) {
     *out = *from;
     out->numerics.compute = from->dpo.reference_compute;
+    if (out->numerics.compute != from->numerics.compute) {
+        out->numerics.product = out->numerics.compute;
+        out->numerics.softmax = out->numerics.compute;
+    }
     if (out->numerics.compute == DTYPE_F64) {
         out->numerics.accumulate = DTYPE_F64;
         out->numerics.loss = DTYPE_F64;

@@ -8,6 +8,8 @@
 #include "kernels/shuffle.h"
 #include "scenarios/scenario.h"
 #include "trainer/datarow.h"
+#include "trainer/plugin.h"
+#include "trainer/scaler.h"
 
 void run_convert(const struct run *run, size_t count, enum dtype from, enum dtype to,
                  const void *source, void *destination) {
@@ -44,14 +46,11 @@ struct dataset_options run_dataset_options(const struct config *config) {
 
 static enum status open_tables(struct run *run) {
     struct arena *arena = &run->arena;
-    run->optimizer = optim_find(run->config.optimizer.which.name);
-    run->schedule = sched_find(run->config.schedule.which.name);
-    if (run->optimizer == NULL || run->schedule == NULL)
-        FAIL(STATUS_INTERNAL, "optimizer or schedule passed the schema and is unknown");
+    TRY(plugin_optimizer(&run->config.optimizer.which, &run->optimizer));
+    TRY(plugin_schedule(&run->config.schedule.which, &run->schedule));
     struct sched_call call = run_sched_call(run);
-    if (run->optimizer->validate != NULL)
-        TRY(run->optimizer->validate(run->config.optimizer.which.values));
-    if (run->schedule->validate != NULL) TRY(run->schedule->validate(&call));
+    TRY(plugin_check_values(&run->config.optimizer.which, run->optimizer));
+    TRY(plugin_check_call(&run->config.schedule.which, run->schedule, &call));
     TRY(params_open(&run->config, arena, &run->table));
     TRY(state_layout_open(&run->config, &run->table, run->optimizer, run->schedule,
                           run->dataset->samples, arena, &run->layout));
@@ -150,19 +149,22 @@ static enum status open_record(struct run *run) {
     return arena_take(arena, shape.sites, sizeof *run->site_digest, "record", &run->site_digest);
 }
 
-static double start_lr(const struct run *run) {
+static enum status start_lr(const struct run *run, double *out) {
     const struct config *config = &run->config;
     struct sched_call call = run_sched_call(run);
     switch ((enum schedule_start)config->schedule.start) {
     case START_BASE:
-        return config->optimizer.lr;
+        *out = config->optimizer.lr;
+        return STATUS_OK;
     case START_ZERO:
-        return 0.0;
+        *out = 0.0;
+        return STATUS_OK;
     case START_MIN:
-        return run->schedule->minimum(&call);
+        return plugin_minimum(&config->schedule.which, run->schedule, &call, out);
     case START_F0:
     default:
-        return run->schedule->value(&call, loop_start_counter(config));
+        return plugin_value(&config->schedule.which, run->schedule, &call,
+                            loop_start_counter(config), out);
     }
 }
 
@@ -216,8 +218,9 @@ static enum status open_all(struct run *run) {
     struct state_head *head = run_head(run);
     head->norm = (double)NAN;
     head->coefficient = (double)NAN;
+    scaler_open(config, &head->scaler);
     for (uint32_t g = 0; g < run->table.groups; g++)
-        head->lr[g] = start_lr(run);
+        TRY(start_lr(run, &head->lr[g]));
     return config->task == TASK_DPO ? reference_open(run) : STATUS_OK;
 }
 
@@ -246,19 +249,29 @@ static enum status run_list(struct run *run, enum loop_list list) {
     return STATUS_OK;
 }
 
-/* The skip rule looks at the closed gradient once, before list `update` runs. */
-static enum status decide_skip(struct run *run) {
-    run->skipped = 0;
-    if (run->config.loop.skip != SKIP_NONFINITE) return STATUS_OK;
+/* Whether the closed gradient holds what is not finite. */
+static enum status look_for_overflow(struct run *run) {
     TRY(phase_close_gradient(run));
-    for (uint32_t i = 0; i < run->owner_count && !run->skipped; i++) {
+    for (uint32_t i = 0; i < run->owner_count && !run->overflow; i++) {
         uint32_t row = run->owner[i];
         double square;
         struct square_args args = {run->table.rows[row].count, run->layout.gradient_dtype,
                                    run_at(run, run->layout.tensor[row].gradient), &square};
         run->model.ops->square(&run->model.call, &args);
-        run->skipped = !isfinite(square);
+        run->overflow = !isfinite(square);
     }
+    return STATUS_OK;
+}
+
+/* The skip rule and a dynamic loss scale look at the closed gradient once, before list `update`
+ * runs: a finite scale neither makes nor hides what is not finite. */
+static enum status decide_skip(struct run *run) {
+    const struct config *config = &run->config;
+    run->skipped = run->overflow = 0;
+    if (config->loop.skip != SKIP_NONFINITE && config->scaler.kind != SCALER_DYNAMIC)
+        return STATUS_OK;
+    TRY(look_for_overflow(run));
+    run->skipped = run->overflow && config->loop.skip == SKIP_NONFINITE;
     return STATUS_OK;
 }
 
@@ -276,6 +289,8 @@ enum status run_step(struct run *run, const struct record **out_record) {
     if (every != 0 && (head->done + 1) % every == 0) TRY(run_list(run, LOOP_EVAL));
     struct sampler_state next = sampler_next(&run->sampler, head->sampler);
     if (next.epoch != head->sampler.epoch) TRY(run_list(run, LOOP_EPOCH));
+    if (head->scaler.scale > 0.0) run->record.reals[REAL_LOSS_SCALE] = head->scaler.scale;
+    scaler_update(&run->config, run->overflow, &head->scaler);
     head->sampler = next;
     head->done++;
     TRY(measure_end(run));
@@ -292,9 +307,15 @@ void run_restore(struct run *run, const unsigned char *snapshot) {
     run->weights_fresh = 0;
 }
 
+/* Two paths may hold the same module. */
+static int same_class(const struct config_class *a, const struct config_class *b) {
+    return strcmp(a->name, b->name) == 0 && strcmp(a->module_sha256, b->module_sha256) == 0;
+}
+
 int run_same_layout(const struct run *a, const struct run *b) {
     if (a->layout.bytes != b->layout.bytes || a->table.count != b->table.count ||
-        a->optimizer != b->optimizer || a->schedule != b->schedule ||
+        !same_class(&a->config.optimizer.which, &b->config.optimizer.which) ||
+        !same_class(&a->config.schedule.which, &b->config.schedule.which) ||
         a->layout.reference != b->layout.reference)
         return 0;
     for (uint32_t i = 0; i < a->table.count; i++)

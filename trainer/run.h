@@ -74,7 +74,7 @@ struct run {
     struct optim_tensor *tensors; /* (owners) */
     struct clip_tensor *clips;    /* (owners) */
     double (*reference_logp)[2];  /* (samples of a micro-batch) */
-    uint32_t *probe;               /* (samples of a micro-batch) sample numbers of a probe */
+    uint32_t *probe;              /* (samples of a micro-batch) sample numbers of a probe */
 
     struct run_axes axes;
     struct record_shape shape; /* axes.shape */
@@ -83,6 +83,7 @@ struct run {
     struct record record;
     uint32_t micro;                 /* micro-batches already fetched */
     int skipped;                    /* its optimizer step is skipped */
+    int overflow;                   /* its gradient is not finite; looked at where that matters */
     struct digest *param_digest;    /* (rows) */
     struct digest *gradient_digest; /* (owners) */
     struct digest_stream batch_stream;

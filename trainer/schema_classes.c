@@ -1,40 +1,153 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The schema with what optimizers and schedules hand in: one entry per built-in class
- * and per LR contract. */
+ * The schema with what optimizers and schedules hand in: one entry per built-in class, per class of
+ * a module that was loaded, and per LR contract. */
+#include <stdio.h>
+#include <string.h>
+
 #include "optim/optim.h"
 #include "sched/sched.h"
+#include "scenarios/row_value.h"
+#include "scenarios/selection.h"
 #include "trainer/experiment.h"
+#include "trainer/plugin.h"
 #include "trainer/run_private.h"
 #include "trainer/schema_contracts.h"
 
-#define CLASSES_MAX 64
+#define CLASSES_MAX 256
 
-/* Filled once from constant tables; the same for the whole process. */
+/* A module that was loaded, as it was then. */
+struct loaded {
+    const char *path, *sha256;
+    struct loaded *next;
+};
+
+/* Built-in classes are there from the start; those of modules come as scenarios name them. */
 struct class_table {
     struct schema_class list[CLASSES_MAX];
     struct schema schema;
+    struct arena *arena;
+    struct loaded *loaded;
 };
 
 static enum status validate_optimizer(const struct config *config) {
-    const struct optim_class *found = optim_find(config->optimizer.which.name);
-    if (found == NULL || found->validate == NULL) return STATUS_OK;
-    return found->validate(config->optimizer.which.values);
+    const struct optim_class *found;
+    TRY(plugin_optimizer(&config->optimizer.which, &found));
+    return plugin_check_values(&config->optimizer.which, found);
 }
 
 static enum status validate_schedule(const struct config *config) {
-    const struct sched_class *found = sched_find(config->schedule.which.name);
-    if (found == NULL || found->validate == NULL) return STATUS_OK;
+    const struct sched_class *found;
+    TRY(plugin_schedule(&config->schedule.which, &found));
     struct sched_call call = run_schedule_call(config);
-    return found->validate(&call);
+    return plugin_check_call(&config->schedule.which, found, &call);
 }
 
-static enum status add_class(struct class_table *table, const char *prefix, const char *name,
-                             const char *help, const struct key_row *keys, size_t key_count,
-                             enum status (*validate)(const struct config *config)) {
+static enum status add_optimizer(struct class_table *table, const struct optim_class *class_,
+                                 const char *module) {
     if (table->schema.class_count == CLASSES_MAX)
-        FAIL(STATUS_INTERNAL, "more than %d optimizers and schedules", CLASSES_MAX);
+        FAIL(STATUS_INPUT, "more than %d optimizers and schedules", CLASSES_MAX);
     table->list[table->schema.class_count++] =
-        (struct schema_class){prefix, name, help, keys, key_count, validate};
+        (struct schema_class){"optimizer",       class_->name,       class_->help, class_->keys,
+                              class_->key_count, validate_optimizer, module};
+    return STATUS_OK;
+}
+
+static enum status add_schedule(struct class_table *table, const struct sched_class *class_,
+                                const char *module) {
+    if (table->schema.class_count == CLASSES_MAX)
+        FAIL(STATUS_INPUT, "more than %d optimizers and schedules", CLASSES_MAX);
+    table->list[table->schema.class_count++] =
+        (struct schema_class){"schedule",        class_->name,      class_->help, class_->keys,
+                              class_->key_count, validate_schedule, module};
+    return STATUS_OK;
+}
+
+/* What the schema's own tests hold of built-in rows: a default that its row accepts, and a key that
+ * no row of the section hides. */
+static enum status check_keys(const char *path, const char *prefix, const char *name,
+                              const struct key_row *keys, size_t count) {
+    uint64_t values[CONFIG_CLASS_BYTES / sizeof(uint64_t)] = {0};
+    char key[128], text[512];
+    for (size_t i = 0; i < count; i++) {
+        snprintf(key, sizeof key, "%s.%s", prefix, keys[i].path);
+        if (schema_find(key, NULL) != NULL)
+            FAIL(STATUS_INPUT, "%s: %s %s: key %s is one that every %s has", path, prefix, name,
+                 keys[i].path, prefix);
+        if (row_read_standard(&keys[i], keys[i].path, values) == STATUS_OK) continue;
+        snprintf(text, sizeof text, "%s", status_text());
+        FAIL(STATUS_INPUT, "%s: %s %s: the default of a key: %s", path, prefix, name, text);
+    }
+    return STATUS_OK;
+}
+
+/* The program that runs has the first file of this name: another one needs another process. */
+static enum status remember(struct class_table *table, const char *path, const char *sha256,
+                            const char **out_sha256) {
+    struct loaded *fresh;
+    char *copy;
+    *out_sha256 = NULL;
+    for (const struct loaded *l = table->loaded; l != NULL; l = l->next) {
+        if (strcmp(l->sha256, sha256) == 0) *out_sha256 = l->sha256;
+        if (strcmp(l->path, path) != 0) continue;
+        if (strcmp(l->sha256, sha256) == 0) return STATUS_OK;
+        FAIL(STATUS_INPUT,
+             "%s: the file was changed while this process had it open (SHA-256 %s, now %s); start "
+             "again",
+             path, l->sha256, sha256);
+    }
+    TRY(arena_take(table->arena, 1, sizeof *fresh, "modules", &fresh));
+    TRY(arena_format(table->arena, &copy, "%s", path));
+    fresh->path = copy;
+    if (*out_sha256 == NULL) {
+        TRY(arena_format(table->arena, &copy, "%s", sha256));
+        *out_sha256 = copy;
+    }
+    fresh->sha256 = *out_sha256;
+    fresh->next = table->loaded;
+    table->loaded = fresh;
+    return STATUS_OK;
+}
+
+static int has_class(const struct schema *schema, const char *prefix, const char *sha256) {
+    for (size_t i = 0; i < schema->class_count; i++)
+        if (schema->classes[i].module != NULL && strcmp(schema->classes[i].prefix, prefix) == 0 &&
+            strcmp(schema->classes[i].module, sha256) == 0)
+            return 1;
+    return 0;
+}
+
+static enum status add_optimizers(struct class_table *table, const char *path, const char *sha256,
+                                  const struct optim_class *const *classes) {
+    if (classes == NULL || has_class(&table->schema, "optimizer", sha256)) return STATUS_OK;
+    for (size_t i = 0; classes[i] != NULL; i++)
+        TRY(check_keys(path, "optimizer", classes[i]->name, classes[i]->keys,
+                       classes[i]->key_count));
+    for (size_t i = 0; classes[i] != NULL; i++)
+        TRY(add_optimizer(table, classes[i], sha256));
+    return STATUS_OK;
+}
+
+static enum status add_schedules(struct class_table *table, const char *path, const char *sha256,
+                                 const struct sched_class *const *classes) {
+    if (classes == NULL || has_class(&table->schema, "schedule", sha256)) return STATUS_OK;
+    for (size_t i = 0; classes[i] != NULL; i++)
+        TRY(check_keys(path, "schedule", classes[i]->name, classes[i]->keys,
+                       classes[i]->key_count));
+    for (size_t i = 0; classes[i] != NULL; i++)
+        TRY(add_schedule(table, classes[i], sha256));
+    return STATUS_OK;
+}
+
+static enum status load(const struct schema *schema, const char *prefix, const char *path,
+                        char *out_sha256) {
+    struct class_table *table = (struct class_table *)schema->owner;
+    struct plugin plugin;
+    const char *sha256;
+    TRY(plugin_open(path, prefix, &plugin));
+    TRY(remember(table, path, plugin.sha256, &sha256));
+    TRY(add_optimizers(table, path, sha256, plugin.optimizers));
+    TRY(add_schedules(table, path, sha256, plugin.schedules));
+    snprintf(out_sha256, CONFIG_SHA256_SIZE, "%s", sha256);
     return STATUS_OK;
 }
 
@@ -42,12 +155,13 @@ enum status experiment_schema(struct arena *arena, const struct schema **out) {
     struct class_table *table;
     TRY(arena_take(arena, 1, sizeof *table, "schema", &table));
     for (const struct optim_class *const *c = optim_classes(); *c != NULL; c++)
-        TRY(add_class(table, "optimizer", (*c)->name, (*c)->help, (*c)->keys, (*c)->key_count,
-                      validate_optimizer));
+        TRY(add_optimizer(table, *c, NULL));
     for (const struct sched_class *const *c = sched_classes(); *c != NULL; c++)
-        TRY(add_class(table, "schedule", (*c)->name, (*c)->help, (*c)->keys, (*c)->key_count,
-                      validate_schedule));
+        TRY(add_schedule(table, *c, NULL));
     table->schema.classes = table->list;
+    table->schema.load = load;
+    table->schema.owner = table;
+    table->arena = arena;
     TRY(schema_contracts_open(arena, &table->schema));
     *out = &table->schema;
     return STATUS_OK;

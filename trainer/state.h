@@ -27,6 +27,14 @@ struct state_window {
     uint64_t tokens;    /* label tokens seen */
 };
 
+/* Of torch.amp.GradScaler: _scale, _growth_tracker; of Megatron's: the overflows still allowed. */
+struct state_scaler {
+    double scale; /* 0: there is none */
+    uint64_t growth_tracker;
+    uint64_t hysteresis_left;
+    uint64_t unscaled; /* the stored gradient no longer holds the scale */
+};
+
 struct state_head {
     uint64_t done;                /* finished updates */
     uint64_t n;                   /* update counter, advanced by `count` only */
@@ -36,6 +44,7 @@ struct state_head {
     double lr[STATE_GROUPS_MAX];
     double norm; /* gradient norm and coefficient of the last clip; NaN before any */
     double coefficient;
+    struct state_scaler scaler;
     uint64_t pending; /* accumulators hold terms that the stored gradient has not */
     uint64_t stored;  /* a gradient was closed since the last zero */
     struct state_window window;

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * The loss scale: its course against torch 2.15's GradScaler and Megatron's rules, and what it does
+ * to a training: nothing in f32 (powers of two), everything in f16. */
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/trainer/helper_train.h"
+#include "trainer/loop.h"
+#include "trainer/scaler.h"
+
+#define COMMON                                                                                     \
+    "task: sft, batch: {size: 4, micro: 2}, optimizer: {name: sgd, lr: 1e-2}, data: {max_len: "    \
+    "16}, "                                                                                        \
+    "init: {std: 0.3}, model: {layers: 2, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19}"
+
+/* ---- the course of the scale ---- */
+
+/* torch.amp.GradScaler('cpu', ...) of torch 2.15.0, get_scale() after each update(); x: the
+ * gradient was infinite. */
+static const char course[] = "..x...xx......x.";
+static const struct {
+    const char *words;
+    double scale[sizeof course - 1];
+} courses[] = {
+    {"init_scale: 65536, growth_interval: 3",
+     {0x1p+16, 0x1p+16, 0x1p+15, 0x1p+15, 0x1p+15, 0x1p+16, 0x1p+15, 0x1p+14, 0x1p+14, 0x1p+14,
+      0x1p+15, 0x1p+15, 0x1p+15, 0x1p+16, 0x1p+15, 0x1p+15}},
+    /* what would become infinite stays */
+    {"init_scale: 1.5e38, growth_factor: 4, growth_interval: 1",
+     {0x1.c363ccp+126, 0x1.c363ccp+126, 0x1.c363ccp+125, 0x1.c363ccp+127, 0x1.c363ccp+127,
+      0x1.c363ccp+127, 0x1.c363ccp+126, 0x1.c363ccp+125, 0x1.c363ccp+127, 0x1.c363ccp+127,
+      0x1.c363ccp+127, 0x1.c363ccp+127, 0x1.c363ccp+127, 0x1.c363ccp+127, 0x1.c363ccp+126,
+      0x1.c363ccp+126}},
+    {"init_scale: 8, growth_factor: 1.5, backoff_factor: 0.3, growth_interval: 2",
+     {0x1p+3, 0x1.8p+3, 0x1.ccccccp+1, 0x1.ccccccp+1, 0x1.599998p+2, 0x1.599998p+2, 0x1.9eb850p+0,
+      0x1.f1a9fap-2, 0x1.f1a9fap-2, 0x1.753f7cp-1, 0x1.753f7cp-1, 0x1.17ef9cp+0, 0x1.17ef9cp+0,
+      0x1.a3e76ap+0, 0x1.f7e280p-2, 0x1.f7e280p-2}},
+};
+
+static void validate_course_of_torch(void **state) {
+    (void)state;
+    for (size_t c = 0; c < COUNT_OF(courses); c++) {
+        struct config config;
+        struct state_scaler scaler;
+        helper_config(1, &config, COMMON ", scaler: {kind: dynamic, %s}, loop: {skip: nonfinite}",
+                      courses[c].words);
+        scaler_open(&config, &scaler);
+        for (size_t k = 0; k < sizeof course - 1; k++) {
+            scaler_update(&config, course[k] == 'x', &scaler);
+            if (scaler.scale != courses[c].scale[k])
+                fail_msg("course %zu, update %zu: %a, torch has %a", c, k + 1, scaler.scale,
+                         courses[c].scale[k]);
+        }
+    }
+}
+
+/* megatron/core/optimizer/grad_scaler.py, DynamicGradScaler.update: hysteresis 2 lets one overflow
+ * pass until the scale grows again; the minimum holds. */
+static void validate_hysteresis(void **state) {
+    (void)state;
+    static const double expected[] = {8, 8, 4, 2, 2, 4, 4, 2, 1, 1, 1};
+    static const char overflows[] = ".xxx..xxxxx";
+    struct config config;
+    struct state_scaler scaler;
+    helper_config(1, &config,
+                  COMMON ", scaler: {kind: dynamic, init_scale: 8, hysteresis: 2, "
+                         "growth_interval: 2, min_scale: 1}, loop: {skip: nonfinite}");
+    scaler_open(&config, &scaler);
+    for (size_t k = 0; k < COUNT_OF(expected); k++) {
+        scaler_update(&config, overflows[k] == 'x', &scaler);
+        assert_true(scaler.scale == expected[k]);
+    }
+}
+
+/* ---- in a training ---- */
+
+struct outcome {
+    struct digest params;
+    double norm[4], coefficient[4], loss[4], scale[4];
+    int64_t skipped[4];
+};
+
+static void train(struct outcome *out, const char *words) {
+    struct arena arena = ARENA_EMPTY;
+    struct config config;
+    struct dataset dataset;
+    struct run run;
+    helper_config(4, &config, COMMON ", %s", words);
+    helper_ids_open(&config, 7, 24, 16, &arena, &dataset);
+    helper_run_open(&config, &dataset, &(struct run_options){.steps = 4}, &run);
+    digest_bytes("none", "", 0, &out->params);
+    struct digest parts[64];
+    for (size_t k = 0; k < 4; k++) {
+        const struct record *record = helper_step(&run);
+        out->norm[k] = record->reals[REAL_GRAD_NORM];
+        out->coefficient[k] = record->reals[REAL_CLIP_COEF];
+        out->loss[k] = record->reals[REAL_LOSS];
+        out->scale[k] = record->reals[REAL_LOSS_SCALE];
+        out->skipped[k] = record->integers[INTEGER_SKIPPED];
+    }
+    assert_true(run.owner_count <= COUNT_OF(parts));
+    for (uint32_t i = 0; i < run.owner_count; i++)
+        digest_bytes("p", run_param(&run, run.owner[i]),
+                     run.table.rows[run.owner[i]].count *
+                         dtype_carrier(run.table.rows[run.owner[i]].dtype),
+                     &parts[i]);
+    digest_root("params", parts, run.owner_count, &out->params);
+    run_close(&run);
+    arena_close(&arena);
+}
+
+#define UPDATE(phases) "loop: {skip: nonfinite, update: [" phases "log, count, schedule, zero]}"
+
+/* A power of two scales every f32 gradient exactly: with unscale before clip nothing moves. */
+static void verify_exact_in_f32(void **state) {
+    (void)state;
+    struct outcome none, scaled, late;
+    train(&none, "clip: {max_norm: 0.1}, loop: {skip: nonfinite}");
+    train(&scaled, "clip: {max_norm: 0.1}, scaler: {kind: static, init_scale: 1024}, " UPDATE(
+                       "unscale, clip, optimize, "));
+    assert_memory_equal(&none.params, &scaled.params, sizeof none.params);
+    assert_memory_equal(none.norm, scaled.norm, sizeof none.norm);
+    assert_true(isnan(none.scale[0]) && scaled.scale[3] == 1024.0);
+    /* mutant 46: the norm and the threshold see the scale */
+    train(&late, "clip: {max_norm: 0.1}, scaler: {kind: static, init_scale: 1024}, " UPDATE(
+                     "clip, unscale, optimize, "));
+    assert_true(late.norm[0] == 1024.0 * none.norm[0]);
+    assert_true(late.coefficient[0] < none.coefficient[0] / 1000.0);
+}
+
+/* GradScaler.step() unscales what nobody unscaled. */
+static void verify_optimizer_unscales(void **state) {
+    (void)state;
+    struct outcome none, scaled;
+    train(&none, UPDATE("optimize, "));
+    train(&scaled, "scaler: {kind: static, init_scale: 4096}, " UPDATE("optimize, "));
+    assert_memory_equal(&none.params, &scaled.params, sizeof none.params);
+    assert_memory_equal(none.loss, scaled.loss, sizeof none.loss);
+}
+
+/* f16: without a scale small gradients are lost; too large a scale overflows, skips and backs off
+ * until it fits. */
+static void verify_f16(void **state) {
+    (void)state;
+    static const char plain[] = "clip: {max_norm: 0}, ";
+    char words[512];
+    struct outcome wide, lost, kept, overflowed;
+    train(&wide, "clip: {max_norm: 0}");
+    snprintf(words, sizeof words, "%snumerics: {compute: f16}", plain);
+    train(&lost, words);
+    snprintf(words, sizeof words,
+             "%snumerics: {compute: f16}, scaler: {kind: static, init_scale: 512}, %s", plain,
+             UPDATE("unscale, clip, optimize, "));
+    train(&kept, words);
+    assert_true(fabs(kept.norm[0] - wide.norm[0]) < 1e-2 * wide.norm[0]);
+    assert_true(fabs(kept.norm[0] - wide.norm[0]) < fabs(lost.norm[0] - wide.norm[0]));
+    snprintf(words, sizeof words,
+             "%snumerics: {compute: f16}, scaler: {kind: dynamic, init_scale: 1048576, "
+             "backoff_factor: 0.03125}, %s",
+             plain, UPDATE("unscale, clip, optimize, "));
+    train(&overflowed, words);
+    assert_true(overflowed.skipped[0] == 1 && overflowed.scale[0] == 1048576.0);
+    assert_true(overflowed.skipped[3] == 0 && overflowed.scale[3] < 65536.0);
+}
+
+static void hazard_expect(const char *words, enum loop_hazard_kind kind, int expected) {
+    struct config config;
+    struct loop_hazard hazards[LOOP_HAZARD_KINDS];
+    helper_config(4, &config, COMMON ", %s", words);
+    const size_t count = loop_hazards(&config, hazards);
+    int found = 0;
+    for (size_t i = 0; i < count; i++)
+        found |= hazards[i].kind == kind;
+    if (found != expected) fail_msg("%s: hazard %d: %d", words, (int)kind, found);
+}
+
+static void validate_hazards(void **state) {
+    (void)state;
+    hazard_expect("scaler: {kind: static}, " UPDATE("clip, optimize, "), LOOP_UNSCALE_LATE, 1);
+    hazard_expect("scaler: {kind: static}, " UPDATE("unscale, clip, optimize, "), LOOP_UNSCALE_LATE,
+                  0);
+    hazard_expect(UPDATE("clip, unscale, optimize, "), LOOP_UNSCALE_LATE, 0);
+    hazard_expect("scaler: {kind: dynamic}", LOOP_OVERFLOW_APPLIED, 1);
+    hazard_expect("scaler: {kind: dynamic}, loop: {skip: nonfinite}", LOOP_OVERFLOW_APPLIED, 0);
+}
+
+static void validate_refused_orders(void **state) {
+    (void)state;
+    struct config config;
+    helper_config(4, &config, COMMON ", scaler: {kind: static}");
+    config.loop.update.item[0] = PHASE_UNSCALE;
+    assert_int_equal(loop_check(&config, NULL), STATUS_OK);
+    config.loop.update.item[1] = PHASE_UNSCALE;
+    config.loop.update.item[2] = PHASE_OPTIMIZE;
+    config.loop.update.item[3] = PHASE_LOG;
+    assert_int_equal(loop_check(&config, NULL), STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "once per update"));
+    config.scaler.kind = SCALER_NONE;
+    assert_int_equal(loop_check(&config, NULL), STATUS_OK);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_course_of_torch),
+        cmocka_unit_test(validate_hysteresis),
+        cmocka_unit_test(verify_exact_in_f32),
+        cmocka_unit_test(verify_optimizer_unscales),
+        cmocka_unit_test(verify_f16),
+        cmocka_unit_test(validate_hazards),
+        cmocka_unit_test(validate_refused_orders),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
