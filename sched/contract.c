@@ -61,14 +61,18 @@ double contract_applied(const struct contract_plan *plan, uint64_t k) {
     return applied_after(plan, k, counted_before(plan, k));
 }
 
+static int logs_next(const struct contract_plan *plan) {
+    return plan->contract->logged == CONTRACT_LOGGED_NEXT && !plan->schedule->feedback;
+}
+
 double contract_logged(const struct contract_plan *plan, uint64_t k) {
-    if (plan->contract->logged == CONTRACT_LOGGED_NEXT) ++k;
+    if (logs_next(plan)) ++k;
     return contract_applied(plan, k);
 }
 
 void contract_columns(const struct contract_plan *plan, uint64_t count, double *applied,
                       double *logged) {
-    const int next = plan->contract->logged == CONTRACT_LOGGED_NEXT;
+    const int next = logs_next(plan);
     const uint64_t last = count + (uint64_t)(next && logged != NULL);
     size_t skipped = 0;
     for (uint64_t k = 1; k <= last; ++k) {

@@ -136,6 +136,9 @@ struct contract_request {
     uint64_t updates_per_epoch; /* for CONTRACT_UNIT_EPOCH; 0: by the epoch rule */
     const uint64_t *skipped;    /* ascending, 1-based: updates whose optimizer step was skipped */
     size_t skipped_count;
+    const uint64_t *metric_update; /* ascending: the update after which it was evaluated */
+    const double *metric_value;    /* for a feedback schedule; others do not look */
+    size_t metric_count;
     double min_lr_ratio; /* NaN: the schedule's default; becomes min_lr where it has that */
     size_t value_count;  /* parameters of the schedule, by the keys of its class; lengths (unit
                             "counter") are in updates like warmup */
@@ -168,7 +171,8 @@ TWINSTEP_MUST_USE enum status contract_resolve(const struct contract_request *re
 /* LR that update k >= 1 applies. A skipped update applies nothing: this is the LR in force there.
  * Past the end of a contract that aborts there: NaN. */
 double contract_applied(const struct contract_plan *plan, uint64_t k);
-/* LR that the framework prints for update k. */
+/* LR that the framework prints for update k. Of a feedback schedule: the LR in use, whatever the
+ * contract's `logged`, for the evaluation comes after the update's line. */
 double contract_logged(const struct contract_plan *plan, uint64_t k);
 
 /* The same over k = 1 .. count at once, in O(count + skipped). NULL columns are left out. */

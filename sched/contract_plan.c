@@ -276,6 +276,45 @@ static enum status set_values(const struct contract_request *r, struct arena *ar
     return STATUS_OK;
 }
 
+/* Updates up to `update` that move the counter. */
+static double counted_to(const struct contract_request *r, uint64_t update) {
+    uint64_t skipped = 0;
+    if (r->contract->on_skip == CONTRACT_SKIP_HOLD)
+        while (skipped < r->skipped_count && r->skipped[skipped] <= update)
+            ++skipped;
+    return (double)(update - skipped);
+}
+
+/* The values of the metric, by the counter from which update k + 1 on sees them. accelerate's
+ * wrapper steps P times with each. */
+static enum status set_metric(const struct contract_request *r, struct arena *arena,
+                              struct contract_plan *plan) {
+    struct sched_metric *metric;
+    double *at;
+    if (!plan->schedule->feedback || r->metric_count == 0) return STATUS_OK;
+    if (r->contract->offset != 0 || r->contract->start != CONTRACT_START_F0)
+        FAIL(STATUS_INPUT,
+             "--schedule: %s follows an evaluation after the update; %s sets the LR another way",
+             plan->schedule->name, r->contract->name);
+    TRY(arena_take(arena, 1, sizeof *metric, "metric", &metric));
+    TRY(arena_take(arena, r->metric_count, sizeof *at, "metric", &at));
+    for (size_t i = 0; i < r->metric_count; ++i) {
+        const uint64_t update = r->metric_update[i];
+        if (update == 0 || (i > 0 && update < r->metric_update[i - 1]))
+            FAIL(STATUS_INPUT,
+                 "--metric: expected updates from 1 on in ascending order, got %llu after %llu",
+                 (unsigned long long)update,
+                 (unsigned long long)(i > 0 ? r->metric_update[i - 1] : 0));
+        at[i] = counted_to(r, update) * plan->increment;
+        if (r->contract->unit == CONTRACT_UNIT_EPOCH)
+            at[i] = sched_floor(counted_to(r, update) / (double)plan->updates_per_epoch);
+    }
+    *metric = (struct sched_metric){r->metric_count, at, r->metric_value, 1.0};
+    if (r->contract->unit == CONTRACT_UNIT_PROCESS) metric->repeat = (double)or_one(r->processes);
+    plan->call.metric = metric;
+    return STATUS_OK;
+}
+
 enum status contract_resolve(const struct contract_request *request, struct arena *arena,
                              struct contract_plan *out) {
     struct contract_plan plan = {.contract = request->contract};
@@ -292,6 +331,7 @@ enum status contract_resolve(const struct contract_request *request, struct aren
      */
     if (plan.schedule == &sched_constant) plan.call.warmup = plan.warmup_updates = 0.0;
     TRY(set_values(request, arena, &plan));
+    TRY(set_metric(request, arena, &plan));
     TRY(arena_take(arena, 1, plan.schedule->state_size, "schedule state", &plan.call.state));
     enum status status = STATUS_OK;
     if (plan.schedule->validate != NULL) status = plan.schedule->validate(&plan.call);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Parameters of a schedule from text, by its key rows: real, whole and named ones.
+ * Parameters of a schedule from text, by its key rows: real ones, names, flags and texts.
  * Scenarios have their own reader with line and column (scenarios/row_value.c); this one serves the
  * command line and needs no YAML. Invariant: a value set is in its row's bounds or is its word. */
 #include <string.h>
@@ -40,9 +40,29 @@ static enum status set_name(const struct key_row *row, const char *text, char *v
     return fail_row(row, text);
 }
 
+static enum status set_flag(const struct key_row *row, const char *text, char *values) {
+    const uint8_t on = strcmp(text, "true") == 0;
+    if (!on && strcmp(text, "false") != 0)
+        FAIL(STATUS_INPUT, "%s: expected true or false, got \"%s\"", row->path, text);
+    memcpy(values + row->offset, &on, sizeof on);
+    return STATUS_OK;
+}
+
+static enum status set_text(const struct key_row *row, const char *text, char *values) {
+    const size_t length = strlen(text);
+    if (length >= row->size)
+        FAIL(STATUS_INPUT, "%s: expected at most %zu characters, got %zu", row->path, row->size - 1,
+             length);
+    memset(values + row->offset, 0, row->size);
+    memcpy(values + row->offset, text, length);
+    return STATUS_OK;
+}
+
 static enum status set_row(const struct key_row *row, const char *text, char *values) {
     if (row->type == KEY_REAL) return set_real(row, text, values);
     if (row->type == KEY_ENUM) return set_name(row, text, values);
+    if (row->type == KEY_BOOL) return set_flag(row, text, values);
+    if (row->type == KEY_TEXT) return set_text(row, text, values);
     FAIL(STATUS_INTERNAL, "schedule key %s: parameters of this type cannot be read", row->path);
 }
 

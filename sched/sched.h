@@ -15,6 +15,14 @@
 #include "base/key.h"
 #include "base/status.h"
 
+/* What a feedback schedule follows: one value per evaluation, in the order of time. */
+struct sched_metric {
+    size_t count;
+    const double *at;    /* ascending; from this counter on the value has been seen */
+    const double *value; /* NaN: evaluated to no number */
+    double repeat;       /* calls of step() with each: 1, or P through accelerate's wrapper */
+};
+
 struct sched_call {
     size_t size;        /* sizeof(struct sched_call) */
     double base_lr;     /* L */
@@ -22,6 +30,7 @@ struct sched_call {
     double total;       /* T, in counter units */
     const void *values; /* the class's parameters, by its key rows */
     void *state;        /* state_size bytes of the training state, or NULL */
+    const struct sched_metric *metric; /* NULL: none */
 };
 
 struct sched_class {
@@ -32,6 +41,7 @@ struct sched_class {
     size_t key_count;
     size_t values_size; /* <= CONFIG_CLASS_BYTES */
     size_t state_size;
+    int feedback; /* follows sched_call.metric; validate refuses a call without one */
     /* LR at `counter`; any finite counter is legal, before 0 and past T too. */
     double (*value)(const struct sched_call *call, double counter);
     /* LR called "min" by schedule.start; what the schedule falls to. */

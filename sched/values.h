@@ -11,11 +11,12 @@
 
 extern const struct sched_class sched_constant, sched_constant_with_warmup, sched_linear,
     sched_cosine, sched_cosine_with_min_lr, sched_cosine_with_restarts, sched_polynomial,
-    sched_inverse_sqrt, sched_cosine_warmup_with_min_lr, sched_warmup_stable_decay;
+    sched_inverse_sqrt, sched_cosine_warmup_with_min_lr, sched_warmup_stable_decay,
+    sched_reduce_lr_on_plateau;
 extern const struct sched_class sched_olmo_constant, sched_olmo_constant_with_warmup,
     sched_olmo_linear, sched_olmo_cosine, sched_olmo_half_cosine, sched_olmo_inverse_sqrt,
     sched_olmo_cosine_linear_decay, sched_olmo_wsd, sched_olmo_power, sched_olmo_wsds,
-    sched_olmo_sequential;
+    sched_olmo_sequential, sched_olmo_composable;
 extern const struct sched_class sched_megatron_constant, sched_megatron_linear,
     sched_megatron_cosine, sched_megatron_inverse_square_root, sched_megatron_wsd;
 extern const struct sched_class sched_torchtitan_linear, sched_torchtitan_cosine,
@@ -26,7 +27,8 @@ extern const struct sched_class sched_deepspeed_warmup, sched_deepspeed_warmup_d
     sched_deepspeed_warmup_cosine, sched_deepspeed_warmup_cosine_old;
 extern const struct sched_class sched_deepspeed_one_cycle, sched_deepspeed_lr_range_test;
 extern const struct sched_class sched_veomni_constant, sched_veomni_linear, sched_veomni_cosine;
-extern const struct sched_class sched_torch_cosine_annealing, sched_torch_linear_constant;
+extern const struct sched_class sched_torch_cosine_annealing, sched_torch_linear_constant,
+    sched_torch_one_cycle, sched_torch_sequential;
 
 /* Key rows of real parameters in struct `owner`. A length in counter units may be "auto". */
 #define SCHED_REAL(owner, name, unit, standard, high, help)                                        \

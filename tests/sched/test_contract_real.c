@@ -30,7 +30,7 @@ static const struct part {
     {"megatron.txt", 80},      {"deepspeed.txt", 66}, {"torchtune.txt", 24},
     {"torchtitan.txt", 42},    {"veomni.txt", 36},    {"nemo-rl.txt", 16},
     {"torch.txt", 24},         {"logs.txt", 40},      {"deepspeed-engine.txt", 30},
-    {"trainer-eras.txt", 190},
+    {"trainer-eras.txt", 190}, {"skips.txt", 58},     {"composed.txt", 340},
 };
 
 struct list {
@@ -41,7 +41,8 @@ struct list {
 /* One line: a request, and what the library did at some updates. The texts lie in `text`. */
 struct row {
     struct contract_request request;
-    struct list skipped, k, applied, logged;
+    struct list skipped, k, applied, logged, metric;
+    double values[MAX_LIST];
     char text[LINE_SIZE];
 };
 
@@ -113,6 +114,27 @@ static int read_real(struct contract_request *r, const char *key, const char *te
     return 0;
 }
 
+/* update:value,update:value */
+static void read_metric(struct row *row, char *text) {
+    struct contract_request *r = &row->request;
+    for (char *word = text; word != NULL;) {
+        char *next = strchr(word, ',');
+        char *colon = strchr(word, ':');
+        if (next != NULL) *next++ = '\0';
+        assert_non_null(colon);
+        assert_true(row->metric.count < MAX_LIST);
+        *colon = '\0';
+        row->metric.items[row->metric.count] = count_of(word);
+        assert_int_equal(
+            number_parse_real(colon + 1, NUMBER_SPECIAL, &row->values[row->metric.count++]),
+            STATUS_OK);
+        word = next;
+    }
+    r->metric_update = row->metric.items;
+    r->metric_value = row->values;
+    r->metric_count = row->metric.count;
+}
+
 static int read_list(struct row *row, const char *key, const char *text) {
     if (strcmp(key, "skipped") == 0)
         row->skipped = list_of(text, 10);
@@ -135,6 +157,8 @@ static void read_word(struct row *row, char *key, char *text) {
         r->drop_last = (int)count_of(text);
     } else if (strcmp(key, "rescaled") == 0) {
         r->rescaled = rescaled_of(text);
+    } else if (strcmp(key, "metric") == 0) {
+        read_metric(row, text);
     } else if (strncmp(key, "value.", 6) == 0) {
         assert_true(r->value_count < CONTRACT_VALUES);
         r->values[r->value_count].key = key + 6;

@@ -24,7 +24,18 @@ struct setting {
     double value;
 };
 
-static double values[32], state_of_schedule[32];
+static double values[32], state_of_schedule[64];
+
+/* What a schedule needs beside its defaults to be called at all. */
+static const double metric_at[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
+static const double metric_value[] = {2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+static const struct sched_metric stalled = {COUNT_OF(metric_at), metric_at, metric_value, 1.0};
+static const struct needed {
+    const char *schedule, *stages;
+} needed[] = {
+    {"olmo-core.composable", "linear:2:0:1,cosine:8:0"},
+    {"torch.sequential", "linear:2:start_factor=0.5:total_iters=2,cosine:8:t_max=8,constant"},
+};
 
 static struct sched_call call_of(const struct sched_class *schedule, double lr, double warmup,
                                  double total, const struct setting *settings, size_t count) {
@@ -33,13 +44,22 @@ static struct sched_call call_of(const struct sched_class *schedule, double lr, 
     assert_true(schedule->values_size <= sizeof values);
     assert_true(schedule->state_size <= sizeof state_of_schedule);
     assert_int_equal(sched_values_standard(schedule, values), STATUS_OK);
+    for (size_t i = 0; i < COUNT_OF(needed); ++i)
+        if (strcmp(schedule->name, needed[i].schedule) == 0)
+            assert_int_equal(sched_values_set(schedule, values, "stages", needed[i].stages),
+                             STATUS_OK);
     for (size_t i = 0; i < count; ++i)
         if (settings[i].key != NULL && sched_row(schedule, settings[i].key) != NULL)
             assert_int_equal(sched_values_set(schedule, values, settings[i].key,
                                               number_text_f64(settings[i].value).text),
                              STATUS_OK);
-    return (struct sched_call){sizeof(struct sched_call), lr, warmup, total, values,
-                               state_of_schedule};
+    return (struct sched_call){.size = sizeof(struct sched_call),
+                               .base_lr = lr,
+                               .warmup = warmup,
+                               .total = total,
+                               .values = values,
+                               .state = state_of_schedule,
+                               .metric = schedule->feedback ? &stalled : NULL};
 }
 
 /* Multipliers as the tables print them, in units of L, at counters first, first + 1, ... */
@@ -418,6 +438,18 @@ static const struct past_case {
     {"torch.cosine_annealing", 15, 0.5}, /* and back up */
     {"torch.cosine_annealing", 20, 1},
     {"torch.linear_constant", 20, 1},
+    {"torch.one_cycle", 9, 4e-6}, /* the floor; f(T) turns up again and is held */
+    {"torch.one_cycle", 10, 0.04951936798652623},
+    {"torch.one_cycle", 11, 0.04951936798652623},
+    {"torch.one_cycle", 1e9, 0.04951936798652623},
+    {"torch.sequential", 10, 1.0 / 3.0}, /* the last stage is ConstantLR: a third, then L */
+    {"torch.sequential", 14, 1.0 / 3.0},
+    {"torch.sequential", 15, 1},
+    {"torch.sequential", 1e9, 1},
+    {"olmo-core.composable", 20, 0},
+    {"reduce_lr_on_plateau", 12, 1}, /* patience 10: the eleventh bad evaluation is at 13 */
+    {"reduce_lr_on_plateau", 13, 0.1},
+    {"reduce_lr_on_plateau", 1e9, 0.1}, /* no more evaluations: held */
 };
 
 static void validate_past_the_end(void **state) {
@@ -439,7 +471,7 @@ static void validate_past_the_end(void **state) {
         }
         covered += cases > 0;
     }
-    assert_int_equal(covered, 44 - 1); /* power is a formula of its own: below */
+    assert_int_equal(covered, 48 - 1); /* power is a formula of its own: below */
     const struct sched_class *power = sched_find("olmo-core.power");
     const struct sched_call call = call_of(power, 1.0, 2, 10, NULL, 0);
     const double before = power->value(&call, 9);
@@ -487,7 +519,7 @@ static void validate_registry(void **state) {
         assert_true(schedule->values_size <= 256);
         assert_true(strlen(schedule->help) > 20);
     }
-    assert_int_equal(count, 44);
+    assert_int_equal(count, 48);
     assert_ptr_equal(sched_find_in("hf", "cosine"), sched_find("cosine"));
     assert_ptr_equal(sched_find_in("olmo-core", "cosine"), sched_find("olmo-core.cosine"));
     assert_ptr_equal(sched_find_in("olmo-core", "hf.cosine"), sched_find("cosine"));

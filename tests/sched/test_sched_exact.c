@@ -133,7 +133,11 @@ static void validate_bits(void **state) {
         const struct exact_case *c = &cases[i];
         const struct sched_class *schedule = sched_find(c->schedule);
         double values[32] = {0};
-        const struct sched_call call = {sizeof call, c->lr, c->warmup, c->total, values, NULL};
+        const struct sched_call call = {.size = sizeof call,
+                                        .base_lr = c->lr,
+                                        .warmup = c->warmup,
+                                        .total = c->total,
+                                        .values = values};
         assert_non_null(schedule);
         assert_int_equal(sched_values_standard(schedule, values), STATUS_OK);
         for (size_t s = 0; s < COUNT_OF(c->settings) && c->settings[s][0] != NULL; ++s)

@@ -46,6 +46,7 @@ def main():
     import eras
     import from_logs
     import loops
+    import skips
     import trainers
 
     parts = {
@@ -65,6 +66,8 @@ def main():
     }
     parts["deepspeed-engine"] = (trainers.deepspeed_engine_cases,
                                  ("torch", "deepspeed", "transformers"))
+    parts["skips"] = (skips.cases, ("torch", "accelerate", "lightning", "megatron-core", "deepspeed",
+                                    "transformers"))
     parts["logs"] = (from_logs.log_cases, ())
     if arguments.old_deepspeed:
         parts["deepspeed"] = (lambda: loops.deepspeed_cases(arguments.old_deepspeed),

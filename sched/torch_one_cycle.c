@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * torch OneCycleLR: up from L / div_factor to L, then down to a floor, in two phases or three.
+ * Source: torch/optim/lr_scheduler.py of 2.15.0, operations in its order. Its phases end at T - 1,
+ * so f(T) lies one step past the floor: a cosine turns up again, a line goes below. f(T) is the
+ * last value there is: torch raises "Tried to step T+1 times" at the next call, and accelerate,
+ * which looks at the count of calls before, makes none any more. So f(c) is f(T) for c > T here:
+ * the dead tail. Momentum is not the schedule's business. */
+#include "sched/values.h"
+
+enum anneal { ANNEAL_COS, ANNEAL_LINEAR };
+
+static const char *const anneals[] = {"cos", "linear", NULL};
+
+struct cycle_values {
+    double pct_start;
+    double div_factor;
+    double final_div_factor;
+    int32_t anneal_strategy;
+    uint8_t three_phase;
+};
+
+static const struct key_row keys[] = {
+    SCHED_REAL(cycle_values, pct_start, "1", "0.3", 1, "Share of the total that rises"),
+    SCHED_ENUM(cycle_values, anneal_strategy, "cos", "Shape of every phase", anneals),
+    {"three_phase", KEY_BOOL, "", "false", CAUSE_SCHEDULE,
+     "Fall back to the start as steeply as it rose, then to the floor",
+     offsetof(struct cycle_values, three_phase), sizeof(uint8_t), 0, 0, NULL, NULL},
+    {"div_factor", KEY_REAL, "1", "25", CAUSE_SCHEDULE, "Starts at L / div_factor",
+     offsetof(struct cycle_values, div_factor), sizeof(double), 1e-6, 1e12, NULL, NULL},
+    {"final_div_factor", KEY_REAL, "1", "1e4", CAUSE_SCHEDULE,
+     "Ends at L / div_factor / final_div_factor", offsetof(struct cycle_values, final_div_factor),
+     sizeof(double), 1e-6, 1e12, NULL, NULL},
+};
+
+static const struct cycle_values *values_of(const struct sched_call *call) {
+    return (const struct cycle_values *)call->values;
+}
+
+struct phase {
+    double end, from, to;
+};
+
+static size_t phases_of(const struct sched_call *call, struct phase out[3]) {
+    const struct cycle_values *values = values_of(call);
+    const double start = call->base_lr / values->div_factor;
+    const double floor = start / values->final_div_factor;
+    out[0] = (struct phase){values->pct_start * call->total - 1.0, start, call->base_lr};
+    if (!values->three_phase) {
+        out[1] = (struct phase){call->total - 1.0, call->base_lr, floor};
+        return 2;
+    }
+    out[1] = (struct phase){2.0 * values->pct_start * call->total - 2.0, call->base_lr, start};
+    out[2] = (struct phase){call->total - 1.0, start, floor};
+    return 3;
+}
+
+static double cycle_value(const struct sched_call *call, double counter) {
+    struct phase phases[3];
+    const size_t count = phases_of(call, phases);
+    const double clamped = sched_clamp_counter(counter);
+    const double c = clamped < call->total ? clamped : call->total;
+    double begin = 0.0;
+    size_t i = 0;
+    for (; i + 1 < count && c > phases[i].end; ++i)
+        begin = phases[i].end;
+    const double pct = (c - begin) / (phases[i].end - begin);
+    if (values_of(call)->anneal_strategy == ANNEAL_LINEAR)
+        return (phases[i].to - phases[i].from) * pct + phases[i].from;
+    return phases[i].to + (phases[i].from - phases[i].to) / 2.0 * (sched_cos_pi(pct) + 1.0);
+}
+
+static double cycle_minimum(const struct sched_call *call) {
+    struct phase phases[3];
+    return phases[phases_of(call, phases) - 1].to;
+}
+
+/* Where torch divides by zero: a first phase that ends at 0, a last one of no length. */
+static enum status cycle_validate(const struct sched_call *call) {
+    struct phase phases[3];
+    TRY(sched_check_call(call));
+    if (!(call->total >= 1.0))
+        FAIL(STATUS_INPUT, "schedule.total: expected at least 1, got %.17g", call->total);
+    const size_t count = phases_of(call, phases);
+    if (phases[0].end != 0.0 && phases[count - 2].end != call->total - 1.0 && call->total > 0.0)
+        return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "schedule.pct_start: OneCycleLR divides by zero for %.17g of a total of %.17g",
+         values_of(call)->pct_start, call->total);
+}
+
+const struct sched_class sched_torch_one_cycle = {
+    .size = sizeof(struct sched_class),
+    .name = "torch.one_cycle",
+    .help = "From L / div_factor up to L and down to a floor, as torch OneCycleLR; past the total "
+            "its last value is held, where torch raises and accelerate stops stepping",
+    .keys = keys,
+    .key_count = sizeof keys / sizeof keys[0],
+    .values_size = sizeof(struct cycle_values),
+    .value = cycle_value,
+    .minimum = cycle_minimum,
+    .validate = cycle_validate,
+};
