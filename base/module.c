@@ -171,7 +171,13 @@ static enum status check_arithmetic(const struct module *module, const struct mo
              "%s: built with -ffast-math or a part of it (by %s): the compiler may change its "
              "arithmetic; expected none of these flags",
              module->path, stamp->compiler);
-    if (stamp->fuses())
+    const int does = stamp->probe();
+    if ((does & MODULE_DROPS) != 0)
+        FAIL(STATUS_INPUT,
+             "%s: its compiler (%s) leaves roundings to float out; expected "
+             "-fno-tree-slp-vectorize, which keeps gcc 12 from it",
+             module->path, stamp->compiler);
+    if (does != 0)
         FAIL(STATUS_INPUT,
              "%s: its compiler (%s) fuses products with sums, so its bits depend on the machine "
              "it was built for; expected -ffp-contract=off",
@@ -193,7 +199,7 @@ enum status module_entry(const struct module *module, const char *kind,
         FAIL(STATUS_INPUT, "%s: expected a module of version %d, got version %u", module->path,
              MODULE_VERSION, (unsigned)stamp->version);
     TRY(check_sizes(module, sizes, &stamp->sizes));
-    if (stamp->fuses == NULL || stamp->compiler == NULL || stamp->host == NULL)
+    if (stamp->probe == NULL || stamp->compiler == NULL || stamp->host == NULL)
         FAIL(STATUS_INPUT, "%s: its stamp is not filled in", module->path);
     *stamp->host = &host;
     TRY(check_arithmetic(module, stamp));

@@ -31,13 +31,19 @@ struct module_sizes {
     uint32_t stamp, row, class_, call, tensor, group;
 };
 
+/* What the compiler of a module was allowed to do, or did, to its arithmetic. */
+enum module_arithmetic {
+    MODULE_FUSES = 1, /* a product and a sum become one fma */
+    MODULE_DROPS = 2  /* (double)(float)x becomes x */
+};
+
 struct module_stamp {
     char tag[16]; /* MODULE_TAG */
     uint32_t version;
     struct module_sizes sizes;
     uint32_t inexact_math; /* compiled with -ffast-math or a part of it */
     uint32_t zero;
-    int (*fuses)(void);              /* nonzero: the compiler fuses products with sums */
+    int (*probe)(void);              /* bits of enum module_arithmetic */
     const char *compiler;            /* "gcc 12.2.0" */
     const struct module_host **host; /* the loader sets it before it calls anything */
 };

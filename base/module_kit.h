@@ -30,15 +30,29 @@ __attribute__((weak, visibility("hidden"))) const struct module_host *twinstep_h
 #define MODULE_COMPILER "gcc " __VERSION__
 #endif
 
-/* x * x is 1 + 2^-11 + 2^-24: a product of its own rounds the last bit away, a fused one keeps it.
- */
-static inline int module_fuses(void) {
-    volatile float seen = 1.0f + 0x1p-12f;
-    const float x = seen;
-    seen = 1.0f + 0x1p-11f;
-    const float c = seen;
+/* gcc 12.2 at -O2 turns this pair into a copy: its straight-line vectoriser takes a conversion to
+ * float and back for none. -fno-tree-slp-vectorize keeps it. */
+__attribute__((noinline)) static void module_round_pair(double *out, const double *in) {
+    const double a = in[0];
+    const double b = in[1]; /* read before the first is written, else nothing is vectorised */
+    out[0] = (double)(float)a;
+    out[1] = (double)(float)b;
+}
+
+/* x * x is 1 + 2^-11 + 2^-24: a product of its own rounds the last bit away, a fused one keeps it;
+ * so does a conversion to float of the same number. */
+static int module_probe(void) {
+    volatile float one = 1.0f + 0x1p-12f;
+    volatile double wide = 1.0 + 0x1p-11 + 0x1p-24;
+    const float x = one;
+    one = 1.0f + 0x1p-11f;
+    const float c = one;
     const float rest = x * x - c;
-    return rest != 0.0f;
+    const double in[2] = {wide, -wide};
+    double out[2];
+    module_round_pair(out, in);
+    const int drops = out[0] != (double)c || out[1] != -(double)c;
+    return (rest != 0.0f ? MODULE_FUSES : 0) | (drops ? MODULE_DROPS : 0);
 }
 
 #define MODULE_STAMP(class_type, call_type, tensor_size, group_size)                               \
@@ -50,7 +64,7 @@ static inline int module_fuses(void) {
              (uint32_t)sizeof(call_type),                                                          \
              (uint32_t)(tensor_size),                                                              \
              (uint32_t)(group_size)},                                                              \
-            MODULE_INEXACT_MATH, 0, module_fuses, MODULE_COMPILER, &twinstep_host                  \
+            MODULE_INEXACT_MATH, 0, module_probe, MODULE_COMPILER, &twinstep_host                  \
     }
 
 #define MODULE_EXPORT __attribute__((visibility("default")))

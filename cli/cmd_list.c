@@ -9,14 +9,18 @@
 #include "logs/import.h"
 #include "optim/optim.h"
 #include "scenarios/suggest.h"
+#include "scenarios/scenario.h"
 #include "sched/contract.h"
 
 struct entry {
     const char *name, *about;
 };
 
+#define KEY_MODULE KEY_OWN
+
 struct listing {
     struct cli *cli;
+    const char *module, *sha256; /* NULL: none */
     struct entry *entries;
     size_t count, room;
 };
@@ -44,16 +48,31 @@ static enum status list_scenarios(struct listing *listing) {
     return STATUS_OK;
 }
 
+/* After the built-in ones. */
+static enum status list_module(struct listing *listing, const char *prefix) {
+    const struct schema *schema = listing->cli->schema;
+    for (size_t i = 0; listing->module != NULL && i < schema->class_count; i++) {
+        const struct schema_class *here = &schema->classes[i];
+        char *about;
+        if (here->module == NULL || strcmp(here->module, listing->sha256) != 0 ||
+            strcmp(here->prefix, prefix) != 0)
+            continue;
+        TRY(arena_format(&listing->cli->arena, &about, "[%s] %s", listing->module, here->help));
+        TRY(add(listing, here->name, about));
+    }
+    return STATUS_OK;
+}
+
 static enum status list_optimizers(struct listing *listing) {
     for (const struct optim_class *const *c = optim_classes(); *c != NULL; c++)
         TRY(add(listing, (*c)->name, (*c)->help));
-    return STATUS_OK;
+    return list_module(listing, "optimizer");
 }
 
 static enum status list_schedules(struct listing *listing) {
     for (const struct sched_class *const *c = sched_classes(); *c != NULL; c++)
         TRY(add(listing, (*c)->name, (*c)->help));
-    return STATUS_OK;
+    return list_module(listing, "schedule");
 }
 
 static enum status list_contracts(struct listing *listing) {
@@ -191,10 +210,13 @@ static json_t *listing_json(const struct listing *listing) {
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     const char *wanted = options->argument_count == 0 ? NULL : options->arguments[0];
+    const char *module = options_value(options, KEY_MODULE);
+    char sha256[CONFIG_SHA256_SIZE] = "";
     if (wanted != NULL) TRY(check_topic(wanted));
+    if (module != NULL) TRY(cli->schema->load(cli->schema, NULL, module, sha256));
     json_t *object = options->json ? json_object() : NULL;
     for (size_t i = 0; i < COUNT_OF(topics); i++) {
-        struct listing listing = {cli, NULL, 0, 0};
+        struct listing listing = {cli, module, sha256, NULL, 0, 0};
         if (wanted != NULL && strcmp(wanted, topics[i].name) != 0) continue;
         TRY(topics[i].fill(&listing));
         if (options->json)
@@ -206,7 +228,11 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     return options->json ? json_print(object) : STATUS_OK;
 }
 
-static const struct argp_option option_rows[] = {OPTION_JSON, OPTIONS_END};
+static const struct argp_option option_rows[] = {
+    OPTION_JSON,
+    OPTION("module", KEY_MODULE, "FILE",
+           "List the optimizers and schedules in FILE, too, which is run (docs/PLUGINS.md)"),
+    OPTIONS_END};
 
 const struct verb verb_list = {
     .name = "list",

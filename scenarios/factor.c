@@ -26,7 +26,7 @@ static enum status visit_class(const struct schema *schema, const struct config 
                                void *context) {
     const struct config_class *of_a = selection_read(a, selection);
     const struct config_class *of_b = b == NULL ? NULL : selection_read(b, selection);
-    const struct schema_class *rows = selection_find(schema, selection, of_a->name);
+    const struct schema_class *rows = selection_class(schema, a, selection);
     if (rows == NULL) return STATUS_OK;
     for (size_t i = 0; i < rows->key_count; i++) {
         struct place place = {
@@ -127,7 +127,10 @@ static enum status note(struct comparing *comparing, enum cause cause, const cha
 }
 
 static int same_class(const struct config *a, const struct config *b, enum selection selection) {
-    return strcmp(selection_read(a, selection)->name, selection_read(b, selection)->name) == 0;
+    const struct config_class *of_a = selection_read(a, selection);
+    const struct config_class *of_b = selection_read(b, selection);
+    return strcmp(of_a->name, of_b->name) == 0 &&
+           strcmp(of_a->module_sha256, of_b->module_sha256) == 0;
 }
 
 static enum status note_row(struct comparing *comparing, const struct place *place) {
@@ -229,7 +232,7 @@ static void swap_class(const struct schema *schema, struct config *into, const s
         if (schema_rows(&count)[selection_row(selection)].cause == cause) *to = *source;
         return;
     }
-    const struct schema_class *rows = selection_find(schema, selection, source->name);
+    const struct schema_class *rows = selection_class(schema, from, selection);
     for (size_t i = 0; rows != NULL && i < rows->key_count; i++)
         if (rows->keys[i].cause == cause) row_copy(&rows->keys[i], to->values, source->values);
 }

@@ -18,6 +18,7 @@ enum status arm_keys_open(struct arm_keys *keys, const struct schema *schema, st
     keys->arena = arena;
     keys->classes = NULL;
     keys->last_class = NULL;
+    memset(keys->modules, 0, sizeof keys->modules);
     return arena_take(arena, count, sizeof *keys->rows, "the keys of an arm", &keys->rows);
 }
 
@@ -124,13 +125,15 @@ static enum status collect_one(struct arm_keys *keys, const struct yaml_node *no
     if (strlen(node->key) > 64 || strchr(node->key, '.') != NULL)
         return unknown_key(keys, section, node);
     snprintf(path, sizeof path, "%s%s%s", section, section[0] == '\0' ? "" : ".", node->key);
+    int selection = section_selection(section);
     if (schema_find(path, &index) != NULL) {
         keys->rows[index] = (struct given){node, layer};
+        if (selection >= 0 && index == selection_module_row((enum selection)selection))
+            keys->modules[selection] = 1;
         return STATUS_OK;
     }
-    int selection = section_selection(section);
-    if (selection >= 0 && any_class_has(keys->schema, selection, node->key))
-        return collect_class(keys, selection, node, layer);
+    /* which keys there are is known when modules are loaded */
+    if (selection >= 0) return collect_class(keys, selection, node, layer);
     if (!is_section(path)) return unknown_key(keys, section, node);
     if (node->kind == YAML_NULL) return STATUS_OK;
     char got[YAML_TEXT_SIZE];
@@ -228,15 +231,20 @@ static enum status unknown_class(const struct resolving *resolving, enum selecti
     const struct schema *schema = resolving->keys->schema;
     const char *prefix = selection_prefix(selection);
     struct fault fault = {.status = STATUS_OK};
+    const struct config_class *which = selection_read(resolving->config, selection);
     struct suggestion nearest = {.word = name};
     char known[256] = "";
     for (size_t i = 0; i < schema->class_count; i++) {
         if (strcmp(schema->classes[i].prefix, prefix) != 0) continue;
         const char *candidate = schema->classes[i].name;
+        const char *held = schema->classes[i].module;
+        if (strcmp(held == NULL ? CONFIG_NO_MODULE : held, which->module_sha256) != 0) continue;
         join_name(known, sizeof known, candidate);
         suggest_offer(&nearest, candidate);
     }
-    fault_set(&fault, STATUS_INPUT, path, "expected one of %s, got \"%s\"%s%s%s", known, name,
+    const int built_in = strcmp(which->module, CONFIG_NO_MODULE) == 0;
+    fault_set(&fault, STATUS_INPUT, path, "expected one of %s%s%.200s, got \"%s\"%s%s%s", known,
+              built_in ? "" : " in ", built_in ? "" : which->module, name,
               nearest.best == NULL ? "" : "; did you mean ",
               nearest.best == NULL ? "" : nearest.best, nearest.best == NULL ? "" : "?");
     return resolve_report(resolving, &fault);
@@ -255,9 +263,11 @@ static enum status choose_class(struct resolving *resolving, enum selection sele
     size_t index = selection_row(selection);
     const struct key_row *row = &schema_rows(&count)[index];
     TRY(resolve_read(resolving, index));
+    TRY(resolve_module(resolving, selection));
     if (selection == SELECT_SCHEDULE) TRY(resolve_contract_schedule(resolving));
     const char *name = selection_read(resolving->config, selection)->name;
-    const struct schema_class *chosen = selection_find(resolving->keys->schema, selection, name);
+    const struct schema_class *chosen =
+        selection_class(resolving->keys->schema, resolving->config, selection);
     if (chosen == NULL) return unknown_class(resolving, selection, row->path, name);
     resolving->classes[selection] = chosen;
     return STATUS_OK;
@@ -287,7 +297,9 @@ static enum status fill_rows(struct resolving *resolving) {
         /* these are read and translated already */
         int chosen = strcmp(rows[i].path, "schedule.contract") == 0;
         for (int s = 0; s < SELECT_COUNT; s++)
-            chosen |= i == selection_row((enum selection)s);
+            chosen |= i == selection_row((enum selection)s) ||
+                      i == selection_module_row((enum selection)s) ||
+                      i == selection_digest_row((enum selection)s);
         if (!chosen) TRY(resolve_read(resolving, i));
     }
     return STATUS_OK;
@@ -298,7 +310,9 @@ static const struct schema_class *class_below(const struct resolving *resolving,
                                               enum selection selection, const struct given *value) {
     const struct given *choice = &resolving->keys->rows[selection_row(selection)];
     const struct given *contract = resolve_given(resolving, "schedule.contract");
-    int replaced = choice->node != NULL && choice->layer > value->layer;
+    const struct given *module = &resolving->keys->rows[selection_module_row(selection)];
+    int replaced = (choice->node != NULL && choice->layer > value->layer) ||
+                   (module->node != NULL && module->layer > value->layer);
     if (selection == SELECT_SCHEDULE && contract->node != NULL && contract->layer > value->layer)
         replaced = 1;
     return replaced ? NULL : resolving->classes[selection];
@@ -324,8 +338,13 @@ static enum status fill_class_given(struct resolving *resolving, const struct cl
     const struct schema_class *chosen = resolving->classes[given->selection];
     const struct key_row *row = selection_key(chosen, given->key);
     if (row == NULL) {
-        if (class_below(resolving, given->selection, &given->value) == NULL) return STATUS_OK;
-        return wrong_class(resolving, given);
+        const int known = any_class_has(resolving->keys->schema, (int)given->selection, given->key);
+        const int gone = class_below(resolving, given->selection, &given->value) == NULL;
+        /* a module that a later layer replaced was not loaded: the key may have been its */
+        if (!known && !(gone && resolving->keys->modules[given->selection]))
+            return unknown_key(resolving->keys, selection_prefix(given->selection),
+                               given->value.node);
+        return gone ? STATUS_OK : wrong_class(resolving, given);
     }
     char path[RESOLVE_PATH_SIZE];
     snprintf(path, sizeof path, "%s.%s", selection_prefix(given->selection), given->key);

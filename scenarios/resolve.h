@@ -30,6 +30,7 @@ struct arm_keys {
     struct arena *arena;
     struct given *rows; /* by the index in schema_rows */
     struct class_given *classes, *last_class;
+    uint8_t modules[SELECT_COUNT]; /* whether any layer named a module */
 };
 
 TWINSTEP_MUST_USE enum status arm_keys_open(struct arm_keys *keys, const struct schema *schema,

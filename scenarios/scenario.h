@@ -24,6 +24,7 @@ struct schema_class {
     /* What no single row can say; called at load. STATUS_INPUT "optimizer.nesterov: expected ...".
      * NULL: nothing. */
     enum status (*validate)(const struct config *config);
+    const char *module; /* SHA-256 of the module that holds it, as text; NULL: built in */
 };
 
 /* A key that follows from a contract, in the text that a scenario would hold. */
@@ -65,6 +66,12 @@ struct schema {
     size_t class_count;
     const struct schema_contract *contracts;
     size_t contract_count;
+    /* Opens the module at `path`, checks what it holds for `prefix` (NULL: for any), adds that to `classes` unless
+     * it is there, and hands out the digest of the file (CONFIG_SHA256_SIZE). STATUS_INPUT "PATH:
+     * expected ..., got ...". NULL: no modules here. */
+    enum status (*load)(const struct schema *schema, const char *prefix, const char *path,
+                        char *out_sha256);
+    void *owner; /* of the table behind `classes`; for load */
 };
 
 /* What `twinstep keys` and errors print of it. */
@@ -86,6 +93,9 @@ const char *phase_name(enum phase phase);
 void schema_print(const struct schema *schema, FILE *out);
 void schema_print_json(const struct schema *schema, FILE *out);
 void schema_print_markdown(const struct schema *schema, FILE *out);
+/* Only the rows of the classes that one module holds. */
+void schema_print_module(const struct schema *schema, const char *sha256, FILE *out);
+void schema_print_module_json(const struct schema *schema, const char *sha256, FILE *out);
 
 struct scenario_arm {
     char name[CONFIG_NAME_SIZE];

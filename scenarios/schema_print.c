@@ -59,6 +59,22 @@ static void draw_sections(FILE *out, const struct pen *pen, const struct key_row
     }
 }
 
+/* The classes of one module, or (NULL) those built in. */
+static void draw_classes(const struct schema *schema, const char *module, FILE *out,
+                         const struct pen *pen, int *index) {
+    for (size_t i = 0; i < schema->class_count; i++) {
+        const struct schema_class *here = &schema->classes[i];
+        char prefix[64];
+        char title[128];
+        if ((here->module == NULL) != (module == NULL)) continue;
+        if (module != NULL && strcmp(here->module, module) != 0) continue;
+        snprintf(prefix, sizeof prefix, "%s.", here->prefix);
+        snprintf(title, sizeof title, "%s.name: %s", here->prefix, here->name);
+        struct table table = {prefix, title, here->help, here->keys, here->key_count, 1};
+        draw(out, pen, &table, index);
+    }
+}
+
 static void draw_all(const struct schema *schema, FILE *out, const struct pen *pen) {
     size_t count = 0;
     int index = 0;
@@ -66,15 +82,7 @@ static void draw_all(const struct schema *schema, FILE *out, const struct pen *p
     draw_sections(out, pen, rows, count, 0, "scenario", &index);
     rows = schema_rows(&count);
     draw_sections(out, pen, rows, count, 1, "arm", &index);
-    for (size_t i = 0; i < schema->class_count; i++) {
-        const struct schema_class *here = &schema->classes[i];
-        char prefix[64];
-        char title[128];
-        snprintf(prefix, sizeof prefix, "%s.", here->prefix);
-        snprintf(title, sizeof title, "%s.name: %s", here->prefix, here->name);
-        struct table table = {prefix, title, here->help, here->keys, here->key_count, 1};
-        draw(out, pen, &table, &index);
-    }
+    draw_classes(schema, NULL, out, pen, &index);
     pen->contracts(out, schema);
 }
 
@@ -128,10 +136,21 @@ static void human_contracts(FILE *out, const struct schema *schema) {
     }
 }
 
+static void human_title(FILE *out) {
+    fprintf(out, "  %-26s %-16s %-15s %-14s %s\n", "KEY", "DEFAULT", "UNIT", "CAUSE", "HELP");
+}
+
 void schema_print(const struct schema *schema, FILE *out) {
     static const struct pen pen = {human_open, human_row, human_close, human_contracts};
-    fprintf(out, "  %-26s %-16s %-15s %-14s %s\n", "KEY", "DEFAULT", "UNIT", "CAUSE", "HELP");
+    human_title(out);
     draw_all(schema, out, &pen);
+}
+
+void schema_print_module(const struct schema *schema, const char *sha256, FILE *out) {
+    static const struct pen pen = {human_open, human_row, human_close, NULL};
+    int index = 0;
+    human_title(out);
+    draw_classes(schema, sha256, out, &pen, &index);
 }
 
 static void json_text(FILE *out, const char *text) {
@@ -246,6 +265,15 @@ void schema_print_json(const struct schema *schema, FILE *out) {
     fprintf(out, "{\"version\": %d, \"tables\": [", SCENARIO_VERSION);
     draw_all(schema, out, &pen);
     fprintf(out, "%s]}\n", schema->contract_count == 0 ? "" : "\n");
+}
+
+void schema_print_module_json(const struct schema *schema, const char *sha256, FILE *out) {
+    static const struct pen pen = {json_open, json_row, json_close, NULL};
+    int index = 0;
+    fprintf(out, "{\"version\": %d, \"module_sha256\": \"%s\", \"tables\": [", SCENARIO_VERSION,
+            sha256);
+    draw_classes(schema, sha256, out, &pen, &index);
+    fprintf(out, "\n]}\n");
 }
 
 /* A cell of a table: no bar may end it early. */

@@ -11,12 +11,24 @@ const char *selection_prefix(enum selection selection) {
     return prefixes[selection];
 }
 
-size_t selection_row(enum selection selection) {
+static size_t row_of(enum selection selection, const char *key) {
     char path[64];
     size_t index = 0;
-    snprintf(path, sizeof path, "%s.name", prefixes[selection]);
+    snprintf(path, sizeof path, "%s.%s", prefixes[selection], key);
     schema_find(path, &index);
     return index;
+}
+
+size_t selection_row(enum selection selection) {
+    return row_of(selection, "name");
+}
+
+size_t selection_module_row(enum selection selection) {
+    return row_of(selection, "module");
+}
+
+size_t selection_digest_row(enum selection selection) {
+    return row_of(selection, "module_sha256");
 }
 
 struct config_class *selection_of(struct config *config, enum selection selection) {
@@ -28,19 +40,20 @@ const struct config_class *selection_read(const struct config *config, enum sele
 }
 
 const struct schema_class *selection_find(const struct schema *schema, enum selection selection,
-                                          const char *name) {
+                                          const char *name, const char *module_sha256) {
     for (size_t i = 0; i < schema->class_count; i++) {
-        const struct schema_class *class_here = &schema->classes[i];
-        if (strcmp(class_here->prefix, prefixes[selection]) == 0 &&
-            strcmp(class_here->name, name) == 0)
-            return class_here;
+        const struct schema_class *here = &schema->classes[i];
+        if (strcmp(here->prefix, prefixes[selection]) == 0 && strcmp(here->name, name) == 0 &&
+            strcmp(here->module == NULL ? CONFIG_NO_MODULE : here->module, module_sha256) == 0)
+            return here;
     }
     return NULL;
 }
 
 const struct schema_class *selection_class(const struct schema *schema, const struct config *config,
                                            enum selection selection) {
-    return selection_find(schema, selection, selection_read(config, selection)->name);
+    const struct config_class *which = selection_read(config, selection);
+    return selection_find(schema, selection, which->name, which->module_sha256);
 }
 
 const struct key_row *selection_key(const struct schema_class *class_of_keys, const char *key) {

@@ -16,9 +16,14 @@ size_t selection_row(enum selection selection);
 struct config_class *selection_of(struct config *config, enum selection selection);
 const struct config_class *selection_read(const struct config *config, enum selection selection);
 
-/* NULL when the schema has no such class. */
+/* Indices of "PREFIX.module" and "PREFIX.module_sha256". */
+size_t selection_module_row(enum selection selection);
+size_t selection_digest_row(enum selection selection);
+
+/* A class is its name and the digest of its module (CONFIG_NO_MODULE: built in). NULL when the
+ * schema has no such class. */
 const struct schema_class *selection_find(const struct schema *schema, enum selection selection,
-                                          const char *name);
+                                          const char *name, const char *module_sha256);
 const struct schema_class *selection_class(const struct schema *schema, const struct config *config,
                                            enum selection selection);
 const struct key_row *selection_key(const struct schema_class *class_of_keys, const char *key);

@@ -69,11 +69,12 @@ static enum status validate_constant(const struct config *config) {
 
 static const struct schema_class classes[] = {
     {"optimizer", "adamw", "An optimizer of this test", adamw_keys, COUNT_OF(adamw_keys),
-     validate_adamw},
-    {"optimizer", "sgd", "Another one", sgd_keys, COUNT_OF(sgd_keys), NULL},
-    {"schedule", "linear", "A schedule of this test", linear_keys, COUNT_OF(linear_keys), NULL},
-    {"schedule", "constant", "One without keys", NULL, 0, validate_constant},
-    {"schedule", "steps", "One of another cause", steps_keys, COUNT_OF(steps_keys), NULL},
+     validate_adamw, NULL},
+    {"optimizer", "sgd", "Another one", sgd_keys, COUNT_OF(sgd_keys), NULL, NULL},
+    {"schedule", "linear", "A schedule of this test", linear_keys, COUNT_OF(linear_keys), NULL,
+     NULL},
+    {"schedule", "constant", "One without keys", NULL, 0, validate_constant, NULL},
+    {"schedule", "steps", "One of another cause", steps_keys, COUNT_OF(steps_keys), NULL, NULL},
 };
 /* "linear" is the class steps here; "constant" is itself. */
 static const char *find_schedule(const struct schema_contract *contract, const char *name) {
@@ -122,7 +123,8 @@ static const struct schema_contract contracts[] = {
      .find = find_schedule,
      .resolve = resolve_tens},
 };
-const struct schema helper_schema = {classes, COUNT_OF(classes), contracts, COUNT_OF(contracts)};
+const struct schema helper_schema = {
+    classes, COUNT_OF(classes), contracts, COUNT_OF(contracts), NULL, NULL};
 
 static size_t count_of(const char *const *overrides) {
     size_t count = 0;

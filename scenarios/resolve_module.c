@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * optimizer.module and schedule.module: a file beside the scenario that holds the class. What it is
+ * and how it is opened is the schema's business (struct schema, load); here it is found, its digest
+ * compared with the one that was written, and its errors get the line of the key. */
+#include "scenarios/resolve_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void put(char *field, size_t size, const char *text) {
+    memset(field, 0, size);
+    snprintf(field, size, "%s", text);
+}
+
+static void put_none(struct config_class *which) {
+    put(which->module, sizeof which->module, CONFIG_NO_MODULE);
+    put(which->module_sha256, sizeof which->module_sha256, CONFIG_NO_MODULE);
+}
+
+/* Whether a later layer than the module's chose a class that is built in. */
+static int replaced(const struct resolving *resolving, enum selection selection) {
+    const struct given *name = &resolving->keys->rows[selection_row(selection)];
+    const struct given *module = &resolving->keys->rows[selection_module_row(selection)];
+    const struct config_class *which = selection_read(resolving->config, selection);
+    return name->node != NULL && name->layer > module->layer &&
+           selection_find(resolving->keys->schema, selection, which->name, CONFIG_NO_MODULE) !=
+               NULL;
+}
+
+/* Relative to the folder of the scenario, as data files are, and kept as FOLDER/FILE. */
+static enum status join_folder(const struct resolving *resolving, const struct yaml_node *node,
+                               const char *key, char module[CONFIG_PATH_SIZE]) {
+    const char *slash = strrchr(resolving->label, '/');
+    if (slash == NULL || module[0] == '/') return STATUS_OK;
+    const size_t folder = (size_t)(slash - resolving->label) + 1;
+    const size_t length = strlen(module);
+    if (folder + length >= CONFIG_PATH_SIZE)
+        return yaml_fail(node, "%s: expected a path of at most %d bytes, folder included", key,
+                         CONFIG_PATH_SIZE - 1);
+    memmove(module + folder, module, length);
+    memcpy(module, resolving->label, folder);
+    return STATUS_OK;
+}
+
+static enum status load(const struct resolving *resolving, enum selection selection,
+                        const struct yaml_node *node, struct config_class *which,
+                        char sha256[CONFIG_SHA256_SIZE]) {
+    const struct schema *schema = resolving->keys->schema;
+    size_t count = 0;
+    const char *key = schema_rows(&count)[selection_module_row(selection)].path;
+    char text[1536];
+    if (which->module[0] == '\0')
+        return yaml_fail(node, "%s: expected a file, or none; got nothing", key);
+    TRY(join_folder(resolving, node, key, which->module));
+    enum status status =
+        schema->load == NULL
+            ? status_fail(STATUS_UNSUPPORTED, "%s: modules are not loaded here", which->module)
+            : schema->load(schema, selection_prefix(selection), which->module, sha256);
+    if (status == STATUS_OK) return STATUS_OK;
+    snprintf(text, sizeof text, "%s", status_text());
+    (void)yaml_fail(node, "%s: %s", key, text);
+    return status;
+}
+
+/* The digest that was written counts for the module that was written with it, or before it. */
+static enum status check_digest(const struct resolving *resolving, enum selection selection,
+                                const char *got) {
+    const struct given *digest = &resolving->keys->rows[selection_digest_row(selection)];
+    const struct given *module = &resolving->keys->rows[selection_module_row(selection)];
+    const struct config_class *which = selection_read(resolving->config, selection);
+    if (digest->node == NULL || digest->layer < module->layer) return STATUS_OK;
+    if (strcmp(which->module_sha256, "auto") == 0 || strcmp(which->module_sha256, got) == 0)
+        return STATUS_OK;
+    return yaml_fail(digest->node, "%s.module_sha256: expected %s of %s, got %s",
+                     selection_prefix(selection), which->module_sha256, which->module, got);
+}
+
+/* A digest without a module is a mistake, unless a later layer took the module away. */
+static enum status leave_none(const struct resolving *resolving, enum selection selection) {
+    const struct given *digest = &resolving->keys->rows[selection_digest_row(selection)];
+    struct config_class *which = selection_of(resolving->config, selection);
+    const char *text = which->module_sha256;
+    if (digest->node != NULL && !resolving->keys->modules[selection] && strcmp(text, "auto") != 0 &&
+        strcmp(text, CONFIG_NO_MODULE) != 0)
+        return yaml_fail(digest->node, "%s.module_sha256: expected none without %s.module, got %s",
+                         selection_prefix(selection), selection_prefix(selection), text);
+    put_none(which);
+    return STATUS_OK;
+}
+
+enum status resolve_module(const struct resolving *resolving, enum selection selection) {
+    struct config_class *which = selection_of(resolving->config, selection);
+    char sha256[CONFIG_SHA256_SIZE] = "";
+    const size_t row = selection_module_row(selection);
+    const struct yaml_node *node = resolving->keys->rows[row].node;
+    TRY(resolve_read(resolving, row));
+    TRY(resolve_read(resolving, selection_digest_row(selection)));
+    if (strcmp(which->module, CONFIG_NO_MODULE) == 0 || replaced(resolving, selection))
+        return leave_none(resolving, selection);
+    if (selection == SELECT_SCHEDULE && resolving->contract != NULL)
+        return yaml_fail(node,
+                         "schedule.module: contract %s knows the schedules of its framework only; "
+                         "give a loop instead of schedule.contract",
+                         resolving->contract->name);
+    TRY(load(resolving, selection, node, which, sha256));
+    TRY(check_digest(resolving, selection, sha256));
+    put(which->module_sha256, sizeof which->module_sha256, sha256);
+    return STATUS_OK;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The optimizer and the schedule of a configuration, built in or in a module (docs/PLUGINS.md).
+ *
+ * There is no registry: opening a module that is open gives the same one, so a class is found again
+ * by what the configuration says, its path, digest and name; in every process.
+ * Invariant: the code that runs is that of the file whose digest stands in the configuration. */
+#ifndef TWINSTEP_TRAINER_PLUGIN_H
+#define TWINSTEP_TRAINER_PLUGIN_H
+
+#include "determinism/digest.h"
+#include "optim/optim.h"
+#include "scenarios/config.h"
+#include "sched/sched.h"
+
+/* What a module holds; NULL: nothing of that kind. */
+struct plugin {
+    char sha256[DIGEST_HEX];
+    const struct optim_class *const *optimizers;
+    const struct sched_class *const *schedules;
+};
+
+/* Opens the module and checks what it holds. `kind` is "optimizer" or "schedule" (the module must
+ * hold some), or NULL (either). It stays open until the process ends. STATUS_INPUT "PATH: expected
+ * ..., got ...". */
+TWINSTEP_MUST_USE enum status plugin_open(const char *path, const char *kind, struct plugin *out);
+
+/* The class that a resolved configuration means. STATUS_INPUT when its module is another file by
+ * now. */
+TWINSTEP_MUST_USE enum status plugin_optimizer(const struct config_class *which,
+                                               const struct optim_class **out);
+TWINSTEP_MUST_USE enum status plugin_schedule(const struct config_class *which,
+                                              const struct sched_class **out);
+
+/* Calls into a class, built in or not. Afterwards the floating-point environment is as before;
+ * where the class left it changed, and where a module's LR is not finite or its status is none of
+ * enum status, that is STATUS_INPUT with the module's name. A status text of a module gets its name
+ * before it, unless it begins with a key ("optimizer.beta1: ..."). NULL functions do nothing. */
+TWINSTEP_MUST_USE enum status plugin_step(const struct config_class *which,
+                                          const struct optim_class *class_,
+                                          const struct optim_call *call);
+TWINSTEP_MUST_USE enum status plugin_direction(const struct config_class *which,
+                                               const struct optim_class *class_,
+                                               const struct optim_call *call, uint32_t index,
+                                               const void *before, double *out);
+TWINSTEP_MUST_USE enum status plugin_check_values(const struct config_class *which,
+                                                  const struct optim_class *class_);
+TWINSTEP_MUST_USE enum status plugin_check_call(const struct config_class *which,
+                                                const struct sched_class *class_,
+                                                const struct sched_call *call);
+TWINSTEP_MUST_USE enum status plugin_value(const struct config_class *which,
+                                           const struct sched_class *class_,
+                                           const struct sched_call *call, double counter,
+                                           double *out_lr);
+TWINSTEP_MUST_USE enum status plugin_minimum(const struct config_class *which,
+                                             const struct sched_class *class_,
+                                             const struct sched_call *call, double *out_lr);
+
+#endif
