@@ -315,6 +315,19 @@ static enum status set_metric(const struct contract_request *r, struct arena *ar
     return STATUS_OK;
 }
 
+/* A total that counts epochs (not rescaled) ends after that many epochs of updates. */
+static enum status check_skipped_end(const struct contract_request *r,
+                                     const struct contract_plan *plan) {
+    if (r->skipped_count == 0) return STATUS_OK;
+    const uint64_t last = r->skipped[r->skipped_count - 1];
+    const int epochs =
+        r->contract->unit == CONTRACT_UNIT_EPOCH && r->rescaled == CONTRACT_RESCALED_NONE;
+    const uint64_t scale = epochs ? plan->updates_per_epoch : 1;
+    if ((last - 1) / scale < plan->steps) return STATUS_OK;
+    FAIL(STATUS_INPUT, "--skipped: expected updates up to the total of %llu%s, got %llu",
+         (unsigned long long)plan->steps, epochs ? " epochs" : "", (unsigned long long)last);
+}
+
 enum status contract_resolve(const struct contract_request *request, struct arena *arena,
                              struct contract_plan *out) {
     struct contract_plan plan = {.contract = request->contract};
@@ -338,10 +351,7 @@ enum status contract_resolve(const struct contract_request *request, struct aren
     if (status != STATUS_OK)
         return status_prefix(status, "%s, schedule %s", request->contract->name,
                              plan.schedule->name);
-    if (request->skipped_count > 0 && request->skipped[request->skipped_count - 1] > plan.steps)
-        FAIL(STATUS_INPUT, "--skipped: expected updates up to the total of %llu, got %llu",
-             (unsigned long long)plan.steps,
-             (unsigned long long)request->skipped[request->skipped_count - 1]);
+    TRY(check_skipped_end(request, &plan));
     plan.skipped = request->skipped;
     plan.skipped_count = request->skipped_count;
     *out = plan;
