@@ -16,6 +16,7 @@
 
 #define CONFIG_PATH_SIZE 1024
 #define CONFIG_NAME_SIZE 64
+#define CONFIG_WORDS_SIZE 256
 #define CONFIG_CLASS_BYTES 256 /* a class's own parameters */
 #define CONFIG_SHA256_SIZE 72  /* 64 hexadecimal digits; whole words */
 
@@ -26,7 +27,7 @@ enum model_family { FAMILY_OLMO2 = 0, FAMILY_LLAMA }; /* norm_rounding: kernels/
 enum dpo_loss { DPO_SIGMOID = 0 };
 enum dpo_reference { REFERENCE_CACHED = 0, REFERENCE_LIVE };
 enum loss_divisor { DIVISOR_UPDATE = 0, DIVISOR_MEAN_OF_MEANS };
-enum decay_rule { DECAY_ALL = 0, DECAY_MATRICES };
+enum decay_rule { DECAY_ALL = 0, DECAY_MATRICES, DECAY_HF, DECAY_OLMO_CORE, DECAY_NAMED };
 enum schedule_start { START_F0 = 0, START_BASE, START_ZERO, START_MIN };
 enum warmup_rounding { ROUND_CEIL = 0, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_NONE };
 enum contract_rescaling { RESCALED_CONTRACT = 0, RESCALED_NONE, RESCALED_TOTAL, RESCALED_WARMUP };
@@ -37,8 +38,10 @@ enum grad_accumulate { GRAD_ACCUMULATE_WIDE = 0, GRAD_ACCUMULATE_STORAGE };
 enum scaler_kind { SCALER_NONE = 0, SCALER_STATIC, SCALER_DYNAMIC };
 enum reduce_order { REDUCE_TREE = 0 };
 
-/* numerics.master without masters. No other enum of a resolved configuration is negative. */
+/* numerics.master without masters; numerics.product and numerics.softmax that follow
+ * numerics.compute. No other enum of a resolved configuration is negative. */
 #define CONFIG_MASTER_NONE KEY_WORD_ENUM
+#define CONFIG_AS_COMPUTE KEY_WORD_ENUM
 /* optimizer.module, schedule.module and their digests: the class is built in. */
 #define CONFIG_NO_MODULE "none"
 /* schedule.contract without one. */
@@ -102,10 +105,13 @@ struct config {
     struct {
         double lr, weight_decay;
         int32_t decay, zero;
+        char no_decay[CONFIG_WORDS_SIZE]; /* of DECAY_NAMED */
         struct config_class which;
     } optimizer;
     struct {
-        double max_norm;
+        double max_norm, eps;
+        uint64_t replicas;
+        int32_t norm, dtype, form, apply; /* optim/clip.h */
     } clip;
     struct {
         struct config_class which;

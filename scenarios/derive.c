@@ -58,8 +58,6 @@ static void derive_numerics(struct config *config) {
                                                                     : config->numerics.master;
     fill_enum(&config->numerics.accumulate, wide);
     fill_enum(&config->numerics.loss, wide);
-    fill_enum(&config->numerics.product, config->numerics.compute);
-    fill_enum(&config->numerics.softmax, config->numerics.compute);
     fill_enum(&config->numerics.gradient, config->numerics.param);
     fill_enum(&config->numerics.optimizer, updated);
 }

@@ -23,7 +23,11 @@ static const char *const norm_rounding_names[] = {"before-weight", "after-weight
 static const char *const dpo_loss_names[] = {"sigmoid", NULL};
 static const char *const reference_names[] = {"cached", "live", NULL};
 static const char *const divisor_names[] = {"update", "mean-of-means", NULL};
-static const char *const decay_names[] = {"all", "matrices", NULL};
+static const char *const decay_names[] = {"all", "matrices", "hf", "olmo-core", "named", NULL};
+static const char *const clip_norm_names[] = {"squares", "norms", "flat", NULL};
+static const char *const clip_dtype_names[] = {"f64", "f32", "gradient", NULL};
+static const char *const clip_form_names[] = {"quotient", "reciprocal", NULL};
+static const char *const clip_apply_names[] = {"always", "above", "copy", NULL};
 static const char *const start_names[] = {"f0", "base", "zero", "min", NULL};
 static const char *const rounding_names[] = {"ceil", "floor", "half-even", "none", NULL};
 static const char *const rescaled_names[] = {"contract", "none", "total", "warmup", NULL};
@@ -155,12 +159,41 @@ static const struct key_row rows[] = {
      "Weight decay coefficient of the decayed group", AT(optimizer.weight_decay), 0, 1e6, NULL,
      NULL},
     {"optimizer.decay", KEY_ENUM, "", "all", CAUSE_OPTIMIZER,
-     "Tensors that are decayed: all, or only matrices (no norm weights)", AT(optimizer.decay),
-     NO_BOUNDS, NULL, decay_names},
+     "Tensors that are decayed: all; matrices (no vectors); hf: none whose name says bias or norm "
+     "(Trainer.get_decay_parameter_names); olmo-core: all but the embeddings; named: all but those "
+     "of optimizer.no_decay",
+     AT(optimizer.decay), NO_BOUNDS, NULL, decay_names},
+    {"optimizer.no_decay", KEY_TEXT, "", "bias norm", CAUSE_OPTIMIZER,
+     "For optimizer.decay named: words parted by spaces or commas; a tensor whose name contains "
+     "one is not decayed",
+     AT(optimizer.no_decay), NO_BOUNDS, NULL, NULL},
 
     {"clip.max_norm", KEY_REAL, "1", "1", CAUSE_OPTIMIZER,
      "Global gradient norm above which gradients are scaled down; 0 switches clipping off",
      AT(clip.max_norm), 0, 1e12, NULL, NULL},
+    {"clip.eps", KEY_REAL, "1", "1e-6", CAUSE_OPTIMIZER,
+     "Added to the norm before clip.max_norm is divided by it; llm.c adds 0", AT(clip.eps), 0, 1e6,
+     NULL, NULL},
+    {"clip.norm", KEY_ENUM, "", "squares", CAUSE_OPTIMIZER,
+     "How tensors join: their sums of squares (squares), their norms, rounded, squared again "
+     "(norms: torch), or as one long vector (flat: Megatron, llm.c)",
+     AT(clip.norm), NO_BOUNDS, NULL, clip_norm_names},
+    {"clip.dtype", KEY_ENUM, "", "f64", CAUSE_OPTIMIZER,
+     "Dtype of norms and of the quotient: f64, the coefficient then f32; f32, with sums in f32; or "
+     "that of the gradients (torch: bf16 norms of bf16 gradients)",
+     AT(clip.dtype), NO_BOUNDS, NULL, clip_dtype_names},
+    {"clip.form", KEY_ENUM, "", "quotient", CAUSE_OPTIMIZER,
+     "min(1, max_norm / (norm + eps)), or its reciprocal's reciprocal: 1 / ((norm + eps) / "
+     "max_norm) where that is above 1 (DeepSpeed ZeRO)",
+     AT(clip.form), NO_BOUNDS, NULL, clip_form_names},
+    {"clip.apply", KEY_ENUM, "", "always", CAUSE_OPTIMIZER,
+     "Gradients are multiplied always (torch), only by a coefficient below 1 (above: Megatron, "
+     "NeMo-RL, llm.c; a NaN norm then changes nothing), or only a copy of them is (NeMo-RL #1158)",
+     AT(clip.apply), NO_BOUNDS, NULL, clip_apply_names},
+    {"clip.replicas", KEY_UINT, "1", "1", CAUSE_OPTIMIZER,
+     "Times that each gradient is counted in the norm; above 1 as when shards are summed over the "
+     "replicas too (VeOmni #862)",
+     AT(clip.replicas), 1, 1048576, NULL, NULL},
 
     {"schedule.name", KEY_TEXT, "", "linear", CAUSE_SCHEDULE,
      "Shape of the learning rate; its own keys are listed under its name", AT(schedule.which.name),
@@ -257,14 +290,14 @@ static const struct key_row rows[] = {
     {"numerics.loss", KEY_ENUM, "", "auto", CAUSE_DTYPE,
      "Dtype of log-probabilities and loss coefficients; auto is f64 for f64 compute, else f32",
      AT(numerics.loss), NO_BOUNDS, "auto", dtype_names},
-    {"numerics.product", KEY_ENUM, "", "auto", CAUSE_DTYPE,
-     "Dtype that operands of matrix products are rounded to on their way in; auto is "
-     "numerics.compute; tf32 under f32 compute is torch's allow_tf32",
-     AT(numerics.product), NO_BOUNDS, "auto", dtype_names},
-    {"numerics.softmax", KEY_ENUM, "", "auto", CAUSE_DTYPE,
-     "Dtype of attention's scores and probabilities; auto is numerics.compute (eager attention); "
-     "f32 under bf16 compute keeps them wide, as fused attention does",
-     AT(numerics.softmax), NO_BOUNDS, "auto", dtype_names},
+    {"numerics.product", KEY_ENUM, "", "compute", CAUSE_DTYPE,
+     "Dtype that operands of matrix products are rounded to on their way in: numerics.compute; tf32 "
+     "under f32 compute is torch's allow_tf32",
+     AT(numerics.product), NO_BOUNDS, "compute", dtype_names},
+    {"numerics.softmax", KEY_ENUM, "", "compute", CAUSE_DTYPE,
+     "Dtype of attention's scores and probabilities: numerics.compute (eager attention); f32 under "
+     "bf16 compute keeps them wide, as fused attention does",
+     AT(numerics.softmax), NO_BOUNDS, "compute", dtype_names},
     {"numerics.grad_accumulate", KEY_ENUM, "", "wide", CAUSE_DTYPE,
      "Gradients over micro-batches kept in the accumulation dtype (wide), or rounded to the stored "
      "one after each",

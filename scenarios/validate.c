@@ -22,16 +22,15 @@ static enum status check_dtypes(const struct config *config, struct fault *fault
         {"numerics.optimizer", config->numerics.optimizer},
         {"numerics.rope", config->numerics.rope},
         {"numerics.loss", config->numerics.loss},
-        {"numerics.softmax", config->numerics.softmax},
         {"dpo.reference_compute", config->dpo.reference_compute},
     };
     size_t count = COUNT_OF(uses) - (config->task != TASK_DPO); /* inert keys are not checked */
     for (size_t i = 0; i < count; i++)
         if (!is_storage(uses[i].dtype))
             return fault_set(fault, STATUS_INPUT, uses[i].path,
-                             "tf32 is a format of operands, not of stored numbers: expected f32, "
-                             "f64, bf16 or f16 (torch's allow_tf32 is numerics.compute: f32 with "
-                             "numerics.product: tf32)");
+                             "expected f32, f64, bf16 or f16, got tf32: it is a format of "
+                             "operands, not of stored numbers (torch's allow_tf32 is "
+                             "numerics.compute: f32 with numerics.product: tf32)");
     return STATUS_OK;
 }
 
@@ -40,14 +39,16 @@ static enum status check_products(const struct config *config, struct fault *fau
     int32_t product = config->numerics.product;
     int32_t softmax = config->numerics.softmax;
     int narrower = product == DTYPE_TF32 || product == DTYPE_BF16 || product == DTYPE_F16;
-    if (product != compute && !(compute == DTYPE_F32 && narrower))
+    if (product != CONFIG_AS_COMPUTE && !(compute == DTYPE_F32 && narrower))
         return fault_set(fault, STATUS_INPUT, "numerics.product",
-                         "expected numerics.compute (%s), or tf32, bf16 or f16 under f32 compute, "
-                         "got %s",
-                         dtype_name((enum dtype)compute), dtype_name((enum dtype)product));
-    if ((softmax == DTYPE_F64) != (compute == DTYPE_F64))
+                         "expected compute, or tf32, bf16 or f16 under f32 numerics.compute, got "
+                         "%s under %s",
+                         dtype_name((enum dtype)product), dtype_name((enum dtype)compute));
+    int carried = compute == DTYPE_F64 || softmax == DTYPE_F64 || softmax == DTYPE_TF32;
+    if (softmax != CONFIG_AS_COMPUTE && carried)
         return fault_set(fault, STATUS_INPUT, "numerics.softmax",
-                         "f64 goes with f64 numerics.compute only, got %s under %s",
+                         "expected compute, or f32, bf16 or f16 under numerics.compute other than "
+                         "f64, got %s under %s",
                          dtype_name((enum dtype)softmax), dtype_name((enum dtype)compute));
     return STATUS_OK;
 }

@@ -131,6 +131,10 @@ static void fill_rotary(struct model *model, uint32_t positions) {
     }
 }
 
+static enum dtype or_compute(const struct model *model, int32_t choice) {
+    return choice == CONFIG_AS_COMPUTE ? model->compute : (enum dtype)choice;
+}
+
 static enum status open_call(struct model *model, const struct batch_limits *limits,
                              struct arena *arena) {
     const struct config *config = model->config;
@@ -150,8 +154,8 @@ static enum status open_call(struct model *model, const struct batch_limits *lim
     TRY(arena_take(arena, bytes, 1, "kernel scratch", &model->call.scratch));
     model->call.compute = model->compute;
     model->call.threads = (int)config->numerics.threads;
-    model->rounding = (struct op_rounding){(enum dtype)config->numerics.product,
-                                           (enum dtype)config->numerics.softmax};
+    model->rounding.product = or_compute(model, config->numerics.product);
+    model->rounding.score = or_compute(model, config->numerics.softmax);
     model->call.rounding = &model->rounding;
     model->order.kinds = 0;
     for (uint8_t i = 0; i < config->shuffle.kinds.count; i++)

@@ -10,8 +10,8 @@ static void adapt_config(const struct config *from, struct config *out) {
     *out = *from;
     out->numerics.compute = from->dpo.reference_compute;
     if (out->numerics.compute != from->numerics.compute) {
-        out->numerics.product = out->numerics.compute;
-        out->numerics.softmax = out->numerics.compute;
+        out->numerics.product = CONFIG_AS_COMPUTE;
+        out->numerics.softmax = CONFIG_AS_COMPUTE;
     }
     if (out->numerics.compute == DTYPE_F64) {
         out->numerics.accumulate = DTYPE_F64;

@@ -112,6 +112,7 @@ static void verify_rows_cover_the_struct(void **state) {
     MARK(schedule.which.values);
     MARK(loop.zero);
     MARK(numerics.zero);
+    MARK(scaler.zero);
     MARK(parallel.zero);
     for (size_t i = 0; i < sizeof seen; i++)
         if (seen[i] == 0) fail_msg("byte %zu of struct config belongs to no row", i);

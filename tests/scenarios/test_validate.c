@@ -42,7 +42,7 @@ static void change(struct config *c, int which) {
         c->numerics.master = DTYPE_F64;
         break;
     case 6:
-        c->numerics.gradient = DTYPE_F16;
+        c->numerics.gradient = DTYPE_TF32;
         break;
     case 7:
         c->parallel.ranks = 2;
@@ -75,6 +75,16 @@ static void change(struct config *c, int which) {
     case 16:
         c->numerics.shards = 2;
         break;
+    case 17:
+        c->numerics.product = DTYPE_F32;
+        break;
+    case 18:
+        c->numerics.product = DTYPE_TF32;
+        c->numerics.compute = DTYPE_BF16;
+        break;
+    case 19:
+        c->numerics.softmax = DTYPE_F64;
+        break;
     default:
         fail_msg("no case %d", which);
     }
@@ -87,7 +97,8 @@ static const char *const faults[] = {
     "numerics.accumulate: f64 compute needs f64 accumulation, got f32",
     "numerics.master: expected none or a dtype wider than numerics.param (f32), got f32",
     "numerics.master: expected none or a dtype wider than numerics.param (f64), got f64",
-    "numerics.gradient: f16 is not available in this version; available: f32, f64, bf16",
+    "numerics.gradient: expected f32, f64, bf16 or f16, got tf32: it is a format of operands, not "
+    "of stored numbers (torch's allow_tf32 is numerics.compute: f32 with numerics.product: tf32)",
     "parallel.ranks: 2 is not available in this version; available: 1",
     "loop.micro: expected backward once, got it 0 times",
     "loop.micro: expected forward once, got it 2 times",
@@ -98,6 +109,13 @@ static const char *const faults[] = {
     "dpo.reference_compute: f64 compute needs f64 numerics.accumulate, got f32",
     "loop.on_skip: fetch belongs to loop.micro and stands there once",
     "numerics.shards: 2 is not available in this version; available: 1",
+    "numerics.product: expected compute, or tf32, bf16 or f16 under f32 numerics.compute, got f32 "
+    "under f32",
+    "numerics.product: expected compute, or tf32, bf16 or f16 under f32 numerics.compute, got tf32 "
+    "under bf16",
+    "numerics.softmax: expected compute, or f32, bf16 or f16 under numerics.compute other than "
+    "f64, "
+    "got f64 under f32",
 };
 
 static void validate_faults(void **state) {
