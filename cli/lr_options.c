@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "cli/lr_metric.h"
 #include "scenarios/suggest.h"
 
 #define COUNT_MAX 9007199254740992u /* 2^53 */
@@ -89,6 +90,14 @@ static enum status read_values(const struct options *options, struct arena *aren
     return STATUS_OK;
 }
 
+static enum status read_metric(const struct options *options, struct arena *arena,
+                               struct contract_request *out) {
+    uint64_t every = 1;
+    TRY(lr_option_count(options, LR_METRIC_EVERY, "--metric-every", &every));
+    if (options_value(options, LR_METRIC) == NULL) return STATUS_OK;
+    return lr_metric_read(options_value(options, LR_METRIC), every, arena, out);
+}
+
 enum status lr_options_read(const struct options *options, struct arena *arena,
                             struct contract_request *out) {
     contract_request_init(out);
@@ -110,6 +119,7 @@ enum status lr_options_read(const struct options *options, struct arena *arena,
                         &out->updates_per_epoch));
     TRY(read_rescaled(options, &out->rescaled));
     TRY(read_skipped(options, arena, out));
+    TRY(read_metric(options, arena, out));
     return read_values(options, arena, out);
 }
 

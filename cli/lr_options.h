@@ -29,7 +29,9 @@ enum lr_option_key {
     LR_TOKENS,
     LR_UPDATES_PER_EPOCH,
     LR_SKIPPED,
-    LR_VALUE
+    LR_VALUE,
+    LR_METRIC,
+    LR_METRIC_EVERY
 };
 
 #define LR_OPTION_ROWS                                                                             \
@@ -57,7 +59,12 @@ enum lr_option_key {
         OPTION("skipped", LR_SKIPPED, "K,K",                                                       \
                "Updates whose optimizer step was skipped, e.g. 3,7"),                              \
         OPTION("value", LR_VALUE, "KEY=VALUE",                                                     \
-               "A parameter of the schedule (twinstep keys); lengths in updates (repeatable)")
+               "A parameter of the schedule (twinstep keys); lengths in updates (repeatable)"),    \
+        OPTION(                                                                                    \
+            "metric", LR_METRIC, "LIST|FILE[:COLUMN]",                                             \
+            "What reduce_lr_on_plateau follows: values between commas, or a log; a log that is "   \
+            "checked or fitted has its own"),                                                      \
+        OPTION("metric-every", LR_METRIC_EVERY, "N", "Updates between the values of a list (1)")
 
 /* Fills all of `out` but its contract. Texts point into `options`. STATUS_INPUT names the option;
  * what only the contract can judge is left to contract_resolve. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "forensics/fit_plateau.h"
 #include "forensics/fit_search.h"
 #include "forensics/fit_words.h"
 
@@ -271,6 +272,7 @@ enum status fit_series(const struct series *series, const struct fit_known *know
     TRY(fit_models(&request, &decays, arena, &search.models, &search.model_count));
     TRY(fit_search_run(&search));
     TRY(list(&search, out));
+    TRY(fit_plateau(&search, out));
     judge_fits(out, &search);
     if (out->count == 0 && search.partial != NULL) TRY(fit_words_partial(&search, &out->partial));
     return STATUS_OK;

@@ -106,11 +106,14 @@ struct fit_known {
     int plain;                       /* plain use only: no strides, segments, first update apart */
     uint64_t run_steps;              /* the log's own total (log.max_steps), 0: not said. Where the
                                         run ends, which need not be the schedule's T */
-    size_t limit;                    /* most fits to keep; 0: 24 */
+    const struct contract_request *believed; /* NULL, or what a check expects, where the search is
+                                                free of it: it gives plateaus their names */
+    size_t limit;                            /* most fits to keep; 0: 24 */
 };
 
 void fit_known_init(struct fit_known *known);
-/* Fills run_steps, also from a LOG_TOTAL_STEPS column, steps_guessed and possible. */
+/* Fills run_steps, also from a LOG_TOTAL_STEPS column, steps_guessed and possible, and the
+ * request's metric where it has none. */
 TWINSTEP_MUST_USE enum status fit_known_from_log(struct fit_known *known, const struct log *log,
                                                  struct arena *arena);
 /* Puts the updates that the log's own column calls skipped into the request, where none are given.
@@ -118,6 +121,12 @@ TWINSTEP_MUST_USE enum status fit_known_from_log(struct fit_known *known, const 
  */
 TWINSTEP_MUST_USE enum status fit_skipped_from_log(struct fit_known *known, const struct log *log,
                                                    struct arena *arena, size_t *out_count);
+/* The metric of a feedback schedule: the column spelled `column` (ours or the log's), NULL:
+ * eval_loss, else the loss; as printed. metric_count 0: there is none, or rows have no update
+ * numbers. */
+TWINSTEP_MUST_USE enum status fit_metric_from_log(const struct log *log, const char *column,
+                                                  struct arena *arena,
+                                                  struct contract_request *out);
 /* Whether the log's format speaks for the contract. */
 int fit_is_native(const struct fit_known *known, const struct contract *contract);
 /* Leaves the fits of other contracts out where the format's own explain the column; counts them in

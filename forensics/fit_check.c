@@ -213,6 +213,7 @@ static double pace(const struct fit *fit) {
 }
 
 static int same_training(const struct fit *a, const struct fit *b) {
+    if (a->schedule->feedback || b->schedule->feedback) return 0; /* no share of a total */
     return near(a->lr, b->lr) && near(a->warmup, b->warmup) &&
            (a->steps == b->steps || a->steps == 0 || b->steps == 0) && a->stride == b->stride &&
            a->segment_count == b->segment_count && near(pace(a), pace(b));
@@ -307,6 +308,7 @@ static enum status search_all(const struct series *series, const struct fit_know
                               struct arena *arena, struct fit_set *out) {
     struct fit_known every = *known;
     every.expected = known->request.contract;
+    every.believed = &known->request;
     every.possible = NULL; /* a departure may look like any framework */
     every.request.contract = NULL;
     every.request.schedule = NULL;

@@ -41,6 +41,8 @@ enum status fit_known_from_log(struct fit_known *known, const struct log *log,
     const char **names;
     read_total(known, log);
     known->steps_guessed = log->step_guessed;
+    if (known->request.metric_count == 0)
+        TRY(fit_metric_from_log(log, NULL, arena, &known->request));
     for (size_t i = 0; i < sizeof natives / sizeof natives[0]; i++)
         if (strcmp(natives[i].format, log->format) == 0) prefix = natives[i].prefix;
     if (prefix == NULL) return STATUS_OK;

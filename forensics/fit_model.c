@@ -228,7 +228,9 @@ static enum status add_decays(struct list *list, const struct contract_request *
             if (strcmp(shape->names[i], shape->standard) == 0) continue;
             shaped.values[shaped.value_count].key = "decay";
             shaped.values[shaped.value_count++].text = decays->text[d];
+            const size_t before = list->count;
             TRY(add_value(list, &shaped, shape->path, shape->names[i], arena));
+            if (list->count == before) continue; /* refused: its values are another's */
             struct fit_model *last = &list->at[list->count - 1];
             char *parameters;
             TRY(arena_format(arena, &parameters, "decay=%s, %s=%s", decays->text[d], shape->path,
@@ -304,6 +306,7 @@ enum status fit_models(const struct contract_request *request, const struct fit_
         struct contract_request one = *request;
         if (request->contract != NULL && request->contract != &all[i]) continue;
         one.contract = &all[i];
+        one.metric_count = 0; /* feedback schedules are fit_plateau.c's */
         if (request->contract == NULL && idle(&one)) continue;
         TRY(add_contract(&list, &one, decays, arena));
     }

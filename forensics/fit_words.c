@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "base/real.h"
+#include "forensics/fit_plateau.h"
 
 struct line {
     char text[768];
@@ -177,6 +178,7 @@ static const char *bug_of(const struct fit_search *search, const struct fit *fit
     if (bug == NULL && fit->first_differs)
         bug = fit->first_value == 0.0 ? "zero_init_patch" : "step_then_set";
     if (bug == NULL) bug = bug_of_skip(search, fit);
+    if (bug == NULL) bug = fit_cycle_bug(search, fit);
     if (bug == NULL) bug = bug_of_stride(search, fit->stride);
     if (bug == NULL) bug = bug_of_numbers(search, fit);
     if (bug == NULL && (fit->contract->bug || search->known->expected != NULL))

@@ -127,9 +127,9 @@ static enum status plateau_validate(const struct sched_call *call) {
     TRY(sched_check_call(call));
     if (call->metric != NULL) return STATUS_OK;
     FAIL(STATUS_INPUT,
-         "reduce_lr_on_plateau follows a metric, and there is none: lr table and lr compare take "
-         "one by --metric, lr check and lr fit find it in the log; a scenario evaluates nothing, "
-         "so no run can follow it");
+         "schedule.name: reduce_lr_on_plateau follows a metric, and there is none; a scenario "
+         "evaluates nothing, so no run can follow it (lr table takes a metric as an option, lr "
+         "check and lr fit find it in the log)");
 }
 
 const struct sched_class sched_reduce_lr_on_plateau = {

@@ -23,6 +23,11 @@ static enum status check_class(const struct module *module, const struct sched_c
     if (class_->value == NULL || class_->minimum == NULL)
         FAIL(STATUS_INPUT, "%s: expected functions value and minimum, got no %s", who,
              class_->value == NULL ? "value" : "minimum");
+    if (class_->feedback)
+        FAIL(STATUS_INPUT,
+             "%s: expected a function of the counter, got one that follows a metric "
+             "(feedback); no training gives it one",
+             who);
     if (class_->values_size > values_most)
         FAIL(STATUS_INPUT, "%s: expected values_size of at most %zu bytes, got %zu", who,
              values_most, class_->values_size);

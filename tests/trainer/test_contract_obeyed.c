@@ -172,6 +172,8 @@ static void verify_every_schedule(void **state) {
         if (is_refused(&contracts[i])) continue;
         for (const struct sched_class *const *c = sched_classes(); *c != NULL; c++) {
             if (!sched_in_family(*c, contracts[i].family)) continue;
+            if ((*c)->feedback || strcmp((*c)->name, "olmo-core.composable") == 0)
+                continue; /* one follows a metric, the other has no stages by itself */
             train_f64(&(struct deal){.contract = &contracts[i],
                                      .schedule = sched_bare_name(*c),
                                      .optimizer = ADAMW,

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A column of constant levels that fall by one factor: ReduceLROnPlateau, with the metric of the
+ * log or without.
+ *
+ * Without a metric the plan follows drops at the updates where the column drops, with a patience of
+ * 0: it reproduces the column and claims nothing else (fit.parameters says so).
+ * Invariant: as everywhere, a fit is evaluated by sched/contract.h and gives every printed value.
+ */
+#include "forensics/fit_plateau.h"
+
+#include <string.h>
+
+#include "base/number.h"
+#include "base/real.h"
+#include "forensics/fit_words.h"
+
+#define NAME "reduce_lr_on_plateau"
+#define LEVELS 64
+#define PATIENCE 200
+#define COOLDOWN 5
+#define BUDGET 20000000u /* points and values that trials may look at */
+#define ROOM 8
+
+struct level {
+    size_t first; /* point */
+    double value;
+};
+
+struct plateau {
+    const struct fit_search *search;
+    const struct series *series;
+    struct level levels[LEVELS];
+    size_t count;
+    double factor, min_lr;
+    const char *parameters;
+    size_t budget;
+    struct fit fits[ROOM];
+    size_t fit_count;
+};
+
+/* Levels that only fall, of one run. */
+static int find_levels(struct plateau *p) {
+    const struct series_point *points = p->series->points;
+    for (size_t i = 0; i < p->series->count; i++) {
+        const double half = fit_half(&points[i], p->search->scale);
+        if (i > 0 && points[i].update <= points[i - 1].update) return 0;
+        const struct level *level = p->count > 0 ? &p->levels[p->count - 1] : NULL;
+        if (level != NULL && real_abs_f64(points[i].value - level->value) <=
+                                 half + fit_half(&points[level->first], p->search->scale))
+            continue;
+        if (p->count == LEVELS || (level != NULL && points[i].value > level->value)) return 0;
+        p->levels[p->count++] = (struct level){i, points[i].value};
+    }
+    return p->count > 1 && p->series->count >= 2 * p->count;
+}
+
+/* L, L f, L f f, ...; the last level may be a floor above its turn. */
+static int follows(struct plateau *p, double factor) {
+    double lr = p->levels[0].value;
+    p->min_lr = 0.0;
+    for (size_t i = 1; i < p->count; i++) {
+        const struct series_point *point = &p->series->points[p->levels[i].first];
+        const double half = 2.0 * fit_half(point, p->search->scale);
+        lr *= factor;
+        if (real_abs_f64(lr - point->value) <= half) continue;
+        if (i + 1 < p->count || i == 1 || point->value < lr) return 0;
+        p->min_lr = point->value;
+    }
+    p->factor = factor;
+    return 1;
+}
+
+static const struct contract_request *request_of(const struct plateau *p) {
+    const struct fit_known *known = p->search->known;
+    return known->believed != NULL ? known->believed : &known->request;
+}
+
+static const char *value_of(const struct contract_request *r, const char *key) {
+    if (r->schedule == NULL || strstr(r->schedule, NAME) == NULL) return NULL;
+    for (size_t i = 0; i < r->value_count; i++)
+        if (strcmp(r->values[i].key, key) == 0) return r->values[i].text;
+    return NULL;
+}
+
+/* What is believed of a parameter, or NULL. */
+static const char *given(const struct plateau *p, const char *key) {
+    return value_of(request_of(p), key);
+}
+
+/* Whether only the given value may fit. */
+static int is_fixed(const struct plateau *p, const char *key) {
+    return value_of(&p->search->known->request, key) != NULL;
+}
+
+static int find_factor(struct plateau *p) {
+    static const double usual[] = {0.1, 0.5, 0.2, 0.3, 0.25, 0.8, 0.9, 0.75, 0.6, 0.7, 0.4, 0.95};
+    const char *text = given(p, "factor");
+    double x;
+    if (text != NULL && number_parse_real(text, NUMBER_HEX, &x) == STATUS_OK && follows(p, x))
+        return 1;
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
+        if (follows(p, usual[i])) return 1;
+    return p->count > 2 && follows(p, p->levels[1].value / p->levels[0].value);
+}
+
+/* ---- one plan, many parameters ---- */
+
+struct guess {
+    double patience, cooldown, threshold;
+    const char *mode, *threshold_mode;
+};
+
+static enum status resolve(const struct plateau *p, const struct contract *contract,
+                           uint64_t processes, const struct contract_request *metric,
+                           struct contract_plan *out) {
+    const struct fit_known *known = p->search->known;
+    struct contract_request r = known->request;
+    r.contract = contract;
+    r.schedule = "hf." NAME;
+    r.lr = p->levels[0].value;
+    r.warmup = 0.0;
+    r.warmup_ratio = r.min_lr_ratio = real_nan_f64();
+    r.steps = known->request.steps > 0 ? known->request.steps
+              : known->run_steps > 0   ? known->run_steps
+                                       : p->search->last;
+    r.epochs = 0.0;
+    r.processes = processes;
+    r.skipped_count = 0;
+    r.value_count = 0;
+    r.rescaled = CONTRACT_RESCALED_DEFAULT;
+    if (r.updates_per_epoch == 0) r.updates_per_epoch = 1;
+    if (r.tokens == 0) r.tokens = 1;
+    r.metric_update = metric->metric_update;
+    r.metric_value = metric->metric_value;
+    r.metric_count = metric->metric_count;
+    return contract_resolve(&r, p->search->arena, out);
+}
+
+static enum status set_number(const struct contract_plan *plan, const char *key, double x) {
+    void *values = (void *)(uintptr_t)plan->call.values; /* the plan's own, in the arena */
+    return sched_values_set(plan->schedule, values, key, number_text_f64(x).text);
+}
+
+static enum status set_guess(const struct plateau *p, const struct contract_plan *plan,
+                             const struct guess *guess) {
+    void *values = (void *)(uintptr_t)plan->call.values;
+    TRY(set_number(plan, "factor", p->factor));
+    TRY(set_number(plan, "min_lr", p->min_lr));
+    TRY(set_number(plan, "patience", guess->patience));
+    TRY(set_number(plan, "cooldown", guess->cooldown));
+    TRY(set_number(plan, "threshold", guess->threshold));
+    TRY(sched_values_set(plan->schedule, values, "mode", guess->mode));
+    return sched_values_set(plan->schedule, values, "threshold_mode", guess->threshold_mode);
+}
+
+/* Whether the plan gives every point. */
+static int agrees(struct plateau *p, const struct contract_plan *plan, double *max_error,
+                  double *rms_error) {
+    double sum = 0.0;
+    *max_error = 0.0;
+    for (size_t i = 0; i < p->series->count; i++) {
+        const struct series_point *point = &p->series->points[i];
+        double error;
+        if (p->budget == 0) return 0;
+        p->budget--;
+        if (!fit_matches(point, contract_logged(plan, point->update), p->search->scale, &error))
+            return 0;
+        sum += error * error;
+        *max_error = error > *max_error ? error : *max_error;
+    }
+    *rms_error = real_sqrt_f64(sum / (double)p->series->count);
+    return 1;
+}
+
+/* ---- what fits becomes an entry ---- */
+
+static enum status say_parameters(const struct plateau *p, const struct guess *guess,
+                                  uint64_t repeat, const char **out) {
+    char *text;
+    TRY(arena_format(p->search->arena, &text, "factor=%s, patience=%s",
+                     number_text_f64(p->factor).text, number_text_f64(guess->patience).text));
+    if (guess->cooldown > 0.0)
+        TRY(arena_format(p->search->arena, &text, "%s, cooldown=%s", text,
+                         number_text_f64(guess->cooldown).text));
+    if (guess->threshold != 1e-4)
+        TRY(arena_format(p->search->arena, &text, "%s, threshold=%s", text,
+                         number_text_f64(guess->threshold).text));
+    if (strcmp(guess->threshold_mode, "rel") != 0)
+        TRY(arena_format(p->search->arena, &text, "%s, threshold_mode=%s", text,
+                         guess->threshold_mode));
+    if (strcmp(guess->mode, "min") != 0)
+        TRY(arena_format(p->search->arena, &text, "%s, mode=%s", text, guess->mode));
+    if (p->min_lr > 0.0)
+        TRY(arena_format(p->search->arena, &text, "%s, min_lr=%s", text,
+                         number_text_f64(p->min_lr).text));
+    if (repeat > 1)
+        TRY(arena_format(p->search->arena, &text, "%s, each evaluation handed over %llu times",
+                         text, (unsigned long long)repeat));
+    *out = text;
+    return STATUS_OK;
+}
+
+static enum status add(struct plateau *p, const struct contract_plan *plan, const char *parameters,
+                       double cost, double max_error, double rms_error, const char *bug) {
+    struct fit_segment *plain;
+    if (p->fit_count == ROOM) return STATUS_OK;
+    struct fit *fit = &p->fits[p->fit_count++];
+    TRY(arena_take(p->search->arena, 1, sizeof *plain, "fit", &plain));
+    *plain = (struct fit_segment){.update = p->series->points[0].update, .scale = 1.0};
+    const int in_family = sched_in_family(plan->schedule, plan->contract->family);
+    *fit = (struct fit){.contract = plan->contract,
+                        .schedule = plan->schedule,
+                        .schedule_name = in_family ? NAME : "hf." NAME,
+                        .plan = *plan,
+                        .lr = plan->call.base_lr,
+                        .floor_ratio =
+                            p->min_lr > 0.0 ? p->min_lr / plan->call.base_lr : real_nan_f64(),
+                        .stride = 1.0,
+                        .parameters = parameters,
+                        .segments = plain,
+                        .segment_count = 1,
+                        .max_error = max_error,
+                        .rms_error = rms_error,
+                        .simplicity = cost,
+                        .bug = bug};
+    return fit_describe(fit, p->search->arena, &fit->text);
+}
+
+/* The plan's values are overwritten by the next trial. */
+static enum status keep_values(const struct plateau *p, struct contract_plan *plan) {
+    void *values;
+    TRY(arena_take(p->search->arena, plan->schedule->values_size, 1, "fit", &values));
+    memcpy(values, plan->call.values, plan->schedule->values_size);
+    plan->call.values = values;
+    return arena_take(p->search->arena, plan->schedule->state_size, 1, "fit", &plan->call.state);
+}
+
+static enum status try_guess(struct plateau *p, struct contract_plan *plan,
+                             const struct guess *guess, double cost, int *out_fits) {
+    double max_error, rms_error;
+    const uint64_t repeat = (uint64_t)plan->call.metric->repeat;
+    *out_fits = 0;
+    TRY(set_guess(p, plan, guess));
+    if (!agrees(p, plan, &max_error, &rms_error)) return STATUS_OK;
+    struct contract_plan kept = *plan;
+    const char *parameters;
+    *out_fits = 1;
+    TRY(keep_values(p, &kept));
+    TRY(say_parameters(p, guess, repeat, &parameters));
+    return add(p, &kept, parameters, cost, max_error, rms_error, repeat > 1 ? "plateau_xP" : NULL);
+}
+
+/* ---- with a metric ---- */
+
+static double number_of(const struct plateau *p, const char *key, double standard) {
+    const char *text = given(p, key);
+    double x = standard;
+    if (text != NULL && number_parse_real(text, NUMBER_HEX, &x) != STATUS_OK) x = standard;
+    return x;
+}
+
+/* The schedule as it was given, else torch's defaults. */
+static struct guess believed(const struct plateau *p) {
+    const char *mode = given(p, "mode"), *kind = given(p, "threshold_mode");
+    return (struct guess){number_of(p, "patience", 10.0), number_of(p, "cooldown", 0.0),
+                          number_of(p, "threshold", 1e-4), mode != NULL ? mode : "min",
+                          kind != NULL ? kind : "rel"};
+}
+
+/* The first that fits, usual numbers first; numbers that were given stay. */
+static enum status search_guess(struct plateau *p, struct contract_plan *plan, double cost,
+                                int *out_fits) {
+    static const char *const modes[] = {"min", "max"};
+    static const char *const kinds[] = {"rel", "abs"};
+    static const double thresholds[] = {1e-4, 0.0, 1e-3, 1e-2};
+    const struct guess start = believed(p);
+    const int free_patience = !is_fixed(p, "patience");
+    for (size_t n = 0; n < 2 * 2 * 4 * (COOLDOWN + 1); n++) {
+        const size_t mode = n / (2 * 4 * (COOLDOWN + 1)), kind = n / (4 * (COOLDOWN + 1)) % 2;
+        const size_t threshold = n / (COOLDOWN + 1) % 4, cooldown = n % (COOLDOWN + 1);
+        if ((mode > 0 && is_fixed(p, "mode")) || (kind > 0 && is_fixed(p, "threshold_mode")) ||
+            (threshold > 0 && is_fixed(p, "threshold")) ||
+            (cooldown > 0 && is_fixed(p, "cooldown")))
+            continue;
+        struct guess guess = start;
+        if (!is_fixed(p, "mode")) guess.mode = modes[mode];
+        if (!is_fixed(p, "threshold_mode")) guess.threshold_mode = kinds[kind];
+        if (!is_fixed(p, "threshold")) guess.threshold = thresholds[threshold];
+        if (!is_fixed(p, "cooldown")) guess.cooldown = (double)cooldown;
+        const double odd = 0.05 * (double)(mode + kind + (threshold > 0) + (cooldown > 0));
+        for (size_t k = 0; k <= PATIENCE; k++) {
+            if (free_patience) guess.patience = (double)k;
+            if (k > 0 && (!free_patience || k > plan->call.metric->count)) break;
+            TRY(try_guess(p, plan, &guess, cost + odd, out_fits));
+            if (*out_fits || p->budget == 0) return STATUS_OK;
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status try_processes(struct plateau *p, const char *name, uint64_t processes,
+                                 double cost, int *out_fits) {
+    const struct contract *contract = contract_find(name);
+    const struct contract *only = p->search->known->request.contract;
+    struct contract_plan plan;
+    struct guess start = believed(p);
+    *out_fits = 0;
+    if (only != NULL && only != contract) return STATUS_OK;
+    TRY(resolve(p, contract, processes, &p->search->known->request, &plan));
+    TRY(try_guess(p, &plan, &start, cost, out_fits));
+    /* with one drop alone some patience always fits */
+    if (*out_fits || (p->count < 3 && given(p, "patience") == NULL)) return STATUS_OK;
+    return search_guess(p, &plan, cost + 0.05, out_fits);
+}
+
+static enum status with_metric(struct plateau *p, int *out_fits) {
+    static const uint64_t usual[] = {2, 4, 8, 3, 16};
+    const struct fit_known *known = p->search->known;
+    const double cost = p->count > 2 ? 0.2 : 0.6;
+    const struct contract *only = known->request.contract;
+    const char *plain = only != NULL && only->unit != CONTRACT_UNIT_PROCESS ? only->name : "hf";
+    const char *wrapped = only != NULL ? only->name : "accelerate";
+    const uint64_t processes = known->request.processes;
+    const int was_given = given(p, "patience") != NULL;
+    int wraps = 0;
+    TRY(try_processes(p, plain, 1, cost, out_fits));
+    if (only != NULL && only->unit != CONTRACT_UNIT_PROCESS) return STATUS_OK;
+    if (processes > 1) TRY(try_processes(p, wrapped, processes, cost, &wraps));
+    *out_fits |= wraps;
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0] && processes == 0 && was_given; i++) {
+        if (*out_fits) return STATUS_OK;
+        TRY(try_processes(p, wrapped, usual[i], cost + 0.1, out_fits));
+    }
+    return STATUS_OK;
+}
+
+/* ---- without ---- */
+
+/* Values that stall at each drop, seen right before it. */
+static enum status drops_of(const struct plateau *p, struct contract_request *out) {
+    uint64_t *updates;
+    double *values;
+    TRY(arena_take(p->search->arena, p->count, sizeof *updates, "fit", &updates));
+    TRY(arena_take(p->search->arena, p->count, sizeof *values, "fit", &values));
+    updates[0] = 1;
+    values[0] = 1.0;
+    for (size_t i = 1; i < p->count; i++) {
+        const uint64_t at = p->series->points[p->levels[i].first].update;
+        updates[i] = at > 1 ? at - 1 : 1;
+        values[i] = 2.0;
+    }
+    out->metric_update = updates;
+    out->metric_value = values;
+    out->metric_count = p->count;
+    return STATUS_OK;
+}
+
+static enum status say_drops(const struct plateau *p, const char **out) {
+    const struct series_point *points = p->series->points;
+    char *text;
+    TRY(arena_format(p->search->arena, &text, "factor=%s; lower at update",
+                     number_text_f64(p->factor).text));
+    for (size_t i = 1; i < p->count && i < 9; i++)
+        TRY(arena_format(p->search->arena, &text, "%s %llu%s", text,
+                         (unsigned long long)points[p->levels[i].first].update,
+                         i + 1 == p->count ? ""
+                         : i == 8          ? " ..."
+                                           : ","));
+    TRY(arena_format(p->search->arena, &text, "%s; %s", text,
+                     p->search->known->request.metric_count > 0
+                         ? "the log's metric does not explain when, so patience is not known"
+                         : "the log has no metric, so patience cannot be told"));
+    *out = text;
+    return STATUS_OK;
+}
+
+static enum status without_metric(struct plateau *p) {
+    const struct contract *only = p->search->known->request.contract;
+    const struct guess at_once = {0.0, 0.0, 1e-4, "min", "rel"};
+    struct contract_request drops;
+    struct contract_plan plan;
+    double max_error, rms_error;
+    const char *parameters;
+    TRY(drops_of(p, &drops));
+    TRY(resolve(p, only != NULL ? only : contract_find("hf"), 1, &drops, &plan));
+    TRY(set_guess(p, &plan, &at_once));
+    if (!agrees(p, &plan, &max_error, &rms_error)) return STATUS_OK;
+    TRY(say_drops(p, &parameters));
+    return add(p, &plan, parameters, p->count > 2 ? 0.7 : 1.0, max_error, rms_error, NULL);
+}
+
+/* ---- into the list ---- */
+
+static int alike(const struct plateau *p, const struct fit *a, const struct fit *b, int applied) {
+    for (size_t i = 0; i < p->series->count; i++) {
+        const uint64_t k = p->series->points[i].update;
+        const double x = applied ? fit_applied(a, i, k) : fit_logged(a, i, k);
+        const double y = applied ? fit_applied(b, i, k) : fit_logged(b, i, k);
+        if (real_abs_f64(x - y) > 0x1p-46 * p->search->scale) return 0;
+    }
+    return 1;
+}
+
+static void group(const struct plateau *p, struct fit_set *set, const struct fit *list,
+                  struct fit *fit) {
+    uint32_t applied = 0;
+    size_t like = set->count;
+    for (size_t i = 0; i < set->count; i++) {
+        if (list[i].same_applied >= applied) applied = list[i].same_applied + 1;
+        if (like == set->count && alike(p, &list[i], fit, 0)) like = i;
+    }
+    fit->same_logged = like < set->count ? list[like].same_logged : set->groups++;
+    fit->same_applied = applied;
+    for (size_t i = like; i < set->count; i++)
+        if (list[i].same_logged == fit->same_logged && alike(p, &list[i], fit, 1))
+            fit->same_applied = list[i].same_applied;
+}
+
+static enum status insert(struct plateau *p, struct fit_set *set) {
+    struct fit *list;
+    TRY(arena_take(p->search->arena, set->count + p->fit_count, sizeof *list, "fit", &list));
+    if (set->count > 0) memcpy(list, set->fits, set->count * sizeof *list);
+    for (size_t n = 0; n < p->fit_count; n++) {
+        size_t at = 0;
+        group(p, set, list, &p->fits[n]);
+        while (at < set->count && list[at].simplicity <= p->fits[n].simplicity)
+            at++;
+        memmove(&list[at + 1], &list[at], (set->count - at) * sizeof *list);
+        list[at] = p->fits[n];
+        set->count++;
+    }
+    set->fits = list;
+    return STATUS_OK;
+}
+
+static int wanted(const struct fit_known *known) {
+    const struct contract *only = known->request.contract;
+    const char *schedule = known->request.schedule;
+    if (schedule != NULL && strstr(schedule, NAME) == NULL) return 0;
+    return only == NULL || (only->offset == 0 && only->start == CONTRACT_START_F0);
+}
+
+enum status fit_plateau(const struct fit_search *search, struct fit_set *set) {
+    struct plateau *p;
+    int fits = 0;
+    if (!wanted(search->known)) return STATUS_OK;
+    TRY(arena_take(search->arena, 1, sizeof *p, "fit", &p));
+    p->search = search;
+    p->series = search->series;
+    p->budget = BUDGET;
+    if (!find_levels(p) || !find_factor(p)) return STATUS_OK;
+    if (search->known->request.metric_count > 0) TRY(with_metric(p, &fits));
+    if (!fits && (set->count == 0 || set->fits[0].simplicity >= 0.6)) TRY(without_metric(p));
+    return p->fit_count > 0 ? insert(p, set) : STATUS_OK;
+}
+
+/* Steps beyond the total move nothing: the LR of the log stands still from there on. */
+const char *fit_cycle_bug(const struct fit_search *search, const struct fit *fit) {
+    const struct contract_plan *plan = &fit->plan;
+    if (strcmp(fit->schedule->name, "torch.one_cycle") != 0 || fit->segment_count != 1) return NULL;
+    const double stop = plan->call.total / plan->increment + 2.0; /* update that applies f(T) */
+    return plan->increment > 0.0 && (double)search->last > stop ? "onecycle_overrun" : NULL;
+}
