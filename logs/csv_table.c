@@ -27,11 +27,6 @@ struct table {
     int has_row;
 };
 
-static int is_number(struct log_span text) {
-    struct log_number number;
-    return log_number_read(text.text, text.length, &number);
-}
-
 /* ---- claims ---- */
 
 int log_csv_claim_header(struct log_csv *csv, size_t *columns,
@@ -40,7 +35,7 @@ int log_csv_claim_header(struct log_csv *csv, size_t *columns,
     *columns = 0;
     do {
         if (!log_csv_next(csv, *columns == 0, &field)) return 0;
-        if (is_number(field.text)) return 0;
+        if (log_span_is_number(field.text)) return 0;
         if (see != NULL) see(self, field.text, *columns);
         ++*columns;
     } while (!field.last);
@@ -52,7 +47,7 @@ int log_csv_claim_record(struct log_csv *csv, size_t columns, int *most) {
     size_t count = 0, texts = 0, numbers = 0;
     do {
         if (!log_csv_next(csv, count == 0, &field)) return 0;
-        if (is_number(field.text))
+        if (log_span_is_number(field.text))
             numbers++;
         else
             texts += field.text.length > 0;
@@ -133,7 +128,7 @@ static enum status read_step(const struct table *t, int64_t *out) {
 }
 
 static int has_value(const struct table *t, size_t field) {
-    return t->columns[field] != LOG_COLUMN_IGNORED && is_number(t->cells[field]);
+    return t->columns[field] != LOG_COLUMN_IGNORED && log_span_is_number(t->cells[field]);
 }
 
 static int same_value(double a, double b) {
@@ -195,7 +190,7 @@ static int is_header(const struct table *t, size_t count) {
     if (count == 0 || count > LOG_COLUMNS_MAX || t->step_field == STEP_NONE) return 0;
     int names_step = 0;
     for (size_t i = 0; i < count; i++) {
-        if (t->cells[i].length == 0 || is_number(t->cells[i])) return 0;
+        if (t->cells[i].length == 0 || log_span_is_number(t->cells[i])) return 0;
         names_step |= log_span_is(t->cells[i], t->step_name);
     }
     return names_step;

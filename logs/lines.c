@@ -204,6 +204,16 @@ int log_span_is(struct log_span span, const char *word) {
     return span.length == strlen(word) && memcmp(span.text, word, span.length) == 0;
 }
 
+int log_span_ends(struct log_span span, const char *word) {
+    const size_t length = strlen(word);
+    return span.length >= length && memcmp(span.text + span.length - length, word, length) == 0;
+}
+
+int log_span_is_number(struct log_span span) {
+    struct log_number number;
+    return log_number_read(span.text, span.length, &number);
+}
+
 struct log_span log_span_until(struct log_span *rest, char mark) {
     const char *found =
         rest->length == 0 ? NULL : (const char *)memchr(rest->text, mark, rest->length);

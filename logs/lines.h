@@ -56,6 +56,8 @@ int log_span_starts(struct log_span span, const char *word);
 /* log_span_starts; when it does, *rest goes behind the word. */
 int log_span_take(struct log_span *rest, const char *word);
 int log_span_is(struct log_span span, const char *word);
+int log_span_ends(struct log_span span, const char *word);
+int log_span_is_number(struct log_span span);
 /* What stands before the first `mark` (all, when there is none); *rest goes behind it. */
 struct log_span log_span_until(struct log_span *rest, char mark);
 /* Up to the next blank or tab; *rest goes behind it. Length 0 at the end. */

@@ -47,18 +47,13 @@ static const char *const usual_steps[] = {"step",
                                           "STEP",
                                           NULL};
 
-static int ends(struct log_span text, const char *word) {
-    const size_t length = strlen(word);
-    return text.length >= length && memcmp(text.text + text.length - length, word, length) == 0;
-}
-
 static void see(void *self, struct log_span name, size_t index) {
     struct header_signs *signs = (struct header_signs *)self;
     (void)index;
     signs->epoch |= log_span_is(name, "epoch");
     signs->step |= log_span_is(name, "step");
     signs->dash |= log_span_after(name, " - ").text != NULL;
-    signs->minimum |= ends(name, "__MIN") || ends(name, "__MAX");
+    signs->minimum |= log_span_ends(name, "__MIN") || log_span_ends(name, "__MAX");
     signs->w_step |= log_span_is(name, "_step");
     signs->w_time |= log_span_is(name, "_runtime") || log_span_is(name, "_timestamp");
     for (size_t i = 0; usual_steps[i] != NULL; i++)
@@ -129,7 +124,7 @@ static enum csv_role wandb_role(void *self, struct log_span *name, size_t index)
     const struct log_span run = split_run(*name, &key);
     if (run.text == NULL && index == 0) return CSV_STEP;
     if (run.text == NULL) return log_span_starts(*name, "_") ? CSV_OWN : CSV_VALUE;
-    if (ends(key, "__MIN") || ends(key, "__MAX")) return CSV_SKIP;
+    if (log_span_ends(key, "__MIN") || log_span_ends(key, "__MAX")) return CSV_SKIP;
     if (!wandb->has_run && run.length < sizeof wandb->run &&
         (wandb->wanted == NULL || log_span_is(run, wandb->wanted))) {
         memcpy(wandb->run, run.text, run.length);

@@ -71,9 +71,10 @@ static enum status read_end(struct scan *scan) {
     return scan_expect(scan, SCAN_END);
 }
 
-/* ---- NeMo-RL ---- */
-
-static enum status read_nemo_rl(const struct log_source *source, struct log_build *build) {
+/* One object, whose keys are columns and whose values `read_column` reads from their brace on. */
+static enum status read_columns(const struct log_source *source, struct log_build *build,
+                                enum status (*read_column)(struct scan *scan, size_t column,
+                                                           struct log_build *build)) {
     struct scan scan;
     TRY(open_object(&scan, source));
     for (;;) {
@@ -83,8 +84,14 @@ static enum status read_nemo_rl(const struct log_source *source, struct log_buil
         TRY(log_build_column(build, scan.text, scan.length, rules, &column));
         TRY(scan_next(&scan));
         TRY(scan_expect(&scan, SCAN_OBJECT));
-        TRY(read_steps(&scan, column, build));
+        TRY(read_column(&scan, column, build));
     }
+}
+
+/* ---- NeMo-RL ---- */
+
+static enum status read_nemo_rl(const struct log_source *source, struct log_build *build) {
+    return read_columns(source, build, read_steps);
 }
 
 /* ---- Megatron golden values ---- */
@@ -143,17 +150,7 @@ static enum status read_golden(struct scan *scan, size_t column, struct log_buil
 }
 
 static enum status read_megatron(const struct log_source *source, struct log_build *build) {
-    struct scan scan;
-    TRY(open_object(&scan, source));
-    for (;;) {
-        size_t column;
-        TRY(scan_next(&scan));
-        if (scan.token == SCAN_OBJECT_END) return read_end(&scan);
-        TRY(log_build_column(build, scan.text, scan.length, rules, &column));
-        TRY(scan_next(&scan));
-        TRY(scan_expect(&scan, SCAN_OBJECT));
-        TRY(read_golden(&scan, column, build));
-    }
+    return read_columns(source, build, read_golden);
 }
 
 /* ---- OLMo-core ---- */

@@ -194,15 +194,12 @@ static int read_event(struct message m, struct event *out) {
     return more;
 }
 
-static int ends(struct log_span tag, const char *word) {
-    const size_t length = strlen(word);
-    return tag.length >= length && memcmp(tag.text + tag.length - length, word, length) == 0;
-}
-
 static int is_wanted(const struct scalar *scalar, int64_t step) {
     const struct log_span tag = scalar->tag;
     if (!scalar->has || tag.length == 0 || tag.length > TAG_MAX) return 0;
-    if (ends(tag, " vs samples") || ends(tag, " vs tokens") || ends(tag, " vs steps")) return 0;
+    if (log_span_ends(tag, " vs samples") || log_span_ends(tag, " vs tokens") ||
+        log_span_ends(tag, " vs steps"))
+        return 0;
     if (log_span_is(tag, "hp_metric")) return 0;
     return step > 0 || (!log_span_starts(tag, "eval") && !log_span_starts(tag, "val"));
 }

@@ -22,11 +22,6 @@ struct fields {
     size_t count;
 };
 
-static int is_number(struct log_span text) {
-    struct log_number number;
-    return log_number_read(text.text, text.length, &number);
-}
-
 /* "Step 1 | a:1 b:2": the last colon of a word parts name and value. */
 static int read_line(struct log_span line, int64_t *step, struct fields *fields) {
     struct log_span rest = log_span_after(line, "Step ");
@@ -40,7 +35,8 @@ static int read_line(struct log_span line, int64_t *step, struct fields *fields)
             colon--;
         const struct field field = {{word.text, colon == 0 ? 0 : colon - 1},
                                     {word.text + colon, word.length - colon}};
-        if (field.name.length > 0 && is_number(field.value)) fields->field[fields->count++] = field;
+        if (field.name.length > 0 && log_span_is_number(field.value))
+            fields->field[fields->count++] = field;
     }
     return fields->count > 0;
 }
