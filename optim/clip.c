@@ -1,9 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Clipping. Walks the table, sums nothing itself but the chain over tensors. */
+ * Clipping. Walks the table; sums are law 2 within a tensor (or all of them) and chains over
+ * tensors. */
 #include "optim/clip.h"
 
 #include "base/rule.h"
 #include "base/sum.h"
+#include "optim/squares.h"
+
+struct clip_rule clip_rule_torch(double max_norm) {
+    return (struct clip_rule){.max_norm = max_norm, .eps = 1e-6, .replicas = 1};
+}
+
+/* The dtype that clip.dtype stands for, and whether sums are f64. */
+static enum dtype norm_dtype(const struct clip_rule *rule, enum dtype storage) {
+    if (rule->dtype == CLIP_F64) return DTYPE_F64;
+    if (storage == DTYPE_F64) return DTYPE_F64;
+    return rule->dtype == CLIP_F32 ? DTYPE_F32 : storage;
+}
+
+static double round_to(double x, enum dtype dtype) {
+    switch (dtype) {
+    case DTYPE_F64:
+        return x;
+    case DTYPE_BF16:
+        return (double)real_round_bf16_f64(x);
+    case DTYPE_F16:
+        return (double)real_round_f16_f64(x);
+    case DTYPE_TF32:
+        return (double)real_round_tf32_f64(x);
+    case DTYPE_F32:
+    case DTYPE_COUNT:
+        break;
+    }
+    return (double)(float)x;
+}
 
 /* Tensors of one call are told apart, in mode shuffled, by the address fields layer and side. */
 static struct op_call call_of(const struct clip_call *clip, size_t index) {
@@ -14,18 +44,88 @@ static struct op_call call_of(const struct clip_call *clip, size_t index) {
     return call;
 }
 
-static double measure(const struct clip_call *clip) {
-    double total = 0.0;
+static double square_of(const struct clip_call *clip, size_t index) {
+    const struct clip_tensor *tensor = &clip->tensors[index];
+    if (clip->rule.dtype != CLIP_F64 && tensor->storage != DTYPE_F64) {
+        struct sum_lanes_f32 lanes;
+        sum_lanes_open_f32(&lanes);
+        optim_append_squares_f32((const float *)tensor->gradient, tensor->count, clip->isa, &lanes);
+        return (double)sum_lanes_close_f32(&lanes);
+    }
+    const struct op_call call = call_of(clip, index);
+    double square = 0.0;
+    const struct square_args args = {tensor->count, tensor->storage, tensor->gradient, &square};
+    clip->ops->square(&call, &args);
+    return square;
+}
+
+/* One more term of the chain over tensors, in the type of the sums. */
+static double add_term(double total, double term, int narrow) {
+    if (narrow) return (double)((float)total + (float)term);
+    return sum_chain_terms_f64_f64(total, &term, 1);
+}
+
+static double add_square(double total, double norm, int narrow) {
+    if (narrow) return (double)real_fma_f32((float)norm, (float)norm, (float)total);
+    return sum_chain_products_f64_f64(total, &norm, &norm, 1);
+}
+
+static double root_of(double square, int narrow) {
+    return narrow ? (double)real_sqrt_f32((float)square) : real_sqrt_f64(square);
+}
+
+static double measure_flat(const struct clip_call *clip, int narrow) {
+    struct sum_lanes_f32 lanes_f32;
+    struct sum_lanes_f64 lanes_f64;
+    sum_lanes_open_f32(&lanes_f32);
+    sum_lanes_open_f64(&lanes_f64);
     for (size_t i = 0; i < clip->tensor_count; ++i) {
         const struct clip_tensor *tensor = &clip->tensors[i];
-        const struct op_call call = call_of(clip, i);
-        double square = 0.0;
-        const struct square_args args = {tensor->count, tensor->storage, tensor->gradient, &square};
-        clip->ops->square(&call, &args);
-        if (clip->out_tensor_norm != NULL) clip->out_tensor_norm[i] = real_sqrt_f64(square);
-        total = sum_chain_terms_f64_f64(total, &square, 1);
+        if (tensor->storage == DTYPE_F64)
+            optim_append_squares_f64((const double *)tensor->gradient, tensor->count, clip->isa,
+                                     &lanes_f64);
+        else if (narrow)
+            optim_append_squares_f32((const float *)tensor->gradient, tensor->count, clip->isa,
+                                     &lanes_f32);
+        else
+            optim_append_squares_f32_f64((const float *)tensor->gradient, tensor->count, clip->isa,
+                                         &lanes_f64);
     }
-    return real_sqrt_f64(total);
+    return narrow ? (double)sum_lanes_close_f32(&lanes_f32) : sum_lanes_close_f64(&lanes_f64);
+}
+
+static double measure(const struct clip_call *clip) {
+    const struct clip_rule *rule = &clip->rule;
+    const enum dtype storage = clip->tensor_count > 0 ? clip->tensors[0].storage : DTYPE_F32;
+    const enum dtype dtype = norm_dtype(rule, storage);
+    const int narrow = dtype != DTYPE_F64;
+    const int each = rule->norm != CLIP_FLAT || clip->out_tensor_norm != NULL;
+    double total = 0.0;
+    for (size_t i = 0; each && i < clip->tensor_count; ++i) {
+        const double square = square_of(clip, i);
+        const double norm = round_to(root_of(square, narrow), dtype);
+        if (clip->out_tensor_norm != NULL) clip->out_tensor_norm[i] = norm;
+        total = rule->norm == CLIP_NORMS ? add_square(total, norm, narrow)
+                                         : add_term(total, square, narrow);
+    }
+    if (rule->norm == CLIP_FLAT) total = measure_flat(clip, narrow);
+    const double norm = round_to(root_of(total, narrow), dtype);
+    if (rule->replicas <= 1) return norm;
+    return round_to(norm * real_sqrt_f64((double)rule->replicas), dtype);
+}
+
+/* f64 norms: everything in f64, the coefficient an f32 (law 7). Else each operation is rounded. */
+double clip_coefficient(const struct clip_rule *rule, double norm, enum dtype storage) {
+    const enum dtype dtype = norm_dtype(rule, storage);
+    const enum dtype last = rule->dtype == CLIP_F64 ? DTYPE_F32 : dtype;
+    const double shifted = round_to(norm + rule->eps, dtype);
+    if (rule->form == CLIP_QUOTIENT) {
+        const double c = round_to(rule->max_norm / shifted, dtype);
+        return round_to(c > 1.0 ? 1.0 : c, last);
+    }
+    const double ratio = round_to(shifted / rule->max_norm, dtype);
+    if (ratio != ratio) return ratio;
+    return ratio > 1.0 ? round_to(round_to(1.0 / ratio, dtype), last) : 1.0;
 }
 
 static void scale(const struct clip_call *clip, double coefficient) {
@@ -39,9 +139,13 @@ static void scale(const struct clip_call *clip, double coefficient) {
 }
 
 void clip_gradients(const struct clip_call *clip, struct clip_result *out_result) {
+    const struct clip_rule *rule = &clip->rule;
     out_result->norm = measure(clip);
     out_result->coefficient = 1.0;
-    if (!(clip->max_norm > 0.0)) return;
-    out_result->coefficient = rule_clip_coefficient(out_result->norm, clip->max_norm);
-    scale(clip, out_result->coefficient);
+    if (!(rule->max_norm > 0.0)) return;
+    const enum dtype storage = clip->tensor_count > 0 ? clip->tensors[0].storage : DTYPE_F32;
+    const double coefficient = clip_coefficient(rule, out_result->norm, storage);
+    out_result->coefficient = coefficient;
+    if (rule->apply == CLIP_COPY || (rule->apply == CLIP_ABOVE && !(coefficient < 1.0))) return;
+    scale(clip, coefficient);
 }

@@ -1,16 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Clipping by the global gradient norm, as torch.nn.utils.clip_grad_norm_ (law 7).
+ * Clipping by the global gradient norm, as the frameworks do it (facts, section 4).
  *
- * norm = sqrt of an f64 chain, in table order, of each tensor's sum of squares (law 2, f64);
- * coefficient = f32(min(1, max_norm / (norm + 1e-6))); every gradient is multiplied by it, by 1
- * too, and the product is rounded to gradient storage. The caller's list holds a tied tensor once.
- */
+ * The default is torch.nn.utils.clip_grad_norm_ with an f64 norm (law 7): norm = sqrt of an f64
+ * chain, in table order, of each tensor's sum of squares (law 2, f64); coefficient =
+ * f32(min(1, max_norm / (norm + 1e-6))); every gradient is multiplied by it, by 1 too, and the
+ * product is rounded to gradient storage. The caller's list holds a tied tensor once. */
 #ifndef TWINSTEP_OPTIM_CLIP_H
 #define TWINSTEP_OPTIM_CLIP_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "kernels/op.h"
+
+/* What the norm is the root of. Names of clip.norm. */
+enum clip_norm {
+    CLIP_SQUARES = 0, /* the chain of the tensors' sums of squares */
+    CLIP_NORMS, /* the chain of squares of the tensors' rounded norms: torch's norm of norms */
+    CLIP_FLAT   /* one sum of squares over all gradients as one vector: Megatron, llm.c */
+};
+
+/* Where norms and the coefficient are rounded to. f64 alone sums in f64 whatever the storage; the
+ * others sum in f32 (f64 gradients: f64), as opmath does. Names of clip.dtype. */
+enum clip_dtype {
+    CLIP_F64 = 0,
+    CLIP_F32,     /* norms, norm + eps and the quotient are f32 */
+    CLIP_GRADIENT /* they have the gradients' dtype: bf16 norms of bf16 gradients */
+};
+
+/* Names of clip.form. */
+enum clip_form {
+    CLIP_QUOTIENT = 0, /* max_norm / (norm + eps), at most 1 */
+    CLIP_RECIPROCAL    /* 1 / ((norm + eps) / max_norm) where that is above 1: DeepSpeed's ZeRO */
+};
+
+/* Names of clip.apply. */
+enum clip_apply {
+    CLIP_ALWAYS = 0, /* multiplies by 1 too, and by NaN */
+    CLIP_ABOVE,      /* only by a coefficient below 1: Megatron with Apex, NeMo-RL, llm.c */
+    CLIP_COPY        /* scales copies, gradients stay as they are: NeMo-RL #1158 */
+};
+
+struct clip_rule {
+    double max_norm; /* 0: measures only */
+    double eps;
+    uint64_t replicas; /* how often each gradient is counted: norm * sqrt(replicas) */
+    enum clip_norm norm;
+    enum clip_dtype dtype;
+    enum clip_form form;
+    enum clip_apply apply;
+};
+
+/* Law 7. */
+struct clip_rule clip_rule_torch(double max_norm);
 
 struct clip_tensor {
     void *gradient; /* carrier of `storage`, closed (law 4) */
@@ -23,16 +65,22 @@ struct clip_call {
     const struct op_call *call; /* threads, order, scratch; site, layer and side are set here */
     const struct clip_tensor *tensors;
     size_t tensor_count;
-    double max_norm;         /* 0: measures only */
-    double *out_tensor_norm; /* (tensor_count) norm of each tensor before clipping, or NULL */
+    struct clip_rule rule;
+    int isa;                 /* enum isa, resolved, of what `ops` does not do; moves no bit */
+    double *out_tensor_norm; /* (tensor_count) norm of each tensor before clipping, or NULL; of
+                                flat, in the same dtype but by itself */
 };
 
 struct clip_result {
-    double norm;        /* before clipping */
-    double coefficient; /* an f32 value; 1 when max_norm is 0 */
+    double norm;        /* before clipping, of all replicas */
+    double coefficient; /* 1 when max_norm is 0; with CLIP_COPY what the copies were scaled by */
 };
 
-/* A norm that is not finite gives a coefficient of 0 or NaN, as in torch; nothing is refused. */
+/* A norm that is not finite gives a coefficient of 0 or NaN, as in torch; nothing is refused. The
+ * order of mode shuffled acts on squares and norms in f64 only. */
 void clip_gradients(const struct clip_call *clip, struct clip_result *out_result);
+
+/* The coefficient alone: the rule at a norm, with gradients of `storage`. */
+double clip_coefficient(const struct clip_rule *rule, double norm, enum dtype storage);
 
 #endif

@@ -41,6 +41,15 @@ static const char *without_clip(const struct config *config) {
     return "the loop has no clip";
 }
 
+static const char *without_max_norm(const struct config *config) {
+    const char *reason = without_clip(config);
+    return reason != NULL || config->clip.max_norm > 0.0 ? reason : "clip.max_norm is 0";
+}
+
+static const char *without_named(const struct config *config) {
+    return config->optimizer.decay == DECAY_NAMED ? NULL : "optimizer.decay is not named";
+}
+
 static const char *without_contract(const struct config *config) {
     return config_has_contract(config) ? NULL : "schedule.contract is none";
 }
@@ -89,7 +98,14 @@ static const struct silenced {
     {"dpo.reference_batch", without_cached, "8"},
     {"dpo.reference_compute", without_dpo, "f32"},
     {"dpo.reference_layout", without_dpo, "separate"},
+    {"optimizer.no_decay", without_named, NULL},
     {"clip.max_norm", without_clip, NULL},
+    {"clip.eps", without_max_norm, NULL},
+    {"clip.norm", without_clip, NULL},
+    {"clip.dtype", without_clip, NULL},
+    {"clip.form", without_max_norm, NULL},
+    {"clip.apply", without_max_norm, NULL},
+    {"clip.replicas", without_clip, NULL},
     {"schedule.processes", without_contract, NULL},
     {"schedule.rescaled", without_contract, NULL},
     {"schedule.updates_per_epoch", without_contract, NULL},

@@ -7,6 +7,8 @@
  * the signature; a gradient that nobody reads does not. */
 #include "trainer/loop.h"
 
+#include "optim/clip.h"
+
 enum { UPDATES = 4, MICRO_CAP = 3 };
 
 /* Names of values that no phase wrote, and of steps that are not phases. */
@@ -84,7 +86,8 @@ static void flow_backward(struct flow *flow) {
 static void flow_clip(struct flow *flow) {
     flow_close(flow);
     flow->norm = join1(KIND_NORM, flow->gradient);
-    if (flow->config->clip.max_norm > 0.0) flow->gradient = join1(PHASE_CLIP, flow->gradient);
+    if (flow->config->clip.max_norm > 0.0 && flow->config->clip.apply != CLIP_COPY)
+        flow->gradient = join1(PHASE_CLIP, flow->gradient);
 }
 
 static void flow_optimize(struct flow *flow) {

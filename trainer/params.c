@@ -36,6 +36,36 @@ struct builder {
     struct param_table *table;
 };
 
+/* Whether one of the words, parted by spaces or commas, occurs in the name. */
+static int names_one(const char *words, const char *name) {
+    while (*words != '\0') {
+        const size_t length = strcspn(words, " ,");
+        for (const char *at = name; length > 0 && *at != '\0'; at++)
+            if (strncmp(at, words, length) == 0) return 1;
+        words += length;
+        words += strspn(words, " ,");
+    }
+    return 0;
+}
+
+/* Group 1, without decay. Hugging Face's patterns: bias, layernorm, rmsnorm, norm as a word between
+ * dots, _norm before one; OLMo-core's recipes except embeddings.weight. */
+static int is_undecayed(const struct config *config, const struct param_row *row) {
+    switch ((enum decay_rule)config->optimizer.decay) {
+    case DECAY_MATRICES:
+        return row->rank == 1;
+    case DECAY_HF:
+        return names_one("bias layernorm rmsnorm .norm. _norm.", row->name);
+    case DECAY_OLMO_CORE:
+        return row->role == ROLE_EMBEDDING;
+    case DECAY_NAMED:
+        return names_one(config->optimizer.no_decay, row->name);
+    case DECAY_ALL:
+        break;
+    }
+    return 0;
+}
+
 static enum status add_row(struct builder *build, enum param_role role, uint32_t layer,
                            uint64_t out, uint64_t in) {
     const struct config *config = build->config;
@@ -59,7 +89,7 @@ static enum status add_row(struct builder *build, enum param_role role, uint32_t
     row->dtype = (enum dtype)config->numerics.param;
     row->role = role;
     row->layer = layer;
-    row->group = row->rank == 1 && config->optimizer.decay == DECAY_MATRICES ? 1 : 0;
+    row->group = is_undecayed(config, row) ? 1 : 0;
     row->trainable = 1;
     row->tied_to = -1;
     row->adapter_of = -1;
@@ -95,6 +125,17 @@ static void tie_head(struct param_table *table) {
     table->rows[embedding].uses = 2;
 }
 
+/* A word list that names nothing is a mistake. */
+static enum status check_named(const struct config *config, const struct param_table *table) {
+    if (config->optimizer.decay != DECAY_NAMED) return STATUS_OK;
+    for (uint32_t i = 0; i < table->count; i++)
+        if (table->rows[i].tied_to < 0 && table->rows[i].group == 1) return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "optimizer.no_decay: no tensor has one of \"%s\" in its name; expected words such as norm "
+         "or embed_tokens, or optimizer.decay: all",
+         config->optimizer.no_decay);
+}
+
 enum status params_open(const struct config *config, struct arena *arena, struct param_table *out) {
     uint64_t layers = config->model.layers;
     memset(out, 0, sizeof *out);
@@ -110,10 +151,10 @@ enum status params_open(const struct config *config, struct arena *arena, struct
     TRY(add_row(&build, ROLE_NORM_FINAL, 0, config->model.hidden, 0));
     TRY(add_row(&build, ROLE_HEAD, 0, config->model.vocab, config->model.hidden));
     if (config->model.tied) tie_head(out);
-    out->groups = config->optimizer.decay == DECAY_MATRICES ? 2 : 1;
+    out->groups = config->optimizer.decay == DECAY_ALL ? 1 : 2;
     for (uint32_t i = 0; i < out->count; i++)
         if (out->rows[i].tied_to < 0) out->elements += out->rows[i].count;
-    return STATUS_OK;
+    return check_named(config, out);
 }
 
 uint32_t params_owner(const struct param_table *table, enum param_role role, uint32_t layer) {

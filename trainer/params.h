@@ -40,7 +40,7 @@ struct param_row {
     enum dtype dtype;
     enum param_role role;
     uint32_t layer;
-    uint32_t group; /* 0; with optimizer.decay: matrices, vectors are group 1 (no decay) */
+    uint32_t group; /* 0; 1 are those that optimizer.decay leaves undecayed */
     int trainable;
     int32_t tied_to;    /* row index of the owner, -1 for owners */
     int32_t adapter_of; /* row index, -1: not an adapter */

@@ -181,6 +181,16 @@ static enum status phase_unscale(struct run *run) {
     return STATUS_OK;
 }
 
+static struct clip_rule clip_rule_of(const struct config *config) {
+    return (struct clip_rule){.max_norm = config->clip.max_norm,
+                              .eps = config->clip.eps,
+                              .replicas = config->clip.replicas,
+                              .norm = (enum clip_norm)config->clip.norm,
+                              .dtype = (enum clip_dtype)config->clip.dtype,
+                              .form = (enum clip_form)config->clip.form,
+                              .apply = (enum clip_apply)config->clip.apply};
+}
+
 static enum status phase_clip(struct run *run) {
     struct state_head *head = run_head(run);
     TRY(phase_close_gradient(run));
@@ -194,7 +204,8 @@ static enum status phase_clip(struct run *run) {
                              .call = &run->model.call,
                              .tensors = run->clips,
                              .tensor_count = run->owner_count,
-                             .max_norm = run->config.clip.max_norm};
+                             .rule = clip_rule_of(&run->config),
+                             .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
     struct clip_result result;
     clip_gradients(&call, &result);
     head->norm = result.norm;

@@ -68,6 +68,9 @@ void VARIANT(optim_lion_range)(const struct optim_range *range,
 void VARIANT(optim_adafactor_tensor)(const struct optim_range *range,
                                      const struct optim_adafactor_scalars *scalars);
 
+/* `lanes`: struct sum_lanes_* of this accumulator; values of this carrier. */
+void VARIANT(optim_squares)(const void *values, size_t count, void *lanes);
+
 struct range_block {
     carrier p[RANGE_BLOCK];
     carrier g[RANGE_BLOCK];

@@ -38,7 +38,13 @@ static struct clip_result run(enum isa isa, enum dtype compute, enum dtype accum
     assert_int_equal(backend_ops(isa, compute, accumulate, &ops), STATUS_OK);
     const struct op_call call = {
         .compute = compute, .threads = threads, .order = order, .scratch = scratch};
-    const struct clip_call clip = {ops, &call, tensors, count, max_norm, tensor_norm};
+    const struct clip_call clip = {.ops = ops,
+                                   .call = &call,
+                                   .tensors = tensors,
+                                   .tensor_count = count,
+                                   .rule = clip_rule_torch(max_norm),
+                                   .isa = (int)isa,
+                                   .out_tensor_norm = tensor_norm};
     struct clip_result result;
     clip_gradients(&clip, &result);
     return result;

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Squares of gradients onto the lanes of law 2, in this variant's accumulator. */
+#include "optim/cpu/range.h"
+
+#include "base/sum.h"
+
+void VARIANT(optim_squares)(const void *values, size_t count, void *lanes) {
+    const carrier *x = (const carrier *)values;
+    PAIR(sum_lanes_append_products)((struct ACC_NAME_(sum_lanes) *)lanes, x, x, count);
+}
