@@ -57,10 +57,10 @@ static enum status check_elf(const char *path, const unsigned char *head, size_t
     return STATUS_OK;
 }
 
-static enum status check_file(const char *path) {
+static enum status check_file(const char *path, const char *file_name) {
     unsigned char head[20] = {0};
     struct stat info;
-    FILE *file = fopen(path, "rb");
+    FILE *file = fopen(file_name, "rb");
     if (file == NULL) FAIL(STATUS_INPUT, "%s: cannot open the module: %s", path, strerror(errno));
     size_t length = 0;
     const int regular = fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode);
@@ -100,7 +100,7 @@ enum status module_open(const char *path, struct module *out) {
     if (length < 0 || (size_t)length >= sizeof file)
         FAIL(STATUS_INPUT, "module: expected a path of at most %zu bytes, got %zu", sizeof file - 3,
              strlen(path));
-    TRY(check_file(file));
+    TRY(check_file(path, file));
     fpenv_keep(&kept);
     out->path = path;
     out->handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);

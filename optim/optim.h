@@ -81,7 +81,7 @@ struct optim_class {
                              double *out);
     enum status (*validate)(const void *values);
     /* Elements of slot `slot` of a tensor: 0 where these values or this rank leave it out. NULL: as
-     * many as the tensor has. Modules may end before this field: read it by optim_slot_elements. */
+     * many as the tensor has. Read it by optim_slot_elements. */
     uint64_t (*slot_elements)(const void *values, uint32_t slot, uint32_t rank,
                               const uint64_t *shape);
 };

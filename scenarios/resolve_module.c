@@ -49,8 +49,6 @@ static enum status load(const struct resolving *resolving, enum selection select
     size_t count = 0;
     const char *key = schema_rows(&count)[selection_module_row(selection)].path;
     char text[1536];
-    if (which->module[0] == '\0')
-        return yaml_fail(node, "%s: expected a file, or none; got nothing", key);
     TRY(join_folder(resolving, node, key, which->module));
     enum status status =
         schema->load == NULL

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Optimizers that the loader must refuse, or whose calls must be caught: one per value of BREAK,
+ * which the build sets (the list is in tests/plugins/CMakeLists.txt). Without it: a sound one. */
+#define TWINSTEP_MODULE
+#include "optim/optim_module.h"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#define MXCSR_DOWN 0x2000u
+#define MXCSR_FLUSH 0x8040u
+#define SET_CONTROL(bits) _mm_setcsr(_mm_getcsr() | (bits))
+#else
+#define MXCSR_DOWN 0u
+#define MXCSR_FLUSH 0u
+#define SET_CONTROL(bits) ((void)(bits))
+#endif
+
+enum break_kind {
+    BREAK_NOTHING,
+    BREAK_TAG,
+    BREAK_STAMP_VERSION,
+    BREAK_STAMP_SIZE,
+    BREAK_ROW_SIZE,
+    BREAK_CLASS_SIZE,
+    BREAK_CALL_SIZE,
+    BREAK_TENSOR_SIZE,
+    BREAK_GROUP_SIZE,
+    BREAK_STAMP_EMPTY,
+    BREAK_INEXACT,
+    BREAK_FUSES,
+    BREAK_DROPS,
+    BREAK_SMALL,
+    BREAK_NO_STEP,
+    BREAK_NO_NAME,
+    BREAK_BAD_NAME,
+    BREAK_BUILT_IN,
+    BREAK_NO_HELP,
+    BREAK_SLOTS,
+    BREAK_SLOT_NAMES,
+    BREAK_SLOT_TWICE,
+    BREAK_VALUES,
+    BREAK_FLAGS,
+    BREAK_FLAGS_BOTH,
+    BREAK_FLAGS_UNKNOWN,
+    BREAK_NO_CLASSES,
+    BREAK_NAME_TWICE,
+    BREAK_KEY_TWICE,
+    BREAK_KEY_OUTSIDE,
+    BREAK_KEY_OVERLAP,
+    BREAK_KEY_UNALIGNED,
+    BREAK_KEY_SIZE,
+    BREAK_KEY_CAUSE,
+    BREAK_KEY_BOUNDS,
+    BREAK_KEY_NAMES,
+    BREAK_KEY_DOT,
+    BREAK_KEY_TAKEN,
+    BREAK_KEY_DEFAULT,
+    BREAK_KEYS_NULL,
+    BREAK_LOAD_FLUSH,
+    BREAK_LOAD_ROUND,
+    BREAK_STEP_ROUND,
+    BREAK_STEP_FLUSH,
+    BREAK_DIRECTION_ROUND,
+    BREAK_STEP_FAIL,
+    BREAK_STEP_MUTE,
+    BREAK_STEP_STATUS,
+    BREAK_HIDDEN_STATE
+};
+
+#if !defined(BREAK)
+#define BREAK BREAK_NOTHING
+#endif
+#define IF(what, broken, sound) (BREAK == BREAK_##what ? (broken) : (sound))
+#define SIZE(what, type) (uint32_t)(sizeof(type) - IF(what, 8, 0))
+
+struct broken_values {
+    double rate, other;
+};
+
+static const char *const names[] = {"one", NULL};
+
+static const struct key_row keys[] = {
+    {IF(KEY_DOT, "ra.te", IF(KEY_TAKEN, "weight_decay", "rate")), KEY_REAL, "1",
+     IF(KEY_DEFAULT, "many", "1"), IF(KEY_CAUSE, CAUSE_DATA_ORDER, CAUSE_OPTIMIZER),
+     "Factor on the gradient", IF(KEY_OUTSIDE, 16, IF(KEY_UNALIGNED, 4, 0)), IF(KEY_SIZE, 4, 8),
+     IF(KEY_BOUNDS, 2, 0), IF(KEY_BOUNDS, 1, 10), NULL, IF(KEY_NAMES, names, NULL)},
+    {IF(KEY_TWICE, "rate", "other"), KEY_REAL, "1", "1", CAUSE_OPTIMIZER, "Another factor",
+     IF(KEY_OVERLAP, 0, IF(KEY_UNALIGNED, 12, 8)) - IF(KEY_UNALIGNED, 4, 0), 8, 0, 10, NULL, NULL},
+};
+
+static const char *const slot_names[] = {"a", IF(SLOT_TWICE, "a", "b"), "c", "d", "e"};
+
+/* Runs at dlopen, before the program sees anything. */
+__attribute__((constructor)) static void at_load(void) {
+    if (BREAK == BREAK_LOAD_FLUSH) SET_CONTROL(MXCSR_FLUSH);
+    if (BREAK == BREAK_LOAD_ROUND) SET_CONTROL(MXCSR_DOWN);
+}
+
+/* Against the state law: it is in no snapshot, and a second process begins without it. */
+static double hidden;
+
+static enum status broken_step(const struct optim_call *call) {
+    const struct broken_values *values = (const struct broken_values *)call->values;
+    if (BREAK == BREAK_HIDDEN_STATE) hidden += 0x1p-10;
+    if (BREAK == BREAK_STEP_ROUND) SET_CONTROL(MXCSR_DOWN);
+    if (BREAK == BREAK_STEP_FLUSH) SET_CONTROL(MXCSR_FLUSH);
+    if (BREAK == BREAK_STEP_FAIL)
+        FAIL(STATUS_UNSUPPORTED, "update %u of %s is not for me", (unsigned)call->update,
+             call->tensors[0].name);
+    if (BREAK == BREAK_STEP_MUTE) return STATUS_INPUT;
+    if (BREAK == BREAK_STEP_STATUS) return STATUS_INTERRUPTED;
+    *call->t += 1;
+    for (uint32_t k = 0; k < call->tensor_count; k++) {
+        const struct optim_tensor *tensor = &call->tensors[k];
+        const double lr = call->groups[tensor->group].lr * (values->rate + hidden);
+        for (size_t i = 0; i < tensor->count; i++) {
+            const double p = optim_load(tensor->param, tensor->param_dtype, i);
+            const double g = optim_load(tensor->gradient, tensor->gradient_dtype, i);
+            optim_store(tensor->param, tensor->param_dtype, i,
+                        optim_round(p - lr * g, tensor->param_dtype));
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status broken_direction(const struct optim_call *call, uint32_t index,
+                                    const void *before, double *out) {
+    const struct optim_tensor *tensor = &call->tensors[index];
+    (void)before;
+    if (BREAK == BREAK_DIRECTION_ROUND) SET_CONTROL(MXCSR_DOWN);
+    for (size_t i = 0; i < tensor->count; i++)
+        out[i] = optim_load(tensor->gradient, tensor->gradient_dtype, i);
+    return STATUS_OK;
+}
+
+#define CLASS(word)                                                                                \
+    {                                                                                              \
+        .size = sizeof(struct optim_class) - IF(SMALL, 8, 0), .name = (word),                      \
+        .help = IF(NO_HELP, NULL, "An optimizer of the tests"), .keys = IF(KEYS_NULL, NULL, keys), \
+        .key_count = COUNT_OF(keys), .values_size = IF(VALUES, 257, sizeof(struct broken_values)), \
+        .slot_count = IF(SLOTS, OPTIM_SLOTS_MAX + 1, 2),                                           \
+        .slot_names = IF(SLOT_NAMES, NULL, slot_names),                                            \
+        .flags = IF(FLAGS, OPTIM_HOST_ONLY, OPTIM_ELEMENTWISE) |                                   \
+                 IF(FLAGS_BOTH, OPTIM_NEEDS_WHOLE_TENSOR, 0) | IF(FLAGS_UNKNOWN, 64, 0),           \
+        .step = IF(NO_STEP, NULL, broken_step), .direction = broken_direction                      \
+    }
+
+static const struct optim_class first =
+    CLASS(IF(NO_NAME, NULL, IF(BAD_NAME, "my broken", IF(BUILT_IN, "sgd", "broken"))));
+static const struct optim_class second = CLASS("broken");
+
+static const struct optim_class *const classes[] = {IF(NO_CLASSES, NULL, &first),
+                                                    IF(NAME_TWICE, &second, NULL), NULL};
+
+static int probe(void) {
+    return IF(FUSES, MODULE_FUSES, IF(DROPS, MODULE_DROPS, module_probe()));
+}
+
+extern MODULE_EXPORT const struct optim_module twinstep_optim_v1;
+const struct optim_module twinstep_optim_v1 = {
+    {{IF(TAG, 'T', 't'), 'w', 'i', 'n', 's', 't', 'e', 'p', ' ', 'm', 'o', 'd', 'u', 'l', 'e'},
+     IF(STAMP_VERSION, 7, MODULE_VERSION),
+     {SIZE(STAMP_SIZE, struct module_stamp), SIZE(ROW_SIZE, struct key_row),
+      SIZE(CLASS_SIZE, struct optim_class), SIZE(CALL_SIZE, struct optim_call),
+      SIZE(TENSOR_SIZE, struct optim_tensor), SIZE(GROUP_SIZE, struct optim_group)},
+     IF(INEXACT, 1, 0),
+     0,
+     probe,
+     IF(STAMP_EMPTY, NULL, MODULE_COMPILER),
+     &twinstep_host},
+    classes};

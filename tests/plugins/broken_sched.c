@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Schedules that the loader must refuse, or whose calls must be caught: one per value of BREAK,
+ * which the build sets (the list is in tests/plugins/CMakeLists.txt). Without it: a sound one. */
+#define TWINSTEP_MODULE
+#include "sched/sched_module.h"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+enum break_kind {
+    BREAK_NOTHING,
+    BREAK_NO_VALUE,
+    BREAK_NO_MINIMUM,
+    BREAK_STATE,
+    BREAK_FEEDBACK,
+    BREAK_VALUES,
+    BREAK_BUILT_IN,
+    BREAK_DOTTED,
+    BREAK_KEY_CAUSE,
+    BREAK_SMALL,
+    BREAK_NAN,
+    BREAK_VALUE_ROUND
+};
+
+#if !defined(BREAK)
+#define BREAK BREAK_NOTHING
+#endif
+#define IF(what, broken, sound) (BREAK == BREAK_##what ? (broken) : (sound))
+
+static const struct key_row keys[] = {
+    {"share", KEY_REAL, "1", "1", IF(KEY_CAUSE, CAUSE_OPTIMIZER, CAUSE_SCHEDULE),
+     "Factor on the base rate", 0, sizeof(double), 0, 10, NULL, NULL},
+};
+
+static double broken_value(const struct sched_call *call, double counter) {
+    const double share = *(const double *)call->values;
+#if defined(__x86_64__)
+    if (BREAK == BREAK_VALUE_ROUND) _mm_setcsr(_mm_getcsr() | 0x2000u);
+#endif
+    return BREAK == BREAK_NAN && counter > 1.0 ? real_nan_f64() : call->base_lr * share;
+}
+
+static double broken_minimum(const struct sched_call *call) {
+    return call->base_lr;
+}
+
+static const struct sched_class broken = {
+    .size = sizeof(struct sched_class) + IF(SMALL, 8, 0),
+    .name = IF(BUILT_IN, "cosine", IF(DOTTED, "my.broken", "broken")),
+    .help = "A schedule of the tests",
+    .keys = keys,
+    .key_count = COUNT_OF(keys),
+    .values_size = IF(VALUES, 257, sizeof(double)),
+    .state_size = IF(STATE, SCHED_MODULE_STATE_MAX + 1, 0),
+    .feedback = IF(FEEDBACK, 1, 0),
+    .value = IF(NO_VALUE, NULL, broken_value),
+    .minimum = IF(NO_MINIMUM, NULL, broken_minimum),
+};
+
+static const struct sched_class *const classes[] = {&broken, NULL};
+SCHED_MODULE(classes);
