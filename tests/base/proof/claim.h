@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What docs/DETERMINISM.md says of a function: one row of its table. The proofs print the row that
+ * they measured; it must stand there, character by character. */
+#ifndef TWINSTEP_TESTS_BASE_PROOF_CLAIM_H
+#define TWINSTEP_TESTS_BASE_PROOF_CLAIM_H
+
+#include <stdint.h>
+
+#include "tests/base/proof/proof.h"
+
+#define CLAIM_ROW 256
+
+/* The table's row for a tally: | name | inputs | not nearest | largest error | at | hash |. `name`
+ * is "exp f32"; `two` for functions of two arguments. */
+void claim_format(char row[CLAIM_ROW], const char *name, const struct proof_tally *tally, int two);
+
+/* The row of the document that begins with "| name |", without its newline; 0 when there is none.
+ */
+int claim_find(char row[CLAIM_ROW], const char *name);
+
+/* Largest error that the row for `name` states; -1 without such a row. */
+double claim_error(const char *name);
+
+#endif

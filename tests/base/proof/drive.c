@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Runs blocks of inputs through every instruction set of the machine and the judge, and counts. */
+#include <mpfr.h>
+
+#include "tests/base/proof/proof_pair.h"
+#include "tests/base/proof/proof.h"
+#include "tests/base/proof/proof_table.h"
+
+#define INFINITE (0x1p1023 * 2.0)
+
+const char *const proof_names[PROOF_FUNCTIONS] = {"exp",   "exp2", "expm1", "tanh", "log",
+                                                  "log1p", "sin",  "cos",   "pow"};
+
+static const struct {
+    const char *name;
+    proof_evaluate *evaluate;
+    proof_judge *judge;
+    proof_refer *refer;
+} sets[] = {
+    {"base", proof_evaluate_base, proof_judge_base, proof_refer_base},
+    {"v3", proof_evaluate_v3, proof_judge_v3, proof_refer_v3},
+    {"v4", proof_evaluate_v4, proof_judge_v4, proof_refer_v4},
+};
+
+int proof_machine_has(const char *isa) {
+#if defined(__x86_64__)
+    if (isa[1] == '4')
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512cd");
+    if (isa[1] == '3')
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+               __builtin_cpu_supports("bmi2");
+#endif
+    return isa[0] == 'b';
+}
+
+static int best_set(void) {
+    int best = 0;
+    for (int i = 1; i < 3; i++)
+        if (proof_machine_has(sets[i].name)) best = i;
+    return best;
+}
+
+proof_judge *proof_best_judge(void) {
+    return sets[best_set()].judge;
+}
+
+proof_refer *proof_best_refer(void) {
+    return sets[best_set()].refer;
+}
+
+/* Results where the reference has no domain: infinite or undefined, by C11 Annex F. */
+static double special_value(enum proof_function function, double x) {
+    const double nan = pair_from_bits(0x7ff8000000000000u);
+    if (x != x) return nan;
+    switch (function) {
+    case PROOF_EXP:
+    case PROOF_EXP2:
+        return x > 0.0 ? x : 0.0;
+    case PROOF_EXPM1:
+        return x > 0.0 ? x : -1.0;
+    case PROOF_TANH:
+        return x > 0.0 ? 1.0 : -1.0;
+    case PROOF_LOG:
+        return x > 0.0 ? x : x < 0.0 ? nan : -INFINITE;
+    case PROOF_LOG1P:
+        return x > 0.0 ? x : x < -1.0 ? nan : -INFINITE;
+    case PROOF_SIN:
+    case PROOF_COS:
+    case PROOF_POW:
+    case PROOF_FUNCTIONS:
+        break;
+    }
+    return nan;
+}
+
+static uint64_t hash_of(double x, double y, double result) {
+    uint64_t r = result == result ? pair_bits(result) : 0x7ff8000000000000u;
+    uint64_t z = pair_bits(x) * 0x9e3779b97f4a7c15u ^ pair_bits(y) * 0xd6e8feb86659fd93u;
+    z = (z ^ (z >> 32) ^ r) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 29)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 32);
+}
+
+static int same(double a, double b) {
+    return pair_bits(a) == pair_bits(b) || (a != a && b != b);
+}
+
+static int is_before(double x, double y, double at, double at_y) {
+    if (pair_abs(x) != pair_abs(at)) return pair_abs(x) < pair_abs(at);
+    if (pair_bits(x) != pair_bits(at)) return pair_bits(x) < pair_bits(at);
+    return pair_bits(y) < pair_bits(at_y);
+}
+
+static void note_error(struct proof_tally *tally, double error, double x, double y) {
+    if (error < tally->worst) return;
+    if (error <= tally->worst && !is_before(x, y, tally->at, tally->at_y)) return;
+    tally->worst = error;
+    tally->at = x;
+    tally->at_y = y;
+}
+
+/* Law 8: f32 exp and exp2 return +0 where the exact value is below 2^-126. */
+static int flushes(enum proof_function function, int wide, const struct proof_block *b, size_t i) {
+    if (wide || (function != PROOF_EXP && function != PROOF_EXP2) || b->ask[i] == 2) return 0;
+    return pair_odd(b->high[i], b->low[i]) < 0x1p-126;
+}
+
+static void count_one(enum proof_function function, int wide, const struct proof_block *b, size_t i,
+                      struct proof_tally *tally) {
+    double x = b->x[i], y = b->y[i], got = b->result[i], want = b->want[i], error = b->error[i];
+    if (flushes(function, wide, b, i)) {
+        tally->flushed++;
+        want = 0.0;
+        error = same(got, want) ? 0.0 : 0x1p1000;
+    } else if (b->ask[i] == 2 && function != PROOF_POW && (!wide || !(pair_abs(x) < INFINITE))) {
+        want = special_value(function, x);
+        error = same(got, want) ? 0.0 : 0x1p1000;
+        tally->special++;
+    } else if (b->ask[i] != 0) {
+        proof_ask(function, wide, x, y, got, &want, &error);
+        tally->asked++;
+    } else if (!(want < 0.0) && !(want > 0.0) && x != 1.0 && function != PROOF_POW) {
+        want = x; /* of the odd functions at a zero; log(1) = +0 */
+    }
+    if (error != error) error = 0x1p1000;
+    tally->inputs++;
+    tally->misrounded += !same(got, want);
+    tally->hash += hash_of(x, y, got);
+    note_error(tally, error, x, y);
+}
+
+/* The results, and how many of them other sets of this machine do not give. Without fma hardware a
+ * result costs ten times the rest of its proof: in long runs one block of 16 is computed so. */
+static void evaluate_sets(enum proof_function function, int wide, int with_base,
+                          struct proof_block *b, struct proof_tally *tally) {
+    double other[PROOF_BLOCK];
+    int best = best_set();
+    sets[best].evaluate(function, wide, b->x, b->y, b->result, b->count);
+    for (int s = with_base ? 0 : 1; s < best; s++) {
+        sets[s].evaluate(function, wide, b->x, b->y, other, b->count);
+        for (size_t i = 0; i < b->count; i++)
+            tally->isa += !same(other[i], b->result[i]);
+    }
+}
+
+void proof_merge(struct proof_tally *tally, const struct proof_tally *more) {
+    if (more->inputs == 0) return;
+    if (tally->inputs == 0) {
+        *tally = *more;
+        return;
+    }
+    tally->inputs += more->inputs;
+    tally->misrounded += more->misrounded;
+    tally->flushed += more->flushed;
+    tally->special += more->special;
+    tally->asked += more->asked;
+    tally->hash += more->hash;
+    tally->isa += more->isa;
+    note_error(tally, more->worst, more->at, more->at_y);
+}
+
+struct proof_tally proof_run(enum proof_function function, int wide, proof_fill *fill,
+                             const void *context, uint64_t blocks, int threads) {
+    struct proof_tally all = {0};
+    proof_judge *judge = proof_best_judge();
+    (void)proof_table();
+    (void)threads; /* a build without OpenMP has one */
+#pragma omp parallel num_threads(threads)
+    {
+        struct proof_tally mine = {0};
+        struct proof_block b;
+        mine.at = INFINITE;
+#pragma omp for schedule(dynamic, 64)
+        for (uint64_t k = 0; k < blocks; k++) {
+            fill(function, k, context, &b);
+            evaluate_sets(function, wide, blocks < PROOF_LONG || k % 16 == 0, &b, &mine);
+            judge(function, wide, &b);
+            for (size_t i = 0; i < b.count; i++)
+                count_one(function, wide, &b, i, &mine);
+        }
+#pragma omp critical
+        proof_merge(&all, &mine);
+        mpfr_free_cache();
+    }
+    return all;
+}

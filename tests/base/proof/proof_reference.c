@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Each function as high + low by a table and a short series, and the judgement of a result by it.
+ * Compiled once per instruction set, always with -O3: the loops vectorise.
+ *
+ * Relative errors, u = 2^-53. A sum or product of pairs costs 2 to 5 u^2 (proof_pair.h), a constant
+ * u^2. exp, exp2  |r| < 2^-8.5; series from r^5 on in double: 2^-102 of 1, 2^-94 of r; dropped:
+ * r^11/11! expm1      the same; 2^m T - 1 and T (e^r - 1) cancel by at most one bit: 2^-92 tanh t /
+ * (t + 2), t = expm1(2|x|): 2^-91 log        |f| < 2^-7; series from f^7 on in double: 2^-98 of f;
+ * dropped: f^15/15, 2^-101 of f; k ln2, -log c and log(1 + f) cancel by at most one bit: 2^-95
+ *   log1p      1 + x as an exact pair, then as log
+ *   sin, cos   n pi/2 to 205 bits; |d| < 2^-7.9; series from d^7 (d^8) on in double: 2^-104
+ *   pow        745 times the error of log: 2^-85
+ * All below PROOF_BOUND; test_real_proof.c measures them against MPFR. */
+#include "tests/base/proof/proof.h"
+#include "tests/base/proof/proof_table.h"
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+/* A call that is left in a loop leaves it unvectorised: three times the time. */
+#define INLINE static inline __attribute__((always_inline))
+
+#define SHIFT 0x1.8p52 /* added: the nearest integer stands in the low bits */
+
+/* NaN becomes -limit: it may not choose a place in a table. */
+INLINE double clamp(double x, double limit) {
+    x = x > -limit ? x : -limit;
+    return x > limit ? limit : x;
+}
+
+INLINE struct pair at(const double *high, const double *low, uint64_t i) {
+    return (struct pair){high[i], low[i]};
+}
+
+/* 2^m, |m| < 1023, from the bits of m + SHIFT. */
+INLINE double power_of(uint64_t m) {
+    return pair_from_bits((m + 1023u) << 52);
+}
+
+/* e^r - 1 for |r| < 2^-8.4. */
+INLINE struct pair tail_exp(const struct proof_table *t, struct pair r) {
+    const struct pair *c = t->inverse_factorial;
+    double z = r.high;
+    double q = c[10].high;
+    q = q * z + c[9].high;
+    q = q * z + c[8].high;
+    q = q * z + c[7].high;
+    q = q * z + c[6].high;
+    q = q * z + c[5].high;
+    struct pair s = pair_add_double(c[4], q * z);
+    s = pair_add(c[3], pair_times(s, r));
+    s = pair_add(c[2], pair_times(s, r));
+    s = pair_add_double(pair_times(s, r), 1.0);
+    return pair_times(s, r);
+}
+
+/* x.high + x.low = k ln2/128 + r: k as bits of k + SHIFT. |x| < 2000: k has 19 bits, so k times a
+ * constant of 33 bits is exact; x - k first is exact as well. */
+INLINE struct pair reduce_exp(const struct proof_table *t, struct pair x, uint64_t *k) {
+    double shifted = x.high * (128.0 / t->ln2.high) + SHIFT;
+    double n = shifted - SHIFT;
+    struct pair r = pair_sum(x.high - n * t->ln2_first, -(n * t->ln2_second));
+    r = pair_add_double(r, x.low);
+    *k = pair_bits(shifted) - 0x4338000000000000u;
+    return pair_add(r, pair_times_double(t->ln2_rest, -n));
+}
+
+/* 2^(k/128) and its product with e^r - 1. */
+INLINE struct pair root_of(const struct proof_table *t, uint64_t k) {
+    struct pair root = at(t->exp2_high, t->exp2_low, k & 127u);
+    uint64_t m = (uint64_t)((int64_t)k >> 7);
+    return pair_scale(root, power_of(m));
+}
+
+INLINE struct pair exp_of(const struct proof_table *t, struct pair x) {
+    uint64_t k;
+    struct pair p = tail_exp(t, reduce_exp(t, x, &k));
+    struct pair root = root_of(t, k);
+    return pair_add(root, pair_times(root, p));
+}
+
+INLINE struct pair expm1_of(const struct proof_table *t, double x) {
+    uint64_t k;
+    struct pair p = tail_exp(t, reduce_exp(t, (struct pair){x, 0.0}, &k));
+    struct pair root = root_of(t, k);
+    return pair_add(pair_add_double(root, -1.0), pair_times(root, p));
+}
+
+INLINE struct pair refer_exp(const struct proof_table *t, double x) {
+    struct pair y = exp_of(t, (struct pair){clamp(x, 700.0), 0.0});
+    return pair_pick(pair_abs(x) < 0x1p-100, (struct pair){1.0, x}, y);
+}
+
+INLINE struct pair refer_exp2(const struct proof_table *t, double x) {
+    double inside = clamp(x, 1000.0);
+    double shifted = inside * 128.0 + SHIFT;
+    double f = inside - (shifted - SHIFT) * 0x1p-7;
+    uint64_t k = pair_bits(shifted) - 0x4338000000000000u;
+    struct pair p = tail_exp(t, pair_times_double(t->ln2, f));
+    struct pair root = root_of(t, k);
+    struct pair y = pair_add(root, pair_times(root, p));
+    return pair_pick(pair_abs(x) < 0x1p-100, (struct pair){1.0, x * t->ln2.high}, y);
+}
+
+INLINE struct pair refer_expm1(const struct proof_table *t, double x) {
+    struct pair y = expm1_of(t, clamp(x, 700.0));
+    return pair_pick(pair_abs(x) < 0x1p-100, (struct pair){x, 0.0}, y);
+}
+
+INLINE struct pair refer_tanh(const struct proof_table *t, double x) {
+    double magnitude = clamp(pair_abs(x), 40.0);
+    struct pair e = expm1_of(t, 2.0 * magnitude);
+    struct pair y = pair_divide(e, pair_add_double(e, 2.0));
+    y = pair_pick(x < 0.0, pair_negate(y), y);
+    return pair_pick(pair_abs(x) < 0x1p-100, (struct pair){x, 0.0}, y);
+}
+
+/* log(1 + f), |f| < 2^-6.9. */
+INLINE struct pair tail_log(const struct proof_table *t, struct pair f) {
+    const struct pair *c = t->inverse_integer;
+    double z = f.high;
+    double q = -c[14].high;
+    for (int n = 13; n >= 7; n--)
+        q = q * z + (n % 2 != 0 ? c[n].high : -c[n].high);
+    struct pair s = pair_add_double(pair_negate(c[6]), q * z);
+    s = pair_add(c[5], pair_times(s, f));
+    s = pair_add(pair_negate(c[4]), pair_times(s, f));
+    s = pair_add(c[3], pair_times(s, f));
+    s = pair_add(pair_negate(c[2]), pair_times(s, f));
+    s = pair_add_double(pair_times(s, f), 1.0);
+    return pair_times(s, f);
+}
+
+/* log(u + e) - offset ln2 for normal u > 0, |e| <= ulp(u)/2. */
+INLINE struct pair log_of(const struct proof_table *t, double u, double e, double offset) {
+    uint64_t bits = pair_bits(u);
+    uint64_t i = (bits >> 45) & 127u;
+    uint64_t up = i >= 53 ? 1u : 0u;
+    uint64_t exponent = (bits >> 52) + up; /* biased */
+    double k = pair_from_bits(0x4330000000000000u | exponent) - (0x1p52 + 1023.0);
+    double m = pair_from_bits((bits & 0x000fffffffffffffu) | ((1023u - up) << 52));
+    double c = t->inverse[i];
+    /* e 2^-k in two exact factors: 2^-k may be below the normal numbers */
+    uint64_t half = exponent >> 1;
+    double scaled = (e * pair_from_bits((1534u - half) << 52)) *
+                    pair_from_bits((1535u - (exponent - half)) << 52);
+    struct pair p = pair_product(m, c);
+    struct pair f = pair_sum(p.high - 1.0, p.low);
+    f = pair_add(f, pair_product(scaled, c));
+    struct pair y = pair_add(at(t->log_high, t->log_low, i), tail_log(t, f));
+    return pair_add(pair_times_double(t->ln2, k + offset), y);
+}
+
+INLINE struct pair log_pair(const struct proof_table *t, double x) {
+    int small = x < 0x1p-1022;
+    return log_of(t, small ? x * 0x1p54 : x, 0.0, small ? -54.0 : 0.0);
+}
+
+INLINE struct pair refer_log(const struct proof_table *t, double x) {
+    return log_pair(t, x);
+}
+
+INLINE struct pair refer_log1p(const struct proof_table *t, double x) {
+    struct pair u = pair_sum(1.0, x);
+    struct pair y = log_of(t, u.high, u.low, 0.0);
+    return pair_pick(pair_abs(x) < 0x1p-100, (struct pair){x, 0.0}, y);
+}
+
+/* x = n pi/2 + r: x - n first is exact (n has 20 bits), the rest relative to the result. */
+INLINE struct pair reduce_trig(const struct proof_table *t, double x, uint64_t *n) {
+    double shifted = x * (1.0 / (t->half_pi_first + t->half_pi_second)) + SHIFT;
+    double k = shifted - SHIFT;
+    struct pair r = pair_sum(x - k * t->half_pi_first, -(k * t->half_pi_second));
+    r = pair_add_double(r, -(k * t->half_pi_third));
+    *n = pair_bits(shifted);
+    return pair_add(r, pair_times_double(t->half_pi_rest, -k));
+}
+
+/* sin(d) and cos(d) - 1, |d| < 2^-7.9. */
+INLINE struct pair tail_sin(const struct proof_table *t, struct pair d, struct pair z) {
+    const struct pair *c = t->inverse_factorial;
+    double w = z.high;
+    double q = ((c[11].high * -w + c[9].high) * w - c[7].high) * w;
+    struct pair s = pair_add_double(c[5], q);
+    s = pair_add(pair_negate(c[3]), pair_times(s, z));
+    s = pair_add_double(pair_times(s, z), 1.0);
+    return pair_times(s, d);
+}
+
+INLINE struct pair tail_cos(const struct proof_table *t, struct pair z) {
+    const struct pair *c = t->inverse_factorial;
+    double w = z.high;
+    double q = ((c[12].high * w - c[10].high) * w + c[8].high) * w;
+    struct pair s = pair_add_double(pair_negate(c[6]), q);
+    s = pair_add(c[4], pair_times(s, z));
+    s = pair_add(pair_negate(c[2]), pair_times(s, z));
+    return pair_times(s, z);
+}
+
+/* quarter 0: the sine, 1: the cosine. */
+INLINE struct pair trig_of(const struct proof_table *t, double x, uint64_t quarter) {
+    uint64_t n;
+    struct pair r = reduce_trig(t, clamp(x, 0x1p20), &n);
+    double shifted = r.high * 128.0 + SHIFT;
+    uint64_t i = pair_bits(shifted) - 0x4338000000000000u + TABLE_ANGLES;
+    struct pair d = pair_add_double(r, (SHIFT - shifted) * 0x1p-7);
+    struct pair z = pair_times(d, d);
+    struct pair a = tail_sin(t, d, z);
+    struct pair b = tail_cos(t, z);
+    struct pair s = at(t->sin_high, t->sin_low, i);
+    struct pair c = at(t->cos_high, t->cos_low, i);
+    struct pair sine = pair_add(s, pair_add(pair_times(s, b), pair_times(c, a)));
+    struct pair cosine = pair_add(c, pair_add(pair_times(c, b), pair_negate(pair_times(s, a))));
+    n += quarter;
+    struct pair y = pair_pick((n & 1u) != 0, cosine, sine);
+    return pair_pick((n & 2u) != 0, pair_negate(y), y);
+}
+
+INLINE struct pair refer_sin(const struct proof_table *t, double x) {
+    struct pair y = trig_of(t, x, 0);
+    return pair_pick(pair_abs(x) < 0x1p-100, (struct pair){x, 0.0}, y);
+}
+
+INLINE struct pair refer_cos(const struct proof_table *t, double x) {
+    struct pair y = trig_of(t, x, 1);
+    return pair_pick(pair_abs(x) < 0x1p-100, (struct pair){1.0, 0.0}, y);
+}
+
+/* For x > 0; beyond |y log x| = 700 the judge asks. */
+INLINE struct pair refer_pow(const struct proof_table *t, double x, double y) {
+    struct pair p = pair_times_double(log_pair(t, x), y);
+    int inside = pair_abs(p.high) < 700.0;
+    p = pair_pick(inside, p, (struct pair){0.0, 0.0});
+    struct pair v = exp_of(t, p);
+    v = pair_pick(pair_abs(p.high) < 0x1p-100, (struct pair){1.0, p.high}, v);
+    return pair_pick(inside, v, (struct pair){0.0, 0.0});
+}
+
+#define CASE(tag, name)                                                                            \
+    case PROOF_##tag:                                                                              \
+        for (size_t i = 0; i < b->count; i++) {                                                    \
+            struct pair v = refer_##name(t, b->x[i]);                                              \
+            b->high[i] = v.high;                                                                   \
+            b->low[i] = v.low;                                                                     \
+        }                                                                                          \
+        break
+
+void JOIN(proof_refer_, TWINSTEP_PROOF_ISA)(enum proof_function function, struct proof_block *b) {
+    const struct proof_table *t = proof_table();
+    switch (function) {
+        CASE(EXP, exp);
+        CASE(EXP2, exp2);
+        CASE(EXPM1, expm1);
+        CASE(TANH, tanh);
+        CASE(LOG, log);
+        CASE(LOG1P, log1p);
+        CASE(SIN, sin);
+        CASE(COS, cos);
+    case PROOF_POW:
+        for (size_t i = 0; i < b->count; i++) {
+            struct pair v = refer_pow(t, b->x[i], b->y[i]);
+            b->high[i] = v.high;
+            b->low[i] = v.low;
+        }
+        break;
+    case PROOF_FUNCTIONS:
+        break;
+    }
+}
+
+/* 2^(exponent of high + low - digits), at least 2^least; high is not subnormal. A value nearer to a
+ * power of two than the reference tells takes the ulp above it. */
+INLINE double ulp_of(double high, double low, int digits, int least) {
+    double v = pair_odd(high, pair_abs(low) < pair_abs(high) * PROOF_BOUND ? 0.0 : low);
+    int exponent = (int)((pair_bits(v) >> 52) & 2047u) - 1023 - digits;
+    exponent = exponent < least ? least : exponent;
+    return pair_from_bits((uint64_t)(exponent + 1023) << 52);
+}
+
+static void judge_f32(struct proof_block *b) {
+    for (size_t i = 0; i < b->count; i++) {
+        double high = b->high[i], low = b->low[i], got = b->result[i];
+        double slack = pair_abs(high) * PROOF_BOUND;
+        float below = (float)pair_odd(high, low - slack);
+        float above = (float)pair_odd(high, low + slack);
+        double reach = pair_abs(got) > 0x1.fffffep127 ? (got < 0.0 ? -0x1p128 : 0x1p128) : got;
+        double error = pair_abs((reach - high) - low) / ulp_of(high, low, 23, -149);
+        double want = (double)below;
+        b->ask[i] = below != above;
+        b->want[i] = want;
+        b->error[i] = want == got ? (pair_abs(got) > 0x1.fffffep127 ? 0.0 : error) : error;
+    }
+}
+
+/* The sum rounds twice below 2^-900 and may overflow above 2^1000: ask there. */
+static void judge_f64(struct proof_block *b) {
+    for (size_t i = 0; i < b->count; i++) {
+        double high = b->high[i], low = b->low[i], got = b->result[i];
+        double slack = pair_abs(high) * PROOF_BOUND;
+        double below = high + (low - slack);
+        double above = high + (low + slack);
+        int outside = pair_abs(high) < 0x1p-900 || !(pair_abs(high) < 0x1p1000);
+        double error = pair_abs((got - high) - low) / ulp_of(high, low, 52, -1022);
+        b->ask[i] = below != above || outside;
+        b->want[i] = below;
+        b->error[i] = error;
+    }
+}
+
+/* Arguments whose result the reference does not give. */
+static int outside_domain(enum proof_function function, int wide, double x, double y) {
+    double magnitude = pair_abs(x);
+    if (!(magnitude < 0x1p1023 * 2.0)) return 1;
+    switch (function) {
+    case PROOF_EXP:
+    case PROOF_EXPM1:
+        return wide && magnitude > 690.0;
+    case PROOF_EXP2:
+        return wide && magnitude > 990.0;
+    case PROOF_LOG:
+        return !(x > 0.0);
+    case PROOF_LOG1P:
+        return !(x > -1.0);
+    case PROOF_SIN:
+    case PROOF_COS:
+        return magnitude > 0x1p20;
+    case PROOF_POW:
+        return !(x > 0.0) || !(pair_abs(y) < 0x1p1000);
+    case PROOF_TANH:
+    case PROOF_FUNCTIONS:
+        break;
+    }
+    return 0;
+}
+
+void JOIN(proof_judge_, TWINSTEP_PROOF_ISA)(enum proof_function function, int wide,
+                                            struct proof_block *b) {
+    JOIN(proof_refer_, TWINSTEP_PROOF_ISA)(function, b);
+    if (wide)
+        judge_f64(b);
+    else
+        judge_f32(b);
+    for (size_t i = 0; i < b->count; i++) {
+        if (outside_domain(function, wide, b->x[i], b->y[i])) b->ask[i] = 2;
+        if (function == PROOF_POW && !(pair_abs(b->high[i]) > 0.0)) b->ask[i] = 1;
+    }
+}
