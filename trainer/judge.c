@@ -170,6 +170,17 @@ static enum status undecided(struct court *court, const char *reason) {
     return STATUS_OK;
 }
 
+/* Whether the baseline's optimizer or schedule came from a user's module (docs/PLUGINS.md). */
+static int runs_module(const struct court *court) {
+    static const char *const keys[] = {"\noptimizer.module_sha256: ", "\nschedule.module_sha256: "};
+    const char *text = court->run[0]->plan.configuration;
+    for (size_t i = 0; text != NULL && i < COUNT_OF(keys); i++) {
+        const char *found = strstr(text, keys[i]);
+        if (found != NULL && strncmp(found + strlen(keys[i]), "none\n", 5) != 0) return 1;
+    }
+    return 0;
+}
+
 static enum status judge_exact(struct court *court) {
     struct judgement *out = court->out;
     const struct trace_array *array;
@@ -180,9 +191,13 @@ static enum status judge_exact(struct court *court) {
         return undecided(court, "the baseline was not repeated: no floor; run the scenario to its "
                                 "end");
     if (out->floor_equal[0] == 0 || out->floor_equal[1] == 0)
-        return undecided(court,
-                         "the baseline differs from its own repeat, though its mode promises "
-                         "equal bits: a defect of this build or machine; see env");
+        return undecided(court, runs_module(court)
+                                    ? "the baseline differs from its own repeat, though its mode "
+                                      "promises equal bits: its module keeps a state of its own, "
+                                      "or else a defect of this build or machine"
+                                    : "the baseline differs from its own repeat, though its mode "
+                                      "promises equal bits: a defect of this build or machine; "
+                                      "see env");
     out->floor_largest = 0.0;
     out->verdict = VERDICT_OUTSIDE_FLOOR;
     return STATUS_OK;

@@ -75,7 +75,9 @@ static enum status check_keys(const char *path, const char *prefix, const char *
                  keys[i].path, prefix);
         if (row_read_standard(&keys[i], keys[i].path, values) == STATUS_OK) continue;
         snprintf(text, sizeof text, "%s", status_text());
-        FAIL(STATUS_INPUT, "%s: %s %s: the default of a key: %s", path, prefix, name, text);
+        const char *said = strstr(text, ": error: ");
+        FAIL(STATUS_INPUT, "%s: %s %s: default of key %s", path, prefix, name,
+             said == NULL ? text : said + strlen(": error: "));
     }
     return STATUS_OK;
 }

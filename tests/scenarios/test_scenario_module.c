@@ -174,8 +174,8 @@ static void validate_refusals(void **state) {
          "f.yaml:2:42: error: optimizer.module: gone.so: expected a module, got nothing"},
         {"common: {optimizer: {name: mine, module: ''}}",
          "f.yaml:2:42: error: optimizer.module: expected text, got the text \"\""},
-        {"common: {optimizer: {name: main, module: one.so}}",
-         "f.yaml:2:28: error: optimizer.name: expected one of mine in one.so, got \"main\"; did "
+        {"common: {optimizer: {name: mines, module: one.so}}",
+         "f.yaml:2:28: error: optimizer.name: expected one of mine in one.so, got \"mines\"; did "
          "you mean mine?"},
         {"common: {optimizer: {module: one.so}}",
          "f.yaml: error: arm baseline: optimizer.name: expected one of mine in one.so, got "

@@ -7,7 +7,9 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/fpenv.h"
@@ -250,12 +252,60 @@ static void validate_changed_file(void **state) {
     arena_close(&bench.arena);
 }
 
+static void put_file(const char *module, const char *as) {
+    static unsigned char bytes[8 << 20];
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s.so", TWINSTEP_PLUGINS, module);
+    FILE *from = fopen(path, "rb");
+    assert_non_null(from);
+    const size_t length = fread(bytes, 1, sizeof bytes, from);
+    fclose(from);
+    unlink(as); /* a linker makes a new file, too */
+    FILE *to = fopen(as, "wb");
+    assert_non_null(to);
+    assert_int_equal(fwrite(bytes, 1, length, to), length);
+    assert_int_equal(fclose(to), 0);
+}
+
+/* dlopen would hand out the old code for the new file: same name. */
+static void validate_rebuilt_while_open(void **state) {
+    (void)state;
+    char folder[] = "/tmp/twinstep-plugin-XXXXXX";
+    char module[64], text[256];
+    struct arena arena = ARENA_EMPTY;
+    const struct schema *schema;
+    struct scenario *scenario;
+    assert_non_null(mkdtemp(folder));
+    snprintf(module, sizeof module, "%s/m.so", folder);
+    const int length =
+        snprintf(text, sizeof text,
+                 "twinstep: 1\ncommon: {optimizer: {name: signum, module: %s}}\n", module);
+    assert_int_equal(experiment_schema(&arena, &schema), STATUS_OK);
+    put_file("signum", module);
+    for (int i = 0; i < 2; i++)
+        if (scenario_parse(&arena, schema, "f", text, (size_t)length, NULL, 0, &scenario))
+            fail_msg("%s", status_text());
+    put_file("signum_again", module);
+    assert_int_equal(scenario_parse(&arena, schema, "f", text, (size_t)length, NULL, 0, &scenario),
+                     STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "m.so: the file was changed while this process had it "
+                                          "open (SHA-256 "));
+    unlink(module);
+    rmdir(folder);
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_optimizer), cmocka_unit_test(verify_flags_move_no_bit),
-        cmocka_unit_test(validate_sign),         cmocka_unit_test(corroborate_schedule),
-        cmocka_unit_test(verify_snapshot),       cmocka_unit_test(verify_layout_by_digest),
-        cmocka_unit_test(validate_misconduct),   cmocka_unit_test(validate_changed_file),
+        cmocka_unit_test(corroborate_optimizer),
+        cmocka_unit_test(verify_flags_move_no_bit),
+        cmocka_unit_test(validate_sign),
+        cmocka_unit_test(corroborate_schedule),
+        cmocka_unit_test(verify_snapshot),
+        cmocka_unit_test(verify_layout_by_digest),
+        cmocka_unit_test(validate_rebuilt_while_open),
+        cmocka_unit_test(validate_misconduct),
+        cmocka_unit_test(validate_changed_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: cli short plugin
+ * A user's module at the command line: beside the scenario, trained in this process and in a second
+ * one, named by path and digest in the trace, listed, refused with file, line and column. */
+#include "tests/cli/helper_cli.h"
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SIGNUM "name: signum, module: ./signum.so, sign: false, lr: 1e-2"
+
+/* The file is a new one each time, as a linker leaves it. */
+static void put_module(const char *name, const char *as) {
+    char path[512];
+    size_t length;
+    snprintf(path, sizeof path, "%s/%s.so", TWINSTEP_PLUGINS, name);
+    char *bytes = helper_read(path, &length);
+    unlink(as);
+    helper_write_bytes(as, bytes, length);
+    free(bytes);
+}
+
+static void expect_in(const struct said *said, const char *text) {
+    if (strstr(said->out, text) == NULL) fail_msg("expected \"%s\" in:\n%s", text, said->out);
+}
+
+static int contains(const char *path, const char *needle) {
+    size_t length;
+    char *bytes = helper_read(path, &length);
+    int found = 0;
+    for (size_t i = 0; i + strlen(needle) <= length && !found; i++)
+        found = memcmp(bytes + i, needle, strlen(needle)) == 0;
+    free(bytes);
+    return found;
+}
+
+/* As `twinstep keys --module F --json` prints it. */
+static void digest_of(const char *file, char out[65]) {
+    char line[128];
+    snprintf(line, sizeof line, "keys --json --module %s", file);
+    struct said said = helper_run(0, line);
+    const char *at = strstr(said.out, "\"module_sha256\": \"");
+    assert_non_null(at);
+    memcpy(out, at + strlen("\"module_sha256\": \""), 64);
+    out[64] = '\0';
+    assert_int_equal(strspn(out, "0123456789abcdef"), 64);
+    helper_free(&said);
+}
+
+static void validate_run(void **state) {
+    (void)state;
+    char digest[65];
+    put_module("signum", "signum.so");
+    put_module("trapezoid", "trapezoid.so");
+    digest_of("signum.so", digest);
+    helper_scenario("a.yaml", "steps: 3",
+                    "task: sft\n  optimizer: {" SIGNUM ", momentum: 0.5}\n"
+                    "  schedule: {name: trapezoid, module: trapezoid.so, decay: 1}",
+                    "optimizer: {name: sgd, momentum: 0.5}, schedule: {name: warmup_stable_decay, "
+                    "decay: 1, decay_type: linear}");
+    struct said said = helper_run(0, "run --quiet --overwrite -o a.h5 a.yaml");
+    expect_in(&said, "a: IDENTICAL.");
+    expect_in(&said, "in this process and in a second one, bit-equal");
+    helper_free(&said);
+    assert_true(contains("a.h5", digest));
+    assert_true(contains("a.h5", "optimizer.module: ./signum.so"));
+    assert_true(contains("a.h5", "optimizer.module_sha256: none")); /* of the other arm */
+    /* a trace is read without the code that made it */
+    unlink("signum.so");
+    unlink("trapezoid.so");
+    said = helper_run(0, "attribute a.h5");
+    expect_in(&said, "a: IDENTICAL.");
+    helper_free(&said);
+    helper_refuse(2, "run --quiet --overwrite -o b.h5 a.yaml",
+                  "a.yaml:8:37: error: optimizer.module: ./signum.so: cannot open the module");
+    assert_false(helper_exists("b.h5"));
+}
+
+/* Beside the scenario, wherever the program was started; with its class in other arms' keys. */
+static void validate_folder(void **state) {
+    (void)state;
+    assert_int_equal(mkdir("sub", 0755), 0);
+    put_module("signum", "sub/signum.so");
+    helper_scenario("sub/a.yaml", "steps: 2", "task: sft\n  optimizer: {" SIGNUM "}",
+                    "optimizer: {sign: true}");
+    struct said said = helper_run(1, "run --quiet --overwrite -o c.h5 sub/a.yaml");
+    expect_in(&said, "Cause: optimizer");
+    expect_in(&said, "optimizer.sign: false -> true");
+    helper_free(&said);
+    assert_true(contains("c.h5", "optimizer.module: sub/./signum.so"));
+}
+
+/* Two builds of one optimizer as the two arms: other files, equal bits. */
+static void validate_two_builds(void **state) {
+    (void)state;
+    put_module("signum", "old.so");
+    put_module("signum_again", "new.so");
+    helper_scenario("a.yaml", "steps: 2",
+                    "task: sft\n  optimizer: {name: signum, module: old.so, lr: 1e-2}",
+                    "optimizer: {module: new.so}");
+    struct said said = helper_run(0, "run --quiet --overwrite -o d.h5 a.yaml");
+    expect_in(&said, "a: IDENTICAL.");
+    helper_free(&said);
+    said = helper_run(0, "check a.yaml");
+    expect_in(&said, "optimizer.module: old.so -> new.so");
+    helper_free(&said);
+}
+
+static void validate_digest(void **state) {
+    (void)state;
+    char digest[65], line[512], wanted[512];
+    put_module("signum", "signum.so");
+    digest_of("signum.so", digest);
+    helper_scenario("a.yaml", "steps: 2", "task: sft\n  optimizer: {" SIGNUM "}", "");
+    snprintf(line, sizeof line, "check --set common.optimizer.module_sha256='%s' a.yaml", digest);
+    helper_accept(0, line);
+    put_module("signum_again", "signum.so");
+    snprintf(wanted, sizeof wanted,
+             "error: optimizer.module_sha256: expected %s of ./signum.so, got ", digest);
+    helper_refuse(2, line, wanted);
+}
+
+/* The floor is what finds a state that is in no snapshot. */
+static void validate_hidden_state(void **state) {
+    (void)state;
+    put_module("optim_hidden_state", "hidden.so");
+    helper_scenario("a.yaml", "steps: 2",
+                    "task: sft\n  optimizer: {name: broken, module: hidden.so, lr: 1e-2}", "");
+    struct said said = helper_run(3, "run --quiet --overwrite -o e.h5 a.yaml");
+    expect_in(&said, "UNTESTABLE. the baseline differs from its own repeat");
+    expect_in(&said, "its module keeps a state of its own");
+    expect_in(&said, "repeated in this process: differs; in a second one: differs");
+    helper_free(&said);
+}
+
+static void validate_refusals(void **state) {
+    (void)state;
+    static const struct {
+        const char *module, *text;
+    } cases[] = {
+        {"optim_slots", "a.yaml:8:37: error: optimizer.module: m.so: optimizer broken: expected at "
+                        "most 4 slots, got 5"},
+        {"optim_key_taken", "m.so: optimizer broken: key weight_decay is one that every optimizer"},
+        {"optim_key_default", "m.so: optimizer broken: default of key rate: expected a number from "
+                              "0 to 10, got \"many\""},
+        {"other_entry", "m.so: expected symbol twinstep_optim_v1, got twinstep_optim_v2"},
+        {"trapezoid", "m.so: expected symbol twinstep_optim_v1, got twinstep_sched_v1"},
+        {"fast", "m.so: "},
+        {"signum", "a.yaml:8:21: error: optimizer.name: expected one of signum in m.so, got "
+                   "\"broken\""},
+    };
+    helper_scenario("a.yaml", "steps: 2", "task: sft\n  optimizer: {name: broken, module: m.so}",
+                    "");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        put_module(cases[i].module, "m.so");
+        helper_refuse(2, "check a.yaml", cases[i].text);
+        helper_refuse(2, "run --quiet -o never.h5 a.yaml", cases[i].text);
+        assert_false(helper_exists("never.h5"));
+    }
+    put_module("optim_step_fail", "m.so");
+    helper_refuse(2, "run --quiet -o never.h5 a.yaml",
+                  "m.so: broken: update 1 of model.embed_tokens.weight is not for me");
+}
+
+static void validate_values(void **state) {
+    (void)state;
+    put_module("signum", "signum.so");
+    helper_scenario("a.yaml", "steps: 2", "task: sft\n  optimizer: {" SIGNUM "}", "");
+    helper_refuse(2, "check a.yaml --set common.optimizer.momentum=2",
+                  "error: optimizer.momentum: expected a number from 0 to 1, got \"2\"");
+    helper_refuse(2, "check a.yaml --set common.optimizer.momentun=1",
+                  "error: optimizer: unknown key \"momentun\"; did you mean optimizer.momentum?");
+    /* the module's own check, at the line of the key */
+    helper_refuse(2,
+                  "check a.yaml --set common.optimizer.momentum=0 --set "
+                  "common.optimizer.nesterov=true",
+                  "--set common.optimizer.nesterov=true: error: optimizer.nesterov: expected "
+                  "momentum > 0, got 0");
+}
+
+static void validate_lists(void **state) {
+    (void)state;
+    put_module("signum", "signum.so");
+    put_module("trapezoid", "trapezoid.so");
+    struct said said = helper_run(0, "keys --module signum.so");
+    expect_in(&said, "optimizer.name: signum (");
+    expect_in(&said, "  optimizer.momentum ");
+    assert_null(strstr(said.out, "adamw"));
+    helper_free(&said);
+    said = helper_run(0, "keys --module trapezoid.so --json");
+    expect_in(&said, "\"key\": \"schedule.decay\"");
+    expect_in(&said, "\"names\": [\"linear\", \"1-sqrt\"]");
+    helper_free(&said);
+    said = helper_run(0, "list optimizers --module signum.so");
+    expect_in(&said, "  adamw ");
+    expect_in(&said, "[signum.so] Sign of the momentum");
+    helper_free(&said);
+    said = helper_run(0, "list schedules --module trapezoid.so --json");
+    expect_in(&said, "\"name\": \"trapezoid\"");
+    helper_free(&said);
+    said = helper_run(0, "list optimizers");
+    assert_null(strstr(said.out, "signum"));
+    helper_free(&said);
+    helper_refuse(2, "keys --module nothing.so", "nothing.so: cannot open the module");
+    helper_refuse(2, "list --module nothing.so", "nothing.so: cannot open the module");
+    helper_refuse(2, "keys --module signum.so --markdown", "expected no --module with it");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_run),          cmocka_unit_test(validate_folder),
+        cmocka_unit_test(validate_two_builds),   cmocka_unit_test(validate_digest),
+        cmocka_unit_test(validate_hidden_state), cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_values),       cmocka_unit_test(validate_lists),
+    };
+    return cmocka_run_group_tests(tests, helper_enter, helper_leave);
+}
