@@ -66,7 +66,7 @@ static void lay_out(const struct chart *chart, struct view *view) {
     view->left = 18.0 + 8.6 * (double)scale_widest(&view->y);
     view->right = RIGHT;
     view->top = TOP;
-    view->bottom = chart->logarithmic ? FLOOR_Y - LANE - 4.0 : FLOOR_Y;
+    view->bottom = chart->logarithmic ? FLOOR_Y - LANE - 12.0 : FLOOR_Y;
     view->lane = FLOOR_Y - LANE;
     view->thinned = points_of(chart) > 2 * CHART_COLUMNS;
     scale_place_between(&view->x, view->left, RIGHT);
@@ -120,7 +120,7 @@ static void write_axes(struct html *html, const struct view *view) {
 
 /* Where zeros lie, which no logarithm shows. */
 static void write_lane(struct html *html, const struct chart *chart, const struct view *view) {
-    html_format(html, "<rect class=\"%s\" x=\"", chart->zero_floor ? "noise" : "lane");
+    html_format(html, "<rect class=\"%s\" x=\"", chart->zero_floor != NULL ? "noise" : "lane");
     html_place(html, view->left);
     html_raw(html, "\" y=\"");
     html_place(html, view->lane);
@@ -130,8 +130,6 @@ static void write_lane(struct html *html, const struct chart *chart, const struc
     html_place(html, LANE);
     html_raw(html, "\"/>");
     write_label(html, view->left - 7.0, view->lane + LANE / 2.0 + 4.5, "end", "0");
-    if (chart->zero != NULL)
-        write_label(html, view->right - 6.0, view->lane + LANE / 2.0 + 4.5, "end", chart->zero);
 }
 
 /* ---- words ---- */
@@ -184,6 +182,15 @@ static void write_description(struct html *html, const struct chart *chart, cons
 
 static const char *const style_names[] = {"a", "b", "n"};
 
+static void write_patch(struct html *html, const char *kind, const char *style, const char *name) {
+    html_format(html,
+                "<span><svg class=\"key\" viewBox=\"0 0 34 10\" aria-hidden=\"true\"><rect "
+                "class=\"%s %s\" x=\"1\" y=\"0.5\" width=\"32\" height=\"9\"/></svg> ",
+                kind, style);
+    html_text(html, name);
+    html_raw(html, "</span> ");
+}
+
 static void write_legend(struct html *html, const struct chart *chart) {
     html_raw(html, "<p class=\"legend\">");
     for (uint32_t s = 0; s < chart->series_count; s++) {
@@ -194,14 +201,9 @@ static void write_legend(struct html *html, const struct chart *chart) {
         html_text(html, chart->series[s].name);
         html_raw(html, "</span> ");
     }
-    for (uint32_t b = 0; b < chart->band_count; b++) {
-        html_format(html,
-                    "<span><svg class=\"key\" viewBox=\"0 0 34 10\" aria-hidden=\"true\"><rect "
-                    "class=\"band %s\" x=\"1\" y=\"0.5\" width=\"32\" height=\"9\"/></svg> ",
-                    style_names[chart->bands[b].style]);
-        html_text(html, chart->bands[b].name);
-        html_raw(html, "</span> ");
-    }
+    for (uint32_t b = 0; b < chart->band_count; b++)
+        write_patch(html, "band", style_names[chart->bands[b].style], chart->bands[b].name);
+    if (chart->zero_floor != NULL) write_patch(html, "noise", "", chart->zero_floor);
     html_raw(html, "</p>");
 }
 

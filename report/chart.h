@@ -40,11 +40,10 @@ struct chart {
     uint32_t series_count;
     struct band bands[CHART_BANDS_MAX];
     uint32_t band_count;
-    int logarithmic;  /* zeros go to a lane of their own below the axis */
-    int steps;        /* a value holds for its whole update */
-    int from_zero;    /* a linear axis begins at 0 */
-    const char *zero; /* text of the lane of zeros; NULL: "0" */
-    int zero_floor;   /* the lane is the floor: shaded */
+    int logarithmic;        /* zeros go to a lane of their own below the axis */
+    int steps;              /* a value holds for its whole update */
+    int from_zero;          /* a linear axis begins at 0 */
+    const char *zero_floor; /* legend of the lane of zeros, where it is the floor; else NULL */
 };
 
 /* `number` makes the ids of the drawing unique in its page. */

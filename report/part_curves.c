@@ -108,6 +108,19 @@ static enum status draw_losses(const struct curves *curves) {
     return STATUS_OK;
 }
 
+static enum status draw_norms(const struct curves *curves) {
+    struct chart chart = {.title = "Gradient norm",
+                          .about = "Of all gradients of each update, before clipping.",
+                          .from_zero = 1};
+    for (int arm = 0; arm < 2; arm++) {
+        double *y;
+        TRY(real_column(curves, arm, REAL_GRAD_NORM, &y));
+        chart.series[chart.series_count++] = arm_series(curves, arm, y);
+    }
+    page_chart(curves->page, &chart);
+    return STATUS_OK;
+}
+
 /* ---- distances ---- */
 
 static const struct trace_pair *pair_of(const struct curves *curves) {
@@ -165,10 +178,9 @@ static enum status end_band(const struct curves *curves, const struct series *se
 static void set_lane(const struct curves *curves, struct chart *chart) {
     const struct judgement *judgement = &curves->page->judgement;
     chart->logarithmic = 1;
-    chart->zero = "equal";
-    if (judgement->floor != FLOOR_EXACT) return;
-    chart->zero_floor = judgement->floor_equal[0] == 1 && judgement->floor_equal[1] != 0;
-    if (chart->zero_floor) chart->zero = "equal, which is also the floor: repeats are bit-equal";
+    if (judgement->floor == FLOOR_EXACT && judgement->floor_equal[0] == 1 &&
+        judgement->floor_equal[1] != 0)
+        chart->zero_floor = "floor: exact. Repeats are bit-equal; only 0 lies inside it";
 }
 
 static enum status draw_distance(const struct curves *curves) {
@@ -337,6 +349,7 @@ enum status page_curves(struct page *page) {
     TRY(draw_distance(&curves));
     TRY(draw_rates(&curves));
     TRY(draw_loss_gap(&curves));
+    TRY(draw_norms(&curves));
     html_raw(&page->html, "</div>\n");
     note_groups(&curves);
     page_section_end(page);

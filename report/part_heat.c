@@ -236,8 +236,10 @@ static void put_row(const struct heat *heat, const struct heat_row *row) {
     html_raw(html, "</td><td class=\"f\">");
     if (row->known > 0) {
         html_count(html, row->differing);
-        html_raw(html, " / ");
-        html_count(html, row->known);
+        if (row->known != heat->page->judgement.updates) {
+            html_raw(html, " of ");
+            html_count(html, row->known);
+        }
     }
     html_raw(html, "</td><td>");
     put_strip(html, heat, row);
@@ -278,18 +280,19 @@ static const char *const captions[HEAT_KINDS] = {
     "Phases of an update, in loop order", "Activations, in forward order",
     "Gradients before clipping, in backward order", "Parameters after the update"};
 
+/* Only where there are updates. */
 static enum status put_heat(struct page *page, enum heat_kind kind) {
     struct html *html = &page->html;
     struct heat heat;
     TRY(open_heat(page, kind, &heat));
     html_format(html, "<div>\n<table class=\"heat\"><caption>%s</caption>\n", captions[kind]);
     html_raw(html, "<thead><tr><th scope=\"col\">name</th><th scope=\"col\" class=\"f\">first "
-                   "at</th><th scope=\"col\" class=\"f\">differ</th><th scope=\"col\">updates ");
-    html_count(html, page->judgement.updates == 0 ? 0 : page->run[0]->records[0].step);
+                   "at</th><th scope=\"col\" class=\"f\">differ, of ");
+    html_count(html, page->judgement.updates);
+    html_raw(html, "</th><th scope=\"col\">updates ");
+    html_count(html, page->run[0]->records[0].step);
     html_raw(html, " to ");
-    html_count(html, page->judgement.updates == 0
-                         ? 0
-                         : page->run[0]->records[page->judgement.updates - 1].step);
+    html_count(html, page->run[0]->records[page->judgement.updates - 1].step);
     html_raw(html, "</th></tr></thead>\n<tbody>\n");
     put_rows(&heat);
     html_raw(html, "</tbody></table>\n");

@@ -72,12 +72,20 @@ static void put_cause(struct html *html, const struct judged_cause *cause,
     html_raw(html, "</td></tr>\n");
 }
 
-static void put_causes(struct page *page) {
-    struct html *html = &page->html;
-    const struct judgement *judgement = &page->judgement;
+/* One scale for shares and interactions, so that their bars compare. */
+static struct bars bars_of(const struct judgement *judgement) {
     struct bars bars = {0.0, 1.0};
     for (uint32_t i = 0; i < judgement->cause_count; i++)
         stretch(&bars, judgement->causes[i].share);
+    for (uint32_t mask = 1; mask < 1u << judgement->cause_count; mask++)
+        if ((mask & (mask - 1)) != 0) stretch(&bars, judgement->dividends[mask] / judgement->total);
+    return bars;
+}
+
+static void put_causes(struct page *page) {
+    struct html *html = &page->html;
+    const struct judgement *judgement = &page->judgement;
+    const struct bars bars = bars_of(judgement);
     html_raw(html,
              "<div class=\"scroll\"><table><caption>Shares</caption>\n<thead><tr><th "
              "scope=\"col\">cause</th><th scope=\"col\" class=\"r\">share</th><th scope=\"col\">"
@@ -103,11 +111,8 @@ static void put_mask(struct html *html, const struct judgement *judgement, uint3
 static void put_interactions(struct page *page) {
     struct html *html = &page->html;
     const struct judgement *judgement = &page->judgement;
-    struct bars bars = {0.0, 0.0};
+    const struct bars bars = bars_of(judgement);
     if (judgement->cause_count < 2) return;
-    for (uint32_t mask = 1; mask < 1u << judgement->cause_count; mask++)
-        if ((mask & (mask - 1)) != 0) stretch(&bars, judgement->dividends[mask] / judgement->total);
-    if (!(bars.high > bars.low)) bars.high = 1.0;
     html_raw(html, "<div class=\"scroll\"><table><caption>Interactions</caption>\n<thead><tr><th "
                    "scope=\"col\">causes together</th><th scope=\"col\" class=\"r\">of |A-B|</th>"
                    "<th scope=\"col\"></th><th scope=\"col\" class=\"r\">distance</th></tr></thead>"

@@ -55,7 +55,7 @@ static void put_list(struct html *html, const char *text) {
         }
         const size_t skip = label || is_continued(text, length) ? TEXT_AT : 0;
         html_raw(html, "<span>");
-        html_name(html, text + skip, length - skip);
+        html_bytes(html, text + skip, length - skip);
         html_raw(html, "</span>");
         text += length + (text[length] == '\n');
     }

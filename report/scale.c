@@ -51,8 +51,13 @@ static void print_label(int64_t mantissa, int exponent, char out[SCALE_LABEL]) {
 
 static void add_tick(struct scale *scale, int64_t mantissa, int exponent) {
     if (scale->count == SCALE_TICKS_MAX) return;
-    scale->tick[scale->count] = decimal(mantissa, exponent);
-    print_label(mantissa, exponent, scale->label[scale->count++]);
+    char *label = scale->label[scale->count];
+    scale->tick[scale->count++] = decimal(mantissa, exponent);
+    if (scale->logarithmic && (exponent < -2 || exponent > 5))
+        snprintf(label, SCALE_LABEL, "%" PRId64 "e%s%02d", mantissa, exponent < 0 ? "-" : "+",
+                 exponent < 0 ? -exponent : exponent);
+    else
+        print_label(mantissa, exponent, label);
 }
 
 static void open_scale(struct scale *scale, double low, double high) {

@@ -72,7 +72,7 @@ static const char *const table_rules[] = {
     ".strip{display:block;width:100%;height:.95rem}\n",
     ".s0{fill:var(--cool)}.s1{fill:var(--warm)}.s2{fill:var(--hot)}\n",
     ".swatch{width:1rem;height:.8rem;vertical-align:-.08rem}\n",
-    ".bar{display:block;width:100%;min-width:8rem;height:.95rem}\n",
+    ".bar{display:block;width:18rem;height:.95rem}\n",
     ".bar .p{fill:var(--a)}.bar .m{fill:var(--b)}.bar line{stroke:var(--ink);stroke-width:2;",
     "vector-effect:non-scaling-stroke}\n",
 };
@@ -90,6 +90,7 @@ static const char *const drawing_rules[] = {
     ".line{fill:none;stroke-width:2;stroke-linejoin:round}\n",
     ".line.a{stroke:var(--a);stroke-width:3}.line.b{stroke:var(--b);stroke-dasharray:6 4}\n",
     ".line.n{stroke:var(--ink);stroke-width:2}\n",
+    ".line.fine{stroke-width:1.4}.line.a.fine{stroke-width:2}\n",
     ".line.thin{stroke-width:1.2}.line.b.thin{stroke-dasharray:none}\n",
     ".band{stroke:none;opacity:.22}.band.a{fill:var(--a)}.band.b{fill:var(--b)}\n",
     ".band.n,.noise{fill:var(--noise);opacity:.35}.lane{fill:var(--panel)}\n",
@@ -104,21 +105,27 @@ static const char *const drawing_rules[] = {
 static const char *const media_rules[] = {
     "@media (max-width:34rem){main,footer{padding:0 .9rem}h1{font-size:1.4rem}",
     "svg text{font-size:16.5px}dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.5rem}",
-    "th,td{padding:.28rem .4rem}.heat th:first-child{width:46%}.heat .f{width:3.4rem}}\n",
+    "th,td{padding:.28rem .4rem}.bar{width:8rem}.heat th:first-child{width:46%}.heat "
+    ".f{width:3.4rem}}\n",
     "@media print{@page{size:A4;margin:15mm 14mm}",
     ":root{color-scheme:light;--page:#fff;--ink:#000;--soft:#444;--rule:#bbb;--panel:#f5f6f8;",
     "--a:#0b5394;--b:#a8440a;--noise:#7b8794;--hot:#5b2a86;--warm:#a58cc4;--cool:#e8e9ee;",
     "--warn:#7a4b00;--good:#17633a}",
     "*{print-color-adjust:exact;-webkit-print-color-adjust:exact}",
     "body{font-size:10pt;line-height:1.42}main,footer{max-width:none;padding:0}",
-    "header{padding-top:0}nav,details:not([open]){display:none}",
+    "header{padding-top:0}nav{display:none}",
     "h1{font-size:17pt}h2{font-size:12.5pt;padding-top:.8rem;break-after:avoid}",
     "h3,caption{font-size:9.5pt;break-after:avoid}section{margin-top:1.1rem}",
     "table{font-size:7.4pt}th,td{padding:.14rem .3rem}thead{display:table-header-group}",
-    "tr,figure,.warning{break-inside:avoid}.scroll{overflow:visible}",
+    "tr,figure,.warning,.scroll{break-inside:avoid}section>p{break-after:avoid}.scroll{overflow:"
+    "visible}",
     ".figures{grid-template-columns:1fr 1fr;gap:1rem 1.2rem}svg text{font-size:15px}",
     "pre,code{font-size:7.6pt}a{color:inherit;text-decoration:none}",
-    ".note,.legend,figcaption p{font-size:8.2pt}.lead{font-size:11pt}}\n",
+    ".note,.legend,figcaption p,.none,.warning,summary{font-size:8.2pt}.lead{font-size:11pt}",
+    "dl{font-size:8.6pt;gap:.12rem .8rem}.badge{font-size:9pt}.heat tbody th{font-size:6.4pt}",
+    ".heat th:first-child{width:52%}.heat .f{width:2.6rem}.strip{height:.6rem}",
+    "summary{color:var(--ink);list-style:none}",
+    "details:not([open])>summary::after{content:\" (closed, so not on paper)\"}}\n",
 };
 
 static void write_lines(struct html *html, const char *const *lines, size_t count) {

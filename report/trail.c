@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#define FINE_FROM 100 /* points whose line is drawn fine */
+
 static const char *const style_names[] = {"a", "b", "n"};
 
 static void put_point(struct html *html, const char *command, double x, double y) {
@@ -112,7 +114,9 @@ static void draw_thinned(struct html *html, const struct view *view, const struc
 void trail_write_line(struct html *html, const struct chart *chart, const struct view *view,
                       const struct series *series) {
     html_format(html, "<path class=\"line %s%s\" d=\"M0 0", style_names[series->style],
-                view->thinned ? " thin" : "");
+                view->thinned               ? " thin"
+                : series->count > FINE_FROM ? " fine"
+                                            : "");
     if (view->thinned)
         draw_thinned(html, view, series);
     else if (chart->steps)
