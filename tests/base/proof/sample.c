@@ -193,11 +193,13 @@ static double draw_short(struct random_source *source) {
 
 static double draw(enum proof_function function, unsigned kind, struct random_source *source) {
     const struct range *range;
+    double place;
     switch (kind) {
     case 0:
         return random_any_f64(source);
     case 4:
-        return move(seam(function, source), (int64_t)(random_bits(source) % 129) - 64);
+        place = seam(function, source); /* before the next draw */
+        return move(place, (int64_t)(random_bits(source) % 129) - 64);
     case 6:
         return draw_exponent(source);
     case 7:
