@@ -42,7 +42,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*")
     parser.add_argument("--old-deepspeed", help="lr_schedules.py of deepspeed 0.14.0")
+    parser.add_argument("--deepspeed-source", help="unpacked source of deepspeed 0.14.0")
     arguments = parser.parse_args()
+    import engines
     import eras
     import from_logs
     import loops
@@ -74,13 +76,17 @@ def main():
                               ("torch", "deepspeed"))
     parts["trainer-old"] = (trainers.trainer_old_cases, ("torch", "transformers", "accelerate"))
     parts["trainer-eras"] = (eras.cases, ("torch", "transformers", "accelerate"))
-    chosen = arguments.parts or [part for part in parts
-                                 if part not in ("trainer-old", "trainer-eras")]
+    parts["deepspeed-engine-old"] = (lambda: engines.cases(arguments.deepspeed_source),
+                                     ("torch", "transformers"))
+    elsewhere = ("trainer-old", "trainer-eras", "deepspeed-engine-old")  # other environments
+    chosen = arguments.parts or [part for part in parts if part not in elsewhere]
     for part in chosen:
         cases, names = parts[part]
         found = versions(*names)
         if part == "deepspeed":
             found["deepspeed (rows -old)"] = "0.14.0"
+        if part == "deepspeed-engine-old":
+            found["deepspeed"] = "0.14.0"
         write = golden.merge if part == "trainer-eras" else golden.write
         write(os.path.join(HERE, part + ".txt"), part, found, cases())
 

@@ -228,8 +228,12 @@ def lightning_cases(count=3):
 # ------------------------------------------------------------------------------- DeepSpeed
 
 
-def deepspeed_case(rng, deepspeed, klass, config):
-    """The engine. That this CPU has fp16 is pretended: the arithmetic is emulated by torch."""
+def deepspeed_case(rng, deepspeed, klass, config, age=""):
+    """The engine. That this CPU has fp16 is pretended: the arithmetic is emulated by torch.
+
+    With torch_autocast and without ZeRO the optimizer is torch's own, and the engine does not see
+    that its GradScaler skipped: the schedule goes on. Such lines leave `skipped` out, as nothing
+    holds."""
     from transformers import get_scheduler
 
     lr, steps, accumulate = random_lr(rng), rng.randint(6, 14), rng.choice([1, 2, 3])
@@ -242,7 +246,7 @@ def deepspeed_case(rng, deepspeed, klass, config):
     watch = Watch(optimizer)
     values, scheduler, contract = {}, None, "deepspeed-torch"
     if klass.startswith("Warmup"):
-        contract = "deepspeed-cosine" if klass == "WarmupCosineLR" else "deepspeed-warmup"
+        contract = ("deepspeed-cosine" if klass == "WarmupCosineLR" else "deepspeed-warmup") + age
         values["warmup_type"] = rng.choice(["log", "linear"])
         parameters = {"warmup_num_steps": warmup, **values, "total_num_steps": steps}
         if klass != "WarmupCosineLR":
@@ -263,6 +267,13 @@ def deepspeed_case(rng, deepspeed, klass, config):
         watch.logged[k] = engine.get_lr()[0]
     options = {"lr": lr, "warmup": warmup, "steps": steps, "accumulate": accumulate}
     by = type(engine.optimizer).__name__
+    if "torch_autocast" in config:
+        found = watch.skipped(skipped)
+        assert engine.skipped_steps == 0
+        return Case(contract, klass, "GradScaler+DeepSpeedEngine", with_values(options, values),
+                    watch.force, watch.logged, bends=tuple(found))
+    if age and klass == "WarmupCosineLR":
+        klass = "warmup_cosine_old"  # not clamped at its end
     return case(contract, klass, by + "+DeepSpeedEngine", with_values(options, values), watch,
                 skipped)
 
@@ -276,7 +287,8 @@ def deepspeed_cases():
     type(get_accelerator()).is_fp16_supported = lambda _: True
     rng, scale = random.Random(f"{SEED} deepspeed skips"), {"initial_scale_power": 6}
     configs = [{"fp16": {"enabled": True, **scale}},
-               {"fp16": {"enabled": True, **scale}, "zero_optimization": {"stage": 1}}]
+               {"fp16": {"enabled": True, **scale}, "zero_optimization": {"stage": 1}},
+               {"torch_autocast": {"enabled": True, "dtype": "float16"}}]
     return [deepspeed_case(rng, deepspeed, klass, config) for config in configs for klass in
             ("WarmupDecayLR", "WarmupCosineLR", "linear", "cosine") for _ in range(2)]
 

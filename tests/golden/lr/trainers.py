@@ -202,8 +202,9 @@ def lightning_cases(count=8):
 # ------------------------------------------------------------------------------ DeepSpeed
 
 
-def run_deepspeed(rng, deepspeed, klass):
-    """The engine with its scheduler, or with a plain one of transformers; get_lr() for the log."""
+def run_deepspeed(rng, deepspeed, klass, age=""):
+    """The engine with its scheduler, or with a plain one of transformers; get_lr() for the log.
+    `age` is "-old" for 0.14.0, which has contracts of its own."""
     from transformers import get_scheduler
 
     lr, steps, accumulate = random_lr(rng), rng.randint(6, 40), rng.choice([1, 1, 2, 3])
@@ -214,7 +215,7 @@ def run_deepspeed(rng, deepspeed, klass):
     hook(optimizer, applied)
     values, scheduler, contract = {}, None, "deepspeed-torch"
     if klass.startswith("Warmup"):
-        contract = "deepspeed-cosine" if klass == "WarmupCosineLR" else "deepspeed-warmup"
+        contract = ("deepspeed-cosine" if klass == "WarmupCosineLR" else "deepspeed-warmup") + age
         values["warmup_type"] = rng.choice(["log", "linear"])
         parameters = {"warmup_num_steps": warmup, **values}
         if klass != "WarmupLR":
@@ -234,6 +235,8 @@ def run_deepspeed(rng, deepspeed, klass):
             logged[(micro + 1) // accumulate] = engine.get_lr()[0]
     assert sorted(applied) == sorted(logged)
     options = {"lr": lr, "warmup": warmup, "steps": steps, "accumulate": accumulate}
+    if age and klass == "WarmupCosineLR":
+        klass = "warmup_cosine_old"  # not clamped at its end
     return Case(contract, klass, "DeepSpeedEngine", with_values(options, values), applied, logged)
 
 
