@@ -75,14 +75,6 @@ static double special_value(enum proof_function function, double x) {
     return nan;
 }
 
-static uint64_t hash_of(double x, double y, double result) {
-    uint64_t r = result == result ? pair_bits(result) : 0x7ff8000000000000u;
-    uint64_t z = pair_bits(x) * 0x9e3779b97f4a7c15u ^ pair_bits(y) * 0xd6e8feb86659fd93u;
-    z = (z ^ (z >> 32) ^ r) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 29)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 32);
-}
-
 static int same(double a, double b) {
     return pair_bits(a) == pair_bits(b) || (a != a && b != b);
 }
@@ -127,8 +119,22 @@ static void count_one(enum proof_function function, int wide, const struct proof
     if (error != error) error = 0x1p1000;
     tally->inputs++;
     tally->misrounded += !same(got, want);
-    tally->hash += hash_of(x, y, got);
     note_error(tally, error, x, y);
+}
+
+/* What the judge decided at once is counted at once. */
+static void count_block(enum proof_function function, int wide, const struct proof_block *b,
+                        struct proof_tally *tally) {
+    int notable = b->worst >= tally->worst;
+    tally->hash += b->hash;
+    for (size_t i = 0; i < b->count; i++) {
+        if (!b->plain[i]) {
+            count_one(function, wide, b, i, tally);
+            continue;
+        }
+        tally->inputs++;
+        if (notable) note_error(tally, b->error[i], b->x[i], b->y[i]);
+    }
 }
 
 /* The results, and how many of them other sets of this machine do not give. Without fma hardware a
@@ -177,8 +183,7 @@ struct proof_tally proof_run(enum proof_function function, int wide, proof_fill 
             fill(function, k, context, &b);
             evaluate_sets(function, wide, blocks < PROOF_LONG || k % 16 == 0, &b, &mine);
             judge(function, wide, &b);
-            for (size_t i = 0; i < b.count; i++)
-                count_one(function, wide, &b, i, &mine);
+            count_block(function, wide, &b, &mine);
         }
 #pragma omp critical
         proof_merge(&all, &mine);

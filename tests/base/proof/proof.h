@@ -44,6 +44,9 @@ struct proof_block {
     double want[PROOF_BLOCK];   /* the nearest number of the format */
     double error[PROOF_BLOCK];  /* in ulps of the exact value */
     uint8_t ask[PROOF_BLOCK];   /* 1: the reference cannot tell, 2: outside its domain */
+    uint8_t plain[PROOF_BLOCK]; /* decided, the nearest number, not zero */
+    uint64_t hash;              /* of every x, y, result */
+    double worst;               /* error of plain results */
 };
 
 struct proof_tally {
@@ -63,7 +66,7 @@ typedef void proof_evaluate(enum proof_function function, int wide, const double
                             const double *y, double *result, size_t count);
 proof_evaluate proof_evaluate_base, proof_evaluate_v3, proof_evaluate_v4;
 
-/* Fills high, low, want, error, ask from x, y, result. */
+/* Fills high to worst from x, y, result. */
 typedef void proof_judge(enum proof_function function, int wide, struct proof_block *block);
 proof_judge proof_judge_base, proof_judge_v3, proof_judge_v4;
 

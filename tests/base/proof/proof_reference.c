@@ -238,7 +238,7 @@ INLINE struct pair refer_pow(const struct proof_table *t, double x, double y) {
 
 #define CASE(tag, name)                                                                            \
     case PROOF_##tag:                                                                              \
-        for (size_t i = 0; i < b->count; i++) {                                                    \
+        _Pragma("omp simd") for (size_t i = 0; i < b->count; i++) {                                \
             struct pair v = refer_##name(t, b->x[i]);                                              \
             b->high[i] = v.high;                                                                   \
             b->low[i] = v.low;                                                                     \
@@ -257,6 +257,7 @@ void JOIN(proof_refer_, TWINSTEP_PROOF_ISA)(enum proof_function function, struct
         CASE(SIN, sin);
         CASE(COS, cos);
     case PROOF_POW:
+#pragma omp simd
         for (size_t i = 0; i < b->count; i++) {
             struct pair v = refer_pow(t, b->x[i], b->y[i]);
             b->high[i] = v.high;
@@ -333,6 +334,32 @@ static int outside_domain(enum proof_function function, int wide, double x, doub
     return 0;
 }
 
+INLINE uint64_t hash_of(double x, double y, double result) {
+    uint64_t r = result == result ? pair_bits(result) : 0x7ff8000000000000u;
+    uint64_t z = pair_bits(x) * 0x9e3779b97f4a7c15u ^ pair_bits(y) * 0xd6e8feb86659fd93u;
+    z = (z ^ (z >> 32) ^ r) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 29)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 32);
+}
+
+/* Hashes every result, and marks those that need no second look. */
+static void summarise(struct proof_block *b) {
+    uint64_t hash = 0;
+    double worst = 0.0;
+#pragma omp simd reduction(+ : hash)
+    for (size_t i = 0; i < b->count; i++)
+        hash += hash_of(b->x[i], b->y[i], b->result[i]);
+    for (size_t i = 0; i < b->count; i++) {
+        int right = (b->want[i] < b->result[i]) + (b->want[i] > b->result[i]) == 0 &&
+                    pair_abs(b->want[i]) > 0.0;
+        b->plain[i] = right && b->ask[i] == 0;
+        double error = b->plain[i] ? b->error[i] : 0.0;
+        worst = error > worst ? error : worst;
+    }
+    b->hash = hash;
+    b->worst = worst;
+}
+
 void JOIN(proof_judge_, TWINSTEP_PROOF_ISA)(enum proof_function function, int wide,
                                             struct proof_block *b) {
     JOIN(proof_refer_, TWINSTEP_PROOF_ISA)(function, b);
@@ -344,4 +371,5 @@ void JOIN(proof_judge_, TWINSTEP_PROOF_ISA)(enum proof_function function, int wi
         if (outside_domain(function, wide, b->x[i], b->y[i])) b->ask[i] = 2;
         if (function == PROOF_POW && !(pair_abs(b->high[i]) > 0.0)) b->ask[i] = 1;
     }
+    summarise(b);
 }
