@@ -24,6 +24,8 @@
 struct level {
     size_t first; /* point */
     double value;
+    unsigned falls; /* factors below the first; a wrapper of P processes may reduce P times at once
+                     */
 };
 
 struct plateau {
@@ -31,7 +33,7 @@ struct plateau {
     const struct series *series;
     struct level levels[LEVELS];
     size_t count;
-    double factor, min_lr;
+    double factor, peak, min_lr;
     const char *parameters;
     size_t budget;
     struct fit fits[ROOM];
@@ -49,25 +51,77 @@ static int find_levels(struct plateau *p) {
                                  half + fit_half(&points[level->first], p->search->scale))
             continue;
         if (p->count == LEVELS || (level != NULL && points[i].value > level->value)) return 0;
-        p->levels[p->count++] = (struct level){i, points[i].value};
+        p->levels[p->count++] = (struct level){i, points[i].value, 0};
     }
     return p->count > 1 && p->series->count >= 2 * p->count;
 }
 
-/* L, L f, L f f, ...; the last level may be a floor above its turn. */
-static int follows(struct plateau *p, double factor) {
-    double lr = p->levels[0].value;
-    p->min_lr = 0.0;
-    for (size_t i = 1; i < p->count; i++) {
-        const struct series_point *point = &p->series->points[p->levels[i].first];
-        const double half = 2.0 * fit_half(point, p->search->scale);
-        lr *= factor;
-        if (real_abs_f64(lr - point->value) <= half) continue;
-        if (i + 1 < p->count || i == 1 || point->value < lr) return 0;
-        p->min_lr = point->value;
+static double half_of(const struct plateau *p, size_t level) {
+    return fit_half(&p->series->points[p->levels[level].first], p->search->scale);
+}
+
+/* The peak that `count` levels L, L f, L f f, ... have in common. */
+static int find_peak(struct plateau *p, double factor, size_t count) {
+    const double known = p->search->known->request.lr;
+    double low = 0.0, high = real_inf_f64(), share = 1.0;
+    for (size_t i = 0; i < count; i++) {
+        for (unsigned n = i > 0 ? p->levels[i - 1].falls : 0; n < p->levels[i].falls; n++)
+            share *= factor;
+        const double from = (p->levels[i].value - half_of(p, i)) / share;
+        const double to = (p->levels[i].value + half_of(p, i)) / share;
+        low = from > low ? from : low;
+        high = to < high ? to : high;
     }
+    p->peak = known >= low && known <= high ? known : fit_shortest(low, high);
+    return low <= high;
+}
+
+/* How often each level falls below the one before: once, but for a wrapper. */
+static void count_falls(struct plateau *p, double factor) {
+    const uint64_t most = p->search->known->request.processes;
+    for (size_t i = 1; i < p->count; i++) {
+        double x = p->levels[i - 1].value * factor;
+        unsigned n = 1;
+        while (n < most && n < 64 && x > p->levels[i].value * (1.0 + 0.3 * (1.0 / factor - 1.0))) {
+            x *= factor;
+            n++;
+        }
+        p->levels[i].falls = p->levels[i - 1].falls + n;
+    }
+}
+
+/* All levels by the factor; or the last one is a floor above its turn. */
+static int follows(struct plateau *p, double factor) {
     p->factor = factor;
+    p->min_lr = 0.0;
+    if (!(factor > 0.0 && factor < 1.0)) return 0;
+    count_falls(p, factor);
+    if (find_peak(p, factor, p->count)) return 1;
+    const size_t last = p->count - 1;
+    if (p->count < 3 || !find_peak(p, factor, last)) return 0;
+    if (p->levels[last].value < p->levels[last - 1].value * factor) return 0;
+    p->min_lr = fit_shortest(p->levels[last].value - half_of(p, last),
+                             p->levels[last].value + half_of(p, last));
     return 1;
+}
+
+/* The shortest decimal that all falls before level `end` have in common: the smallest of them,
+ * where others may be several at once. */
+static double common_factor(const struct plateau *p, size_t end) {
+    double top = 0.0, low = 0.0, high = 1.0;
+    for (size_t i = 1; i < end; i++) {
+        const double ratio = p->levels[i].value / p->levels[i - 1].value;
+        top = ratio > top ? ratio : top;
+    }
+    for (size_t i = 1; i < end; i++) {
+        const double a = p->levels[i - 1].value, b = p->levels[i].value;
+        const double from = (b - half_of(p, i)) / (a + half_of(p, i - 1));
+        const double to = (b + half_of(p, i)) / (a - half_of(p, i - 1));
+        if (p->search->known->request.processes > 1 && to < top * (0.7 + 0.3 * top)) continue;
+        low = from > low ? from : low;
+        high = to < high ? to : high;
+    }
+    return fit_shortest(low, high);
 }
 
 static const struct contract_request *request_of(const struct plateau *p) {
@@ -93,14 +147,13 @@ static int is_fixed(const struct plateau *p, const char *key) {
 }
 
 static int find_factor(struct plateau *p) {
-    static const double usual[] = {0.1, 0.5, 0.2, 0.3, 0.25, 0.8, 0.9, 0.75, 0.6, 0.7, 0.4, 0.95};
     const char *text = given(p, "factor");
     double x;
     if (text != NULL && number_parse_real(text, NUMBER_HEX, &x) == STATUS_OK && follows(p, x))
         return 1;
-    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
-        if (follows(p, usual[i])) return 1;
-    return p->count > 2 && follows(p, p->levels[1].value / p->levels[0].value);
+    x = common_factor(p, p->count);
+    if (p->count == 2 && fit_digits(x) > 2) return 0; /* any single fall has some factor */
+    return follows(p, x) || (p->count > 2 && follows(p, common_factor(p, p->count - 1)));
 }
 
 /* ---- one plan, many parameters ---- */
@@ -117,7 +170,7 @@ static enum status resolve(const struct plateau *p, const struct contract *contr
     struct contract_request r = known->request;
     r.contract = contract;
     r.schedule = "hf." NAME;
-    r.lr = p->levels[0].value;
+    r.lr = p->peak;
     r.warmup = 0.0;
     r.warmup_ratio = r.min_lr_ratio = real_nan_f64();
     r.steps = known->request.steps > 0 ? known->request.steps
@@ -313,17 +366,31 @@ static enum status try_processes(struct plateau *p, const char *name, uint64_t p
     return search_guess(p, &plan, cost + 0.05, out_fits);
 }
 
+static int takes_metric(const struct contract *contract) {
+    return contract->offset == 0 && contract->start == CONTRACT_START_F0;
+}
+
+/* The contract that was asked for, one of the log's own framework, or Hugging Face's. */
+static const struct contract *plain_contract(const struct plateau *p) {
+    const struct fit_known *known = p->search->known;
+    if (known->request.contract != NULL) return known->request.contract;
+    for (size_t i = 0; known->possible != NULL && known->possible[i] != NULL; i++) {
+        const struct contract *own = contract_find(known->possible[i]);
+        if (takes_metric(own) && own->unit == CONTRACT_UNIT_UPDATE) return own;
+    }
+    return contract_find("hf");
+}
+
 static enum status with_metric(struct plateau *p, int *out_fits) {
     static const uint64_t usual[] = {2, 4, 8, 3, 16};
     const struct fit_known *known = p->search->known;
     const double cost = p->count > 2 ? 0.2 : 0.6;
     const struct contract *only = known->request.contract;
-    const char *plain = only != NULL && only->unit != CONTRACT_UNIT_PROCESS ? only->name : "hf";
     const char *wrapped = only != NULL ? only->name : "accelerate";
     const uint64_t processes = known->request.processes;
     const int was_given = given(p, "patience") != NULL;
     int wraps = 0;
-    TRY(try_processes(p, plain, 1, cost, out_fits));
+    TRY(try_processes(p, plain_contract(p)->name, 1, cost, out_fits));
     if (only != NULL && only->unit != CONTRACT_UNIT_PROCESS) return STATUS_OK;
     if (processes > 1) TRY(try_processes(p, wrapped, processes, cost, &wraps));
     *out_fits |= wraps;
@@ -375,14 +442,13 @@ static enum status say_drops(const struct plateau *p, const char **out) {
 }
 
 static enum status without_metric(struct plateau *p) {
-    const struct contract *only = p->search->known->request.contract;
     const struct guess at_once = {0.0, 0.0, 1e-4, "min", "rel"};
     struct contract_request drops;
     struct contract_plan plan;
     double max_error, rms_error;
     const char *parameters;
     TRY(drops_of(p, &drops));
-    TRY(resolve(p, only != NULL ? only : contract_find("hf"), 1, &drops, &plan));
+    TRY(resolve(p, plain_contract(p), 1, &drops, &plan));
     TRY(set_guess(p, &plan, &at_once));
     if (!agrees(p, &plan, &max_error, &rms_error)) return STATUS_OK;
     TRY(say_drops(p, &parameters));
@@ -437,7 +503,7 @@ static int wanted(const struct fit_known *known) {
     const struct contract *only = known->request.contract;
     const char *schedule = known->request.schedule;
     if (schedule != NULL && strstr(schedule, NAME) == NULL) return 0;
-    return only == NULL || (only->offset == 0 && only->start == CONTRACT_START_F0);
+    return only == NULL || takes_metric(only);
 }
 
 enum status fit_plateau(const struct fit_search *search, struct fit_set *set) {

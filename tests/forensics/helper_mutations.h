@@ -13,6 +13,10 @@ struct setup {
     uint64_t steps, processes, accumulate, batch, updates_per_epoch;
     double floor; /* -1: the schedule's own */
     int32_t rescaled;
+    uint64_t every; /* updates between evaluations of the metric; 0: none */
+    struct {
+        const char *key, *text;
+    } values[2];
 };
 
 enum twist {

@@ -21,6 +21,21 @@
 
 static const uint64_t skipped[] = {12, 13};
 
+/* A loss that stops falling: the metric of feedback schedules. */
+#define EVALUATIONS 80
+static uint64_t evaluated_at[EVALUATIONS];
+static double evaluated[EVALUATIONS];
+
+static void set_metric(uint64_t every, uint64_t steps, struct contract_request *out) {
+    for (size_t i = 0; i < EVALUATIONS && (i + 1) * every <= steps; i++) {
+        evaluated_at[i] = (i + 1) * every;
+        evaluated[i] = i < 5 ? 3.0 - 0.25 * (double)i : 2.0 + 0.001 * (double)(i % 3);
+        out->metric_count = i + 1;
+    }
+    out->metric_update = evaluated_at;
+    out->metric_value = evaluated;
+}
+
 static void request_of(const struct setup *setup, int twist, struct contract_request *out) {
     contract_request_init(out);
     out->contract = contract_find(setup->contract);
@@ -42,6 +57,11 @@ static void request_of(const struct setup *setup, int twist, struct contract_req
         out->values[0].key = "warmup_type";
         out->values[0].text = "linear";
         out->value_count = 1;
+    }
+    if (setup->every > 0) set_metric(setup->every, setup->steps, out);
+    for (size_t i = 0; i < 2 && setup->values[i].key != NULL; i++) {
+        out->values[out->value_count].key = setup->values[i].key;
+        out->values[out->value_count++].text = setup->values[i].text;
     }
     if (twist == TWIST_SKIPS) {
         out->skipped = skipped;
