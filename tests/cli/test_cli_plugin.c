@@ -201,7 +201,7 @@ static void validate_lists(void **state) {
     helper_free(&said);
     said = helper_run(0, "list optimizers --module signum.so");
     expect_in(&said, "  adamw ");
-    expect_in(&said, "[signum.so] Sign of the momentum");
+    expect_in(&said, "[signum.so] Sign of the momentum (Bernstein and others 2018)");
     helper_free(&said);
     said = helper_run(0, "list schedules --module trapezoid.so --json");
     expect_in(&said, "\"name\": \"trapezoid\"");

@@ -141,7 +141,7 @@ static enum status signum_validate(const void *values) {
 static const struct optim_class signum = {
     .size = sizeof(struct optim_class),
     .name = "signum",
-    .help = "Sign of the momentum (Bernstein et al. 2018), or torch.optim.SGD without the sign",
+    .help = "Sign of the momentum (Bernstein and others 2018), or torch.optim.SGD without the sign",
     .keys = keys,
     .key_count = COUNT_OF(keys),
     .values_size = sizeof(struct signum_values),
