@@ -44,6 +44,7 @@ static const struct part {
     {"deepspeed-engine-old.txt", 29},
     {"skips.txt", 66},
     {"composed.txt", 340},
+    {"olmo-core-trainer.txt", 8},
 };
 
 struct list {

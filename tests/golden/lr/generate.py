@@ -70,6 +70,7 @@ def main():
                                  ("torch", "deepspeed", "transformers"))
     parts["skips"] = (skips.cases, ("torch", "accelerate", "lightning", "megatron-core", "deepspeed",
                                     "transformers"))
+    parts["olmo-core-trainer"] = (skips.olmo_cases, ("torch", "ai2-olmo-core"))
     parts["logs"] = (from_logs.log_cases, ())
     if arguments.old_deepspeed:
         parts["deepspeed"] = (lambda: loops.deepspeed_cases(arguments.old_deepspeed),

@@ -366,6 +366,88 @@ def megatron_cases():
                 for constant in (False, False, True)]
 
 
+# -------------------------------------------------------------------------------- OLMo-core
+
+
+def olmo_case(rng, name, units):
+    """Its own trainer with SkipStepAdamW: updates whose loss or norm lies above the mean of the last
+    ones by sigma_factor standard deviations are skipped; a small factor, and some always are."""
+    import numpy
+    from olmo_core.data import NumpyDataLoaderConfig, NumpyFSLDatasetConfig, TokenizerConfig
+    from olmo_core.nn.transformer import TransformerConfig
+    from olmo_core.optim import SkipStepAdamWConfig, scheduler
+    from olmo_core.train import Duration, TrainerConfig
+    from olmo_core.train.callbacks import Callback
+    from olmo_core.train.train_module import TransformerTrainModuleConfig
+
+    lr, steps, tokens = random_lr(rng), rng.randint(12, 30), 128
+    warmup, values = rng.randint(0, 5), {"alpha_f": rng.choice([0.0, 0.1, 0.25])}
+    force, logged, skipped, weights = {}, {}, [], []
+
+    class Log(Callback):
+        def log_metrics(self, step, metrics):
+            if "optim/LR (group 0)" in metrics:  # not in the last rows, of throughput alone
+                logged[step] = float(metrics["optim/LR (group 0)"])
+
+    scale = tokens if units == "tokens" else 1
+    made = getattr(scheduler, name)(warmup=warmup * scale, **values,
+                                    units=getattr(scheduler.SchedulerUnits, units))
+    words = TokenizerConfig(vocab_size=64, eos_token_id=2, pad_token_id=0)
+    numpy.random.default_rng(1).integers(3, 40, 40000).astype(numpy.uint8).tofile("tokens.npy")
+    model = TransformerConfig.llama_like(vocab_size=64, d_model=16, n_layers=1, n_heads=2).build(
+        init_device="cpu")
+    module = TransformerTrainModuleConfig(
+        rank_microbatch_size=64, max_sequence_length=32, scheduler=made, max_grad_norm=1.0,
+        optim=SkipStepAdamWConfig(lr=lr, rolling_interval_length=8, sigma_factor=1)).build(model)
+
+    def before(optimizer, *_):
+        force[len(force) + 1] = optimizer.param_groups[0]["lr"]
+        weights[:] = [parameter.detach().clone() for parameter in model.parameters()]
+
+    def after(optimizer, *_):
+        same = all(torch.equal(old, now) for old, now in zip(weights, model.parameters()))
+        if float(optimizer.step_skipped):
+            assert same
+            skipped.append(len(force))
+
+    module.optim.register_step_pre_hook(before)
+    module.optim.register_step_post_hook(after)
+    dataset = NumpyFSLDatasetConfig(paths=["tokens.npy"], sequence_length=32, tokenizer=words,
+                                    work_dir="work").build()
+    loader = NumpyDataLoaderConfig(global_batch_size=tokens, seed=7, work_dir="work").build(dataset)
+    length = Duration.tokens(steps * tokens) if units == "tokens" else Duration.steps(steps)
+    trainer = TrainerConfig(save_folder="out", work_dir="work", save_overwrite=True,
+                            max_duration=length, metrics_collect_interval=1, no_checkpoints=True
+                            ).with_callback("log", Log()).build(module, loader)
+    trainer.fit()
+    assert len(force) == steps and sorted(logged) == sorted(force) and skipped, (force, skipped)
+    options = {"lr": lr, "warmup": warmup, "steps": steps,
+               "skipped": ",".join(map(str, skipped))}
+    if units == "tokens":
+        options["tokens"] = tokens
+    return Case("olmo-core-tokens" if units == "tokens" else "olmo-core",
+                {"LinearWithWarmup": "linear_with_warmup", "CosWithWarmup": "cos_with_warmup"}[name],
+                "SkipStepAdamW+Trainer", with_values(options, values), force, logged,
+                bends=tuple(skipped))
+
+
+def olmo_cases():
+    from olmo_core.train import prepare_training_environment, teardown_training_environment
+
+    rng, here = random.Random(f"{SEED} olmo skips"), os.getcwd()
+    prepare_training_environment(seed=7, backend=None)
+    found = []
+    for units in ("steps", "tokens"):
+        for name in ("LinearWithWarmup", "CosWithWarmup"):
+            for _ in range(2):
+                with tempfile.TemporaryDirectory() as folder:
+                    os.chdir(folder)
+                    found.append(olmo_case(rng, name, units))
+                    os.chdir(here)
+    teardown_training_environment()
+    return found
+
+
 def cases():
     logging.disable(logging.CRITICAL)
     return accelerate_cases() + lightning_cases() + megatron_cases() + deepspeed_cases()
