@@ -32,6 +32,7 @@ struct deal {
     int32_t rescaled; /* enum contract_rescaled */
     const uint64_t *skipped;
     size_t skipped_count;
+    const char *key, *text; /* a parameter of the schedule that is a list */
 };
 
 struct bench {
@@ -59,13 +60,16 @@ static void plan_open(const struct deal *deal, struct bench *bench) {
     request.updates_per_epoch = PER_EPOCH;
     request.skipped = deal->skipped;
     request.skipped_count = deal->skipped_count;
+    request.values[0].key = deal->key;
+    request.values[0].text = deal->text;
+    request.value_count = deal->key != NULL;
     enum status status = contract_resolve(&request, &bench->arena, &bench->plan);
     if (status != STATUS_OK) fail_msg("%s: %s", deal->contract->name, status_text());
 }
 
 static void bench_open(const struct deal *deal, struct bench *bench) {
     static const char *const rescaled[] = {"contract", "none", "total", "warmup", "contract"};
-    char numbers[128] = "";
+    char numbers[128] = "", list[192] = "";
     bench->arena = (struct arena)ARENA_EMPTY;
     bench->steps = deal->contract->past_end == CONTRACT_PAST_ABORT ? TOTAL : STEPS_MAX;
     if (deal->contract->unit == CONTRACT_UNIT_EPOCH)
@@ -75,12 +79,13 @@ static void bench_open(const struct deal *deal, struct bench *bench) {
                  (unsigned long long)deal->processes, rescaled[deal->rescaled]);
     else if (deal->contract->unit == CONTRACT_UNIT_PROCESS)
         snprintf(numbers, sizeof numbers, ", processes: %llu", (unsigned long long)deal->processes);
+    if (deal->key != NULL) snprintf(list, sizeof list, ", %s: \"%s\"", deal->key, deal->text);
     helper_config(bench->steps, &bench->config,
-                  "%s, %s, schedule: {contract: %s, name: %s, warmup: %d, total: %d%s}, "
+                  "%s, %s, schedule: {contract: %s, name: %s, warmup: %d, total: %d%s%s}, "
                   "data: {max_len: 16}, batch: {size: 4, micro: 2}, init: {std: 0.1}, "
                   "model: {layers: 1, hidden: 16, heads: 2, mlp: 20, vocab: 19}",
                   deal->optimizer, deal->words, deal->contract->name, deal->schedule, WARMUP, TOTAL,
-                  numbers);
+                  numbers, list);
     plan_open(deal, bench);
     helper_ids_open(&bench->config, 8, 4 * PER_EPOCH, 16, &bench->arena, &bench->dataset);
     helper_run_open(&bench->config, &bench->dataset,
@@ -184,6 +189,32 @@ static void verify_every_schedule(void **state) {
     }
     print_message("%zu trainings of %zu contracts\n", trained, count);
     assert_true(trained > 60);
+}
+
+/* Schedules whose parameters are lists, and torch's that are in no contract's family. */
+static void verify_lists(void **state) {
+    (void)state;
+    static const struct {
+        const char *contract, *schedule, *key, *text;
+    } cases[] = {
+        {"olmo-core", "composable", "stages", "linear:3:0:1, cosine:4:=1e-4"},
+        {"olmo-core", "wsds", "periods", "6,4,2"},
+        {"olmo-core", "sequential", "stages", "linear:4:min_lr_ratio=0.5,cosine:4,constant"},
+        {"hf", "torch.sequential", "stages",
+         "linear:3:start_factor=0.1:total_iters=3,step:step_size=2"},
+        {"hf", "torch.one_cycle", NULL, NULL},
+        {"accelerate", "torch.one_cycle", NULL, NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct contract *contract = contract_find(cases[i].contract);
+        train_f64(&(struct deal){.contract = contract,
+                                 .schedule = cases[i].schedule,
+                                 .optimizer = ADAMW,
+                                 .words = F64,
+                                 .processes = processes_of(contract),
+                                 .key = cases[i].key,
+                                 .text = cases[i].text});
+    }
 }
 
 static void verify_sgd(void **state) {
@@ -458,13 +489,10 @@ static void verify_words(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_every_schedule),
-        cmocka_unit_test(verify_foreign_schedule),
-        cmocka_unit_test(verify_sgd),
-        cmocka_unit_test(verify_short_dtypes),
-        cmocka_unit_test(verify_skips),
-        cmocka_unit_test(validate_golden),
-        cmocka_unit_test(verify_words),
+        cmocka_unit_test(verify_every_schedule),   cmocka_unit_test(verify_lists),
+        cmocka_unit_test(verify_foreign_schedule), cmocka_unit_test(verify_sgd),
+        cmocka_unit_test(verify_short_dtypes),     cmocka_unit_test(verify_skips),
+        cmocka_unit_test(validate_golden),         cmocka_unit_test(verify_words),
 
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
