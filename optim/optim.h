@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Optimizers behind one vtable, built in and (later) loaded from modules.
+ * Optimizers behind one vtable, built in or loaded from a module (optim_module.h).
  *
  * An optimizer owns no memory: it declares its slots, the run keeps them in the training state. It
  * sees a table of tensors, not a model; it never sees the loop, the schedule or the loss.

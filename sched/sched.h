@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Learning-rate schedules behind one vtable, built in and (later) loaded from modules.
+ * Learning-rate schedules behind one vtable, built in or loaded from a module (sched_module.h).
  *
  * A schedule is a function of a counter; which counter, which offset and when it is called are the
  * loop's business (docs/decisions, "The loop is data"). It owns no memory: a recursive schedule

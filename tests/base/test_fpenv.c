@@ -66,10 +66,48 @@ static void verify_sticky_flags_do_not_matter(void **state) {
     assert_int_equal(control, control_with_flags);
     assert_int_equal(control, 0x1f80);
 }
+
+/* What foreign code may do to each unit is seen, and undone; sticky flags are not looked at. */
+static void validate_keep_and_restore(void **state) {
+    (void)state;
+    static const unsigned bits[] = {0x8000u, 0x0040u, 0x2000u, 0x6000u};
+    struct fpenv_kept kept;
+    fpenv_keep(&kept);
+    assert_false(fpenv_changed(&kept));
+    for (size_t i = 0; i < COUNT_OF(bits); i++) {
+        _mm_setcsr(_mm_getcsr() | bits[i]);
+        assert_true(fpenv_changed(&kept));
+        fpenv_restore(&kept);
+        assert_false(fpenv_changed(&kept));
+        assert_int_equal(fpenv_control(), 0x1f80);
+    }
+    _mm_setcsr(_mm_getcsr() & ~0x0200u); /* division by zero traps */
+    assert_true(fpenv_changed(&kept));
+    fpenv_restore(&kept);
+    _mm_setcsr(_mm_getcsr() | 0x3fu);
+    assert_false(fpenv_changed(&kept));
+    unsigned short unit = 0;
+    __asm__ volatile("fnstcw %0" : "=m"(unit));
+    const unsigned short up = (unsigned short)(unit | 0x0800u);
+    __asm__ volatile("fldcw %0" : : "m"(up)); /* the x87 unit alone */
+    assert_true(fpenv_changed(&kept));
+    fpenv_restore(&kept);
+    assert_false(fpenv_changed(&kept));
+}
 #else
 static void validate_refusals(void **state) {
     (void)state;
     skip();
+}
+
+static void validate_keep_and_restore(void **state) {
+    (void)state;
+    struct fpenv_kept kept;
+    fpenv_keep(&kept);
+    fesetround(FE_DOWNWARD);
+    assert_true(fpenv_changed(&kept));
+    fpenv_restore(&kept);
+    assert_false(fpenv_changed(&kept));
 }
 
 static void verify_sticky_flags_do_not_matter(void **state) {
@@ -83,6 +121,7 @@ int main(void) {
         cmocka_unit_test(validate_default),
         cmocka_unit_test(validate_refusals),
         cmocka_unit_test(verify_sticky_flags_do_not_matter),
+        cmocka_unit_test(validate_keep_and_restore),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
