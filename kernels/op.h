@@ -194,6 +194,20 @@ struct sequence {
     uint32_t side;   /* 0 chosen or only, 1 rejected */
 };
 
+/* Which elements are kept, and with what probability: kernels/dropout.h. */
+struct dropout;
+
+/* y[r,:] = x[r,:] / keep where kept, +0 elsewhere, for the tokens of the sequences (law 12). Its
+ * backward is itself. y may be x. */
+struct dropout_args {
+    const struct sequence *sequences;
+    uint32_t count;
+    uint32_t C;
+    const struct dropout *dropout;
+    const void *x;
+    void *y;
+};
+
 /* Causal grouped-query attention inside each sequence (law 6). q (.., H*D), k and v (.., G*D),
  * out (.., H*D). Query head h reads key/value head h / (H / G). */
 struct attention_forward_args {
@@ -203,6 +217,7 @@ struct attention_forward_args {
     double scale; /* 1 / sqrt(D) rounded to the compute carrier by the op */
     const void *q, *k, *v;
     void *out;
+    const struct dropout *dropout; /* of the probabilities; NULL: none */
 };
 
 /* Recomputes the probabilities (same bits), writes dq, dk, dv. dq may not alias q. */
@@ -213,6 +228,7 @@ struct attention_backward_args {
     double scale;
     const void *q, *k, *v, *dout;
     void *dq, *dk, *dv;
+    const struct dropout *dropout; /* that of the forward */
 };
 
 /* out = round(silu(gate) rounded * up). gate, up, out (.., C). */
@@ -311,6 +327,7 @@ struct op_table {
     void (*rotary)(const struct op_call *, const struct rotary_args *);
     void (*attention_forward)(const struct op_call *, const struct attention_forward_args *);
     void (*attention_backward)(const struct op_call *, const struct attention_backward_args *);
+    void (*dropout)(const struct op_call *, const struct dropout_args *);
     void (*swiglu_forward)(const struct op_call *, const struct swiglu_forward_args *);
     void (*swiglu_backward)(const struct op_call *, const struct swiglu_backward_args *);
     void (*add)(const struct op_call *, const struct add_args *);

@@ -35,6 +35,9 @@ enum logged_lr { LOGGED_CURRENT = 0, LOGGED_RECOMPUTED };
 enum skip_rule { SKIP_NONE = 0, SKIP_NONFINITE };
 enum kernel_mode { MODE_INVARIANT = 0, MODE_SHUFFLED };
 enum grad_accumulate { GRAD_ACCUMULATE_WIDE = 0, GRAD_ACCUMULATE_STORAGE };
+enum dropout_masks { MASKS_OWN = 0, MASKS_SAME };
+enum dropout_recompute { RECOMPUTE_PRESERVE = 0, RECOMPUTE_REDRAW };
+enum rng_kind { RNG_ADDRESSED = 0, RNG_TORCH };
 enum scaler_kind { SCALER_NONE = 0, SCALER_STATIC, SCALER_DYNAMIC };
 enum reduce_order { REDUCE_TREE = 0 };
 
@@ -137,6 +140,15 @@ struct config {
         int32_t grad_accumulate, mode, isa, zero;
         uint64_t order_seed, threads, shards;
     } numerics;
+    struct {
+        double embedding, attention, residual;
+        uint64_t seed, ranks;
+        int32_t masks, recompute;
+    } dropout;
+    struct {
+        int32_t kind, zero; /* enum rng_kind */
+        uint64_t sms, threads_per_sm, vector;
+    } rng;
     struct {
         int32_t kind, zero; /* enum scaler_kind */
         double init_scale, growth_factor, backoff_factor, min_scale;

@@ -109,6 +109,7 @@ enum status config_derive(struct config *config, uint64_t steps, int warmup_give
                           struct fault *fault) {
     fill_uint(&config->data.seed, config->seed);
     fill_uint(&config->init.seed, config->seed);
+    fill_uint(&config->dropout.seed, config->seed);
     fill_uint(&config->batch.micro, config->batch.size);
     TRY(derive_model(config, fault));
     derive_numerics(config);

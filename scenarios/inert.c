@@ -70,6 +70,21 @@ static const char *without_skip(const struct config *config) {
     return config->loop.skip == SKIP_NONE ? "loop.skip is none" : NULL;
 }
 
+static const char *without_dropout(const struct config *config) {
+    return config_has_dropout(config) ? NULL : "dropout is 0 everywhere";
+}
+
+static const char *without_ranks(const struct config *config) {
+    if (!config_has_dropout(config)) return "dropout is 0 everywhere";
+    if (config->rng.kind == RNG_TORCH) return "rng.kind is torch";
+    return NULL;
+}
+
+static const char *without_torch(const struct config *config) {
+    if (!config_has_dropout(config)) return "dropout is 0 everywhere";
+    return config->rng.kind == RNG_TORCH ? NULL : "rng.kind is addressed";
+}
+
 static const char *without_scaler(const struct config *config) {
     return config->scaler.kind == SCALER_NONE ? "scaler.kind is none" : NULL;
 }
@@ -113,6 +128,14 @@ static const struct silenced {
     {"schedule.logged_shift", without_recomputed, NULL},
     {"loop.eval", without_eval, NULL},
     {"loop.on_skip", without_skip, NULL},
+    {"dropout.seed", without_dropout, "17"},
+    {"dropout.ranks", without_ranks, NULL},
+    {"dropout.masks", without_ranks, NULL},
+    {"dropout.recompute", without_dropout, NULL},
+    {"rng.kind", without_dropout, NULL},
+    {"rng.sms", without_torch, NULL},
+    {"rng.threads_per_sm", without_torch, NULL},
+    {"rng.vector", without_torch, NULL},
     {"scaler.init_scale", without_scaler, NULL},
     {"scaler.growth_factor", without_dynamic, NULL},
     {"scaler.backoff_factor", without_dynamic, NULL},

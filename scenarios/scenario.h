@@ -80,6 +80,9 @@ const char *schema_implied_text(const struct schema_implied *implied);
 /* NULL when the schema has none of this name. */
 const struct schema_contract *schema_contract_find(const struct schema *schema, const char *name);
 
+/* Whether any rate of dropout is above 0. */
+int config_has_dropout(const struct config *config);
+
 /* Whether schedule.contract names one. */
 int config_has_contract(const struct config *config);
 

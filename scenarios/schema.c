@@ -14,6 +14,7 @@
 #define UINT_ALL 0.0, 0x1p64
 #define NO_BOUNDS 0.0, 0.0
 #define SMALLEST 0x1p-1022
+#define BELOW_ONE 0x1.fffffffffffffp-1
 
 static const char *const task_names[] = {"sft", "dpo", NULL};
 static const char *const layout_names[] = {"separate", "concatenated", NULL};
@@ -40,6 +41,9 @@ static const char *const isa_names[] = {"auto", "base", "v3", "v4", NULL};
 static const char *const kind_names[] = {"forward", "weight", "dq", "embedding",
                                          "norm",    "loss",   NULL};
 static const char *const dtype_names[] = {"f32", "f64", "bf16", "f16", "tf32", NULL};
+static const char *const masks_names[] = {"own", "same", NULL};
+static const char *const recompute_names[] = {"preserve", "redraw", NULL};
+static const char *const rng_names[] = {"addressed", "torch", NULL};
 static const char *const scaler_names[] = {"none", "static", "dynamic", NULL};
 static const char *const wide_names[] = {"f32", "f64", NULL}; /* as enum dtype */
 static const char *const phase_names[PHASE_TOTAL + 1] = {
@@ -179,8 +183,8 @@ static const struct key_row rows[] = {
      "(norms: torch), or as one long vector (flat: Megatron, llm.c)",
      AT(clip.norm), NO_BOUNDS, NULL, clip_norm_names},
     {"clip.dtype", KEY_ENUM, "", "f64", CAUSE_OPTIMIZER,
-     "Dtype of norms and of the quotient: f64, the coefficient then f32; f32, with sums in f32; or "
-     "that of the gradients (torch: bf16 norms of bf16 gradients)",
+     "Dtype of norms: f64, or f32 with sums in f32, both with a coefficient of host numbers rounded "
+     "to f32; or the gradients', for norms and coefficient (torch: bf16 norms of bf16 gradients)",
      AT(clip.dtype), NO_BOUNDS, NULL, clip_dtype_names},
     {"clip.form", KEY_ENUM, "", "quotient", CAUSE_OPTIMIZER,
      "min(1, max_norm / (norm + eps)), or its reciprocal's reciprocal: 1 / ((norm + eps) / "
@@ -316,6 +320,42 @@ static const struct key_row rows[] = {
     {"numerics.shards", KEY_UINT, "1", "1", CAUSE_PARALLELISM,
      "Shards of an update whose sums are joined by a tree", AT(numerics.shards), 1, 1024, NULL,
      NULL},
+
+    {"dropout.embedding", KEY_REAL, "1", "0", CAUSE_RNG,
+     "Probability that an element of the embedding's output is dropped", AT(dropout.embedding), 0,
+     BELOW_ONE, NULL, NULL},
+    {"dropout.attention", KEY_REAL, "1", "0", CAUSE_RNG,
+     "Probability that an attention weight is dropped", AT(dropout.attention), 0, BELOW_ONE, NULL,
+     NULL},
+    {"dropout.residual", KEY_REAL, "1", "0", CAUSE_RNG,
+     "Probability that an element of a branch is dropped before it joins the residual stream",
+     AT(dropout.residual), 0, BELOW_ONE, NULL, NULL},
+    {"dropout.seed", KEY_UINT, "", "auto", CAUSE_RNG, "Seed of the masks; auto is seed",
+     AT(dropout.seed), UINT_ALL, "auto", NULL},
+    {"dropout.ranks", KEY_UINT, "1", "1", CAUSE_RNG,
+     "Data-parallel ranks whose seeding is imitated: each draws for its share of batch.size",
+     AT(dropout.ranks), 1, 256, NULL, NULL},
+    {"dropout.masks", KEY_ENUM, "", "own", CAUSE_RNG,
+     "Whether each of dropout.ranks draws masks of its own, or all draw the same ones",
+     AT(dropout.masks), NO_BOUNDS, NULL, masks_names},
+    {"dropout.recompute", KEY_ENUM, "", "preserve", CAUSE_RNG,
+     "Masks of layers recomputed for their backward (activation checkpointing): those of the "
+     "forward, or drawn anew",
+     AT(dropout.recompute), NO_BOUNDS, NULL, recompute_names},
+
+    {"rng.kind", KEY_ENUM, "", "addressed", CAUSE_RNG,
+     "Numbers that dropout draws: by address, or as PyTorch's CUDA generator deals them out",
+     AT(rng.kind), NO_BOUNDS, NULL, rng_names},
+    {"rng.sms", KEY_UINT, "1", "108", CAUSE_RNG,
+     "Multiprocessors of the imitated GPU (T4 40, L4 58, A100 108, H100 SXM 132)", AT(rng.sms), 1,
+     1024, NULL, NULL},
+    {"rng.threads_per_sm", KEY_UINT, "threads", "2048", CAUSE_RNG,
+     "Resident threads of a multiprocessor of the imitated GPU (T4 1024, L4 1536)",
+     AT(rng.threads_per_sm), 256, 65536, NULL, NULL},
+    {"rng.vector", KEY_UINT, "elements", "auto", CAUSE_RNG,
+     "Consecutive elements that a thread draws for: 1, 2, 4 or 8; auto is the largest divisor of "
+     "the tensor up to 4",
+     AT(rng.vector), 1, 8, "auto", NULL},
 
     {"scaler.kind", KEY_ENUM, "", "none", CAUSE_DTYPE,
      "Loss scale: none, held at scaler.init_scale, or grown and backed off as torch.amp.GradScaler "

@@ -82,6 +82,11 @@ const struct schema_contract *schema_contract_find(const struct schema *schema, 
     return NULL;
 }
 
+int config_has_dropout(const struct config *config) {
+    return config->dropout.embedding > 0.0 || config->dropout.attention > 0.0 ||
+           config->dropout.residual > 0.0;
+}
+
 int config_has_contract(const struct config *config) {
     return strcmp(config->schedule.contract, CONFIG_NO_CONTRACT) != 0;
 }

@@ -96,6 +96,24 @@ static enum status check_batch(const struct config *config, struct fault *fault)
     return STATUS_OK;
 }
 
+static enum status check_dropout(const struct config *config, struct fault *fault) {
+    if (!config_has_dropout(config)) return STATUS_OK;
+    if (config->rng.kind == RNG_ADDRESSED && config->batch.size % config->dropout.ranks != 0)
+        return fault_set(fault, STATUS_INPUT, "dropout.ranks",
+                         "expected a divisor of batch.size (%ju), got %ju",
+                         (uintmax_t)config->batch.size, (uintmax_t)config->dropout.ranks);
+    if (config->rng.kind != RNG_TORCH) return STATUS_OK;
+    uint64_t vector = config->rng.vector;
+    if (vector != KEY_WORD_UINT && (vector & (vector - 1)) != 0)
+        return fault_set(fault, STATUS_INPUT, "rng.vector", "expected 1, 2, 4 or 8, got %ju",
+                         (uintmax_t)vector);
+    if (config->batch.padding == PADDING_PACKED && config->dropout.attention > 0.0)
+        return fault_set(fault, STATUS_INPUT, "rng.kind",
+                         "torch draws attention's masks for padded sequences; expected "
+                         "batch.padding: longest, or dropout.attention: 0");
+    return STATUS_OK;
+}
+
 static enum status check_parallel(const struct config *config, struct fault *fault) {
     if (config->numerics.shards != 1)
         return fault_set(fault, STATUS_UNSUPPORTED, "numerics.shards",
@@ -172,6 +190,7 @@ enum status config_check(const struct config *config, uint64_t steps, struct fau
     TRY(check_dtype_pairs(config, fault));
     TRY(check_model(config, fault));
     TRY(check_batch(config, fault));
+    TRY(check_dropout(config, fault));
     TRY(check_parallel(config, fault));
     TRY(check_loop(config, fault));
     TRY(check_shuffle(config, fault));

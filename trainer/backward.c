@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "trainer/dropout.h"
 #include "trainer/model_ops.h"
 
 /* dx = dy . w, or joined onto dx. */
@@ -38,15 +39,35 @@ static void norm_gradient(const struct pass *pass, uint32_t layer, enum param_ro
     pass->model->ops->norm_input(&call, &args);
 }
 
+/* The gradient of a branch is that of the sum it was added to; where the branch was dropped, a copy
+ * that is dropped alike. */
+static void *branch_gradient(const struct pass *pass, enum dropout_place place, uint32_t i,
+                             void *sum, void *room) {
+    const struct model *model = pass->model;
+    struct dropout dropout;
+    if (pass_dropout(pass, place, i, 0, &dropout) == NULL) return sum;
+    size_t bytes = (size_t)model->C * model->carrier;
+    for (uint32_t t = 0; t < pass->part->token_count; t++)
+        memcpy(row_of(room, pass->rows.index[t], 1, bytes),
+               row_of(sum, pass->rows.index[t], 1, bytes), bytes);
+    pass_drop(pass, place, i, 0, room);
+    return room;
+}
+
+/* What the weight pass reads as the gradient of a branch. */
+static const void *branch_of(const struct model *model, const void *sum, const void *room) {
+    int dropped = model->dropping && model->config->dropout.residual > 0.0;
+    return dropped ? room : sum;
+}
+
 /* From the gradient of the layer's output (gradient.stream) to that of h (gradient.h). */
 static void mlp_backward(const struct pass *pass, uint32_t i) {
     const struct model *model = pass->model;
     const struct layer_buffers *layer = &model->layer[i];
     const struct layer_gradients *gradient = &model->gradient;
-    const void *down = gradient->stream;
+    void *down = branch_gradient(pass, DROP_BRANCH_B, i, gradient->stream, gradient->branch_b);
     if (pass->olmo2) {
-        norm_gradient(pass, i, ROLE_NORM_B, gradient->stream, layer->down, layer->rstd_b,
-                      gradient->down);
+        norm_gradient(pass, i, ROLE_NORM_B, down, layer->down, layer->rstd_b, gradient->down);
         down = gradient->down;
     }
     input_gradient(pass, i, ROLE_DOWN, down, gradient->act, 0);
@@ -83,18 +104,20 @@ static void attention_block_backward(const struct pass *pass, uint32_t i) {
     const struct model *model = pass->model;
     const struct layer_buffers *layer = &model->layer[i];
     const struct layer_gradients *gradient = &model->gradient;
-    const void *o = gradient->h;
+    void *o = branch_gradient(pass, DROP_BRANCH_A, i, gradient->h, gradient->branch_a);
     if (pass->olmo2) {
-        norm_gradient(pass, i, ROLE_NORM_A, gradient->h, layer->o, layer->rstd_a, gradient->o);
+        norm_gradient(pass, i, ROLE_NORM_A, o, layer->o, layer->rstd_a, gradient->o);
         o = gradient->o;
     }
     input_gradient(pass, i, ROLE_O, o, gradient->att, 0);
     struct op_call call = pass_call(pass, SITE_ATTENTION, i);
-    model->ops->attention_backward(
-        &call, &(struct attention_backward_args){
-                   pass->batch->sequences + pass->part->first_sequence, pass->part->sequence_count,
-                   model->H, model->G, model->D, model->scale, layer->q, layer->k, layer->v,
-                   gradient->att, gradient->q, gradient->k, gradient->v});
+    struct dropout dropout;
+    model->ops->attention_backward(&call, &(struct attention_backward_args){
+                                              pass->batch->sequences + pass->part->first_sequence,
+                                              pass->part->sequence_count, model->H, model->G,
+                                              model->D, model->scale, layer->q, layer->k, layer->v,
+                                              gradient->att, gradient->q, gradient->k, gradient->v,
+                                              pass_dropout(pass, DROP_ATTENTION, i, 0, &dropout)});
     qk_backward(pass, i);
     input_gradient(pass, i, ROLE_Q, pass->olmo2 ? gradient->q_line : gradient->q, gradient->a, 0);
     input_gradient(pass, i, ROLE_K, pass->olmo2 ? gradient->k_line : gradient->k, gradient->a, 1);
@@ -153,19 +176,22 @@ static void norm_weight(const struct weight_pass *joint, uint32_t layer, enum pa
 static void layer_weights(const struct weight_pass *joint, uint32_t i) {
     const struct layer_buffers *layer = &joint->pass.model->layer[i];
     const struct layer_gradients *gradient = &joint->pass.model->gradient;
+    const struct model *model = joint->pass.model;
+    const void *branch_a = branch_of(model, gradient->h, gradient->branch_a);
+    const void *branch_b = branch_of(model, gradient->stream, gradient->branch_b);
     int olmo2 = joint->pass.olmo2;
     matrix_weight(joint, i, ROLE_Q, olmo2 ? gradient->q_line : gradient->q, layer->a);
     matrix_weight(joint, i, ROLE_K, olmo2 ? gradient->k_line : gradient->k, layer->a);
     matrix_weight(joint, i, ROLE_V, gradient->v, layer->a);
-    matrix_weight(joint, i, ROLE_O, olmo2 ? gradient->o : gradient->h, layer->att);
+    matrix_weight(joint, i, ROLE_O, olmo2 ? gradient->o : branch_a, layer->att);
     matrix_weight(joint, i, ROLE_GATE, gradient->gate, layer->b);
     matrix_weight(joint, i, ROLE_UP, gradient->up, layer->b);
-    matrix_weight(joint, i, ROLE_DOWN, olmo2 ? gradient->down : gradient->stream, layer->act);
+    matrix_weight(joint, i, ROLE_DOWN, olmo2 ? gradient->down : branch_b, layer->act);
     if (olmo2) {
         norm_weight(joint, i, ROLE_Q_NORM, gradient->q, layer->q_line, layer->rstd_q);
         norm_weight(joint, i, ROLE_K_NORM, gradient->k, layer->k_line, layer->rstd_k);
-        norm_weight(joint, i, ROLE_NORM_A, gradient->h, layer->o, layer->rstd_a);
-        norm_weight(joint, i, ROLE_NORM_B, gradient->stream, layer->down, layer->rstd_b);
+        norm_weight(joint, i, ROLE_NORM_A, branch_a, layer->o, layer->rstd_a);
+        norm_weight(joint, i, ROLE_NORM_B, branch_b, layer->down, layer->rstd_b);
     } else {
         norm_weight(joint, i, ROLE_NORM_A, gradient->a, layer->x, layer->rstd_a);
         norm_weight(joint, i, ROLE_NORM_B, gradient->b, layer->h, layer->rstd_b);
@@ -234,6 +260,15 @@ static void embedding_backward(const struct weight_pass *joint) {
                                             accumulator(joint, ROLE_EMBEDDING, PASS_NO_LAYER)});
 }
 
+/* Activation checkpointing without the generator's state: the layer runs again from its stored
+ * input with masks of its own, and the backward is of that run (facts, mutant 68). */
+static void recompute(struct model *model, const struct pass *parts, uint32_t count, uint32_t i) {
+    if (!model->dropping || model->config->dropout.recompute != RECOMPUTE_REDRAW) return;
+    model->redrawn = 1;
+    for (uint32_t c = 0; c < count; c++)
+        pass_layer(&parts[c], i);
+}
+
 void model_backward(struct model *model, const struct model_weights *weights,
                     const struct batch *batch, const double *coefficient,
                     const struct model_gradients *gradients) {
@@ -247,6 +282,7 @@ void model_backward(struct model *model, const struct model_weights *weights,
     model->order.sample = batch->first_sample;
     head_backward(&joint, parts, batch->call_count, coefficient);
     for (uint32_t i = model->layers; i-- > 0;) {
+        recompute(model, parts, batch->call_count, i);
         for (uint32_t c = 0; c < batch->call_count; c++) {
             mlp_backward(&parts[c], i);
             attention_block_backward(&parts[c], i);
@@ -255,5 +291,8 @@ void model_backward(struct model *model, const struct model_weights *weights,
         for (uint32_t c = 0; c < batch->call_count; c++)
             residual_backward(&parts[c], i);
     }
+    model->redrawn = 0;
+    for (uint32_t c = 0; c < batch->call_count; c++)
+        pass_drop(&parts[c], DROP_EMBEDDING, PASS_NO_LAYER, 0, model->gradient.stream);
     embedding_backward(&joint);
 }

@@ -107,10 +107,12 @@ static void fill_canonical(struct batch *batch) {
     }
 }
 
-static void open_call(struct batch *batch, uint32_t side) {
+static void open_call(struct batch *batch, uint32_t side, uint32_t row_length) {
     batch->calls[batch->call_count++] = (struct batch_call){.first_sequence = batch->sequence_count,
                                                             .first_token = batch->token_count,
                                                             .first_label = batch->label_count,
+                                                            .row_length = row_length,
+                                                            .row_count = batch->rows,
                                                             .side = side};
 }
 
@@ -119,6 +121,7 @@ static void close_call(struct batch *batch) {
     call->sequence_count = batch->sequence_count - call->first_sequence;
     call->token_count = batch->token_count - call->first_token;
     call->label_count = batch->label_count - call->first_label;
+    call->row_count = batch->rows - call->row_count;
 }
 
 void batch_fill(struct batch *batch, const struct batch_limits *limits,
@@ -131,7 +134,7 @@ void batch_fill(struct batch *batch, const struct batch_limits *limits,
     batch->label_count = batch->call_count = 0;
     for (uint32_t side = 0; side < batch->sides; side++) {
         uint32_t padded = padded_length(batch, limits, dataset, side);
-        if (side == 0 || limits->separate) open_call(batch, side);
+        if (side == 0 || limits->separate) open_call(batch, side, limits->packed ? 0 : padded);
         for (uint32_t s = 0; s < count; s++) {
             add_sequence(batch, dataset, s, side);
             uint32_t length = batch->sequences[batch->sequence_count - 1].length;

@@ -21,7 +21,9 @@ struct batch_call {
     uint32_t first_sequence, sequence_count;
     uint32_t first_token, token_count;
     uint32_t first_label, label_count;
-    uint32_t side; /* op_call.side: 0, or 1 for a separate rejected call */
+    uint32_t row_count;  /* physical rows of the call, padding included */
+    uint32_t row_length; /* of each sequence, padding included; 0 when packed */
+    uint32_t side;       /* op_call.side: 0, or 1 for a separate rejected call */
 };
 
 struct batch {

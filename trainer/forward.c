@@ -4,6 +4,7 @@
  * calls moves no bit in `invariant`. */
 #include "trainer/model.h"
 
+#include "trainer/dropout.h"
 #include "trainer/model_ops.h"
 
 static void attention_block(const struct pass *pass, uint32_t i) {
@@ -23,18 +24,20 @@ static void attention_block(const struct pass *pass, uint32_t i) {
     pass_rotary(pass, i, layer->q, model->H, 0);
     pass_rotary(pass, i, layer->k, model->G, 0);
     struct op_call call = pass_call(pass, SITE_ATTENTION, i);
+    struct dropout dropout;
     model->ops->attention_forward(
-        &call,
-        &(struct attention_forward_args){pass->batch->sequences + pass->part->first_sequence,
-                                         pass->part->sequence_count, model->H, model->G, model->D,
-                                         model->scale, layer->q, layer->k, layer->v, layer->att});
+        &call, &(struct attention_forward_args){
+                   pass->batch->sequences + pass->part->first_sequence, pass->part->sequence_count,
+                   model->H, model->G, model->D, model->scale, layer->q, layer->k, layer->v,
+                   layer->att, pass_dropout(pass, DROP_ATTENTION, i, 1, &dropout)});
     pass_linear(pass, i, ROLE_O, layer->att, layer->o);
+    void *branch = layer->o;
     if (pass->olmo2) {
-        pass_norm(pass, i, ROLE_NORM_A, layer->o, layer->h, layer->rstd_a);
-        pass_add(pass, i, layer->x, layer->h, layer->h);
-    } else {
-        pass_add(pass, i, layer->x, layer->o, layer->h);
+        branch = layer->h;
+        pass_norm(pass, i, ROLE_NORM_A, layer->o, branch, layer->rstd_a);
     }
+    pass_drop(pass, DROP_BRANCH_A, i, 1, branch);
+    pass_add(pass, i, layer->x, branch, layer->h);
 }
 
 static void mlp_block(const struct pass *pass, uint32_t i, void *out) {
@@ -48,12 +51,13 @@ static void mlp_block(const struct pass *pass, uint32_t i, void *out) {
         &call,
         &(struct swiglu_forward_args){pass->rows, model->M, layer->gate, layer->up, layer->act});
     pass_linear(pass, i, ROLE_DOWN, layer->act, layer->down);
+    void *branch = layer->down;
     if (pass->olmo2) {
-        pass_norm(pass, i, ROLE_NORM_B, layer->down, out, layer->rstd_b);
-        pass_add(pass, i, layer->h, out, out);
-    } else {
-        pass_add(pass, i, layer->h, layer->down, out);
+        branch = out;
+        pass_norm(pass, i, ROLE_NORM_B, layer->down, branch, layer->rstd_b);
     }
+    pass_drop(pass, DROP_BRANCH_B, i, 1, branch);
+    pass_add(pass, i, layer->h, branch, out);
 }
 
 /* Label rows are gathered first: other positions have no final norm and no logits (law 3). */
@@ -88,9 +92,16 @@ static void head_block(const struct pass *pass) {
                    row_of(model->sum, first, 1, model->accumulator), model->logp + first});
 }
 
+void pass_layer(const struct pass *pass, uint32_t i) {
+    const struct model *model = pass->model;
+    attention_block(pass, i);
+    mlp_block(pass, i, i + 1 < model->layers ? model->layer[i + 1].x : model->last);
+}
+
 void model_forward(struct model *model, const struct model_weights *weights,
                    const struct batch *batch, uint32_t side_offset) {
     model->order.sample = batch->first_sample;
+    model->redrawn = 0;
     for (uint32_t c = 0; c < batch->call_count; c++) {
         struct pass pass = pass_open(model, weights, batch, c, side_offset);
         struct op_call call = pass_call(&pass, SITE_EMBEDDING, PASS_NO_LAYER);
@@ -98,10 +109,9 @@ void model_forward(struct model *model, const struct model_weights *weights,
             &call, &(struct embedding_forward_args){
                        pass.rows, model->C, batch->token_id + pass.part->first_token,
                        pass_weight(&pass, ROLE_EMBEDDING, PASS_NO_LAYER), model->layer[0].x});
-        for (uint32_t i = 0; i < model->layers; i++) {
-            attention_block(&pass, i);
-            mlp_block(&pass, i, i + 1 < model->layers ? model->layer[i + 1].x : model->last);
-        }
+        pass_drop(&pass, DROP_EMBEDDING, PASS_NO_LAYER, 1, model->layer[0].x);
+        for (uint32_t i = 0; i < model->layers; i++)
+            pass_layer(&pass, i);
         head_block(&pass);
     }
 }

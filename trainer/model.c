@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "trainer/dropout.h"
 
 static void take_sizes(struct model *model) {
     const struct config *config = model->config;
@@ -70,6 +71,10 @@ static void carve_gradients(struct model *model, struct carver *carver, size_t R
     size_t element = model->carrier;
     gradient->stream = carve(carver, R, model->C, element);
     gradient->h = carve(carver, R, model->C, element);
+    if (model->config->dropout.residual > 0.0) {
+        gradient->branch_a = carve(carver, R, model->C, element);
+        gradient->branch_b = carve(carver, R, model->C, element);
+    }
     gradient->b = carve(carver, R, model->C, element);
     gradient->down = carve(carver, R, model->C, element);
     gradient->gate = carve(carver, R, model->M, element);
@@ -183,6 +188,7 @@ enum status model_open(const struct config *config, const struct param_table *ta
     TRY(arena_take(arena, angles, out->carrier, "rotary table", &out->cosine));
     TRY(arena_take(arena, angles, out->carrier, "rotary table", &out->sine));
     fill_rotary(out, limits->length);
+    TRY(model_dropout_open(out, limits, arena));
     return open_call(out, limits, arena);
 }
 

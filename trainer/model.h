@@ -12,6 +12,7 @@
 #define TWINSTEP_TRAINER_MODEL_H
 
 #include "determinism/digest.h"
+#include "determinism/stream.h"
 #include "trainer/batch.h"
 #include "trainer/params.h"
 
@@ -39,6 +40,8 @@ struct layer_buffers {
 struct layer_gradients {
     void *stream;          /* (R, C) with respect to the layer's output, then to its input */
     void *h;               /* (R, C) with respect to h */
+    void *branch_a;        /* (R, C) with respect to a dropped attention branch */
+    void *branch_b;        /* (R, C) with respect to a dropped MLP branch */
     void *b;               /* (R, C) with respect to b (MLP input), before the residual */
     void *down;            /* (R, C) */
     void *gate, *up, *act; /* (R, M) */
@@ -61,7 +64,12 @@ struct model {
     struct order order;
     int shuffled;
     struct op_rounding rounding;
-    struct op_call call; /* template: compute, threads, order, scratch */
+    int dropping;                 /* dropout acts: training, not evaluation nor the reference */
+    int redrawn;                  /* the masks of a layer were drawn anew for its backward */
+    uint64_t rng_offset;          /* of PyTorch's generator; the training state carries it */
+    uint64_t *drop_offset;        /* (layers + 1, places, calls) offset that a forward used */
+    struct stream_ledger *ledger; /* who drew what; NULL: nobody asks */
+    struct op_call call;          /* template: compute, threads, order, scratch */
 
     struct layer_buffers *layer; /* (layers) */
     struct layer_gradients gradient;

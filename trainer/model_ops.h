@@ -39,6 +39,9 @@ void pass_rotary(const struct pass *pass, uint32_t layer, void *x, uint32_t head
 /* y = a + b on the rows of the call, width C. */
 void pass_add(const struct pass *pass, uint32_t layer, const void *a, const void *b, void *y);
 
+/* forward.c: layer i of the call, from layer[i].x to the next layer's x. */
+void pass_layer(const struct pass *pass, uint32_t i);
+
 /* Index into per-layer tables; parameters outside layers stand in layer 0. */
 static inline uint32_t layer_index(uint32_t layer) {
     return layer == PASS_NO_LAYER ? 0 : layer;

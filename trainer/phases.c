@@ -4,6 +4,7 @@
  * `reduce` is an identity with one rank, `unscale` without a loss scale. */
 #include "trainer/run_private.h"
 #include "trainer/scaler.h"
+#include "scenarios/scenario.h"
 
 #include <math.h>
 #include <string.h>
@@ -72,6 +73,14 @@ static enum status add_site_digests(struct run *run) {
     return STATUS_OK;
 }
 
+/* Dropout acts between a forward of training and the end of its backward, from the generator's
+ * state that the training carries. */
+static void start_drawing(struct run *run) {
+    run->model.dropping = config_has_dropout(&run->config);
+    run->model.rng_offset = run_head(run)->rng_offset;
+    run->model.ledger = &run->ledger;
+}
+
 static enum status phase_forward(struct run *run) {
     struct state_head *head = run_head(run);
     if (run->config.task == TASK_DPO) TRY(reference_score(run));
@@ -79,7 +88,9 @@ static enum status phase_forward(struct run *run) {
     if (run->options.poison) model_poison(&run->model);
     model_set_order(&run->model, run->options.order_seed, (uint32_t)head->done + 1);
     struct model_weights weights = {run->weights};
+    start_drawing(run);
     model_forward(&run->model, &weights, &run->batch, 0);
+    head->rng_offset = run->model.rng_offset;
     uint32_t micro = run->micro - 1;
     struct loss_call call = {.config = &run->config,
                              .batch = &run->batch,
@@ -119,7 +130,10 @@ static enum status phase_backward(struct run *run) {
     phase_refresh_weights(run);
     struct model_weights weights = {run->weights};
     struct model_gradients gradients = {run->accumulators};
+    start_drawing(run);
     model_backward(&run->model, &weights, &run->batch, run->coefficient, &gradients);
+    head->rng_offset = run->model.rng_offset;
+    run->model.dropping = 0;
     head->pending = 1;
     if (run->config.numerics.grad_accumulate == GRAD_ACCUMULATE_STORAGE)
         return phase_close_gradient(run);

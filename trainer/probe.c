@@ -58,6 +58,7 @@ static void forward(struct run *run, const uint32_t *samples, uint32_t count) {
     phase_refresh_weights(run);
     model_set_order(&run->model, run->options.order_seed, (uint32_t)run_head(run)->done);
     struct model_weights weights = {run->weights};
+    run->model.dropping = 0;
     model_forward(&run->model, &weights, &run->batch, 0);
 }
 

@@ -130,9 +130,13 @@ enum status state_weights_digest(const struct param_table *table, const struct s
 void state_digest(const unsigned char *state, const struct digest *weights, struct digest *out) {
     const struct state_head *head = (const struct state_head *)(const void *)state;
     uint64_t words[] = {head->done, head->n, head->sampler.epoch, head->sampler.position};
-    struct digest parts[4] = {*weights};
+    struct digest parts[5] = {*weights};
     digest_bytes("counters", words, sizeof words, &parts[1]);
     digest_bytes("lr", head->lr, sizeof head->lr, &parts[2]);
-    digest_bytes("scaler", &head->scaler, sizeof head->scaler, &parts[3]);
-    digest_root("state", parts, head->scaler.scale > 0.0 ? 4 : 3, out);
+    size_t count = 3;
+    if (head->scaler.scale > 0.0)
+        digest_bytes("scaler", &head->scaler, sizeof head->scaler, &parts[count++]);
+    if (head->rng_offset > 0)
+        digest_bytes("rng", &head->rng_offset, sizeof head->rng_offset, &parts[count++]);
+    digest_root("state", parts, count, out);
 }

@@ -45,8 +45,9 @@ struct state_head {
     double norm; /* gradient norm and coefficient of the last clip; NaN before any */
     double coefficient;
     struct state_scaler scaler;
-    uint64_t pending; /* accumulators hold terms that the stored gradient has not */
-    uint64_t stored;  /* a gradient was closed since the last zero */
+    uint64_t rng_offset; /* of PyTorch's generator, in words; 0 unless rng.kind is torch */
+    uint64_t pending;    /* accumulators hold terms that the stored gradient has not */
+    uint64_t stored;     /* a gradient was closed since the last zero */
     struct state_window window;
     struct digest_stream batch; /* chained over the micro-batches of the update */
     struct digest_stream forward;

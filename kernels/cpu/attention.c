@@ -26,6 +26,7 @@ static struct attention_space space_of(void *scratch, size_t length, size_t far,
     space.dout = take(&next, ATTENTION_QUERIES * wide);
     space.result = take(&next, ATTENTION_QUERIES * wide);
     space.line = (carrier *)take(&next, far);
+    space.kept = (uint8_t *)next;
     space.order = (char *)scratch + attention_bytes(length, wide) - order_bytes(length);
     return space;
 }
@@ -54,6 +55,8 @@ struct attention_task VARIANT(attention_task)(const struct op_call *call,
     struct attention_task task = {
         .call = call,
         .dtype = call->compute,
+        .sequence = sequence,
+        .dropout = problem->dropout,
         .score = call_score(call),
         .product = call_product(call),
         .scale = (carrier)problem->scale,
@@ -114,6 +117,36 @@ void VARIANT(attention_columns)(const struct attention_task *task, const carrier
             out[d * task->far + i] = 0;
     }
     VARIANT(attention_operand)(task, out, task->far, task->D, task->length);
+}
+
+/* ---- dropout ---- */
+
+void VARIANT(attention_masks)(const struct attention_task *task,
+                              const struct attention_block *block) {
+    if (task->dropout == NULL) return;
+    for (size_t i = 0; i < block->count; i++) {
+        const uint32_t query = (uint32_t)(block->first + i);
+        dropout_attention(task->dropout, task->sequence, (uint32_t)task->H, (uint32_t)block->head,
+                          query, query + 1, task->space.kept + i * task->far);
+    }
+}
+
+ROW_INLINE void drop_scores(accumulator *x, const uint8_t *kept, size_t n, accumulator scale,
+                            enum dtype dtype) {
+    EACH for (size_t i = 0; i < n; i++) x[i] =
+        kept[i] ? (accumulator)carrier_round(x[i] * scale, dtype) : ACC(0.0);
+}
+
+void VARIANT(attention_drop)(const struct attention_task *task, const struct attention_block *block,
+                             accumulator *values) {
+    if (task->dropout == NULL) return;
+    const accumulator scale = dropout_scale(task->dropout);
+    for (size_t i = 0; i < block->count; i++) {
+        const size_t at = i * task->far;
+        const size_t keys = block->first + i + 1;
+#define DROP(d) drop_scores(values + at, task->space.kept + at, keys, scale, d)
+        DTYPE_SWITCH(task->score, DROP);
+    }
 }
 
 /* ---- orders of law 9 ---- */

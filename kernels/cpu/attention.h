@@ -42,14 +42,17 @@ struct attention_space {
     accumulator *p, *dp;                /* (block, L) */
     accumulator *q, *dout, *result;     /* (block, D) */
     carrier *line;                      /* (L) */
+    uint8_t *kept;                      /* (block, L) of dropout */
     void *order;
 };
 
 /* One unit of work. wide and far are D and the length, padded: distances of rows. */
 struct attention_task {
     const struct op_call *call;
-    enum dtype dtype;          /* of the outputs */
-    enum dtype score, product; /* call_score(), call_product() */
+    const struct sequence *sequence;
+    const struct dropout *dropout; /* NULL: none */
+    enum dtype dtype;              /* of the outputs */
+    enum dtype score, product;     /* call_score(), call_product() */
     carrier scale;
     size_t H, D, heads; /* heads: query heads of this key/value head, from first_head on */
     size_t first_head;
@@ -74,6 +77,7 @@ struct attention_problem {
     uint32_t count, H, G, D;
     double scale;
     const void *q, *k, *v;
+    const struct dropout *dropout;
 };
 
 /* Unit `index` of count * G: sequence index / G, key/value head index % G. own: attention_own(). */
@@ -93,6 +97,14 @@ void VARIANT(attention_columns)(const struct attention_task *task, const carrier
 /* `rows` rows of `n` numbers, `line` apart, are rounded as operands of a product. */
 void VARIANT(attention_operand)(const struct attention_task *task, accumulator *values, size_t line,
                                 size_t rows, size_t n);
+
+/* Draws the block's masks into space.kept; nothing without dropout. */
+void VARIANT(attention_masks)(const struct attention_task *task,
+                              const struct attention_block *block);
+
+/* `values` (block, L): kept ones scaled and rounded as scores, the others +0. */
+void VARIANT(attention_drop)(const struct attention_task *task, const struct attention_block *block,
+                             accumulator *values);
 
 /* space.p <- the block's probabilities; k_columns must be there. */
 void VARIANT(attention_probabilities)(const struct attention_task *task,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Attention backward (law 6). Probabilities are computed again. Per block of queries:
  *   dP = round(dout . v), a chain over d;  D = law 2 over keys of fma(P, dP);
+ * (with dropout, dP is that of the kept probabilities, scaled; dV takes the dropped ones)
  *   dS = round(round(P * (dP - D)) * scale);  dQ = round(dS k), a chain over keys.
  * dK and dV: one chain over (query head of the group, query) ascending, in accumulators until the
  * sequence is done. Units of work as in forward: no two write one element. */
@@ -25,10 +26,13 @@ static void finish_rows(const struct attention_task *task, const accumulator *fr
     }
 }
 
-/* dp holds the chains of dP on entry, dS on return. */
+ROW_INLINE void round_scores(accumulator *dp, size_t n, enum dtype dtype) {
+    EACH for (size_t j = 0; j < n; j++) dp[j] = (accumulator)carrier_round(dp[j], dtype);
+}
+
+/* dp holds dP on entry, dS on return. */
 ROW_INLINE void score_gradient_row(const accumulator *p, accumulator *dp, size_t n, carrier scale,
                                    enum dtype dtype) {
-    EACH for (size_t j = 0; j < n; j++) dp[j] = (accumulator)carrier_round(dp[j], dtype);
     const accumulator d = TERM(sum_products)(p, dp, n);
     EACH for (size_t j = 0; j < n; j++) dp[j] =
         (accumulator)rule_prob_grad((carrier)p[j], (carrier)dp[j], d, scale, dtype);
@@ -53,6 +57,11 @@ static void score_gradients(const struct attention_task *task, const struct atte
     for (size_t i = 0; i < block->count; i++)
         memset(space->dp + i * task->far, 0, block->keys * sizeof *space->dp);
     VARIANT(product_full)(&chains);
+    for (size_t i = 0; i < block->count; i++) {
+#define ROUND(d) round_scores(space->dp + i * task->far, block->first + i + 1, d)
+        DTYPE_SWITCH(task->score, ROUND);
+    }
+    VARIANT(attention_drop)(task, block, space->dp);
     for (size_t i = 0; i < block->count; i++) {
         const size_t at = i * task->far;
 #define SCORE(d)                                                                                   \
@@ -84,7 +93,9 @@ static void run_block(const struct attention_task *task, const struct attention_
     const struct attention_space *const space = &task->space;
     const size_t at = (task->row + block->first) * task->q_line + block->head * task->D;
     VARIANT(attention_probabilities)(task, block);
+    VARIANT(attention_masks)(task, block);
     score_gradients(task, block, gradients->dout + at);
+    VARIANT(attention_drop)(task, block, space->p);
     VARIANT(attention_operand)(task, space->p, task->far, block->count, block->keys);
     VARIANT(attention_operand)(task, space->dp, task->far, block->count, block->keys);
     VARIANT(attention_over_keys)(task, block, space->dp, space->k_rows, SUM_DQ, PASS_INPUT);
@@ -114,9 +125,9 @@ static void run_task(const struct attention_task *task, const struct gradients *
 
 void VARIANT(attention_backward)(const struct op_call *call,
                                  const struct attention_backward_args *args) {
-    const struct attention_problem problem = {args->sequences, args->count, args->H,
-                                              args->G,         args->D,     args->scale,
-                                              args->q,         args->k,     args->v};
+    const struct attention_problem problem = {args->sequences, args->count,  args->H, args->G,
+                                              args->D,         args->scale,  args->q, args->k,
+                                              args->v,         args->dropout};
     const struct gradients gradients = {(const carrier *)args->dout, (carrier *)args->dq,
                                         (carrier *)args->dk, (carrier *)args->dv};
     const size_t tasks = (size_t)args->count * args->G;

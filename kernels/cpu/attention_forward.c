@@ -11,6 +11,8 @@ ROW_INLINE void round_row(const accumulator *from, carrier *to, size_t n, enum d
 static void run_block(const struct attention_task *task, const struct attention_block *block,
                       carrier *out) {
     VARIANT(attention_probabilities)(task, block);
+    VARIANT(attention_masks)(task, block);
+    VARIANT(attention_drop)(task, block, task->space.p);
     VARIANT(attention_operand)(task, task->space.p, task->far, block->count, block->keys);
     VARIANT(attention_over_keys)
     (task, block, task->space.p, task->space.v_rows, SUM_FORWARD, PASS_FORWARD);
@@ -36,9 +38,9 @@ static void run_task(const struct attention_task *task, carrier *out) {
 
 void VARIANT(attention_forward)(const struct op_call *call,
                                 const struct attention_forward_args *args) {
-    const struct attention_problem problem = {args->sequences, args->count, args->H,
-                                              args->G,         args->D,     args->scale,
-                                              args->q,         args->k,     args->v};
+    const struct attention_problem problem = {args->sequences, args->count,  args->H, args->G,
+                                              args->D,         args->scale,  args->q, args->k,
+                                              args->v,         args->dropout};
     const size_t tasks = (size_t)args->count * args->G;
     size_t work = 0;
     const size_t own = VARIANT(attention_own)(&problem, &work);

@@ -12,6 +12,7 @@
 #include "base/rule.h"
 #include "base/sum.h"
 #include "kernels/cpu/kernels_cpu.h"
+#include "kernels/dropout.h"
 
 /* A row function of a constant dtype: inlined, so that its loop sees the constant and vectorises.
  */
@@ -45,6 +46,11 @@ static inline enum dtype call_product(const struct op_call *call) {
 
 static inline enum dtype call_score(const struct op_call *call) {
     return call->rounding == NULL ? call->compute : call->rounding->score;
+}
+
+/* 1 / keep in the accumulator, as Dropout.cu: 1.0 / p. */
+static inline accumulator dropout_scale(const struct dropout *dropout) {
+    return ACC(1.0) / (accumulator)dropout->keep;
 }
 
 static inline size_t least(size_t a, size_t b) {

@@ -28,11 +28,12 @@ static inline size_t attention_padded(size_t n) {
 
 /* Numbers (accumulators) that one thread needs for a sequence of `length` and heads of width D:
  * K, V and their gradients by rows, K and V by columns, two blocks of scores, a line of scores,
- * blocks of queries, output gradients and results. */
+ * blocks of queries, output gradients and results; a byte for each score of a block. */
 static inline size_t attention_numbers(size_t length, size_t D) {
     const size_t L = attention_padded(length);
     const size_t wide = attention_padded(D);
-    return 6 * L * wide + (2 * ATTENTION_QUERIES + 1) * L + 3 * ATTENTION_QUERIES * wide;
+    return 6 * L * wide + (2 * ATTENTION_QUERIES + 1) * L + 3 * ATTENTION_QUERIES * wide +
+           ATTENTION_QUERIES * L / sizeof(double);
 }
 
 static inline size_t attention_bytes(size_t length, size_t D) {
@@ -71,6 +72,7 @@ KERNEL_DECLARE_(norm_weight)
 KERNEL_DECLARE_(rotary)
 KERNEL_DECLARE_(attention_forward)
 KERNEL_DECLARE_(attention_backward)
+KERNEL_DECLARE_(dropout)
 KERNEL_DECLARE_(swiglu_forward)
 KERNEL_DECLARE_(swiglu_backward)
 KERNEL_DECLARE_(add)

@@ -19,6 +19,7 @@ const struct op_table VARIANT(op_table) = {
     .rotary = VARIANT(rotary),
     .attention_forward = VARIANT(attention_forward),
     .attention_backward = VARIANT(attention_backward),
+    .dropout = VARIANT(dropout),
     .swiglu_forward = VARIANT(swiglu_forward),
     .swiglu_backward = VARIANT(swiglu_backward),
     .add = VARIANT(add),

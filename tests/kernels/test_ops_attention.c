@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "kernels/dropout.h"
 #include "tests/kernels/helper_ops.h"
 
 #define MOST 100 /* longest sequence here */
@@ -24,6 +25,7 @@ struct attention {
     uint32_t count;
     size_t physical, query_numbers, key_numbers;
     double scale;
+    const struct dropout *dropout;     /* NULL: none */
     double *q, *k, *v, *dout, *before; /* before: what outputs hold */
     double *out, *dq, *dk, *dv;        /* expected */
 };
@@ -41,6 +43,20 @@ static double score(const struct bench *b, double x) {
 static double operand(const struct bench *b, double x) {
     const struct op_rounding *rounding = b->call.rounding;
     return rounding == NULL || rounding->product == DTYPE_F32 ? x : law_round(x, rounding->product);
+}
+
+/* Law 12: which keys of a query are kept, and what becomes of their scores. */
+static void drop(const struct bench *b, const struct attention *a, const struct sequence *s,
+                 uint32_t head, uint32_t query, const double *from, double *to) {
+    uint8_t kept[MOST];
+    if (a->dropout == NULL) {
+        memcpy(to, from, (query + 1) * sizeof *to);
+        return;
+    }
+    const double scale = law_div(&b->law, 1.0, law_acc(&b->law, a->dropout->keep));
+    dropout_attention(a->dropout, s, a->h.H, head, query, query + 1, kept);
+    for (uint32_t j = 0; j <= query; j++)
+        to[j] = kept[j] ? score(b, law_mul(&b->law, from[j], scale)) : 0.0;
 }
 
 static int drawn(const struct bench *b, enum sum_kind kind) {
@@ -73,8 +89,9 @@ static void expect_probabilities(struct bench *b, const struct attention *a,
                                                  : law_lanes(law, e, NULL, i + 1);
         for (size_t j = 0; j <= i; j++)
             P[i][j] = score(b, law_div(law, e[j], sum));
+        drop(b, a, s, head, (uint32_t)i, P[i], operand_P[i]);
         for (size_t j = 0; j <= i; j++)
-            operand_P[i][j] = operand(b, P[i][j]);
+            operand_P[i][j] = operand(b, operand_P[i][j]);
     }
 }
 
@@ -101,6 +118,7 @@ static void expect_head(struct bench *b, struct attention *a, const struct seque
         double dP[MOST];
         for (size_t j = 0; j <= i; j++)
             dP[j] = score(b, law_chain(law, 0.0, a->dout + at, 1, v + j * G * D, 1, D));
+        drop(b, a, s, head, (uint32_t)i, dP, dP);
         const double Dsum = law_lanes(law, P[i], dP, i + 1);
         for (size_t j = 0; j <= i; j++) {
             const double inner = score(b, law_mul(law, P[i][j], law_sub(law, dP[j], Dsum)));
@@ -172,9 +190,12 @@ static void poison_gaps(const struct attention *a, double *values, size_t width)
     }
 }
 
+static const struct dropout *dropout_now; /* of the next pose */
+
 static struct attention pose(struct bench *b, struct heads h, const uint32_t *lengths,
                              uint32_t count) {
-    struct attention a = {.h = h, .count = count, .scale = 1.0 / sqrt((double)h.D)};
+    struct attention a = {
+        .h = h, .dropout = dropout_now, .count = count, .scale = 1.0 / sqrt((double)h.D)};
     const enum dtype dtype = b->law.compute;
     for (uint32_t i = 0; i < count; i++) {
         a.sequences[i] = (struct sequence){(uint32_t)a.physical + 2, lengths[i], i, 0};
@@ -228,10 +249,10 @@ static void check(struct bench *b, struct heads h, const uint32_t *lengths, uint
         void *const dv = bench_output(b, a.before, a.key_numbers, b->carrier);
         ops->attention_forward(&b->call,
                                &(struct attention_forward_args){a.sequences, count, h.H, h.G, h.D,
-                                                                a.scale, q, k, v, out});
-        ops->attention_backward(&b->call, &(struct attention_backward_args){a.sequences, count, h.H,
-                                                                            h.G, h.D, a.scale, q, k,
-                                                                            v, dout, dq, dk, dv});
+                                                                a.scale, q, k, v, out, a.dropout});
+        ops->attention_backward(
+            &b->call, &(struct attention_backward_args){a.sequences, count, h.H, h.G, h.D, a.scale,
+                                                        q, k, v, dout, dq, dk, dv, a.dropout});
         bench_check(b, ops, "attention", out, a.out, a.query_numbers, b->carrier);
         bench_check(b, ops, "dq", dq, a.dq, a.query_numbers, b->carrier);
         bench_check(b, ops, "dk", dk, a.dk, a.key_numbers, b->carrier);
@@ -289,6 +310,22 @@ static void verify_attention_rounded(void **state) {
     bench_pairs(rounded);
 }
 
+static void dropped(struct bench *b) {
+    static const struct dropout third = {
+        .keep = 1.0 - 0.3, .seed = 5, .op = 60, .layer = 1, .update = 3};
+    dropout_now = &third;
+    check(b, (struct heads){4, 2, 16}, (const uint32_t[]){37, 5, 66}, 3);
+    bench_shuffle(b, SUM_FORWARD | SUM_DQ, 5, SITE_ATTENTION);
+    check(b, (struct heads){3, 1, 10}, (const uint32_t[]){20, 9}, 2);
+    b->call.order = NULL;
+    dropout_now = NULL;
+}
+
+static void verify_attention_dropped(void **state) {
+    (void)state;
+    bench_pairs(dropped);
+}
+
 /* The first token sees itself alone: its output is its value. With equal keys every weight is
  * 1 / (i + 1): the outputs are running means, exact where i + 1 is a power of two. */
 static void validate_means(void **state) {
@@ -303,8 +340,8 @@ static void validate_means(void **state) {
         const float k[8] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
         const float v[8] = {4.0f, -1.0f, 6.0f, 3.0f, 1.0f, 0.0f, 5.0f, 2.0f};
         float out[8];
-        ops->attention_forward(
-            &b.call, &(struct attention_forward_args){&sequence, 1, 1, 1, 2, 0.5, q, k, v, out});
+        ops->attention_forward(&b.call, &(struct attention_forward_args){&sequence, 1, 1, 1, 2, 0.5,
+                                                                         q, k, v, out, NULL});
         assert_true(out[0] == 4.0f && out[1] == -1.0f);
         assert_true(out[2] == 5.0f && out[3] == 1.0f);
         assert_true(out[6] == 4.0f && out[7] == 1.0f);
@@ -314,9 +351,8 @@ static void validate_means(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_attention),
-        cmocka_unit_test(verify_attention_shuffled),
-        cmocka_unit_test(verify_attention_rounded),
+        cmocka_unit_test(verify_attention),         cmocka_unit_test(verify_attention_shuffled),
+        cmocka_unit_test(verify_attention_rounded), cmocka_unit_test(verify_attention_dropped),
         cmocka_unit_test(validate_means),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

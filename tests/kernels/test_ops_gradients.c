@@ -145,14 +145,15 @@ static void attention_forward(const struct op_table *ops, const struct op_call *
                               struct tensors *t) {
     ops->attention_forward(call,
                            &(struct attention_forward_args){sequences, 2, 4, 2, 8, 0.35, t->in[0],
-                                                            t->in[1], t->in[2], t->out});
+                                                            t->in[1], t->in[2], t->out, NULL});
 }
 
 static void attention_backward(const struct op_table *ops, const struct op_call *call,
                                struct tensors *t) {
-    ops->attention_backward(call, &(struct attention_backward_args){
-                                      sequences, 2, 4, 2, 8, 0.35, t->in[0], t->in[1], t->in[2],
-                                      t->dout, t->gradient[0], t->gradient[1], t->gradient[2]});
+    ops->attention_backward(
+        call, &(struct attention_backward_args){sequences, 2, 4, 2, 8, 0.35, t->in[0], t->in[1],
+                                                t->in[2], t->dout, t->gradient[0], t->gradient[1],
+                                                t->gradient[2], NULL});
 }
 
 /* ---- SwiGLU: (3, 19) ---- */

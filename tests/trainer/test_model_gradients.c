@@ -55,6 +55,12 @@ static const struct subject {
     {"sft llama tied wide heads",
      "task: sft, model: {family: llama, MODEL, head_dim: 6, tied: true}, "
      "batch: {size: 6, micro: 2, pad: 5}"},
+    {"sft llama untied, dropout everywhere",
+     "task: sft, model: {family: llama, MODEL, tied: false}, batch: {size: 6, micro: 2}, "
+     "dropout: {embedding: 0.2, attention: 0.3, residual: 0.25}"},
+    {"dpo olmo2 tied separate, dropout everywhere",
+     "task: dpo, model: {family: olmo2, MODEL, tied: true}, batch: {size: 6, micro: 3, pad: 1}, "
+     "dropout: {embedding: 0.1, attention: 0.2, residual: 0.4}"},
 };
 
 #define MODEL "layers: 2, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19"
