@@ -42,6 +42,17 @@ static enum status settle_warmup(struct fit_known *known, struct arena *arena) {
     return STATUS_OK;
 }
 
+/* Total and warm-up play no part in a schedule that follows a metric. */
+static void settle_feedback(const struct series *series, struct fit_known *known) {
+    struct contract_request *r = &known->request;
+    const struct sched_class *schedule =
+        r->schedule == NULL ? NULL : sched_find_in(r->contract->family, r->schedule);
+    if (schedule == NULL || !schedule->feedback) return;
+    if (r->warmup != r->warmup && r->warmup_ratio != r->warmup_ratio) r->warmup = 0.0;
+    for (size_t i = 0; i < series->count && known->run_steps == 0; i++)
+        if (series->points[i].update > r->steps) r->steps = series->points[i].update;
+}
+
 static void say_sources(const struct fit_known *known, struct fit_check *out) {
     const struct contract_request *r = &known->request;
     if (r->lr != r->lr) out->fitted |= FIT_OF_LR;
@@ -399,7 +410,8 @@ enum status fit_check(const struct series *series, const struct fit_known *known
                       struct arena *arena, struct fit_check *out) {
     struct fit_known mine = *known;
     memset(out, 0, sizeof *out);
-    say_sources(known, out);
+    settle_feedback(series, &mine);
+    say_sources(&mine, out);
     if (mine.request.steps == 0) mine.request.steps = known->run_steps;
     TRY(settle_warmup(&mine, arena));
     if (series->count == 0) {

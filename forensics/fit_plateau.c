@@ -53,7 +53,10 @@ static int find_levels(struct plateau *p) {
         if (p->count == LEVELS || (level != NULL && points[i].value > level->value)) return 0;
         p->levels[p->count++] = (struct level){i, points[i].value, 0};
     }
-    return p->count > 1 && p->series->count >= 2 * p->count;
+    const struct fit_known *known = p->search->known;
+    const struct contract_request *r = known->believed != NULL ? known->believed : &known->request;
+    const int asked = r->schedule != NULL && strstr(r->schedule, NAME) != NULL;
+    return p->count > 1 && (asked || p->series->count >= 2 * p->count);
 }
 
 static double half_of(const struct plateau *p, size_t level) {

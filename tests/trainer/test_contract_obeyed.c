@@ -198,7 +198,7 @@ static void verify_lists(void **state) {
         const char *contract, *schedule, *key, *text;
     } cases[] = {
         {"olmo-core", "composable", "stages", "linear:3:0:1, cosine:4:=1e-4"},
-        {"olmo-core", "wsds", "periods", "6,4,2"},
+        {"olmo-core", "wsds", "periods", "8,6"},
         {"olmo-core", "sequential", "stages", "linear:4:min_lr_ratio=0.5,cosine:4,constant"},
         {"hf", "torch.sequential", "stages",
          "linear:3:start_factor=0.1:total_iters=3,step:step_size=2"},
