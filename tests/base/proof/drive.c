@@ -150,7 +150,9 @@ static void count_block(enum proof_function function, int wide, const struct pro
             continue;
         }
         tally->inputs++;
-        if (notable) note_error(tally, b->error[i], b->x[i], b->y[i]);
+        tally->flushed += b->plain[i] == 2;
+        tally->special += b->plain[i] == 3;
+        if (notable) note_error(tally, b->plain[i] == 1 ? b->error[i] : 0.0, b->x[i], b->y[i]);
     }
 }
 

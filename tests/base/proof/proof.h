@@ -44,9 +44,10 @@ struct proof_block {
     double want[PROOF_BLOCK];   /* the nearest number of the format */
     double error[PROOF_BLOCK];  /* in ulps of the exact value */
     uint8_t ask[PROOF_BLOCK];   /* 1: the reference cannot tell, 2: outside its domain */
-    uint8_t plain[PROOF_BLOCK]; /* decided, the nearest number, not zero */
-    uint64_t hash;              /* of every x, y, result */
-    double worst;               /* error of plain results */
+    uint8_t
+        plain[PROOF_BLOCK]; /* right at first sight: 1 the nearest number, 2 +0 by law 8, 3 NaN */
+    uint64_t hash;          /* of every x, y, result */
+    double worst;           /* error of plain results */
 };
 
 struct proof_tally {
