@@ -72,7 +72,8 @@ enum contract_cap {
 enum contract_evidence {
     CONTRACT_READ = 0, /* from the source of the release named in `source` */
     CONTRACT_DERIVED,  /* followed from source, not confirmed by a run */
-    CONTRACT_RECALLED  /* general knowledge: to be confirmed */
+    CONTRACT_RECALLED, /* general knowledge: to be confirmed */
+    CONTRACT_RUN       /* the framework's own loop ran; its LRs are in tests/golden/lr */
 };
 
 struct contract {
@@ -101,7 +102,7 @@ struct contract {
 
 /* All shipped contracts, in the order of docs/LR.md; *count of them. */
 const struct contract *contract_list(size_t *count);
-/* "read", "derived", "recalled". */
+/* "read", "derived", "recalled", "run". */
 const char *contract_evidence_name(int32_t evidence);
 /* By name or alias; NULL when unknown. */
 const struct contract *contract_find(const char *name);

@@ -91,7 +91,7 @@ static void validate_text(void **state) {
     require_said(0,
                  "lr table --contract hf-4.50 --lr 1 --warmup-ratio 0.07 --steps 100 --count 102 "
                  "--skipped 3,7",
-                 (const char *const[]){"evidence: read (", "total 100 updates, warm-up 8 updates",
+                 (const char *const[]){"evidence: run (", "total 100 updates, warm-up 8 updates",
                                        "\n       3  0.25                     0.25  skipped\n",
                                        "\n     102  0.010869565217391304     0  past the end\n",
                                        NULL});
