@@ -154,10 +154,12 @@ static enum status list_dtypes(struct listing *listing) {
         const char *const sets[] = {set};
         enum status status = scenario_parse(&listing->cli->arena, listing->cli->schema, "list",
                                             text, sizeof text - 1, sets, 1, &scenario);
-        if (status != STATUS_OK && status != STATUS_UNSUPPORTED) return status;
+        if (status != STATUS_OK && status != STATUS_UNSUPPORTED && status != STATUS_INPUT)
+            return status;
         TRY(add(listing, row->names[i],
-                status == STATUS_OK ? "available"
-                                    : "known by name, not available in this version"));
+                status == STATUS_OK      ? "available"
+                : status == STATUS_INPUT ? "for operands of matrix products (numerics.product)"
+                                         : "known by name, not available in this version"));
     }
     return STATUS_OK;
 }
