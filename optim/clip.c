@@ -5,7 +5,7 @@
 
 #include "base/rule.h"
 #include "base/sum.h"
-#include "optim/squares.h"
+#include "optim/append_squares.h"
 
 struct clip_rule clip_rule_torch(double max_norm) {
     return (struct clip_rule){.max_norm = max_norm, .eps = 1e-6, .replicas = 1};
@@ -114,18 +114,24 @@ static double measure(const struct clip_call *clip) {
     return round_to(norm * real_sqrt_f64((double)rule->replicas), dtype);
 }
 
-/* f64 norms: everything in f64, the coefficient an f32 (law 7). Else each operation is rounded. */
+/* _tensor.py, __rdiv__, for max / (norm + eps): a reciprocal, then a product. */
+static double quotient_of(const struct clip_rule *rule, double norm, enum dtype storage) {
+    if (rule->dtype != CLIP_GRADIENT) return rule->max_norm / (norm + rule->eps);
+    const double shifted = round_to(norm + rule->eps, storage);
+    return round_to(round_to(1.0 / shifted, storage) * rule->max_norm, storage);
+}
+
+static double reciprocal_of(const struct clip_rule *rule, double norm, enum dtype storage) {
+    const enum dtype dtype = rule->dtype == CLIP_GRADIENT ? storage : DTYPE_F64;
+    const double ratio = round_to(round_to(norm + rule->eps, dtype) / rule->max_norm, dtype);
+    return ratio <= 1.0 ? 1.0 : 1.0 / ratio;
+}
+
 double clip_coefficient(const struct clip_rule *rule, double norm, enum dtype storage) {
-    const enum dtype dtype = norm_dtype(rule, storage);
-    const enum dtype last = rule->dtype == CLIP_F64 ? DTYPE_F32 : dtype;
-    const double shifted = round_to(norm + rule->eps, dtype);
-    if (rule->form == CLIP_QUOTIENT) {
-        const double c = round_to(rule->max_norm / shifted, dtype);
-        return round_to(c > 1.0 ? 1.0 : c, last);
-    }
-    const double ratio = round_to(shifted / rule->max_norm, dtype);
-    if (ratio != ratio) return ratio;
-    return ratio > 1.0 ? round_to(round_to(1.0 / ratio, dtype), last) : 1.0;
+    const enum dtype last = rule->dtype == CLIP_GRADIENT ? storage : DTYPE_F32;
+    const double c = rule->form == CLIP_QUOTIENT ? quotient_of(rule, norm, storage)
+                                                 : reciprocal_of(rule, norm, storage);
+    return round_to(c > 1.0 ? 1.0 : c, last);
 }
 
 static void scale(const struct clip_call *clip, double coefficient) {

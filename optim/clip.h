@@ -20,12 +20,13 @@ enum clip_norm {
     CLIP_FLAT   /* one sum of squares over all gradients as one vector: Megatron, llm.c */
 };
 
-/* Where norms and the coefficient are rounded to. f64 alone sums in f64 whatever the storage; the
- * others sum in f32 (f64 gradients: f64), as opmath does. Names of clip.dtype. */
+/* Where norms are rounded to. f64 alone sums in f64 whatever the storage; the others sum in f32
+ * (f64 gradients: f64), as opmath does. Names of clip.dtype. */
 enum clip_dtype {
-    CLIP_F64 = 0,
-    CLIP_F32,     /* norms, norm + eps and the quotient are f32 */
-    CLIP_GRADIENT /* they have the gradients' dtype: bf16 norms of bf16 gradients */
+    CLIP_F64 = 0, /* the coefficient is computed in f64, then rounded to f32 */
+    CLIP_F32,     /* likewise, from an f32 norm: host numbers, as in Megatron */
+    CLIP_GRADIENT /* torch's tensors of the gradients' dtype: bf16 norms of bf16 gradients, and max
+                     / tensor is the tensor's reciprocal, rounded, times max */
 };
 
 /* Names of clip.form. */

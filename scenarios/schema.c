@@ -167,7 +167,7 @@ static const struct key_row rows[] = {
      "(Trainer.get_decay_parameter_names); olmo-core: all but the embeddings; named: all but those "
      "of optimizer.no_decay",
      AT(optimizer.decay), NO_BOUNDS, NULL, decay_names},
-    {"optimizer.no_decay", KEY_TEXT, "", "bias norm", CAUSE_OPTIMIZER,
+    {"optimizer.no_decay", KEY_TEXT, "", "norm", CAUSE_OPTIMIZER,
      "For optimizer.decay named: words parted by spaces or commas; a tensor whose name contains "
      "one is not decayed",
      AT(optimizer.no_decay), NO_BOUNDS, NULL, NULL},

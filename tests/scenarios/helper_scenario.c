@@ -197,6 +197,7 @@ static const struct {
     {"parallel.ranks", {NULL}},
     {"dpo.reference_compute", {"auto", "f32", "bf16", NULL}},
     {"optimizer.name", {"adamw", "sgd", NULL}},
+    {"optimizer.no_decay", {"norm", "bias norm", "embed_tokens", NULL}},
     {"optimizer.module", {NULL}},
     {"optimizer.module_sha256", {NULL}},
     {"schedule.module", {NULL}},
