@@ -139,9 +139,9 @@ static const struct {
      * (base/real_trig.h): positions are below max_len, frequencies at most 1 */
     {"common: {data: {max_len: 1048577}}",
      "f.yaml:2:26: error: data.max_len: expected an integer from 2 to 1048576, got \"1048577\""},
-    {"common: {model: {rope_theta: 0.5}}",
-     "f.yaml:2:30: error: model.rope_theta: expected a number from 1 to 1000000000000, or auto, got "
-     "\"0.5\""},
+    {"common: {model: {rope_theta: 0.5}}", "f.yaml:2:30: error: model.rope_theta: expected a "
+                                           "number from 1 to 1000000000000, or auto, got "
+                                           "\"0.5\""},
     {"common: {schedule: {shift: 9007199254740993}}",
      "f.yaml:2:28: error: schedule.shift: expected an integer from -9007199254740992 to "
      "9007199254740992, got \"9007199254740993\""},
