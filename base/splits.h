@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How a simulated vendor library cuts a contraction: the number of parts of its k terms as a pure
+ * function of (op, M, N, K), from a table of rows (design section 7, mode shaped).
+ *
+ *     weight m<=512 k>=256: 4; attention k>=64: 2; *: 1
+ *
+ * Rows are separated by semicolons; the first that matches decides, none is 1. An op is forward,
+ * input or weight (of linear layers), attention (P v), dq, or * for all. M, N, K of the op as a
+ * library is called: forward M rows (padding included), N outputs, K inputs; input M rows, N
+ * inputs, K outputs; weight M outputs, N inputs, K rows; attention and dq M queries, N head width,
+ * K keys (padded). Invariant: parsing and look-up are integer work. */
+#ifndef TWINSTEP_BASE_SPLITS_H
+#define TWINSTEP_BASE_SPLITS_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+
+#define SPLITS_ROWS 32
+#define SPLITS_PARTS 1024
+
+enum split_op {
+    SPLIT_FORWARD = 0,
+    SPLIT_INPUT,
+    SPLIT_WEIGHT,
+    SPLIT_ATTENTION,
+    SPLIT_DQ,
+    SPLIT_OPS /* and: any of them */
+};
+
+struct split_shape {
+    uint64_t m, n, k;
+};
+
+struct split_row {
+    enum split_op op;
+    struct split_shape least, most;
+    uint32_t parts; /* 1 .. SPLITS_PARTS */
+};
+
+struct splits {
+    struct split_row row[SPLITS_ROWS];
+    uint32_t count;
+};
+
+/* "builtin:NAME" or rows as above. STATUS_INPUT names the row, what was expected and what came. */
+TWINSTEP_MUST_USE enum status splits_parse(const char *text, struct splits *out);
+
+/* The rows behind "builtin:small-batch" or "builtin:large-batch"; NULL for other names. */
+const char *splits_builtin(const char *name);
+
+uint32_t splits_parts(const struct splits *splits, enum split_op op, struct split_shape shape);
+
+#endif
