@@ -38,12 +38,14 @@ enum break_kind {
     BREAK_SLOTS,
     BREAK_SLOT_NAMES,
     BREAK_SLOT_TWICE,
+    BREAK_SLOT_UNNAMED,
     BREAK_VALUES,
     BREAK_FLAGS,
     BREAK_FLAGS_BOTH,
     BREAK_FLAGS_UNKNOWN,
     BREAK_NO_CLASSES,
     BREAK_NAME_TWICE,
+    BREAK_MANY,
     BREAK_KEY_TWICE,
     BREAK_KEY_OUTSIDE,
     BREAK_KEY_OVERLAP,
@@ -52,6 +54,9 @@ enum break_kind {
     BREAK_KEY_CAUSE,
     BREAK_KEY_BOUNDS,
     BREAK_KEY_NAMES,
+    BREAK_KEY_NAMES_EMPTY,
+    BREAK_KEY_TEXTS,
+    BREAK_KEYS_MANY,
     BREAK_KEY_DOT,
     BREAK_KEY_TAKEN,
     BREAK_KEY_DEFAULT,
@@ -77,18 +82,21 @@ struct broken_values {
     double rate, other;
 };
 
-static const char *const names[] = {"one", NULL};
+static const char *const names[] = {IF(KEY_NAMES_EMPTY, NULL, "one"), NULL};
 
 static const struct key_row keys[] = {
-    {IF(KEY_DOT, "ra.te", IF(KEY_TAKEN, "weight_decay", "rate")), KEY_REAL, "1",
-     IF(KEY_DEFAULT, "many", "1"), IF(KEY_CAUSE, CAUSE_DATA_ORDER, CAUSE_OPTIMIZER),
-     "Factor on the gradient", IF(KEY_OUTSIDE, 16, IF(KEY_UNALIGNED, 4, 0)), IF(KEY_SIZE, 4, 8),
-     IF(KEY_BOUNDS, 2, 0), IF(KEY_BOUNDS, 1, 10), NULL, IF(KEY_NAMES, names, NULL)},
+    {IF(KEY_DOT, "ra.te", IF(KEY_TAKEN, "weight_decay", "rate")),
+     IF(KEY_NAMES_EMPTY, KEY_ENUM, KEY_REAL), "1", IF(KEY_DEFAULT, "many", "1"),
+     IF(KEY_CAUSE, CAUSE_DATA_ORDER, CAUSE_OPTIMIZER),
+     IF(KEY_TEXTS, NULL, "Factor on the gradient"), IF(KEY_OUTSIDE, 16, IF(KEY_UNALIGNED, 4, 0)),
+     IF(KEY_SIZE, 4, IF(KEY_NAMES_EMPTY, 4, 8)), IF(KEY_BOUNDS, 2, 0), IF(KEY_BOUNDS, 1, 10), NULL,
+     IF(KEY_NAMES, names, IF(KEY_NAMES_EMPTY, names, NULL))},
     {IF(KEY_TWICE, "rate", "other"), KEY_REAL, "1", "1", CAUSE_OPTIMIZER, "Another factor",
-     IF(KEY_OVERLAP, 0, IF(KEY_UNALIGNED, 12, 8)) - IF(KEY_UNALIGNED, 4, 0), 8, 0, 10, NULL, NULL},
+     IF(KEY_OVERLAP, 0, 8), 8, 0, 10, NULL, NULL},
 };
 
-static const char *const slot_names[] = {"a", IF(SLOT_TWICE, "a", "b"), "c", "d", "e"};
+static const char *const slot_names[] = {"a", IF(SLOT_TWICE, "a", IF(SLOT_UNNAMED, "", "b")), "c",
+                                         "d", "e"};
 
 /* Runs at dlopen, before the program sees anything. */
 __attribute__((constructor)) static void at_load(void) {
@@ -137,7 +145,8 @@ static enum status broken_direction(const struct optim_call *call, uint32_t inde
     {                                                                                              \
         .size = sizeof(struct optim_class) - IF(SMALL, 8, 0), .name = (word),                      \
         .help = IF(NO_HELP, NULL, "An optimizer of the tests"), .keys = IF(KEYS_NULL, NULL, keys), \
-        .key_count = COUNT_OF(keys), .values_size = IF(VALUES, 257, sizeof(struct broken_values)), \
+        .key_count = IF(KEYS_MANY, 65, COUNT_OF(keys)),                                            \
+        .values_size = IF(VALUES, 257, sizeof(struct broken_values)),                              \
         .slot_count = IF(SLOTS, OPTIM_SLOTS_MAX + 1, 2),                                           \
         .slot_names = IF(SLOT_NAMES, NULL, slot_names),                                            \
         .flags = IF(FLAGS, OPTIM_HOST_ONLY, OPTIM_ELEMENTWISE) |                                   \
@@ -148,9 +157,20 @@ static enum status broken_direction(const struct optim_call *call, uint32_t inde
 static const struct optim_class first =
     CLASS(IF(NO_NAME, NULL, IF(BAD_NAME, "my broken", IF(BUILT_IN, "sgd", "broken"))));
 static const struct optim_class second = CLASS("broken");
+static const struct optim_class others[] = {
+    CLASS("b"), CLASS("c"), CLASS("d"), CLASS("e"), CLASS("f"), CLASS("g"), CLASS("h"), CLASS("i"),
+    CLASS("j"), CLASS("k"), CLASS("l"), CLASS("m"), CLASS("n"), CLASS("o"), CLASS("p"), CLASS("q")};
 
-static const struct optim_class *const classes[] = {IF(NO_CLASSES, NULL, &first),
-                                                    IF(NAME_TWICE, &second, NULL), NULL};
+static const struct optim_class *const classes[] = {
+    IF(NO_CLASSES, NULL, &first), IF(NAME_TWICE, &second, IF(MANY, &others[0], NULL)),
+    IF(MANY, &others[1], NULL),   IF(MANY, &others[2], NULL),
+    IF(MANY, &others[3], NULL),   IF(MANY, &others[4], NULL),
+    IF(MANY, &others[5], NULL),   IF(MANY, &others[6], NULL),
+    IF(MANY, &others[7], NULL),   IF(MANY, &others[8], NULL),
+    IF(MANY, &others[9], NULL),   IF(MANY, &others[10], NULL),
+    IF(MANY, &others[11], NULL),  IF(MANY, &others[12], NULL),
+    IF(MANY, &others[13], NULL),  IF(MANY, &others[14], NULL),
+    IF(MANY, &others[15], NULL),  NULL};
 
 static int probe(void) {
     return IF(FUSES, MODULE_FUSES, IF(DROPS, MODULE_DROPS, module_probe()));

@@ -19,6 +19,10 @@ enum break_kind {
     BREAK_DOTTED,
     BREAK_KEY_CAUSE,
     BREAK_SMALL,
+    BREAK_NO_HELP,
+    BREAK_NO_CLASSES,
+    BREAK_NAME_TWICE,
+    BREAK_MANY,
     BREAK_NAN,
     BREAK_VALUE_ROUND
 };
@@ -45,18 +49,29 @@ static double broken_minimum(const struct sched_call *call) {
     return call->base_lr;
 }
 
-static const struct sched_class broken = {
-    .size = sizeof(struct sched_class) + IF(SMALL, 8, 0),
-    .name = IF(BUILT_IN, "cosine", IF(DOTTED, "my.broken", "broken")),
-    .help = "A schedule of the tests",
-    .keys = keys,
-    .key_count = COUNT_OF(keys),
-    .values_size = IF(VALUES, 257, sizeof(double)),
-    .state_size = IF(STATE, SCHED_MODULE_STATE_MAX + 1, 0),
-    .feedback = IF(FEEDBACK, 1, 0),
-    .value = IF(NO_VALUE, NULL, broken_value),
-    .minimum = IF(NO_MINIMUM, NULL, broken_minimum),
-};
+#define CLASS(word)                                                                                \
+    {                                                                                              \
+        .size = sizeof(struct sched_class) + IF(SMALL, 8, 0), .name = (word),                      \
+        .help = IF(NO_HELP, "", "A schedule of the tests"), .keys = keys,                          \
+        .key_count = COUNT_OF(keys), .values_size = IF(VALUES, 257, sizeof(double)),               \
+        .state_size = IF(STATE, SCHED_MODULE_STATE_MAX + 1, 0), .feedback = IF(FEEDBACK, 1, 0),    \
+        .value = IF(NO_VALUE, NULL, broken_value), .minimum = IF(NO_MINIMUM, NULL, broken_minimum) \
+    }
 
-static const struct sched_class *const classes[] = {&broken, NULL};
+static const struct sched_class broken =
+    CLASS(IF(BUILT_IN, "cosine", IF(DOTTED, "my.broken", "broken")));
+static const struct sched_class others[] = {
+    CLASS("b"), CLASS("c"), CLASS("d"), CLASS("e"), CLASS("f"), CLASS("g"), CLASS("h"), CLASS("i"),
+    CLASS("j"), CLASS("k"), CLASS("l"), CLASS("m"), CLASS("n"), CLASS("o"), CLASS("p"), CLASS("q")};
+
+static const struct sched_class *const classes[] = {
+    IF(NO_CLASSES, NULL, &broken), IF(NAME_TWICE, &broken, IF(MANY, &others[0], NULL)),
+    IF(MANY, &others[1], NULL),    IF(MANY, &others[2], NULL),
+    IF(MANY, &others[3], NULL),    IF(MANY, &others[4], NULL),
+    IF(MANY, &others[5], NULL),    IF(MANY, &others[6], NULL),
+    IF(MANY, &others[7], NULL),    IF(MANY, &others[8], NULL),
+    IF(MANY, &others[9], NULL),    IF(MANY, &others[10], NULL),
+    IF(MANY, &others[11], NULL),   IF(MANY, &others[12], NULL),
+    IF(MANY, &others[13], NULL),   IF(MANY, &others[14], NULL),
+    IF(MANY, &others[15], NULL),   NULL};
 SCHED_MODULE(classes);

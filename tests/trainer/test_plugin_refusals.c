@@ -63,6 +63,12 @@ static const struct refusal refusals[] = {
     {"optim_slots", "optimizer", "optimizer broken: expected at most 4 slots, got 5"},
     {"optim_slot_names", "optimizer", "expected names of its 2 slots, got none"},
     {"optim_slot_twice", "optimizer", "two slots are named a"},
+    {"optim_slot_unnamed", "optimizer", "slot 1 has no name"},
+    {"optim_many", "optimizer", "expected at most 16 optimizers"},
+    {"sched_many", "schedule", "expected at most 16 schedules"},
+    {"sched_no_classes", "schedule", "expected at least one schedule, got an empty list"},
+    {"sched_name_twice", "schedule", "two schedules are named broken"},
+    {"sched_no_help", "schedule", "expected a help text, got none"},
     {"optim_values", "optimizer", "expected values_size of at most 256 bytes, got 257"},
     {"optim_flags", "optimizer", "OPTIM_NEEDS_WHOLE_TENSOR, got none"},
     {"optim_flags_both", "optimizer", "OPTIM_NEEDS_WHOLE_TENSOR, got both"},
@@ -85,6 +91,9 @@ static const struct refusal refusals[] = {
     {"sched_key_cause", "schedule", "key share: expected cause schedule, got optimizer"},
     {"optim_key_bounds", "optimizer", "key rate: expected bounds low <= high, got 2 and 1"},
     {"optim_key_names", "optimizer", "key rate: expected no list of names"},
+    {"optim_key_names_empty", "optimizer", "key rate: its list of names is empty"},
+    {"optim_key_texts", "optimizer", "key rate: expected a unit, a default and a help text"},
+    {"optim_keys_many", "optimizer", "expected at most 64 keys, got 65"},
     {"optim_key_dot", "optimizer", "letters, digits and _, got \"ra.te\""},
 };
 
@@ -201,6 +210,10 @@ static void validate_files(void **state) {
     rmdir(folder);
     refuse("libm.so.6", NULL, "cannot open the module"); /* never searched for */
     struct plugin plugin;
+    memset(changed, 'a', 5000);
+    changed[5000] = '\0';
+    assert_int_equal(plugin_open((const char *)changed, NULL, &plugin), STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "expected a path of at most 4095 bytes, got 5000"));
     assert_int_equal(plugin_open("-", NULL, &plugin), STATUS_INPUT);
 }
 
