@@ -45,6 +45,7 @@ static const struct part {
     {"skips.txt", 66},
     {"composed.txt", 340},
     {"olmo-core-trainer.txt", 8},
+    {"torchtune-recipe.txt", 16},
 };
 
 struct list {

@@ -50,6 +50,7 @@ def main():
     import loops
     import skips
     import trainers
+    import tune
 
     parts = {
         "transformers": (loops.transformers_cases, ("torch", "transformers")),
@@ -79,7 +80,10 @@ def main():
     parts["trainer-eras"] = (eras.cases, ("torch", "transformers", "accelerate"))
     parts["deepspeed-engine-old"] = (lambda: engines.cases(arguments.deepspeed_source),
                                      ("torch", "transformers"))
-    elsewhere = ("trainer-old", "trainer-eras", "deepspeed-engine-old")  # other environments
+    parts["torchtune-recipe"] = (lambda: tune.cases(
+        installed_file("recipes", "full_finetune_single_device.py")),
+        ("torch", "torchtune", "torchao"))
+    elsewhere = ("trainer-old", "trainer-eras", "deepspeed-engine-old", "torchtune-recipe")
     chosen = arguments.parts or [part for part in parts if part not in elsewhere]
     for part in chosen:
         cases, names = parts[part]
