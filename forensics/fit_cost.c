@@ -115,7 +115,9 @@ static double rarity(const struct sched_class *schedule) {
 }
 
 static double contract_cost(const struct fit_search *search, const struct fit_model *model) {
-    double cost = 0.01 * (double)model->contract->evidence + (model->contract->bug ? 0.6 : 0.0);
+    const int32_t evidence = model->contract->evidence;
+    const double doubt = evidence == CONTRACT_RUN ? 0.0 : 0.01 * (double)evidence;
+    double cost = doubt + (model->contract->bug ? 0.6 : 0.0);
     size_t rank = 0;
     const struct sched_class *const *classes = sched_classes();
     while (classes[rank] != NULL && classes[rank] != model->plan.schedule)
