@@ -64,7 +64,7 @@ struct stage {
 static enum status fail_item(const char *list, const char *item) {
     FAIL(STATUS_INPUT,
          "schedule.stages: expected NAME:LENGTH:KEY=VALUE with NAME one of " SHAPES
-         ", got \"%s\" in \"%s\"",
+         ", and no LENGTH in the last one, got \"%s\" in \"%s\"",
          item, list);
 }
 
@@ -125,11 +125,13 @@ static enum status read_item(const struct sched_call *call, const char *item, in
         if (!stages_next(&at, ':', part, sizeof part)) return fail_item(list, item);
         if (strchr(part, '=') != NULL)
             TRY(set_value(call, part, out));
+        else if (out->length > 0.0)
+            return fail_item(list, item);
         else
             TRY(stages_number("stages", list, part, 1e-9, 0x1p53, &out->length));
     }
     out->length *= values_of(call)->length_unit;
-    if (!last && !(out->length > 0.0)) return fail_item(list, item);
+    if (last != !(out->length > 0.0)) return fail_item(list, item);
     return STATUS_OK;
 }
 

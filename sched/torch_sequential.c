@@ -86,7 +86,8 @@ struct stage {
 static enum status fail_item(const char *list, const char *item) {
     FAIL(STATUS_INPUT,
          "schedule.stages: expected NAME:LENGTH:KEY=VALUE with NAME one of constant, linear, "
-         "exponential, step, polynomial, cosine, got \"%s\" in \"%s\"",
+         "exponential, step, polynomial, cosine, and no LENGTH in the last one, got \"%s\" in "
+         "\"%s\"",
          item, list);
 }
 
@@ -124,11 +125,13 @@ static enum status read_stage(const struct sched_call *call, const char **list_a
         if (!stages_next(&at, ':', word, sizeof word)) return fail_item(list, item);
         if (strchr(word, '=') != NULL)
             TRY(set_part(call, word, out));
+        else if (out->length > 0.0)
+            return fail_item(list, item);
         else
             TRY(stages_number("stages", list, word, 1.0, 0x1p53, &out->length));
     }
     out->length *= values_of(call)->length_unit;
-    if (*list_at != NULL && !(out->length > 0.0)) return fail_item(list, item);
+    if ((*list_at != NULL) != (out->length > 0.0)) return fail_item(list, item);
     if (out->shape == SHAPE_STEP && !(out->part[PART_STEP_SIZE] > 0.0))
         FAIL(STATUS_INPUT, "schedule.stages: expected step_size=N, got \"%s\" in \"%s\"", item,
              list);

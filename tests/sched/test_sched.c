@@ -497,6 +497,79 @@ static void corroborate_recursion(void **state) {
     assert_true(schedule->value(&kept, 5.0) == schedule->value(&fresh, 5.0)); /* other numbers */
 }
 
+/* What a recursive schedule keeps only saves time: there and back gives the bits of a call without
+ * it. */
+static void verify_state_only_saves_time(void **state) {
+    (void)state;
+    static const double counters[] = {0, 1, 2, 9, 13, 14, 40, 13, 12, 3, 2, 14, 1e6, 5, 0, 13};
+    size_t recursive = 0;
+    for (size_t s = 0; sched_classes()[s] != NULL; ++s) {
+        const struct sched_class *schedule = sched_classes()[s];
+        if (schedule->state_size == 0) continue;
+        struct sched_call kept = call_of(schedule, 1e-3, 0, 10, NULL, 0);
+        struct sched_call fresh = kept;
+        fresh.state = NULL;
+        ++recursive;
+        for (size_t i = 0; i < COUNT_OF(counters) * 2; ++i) {
+            if (i == COUNT_OF(counters)) kept.base_lr = fresh.base_lr = 3e-4; /* other numbers */
+            const double c = counters[i % COUNT_OF(counters)];
+            const double a = schedule->value(&kept, c), b = schedule->value(&fresh, c);
+            if (real_bits_f64(a) != real_bits_f64(b))
+                fail_msg("%s at %g: %.17g with state, %.17g without", schedule->name, c, a, b);
+        }
+    }
+    assert_int_equal(recursive, 3);
+}
+
+/* Lists that are none: refused, and a call with them is no number rather than a crash. */
+static void verify_bad_lists(void **state) {
+    (void)state;
+    static const char *const lists[] = {"",
+                                        ",",
+                                        ":",
+                                        ":::",
+                                        "linear",
+                                        "linear:",
+                                        "linear:1:1,",
+                                        ",linear:1:1",
+                                        "linear:0:1",
+                                        "linear:-1:1",
+                                        "linear:nan:1",
+                                        "linear:1:1:1:1",
+                                        "constant:1:1",
+                                        "linear:1:=",
+                                        "constant:5:=1=2",
+                                        "cosine:5:a=b,linear",
+                                        "step:5,constant",
+                                        "wsds:5:periods=1"};
+    static const char *const schedules[] = {"olmo-core.composable", "torch.sequential",
+                                            "olmo-core.sequential"};
+    for (size_t s = 0; s < COUNT_OF(schedules); ++s)
+        for (size_t i = 0; i < COUNT_OF(lists); ++i) {
+            const struct sched_class *schedule = sched_find(schedules[s]);
+            const struct sched_call call = call_of(schedule, 1e-3, 0, 100, NULL, 0);
+            assert_int_equal(sched_values_set(schedule, values, "stages", lists[i]), STATUS_OK);
+            const enum status status = schedule->validate(&call);
+            const int fits = s > 0 && strcmp(lists[i], "linear") == 0; /* one stage is a list */
+            if ((status == STATUS_OK) != fits)
+                fail_msg("%s: \"%s\": status %d", schedules[s], lists[i], (int)status);
+            (void)schedule->value(&call, 3.0);
+        }
+    const struct sched_class *wsds = sched_find("olmo-core.wsds");
+    static const char *const periods[] = {"", ",", "5,", "5,x", "5,0", "-5", "nan", "1e999"};
+    for (size_t i = 0; i < COUNT_OF(periods); ++i) {
+        const struct sched_call call = call_of(wsds, 1e-3, 0, 100, NULL, 0);
+        assert_int_equal(sched_values_set(wsds, values, "periods", periods[i]), STATUS_OK);
+        assert_int_equal(wsds->validate(&call), STATUS_INPUT);
+        (void)wsds->value(&call, 3.0);
+    }
+    char longest[256];
+    memset(longest, '1', sizeof longest);
+    longest[255] = '\0';
+    assert_int_equal(sched_values_set(wsds, values, "periods", longest), STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "expected at most 95 characters, got 255"));
+}
+
 static void validate_minimum(void **state) {
     (void)state;
     const struct setting floor = {"min_lr_ratio", 0.25};
@@ -557,11 +630,18 @@ static void validate_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_golden_tables), cmocka_unit_test(validate_linear_bits),
-        cmocka_unit_test(validate_cosine_bits),   cmocka_unit_test(validate_corners),
-        cmocka_unit_test(verify_range),           cmocka_unit_test(validate_minimum),
-        cmocka_unit_test(validate_past_the_end),  cmocka_unit_test(corroborate_recursion),
-        cmocka_unit_test(validate_registry),      cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_golden_tables),
+        cmocka_unit_test(validate_linear_bits),
+        cmocka_unit_test(validate_cosine_bits),
+        cmocka_unit_test(validate_corners),
+        cmocka_unit_test(verify_range),
+        cmocka_unit_test(validate_minimum),
+        cmocka_unit_test(validate_past_the_end),
+        cmocka_unit_test(corroborate_recursion),
+        cmocka_unit_test(verify_state_only_saves_time),
+        cmocka_unit_test(verify_bad_lists),
+        cmocka_unit_test(validate_registry),
+        cmocka_unit_test(validate_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
