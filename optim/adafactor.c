@@ -6,6 +6,7 @@
  * law 2 in f64 (optim/cpu/adafactor_tensor.c), so that bits differ from torch's in the last places.
  * found_inf is not looked at. grad_scale: gradients are divided by it first. */
 #include "base/macro.h"
+#include "base/sum.h"
 #include "optim/spread.h"
 
 struct adafactor_values {
@@ -122,7 +123,7 @@ static double rms_of(const void *values, enum dtype dtype, size_t count) {
     double sum = 0.0;
     for (size_t i = 0; i < count; ++i) {
         const double x = optim_value(values, dtype, i);
-        sum = real_fma_f64(x, x, sum);
+        sum = sum_chain_products_f64_f64(sum, &x, &x, 1);
     }
     return real_sqrt_f64(sum / (double)count);
 }
@@ -130,8 +131,10 @@ static double rms_of(const void *values, enum dtype dtype, size_t count) {
 static double mean_of_rows(const struct optim_tensor *tensor) {
     double sum = 0.0;
     if (tensor->rank < 2) return 1.0;
-    for (size_t row = 0; row < tensor->shape[0]; ++row)
-        sum += optim_value(tensor->slots[SLOT_ROW], tensor->slot_dtype, row);
+    for (size_t row = 0; row < tensor->shape[0]; ++row) {
+        const double x = optim_value(tensor->slots[SLOT_ROW], tensor->slot_dtype, row);
+        sum = sum_chain_terms_f64_f64(sum, &x, 1);
+    }
     return sum / (double)tensor->shape[0];
 }
 

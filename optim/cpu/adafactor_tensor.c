@@ -90,7 +90,7 @@ static void fold_columns(struct pass *pass) {
         for (size_t row = 0; row < pass->rows; ++row) {
             range_load_gradient(pass->block.g, pass->range, row * pass->columns + first, count);
             for (size_t i = 0; i < count; ++i)
-                chain[i] += (double)rule_adafactor_square(pass->block.g[i], pass->eps1);
+                chain[i] = chain[i] + (double)rule_adafactor_square(pass->block.g[i], pass->eps1);
         }
         range_load(pass->block.p, slot, pass->slot, first, count);
         for (size_t i = 0; i < count; ++i)
