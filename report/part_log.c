@@ -2,7 +2,6 @@
  * The page of a log that `twinstep import` wrote: one curve of each kind, one table. No verdict,
  * because nothing is compared, and nothing that the log does not hold. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "report/page.h"
@@ -79,13 +78,20 @@ static const char *title_of(const struct log_shown *column) {
                                                                          : column->source;
 }
 
+static const char *source_of(const struct shown *shown) {
+    const struct trace_text *source = trace_text_of(shown->page->image, "log/source");
+    return source == NULL || source->length == 0 ? "A log" : source->text;
+}
+
 /* ---- what was understood ---- */
 
 static void put_facts(struct shown *shown) {
     struct page *page = shown->page;
     struct html *html = &page->html;
     const char *most = page_attribute(page, "log", "max_steps");
-    html_raw(html, "<dl><dt>format</dt><dd>");
+    html_raw(html, "<dl><dt>log</dt><dd>");
+    html_text(html, source_of(shown));
+    html_raw(html, "</dd><dt>format</dt><dd>");
     html_text(html, page_attribute(page, "log", "format"));
     html_raw(html, "</dd><dt>rows</dt><dd>");
     html_count(html, shown->rows);
@@ -192,15 +198,22 @@ static enum status draw_column(struct shown *shown, const struct log_shown *colu
     return STATUS_OK;
 }
 
+/* Which come first: what every training prints, then columns with a name of ours. */
+static size_t rank_of(const struct log_shown *column) {
+    static const char *const first[] = {"loss", "lr_logged", "lr_applied", "grad_norm"};
+    for (size_t i = 0; i < COUNT_OF(first); i++)
+        if (strcmp(column->name, first[i]) == 0) return i;
+    return title_of(column) != column->source ? COUNT_OF(first) : COUNT_OF(first) + 1;
+}
+
 static enum status put_curves(struct shown *shown) {
     uint32_t drawn = 0;
     page_section(shown->page, "curves", "Curves");
     html_raw(&shown->page->html, "<div class=\"figures\">\n");
-    for (int ours = 1; ours >= 0; ours--) /* columns that have a name of ours come first */
+    for (size_t rank = 0; rank < 6; rank++)
         for (uint32_t i = 0; i < shown->count && drawn < CHARTS_MOST; i++) {
-            const struct log_shown *column = &shown->columns[i];
-            if ((title_of(column) != column->source) != ours) continue;
-            TRY(draw_column(shown, column));
+            if (rank_of(&shown->columns[i]) != rank) continue;
+            TRY(draw_column(shown, &shown->columns[i]));
             drawn++;
         }
     html_raw(&shown->page->html, "</div>\n");
@@ -262,14 +275,16 @@ static void put_rows(struct shown *shown) {
     page_section_end(shown->page);
 }
 
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash == NULL || slash[1] == '\0' ? path : slash + 1;
+}
+
 static void put_header(struct shown *shown) {
     struct html *html = &shown->page->html;
-    const struct trace_text *source = trace_text_of(shown->page->image, "log/source");
+    const char *name = base_name(source_of(shown));
     html_raw(html, "<header>\n<p class=\"kicker\">twinstep report of one log</p>\n<h1>");
-    if (source != NULL && source->length > 0)
-        html_name(html, source->text, source->length);
-    else
-        html_raw(html, "A log");
+    html_name(html, name, strlen(name));
     html_raw(html, "</h1>\n<p class=\"badge v0\">No verdict: nothing is compared</p>\n<p>One "
                    "imported log. It says what a training printed, not what it did. To compare "
                    "two: <code>twinstep compare A B</code>.</p>\n</header>\n");
@@ -279,7 +294,7 @@ enum status page_log(struct page *page) {
     struct shown shown = {.page = page};
     TRY(open_rows(&shown));
     TRY(open_columns(&shown));
-    page_open(page, "log");
+    page_open(page, base_name(source_of(&shown)));
     put_header(&shown);
     page_section(page, "understood", "What was understood");
     put_facts(&shown);
