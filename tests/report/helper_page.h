@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Traces in memory for the tests of report/: an experiment of any length, complete or not, with
+ * what a test puts in; and the page of one. Values are functions of (run, update). */
+#ifndef TWINSTEP_TESTS_REPORT_HELPER_PAGE_H
+#define TWINSTEP_TESTS_REPORT_HELPER_PAGE_H
+
+#include "report/report.h"
+
+struct fake_plan {
+    uint64_t updates[2]; /* finished by the arms */
+    uint64_t steps;      /* planned; 0: as the arms finished */
+    uint32_t tensors, sites, groups;
+    uint32_t repeats;    /* of each arm besides the arm itself; 0: the floor is exact */
+    uint32_t factors;    /* that differ, 0 ... 2; shares are there when the trace is complete */
+    int equal;           /* the arms are bit for bit equal */
+    int incomplete;      /* no floor, no shares, complete = 0 */
+    const char *hostile; /* stands in every text of the trace; NULL */
+};
+
+struct fake {
+    struct arena arena;
+    struct trace_image image;
+};
+
+void fake_open(struct fake *fake, const struct fake_plan *plan);
+/* An imported log with a loss, an LR, and `others` columns besides. */
+void fake_open_log(struct fake *fake, uint64_t rows, uint32_t others, const char *hostile);
+void fake_close(struct fake *fake);
+
+/* Whole page with a NUL behind; free() it. Fails the test when it cannot be written or is not what
+ * helper_markup.h asks for. */
+char *fake_page(struct fake *fake, size_t *out_length);
+
+#endif
