@@ -75,10 +75,10 @@ static void validate_functions(void **state) {
     assert_int_equal(COUNT_OF(goldens), 2 * PROOF_FUNCTIONS);
 }
 
-/* The 16-th part of a block of each kind. */
+/* The 64-th part of a block of each kind. */
 static void fill_some(enum proof_function function, uint64_t index, struct proof_block *block) {
     (function == PROOF_POW ? sample_pow : sample_mixed)(function, index, NULL, block);
-    block->count = PROOF_BLOCK / 16;
+    block->count = PROOF_BLOCK / 64;
 }
 
 static double worst_of_reference(enum proof_function function, const struct proof_block *b) {
@@ -166,7 +166,7 @@ static void verify_judge(void **state) {
         for (int wide = 0; wide < 2; wide++)
             for (uint64_t index = 0; index < 8; index++)
                 check_judge((enum proof_function)f, wide, index, &wrong);
-        assert_in_range(wrong, 400, 2 * 8 * PROOF_BLOCK / 16);
+        assert_in_range(wrong, 100, 2 * 8 * PROOF_BLOCK / 64);
     }
 }
 

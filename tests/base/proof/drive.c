@@ -51,15 +51,35 @@ proof_refer *proof_best_refer(void) {
     return sets[best_set()].refer;
 }
 
+/* x^y beyond the numbers of the format, or of a negative x by no integer. log2 |x| lies between
+ * (1 - 1/|x|) / ln2 and (|x| - 1) / ln2, and between its exponent and the next. Bases that are no
+ * numbers or not normal: 0, left to MPFR. */
+static int special_power(int wide, double x, double y, double *want) {
+    const double per_ln2 = 0x1.71547652b82fep+0;
+    double magnitude = pair_abs(x);
+    double high = wide ? 1025.0 : 129.0, low = wide ? -1077.0 : -152.0;
+    double e = (double)((int)(pair_bits(magnitude) >> 52) - 1023);
+    double least = (1.0 - 1.0 / magnitude) * per_ln2, most = (magnitude - 1.0) * per_ln2;
+    double a = y * (least > e ? least : e), b = y * (most < e + 1.0 ? most : e + 1.0);
+    int whole = pair_abs(y) >= 0x1p53 || (double)(int64_t)y == y;
+    int odd = whole && pair_abs(y) < 0x1p53 && (int64_t)y % 2 != 0;
+    if (!(magnitude <= DBL_MAX && magnitude >= DBL_MIN && pair_abs(y) <= DBL_MAX)) return 0;
+    *want = pair_from_bits(0x7ff8000000000000u);
+    if (x < 0.0 && !whole) return 1;
+    *want = (a > 0.0 ? INFINITE : 0.0) * (x < 0.0 && odd ? -1.0 : 1.0);
+    return (a > high && b > high) || (a < low && b < low);
+}
+
 /* Results that need no reference: undefined or infinite by C11 Annex F, beyond the largest or below
  * the least number, and x itself where the functions through 0 differ from it by less than 2^-800
  * of it. 0: not one of these. */
-static int special_value(enum proof_function function, double x, double *want) {
+static int special_value(enum proof_function function, int wide, double x, double y, double *want) {
     const double nan = pair_from_bits(0x7ff8000000000000u);
     double beyond = x > 0.0 ? INFINITE : 0.0;
     int tiny = pair_abs(x) < 0x1p-850;
     *want = nan;
-    if (x != x) return function != PROOF_POW;
+    if (function == PROOF_POW) return special_power(wide, x, y, want);
+    if (x != x) return 1;
     switch (function) {
     case PROOF_EXP:
         *want = beyond;
@@ -123,7 +143,7 @@ static void count_one(enum proof_function function, int wide, const struct proof
         tally->flushed++;
         want = 0.0;
         error = same(got, want) ? 0.0 : 0x1p1000;
-    } else if (b->ask[i] != 0 && special_value(function, x, &special)) {
+    } else if (b->ask[i] != 0 && special_value(function, wide, x, y, &special)) {
         want = special;
         error = same(got, want) ? 0.0 : 0x1p1000;
         tally->special++;

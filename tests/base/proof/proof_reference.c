@@ -226,13 +226,16 @@ INLINE struct pair refer_cos(const struct proof_table *t, double x) {
     return pair_pick(pair_abs(x) < 0x1p-100, (struct pair){1.0, 0.0}, y);
 }
 
-/* For x > 0; beyond |y log x| = 700 the judge asks. */
+/* For |y| < 2^51, an integer where x < 0; beyond |y log x| = 700 it is 0 and the judge asks. */
 INLINE struct pair refer_pow(const struct proof_table *t, double x, double y) {
-    struct pair p = pair_times_double(log_pair(t, x), y);
+    struct pair p = pair_times_double(log_pair(t, pair_abs(x)), y);
     int inside = pair_abs(p.high) < 700.0;
+    double half = 0.5 * y;
+    int odd = (half + SHIFT) - SHIFT < half || (half + SHIFT) - SHIFT > half;
     p = pair_pick(inside, p, (struct pair){0.0, 0.0});
     struct pair v = exp_of(t, p);
     v = pair_pick(pair_abs(p.high) < 0x1p-100, (struct pair){1.0, p.high}, v);
+    v = pair_pick(x < 0.0 && odd, pair_negate(v), v);
     return pair_pick(inside, v, (struct pair){0.0, 0.0});
 }
 
@@ -326,6 +329,7 @@ static int outside_domain(enum proof_function function, int wide, double x, doub
     case PROOF_COS:
         return magnitude > 0x1p20;
     case PROOF_POW:
+        if (x < 0.0) return !(pair_abs(y) < 0x1p51) || (double)(int64_t)y != y;
         return !(x > 0.0) || !(pair_abs(y) < 0x1p1000);
     case PROOF_TANH:
     case PROOF_FUNCTIONS:

@@ -4,6 +4,7 @@
 
 #include "base/real.h"
 #include "tests/base/helper_random.h"
+#include "tests/base/proof/proof_pair.h"
 
 #define LN2 0x1.62e42fefa39efp-1
 #define QUARTER_PI 0x1.921fb54442d18p-1
@@ -264,11 +265,18 @@ static void narrow(struct proof_block *block) {
     }
 }
 
+/* The same with bases that are floats: any bits where those of f64 are beyond them. */
 void sample_pow32(enum proof_function function, uint64_t index, const void *context,
                   struct proof_block *block) {
+    struct random_source source = {~index};
+    size_t kind = index % COUNT_OF(pow_ranges);
+    int any = kind == 2 || kind == 3 || kind == 7 || kind == 10;
     sample_pow(function, index, context, block);
-    for (size_t i = 0; i < block->count && index % COUNT_OF(pow_ranges) > 8; i++)
-        block->x[i] = (double)random_any_f32(&(struct random_source){index << 32 | i});
+    for (size_t i = 0; i < block->count; i++) {
+        if (any) block->x[i] = (double)random_any_f32(&source);
+        if (kind == 2 || kind == 3) block->x[i] = pair_abs(block->x[i]);
+        if (kind == 10) block->y[i] = (double)random_any_f32(&source);
+    }
     narrow(block);
 }
 
