@@ -25,7 +25,7 @@ static const char *const text_rules[] = {
     "h1{font-size:1.75rem;line-height:1.2;margin:0 0 .6rem;overflow-wrap:anywhere}\n",
     "h2{font-size:1.2rem;margin:0 0 .75rem;padding-top:1.4rem;border-top:1px solid var(--rule)}\n",
     "h3{font-size:.95rem;margin:0 0 .15rem}\n",
-    "section{margin:2rem 0 0}\n",
+    "section{margin:2rem 0 0}p,h2,h3,dt,summary,.legend span{overflow-wrap:anywhere;min-width:0}\n",
     "a{color:var(--a)}\n",
     "code,pre{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,\"DejaVu Sans Mono\",",
     "monospace;font-size:.82rem}\n",
