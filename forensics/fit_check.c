@@ -42,12 +42,20 @@ static enum status settle_warmup(struct fit_known *known, struct arena *arena) {
     return STATUS_OK;
 }
 
+static int follows_metric(const struct contract_request *r) {
+    const struct sched_class *schedule =
+        r->schedule == NULL ? NULL : sched_find_in(r->contract->family, r->schedule);
+    return schedule != NULL && schedule->feedback;
+}
+
+static int lacks_metric(const struct fit_known *known) {
+    return follows_metric(&known->request) && known->request.metric_count == 0;
+}
+
 /* Total and warm-up play no part in a schedule that follows a metric. */
 static void settle_feedback(const struct series *series, struct fit_known *known) {
     struct contract_request *r = &known->request;
-    const struct sched_class *schedule =
-        r->schedule == NULL ? NULL : sched_find_in(r->contract->family, r->schedule);
-    if (schedule == NULL || !schedule->feedback) return;
+    if (!follows_metric(r)) return;
     if (r->warmup != r->warmup && r->warmup_ratio != r->warmup_ratio) r->warmup = 0.0;
     for (size_t i = 0; i < series->count && known->run_steps == 0; i++)
         if (series->points[i].update > r->steps) r->steps = series->points[i].update;
@@ -420,6 +428,13 @@ enum status fit_check(const struct series *series, const struct fit_known *known
         out->found = (struct fit_set){.series = series, .why = FIT_WHY_NO_COLUMN};
         out->words = "the log has no learning rate";
         out->needs = "a learning-rate column (--map lr_logged=NAME)";
+        return STATUS_OK;
+    }
+    if (lacks_metric(&mine)) {
+        out->verdict = FIT_UNDECIDED;
+        out->found = bare_set(series);
+        out->words = "the log has no metric that the schedule could have followed";
+        out->needs = "--metric, or a log with eval_loss or loss and update numbers";
         return STATUS_OK;
     }
     TRY(match(series, &mine, arena, out));

@@ -136,6 +136,12 @@ static void validate_check(void **state) {
     assert_non_null(strstr(said.out, "first difference at update 3"));
     assert_non_null(strstr(said.out, "reduce_lr_on_plateau (factor=0.5, patience=0)"));
     helper_free(&said);
+    write_file("bare.csv", "step,learning_rate\n1,0.001\n2,0.001\n3,0.0005\n4,0.00025\n");
+    said = helper_run(3, "lr check bare.csv --expect hf --schedule reduce_lr_on_plateau");
+    assert_non_null(strstr(said.out, "undecided: the log has no metric"));
+    helper_free(&said);
+    helper_accept(0, "lr check bare.csv --expect hf --schedule reduce_lr_on_plateau --value "
+                     "patience=0 --value factor=0.5 --metric 2,3,3");
 }
 
 int main(void) {

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/macro.h"
+#include "logs/import.h"
 #include "tests/forensics/helper_lr.h"
 #include "tests/forensics/helper_mutations.h"
 
@@ -312,6 +313,43 @@ static void validate_one_cycle(void **state) {
     }
 }
 
+/* What transformers' own Trainer logged, evaluations and all. */
+static void corroborate_trainer(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct log_options options;
+    struct log *log;
+    struct series series;
+    struct fit_known known;
+    struct fit_check check;
+    struct fit_set set;
+    log_options_init(&options);
+    assert_int_equal(
+        log_import(TWINSTEP_SOURCE_DIR "/tests/golden/lr/plateau.json", &options, &arena, &log),
+        STATUS_OK);
+    assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series), STATUS_OK);
+    assert_int_equal(series.count, 80);
+    fit_known_init(&known);
+    assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+    assert_int_equal(known.request.metric_count, 20);
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_string_equal(set.fits[0].text, "hf reduce_lr_on_plateau (factor=0.5, patience=1), peak "
+                                          "0.05, no warm-up");
+    known.request.contract = contract_find("hf");
+    known.request.schedule = "reduce_lr_on_plateau";
+    known.request.values[0].key = "factor";
+    known.request.values[0].text = "0.5";
+    known.request.values[1].key = "patience";
+    known.request.value_count = 2;
+    for (int patience = 0; patience < 4; patience++) {
+        static const char *const texts[] = {"0", "1", "2", "3"};
+        known.request.values[1].text = texts[patience];
+        assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+        assert_int_equal(check.verdict, patience == 1 ? FIT_PASS : FIT_FAIL);
+    }
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_found_with_metric),
@@ -320,6 +358,7 @@ int main(void) {
         cmocka_unit_test(verify_healthy),
         cmocka_unit_test(verify_nothing_else),
         cmocka_unit_test(validate_one_cycle),
+        cmocka_unit_test(corroborate_trainer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
