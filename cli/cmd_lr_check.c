@@ -67,6 +67,7 @@ static json_t *check_json(const struct checked *c) {
     json_object_set_new(object, "rival", text_or_null(check->rival));
     json_object_set_new(object, "needs", text_or_null(check->needs));
     json_object_set_new(object, "why", lr_report_why_json(check->why));
+    json_object_set_new(object, "row_spacing", lr_report_rows_json(&c->report));
     json_object_set_new(object, "fits", lr_report_fits_json(&check->found));
     return object;
 }
@@ -156,11 +157,13 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
         FAIL(STATUS_INPUT, "lr check: expected --expect CONTRACT (twinstep list contracts)");
     TRY(lr_report_open(cli, options, &c->report));
     TRY(lr_contract("--expect", expected, &c->report.known.request.contract));
+    TRY(lr_report_number(cli, options, &c->report));
     TRY(fit_check(&c->report.series, &c->report.known, !options_given(options, KEY_LOGGED),
                   &cli->arena, &c->check));
-    if (c->check.verdict == FIT_FAIL && c->report.log->step_guessed) {
+    if (c->check.verdict != FIT_UNDECIDED && c->report.known.steps_guessed) {
         c->check.verdict = FIT_UNDECIDED;
-        c->check.needs = "update numbers: this log prints none, its rows were counted";
+        c->check.needs =
+            "update numbers, which this log does not print: --log-every N or --steps T";
     }
     *out_exit = exits[c->check.verdict];
     return publish(c, options, &cli->arena);
@@ -173,6 +176,7 @@ static const struct argp_option option_rows[] = {
     OPTION("logged", KEY_LOGGED, NULL,
            "Judge the printed column alone, not whether the rates that were applied can be others"),
     LR_OPTION_ROWS,
+    LR_OPTION_LOG_EVERY,
     OPTIONS_LOG,
     OPTION("junit", KEY_JUNIT, "FILE",
            "Write a JUnit XML file with one test case; replaces FILE at once, never LOG"),

@@ -15,6 +15,7 @@ static json_t *fit_json(const struct lr_report *report, const struct fit_set *se
                   report->known.run_steps > 0 ? json_integer((json_int_t)report->known.run_steps)
                                               : json_null());
     json_object_set_new(object, "step_guessed", json_boolean(report->log->step_guessed));
+    json_object_set_new(object, "row_spacing", lr_report_rows_json(report));
     json_object_set_new(object, "fits", lr_report_fits_json(set));
     json_object_set_new(object, "left_out", json_integer((json_int_t)set->left_out));
     json_object_set_new(object, "groups", json_integer(set->groups));
@@ -27,9 +28,6 @@ static json_t *fit_json(const struct lr_report *report, const struct fit_set *se
 static enum status print_text(const struct lr_report *report, const struct fit_set *set,
                               struct arena *arena) {
     lr_report_print_head(report);
-    if (report->known.steps_guessed)
-        puts("update numbers: this log prints none; below, one row is taken as one update, which "
-             "only a log of every update is");
     if (set->count == 0) {
         puts("Nothing fits.");
         if (set->partial != NULL)
@@ -70,6 +68,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     if (options_value(options, KEY_CONTRACT) != NULL)
         TRY(lr_contract("--contract", options_value(options, KEY_CONTRACT),
                         &report.known.request.contract));
+    TRY(lr_report_number(cli, options, &report));
     if (options_given(options, KEY_ALL)) report.known.limit = 1000;
     TRY(fit_series(&report.series, &report.known, &cli->arena, &set));
     *out_exit = exit_of(&report.known, &set);
@@ -81,6 +80,7 @@ static const struct argp_option option_rows[] = {
     OPTION("contract", KEY_CONTRACT, "C", "Try this contract only"),
     OPTION("all", KEY_ALL, NULL, "List every fit, not the simplest and what differs from them"),
     LR_OPTION_ROWS,
+    LR_OPTION_LOG_EVERY,
     OPTIONS_LOG,
     OPTION_JSON,
     OPTIONS_END};

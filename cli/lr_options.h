@@ -31,7 +31,8 @@ enum lr_option_key {
     LR_SKIPPED,
     LR_VALUE,
     LR_METRIC,
-    LR_METRIC_EVERY
+    LR_METRIC_EVERY,
+    LR_LOG_EVERY
 };
 
 #define LR_OPTION_ROWS                                                                             \
@@ -65,6 +66,11 @@ enum lr_option_key {
             "What reduce_lr_on_plateau follows: values between commas, or a log; a log that is "   \
             "checked or fitted has its own"),                                                      \
         OPTION("metric-every", LR_METRIC_EVERY, "N", "Updates between the values of a list (1)")
+
+/* Of the verbs that read a log. */
+#define LR_OPTION_LOG_EVERY                                                                        \
+    OPTION("log-every", LR_LOG_EVERY, "N",                                                         \
+           "Updates between two rows (logging_steps), for a log that prints no update numbers")
 
 /* Fills all of `out` but its contract. Texts point into `options`. STATUS_INPUT names the option;
  * what only the contract can judge is left to contract_resolve. */

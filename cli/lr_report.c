@@ -26,6 +26,23 @@ enum status lr_report_open(struct cli *cli, const struct options *options, struc
     return series_of(log, log_column_of(log, LOG_LR_LOGGED), &cli->arena, &out->series);
 }
 
+enum status lr_report_number(struct cli *cli, const struct options *options,
+                             struct lr_report *report) {
+    uint64_t every = 0;
+    TRY(lr_option_count(options, LR_LOG_EVERY, "--log-every", &every));
+    if (every > 0 && !report->log->step_guessed)
+        FAIL(STATUS_INPUT, "--log-every: %s prints update numbers; expected a log that prints none",
+             report->log->path);
+    if (!report->log->step_guessed) return STATUS_OK;
+    TRY(fit_rows_number(report->log, &report->series, &report->known, every, &cli->arena,
+                        &report->rows));
+    report->series = report->rows.series;
+    report->known.steps_guessed = report->rows.decided_by == FIT_ROWS_OPEN;
+    for (size_t i = 0; i < report->series.count; i++)
+        report->log->step[report->series.points[i].row] = (int64_t)report->series.points[i].update;
+    return fit_rows_words(&report->rows, &cli->arena, &report->numbering);
+}
+
 void lr_report_print_head(const struct lr_report *report) {
     const struct log *log = report->log;
     const struct log_column *column = log_column_of(log, LOG_LR_LOGGED);
@@ -39,7 +56,9 @@ void lr_report_print_head(const struct lr_report *report) {
     if (report->skipped > 0)
         printf("skipped updates: %zu, as the log says (--skipped overrules)\n", report->skipped);
     for (size_t i = 0; i < log->note_count; i++)
-        printf("note: %s\n", log->notes[i]);
+        if (report->numbering == NULL || strstr(log->notes[i], "rows are numbered") == NULL)
+            printf("note: %s\n", log->notes[i]);
+    if (report->numbering != NULL) printf("update numbers: %s\n", report->numbering);
 }
 
 static const struct {
@@ -65,6 +84,25 @@ json_t *lr_report_why_json(uint32_t why) {
 void lr_report_print_why(uint32_t why) {
     for (size_t i = 0; i < COUNT_OF(reasons); i++)
         if ((why & reasons[i].bit) != 0) printf("because: %s\n", reasons[i].words);
+}
+
+json_t *lr_report_rows_json(const struct lr_report *report) {
+    const struct fit_rows *rows = &report->rows;
+    if (report->numbering == NULL) return json_null();
+    json_t *list = json_array();
+    for (size_t i = 0; i < rows->count; i++)
+        json_array_append_new(
+            list, json_pack("{s:I, s:b, s:o}", "every", (json_int_t)rows->at[i].every,
+                            "first_at_one", rows->at[i].first_at_one, "steps",
+                            rows->at[i].steps > 0 ? json_integer((json_int_t)rows->at[i].steps)
+                                                  : json_null()));
+    json_t *object = json_object();
+    json_object_set_new(object, "decided", json_boolean(rows->decided_by != FIT_ROWS_OPEN));
+    json_object_set_new(object, "every", json_integer((json_int_t)rows->at[rows->best].every));
+    json_object_set_new(object, "first_at_one", json_boolean(rows->at[rows->best].first_at_one));
+    json_object_set_new(object, "alike", list);
+    json_object_set_new(object, "text", json_string(report->numbering));
+    return object;
 }
 
 static json_t *segment_json(const struct fit_segment *segment) {

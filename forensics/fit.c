@@ -269,7 +269,7 @@ enum status fit_series(const struct series *series, const struct fit_known *know
     if (known->expected != NULL) request.min_lr_ratio = real_nan_f64(); /* may be the departure */
     struct fit_decays decays;
     find_decays(series, known, search.scale, out->last, &decays);
-    TRY(fit_models(&request, &decays, arena, &search.models, &search.model_count));
+    TRY(fit_models(&request, known, &decays, arena, &search.models, &search.model_count));
     TRY(fit_search_run(&search));
     TRY(list(&search, out));
     TRY(fit_plateau(&search, out));

@@ -104,6 +104,7 @@ struct fit_known {
                                         leaves others out as rivals */
     int steps_guessed;               /* the log prints no update numbers: a fit is a guess */
     int plain;                       /* plain use only: no strides, segments, first update apart */
+    int own_only;                    /* only contracts in `possible`, and `expected` */
     uint64_t run_steps;              /* the log's own total (log.max_steps), 0: not said. Where the
                                         run ends, which need not be the schedule's T */
     const struct contract_request *believed; /* NULL, or what a check expects, where the search is

@@ -296,8 +296,9 @@ static enum status add_contract(struct list *list, const struct contract_request
     return STATUS_OK;
 }
 
-enum status fit_models(const struct contract_request *request, const struct fit_decays *decays,
-                       struct arena *arena, struct fit_model **out, size_t *count) {
+enum status fit_models(const struct contract_request *request, const struct fit_known *known,
+                       const struct fit_decays *decays, struct arena *arena, struct fit_model **out,
+                       size_t *count) {
     struct list list = {NULL, 0};
     size_t contracts;
     const struct contract *all = contract_list(&contracts);
@@ -308,6 +309,8 @@ enum status fit_models(const struct contract_request *request, const struct fit_
         one.contract = &all[i];
         one.metric_count = 0; /* feedback schedules are fit_plateau.c's */
         if (request->contract == NULL && idle(&one)) continue;
+        if (known->own_only && !fit_is_native(known, &all[i]) && known->expected != &all[i])
+            continue;
         TRY(add_contract(&list, &one, decays, arena));
     }
     *out = list.at;

@@ -44,9 +44,10 @@ struct fit_decays {
     size_t count;
 };
 
-/* All models of the request: its contract or every one, its schedule or every one; of schedules
- * with a plateau, each of `decays` with every shape. */
+/* All models of the request: its contract or every one that `known` admits, its schedule or every
+ * one; of schedules with a plateau, each of `decays` with every shape. */
 TWINSTEP_MUST_USE enum status fit_models(const struct contract_request *request,
+                                         const struct fit_known *known,
                                          const struct fit_decays *decays, struct arena *arena,
                                          struct fit_model **out, size_t *count);
 void fit_model_set(struct fit_model *model, const struct fit_numbers *numbers);

@@ -30,6 +30,7 @@ void fit_search_template(struct fit_search *search, struct fit_window *out) {
     out->only_total = search->known->plain && request->steps > 0;
     out->only_warmup = search->known->plain && request->warmup == request->warmup;
     out->budget = &search->budget;
+    out->walk = &search->walk;
     out->strides = plain;
     out->stride_count = 1;
 }
@@ -65,15 +66,36 @@ int fit_models_alike(const struct fit_model *a, const struct fit_model *b) {
            a->warmup_scale == b->warmup_scale;
 }
 
+/* Whether two models alike, set to the same numbers, log the same double at every point. They are
+ * one function but before the first counted update and behind the total; where updates are skipped
+ * or counted in epochs they may be none. */
+static int equal_columns(const struct fit_model *a, const struct fit_model *b,
+                         const struct fit_window *window) {
+    const int64_t total = (int64_t)a->plan.steps;
+    if (a->plan.skipped_count > 0 || a->contract->unit == CONTRACT_UNIT_EPOCH) return 0;
+    if (a->plan.increment != b->plan.increment || total != (int64_t)b->plan.steps) return 0;
+    for (size_t i = 0; i < window->count; i++) {
+        const uint64_t update = window->points[i].update;
+        const int64_t at = (int64_t)update + window->shift;
+        if (at > 1 && at < total) continue;
+        if (fit_model_logged(a, update, window->shift) !=
+            fit_model_logged(b, update, window->shift))
+            return 0;
+    }
+    return 1;
+}
+
 /* Solutions of a model alike, verified on this one. */
-static size_t adopt(struct fit_model *model, const struct fit_window *window,
-                    const struct fit_solutions *from, struct fit_solutions *out) {
+static size_t adopt(struct fit_model *solved, struct fit_model *model,
+                    const struct fit_window *window, const struct fit_solutions *from,
+                    struct fit_solutions *out) {
     out->count = 0;
     for (size_t i = 0; i < from->count; i++) {
         struct fit_solution solution = from->at[i];
-        size_t bad;
+        fit_model_set(solved, &solution.numbers);
         fit_model_set(model, &solution.numbers);
-        if (fit_verify(model, window, &solution.max_error, &solution.rms_error, &bad))
+        if (equal_columns(solved, model, window) ||
+            fit_verify(model, window, &solution.max_error, &solution.rms_error))
             out->at[out->count++] = solution;
     }
     return out->count;
@@ -119,7 +141,7 @@ void fit_search_window(struct fit_search *search, const struct fit_window *like,
             if (search->models[n].contract->start != model->contract->start && solutions.count == 0)
                 continue; /* the first update may be what did not fit */
             done[n] = 1;
-            if (adopt(&search->models[n], &window, &solutions, &copies) > 0)
+            if (adopt(model, &search->models[n], &window, &solutions, &copies) > 0)
                 keep(search, n, &copies, first_differs, 4);
         }
     }
@@ -183,7 +205,8 @@ enum {
     FIRST = 1000000,
     SEGMENTS = 1500000,
     STRIDES_FREE = 1000000,
-    DEEP = 1000000
+    DEEP = 1000000,
+    WALK = 6000000 /* of all passes together: what walks fits few logs */
 };
 
 /* What no simple use explains. */
@@ -204,6 +227,7 @@ enum status fit_search_run(struct fit_search *search) {
     struct fit_window window;
     const size_t count = search->series->count;
     search->budget = PLAIN;
+    search->walk = WALK;
     fit_search_template(search, &window);
     window.no_scan = window.said_totals > 0;
     fit_search_window(search, &window, 0, count, 0);

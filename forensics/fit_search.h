@@ -29,6 +29,7 @@ struct fit_search {
     size_t count;
     double scale;
     size_t budget;  /* evaluations that are left; a search that runs out ends with what it has */
+    uint64_t walk;  /* steps of recursive schedules that are left */
     uint64_t last;  /* largest update */
     size_t longest; /* points of the longest prefix that anything fits */
     const struct fit_model *partial;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "base/sum.h"
 #include "forensics/fit_search.h"
 
 #define CANDIDATES 40    /* explanations of the first stretch that are carried on */
@@ -136,8 +137,9 @@ static enum status add_path(struct fit_search *search, const struct path *path,
                             const struct fit_solution *solution) {
     struct fit_found found = {.solution = *solution, .segment_count = path->count};
     struct fit_segment *segments;
-    double squares = 0.0;
+    struct sum_lanes_f64 squares;
     size_t s = 0;
+    sum_lanes_open_f64(&squares);
     TRY(arena_take(search->arena, path->count, sizeof *segments, "fit", &segments));
     memcpy(segments, path->segments, path->count * sizeof *segments);
     found.segments = segments;
@@ -147,10 +149,11 @@ static enum status add_path(struct fit_search *search, const struct path *path,
         while (s + 1 < path->count && segments[s + 1].point <= i)
             s++;
         (void)matches(path, &segments[s], i, &error);
-        squares += error * error;
+        sum_lanes_append_products_f64_f64(&squares, &error, &error, 1);
         if (error > found.solution.max_error) found.solution.max_error = error;
     }
-    found.solution.rms_error = real_sqrt_f64(squares / (double)path->series->count);
+    found.solution.rms_error =
+        real_sqrt_f64(sum_lanes_close_f64(&squares) / (double)path->series->count);
     fit_search_add(search, &found);
     return STATUS_OK;
 }

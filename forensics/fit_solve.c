@@ -40,8 +40,11 @@ static struct range lr_range(struct fit_model *model, const struct fit_window *w
                              double reference) {
     struct range range = {0.0, real_inf_f64()};
     const double nudge = reference * 0x1p-12;
+    uint64_t at = 0;
     for (size_t p = 0; p < window->probe_count; p++) {
         const size_t i = window->probes[p];
+        if (!fit_walk(model, window, &at, window->points[i].update))
+            return (struct range){1.0, 0.0};
         *window->budget -= *window->budget > 0 ? 1 : 0;
         const double one = model_at(model, window, i);
         double slope = one / reference, offset = 0.0;
@@ -61,25 +64,6 @@ static struct range lr_range(struct fit_model *model, const struct fit_window *w
     return range;
 }
 
-int fit_verify(const struct fit_model *model, const struct fit_window *window, double *max_error,
-               double *rms_error, size_t *first_bad) {
-    double largest = 0.0, squares = 0.0;
-    for (size_t i = 0; i < window->count; i++) {
-        const struct series_point *point = &window->points[i];
-        double error;
-        if (!fit_matches(point, model_at(model, window, i), window->scale, &error)) {
-            *first_bad = i;
-            return 0;
-        }
-        largest = error > largest ? error : largest;
-        squares += error * error;
-    }
-    *max_error = largest;
-    *rms_error = window->count > 0 ? real_sqrt_f64(squares / (double)window->count) : 0.0;
-    *first_bad = window->count;
-    return 1;
-}
-
 static int same_numbers(const struct fit_numbers *a, const struct fit_numbers *b) {
     return a->lr == b->lr && a->absolute == b->absolute && a->warmup == b->warmup &&
            a->total == b->total && a->floor == b->floor && a->stride == b->stride &&
@@ -89,12 +73,11 @@ static int same_numbers(const struct fit_numbers *a, const struct fit_numbers *b
 static int emit(const struct fit_model *model, const struct fit_window *window,
                 struct fit_solutions *out) {
     struct fit_solution found = {.numbers = model->now, .shift = window->shift};
-    size_t bad;
     for (size_t i = 0; i < out->count; i++)
         if (out->at[i].shift == window->shift && same_numbers(&out->at[i].numbers, &model->now))
             return 1;
     if (out->count == FIT_SOLUTIONS) return 0;
-    if (!fit_verify(model, window, &found.max_error, &found.rms_error, &bad)) return 0;
+    if (!fit_verify(model, window, &found.max_error, &found.rms_error)) return 0;
     out->at[out->count++] = found;
     return 1;
 }
@@ -287,107 +270,6 @@ static void solve_floor(struct fit_model *model, const struct fit_window *window
     }
 }
 
-#define WARMUPS 640
-struct warmups {
-    double at[WARMUPS];
-    size_t count;
-};
-
-static void add_warmup(struct warmups *warmups, double warmup) {
-    if (warmup != warmup || warmup < 0.0 || warmups->count == WARMUPS) return;
-    for (size_t i = 0; i < warmups->count; i++)
-        if (warmups->at[i] == warmup) return;
-    warmups->at[warmups->count++] = warmup;
-}
-
-static double whole(int32_t rule, double x) {
-    switch (rule) {
-    case CONTRACT_ROUND_FLOOR:
-        return fit_floor(x);
-    case CONTRACT_ROUND_CEIL:
-        return fit_ceil(x);
-    case CONTRACT_ROUND_HALF_EVEN:
-        return fit_round(x); /* a tie that goes the other way is in the knee's range, too */
-    default:
-        return x;
-    }
-}
-
-/* A share of the total, in counter units where both are rescaled: as the contract rounds it, then
- * as another might (models alike are solved once). */
-static void add_share(const struct fit_model *model, double total, double ratio, double low,
-                      double high, struct warmups *warmups) {
-    static const int32_t rules[] = {CONTRACT_ROUND_FLOOR, CONTRACT_ROUND_CEIL};
-    const int32_t rule = model->contract->warmup_rule;
-    double scale = model->scale == model->warmup_scale ? model->scale : 1.0;
-    double exact = total * scale * ratio;
-    if (model->now.epoch > 0) {
-        scale = 1.0 / (double)model->now.epoch;
-        exact = fit_ceil(total * scale) * ratio;
-    }
-    double warmup = whole(rule, exact) / scale;
-    if (warmup >= low && warmup <= high) add_warmup(warmups, warmup);
-    for (size_t i = 0; i < 2 && rule != CONTRACT_ROUND_NONE; i++) {
-        warmup = whole(rules[i], exact) / scale;
-        if (warmup >= low && warmup <= high) add_warmup(warmups, warmup);
-    }
-}
-
-/* Ratios that people type, of every known total; only those in [low, high]. */
-static void add_ratios(const struct fit_model *model, const struct fit_window *window, double low,
-                       double high, struct warmups *warmups) {
-    static const double ratios[] = {0.03, 0.1,  0.05, 0.01, 0.06, 0.02, 0.2,   0.04,  0.08,
-                                    0.15, 0.25, 0.07, 0.3,  0.12, 0.5,  0.005, 0.001, 0.29};
-    for (size_t t = 0; t < window->known_totals; t++)
-        for (size_t i = 0; i < sizeof ratios / sizeof ratios[0]; i++)
-            add_share(model, (double)window->known_total[t], ratios[i], low, high, warmups);
-}
-
-/* Warm-ups that the knee admits, in updates of the contract, likely ones first. */
-static void list_warmups(const struct fit_model *model, const struct fit_window *window,
-                         double stride, struct warmups *warmups) {
-    const struct series_point *points = window->points;
-    const size_t top = window->top, next = window->top_last + 1;
-    const double shift = (double)window->shift;
-    const double pace = stride * model->unit / model->warmup_scale;
-    const double stairs = (double)model->now.epoch; /* the knee lies anywhere on a stair */
-    double low = 0.0, high = 2.0;
-    warmups->count = 0;
-    add_warmup(warmups, window->known_warmup);
-    if (!model->needs_warmup) add_warmup(warmups, 0.0);
-    if (!model->needs_warmup || (window->only_warmup && warmups->count > 0)) return;
-    if (top > 0) {
-        low = (double)points[top - 1].update + shift - 2.0;
-        high = (double)points[next < window->count && next == top + 1 ? next : top].update + shift +
-               2.0;
-    } else if (points[0].update > 1) {
-        high = (double)points[0].update + shift + 2.0;
-    }
-    /* Rounding prints the maximum early. */
-    high += stairs + (double)points[top].update * 2.0 * fit_half(&points[top], window->scale) /
-                         window->scale;
-    low -= stairs;
-    low = (low < 0.0 ? 0.0 : low) * pace;
-    high *= pace;
-    if (window->known_ratio == window->known_ratio)
-        for (size_t t = 0; t < window->known_totals; t++)
-            add_share(model, (double)window->known_total[t], window->known_ratio, 0.0, 1e15,
-                      warmups);
-    if (low <= 2.0) add_warmup(warmups, 0.0);
-    if (!(window->known_warmup == window->known_warmup &&
-          model->contract->warmup_rule == CONTRACT_ROUND_NONE))
-        add_ratios(model, window, points[0].update > 2 ? 0.0 : low,
-                   top == window->count - 1 || points[0].update > 2 ? 1e12 : high, warmups);
-    if (top == 0 && points[0].update > 2 && !window->deep) return;
-    for (double w = 0.0; window->first_apart && w <= 4.0 * pace && w <= 64.0; w += 1.0)
-        add_warmup(warmups, w);
-    if (stride != 1.0 && window->known_warmup == window->known_warmup) return;
-    const double room = window->deep ? 600.0 : stride != 1.0 ? 40.0 : 200.0;
-    const double step = high - low > room ? fit_ceil((high - low) / room) : 1.0;
-    for (double w = fit_ceil(low); w <= high; w += step)
-        add_warmup(warmups, w);
-}
-
 /* The part before the top alone: cheap, and refuses most warm-ups. */
 static int rise_fits(struct fit_model *model, const struct fit_window *window,
                      const struct fit_numbers *numbers) {
@@ -417,13 +299,13 @@ static int rise_fits(struct fit_model *model, const struct fit_window *window,
 
 static void solve_stride(struct fit_model *model, const struct fit_window *window, double stride,
                          int known_only, struct fit_solutions *out) {
-    struct warmups warmups;
+    struct fit_warmups warmups;
     struct fit_numbers numbers = {
         .lr = window->scale,
         .stride = stride,
         .epoch = model->contract->unit == CONTRACT_UNIT_EPOCH ? window->epoch : 0};
     model->now.epoch = numbers.epoch;
-    list_warmups(model, window, stride, &warmups);
+    fit_list_warmups(model, window, stride, &warmups);
     /* Behind the warm-up every W fits with a peak of its own: a dozen stand for all. */
     const size_t most = window->top == 0 && window->points[0].update > 2 ? 12 : FIT_SOLUTIONS;
     for (size_t w = 0; w < warmups.count && out->count < most; w++) {

@@ -30,6 +30,7 @@ struct fit_window {
     int free_strides;            /* strides that no known total or warm-up supports, too */
     int no_scan;                 /* known totals only */
     size_t *budget;              /* evaluations of models that are left */
+    uint64_t *walk;              /* steps of recursive schedules that are left */
     int deep;                    /* try more warm-ups */
     int only_total, only_warmup; /* the first known total, the known warm-up, and no other */
     /* filled by fit_window_open */
@@ -63,9 +64,21 @@ double fit_half(const struct series_point *point, double scale);
 
 void fit_window_open(struct fit_window *window, const struct series_point *points, size_t count);
 void fit_solve(struct fit_model *model, const struct fit_window *window, struct fit_solutions *out);
-/* Errors of the model as it is set; 0 when a point differs (its index in *first_bad). */
+/* Errors of the model as it is set; 0 when a point differs, or the walk is spent. */
 int fit_verify(const struct fit_model *model, const struct fit_window *window, double *max_error,
-               double *rms_error, size_t *first_bad);
+               double *rms_error);
+/* Charges the steps that a recursive schedule takes from *at to `update`; 0 when none are left. */
+int fit_walk(const struct fit_model *model, const struct fit_window *window, uint64_t *at,
+             uint64_t update);
+
+#define FIT_WARMUPS 640
+struct fit_warmups {
+    double at[FIT_WARMUPS];
+    size_t count;
+};
+/* Warm-ups that the knee admits, in updates of the contract, likely ones first. */
+void fit_list_warmups(const struct fit_model *model, const struct fit_window *window, double stride,
+                      struct fit_warmups *warmups);
 /* Shortest decimal in [low, high]; NaN when the interval is empty. */
 double fit_shortest(double low, double high);
 /* Whole numbers near 0 <= x < 2^52; larger x come back. */

@@ -115,8 +115,11 @@ static void find_probes(struct fit_window *window) {
     if (window->top > 0) add_probe(window, window->top - 1);
     for (size_t i = 1; i < 24; i++)
         add_probe(window, (size_t)((double)last * (double)i / 24.0));
+    const struct series_point *points = window->points;
     for (size_t i = 1; i < window->probe_count; i++) /* ascending: recursive schedules go on */
-        for (size_t j = i; j > 0 && window->probes[j] < window->probes[j - 1]; j--) {
+        for (size_t j = i;
+             j > 0 && points[window->probes[j]].update < points[window->probes[j - 1]].update;
+             j--) {
             const size_t probe = window->probes[j];
             window->probes[j] = window->probes[j - 1];
             window->probes[j - 1] = probe;

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Tries spacings of rows: those that people type first, every one where these do not settle it. */
+#include "forensics/fit_rows.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "forensics/fit_epochs.h"
+
+/* Spacings within this cost of the best explain the rates as well as it does. */
+#define ALIKE 0.5
+#define EVERY_ONE 24 /* all spacings up to here */
+
+static const uint64_t usual[] = {1, 10, 5, 100, 50, 20, 2, 25, 4, 8, 16, 500, 1000, 200};
+static const uint64_t rare[] = {30, 32, 40, 64, 75, 128, 250, 256};
+
+struct tries {
+    const struct series *series;
+    const uint64_t *rows; /* spacings since the start at every point */
+    struct series_point *points;
+    struct fit_epochs epochs;
+    struct fit_known known;
+    struct fit_rows *out;
+    uint64_t wanted; /* given spacing, 0: none */
+};
+
+static uint64_t last_row(const struct tries *tries) {
+    uint64_t last = 0;
+    for (size_t i = 0; i < tries->series->count; i++)
+        last = tries->rows[i] > last ? tries->rows[i] : last;
+    return last;
+}
+
+static struct series number(const struct tries *tries, const struct fit_spacing *spacing) {
+    const uint64_t back = spacing->first_at_one ? 1 : 0;
+    for (size_t i = 0; i < tries->series->count; i++) {
+        const uint64_t rows = tries->rows[i] - back;
+        tries->points[i] = tries->series->points[i];
+        tries->points[i].update = rows > 0 ? rows * spacing->every : 1;
+        if (tries->points[i].update > spacing->last) tries->points[i].update = spacing->last;
+    }
+    return (struct series){tries->points, tries->series->count};
+}
+
+/* Past a total that is given no row is; a last one short of its spacing is at the total. */
+static int settle_last(const struct tries *tries, struct fit_spacing *spacing) {
+    const uint64_t total = tries->known.request.steps;
+    const uint64_t rows = last_row(tries) - (spacing->first_at_one ? 1 : 0);
+    if (rows > 0x1p52 / (double)spacing->every) return 0;
+    spacing->last = rows > 0 ? rows * spacing->every : 1;
+    if (total == 0 || spacing->last <= total) return 1;
+    if (tries->wanted == 0 || spacing->last - total >= spacing->every) return 0;
+    spacing->last = total;
+    return 1;
+}
+
+static int seen(const struct fit_rows *rows, uint64_t every, int first_at_one) {
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->at[i].every == every && rows->at[i].first_at_one == first_at_one) return 1;
+    return 0;
+}
+
+static enum status try_one(struct tries *tries, uint64_t every, int first_at_one,
+                           struct arena *arena) {
+    struct fit_spacing spacing = {.every = every, .first_at_one = first_at_one};
+    struct fit_rows *out = tries->out;
+    struct fit_set set;
+    if (first_at_one && (every == 1 || last_row(tries) < 2)) return STATUS_OK;
+    if (out->count == FIT_ROWS_TRIED || seen(out, every, first_at_one)) return STATUS_OK;
+    if (!settle_last(tries, &spacing)) return STATUS_OK;
+    const struct series series = number(tries, &spacing);
+    if (!fit_epochs_admit(&tries->epochs, series.points, series.count)) return STATUS_OK;
+    out->tried++;
+    if (every > out->most) out->most = every;
+    TRY(fit_series(&series, &tries->known, arena, &set));
+    if (set.count == 0) return STATUS_OK;
+    spacing.steps = set.fits[0].steps;
+    spacing.cost = set.fits[0].simplicity;
+    out->at[out->count++] = spacing;
+    return STATUS_OK;
+}
+
+static enum status try_list(struct tries *tries, const uint64_t *list, size_t count, int ways) {
+    for (size_t i = 0; i < count; i++)
+        for (int first_at_one = 0; first_at_one < ways; first_at_one++) {
+            struct arena arena = ARENA_EMPTY;
+            const enum status status = try_one(tries, list[i], first_at_one, &arena);
+            arena_close(&arena);
+            if (status != STATUS_OK) return status;
+        }
+    return STATUS_OK;
+}
+
+/* Those as good as the best, ascending; out->best among them. */
+static void keep_alike(struct fit_rows *out) {
+    double least = real_inf_f64();
+    size_t kept = 0;
+    for (size_t i = 0; i < out->count; i++)
+        least = out->at[i].cost < least ? out->at[i].cost : least;
+    for (size_t i = 0; i < out->count; i++)
+        if (out->at[i].cost < least + ALIKE) out->at[kept++] = out->at[i];
+    out->count = kept;
+    for (size_t i = 1; i < kept; i++)
+        for (size_t j = i; j > 0 && out->at[j].every < out->at[j - 1].every; j--) {
+            const struct fit_spacing moved = out->at[j];
+            out->at[j] = out->at[j - 1];
+            out->at[j - 1] = moved;
+        }
+    out->best = 0;
+    for (size_t i = 0; i < kept; i++)
+        if (out->at[i].cost < out->at[out->best].cost) out->best = i;
+}
+
+static enum status try_all(struct tries *tries) {
+    uint64_t every_one[EVERY_ONE];
+    for (uint64_t i = 0; i < EVERY_ONE; i++)
+        every_one[i] = i + 1;
+    if (tries->wanted > 0) {
+        TRY(try_list(tries, &tries->wanted, 1, 2));
+        keep_alike(tries->out);
+        return STATUS_OK;
+    }
+    TRY(try_list(tries, usual, sizeof usual / sizeof usual[0], 2));
+    keep_alike(tries->out);
+    if (tries->out->count > 1) return STATUS_OK; /* nothing more can settle it */
+    TRY(try_list(tries, every_one, EVERY_ONE, 1));
+    TRY(try_list(tries, rare, sizeof rare / sizeof rare[0], 1));
+    keep_alike(tries->out);
+    return STATUS_OK;
+}
+
+/* The one spacing that the epochs admit, where the updates of an epoch are known. */
+static uint64_t by_epochs(struct tries *tries) {
+    const size_t count = tries->series->count;
+    uint64_t only = 0;
+    if (tries->epochs.column == NULL || !tries->epochs.known) return 0;
+    for (uint64_t every = 1; every <= 1u << 20; every++) {
+        const struct fit_spacing spacing = {.every = every, .last = UINT64_MAX};
+        const struct series series = number(tries, &spacing);
+        if (!fit_epochs_admit(&tries->epochs, series.points, count)) {
+            if (only > 0) break;
+            continue;
+        }
+        if (only > 0) return 0;
+        only = every;
+    }
+    return only;
+}
+
+static int32_t judge(const struct tries *tries, int by_epoch) {
+    const struct fit_rows *out = tries->out;
+    if (by_epoch && out->count < 2) return FIT_ROWS_EPOCH;
+    if (tries->wanted > 0 && out->count < 2) return FIT_ROWS_GIVEN;
+    if (out->count != 1) return FIT_ROWS_OPEN;
+    const uint64_t total = tries->known.request.steps;
+    return total > 0 && out->at[0].steps == total ? FIT_ROWS_TOTAL : FIT_ROWS_RATES;
+}
+
+enum status fit_rows_number(const struct log *log, const struct series *series,
+                            const struct fit_known *known, uint64_t every, struct arena *arena,
+                            struct fit_rows *out) {
+    uint64_t *rows;
+    struct tries tries = {.series = series, .known = *known, .out = out, .wanted = every};
+    memset(out, 0, sizeof *out);
+    TRY(arena_take(arena, series->count + 1, sizeof *rows, "rows", &rows));
+    TRY(arena_take(arena, series->count + 1, sizeof *tries.points, "rows", &tries.points));
+    fit_epochs_open(&tries.epochs, log, &known->request);
+    fit_epochs_count(&tries.epochs, series, rows);
+    tries.rows = rows;
+    tries.known.plain = tries.known.own_only = 1;
+    tries.known.expected = known->request.contract;
+    tries.known.request.contract = NULL;
+    tries.known.limit = 1;
+    if (every == 0) tries.wanted = by_epochs(&tries);
+    const int by_epoch = every == 0 && tries.wanted > 0;
+    TRY(try_all(&tries));
+    out->decided_by = judge(&tries, by_epoch);
+    struct fit_spacing spacing = {.every = tries.wanted > 0 ? tries.wanted : 1};
+    (void)settle_last(&tries, &spacing);
+    if (spacing.last == 0) spacing.last = UINT64_MAX;
+    if (out->count > 0) spacing = out->at[out->best];
+    out->series = number(&tries, &spacing);
+    if (out->count > 0) return STATUS_OK;
+    out->at[0] = spacing;
+    return STATUS_OK;
+}
+
+static const char *const reasons[] = {[FIT_ROWS_GIVEN] = "as --log-every says",
+                                      [FIT_ROWS_EPOCH] = "as the epochs say",
+                                      [FIT_ROWS_TOTAL] = "which alone gives the total",
+                                      [FIT_ROWS_RATES] =
+                                          "which alone of those tried gives these rates"};
+
+static enum status list_words(const struct fit_rows *rows, struct arena *arena, const char **out) {
+    char text[256] = "";
+    for (size_t i = 0; i < rows->count && i < 8; i++) {
+        const struct fit_spacing *at = &rows->at[i];
+        const size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "%s%llu%s", i > 0 ? ", " : "",
+                 (unsigned long long)at->every, at->first_at_one ? " (the first at 1)" : "");
+        if (at->steps == 0) continue;
+        const size_t more = strlen(text);
+        snprintf(text + more, sizeof text - more, " (total %llu)", (unsigned long long)at->steps);
+    }
+    char *copy;
+    TRY(arena_format(arena, &copy, "%s%s", text, rows->count > 8 ? ", ..." : ""));
+    *out = copy;
+    return STATUS_OK;
+}
+
+enum status fit_rows_words(const struct fit_rows *rows, struct arena *arena, const char **out) {
+    const struct fit_spacing *best = &rows->at[rows->best];
+    const char *list;
+    char *text;
+    if (rows->decided_by != FIT_ROWS_OPEN) {
+        TRY(arena_format(arena, &text, "this log prints none; a row every %llu update%s%s, %s",
+                         (unsigned long long)best->every, best->every == 1 ? "" : "s",
+                         best->first_at_one ? ", the first at update 1" : "",
+                         reasons[rows->decided_by]));
+    } else if (rows->count == 0) {
+        TRY(arena_format(arena, &text,
+                         "this log prints none, and no distance of rows that was tried (up to %llu "
+                         "updates) gives its learning rates; below, one row is taken as one update "
+                         "(--log-every N says otherwise)",
+                         (unsigned long long)rows->most));
+    } else {
+        TRY(list_words(rows, arena, &list));
+        TRY(arena_format(
+            arena, &text,
+            "this log prints none, and cannot tell how many lie between its rows: %s "
+            "give%s the same rates; with --log-every N or --steps T it can; below, %llu",
+            list, rows->count == 1 ? "s" : "", (unsigned long long)best->every));
+    }
+    *out = text;
+    return STATUS_OK;
+}

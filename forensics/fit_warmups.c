@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Warm-ups worth a try for one model on one window: what the knee of the column admits, and shares
+ * of known totals that people type. Evaluates nothing.
+ * Invariant: likely ones stand first, since a search may stop early. */
+#include "base/real.h"
+#include "forensics/fit_solve.h"
+
+static void add_warmup(struct fit_warmups *warmups, double warmup) {
+    if (warmup != warmup || warmup < 0.0 || warmups->count == FIT_WARMUPS) return;
+    for (size_t i = 0; i < warmups->count; i++)
+        if (warmups->at[i] == warmup) return;
+    warmups->at[warmups->count++] = warmup;
+}
+
+static double whole(int32_t rule, double x) {
+    switch (rule) {
+    case CONTRACT_ROUND_FLOOR:
+        return fit_floor(x);
+    case CONTRACT_ROUND_CEIL:
+        return fit_ceil(x);
+    case CONTRACT_ROUND_HALF_EVEN:
+        return fit_round(x); /* a tie that goes the other way is in the knee's range, too */
+    default:
+        return x;
+    }
+}
+
+/* A share of the total, in counter units where both are rescaled: as the contract rounds it, then
+ * as another might (models alike are solved once). */
+static void add_share(const struct fit_model *model, double total, double ratio, double low,
+                      double high, struct fit_warmups *warmups) {
+    static const int32_t rules[] = {CONTRACT_ROUND_FLOOR, CONTRACT_ROUND_CEIL};
+    const int32_t rule = model->contract->warmup_rule;
+    double scale = model->scale == model->warmup_scale ? model->scale : 1.0;
+    double exact = total * scale * ratio;
+    if (model->now.epoch > 0) {
+        scale = 1.0 / (double)model->now.epoch;
+        exact = fit_ceil(total * scale) * ratio;
+    }
+    double warmup = whole(rule, exact) / scale;
+    if (warmup >= low && warmup <= high) add_warmup(warmups, warmup);
+    for (size_t i = 0; i < 2 && rule != CONTRACT_ROUND_NONE; i++) {
+        warmup = whole(rules[i], exact) / scale;
+        if (warmup >= low && warmup <= high) add_warmup(warmups, warmup);
+    }
+}
+
+/* Ratios that people type, of every known total; only those in [low, high]. */
+static void add_ratios(const struct fit_model *model, const struct fit_window *window, double low,
+                       double high, struct fit_warmups *warmups) {
+    static const double ratios[] = {0.03, 0.1,  0.05, 0.01, 0.06, 0.02, 0.2,   0.04,  0.08,
+                                    0.15, 0.25, 0.07, 0.3,  0.12, 0.5,  0.005, 0.001, 0.29};
+    for (size_t t = 0; t < window->known_totals; t++)
+        for (size_t i = 0; i < sizeof ratios / sizeof ratios[0]; i++)
+            add_share(model, (double)window->known_total[t], ratios[i], low, high, warmups);
+}
+
+void fit_list_warmups(const struct fit_model *model, const struct fit_window *window, double stride,
+                      struct fit_warmups *warmups) {
+    const struct series_point *points = window->points;
+    const size_t top = window->top, next = window->top_last + 1;
+    const double shift = (double)window->shift;
+    const double pace = stride * model->unit / model->warmup_scale;
+    const double stairs = (double)model->now.epoch; /* the knee lies anywhere on a stair */
+    double low = 0.0, high = 2.0;
+    warmups->count = 0;
+    add_warmup(warmups, window->known_warmup);
+    if (!model->needs_warmup) add_warmup(warmups, 0.0);
+    if (!model->needs_warmup || (window->only_warmup && warmups->count > 0)) return;
+    if (top > 0) {
+        low = (double)points[top - 1].update + shift - 2.0;
+        high = (double)points[next < window->count && next == top + 1 ? next : top].update + shift +
+               2.0;
+    } else if (points[0].update > 1) {
+        high = (double)points[0].update + shift + 2.0;
+    }
+    /* Rounding prints the maximum early. */
+    high += stairs + (double)points[top].update * 2.0 * fit_half(&points[top], window->scale) /
+                         window->scale;
+    low -= stairs;
+    low = (low < 0.0 ? 0.0 : low) * pace;
+    high *= pace;
+    if (window->known_ratio == window->known_ratio)
+        for (size_t t = 0; t < window->known_totals; t++)
+            add_share(model, (double)window->known_total[t], window->known_ratio, 0.0, 1e15,
+                      warmups);
+    if (low <= 2.0) add_warmup(warmups, 0.0);
+    if (!(window->known_warmup == window->known_warmup &&
+          model->contract->warmup_rule == CONTRACT_ROUND_NONE))
+        add_ratios(model, window, points[0].update > 2 ? 0.0 : low,
+                   top == window->count - 1 || points[0].update > 2 ? 1e12 : high, warmups);
+    if (top == 0 && points[0].update > 2 && !window->deep) return;
+    for (double w = 0.0; window->first_apart && w <= 4.0 * pace && w <= 64.0; w += 1.0)
+        add_warmup(warmups, w);
+    if (stride != 1.0 && window->known_warmup == window->known_warmup) return;
+    const double room = window->deep ? 600.0 : stride != 1.0 ? 40.0 : 200.0;
+    const double step = high - low > room ? fit_ceil((high - low) / room) : 1.0;
+    for (double w = fit_ceil(low); w <= high; w += step)
+        add_warmup(warmups, w);
+}
