@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit golden short
  * The optimizers and clipping against what the real libraries left behind, tests/golden/optim. Key
  * rows are set by name, so that a case is what a scenario would say. */
 #include "optim/optim.h"

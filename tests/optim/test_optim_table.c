@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit golden short
  * The published table of AdamW's variants (facts, section 3.6) to the last printed digit, its two
  * findings, and what the switches for known bugs are said to do. */
 #include "optim/optim.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit threads
+ * labels: unit golden threads
  * Every class in every variant: the same bits over threads, instruction sets, compilers and -O
  * levels, the LR read back, loss scale and overflow honoured, and what its switches refuse. */
 #include "optim/optim.h"
