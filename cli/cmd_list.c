@@ -121,7 +121,12 @@ static enum status list_modes(struct listing *listing) {
         [MODE_INVARIANT] = "same bits for any threads, micro-batches, padding, layout, process and "
                            "instruction set",
         [MODE_SHUFFLED] = "simulated nondeterminism: the order of sums is drawn from a seed, so a "
-                          "noisy run replays bit for bit"};
+                          "noisy run replays bit for bit",
+        [MODE_SHAPED] = "simulated library: how sums are cut follows from op and shape, by a table "
+                        "of the scenario; same bits for the same shapes",
+        [MODE_DETERMINISTIC] = "same bits run to run on one machine, shape and build; here those "
+                               "of invariant",
+        [MODE_FAST] = "no promise: linear layers through OpenBLAS where it is installed"};
     const struct key_row *row = row_of("numerics.mode");
     for (size_t i = 0; row != NULL && row->names[i] != NULL; i++)
         TRY(add(listing, row->names[i], i < COUNT_OF(promises) ? promises[i] : ""));

@@ -79,7 +79,10 @@ enum status backend_scratch(const struct op_limits *limits, size_t *out_bytes) {
     const size_t one_thread = larger(attention_bytes(limits->length, limits->D),
                                      larger(row_bytes(limits->width), order_bytes(limits->rows)));
     const size_t shared = larger(embedding_bytes(limits->width, limits->rows), square_bytes());
+    const size_t width = limits->width;
+    const size_t dense = (3 * (size_t)limits->rows * width + 2 * width * width) * sizeof(double);
     const size_t ops = shared + (size_t)limits->threads * one_thread;
     *out_bytes = larger(ops, linear_scratch(limits)) + 64;
+    if (limits->library) *out_bytes = larger(*out_bytes, dense + 256);
     return STATUS_OK;
 }

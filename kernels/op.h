@@ -89,6 +89,10 @@ struct op_call {
     int threads;                        /* >= 1; moves no bit */
     const struct order *order;          /* NULL: mode invariant */
     const struct op_rounding *rounding; /* NULL: operands and scores are of `compute` */
+    const struct splits *splits; /* mode shaped (base/splits.h); NULL: no contraction is cut */
+    const struct blas *blas;     /* linear layers through a library (kernels/blas.h); NULL: ours */
+    uint32_t rows, first_row;    /* physical rows of the forward call; 0: not known */
+    uint32_t length;             /* rows of each of its sequences, padding included; 0: not known */
     enum op_site site;
     uint32_t layer; /* 0 none, else layer + 1 */
     uint32_t side;  /* 0 chosen, only, or both; 1 rejected (separate forwards) */
@@ -360,6 +364,7 @@ struct op_limits {
     uint32_t length; /* longest sequence */
     uint32_t H, G, D;
     int threads;
+    int library; /* linear layers may go through a library */
 };
 
 /* Bytes of scratch that every op of the backend is content with, for any pair. */

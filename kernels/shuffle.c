@@ -42,10 +42,18 @@ struct shuffle shuffle_open(const struct op_call *call, enum op_pass pass) {
     return out;
 }
 
+struct shuffle shuffle_split(uint32_t parts, size_t terms) {
+    const size_t chunk = (terms + parts - 1) / parts;
+    return (struct shuffle){.chunk = chunk == 0 ? 1 : (uint32_t)chunk, .ascending = 1};
+}
+
 const uint32_t *shuffle_order(const struct shuffle *shuffle, uint64_t row_tile,
                               uint64_t column_tile, uint32_t chunks, void *scratch) {
     struct stream_card *const cards = (struct stream_card *)scratch;
     uint32_t *const order = (uint32_t *)(void *)(cards + 2 * (size_t)chunks);
+    for (uint32_t i = 0; shuffle->ascending && i < chunks; i++)
+        order[i] = i;
+    if (shuffle->ascending) return order;
     stream_permute(shuffle->seed, shuffle->site, stream_element_order(row_tile, column_tile, 0),
                    chunks, cards, order);
     return order;

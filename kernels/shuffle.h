@@ -31,6 +31,7 @@ struct shuffle {
     uint64_t seed;
     struct stream_site site;
     uint32_t chunk; /* terms per chunk, >= 1 */
+    int ascending;  /* chunks join from the first to the last (mode shaped); nothing is drawn */
 };
 
 /* What a run will ask for, checked once at load. */
@@ -54,6 +55,9 @@ static inline int shuffle_active(const struct op_call *call, enum sum_kind kind)
 
 /* The instance of a call that shuffle_active and shuffle_check have accepted. */
 struct shuffle shuffle_open(const struct op_call *call, enum op_pass pass);
+
+/* Chunks of a contraction of `terms` terms that is cut into `parts`. */
+struct shuffle shuffle_split(uint32_t parts, size_t terms);
 
 /* Chunks of a sum of `terms` terms; 0 terms have 0 chunks. */
 static inline uint32_t shuffle_chunks(const struct shuffle *shuffle, size_t terms) {

@@ -33,7 +33,14 @@ enum warmup_rounding { ROUND_CEIL = 0, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_NONE 
 enum contract_rescaling { RESCALED_CONTRACT = 0, RESCALED_NONE, RESCALED_TOTAL, RESCALED_WARMUP };
 enum logged_lr { LOGGED_CURRENT = 0, LOGGED_RECOMPUTED };
 enum skip_rule { SKIP_NONE = 0, SKIP_NONFINITE };
-enum kernel_mode { MODE_INVARIANT = 0, MODE_SHUFFLED };
+enum kernel_mode {
+    MODE_INVARIANT = 0,
+    MODE_SHUFFLED,
+    MODE_SHAPED,
+    MODE_DETERMINISTIC,
+    MODE_FAST
+};
+enum linear_library { LIBRARY_AUTO = 0, LIBRARY_NONE, LIBRARY_OPENBLAS };
 enum grad_accumulate { GRAD_ACCUMULATE_WIDE = 0, GRAD_ACCUMULATE_STORAGE };
 enum dropout_masks { MASKS_OWN = 0, MASKS_SAME };
 enum dropout_recompute { RECOMPUTE_PRESERVE = 0, RECOMPUTE_REDRAW };
@@ -137,9 +144,12 @@ struct config {
     struct {
         int32_t param, compute, accumulate, gradient, optimizer, master, rope, loss;
         int32_t product, softmax; /* of products' operands, of attention scores */
-        int32_t grad_accumulate, mode, isa, zero;
+        int32_t grad_accumulate, mode, isa, library;
         uint64_t order_seed, threads, shards;
     } numerics;
+    struct {
+        char table[CONFIG_PATH_SIZE];
+    } shaped;
     struct {
         double embedding, attention, residual;
         uint64_t seed, ranks;

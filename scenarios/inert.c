@@ -94,7 +94,15 @@ static const char *without_dynamic(const struct config *config) {
 }
 
 static const char *without_shuffled(const struct config *config) {
-    return config->numerics.mode == MODE_SHUFFLED ? NULL : "numerics.mode is invariant";
+    return config->numerics.mode == MODE_SHUFFLED ? NULL : "numerics.mode is not shuffled";
+}
+
+static const char *without_shaped(const struct config *config) {
+    return config->numerics.mode == MODE_SHAPED ? NULL : "numerics.mode is not shaped";
+}
+
+static const char *without_fast(const struct config *config) {
+    return config->numerics.mode == MODE_FAST ? NULL : "numerics.mode is not fast";
 }
 
 /* Reasons look only at keys that are not rows of this table, or at the key that silences those. */
@@ -145,6 +153,8 @@ static const struct silenced {
     {"numerics.order_seed", without_shuffled, NULL},
     {"shuffle.kinds", without_shuffled, NULL},
     {"shuffle.chunk", without_shuffled, NULL},
+    {"shaped.table", without_shaped, NULL},
+    {"numerics.library", without_fast, NULL},
 };
 
 const char *inert_reason(const struct config *config, const char *path) {

@@ -34,7 +34,9 @@ static const char *const rounding_names[] = {"ceil", "floor", "half-even", "none
 static const char *const rescaled_names[] = {"contract", "none", "total", "warmup", NULL};
 static const char *const logged_names[] = {"current", "recomputed", NULL};
 static const char *const skip_names[] = {"none", "nonfinite", NULL};
-static const char *const mode_names[] = {"invariant", "shuffled", NULL};
+static const char *const mode_names[] = {"invariant",     "shuffled", "shaped",
+                                         "deterministic", "fast",     NULL};
+static const char *const library_names[] = {"auto", "none", "openblas", NULL};
 static const char *const grad_accumulate_names[] = {"wide", "storage", NULL};
 static const char *const reduce_names[] = {"tree", NULL};
 static const char *const isa_names[] = {"auto", "base", "v3", "v4", NULL};
@@ -317,6 +319,9 @@ static const struct key_row rows[] = {
     {"numerics.isa", KEY_ENUM, "", "auto", CAUSE_NONDETERMINISM,
      "Instruction set of the kernels; auto is the widest of the machine", AT(numerics.isa),
      NO_BOUNDS, NULL, isa_names},
+    {"numerics.library", KEY_ENUM, "", "auto", CAUSE_NONDETERMINISM,
+     "Linear layers in mode fast: through OpenBLAS where it is installed (auto), never, or surely",
+     AT(numerics.library), NO_BOUNDS, NULL, library_names},
     {"numerics.shards", KEY_UINT, "1", "1", CAUSE_PARALLELISM,
      "Shards of an update whose sums are joined by a tree", AT(numerics.shards), 1, 1024, NULL,
      NULL},
@@ -385,6 +390,11 @@ static const struct key_row rows[] = {
      kind_names},
     {"shuffle.chunk", KEY_UINT, "terms", "16", CAUSE_NONDETERMINISM,
      "Consecutive terms of one partial sum in shuffled", AT(shuffle.chunk), 1, 1048576, NULL, NULL},
+
+    {"shaped.table", KEY_TEXT, "", "builtin:small-batch", CAUSE_NONDETERMINISM,
+     "Parts into which sums are cut in mode shaped, by op and shape: builtin:small-batch, "
+     "builtin:large-batch, or rows such as weight m<=512 k>=256: 4; attention k>=64: 2; *: 1",
+     AT(shaped.table), NO_BOUNDS, NULL, NULL},
 
     {"parallel.ranks", KEY_UINT, "1", "1", CAUSE_PARALLELISM, "Simulated data-parallel ranks",
      AT(parallel.ranks), 1, 1024, NULL, NULL},

@@ -2,6 +2,7 @@
  * Checks that span keys, for arms at load and for hybrids; and the values that are known by name
  * but not available in this version. Bounds of single keys are the rows' business, the legality of
  * a loop order is the trainer's. */
+#include "base/splits.h"
 #include "scenarios/fault.h"
 #include "scenarios/scenario.h"
 
@@ -165,6 +166,13 @@ static enum status check_shuffle(const struct config *config, struct fault *faul
     return STATUS_OK;
 }
 
+static enum status check_shaped(const struct config *config, struct fault *fault) {
+    struct splits splits;
+    if (config->numerics.mode != MODE_SHAPED) return STATUS_OK;
+    if (splits_parse(config->shaped.table, &splits) == STATUS_OK) return STATUS_OK;
+    return fault_set(fault, STATUS_INPUT, "shaped.table", "%s", status_text());
+}
+
 static uint64_t magnitude(int64_t value) {
     return value < 0 ? (uint64_t)(-value) : (uint64_t)value;
 }
@@ -194,6 +202,7 @@ enum status config_check(const struct config *config, uint64_t steps, struct fau
     TRY(check_parallel(config, fault));
     TRY(check_loop(config, fault));
     TRY(check_shuffle(config, fault));
+    TRY(check_shaped(config, fault));
     return check_counter(config, steps, fault);
 }
 

@@ -140,6 +140,23 @@ static enum dtype or_compute(const struct model *model, int32_t choice) {
     return choice == CONFIG_AS_COMPUTE ? model->compute : (enum dtype)choice;
 }
 
+/* What modes shaped and fast need: a table, a library. auto goes without a library that is not
+ * there, never without one that was configured wrongly. */
+static enum status open_mode(struct model *model) {
+    const struct config *config = model->config;
+    if (config->numerics.mode == MODE_SHAPED) {
+        model->call.splits = &model->splits;
+        return splits_parse(config->shaped.table, &model->splits);
+    }
+    if (config->numerics.mode != MODE_FAST || config->numerics.library == LIBRARY_NONE)
+        return STATUS_OK;
+    const enum status status = blas_open(&model->blas);
+    if (status == STATUS_UNSUPPORTED && config->numerics.library == LIBRARY_AUTO) return STATUS_OK;
+    if (status != STATUS_OK) return status_prefix(status, "numerics.library: ");
+    model->call.blas = &model->blas;
+    return STATUS_OK;
+}
+
 static enum status open_call(struct model *model, const struct batch_limits *limits,
                              struct arena *arena) {
     const struct config *config = model->config;
@@ -153,7 +170,8 @@ static enum status open_call(struct model *model, const struct batch_limits *lim
                                .H = model->H,
                                .G = model->G,
                                .D = model->D,
-                               .threads = (int)config->numerics.threads};
+                               .threads = (int)config->numerics.threads,
+                               .library = config->numerics.mode == MODE_FAST};
     size_t bytes;
     TRY(backend_scratch(&bounds, &bytes));
     TRY(arena_take(arena, bytes, 1, "kernel scratch", &model->call.scratch));
@@ -167,7 +185,7 @@ static enum status open_call(struct model *model, const struct batch_limits *lim
         model->order.kinds |= 1u << config->shuffle.kinds.item[i];
     model->order.chunk = (uint32_t)config->shuffle.chunk;
     model->call.order = model->shuffled ? &model->order : NULL;
-    return STATUS_OK;
+    return open_mode(model);
 }
 
 enum status model_open(const struct config *config, const struct param_table *table,

@@ -11,8 +11,10 @@
 #ifndef TWINSTEP_TRAINER_MODEL_H
 #define TWINSTEP_TRAINER_MODEL_H
 
+#include "base/splits.h"
 #include "determinism/digest.h"
 #include "determinism/stream.h"
+#include "kernels/blas.h"
 #include "trainer/batch.h"
 #include "trainer/params.h"
 
@@ -64,6 +66,8 @@ struct model {
     struct order order;
     int shuffled;
     struct op_rounding rounding;
+    struct splits splits;         /* mode shaped */
+    struct blas blas;             /* mode fast, where there is a library */
     int dropping;                 /* dropout acts: training, not evaluation nor the reference */
     int redrawn;                  /* the masks of a layer were drawn anew for its backward */
     uint64_t rng_offset;          /* of PyTorch's generator; the training state carries it */

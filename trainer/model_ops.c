@@ -19,6 +19,9 @@ struct op_call pass_call(const struct pass *pass, enum op_site site, uint32_t la
     call.site = site;
     call.layer = layer == PASS_NO_LAYER ? 0 : layer + 1;
     call.side = pass->side;
+    call.rows = pass->part->row_count;
+    call.first_row = pass->batch->sequences[pass->part->first_sequence].row;
+    call.length = pass->part->row_length;
     return call;
 }
 

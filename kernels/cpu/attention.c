@@ -3,6 +3,7 @@
  * are shuffled). Forward and backward compute the probabilities here, so they get the same bits. */
 #include "kernels/cpu/attention.h"
 
+#include "base/splits.h"
 #include "kernels/cpu/softmax.h"
 
 static accumulator *take(accumulator **next, size_t count) {
@@ -65,6 +66,7 @@ struct attention_task VARIANT(attention_task)(const struct op_call *call,
         .heads = problem->H / problem->G,
         .row = sequence->row,
         .length = sequence->length,
+        .keys = call->length > sequence->length ? call->length : sequence->length,
         .wide = attention_padded(D),
         .far = attention_padded(sequence->length),
         .q_line = problem->H * D,
@@ -159,9 +161,10 @@ struct tile_order {
     struct row_order by;
 };
 
-static struct tile_order tile_open(const struct attention_task *task, enum op_pass pass) {
+static struct tile_order tile_open(const struct attention_task *task, enum op_pass pass,
+                                   uint32_t parts) {
     struct tile_order tile = {.row_tile = UINT64_MAX};
-    tile.shuffle = shuffle_open(task->call, pass);
+    tile.shuffle = parts > 1 ? shuffle_split(parts, task->keys) : shuffle_open(task->call, pass);
     tile.by.chunk = tile.shuffle.chunk;
     tile.by.chunks = shuffle_chunks(&tile.shuffle, task->length);
     return tile;
@@ -206,7 +209,7 @@ ROW_INLINE void softmax_row(const struct attention_task *task, accumulator *p, s
 static void softmax_rows(const struct attention_task *task, const struct attention_block *block) {
     const int drawn = shuffle_active(task->call, SUM_FORWARD);
     struct tile_order tile = {.row_tile = UINT64_MAX};
-    if (drawn) tile = tile_open(task, SHUFFLE_PASS_ROW);
+    if (drawn) tile = tile_open(task, SHUFFLE_PASS_ROW, 1);
     for (size_t i = 0; i < block->count; i++) {
         const size_t query = block->first + i;
         if (drawn) tile_move(&tile, task, query, block->head);
@@ -239,6 +242,14 @@ void VARIANT(attention_probabilities)(const struct attention_task *task,
 
 /* ---- products over keys ---- */
 
+/* Parts of the sum over keys in mode shaped, by the padded length. */
+static uint32_t parts_of(const struct attention_task *task, enum op_pass pass) {
+    const struct split_shape shape = {task->keys, task->D, task->keys};
+    if (task->call->splits == NULL) return 1;
+    return splits_parts(task->call->splits, pass == PASS_FORWARD ? SPLIT_ATTENTION : SPLIT_DQ,
+                        shape);
+}
+
 /* Columns d .. d+n-1 of one query: chunk sums from +0, joined from +0 in the tile's order. */
 static void shuffled_row(const accumulator *weights, const accumulator *rows, size_t line,
                          size_t keys, size_t n, const struct row_order *by, accumulator *out) {
@@ -258,10 +269,11 @@ static void shuffled_row(const accumulator *weights, const accumulator *rows, si
 
 /* A head's columns may lie in several tiles of columns; each piece takes its own order. */
 static void shuffled_rows(const struct attention_task *task, const struct attention_block *block,
-                          const accumulator *weights, const accumulator *rows, enum op_pass pass) {
+                          const accumulator *weights, const accumulator *rows, enum op_pass pass,
+                          uint32_t parts) {
     const size_t start = block->head * task->D;
     const size_t end = start + task->D;
-    struct tile_order tile = tile_open(task, pass);
+    struct tile_order tile = tile_open(task, pass, parts);
     for (size_t column = start; column < end;) {
         const size_t next = least(end, (column / SHUFFLE_TILE + 1) * SHUFFLE_TILE);
         for (size_t i = 0; i < block->count; i++) {
@@ -289,8 +301,9 @@ void VARIANT(attention_over_keys)(const struct attention_task *task,
         .rows = block->count,
         .columns = task->wide,
     };
-    if (shuffle_active(task->call, kind)) {
-        shuffled_rows(task, block, weights, rows, pass);
+    const uint32_t parts = parts_of(task, pass);
+    if (shuffle_active(task->call, kind) || parts > 1) {
+        shuffled_rows(task, block, weights, rows, pass, parts);
         return;
     }
     memset(task->space.result, 0, block->count * task->wide * sizeof *task->space.result);

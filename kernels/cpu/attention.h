@@ -57,6 +57,7 @@ struct attention_task {
     size_t H, D, heads; /* heads: query heads of this key/value head, from first_head on */
     size_t first_head;
     size_t row, length; /* physical rows of the sequence */
+    size_t keys;        /* length with padding: what a library is called with */
     size_t counted;     /* rows of the call before this sequence: tiles of law 9 */
     size_t wide, far;
     size_t q_line, k_line; /* distances of rows in q and in k */

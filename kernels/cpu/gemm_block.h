@@ -96,4 +96,7 @@ void VARIANT(gemm_chain)(const struct gemm *g, int threads, void *scratch);
 void VARIANT(gemm_shuffled)(const struct gemm *g, const struct shuffle *shuffle, int threads,
                             void *scratch);
 
+/* C through the call's library. scratch: backend_scratch() with op_limits.library. */
+void VARIANT(linear_library)(const struct op_call *call, const struct gemm *g);
+
 #endif

@@ -5,14 +5,31 @@
  * input    dx (T, K) = dy (T, N) . w   (N, K), terms n
  * weight   acc (N, K) += dy^T (N, T) . x (T, K), terms are the listed rows in list order
  * Invariant: rows not listed are neither read nor written. */
+#include "base/splits.h"
 #include "kernels/cpu/call.h"
 #include "kernels/cpu/gemm_block.h"
 
+/* Parts of the sum in mode shaped; M of the physical rows, as a library is called. */
+static uint32_t parts_of(const struct op_call *call, const struct gemm *g, enum op_pass pass) {
+    static const enum split_op ops[] = {
+        [PASS_FORWARD] = SPLIT_FORWARD, [PASS_INPUT] = SPLIT_INPUT, [PASS_WEIGHT] = SPLIT_WEIGHT};
+    struct split_shape shape = {g->M, g->N, g->K};
+    if (call->splits == NULL) return 1;
+    if (call->rows != 0 && !g->by_terms) shape.m = call->rows;
+    return splits_parts(call->splits, ops[pass], shape);
+}
+
 static void run(const struct op_call *call, const struct gemm *g, enum sum_kind kind,
                 enum op_pass pass) {
+    const uint32_t parts = parts_of(call, g, pass);
     if (shuffle_active(call, kind)) {
         const struct shuffle shuffle = shuffle_open(call, pass);
         VARIANT(gemm_shuffled)(g, &shuffle, call->threads, call->scratch);
+    } else if (parts > 1) {
+        const struct shuffle split = shuffle_split(parts, g->K);
+        VARIANT(gemm_shuffled)(g, &split, call->threads, call->scratch);
+    } else if (call->blas != NULL) {
+        VARIANT(linear_library)(call, g);
     } else {
         VARIANT(gemm_chain)(g, call->threads, call->scratch);
     }

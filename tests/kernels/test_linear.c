@@ -2,6 +2,7 @@
  * labels: unit short threads
  * The linear ops against one scalar chain per output (law 1): every pair, instruction set, dtype,
  * odd shapes, gathered rows between poisoned ones, one and two threads, chains in two calls. */
+#include "base/splits.h"
 #include "tests/kernels/test_linear.h"
 
 struct shape {
@@ -20,6 +21,7 @@ struct problem {
     const struct variant *variant;
     enum dtype dtype;
     enum dtype product; /* f32: operands are not rounded */
+    const struct splits *splits;
     struct shape shape;
     struct row_list rows;
     size_t physical;
@@ -129,6 +131,7 @@ static void run_ops(struct arena *arena, const struct problem *p, int threads, i
     const struct op_rounding rounding = {p->product, p->dtype};
     const struct op_call call = {.compute = p->dtype,
                                  .threads = threads,
+                                 .splits = p->splits,
                                  .rounding = p->product == DTYPE_F32 ? NULL : &rounding,
                                  .scratch = fenced.scratch};
     void *const y = take(arena, p->physical * N, bytes);
@@ -194,6 +197,57 @@ static void verify_product(size_t pair, enum dtype product, struct shape shape, 
         if (variant_runs(p.variant)) run_ops(&arena, &p, 1 + (int)isa % 2, 1);
     }
     arena_close(&arena);
+}
+
+/* Mode shaped: the terms in `parts` runs of equal length, each a chain from +0, joined in order. */
+static double split_chain(const struct problem *p, const void *a, size_t a_at, const void *b,
+                          size_t b_at, size_t b_step, size_t count, size_t parts) {
+    const size_t bytes = p->variant->accumulator;
+    const size_t run = (count + parts - 1) / parts;
+    double sum = 0.0;
+    for (size_t first = 0; first < count; first += run) {
+        const size_t some = count - first < run ? count - first : run;
+        sum = add_step(bytes, sum,
+                       chain(p, a, a_at + first, 1, b, b_at + first * b_step, b_step, some));
+    }
+    return sum;
+}
+
+static void verify_split(size_t pair, struct shape shape, size_t parts,
+                         const struct splits *splits) {
+    struct arena arena = ARENA_EMPTY;
+    struct problem p = pose(&arena, &variants[pair * 3], DTYPE_F32, shape, 1);
+    for (uint32_t i = 0; i < shape.T; i++) {
+        const size_t r = physical(&p.rows, i);
+        for (size_t n = 0; n < shape.N; n++) {
+            const double sum =
+                split_chain(&p, p.x, r * shape.K, p.w, n * shape.K, 1, shape.K, parts);
+            set_element(p.y, p.variant->carrier, r * shape.N + n, round_to(sum, DTYPE_F32));
+        }
+        for (size_t k = 0; k < shape.K; k++) {
+            const double sum = split_chain(&p, p.dy, r * shape.N, p.w, k, shape.K, shape.N, parts);
+            set_element(p.dx, p.variant->carrier, r * shape.K + k, round_to(sum, DTYPE_F32));
+        }
+    }
+    p.splits = splits;
+    for (size_t isa = 0; isa < 3; isa++) {
+        p.variant = &variants[pair * 3 + isa];
+        if (!variant_runs(p.variant)) continue;
+        expect_weight(&p); /* the table leaves it alone */
+        run_ops(&arena, &p, 1 + (int)isa, 0);
+    }
+    arena_close(&arena);
+}
+
+static void verify_splits(void **state) {
+    (void)state;
+    static const struct shape few[] = {{15, 33, 40}, {9, 30, 530}, {70, 70, 3}};
+    struct splits splits;
+    assert_int_equal(splits_parse("weight: 1; *: 3", &splits), STATUS_OK);
+    for (size_t i = 0; i < COUNT_OF(few); i++) {
+        verify_split(0, few[i], 3, &splits);
+        verify_split(1, few[i], 3, &splits);
+    }
 }
 
 static void verify_rounded_operands(void **state) {
@@ -326,8 +380,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_known_products), cmocka_unit_test(verify_one_chain),
         cmocka_unit_test(verify_rounded_once),     cmocka_unit_test(verify_rounded_operands),
-        cmocka_unit_test(verify_many_threads),     cmocka_unit_test(verify_chain_continues),
-        cmocka_unit_test(verify_special_values),
+        cmocka_unit_test(verify_splits),           cmocka_unit_test(verify_many_threads),
+        cmocka_unit_test(verify_chain_continues),  cmocka_unit_test(verify_special_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,7 +111,6 @@ static void verify_rows_cover_the_struct(void **state) {
     MARK(optimizer.which.values);
     MARK(schedule.which.values);
     MARK(loop.zero);
-    MARK(numerics.zero);
     MARK(scaler.zero);
     MARK(rng.zero);
     MARK(parallel.zero);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The library arm: OpenBLAS, found at run time, for the linear layers of mode `fast`.
+ *
+ * A real source of variance with batch size, threads and machine on a CPU; promises nothing. What
+ * it is (version, core type, threads) is recorded with every trace. Knows no op.
+ * Invariant: a core type forced by OPENBLAS_CORETYPE that this processor cannot run is refused
+ * before the library is opened; it would die of an illegal instruction. */
+#ifndef TWINSTEP_KERNELS_BLAS_H
+#define TWINSTEP_KERNELS_BLAS_H
+
+#include "base/status.h"
+
+#define BLAS_ROW_MAJOR 101
+#define BLAS_PLAIN 111
+#define BLAS_TRANSPOSED 112
+
+typedef void (*blas_sgemm)(int order, int transa, int transb, int m, int n, int k, float alpha,
+                           const float *a, int lda, const float *b, int ldb, float beta, float *c,
+                           int ldc);
+typedef void (*blas_dgemm)(int order, int transa, int transb, int m, int n, int k, double alpha,
+                           const double *a, int lda, const double *b, int ldb, double beta,
+                           double *c, int ldc);
+
+struct blas {
+    blas_sgemm sgemm;
+    blas_dgemm dgemm;
+    void (*set_threads)(int threads);
+    char config[256]; /* "OpenBLAS 0.3.21 ... USE_OPENMP Haswell MAX_THREADS=64" */
+    char core[64];    /* kernels in use: "Haswell", "SkylakeX", ... */
+};
+
+/* STATUS_UNSUPPORTED: not installed; STATUS_INPUT: OPENBLAS_CORETYPE names a core type that is not
+ * known or that this processor lacks. */
+TWINSTEP_MUST_USE enum status blas_open(struct blas *out);
+
+/* Refuses `core` (NULL or "": not forced) as blas_open does. */
+TWINSTEP_MUST_USE enum status blas_check_core(const char *core);
+
+#endif
