@@ -110,8 +110,10 @@ static void write_axes(struct html *html, const struct view *view) {
         const double x = scale_place(&view->x, view->x.tick[i]);
         const double half = 4.6 * (double)strlen(view->x.label[i]);
         write_line(html, "axis", x, FLOOR_Y, x, FLOOR_Y + 4.0);
-        if (x - half < free_from || x + half > WIDTH) continue;
-        write_label(html, x, FLOOR_Y + 19.0, "middle", view->x.label[i]);
+        const int at_edge = x + half > WIDTH;
+        if ((at_edge ? WIDTH - 2.0 * half : x - half) < free_from) continue;
+        write_label(html, at_edge ? WIDTH : x, FLOOR_Y + 19.0, at_edge ? "end" : "middle",
+                    view->x.label[i]);
         free_from = x + half + 6.0;
     }
     write_line(html, "axis", view->left, FLOOR_Y, view->right, FLOOR_Y);

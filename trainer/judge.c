@@ -84,6 +84,9 @@ static enum status open_court(struct court *court) {
         court->run[arm] = trace_run_of(court->image, out->arms[arm]);
         if (court->run[arm] == NULL)
             FAIL(STATUS_INPUT, "trace: it holds no run \"%s\": not written by run", out->arms[arm]);
+        if (court->run[arm]->plan.shape.groups == 0)
+            FAIL(STATUS_INPUT, "trace: run \"%s\" has no parameter group: not written by run",
+                 out->arms[arm]);
     }
     uint64_t a = court->run[0]->updates, b = court->run[1]->updates;
     out->updates = a < b ? a : b;
