@@ -10,10 +10,11 @@
 
 #include "base/fpenv.h"
 #include "determinism/libraries.h"
+#include "kernels/blas.h"
 #include "kernels/op.h"
 #include "scenarios/yaml_version.h"
 
-#define FACTS_MAX 24
+#define FACTS_MAX 32
 #define LINE_SIZE 256
 
 struct facts {
@@ -93,11 +94,23 @@ static enum status add_isa_list(struct facts *facts) {
     return add(facts, "isa_available", text);
 }
 
+/* What mode fast sends linear layers to. */
+static enum status add_blas(struct facts *facts) {
+    struct blas blas;
+    char line[LINE_SIZE + sizeof blas.config];
+    if (blas_open(&blas) == STATUS_OK)
+        snprintf(line, sizeof line, "%s; kernels %s", blas.config, blas.core);
+    else
+        snprintf(line, sizeof line, "none (%s)", status_text());
+    return add(facts, "openblas", line);
+}
+
 static enum status add_machine(struct facts *facts) {
     char line[LINE_SIZE];
     cpu_model(line);
     TRY(add(facts, "cpu_model", line));
     TRY(add_isa_list(facts));
+    TRY(add_blas(facts));
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     snprintf(line, sizeof line, "%ld", cores);
     return add(facts, "cores", cores > 0 ? line : "");
