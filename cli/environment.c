@@ -110,7 +110,6 @@ static enum status add_machine(struct facts *facts) {
     cpu_model(line);
     TRY(add(facts, "cpu_model", line));
     TRY(add_isa_list(facts));
-    TRY(add_blas(facts));
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     snprintf(line, sizeof line, "%ld", cores);
     return add(facts, "cores", cores > 0 ? line : "");
@@ -121,6 +120,7 @@ enum status environment_facts(struct arena *arena, const struct fact **out) {
     TRY(open_facts(&facts, arena));
     TRY(add_build(&facts));
     TRY(add_machine(&facts));
+    TRY(add_blas(&facts));
     TRY(add(&facts, "threads", "1 unless numerics.threads of a scenario says more"));
     TRY(add(&facts, "cuda", "not part of this build"));
     *out = facts.list;
@@ -155,12 +155,13 @@ static enum status add_volatile(struct facts *facts, const struct cli *cli) {
     return add_command(facts, cli);
 }
 
-enum status environment_attributes(const struct cli *cli, struct arena *arena,
+enum status environment_attributes(const struct cli *cli, int blas, struct arena *arena,
                                    const struct trace_attribute **out, uint32_t *out_count) {
     struct facts facts;
     struct trace_attribute *list;
     TRY(open_facts(&facts, arena));
     TRY(add_build(&facts));
+    if (blas) TRY(add_blas(&facts));
     uint32_t steady = facts.count;
     TRY(add_volatile(&facts, cli));
     TRY(arena_take(arena, facts.count, sizeof *list, "environment", &list));

@@ -17,8 +17,10 @@ struct fact {
 TWINSTEP_MUST_USE enum status environment_facts(struct arena *arena, const struct fact **out);
 
 /* env: what may decide a bit (version, compiler, flags, instruction set, libraries, floating-point
- * environment). env/volatile: host, processor, date, folder, command line. */
-TWINSTEP_MUST_USE enum status environment_attributes(const struct cli *cli, struct arena *arena,
+ * environment; with `blas` OpenBLAS, which is opened for it). env/volatile: host, processor, date,
+ * folder, command line. */
+TWINSTEP_MUST_USE enum status environment_attributes(const struct cli *cli, int blas,
+                                                     struct arena *arena,
                                                      const struct trace_attribute **out,
                                                      uint32_t *out_count);
 

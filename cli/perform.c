@@ -39,6 +39,16 @@ enum status check_backend(const char *backend) {
     FAIL(STATUS_INPUT, "--backend: expected cpu or cuda, got \"%s\"", backend);
 }
 
+/* Whether an arm may send linear layers through OpenBLAS. */
+static int uses_library(const struct scenario *scenario) {
+    for (int arm = 0; arm < 2; arm++) {
+        const struct config *config = &scenario->arms[arm].config;
+        if (config->numerics.mode == MODE_FAST && config->numerics.library != LIBRARY_NONE)
+            return 1;
+    }
+    return 0;
+}
+
 enum status perform(const struct cli *cli, const struct scenario *scenario,
                     const struct performance *how, struct arena *arena, struct judgement *out) {
     struct performing performing = {.cli = cli};
@@ -51,7 +61,8 @@ enum status perform(const struct cli *cli, const struct scenario *scenario,
                                          .second_process = rerun_elsewhere,
                                          .interrupted = cli->interrupted,
                                          .context = &performing};
-    TRY(environment_attributes(cli, arena, &options.environment, &options.environment_count));
+    TRY(environment_attributes(cli, uses_library(scenario), arena, &options.environment,
+                               &options.environment_count));
     progress_open(&performing.progress, scenario->name, how->progress);
     enum status status = experiment_run(&options, arena, out);
     progress_close(&performing.progress);
