@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit
+ * Logs without update numbers: of real Trainer consoles and of made ones, the spacing of rows is
+ * the true one or none; a total that is given decides; equal columns are left open. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/macro.h"
+#include "forensics/fit_rows.h"
+#include "logs/import.h"
+#include "tests/forensics/helper_log.h"
+
+#define LOGS TWINSTEP_SOURCE_DIR "/tests/golden/logs/"
+
+static const char *const hf[] = {"hf", "hf-4.50", NULL};
+
+struct real_case {
+    const char *path;
+    uint64_t every;
+    uint64_t steps; /* given total, 0: none */
+    int32_t by;
+};
+
+/* `every`: logging_steps of the run that wrote the log. */
+static const struct real_case real_cases[] = {
+    {"hf5/hf-linear/console.txt", 1, 0, FIT_ROWS_RATES},
+    {"hf5/dpo-cosine/console.txt", 2, 0, FIT_ROWS_RATES},
+    {"hf5/hf-resume/console.txt", 1, 0, FIT_ROWS_RATES},
+    {"hf5/hf-cosine/console.txt", 5, 0, FIT_ROWS_OPEN},
+    {"hf5/hf-cosine/console.txt", 5, 30, FIT_ROWS_TOTAL},
+    {"hf436/hf-cosine/console.txt", 5, 0, FIT_ROWS_OPEN},
+    {"hf436/hf-cosine/console.txt", 5, 30, FIT_ROWS_TOTAL},
+    {"hf446/hf-linear/console.txt", 1, 0, FIT_ROWS_OPEN},
+    {"hf446/hf-linear/console.txt", 1, 20, FIT_ROWS_TOTAL},
+    {"hf446/hf-epochs/console.txt", 1, 0, FIT_ROWS_OPEN},
+    {"hf446/hf-resume/console.txt", 1, 16, FIT_ROWS_TOTAL},
+};
+
+static void number_real(const struct real_case *c, uint64_t every, struct fit_rows *rows,
+                        struct arena *arena) {
+    struct log_options options;
+    struct fit_known known;
+    struct series series;
+    struct log *log;
+    char path[512] = LOGS;
+    strcat(path, c->path);
+    log_options_init(&options);
+    assert_int_equal(log_import(path, &options, arena, &log), STATUS_OK);
+    assert_true(log->step_guessed);
+    fit_known_init(&known);
+    assert_int_equal(fit_known_from_log(&known, log, arena), STATUS_OK);
+    known.request.steps = c->steps;
+    assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), arena, &series), STATUS_OK);
+    assert_int_equal(fit_rows_number(log, &series, &known, every, arena, rows), STATUS_OK);
+}
+
+static void validate_real_consoles(void **state) {
+    (void)state;
+    static struct fit_rows rows;
+    for (size_t i = 0; i < COUNT_OF(real_cases); i++) {
+        const struct real_case *c = &real_cases[i];
+        struct arena arena = ARENA_EMPTY;
+        int listed = 0;
+        number_real(c, 0, &rows, &arena);
+        if (rows.decided_by != c->by) print_message("%s: by %d\n", c->path, rows.decided_by);
+        assert_int_equal(rows.decided_by, c->by);
+        for (size_t n = 0; n < rows.count; n++)
+            listed |= rows.at[n].every == c->every && !rows.at[n].first_at_one;
+        assert_true(listed);
+        arena_close(&arena);
+    }
+}
+
+static void validate_a_given_spacing(void **state) {
+    (void)state;
+    static struct fit_rows rows;
+    struct arena arena = ARENA_EMPTY;
+    const char *words;
+    number_real(&real_cases[5], 5, &rows, &arena);
+    assert_int_equal(rows.decided_by, FIT_ROWS_GIVEN);
+    assert_int_equal(rows.at[0].steps, 30);
+    assert_int_equal(rows.series.points[5].update, 30);
+    number_real(&real_cases[5], 7, &rows, &arena); /* warm-up 4.2: no contract of the format */
+    assert_int_equal(rows.count, 0);
+    assert_int_equal(rows.decided_by, FIT_ROWS_GIVEN);
+    assert_int_equal(fit_rows_words(&rows, &arena, &words), STATUS_OK);
+    assert_non_null(strstr(words, "--log-every"));
+    arena_close(&arena);
+}
+
+/* Linear without warm-up, total 40, the next LR in the log (hf-4.50) or the used one (hf). */
+static struct log *make(struct arena *arena, size_t rows, uint64_t every, int first_at_one,
+                        int next, int epochs) {
+    struct log *log = helper_log(arena, rows);
+    log->step_guessed = 1;
+    for (size_t row = 0; row < rows; row++) {
+        const uint64_t at = row + (first_at_one ? 0 : 1);
+        const double update = at > 0 ? (double)(at * every) : 1.0;
+        helper_put(arena, log, LOG_LR_LOGGED, row, 1e-3 * (41.0 - next - update) / 40.0, PRINT_E6);
+        if (epochs) helper_put(arena, log, LOG_EPOCH, row, update / 20.0, 4);
+    }
+    return log;
+}
+
+static void number_made(const struct log *log, struct fit_known *known, struct fit_rows *rows,
+                        struct arena *arena) {
+    struct series series;
+    known->possible = hf;
+    assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), arena, &series), STATUS_OK);
+    assert_int_equal(fit_rows_number(log, &series, known, 0, arena, rows), STATUS_OK);
+}
+
+static void validate_made_logs(void **state) {
+    (void)state;
+    static struct fit_rows rows;
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    fit_known_init(&known);
+    number_made(make(&arena, 8, 5, 0, 1, 0), &known, &rows, &arena);
+    assert_int_equal(rows.decided_by, FIT_ROWS_OPEN); /* 1 - i / 8 at every spacing */
+    assert_true(rows.count > 5);
+    number_made(make(&arena, 8, 5, 1, 0, 1), &known, &rows, &arena);
+    assert_int_equal(rows.decided_by, FIT_ROWS_RATES); /* 1, 5, 10, ... */
+    assert_int_equal(rows.at[0].every, 5);
+    assert_true(rows.at[0].first_at_one);
+    assert_int_equal(rows.series.points[0].update, 1);
+    assert_int_equal(rows.series.points[7].update, 35);
+    known.request.updates_per_epoch = 20;
+    number_made(make(&arena, 8, 5, 0, 1, 1), &known, &rows, &arena);
+    assert_int_equal(rows.decided_by, FIT_ROWS_EPOCH);
+    assert_int_equal(rows.at[0].every, 5);
+    assert_int_equal(rows.at[0].steps, 40);
+    arena_close(&arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_real_consoles),
+        cmocka_unit_test(validate_a_given_spacing),
+        cmocka_unit_test(validate_made_logs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
