@@ -228,7 +228,8 @@ enum status fit_rows_words(const struct fit_rows *rows, struct arena *arena, con
         TRY(list_words(rows, arena, &list));
         TRY(arena_format(
             arena, &text,
-            "this log prints none, and cannot tell how many lie between its rows: %s "
+            "this log prints none, and cannot tell how many lie between its rows: of the usual "
+            "distances %s "
             "give%s the same rates; with --log-every N or --steps T it can; below, %llu",
             list, rows->count == 1 ? "s" : "", (unsigned long long)best->every));
     }
