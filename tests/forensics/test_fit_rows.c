@@ -130,6 +130,12 @@ static void validate_made_logs(void **state) {
     assert_true(rows.at[0].first_at_one);
     assert_int_equal(rows.series.points[0].update, 1);
     assert_int_equal(rows.series.points[7].update, 35);
+    known.request.steps = 40;
+    number_made(make(&arena, 8, 5, 0, 1, 0), &known, &rows, &arena);
+    assert_int_equal(rows.decided_by, FIT_ROWS_TOTAL);
+    assert_int_equal(rows.at[0].every, 5);
+    assert_true(rows.most <= 5); /* no row is past the total */
+    known.request.steps = 0;
     known.request.updates_per_epoch = 20;
     number_made(make(&arena, 8, 5, 0, 1, 1), &known, &rows, &arena);
     assert_int_equal(rows.decided_by, FIT_ROWS_EPOCH);
