@@ -38,7 +38,7 @@ static const struct part {
     {"veomni.txt", 36},
     {"nemo-rl.txt", 16},
     {"torch.txt", 24},
-    {"logs.txt", 40},
+    {"logs.txt", 47},
     {"deepspeed-engine.txt", 30},
     {"trainer-eras.txt", 190},
     {"deepspeed-engine-old.txt", 29},

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the fixture folders next to this script: python generate.py ERA [NAME ...]
 
-ERA is the folder for runs of the installed release of transformers (hf5, hf446 or hf436), or
+ERA is the folder for runs of the installed release of transformers (hf5, hf455, hf451, hf446 or hf436), or
 lightning, accelerate, olmo-core. See README.md. Each run is a process of its own in an empty folder;
 what it prints becomes console.txt; output that names a path of this machine is refused."""
 
@@ -21,6 +21,8 @@ NEW = ["hf-linear", "hf-linear-cold", "hf-cosine", "hf-constant-warmup", "hf-cos
        "dpo-fast", "sft-cosine"]
 ERAS = {
     "hf5": NEW,
+    "hf455": ["hf-linear", "hf-epochs", "hf-resume", "dpo-linear", "dpo-linear-cold"],
+    "hf451": ["hf-linear", "hf-epochs"],
     "hf446": ["hf-linear", "hf-cosine", "hf-epochs", "hf-nan", "hf-resume", "hf-two-processes",
               "dpo-linear", "dpo-linear-cold"],
     "hf436": ["hf-linear", "hf-cosine", "hf-epochs", "hf-resume"],

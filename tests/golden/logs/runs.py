@@ -136,7 +136,12 @@ def is_new():
 
 
 def contract_of_hf():
-    return "hf" if is_new() else "hf-4.50"
+    import transformers
+
+    release = tuple(int(part) for part in transformers.__version__.split(".")[:2])
+    if release >= (4, 52):
+        return "hf"
+    return "hf-4.51" if release == (4, 51) else "hf-4.50"
 
 
 def hf(name):
