@@ -174,6 +174,12 @@ TWINSTEP_MUST_USE enum status scenario_parse(struct arena *arena, const struct s
 TWINSTEP_MUST_USE enum status config_text(const struct schema *schema, const struct config *config,
                                           struct arena *arena, char **out_text);
 
+/* The configuration that has this canonical text; `label` stands for its source in errors.
+ * STATUS_INPUT: not a text of this version (every key must be there, and no other). */
+TWINSTEP_MUST_USE enum status config_read(const struct schema *schema, const char *label,
+                                          const char *text, struct arena *arena,
+                                          struct config *out);
+
 /* The keys of one cause in which two arms differ. */
 struct factor {
     enum cause cause;

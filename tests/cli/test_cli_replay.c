@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: cli
+ * twinstep replay: runs of every kind come back to the bit; a trace whose data changed does not,
+ * and says where; what cannot be replayed is refused. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/cli/helper_cli.h"
+
+#define SMALL                                                                                      \
+    "  data: {max_len: 96}\n  batch: {size: 4, micro: 2}\n"                                        \
+    "  model: {layers: 1, hidden: 16, heads: 2, mlp: 24}\n"
+
+/* Whatever the verdict. */
+static void record(const char *scenario, const char *trace) {
+    const char *const words[] = {"run", scenario, "-o", trace, "--overwrite", NULL};
+    struct said said = helper_say(words, NULL);
+    if (said.code == 2 || said.code > 3) fail_msg("%s", said.err);
+    helper_free(&said);
+}
+
+static void replays(const char *name, const char *common, const char *test) {
+    char text[1024];
+    snprintf(text, sizeof text,
+             "twinstep: 1\nname: %s\nsteps: 3\ncommon:\n" SMALL "%sarms: {baseline: {}, test: "
+             "{%s}}\nfloor: {replicates: 1, design: both}\n",
+             name, common, test);
+    if (strstr(common, "mode: shuffled") == NULL) *strstr(text, "floor:") = '\0';
+    helper_write("s.yaml", text);
+    record("s.yaml", "s.h5");
+    struct said said = helper_run(0, "replay s.h5");
+    if (strstr(said.out, "test: 3 updates replayed, bit-equal to the record") == NULL)
+        fail_msg("%s: %s", name, said.out);
+    helper_free(&said);
+}
+
+static void verify_equal(void **state) {
+    (void)state;
+    replays("plain", "", "optimizer: {lr: 1e-3}");
+    replays("contract", "  schedule: {contract: hf, name: cosine, warmup: 1}\n",
+            "schedule: {contract: olmo-core, name: linear, warmup: 0}");
+    replays("dropout", "  dropout: {attention: 0.1, residual: 0.2}\n",
+            "rng: {kind: torch, sms: 1, threads_per_sm: 256}");
+    replays("dtypes",
+            "  numerics: {param: bf16, master: f32, compute: bf16}\n  clip: {max_norm: 0.1}\n",
+            "numerics: {softmax: f32}");
+    replays("scaled",
+            "  numerics: {compute: f16}\n  loop: {skip: nonfinite, update: [unscale, clip, "
+            "optimize, log, count, schedule, zero]}\n",
+            "scaler: {kind: dynamic, init_scale: 65536}");
+    replays("shaped", "", "numerics: {mode: shaped}");
+    replays("noisy", "  numerics: {mode: shuffled}\n  shuffle: {chunk: 4}\n", "seed: 3");
+}
+
+static void write_pairs(const char *word) {
+    char text[512];
+    snprintf(text, sizeof text,
+             "{\"prompt\": \"a\", \"chosen\": \"%s\", \"rejected\": \"c\"}\n"
+             "{\"prompt\": \"d\", \"chosen\": \"e\", \"rejected\": \"f\"}\n",
+             word);
+    helper_write("pairs.jsonl", text);
+}
+
+static void validate_difference(void **state) {
+    (void)state;
+    write_pairs("b");
+    helper_write("d.yaml", "twinstep: 1\nname: d\nsteps: 2\ncommon:\n"
+                           "  data: {pairs: pairs.jsonl, max_len: 16}\n  batch: {size: 2}\n"
+                           "  model: {layers: 1, hidden: 16, heads: 2, mlp: 24}\n"
+                           "arms: {baseline: {}, test: {optimizer: {lr: 1e-3}}}\n");
+    record("d.yaml", "d.h5");
+    struct said said = helper_run(0, "replay d.h5 --run baseline");
+    helper_free(&said);
+    write_pairs("x");
+    said = helper_run(1, "replay d.h5 --run baseline");
+    assert_non_null(strstr(said.out, "baseline: differs from the record at update 1: "));
+    helper_free(&said);
+    said = helper_run(1, "replay d.h5 --json");
+    assert_non_null(strstr(said.out, "\"equal\": false"));
+    assert_non_null(strstr(said.out, "\"first\": 1"));
+    helper_free(&said);
+}
+
+static void validate_errors(void **state) {
+    (void)state;
+    struct said said = helper_run(2, "replay d.h5 --run nobody");
+    assert_non_null(strstr(said.err, "--run: expected one of baseline, test"));
+    helper_free(&said);
+    said = helper_run(2, "replay d.h5 --run test --to 9");
+    assert_non_null(strstr(said.err, "run test: expected an update from 1 to 2, got 9"));
+    helper_free(&said);
+    said = helper_run(2, "replay d.h5 --to x");
+    assert_non_null(strstr(said.err, "--to: expected an update, got \"x\""));
+    helper_free(&said);
+    helper_write("log.csv", "step,loss\n1,0.5\n2,0.4\n");
+    said = helper_run(0, "import log.csv -o log.h5 --overwrite");
+    helper_free(&said);
+    said = helper_run(2, "replay log.h5");
+    assert_non_null(strstr(said.err, "holds no run with a configuration"));
+    helper_free(&said);
+    said = helper_run(2, "replay log.csv");
+    helper_free(&said);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_equal),
+        cmocka_unit_test(validate_difference),
+        cmocka_unit_test(validate_errors),
+    };
+    return cmocka_run_group_tests(tests, helper_enter, helper_leave);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opens a run from a recorded configuration and holds each of its records against the trace's. */
+#include "trainer/replay.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "scenarios/scenario.h"
+
+/* A NaN was not measured, or is a NaN in both. */
+static int equal_reals(double a, double b) {
+    return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));
+}
+
+static void differ(struct replay_result *out, uint64_t step, const char *column, double recorded,
+                   double computed) {
+    out->first = step;
+    out->column = column;
+    out->recorded = recorded;
+    out->computed = computed;
+}
+
+/* Digests first: they cover the training; then what was measured of it. A column that was not
+ * recorded (options of the run) is not compared. */
+static void compare_digests(const struct record *recorded, const struct record *computed,
+                            struct replay_result *out) {
+    static const uint8_t none[RECORD_DIGEST_BYTES] = {0};
+    for (int d = 0; d < RECORD_DIGESTS && out->first == 0; d++) {
+        if (memcmp(recorded->digests[d], none, sizeof none) == 0) continue;
+        if (memcmp(recorded->digests[d], computed->digests[d], sizeof none) != 0)
+            differ(out, recorded->step, record_digests[d].name, (double)NAN, (double)NAN);
+    }
+}
+
+static void compare_scalars(const struct record *recorded, const struct record *computed,
+                            uint32_t groups, struct replay_result *out) {
+    for (int r = 0; r < RECORD_REALS && out->first == 0; r++)
+        if (!equal_reals(recorded->reals[r], computed->reals[r]))
+            differ(out, recorded->step, record_reals[r].name, recorded->reals[r],
+                   computed->reals[r]);
+    for (uint32_t g = 0; g < groups && out->first == 0; g++)
+        if (!equal_reals(recorded->groups[g][GROUP_LR_APPLIED],
+                         computed->groups[g][GROUP_LR_APPLIED]))
+            differ(out, recorded->step, record_groups[GROUP_LR_APPLIED].name,
+                   recorded->groups[g][GROUP_LR_APPLIED], computed->groups[g][GROUP_LR_APPLIED]);
+}
+
+/* The digests of an update agree or not by themselves; the number that shows a difference best is
+ * looked for where they do not. */
+static void compare_update(const struct record *recorded, const struct record *computed,
+                           uint32_t groups, struct replay_result *out) {
+    struct replay_result digests = {.first = 0}, scalars = {.first = 0};
+    compare_digests(recorded, computed, &digests);
+    compare_scalars(recorded, computed, groups, &scalars);
+    if (digests.first == 0 && scalars.first == 0) return;
+    const struct replay_result *shown = scalars.first != 0 ? &scalars : &digests;
+    differ(out, recorded->step, shown->column, shown->recorded, shown->computed);
+    out->scalars_only = digests.first == 0;
+}
+
+/* Updates before it belong to the run that it forked from. */
+static uint64_t first_update(const struct trace_run *run) {
+    return run->updates == 0 ? 1 : run->records[0].step;
+}
+
+struct replay {
+    const struct replay_request *request;
+    struct arena *arena;
+    struct dataset dataset;
+    uint64_t steps;
+    struct run run;
+};
+
+static enum status open_run(struct replay *replay, const struct trace_run *recorded) {
+    struct config config;
+    char *label;
+    TRY(arena_format(replay->arena, &label, "configuration of run %s", recorded->plan.id));
+    TRY(config_read(replay->request->schema, label, recorded->plan.configuration, replay->arena,
+                    &config));
+    const struct dataset_options source = run_dataset_options(&config);
+    const struct run_options options = {
+        .readback = 1, .steps = replay->steps, .order_seed = config.numerics.order_seed};
+    TRY(dataset_open(&source, replay->arena, &replay->dataset));
+    return run_open(&config, &replay->dataset, &options, &replay->run);
+}
+
+/* A fork: its arm up to the fork, whose state the run then takes over. */
+static enum status reach_fork(struct replay *replay) {
+    const struct trace_run *run = replay->request->run;
+    unsigned char *state;
+    if (first_update(run) == 1) return open_run(replay, run);
+    const struct trace_run *arm = trace_run_of(replay->request->image, run->plan.arm);
+    if (arm == NULL)
+        FAIL(STATUS_INPUT, "run %s forked from arm %s, which the trace does not hold", run->plan.id,
+             run->plan.arm);
+    TRY(open_run(replay, arm));
+    const struct record *record;
+    enum status status = STATUS_OK;
+    for (uint64_t k = 1; k < first_update(run) && status == STATUS_OK; k++)
+        status = run_step(&replay->run, &record);
+    const size_t bytes = replay->run.layout.bytes;
+    if (status == STATUS_OK) status = arena_take(replay->arena, bytes, 1, "state", &state);
+    if (status == STATUS_OK) run_snapshot(&replay->run, state);
+    run_close(&replay->run);
+    if (status != STATUS_OK) return status;
+    TRY(open_run(replay, run));
+    if (replay->run.layout.bytes != bytes) {
+        run_close(&replay->run);
+        FAIL(STATUS_INPUT, "run %s: its state has another layout than its arm's", run->plan.id);
+    }
+    run_restore(&replay->run, state);
+    return STATUS_OK;
+}
+
+static enum status step_all(struct replay *replay, struct replay_result *out) {
+    const struct replay_request *request = replay->request;
+    const struct trace_run *run = request->run;
+    const uint64_t first = first_update(run);
+    for (uint64_t k = first; k <= replay->steps && out->first == 0; k++) {
+        const struct record *computed;
+        if (request->interrupted != NULL && *request->interrupted)
+            FAIL(STATUS_INTERRUPTED, "interrupted before update %ju", (uintmax_t)k);
+        TRY(run_step(&replay->run, &computed));
+        compare_update(&run->records[k - first], computed, replay->run.table.groups, out);
+        out->compared++;
+        if (request->progress != NULL) request->progress(request->context, k, replay->steps);
+    }
+    return STATUS_OK;
+}
+
+enum status replay_run(const struct replay_request *request, struct arena *arena,
+                       struct replay_result *out) {
+    struct replay replay = {.request = request, .arena = arena};
+    const struct trace_run *run = request->run;
+    const uint64_t first = first_update(run);
+    const uint64_t last = first - 1 + run->updates;
+    memset(out, 0, sizeof *out);
+    replay.steps = request->to == 0 ? last : request->to;
+    if (run->updates == 0) FAIL(STATUS_INPUT, "run %s: no update is recorded", run->plan.id);
+    if (replay.steps > last || replay.steps < first)
+        FAIL(STATUS_INPUT, "run %s: expected an update from %ju to %ju, got %ju", run->plan.id,
+             (uintmax_t)first, (uintmax_t)last, (uintmax_t)replay.steps);
+    TRY(reach_fork(&replay));
+    const enum status status = step_all(&replay, out);
+    run_close(&replay.run);
+    return status;
+}
