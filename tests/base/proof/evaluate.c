@@ -3,6 +3,7 @@
  * proof judges. f32 arguments and results travel as doubles, exactly. */
 #include "base/real.h"
 #include "tests/base/proof/proof.h"
+#include "tests/base/proof/proof_isa.h"
 
 #define CASE(tag, name)                                                                            \
     case PROOF_##tag:                                                                              \
@@ -13,9 +14,6 @@
             for (size_t i = 0; i < count; i++)                                                     \
                 result[i] = (double)real_##name##_f32((float)x[i]);                                \
         break
-
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
 
 static void evaluate_pow(int wide, const double *x, const double *y, double *result, size_t count) {
     for (size_t i = 0; i < count; i++)
