@@ -47,7 +47,7 @@ static struct series number(const struct tries *tries, const struct fit_spacing 
 static int settle_last(const struct tries *tries, struct fit_spacing *spacing) {
     const uint64_t total = tries->known.request.steps;
     const uint64_t rows = last_row(tries) - (spacing->first_at_one ? 1 : 0);
-    if (rows > 0x1p52 / (double)spacing->every) return 0;
+    if (rows > ((uint64_t)1 << 52) / spacing->every) return 0;
     spacing->last = rows > 0 ? rows * spacing->every : 1;
     if (total == 0 || spacing->last <= total) return 1;
     if (tries->wanted == 0 || spacing->last - total >= spacing->every) return 0;

@@ -198,6 +198,30 @@ static void validate_guessed_updates(void **state) {
     helper_free(&said);
 }
 
+/* Rows 5 updates apart, the next rate in each: a given spacing or total decides. */
+static void validate_log_every(void **state) {
+    (void)state;
+    helper_write("every.txt", "{'loss': 0.69, 'learning_rate': 3.75e-05, 'epoch': 0.5}\n"
+                              "{'loss': 0.68, 'learning_rate': 2.5e-05, 'epoch': 1.0}\n"
+                              "{'loss': 0.67, 'learning_rate': 1.25e-05, 'epoch': 1.5}\n"
+                              "{'loss': 0.6612, 'learning_rate': 0.0, 'epoch': 2.0}\n");
+    const char *check = "lr check every.txt --logged --expect hf-4.50 --schedule linear --lr 5e-5 "
+                        "--warmup 0 ";
+    char line[256];
+    const char *const more[] = {"", "--log-every 5", "--steps 20", "--steps 20 --log-every 10"};
+    const int exits[] = {3, 0, 0, 1};
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(line, sizeof line, "%s%s", check, more[i]);
+        struct said said = helper_run(exits[i], line);
+        assert_non_null(strstr(said.out, "update numbers: this log prints none"));
+        helper_free(&said);
+    }
+    helper_write("used.csv", used);
+    struct said said = helper_run(2, "lr fit used.csv --log-every 5");
+    assert_non_null(strstr(said.err, "--log-every: used.csv prints update numbers"));
+    helper_free(&said);
+}
+
 /* 5, 4, 3, 2, 1 is no olmo-core with a floor of 0.2 that nobody asked for. */
 static void validate_floor_is_not_fitted(void **state) {
     (void)state;
@@ -220,6 +244,7 @@ int main(void) {
         cmocka_unit_test(validate_junit),
         cmocka_unit_test(validate_skipped_by_the_log),
         cmocka_unit_test(validate_guessed_updates),
+        cmocka_unit_test(validate_log_every),
         cmocka_unit_test(validate_floor_is_not_fitted),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
