@@ -11,6 +11,8 @@
 
 #define LEAST_EXPONENT (-323)
 #define MOST_EXPONENT 308
+#define TINY 1e-300 /* sizes beyond these lie at the edge of their axis */
+#define HUGE_SIZE 1e300
 
 static double decimal(int64_t mantissa, int exponent) {
     char text[40];
@@ -67,6 +69,10 @@ static void open_scale(struct scale *scale, double low, double high) {
     scale->to = 1.0;
 }
 
+static double between(double value, double low, double high) {
+    return value < low ? low : value > high ? high : value;
+}
+
 /* Equal values, and such as no drawing can tell apart, get room around them. */
 static void widen(double *least, double *most) {
     if (*most < *least) {
@@ -76,8 +82,8 @@ static void widen(double *least, double *most) {
     }
     const double size =
         real_abs_f64(*least) > real_abs_f64(*most) ? real_abs_f64(*least) : real_abs_f64(*most);
-    if (*most - *least > size * 1e-9) return;
-    const double room = size == 0.0 ? 0.5 : size * 0.01;
+    if (size >= TINY && *most - *least > size * 1e-9) return;
+    const double room = size < TINY ? 0.5 : size * 0.01;
     *least -= room;
     *most += room;
 }
@@ -95,11 +101,9 @@ static int64_t choose_step(double span, int ticks, int *exponent) {
 
 void scale_init_linear(struct scale *scale, double least, double most, int ticks) {
     int exponent;
+    least = between(least, -HUGE_SIZE, HUGE_SIZE);
+    most = between(most, -HUGE_SIZE, HUGE_SIZE);
     widen(&least, &most);
-    /* beyond a quarter of the range of doubles even the difference overflows */
-    if (least < -0x1p1021) least = -0x1p1021;
-    if (most > 0x1p1021) most = 0x1p1021;
-    if (!(most > least)) most = least + 1.0;
     const int64_t step = choose_step(most - least, ticks, &exponent);
     const double unit = decimal(step, exponent);
     const double first = rounded_down(least / unit);
@@ -116,8 +120,8 @@ void scale_init_counts(struct scale *scale, double least, double most, int ticks
     int exponent;
     open_scale(scale, least - 0.5, most + 0.5);
     if (most - least < (double)ticks) {
-        for (double k = least; k <= most; k += 1.0)
-            add_tick(scale, (int64_t)k, 0);
+        for (int64_t i = 0; i <= (int64_t)(most - least); i++)
+            add_tick(scale, (int64_t)least + i, 0);
         return;
     }
     const int64_t step = choose_step(most - least, ticks, &exponent);
@@ -160,9 +164,10 @@ static void add_fine(struct scale *scale) {
 
 void scale_init_log(struct scale *scale, double least, double most, int ticks) {
     double low, high;
-    if (most < least) most = least;
+    least = between(least, TINY, HUGE_SIZE);
+    most = between(most, least, HUGE_SIZE);
     enclose(least, most, &low, &high);
-    if (!(high > low)) enclose(least * 0.5, most < 0x1p1022 ? most * 2.0 : most, &low, &high);
+    if (!(high > low)) enclose(least * 0.5, most * 2.0, &low, &high);
     open_scale(scale, low, high);
     scale->logarithmic = 1;
     scale->log_low = real_log_f64(low);

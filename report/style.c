@@ -91,8 +91,8 @@ static const char *const drawing_rules[] = {
     ".line.a{stroke:var(--a);stroke-width:3}.line.b{stroke:var(--b);stroke-dasharray:6 4}\n",
     ".line.n{stroke:var(--ink);stroke-width:2}\n",
     ".line.fine{stroke-width:1.4}.line.a.fine{stroke-width:2}\n",
-    ".line.thin{stroke-width:1.1}.line.a.thin{stroke-width:1.6}.line.b.thin{stroke-dasharray:3 "
-    "3}\n",
+    ".line.thin{stroke-width:1.1}.line.a.thin{stroke-width:1.6}\n",
+    ".line.b.thin{stroke-dasharray:3 3}\n",
     ".band{stroke:none;opacity:.22}.band.a{fill:var(--a)}.band.b{fill:var(--b)}\n",
     ".band.n,.noise{fill:var(--noise);opacity:.35}.lane{fill:var(--panel)}\n",
     ".dot.a{fill:var(--a)}.dot.n{fill:var(--ink)}\n",

@@ -110,11 +110,11 @@ static void add_run(struct fake *fake, const struct fake_plan *plan, const char 
                                         .phases = phases,
                                         .sites = sites,
                                         .tensors = names};
-    run->plan.configuration =
-        spoil(fake, plan->hostile,
-              strcmp(arm, "baseline") == 0 || plan->factors == 0
-                  ? "seed: 1\nloop.update: [clip, optimize]\nnumerics.compute: f32\nonly.here: x"
-                  : "seed: 1\nloop.update: [optimize, clip]\nnumerics.compute: bf16\n");
+    run->plan.configuration = spoil(
+        fake, plan->hostile,
+        strcmp(arm, "baseline") == 0 || plan->factors == 0
+            ? "seed: 1\nloop.update: [clip, optimize]\nnumerics.compute: f32\nonly.here: x"
+            : "seed: 1\nloop.update: [optimize, clip]\nnumerics.compute: bf16\nonly.test: y\n");
     run->updates = updates;
     TAKE(fake, run->records, updates);
     for (uint64_t i = 0; i < updates; i++)

@@ -31,8 +31,8 @@ static void refuse_text(const char *page, const char *text) {
 
 static size_t count_of(const char *page, const char *text) {
     size_t count = 0;
-    for (const char *at = page; (at = strstr(at, text)) != NULL; at += strlen(text))
-        count++;
+    for (const char *at = page; *at != '\0'; at++) /* strstr walks to the end with ASan */
+        count += *at == *text && strncmp(at, text, strlen(text)) == 0 ? 1u : 0u;
     return count;
 }
 
@@ -173,6 +173,9 @@ static void validate_configuration(void **state) {
                        "class=\"w\">bf16</td><td>dtype</td>");
     require_text(page, "only.<wbr/>here</th><td class=\"w\">x</td><td class=\"w\"><em>has no such "
                        "key</em></td>");
+    require_text(page, "only.<wbr/>test</th><td class=\"w\"><em>has no such key</em></td><td "
+                       "class=\"w\">y</td>");
+    assert_int_equal(count_of(page, ">seed</th>"), 1); /* among all keys alone */
     require_text(page, "left out (<code>--reproducible</code>)");
     require_text(page,
                  "twinstep run made-up.yaml --set &#39;steps=3&#39; --set "
@@ -305,8 +308,12 @@ static void verify_small_and_odd_traces(void **state) {
         {.updates = {130, 130}, .groups = 1, .tensors = 3, .repeats = 2},
     };
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(plans); i++)
-        free(page_of(&plans[i], NULL));
+    for (size_t i = 0; i < COUNT_OF(plans); i++) {
+        char *page = page_of(&plans[i], NULL);
+        assert_int_equal(count_of(page, "<td>equal</td>"),
+                         plans[i].equal ? plans[i].updates[0] : 0);
+        free(page);
+    }
 }
 
 static size_t drawing_bytes(const char *page) {
@@ -382,6 +389,7 @@ static void validate_log(void **state) {
     require_text(page, "Capped: the first 14 of 42 columns.");
     refuse_text(page, "id=\"floor\"");
     refuse_text(page, "IDENTICAL");
+    assert_int_equal(count_of(page, "<h3>loss</h3>"), 1);
     assert_true(strstr(page, "<h3>loss</h3>") < strstr(page, "<h3>lr_logged</h3>"));
     free(page);
     fake_close(&fake);
