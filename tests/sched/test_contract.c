@@ -377,6 +377,13 @@ static void validate_refusals_of_numbers(void **state) {
     r.skipped = twice;
     r.skipped_count = 2;
     refuse(&r, "--skipped: expected updates from 1 on in ascending order, got 3");
+    const uint64_t late[] = {13}; /* three epochs of four updates: up to 12 */
+    r = request_of("lightning-epoch", 3);
+    r.rescaled = CONTRACT_RESCALED_NONE;
+    r.updates_per_epoch = 4;
+    r.skipped = late;
+    r.skipped_count = 1;
+    refuse(&r, "--skipped: expected updates up to the total of 3 epochs, got 13");
     r = request_of("olmo-core-tokens", 10);
     r.tokens = 0;
     refuse(&r, "--tokens");
