@@ -98,7 +98,7 @@ static uint32_t put_keys(struct page *page, int all) {
 static void put_head(struct page *page, const char *caption, int with_cause) {
     struct html *html = &page->html;
     html_format(html,
-                "<div class=\"scroll\"><table><caption>%s</caption>\n<thead><tr><th "
+                "<div class=\"scroll\" tabindex=\"0\"><table><caption>%s</caption>\n<thead><tr><th "
                 "scope=\"col\">key</th>",
                 caption);
     for (int arm = 0; arm < 2; arm++) {

@@ -163,11 +163,13 @@ static void put_column(struct html *html, const struct shown *shown,
 
 static void put_columns(struct shown *shown) {
     struct html *html = &shown->page->html;
-    html_raw(html, "<div class=\"scroll\"><table><caption>Columns</caption>\n<thead><tr><th "
-                   "scope=\"col\">in the log</th><th scope=\"col\">our name</th><th scope=\"col\" "
-                   "class=\"r\">values</th><th scope=\"col\" class=\"r\">least</th><th "
-                   "scope=\"col\" class=\"r\">most</th><th scope=\"col\">printed to</th></tr>"
-                   "</thead>\n<tbody>\n");
+    html_raw(
+        html,
+        "<div class=\"scroll\" tabindex=\"0\"><table><caption>Columns</caption>\n<thead><tr><th "
+        "scope=\"col\">in the log</th><th scope=\"col\">our name</th><th scope=\"col\" "
+        "class=\"r\">values</th><th scope=\"col\" class=\"r\">least</th><th "
+        "scope=\"col\" class=\"r\">most</th><th scope=\"col\">printed to</th></tr>"
+        "</thead>\n<tbody>\n");
     for (uint32_t i = 0; i < shown->count; i++)
         put_column(html, shown, &shown->columns[i]);
     html_raw(html, "</tbody></table></div>\n");
@@ -253,8 +255,10 @@ static void put_rows(struct shown *shown) {
     page_section(shown->page, "rows", "Row by row");
     html_format(html, "<details%s><summary>", shown->rows <= 60 ? " open=\"open\"" : "");
     html_count(html, shown->rows);
-    html_raw(html, " rows</summary>\n<div class=\"scroll\"><table><thead><tr><th scope=\"col\" "
-                   "class=\"r\">update</th>");
+    html_raw(
+        html,
+        " rows</summary>\n<div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th scope=\"col\" "
+        "class=\"r\">update</th>");
     for (uint32_t i = 0; i < shown->count && i < COLUMNS_MOST; i++) {
         html_raw(html, "<th scope=\"col\" class=\"r\">");
         html_name(html, shown->columns[i].source, strlen(shown->columns[i].source));

@@ -12,10 +12,11 @@ static uint32_t put_group(struct page *page, const char *path, const char *capti
         const struct trace_attribute *attribute = &page->image->attributes[i];
         if (strcmp(attribute->path, path) != 0) continue;
         if (count++ == 0)
-            html_format(html,
-                        "<div><div class=\"scroll\"><table class=\"wide\"><caption>%s"
-                        "</caption><tbody>\n",
-                        caption);
+            html_format(
+                html,
+                "<div><div class=\"scroll\" tabindex=\"0\"><table class=\"wide\"><caption>%s"
+                "</caption><tbody>\n",
+                caption);
         html_raw(html, "<tr><th scope=\"row\">");
         html_name(html, attribute->name, strlen(attribute->name));
         html_raw(html, "</th><td class=\"w\">");

@@ -86,11 +86,12 @@ static void put_causes(struct page *page) {
     struct html *html = &page->html;
     const struct judgement *judgement = &page->judgement;
     const struct bars bars = bars_of(judgement);
-    html_raw(html,
-             "<div class=\"scroll\"><table><caption>Shares</caption>\n<thead><tr><th "
-             "scope=\"col\">cause</th><th scope=\"col\" class=\"r\">share</th><th scope=\"col\">"
-             "</th><th scope=\"col\" class=\"r\">distance</th><th scope=\"col\" class=\"r\">alone"
-             "</th><th scope=\"col\">interval of the share</th></tr></thead>\n<tbody>\n");
+    html_raw(
+        html,
+        "<div class=\"scroll\" tabindex=\"0\"><table><caption>Shares</caption>\n<thead><tr><th "
+        "scope=\"col\">cause</th><th scope=\"col\" class=\"r\">share</th><th scope=\"col\">"
+        "</th><th scope=\"col\" class=\"r\">distance</th><th scope=\"col\" class=\"r\">alone"
+        "</th><th scope=\"col\">interval of the share</th></tr></thead>\n<tbody>\n");
     for (uint32_t i = 0; i < judgement->cause_count; i++)
         put_cause(html, &judgement->causes[i], &bars);
     html_raw(html, "</tbody></table></div>\n");
@@ -113,7 +114,8 @@ static void put_interactions(struct page *page) {
     const struct judgement *judgement = &page->judgement;
     const struct bars bars = bars_of(judgement);
     if (judgement->cause_count < 2) return;
-    html_raw(html, "<div class=\"scroll\"><table><caption>Interactions</caption>\n<thead><tr><th "
+    html_raw(html, "<div class=\"scroll\" "
+                   "tabindex=\"0\"><table><caption>Interactions</caption>\n<thead><tr><th "
                    "scope=\"col\">causes together</th><th scope=\"col\" class=\"r\">of |A-B|</th>"
                    "<th scope=\"col\"></th><th scope=\"col\" class=\"r\">distance</th></tr></thead>"
                    "\n<tbody>\n");

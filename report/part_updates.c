@@ -93,7 +93,7 @@ static void put_row(struct page *page, uint64_t i) {
 }
 
 static const char head[] =
-    "<div class=\"scroll\"><table>\n<thead><tr><th rowspan=\"2\" scope=\"col\" "
+    "<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr><th rowspan=\"2\" scope=\"col\" "
     "class=\"r\">update</th><th rowspan=\"2\" scope=\"col\">bits so far</th><th colspan=\"3\" "
     "scope=\"colgroup\">loss</th><th colspan=\"2\" scope=\"colgroup\">LR applied</th><th "
     "colspan=\"2\" scope=\"colgroup\">LR logged</th><th colspan=\"2\" scope=\"colgroup\">gradient "
@@ -180,10 +180,12 @@ void page_runs(struct page *page) {
     html_format(html, "<details%s><summary>%u runs were trained for this verdict</summary>\n",
                 page->image->run_count <= 6 || !page->image->complete ? " open=\"open\"" : "",
                 page->image->run_count);
-    html_raw(html, "<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">run</th><th "
-                   "scope=\"col\">what</th><th scope=\"col\">starts from</th><th scope=\"col\" "
-                   "class=\"r\">updates</th><th scope=\"col\" class=\"r\">last loss</th></tr>"
-                   "</thead>\n<tbody>\n");
+    html_raw(
+        html,
+        "<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr><th scope=\"col\">run</th><th "
+        "scope=\"col\">what</th><th scope=\"col\">starts from</th><th scope=\"col\" "
+        "class=\"r\">updates</th><th scope=\"col\" class=\"r\">last loss</th></tr>"
+        "</thead>\n<tbody>\n");
     for (uint32_t i = 0; i < page->image->run_count; i++)
         put_run(page, &page->image->runs[i], planned);
     html_raw(html, "</tbody></table></div></details>\n");

@@ -61,7 +61,7 @@ static const char *const table_rules[] = {
     "thead th{color:var(--soft);font-weight:600;vertical-align:bottom}\n",
     "tbody th{font-weight:500}\n",
     ".r{text-align:right;white-space:nowrap}\n",
-    ".w{overflow-wrap:anywhere}\n",
+    ".w{overflow-wrap:anywhere;min-width:9rem}.heat .w{min-width:0}\n",
     ".wide{width:100%}\n",
     ".a{color:var(--a)}.b{color:var(--b)}\n",
     "tr.x td,tr.x th{background:var(--panel)}\n",

@@ -82,14 +82,15 @@ def make_pages(binary, folder):
         json.dumps({"step": k, "loss": 2.0 / k, "learning_rate": 1e-6 / k,
                     "a/very_long/name_of_a_column_that_nobody_would_write_but_somebody_does": k})
         + "\n" for k in range(1, 2001)))
-    for words in (["run", "lr-set-before-step", "--quiet", "-o", "exact.h5"],
-                  ["run", "kernel-order", "--quiet", "-o", "floor.h5"],
-                  ["import", "rows.jsonl", "-o", "log.h5"]):
+    for words in (["run", "lr-set-before-step", "--quiet", "--overwrite", "-o", "exact.h5"],
+                  ["run", "kernel-order", "--quiet", "--overwrite", "-o", "floor.h5"],
+                  ["import", "rows.jsonl", "--overwrite", "-o", "log.h5"]):
         code, _, error = call([binary, *words], folder)
         if code > 1:
             sys.exit(f"{words}: {error}")
     for name in ("exact", "floor", "log"):
-        code, _, error = call([binary, "report", f"{name}.h5", "-o", f"{name}.html"], folder)
+        code, _, error = call([binary, "report", f"{name}.h5", "--overwrite", "-o",
+                               f"{name}.html"], folder)
         if code != 0:
             sys.exit(error)
         text = (folder / f"{name}.html").read_text(encoding="utf-8")
