@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What else would have logged the same as an expectation. Private to forensics/fit*.c. */
+#ifndef TWINSTEP_FORENSICS_FIT_RIVALS_H
+#define TWINSTEP_FORENSICS_FIT_RIVALS_H
+
+#include "forensics/fit.h"
+
+/* The expectation's numbers under every other contract that can log them. */
+TWINSTEP_MUST_USE enum status fit_find_rivals(const struct series *series,
+                                              const struct fit_known *known,
+                                              const struct fit *expected, struct arena *arena,
+                                              struct fit_set *out);
+/* Sets verdict, rival and needs: a match passes only where no rival applies other rates. */
+TWINSTEP_MUST_USE enum status fit_judge_rivals(const struct fit_known *known, int applied,
+                                               struct arena *arena, struct fit_check *out);
+
+#endif
