@@ -49,14 +49,21 @@ static uint64_t points_of(const struct chart *chart) {
     return most;
 }
 
+static int has_zero(const struct chart *chart) {
+    for (uint32_t s = 0; s < chart->series_count; s++)
+        for (uint64_t i = 0; i < chart->series[s].count; i++)
+            if (chart->series[s].y[i] == 0.0) return 1;
+    return 0;
+}
+
 static void lay_out(const struct chart *chart, struct view *view) {
     double least, most, first, last;
     memset(view, 0, sizeof *view);
     range_of(chart, &least, &most);
     span_of(chart, &first, &last);
-    view->empty = isnan(first) || (isnan(least) && !chart->logarithmic);
+    view->only_zeros = chart->logarithmic && isnan(least) && has_zero(chart);
+    view->empty = isnan(first) || (isnan(least) && !view->only_zeros);
     if (view->empty) return;
-    view->only_zeros = isnan(least);
     if (view->only_zeros) least = most = 1.0;
     if (chart->logarithmic)
         scale_init_log(&view->y, least, most, 6);
@@ -228,6 +235,9 @@ static void write_ranges(struct html *html, const struct series *series) {
 }
 
 static void write_notes(struct html *html, const struct chart *chart, const struct view *view) {
+    if (view->only_zeros)
+        html_raw(html, "<p class=\"note\">Every finite value is 0: nothing lies above the "
+                       "lane.</p>");
     for (uint32_t s = 0; s < chart->series_count; s++) {
         const struct summary summary = summarize(&chart->series[s]);
         if (summary.missing == 0) continue;

@@ -256,7 +256,7 @@ static void validate_gaps(void **state) {
             fake.image.runs[run].records[i].reals[REAL_LOSS] = (double)NAN;
     free(page);
     page = fake_page(&fake, NULL);
-    require_text(page, "Nothing to draw: no finite value was recorded.");
+    assert_int_equal(count_of(page, "Nothing to draw: no finite value was recorded."), 2);
     free(page);
     fake_close(&fake);
 }
@@ -310,6 +310,7 @@ static void verify_small_and_odd_traces(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(plans); i++) {
         char *page = page_of(&plans[i], NULL);
+        assert_int_equal(count_of(page, "Every finite value is 0"), plans[i].equal ? 2 : 0);
         assert_int_equal(count_of(page, "<td>equal</td>"),
                          plans[i].equal ? plans[i].updates[0] : 0);
         free(page);
