@@ -128,6 +128,24 @@ static void validate_digest(void **state) {
     helper_refuse(2, line, wanted);
 }
 
+/* A record is trained again with the module of its digest, or not at all. */
+static void validate_replay(void **state) {
+    (void)state;
+    put_module("signum", "signum.so");
+    helper_scenario("a.yaml", "steps: 2", "task: sft\n  optimizer: {" SIGNUM "}",
+                    "optimizer: {sign: true}");
+    struct said said = helper_run(1, "run --quiet --overwrite -o r.h5 a.yaml");
+    helper_free(&said);
+    said = helper_run(0, "replay r.h5");
+    expect_in(&said, "baseline: 2 updates replayed, bit-equal to the record");
+    expect_in(&said, "test: 2 updates replayed, bit-equal to the record");
+    helper_free(&said);
+    put_module("signum_again", "signum.so");
+    helper_refuse(2, "replay r.h5", "./signum.so of SHA-256 ");
+    unlink("signum.so");
+    helper_refuse(2, "replay r.h5", "./signum.so: cannot open the module");
+}
+
 /* The floor is what finds a state that is in no snapshot. */
 static void validate_hidden_state(void **state) {
     (void)state;
@@ -216,10 +234,11 @@ static void validate_lists(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_run),          cmocka_unit_test(validate_folder),
-        cmocka_unit_test(validate_two_builds),   cmocka_unit_test(validate_digest),
-        cmocka_unit_test(validate_hidden_state), cmocka_unit_test(validate_refusals),
-        cmocka_unit_test(validate_values),       cmocka_unit_test(validate_lists),
+        cmocka_unit_test(validate_run),        cmocka_unit_test(validate_folder),
+        cmocka_unit_test(validate_two_builds), cmocka_unit_test(validate_digest),
+        cmocka_unit_test(validate_replay),     cmocka_unit_test(validate_hidden_state),
+        cmocka_unit_test(validate_refusals),   cmocka_unit_test(validate_values),
+        cmocka_unit_test(validate_lists),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
