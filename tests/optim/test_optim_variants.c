@@ -374,6 +374,32 @@ static void validate_overflow(void **state) {
         check_overflow(&overflow_cases[c]);
 }
 
+/* torch-capturable divides eps by the step: at rate 0 an element that never had a gradient becomes
+ * NaN, in torch 2.15 (single tensor) as here; one that had keeps its value. */
+static void validate_capturable_at_rate_zero(void **state) {
+    (void)state;
+    for (size_t c = 0; c < COUNT_OF(cases); ++c) {
+        unsigned char values[256];
+        const struct optim_class *class_ = fill_values(&cases[c], values);
+        const struct optim_group group = {0.0, 0.0};
+        const int capturable = strcmp(cases[c].class_name, "sgd") != 0 &&
+                               cases[c].keys[1] != NULL &&
+                               strcmp(cases[c].keys[1], "torch-capturable") == 0;
+        const int relative = cases[c].readback == 0.0;
+        uint64_t t = 0;
+        helper_open(&one, 2, dtype_cases[0].dtypes, 3);
+        helper_set(one.param, DTYPE_F32, 0, 1.0);
+        helper_set(one.param, DTYPE_F32, 1, 2.0);
+        helper_set(one.gradient, DTYPE_F32, 1, 0.5);
+        const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, values);
+        assert_int_equal(class_->step(&call), STATUS_OK);
+        if (relative) continue;
+        assert_true(helper_get(one.param, DTYPE_F32, 1) == 2.0);
+        const double untouched = helper_get(one.param, DTYPE_F32, 0);
+        assert_true(capturable ? isnan(untouched) : untouched == 1.0);
+    }
+}
+
 static const struct refused_case {
     const char *class_name;
     const char *keys[4];
@@ -438,6 +464,7 @@ int main(void) {
         cmocka_unit_test(validate_read_back),
         cmocka_unit_test(validate_loss_scale),
         cmocka_unit_test(validate_overflow),
+        cmocka_unit_test(validate_capturable_at_rate_zero),
         cmocka_unit_test(validate_refusals),
         cmocka_unit_test(validate_slots),
     };
