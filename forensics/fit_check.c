@@ -360,5 +360,6 @@ enum status fit_check(const struct series *series, const struct fit_known *known
     if (out->expected == NULL) return mismatch(series, &mine, arena, out);
     TRY(fit_find_rivals(series, &mine, out->expected, arena, &out->found));
     TRY(fit_judge_rivals(&mine, applied, arena, out));
+    if (applied) TRY(fit_judge_plainer(series, &mine, arena, out));
     return say_match(&mine, arena, out);
 }

@@ -92,3 +92,34 @@ enum status fit_judge_rivals(const struct fit_known *known, int applied, struct 
     }
     return STATUS_OK;
 }
+
+/* Simplicity by which another explanation must lead: more than the order of contracts and the
+ * rarity of a schedule make up, less than a floor that nobody would type. */
+#define MUCH_SIMPLER 0.25
+
+enum status fit_judge_plainer(const struct series *series, const struct fit_known *known,
+                              struct arena *arena, struct fit_check *out) {
+    const struct contract_request *r = &known->request;
+    struct fit_known every = *known;
+    struct fit_set set;
+    if (out->verdict != FIT_PASS || r->schedule != NULL || r->lr == r->lr) return STATUS_OK;
+    every.request.contract = NULL;
+    every.plain = 1;
+    every.limit = 8;
+    TRY(fit_series(series, &every, arena, &set));
+    fit_keep_native(known, &set);
+    if (set.count == 0) return STATUS_OK;
+    const struct fit *best = &set.fits[0];
+    if (best->contract == r->contract || fit_applied_apart(best, out->expected, &set) == 0 ||
+        best->simplicity + MUCH_SIMPLER > out->expected->simplicity)
+        return STATUS_OK;
+    char *needs;
+    TRY(arena_format(arena, &needs,
+                     "--schedule and --lr: %s explains the log more simply and applies other LRs",
+                     best->text));
+    out->verdict = FIT_UNDECIDED;
+    out->why |= FIT_WHY_APPLIED;
+    out->rival = best->contract->name;
+    out->needs = needs;
+    return STATUS_OK;
+}

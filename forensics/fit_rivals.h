@@ -14,4 +14,11 @@ TWINSTEP_MUST_USE enum status fit_find_rivals(const struct series *series,
 TWINSTEP_MUST_USE enum status fit_judge_rivals(const struct fit_known *known, int applied,
                                                struct arena *arena, struct fit_check *out);
 
+/* Where nothing but the contract was given, a match may lean on numbers that nobody would type: it
+ * stays a pass only while no other contract explains the column much more simply with other applied
+ * rates. */
+TWINSTEP_MUST_USE enum status fit_judge_plainer(const struct series *series,
+                                                const struct fit_known *known, struct arena *arena,
+                                                struct fit_check *out);
+
 #endif

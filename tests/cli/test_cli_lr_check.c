@@ -233,6 +233,28 @@ static void validate_floor_is_not_fitted(void **state) {
     helper_free(&said);
 }
 
+/* hf-4.50 could have logged 5, 4, 3, 2, 1 with a floor of a sixth and a peak that nobody types; hf
+ * linear explains it plainly. With the numbers of the training there is nothing to guess. */
+static void validate_plainer_explanation(void **state) {
+    (void)state;
+    helper_write("plain.json", "{\"max_steps\": 5, \"log_history\": ["
+                               "{\"step\": 1, \"learning_rate\": 5e-07}, "
+                               "{\"step\": 2, \"learning_rate\": 4e-07}, "
+                               "{\"step\": 3, \"learning_rate\": 3e-07}, "
+                               "{\"step\": 4, \"learning_rate\": 2e-07}, "
+                               "{\"step\": 5, \"learning_rate\": 1e-07}]}");
+    struct said said = helper_run(3, "lr check plain.json --expect hf-4.50");
+    assert_non_null(strstr(said.out, "hf linear, peak 5e-07, no warm-up, total 5 explains the log "
+                                     "more simply and applies other LRs"));
+    helper_free(&said);
+    said = helper_run(0, "lr check plain.json --expect hf");
+    helper_free(&said);
+    said = helper_run(0, "lr check plain.json --expect hf-4.50 --logged");
+    helper_free(&said);
+    said = helper_run(1, "lr check plain.json --expect hf-4.50 --schedule linear --lr 5e-7");
+    helper_free(&said);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_pass),
@@ -246,6 +268,7 @@ int main(void) {
         cmocka_unit_test(validate_guessed_updates),
         cmocka_unit_test(validate_log_every),
         cmocka_unit_test(validate_floor_is_not_fitted),
+        cmocka_unit_test(validate_plainer_explanation),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
