@@ -118,8 +118,9 @@ def torch_variant_cases():
     module._get_capturable_supported_devices = lambda *_, **__: ["cpu"]
     for cls, optimizer in ((torch.optim.AdamW, "adamw"), (torch.optim.Adam, "adam")):
         for amsgrad in (False, True):
-            options = {"weight_decay": 0.1, "amsgrad": amsgrad}
-            word = f"amsgrad={str(amsgrad).lower()}"
+            eps = 1e-3 if amsgrad else 1e-8
+            options = {"weight_decay": 0.1, "amsgrad": amsgrad, "eps": eps}
+            word = f"amsgrad={str(amsgrad).lower()} eps={eps!r}"
             name = f"torch.optim.{cls.__name__}"
             emit(name + "(capturable)", optimizer, "f64", 1e-3, 0.1,
                  ["variant=torch-capturable", word], "within=1e-14",
