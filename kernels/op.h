@@ -28,7 +28,7 @@ struct row_list {
     uint32_t count;
 };
 
-/* The kinds of sum that `shuffled` (and later `atomic`) switches one by one. */
+/* The kinds of sum that `shuffled` and `atomic` switch one by one. */
 enum sum_kind {
     SUM_FORWARD = 1,   /* linear layers and attention, forward and input gradients; softmax sums */
     SUM_WEIGHT = 2,    /* weight gradients of linear layers */
@@ -47,6 +47,13 @@ struct order {
     uint32_t chunk;  /* terms per chunk, >= 1; default 16 */
     uint32_t update; /* update counter of the draw */
     uint32_t sample; /* first sample of the micro-batch, counted in the update */
+};
+
+/* What races in `atomic` (law 14): threads take chunks of `chunk` consecutive terms, each a chain
+ * from +0, as they come, and add them to the shared sum with relaxed atomics. */
+struct racing {
+    uint32_t kinds; /* bits of sum_kind that race: SUM_WEIGHT, _DQ, _EMBEDDING, _NORM alone can */
+    uint32_t chunk; /* terms per chunk, >= 1; default 16 */
 };
 
 /* Which instance of an op this is: field `op` (9 bits) of a stream address is site * 4 + pass. */
@@ -90,6 +97,7 @@ struct op_call {
     const struct order *order;          /* NULL: mode invariant */
     const struct op_rounding *rounding; /* NULL: operands and scores are of `compute` */
     const struct splits *splits; /* mode shaped (base/splits.h); NULL: no contraction is cut */
+    const struct racing *racing; /* mode atomic; NULL: no sum races */
     const struct blas *blas;     /* linear layers through a library (kernels/blas.h); NULL: ours */
     uint32_t rows, first_row;    /* physical rows of the forward call; 0: not known */
     uint32_t length;             /* rows of each of its sequences, padding included; 0: not known */

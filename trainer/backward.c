@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "trainer/dropout.h"
+#include "trainer/model_dropout.h"
 #include "trainer/model_ops.h"
 
 /* dx = dy . w, or joined onto dx. */

@@ -4,7 +4,7 @@
  * calls moves no bit in `invariant`. */
 #include "trainer/model.h"
 
-#include "trainer/dropout.h"
+#include "trainer/model_dropout.h"
 #include "trainer/model_ops.h"
 
 static void attention_block(const struct pass *pass, uint32_t i) {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/real.h"
-#include "trainer/dropout.h"
+#include "trainer/model_dropout.h"
 
 static void take_sizes(struct model *model) {
     const struct config *config = model->config;

@@ -4,9 +4,10 @@
  * (with dropout, dP is that of the kept probabilities, scaled; dV takes the dropped ones)
  *   dS = round(round(P * (dP - D)) * scale);  dQ = round(dS k), a chain over keys.
  * dK and dV: one chain over (query head of the group, query) ascending, in accumulators until the
- * sequence is done. Units of work as in forward: no two write one element. */
+ * sequence is done. Units of work as in forward: no two write one element; but in law 14 dQ. */
 #include "kernels/cpu/call.h"
 #include "kernels/cpu/attention.h"
+#include "kernels/cpu/race.h"
 
 struct gradients {
     const carrier *dout;
@@ -88,6 +89,39 @@ static void add_queries(const struct attention_task *task, const struct attentio
     VARIANT(product_queries)(&over, block->first);
 }
 
+/* ---- dQ by law 14: threads race on the block's sums, which are rounded when all are in ---- */
+
+/* Keys first .. first+chunk-1: for each query of the block that has them, a chain from +0. */
+static void race_keys(const struct attention_task *task, const struct attention_block *block,
+                      size_t first) {
+    const struct attention_space *const space = &task->space;
+    for (size_t i = 0; i < block->count; i++) {
+        const accumulator *const weights = space->dp + i * task->far;
+        const size_t last = least(first + task->call->racing->chunk, block->first + i + 1);
+        if (first >= last) continue;
+        for (size_t d = 0; d < task->D; d += SHUFFLE_TILE) {
+            const size_t n = least(SHUFFLE_TILE, task->D - d);
+            accumulator sum[SHUFFLE_TILE] = {0};
+            for (size_t j = first; j < last; j++) {
+                const accumulator *const key = space->k_rows + j * task->wide + d;
+                EACH for (size_t e = 0; e < n; e++) sum[e] = acc_fma(weights[j], key[e], sum[e]);
+            }
+            race_add(space->result + i * task->wide + d, sum, n);
+        }
+    }
+}
+
+/* Chunks of keys are tasks: this thread takes some, threads that wait for work the others. */
+static void race_block(const struct attention_task *task, const struct attention_block *block) {
+    const size_t keys = block->first + block->count;
+    memset(task->space.result, 0, block->count * task->wide * sizeof *task->space.result);
+    for (size_t first = 0; first < keys; first += task->call->racing->chunk) {
+#pragma omp task default(none) firstprivate(task, block, first) if (task->call->threads > 1)
+        race_keys(task, block, first);
+    }
+#pragma omp taskwait
+}
+
 static void run_block(const struct attention_task *task, const struct attention_block *block,
                       const struct gradients *gradients) {
     const struct attention_space *const space = &task->space;
@@ -98,7 +132,10 @@ static void run_block(const struct attention_task *task, const struct attention_
     VARIANT(attention_drop)(task, block, space->p);
     VARIANT(attention_operand)(task, space->p, task->far, block->count, block->keys);
     VARIANT(attention_operand)(task, space->dp, task->far, block->count, block->keys);
-    VARIANT(attention_over_keys)(task, block, space->dp, space->k_rows, SUM_DQ, PASS_INPUT);
+    if (race_active(task->call, SUM_DQ))
+        race_block(task, block);
+    else
+        VARIANT(attention_over_keys)(task, block, space->dp, space->k_rows, SUM_DQ, PASS_INPUT);
     finish_rows(task, space->result, gradients->dq + at, task->q_line, block->count);
     add_queries(task, block, space->dp, space->q, space->dk);
     add_queries(task, block, space->p, space->dout, space->dv);
@@ -123,6 +160,26 @@ static void run_task(const struct attention_task *task, const struct gradients *
     finish_rows(task, space->dv, gradients->dv + at, task->k_line, task->length);
 }
 
+/* Half of the threads take units of work; the others wait at the end of the region and take chunks
+ * of keys from them. A thread that waits for its own chunks takes no other's. */
+static void race_units(const struct op_call *call, const struct attention_problem *problem,
+                       const struct gradients *gradients, size_t own) {
+    const size_t units = (size_t)problem->count * problem->G;
+    const int threads = race_threads(call, 2);
+    size_t taken = 0;
+#pragma omp parallel num_threads(threads)
+    if (omp_get_thread_num() < (threads + 1) / 2) {
+        for (;;) {
+            size_t i;
+#pragma omp atomic capture
+            i = taken++;
+            if (i >= units) break;
+            const struct attention_task task = VARIANT(attention_task)(call, problem, own, i);
+            run_task(&task, gradients);
+        }
+    }
+}
+
 void VARIANT(attention_backward)(const struct op_call *call,
                                  const struct attention_backward_args *args) {
     const struct attention_problem problem = {args->sequences, args->count,  args->H, args->G,
@@ -130,11 +187,15 @@ void VARIANT(attention_backward)(const struct op_call *call,
                                               args->v,         args->dropout};
     const struct gradients gradients = {(const carrier *)args->dout, (carrier *)args->dq,
                                         (carrier *)args->dk, (carrier *)args->dv};
-    const size_t tasks = (size_t)args->count * args->G;
+    const size_t units = (size_t)args->count * args->G;
     size_t work = 0;
     const size_t own = VARIANT(attention_own)(&problem, &work);
+    if (race_active(call, SUM_DQ)) {
+        race_units(call, &problem, &gradients, own);
+        return;
+    }
 #pragma omp parallel for schedule(dynamic) num_threads(call_threads(call, 2 * work))
-    for (size_t i = 0; i < tasks; i++) {
+    for (size_t i = 0; i < units; i++) {
         const struct attention_task task = VARIANT(attention_task)(call, &problem, own, i);
         run_task(&task, &gradients);
     }

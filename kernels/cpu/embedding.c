@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Embedding: the gather, and the gradient of the table as chains of adds over tokens in list order
- * (law 1). Threads divide columns, so no two touch one element. Law 9: embedding_shuffled.c. */
+ * (law 1). Threads divide columns, so no two touch one element. Laws 9 and 14:
+ * embedding_shuffled.c. */
 #include "kernels/cpu/call.h"
 #include "kernels/cpu/embedding_shuffled.h"
+#include "kernels/cpu/race.h"
 
 void VARIANT(embedding_forward)(const struct op_call *call,
                                 const struct embedding_forward_args *args) {
@@ -25,6 +27,10 @@ static void add_columns(const struct embedding_weight_args *args, size_t c, size
 
 void VARIANT(embedding_weight)(const struct op_call *call,
                                const struct embedding_weight_args *args) {
+    if (race_active(call, SUM_EMBEDDING)) {
+        VARIANT(embedding_racing)(call, args);
+        return;
+    }
     if (shuffle_active(call, SUM_EMBEDDING)) {
         VARIANT(embedding_shuffled)(call, args);
         return;

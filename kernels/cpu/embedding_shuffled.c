@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The embedding's gradient in mode `shuffled`. Tokens are first listed by id (a counting sort,
- * which keeps list order); then tiles of 64 ids x 64 columns are independent work. */
+ * The embedding's gradient in modes `shuffled` and `atomic`. Tokens are first listed by id (a
+ * counting sort, which keeps list order). Shuffled: tiles of 64 ids x 64 columns are independent
+ * work. Atomic: threads take chunks of one id's tokens and race on its row. */
 #include "kernels/cpu/embedding_shuffled.h"
 
 #include "kernels/cpu/call.h"
+#include "kernels/cpu/race.h"
 
 #define TILE ((size_t)SHUFFLE_TILE)
 
@@ -87,4 +89,28 @@ void VARIANT(embedding_shuffled)(const struct op_call *call,
     num_threads(call_threads(call, args->rows.count * args->C))
     for (size_t t = 0; t < tiles; t++)
         run_tile(call, args, &list, &shuffle, t / column_tiles, t % column_tiles);
+}
+
+/* `count` tokens of one id, to its row of the table. */
+static void race_chunk(const struct embedding_weight_args *args, const uint32_t *token,
+                       size_t count, accumulator *acc) {
+    for (size_t c = 0; c < args->C; c += TILE) {
+        const size_t n = least(TILE, args->C - c);
+        accumulator sum[SHUFFLE_TILE];
+        chunk_sum(args, token, count, c, n, sum);
+        race_add(acc + c, sum, n);
+    }
+}
+
+void VARIANT(embedding_racing)(const struct op_call *call,
+                               const struct embedding_weight_args *args) {
+    const struct occurrences list = list_by_id(args, call->scratch);
+    const size_t chunk = call->racing->chunk;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(race_threads(call, args->rows.count))
+    for (size_t i = 0; i < args->rows.count; i++) {
+        const size_t v = args->ids[list.token[i]];
+        if ((i - list.start[v]) % chunk != 0) continue;
+        race_chunk(args, list.token + i, least(chunk, list.start[v + 1] - i),
+                   (accumulator *)args->acc + v * args->C);
+    }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The embedding's gradient by law 9; embedding.c chooses it. */
+ * The embedding's gradient by laws 9 and 14; embedding.c chooses it. */
 #ifndef TWINSTEP_KERNELS_CPU_EMBEDDING_SHUFFLED_H
 #define TWINSTEP_KERNELS_CPU_EMBEDDING_SHUFFLED_H
 
@@ -13,6 +13,10 @@
  * shared, order_bytes(rows) a thread. */
 void VARIANT(embedding_shuffled)(const struct op_call *call,
                                  const struct embedding_weight_args *args);
+
+/* Chunks of each id's tokens race on its row. Scratch: embedding_bytes(V, rows) shared. */
+void VARIANT(embedding_racing)(const struct op_call *call,
+                               const struct embedding_weight_args *args);
 #endif
 
 #endif

@@ -5,6 +5,7 @@
  * Invariant: square is law 2 in f64 for every variant: groups of 2^p blocks are nodes of the tree,
  * so threads divide groups and the join of their sums is the tree itself. */
 #include "kernels/cpu/call.h"
+#include "kernels/cpu/race.h"
 
 #define GROUPS ((size_t)256) /* most parts of one sum of squares */
 
@@ -79,9 +80,24 @@ static double square_shuffled(const struct op_call *call, const struct square_ar
     return sum;
 }
 
+/* Law 14: the chunks are law 2's blocks; threads add them to one sum. */
+static double square_racing(const struct op_call *call, const struct square_args *args) {
+    const size_t blocks = (args->count + SUM_BLOCK - 1) / SUM_BLOCK;
+    double sum = 0.0;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(race_threads(call, blocks))
+    for (size_t i = 0; i < blocks; i++) {
+        const size_t at = i * SUM_BLOCK;
+        race_add_f64(&sum, squares(args, at, least(SUM_BLOCK, args->count - at)));
+    }
+    return sum;
+}
+
 void VARIANT(square)(const struct op_call *call, const struct square_args *args) {
-    *args->result =
-        shuffle_active(call, SUM_NORM) ? square_shuffled(call, args) : square_tree(call, args);
+    if (race_active(call, SUM_NORM))
+        *args->result = square_racing(call, args);
+    else
+        *args->result =
+            shuffle_active(call, SUM_NORM) ? square_shuffled(call, args) : square_tree(call, args);
 }
 
 /* As PyTorch multiplies a stored gradient by a f32 scalar: in f64 for f64, else in f32; then one

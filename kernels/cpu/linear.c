@@ -8,6 +8,7 @@
 #include "base/splits.h"
 #include "kernels/cpu/call.h"
 #include "kernels/cpu/gemm_block.h"
+#include "kernels/cpu/race.h"
 
 /* Parts of the sum in mode shaped; M of the physical rows, as a library is called. */
 static uint32_t parts_of(const struct op_call *call, const struct gemm *g, enum op_pass pass) {
@@ -22,7 +23,9 @@ static uint32_t parts_of(const struct op_call *call, const struct gemm *g, enum 
 static void run(const struct op_call *call, const struct gemm *g, enum sum_kind kind,
                 enum op_pass pass) {
     const uint32_t parts = parts_of(call, g, pass);
-    if (shuffle_active(call, kind)) {
+    if (g->held != NULL && race_active(call, kind)) {
+        VARIANT(gemm_racing)(g, call);
+    } else if (shuffle_active(call, kind)) {
         const struct shuffle shuffle = shuffle_open(call, pass);
         VARIANT(gemm_shuffled)(g, &shuffle, call->threads, call->scratch);
     } else if (parts > 1) {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Gradient of RMSNorm's weight: one fma chain per column over the listed rows (law 1), or chunks
- * of rows in a drawn order (law 9, kind SUM_NORM). Threads divide columns.
+ * of rows in a drawn order (law 9, kind SUM_NORM): threads divide columns. Or threads race (law
+ * 14).
  *
  * Invariant: the chain of a column goes on from what acc holds, rows in list order. */
 #include "kernels/cpu/call.h"
+#include "kernels/cpu/race.h"
 
 #define COLUMNS ((size_t)SHUFFLE_TILE) /* of one piece of work: the column tile of law 9 */
 
@@ -58,7 +60,26 @@ static void canonical(const struct op_call *call, const struct norm_weight_args 
     memcpy(acc, sum, n * sizeof *sum);
 }
 
+static void racing(const struct op_call *call, const struct norm_weight_args *args) {
+    const size_t chunk = call->racing->chunk;
+    const size_t chunks = race_chunks(call, args->rows.count);
+    const size_t pieces = (args->C + COLUMNS - 1) / COLUMNS * chunks;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(race_threads(call, pieces))
+    for (size_t i = 0; i < pieces; i++) {
+        const size_t c = i / chunks * COLUMNS;
+        const size_t n = least(COLUMNS, args->C - c);
+        const size_t first = i % chunks * chunk;
+        accumulator sum[COLUMNS] = {0};
+        chain(args, first, least(first + chunk, args->rows.count), c, n, sum, call->compute);
+        race_add((accumulator *)args->acc + c, sum, n);
+    }
+}
+
 void VARIANT(norm_weight)(const struct op_call *call, const struct norm_weight_args *args) {
+    if (race_active(call, SUM_NORM)) {
+        racing(call, args);
+        return;
+    }
     const size_t work = (size_t)args->rows.count * args->C * 2;
     const int drawn = shuffle_active(call, SUM_NORM);
 #pragma omp parallel for schedule(static) num_threads(call_threads(call, work))

@@ -2,7 +2,6 @@
  * labels: unit short threads
  * The linear ops against one scalar chain per output (law 1): every pair, instruction set, dtype,
  * odd shapes, gathered rows between poisoned ones, one and two threads, chains in two calls. */
-#include "base/splits.h"
 #include "tests/kernels/test_linear.h"
 
 struct shape {

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/splits.h"
 #include "determinism/stream.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/op.h"

@@ -5,8 +5,8 @@
  * probabilities, attention branch, MLP branch. With `rng.kind: torch` each forward call of a
  * micro-batch advances the generator, whose offset the training state carries; a backward reads
  * the offset that its forward used. Private to the model. */
-#ifndef TWINSTEP_TRAINER_DROPOUT_H
-#define TWINSTEP_TRAINER_DROPOUT_H
+#ifndef TWINSTEP_TRAINER_MODEL_DROPOUT_H
+#define TWINSTEP_TRAINER_MODEL_DROPOUT_H
 
 #include "kernels/dropout.h"
 #include "trainer/model_ops.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Holds no draw itself: which word an element gets is kernels/dropout.c. */
-#include "trainer/dropout.h"
+#include "trainer/model_dropout.h"
 
 #include "determinism/torch_rng.h"
 #include "scenarios/scenario.h"
