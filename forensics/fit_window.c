@@ -16,6 +16,13 @@ static int equal(const struct fit_window *window, size_t i, size_t j) {
            fit_half(a, window->scale) + fit_half(b, window->scale);
 }
 
+/* Printed alike; of exact doubles one may round an ulp higher than the others of a plateau. */
+static int as_high(const struct fit_window *window, size_t i, size_t top) {
+    const struct series_point *a = &window->points[i], *b = &window->points[top];
+    if (a->quantum == 0.0 && b->quantum == 0.0) return equal(window, i, top);
+    return a->value == b->value;
+}
+
 /* The maximum; but a first update at the full LR before a warm-up is no top. */
 static void find_top(struct fit_window *window) {
     size_t first = 0;
@@ -32,8 +39,7 @@ static void find_top(struct fit_window *window) {
         if (i > top && window->points[top].value >= 0.3 * window->scale && !equal(window, top, i))
             break;
     }
-    const double maximum = window->points[top].value;
-    while (top > first && window->points[top - 1].value == maximum)
+    while (top > first && as_high(window, top - 1, top))
         top--;
     window->top = window->top_last = top;
     for (size_t i = top; i < window->count && equal(window, top, i); i++)
