@@ -9,7 +9,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/real.h"
+#include "forensics/fit.h"
 #include "tests/forensics/helper_healthy.h"
+#include "tests/forensics/helper_lr.h"
 
 #define CHECKS 40
 #define FITS 4
@@ -42,11 +45,39 @@ static void verify_fit_lists_the_truth(void **state) {
     assert_int_equal(count.failed, 0);
 }
 
+/* Of a plateau in exact doubles one late value lies an ulp higher: the knee is still the first. */
+static void validate_a_plateau_with_an_ulp(void **state) {
+    (void)state;
+    static struct series_point points[100];
+    struct arena arena = ARENA_EMPTY;
+    struct contract_plan plan;
+    struct fit_known known;
+    struct fit_set set;
+    fit_known_init(&known);
+    known.request.contract = contract_find("olmo-core");
+    known.request.schedule = "wsd";
+    known.request.lr = 0.00095;
+    known.request.warmup = 92.0;
+    known.request.steps = 462;
+    assert_int_equal(contract_resolve(&known.request, &arena, &plan), STATUS_OK);
+    const struct lr_log log = {
+        .plan = &plan, .first = 1, .every = 5, .last = 462, .print = LR_EXACT};
+    const struct series series = {points, lr_log_points(&log, points)};
+    assert_true(points[83].value > points[19].value); /* updates 416 and 96 */
+    known.request.lr = known.request.warmup = real_nan_f64();
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_false(set.fits[0].first_differs);
+    assert_true(set.fits[0].warmup == 92.0);
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_check_never_fails),
         cmocka_unit_test(verify_check_of_the_applied_column_never_fails),
         cmocka_unit_test(verify_fit_lists_the_truth),
+        cmocka_unit_test(validate_a_plateau_with_an_ulp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
