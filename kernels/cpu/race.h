@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Sums that threads race on (law 14): an addition to a shared number, and who may race.
+ *
+ * An addition reads the sum, adds in its own type, and stores the result where nobody stored
+ * another in between; else it tries again. Relaxed: only the number itself is shared, and the join
+ * of the threads publishes it. Invariant: each addition happens exactly once; what races is their
+ * order alone. */
+#ifndef TWINSTEP_KERNELS_CPU_RACE_H
+#define TWINSTEP_KERNELS_CPU_RACE_H
+
+#include <stdatomic.h>
+
+#include "kernels/op.h"
+
+/* The compiler's generic forms of C11's atomic_compare_exchange_weak_explicit: they take memory
+ * that is a plain number before and after the race. A comparison is of bits, so a NaN ends it, too.
+ */
+static inline void race_add_f32(float *sum, float term) {
+    float seen, next;
+    __atomic_load(sum, &seen, __ATOMIC_RELAXED);
+    do {
+        next = seen + term;
+    } while (!__atomic_compare_exchange(sum, &seen, &next, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+}
+
+static inline void race_add_f64(double *sum, double term) {
+    double seen, next;
+    __atomic_load(sum, &seen, __ATOMIC_RELAXED);
+    do {
+        next = seen + term;
+    } while (!__atomic_compare_exchange(sum, &seen, &next, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+}
+
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
+               "an addition takes no lock");
+
+/* Whether the call's sums of this kind race. */
+static inline int race_active(const struct op_call *call, enum sum_kind kind) {
+    return call->racing != NULL && (call->racing->kinds & (uint32_t)kind) != 0;
+}
+
+/* Chunks of a sum of `terms` terms. */
+static inline size_t race_chunks(const struct op_call *call, size_t terms) {
+    return (terms + call->racing->chunk - 1) / call->racing->chunk;
+}
+
+/* All threads of the call where there are several pieces: small sums race, too. */
+static inline int race_threads(const struct op_call *call, size_t pieces) {
+    return pieces < 2 || call->threads < 1 ? 1 : call->threads;
+}
+
+#if defined(TWINSTEP_VARIANT)
+#include "base/variant.h"
+
+static inline void race_add(accumulator *sum, const accumulator *terms, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        ACC_NAME_(race_add)(sum + i, terms[i]);
+}
+#endif
+
+#endif
