@@ -74,4 +74,7 @@ TWINSTEP_MUST_USE enum status reader_run_rows(struct reader *reader, hid_t steps
 TWINSTEP_MUST_USE enum status reader_pair_rows(struct reader *reader, hid_t steps,
                                                struct trace_pair *pair);
 
+/* Form and steps of the stored states of a run, if it has any; not the states. */
+TWINSTEP_MUST_USE enum status reader_run_snapshots(struct reader *reader, struct trace_run *run);
+
 #endif

@@ -46,7 +46,8 @@ struct hdf5_form {
     int rank;         /* 0: scalar */
     hsize_t shape[HDF5_MAX_RANK];
     hsize_t chunk_rows; /* 0: contiguous and allocated at once; else axis 0 grows without limit */
-    const void *fill;   /* one element of `type` */
+    hsize_t chunk_columns;         /* of axis 1; 0: all of it */
+    const void *fill;              /* one element of `type` */
     const char *units, *long_name; /* NULL: no attribute */
 };
 

@@ -14,6 +14,16 @@
 #define TRACE_PART ".part"
 #define TRACE_REBUILD ".rebuild" /* live name of trace_recover: its input may be OUT.part */
 
+/* The stored states of a run. */
+struct stored {
+    const char *group; /* "snapshots/baseline" */
+    uint64_t bytes;    /* of one state; 0: none are stored */
+    hid_t state, digest, step;
+    hid_t memory;  /* dataspace of one state */
+    uint64_t rows; /* written so far */
+    uint64_t last_step;
+};
+
 /* The rows of one run or pair: open datasets below <group>/steps. */
 struct series {
     struct layout layout;
@@ -24,6 +34,7 @@ struct series {
     hid_t memory[LAYOUT_COLUMNS]; /* dataspace of one packed row's cells */
     uint64_t rows;
     uint64_t last_step;
+    struct stored stored; /* of a run */
 };
 
 struct late { /* a text or array that is written once, later */
@@ -59,6 +70,28 @@ TWINSTEP_MUST_USE enum status trace_finish_as(struct trace *trace, int complete)
 /* Every object of the plan below the open file. */
 TWINSTEP_MUST_USE enum status trace_create_objects(struct trace *trace,
                                                    const struct trace_plan *plan);
+
+/* Scales and indices as every dataset of a trace has them; index: 0, 1, ... count - 1. */
+TWINSTEP_MUST_USE enum status hdf5_make_scale(const struct hdf5_file *file, hid_t dataset,
+                                              const char *name);
+TWINSTEP_MUST_USE enum status hdf5_attach_scale(const struct hdf5_file *file, hid_t dataset,
+                                                hid_t scale, unsigned axis);
+TWINSTEP_MUST_USE enum status hdf5_create_index(const struct hdf5_file *file, hid_t where,
+                                                const char *name, const char *long_name,
+                                                uint64_t count, hid_t *out_scale);
+
+/* The objects of a run's stored states, if it has any; their handles, once writing has begun. */
+TWINSTEP_MUST_USE enum status trace_create_snapshots(const struct hdf5_file *file,
+                                                     const struct stored *stored,
+                                                     const struct trace_run_plan *plan);
+TWINSTEP_MUST_USE enum status trace_open_snapshots(const struct trace *trace,
+                                                   struct stored *stored);
+
+/* Writing, with every row through to the file. */
+TWINSTEP_MUST_USE enum status trace_open_dataset(const struct trace *trace, const char *group,
+                                                 const char *name, hid_t *out_dataset);
+TWINSTEP_MUST_USE enum status trace_flush(const struct trace *trace);
+TWINSTEP_MUST_USE enum status trace_refuse_broken(const struct trace *trace);
 
 /* Refuses a target or live file that is there (see docs/TRACE.md), then creates the live file. */
 TWINSTEP_MUST_USE enum status trace_claim(struct trace *trace);

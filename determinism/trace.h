@@ -20,6 +20,15 @@
 
 #define TRACE_VERSION 1
 
+/* What a run's stored states are. The bytes mean nothing to the trace. */
+struct trace_snapshot_plan {
+    uint64_t bytes;     /* of one state; 0: the run stores none */
+    uint64_t every;     /* updates from one to the next */
+    int64_t format;     /* version of what the bytes mean */
+    uint8_t layout[32]; /* digest of how this build lays such a state out */
+    int big_endian;     /* filled by the reader: byte order of the machine that wrote */
+};
+
 struct trace_run_plan {
     const char *id;  /* "baseline", "test", "floor-rerun", "replicate-baseline-01", "hybrid-010" */
     const char *arm; /* arm whose configuration it starts from */
@@ -31,6 +40,7 @@ struct trace_run_plan {
     const char *const *sites;
     const char *const *tensors; /* names, shape.tensors of them */
     const char *configuration;  /* resolved text */
+    struct trace_snapshot_plan snapshots;
 };
 
 struct trace_pair_plan {
@@ -81,6 +91,10 @@ TWINSTEP_MUST_USE enum status trace_put_array(struct trace *trace, const char *p
                                               const double *values);
 TWINSTEP_MUST_USE enum status trace_put_text(struct trace *trace, const char *path,
                                              const char *text, size_t length);
+/* The state after update `step` (0: before the first), snapshots.bytes of the run's plan; steps
+ * increase. */
+TWINSTEP_MUST_USE enum status trace_put_snapshot(struct trace *trace, uint32_t run, uint64_t step,
+                                                 const void *bytes);
 /* Closes and renames PATH.part to PATH. The trace is closed in every case; after a failure
  * PATH.part stays, with what was committed; without runs it stays only when it is whole. */
 TWINSTEP_MUST_USE enum status trace_finish(struct trace *trace);
@@ -93,6 +107,8 @@ struct trace_run {
     struct trace_run_plan plan; /* with plan.configuration and names filled */
     uint64_t updates;           /* rows that are committed */
     struct record *records;     /* (updates) */
+    uint64_t snapshots;         /* stored states that are committed */
+    uint64_t *snapshot_steps;   /* (snapshots) update after which each was taken, increasing */
 };
 struct trace_pair {
     struct trace_pair_plan plan;
@@ -133,8 +149,18 @@ const struct trace_text *trace_text_of(const struct trace_image *image, const ch
 const struct trace_array *trace_array_of(const struct trace_image *image, const char *path);
 const struct trace_run *trace_run_of(const struct trace_image *image, const char *id);
 
-/* Copies every committed update of PART into a normal file OUT, whose image has complete = 0 (the
- * dataset /complete). Never touches PART; OUT may be PART without its suffix. */
+/* Index of the last stored state that was taken not after `step`, in *out_index. Returns 0 when
+ * there is none. */
+int trace_snapshot_find(const struct trace_run *run, uint64_t step, uint64_t *out_index);
+
+/* One stored state of a run of PATH, plan.snapshots.bytes long; no other one is read. `run` is of
+ * the image of the same file. STATUS_INPUT: damaged, or cut short. */
+TWINSTEP_MUST_USE enum status trace_snapshot_read(const char *path, const struct trace_run *run,
+                                                  uint64_t index, struct arena *arena,
+                                                  unsigned char **out_bytes);
+
+/* Copies every committed update and stored state of PART into a normal file OUT, whose image has
+ * complete = 0 (the dataset /complete). Never touches PART; OUT may be PART without its suffix. */
 TWINSTEP_MUST_USE enum status trace_recover(const char *part, const char *out, int overwrite);
 
 #endif

@@ -37,13 +37,14 @@ static hsize_t chunk_rows(size_t row_bytes) {
     return rows;
 }
 
-static enum status make_scale(const struct hdf5_file *file, hid_t dataset, const char *name) {
+enum status hdf5_make_scale(const struct hdf5_file *file, hid_t dataset, const char *name) {
     if (H5DSset_scale(dataset, name) < 0)
         return hdf5_fail(STATUS_IO, file->name, "make \"%s\" a dimension scale", name);
     return STATUS_OK;
 }
 
-static enum status attach(const struct hdf5_file *file, hid_t dataset, hid_t scale, unsigned axis) {
+enum status hdf5_attach_scale(const struct hdf5_file *file, hid_t dataset, hid_t scale,
+                              unsigned axis) {
     if (H5DSattach_scale(dataset, scale, axis) < 0)
         return hdf5_fail(STATUS_IO, file->name, "attach a dimension scale");
     return STATUS_OK;
@@ -63,8 +64,8 @@ static enum status write_indices(const struct hdf5_file *file, hid_t dataset, ui
     return status;
 }
 
-static enum status create_index(const struct hdf5_file *file, hid_t where, const char *name,
-                                const char *long_name, uint64_t count, hid_t *out_scale) {
+enum status hdf5_create_index(const struct hdf5_file *file, hid_t where, const char *name,
+                              const char *long_name, uint64_t count, hid_t *out_scale) {
     const struct hdf5_form form = {.name = name,
                                    .type = H5T_STD_I64LE,
                                    .rank = 1,
@@ -73,7 +74,7 @@ static enum status create_index(const struct hdf5_file *file, hid_t where, const
                                    .long_name = long_name};
     TRY(hdf5_create(file, where, &form, out_scale));
     const char *last = strrchr(name, '/');
-    TRY(make_scale(file, *out_scale, last == NULL ? name : last + 1));
+    TRY(hdf5_make_scale(file, *out_scale, last == NULL ? name : last + 1));
     return write_indices(file, *out_scale, count);
 }
 
@@ -87,7 +88,7 @@ static enum status create_step(const struct hdf5_file *file, hid_t where, hid_t 
                                    .units = dimensionless,
                                    .long_name = layout_step.text->long_name};
     TRY(hdf5_create(file, where, &form, out_scale));
-    return make_scale(file, *out_scale, "step");
+    return hdf5_make_scale(file, *out_scale, "step");
 }
 
 /* Scales of one steps/ group. Index LAYOUT_AXES is that of the bytes of a digest; H5I_INVALID_HID
@@ -103,11 +104,12 @@ static enum status create_named_axis(const struct hdf5_file *file, hid_t steps,
     char path[LAYOUT_NAME];
     snprintf(path, sizeof path, "%s%s%s", label->folder, label->folder[0] == '\0' ? "" : "/",
              label->scale);
-    if (names == NULL) return create_index(file, steps, path, label->long_name, count, out_scale);
+    if (names == NULL)
+        return hdf5_create_index(file, steps, path, label->long_name, count, out_scale);
     TRY(hdf5_put_names(file, steps, path, names, count, out_scale));
     TRY(hdf5_put_text(file, *out_scale, "units", dimensionless));
     TRY(hdf5_put_text(file, *out_scale, "long_name", label->long_name));
-    return make_scale(file, *out_scale, label->scale);
+    return hdf5_make_scale(file, *out_scale, label->scale);
 }
 
 static enum status create_axes(const struct hdf5_file *file, const char *group, hid_t steps,
@@ -157,7 +159,7 @@ static enum status create_column(const struct hdf5_file *file, hid_t steps,
     hid_t dataset;
     TRY(hdf5_create(file, steps, &form, &dataset));
     for (int axis = 0; axis < form.rank; axis++)
-        TRY(attach(file, dataset, axes[axis], (unsigned)axis));
+        TRY(hdf5_attach_scale(file, dataset, axes[axis], (unsigned)axis));
     if (column->kind == KIND_REAL)
         TRY(hdf5_put_value(file, dataset, "_FillValue", H5T_IEEE_F64LE, form.fill));
     H5Dclose(dataset);
@@ -185,8 +187,8 @@ static enum status create_steps(const struct hdf5_file *file, const struct serie
     for (size_t i = 0; i < COUNT_OF(scales.ids); i++)
         scales.ids[i] = H5I_INVALID_HID;
     TRY(create_step(file, steps, &scales.ids[AXIS_NONE]));
-    TRY(create_index(file, steps, "byte", "byte of a digest", RECORD_DIGEST_BYTES,
-                     &scales.ids[LAYOUT_AXES]));
+    TRY(hdf5_create_index(file, steps, "byte", "byte of a digest", RECORD_DIGEST_BYTES,
+                          &scales.ids[LAYOUT_AXES]));
     if (plan != NULL) TRY(create_axes(file, series->group, steps, plan, &scales));
     TRY(create_columns(file, steps, &series->layout, &scales));
     for (size_t i = 0; i < COUNT_OF(scales.ids); i++)
@@ -256,13 +258,13 @@ static enum status open_parent(const struct hdf5_file *file, const char *path, h
 static enum status scale_array(const struct hdf5_file *file, hid_t group, hid_t dataset,
                                const char *name, const struct trace_array_plan *plan) {
     static const char *const suffixes[2] = {"row", "column"};
-    if (plan->rank == 1) return make_scale(file, dataset, name);
+    if (plan->rank == 1) return hdf5_make_scale(file, dataset, name);
     for (unsigned axis = 0; axis < 2; axis++) {
         char index[256];
         snprintf(index, sizeof index, "%s_%s", name, suffixes[axis]);
         hid_t scale;
-        TRY(create_index(file, group, index, suffixes[axis], plan->shape[axis], &scale));
-        TRY(attach(file, dataset, scale, axis));
+        TRY(hdf5_create_index(file, group, index, suffixes[axis], plan->shape[axis], &scale));
+        TRY(hdf5_attach_scale(file, dataset, scale, axis));
         H5Dclose(scale);
     }
     return STATUS_OK;
@@ -305,7 +307,7 @@ static enum status create_text(const struct hdf5_file *file, const char *path) {
                                    .long_name = "bytes of a UTF-8 text"};
     hid_t dataset;
     TRY(hdf5_create(file, group, &form, &dataset));
-    TRY(make_scale(file, dataset, name));
+    TRY(hdf5_make_scale(file, dataset, name));
     H5Dclose(dataset);
     H5Gclose(group);
     return STATUS_OK;
@@ -357,6 +359,7 @@ enum status trace_create_objects(struct trace *trace, const struct trace_plan *p
     for (uint32_t i = 0; i < plan->run_count; i++) {
         TRY(create_run(file, &trace->runs[i], &plan->runs[i]));
         TRY(link_arm(file, &plan->runs[i]));
+        TRY(trace_create_snapshots(file, &trace->runs[i].stored, &plan->runs[i]));
     }
     for (uint32_t i = 0; i < plan->pair_count; i++)
         TRY(create_pair(file, &trace->pairs[i], &plan->pairs[i]));

@@ -53,7 +53,8 @@ enum status hdf5_access_list(const char *file_name, hid_t *out_list) {
     if (bad >= 0) bad = H5Pset_fclose_degree(list, H5F_CLOSE_STRONG);
     if (bad >= 0) bad = H5Pset_alignment(list, 1, ALIGNMENT);
 #if H5_VERSION_GE(1, 10, 7)
-    if (bad >= 0) bad = H5Pset_file_locking(list, 1, ALIGNMENT); /* file systems without locks work */
+    if (bad >= 0)
+        bad = H5Pset_file_locking(list, 1, ALIGNMENT); /* file systems without locks work */
 #endif
     *out_list = list;
     if (bad < 0) {
@@ -152,6 +153,7 @@ static hid_t creation_list(const struct hdf5_form *form) {
     hsize_t chunk[HDF5_MAX_RANK] = {form->chunk_rows, 0, 0};
     for (int axis = 1; axis < form->rank; axis++)
         chunk[axis] = form->shape[axis];
+    if (form->chunk_columns != 0) chunk[1] = form->chunk_columns;
     return H5Pset_chunk(list, form->rank, chunk) < 0 ? -1 : list;
 }
 

@@ -163,6 +163,8 @@ static enum status read_root(struct reader *reader, struct trace_image *image) {
     TRY(reader_walk(reader, root, image));
     TRY(read_entries(reader, "runs", add_run, image));
     TRY(read_entries(reader, "pairs", add_pair, image));
+    for (uint32_t i = 0; i < image->run_count; i++)
+        TRY(reader_run_snapshots(reader, &image->runs[i]));
     H5Gclose(root);
     return STATUS_OK;
 }

@@ -56,6 +56,28 @@ static enum status copy_rows(const struct trace_image *image, struct trace *trac
     return STATUS_OK;
 }
 
+/* One state in memory at a time. */
+static enum status copy_snapshots(const char *part, const struct trace_run *run, uint32_t index,
+                                  struct trace *trace) {
+    enum status status = STATUS_OK;
+    for (uint64_t i = 0; i < run->snapshots && status == STATUS_OK; i++) {
+        struct arena arena = ARENA_EMPTY;
+        unsigned char *bytes;
+        status = trace_snapshot_read(part, run, i, &arena, &bytes);
+        if (status == STATUS_OK)
+            status = trace_put_snapshot(trace, index, run->snapshot_steps[i], bytes);
+        arena_close(&arena);
+    }
+    return status;
+}
+
+static enum status copy_all_snapshots(const char *part, const struct trace_image *image,
+                                      struct trace *trace) {
+    for (uint32_t r = 0; r < image->run_count; r++)
+        TRY(copy_snapshots(part, &image->runs[r], r, trace));
+    return STATUS_OK;
+}
+
 static enum status copy_late(const struct trace_image *image, struct trace *trace) {
     for (uint32_t i = 0; i < image->array_count; i++)
         TRY(trace_put_array(trace, image->arrays[i].plan.path, image->arrays[i].values));
@@ -73,6 +95,7 @@ static enum status rebuild(const char *part, const char *out, int overwrite, str
     TRY(plan_of(image, overwrite, arena, &plan));
     TRY(trace_create_as(out, TRACE_REBUILD, &plan, arena, &trace));
     enum status status = copy_rows(image, trace);
+    if (status == STATUS_OK) status = copy_all_snapshots(part, image, trace);
     if (status == STATUS_OK) status = copy_late(image, trace);
     if (status == STATUS_OK)
         status = trace_finish_as(trace, 0);

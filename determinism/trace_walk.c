@@ -29,7 +29,8 @@ static int is_reserved(const char *path, const char *name) {
 
 /* Parts of the tree that the walk leaves to others. */
 static int is_elsewhere(const char *path, const char *name) {
-    if (path[0] == '\0') return strcmp(name, "arms") == 0 || strcmp(name, "complete") == 0;
+    static const char *const root[] = {"arms", "complete", "snapshots"};
+    if (path[0] == '\0') return is_one_of(name, root, COUNT_OF(root));
     const int entry = strncmp(path, "runs/", 5) == 0 || strncmp(path, "pairs/", 6) == 0;
     return entry && strcmp(name, "steps") == 0;
 }

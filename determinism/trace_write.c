@@ -57,6 +57,9 @@ static enum status take_series(struct trace *trace, const struct trace_plan *pla
         layout_init_run(&run->layout, &plan->runs[i].shape);
         TRY(arena_format(arena, &group, "runs/%s", plan->runs[i].id));
         run->group = group;
+        run->stored.bytes = plan->runs[i].snapshots.bytes;
+        TRY(arena_format(arena, &group, "snapshots/%s", plan->runs[i].id));
+        run->stored.group = group;
         if (run->layout.row_bytes > widest) widest = run->layout.row_bytes;
     }
     for (uint32_t i = 0; i < plan->pair_count; i++) {
@@ -107,8 +110,8 @@ static enum status create_file(struct trace *trace) {
 }
 
 /* No chunk cache: every row is written through. */
-static enum status open_dataset(const struct trace *trace, const char *group, const char *name,
-                                hid_t *out_dataset) {
+enum status trace_open_dataset(const struct trace *trace, const char *group, const char *name,
+                               hid_t *out_dataset) {
     char path[512];
     snprintf(path, sizeof path, "%s%s%s", group, group[0] == '\0' ? "" : "/", name);
     const hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
@@ -136,13 +139,14 @@ static enum status open_series(const struct trace *trace, struct series *series)
         char leaf[LAYOUT_NAME];
         layout_name(column, leaf);
         snprintf(name, sizeof name, "steps/%s", leaf);
-        TRY(open_dataset(trace, series->group, name, &series->columns[c]));
+        TRY(trace_open_dataset(trace, series->group, name, &series->columns[c]));
         hsize_t shape[HDF5_MAX_RANK];
         series->memory[c] = H5Screate_simple(row_shape(column, shape), shape, NULL);
         if (series->memory[c] < 0) return hdf5_fail(STATUS_IO, trace->file.name, "make a space");
     }
-    TRY(open_dataset(trace, series->group, "steps/check", &series->check));
-    return open_dataset(trace, series->group, "steps/step", &series->step);
+    TRY(trace_open_dataset(trace, series->group, "steps/check", &series->check));
+    TRY(trace_open_dataset(trace, series->group, "steps/step", &series->step));
+    return series->stored.bytes == 0 ? STATUS_OK : trace_open_snapshots(trace, &series->stored);
 }
 
 static enum status open_all(struct trace *trace) {
@@ -151,18 +155,18 @@ static enum status open_all(struct trace *trace) {
     for (uint32_t i = 0; i < trace->pair_count; i++)
         TRY(open_series(trace, &trace->pairs[i]));
     for (uint32_t i = 0; i < trace->text_count; i++)
-        TRY(open_dataset(trace, "", trace->texts[i].path, &trace->texts[i].dataset));
+        TRY(trace_open_dataset(trace, "", trace->texts[i].path, &trace->texts[i].dataset));
     for (uint32_t i = 0; i < trace->array_count; i++)
-        TRY(open_dataset(trace, "", trace->arrays[i].path, &trace->arrays[i].dataset));
+        TRY(trace_open_dataset(trace, "", trace->arrays[i].path, &trace->arrays[i].dataset));
     hsize_t shape[HDF5_MAX_RANK];
     trace->step_space = H5Screate_simple(row_shape(&layout_step, shape), shape, NULL);
     trace->digest_space = H5Screate_simple(row_shape(&layout_check, shape), shape, NULL);
     if (trace->step_space < 0 || trace->digest_space < 0)
         return hdf5_fail(STATUS_IO, trace->file.name, "make a space");
-    return open_dataset(trace, "", "complete", &trace->complete);
+    return trace_open_dataset(trace, "", "complete", &trace->complete);
 }
 
-static enum status flush(const struct trace *trace) {
+enum status trace_flush(const struct trace *trace) {
     if (H5Fflush(trace->file.id, H5F_SCOPE_LOCAL) < 0)
         return hdf5_fail(STATUS_IO, trace->file.name, "write");
     return STATUS_OK;
@@ -171,7 +175,7 @@ static enum status flush(const struct trace *trace) {
 static enum status start(struct trace *trace, const struct trace_plan *plan) {
     TRY(create_file(trace));
     TRY(trace_create_objects(trace, plan));
-    TRY(flush(trace));
+    TRY(trace_flush(trace));
     if (H5Fstart_swmr_write(trace->file.id) < 0)
         return hdf5_fail(STATUS_IO, trace->file.name, "start writing for live readers");
     return open_all(trace);
@@ -179,9 +183,11 @@ static enum status start(struct trace *trace, const struct trace_plan *plan) {
 
 /* Spaces belong to no file, so closing the file leaves them. */
 static void close_spaces(const struct series *all, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         for (uint32_t c = 0; c < all[i].layout.count; c++)
             if (all[i].memory[c] > 0) H5Sclose(all[i].memory[c]);
+        if (all[i].stored.memory > 0) H5Sclose(all[i].stored.memory);
+    }
 }
 
 static void drop_handles(struct trace *trace) {
@@ -195,7 +201,7 @@ static void drop_handles(struct trace *trace) {
 /* Marks the trace broken when it fails. */
 static enum status close_trace(struct trace *trace) {
     const hid_t file = trace->file.id;
-    enum status status = flush(trace);
+    enum status status = trace_flush(trace);
     if (status == STATUS_OK && H5Fclose(file) < 0)
         status = hdf5_fail(STATUS_IO, trace->file.name, "close");
     trace->broken = status != STATUS_OK;
@@ -272,14 +278,14 @@ static enum status write_row(const struct trace *trace, const struct series *ser
         TRY(append_named(trace, series, series->columns[c], series->memory[c],
                          &series->layout.columns[c], trace->row + series->layout.columns[c].at));
     TRY(append_named(trace, series, series->check, trace->digest_space, &layout_check, check.byte));
-    TRY(flush(trace));
+    TRY(trace_flush(trace));
     TRY(append_named(trace, series, series->step, trace->step_space, &layout_step, trace->row));
     if (H5Dflush(series->step) < 0)
         return hdf5_fail(STATUS_IO, trace->file.name, "write an update of %s", series->group);
     return STATUS_OK;
 }
 
-static enum status refuse_broken(const struct trace *trace) {
+enum status trace_refuse_broken(const struct trace *trace) {
     if (trace->broken)
         FAIL(STATUS_IO, "%s: a write failed before; nothing more is written", trace->file.name);
     return STATUS_OK;
@@ -287,7 +293,7 @@ static enum status refuse_broken(const struct trace *trace) {
 
 static enum status put_row(struct trace *trace, struct series *series, uint64_t step,
                            const void *record) {
-    TRY(refuse_broken(trace));
+    TRY(trace_refuse_broken(trace));
     if (step <= series->last_step || step > INT64_MAX)
         FAIL(STATUS_INTERNAL, "%s: update %llu comes after update %llu in %s", trace->file.name,
              (unsigned long long)step, (unsigned long long)series->last_step, series->group);
@@ -313,7 +319,7 @@ enum status trace_put_pair(struct trace *trace, uint32_t pair, const struct pair
 
 static enum status find_late(struct trace *trace, struct late *all, uint32_t count,
                              const char *path, struct late **out) {
-    TRY(refuse_broken(trace));
+    TRY(trace_refuse_broken(trace));
     for (uint32_t i = 0; i < count; i++) {
         if (strcmp(all[i].path, path) != 0) continue;
         if (all[i].written)
@@ -353,11 +359,11 @@ enum status trace_put_text(struct trace *trace, const char *path, const char *te
 
 static enum status mark_complete(const struct trace *trace, int complete) {
     const int64_t mark = complete;
-    TRY(refuse_broken(trace));
-    TRY(flush(trace));
+    TRY(trace_refuse_broken(trace));
+    TRY(trace_flush(trace));
     if (H5Dwrite(trace->complete, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, &mark) < 0)
         return hdf5_fail(STATUS_IO, trace->file.name, "write \"complete\"");
-    return flush(trace);
+    return trace_flush(trace);
 }
 
 enum status trace_finish_as(struct trace *trace, int complete) {

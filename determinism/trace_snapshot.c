@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Stored training states: the group /snapshots/<run>, created before the first update and written a
+ * row at a time.
+ *
+ * A row is `state` and `digest`; flush; `step`, the commit mark; flush of `step` alone: as an
+ * update's row. Knows sizes and digests of the bytes, not their meaning. */
+#include <stdio.h>
+#include <string.h>
+
+#include "determinism/digest.h"
+#include "determinism/hdf5_writer.h"
+
+#define PIECE ((uint64_t)1 << 20) /* bytes of a chunk, at most */
+#define STEP_CHUNK 64
+
+static const uint8_t zero = 0;
+static const int64_t minus_one = -1;
+
+/* Pieces of equal length: the last one wastes less than a byte per piece. */
+static hsize_t piece_of(uint64_t bytes) {
+    const uint64_t pieces = (bytes + PIECE - 1) / PIECE;
+    return (bytes + pieces - 1) / pieces;
+}
+
+/* A dimension without coordinates, as netCDF writes it: numbers would be eight times the state. */
+static enum status create_extent(const struct hdf5_file *file, hid_t group, uint64_t bytes,
+                                 hid_t *out_scale) {
+    char name[80];
+    snprintf(name, sizeof name, "This is a netCDF dimension but not a netCDF variable.%10llu",
+             (unsigned long long)bytes);
+    const struct hdf5_form form = {.name = "offset",
+                                   .type = H5T_STD_U8LE,
+                                   .rank = 1,
+                                   .shape = {bytes, 1, 1},
+                                   .chunk_rows = piece_of(bytes),
+                                   .fill = &zero,
+                                   .units = "1",
+                                   .long_name = "byte of a state"};
+    TRY(hdf5_create(file, group, &form, out_scale));
+    return hdf5_make_scale(file, *out_scale, name);
+}
+
+static enum status create_step(const struct hdf5_file *file, hid_t group, hid_t *out_scale) {
+    const struct hdf5_form form = {.name = "step",
+                                   .type = H5T_STD_I64LE,
+                                   .rank = 1,
+                                   .shape = {0, 1, 1},
+                                   .chunk_rows = STEP_CHUNK,
+                                   .fill = &minus_one,
+                                   .units = "1",
+                                   .long_name = "update after which the state was taken, 0 before "
+                                                "the first"};
+    TRY(hdf5_create(file, group, &form, out_scale));
+    return hdf5_make_scale(file, *out_scale, "step");
+}
+
+static enum status create_bytes(const struct hdf5_file *file, hid_t group,
+                                const struct hdf5_form *form, hid_t step, hid_t extent) {
+    hid_t dataset;
+    TRY(hdf5_create(file, group, form, &dataset));
+    TRY(hdf5_attach_scale(file, dataset, step, 0));
+    TRY(hdf5_attach_scale(file, dataset, extent, 1));
+    H5Dclose(dataset);
+    return STATUS_OK;
+}
+
+static enum status create_datasets(const struct hdf5_file *file, hid_t group, uint64_t bytes) {
+    const struct hdf5_form state = {.name = "state",
+                                    .type = H5T_STD_U8LE,
+                                    .rank = 2,
+                                    .shape = {0, bytes, 1},
+                                    .chunk_rows = 1,
+                                    .chunk_columns = piece_of(bytes),
+                                    .fill = &zero,
+                                    .units = "1",
+                                    .long_name = "training state"};
+    const struct hdf5_form digest = {.name = "digest",
+                                     .type = H5T_STD_U8LE,
+                                     .rank = 2,
+                                     .shape = {0, DIGEST_BYTES, 1},
+                                     .chunk_rows = STEP_CHUNK,
+                                     .fill = &zero,
+                                     .units = "1",
+                                     .long_name = "SHA-256 of the state's bytes"};
+    hid_t step, offset, byte;
+    TRY(create_step(file, group, &step));
+    TRY(hdf5_create_index(file, group, "byte", "byte of a digest", DIGEST_BYTES, &byte));
+    TRY(create_extent(file, group, bytes, &offset));
+    TRY(create_bytes(file, group, &state, step, offset));
+    TRY(create_bytes(file, group, &digest, step, byte));
+    H5Dclose(offset);
+    H5Dclose(byte);
+    H5Dclose(step);
+    return STATUS_OK;
+}
+
+static enum status put_attributes(const struct hdf5_file *file, hid_t group,
+                                  const struct trace_snapshot_plan *plan) {
+    struct digest layout;
+    char hex[DIGEST_HEX];
+    memcpy(layout.byte, plan->layout, sizeof layout.byte);
+    digest_hex(&layout, hex);
+    TRY(hdf5_put_value(file, group, "format", H5T_STD_I64LE, &plan->format));
+    TRY(hdf5_put_text(file, group, "layout", hex));
+    TRY(hdf5_put_text(file, group, "byte_order", plan->big_endian ? "big" : "little"));
+    TRY(hdf5_put_value(file, group, "every", H5T_STD_U64LE, &plan->every));
+    return hdf5_put_text(file, group, "NX_class", "NXcollection");
+}
+
+enum status trace_create_snapshots(const struct hdf5_file *file, const struct stored *stored,
+                                   const struct trace_run_plan *plan) {
+    hid_t group;
+    if (stored->bytes == 0) return STATUS_OK;
+    TRY(hdf5_open_group(file, stored->group, &group));
+    TRY(put_attributes(file, group, &plan->snapshots));
+    TRY(create_datasets(file, group, stored->bytes));
+    H5Gclose(group);
+    return STATUS_OK;
+}
+
+enum status trace_open_snapshots(const struct trace *trace, struct stored *stored) {
+    const hsize_t shape[2] = {1, stored->bytes};
+    TRY(trace_open_dataset(trace, stored->group, "state", &stored->state));
+    TRY(trace_open_dataset(trace, stored->group, "digest", &stored->digest));
+    TRY(trace_open_dataset(trace, stored->group, "step", &stored->step));
+    stored->memory = H5Screate_simple(2, shape, NULL);
+    if (stored->memory < 0) return hdf5_fail(STATUS_IO, trace->file.name, "make a space");
+    return STATUS_OK;
+}
+
+/* Extends `dataset` by row number `row`, [length] or [1, length], and writes it. */
+static herr_t append(hid_t dataset, hid_t type, hid_t memory, int rank, uint64_t length,
+                     uint64_t row, const void *values) {
+    const hsize_t extent[2] = {row + 1, length};
+    const hsize_t from[2] = {row, 0};
+    const hsize_t count[2] = {1, length};
+    if (H5Dset_extent(dataset, extent) < 0) return -1;
+    const hid_t space = H5Screate_simple(rank, extent, NULL);
+    if (space < 0 || H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, count, NULL) < 0)
+        return -1;
+    if (H5Dwrite(dataset, type, memory, space, H5P_DEFAULT, values) < 0) return -1;
+    return H5Sclose(space);
+}
+
+static enum status write_state(const struct trace *trace, const struct stored *stored,
+                               uint64_t step, const void *bytes) {
+    const int64_t mark = (int64_t)step;
+    struct digest digest;
+    digest_sha256(bytes, stored->bytes, &digest);
+    if (append(stored->state, H5T_NATIVE_UINT8, stored->memory, 2, stored->bytes, stored->rows,
+               bytes) < 0 ||
+        append(stored->digest, H5T_NATIVE_UINT8, trace->digest_space, 2, DIGEST_BYTES, stored->rows,
+               digest.byte) < 0)
+        return hdf5_fail(STATUS_IO, trace->file.name, "write a state to %s", stored->group);
+    TRY(trace_flush(trace));
+    if (append(stored->step, H5T_NATIVE_INT64, trace->step_space, 1, 1, stored->rows, &mark) < 0 ||
+        H5Dflush(stored->step) < 0)
+        return hdf5_fail(STATUS_IO, trace->file.name, "write a state to %s", stored->group);
+    return STATUS_OK;
+}
+
+enum status trace_put_snapshot(struct trace *trace, uint32_t run, uint64_t step,
+                               const void *bytes) {
+    TRY(trace_refuse_broken(trace));
+    if (run >= trace->run_count || trace->runs[run].stored.bytes == 0)
+        FAIL(STATUS_INTERNAL, "%s: run %u of %u has no stored states", trace->file.name, run,
+             trace->run_count);
+    struct stored *stored = &trace->runs[run].stored;
+    if ((stored->rows > 0 && step <= stored->last_step) || step > INT64_MAX)
+        FAIL(STATUS_INTERNAL, "%s: state of update %llu comes after that of update %llu in %s",
+             trace->file.name, (unsigned long long)step, (unsigned long long)stored->last_step,
+             stored->group);
+    const enum status status = write_state(trace, stored, step, bytes);
+    trace->broken = status != STATUS_OK;
+    stored->rows++;
+    stored->last_step = step;
+    return status;
+}
