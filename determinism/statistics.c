@@ -202,6 +202,46 @@ enum status statistics_share_interval(uint64_t hits, uint64_t trials, double con
     return STATUS_OK;
 }
 
+/* t with P(T > t) = tail, not below it: bisection, since the tail is monotone. */
+static double student_quantile(double tail, double freedom) {
+    double low = 0.0, high = 1.0;
+    while (gsl_cdf_tdist_Q(high, freedom) > tail && high < 0x1p1000)
+        high *= 2.0;
+    for (;;) {
+        const double middle = low + 0.5 * (high - low);
+        if (middle <= low || middle >= high) return high;
+        if (gsl_cdf_tdist_Q(middle, freedom) > tail)
+            low = middle;
+        else
+            high = middle;
+    }
+}
+
+/* Sums run over differences from the first value, so that equal values have exactly their mean. */
+enum status statistics_mean_interval(const double *values, size_t count, double confidence,
+                                     double *out_mean, struct statistics_interval *out) {
+    TRY(check_share("confidence", confidence));
+    if (count < 2) FAIL(STATUS_UNTESTABLE, "interval of a mean: %zu values, expected 2", count);
+    double sum = 0.0, squares = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        if (!real_finite_f64(values[i]))
+            FAIL(STATUS_UNTESTABLE, "interval of a mean: value %zu is %g, expected a number", i,
+                 values[i]);
+        const double gap = values[i] - values[0];
+        sum = sum_chain_terms_f64_f64(sum, &gap, 1);
+    }
+    const double n = (double)count, shift = sum / n;
+    for (size_t i = 0; i < count; i++) {
+        const double gap = values[i] - values[0] - shift;
+        squares = sum_chain_products_f64_f64(squares, &gap, &gap, 1);
+    }
+    const double error = real_sqrt_f64(squares / (n - 1.0) / n);
+    const double half = student_quantile(0.5 * (1.0 - confidence), n - 1.0) * error;
+    *out_mean = values[0] + shift;
+    *out = (struct statistics_interval){*out_mean - half, *out_mean + half, confidence};
+    return STATUS_OK;
+}
+
 /* P(at most k of n), also for k < 0. */
 static double binomial_below(long long k, double q, unsigned n) {
     return k < 0 ? 0.0 : gsl_cdf_binomial_P((unsigned)k, q, n);

@@ -85,6 +85,14 @@ TWINSTEP_MUST_USE enum status statistics_share_interval(uint64_t hits, uint64_t 
                                                         double confidence,
                                                         struct statistics_interval *out);
 
+/* Mean of independent values and its interval by Student's t, count - 1 degrees of freedom ("The
+ * probable error of a mean", Biometrika 6, 1908): exact for normal values, nominal for others.
+ * Equal values give an interval of width 0. STATUS_UNTESTABLE: fewer than 2 values, or one that is
+ * not finite. STATUS_INPUT: confidence not in (0, 1). */
+TWINSTEP_MUST_USE enum status statistics_mean_interval(const double *values, size_t count,
+                                                       double confidence, double *out_mean,
+                                                       struct statistics_interval *out);
+
 /* Interval of the q-quantile of any continuous distribution, between two order statistics: the
  * number of values below the quantile is binomial (count, q) (David, Nagaraja, "Order Statistics",
  * 2003, section 7.1). Each tail at most (1 - confidence) / 2. STATUS_UNTESTABLE names the count

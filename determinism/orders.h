@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Attribution to more factors than shapley.h takes: a sample of the orders in which factors enter.
+ *
+ * Orders come in antithetic pairs, an order and its reverse, drawn by address. The mean of what a
+ * factor adds over sampled orders is an unbiased estimate of its Shapley value (Castro, Gomez,
+ * Tejada, Computers & Operations Research 36, 2009); pairs are independent, so they are the unit of
+ * the interval. Knows nothing of trainings. Invariant: in every order what factors add sums to the
+ * whole, so the estimates do, too. */
+#ifndef TWINSTEP_DETERMINISM_ORDERS_H
+#define TWINSTEP_DETERMINISM_ORDERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+#define ORDERS_FACTORS 16 /* most */
+#define ORDERS_LEAST 4    /* two pairs: fewer have no interval */
+#define ORDERS_MOST 256
+#define ORDERS_MIXTURES 40 /* that orders_auto aims at */
+
+struct orders {
+    uint32_t factors;
+    uint32_t count;          /* even; orders 2p and 2p + 1 are a pair */
+    const uint8_t *entering; /* (count, factors): the factor that enters at each place */
+};
+
+/* The largest even number of orders whose expected number of distinct mixtures, the empty and the
+ * full set left out, is at most ORDERS_MIXTURES; at least 8. Of C(k, s) sets of s factors a pair
+ * visits two, so the expectation is the sum over 0 < s < k of C (1 - (1 - 2 / C)^pairs). It depends
+ * on no draw: stopping by what was drawn would bias the estimate. */
+uint32_t orders_auto(uint32_t factors);
+
+/* No more mixtures than this: min(count (k - 1), 2^k - 2). */
+uint32_t orders_bound(uint32_t factors, uint32_t count);
+
+/* STATUS_INTERNAL: factors not 2 to ORDERS_FACTORS, count odd or not ORDERS_LEAST to ORDERS_MOST.
+ */
+TWINSTEP_MUST_USE enum status orders_draw(uint64_t seed, uint32_t factors, uint32_t count,
+                                          struct arena *arena, struct orders *out);
+
+/* Every set that stands before or after an entry, as bit masks, ascending, each once: from 0 to
+ * 2^k - 1. */
+TWINSTEP_MUST_USE enum status orders_masks(const struct orders *orders, struct arena *arena,
+                                           uint32_t **out_masks, uint32_t *out_count);
+
+struct orders_shares {
+    uint32_t factors, pairs;
+    double whole; /* v(all) - v(none) */
+    double alpha;
+    double value[ORDERS_FACTORS];
+
+    /* Student's t intervals over the pairs, each at level 1 - alpha / factors, so that all of them
+     * hold together at 1 - alpha (Bonferroni): they are compared with each other. The error of
+     * having drawn few orders, and no other. Nominal: pair means are not normal. On games like
+     * those of hybrids 0.96 to 0.98 of single intervals hold the truth; where a factor adds
+     * something in rare orders only, 0.84 (tests/determinism/test_orders.c). Width 0: all pairs
+     * agree, which is no proof that all orders do. */
+    double low[ORDERS_FACTORS], high[ORDERS_FACTORS];
+
+    double residual;               /* (sum of the values) - whole: rounding only */
+    uint32_t rank[ORDERS_FACTORS]; /* factors by |value|, largest first; equal ones by index */
+
+    /* First and last place, from 1, that the factor at rank r may have, judged by the intervals of
+     * the sizes |value|: before it stand at least those that lie wholly above it. */
+    uint32_t place[ORDERS_FACTORS][2];
+};
+
+/* v[i] is the value of masks[i]; masks as orders_masks gives them, more may stand among them.
+ * STATUS_INPUT: an order that is no permutation, masks not ascending, a mask that is missing.
+ * STATUS_UNTESTABLE: a v that is not finite. */
+TWINSTEP_MUST_USE enum status orders_estimate(const struct orders *orders, const uint32_t *masks,
+                                              const double *v, size_t count, double alpha,
+                                              struct orders_shares *out);
+
+#endif
