@@ -193,6 +193,7 @@ static const struct {
     {"dropout.ranks", {"1", "2", "8", NULL}},
     {"rng.vector", {"auto", "1", "4", NULL}},
     {"rng.kind", {"addressed", NULL}},
+    {"shaped.table", {"builtin:small-batch", "*: 2", "weight k>=8: 2; *: 1", NULL}},
     {"numerics.shards", {NULL}},
     {"parallel.ranks", {NULL}},
     {"dpo.reference_compute", {"auto", "f32", "bf16", NULL}},
