@@ -8,19 +8,34 @@
 #include "cli/verb.h"
 #include "trainer/replay.h"
 
-enum { KEY_RUN = KEY_OWN, KEY_TO };
+enum { KEY_RUN = KEY_OWN, KEY_FROM, KEY_TO };
 
-static enum status read_to(const struct options *options, uint64_t *out) {
-    const char *text = options_value(options, KEY_TO);
+struct range {
+    int stored;    /* --from was given */
+    uint64_t from; /* 0: the start */
+    uint64_t to;   /* 0: as far as it was recorded */
+};
+
+static enum status read_update(const struct options *options, int key, const char *name,
+                               uint64_t least, uint64_t *out) {
+    const char *text = options_value(options, key);
     *out = 0;
     if (text == NULL) return STATUS_OK;
     const size_t digits = strspn(text, "0123456789");
     if (digits == 0 || digits > 18 || text[digits] != '\0')
-        FAIL(STATUS_INPUT, "replay: --to: expected an update, got \"%s\"", text);
+        FAIL(STATUS_INPUT, "replay: --%s: expected an update, got \"%s\"", name, text);
     for (size_t i = 0; i < digits; i++)
         *out = *out * 10 + (uint64_t)(text[i] - '0');
-    if (*out == 0) FAIL(STATUS_INPUT, "replay: --to: expected an update >= 1, got 0");
+    if (*out < least)
+        FAIL(STATUS_INPUT, "replay: --%s: expected an update >= %ju, got 0", name,
+             (uintmax_t)least);
     return STATUS_OK;
+}
+
+static enum status read_range(const struct options *options, struct range *out) {
+    out->stored = options_value(options, KEY_FROM) != NULL;
+    TRY(read_update(options, KEY_FROM, "from", 0, &out->from));
+    return read_update(options, KEY_TO, "to", 1, &out->to);
 }
 
 static enum status chosen_run(const struct trace_image *image, const char *path, const char *id,
@@ -38,12 +53,26 @@ static enum status chosen_run(const struct trace_image *image, const char *path,
 
 static json_t *result_json(const char *run, const struct replay_result *result) {
     const int differs = result->first != 0;
-    return json_pack("{ss sb sI so so so so}", "run", run, "equal", !differs, "compared",
+    return json_pack("{ss sI sb sb sI so so so so}", "run", run, "after", (json_int_t)result->after,
+                     "restored", result->restored, "equal", !differs, "compared",
                      (json_int_t)result->compared, "first",
                      differs ? json_integer((json_int_t)result->first) : json_null(), "column",
                      differs ? json_string(result->column) : json_null(), "recorded",
                      differs ? json_finite(result->recorded) : json_null(), "computed",
                      differs ? json_finite(result->computed) : json_null());
+}
+
+/* What the replay started from, where that was asked for. */
+static void print_start(const char *run, const struct range *range,
+                        const struct replay_result *result) {
+    if (!range->stored) return;
+    if (result->restored)
+        printf("%s: from the stored state of update %ju\n", run, (uintmax_t)result->after);
+    else
+        printf(
+            "%s: no stored state of update %ju or earlier (run --checkpoint-every): trained from "
+            "the start\n",
+            run, (uintmax_t)range->from);
 }
 
 static void print_result(const char *run, const struct replay_result *result) {
@@ -62,12 +91,16 @@ static void print_result(const char *run, const struct replay_result *result) {
 }
 
 static enum status replay_one(struct cli *cli, const struct trace_image *image,
-                              const struct trace_run *run, uint64_t to, struct replay_result *out) {
+                              const struct trace_run *run, const char *path,
+                              const struct range *range, struct replay_result *out) {
     struct arena arena = ARENA_EMPTY;
     const struct replay_request request = {.image = image,
                                            .run = run,
                                            .schema = cli->schema,
-                                           .to = to,
+                                           .path = path,
+                                           .to = range->to,
+                                           .stored = range->stored,
+                                           .from = range->from,
                                            .interrupted = cli->interrupted};
     const enum status status = replay_run(&request, &arena, out);
     arena_close(&arena);
@@ -85,9 +118,9 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     const char *id = options_value(options, KEY_RUN);
     const struct trace_run *only = NULL;
     struct trace_image *image;
-    uint64_t to;
+    struct range range;
     uint32_t replayed = 0;
-    TRY(read_to(options, &to));
+    TRY(read_range(options, &range));
     TRY(trace_open(path, &cli->arena, &image));
     if (id != NULL) TRY(chosen_run(image, path, id, &only));
     json_t *list = options->json ? json_array() : NULL;
@@ -96,16 +129,18 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
         const struct trace_run *here = &image->runs[i];
         struct replay_result result;
         if ((only != NULL && here != only) || !is_replayable(here)) continue;
-        const enum status status = replay_one(cli, image, here, to, &result);
+        const enum status status = replay_one(cli, image, here, path, &range, &result);
         if (status != STATUS_OK) {
             json_decref(list);
             return status_prefix(status, "%s: ", path);
         }
         replayed++;
-        if (list != NULL)
+        if (list != NULL) {
             json_array_append_new(list, result_json(here->plan.id, &result));
-        else
+        } else {
+            print_start(here->plan.id, &range, &result);
             print_result(here->plan.id, &result);
+        }
         if (result.first != 0) *out_exit = EXIT_DIFFERS;
     }
     if (list != NULL && replayed > 0) return json_print(list);
@@ -120,6 +155,8 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 
 static const struct argp_option option_rows[] = {
     {"run", KEY_RUN, "RUN", 0, "Only this run (baseline, test, ...); default all", 0},
+    {"from", KEY_FROM, "UPDATE", 0,
+     "Go on from the last stored state not after this update (0: the one before the first)", 0},
     {"to", KEY_TO, "UPDATE", 0, "Stop after this update; default as far as it was recorded", 0},
     OPTION_JSON,
     OPTIONS_END};
@@ -132,8 +169,9 @@ const struct verb verb_replay = {
         "Trains the runs of TRACE again from the configurations that it holds, with this build on "
         "this machine, and compares digests, losses, norms and learning rates of every update, bit "
         "by bit. Exit status 0: all equal; 1: something differs. Data files and modules are "
-        "looked for where they were.\v"
-        "Example: twinstep replay lr-set-before-step.h5 --run baseline",
+        "looked for where they were. With --from a run goes on from a state that run "
+        "--checkpoint-every stored; without one that early it is trained from the start.\v"
+        "Example: twinstep replay lr-set-before-step.h5 --run baseline --from 3",
     .options = option_rows,
     .least = 1,
     .most = 1,

@@ -10,6 +10,8 @@
 #include "cli/output.h"
 #include "cli/perform.h"
 
+enum { KEY_CHECKPOINT = KEY_OWN };
+
 static int is_folder(const char *path) {
     struct stat info;
     size_t length = strlen(path);
@@ -28,12 +30,32 @@ static enum status output_path(const struct options *options, const char *name, 
     return arena_format(arena, out, "%s%s%s.h5", given, slash, name);
 }
 
+/* The option is the key, set last: the trace holds it among its overrides. */
+static enum status with_checkpoints(const struct options *options, struct arena *arena,
+                                    struct options *out) {
+    const char *every = options_value(options, KEY_CHECKPOINT);
+    char *set;
+    *out = *options;
+    if (every == NULL) return STATUS_OK;
+    if (every[0] == '\0' || every[strspn(every, "0123456789")] != '\0')
+        FAIL(STATUS_INPUT, "run: --checkpoint-every: expected a number of updates, got \"%s\"",
+             every);
+    TRY(arena_take(arena, options->set_count + 1, sizeof *out->sets, "options", &out->sets));
+    for (size_t i = 0; i < options->set_count; i++)
+        out->sets[i] = options->sets[i];
+    TRY(arena_format(arena, &set, "record.snapshots=%s", every));
+    out->sets[out->set_count++] = set;
+    return STATUS_OK;
+}
+
 static enum status run_scenario(const struct cli *cli, const struct options *options,
                                 const char *word, struct arena *arena, int *out_exit) {
     struct scenario *scenario;
     struct judgement judgement;
+    struct options all;
     char *path;
-    TRY(load_scenario(cli, arena, word, options, &scenario));
+    TRY(with_checkpoints(options, arena, &all));
+    TRY(load_scenario(cli, arena, word, &all, &scenario));
     TRY(output_path(options, scenario->name, arena, &path));
     TRY(output_apart(path, word));
     struct performance how = {path, options->overwrite, options->reproducible,
@@ -70,6 +92,9 @@ static const struct argp_option option_rows[] = {
     OPTION_SET,
     OPTION_BACKEND,
     OPTION_REPRODUCIBLE,
+    OPTION("checkpoint-every", KEY_CHECKPOINT, "N",
+           "Store every run's state at its start and after each N updates (record.snapshots), for "
+           "replay --from; default 0, none"),
     OPTION_OVERWRITE("Replace a trace that exists"),
     OPTION_JSON,
     OPTION_QUIET,

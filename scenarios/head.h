@@ -13,7 +13,7 @@ struct head {
     char name[CONFIG_NAME_SIZE];
     char about[8192];
     char source[2048];
-    uint64_t probe_every;
+    uint64_t probe_every, snapshots;
     uint8_t readback, tensors, phases;
     int32_t design;
     uint64_t replicates;

@@ -229,6 +229,7 @@ static enum status keep_head(const struct parsing *parsing) {
         name_from_path(parsing->label, scenario->name);
     scenario->steps = head->steps;
     scenario->record.probe_every = head->probe_every;
+    scenario->record.snapshots = head->snapshots;
     scenario->record.readback = head->readback;
     scenario->record.tensors = head->tensors;
     scenario->record.phases = head->phases;

@@ -135,6 +135,7 @@ struct scenario {
     uint64_t steps;
     struct {
         uint64_t probe_every; /* 0: never */
+        uint64_t snapshots;   /* updates between two stored states; 0: none */
         uint8_t readback, tensors, phases;
     } record;
     struct {

@@ -13,6 +13,7 @@
 #include "trainer/experiment_trace.h"
 #include "trainer/pair.h"
 #include "trainer/probe.h"
+#include "trainer/snapshot.h"
 
 /* A data set that runs with equal options share. */
 struct shared_dataset {
@@ -101,11 +102,13 @@ static enum status step_alone(struct experiment *e, enum experiment_stage stage,
                               int *out_equal) {
     static const double none[2] = {(double)NAN, (double)NAN};
     int equal = 1;
+    TRY(experiment_trace_state(&e->output, index, run, first - 1, 1));
     for (uint64_t step = first; step <= e->plan.scenario->steps; step++) {
         TRY(check_interrupt(e));
         const struct record *record;
         TRY(run_step(run, &record));
         TRY(experiment_trace_record(&e->output, index, record));
+        TRY(experiment_trace_state(&e->output, index, run, step, 0));
         if (like != NULL && !equal_roots(record, &like->records[step - 1])) equal = 0;
         e->done++;
         report(e, stage, index, step, none, (double)NAN);
@@ -151,6 +154,8 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
     if (every != 0 && step % every == 0) probe_measure(a, b, &pair);
     TRY(experiment_trace_record(&e->output, 0, x));
     TRY(experiment_trace_record(&e->output, 1, y));
+    TRY(experiment_trace_state(&e->output, 0, a, step, 0));
+    TRY(experiment_trace_state(&e->output, 1, b, step, 0));
     TRY(experiment_trace_pair(&e->output, &pair));
     e->done += 2;
     double loss[2] = {x->reals[REAL_LOSS], y->reals[REAL_LOSS]};
@@ -161,6 +166,8 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
 static enum status step_pair(struct experiment *e, struct run *a, struct run *b) {
     TRY(open_points(e, a, b));
     TRY(arena_take(e->arena, a->layout.bytes, 1, "snapshot", &e->fork));
+    TRY(experiment_trace_state(&e->output, 0, a, 0, 1));
+    TRY(experiment_trace_state(&e->output, 1, b, 0, 1));
     int equal = 1;
     for (uint64_t step = 1; step <= e->plan.scenario->steps; step++) {
         TRY(check_interrupt(e));
@@ -173,7 +180,6 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
     return STATUS_OK;
 }
 
-/* The trace is created once both arms are open: wrong data leave no file behind. */
 /* Both arms are open at once. The system hands out more memory than it has and kills who uses it;
  * better to refuse while nothing has been trained. */
 static enum status check_memory(const struct run *run) {
@@ -187,13 +193,35 @@ static enum status check_memory(const struct run *run) {
          needs / 0x1p30, has / 0x1p30);
 }
 
+/* What the runs will store; NULL when they store nothing. */
+static enum status plan_snapshots(struct experiment *e, struct trace_snapshot_plan **out) {
+    const uint64_t every = e->plan.scenario->record.snapshots;
+    *out = NULL;
+    if (every == 0) return STATUS_OK;
+    TRY(arena_take(e->arena, e->plan.run_count, sizeof **out, "stored states", out));
+    for (uint32_t i = 0; i < e->plan.run_count; i++) {
+        const struct config *config = &e->plan.runs[i].config;
+        const struct dataset *dataset;
+        TRY(dataset_for(e, config, &dataset));
+        TRY(snapshot_plan(config, dataset, every, &(*out)[i]));
+    }
+    return STATUS_OK;
+}
+
+/* The trace is created once both arms are open: wrong data leave no file behind. */
+static enum status open_output(struct experiment *e) {
+    struct trace_snapshot_plan *snapshots;
+    TRY(plan_snapshots(e, &snapshots));
+    return experiment_trace_open(&e->plan, e->options, snapshots, e->arena, &e->output);
+}
+
 static enum status run_pair(struct experiment *e) {
     struct run a, b;
     TRY(open_planned(e, 0, &a));
     enum status status = check_memory(&a);
     if (status == STATUS_OK) status = open_planned(e, 1, &b);
     if (status == STATUS_OK) {
-        status = experiment_trace_open(&e->plan, e->options, e->arena, &e->output);
+        status = open_output(e);
         if (status == STATUS_OK) status = step_pair(e, &a, &b);
         run_close(&b);
     }

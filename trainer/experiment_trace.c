@@ -192,7 +192,8 @@ static enum status open_image(struct experiment_trace *output, const struct trac
 }
 
 enum status experiment_trace_open(const struct experiment_plan *plan,
-                                  const struct experiment_options *options, struct arena *arena,
+                                  const struct experiment_options *options,
+                                  const struct trace_snapshot_plan *snapshots, struct arena *arena,
                                   struct experiment_trace *out) {
     memset(out, 0, sizeof *out);
     out->arena = arena;
@@ -207,6 +208,9 @@ enum status experiment_trace_open(const struct experiment_plan *plan,
     TRY(arena_take(arena, plan->run_count, sizeof *runs, "trace", &runs));
     TRY(arena_take(arena, 1, sizeof *pair, "trace", &pair));
     plan_runs(plan, runs);
+    for (uint32_t i = 0; i < plan->run_count && snapshots != NULL; i++)
+        runs[i].snapshots = snapshots[i];
+    out->every = snapshots == NULL ? 0 : plan->scenario->record.snapshots;
     *pair = (struct trace_pair_plan){plan->runs[0].id, plan->runs[1].id};
     struct trace_plan trace = {.runs = runs,
                                .run_count = plan->run_count,
@@ -252,6 +256,12 @@ enum status experiment_trace_record(struct experiment_trace *output, uint32_t ru
                                     const struct record *record) {
     if (run < 2) TRY(keep_record(output, &output->image.runs[run], record));
     return trace_put_record(output->trace, run, record);
+}
+
+enum status experiment_trace_state(struct experiment_trace *output, uint32_t index,
+                                   const struct run *run, uint64_t step, int start) {
+    if (output->every == 0 || (!start && step % output->every != 0)) return STATUS_OK;
+    return trace_put_snapshot(output->trace, index, step, run->state);
 }
 
 enum status experiment_trace_pair(struct experiment_trace *output,

@@ -11,15 +11,22 @@ struct experiment_trace {
     struct trace *trace;
     struct trace_image image; /* records of the arms only */
     struct arena *arena;
+    uint64_t every;  /* updates between two stored states; 0: none */
     double distance; /* |theta_test - theta_baseline| at the end; NaN: not comparable */
 };
 
+/* `snapshots`: by run, or NULL. */
 TWINSTEP_MUST_USE enum status experiment_trace_open(const struct experiment_plan *plan,
                                                     const struct experiment_options *options,
+                                                    const struct trace_snapshot_plan *snapshots,
                                                     struct arena *arena,
                                                     struct experiment_trace *out);
 TWINSTEP_MUST_USE enum status experiment_trace_record(struct experiment_trace *output, uint32_t run,
                                                       const struct record *record);
+/* The state of a run after `step`, where one is due or `start` is set; none are stored: nothing. */
+TWINSTEP_MUST_USE enum status experiment_trace_state(struct experiment_trace *output,
+                                                     uint32_t index, const struct run *run,
+                                                     uint64_t step, int start);
 TWINSTEP_MUST_USE enum status experiment_trace_pair(struct experiment_trace *output,
                                                     const struct pair_record *record);
 TWINSTEP_MUST_USE enum status experiment_trace_array(struct experiment_trace *output,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "scenarios/scenario.h"
+#include "trainer/snapshot.h"
 
 /* A NaN was not measured, or is a NaN in both. */
 static int equal_reals(double a, double b) {
@@ -77,6 +78,11 @@ static enum status open_run(struct replay *replay, const struct trace_run *recor
     TRY(arena_format(replay->arena, &label, "configuration of run %s", recorded->plan.id));
     TRY(config_read(replay->request->schema, label, recorded->plan.configuration, replay->arena,
                     &config));
+    if (config.numerics.mode == MODE_ATOMIC && config.numerics.threads > 1)
+        FAIL(STATUS_INPUT,
+             "run %s: numerics.mode atomic: its threads raced, and no replay races alike; mode "
+             "shuffled replays",
+             recorded->plan.id);
     const struct dataset_options source = run_dataset_options(&config);
     const struct run_options options = {
         .readback = 1, .steps = replay->steps, .order_seed = config.numerics.order_seed};
@@ -112,11 +118,26 @@ static enum status reach_fork(struct replay *replay) {
     return STATUS_OK;
 }
 
+/* Opens the run with the state that it has after *out_after. */
+static enum status reach_start(struct replay *replay, struct replay_result *out) {
+    const struct replay_request *request = replay->request;
+    uint64_t index = 0;
+    out->after = first_update(request->run) - 1;
+    if (!request->stored || !trace_snapshot_find(request->run, request->from, &index))
+        return reach_fork(replay);
+    TRY(open_run(replay, request->run));
+    const enum status status = snapshot_take(request->path, request->run, index, &replay->run);
+    if (status != STATUS_OK) run_close(&replay->run);
+    out->after = request->run->snapshot_steps[index];
+    out->restored = 1;
+    return status;
+}
+
 static enum status step_all(struct replay *replay, struct replay_result *out) {
     const struct replay_request *request = replay->request;
     const struct trace_run *run = request->run;
     const uint64_t first = first_update(run);
-    for (uint64_t k = first; k <= replay->steps && out->first == 0; k++) {
+    for (uint64_t k = out->after + 1; k <= replay->steps && out->first == 0; k++) {
         const struct record *computed;
         if (request->interrupted != NULL && *request->interrupted)
             FAIL(STATUS_INTERRUPTED, "interrupted before update %ju", (uintmax_t)k);
@@ -140,7 +161,10 @@ enum status replay_run(const struct replay_request *request, struct arena *arena
     if (replay.steps > last || replay.steps < first)
         FAIL(STATUS_INPUT, "run %s: expected an update from %ju to %ju, got %ju", run->plan.id,
              (uintmax_t)first, (uintmax_t)last, (uintmax_t)replay.steps);
-    TRY(reach_fork(&replay));
+    if (request->stored && request->from >= replay.steps)
+        FAIL(STATUS_INPUT, "run %s: --from: expected an update before %ju, got %ju", run->plan.id,
+             (uintmax_t)replay.steps, (uintmax_t)request->from);
+    TRY(reach_start(&replay, out));
     const enum status status = step_all(&replay, out);
     run_close(&replay.run);
     return status;

@@ -3,7 +3,8 @@
  * machine, compared with the record update by update.
  *
  * Judges nothing: it says up to which update all bits agree, and what differs first. A run that
- * forked from another one (a hybrid) is replayed from its fork: its arm runs up to there.
+ * forked from another one (a hybrid) is replayed from its fork: its arm runs up to there. With
+ * `from` it goes on from a stored state, if the trace holds one that early.
  * Invariant: what is compared was recorded and is computed anew; equal means equal bytes. */
 #ifndef TWINSTEP_TRAINER_REPLAY_H
 #define TWINSTEP_TRAINER_REPLAY_H
@@ -15,7 +16,10 @@ struct replay_request {
     const struct trace_image *image;
     const struct trace_run *run;
     const struct schema *schema;
-    uint64_t to; /* last update; 0: as far as it was recorded */
+    const char *path; /* of the trace, for its stored states */
+    uint64_t to;      /* last update; 0: as far as it was recorded */
+    int stored;       /* go on from the last stored state not after `from` */
+    uint64_t from;
     const volatile int *interrupted;
     /* May be NULL. */
     void (*progress)(void *context, uint64_t step, uint64_t steps);
@@ -23,6 +27,8 @@ struct replay_request {
 };
 
 struct replay_result {
+    uint64_t after;            /* the first update compared is the one after this */
+    int restored;              /* the state after `after` came from the trace */
     uint64_t compared;         /* updates */
     uint64_t first;            /* first update that differs; 0: none */
     const char *column;        /* what differs first there: "loss", "state", "lr_applied", ... */

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The layout of a state as a digest, and the way of a stored state back into a run. */
+#include "trainer/snapshot.h"
+
+#include <string.h>
+
+#include "determinism/digest.h"
+#include "trainer/plugin.h"
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define BIG_ENDIAN_HERE 1
+#else
+#define BIG_ENDIAN_HERE 0
+#endif
+
+static void add_bytes(struct digest_stream *to, const char *name, const void *bytes,
+                      size_t length) {
+    struct digest digest;
+    digest_bytes(name, bytes, length, &digest);
+    digest_stream_add(to, &digest);
+}
+
+static void add_text(struct digest_stream *to, const char *name, const char *text) {
+    add_bytes(to, name, text, strlen(text));
+}
+
+static void add_words(struct digest_stream *to, const char *name, const uint64_t *words,
+                      size_t count) {
+    add_bytes(to, name, words, count * sizeof *words);
+}
+
+#define MEMBER(type, member)                                                                       \
+    { #type "." #member, offsetof(struct type, member), sizeof(((struct type *)0)->member) }
+
+static const struct member {
+    const char *name;
+    size_t offset, size;
+} members[] = {
+    MEMBER(state_head, done),
+    MEMBER(state_head, n),
+    MEMBER(state_head, t),
+    MEMBER(state_head, micro),
+    MEMBER(state_head, sampler),
+    MEMBER(state_head, lr),
+    MEMBER(state_head, norm),
+    MEMBER(state_head, coefficient),
+    MEMBER(state_head, scaler),
+    MEMBER(state_head, rng_offset),
+    MEMBER(state_head, pending),
+    MEMBER(state_head, stored),
+    MEMBER(state_head, window),
+    MEMBER(state_head, batch),
+    MEMBER(state_head, forward),
+    MEMBER(state_head, root),
+    MEMBER(state_head, ledger),
+    MEMBER(sampler_state, epoch),
+    MEMBER(sampler_state, position),
+    MEMBER(state_scaler, scale),
+    MEMBER(state_scaler, growth_tracker),
+    MEMBER(state_scaler, hysteresis_left),
+    MEMBER(state_scaler, unscaled),
+    MEMBER(state_window, loss),
+    MEMBER(state_window, logp),
+    MEMBER(state_window, reward),
+    MEMBER(state_window, correct),
+    MEMBER(state_window, sequences),
+    MEMBER(state_window, tokens),
+    MEMBER(digest_stream, chain),
+    MEMBER(digest_stream, items),
+};
+
+static void add_head(struct digest_stream *to) {
+    const uint64_t sizes[] = {sizeof(struct state_head), STREAM_COUNT, STREAM_OPS};
+    add_words(to, "head", sizes, COUNT_OF(sizes));
+    for (size_t i = 0; i < COUNT_OF(members); i++) {
+        const uint64_t place[] = {members[i].offset, members[i].size};
+        add_words(to, members[i].name, place, COUNT_OF(place));
+    }
+}
+
+static void add_dtype(struct digest_stream *to, const char *piece, enum dtype dtype) {
+    const uint64_t carrier = dtype_carrier(dtype);
+    add_text(to, piece, dtype_name(dtype));
+    add_words(to, "carrier", &carrier, 1);
+}
+
+static void add_class(struct digest_stream *to, const char *kind,
+                      const struct config_class *class_) {
+    add_text(to, kind, class_->name);
+    add_text(to, "module", class_->module_sha256);
+}
+
+static void add_tensor(struct digest_stream *to, const struct param_row *row,
+                       const struct state_tensor *tensor) {
+    const uint64_t shape[] = {row->rank,     row->shape[0],
+                              row->shape[1], row->count,
+                              row->group,    (uint64_t)(row->trainable != 0),
+                              row->uses,     (uint64_t)(int64_t)row->tied_to};
+    const uint64_t places[] = {tensor->param, tensor->master, tensor->gradient,
+                               tensor->accumulator[0], tensor->accumulator[1]};
+    add_text(to, "tensor", row->name);
+    add_dtype(to, "param", row->dtype);
+    add_words(to, "shape", shape, COUNT_OF(shape));
+    add_words(to, "places", places, COUNT_OF(places));
+    for (int s = 0; s < OPTIM_SLOTS_MAX; s++) {
+        const uint64_t slot[] = {tensor->slot[s], tensor->slot_count[s]};
+        add_words(to, "slot", slot, COUNT_OF(slot));
+    }
+}
+
+struct plan {
+    const struct config *config;
+    const struct param_table *table;
+    const struct state_layout *layout;
+    const struct optim_class *optimizer;
+    const struct sched_class *schedule;
+};
+
+static void layout_digest(const struct plan *plan, struct digest *out) {
+    const struct state_layout *layout = plan->layout;
+    const uint64_t sizes[] = {layout->bytes, layout->reference, layout->schedule,
+                              plan->schedule->state_size, (uint64_t)(layout->has_master != 0)};
+    struct digest_stream stream;
+    digest_stream_init(&stream, "state layout");
+    add_head(&stream);
+    add_words(&stream, "sizes", sizes, COUNT_OF(sizes));
+    add_dtype(&stream, "master", layout->master_dtype);
+    add_dtype(&stream, "gradient", layout->gradient_dtype);
+    add_dtype(&stream, "slots", layout->slot_dtype);
+    add_dtype(&stream, "accumulator", layout->accumulator_dtype);
+    add_class(&stream, "optimizer", &plan->config->optimizer.which);
+    for (uint32_t s = 0; s < plan->optimizer->slot_count; s++)
+        add_text(&stream, "slot name", plan->optimizer->slot_names[s]);
+    add_class(&stream, "schedule", &plan->config->schedule.which);
+    for (uint32_t i = 0; i < plan->table->count; i++)
+        add_tensor(&stream, &plan->table->rows[i], &layout->tensor[i]);
+    digest_stream_close(&stream, out);
+}
+
+static void describe(const struct plan *plan, uint64_t every, struct trace_snapshot_plan *out) {
+    struct digest layout;
+    layout_digest(plan, &layout);
+    *out = (struct trace_snapshot_plan){.bytes = plan->layout->bytes,
+                                        .every = every,
+                                        .format = SNAPSHOT_FORMAT,
+                                        .big_endian = BIG_ENDIAN_HERE};
+    memcpy(out->layout, layout.byte, sizeof out->layout);
+}
+
+static enum status plan_in(struct arena *arena, const struct config *config,
+                           const struct dataset *dataset, uint64_t every,
+                           struct trace_snapshot_plan *out) {
+    struct param_table table;
+    struct state_layout layout;
+    struct plan plan = {.config = config, .table = &table, .layout = &layout};
+    TRY(plugin_optimizer(&config->optimizer.which, &plan.optimizer));
+    TRY(plugin_schedule(&config->schedule.which, &plan.schedule));
+    TRY(params_open(config, arena, &table));
+    TRY(state_layout_open(config, &table, plan.optimizer, plan.schedule, dataset->samples, arena,
+                          &layout));
+    describe(&plan, every, out);
+    return STATUS_OK;
+}
+
+enum status snapshot_plan(const struct config *config, const struct dataset *dataset,
+                          uint64_t every, struct trace_snapshot_plan *out) {
+    struct arena arena = ARENA_EMPTY;
+    const enum status status = plan_in(&arena, config, dataset, every, out);
+    arena_close(&arena);
+    return status;
+}
+
+static enum status check_layout(const char *path, const struct trace_run *recorded,
+                                const struct run *run) {
+    const struct plan plan = {&run->config, &run->table, &run->layout, run->optimizer,
+                              run->schedule};
+    const struct trace_snapshot_plan *stored = &recorded->plan.snapshots;
+    struct trace_snapshot_plan here;
+    describe(&plan, stored->every, &here);
+    if (stored->format != here.format)
+        FAIL(STATUS_INPUT,
+             "%s: run %s: stored states of version %jd; this twinstep takes version %d", path,
+             recorded->plan.id, (intmax_t)stored->format, SNAPSHOT_FORMAT);
+    if (stored->big_endian != here.big_endian)
+        FAIL(STATUS_INPUT, "%s: run %s: its states were stored on a machine of another byte order",
+             path, recorded->plan.id);
+    if (stored->bytes == here.bytes && memcmp(stored->layout, here.layout, sizeof here.layout) == 0)
+        return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "%s: run %s: its states (%ju bytes) were stored by a build that lays them out differently "
+         "(%ju bytes here); replay without --from trains from the start",
+         path, recorded->plan.id, (uintmax_t)stored->bytes, (uintmax_t)here.bytes);
+}
+
+/* The chain over all updates so far is in the state and in the record. */
+static enum status check_record(const char *path, const struct trace_run *recorded, uint64_t step,
+                                const unsigned char *bytes) {
+    struct state_head head;
+    memcpy(&head, bytes, sizeof head);
+    int agrees = head.done == step;
+    for (uint64_t i = 0; i < recorded->updates && agrees; i++)
+        if (recorded->records[i].step == step)
+            agrees = memcmp(recorded->records[i].digests[DIGEST_ROOT], head.root.byte,
+                            sizeof head.root.byte) == 0;
+    if (agrees) return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "%s: damaged: run %s: the stored state of update %ju is not the one that its record names",
+         path, recorded->plan.id, (uintmax_t)step);
+}
+
+static enum status take_in(struct arena *arena, const char *path, const struct trace_run *recorded,
+                           uint64_t index, struct run *run) {
+    unsigned char *bytes;
+    TRY(check_layout(path, recorded, run));
+    TRY(trace_snapshot_read(path, recorded, index, arena, &bytes));
+    TRY(check_record(path, recorded, recorded->snapshot_steps[index], bytes));
+    run_restore(run, bytes);
+    return STATUS_OK;
+}
+
+enum status snapshot_take(const char *path, const struct trace_run *recorded, uint64_t index,
+                          struct run *run) {
+    struct arena arena = ARENA_EMPTY;
+    const enum status status = take_in(&arena, path, recorded, index, run);
+    arena_close(&arena);
+    return status;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Training states as a trace stores them: what their bytes are, and which run may continue them.
+ *
+ * A stored state is the state's memory, byte for byte. Its layout digest covers all that gives the
+ * bytes a place and a kind: members of struct state_head, pieces of each tensor with dtype and
+ * carrier, optimizer, schedule. A run takes a stored state only if its own digest is the same, so a
+ * build that lays a state out differently refuses it. What no offset shows (the meaning of a member
+ * that stays where it was) is SNAPSHOT_FORMAT.
+ * Invariant: a state that is taken is the one that was stored, of that update. */
+#ifndef TWINSTEP_TRAINER_SNAPSHOT_H
+#define TWINSTEP_TRAINER_SNAPSHOT_H
+
+#include "determinism/trace.h"
+#include "trainer/run.h"
+
+#define SNAPSHOT_FORMAT 1
+
+/* For a run of `config`, without opening it. `every`: updates from one state to the next. */
+TWINSTEP_MUST_USE enum status snapshot_plan(const struct config *config,
+                                            const struct dataset *dataset, uint64_t every,
+                                            struct trace_snapshot_plan *out);
+
+/* Puts stored state `index` of `recorded`, of the trace PATH, into an open run. STATUS_INPUT:
+ * damaged; of another version or layout; or not the state that the record of its update names. The
+ * run is then as it was. */
+TWINSTEP_MUST_USE enum status snapshot_take(const char *path, const struct trace_run *recorded,
+                                            uint64_t index, struct run *run);
+
+#endif
