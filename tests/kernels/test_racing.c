@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short threads
+ * Sums that threads race on (law 14). Which order came is nobody's to say; so: sums that are exact
+ * in any order have the bits of invariant, others lie within the rounding bound, one thread adds
+ * chunks in ascending order, and a kind that is switched off keeps its bits. */
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/sum.h"
+#include "tests/kernels/helper_ops.h"
+
+enum { WEIGHT, EMBEDDING, NORM, SQUARE, DQ, OPS };
+enum { T = 75, N = 67, K = 70, V = 3, LENGTH = 70, D = 66, SQUARES = 5 * 4096 + 17 };
+
+static const char *const names[OPS] = {"weight", "embedding", "norm", "square", "dq"};
+static const uint32_t kinds[OPS] = {SUM_WEIGHT, SUM_EMBEDDING, SUM_NORM, SUM_NORM, SUM_DQ};
+
+/* One set of values for all ops: activations of T listed rows, a sequence of LENGTH rows. */
+struct values {
+    struct row_list rows;
+    double *dy, *x, *acc, *squares, *rstd, *attention[4];
+    uint32_t ids[T];
+};
+
+static size_t results_of(int op) {
+    static const size_t counts[OPS] = {[WEIGHT] = (size_t)N * K,
+                                       [EMBEDDING] = (size_t)V * N,
+                                       [NORM] = N,
+                                       [SQUARE] = 1,
+                                       [DQ] = (size_t)LENGTH * 2 * D};
+    return counts[op];
+}
+
+static size_t result_bytes(const struct bench *b, int op) {
+    if (op == SQUARE) return sizeof(double);
+    return op == DQ ? b->carrier : b->accumulator;
+}
+
+/* Small integers: every partial sum is exact. */
+static double *integers(struct bench *b, size_t count) {
+    double *out = bench_numbers(b, count);
+    for (size_t i = 0; i < count; i++)
+        out[i] = (double)bench_integer(b, 7) - 3.0;
+    return out;
+}
+
+static double *drawn(struct bench *b, size_t count, enum dtype dtype, int exact) {
+    return exact ? integers(b, count) : bench_draw(b, count, dtype, 1.0);
+}
+
+static struct values draw(struct bench *b, int exact) {
+    const size_t rows = bench_physical(T);
+    const enum dtype compute = b->law.compute;
+    struct values v = {.rows = bench_rows(b, T)};
+    v.dy = drawn(b, rows * N, compute, exact);
+    v.x = drawn(b, rows * (K > N ? K : N), compute, exact);
+    v.acc = drawn(b, (size_t)N * K, b->accumulate, exact);
+    v.squares = drawn(b, SQUARES, compute, exact);
+    v.rstd = bench_numbers(b, rows);
+    for (size_t i = 0; i < rows; i++)
+        v.rstd[i] = exact ? 1.0 : law_round(0.7 + 0.01 * (double)i, b->accumulate);
+    for (int i = 0; i < 4; i++)
+        v.attention[i] = drawn(b, (size_t)LENGTH * 2 * D, compute, exact);
+    for (uint32_t i = 0; i < T; i++)
+        v.ids[i] = bench_integer(b, 16) == 0 ? 2 : bench_integer(b, 2);
+    return v;
+}
+
+static void run_attention(struct bench *b, const struct op_table *ops, const struct values *v,
+                          void *dq) {
+    static const struct sequence sequences[2] = {{0, LENGTH - 12, 0, 0}, {LENGTH - 12, 12, 1, 0}};
+    const size_t count = (size_t)LENGTH * 2 * D;
+    void *in[4];
+    for (int i = 0; i < 4; i++)
+        in[i] = bench_store(b, v->attention[i], count, b->carrier);
+    void *const dk = bench_store(b, v->attention[0], count, b->carrier);
+    void *const dv = bench_store(b, v->attention[0], count, b->carrier);
+    ops->attention_backward(&b->call, &(struct attention_backward_args){sequences, 2, 2, 2, D,
+                                                                        0.125, in[0], in[1], in[2],
+                                                                        in[3], dq, dk, dv, NULL});
+}
+
+/* The op's result, on a fresh copy of what it goes on from. */
+static void *run(struct bench *b, const struct op_table *ops, const struct values *v, int op) {
+    const size_t rows = bench_physical(T);
+    const size_t bytes = result_bytes(b, op);
+    void *const out = bench_store(b, op == DQ ? v->attention[0] : v->acc, results_of(op), bytes);
+    void *const dy = bench_store(b, v->dy, rows * N, b->carrier);
+    void *const x = bench_store(b, v->x, rows * (K > N ? K : N), b->carrier);
+    void *const rstd = bench_store(b, v->rstd, rows, b->accumulator);
+    const enum dtype stored = b->law.compute;
+    if (op == WEIGHT)
+        ops->linear_weight(&b->call, &(struct linear_weight_args){v->rows, N, K, dy, x, out});
+    if (op == EMBEDDING)
+        ops->embedding_weight(&b->call,
+                              &(struct embedding_weight_args){v->rows, V, N, v->ids, dy, out});
+    if (op == NORM)
+        ops->norm_weight(&b->call, &(struct norm_weight_args){v->rows, N, NORM_ROUND_AFTER_WEIGHT,
+                                                              dy, x, rstd, out});
+    if (op == SQUARE)
+        ops->square(&b->call, &(struct square_args){SQUARES, stored,
+                                                    bench_store(b, v->squares, SQUARES, b->carrier),
+                                                    (double *)out});
+    if (op == DQ) run_attention(b, ops, v, out);
+    return out;
+}
+
+/* Machine `index`: instruction sets x 1 to 4 threads; 0 when this computer lacks it. */
+enum { MACHINES = 3 * 4 };
+
+static int open_machine(struct bench *b, size_t index, const struct op_table **ops) {
+    const struct op_limits limits = {.rows = T,
+                                     .width = K,
+                                     .length = LENGTH,
+                                     .H = 2,
+                                     .G = 2,
+                                     .D = D,
+                                     .threads = 1 + (int)(index % 4)};
+    size_t bytes;
+    const enum isa isa = (enum isa)(ISA_BASE + index / 4);
+    if (backend_ops(isa, b->law.compute, b->accumulate, ops) != STATUS_OK) return 0;
+    assert_int_equal(backend_scratch(&limits, &bytes), STATUS_OK);
+    if (b->scratch == NULL) {
+        struct op_limits most = limits;
+        size_t all;
+        most.threads = 4;
+        assert_int_equal(backend_scratch(&most, &all), STATUS_OK);
+        all = (all + 63) / 64 * 64;
+        b->scratch = (unsigned char *)bench_numbers(b, all / sizeof(double));
+        b->scratch_bytes = all;
+        memset(b->scratch, 0xff, all);
+    }
+    b->call.threads = limits.threads;
+    b->call.scratch = b->scratch + b->scratch_bytes - (bytes + 63) / 64 * 64;
+    return 1;
+}
+
+static double stored(const void *memory, size_t i, size_t bytes) {
+    return bytes == sizeof(double) ? ((const double *)memory)[i]
+                                   : (double)((const float *)memory)[i];
+}
+
+static const uint32_t chunks[] = {1, 16, 33, 1u << 20};
+
+/* ---- any order, same bits ---- */
+
+static void exact_sums(struct bench *b) {
+    const struct values v = draw(b, 1);
+    const struct op_table *ops = NULL;
+    if (b->law.compute == DTYPE_F16) return; /* as tf32 and bf16 */
+    for (size_t m = 0; m < MACHINES; m++) {
+        if (!open_machine(b, m, &ops)) continue;
+        for (int op = 0; op < DQ; op++) {
+            b->call.racing = NULL;
+            const size_t bytes = result_bytes(b, op);
+            void *const want = run(b, ops, &v, op);
+            for (size_t c = 0; c < COUNT_OF(chunks); c++) {
+                const struct racing racing = {kinds[op], chunks[c]};
+                b->call.racing = &racing;
+                void *const got = run(b, ops, &v, op);
+                if (memcmp(got, want, results_of(op) * bytes) != 0)
+                    fail_msg("%s, %s, chunk %u, %d threads", names[op], ops->name, chunks[c],
+                             b->call.threads);
+            }
+        }
+    }
+}
+
+static void verify_exact_sums(void **state) {
+    (void)state;
+    bench_pairs(exact_sums);
+}
+
+/* Thousands of additions to one number: none is lost, none comes twice. */
+static void verify_no_addition_is_lost(void **state) {
+    (void)state;
+    enum { TERMS = 20000 };
+    static float ones[TERMS];
+    struct bench b;
+    const struct op_table *ops;
+    const struct racing racing = {SUM_WEIGHT, 1};
+    bench_open(&b, 0);
+    for (size_t i = 0; i < TERMS; i++)
+        ones[i] = 1.0f;
+    assert_int_equal(backend_ops(ISA_AUTO, DTYPE_F32, DTYPE_F32, &ops), STATUS_OK);
+    const struct op_limits limits = {TERMS, 1, 1, 1, 1, 2, 4, 0};
+    size_t bytes;
+    assert_int_equal(backend_scratch(&limits, &bytes), STATUS_OK);
+    b.call.scratch = bench_numbers(&b, bytes / sizeof(double) + 1);
+    b.call.racing = &racing;
+    for (int threads = 1; threads <= 4; threads++) {
+        float sum = 3.0f;
+        b.call.threads = threads;
+        ops->linear_weight(&b.call,
+                           &(struct linear_weight_args){{NULL, TERMS}, 1, 1, ones, ones, &sum});
+        assert_true(sum == 3.0f + TERMS);
+    }
+    bench_close(&b);
+}
+
+/* ---- the rounding bound ---- */
+
+static void all_positive(struct values *v) {
+    for (size_t i = 0; i < bench_physical(T) * N; i++)
+        v->dy[i] = fabs(v->dy[i]);
+    for (size_t i = 0; i < bench_physical(T) * K; i++)
+        v->x[i] = fabs(v->x[i]);
+    for (size_t i = 0; i < (size_t)N * K; i++)
+        v->acc[i] = fabs(v->acc[i]);
+}
+
+/* Sum of the terms' magnitudes: of dQ by law 6, |dS| <= scale P (|dP| + |D|) and sum P is about 1.
+ */
+static double magnitude(const struct values *v, int op, const void *sums, size_t i, size_t bytes) {
+    if (op != DQ) return stored(sums, i, bytes);
+    double dout = 0.0, most = 0.0, key = 0.0;
+    for (size_t j = 0; j < (size_t)LENGTH * 2 * D; j++) {
+        key = fmax(key, fabs(v->attention[1][j]));
+        most = fmax(most, fabs(v->attention[2][j]));
+        dout = fmax(dout, fabs(v->attention[3][j]));
+    }
+    return 0.125 * 2.0 * (double)D * dout * most * key * 1.1;
+}
+
+static double half_ulp(enum dtype dtype) {
+    if (dtype == DTYPE_F64) return 0x1p-53;
+    if (dtype == DTYPE_F32) return 0x1p-24;
+    return dtype == DTYPE_BF16 ? 0x1p-8 : 0x1p-11;
+}
+
+static void bounds(struct bench *b) {
+    const struct op_table *ops = NULL;
+    const double unit = b->law.wide ? 0x1p-53 : 0x1p-24;
+    struct values v = draw(b, 0);
+    for (size_t m = 0; m < MACHINES; m++) {
+        if (!open_machine(b, m, &ops)) continue;
+        for (int op = 0; op < OPS; op++) {
+            const size_t bytes = result_bytes(b, op);
+            const double terms = op == DQ ? LENGTH : op == SQUARE ? SQUARES : T;
+            const struct racing racing = {kinds[op], 16};
+            b->call.racing = NULL;
+            void *const want = run(b, ops, &v, op);
+            struct values positive = v;
+            positive.dy = bench_numbers(b, bench_physical(T) * N);
+            positive.x = bench_numbers(b, bench_physical(T) * K);
+            positive.acc = bench_numbers(b, (size_t)N * K);
+            memcpy(positive.dy, v.dy, bench_physical(T) * N * sizeof(double));
+            memcpy(positive.x, v.x, bench_physical(T) * K * sizeof(double));
+            memcpy(positive.acc, v.acc, (size_t)N * K * sizeof(double));
+            all_positive(&positive);
+            void *const sums = run(b, ops, &positive, op);
+            b->call.racing = &racing;
+            void *const got = run(b, ops, &v, op);
+            for (size_t i = 0; i < results_of(op); i++) {
+                const double is = stored(got, i, bytes), due = stored(want, i, bytes);
+                const double sum_unit = op == SQUARE ? 0x1p-53 : unit;
+                double most = 2.0 * (terms + 2.0) * sum_unit * magnitude(&v, op, sums, i, bytes);
+                if (op == DQ) most += 2.0 * fabs(due) * half_ulp(b->law.compute);
+                if (!(fabs(is - due) <= most))
+                    fail_msg("%s, %s, %d threads, element %zu: %a and %a, more than %g apart",
+                             names[op], ops->name, b->call.threads, i, is, due, most);
+            }
+        }
+    }
+}
+
+static void verify_rounding_bound(void **state) {
+    (void)state;
+    bench_pairs(bounds);
+}
+
+/* ---- one thread: the law written out ---- */
+
+static double chunk_sums(struct bench *b, double start, const double *a, const double *c, size_t n,
+                         size_t chunk) {
+    double sum = start;
+    for (size_t first = 0; first < n; first += chunk) {
+        const size_t count = n - first < chunk ? n - first : chunk;
+        sum = law_add(&b->law, sum, law_chain(&b->law, 0.0, a + first, 1, c + first, 1, count));
+    }
+    return sum;
+}
+
+/* Terms of element i of op's result. */
+static size_t terms_of(struct bench *b, const struct values *v, int op, size_t i, double *a,
+                       double *c) {
+    size_t n = 0;
+    for (uint32_t t = 0; t < T; t++) {
+        const size_t row = v->rows.index[t];
+        if (op == EMBEDDING && v->ids[t] != i / N) continue;
+        a[n] = v->dy[row * N + (op == WEIGHT ? i / K : i % N)];
+        c[n] = op == EMBEDDING ? 1.0
+               : op == WEIGHT  ? v->x[row * K + i % K]
+                               : law_round(law_mul(&b->law, v->x[row * N + i], v->rstd[row]),
+                                          b->law.compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32);
+        n++;
+    }
+    return n;
+}
+
+static void one_thread(struct bench *b) {
+    const struct values v = draw(b, 0);
+    const struct op_table *ops = NULL;
+    double a[T], c[T];
+    for (size_t m = 0; m < MACHINES; m += 4) {
+        if (!open_machine(b, m, &ops)) continue;
+        for (int op = 0; op < SQUARE; op++) {
+            const struct racing racing = {kinds[op], 16};
+            double *const want = bench_numbers(b, results_of(op));
+            b->call.racing = &racing;
+            for (size_t i = 0; i < results_of(op); i++) {
+                const size_t n = terms_of(b, &v, op, i, a, c);
+                want[i] = chunk_sums(b, v.acc[i], a, c, n, racing.chunk);
+            }
+            bench_check(b, ops, names[op], run(b, ops, &v, op), want, results_of(op),
+                        b->accumulator);
+        }
+    }
+}
+
+static void verify_one_thread(void **state) {
+    (void)state;
+    bench_pairs(one_thread);
+}
+
+/* ---- kinds ---- */
+
+/* Off: the bits of invariant with 4 threads and all the other kinds racing. On: other bits, with
+ * one thread already, since chunks are summed apart (where terms fill the accumulator). */
+static void one_by_one(struct bench *b) {
+    const struct values v = draw(b, 0);
+    const struct op_table *ops = NULL;
+    for (int op = 0; op < OPS; op++) {
+        const size_t bytes = results_of(op) * result_bytes(b, op);
+        const uint32_t all = SUM_WEIGHT | SUM_DQ | SUM_EMBEDDING | SUM_NORM;
+        const struct racing others = {all & ~kinds[op], 16}, own = {kinds[op], 16};
+        assert_true(open_machine(b, 3, &ops));
+        b->call.racing = NULL;
+        void *const want = run(b, ops, &v, op);
+        b->call.racing = &others;
+        assert_memory_equal(run(b, ops, &v, op), want, bytes);
+        assert_true(open_machine(b, 0, &ops));
+        b->call.racing = &own;
+        const int moved = memcmp(run(b, ops, &v, op), want, bytes) != 0;
+        if (!moved && op != SQUARE && b->law.compute == b->accumulate)
+            fail_msg("%s does not race", names[op]);
+    }
+}
+
+static void verify_kinds(void **state) {
+    (void)state;
+    bench_pairs(one_by_one);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_exact_sums),     cmocka_unit_test(verify_no_addition_is_lost),
+        cmocka_unit_test(verify_rounding_bound), cmocka_unit_test(verify_one_thread),
+        cmocka_unit_test(verify_kinds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
