@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include "determinism/orders.h"
+
 #define AT(field) offsetof(struct head, field), sizeof(((struct head *)0)->field)
 #define NO_BOUNDS 0.0, 0.0
 #define NO_CAUSE CAUSE_COUNT
@@ -56,6 +58,10 @@ static const struct key_row rows[] = {
     {"floor.alpha", KEY_REAL, "1", "0.01", NO_CAUSE,
      "Level of the test: share of pairs meant to be the same that may be called different",
      AT(alpha), 1e-6, 0.5, NULL, NULL},
+    {"attribution.orders", KEY_UINT, "orders", "auto", NO_CAUSE,
+     "Sampled orders in which more than 5 factors enter, half of them reverses of the others; "
+     "even. auto trains about 40 mixtures, more from 8 factors on",
+     AT(orders), ORDERS_LEAST, ORDERS_MOST, "auto", NULL},
     {"expect.verdict", KEY_ENUM, "", "none", NO_CAUSE, "Verdict that a run must reach", AT(verdict),
      NO_BOUNDS, NULL, verdict_names},
     {"expect.cause", KEY_ENUM, "", "any", NO_CAUSE, "Cause with the largest share", AT(cause),

@@ -18,6 +18,7 @@ struct head {
     int32_t design;
     uint64_t replicates;
     double alpha;
+    uint64_t orders;
     int32_t verdict, cause;
     int64_t first_step;
     int32_t first_phase;

@@ -236,6 +236,7 @@ static enum status keep_head(const struct parsing *parsing) {
     scenario->floor.design = head->design;
     scenario->floor.replicates = head->replicates;
     scenario->floor.alpha = head->alpha;
+    scenario->attribution.orders = head->orders;
     scenario->expect.verdict = head->verdict;
     scenario->expect.cause = head->cause;
     scenario->expect.first_step = head->first_step;
@@ -389,6 +390,15 @@ static enum status check_floor(const struct parsing *parsing) {
                      alone ? "the baseline" : "each arm", most);
 }
 
+static enum status check_orders(const struct parsing *parsing) {
+    const uint64_t orders = parsing->scenario->attribution.orders;
+    if (orders == KEY_WORD_UINT || orders % 2 == 0) return STATUS_OK;
+    return yaml_fail(head_node(parsing, "attribution", "orders"),
+                     "attribution.orders: expected an even number, because each order is taken "
+                     "with its reverse, got %ju",
+                     (uintmax_t)orders);
+}
+
 static enum status parse_documents(struct parsing *parsing, const char *text, size_t length,
                                    const char *const *overrides, size_t override_count) {
     parsing->document_count = override_count + 1;
@@ -425,6 +435,7 @@ enum status scenario_parse(struct arena *arena, const struct schema *schema, con
     TRY(check_set_arms(&parsing));
     TRY(read_arms(&parsing));
     TRY(check_floor(&parsing));
+    TRY(check_orders(&parsing));
     char *copy = NULL;
     TRY(arena_text(arena, text, length, &copy));
     parsing.scenario->text = copy;

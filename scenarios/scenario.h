@@ -144,6 +144,9 @@ struct scenario {
         double alpha;
     } floor;
     struct {
+        uint64_t orders; /* even; KEY_WORD_UINT: auto (determinism/orders.h) */
+    } attribution;
+    struct {
         int32_t verdict;          /* enum verdict */
         int32_t cause;            /* enum cause, or -1 */
         int64_t first_step;       /* 0: any */

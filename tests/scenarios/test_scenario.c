@@ -321,6 +321,7 @@ static void validate_head_options(void **state) {
                                             "record.phases=false",
                                             "floor.alpha=0.25",
                                             "floor.replicates=auto",
+                                            "attribution.orders=8",
                                             "expect.verdict=none",
                                             "expect.first_phase=any",
                                             NULL};
@@ -330,6 +331,7 @@ static void validate_head_options(void **state) {
     assert_int_equal(s->record.phases, 0);
     assert_int_equal(s->record.probe_every, 2);
     assert_true(s->floor.alpha == 0.25);
+    assert_int_equal(s->attribution.orders, 8);
     assert_true(s->floor.replicates == KEY_WORD_UINT);
     assert_int_equal(s->expect.verdict, VERDICT_NONE);
     assert_int_equal(s->expect.first_phase, -1);

@@ -234,6 +234,12 @@ static const struct {
     {"floor: {alpha: 1e-4, design: baseline}\ncommon: {numerics: {mode: shuffled}}",
      "f.yaml:2:16: error: floor.alpha: 0.0001 needs 140 runs of the baseline, more than 62; raise "
      "it"},
+    {"attribution: {orders: 7}",
+     "f.yaml:2:23: error: attribution.orders: expected an even number, because each order is taken "
+     "with its reverse, got 7"},
+    {"attribution: {orders: 2}",
+     "f.yaml:2:23: error: attribution.orders: expected an integer from 4 to 256, or auto, got "
+     "\"2\""},
     {"common: {batch: {size: 8, micro: 3}}",
      "f.yaml:2:34: error: batch.micro: expected a divisor of batch.size (8), got 3"},
     {"common: {batch: {micro: 4}}\narms: {a: {}, b: {batch: {size: 6}}}",
