@@ -77,8 +77,8 @@ static void print_start(const char *run, const struct range *range,
 
 static void print_result(const char *run, const struct replay_result *result) {
     if (result->first == 0) {
-        printf("%s: %ju updates replayed, bit-equal to the record\n", run,
-               (uintmax_t)result->compared);
+        printf("%s: %ju update%s replayed, bit-equal to the record\n", run,
+               (uintmax_t)result->compared, result->compared == 1 ? "" : "s");
         return;
     }
     printf("%s: differs from the record at update %ju: %s", run, (uintmax_t)result->first,
@@ -113,6 +113,12 @@ static int is_replayable(const struct trace_run *run) {
            run->plan.configuration[0] != '\0';
 }
 
+/* Errors of the file itself begin with its name. */
+static enum status name_file(enum status status, const char *path) {
+    if (strncmp(status_text(), path, strlen(path)) == 0) return status;
+    return status_prefix(status, "%s", path);
+}
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     const char *path = options->arguments[0];
     const char *id = options_value(options, KEY_RUN);
@@ -132,7 +138,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
         const enum status status = replay_one(cli, image, here, path, &range, &result);
         if (status != STATUS_OK) {
             json_decref(list);
-            return status_prefix(status, "%s: ", path);
+            return name_file(status, path);
         }
         replayed++;
         if (list != NULL) {

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "determinism/digest.h"
 #include "determinism/record.h"
 
 /* Second axis of a column. AXIS_NONE: one value (or one digest) per update. */
@@ -83,6 +84,9 @@ void layout_name(const struct layout_column *column, char out_name[LAYOUT_NAME])
  * bytes. STATUS_INTERNAL: the record lacks an array its shape promises. */
 TWINSTEP_MUST_USE enum status layout_pack(const struct layout *layout, const void *record,
                                           uint8_t *row);
+
+/* Of a stored state: SHA-256 of (step as 8 bytes, little-endian; SHA-256 of the state's bytes). */
+void layout_state_digest(uint64_t step, const void *bytes, size_t length, struct digest *out);
 
 /* Puts one column's cells, contiguous, into a record whose arrays are there. */
 void layout_unpack(const struct layout_column *column, const uint8_t *cells, void *record);

@@ -169,5 +169,15 @@ void layout_unpack(const struct layout_column *column, const uint8_t *cells, voi
         memcpy(to + i * column->stride, cells + i * column->cell, column->cell);
 }
 
+void layout_state_digest(uint64_t step, const void *bytes, size_t length, struct digest *out) {
+    uint8_t row[8 + DIGEST_BYTES];
+    struct digest state;
+    digest_sha256(bytes, length, &state);
+    for (int i = 0; i < 8; i++)
+        row[i] = (uint8_t)(step >> (8 * i));
+    memcpy(row + 8, state.byte, sizeof state.byte);
+    digest_sha256(row, sizeof row, out);
+}
+
 _Static_assert(offsetof(struct record, step) == 0, "layout_pack reads the step there");
 _Static_assert(offsetof(struct pair_record, step) == 0, "layout_pack reads the step there");

@@ -164,7 +164,7 @@ static enum status read_state(struct reader *reader, hid_t group, const struct t
     TRY(arena_take(reader->arena, bytes, 1, "stored state", out_bytes));
     TRY(read_bytes(reader, group, "state", index, bytes, *out_bytes));
     TRY(read_bytes(reader, group, "digest", index, DIGEST_BYTES, stored.byte));
-    digest_sha256(*out_bytes, bytes, &computed);
+    layout_state_digest(run->snapshot_steps[index], *out_bytes, bytes, &computed);
     if (digest_compare(&stored, &computed) == 0) return STATUS_OK;
     FAIL(STATUS_INPUT, "%s: damaged: the stored state of update %llu does not match its digest",
          reader->file.name, (unsigned long long)run->snapshot_steps[index]);

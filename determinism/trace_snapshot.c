@@ -81,7 +81,7 @@ static enum status create_datasets(const struct hdf5_file *file, hid_t group, ui
                                      .chunk_rows = STEP_CHUNK,
                                      .fill = &zero,
                                      .units = "1",
-                                     .long_name = "SHA-256 of the state's bytes"};
+                                     .long_name = "SHA-256 of step and SHA-256 of state"};
     hid_t step, offset, byte;
     TRY(create_step(file, group, &step));
     TRY(hdf5_create_index(file, group, "byte", "byte of a digest", DIGEST_BYTES, &byte));
@@ -146,7 +146,7 @@ static enum status write_state(const struct trace *trace, const struct stored *s
                                uint64_t step, const void *bytes) {
     const int64_t mark = (int64_t)step;
     struct digest digest;
-    digest_sha256(bytes, stored->bytes, &digest);
+    layout_state_digest(step, bytes, stored->bytes, &digest);
     if (append(stored->state, H5T_NATIVE_UINT8, stored->memory, 2, stored->bytes, stored->rows,
                bytes) < 0 ||
         append(stored->digest, H5T_NATIVE_UINT8, trace->digest_space, 2, DIGEST_BYTES, stored->rows,
