@@ -126,7 +126,9 @@ static enum status list_modes(struct listing *listing) {
                         "of the scenario; same bits for the same shapes",
         [MODE_DETERMINISTIC] = "same bits run to run on one machine, shape and build; here those "
                                "of invariant",
-        [MODE_FAST] = "no promise: linear layers through OpenBLAS where it is installed"};
+        [MODE_FAST] = "no promise: linear layers through OpenBLAS where it is installed",
+        [MODE_ATOMIC] = "real nondeterminism: threads race to add their parts to shared sums; no "
+                        "seed replays it"};
     const struct key_row *row = row_of("numerics.mode");
     for (size_t i = 0; row != NULL && row->names[i] != NULL; i++)
         TRY(add(listing, row->names[i], i < COUNT_OF(promises) ? promises[i] : ""));

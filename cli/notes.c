@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/sum.h"
 #include "kernels/op.h"
 #include "trainer/loop.h"
 
@@ -70,6 +71,32 @@ static enum status note_shuffle(const struct config *config, const struct datase
                     "shuffled has 3 chunks");
 }
 
+static enum status note_atomic(const struct config *config, const struct dataset *dataset,
+                               struct arena *arena, struct notes *out) {
+    struct sum_size sizes[6];
+    const uint64_t chunk = config->atomic.chunk;
+    char *text;
+    if (config->numerics.mode != MODE_ATOMIC) return STATUS_OK;
+    if (config->numerics.threads == 1)
+        return add(out, "numerics.mode atomic races with nobody at numerics.threads 1: repeats are "
+                        "equal, and the floor is still measured");
+    if (config->atomic.kinds.count == 0)
+        return add(out, "numerics.mode atomic: atomic.kinds is empty, so nothing races");
+    measure_sums(config, dataset, sizes);
+    for (uint8_t i = 0; i < config->atomic.kinds.count; i++) {
+        const struct sum_size *size = &sizes[config->atomic.kinds.item[i]];
+        const int squares = size->kind == SUM_NORM && chunk > SUM_BLOCK; /* race by blocks */
+        const uint64_t one = squares ? SUM_BLOCK : chunk;
+        if (size->terms > one) continue;
+        TRY(arena_format(arena, &text,
+                         "atomic.kinds %s does not race: its sums have at most %llu terms, one "
+                         "chunk of %llu (atomic.chunk)",
+                         size->name, (unsigned long long)size->terms, (unsigned long long)one));
+        TRY(add(out, text));
+    }
+    return STATUS_OK;
+}
+
 static enum status note_divisor(const struct config *config, struct notes *out) {
     if (config->loss.divisor != DIVISOR_MEAN_OF_MEANS) return STATUS_OK;
     if (loop_micro_batches(config) == 1)
@@ -100,6 +127,7 @@ enum status notes_of(const struct config *config, const struct dataset *dataset,
                      struct arena *arena, struct notes *out) {
     memset(out, 0, sizeof *out);
     TRY(note_shuffle(config, dataset, arena, out));
+    TRY(note_atomic(config, dataset, arena, out));
     TRY(note_divisor(config, out));
     TRY(note_dtypes(config, out));
     return note_threads(config, out);

@@ -38,7 +38,8 @@ enum kernel_mode {
     MODE_SHUFFLED,
     MODE_SHAPED,
     MODE_DETERMINISTIC,
-    MODE_FAST
+    MODE_FAST,
+    MODE_ATOMIC
 };
 enum linear_library { LIBRARY_AUTO = 0, LIBRARY_NONE, LIBRARY_OPENBLAS };
 enum grad_accumulate { GRAD_ACCUMULATE_WIDE = 0, GRAD_ACCUMULATE_STORAGE };
@@ -168,6 +169,10 @@ struct config {
         struct key_list kinds;
         uint64_t chunk;
     } shuffle;
+    struct {
+        struct key_list kinds; /* as shuffle.kinds; of those that can race */
+        uint64_t chunk;
+    } atomic;
     struct {
         uint64_t ranks;
         int32_t reduce, zero;

@@ -95,7 +95,7 @@ static enum status derive_schedule(struct config *config, uint64_t steps, int wa
     return STATUS_OK;
 }
 
-/* shuffle.kinds is a set: sorted, so that equal sets are equal bytes. */
+/* shuffle.kinds and atomic.kinds are sets: sorted, so that equal sets are equal bytes. */
 static void sort_kinds(struct key_list *kinds) {
     for (uint8_t i = 1; i < kinds->count; i++)
         for (uint8_t j = i; j > 0 && kinds->item[j - 1] > kinds->item[j]; j--) {
@@ -117,5 +117,6 @@ enum status config_derive(struct config *config, uint64_t steps, int warmup_give
     fill_enum(&config->dpo.reference_compute, config->numerics.compute);
     fill_enum(&config->dpo.reference_layout, config->batch.layout);
     sort_kinds(&config->shuffle.kinds);
+    sort_kinds(&config->atomic.kinds);
     return derive_schedule(config, steps, warmup_given, fault);
 }

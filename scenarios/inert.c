@@ -97,6 +97,10 @@ static const char *without_shuffled(const struct config *config) {
     return config->numerics.mode == MODE_SHUFFLED ? NULL : "numerics.mode is not shuffled";
 }
 
+static const char *without_atomic(const struct config *config) {
+    return config->numerics.mode == MODE_ATOMIC ? NULL : "numerics.mode is not atomic";
+}
+
 static const char *without_shaped(const struct config *config) {
     return config->numerics.mode == MODE_SHAPED ? NULL : "numerics.mode is not shaped";
 }
@@ -153,6 +157,8 @@ static const struct silenced {
     {"numerics.order_seed", without_shuffled, NULL},
     {"shuffle.kinds", without_shuffled, NULL},
     {"shuffle.chunk", without_shuffled, NULL},
+    {"atomic.kinds", without_atomic, NULL},
+    {"atomic.chunk", without_atomic, NULL},
     {"shaped.table", without_shaped, NULL},
     {"numerics.library", without_fast, NULL},
 };

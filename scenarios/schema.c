@@ -34,8 +34,8 @@ static const char *const rounding_names[] = {"ceil", "floor", "half-even", "none
 static const char *const rescaled_names[] = {"contract", "none", "total", "warmup", NULL};
 static const char *const logged_names[] = {"current", "recomputed", NULL};
 static const char *const skip_names[] = {"none", "nonfinite", NULL};
-static const char *const mode_names[] = {"invariant",     "shuffled", "shaped",
-                                         "deterministic", "fast",     NULL};
+static const char *const mode_names[] = {"invariant", "shuffled", "shaped", "deterministic",
+                                         "fast",      "atomic",   NULL};
 static const char *const library_names[] = {"auto", "none", "openblas", NULL};
 static const char *const grad_accumulate_names[] = {"wide", "storage", NULL};
 static const char *const reduce_names[] = {"tree", NULL};
@@ -390,6 +390,13 @@ static const struct key_row rows[] = {
      kind_names},
     {"shuffle.chunk", KEY_UINT, "terms", "16", CAUSE_NONDETERMINISM,
      "Consecutive terms of one partial sum in shuffled", AT(shuffle.chunk), 1, 1048576, NULL, NULL},
+
+    {"atomic.kinds", KEY_LIST, "", "[weight, dq, embedding, norm]", CAUSE_NONDETERMINISM,
+     "Kinds of sum that threads race on in mode atomic: weight, dq, embedding, norm",
+     AT(atomic.kinds), NO_BOUNDS, NULL, kind_names},
+    {"atomic.chunk", KEY_UINT, "terms", "16", CAUSE_NONDETERMINISM,
+     "Consecutive terms that one thread sums before it adds them to a sum that is raced on",
+     AT(atomic.chunk), 1, 1048576, NULL, NULL},
 
     {"shaped.table", KEY_TEXT, "", "builtin:small-batch", CAUSE_NONDETERMINISM,
      "Parts into which sums are cut in mode shaped, by op and shape: builtin:small-batch, "

@@ -2,9 +2,12 @@
  * Checks that span keys, for arms at load and for hybrids; and the values that are known by name
  * but not available in this version. Bounds of single keys are the rows' business, the legality of
  * a loop order is the trainer's. */
+#include <string.h>
+
 #include "base/splits.h"
 #include "scenarios/fault.h"
 #include "scenarios/scenario.h"
+#include "scenarios/selection.h"
 
 /* tf32 is what tensor cores read of an f32 number; nothing is stored in it. */
 static int is_storage(int32_t dtype) {
@@ -166,6 +169,28 @@ static enum status check_shuffle(const struct config *config, struct fault *faul
     return STATUS_OK;
 }
 
+/* By the index that the list holds: forward 0, loss 5. */
+static enum status check_atomic(const struct config *config, struct fault *fault) {
+    const struct key_list *kinds = &config->atomic.kinds;
+    const struct key_row *row = schema_find("atomic.kinds", NULL);
+    if (config->numerics.mode != MODE_ATOMIC) return STATUS_OK;
+    if (row == NULL) return fault_set(fault, STATUS_INTERNAL, "atomic.kinds", "is no row");
+    for (uint8_t i = 0; i < kinds->count; i++) {
+        const char *name = row->names[kinds->item[i]];
+        if (list_count(kinds, kinds->item[i]) != 1)
+            return fault_set(fault, STATUS_INPUT, "atomic.kinds", "an entry is given twice");
+        if (strcmp(name, "forward") == 0)
+            return fault_set(fault, STATUS_INPUT, "atomic.kinds",
+                             "expected weight, dq, embedding or norm, got forward: an output that "
+                             "is rounded where it is made cannot race (shuffle.kinds has it)");
+        if (strcmp(name, "loss") == 0)
+            return fault_set(fault, STATUS_INPUT, "atomic.kinds",
+                             "expected weight, dq, embedding or norm, got loss: one thread adds "
+                             "up the loss (shuffle.kinds has it)");
+    }
+    return STATUS_OK;
+}
+
 static enum status check_shaped(const struct config *config, struct fault *fault) {
     struct splits splits;
     if (config->numerics.mode != MODE_SHAPED) return STATUS_OK;
@@ -202,6 +227,7 @@ enum status config_check(const struct config *config, uint64_t steps, struct fau
     TRY(check_parallel(config, fault));
     TRY(check_loop(config, fault));
     TRY(check_shuffle(config, fault));
+    TRY(check_atomic(config, fault));
     TRY(check_shaped(config, fault));
     return check_counter(config, steps, fault);
 }

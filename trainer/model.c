@@ -140,13 +140,26 @@ static enum dtype or_compute(const struct model *model, int32_t choice) {
     return choice == CONFIG_AS_COMPUTE ? model->compute : (enum dtype)choice;
 }
 
-/* What modes shaped and fast need: a table, a library. auto goes without a library that is not
- * there, never without one that was configured wrongly. */
+static uint32_t kind_bits(const struct key_list *kinds) {
+    uint32_t bits = 0;
+    for (uint8_t i = 0; i < kinds->count; i++)
+        bits |= 1u << kinds->item[i];
+    return bits;
+}
+
+/* What modes shaped, atomic and fast need: a table, kinds of sum, a library. auto goes without a
+ * library that is not there, never without one that was configured wrongly. */
 static enum status open_mode(struct model *model) {
     const struct config *config = model->config;
     if (config->numerics.mode == MODE_SHAPED) {
         model->call.splits = &model->splits;
         return splits_parse(config->shaped.table, &model->splits);
+    }
+    if (config->numerics.mode == MODE_ATOMIC) {
+        model->racing.kinds = kind_bits(&config->atomic.kinds);
+        model->racing.chunk = (uint32_t)config->atomic.chunk;
+        model->call.racing = &model->racing;
+        return STATUS_OK;
     }
     if (config->numerics.mode != MODE_FAST || config->numerics.library == LIBRARY_NONE)
         return STATUS_OK;
@@ -180,9 +193,7 @@ static enum status open_call(struct model *model, const struct batch_limits *lim
     model->rounding.product = or_compute(model, config->numerics.product);
     model->rounding.score = or_compute(model, config->numerics.softmax);
     model->call.rounding = &model->rounding;
-    model->order.kinds = 0;
-    for (uint8_t i = 0; i < config->shuffle.kinds.count; i++)
-        model->order.kinds |= 1u << config->shuffle.kinds.item[i];
+    model->order.kinds = kind_bits(&config->shuffle.kinds);
     model->order.chunk = (uint32_t)config->shuffle.chunk;
     model->call.order = model->shuffled ? &model->order : NULL;
     return open_mode(model);

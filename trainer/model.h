@@ -67,6 +67,7 @@ struct model {
     int shuffled;
     struct op_rounding rounding;
     struct splits splits;         /* mode shaped */
+    struct racing racing;         /* mode atomic */
     struct blas blas;             /* mode fast, where there is a library */
     int dropping;                 /* dropout acts: training, not evaluation nor the reference */
     int redrawn;                  /* the masks of a layer were drawn anew for its backward */

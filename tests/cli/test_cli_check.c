@@ -96,6 +96,12 @@ static void validate_numbers_of_trainings(void **state) {
          1},
         {"steps: 1\nfloor: {design: baseline}", "numerics: {mode: shuffled}", "", "rank", 16, 1},
         {"steps: 1", "numerics: {mode: shuffled, order_seed: 4}", "", "exact", 4, 0},
+        /* what races is noise that no seed replays, whatever the other arm does */
+        {"steps: 1\nfloor: {replicates: 5}", "numerics: {mode: atomic, threads: 2}", "",
+         "permutation", 10, 0},
+        {"steps: 1\nfloor: {replicates: 5}", "seed: 3", "numerics: {mode: atomic, threads: 2}",
+         "permutation", 11, 1},
+        {"steps: 1\nfloor: {design: baseline}", "numerics: {mode: atomic}", "", "rank", 15, 0},
     };
     for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
         helper_scenario("plan.yaml", plans[i].head, plans[i].common, plans[i].test);
@@ -137,6 +143,11 @@ static void validate_notes(void **state) {
         {"numerics: {param: bf16}", "bf16 parameters without masters", 1},
         {"numerics: {param: bf16, master: f32}", "masters", 0},
         {"numerics: {threads: 2}", "threads moves no bit", 1},
+        {"numerics: {mode: atomic}", "races with nobody at numerics.threads 1", 1},
+        {"numerics: {mode: atomic, threads: 2}", "race", 0},
+        {"numerics: {mode: atomic, threads: 2}\n  atomic: {kinds: []}", "nothing races", 1},
+        {"numerics: {mode: atomic, threads: 2}\n  atomic: {chunk: 400}", "dq does not race", 1},
+        {"numerics: {mode: atomic, threads: 2}\n  atomic: {chunk: 400}", "does not race", 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         helper_scenario("notes.yaml", "steps: 1", cases[i].common, "");

@@ -217,6 +217,7 @@ static const struct {
     {"loop.eval", {"[]", "[log]", NULL}},
     {"loop.on_skip", {"[]", "[log]", "[zero, count, schedule]", NULL}},
     {"shuffle.kinds", {"[]", "[loss, forward]", "[norm]", NULL}},
+    {"atomic.kinds", {"[]", "[norm, weight]", "[dq]", NULL}},
 };
 
 static int chosen_value(struct helper_random *random, const char *path, char *out) {

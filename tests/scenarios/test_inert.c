@@ -71,6 +71,8 @@ static const struct {
     {"seed: 17", "numerics: {mode: shuffled}", "numerics: {order_seed: 3}", "numerics.order_seed "},
     {"seed: 17", "numerics: {mode: shuffled}", "shuffle: {kinds: [loss]}", "shuffle.kinds "},
     {"seed: 17", "numerics: {mode: shuffled}", "shuffle: {chunk: 3}", "shuffle.chunk "},
+    {"seed: 17", "numerics: {mode: atomic}", "atomic: {kinds: [dq]}", "atomic.kinds "},
+    {"numerics: {mode: fast}", "numerics: {mode: atomic}", "atomic: {chunk: 3}", "atomic.chunk "},
 };
 
 /* `key` with its space behind. */

@@ -85,6 +85,18 @@ static void change(struct config *c, int which) {
     case 19:
         c->numerics.softmax = DTYPE_F64;
         break;
+    case 20:
+        c->numerics.mode = MODE_ATOMIC;
+        set_list(&c->atomic.kinds, "bab");
+        break;
+    case 21:
+        c->numerics.mode = MODE_ATOMIC;
+        set_list(&c->atomic.kinds, "bf");
+        break;
+    case 22:
+        c->numerics.mode = MODE_ATOMIC;
+        set_list(&c->atomic.kinds, "cdc");
+        break;
     default:
         fail_msg("no case %d", which);
     }
@@ -116,6 +128,10 @@ static const char *const faults[] = {
     "numerics.softmax: expected compute, or f32, bf16 or f16 under numerics.compute other than "
     "f64, "
     "got f64 under f32",
+    "atomic.kinds: an entry is given twice",
+    "atomic.kinds: expected weight, dq, embedding or norm, got loss: one thread adds up the loss "
+    "(shuffle.kinds has it)",
+    "atomic.kinds: an entry is given twice",
 };
 
 static void validate_faults(void **state) {

@@ -337,6 +337,25 @@ static void verify_noise_is_inside(void **state) {
     bench_close(&bench);
 }
 
+/* Threads that race: the floor is measured, also where no run came out differently. */
+static void verify_racing_is_noise(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_open(&bench, 2,
+               COMMON ", numerics: {mode: atomic, threads: 4}, atomic: {chunk: 1}, task: sft}\n"
+                      "arms: {baseline: {}, test: {}}\nfloor: {replicates: 5, alpha: 0.01}\n");
+    bench_run(&bench);
+    const struct judgement *j = &bench.judgement;
+    assert_int_equal(j->floor, FLOOR_PERMUTATION);
+    assert_true(j->closure != CLOSURE_EXACT);
+    if (j->verdict != VERDICT_IDENTICAL) {
+        assert_int_equal(j->verdict, VERDICT_INSIDE_FLOOR);
+        assert_true(j->p > j->alpha);
+    }
+    check_file(&bench);
+    bench_close(&bench);
+}
+
 /* The same noise, and a real difference on top of it. */
 static void verify_signal_is_outside(void **state) {
     (void)state;
@@ -438,7 +457,10 @@ int main(void) {
         cmocka_unit_test(verify_broken_floor_decides_nothing),
         cmocka_unit_test(verify_one_factor),
         cmocka_unit_test(verify_three_factors),
+        cmocka_unit_test(verify_six_factors),
+        cmocka_unit_test(verify_what_determines_a_run),
         cmocka_unit_test(verify_noise_is_inside),
+        cmocka_unit_test(verify_racing_is_noise),
         cmocka_unit_test(verify_signal_is_outside),
         cmocka_unit_test(verify_interrupted_leaves_part),
         cmocka_unit_test(verify_file_is_not_replaced),

@@ -49,6 +49,8 @@ static const struct {
     {"numerics.order_seed", "5", "task: dpo", "numerics: {mode: shuffled}"},
     {"shuffle.kinds", "[forward]", "task: dpo", "numerics: {mode: shuffled}"},
     {"shuffle.chunk", "3", "task: dpo", "numerics: {mode: shuffled}"},
+    {"atomic.kinds", "[weight]", "task: dpo", "numerics: {mode: atomic}"},
+    {"atomic.chunk", "3", "task: dpo", "numerics: {mode: atomic}"},
 };
 
 static void outcome_of(const struct config *config, struct helper_outcome *out) {
