@@ -76,10 +76,17 @@ json_t *check_json(const struct check *check) {
     json_t *floor = json_pack("{ss so so sf}", "kind", floor_kind_name(plan->floor),
                               "runs_baseline", whole(plan->floor_runs[0]), "runs_test",
                               whole(plan->floor_runs[1]), "alpha", check->scenario->floor.alpha);
-    return json_pack("{ss so s[oo] so so ss so so so}", "name", check->scenario->name, "steps",
-                     whole(check->scenario->steps), "arms", arm_json(&check->arms[0]),
-                     arm_json(&check->arms[1]), "factors", factors_json(check), "inert",
-                     inert_json(check->scenario), "merged", plan->merged, "floor", floor, "hybrids",
-                     whole(plan->run_count - plan->first_hybrid), "trainings",
-                     whole(check_trainings(check)));
+    json_t *object = json_pack(
+        "{ss so s[oo] so so ss so so so}", "name", check->scenario->name, "steps",
+        whole(check->scenario->steps), "arms", arm_json(&check->arms[0]), arm_json(&check->arms[1]),
+        "factors", factors_json(check), "inert", inert_json(check->scenario), "merged",
+        plan->merged, "floor", floor, "hybrids", whole(plan->run_count - plan->first_hybrid),
+        "trainings", whole(check_trainings(check)));
+    if (object != NULL && plan->orders.count > 0)
+        json_object_set_new(
+            object, "orders",
+            json_pack("{so so so so}", "count", whole(plan->orders.count), "mixtures_at_most",
+                      whole(orders_bound(plan->orders.factors, plan->orders.count)), "mixtures",
+                      whole(plan->mixture_count - 2), "shared", whole(plan->shared)));
+    return object;
 }

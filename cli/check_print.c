@@ -81,6 +81,20 @@ static void print_floor(const struct check *check, FILE *out) {
             floor + (plan->floor == FLOOR_EXACT ? 1u : 0u), hybrids, hybrids == 1 ? "" : "s");
 }
 
+static void print_orders(const struct experiment_plan *plan, FILE *out) {
+    if (plan->orders.count > 0)
+        fprintf(out,
+                "  shares   estimated from %" PRIu32
+                " sampled orders of entry (attribution.orders): "
+                "at most %" PRIu32 " mixtures, %" PRIu32 " distinct\n",
+                plan->orders.count, orders_bound(plan->orders.factors, plan->orders.count),
+                plan->mixture_count - 2);
+    if (plan->shared > 0)
+        fprintf(out,
+                "           %" PRIu32 " mixtures are determined like another run: not trained\n",
+                plan->shared);
+}
+
 static void print_notes(const struct check *check, FILE *out) {
     for (uint32_t i = 0; i < check->scenario->inert_count; i++) {
         const struct scenario_inert *inert = &check->scenario->inert[i];
@@ -112,6 +126,7 @@ void check_print(const struct check *check, FILE *out) {
     for (int i = 0; i < 2; i++)
         print_loop(&check->arms[i], out);
     print_floor(check, out);
+    print_orders(&check->plan, out);
     print_notes(check, out);
     print_data(check, out);
 }

@@ -25,11 +25,10 @@ static enum status keep(struct arena *arena, const char *text, const char **out)
 
 static enum status keep_judgement(struct arena *arena, const struct judgement *judgement,
                                   struct suite_result *out) {
-    int caused = judgement->verdict == VERDICT_OUTSIDE_FLOOR && judgement->cause_count > 0;
     out->verdict = judgement->verdict;
     out->first_step = judgement->first_step;
     out->expectation = judgement->expectation;
-    TRY(keep(arena, caused ? judgement->causes[0].name : "", &out->cause));
+    TRY(keep(arena, judgement_cause(judgement), &out->cause));
     TRY(keep(arena, judgement->first_phase, &out->first_phase));
     return keep(arena, judgement->missed, &out->missed);
 }

@@ -58,7 +58,10 @@ static void put_cause(struct html *html, const struct judged_cause *cause,
     html_raw(html, "</td><td class=\"r\">");
     html_rounded(html, cause->value, 6);
     html_raw(html, "</td><td class=\"r\">");
-    html_rounded(html, cause->alone, 6);
+    if (isnan(cause->alone))
+        html_raw(html, "not trained");
+    else
+        html_rounded(html, cause->alone, 6);
     html_raw(html, "</td><td>");
     if (isnan(cause->low) || isnan(cause->high)) {
         html_raw(html, "not measured");
@@ -77,9 +80,41 @@ static struct bars bars_of(const struct judgement *judgement) {
     struct bars bars = {0.0, 1.0};
     for (uint32_t i = 0; i < judgement->cause_count; i++)
         stretch(&bars, judgement->causes[i].share);
+    for (uint32_t i = 0; i < judgement->cause_count && judgement->sample.orders > 0; i++) {
+        stretch(&bars, judgement->causes[i].low);
+        stretch(&bars, judgement->causes[i].high);
+    }
+    if (judgement->sample.orders > 0) return bars;
     for (uint32_t mask = 1; mask < 1u << judgement->cause_count; mask++)
         if ((mask & (mask - 1)) != 0) stretch(&bars, judgement->dividends[mask] / judgement->total);
     return bars;
+}
+
+/* What the intervals of sampled shares are of, and what they do not put in an order. */
+static void put_sample(struct page *page) {
+    struct html *html = &page->html;
+    const struct judgement *judgement = &page->judgement;
+    const struct judged_sample *sample = &judgement->sample;
+    html_format(html,
+                "<p>Shares are estimated from %u sampled orders of entry, %u of them reverses of "
+                "the others, through %u mixtures of the arms. All intervals hold together at alpha "
+                "= %g (Student's t over %u pairs of orders, nominal): the error of sampling orders "
+                "only%s.</p>\n",
+                sample->orders, sample->orders / 2, sample->mixtures, sample->alpha,
+                sample->orders / 2,
+                judgement->floor == FLOOR_EXACT ? "" : ", without the noise of runs");
+    html_raw(html, "<ul>\n");
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        const struct judged_cause *cause = &judgement->causes[i];
+        html_raw(html, "<li>");
+        html_text(html, cause->name);
+        if (cause->place[0] == cause->place[1])
+            html_format(html, ": place %u", cause->place[0]);
+        else
+            html_format(html, ": place %u to %u, not ordered", cause->place[0], cause->place[1]);
+        html_raw(html, "</li>\n");
+    }
+    html_raw(html, "</ul>\n");
 }
 
 static void put_causes(struct page *page) {
@@ -97,6 +132,7 @@ static void put_causes(struct page *page) {
     html_raw(html, "</tbody></table></div>\n");
     page_note(page, "share: Shapley value over |A-B| at the end; below 0 the cause brings the arms "
                     "closer. alone: distance of the baseline with this cause only. Six digits.");
+    if (judgement->sample.orders > 0) put_sample(page);
 }
 
 static void put_mask(struct html *html, const struct judgement *judgement, uint32_t mask) {
@@ -113,7 +149,7 @@ static void put_interactions(struct page *page) {
     struct html *html = &page->html;
     const struct judgement *judgement = &page->judgement;
     const struct bars bars = bars_of(judgement);
-    if (judgement->cause_count < 2) return;
+    if (judgement->cause_count < 2 || judgement->sample.orders > 0) return;
     html_raw(html, "<div class=\"scroll\" "
                    "tabindex=\"0\"><table><caption>Interactions</caption>\n<thead><tr><th "
                    "scope=\"col\">causes together</th><th scope=\"col\" class=\"r\">of |A-B|</th>"
@@ -149,10 +185,7 @@ static const char *without_shares(const struct judgement *judgement) {
         return "Untestable: without a verdict no cause is named. What is missing stands above.";
     }
     if (judgement->cause_count == 0) return "None: the configurations are equal.";
-    if (!judgement->attributed)
-        return judgement->cause_count > JUDGE_FACTORS_MAX
-                   ? "Not computed: too many factors differ for exact shares."
-                   : "Not computed: no distance of the mixtures was measured.";
+    if (!judgement->attributed) return "Not computed: no distance of the mixtures was measured.";
     return judgement->total == 0.0
                ? "None: the weights are equal at the end, so there is no distance to share out."
                : NULL;
@@ -172,8 +205,11 @@ void page_shares(struct page *page) {
     html_rounded(html, judgement->total, 6);
     html_raw(html, " at the end of training.");
     if (judgement->coupled)
-        html_raw(html, " <strong>The causes act together</strong>: no share stands for itself; "
-                       "read the interactions.");
+        html_raw(html,
+                 judgement->sample.orders > 0
+                     ? " <strong>The causes act together</strong>: no share stands for itself."
+                     : " <strong>The causes act together</strong>: no share stands for "
+                       "itself; read the interactions.");
     if (judgement->cause_count == 1) html_raw(html, " Nothing else differs.");
     html_raw(html, "</p>\n");
     put_causes(page);

@@ -292,9 +292,9 @@ static enum status run_noise_floor(struct experiment *e) {
  * states were equal, byte by byte; where they differ from the start (initial LR, cached reference,
  * layout) it starts at its own step 0. Mixtures always do: equality of the arms does not prove that
  * a part of their differences had no effect yet. */
-static enum status run_hybrid(struct experiment *e, uint32_t mask, double *value,
-                              double closure[3]) {
-    uint32_t index = e->plan.first_hybrid + mask - 1;
+static enum status run_hybrid(struct experiment *e, const struct planned_mixture *mixture,
+                              double *value, double closure[3]) {
+    uint32_t index = mixture->run, mask = mixture->mask;
     uint32_t full = (1u << e->plan.factor_count) - 1;
     struct run run;
     TRY(open_planned(e, index, &run));
@@ -322,17 +322,40 @@ static enum status run_hybrid(struct experiment *e, uint32_t mask, double *value
     return status;
 }
 
+static enum status train_mixtures(struct experiment *e, double *values, double closure[3]) {
+    const uint32_t count = e->plan.mixture_count;
+    for (uint32_t i = 1; i < count; i++)
+        if (e->plan.mixtures[i].same == i)
+            TRY(run_hybrid(e, &e->plan.mixtures[i], &values[i], closure));
+    values[count - 1] = e->output.distance; /* the arm; `closure`: whether the hybrid equals it */
+    for (uint32_t i = 1; i < count; i++)
+        values[i] = values[e->plan.mixtures[i].same];
+    return STATUS_OK;
+}
+
+/* Which mixtures the values are of, and the orders that need them; with every mixture neither. */
+static enum status keep_orders(struct experiment *e) {
+    const struct orders *orders = &e->plan.orders;
+    if (orders->count == 0) return STATUS_OK;
+    const size_t places = (size_t)orders->count * orders->factors;
+    double *masks, *entering;
+    TRY(arena_take(e->arena, e->plan.mixture_count, sizeof *masks, "mixtures", &masks));
+    TRY(arena_take(e->arena, places, sizeof *entering, "orders of entry", &entering));
+    for (uint32_t i = 0; i < e->plan.mixture_count; i++)
+        masks[i] = e->plan.mixtures[i].mask;
+    for (size_t i = 0; i < places; i++)
+        entering[i] = orders->entering[i];
+    TRY(experiment_trace_array(&e->output, "attribution/mask", masks));
+    return experiment_trace_array(&e->output, "attribution/order", entering);
+}
+
 static enum status run_hybrids(struct experiment *e) {
     if (!e->plan.attributable || e->elements == 0) return STATUS_OK;
-    double values[1 << JUDGE_FACTORS_MAX] = {0.0};
-    double closure[3] = {(double)NAN, (double)NAN, (double)NAN};
-    uint32_t full = (1u << e->plan.factor_count) - 1;
-    double whole = e->output.distance;
-    if (whole != 0.0) {
-        for (uint32_t mask = 1; mask <= full; mask++)
-            TRY(run_hybrid(e, mask, &values[mask], closure));
-        values[full] = whole; /* the arm itself; `closure` says whether the hybrid equals it */
-    }
+    double closure[3] = {(double)NAN, (double)NAN, (double)NAN}, *values;
+    TRY(arena_take(e->arena, e->plan.mixture_count, sizeof *values, "values of mixtures", &values));
+    memset(values, 0, e->plan.mixture_count * sizeof *values);
+    if (e->output.distance != 0.0) TRY(train_mixtures(e, values, closure));
+    TRY(keep_orders(e));
     TRY(experiment_trace_array(&e->output, "attribution/value", values));
     return experiment_trace_array(&e->output, "attribution/closure", closure);
 }

@@ -9,6 +9,7 @@
 
 #include "determinism/statistics.h"
 #include "determinism/stream.h"
+#include "scenarios/inert.h"
 
 #define LABEL_RUNS 8
 #define ORDER_SEED_OP 511u /* the last op number: no kernel draws there */
@@ -203,19 +204,60 @@ static enum status add_floor(struct experiment_plan *plan, struct arena *arena) 
     return STATUS_OK;
 }
 
+enum status experiment_determines(const struct schema *schema, const struct config *config,
+                                  struct arena *arena, struct digest *out) {
+    struct config alike[2] = {*config, *config};
+    char *text;
+    TRY(inert_settle(&alike[0], &alike[1]));
+    TRY(config_text(schema, &alike[0], arena, &text));
+    digest_sha256(text, strlen(text), out);
+    return STATUS_OK;
+}
+
+/* First mixture before `index` that trains what it would: none and all count as before it. */
+static uint32_t find_same(const struct experiment_plan *plan, uint32_t index) {
+    const struct planned_mixture *mixtures = plan->mixtures;
+    const uint32_t last = plan->mixture_count - 1;
+    if (index == last) return last;
+    for (uint32_t i = 0; i < index; i++)
+        if (memcmp(&mixtures[i].determines, &mixtures[index].determines, DIGEST_BYTES) == 0)
+            return i;
+    if (memcmp(&mixtures[last].determines, &mixtures[index].determines, DIGEST_BYTES) == 0)
+        return last;
+    return index;
+}
+
+static enum status add_hybrid(struct experiment_plan *plan, struct arena *arena, uint32_t mask) {
+    struct planned_run run = plan->runs[0];
+    run.kind = PLANNED_HYBRID;
+    run.mask = mask;
+    char bits[CAUSE_COUNT + 1] = "";
+    for (uint32_t i = 0; i < plan->factor_count; i++)
+        bits[i] = mask >> i & 1u ? '1' : '0';
+    snprintf(run.id, sizeof run.id, "hybrid-%s", bits);
+    swap_mask(plan, &run.config, &plan->runs[1].config, mask);
+    return add_run(plan, arena, &run);
+}
+
+static enum status settle_mixtures(struct experiment_plan *plan, struct arena *arena) {
+    for (uint32_t i = 0; i < plan->mixture_count; i++) {
+        struct config config = plan->runs[0].config;
+        swap_mask(plan, &config, &plan->runs[1].config, plan->mixtures[i].mask);
+        TRY(experiment_determines(plan->schema, &config, arena, &plan->mixtures[i].determines));
+    }
+    return STATUS_OK;
+}
+
 static enum status add_hybrids(struct experiment_plan *plan, struct arena *arena) {
     plan->first_hybrid = plan->run_count;
     if (!plan->attributable) return STATUS_OK;
-    for (uint32_t mask = 1; mask < 1u << plan->factor_count; mask++) {
-        struct planned_run run = plan->runs[0];
-        run.kind = PLANNED_HYBRID;
-        run.mask = mask;
-        char bits[CAUSE_COUNT + 1] = "";
-        for (uint32_t i = 0; i < plan->factor_count; i++)
-            bits[i] = mask >> i & 1u ? '1' : '0';
-        snprintf(run.id, sizeof run.id, "hybrid-%s", bits);
-        swap_mask(plan, &run.config, &plan->runs[1].config, mask);
-        TRY(add_run(plan, arena, &run));
+    TRY(settle_mixtures(plan, arena));
+    for (uint32_t i = 1; i < plan->mixture_count; i++) {
+        struct planned_mixture *mixture = &plan->mixtures[i];
+        mixture->same = find_same(plan, i);
+        mixture->run = plan->run_count;
+        plan->shared += mixture->same != i;
+        if (mixture->same == i) TRY(add_hybrid(plan, arena, mixture->mask));
     }
     const struct config *full = &plan->runs[plan->run_count - 1].config;
     if (memcmp(full, &plan->runs[1].config, sizeof *full) != 0)
@@ -224,19 +266,32 @@ static enum status add_hybrids(struct experiment_plan *plan, struct arena *arena
     return STATUS_OK;
 }
 
-static enum status plan_attribution(struct experiment_plan *plan, struct arena *arena) {
-    const struct config *a = &plan->runs[0].config, *b = &plan->runs[1].config;
+/* Every mixture of few factors; those that sampled orders pass through of many. */
+static enum status plan_mixtures(struct experiment_plan *plan, uint64_t seed, struct arena *arena) {
+    const uint64_t wanted = plan->scenario->attribution.orders;
+    const uint32_t factors = plan->factor_count;
+    uint32_t *masks = NULL;
+    plan->mixture_count = 1u << factors;
+    if (factors > JUDGE_FACTORS_MAX) {
+        const uint32_t count = wanted == KEY_WORD_UINT ? orders_auto(factors) : (uint32_t)wanted;
+        TRY(orders_draw(seed, factors, count, arena, &plan->orders));
+        TRY(orders_masks(&plan->orders, arena, &masks, &plan->mixture_count));
+    }
+    TRY(arena_take(arena, plan->mixture_count, sizeof *plan->mixtures, "mixtures",
+                   &plan->mixtures));
+    for (uint32_t i = 0; i < plan->mixture_count; i++)
+        plan->mixtures[i] = (struct planned_mixture){.mask = masks == NULL ? i : masks[i]};
+    return STATUS_OK;
+}
+
+static enum status plan_attribution(struct experiment_plan *plan, const struct config *a,
+                                    const struct config *b, struct arena *arena) {
     TRY(arena_format(arena, &plan->merged, "%s", ""));
     TRY(plan_factors(plan, a, b, arena));
     if (plan->factor_count == 0) return STATUS_OK;
     TRY(settle_factors(plan, a, b, arena));
-    plan->attributable = plan->factor_count <= JUDGE_FACTORS_MAX;
-    if (!plan->attributable)
-        TRY(arena_format(arena, &plan->merged,
-                         "%u factors differ; shares are exact for at most %d: make the arms "
-                         "differ in fewer\n",
-                         plan->factor_count, JUDGE_FACTORS_MAX));
-    return STATUS_OK;
+    plan->attributable = 1;
+    return plan_mixtures(plan, a->seed, arena);
 }
 
 enum status experiment_plan_open(const struct schema *schema, const struct scenario *scenario,
@@ -249,8 +304,6 @@ enum status experiment_plan_open(const struct schema *schema, const struct scena
                                         .phases = scenario->record.phases,
                                         .steps = scenario->steps};
     TRY(plan_floor(out));
-    size_t most = 2 + out->floor_runs[0] + out->floor_runs[1] + (1u << JUDGE_FACTORS_MAX);
-    TRY(arena_take(arena, most, sizeof *out->runs, "experiment", &out->runs));
     struct planned_run runs[2];
     for (uint32_t arm = 0; arm < 2; arm++) {
         runs[arm] = (struct planned_run){
@@ -258,9 +311,11 @@ enum status experiment_plan_open(const struct schema *schema, const struct scena
         snprintf(runs[arm].id, sizeof runs[arm].id, "%s", scenario->arms[arm].name);
     }
     resolve_seeds((struct config *const[2]){&runs[0].config, &runs[1].config});
+    TRY(plan_attribution(out, &runs[0].config, &runs[1].config, arena));
+    size_t most = 2 + (size_t)out->floor_runs[0] + out->floor_runs[1] + out->mixture_count;
+    TRY(arena_take(arena, most, sizeof *out->runs, "experiment", &out->runs));
     for (uint32_t arm = 0; arm < 2; arm++)
         TRY(add_run(out, arena, &runs[arm]));
-    TRY(plan_attribution(out, arena));
     TRY(add_floor(out, arena));
     return add_hybrids(out, arena);
 }

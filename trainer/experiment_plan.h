@@ -4,6 +4,7 @@
 #ifndef TWINSTEP_TRAINER_EXPERIMENT_PLAN_H
 #define TWINSTEP_TRAINER_EXPERIMENT_PLAN_H
 
+#include "determinism/orders.h"
 #include "trainer/judge.h"
 #include "trainer/run.h"
 
@@ -27,14 +28,27 @@ struct planned_factor {
     char *keys;      /* "key: a -> b" lines */
 };
 
+/* The baseline with the factors of `mask` (bit i: factor i) taken from the test arm. */
+struct planned_mixture {
+    uint32_t mask;
+    uint32_t
+        same;     /* index of the mixture that is trained for it: itself, or one determined alike */
+    uint32_t run; /* index of its run, when it is trained itself; 0 for mask 0 */
+    struct digest determines;
+};
+
 struct experiment_plan {
     const struct schema *schema;
     const struct scenario *scenario;
     struct run_options options;
     struct planned_factor factors[CAUSE_COUNT];
     uint32_t factor_count;
-    int attributable; /* hybrids are planned */
-    char *merged;     /* why factors were merged, or why there are no hybrids; "" */
+    int attributable;     /* hybrids are planned */
+    char *merged;         /* why factors were merged, or why there are no hybrids; "" */
+    struct orders orders; /* sampled orders of entry; count 0: every mixture is planned */
+    struct planned_mixture *mixtures; /* by ascending mask, from none to all */
+    uint32_t mixture_count;
+    uint32_t shared; /* mixtures that are not trained because another one is determined alike */
     enum floor_kind floor;
     uint32_t floor_runs[2]; /* runs of each arm in the floor, the arms themselves included */
     struct planned_run *runs;
@@ -46,6 +60,13 @@ TWINSTEP_MUST_USE enum status experiment_plan_open(const struct schema *schema,
                                                    const struct scenario *scenario,
                                                    struct arena *arena,
                                                    struct experiment_plan *out);
+
+/* Digest of all that decides what a configuration trains: its canonical text with every key that
+ * nothing reads (scenarios/inert.h) at the value an empty scenario has. Equal digests: equal bits.
+ */
+TWINSTEP_MUST_USE enum status experiment_determines(const struct schema *schema,
+                                                    const struct config *config,
+                                                    struct arena *arena, struct digest *out);
 
 /* Seed of the order of sums for run number `run` of an experiment whose arm leaves it free. */
 uint64_t experiment_order_seed(uint64_t seed, uint64_t run);

@@ -122,7 +122,7 @@ static enum status describe(const struct experiment_plan *plan,
 static enum status plan_arrays(const struct experiment_plan *plan, struct arena *arena,
                                struct trace_array_plan **out, uint32_t *out_count) {
     struct trace_array_plan *list;
-    TRY(arena_take(arena, 4, sizeof *list, "arrays", &list));
+    TRY(arena_take(arena, 5, sizeof *list, "arrays", &list));
     uint32_t count = 0;
     uint64_t runs = (uint64_t)plan->floor_runs[0] + plan->floor_runs[1];
     if (plan->floor == FLOOR_EXACT)
@@ -134,11 +134,20 @@ static enum status plan_arrays(const struct experiment_plan *plan, struct arena 
     if (plan->attributable) {
         list[count++] = (struct trace_array_plan){"attribution/value",
                                                   1,
-                                                  {1u << plan->factor_count, 1},
+                                                  {plan->mixture_count, 1},
                                                   "1",
                                                   "|theta_S - theta_baseline| by mask of factors"};
         list[count++] = (struct trace_array_plan){
             "attribution/closure", 1, {3, 1}, "1", "full hybrid equals test; forked at; updates"};
+    }
+    if (plan->attributable && plan->orders.count > 0) {
+        list[count++] = (struct trace_array_plan){
+            "attribution/mask", 1, {plan->mixture_count, 1}, "1", "mask of factors of each value"};
+        list[count++] = (struct trace_array_plan){"attribution/order",
+                                                  2,
+                                                  {plan->orders.count, plan->orders.factors},
+                                                  "1",
+                                                  "factor that enters, by sampled order and place"};
     }
     *out = list;
     *out_count = count;

@@ -10,6 +10,7 @@
 #include "determinism/power.h"
 #include "determinism/shapley.h"
 #include "determinism/statistics.h"
+#include "trainer/judge_sampled.h"
 
 const char *floor_kind_name(enum floor_kind kind) {
     static const char *const names[] = {"none", "exact", "permutation", "rank"};
@@ -388,21 +389,67 @@ static void take_shares(struct court *court, const struct judged_cause *factors,
     out->coupled = is_coupled(out);
 }
 
+static void take_sampled_cause(const struct judged_orders *orders, uint32_t place,
+                               const struct judged_cause *factors, struct judged_cause *out) {
+    const struct orders_shares *shares = &orders->shares;
+    const uint32_t from = shares->rank[place];
+    *out = factors[from];
+    out->value = shares->value[from];
+    out->alone = orders->alone[from];
+    memcpy(out->place, shares->place[place], sizeof out->place);
+    if (shares->whole == 0.0) return;
+    const double low = shares->low[from] / shares->whole, high = shares->high[from] / shares->whole;
+    out->share = out->value / shares->whole;
+    out->low = low < high ? low : high;
+    out->high = low < high ? high : low;
+}
+
+static void take_sample(struct court *court, const struct judged_cause *factors,
+                        const struct judged_orders *orders) {
+    struct judgement *out = court->out;
+    out->attributed = 1;
+    out->total = orders->shares.whole;
+    out->residual = orders->shares.residual;
+    out->sample = (struct judged_sample){2 * orders->shares.pairs, orders->mixtures, orders->shared,
+                                         orders->shares.alpha};
+    for (uint32_t i = 0; i < out->cause_count; i++) {
+        struct judged_cause *cause = &out->causes[i];
+        take_sampled_cause(orders, i, factors, cause);
+        if (cause->low > 1.0 || cause->high < -1.0) out->coupled = 1;
+    }
+}
+
+static enum status judge_many(struct court *court, const struct judged_cause *factors) {
+    struct judged_orders orders;
+    TRY(judge_orders(court->image, court->out->cause_count, JUDGE_SHARE_ALPHA, court->arena,
+                     &orders));
+    if (orders.known) take_sample(court, factors, &orders);
+    return STATUS_OK;
+}
+
+static enum status judge_few(struct court *court, const struct judged_cause *factors) {
+    struct judgement *out = court->out;
+    const struct trace_array *values;
+    TRY(array_of(court, "attribution/value", (uint64_t)1 << out->cause_count, 1, &values));
+    if (values == NULL || isnan(values->values[0])) return STATUS_OK;
+    struct shapley shapley;
+    enum status status = shapley_attribute(out->cause_count, values->values, &shapley);
+    if (status == STATUS_UNTESTABLE) return STATUS_OK;
+    if (status == STATUS_OK) take_shares(court, factors, &shapley, values->values);
+    return status;
+}
+
 static enum status judge_causes(struct court *court) {
     struct judgement *out = court->out;
     struct judged_cause factors[CAUSE_COUNT];
     TRY(read_factors(court, factors, &out->cause_count));
     memcpy(out->causes, factors, sizeof factors[0] * out->cause_count);
-    const struct trace_array *values, *closure;
-    if (out->cause_count == 0 || out->cause_count > JUDGE_FACTORS_MAX) return STATUS_OK;
-    TRY(array_of(court, "attribution/value", (uint64_t)1 << out->cause_count, 1, &values));
+    const struct trace_array *closure;
+    if (out->cause_count == 0) return STATUS_OK;
     TRY(array_of(court, "attribution/closure", 3, 1, &closure));
-    if (values == NULL || isnan(values->values[0])) return STATUS_OK;
-    struct shapley shapley;
-    enum status status = shapley_attribute(out->cause_count, values->values, &shapley);
-    if (status == STATUS_UNTESTABLE) return STATUS_OK;
-    if (status != STATUS_OK) return status;
-    take_shares(court, factors, &shapley, values->values);
+    TRY(out->cause_count <= JUDGE_FACTORS_MAX ? judge_few(court, factors)
+                                              : judge_many(court, factors));
+    if (!out->attributed) return STATUS_OK;
     if (closure != NULL && closure->values[0] == 1.0) {
         out->closure = CLOSURE_EXACT;
         double from = closure->values[1];
@@ -426,6 +473,12 @@ static enum status expect_text(struct court *court, const char *what, const char
     return STATUS_OK;
 }
 
+const char *judgement_cause(const struct judgement *judgement) {
+    if (judgement->verdict != VERDICT_OUTSIDE_FLOOR || judgement->cause_count == 0) return "";
+    const struct judged_cause *first = &judgement->causes[0];
+    return judgement->sample.orders > 0 && first->place[1] > 1 ? "not ordered" : first->name;
+}
+
 static enum status judge_expectation(struct court *court) {
     struct judgement *out = court->out;
     double step;
@@ -433,11 +486,10 @@ static enum status judge_expectation(struct court *court) {
     char wanted[32] = "", came[32] = "";
     if (step >= 1) snprintf(wanted, sizeof wanted, "%.0f", step);
     if (out->first_step >= 0) snprintf(came, sizeof came, "%lld", (long long)out->first_step);
-    int named = out->verdict == VERDICT_OUTSIDE_FLOOR && out->cause_count > 0;
     TRY(expect_text(court, "verdict", attribute(court, "verdict", "expect_verdict"),
                     verdict_name(out->verdict)));
     TRY(expect_text(court, "cause", attribute(court, "verdict", "expect_cause"),
-                    named ? out->causes[0].name : ""));
+                    judgement_cause(out)));
     TRY(expect_text(court, "first step", wanted, came));
     TRY(expect_text(court, "first phase", attribute(court, "verdict", "expect_first_phase"),
                     out->first_phase));

@@ -12,7 +12,8 @@
 #include "determinism/trace.h"
 #include "scenarios/scenario.h"
 
-#define JUDGE_FACTORS_MAX 5
+#define JUDGE_FACTORS_MAX 5    /* with exact shares; more are estimated from sampled orders */
+#define JUDGE_SHARE_ALPHA 0.05 /* of all intervals of sampled shares together */
 
 enum floor_kind {
     FLOOR_NONE = 0,    /* not measured: verdicts other than identical are untestable */
@@ -33,8 +34,19 @@ struct judged_cause {
     const char *keys; /* what differs, "key: a -> b" lines */
     double value;     /* Shapley value, in units of parameter distance */
     double share;     /* value / v(F); NaN when v(F) = 0 */
-    double low, high; /* interval of the share; both equal to it where runs are exact */
-    double alone;     /* distance of the hybrid with this factor only */
+    /* Interval of the share: equal to it where runs are exact and all mixtures known; of sampled
+     * orders the sampling error, and no noise of runs; NaN: exact shares of noisy runs. */
+    double low, high;
+    double alone;      /* distance of the hybrid with this factor only; NaN: it was not trained */
+    uint32_t place[2]; /* of sampled shares: first and last place that it may have, from 1 */
+};
+
+/* How shares of more than JUDGE_FACTORS_MAX factors were estimated; orders 0: they were not. */
+struct judged_sample {
+    uint32_t orders;   /* of entry; half of them reverses of the others */
+    uint32_t mixtures; /* distinct, those of no and of all factors left out */
+    uint32_t shared;   /* of them: determined like another run, so not trained again */
+    double alpha;
 };
 
 struct judgement {
@@ -53,9 +65,11 @@ struct judgement {
     struct judged_cause causes[CAUSE_COUNT]; /* largest share first, when attributed */
     uint32_t cause_count;                    /* factors that differ, even when inside the floor */
     int attributed;                          /* shares were computed from hybrids */
+    struct judged_sample sample;
     int coupled;  /* a share beyond 0..1, or no largest one: the causes act only together */
     double total; /* v(F) */
-    double dividends[1 << JUDGE_FACTORS_MAX]; /* Harsanyi dividends by mask of sorted causes */
+    double dividends[1 << JUDGE_FACTORS_MAX]; /* Harsanyi dividends by mask of sorted causes; not of
+                                                 sampled shares */
     double residual;                          /* v(F) - sum of values */
     enum closure closure;
     uint64_t closure_from; /* update before which the full hybrid was forked; 0: its own step 0 */
@@ -73,6 +87,10 @@ struct judgement {
 
     const struct trace_image *image;
 };
+
+/* The cause with the largest share: "" unless the verdict is outside-floor, "not ordered" where
+ * sampled shares do not tell which one it is. */
+const char *judgement_cause(const struct judgement *judgement);
 
 /* Everything lives in `arena`; `image` must outlive the judgement. */
 TWINSTEP_MUST_USE enum status judge(const struct trace_image *image, struct arena *arena,

@@ -31,13 +31,40 @@ static void print_shares_in_words(const struct judgement *judgement, FILE *out) 
     fprintf(out, judgement->cause_count == 1 ? "; nothing else differs.\n" : ".\n");
 }
 
+/* Sampled: as many shares as fit a sentence; the table below has them all. */
+#define SAMPLED_IN_WORDS 3
+
+static void print_sampled_in_words(const struct judgement *judgement, FILE *out) {
+    const uint32_t last = judgement->causes[0].place[1];
+    if (judgement->coupled)
+        fprintf(out, " The causes act together: ");
+    else if (last > 1)
+        fprintf(out, " Which of %u causes is the largest is not ordered: ", last);
+    else
+        fprintf(out, " Cause: ");
+    for (uint32_t i = 0; i < judgement->cause_count && i < SAMPLED_IN_WORDS; i++) {
+        const struct judged_cause *cause = &judgement->causes[i];
+        fprintf(out, "%s%s %.3g %% (%.3g to %.3g)%s",
+                i == 0   ? ""
+                : i == 1 ? "; "
+                         : ", ",
+                cause->name, 100.0 * cause->share, 100.0 * cause->low, 100.0 * cause->high,
+                i == 0 ? " of the parameter distance" : "");
+    }
+    fprintf(out, ", %u more; estimated from %u sampled orders.\n",
+            judgement->cause_count - SAMPLED_IN_WORDS, judgement->sample.orders);
+}
+
 static void print_causes(const struct judgement *judgement, FILE *out) {
     if (judgement->cause_count == 0) {
         fprintf(out, " The configurations are equal: no cause can be named.\n");
         return;
     }
     if (judgement->attributed && judgement->total != 0.0) {
-        print_shares_in_words(judgement, out);
+        if (judgement->sample.orders > 0)
+            print_sampled_in_words(judgement, out);
+        else
+            print_shares_in_words(judgement, out);
         return;
     }
     fprintf(out, judgement->cause_count == 1 ? " Cause: " : " What differs: ");
@@ -45,8 +72,6 @@ static void print_causes(const struct judgement *judgement, FILE *out) {
         fprintf(out, "%s%s", i == 0 ? "" : ", ", judgement->causes[i].name);
     if (judgement->attributed)
         fprintf(out, "; the weights are equal at the end, so there is no distance to share out.\n");
-    else if (judgement->cause_count > JUDGE_FACTORS_MAX)
-        fprintf(out, "; too many factors for exact shares.\n");
     else
         fprintf(out, "; no distance between the arms could be measured, so there are no shares.\n");
 }
@@ -206,10 +231,53 @@ static void print_mask(const struct judgement *judgement, uint32_t mask, FILE *o
     }
 }
 
+static void print_place(const struct judged_cause *cause, FILE *out) {
+    if (cause->place[0] == cause->place[1])
+        fprintf(out, "place %u", cause->place[0]);
+    else
+        fprintf(out, "place %u to %u, not ordered", cause->place[0], cause->place[1]);
+}
+
+/* What the intervals are of, and what they are not. */
+static void print_sample(const struct judgement *judgement, FILE *out) {
+    const struct judged_sample *sample = &judgement->sample;
+    fprintf(out,
+            "           estimated from %u sampled orders of entry, %u of them reverses of the "
+            "others: %u mixtures",
+            sample->orders, sample->orders / 2, sample->mixtures);
+    if (sample->shared > 0)
+        fprintf(out, ", %u of them determined like another run and not trained again",
+                sample->shared);
+    fprintf(out,
+            "\n           intervals: all together at alpha = %g, Student's t over %u pairs of "
+            "orders (nominal); the error of\n           sampling orders only%s\n",
+            sample->alpha, sample->orders / 2,
+            judgement->floor == FLOOR_EXACT ? "" : ", the noise of runs is not in them");
+}
+
+static void print_sampled_shares(const struct judgement *judgement, FILE *out) {
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        const struct judged_cause *cause = &judgement->causes[i];
+        fprintf(out, "           %-16s %8.3f %%   %8.3f to %8.3f   ", cause->name,
+                100.0 * cause->share, 100.0 * cause->low, 100.0 * cause->high);
+        if (isnan(cause->alone))
+            fprintf(out, "alone not trained   ");
+        else
+            fprintf(out, "alone %-11.6g   ", cause->alone);
+        print_place(cause, out);
+        fprintf(out, "\n");
+    }
+    print_sample(judgement, out);
+}
+
 static void print_shares(const struct judgement *judgement, FILE *out) {
     if (!judgement->attributed || judgement->cause_count < 2) return;
     fprintf(out, "  shares   of |a-b| = %.6g; what the parts add up to differs by %.1e\n",
             judgement->total, judgement->residual);
+    if (judgement->sample.orders > 0) {
+        if (judgement->total != 0.0) print_sampled_shares(judgement, out);
+        return;
+    }
     for (uint32_t i = 0; i < judgement->cause_count; i++)
         fprintf(out, "           %-16s %8.3f %%   alone %.6g\n", judgement->causes[i].name,
                 100.0 * judgement->causes[i].share, judgement->causes[i].alone);
@@ -312,10 +380,15 @@ static json_t *causes_json(const struct judgement *judgement) {
     if (judgement->verdict != VERDICT_OUTSIDE_FLOOR) return list;
     for (uint32_t i = 0; i < judgement->cause_count; i++) {
         const struct judged_cause *cause = &judgement->causes[i];
-        json_array_append_new(
-            list, json_pack("{ss so so so so}", "cause", cause->name, "share",
-                            real_or_null(cause->share), "low", real_or_null(cause->low), "high",
-                            real_or_null(cause->high), "alone", real_or_null(cause->alone)));
+        json_t *object =
+            json_pack("{ss so so so so}", "cause", cause->name, "share", real_or_null(cause->share),
+                      "low", real_or_null(cause->low), "high", real_or_null(cause->high), "alone",
+                      real_or_null(cause->alone));
+        if (judgement->sample.orders > 0)
+            json_object_set_new(
+                object, "places",
+                json_pack("[II]", (json_int_t)cause->place[0], (json_int_t)cause->place[1]));
+        json_array_append_new(list, object);
     }
     return list;
 }
@@ -323,6 +396,7 @@ static json_t *causes_json(const struct judgement *judgement) {
 static json_t *interactions_json(const struct judgement *judgement) {
     json_t *list = json_array();
     if (judgement->verdict != VERDICT_OUTSIDE_FLOOR || !judgement->attributed) return list;
+    if (judgement->sample.orders > 0) return list; /* they need every mixture */
     for (uint32_t mask = 1; mask < 1u << judgement->cause_count; mask++) {
         if ((mask & (mask - 1)) == 0) continue;
         json_t *names = json_array();
@@ -333,6 +407,14 @@ static json_t *interactions_json(const struct judgement *judgement) {
                                               real_or_null(judgement->dividends[mask])));
     }
     return list;
+}
+
+static json_t *sample_json(const struct judgement *judgement) {
+    const struct judged_sample *sample = &judgement->sample;
+    return json_pack("{sI sI sI sI sf ss}", "orders", (json_int_t)sample->orders, "pairs",
+                     (json_int_t)sample->orders / 2, "mixtures", (json_int_t)sample->mixtures,
+                     "shared", (json_int_t)sample->shared, "alpha", sample->alpha, "error",
+                     "sampling of orders only");
 }
 
 static json_t *differs_json(const struct judgement *judgement) {
@@ -378,6 +460,7 @@ void judgement_print_json(const struct judgement *judgement, FILE *out) {
         closure_name(judgement->closure), "floor", floor_json(judgement), "expectation",
         expectation_name(judgement->expectation), "missed", judgement->missed);
     if (object == NULL) return;
+    if (judgement->sample.orders > 0) json_object_set_new(object, "sample", sample_json(judgement));
     json_dumpf(object, out, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     fputc('\n', out);
     json_decref(object);

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "tests/trainer/helper_train.h"
+#include "trainer/experiment_plan.h"
 #include "trainer/pair.h"
 
 #define PATH_SIZE 4096
@@ -315,6 +316,117 @@ static void verify_three_factors(void **state) {
     assert_true(fabs(j->residual) <= 8 * 0x1p-53 * j->total);
     assert_true(fabs(j->causes[0].share) >= fabs(j->causes[1].share));
     check_file(&bench);
+    bench_close(&bench);
+}
+
+/* ---- many factors ---- */
+
+#define SIX                                                                                        \
+    COMMON ", dpo: {reference_compute: f32}}\narms:\n  baseline: {}\n"                             \
+           "  test: {loop: {update: [count, clip, schedule, optimize, log, zero]}, "               \
+           "optimizer: {weight_decay: 0.5}, numerics: {compute: bf16}, "                           \
+           "data: {shuffle: false}, init: {std: 0.03}, dpo: {beta: 0.3}}\n"
+
+static const enum cause six_causes[] = {CAUSE_SCHEDULE,   CAUSE_OPTIMIZER, CAUSE_DTYPE,
+                                        CAUSE_DATA_ORDER, CAUSE_INIT,      CAUSE_OBJECTIVE};
+
+/* The mean over the trace's own orders, each mixture that they need trained here. */
+static void values_of_orders(struct bench *bench, const struct trace_image *image,
+                             double values[6]) {
+    const struct trace_array *orders = trace_array_of(image, "attribution/order");
+    const struct config *arms[2];
+    double known[64], *start = NULL;
+    size_t count;
+    for (int arm = 0; arm < 2; arm++)
+        arms[arm] = &bench->scenario->arms[arm].config;
+    start = train_end(bench, arms[0], &count);
+    for (int i = 0; i < 64; i++)
+        known[i] = i == 0 ? 0.0 : -1.0;
+    for (uint64_t o = 0; o < orders->plan.shape[0]; o++) {
+        struct config hybrid = *arms[0];
+        for (uint32_t place = 0, mask = 0, before = 0; place < 6; place++, before = mask) {
+            uint32_t factor = (uint32_t)orders->values[6 * o + place];
+            mask |= 1u << factor;
+            config_swap_cause(bench->options.schema, &hybrid, arms[1], six_causes[factor]);
+            if (known[mask] < 0.0)
+                known[mask] = point_distance(start, train_end(bench, &hybrid, &count), count);
+            values[factor] += (known[mask] - known[before]) / (double)orders->plan.shape[0];
+        }
+    }
+}
+
+static void check_six(struct bench *bench, uint32_t orders) {
+    const struct judgement *j = &bench->judgement;
+    struct arena arena = ARENA_EMPTY;
+    struct trace_image *image;
+    double values[6] = {0.0}, sum = 0.0;
+    assert_int_equal(trace_open(bench->path, &arena, &image), STATUS_OK);
+    assert_int_equal(trace_array_of(image, "attribution/order")->plan.shape[0], orders);
+    values_of_orders(bench, image, values);
+    for (uint32_t i = 0; i < 6; i++) {
+        const struct judged_cause *cause = NULL;
+        for (uint32_t k = 0; k < 6; k++)
+            if (strcmp(j->causes[k].name, cause_name(six_causes[i])) == 0) cause = &j->causes[k];
+        assert_non_null(cause);
+        print_message("%-10s share %.4f, %.4f to %.4f, place %u to %u\n", cause->name, cause->share,
+                      cause->low, cause->high, cause->place[0], cause->place[1]);
+        assert_true(fabs(cause->value - values[i]) <= 1e-14 * j->total);
+        assert_true(cause->low <= cause->share && cause->share <= cause->high);
+        assert_true(cause->place[0] >= 1 && cause->place[0] <= cause->place[1]);
+        sum += cause->share;
+    }
+    assert_true(fabs(sum - 1.0) <= 1e-14);
+    assert_true(fabs(j->residual) <= 1e-14 * j->total);
+    arena_close(&arena);
+}
+
+static void verify_six_factors(void **state) {
+    (void)state;
+    static const struct {
+        const char *head;
+        uint32_t orders;
+    } cases[] = {{"", 12}, {"attribution: {orders: 4}\n", 4}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        struct bench bench;
+        char text[2048];
+        snprintf(text, sizeof text, SIX "%s", cases[c].head);
+        bench_open(&bench, 2, text);
+        bench_run(&bench);
+        const struct judgement *j = &bench.judgement;
+        assert_int_equal(j->verdict, VERDICT_OUTSIDE_FLOOR);
+        assert_int_equal(j->cause_count, 6);
+        assert_int_equal(j->attributed, 1);
+        assert_int_equal(j->closure, CLOSURE_EXACT);
+        assert_int_equal(j->sample.orders, cases[c].orders);
+        assert_true(j->sample.mixtures <= 5 * cases[c].orders && j->sample.mixtures >= 10);
+        assert_true(j->sample.alpha == 0.05);
+        check_six(&bench, cases[c].orders);
+        check_file(&bench);
+        assert_non_null(strstr(texts[0], "\"sample\""));
+        bench_close(&bench);
+    }
+}
+
+/* Keys that nothing reads do not decide what is trained; the same keys, where read, do. */
+static void verify_what_determines_a_run(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_open(&bench, 2,
+               COMMON ", task: sft, data: {shuffle: true, seed: 4}}\n"
+                      "arms: {baseline: {}, test: {data: {seed: 5}}}\n");
+    for (int read = 0; read < 2; read++) {
+        struct digest determines[2], root[2];
+        for (int arm = 0; arm < 2; arm++) {
+            struct config config = bench.scenario->arms[arm].config;
+            config.data.shuffle = (uint8_t)read;
+            assert_int_equal(experiment_determines(bench.options.schema, &config, &bench.arena,
+                                                   &determines[arm]),
+                             STATUS_OK);
+            assert_int_equal(experiment_rerun(&config, 2, &root[arm]), STATUS_OK);
+        }
+        assert_int_equal(memcmp(&determines[0], &determines[1], sizeof *determines) == 0, !read);
+        assert_int_equal(memcmp(&root[0], &root[1], sizeof *root) == 0, !read);
+    }
     bench_close(&bench);
 }
 

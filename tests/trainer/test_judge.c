@@ -22,6 +22,11 @@
     "24}\n"                                                                                        \
     "  batch: {size: 4, micro: 2}\n  optimizer: {lr: 1e-3}\n"
 
+#define SIX                                                                                        \
+    "arms: {baseline: {}, test: {optimizer: {lr: 2e-3, weight_decay: 0.1}, clip: {max_norm: "      \
+    "0.1}, "                                                                                       \
+    "numerics: {rope: bf16}, data: {shuffle: false}, init: {std: 0.03}, dpo: {beta: 0.2}}}\n"
+
 struct trial {
     struct arena arena;
     struct judgement judgement;
@@ -108,12 +113,10 @@ static const struct {
     {HEAD "  numerics: {mode: shuffled}\narms: {baseline: {}, test: {}}\nfloor: {replicates: 1}\n",
      VERDICT_UNTESTABLE,
      {"raise floor.replicates", "!run the scenario to its end"}},
-    /* more factors than can be taken apart: all are named */
-    {HEAD "arms: {baseline: {}, test: {optimizer: {lr: 2e-3, weight_decay: 0.1}, clip: {max_norm: "
-          "0.1}, numerics: {rope: bf16}, data: {shuffle: false}, init: {std: 0.03}, dpo: {beta: "
-          "0.2}}}\n",
+    /* more factors than every mixture is trained of */
+    {HEAD SIX,
      VERDICT_OUTSIDE_FLOOR,
-     {"schedule, optimizer, dtype, data-order, init, objective", "too many factors"}},
+     {"estimated from 12 sampled orders", "not ordered", "!interaction", "!-nan"}},
     /* neither moves a bit alone */
     {HEAD
      "arms: {baseline: {batch: {micro: 4}}, test: {batch: {micro: 1}, numerics: {gradient: bf16, "
@@ -189,6 +192,50 @@ static void verify_forged_arrays_are_refused(void **state) {
     trial_close(&trial);
 }
 
+/* Sampled shares: shapes, masks and orders that do not fit together, and a hole. */
+static void verify_forged_orders_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *path;
+        double value; /* of the array's second number; NaN: another number of rows */
+        enum status status;
+    } forgeries[] = {
+        {"attribution/mask", 0.5, STATUS_INPUT},
+        {"attribution/mask", -1.0, STATUS_INPUT},
+        {"attribution/mask", 64.0, STATUS_INPUT},
+        {"attribution/mask", 1e30, STATUS_INPUT},
+        {"attribution/mask", 0.0, STATUS_INPUT},
+        {"attribution/mask", (double)NAN, STATUS_INPUT},
+        {"attribution/order", 6.0, STATUS_INPUT},
+        {"attribution/order", -1.0, STATUS_INPUT},
+        {"attribution/order", 1e30, STATUS_INPUT},
+        {"attribution/order", (double)NAN, STATUS_INPUT},
+        {"attribution/value", (double)NAN, STATUS_INPUT},
+        {"attribution/value", (double)INFINITY, STATUS_OK}, /* a mixture diverged: no shares */
+    };
+    struct trial trial;
+    trial_open(&trial, HEAD SIX);
+    for (size_t i = 0; i < COUNT_OF(forgeries); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct trace_image *image;
+        struct judgement judgement;
+        assert_int_equal(trace_open(trial.path, &arena, &image), STATUS_OK);
+        for (uint32_t k = 0; k < image->array_count; k++) {
+            struct trace_array *array = &image->arrays[k];
+            if (strcmp(array->plan.path, forgeries[i].path) != 0) continue;
+            if (isnan(forgeries[i].value))
+                array->plan.shape[0]--;
+            else
+                memcpy((double *)(uintptr_t)array->values + 1, &forgeries[i].value, sizeof(double));
+        }
+        enum status status = judge(image, &arena, &judgement);
+        if (status != forgeries[i].status) fail_msg("case %zu: %d", i, (int)status);
+        assert_true(status != STATUS_OK || !judgement.attributed);
+        arena_close(&arena);
+    }
+    trial_close(&trial);
+}
+
 static void verify_forged_counts_are_refused(void **state) {
     (void)state;
     static const char *const bad[] = {"-1", "7", "1e30", "nan", "0.5", "x", ""};
@@ -218,6 +265,7 @@ int main(void) {
         cmocka_unit_test(validate_words),
         cmocka_unit_test(verify_divergence_is_told),
         cmocka_unit_test(verify_forged_arrays_are_refused),
+        cmocka_unit_test(verify_forged_orders_are_refused),
         cmocka_unit_test(verify_forged_counts_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
