@@ -248,7 +248,7 @@ static void put_measured(struct html *html, const struct judgement *judgement) {
     put_fact(html, "kind",
              judgement->floor == FLOOR_RANK
                  ? "measured: rank of d(A,B) among the distances of all pairs of runs"
-                 : "measured: runs of both arms with their own order seeds, labels permuted");
+                 : "measured: runs of both arms, each with its own order of sums, labels permuted");
     html_format(html, "<dt>runs</dt><dd>%u + %u</dd>\n", judgement->floor_runs[0],
                 judgement->floor_runs[1]);
     put_number(html, "d(A,B)", judgement->floor_distance, 6);

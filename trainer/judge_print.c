@@ -213,7 +213,7 @@ static void print_floor(const struct judgement *judgement, FILE *out) {
         return;
     }
     fprintf(out,
-            "%s of %u + %u runs with their own order seeds: d(A,B) %.4g, largest d inside an "
+            "%s of %u + %u runs, each with its own order of sums: d(A,B) %.4g, largest d inside an "
             "arm %.4g\n",
             judgement->floor == FLOOR_RANK ? "rank among the pairs" : "label permutation",
             judgement->floor_runs[0], judgement->floor_runs[1], judgement->floor_distance,

@@ -205,7 +205,7 @@ static void validate_inert_keys(void **state) {
     assert_non_null(strstr(
         said.out,
         "  note     both arms: loop.on_skip has no effect here: loop.skip is none\n"
-        "  note     test: numerics.order_seed has no effect here: numerics.mode is invariant\n"));
+        "  note     test: numerics.order_seed has no effect here: numerics.mode is not shuffled\n"));
     helper_free(&said);
     /* One arm draws the order, the other does not: the seed is no difference. */
     helper_scenario("one.yaml", "steps: 1", "seed: 3", "numerics: {mode: shuffled}");
