@@ -262,6 +262,29 @@ static void validate_bf16_norm(void **state) {
     assert_int_equal(first_gap(&plain, &other), 1);
 }
 
+/* In bf16 a quotient and the reciprocal of a quotient are seldom one number. */
+static void verify_form(void **state) {
+    (void)state;
+    static const char *const limits[] = {"0.3", "0.35", "0.7", "0.11"};
+    int differ = 0;
+    for (size_t i = 0; i < COUNT_OF(limits); i++) {
+        struct trace forms[2];
+        for (int reciprocal = 0; reciprocal < 2; reciprocal++) {
+            char words[256];
+            snprintf(words, sizeof words,
+                     "optimizer: {name: sgd, lr: 0.1}, clip: {max_norm: %s, dtype: gradient%s}",
+                     limits[i], reciprocal ? ", form: reciprocal" : "");
+            trace_of(words,
+                     "batch: {size: 4, micro: 2}, numerics: {param: bf16, compute: bf16, master: "
+                     "f32}",
+                     &forms[reciprocal]);
+        }
+        assert_true(forms[0].norm[0] == forms[1].norm[0]);
+        differ += forms[0].coefficient[0] != forms[1].coefficient[0];
+    }
+    assert_true(differ > 0);
+}
+
 /* Per micro-batch (accelerate #641) is the loop's: norm(clip sum) is not clip(norm sum). */
 static void validate_clip_per_micro_batch(void **state) {
     (void)state;
@@ -312,6 +335,7 @@ int main(void) {
         cmocka_unit_test(validate_t_in_the_record),
         cmocka_unit_test(validate_clipping),
         cmocka_unit_test(validate_bf16_norm),
+        cmocka_unit_test(verify_form),
         cmocka_unit_test(validate_clip_per_micro_batch),
         cmocka_unit_test(verify_micro_batches_and_threads),
         cmocka_unit_test(validate_unknown_names),
