@@ -169,11 +169,7 @@ static void race_units(const struct op_call *call, const struct attention_proble
     size_t taken = 0;
 #pragma omp parallel num_threads(threads)
     if (omp_get_thread_num() < (threads + 1) / 2) {
-        for (;;) {
-            size_t i;
-#pragma omp atomic capture
-            i = taken++;
-            if (i >= units) break;
+        for (size_t i = race_take(&taken); i < units; i = race_take(&taken)) {
             const struct attention_task task = VARIANT(attention_task)(call, problem, own, i);
             run_task(&task, gradients);
         }

@@ -34,6 +34,11 @@ static inline void race_add_f64(double *sum, double term) {
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
                "an addition takes no lock");
 
+/* 0, 1, 2, ...: each once, to whoever comes. */
+static inline size_t race_take(size_t *next) {
+    return __atomic_fetch_add(next, 1, __ATOMIC_RELAXED);
+}
+
 /* Whether the call's sums of this kind race. */
 static inline int race_active(const struct op_call *call, enum sum_kind kind) {
     return call->racing != NULL && (call->racing->kinds & (uint32_t)kind) != 0;

@@ -59,8 +59,8 @@ TOKENS = [
     ("qsort", r"\b(qsort|qsort_r|bsearch)\s*\(", list(LAYERS), [],
      "ties would stand in an order that the library chooses"),
     ("atomic", r"\batomic(Add|CAS|Exch|Max|Min)\b|\b_Atomic\b|\batomic_|pragma\s+omp\s+atomic|"
-               r"pragma\s+omp\b.*\breduction\b", list(LAYERS), [],
-     "no sum takes its order from threads"),
+               r"\b__(atomic|sync)_|pragma\s+omp\b.*\breduction\b", list(LAYERS),
+     ["kernels/cpu/race.h"], "no sum takes its order from threads, but in mode atomic"),
     ("locale", r"\bsetlocale\s*\(", list(LAYERS), [], "numbers read and print alike everywhere"),
     ("exit", r"\b(exit|_exit|_Exit|quick_exit|abort|at_quick_exit|atexit)\s*\(", list(LAYERS),
      ["cli/main.c"], "only cli/main.c ends the process"),

@@ -39,6 +39,10 @@ CLEAN = {
                         'const char *said(void) {\n    return "exit( time( fy_parse setlocale(";\n}\n'),
     "trainer/tables.c": c("static const int counts[2] = {1, 2};\n"
                           "static const char *const names[] = {0};\n"),
+    "kernels/cpu/race.h": "/* SPDX-License-Identifier: Apache-2.0\n * Adds. */\n"
+                          "#ifndef TWINSTEP_KERNELS_CPU_RACE_H\n#define TWINSTEP_KERNELS_CPU_RACE_H\n"
+                          "\nint add(int *p);\n/* x */\n#define NEXT(p) __atomic_fetch_add(p, 1, 0)\n"
+                          "\n#endif\n",
     "logs/map_file.c": c("void f(void) {\n    mmap(0, 0, 0, 0, 0, 0);\n}\n"),
     "report/part_verdict.c": c("void v(char *t) {\n    open_memstream(&t, 0);\n    free(t);\n}\n"),
     "trainer/experiment_trace.c": c("void e(char *t) {\n    open_memstream(&t, 0);\n    free(t);\n}\n"),
@@ -78,6 +82,7 @@ WORDS = [
     ("random", "determinism/w.c", "rand()"), ("clock", "trainer/w.c", "time(0)"),
     ("date", "cli/w.c", "puts(__DATE__)"), ("qsort", "determinism/w.c", "qsort(a, b, c, d)"),
     ("atomic", "kernels/cpu/w.c", "atomicAdd(p, x)"),
+    ("atomic", "kernels/cpu/w.c", "__atomic_fetch_add(p, 1, 0)"),
     ("atomic", "kernels/cpu/w.c", "x;\n#pragma omp for reduction(+ : sum)\n"),
     ("locale", "cli/w.c", "setlocale(a, b)"), ("exit", "cli/w.c", "exit(1)"),
     ("exit", "base/w.c", "abort()"), ("environment", "kernels/w.c", "getenv(n)"),

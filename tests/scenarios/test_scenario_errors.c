@@ -231,6 +231,8 @@ static const struct {
      "\"63\""},
     {"floor: {alpha: 1e-6}\ncommon: {numerics: {mode: shuffled}}",
      "f.yaml:2:16: error: floor.alpha: 1e-06 needs 12 runs of each arm, more than 10; raise it"},
+    {"floor: {alpha: 1e-6}\narms: {a: {}, b: {numerics: {mode: atomic}}}",
+     "f.yaml:2:16: error: floor.alpha: 1e-06 needs 12 runs of each arm, more than 10; raise it"},
     {"floor: {alpha: 1e-4, design: baseline}\ncommon: {numerics: {mode: shuffled}}",
      "f.yaml:2:16: error: floor.alpha: 0.0001 needs 140 runs of the baseline, more than 62; raise "
      "it"},
