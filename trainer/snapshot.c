@@ -69,6 +69,34 @@ static const struct member {
     MEMBER(digest_stream, items),
 };
 
+/* Nothing between the members, which would hold whatever the compiler leaves there. */
+#define SIZE(type, member) sizeof(((struct type *)0)->member)
+_Static_assert(SIZE(state_head, done) + SIZE(state_head, n) + SIZE(state_head, t) +
+                       SIZE(state_head, micro) + SIZE(state_head, sampler) + SIZE(state_head, lr) +
+                       SIZE(state_head, norm) + SIZE(state_head, coefficient) +
+                       SIZE(state_head, scaler) + SIZE(state_head, rng_offset) +
+                       SIZE(state_head, pending) + SIZE(state_head, stored) +
+                       SIZE(state_head, window) + SIZE(state_head, batch) +
+                       SIZE(state_head, forward) + SIZE(state_head, root) +
+                       SIZE(state_head, ledger) ==
+                   sizeof(struct state_head),
+               "state_head has padding, or a member that is not in `members`");
+_Static_assert(SIZE(sampler_state, epoch) + SIZE(sampler_state, position) ==
+                   sizeof(struct sampler_state),
+               "as above");
+_Static_assert(SIZE(state_scaler, scale) + SIZE(state_scaler, growth_tracker) +
+                       SIZE(state_scaler, hysteresis_left) + SIZE(state_scaler, unscaled) ==
+                   sizeof(struct state_scaler),
+               "as above");
+_Static_assert(SIZE(state_window, loss) + SIZE(state_window, logp) + SIZE(state_window, reward) +
+                       SIZE(state_window, correct) + SIZE(state_window, sequences) +
+                       SIZE(state_window, tokens) ==
+                   sizeof(struct state_window),
+               "as above");
+_Static_assert(SIZE(digest_stream, chain) + SIZE(digest_stream, items) ==
+                   sizeof(struct digest_stream),
+               "as above");
+
 static void add_head(struct digest_stream *to) {
     const uint64_t sizes[] = {sizeof(struct state_head), STREAM_COUNT, STREAM_OPS};
     add_words(to, "head", sizes, COUNT_OF(sizes));
