@@ -86,6 +86,20 @@ static void validate_difference(void **state) {
     helper_free(&said);
 }
 
+/* What raced is not replayed; the other arm is, and so is a race of one thread with nobody. */
+static void validate_races(void **state) {
+    (void)state;
+    helper_write("r.yaml", "twinstep: 1\nname: r\nsteps: 2\nfloor: {replicates: 1}\n"
+                           "common:\n" SMALL "arms: {alone: {numerics: {mode: atomic}}, "
+                           "raced: {numerics: {mode: atomic, threads: 2}}}\n");
+    record("r.yaml", "r.h5");
+    struct said said = helper_run(2, "replay r.h5 --run raced");
+    assert_non_null(strstr(said.err, "run raced: numerics.mode atomic: its threads raced"));
+    helper_free(&said);
+    said = helper_run(0, "replay r.h5 --run alone");
+    helper_free(&said);
+}
+
 static void validate_errors(void **state) {
     (void)state;
     struct said said = helper_run(2, "replay d.h5 --run nobody");
@@ -111,6 +125,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_equal),
         cmocka_unit_test(validate_difference),
+        cmocka_unit_test(validate_races),
         cmocka_unit_test(validate_errors),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
