@@ -372,6 +372,7 @@ static void check_six(struct bench *bench, uint32_t orders) {
                       cause->low, cause->high, cause->place[0], cause->place[1]);
         assert_true(fabs(cause->value - values[i]) <= 1e-14 * j->total);
         assert_true(cause->low <= cause->share && cause->share <= cause->high);
+        assert_true(i == 0 || fabs(j->causes[i - 1].value) >= fabs(j->causes[i].value));
         assert_true(cause->place[0] >= 1 && cause->place[0] <= cause->place[1]);
         sum += cause->share;
     }
@@ -449,7 +450,8 @@ static void verify_noise_is_inside(void **state) {
     bench_close(&bench);
 }
 
-/* Two arms that race alike: 1 if they were inside the floor, or equal where no thread met another. */
+/* Two arms that race alike: 1 if they were inside the floor, or equal where no thread met another.
+ */
 static int is_racing_inside(void) {
     struct bench bench;
     bench_open(&bench, 2,

@@ -197,7 +197,8 @@ static void verify_forged_orders_are_refused(void **state) {
     (void)state;
     static const struct {
         const char *path;
-        double value; /* of the array's second number; NaN: another number of rows */
+        double value; /* of the array's second number; 0.5: added to it; NaN: a row less;
+                         -inf: two rows */
         enum status status;
     } forgeries[] = {
         {"attribution/mask", 0.5, STATUS_INPUT},
@@ -206,6 +207,8 @@ static void verify_forged_orders_are_refused(void **state) {
         {"attribution/mask", 1e30, STATUS_INPUT},
         {"attribution/mask", 0.0, STATUS_INPUT},
         {"attribution/mask", (double)NAN, STATUS_INPUT},
+        {"attribution/order", 0.5, STATUS_INPUT},
+        {"attribution/order", -(double)INFINITY, STATUS_INPUT},
         {"attribution/order", 6.0, STATUS_INPUT},
         {"attribution/order", -1.0, STATUS_INPUT},
         {"attribution/order", 1e30, STATUS_INPUT},
@@ -223,10 +226,14 @@ static void verify_forged_orders_are_refused(void **state) {
         for (uint32_t k = 0; k < image->array_count; k++) {
             struct trace_array *array = &image->arrays[k];
             if (strcmp(array->plan.path, forgeries[i].path) != 0) continue;
-            if (isnan(forgeries[i].value))
+            double second = forgeries[i].value;
+            if (second == 0.5) second += array->values[1]; /* else another whole number */
+            if (isnan(second))
                 array->plan.shape[0]--;
+            else if (second == -(double)INFINITY)
+                array->plan.shape[0] = 2;
             else
-                memcpy((double *)(uintptr_t)array->values + 1, &forgeries[i].value, sizeof(double));
+                memcpy((double *)(uintptr_t)array->values + 1, &second, sizeof second);
         }
         enum status status = judge(image, &arena, &judgement);
         if (status != forgeries[i].status) fail_msg("case %zu: %d", i, (int)status);
