@@ -89,15 +89,121 @@ static void add_queries(const struct attention_task *task, const struct attentio
     VARIANT(product_queries)(&over, block->first);
 }
 
-/* ---- dQ by law 14: threads race on the block's sums, which are rounded when all are in ---- */
+/* dS of a block, as an operand, in space.dp. */
+static void open_block(const struct attention_task *task, const struct attention_block *block,
+                       const struct gradients *gradients) {
+    const struct attention_space *const space = &task->space;
+    const size_t at = (task->row + block->first) * task->q_line + block->head * task->D;
+    VARIANT(attention_probabilities)(task, block);
+    VARIANT(attention_masks)(task, block);
+    score_gradients(task, block, gradients->dout + at);
+    VARIANT(attention_drop)(task, block, space->p);
+    VARIANT(attention_operand)(task, space->p, task->far, block->count, block->keys);
+    VARIANT(attention_operand)(task, space->dp, task->far, block->count, block->keys);
+}
+
+/* dQ from its sums in space.result; the block's terms of dK and dV. */
+static void close_block(const struct attention_task *task, const struct attention_block *block,
+                        const struct gradients *gradients) {
+    const struct attention_space *const space = &task->space;
+    const size_t at = (task->row + block->first) * task->q_line + block->head * task->D;
+    finish_rows(task, space->result, gradients->dq + at, task->q_line, block->count);
+    add_queries(task, block, space->dp, space->q, space->dk);
+    add_queries(task, block, space->p, space->dout, space->dv);
+}
+
+static void open_unit(const struct attention_task *task) {
+    const struct attention_space *const space = &task->space;
+    VARIANT(attention_columns)(task, task->k, task->k_line, space->k_columns);
+    VARIANT(attention_columns)(task, task->v, task->k_line, space->v_columns);
+    VARIANT(attention_rows)(task, task->k, task->k_line, task->length, space->k_rows);
+    memset(space->dk, 0, task->length * task->wide * sizeof *space->dk);
+    memset(space->dv, 0, task->length * task->wide * sizeof *space->dv);
+}
+
+static void close_unit(const struct attention_task *task, const struct gradients *gradients) {
+    const size_t column = task->first_head / task->heads * task->D;
+    const size_t at = task->row * task->k_line + column;
+    finish_rows(task, task->space.dk, gradients->dk + at, task->k_line, task->length);
+    finish_rows(task, task->space.dv, gradients->dv + at, task->k_line, task->length);
+}
+
+static void run_unit(const struct attention_task *task, const struct gradients *gradients) {
+    const struct attention_space *const space = &task->space;
+    open_unit(task);
+    for (size_t h = task->first_head; h < task->first_head + task->heads; h++) {
+        for (size_t first = 0; first < task->length; first += ATTENTION_QUERIES) {
+            const struct attention_block block = attention_block_at(task, h, first);
+            open_block(task, &block, gradients);
+            VARIANT(attention_over_keys)
+            (task, &block, space->dp, space->k_rows, SUM_DQ, PASS_INPUT);
+            close_block(task, &block, gradients);
+        }
+    }
+    close_unit(task, gradients);
+}
+
+/* ---- dQ by law 14 ----
+ * In rounds: each thread opens a block of its own unit; then all threads take chunks of keys of all
+ * blocks and race on the blocks' sums; then each closes its own. */
+
+enum { RACERS = 1024 };
+
+struct racer {
+    struct attention_task task;
+    struct attention_block block;
+    int busy; /* there is a block */
+};
+
+struct race {
+    const struct op_call *call;
+    const struct attention_problem *problem;
+    const struct gradients *gradients;
+    size_t own, units, chunks; /* chunks of the longest sequence */
+    size_t taken;              /* units */
+    const struct racer *racers[RACERS];
+};
+
+/* The next block of the racer's unit; 0 when there is none. */
+static int next_block(struct racer *racer) {
+    size_t head = racer->block.head;
+    size_t first = racer->block.first + ATTENTION_QUERIES;
+    if (first >= racer->task.length) {
+        head++;
+        first = 0;
+    }
+    if (head == racer->task.first_head + racer->task.heads) return 0;
+    racer->block = attention_block_at(&racer->task, head, first);
+    return 1;
+}
+
+/* Opens the racer's next block, if need be of the next unit that nobody took. */
+static void move_racer(struct race *race, struct racer *racer) {
+    if (racer->busy && !next_block(racer)) {
+        close_unit(&racer->task, race->gradients);
+        racer->busy = 0;
+    }
+    while (!racer->busy) {
+        const size_t i = race_take(&race->taken);
+        if (i >= race->units) return;
+        racer->task = VARIANT(attention_task)(race->call, race->problem, race->own, i);
+        if (racer->task.length == 0) continue;
+        open_unit(&racer->task);
+        racer->block = attention_block_at(&racer->task, racer->task.first_head, 0);
+        racer->busy = 1;
+    }
+    open_block(&racer->task, &racer->block, race->gradients);
+    memset(racer->task.space.result, 0,
+           racer->block.count * racer->task.wide * sizeof *racer->task.space.result);
+}
 
 /* Keys first .. first+chunk-1: for each query of the block that has them, a chain from +0. */
-static void race_keys(const struct attention_task *task, const struct attention_block *block,
-                      size_t first) {
+static void race_keys(const struct racer *racer, size_t first) {
+    const struct attention_task *const task = &racer->task;
     const struct attention_space *const space = &task->space;
-    for (size_t i = 0; i < block->count; i++) {
+    for (size_t i = 0; i < racer->block.count; i++) {
         const accumulator *const weights = space->dp + i * task->far;
-        const size_t last = least(first + task->call->racing->chunk, block->first + i + 1);
+        const size_t last = least(first + task->call->racing->chunk, racer->block.first + i + 1);
         if (first >= last) continue;
         for (size_t d = 0; d < task->D; d += SHUFFLE_TILE) {
             const size_t n = least(SHUFFLE_TILE, task->D - d);
@@ -111,67 +217,31 @@ static void race_keys(const struct attention_task *task, const struct attention_
     }
 }
 
-/* Chunks of keys are tasks: this thread takes some, threads that wait for work the others. */
-static void race_block(const struct attention_task *task, const struct attention_block *block) {
-    const size_t keys = block->first + block->count;
-    memset(task->space.result, 0, block->count * task->wide * sizeof *task->space.result);
-    for (size_t first = 0; first < keys; first += task->call->racing->chunk) {
-#pragma omp task default(none) firstprivate(task, block, first) if (task->call->threads > 1)
-        race_keys(task, block, first);
-    }
-#pragma omp taskwait
+static int some_are_busy(const struct race *race, size_t team) {
+    int busy = 0;
+    for (size_t i = 0; i < team; i++)
+        busy |= race->racers[i]->busy;
+    return busy;
 }
 
-static void run_block(const struct attention_task *task, const struct attention_block *block,
-                      const struct gradients *gradients) {
-    const struct attention_space *const space = &task->space;
-    const size_t at = (task->row + block->first) * task->q_line + block->head * task->D;
-    VARIANT(attention_probabilities)(task, block);
-    VARIANT(attention_masks)(task, block);
-    score_gradients(task, block, gradients->dout + at);
-    VARIANT(attention_drop)(task, block, space->p);
-    VARIANT(attention_operand)(task, space->p, task->far, block->count, block->keys);
-    VARIANT(attention_operand)(task, space->dp, task->far, block->count, block->keys);
-    if (race_active(task->call, SUM_DQ))
-        race_block(task, block);
-    else
-        VARIANT(attention_over_keys)(task, block, space->dp, space->k_rows, SUM_DQ, PASS_INPUT);
-    finish_rows(task, space->result, gradients->dq + at, task->q_line, block->count);
-    add_queries(task, block, space->dp, space->q, space->dk);
-    add_queries(task, block, space->p, space->dout, space->dv);
-}
-
-static void run_task(const struct attention_task *task, const struct gradients *gradients) {
-    const struct attention_space *const space = &task->space;
-    const size_t column = task->first_head / task->heads * task->D;
-    const size_t at = task->row * task->k_line + column;
-    VARIANT(attention_columns)(task, task->k, task->k_line, space->k_columns);
-    VARIANT(attention_columns)(task, task->v, task->k_line, space->v_columns);
-    VARIANT(attention_rows)(task, task->k, task->k_line, task->length, space->k_rows);
-    memset(space->dk, 0, task->length * task->wide * sizeof *space->dk);
-    memset(space->dv, 0, task->length * task->wide * sizeof *space->dv);
-    for (size_t h = task->first_head; h < task->first_head + task->heads; h++) {
-        for (size_t first = 0; first < task->length; first += ATTENTION_QUERIES) {
-            const struct attention_block block = attention_block_at(task, h, first);
-            run_block(task, &block, gradients);
-        }
-    }
-    finish_rows(task, space->dk, gradients->dk + at, task->k_line, task->length);
-    finish_rows(task, space->dv, gradients->dv + at, task->k_line, task->length);
-}
-
-/* Half of the threads take units of work; the others wait at the end of the region and take chunks
- * of keys from them. A thread that waits for its own chunks takes no other's. */
-static void race_units(const struct op_call *call, const struct attention_problem *problem,
-                       const struct gradients *gradients, size_t own) {
-    const size_t units = (size_t)problem->count * problem->G;
-    const int threads = race_threads(call, 2);
-    size_t taken = 0;
-#pragma omp parallel num_threads(threads)
-    if (omp_get_thread_num() < (threads + 1) / 2) {
-        for (size_t i = race_take(&taken); i < units; i = race_take(&taken)) {
-            const struct attention_task task = VARIANT(attention_task)(call, problem, own, i);
-            run_task(&task, gradients);
+static void run_race(struct race *race) {
+    const size_t chunk = race->call->racing->chunk;
+    const int threads = race_threads(race->call, 2);
+#pragma omp parallel num_threads(threads > RACERS ? RACERS : threads)
+    {
+        const size_t team = (size_t)omp_get_num_threads();
+        struct racer own = {.busy = 0};
+        race->racers[omp_get_thread_num()] = &own;
+        for (int busy = 1; busy;) {
+            move_racer(race, &own);
+#pragma omp barrier
+            busy = some_are_busy(race, team);
+#pragma omp for schedule(dynamic, 1)
+            for (size_t i = 0; i < team * race->chunks; i++) {
+                const struct racer *const racer = race->racers[i / race->chunks];
+                if (racer->busy) race_keys(racer, i % race->chunks * chunk);
+            }
+            if (own.busy) close_block(&own.task, &own.block, race->gradients);
         }
     }
 }
@@ -187,12 +257,18 @@ void VARIANT(attention_backward)(const struct op_call *call,
     size_t work = 0;
     const size_t own = VARIANT(attention_own)(&problem, &work);
     if (race_active(call, SUM_DQ)) {
-        race_units(call, &problem, &gradients, own);
+        struct race race = {
+            .call = call, .problem = &problem, .gradients = &gradients, .own = own, .units = units};
+        for (uint32_t i = 0; i < args->count; i++) {
+            const size_t chunks = race_chunks(call, args->sequences[i].length);
+            if (chunks > race.chunks) race.chunks = chunks;
+        }
+        run_race(&race);
         return;
     }
 #pragma omp parallel for schedule(dynamic) num_threads(call_threads(call, 2 * work))
     for (size_t i = 0; i < units; i++) {
         const struct attention_task task = VARIANT(attention_task)(call, &problem, own, i);
-        run_task(&task, &gradients);
+        run_unit(&task, &gradients);
     }
 }
