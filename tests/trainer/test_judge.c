@@ -52,8 +52,8 @@ static char *printed(const struct judgement *judgement,
 }
 
 static void trial_open(struct trial *trial, const char *text) {
-    const struct schema *schema;
-    struct scenario *scenario;
+    const struct schema *schema = NULL;
+    struct scenario *scenario = NULL;
     memset(trial, 0, sizeof *trial);
     snprintf(trial->path, sizeof trial->path, "/tmp/twinstep-judge-%ld.h5", (long)getpid());
     if (experiment_schema(&trial->arena, &schema) != STATUS_OK ||
