@@ -367,7 +367,7 @@ static const struct key_row rows[] = {
      "does",
      AT(scaler.kind), NO_BOUNDS, NULL, scaler_names},
     {"scaler.init_scale", KEY_REAL, "1", "65536", CAUSE_DTYPE, "First loss scale",
-     AT(scaler.init_scale), 1e-30, 1e38, NULL, NULL},
+     AT(scaler.init_scale), 1e-30, 3e38, NULL, NULL},
     {"scaler.growth_factor", KEY_REAL, "1", "2", CAUSE_DTYPE,
      "Factor on the scale after scaler.growth_interval updates in a row without overflow",
      AT(scaler.growth_factor), 1, 1e6, NULL, NULL},
