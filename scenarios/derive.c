@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/number.h"
 #include "scenarios/scenario.h"
@@ -105,6 +106,21 @@ static void sort_kinds(struct key_list *kinds) {
         }
 }
 
+/* The loop of a contract under a loss scale: every framework that has one takes it out before it
+ * clips. A loop that is written stays as it is. */
+static void derive_unscale(struct config *config) {
+    struct key_list *update = &config->loop.update;
+    uint8_t at = 0;
+    if (!config_has_contract(config) || config->scaler.kind == SCALER_NONE) return;
+    if (memchr(update->item, PHASE_UNSCALE, update->count) != NULL) return;
+    while (at < update->count && update->item[at] != PHASE_CLIP &&
+           update->item[at] != PHASE_OPTIMIZE)
+        at++;
+    memmove(update->item + at + 1, update->item + at, (size_t)(update->count - at));
+    update->item[at] = PHASE_UNSCALE;
+    update->count++;
+}
+
 enum status config_derive(struct config *config, uint64_t steps, int warmup_given,
                           struct fault *fault) {
     fill_uint(&config->data.seed, config->seed);
@@ -116,6 +132,7 @@ enum status config_derive(struct config *config, uint64_t steps, int warmup_give
     fill_uint(&config->dpo.reference_batch, config->batch.micro);
     fill_enum(&config->dpo.reference_compute, config->numerics.compute);
     fill_enum(&config->dpo.reference_layout, config->batch.layout);
+    derive_unscale(config);
     sort_kinds(&config->shuffle.kinds);
     sort_kinds(&config->atomic.kinds);
     return derive_schedule(config, steps, warmup_given, fault);

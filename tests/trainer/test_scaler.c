@@ -190,6 +190,19 @@ static void validate_hazards(void **state) {
     hazard_expect("scaler: {kind: dynamic}, loop: {skip: nonfinite}", LOOP_OVERFLOW_APPLIED, 0);
 }
 
+/* A contract's loop takes the scale out before it clips; a written loop stays as it is. */
+static void validate_contract_unscales(void **state) {
+    (void)state;
+    struct config config;
+    helper_config(4, &config, COMMON ", schedule: {contract: hf}, scaler: {kind: static}");
+    assert_int_equal(config.loop.update.item[0], PHASE_UNSCALE);
+    assert_int_equal(config.loop.update.item[1], PHASE_CLIP);
+    hazard_expect("schedule: {contract: hf}, scaler: {kind: static}", LOOP_UNSCALE_LATE, 0);
+    helper_config(4, &config, COMMON ", schedule: {contract: hf}");
+    assert_int_equal(config.loop.update.item[0], PHASE_CLIP);
+    hazard_expect("scaler: {kind: static}", LOOP_UNSCALE_LATE, 1);
+}
+
 static void validate_refused_orders(void **state) {
     (void)state;
     struct config config;
@@ -214,6 +227,7 @@ int main(void) {
         cmocka_unit_test(verify_f16),
         cmocka_unit_test(validate_hazards),
         cmocka_unit_test(validate_refused_orders),
+        cmocka_unit_test(validate_contract_unscales),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
