@@ -46,6 +46,7 @@ enum grad_accumulate { GRAD_ACCUMULATE_WIDE = 0, GRAD_ACCUMULATE_STORAGE };
 enum dropout_masks { MASKS_OWN = 0, MASKS_SAME };
 enum dropout_recompute { RECOMPUTE_PRESERVE = 0, RECOMPUTE_REDRAW };
 enum rng_kind { RNG_ADDRESSED = 0, RNG_TORCH };
+enum param_rounding { ROUNDING_NEAREST = 0, ROUNDING_STOCHASTIC };
 enum scaler_kind { SCALER_NONE = 0, SCALER_STATIC, SCALER_DYNAMIC };
 enum reduce_order { REDUCE_TREE = 0 };
 
@@ -146,6 +147,7 @@ struct config {
         int32_t param, compute, accumulate, gradient, optimizer, master, rope, loss;
         int32_t product, softmax; /* of products' operands, of attention scores */
         int32_t grad_accumulate, mode, isa, library;
+        int32_t rounding, zero; /* of updated parameters */
         uint64_t order_seed, threads, shards;
     } numerics;
     struct {

@@ -46,6 +46,7 @@ static const char *const dtype_names[] = {"f32", "f64", "bf16", "f16", "tf32", N
 static const char *const masks_names[] = {"own", "same", NULL};
 static const char *const recompute_names[] = {"preserve", "redraw", NULL};
 static const char *const rng_names[] = {"addressed", "torch", NULL};
+static const char *const param_rounding_names[] = {"nearest", "stochastic", NULL};
 static const char *const scaler_names[] = {"none", "static", "dynamic", NULL};
 static const char *const wide_names[] = {"f32", "f64", NULL}; /* as enum dtype */
 static const char *const phase_names[PHASE_TOTAL + 1] = {
@@ -304,6 +305,10 @@ static const struct key_row rows[] = {
      "Dtype of attention's scores and probabilities: numerics.compute (eager attention); f32 under "
      "bf16 compute keeps them wide, as fused attention does",
      AT(numerics.softmax), NO_BOUNDS, "compute", dtype_names},
+    {"numerics.rounding", KEY_ENUM, "", "nearest", CAUSE_DTYPE,
+     "How updated bf16 or f16 parameters without masters are rounded: to nearest after every "
+     "operation, or once, up or down by a draw, from an update made in f32",
+     AT(numerics.rounding), NO_BOUNDS, NULL, param_rounding_names},
     {"numerics.grad_accumulate", KEY_ENUM, "", "wide", CAUSE_DTYPE,
      "Gradients over micro-batches kept in the accumulation dtype (wide), or rounded to the stored "
      "one after each",

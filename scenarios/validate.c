@@ -57,6 +57,21 @@ static enum status check_products(const struct config *config, struct fault *fau
     return STATUS_OK;
 }
 
+static enum status check_rounding(const struct config *config, struct fault *fault) {
+    int32_t param = config->numerics.param;
+    if (config->numerics.rounding != ROUNDING_STOCHASTIC) return STATUS_OK;
+    if (param != DTYPE_BF16 && param != DTYPE_F16)
+        return fault_set(fault, STATUS_INPUT, "numerics.rounding",
+                         "stochastic needs numerics.param bf16 or f16, got %s",
+                         dtype_name((enum dtype)param));
+    if (config->numerics.master != CONFIG_MASTER_NONE)
+        return fault_set(fault, STATUS_INPUT, "numerics.rounding",
+                         "stochastic needs numerics.master none, got %s: a master keeps what "
+                         "rounding would draw for",
+                         dtype_name((enum dtype)config->numerics.master));
+    return STATUS_OK;
+}
+
 static enum status check_dtype_pairs(const struct config *config, struct fault *fault) {
     int32_t accumulate = config->numerics.accumulate;
     if (config->numerics.compute == DTYPE_F64 && accumulate != DTYPE_F64)
@@ -69,6 +84,7 @@ static enum status check_dtype_pairs(const struct config *config, struct fault *
                          "f64 compute needs f64 numerics.accumulate, got %s",
                          dtype_name((enum dtype)accumulate));
     TRY(check_products(config, fault));
+    TRY(check_rounding(config, fault));
     int32_t master = config->numerics.master;
     int32_t param = config->numerics.param;
     if (master == CONFIG_MASTER_NONE) return STATUS_OK;

@@ -161,19 +161,20 @@ static void readback_tensor(const struct run *run, uint32_t row, double decay,
                              sum_blocks_close_f64(&sums[6])};
 }
 
-/* Half an ulp per rounding of the stored value (decay rounds it once more), all in the sense that
+/* Half an ulp per rounding of the stored value (decay rounds it once more; one whole ulp where the
+ * rounding is drawn), all in the sense that
  * hurts most; and the direction itself, which the optimizer rounded in a handful of operations:
  * READBACK_ROUNDINGS half units of the working dtype bound that part. */
 #define READBACK_ROUNDINGS 8
 
-static void readback_solve(const struct readback *sum, int decayed, enum dtype dtype,
+static void readback_solve(const struct readback *sum, int decayed, double half, enum dtype dtype,
                            double *out_lr, double *out_error) {
     double determinant = sum->uu * sum->pp - sum->up * sum->up;
     *out_lr = (double)NAN;
     *out_error = (double)NAN;
     if (!decayed && sum->uu > 0.0) {
         *out_lr = 0.0 - sum->ud / sum->uu;
-        *out_error = 0.5 * sum->u / sum->uu;
+        *out_error = half * sum->u / sum->uu;
     } else if (decayed && determinant > 0.0) {
         *out_lr = 0.0 - (sum->ud * sum->pp - sum->pd * sum->up) / determinant;
         *out_error = (sum->u * sum->pp + sum->p * fabs(sum->up)) / determinant;
@@ -197,7 +198,9 @@ enum status measure_readback(struct run *run, const struct optim_call *call) {
             readback_tensor(run, row, decay, &term);
             readback_add(&sum, &term);
         }
-        readback_solve(&sum, decay != 0.0, dtype, &run->record.groups[g][GROUP_LR_READBACK],
+        const int drawn = run->config.numerics.rounding == ROUNDING_STOCHASTIC;
+        readback_solve(&sum, decay != 0.0, drawn ? 1.0 : 0.5, dtype,
+                       &run->record.groups[g][GROUP_LR_READBACK],
                        &run->record.groups[g][GROUP_LR_ERROR]);
     }
     return STATUS_OK;

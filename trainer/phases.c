@@ -3,6 +3,7 @@
  * here it is done, on the state. Each leaves a digest of what it wrote in the update's record.
  * `reduce` is an identity with one rank, `unscale` without a loss scale. */
 #include "trainer/run_private.h"
+#include "trainer/rounding.h"
 #include "trainer/scaler.h"
 #include "scenarios/scenario.h"
 
@@ -277,7 +278,9 @@ static enum status phase_optimize(struct run *run) {
                               .threads = (int)run->config.numerics.threads,
                               .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
     if (run->options.readback) measure_keep_working(run);
+    rounding_begin(run);
     TRY(plugin_step(&run->config.optimizer.which, run->optimizer, &call));
+    TRY(rounding_end(run));
     run->weights_fresh = 0;
     return run->options.readback ? measure_readback(run, &call) : STATUS_OK;
 }

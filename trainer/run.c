@@ -9,6 +9,7 @@
 #include "scenarios/scenario.h"
 #include "trainer/datarow.h"
 #include "trainer/plugin.h"
+#include "trainer/rounding.h"
 #include "trainer/scaler.h"
 
 void run_convert(const struct run *run, size_t count, enum dtype from, enum dtype to,
@@ -210,6 +211,7 @@ static enum status open_all(struct run *run) {
     TRY(sampler_init(&options, run->dataset, &run->arena, &run->sampler));
     TRY(check_epochs(run));
     TRY(open_scratch(run));
+    TRY(rounding_open(run));
     TRY(open_weights(run));
     TRY(run_axes_open(config, &run->options, &run->arena, &run->axes));
     run->shape = run->axes.shape;

@@ -70,6 +70,7 @@ struct run {
     unsigned char *before;  /* parameters before the running update */
     unsigned char *working; /* masters (or parameters) before the last optimize; with readback */
     size_t *packed;         /* (rows + 1) element offset of each row in these three */
+    float *wide; /* f32 copies of parameters during a step; with stochastic rounding */
     double *coefficient, *sequence_logp, *terms, *direction;
     struct optim_tensor *tensors; /* (owners) */
     struct clip_tensor *clips;    /* (owners) */

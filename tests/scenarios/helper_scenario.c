@@ -183,6 +183,7 @@ static const struct {
     {"numerics.param", {"f32", "bf16", "f16", NULL}},
     {"numerics.compute", {"f32", "bf16", "f64", "f16", NULL}},
     {"numerics.product", {"compute", NULL}},
+    {"numerics.rounding", {"nearest", NULL}},
     {"numerics.softmax", {"compute", NULL}},
     {"numerics.accumulate", {"auto", "f64", NULL}},
     {"numerics.gradient", {"auto", "f32", "bf16", "f64", "f16", NULL}},

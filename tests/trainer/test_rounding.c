@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short threads
+ * Stochastic rounding: neighbours and probabilities, and what it does to a training whose updates
+ * are smaller than the spacing of its weights. */
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/trainer/helper_train.h"
+#include "trainer/rounding.h"
+#include "trainer/run_private.h"
+
+static void validate_neighbours(void **state) {
+    (void)state;
+    static const struct {
+        double value;
+        enum dtype dtype;
+        double below, above, share; /* of draws that go up */
+    } cases[] = {
+        {1.0 + 0x1p-9, DTYPE_BF16, 1.0, 1.0 + 0x1p-7, 0.25},
+        {-1.0 - 0x1p-8, DTYPE_BF16, -1.0, -1.0 - 0x1p-7, 0.5},
+        {1.0, DTYPE_BF16, 1.0, 1.0, 0.0},
+        {0x1p-133, DTYPE_BF16, 0x1p-133, 0x1p-133, 0.0},
+        {0x1p-134, DTYPE_BF16, 0.0, 0x1p-133, 0.5},
+        {1.0 + 0x1p-12, DTYPE_F16, 1.0, 1.0 + 0x1p-10, 0.25},
+        {0x1.8p-25, DTYPE_F16, 0.0, 0x1p-24, 0.75},
+        {2.0 - 0x1p-9, DTYPE_BF16, 2.0 - 0x1p-7, 2.0, 0.75},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const double low = rounding_draw(cases[i].value, cases[i].dtype, cases[i].share);
+        assert_true(low == cases[i].below);
+        if (cases[i].share == 0.0) continue;
+        const double just = cases[i].share - 0x1p-33;
+        assert_true(rounding_draw(cases[i].value, cases[i].dtype, just) == cases[i].above);
+    }
+    assert_true(isinf(rounding_draw((double)INFINITY, DTYPE_BF16, 0.5)));
+    assert_true(rounding_draw((double)NAN, DTYPE_F16, 0.5) != rounding_draw(0.0, DTYPE_F16, 0.5));
+    assert_true(rounding_draw(65519.9, DTYPE_F16, 0.99999) == 65504.0);
+    assert_true(isinf(rounding_draw(65519.9, DTYPE_F16, 0.1)));
+}
+
+#define COMMON                                                                                     \
+    "task: sft, data: {max_len: 16, seed: 17}, init: {std: 0.3, seed: 17}, schedule: {name: "      \
+    "constant}, clip: {max_norm: 0}, "                                                             \
+    "model: {layers: 2, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19}, "
+
+enum { UPDATES = 8 };
+
+struct outcome {
+    struct digest root;
+    double survival, travel, lr, lr_error;
+    uint64_t words;
+};
+
+static struct outcome train(const char *words) {
+    struct arena arena = ARENA_EMPTY;
+    struct config config;
+    struct dataset dataset;
+    struct run run;
+    struct outcome out = {.survival = 0.0};
+    helper_config(UPDATES, &config, COMMON "%s", words);
+    helper_ids_open(&config, 7, 40, 16, &arena, &dataset);
+    helper_run_open(&config, &dataset, &(struct run_options){.steps = UPDATES, .readback = 1},
+                    &run);
+    for (size_t k = 0; k < UPDATES; k++) {
+        const struct record *record = helper_step(&run);
+        out.survival += record->reals[REAL_UPDATE_SURVIVAL] / UPDATES;
+        out.travel = record->reals[REAL_TRAVEL];
+        out.lr = record->groups[0][GROUP_LR_READBACK];
+        out.lr_error = record->groups[0][GROUP_LR_ERROR];
+        out.words += stream_ledger_total(&run.ledger, STREAM_ROUNDING);
+        memcpy(out.root.byte, record->digests[DIGEST_ROOT], DIGEST_BYTES);
+    }
+    run_close(&run);
+    arena_close(&arena);
+    return out;
+}
+
+/* Nearest loses steps of 1e-5 on weights of 0.3; drawn roundings keep them on average: the distance
+ * travelled grows like a random walk of whole ulps around the f32 path, and weights do move. */
+static void verify_updates_survive(void **state) {
+    (void)state;
+    const struct outcome nearest =
+        train("optimizer: {lr: 1e-5}, batch: {size: 4}, numerics: {param: bf16}");
+    const struct outcome drawn = train(
+        "optimizer: {lr: 1e-5}, batch: {size: 4}, numerics: {param: bf16, rounding: stochastic}");
+    assert_true(drawn.survival > 0.005 && drawn.survival > nearest.survival);
+    assert_true(drawn.travel > nearest.travel);
+    assert_true(nearest.words == 0 && drawn.words > 0);
+    assert_true(fabs(drawn.lr - 1e-5) <= drawn.lr_error);
+}
+
+static void verify_address_decides(void **state) {
+    (void)state;
+#define DRAWN "optimizer: {lr: 1e-5}, numerics: {param: f16, rounding: stochastic"
+    const struct outcome one = train(DRAWN "}, batch: {size: 4}");
+    const struct outcome threads = train(DRAWN ", threads: 3}, batch: {size: 4}");
+    const struct outcome micro = train(DRAWN "}, batch: {size: 4, micro: 1}");
+    const struct outcome seed = train(DRAWN "}, batch: {size: 4}, seed: 5");
+    assert_memory_equal(&one.root, &threads.root, sizeof one.root);
+    assert_memory_equal(&one.root, &micro.root, sizeof one.root);
+    assert_memory_not_equal(&one.root, &seed.root, sizeof one.root);
+}
+
+/* The number of each weight: stream rounding at its role, layer, update and index (law 15). The
+ * step is p - lr g of torch.optim.SGD, each operation rounded to f32. */
+static void corroborate_draws(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct config config;
+    struct dataset dataset;
+    struct run run;
+    helper_config(2, &config,
+                  COMMON "optimizer: {name: sgd, lr: 1e-3}, batch: {size: 4}, loop: {update: "
+                         "[optimize, log, count, schedule]}, numerics: {param: bf16, rounding: "
+                         "stochastic, gradient: f32}");
+    helper_ids_open(&config, 7, 40, 16, &arena, &dataset);
+    helper_run_open(&config, &dataset, &(struct run_options){.steps = 2}, &run);
+    for (uint64_t k = 1; k <= 2; k++) {
+        helper_step(&run);
+        uint64_t up = 0;
+        const uint32_t row = run.table.index[ROLE_Q];
+        const float *old = (const float *)(const void *)run.before + run.packed[row];
+        const float *now = (const float *)run_param(&run, row);
+        const float *gradient = (const float *)run_at(&run, run.layout.tensor[row].gradient);
+        const struct stream_address address = {
+            .stream = STREAM_ROUNDING, .layer = 1, .op = ROLE_Q, .update = k};
+        struct stream_site site;
+        assert_int_equal(stream_pack(&address, &site), STATUS_OK);
+        for (size_t i = 0; i < run.table.rows[row].count; i++) {
+            const float moved = -1e-3f * gradient[i];
+            const float wide = old[i] + moved;
+            const double u = stream_uniform(stream_word(config.seed, site, i));
+            assert_true((double)now[i] == rounding_draw((double)wide, DTYPE_BF16, u));
+            up += now[i] != old[i];
+        }
+        assert_true(up > 0);
+    }
+    run_close(&run);
+    arena_close(&arena);
+}
+
+/* At a rate of 0 nothing moves, whatever is drawn. */
+static void verify_nothing_moves_nothing(void **state) {
+    (void)state;
+    const struct outcome still = train("optimizer: {name: sgd, lr: 0}, batch: {size: 4}, numerics: "
+                                       "{param: bf16, rounding: stochastic}");
+    assert_true(still.travel == 0.0 && still.survival == 0.0 && still.words > 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_neighbours),    cmocka_unit_test(verify_updates_survive),
+        cmocka_unit_test(verify_address_decides), cmocka_unit_test(verify_nothing_moves_nothing),
+        cmocka_unit_test(corroborate_draws),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Draws and neighbours. Tensors are few and the numbers cheap: one thread. */
+#include "trainer/rounding.h"
+
+#include <string.h>
+
+#include "base/real.h"
+#include "determinism/stream.h"
+#include "trainer/run_private.h"
+
+enum { WORDS = 256 };
+
+/* Spacing of the dtype's values from |x| on towards infinity: its epsilon times the power of two at
+ * or below |x|, which is no smaller than the smallest normal number. */
+static double spacing(double magnitude, enum dtype dtype) {
+    const double smallest = dtype_smallest(dtype);
+    const double at = magnitude > smallest ? magnitude : smallest;
+    return real_from_bits_f64(real_bits_f64(at) & UINT64_C(0x7FF0000000000000)) *
+           dtype_epsilon(dtype);
+}
+
+double rounding_draw(double value, enum dtype dtype, double u) {
+    if (!real_finite_f64(value)) return value;
+    const double magnitude = real_abs_f64(value);
+    const double step = spacing(magnitude, dtype);
+    const double steps = magnitude / step; /* exact: step is a power of two */
+    const double below = (double)(uint64_t)steps;
+    const double chosen = u < steps - below ? below + 1.0 : below;
+    return dtype_round(real_copysign_f64(chosen * step, value), dtype);
+}
+
+static enum status site_of(const struct run *run, uint32_t row, struct stream_site *out) {
+    const struct param_row *param = &run->table.rows[row];
+    const int in_layer =
+        param->role != ROLE_EMBEDDING && param->role != ROLE_HEAD && param->role != ROLE_NORM_FINAL;
+    const struct stream_address address = {.stream = STREAM_ROUNDING,
+                                           .layer = in_layer ? (uint64_t)param->layer + 1 : 0,
+                                           .op = (uint64_t)param->role,
+                                           .update = state_head_of(run->state)->done + 1,
+                                           .last_element =
+                                               param->count == 0 ? 0 : param->count - 1};
+    return stream_pack(&address, out);
+}
+
+enum status rounding_open(struct run *run) {
+    if (run->config.numerics.rounding != ROUNDING_STOCHASTIC) return STATUS_OK;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        struct stream_site unused;
+        TRY(site_of(run, run->owner[i], &unused));
+    }
+    return arena_take(&run->arena, run->table.elements, sizeof *run->wide, "f32 copies",
+                      &run->wide);
+}
+
+void rounding_begin(struct run *run) {
+    if (run->wide == NULL) return;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        struct optim_tensor *tensor = &run->tensors[i];
+        float *const copy = run->wide + run->packed[run->owner[i]];
+        memcpy(copy, tensor->param, tensor->count * sizeof *copy); /* carriers of bf16, f16: f32 */
+        tensor->master = copy;
+        tensor->master_dtype = DTYPE_F32;
+    }
+}
+
+static enum status round_tensor(struct run *run, uint32_t index) {
+    const struct optim_tensor *tensor = &run->tensors[index];
+    const float *const wide = (const float *)tensor->master;
+    float *const param = (float *)tensor->param;
+    struct stream_site site;
+    uint32_t words[WORDS];
+    TRY(site_of(run, run->owner[index], &site));
+    for (size_t first = 0; first < tensor->count; first += WORDS) {
+        const size_t left = tensor->count - first;
+        const size_t count = left < WORDS ? left : WORDS;
+        stream_words(run->config.seed, site, first, count, words);
+        for (size_t i = 0; i < count; i++)
+            param[first + i] = (float)rounding_draw((double)wide[first + i], tensor->param_dtype,
+                                                    stream_uniform(words[i]));
+    }
+    const enum param_role role = run->table.rows[run->owner[index]].role;
+    stream_ledger_add(&run->ledger, STREAM_ROUNDING, (uint32_t)role, tensor->count);
+    return STATUS_OK;
+}
+
+enum status rounding_end(struct run *run) {
+    for (uint32_t i = 0; run->wide != NULL && i < run->owner_count; i++)
+        TRY(round_tensor(run, i));
+    return STATUS_OK;
+}
