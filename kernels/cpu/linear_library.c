@@ -56,6 +56,8 @@ static void gather_terms(const struct gemm *g, const carrier *from, size_t strid
 
 static void gather_rows(const struct dense *dense) {
     const struct gemm *const g = dense->g;
+    /* no result of a real row depends on them; what a library reads should be numbers all the same
+     */
     if (dense->padded) memset(dense->a, 0, dense->M * g->K * sizeof *dense->a);
     for (size_t i = 0; i < g->M; i++)
         gather(g, g->a + gemm_row(g, i) * g->a_stride, dense->a + place(dense, i) * g->K, g->K);

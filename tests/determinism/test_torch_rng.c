@@ -67,6 +67,10 @@ static void verify_vectors_use_each_word_once(void **state) {
     const uint64_t threads = 512, count = 512 * 16;
     const uint64_t next = torch_advance(count, threads);
     assert_int_equal(next, 16);
+    assert_int_equal(torch_advance(0, 256), 0);
+    assert_int_equal(torch_advance(1, 256), 4);
+    assert_int_equal(torch_advance(1024, 256), 4);
+    assert_int_equal(torch_advance(1025, 256), 8);
     for (uint32_t vector = 1; vector <= 4; vector *= 2) {
         uint64_t sum = 0, expected = 0;
         for (uint64_t i = 0; i < count; i++)

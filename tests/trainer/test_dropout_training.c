@@ -14,8 +14,9 @@
 #include "tests/trainer/helper_train.h"
 #include "trainer/run_private.h"
 
-#define COMMON                                                                                     \
-    "data: {max_len: 16}, init: {std: 0.3}, optimizer: {lr: 1e-2}, "                               \
+#define COMMON "data: {max_len: 16}, optimizer: {lr: 1e-2}, " MODEL
+#define MODEL                                                                                      \
+    "init: {std: 0.3}, "                                                                           \
     "model: {layers: 2, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19}, "
 #define DROPS "dropout: {embedding: 0.1, attention: 0.2, residual: 0.3}"
 
@@ -38,13 +39,13 @@ static void params_digest(const struct run *run, struct digest *out) {
     digest_root("params", parts, run->owner_count, out);
 }
 
-static struct outcome train(enum task task, const char *words) {
+static struct outcome train_with(enum task task, const char *common, const char *words) {
     struct arena arena = ARENA_EMPTY;
     struct config config;
     struct dataset dataset;
     struct run run;
     struct outcome out = {.words = 0};
-    helper_config(UPDATES, &config, "task: %s, " COMMON "%s", task == TASK_SFT ? "sft" : "dpo",
+    helper_config(UPDATES, &config, "task: %s, %s%s", task == TASK_SFT ? "sft" : "dpo", common,
                   words);
     helper_ids_open(&config, 7, 32, 16, &arena, &dataset);
     helper_run_open(&config, &dataset, &(struct run_options){.steps = UPDATES, .poison = 1}, &run);
@@ -57,6 +58,10 @@ static struct outcome train(enum task task, const char *words) {
     run_close(&run);
     arena_close(&arena);
     return out;
+}
+
+static struct outcome train(enum task task, const char *words) {
+    return train_with(task, COMMON, words);
 }
 
 static int same(const struct outcome *a, const struct outcome *b) {
@@ -94,6 +99,18 @@ static void verify_rates_and_seeds(void **state) {
         train(TASK_SFT, "batch: {size: 8}, dropout: {residual: 0.1, seed: 99}");
     assert_true(same(&none, &zero) && none.words == 0);
     assert_true(!same(&none, &some) && !same(&some, &seed));
+}
+
+/* All 32 samples at every update and a rate of 0: only masks can change the loss from one update to
+ * the next, and they do. */
+static void verify_updates_draw_anew(void **state) {
+    (void)state;
+    static const char still[] =
+        MODEL "data: {shuffle: false, max_len: 16}, optimizer: {lr: 0}, batch: {size: 32}";
+    const struct outcome none = train_with(TASK_SFT, still, "");
+    const struct outcome some = train_with(TASK_SFT, still, ", dropout: {attention: 0.3}");
+    assert_true(none.loss[0] == none.loss[1] && none.loss[1] == none.loss[2]);
+    assert_true(some.loss[0] != some.loss[1] && some.loss[1] != some.loss[2]);
 }
 
 /* Mutant 68: the forward is the same, the gradient is of another one. */
@@ -178,6 +195,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_addressed_invariance),
         cmocka_unit_test(verify_rates_and_seeds),
+        cmocka_unit_test(verify_updates_draw_anew),
         cmocka_unit_test(verify_redrawn_recomputation),
         cmocka_unit_test(verify_masks_of_ranks),
         cmocka_unit_test(verify_other_gpu),

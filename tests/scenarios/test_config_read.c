@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * A resolved configuration from its text: every random one comes back byte for byte; a text of
+ * another version (a key too many, one missing, another name, a value outside) is refused. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/scenarios/helper_scenario.h"
+
+static void verify_round_trip(void **state) {
+    (void)state;
+    struct helper_random random = {20261121};
+    int read = 0;
+    for (int i = 0; i < 300; i++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct scenario *s = helper_random_scenario(&random, &arena);
+        for (int arm = 0; arm < 2 && s != NULL; arm++) { /* NULL: the values did not go together */
+            const struct config *config = &s->arms[arm].config;
+            struct config again;
+            char *text = NULL;
+            assert_int_equal(config_text(&helper_schema, config, &arena, &text), STATUS_OK);
+            if (config_read(&helper_schema, "t", text, &arena, &again) != STATUS_OK)
+                fail_msg("%s\n%s", status_text(), text);
+            assert_memory_equal(&again, config, sizeof again);
+            read++;
+        }
+        arena_close(&arena);
+    }
+    assert_true(read > 100);
+}
+
+/* `line` of the standard configuration is replaced; "" takes it away. */
+static void refuse(const char *line, const char *instead, const char *message) {
+    struct arena arena = ARENA_EMPTY;
+    struct config config;
+    char *text = NULL;
+    static char changed[16384];
+    const struct scenario *s = helper_parse(&arena, "twinstep: 1", NULL);
+    assert_int_equal(config_text(&helper_schema, &s->arms[0].config, &arena, &text), STATUS_OK);
+    const char *at = strstr(text, line);
+    assert_non_null(at);
+    snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, instead,
+             at + strlen(line));
+    assert_int_equal(config_read(&helper_schema, "t", changed, &arena, &config), STATUS_INPUT);
+    if (strstr(status_text(), message) == NULL) fail_msg("%s\nnot: %s", status_text(), message);
+    arena_close(&arena);
+}
+
+static void validate_other_versions(void **state) {
+    (void)state;
+    refuse("batch.pad: 0\n", "", "its line \"model.family: olmo2\" cannot be read back");
+    refuse("batch.pad: 0\n", "batch.pad: 0\nbatch.new: 1\n",
+           "its line \"batch.new: 1\" cannot be read back");
+    refuse("batch.pad: 0\n", "batch.pad: 00\n", "batch.pad");
+    refuse("batch.pad: 0\n", "batch.pad: -1\n", "batch.pad: expected an integer");
+    refuse("optimizer.name: adamw\n", "optimizer.name: adamx\n",
+           "optimizer.name: this version has no adamx");
+    refuse("optimizer.beta1: 0.9\n", "", "cannot be read back");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_round_trip),
+        cmocka_unit_test(validate_other_versions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
