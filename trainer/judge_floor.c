@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The verdict: is the difference of the arms beyond that of runs which are meant to be the same?
+ * Invariant: without a floor no verdict but `identical` or `untestable`. */
+#include "trainer/judge_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "determinism/power.h"
+#include "determinism/statistics.h"
+
+#define FLOOR_RUNS_MAX 1000u
+
+static enum status undecided(struct court *court, const char *reason) {
+    court->out->verdict = VERDICT_UNTESTABLE;
+    court->out->reason = reason;
+    return STATUS_OK;
+}
+
+/* Whether the baseline's optimizer or schedule came from a user's module (docs/PLUGINS.md). */
+static int runs_module(const struct court *court) {
+    static const char *const keys[] = {"\noptimizer.module_sha256: ", "\nschedule.module_sha256: "};
+    const char *text = court->run[0]->plan.configuration;
+    for (size_t i = 0; text != NULL && i < COUNT_OF(keys); i++) {
+        const char *found = strstr(text, keys[i]);
+        if (found != NULL && strncmp(found + strlen(keys[i]), "none\n", 5) != 0) return 1;
+    }
+    return 0;
+}
+
+static enum status judge_exact(struct court *court) {
+    struct judgement *out = court->out;
+    const struct trace_array *array;
+    TRY(court_array(court, "floor/equal", 2, 1, &array));
+    for (int i = 0; array != NULL && i < 2; i++)
+        if (!isnan(array->values[i])) out->floor_equal[i] = array->values[i] != 0.0;
+    if (out->floor_equal[0] < 0)
+        return undecided(court, "the baseline was not repeated: no floor; run the scenario to its "
+                                "end");
+    if (out->floor_equal[0] == 0 || out->floor_equal[1] == 0)
+        return undecided(court, runs_module(court)
+                                    ? "the baseline differs from its own repeat, though its mode "
+                                      "promises equal bits: its module keeps a state of its own, "
+                                      "or else a defect of this build or machine"
+                                    : "the baseline differs from its own repeat, though its mode "
+                                      "promises equal bits: a defect of this build or machine; "
+                                      "see env");
+    out->floor_largest = 0.0;
+    out->verdict = VERDICT_OUTSIDE_FLOOR;
+    return STATUS_OK;
+}
+
+/* Why the matrix of distances cannot be tested; NULL when it can. */
+static const char *unusable(const struct court *court, const struct trace_array *matrix, size_t m) {
+    const struct trace_run_plan *a = &court->run[0]->plan, *b = &court->run[1]->plan;
+    if (a->shape.tensors != b->shape.tensors && a->shape.tensors != 0 && b->shape.tensors != 0)
+        return "the arms have different parameter tables: no distance between them exists";
+    if (m < 3) return "one run of each arm tells nothing of noise: raise floor.replicates";
+    if (matrix == NULL || isnan(matrix->values[0]))
+        return "the floor's runs are missing: run the scenario to its end; arms with different "
+               "parameter tables have no distance";
+    for (size_t i = 0; i < m * m; i++)
+        if (!isfinite(matrix->values[i]))
+            return "a run of the floor diverged: its distance to the others is not finite";
+    return NULL;
+}
+
+/* Packs the matrix's upper triangle and notes distances inside each arm. */
+static enum status pack_distances(struct court *court, const struct trace_array *matrix,
+                                  double **out_packed) {
+    struct judgement *out = court->out;
+    size_t m = (size_t)matrix->plan.shape[0], baseline = out->floor_runs[0];
+    TRY(arena_take(court->arena, statistics_pair_count(m), sizeof **out_packed, "floor",
+                   out_packed));
+    out->floor_distance = matrix->values[baseline];
+    out->floor_largest = 0.0;
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = i + 1; j < m; j++) {
+            double d = matrix->values[i * m + j];
+            (*out_packed)[statistics_pair(m, i, j)] = d;
+            if ((i < baseline) == (j < baseline) && d > out->floor_largest) out->floor_largest = d;
+        }
+    return STATUS_OK;
+}
+
+static enum status needed_runs(struct court *court) {
+    struct judgement *out = court->out;
+    size_t needed;
+    char *text;
+    if (out->floor == FLOOR_RANK)
+        TRY(statistics_pair_needed(out->alpha, &needed));
+    else
+        TRY(statistics_labels_needed(out->alpha, &needed));
+    TRY(arena_format(court->arena, &text,
+                     "%u + %u runs cannot give p <= %g (least %.3g): floor.replicates of at least "
+                     "%zu would",
+                     out->floor_runs[0], out->floor_runs[1], out->alpha, out->smallest_p, needed));
+    return undecided(court, text);
+}
+
+/* Below it p > alpha says too little to call two arms alike; 5 + 5 runs have 0.78. */
+#define LEAST_POWER 0.75
+
+static enum status weak_design(struct court *court) {
+    struct judgement *out = court->out;
+    char *text;
+    TRY(arena_format(
+        court->arena, &text,
+        "p = %.4g is above alpha = %g, but this design would see a 3 sigma effect only "
+        "with probability %.2f: floor.design both with 8 runs of each arm has 0.99",
+        out->p, out->alpha, out->power));
+    return undecided(court, text);
+}
+
+static enum status test_distances(struct court *court, const double *packed, size_t m) {
+    struct judgement *out = court->out;
+    struct statistics_p p;
+    struct power power;
+    uint32_t baseline = out->floor_runs[0], test = out->floor_runs[1];
+    if (out->floor == FLOOR_RANK) {
+        TRY(statistics_test_pair(packed, m, 0, baseline, &p));
+        TRY(power_pair(baseline - 1, out->alpha, POWER_SHIFT, &power));
+        out->smallest_p = statistics_pair_least(baseline - 1);
+    } else {
+        TRY(statistics_test_labels(packed, m, baseline, &p));
+        TRY(power_labels(baseline, test, out->alpha, POWER_SHIFT, &power));
+        out->smallest_p = statistics_labels_least(baseline, test);
+    }
+    out->p = p.p;
+    out->power = power.power;
+    return STATUS_OK;
+}
+
+static enum status judge_noise(struct court *court) {
+    struct judgement *out = court->out;
+    const struct trace_array *matrix;
+    size_t m = (size_t)out->floor_runs[0] + out->floor_runs[1];
+    TRY(court_array(court, "floor/distance", m, m, &matrix));
+    const char *reason = unusable(court, matrix, m);
+    if (reason != NULL) return undecided(court, reason);
+    double *packed;
+    TRY(pack_distances(court, matrix, &packed));
+    TRY(test_distances(court, packed, m));
+    if (out->smallest_p > out->alpha) return needed_runs(court);
+    if (out->p > out->alpha && out->power < LEAST_POWER) return weak_design(court);
+    out->verdict = out->p <= out->alpha ? VERDICT_OUTSIDE_FLOOR : VERDICT_INSIDE_FLOOR;
+    return STATUS_OK;
+}
+
+enum status judge_floor(struct court *court) {
+    struct judgement *out = court->out;
+    double steps;
+    const char *kind = court_text(court, "floor", "kind");
+    TRY(court_number(court, "", "steps", &steps));
+    TRY(court_number(court, "floor", "alpha", &out->alpha));
+    TRY(court_count(court, "floor", "runs_baseline", FLOOR_RUNS_MAX, &out->floor_runs[0]));
+    TRY(court_count(court, "floor", "runs_test", FLOOR_RUNS_MAX, &out->floor_runs[1]));
+    for (enum floor_kind k = FLOOR_EXACT; k <= FLOOR_RANK; k = (enum floor_kind)(k + 1))
+        if (strcmp(kind, floor_kind_name(k)) == 0) out->floor = k;
+    if ((double)out->updates < steps) {
+        char *text;
+        TRY(arena_format(court->arena, &text,
+                         "only %llu of %.0f updates were finished by both arms",
+                         (unsigned long long)out->updates, steps));
+        return undecided(court, text);
+    }
+    enum status status = out->floor == FLOOR_EXACT ? judge_exact(court) : judge_noise(court);
+    if (status == STATUS_UNTESTABLE) {
+        char *text;
+        TRY(arena_format(court->arena, &text, "%s", status_text()));
+        return undecided(court, text);
+    }
+    int noisy = out->floor != FLOOR_EXACT; /* equality needs no test; a broken exact floor does */
+    if (status == STATUS_OK && out->first_step < 0 &&
+        (noisy || out->verdict != VERDICT_UNTESTABLE)) {
+        out->verdict = VERDICT_IDENTICAL;
+        out->reason = "";
+    }
+    return status;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the parts of the judge share: the evidence of one trace, and who decides what.
+ *
+ * Private to trainer/judge*.c. Order: first difference, floor, shares, expectation; each reads the
+ * image and writes its own fields of the judgement. */
+#ifndef TWINSTEP_TRAINER_JUDGE_PARTS_H
+#define TWINSTEP_TRAINER_JUDGE_PARTS_H
+
+#include "trainer/judge.h"
+
+struct court {
+    const struct trace_image *image;
+    struct arena *arena;
+    const struct trace_run *run[2];
+    struct judgement *out;
+};
+
+/* Text of an attribute; "" when the trace has none. */
+const char *court_text(const struct court *court, const char *path, const char *name);
+
+/* Its number. STATUS_INPUT: missing, or no number. */
+TWINSTEP_MUST_USE enum status court_number(const struct court *court, const char *path,
+                                           const char *name, double *out);
+
+/* A whole number from 0 to `most`. */
+TWINSTEP_MUST_USE enum status court_count(const struct court *court, const char *path,
+                                          const char *name, uint32_t most, uint32_t *out);
+
+/* The array `path` with exactly `rows` x `columns` values; NULL when the trace has none. */
+TWINSTEP_MUST_USE enum status court_array(const struct court *court, const char *path,
+                                          uint64_t rows, uint64_t columns,
+                                          const struct trace_array **out);
+
+/* Step, phase and tensor of the first difference: judge_first.c. */
+void judge_first(struct court *court);
+
+/* The verdict, from what repeats show: judge_floor.c. */
+TWINSTEP_MUST_USE enum status judge_floor(struct court *court);
+
+/* Causes, their shares, closure: judge_shares.c. */
+TWINSTEP_MUST_USE enum status judge_causes(struct court *court);
+
+#endif

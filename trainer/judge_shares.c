@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Shares of the causes: Shapley values of the mixtures' distances, and whether the parts close. */
+#include "trainer/judge_parts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "determinism/shapley.h"
+#include "trainer/judge_sampled.h"
+
+static enum status read_factors(struct court *court, struct judged_cause *factors,
+                                uint32_t *out_count) {
+    TRY(court_count(court, "attribution", "factors", CAUSE_COUNT, out_count));
+    for (uint32_t i = 0; i < *out_count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "factor_%u", i);
+        snprintf(factors[i].name, sizeof factors[i].name, "%s",
+                 court_text(court, "attribution", name));
+        snprintf(name, sizeof name, "factor_%u_keys", i);
+        factors[i].keys = court_text(court, "attribution", name);
+        factors[i].value = factors[i].share = factors[i].low = factors[i].high = factors[i].alone =
+            (double)NAN;
+    }
+    return STATUS_OK;
+}
+
+/* Mask of sorted causes -> mask of factors. */
+static uint32_t unsorted_mask(const struct shapley *shapley, uint32_t mask) {
+    uint32_t out = 0;
+    for (uint32_t i = 0; i < shapley->factors; i++)
+        if (mask >> i & 1u) out |= 1u << shapley->rank[i];
+    return out;
+}
+
+/* Shares beyond 0..1 cancel each other; two largest that are equal have no first. */
+static int is_coupled(const struct judgement *judgement) {
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        if (fabs(judgement->causes[i].share) > 1.0 + 1e-9) return 1;
+    return judgement->cause_count > 1 &&
+           fabs(judgement->causes[0].share - judgement->causes[1].share) < 1e-9;
+}
+
+static void take_shares(struct court *court, const struct judged_cause *factors,
+                        const struct shapley *shapley, const double *values) {
+    struct judgement *out = court->out;
+    out->attributed = 1;
+    out->total = shapley->whole;
+    out->residual = shapley->residual;
+    for (uint32_t i = 0; i < shapley->factors; i++) {
+        uint32_t from = shapley->rank[i];
+        struct judged_cause *cause = &out->causes[i];
+        *cause = factors[from];
+        cause->value = shapley->value[from];
+        cause->share = shapley->has_share ? shapley->share[from] : (double)NAN;
+        cause->alone = values[1u << from];
+        int exact = out->floor == FLOOR_EXACT;
+        cause->low = cause->high = exact ? cause->share : (double)NAN;
+    }
+    for (uint32_t mask = 0; mask < 1u << shapley->factors; mask++)
+        out->dividends[mask] = shapley->dividend[unsorted_mask(shapley, mask)];
+    out->coupled = is_coupled(out);
+}
+
+static void take_sampled_cause(const struct judged_orders *orders, uint32_t place,
+                               const struct judged_cause *factors, struct judged_cause *out) {
+    const struct orders_shares *shares = &orders->shares;
+    const uint32_t from = shares->rank[place];
+    *out = factors[from];
+    out->value = shares->value[from];
+    out->alone = orders->alone[from];
+    memcpy(out->place, shares->place[place], sizeof out->place);
+    if (shares->whole == 0.0) return;
+    const double low = shares->low[from] / shares->whole, high = shares->high[from] / shares->whole;
+    out->share = out->value / shares->whole;
+    out->low = low < high ? low : high;
+    out->high = low < high ? high : low;
+}
+
+static void take_sample(struct court *court, const struct judged_cause *factors,
+                        const struct judged_orders *orders) {
+    struct judgement *out = court->out;
+    out->attributed = 1;
+    out->total = orders->shares.whole;
+    out->residual = orders->shares.residual;
+    out->sample = (struct judged_sample){2 * orders->shares.pairs, orders->mixtures, orders->shared,
+                                         orders->shares.alpha};
+    for (uint32_t i = 0; i < out->cause_count; i++) {
+        struct judged_cause *cause = &out->causes[i];
+        take_sampled_cause(orders, i, factors, cause);
+        if (cause->low > 1.0 || cause->high < -1.0) out->coupled = 1;
+    }
+}
+
+static enum status judge_many(struct court *court, const struct judged_cause *factors) {
+    struct judged_orders orders;
+    TRY(judge_orders(court->image, court->out->cause_count, JUDGE_SHARE_ALPHA, court->arena,
+                     &orders));
+    if (orders.known) take_sample(court, factors, &orders);
+    return STATUS_OK;
+}
+
+static enum status judge_few(struct court *court, const struct judged_cause *factors) {
+    struct judgement *out = court->out;
+    const struct trace_array *values;
+    TRY(court_array(court, "attribution/value", (uint64_t)1 << out->cause_count, 1, &values));
+    if (values == NULL || isnan(values->values[0])) return STATUS_OK;
+    struct shapley shapley;
+    enum status status = shapley_attribute(out->cause_count, values->values, &shapley);
+    if (status == STATUS_UNTESTABLE) return STATUS_OK;
+    if (status == STATUS_OK) take_shares(court, factors, &shapley, values->values);
+    return status;
+}
+
+enum status judge_causes(struct court *court) {
+    struct judgement *out = court->out;
+    struct judged_cause factors[CAUSE_COUNT];
+    TRY(read_factors(court, factors, &out->cause_count));
+    memcpy(out->causes, factors, sizeof factors[0] * out->cause_count);
+    const struct trace_array *closure;
+    if (out->cause_count == 0) return STATUS_OK;
+    TRY(court_array(court, "attribution/closure", 3, 1, &closure));
+    TRY(out->cause_count <= JUDGE_FACTORS_MAX ? judge_few(court, factors)
+                                              : judge_many(court, factors));
+    if (!out->attributed) return STATUS_OK;
+    if (closure != NULL && closure->values[0] == 1.0) {
+        out->closure = CLOSURE_EXACT;
+        double from = closure->values[1];
+        out->closure_from = from >= 1.0 && from <= (double)out->updates ? (uint64_t)from : 0;
+    }
+    return STATUS_OK;
+}
