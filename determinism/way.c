@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * U-statistics of inner products, and the jackknife over runs.
+ * Block sums make a deleted run cheap: what it takes away is one row. */
+#include "determinism/way.h"
+
+#include <gsl/gsl_cdf.h>
+
+#include "base/real.h"
+
+#define MIXTURES (1u << WAY_FACTORS_MAX)
+
+struct walk {
+    uint32_t factors, mixtures;
+    size_t n, runs;
+    const double *gram;
+    double sum[MIXTURES][MIXTURES]; /* of a block; without its diagonal where it has one */
+    double *row; /* (runs, mixtures) sums of a run's row over a block, likewise */
+};
+
+static void sum_rows(struct walk *walk) {
+    for (size_t i = 0; i < walk->runs; i++)
+        for (uint32_t m = 0; m < walk->mixtures; m++) {
+            double sum = 0.0;
+            for (size_t j = m * walk->n; j < (m + 1) * walk->n; j++)
+                if (j != i) sum += walk->gram[i * walk->runs + j];
+            walk->row[i * walk->mixtures + m] = sum;
+            walk->sum[i / walk->n][m] += sum;
+        }
+}
+
+/* Mean of <x, y> over different runs x of mixture a and y of b, with run `out` left out; out ==
+ * runs: with all. */
+static double product(const struct walk *walk, uint32_t a, uint32_t b, size_t out) {
+    double sum = walk->sum[a][b], x = (double)walk->n, y = x;
+    const size_t of = out / walk->n;
+    if (out < walk->runs && a == b && of == a) {
+        sum -= 2.0 * walk->row[out * walk->mixtures + a];
+        x -= 1.0;
+    } else if (out < walk->runs && of == a) {
+        sum -= walk->row[out * walk->mixtures + b];
+        x -= 1.0;
+    } else if (out < walk->runs && of == b) {
+        sum -= walk->row[out * walk->mixtures + a];
+        y -= 1.0;
+    }
+    return a == b ? sum / (x * (x - 1.0)) : sum / (x * y);
+}
+
+struct estimate {
+    double whole, share[WAY_FACTORS_MAX];
+};
+
+static enum status estimate(const struct walk *walk, size_t out, struct estimate *result) {
+    double game[SHAPLEY_SUBSETS];
+    const uint32_t b = walk->mixtures - 1;
+    const double start = product(walk, 0, b, out) - product(walk, 0, 0, out);
+    game[0] = 0.0;
+    for (uint32_t s = 1; s <= b; s++)
+        game[s] = (product(walk, s, b, out) - product(walk, s, 0, out)) - start;
+    struct shapley shapley;
+    TRY(shapley_attribute(walk->factors, game, &shapley));
+    result->whole = shapley.whole;
+    for (uint32_t i = 0; i < walk->factors; i++)
+        result->share[i] = shapley.value[i] / shapley.whole;
+    return STATUS_OK;
+}
+
+/* Variance of an estimate and its degrees of freedom; left[i] is the estimate without run i. */
+static double jackknife(const struct walk *walk, const double *left, double *out_freedom) {
+    const double n = (double)walk->n;
+    double variance = 0.0, squares = 0.0;
+    for (uint32_t m = 0; m < walk->mixtures; m++) {
+        const double *const group = left + m * walk->n;
+        double sum = 0.0, part = 0.0;
+        for (size_t i = 0; i < walk->n; i++)
+            sum += group[i] - group[0];
+        for (size_t i = 0; i < walk->n; i++) {
+            const double gap = (group[i] - group[0]) - sum / n;
+            part = real_fma_f64(gap, gap, part);
+        }
+        part *= (n - 1.0) / n;
+        variance += part;
+        squares = real_fma_f64(part, part, squares);
+    }
+    *out_freedom = squares > 0.0 ? variance * variance / squares * (n - 1.0) : n - 1.0;
+    return variance;
+}
+
+static double half_width(const struct walk *walk, const double *left, double confidence,
+                         double *out_freedom) {
+    const double variance = jackknife(walk, left, out_freedom);
+    return gsl_cdf_tdist_Qinv(0.5 * (1.0 - confidence), *out_freedom) * real_sqrt_f64(variance);
+}
+
+static enum status check(uint32_t factors, size_t n, const double *gram, double confidence) {
+    if (factors < 1 || factors > WAY_FACTORS_MAX)
+        FAIL(STATUS_INTERNAL, "way: %u factors, expected 1 to %d", factors, WAY_FACTORS_MAX);
+    if (!(confidence > 0.0 && confidence < 1.0))
+        FAIL(STATUS_INPUT, "confidence: expected a number in (0, 1), got %g", confidence);
+    if (n < WAY_RUNS_LEAST)
+        FAIL(STATUS_UNTESTABLE, "%zu runs of each mixture give no interval: %d would", n,
+             WAY_RUNS_LEAST);
+    const size_t runs = n << factors;
+    for (size_t i = 0; i < runs * runs; i++)
+        if (!real_finite_f64(gram[i]))
+            FAIL(STATUS_UNTESTABLE, "a run of a mixture diverged: its end point is not finite");
+    return STATUS_OK;
+}
+
+/* left: (1 + factors, runs) estimates of the whole and of each share without each run. */
+static enum status leave_out(const struct walk *walk, double *left) {
+    for (size_t i = 0; i < walk->runs; i++) {
+        struct estimate without;
+        TRY(estimate(walk, i, &without));
+        left[i] = without.whole;
+        for (uint32_t f = 0; f < walk->factors; f++)
+            left[(1 + f) * walk->runs + i] = without.share[f];
+    }
+    return STATUS_OK;
+}
+
+enum status way_shares(uint32_t factors, size_t n, const double *gram, double confidence,
+                       struct arena *arena, struct way *out) {
+    TRY(check(factors, n, gram, confidence));
+    struct walk walk = {
+        .factors = factors, .mixtures = 1u << factors, .n = n, .runs = n << factors, .gram = gram};
+    double *left;
+    struct estimate all;
+    TRY(arena_take(arena, walk.runs * walk.mixtures, sizeof *walk.row, "sums of rows", &walk.row));
+    TRY(arena_take(arena, (1 + factors) * walk.runs, sizeof *left, "jackknife", &left));
+    sum_rows(&walk);
+    TRY(estimate(&walk, walk.runs, &all));
+    TRY(leave_out(&walk, left));
+    *out = (struct way){.factors = factors, .whole = all.whole, .confidence = confidence};
+    double freedom;
+    double half = half_width(&walk, left, confidence, &freedom);
+    out->whole_low = all.whole - half;
+    out->whole_high = all.whole + half;
+    if (!(out->whole_low > 0.0))
+        FAIL(STATUS_UNTESTABLE,
+             "the arms' distance is not above the noise of %zu runs of each mixture", n);
+    for (uint32_t f = 0; f < factors; f++) {
+        half = half_width(&walk, left + (1 + f) * walk.runs, confidence, &out->freedom[f]);
+        out->share[f] = all.share[f];
+        out->low[f] = all.share[f] - half;
+        out->high[f] = all.share[f] + half;
+    }
+    return STATUS_OK;
+}

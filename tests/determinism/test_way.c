@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Shares of the way from one arm to the other: exact on runs without noise, unbiased and covered by
+ * their intervals on runs with it, for causes that act alone, together, or not at all. Draws are
+ * addressed, so the counts are the same everywhere. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <gsl/gsl_errno.h>
+
+#include "base/real.h"
+#include "determinism/normal.h"
+#include "determinism/philox.h"
+#include "determinism/way.h"
+
+enum { DIMENSION = 40, RUNS_MAX = 8 << WAY_FACTORS_MAX };
+
+static double draw(uint32_t world, uint32_t run, uint32_t element) {
+    const struct philox_block at = {{element, run, world, 7u}};
+    const struct philox_block block = philox_draw(at, 20261121u);
+    return normal_quantile(((double)block.word[0] + 0.5) * 0x1p-32);
+}
+
+/* A world of `factors` causes: each has a direction and a length; pairs add an interaction. */
+struct world {
+    uint32_t number, factors;
+    size_t n;
+    double length[WAY_FACTORS_MAX], interaction, noise;
+};
+
+/* Cause i acts along axis i and, a little, along axis 0: ways are not orthogonal. */
+static double truth(const struct world *world, uint32_t mask, uint32_t element) {
+    double at = 0.0;
+    for (uint32_t i = 0; i < world->factors; i++) {
+        if ((mask >> i & 1u) == 0) continue;
+        if (element == i) at += world->length[i];
+        if (element == 0) at += 0.3 * world->length[i];
+    }
+    if ((mask & 3u) == 3u && element == 5) at += world->interaction;
+    return at;
+}
+
+static double true_share(const struct world *world, uint32_t factor) {
+    const uint32_t all = (1u << world->factors) - 1;
+    double game[SHAPLEY_SUBSETS];
+    for (uint32_t s = 0; s <= all; s++) {
+        game[s] = 0.0;
+        for (uint32_t e = 0; e < DIMENSION; e++)
+            game[s] += truth(world, s, e) * truth(world, all, e);
+    }
+    struct shapley out;
+    assert_int_equal(shapley_attribute(world->factors, game, &out), STATUS_OK);
+    return out.share[factor];
+}
+
+static void fill_gram(const struct world *world, double *gram) {
+    static double point[RUNS_MAX][DIMENSION];
+    const size_t runs = world->n << world->factors;
+    for (uint32_t r = 0; r < runs; r++)
+        for (uint32_t e = 0; e < DIMENSION; e++)
+            point[r][e] = truth(world, (uint32_t)(r / world->n), e) +
+                          world->noise * draw(world->number, r, e);
+    for (size_t i = 0; i < runs; i++)
+        for (size_t j = 0; j < runs; j++) {
+            double sum = 0.0;
+            for (uint32_t e = 0; e < DIMENSION; e++)
+                sum += point[i][e] * point[j][e];
+            gram[i * runs + j] = sum;
+        }
+}
+
+static enum status shares_of(const struct world *world, struct way *out) {
+    static double gram[RUNS_MAX * RUNS_MAX];
+    struct arena arena = ARENA_EMPTY;
+    fill_gram(world, gram);
+    const enum status status = way_shares(world->factors, world->n, gram, 0.95, &arena, out);
+    arena_close(&arena);
+    return status;
+}
+
+static void validate_without_noise(void **state) {
+    (void)state;
+    const struct world world = {
+        .factors = 3, .n = 3, .length = {1.0, -2.0, 0.0}, .interaction = 0.5};
+    struct way out;
+    assert_int_equal(shares_of(&world, &out), STATUS_OK);
+    for (uint32_t f = 0; f < 3; f++) {
+        assert_true(real_abs_f64(out.share[f] - true_share(&world, f)) < 1e-12);
+        assert_true(out.high[f] - out.low[f] < 1e-12);
+    }
+}
+
+struct count {
+    uint32_t covered, above, trials;
+    double sum;
+};
+
+static struct count count_worlds(struct world world, uint32_t factor, uint32_t trials) {
+    struct count count = {0, 0, 0, 0.0};
+    const double wanted = true_share(&world, factor);
+    for (world.number = 0; world.number < trials; world.number++) {
+        struct way out;
+        if (shares_of(&world, &out) != STATUS_OK) continue;
+        count.trials++;
+        count.sum += out.share[factor] - wanted;
+        count.covered += out.low[factor] <= wanted && wanted <= out.high[factor];
+        count.above += out.low[factor] > 0.0;
+    }
+    return count;
+}
+
+/* 1000 worlds each: nominal 95 %, four standard errors of the count are 2.8 %. */
+static void verify_coverage(void **state) {
+    (void)state;
+    static const struct world worlds[] = {
+        {.factors = 2, .n = 8, .length = {3.0, 1.0}, .noise = 0.3},
+        {.factors = 2, .n = 8, .length = {3.0, 0.0}, .noise = 0.3},
+        {.factors = 2, .n = 5, .length = {2.0, 2.0}, .interaction = 1.0, .noise = 0.2},
+        {.factors = 1, .n = 8, .length = {2.0}, .noise = 0.5},
+    };
+    for (size_t w = 0; w < sizeof worlds / sizeof worlds[0]; w++)
+        for (uint32_t f = 0; f < worlds[w].factors; f++) {
+            const struct count count = count_worlds(worlds[w], f, 1000);
+            const double share = (double)count.covered / (double)count.trials;
+            print_message("world %zu cause %u: %u of %u covered, mean error %+.5f\n", w, f,
+                          count.covered, count.trials, count.sum / (double)count.trials);
+            assert_true(count.trials >= 990);
+            if (worlds[w].factors == 1) continue; /* one cause has all: no error to cover */
+            assert_true(share > 0.922 && share < 0.978);
+            assert_true(real_abs_f64(count.sum / (double)count.trials) < 0.01);
+        }
+}
+
+/* Noise as long as the way: its square would give a cause without effect a tenth of the way. */
+static void verify_no_effect(void **state) {
+    (void)state;
+    const struct world world = {.factors = 2, .n = 8, .length = {3.0, 0.0}, .noise = 0.5};
+    const struct count count = count_worlds(world, 1, 1000);
+    print_message("mean share %+.5f, %u of %u above zero\n", count.sum / (double)count.trials,
+                  count.above, count.trials);
+    assert_true(real_abs_f64(count.sum / (double)count.trials) < 0.01);
+    assert_true(count.above < 50); /* 25 nominal */
+}
+
+static void validate_refusals(void **state) {
+    (void)state;
+    struct way out;
+    struct world world = {.factors = 2, .n = 2, .length = {3.0, 1.0}, .noise = 0.1};
+    assert_int_equal(shares_of(&world, &out), STATUS_UNTESTABLE);
+    world = (struct world){.factors = 2, .n = 8, .length = {0.0, 0.0}, .noise = 1.0};
+    assert_int_equal(shares_of(&world, &out), STATUS_UNTESTABLE);
+    assert_non_null(strstr(status_text(), "not above the noise"));
+    double gram[16] = {0};
+    struct arena arena = ARENA_EMPTY;
+    assert_int_equal(way_shares(4, 3, gram, 0.95, &arena, &out), STATUS_INTERNAL);
+    assert_int_equal(way_shares(1, 3, gram, 1.0, &arena, &out), STATUS_INPUT);
+    double holed[36];
+    for (int i = 0; i < 36; i++)
+        holed[i] = real_nan_f64();
+    assert_int_equal(way_shares(1, 3, holed, 0.95, &arena, &out), STATUS_UNTESTABLE);
+    arena_close(&arena);
+}
+
+int main(void) {
+    gsl_set_error_handler_off();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_without_noise),
+        cmocka_unit_test(verify_coverage),
+        cmocka_unit_test(verify_no_effect),
+        cmocka_unit_test(validate_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
