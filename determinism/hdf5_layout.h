@@ -22,6 +22,7 @@ enum layout_axis {
     AXIS_PHASE,
     AXIS_SITE,
     AXIS_MICRO,
+    AXIS_CONSUMER,
     LAYOUT_AXES
 };
 enum layout_kind { KIND_REAL = 0, KIND_INTEGER, KIND_DIGEST };
@@ -33,6 +34,7 @@ enum layout_source {
     SOURCE_PHASES,
     SOURCE_SITES,
     SOURCE_MICROS,
+    SOURCE_LEDGER,
     SOURCE_PAIR
 };
 
@@ -43,6 +45,15 @@ struct layout_axis_name {
     const char *long_name;
 };
 extern const struct layout_axis_name layout_axes[LAYOUT_AXES];
+
+/* A fixed u64 dataset, one value per consumer: a member of struct record_consumer. */
+struct layout_fixed {
+    const char *path; /* relative to steps/ */
+    const char *units, *long_name;
+    size_t offset;
+};
+enum { LAYOUT_FIXED = 4 };
+extern const struct layout_fixed layout_fixed[LAYOUT_FIXED];
 
 struct layout_column {
     const struct record_column *text;
@@ -59,7 +70,7 @@ struct layout_column {
 
 #define LAYOUT_COLUMNS                                                                             \
     (RECORD_REALS + RECORD_INTEGERS + RECORD_DIGESTS + RECORD_GROUPS + RECORD_TENSORS +            \
-     RECORD_TENSOR_DIGESTS + RECORD_MICROS + 2)
+     RECORD_TENSOR_DIGESTS + RECORD_MICROS + RECORD_LEDGERS + 2)
 #define LAYOUT_NAME 64 /* bytes of folder/prefix + name, NUL included */
 
 struct layout {
@@ -75,6 +86,10 @@ extern const struct layout_column layout_check;
 /* Columns of a run; an axis of length 0 has none. */
 void layout_init_run(struct layout *layout, const struct record_shape *shape);
 void layout_init_pair(struct layout *layout);
+/* Takes column `index` out: a trace of an earlier twinstep lacks it. */
+void layout_drop(struct layout *layout, uint32_t index);
+/* Whether a trace may lack this column: not all traces of this schema version have it. */
+int layout_optional(const struct layout_column *column);
 uint32_t layout_axis_length(const struct record_shape *shape, enum layout_axis axis);
 
 /* "tensors/grad_norm", relative to steps/. */

@@ -52,6 +52,10 @@ TWINSTEP_MUST_USE enum status reader_integer(const struct reader *reader, hid_t 
 TWINSTEP_MUST_USE enum status reader_names(struct reader *reader, hid_t where, const char *name,
                                            uint32_t *out_count, const char *const **out_names);
 
+/* A fixed u64 dataset of `count` values. */
+TWINSTEP_MUST_USE enum status reader_words(struct reader *reader, hid_t where, const char *name,
+                                           uint32_t count, uint64_t **out_words);
+
 /* Names of the links of a group in creation order; soft and external links are left out. */
 struct reader_links {
     char **names;

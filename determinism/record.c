@@ -30,6 +30,8 @@ const struct record_column record_integers[RECORD_INTEGERS] = {
 const struct record_column record_digests[RECORD_DIGESTS] = {
     [DIGEST_BATCH] = {"digest_batch", "1", "digest of token ids and targets"},
     [DIGEST_RNG] = {"digest_rng", "1", "digest of the ledger of random draws"},
+    [DIGEST_WEIGHTS] = {"digest_weights", "1",
+                        "digest of parameters, masters and optimizer slots after the update"},
     [DIGEST_STATE] = {"digest_state", "1", "digest of the training state after the update"},
     [DIGEST_ROOT] = {"digest_root", "1", "digest of the run up to and with this update"},
 };
@@ -57,6 +59,10 @@ const struct record_column record_tensor_digests[RECORD_TENSOR_DIGESTS] = {
 const struct record_column record_micros[RECORD_MICROS] = {
     [MICRO_LOSS] = {"loss", "nat", "share of the micro-batch in the loss of the update"},
     [MICRO_TOKENS] = {"tokens", "tokens", "label tokens of the micro-batch"},
+};
+
+const struct record_column record_ledgers[RECORD_LEDGERS] = {
+    [LEDGER_WORDS] = {"words", "words", "random words the consumer drew in the update"},
 };
 
 const struct record_column record_pairs[RECORD_PAIRS] = {

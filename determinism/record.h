@@ -51,8 +51,9 @@ enum record_integer {
 enum record_digest {
     DIGEST_BATCH = 0, /* token ids and targets, canonical order */
     DIGEST_RNG,       /* ledger of draws */
+    DIGEST_WEIGHTS,   /* parameters, masters, slots, optimizer's count after the update */
     DIGEST_STATE,     /* parameters, masters, slots, counters, LR after the update */
-    DIGEST_ROOT,      /* root k = SHA-256(root k-1, digests of update k, lr_applied, loss) */
+    DIGEST_ROOT,      /* root k: of root k-1, batch, rng, weights, lr_applied, loss (root.h) */
     RECORD_DIGESTS
 };
 
@@ -81,6 +82,17 @@ enum record_tensor_digest {
 /* Reals of one micro-batch: loss (its share of the update's), label tokens. */
 enum record_micro { MICRO_LOSS = 0, MICRO_TOKENS, RECORD_MICROS };
 
+/* Integers of one consumer of random numbers. */
+enum record_ledger { LEDGER_WORDS = 0, RECORD_LEDGERS };
+
+/* Who may draw random words in a run, and from what: fixed for the run. */
+struct record_consumer {
+    const char *name;    /* "dropout/attention": stream, then consumer */
+    uint64_t stream, op; /* as digest_rng and the draws' addresses number them */
+    uint64_t seed;
+    uint64_t initial; /* words drawn before the first update */
+};
+
 /* Reals of one update of a pair (a, b); gaps are a - b of every record_real besides. */
 enum record_pair {
     PAIR_DISTANCE = 0,   /* |a - b| over all parameters, f64 */
@@ -106,6 +118,7 @@ extern const struct record_column record_groups[RECORD_GROUPS];
 extern const struct record_column record_tensors[RECORD_TENSORS];
 extern const struct record_column record_tensor_digests[RECORD_TENSOR_DIGESTS];
 extern const struct record_column record_micros[RECORD_MICROS];
+extern const struct record_column record_ledgers[RECORD_LEDGERS];
 extern const struct record_column record_pairs[RECORD_PAIRS];
 extern const struct record_column record_pair_integers[RECORD_PAIR_INTEGERS];
 
@@ -116,6 +129,7 @@ struct record_shape {
     uint32_t phases;  /* phases in loop order (names in the trace); 0: not recorded */
     uint32_t sites;   /* activation sites with a digest: embedding, layers, final norm, logp */
     uint32_t micros;
+    uint32_t consumers; /* of random numbers; 0: not recorded */
 };
 
 /* One update of one run. Arrays by shape, owned by the caller, row-major [axis][column]. */
@@ -130,6 +144,7 @@ struct record {
     uint8_t (*phases)[RECORD_DIGEST_BYTES];
     uint8_t (*sites)[RECORD_DIGEST_BYTES];
     double (*micros)[RECORD_MICROS];
+    int64_t (*ledger)[RECORD_LEDGERS];
 };
 
 /* One update of one pair. */

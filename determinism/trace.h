@@ -38,8 +38,12 @@ struct trace_run_plan {
     struct record_shape shape;
     const char *const *phases; /* names, shape.phases of them */
     const char *const *sites;
-    const char *const *tensors; /* names, shape.tensors of them */
-    const char *configuration;  /* resolved text */
+    const char *const *tensors;              /* names, shape.tensors of them */
+    const struct record_consumer *consumers; /* shape.consumers of them */
+    /* Parameter group of every tensor that the optimizer updates, table order, one digit each:
+     * which lr_applied each tensor had; "" not recorded. */
+    const char *groups;
+    const char *configuration; /* resolved text */
     struct trace_snapshot_plan snapshots;
 };
 

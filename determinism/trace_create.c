@@ -112,10 +112,23 @@ static enum status create_named_axis(const struct hdf5_file *file, hid_t steps,
     return hdf5_make_scale(file, *out_scale, label->scale);
 }
 
-static enum status create_axes(const struct hdf5_file *file, const char *group, hid_t steps,
-                               const struct trace_run_plan *plan, struct scales *scales) {
-    const char *const *names[LAYOUT_AXES] = {
-        [AXIS_TENSOR] = plan->tensors, [AXIS_PHASE] = plan->phases, [AXIS_SITE] = plan->sites};
+static enum status consumer_names(const struct trace_run_plan *plan, struct arena *arena,
+                                  const char ***out) {
+    TRY(arena_take(arena, plan->shape.consumers, sizeof **out, "names", out));
+    for (uint32_t i = 0; i < plan->shape.consumers; i++)
+        (*out)[i] = plan->consumers[i].name;
+    return STATUS_OK;
+}
+
+static enum status create_named_axes(const struct hdf5_file *file, const char *group, hid_t steps,
+                                     const struct trace_run_plan *plan, struct arena *arena,
+                                     struct scales *scales) {
+    const char **consumers;
+    TRY(consumer_names(plan, arena, &consumers));
+    const char *const *names[LAYOUT_AXES] = {[AXIS_TENSOR] = plan->tensors,
+                                             [AXIS_PHASE] = plan->phases,
+                                             [AXIS_SITE] = plan->sites,
+                                             [AXIS_CONSUMER] = consumers};
     for (int a = AXIS_GROUP; a < LAYOUT_AXES; a++) {
         const enum layout_axis axis = (enum layout_axis)a;
         const uint32_t length = layout_axis_length(&plan->shape, axis);
@@ -129,6 +142,47 @@ static enum status create_axes(const struct hdf5_file *file, const char *group, 
         }
         TRY(create_named_axis(file, steps, axis, names[axis], length, &scales->ids[axis]));
     }
+    return STATUS_OK;
+}
+
+static enum status create_axes(const struct hdf5_file *file, const char *group, hid_t steps,
+                               const struct trace_run_plan *plan, struct scales *scales) {
+    struct arena arena = ARENA_EMPTY;
+    const enum status status = create_named_axes(file, group, steps, plan, &arena, scales);
+    arena_close(&arena);
+    return status;
+}
+
+static enum status create_fixed(const struct hdf5_file *file, hid_t steps,
+                                const struct layout_fixed *fixed, const struct trace_run_plan *plan,
+                                hid_t scale) {
+    const uint32_t count = plan->shape.consumers;
+    const struct hdf5_form form = {.name = fixed->path,
+                                   .type = H5T_STD_U64LE,
+                                   .rank = 1,
+                                   .shape = {count, 1, 1},
+                                   .units = fixed->units,
+                                   .long_name = fixed->long_name};
+    struct arena arena = ARENA_EMPTY;
+    hid_t dataset;
+    uint64_t *values;
+    TRY(hdf5_create(file, steps, &form, &dataset));
+    TRY(hdf5_attach_scale(file, dataset, scale, 0));
+    enum status status = arena_take(&arena, count, sizeof *values, "consumers", &values);
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++)
+        memcpy(&values[i], (const char *)&plan->consumers[i] + fixed->offset, sizeof *values);
+    if (status == STATUS_OK &&
+        H5Dwrite(dataset, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
+        status = hdf5_fail(STATUS_IO, file->name, "write \"%s\"", fixed->path);
+    arena_close(&arena);
+    H5Dclose(dataset);
+    return status;
+}
+
+static enum status create_consumers(const struct hdf5_file *file, hid_t steps,
+                                    const struct trace_run_plan *plan, hid_t scale) {
+    for (size_t i = 0; i < LAYOUT_FIXED && plan->shape.consumers != 0; i++)
+        TRY(create_fixed(file, steps, &layout_fixed[i], plan, scale));
     return STATUS_OK;
 }
 
@@ -190,6 +244,7 @@ static enum status create_steps(const struct hdf5_file *file, const struct serie
     TRY(hdf5_create_index(file, steps, "byte", "byte of a digest", RECORD_DIGEST_BYTES,
                           &scales.ids[LAYOUT_AXES]));
     if (plan != NULL) TRY(create_axes(file, series->group, steps, plan, &scales));
+    if (plan != NULL) TRY(create_consumers(file, steps, plan, scales.ids[AXIS_CONSUMER]));
     TRY(create_columns(file, steps, &series->layout, &scales));
     for (size_t i = 0; i < COUNT_OF(scales.ids); i++)
         if (scales.ids[i] >= 0) H5Dclose(scales.ids[i]);
@@ -211,6 +266,8 @@ static enum status create_run(const struct hdf5_file *file, const struct series 
     TRY(hdf5_put_value(file, group, "replicate", H5T_STD_I64LE, &plan->replicate));
     TRY(hdf5_put_value(file, group, "mask", H5T_STD_U64LE, &plan->mask));
     TRY(hdf5_put_value(file, group, "first_step", H5T_STD_U64LE, &plan->first_step));
+    if (plan->groups != NULL && plan->groups[0] != '\0')
+        TRY(hdf5_put_text(file, group, "groups", plan->groups));
     TRY(hdf5_put_text(file, group, "configuration",
                       plan->configuration == NULL ? "" : plan->configuration));
     H5Gclose(group);

@@ -13,6 +13,17 @@ const struct layout_axis_name layout_axes[LAYOUT_AXES] = {
     [AXIS_PHASE] = {"phases", "phase", "phase of the loop, loop order"},
     [AXIS_SITE] = {"sites", "site", "activation site, forward order"},
     [AXIS_MICRO] = {"micro", "micro", "micro-batch of the update"},
+    [AXIS_CONSUMER] = {"ledger", "consumer", "consumer of random words"},
+};
+
+const struct layout_fixed layout_fixed[LAYOUT_FIXED] = {
+    {"ledger/stream", "1", "number of the consumer's stream",
+     offsetof(struct record_consumer, stream)},
+    {"ledger/op", "1", "number of the consumer in its stream",
+     offsetof(struct record_consumer, op)},
+    {"ledger/seed", "1", "seed of the consumer's stream", offsetof(struct record_consumer, seed)},
+    {"ledger/initial", "words", "random words drawn before the first update",
+     offsetof(struct record_consumer, initial)},
 };
 
 static const struct record_column phase_digest[1] = {
@@ -58,6 +69,8 @@ static const struct family run_families[] = {
     {phase_digest, 1, "", SOURCE_PHASES, AXIS_PHASE, KIND_DIGEST, STRIDE(phases), 0},
     {site_digest, 1, "", SOURCE_SITES, AXIS_SITE, KIND_DIGEST, STRIDE(sites), 0},
     {record_micros, RECORD_MICROS, "", SOURCE_MICROS, AXIS_MICRO, KIND_REAL, STRIDE(micros), 0},
+    {record_ledgers, RECORD_LEDGERS, "", SOURCE_LEDGER, AXIS_CONSUMER, KIND_INTEGER, STRIDE(ledger),
+     0},
 };
 
 static const struct family pair_families[] = {
@@ -79,6 +92,8 @@ uint32_t layout_axis_length(const struct record_shape *shape, enum layout_axis a
         return shape->sites;
     case AXIS_MICRO:
         return shape->micros;
+    case AXIS_CONSUMER:
+        return shape->consumers;
     case AXIS_NONE:
     case LAYOUT_AXES:
         break;
@@ -118,6 +133,20 @@ void layout_init_pair(struct layout *layout) {
         add_family(layout, &pair_families[i], 1);
 }
 
+int layout_optional(const struct layout_column *column) {
+    return column->text == &record_digests[DIGEST_WEIGHTS];
+}
+
+void layout_drop(struct layout *layout, uint32_t index) {
+    const size_t bytes = layout->columns[index].cell * layout->columns[index].length;
+    layout->count--;
+    for (uint32_t c = index; c < layout->count; c++) {
+        layout->columns[c] = layout->columns[c + 1];
+        layout->columns[c].at -= bytes;
+    }
+    layout->row_bytes -= bytes;
+}
+
 void layout_name(const struct layout_column *column, char out_name[LAYOUT_NAME]) {
     const char *folder = layout_axes[column->axis].folder;
     snprintf(out_name, LAYOUT_NAME, "%s%s%s%s", folder, folder[0] == '\0' ? "" : "/",
@@ -142,6 +171,8 @@ static void *source_of(enum layout_source source, const void *record) {
         return run->sites;
     case SOURCE_MICROS:
         return run->micros;
+    case SOURCE_LEDGER:
+        return run->ledger;
     case SOURCE_PAIR:
         break;
     }

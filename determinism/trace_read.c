@@ -42,13 +42,47 @@ static enum status read_axis_names(struct reader *reader, hid_t steps, enum layo
     return reader_names(reader, steps, path, out_count, out_names);
 }
 
+static enum status read_fixed(struct reader *reader, hid_t steps, const struct layout_fixed *fixed,
+                              uint32_t count, struct record_consumer *consumers) {
+    uint64_t *values;
+    TRY(reader_words(reader, steps, fixed->path, count, &values));
+    for (uint32_t i = 0; i < count; i++)
+        memcpy((char *)&consumers[i] + fixed->offset, &values[i], sizeof values[i]);
+    return STATUS_OK;
+}
+
+static enum status read_consumers(struct reader *reader, hid_t steps, struct trace_run_plan *plan) {
+    const char *const *names;
+    struct record_consumer *consumers;
+    TRY(read_axis_names(reader, steps, AXIS_CONSUMER, &plan->shape.consumers, &names));
+    const uint32_t count = plan->shape.consumers;
+    TRY(arena_take(reader->arena, count, sizeof *consumers, "consumers", &consumers));
+    for (uint32_t i = 0; i < count; i++)
+        consumers[i].name = names[i];
+    for (size_t i = 0; i < LAYOUT_FIXED && count != 0; i++)
+        TRY(read_fixed(reader, steps, &layout_fixed[i], count, consumers));
+    plan->consumers = consumers;
+    return STATUS_OK;
+}
+
 static enum status read_shape(struct reader *reader, hid_t steps, struct trace_run_plan *plan) {
     struct record_shape *shape = &plan->shape;
     TRY(read_length(reader, steps, AXIS_GROUP, &shape->groups));
     TRY(read_length(reader, steps, AXIS_MICRO, &shape->micros));
     TRY(read_axis_names(reader, steps, AXIS_PHASE, &shape->phases, &plan->phases));
     TRY(read_axis_names(reader, steps, AXIS_SITE, &shape->sites, &plan->sites));
-    return read_axis_names(reader, steps, AXIS_TENSOR, &shape->tensors, &plan->tensors);
+    TRY(read_axis_names(reader, steps, AXIS_TENSOR, &shape->tensors, &plan->tensors));
+    return read_consumers(reader, steps, plan);
+}
+
+/* A trace of an earlier twinstep has none. */
+static enum status read_groups(struct reader *reader, hid_t group, const char **out) {
+    char *text;
+    *out = "";
+    if (H5Aexists(group, "groups") <= 0) return STATUS_OK;
+    TRY(reader_text(reader, group, "groups", &text));
+    *out = text;
+    return STATUS_OK;
 }
 
 static enum status read_run(struct reader *reader, hid_t group, struct trace_run *run) {
@@ -57,6 +91,7 @@ static enum status read_run(struct reader *reader, hid_t group, struct trace_run
     run->plan.arm = text;
     TRY(reader_text(reader, group, "configuration", &text));
     run->plan.configuration = text;
+    TRY(read_groups(reader, group, &run->plan.groups));
     TRY(reader_integer(reader, group, "replicate", H5T_NATIVE_INT64, &run->plan.replicate));
     TRY(reader_integer(reader, group, "mask", H5T_NATIVE_UINT64, &run->plan.mask));
     TRY(reader_integer(reader, group, "first_step", H5T_NATIVE_UINT64, &run->plan.first_step));

@@ -287,6 +287,23 @@ enum status reader_names(struct reader *reader, hid_t where, const char *name, u
     return STATUS_OK;
 }
 
+enum status reader_words(struct reader *reader, hid_t where, const char *name, uint32_t count,
+                         uint64_t **out_words) {
+    const struct reader_form form = {.type = H5T_STD_U64LE, .rank = 1, .shape = {count}};
+    hsize_t shape[HDF5_MAX_RANK] = {0};
+    hid_t dataset;
+    TRY(reader_dataset(reader, where, name, &form, shape, &dataset));
+    enum status status = check_offset(reader, dataset, name);
+    if (status == STATUS_OK) status = reader_spend(reader, count, sizeof **out_words, name);
+    if (status == STATUS_OK)
+        status = arena_take(reader->arena, count, sizeof **out_words, name, out_words);
+    if (status == STATUS_OK &&
+        H5Dread(dataset, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, *out_words) < 0)
+        status = hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", name);
+    H5Dclose(dataset);
+    return status;
+}
+
 enum status reader_grow(struct reader *reader, uint32_t count, size_t size, void *array_pointer) {
     void *old;
     memcpy(&old, array_pointer, sizeof old);

@@ -161,6 +161,7 @@ static enum status take_arrays(struct arena *arena, const struct record_shape *s
     TRY(arena_take(arena, count * shape->phases, sizeof *all.phases, "phases", &all.phases));
     TRY(arena_take(arena, count * shape->sites, sizeof *all.sites, "sites", &all.sites));
     TRY(arena_take(arena, count * shape->micros, sizeof *all.micros, "micros", &all.micros));
+    TRY(arena_take(arena, count * shape->consumers, sizeof *all.ledger, "ledger", &all.ledger));
     for (uint64_t i = 0; i < count; i++) {
         records[i].groups = all.groups + i * shape->groups;
         records[i].tensors = all.tensors + i * shape->tensors;
@@ -168,6 +169,7 @@ static enum status take_arrays(struct arena *arena, const struct record_shape *s
         records[i].phases = all.phases + i * shape->phases;
         records[i].sites = all.sites + i * shape->sites;
         records[i].micros = all.micros + i * shape->micros;
+        records[i].ledger = all.ledger + i * shape->consumers;
     }
     return STATUS_OK;
 }
@@ -180,9 +182,20 @@ static enum status bound_rows(struct reader *reader, const struct rows *rows) {
     return STATUS_OK;
 }
 
+/* Their values stay all zero: not recorded. */
+static void drop_absent(hid_t steps, struct layout *layout) {
+    for (uint32_t c = layout->count; c-- > 0;) {
+        char name[LAYOUT_NAME];
+        layout_name(&layout->columns[c], name);
+        if (layout_optional(&layout->columns[c]) && H5Lexists(steps, name, H5P_DEFAULT) <= 0)
+            layout_drop(layout, c);
+    }
+}
+
 enum status reader_run_rows(struct reader *reader, hid_t steps, struct trace_run *run) {
     struct rows rows = {.record_bytes = sizeof *run->records};
     layout_init_run(&rows.layout, &run->plan.shape);
+    drop_absent(steps, &rows.layout);
     TRY(count_rows(reader, steps, &rows.count));
     TRY(bound_rows(reader, &rows));
     TRY(arena_take(reader->arena, rows.count, sizeof *run->records, "records", &run->records));

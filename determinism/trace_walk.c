@@ -18,8 +18,8 @@ static int is_one_of(const char *name, const char *const *names, size_t count) {
 /* Attributes that trace_create writes itself. */
 static int is_reserved(const char *path, const char *name) {
     static const char *const root[] = {"twinstep_trace", "Conventions", "NX_class", "default"};
-    static const char *const run[] = {"arm",           "replicate", "mask",   "first_step",
-                                      "configuration", "NX_class",  "default"};
+    static const char *const run[] = {"arm",           "replicate", "mask",     "first_step",
+                                      "configuration", "groups",    "NX_class", "default"};
     static const char *const pair[] = {"a", "b", "NX_class", "default"};
     if (path[0] == '\0') return is_one_of(name, root, COUNT_OF(root));
     if (strncmp(path, "runs/", 5) == 0) return is_one_of(name, run, COUNT_OF(run));

@@ -35,6 +35,9 @@ static enum status check_plan(const struct trace_plan *plan) {
         TRY(check_axis(run, "phases", run->shape.phases, run->phases));
         TRY(check_axis(run, "sites", run->shape.sites, run->sites));
         TRY(check_axis(run, "tensors", run->shape.tensors, run->tensors));
+        if (run->shape.consumers != 0 && run->consumers == NULL)
+            FAIL(STATUS_INTERNAL, "trace: run \"%s\" has %u consumers and no list of them", run->id,
+                 run->shape.consumers);
     }
     for (uint32_t i = 0; i < plan->pair_count; i++) {
         TRY(check_name("run", plan->pairs[i].a));

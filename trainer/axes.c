@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names and lengths of a run's axes: groups, tensors, phases, activation sites, micro-batches. */
+ * Names and lengths of a run's axes: groups, tensors, phases, activation sites, micro-batches,
+ * consumers of random words. */
 #include <string.h>
 
+#include "trainer/consumers.h"
 #include "trainer/run.h"
 
 /* Phases that leave a digest, in the order in which they first stand in micro, update, epoch and
@@ -26,10 +28,14 @@ static enum status name_tensors(const struct config *config, struct arena *arena
     struct param_table table;
     TRY(params_open(config, arena, &table));
     TRY(arena_take(arena, table.count, sizeof *out->tensors, "names", &out->tensors));
-    for (uint32_t i = 0; i < table.count; i++)
-        if (table.rows[i].tied_to < 0) out->tensors[out->shape.tensors++] = table.rows[i].name;
+    TRY(arena_take(arena, table.count + 1, 1, "groups", &out->groups));
+    for (uint32_t i = 0; i < table.count; i++) {
+        if (table.rows[i].tied_to >= 0) continue;
+        out->groups[out->shape.tensors] = (char)('0' + table.rows[i].group);
+        out->tensors[out->shape.tensors++] = table.rows[i].name;
+    }
     out->shape.groups = table.groups;
-    return STATUS_OK;
+    return consumers_open(config, &table, arena, &out->consumers, &out->shape.consumers);
 }
 
 static enum status name_sites(const struct config *config, struct arena *arena,

@@ -210,12 +210,15 @@ static enum status dataset_build(const struct dataset_options *options,
     return STATUS_OK;
 }
 
+int dataset_is_builtin(const char *source) {
+    return strncmp(source, BUILTIN_PREFIX, strlen(BUILTIN_PREFIX)) == 0;
+}
+
 static enum status source_read(const struct dataset_options *options, struct arena *arena,
                                struct datarow_table *out_table) {
-    const size_t prefix = strlen(BUILTIN_PREFIX);
-    if (strncmp(options->source, BUILTIN_PREFIX, prefix) == 0)
-        return builtin_rows(options->source + prefix, options->task, options->seed, arena,
-                            out_table);
+    if (dataset_is_builtin(options->source))
+        return builtin_rows(options->source + strlen(BUILTIN_PREFIX), options->task, options->seed,
+                            arena, out_table);
     const struct jsonl_options reading = {options->task, options->vocab};
     return jsonl_read(options->source, &reading, arena, out_table);
 }

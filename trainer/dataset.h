@@ -74,6 +74,9 @@ struct dataset {
 /* Reads the whole source. STATUS_INPUT: a bad row, an option out of range, a source whose rows are
  * for the other task, or a sequence that truncation leaves without a label (`file:line: reason`);
  * STATUS_IO: the file cannot be read. Everything lives in `arena`. */
+/* Whether `source` names text that comes with twinstep; of pairs, their rejected answers are drawn. */
+int dataset_is_builtin(const char *source);
+
 TWINSTEP_MUST_USE enum status dataset_open(const struct dataset_options *options,
                                            struct arena *arena, struct dataset *out_dataset);
 

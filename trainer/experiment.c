@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "trainer/datarow.h"
 #include "trainer/experiment_plan.h"
 #include "trainer/experiment_trace.h"
 #include "trainer/pair.h"
@@ -208,10 +209,26 @@ static enum status plan_snapshots(struct experiment *e, struct trace_snapshot_pl
     return STATUS_OK;
 }
 
+/* What a data set drew for its rows counts before the first update. */
+static enum status count_data_draws(struct experiment *e) {
+    for (uint32_t i = 0; i < e->plan.run_count; i++) {
+        struct run_axes *axes = &e->plan.runs[i].axes;
+        for (uint32_t c = 0; c < axes->shape.consumers; c++) {
+            struct record_consumer *consumer = &axes->consumers[c];
+            const struct dataset *dataset;
+            if (consumer->stream != STREAM_DATA || consumer->op != DATA_OP_REJECT) continue;
+            TRY(dataset_for(e, &e->plan.runs[i].config, &dataset));
+            consumer->initial = dataset->words;
+        }
+    }
+    return STATUS_OK;
+}
+
 /* The trace is created once both arms are open: wrong data leave no file behind. */
 static enum status open_output(struct experiment *e) {
     struct trace_snapshot_plan *snapshots;
     TRY(plan_snapshots(e, &snapshots));
+    TRY(count_data_draws(e));
     return experiment_trace_open(&e->plan, e->options, snapshots, e->arena, &e->output);
 }
 

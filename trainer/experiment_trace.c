@@ -166,6 +166,8 @@ static void plan_runs(const struct experiment_plan *plan, struct trace_run_plan 
                                          .phases = run->axes.phases,
                                          .sites = run->axes.sites,
                                          .tensors = run->axes.tensors,
+                                         .consumers = run->axes.consumers,
+                                         .groups = run->axes.groups,
                                          .configuration = run->text};
     }
 }
@@ -256,6 +258,7 @@ static enum status keep_record(struct experiment_trace *output, struct trace_run
     TRY(copy_array(arena, record->tensor_digests, shape.tensors, sizeof *record->tensor_digests,
                    &kept->tensor_digests));
     TRY(copy_array(arena, record->phases, shape.phases, sizeof *record->phases, &kept->phases));
+    TRY(copy_array(arena, record->ledger, shape.consumers, sizeof *record->ledger, &kept->ledger));
     kept->tensors = NULL;
     kept->micros = NULL;
     return copy_array(arena, record->sites, shape.sites, sizeof *record->sites, &kept->sites);

@@ -9,7 +9,9 @@
 
 #include "base/real.h"
 #include "base/sum.h"
+#include "determinism/root.h"
 #include "kernels/products.h"
+#include "trainer/consumers.h"
 #include "trainer/distance.h"
 #include "trainer/plugin.h"
 
@@ -57,6 +59,8 @@ static void clear_record(struct run *run) {
     for (uint32_t m = 0; m < shape.micros; m++)
         for (size_t i = 0; i < RECORD_MICROS; i++)
             record->micros[m][i] = (double)NAN;
+    for (uint32_t c = 0; c < shape.consumers; c++)
+        record->ledger[c][LEDGER_WORDS] = -1;
 }
 
 void measure_begin(struct run *run) {
@@ -247,43 +251,18 @@ static enum status digest_params(struct run *run, struct digest *out_weights) {
                                 out_weights);
 }
 
-/* Digest of the LR that each tensor's update used: two groupings that apply the same LR are alike.
- */
-static void digest_applied(const struct run *run, struct digest *out) {
-    struct digest_stream stream;
-    digest_stream_init(&stream, "lr_applied");
-    for (uint32_t i = 0; i < run->owner_count; i++) {
-        uint32_t group = run->table.rows[run->owner[i]].group;
-        struct digest item;
-        digest_bytes("lr", &run->record.groups[group][GROUP_LR_APPLIED], sizeof(double), &item);
-        digest_stream_add(&stream, &item);
-    }
-    digest_stream_close(&stream, out);
-}
-
-/* root k = digest of (root k-1, batch, draws, weights and slots, LR applied, loss): what
- * `identical` compares. Counters and the LR of later updates are not in it: they act only through
- * these. */
-static void chain_root(struct run *run, const struct digest *weights,
-                       const struct digest *applied) {
+/* What `identical` compares. */
+static void chain_root(struct run *run, const struct digest *applied) {
     struct state_head *head = run_head(run);
-    struct record *record = &run->record;
-    struct digest parts[6] = {head->root};
-    memcpy(parts[1].byte, record->digests[DIGEST_BATCH], DIGEST_BYTES);
-    memcpy(parts[2].byte, record->digests[DIGEST_RNG], DIGEST_BYTES);
-    parts[3] = *weights;
-    parts[4] = *applied;
-    digest_bytes("loss", &record->reals[REAL_LOSS], sizeof(double), &parts[5]);
-    digest_root("root", parts, COUNT_OF(parts), &head->root);
-    memcpy(record->digests[DIGEST_ROOT], head->root.byte, DIGEST_BYTES);
+    root_next(&head->root, &run->record, applied, &head->root);
+    memcpy(run->record.digests[DIGEST_ROOT], head->root.byte, DIGEST_BYTES);
 }
 
-static void note_optimize(struct run *run, const struct digest *weights,
-                          const struct digest *applied) {
+static void note_optimize(struct run *run, const struct digest *applied) {
     uint8_t slot = run->axes.phase_slot[PHASE_OPTIMIZE];
+    struct digest digest;
     if (slot == RUN_NO_SLOT) return;
-    struct digest parts[2] = {*weights, *applied}, digest;
-    digest_root("optimize", parts, COUNT_OF(parts), &digest);
+    root_optimize(&run->record, applied, &digest);
     memcpy(run->record.phases[slot], digest.byte, DIGEST_BYTES);
 }
 
@@ -316,12 +295,14 @@ enum status measure_end(struct run *run) {
     fold_record(run);
     struct digest weights, applied, state, rng;
     TRY(digest_params(run, &weights));
-    digest_applied(run, &applied);
-    note_optimize(run, &weights, &applied);
+    memcpy(record->digests[DIGEST_WEIGHTS], weights.byte, DIGEST_BYTES);
+    root_applied(record, run->axes.groups, &applied);
+    note_optimize(run, &applied);
     state_digest(run->state, &weights, &state);
     memcpy(record->digests[DIGEST_STATE], state.byte, DIGEST_BYTES);
     digest_ledger(&run->ledger, &rng);
     memcpy(record->digests[DIGEST_RNG], rng.byte, DIGEST_BYTES);
-    chain_root(run, &weights, &applied);
+    consumers_count(run->axes.consumers, run->shape.consumers, &run->ledger, record->ledger);
+    chain_root(run, &applied);
     return STATUS_OK;
 }

@@ -147,6 +147,7 @@ static enum status open_record(struct run *run) {
     TRY(arena_take(arena, shape.sites, sizeof *record->sites, "record", &record->sites));
     TRY(arena_take(arena, shape.micros, sizeof *record->micros, "record", &record->micros));
     TRY(arena_take(arena, shape.sites, sizeof *run->site_stream, "record", &run->site_stream));
+    TRY(arena_take(arena, shape.consumers, sizeof *record->ledger, "record", &record->ledger));
     return arena_take(arena, shape.sites, sizeof *run->site_digest, "record", &run->site_digest);
 }
 

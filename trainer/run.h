@@ -28,7 +28,9 @@ struct run_options {
 struct run_axes {
     struct record_shape shape;
     const char **sites, **phases, **tensors;
-    uint8_t phase_slot[PHASE_TOTAL]; /* index in `phases`, or RUN_NO_SLOT */
+    struct record_consumer *consumers; /* shape.consumers */
+    char *groups;                      /* a digit per owner; trace_run_plan.groups */
+    uint8_t phase_slot[PHASE_TOTAL];   /* index in `phases`, or RUN_NO_SLOT */
 };
 #define RUN_NO_SLOT 255
 

@@ -11,11 +11,17 @@
 
 #define PHASES 7
 #define SITES 4
+#define CONSUMERS 3
 #define LONG_TEXT 100000 /* more than an object header can hold */
 
 static const char *const phases[PHASES] = {"fetch",    "forward", "backward", "clip",
                                            "optimize", "log",     "schedule"};
 static const char *const sites[SITES] = {"embedding", "layer-0", "norm", "logp"};
+static const struct record_consumer consumers[CONSUMERS] = {
+    {"init/embedding", 0, 0, 17, 4096},
+    {"data/permute", 1, 0, UINT64_MAX, 0},
+    {"dropout/attention", 2, 60, UINT64_C(1) << 63, 0},
+};
 static const char *const texts[] = {"verdict/json", "verdict/text", "notes"};
 static const struct trace_array_plan arrays[] = {
     {"floor/distance", 2, {2, 3}, "1", "distance between runs"},
@@ -59,9 +65,11 @@ static void open_runs(struct sample *sample, uint32_t tensors) {
         runs[i] = (struct trace_run_plan){.id = ids[i],
                                           .arm = ids[i],
                                           .first_step = 1,
-                                          .shape = {2, tensors, PHASES, SITES, 4},
+                                          .shape = {2, tensors, PHASES, SITES, 4, CONSUMERS},
                                           .phases = phases,
                                           .sites = sites,
+                                          .consumers = consumers,
+                                          .groups = "0110",
                                           .tensors = tensor_names(&sample->arena, tensors),
                                           .configuration = "steps: 5\nseed: 17\n"};
     runs[2].arm = "baseline";
@@ -69,6 +77,7 @@ static void open_runs(struct sample *sample, uint32_t tensors) {
     runs[2].mask = 0x8000000000000001u;
     runs[2].first_step = 3;
     runs[2].shape = (struct record_shape){.groups = 1};
+    runs[2].groups = NULL;
     runs[2].configuration = "";
     sample->plan.runs = runs;
     sample->plan.run_count = SAMPLE_RUNS;
@@ -99,6 +108,7 @@ static void open_record(struct sample *sample, uint32_t tensors) {
     must(arena_take(arena, PHASES, sizeof *record->phases, "phases", &record->phases));
     must(arena_take(arena, SITES, sizeof *record->sites, "sites", &record->sites));
     must(arena_take(arena, 4, sizeof *record->micros, "micros", &record->micros));
+    must(arena_take(arena, CONSUMERS, sizeof *record->ledger, "ledger", &record->ledger));
 }
 
 void sample_open(struct sample *sample, uint32_t tensors) {
@@ -152,6 +162,7 @@ const struct record *sample_record(struct sample *sample, uint32_t run, uint64_t
     fill(record->phases, shape->phases * sizeof *record->phases, seed + 7000000);
     fill(record->sites, shape->sites * sizeof *record->sites, seed + 8000000);
     fill(record->micros, shape->micros * sizeof *record->micros, seed + 9000000);
+    fill(record->ledger, shape->consumers * sizeof *record->ledger, seed + 10000000);
     /* Patterns that a conversion would change: a signalling NaN, a NaN with payload, -0. */
     const uint64_t special[3] = {0x7ff0000000000001u, 0xfff8dead0000beefu, 0x8000000000000000u};
     memcpy(&record->reals[REAL_LOSS], &special[step % 3], sizeof special[0]);
@@ -228,6 +239,8 @@ static int record_differences(const struct record *a, const struct record *b,
                           shape->tensors * sizeof *a->tensor_digests, "tensor digests", step);
     count += differ_bytes(a->phases, b->phases, shape->phases * sizeof *a->phases, "phases", step);
     count += differ_bytes(a->sites, b->sites, shape->sites * sizeof *a->sites, "sites", step);
+    count +=
+        differ_bytes(a->ledger, b->ledger, shape->consumers * sizeof *a->ledger, "ledger", step);
     return count +
            differ_bytes(a->micros, b->micros, shape->micros * sizeof *a->micros, "micros", step);
 }
@@ -236,6 +249,15 @@ static int names_differ(const char *const *a, const char *const *b, uint32_t cou
     int different = 0;
     for (uint32_t i = 0; i < count; i++)
         different += strcmp(a[i], b[i]) != 0;
+    return different;
+}
+
+static int consumers_differ(const struct record_consumer *a, const struct record_consumer *b,
+                            uint32_t count) {
+    int different = 0;
+    for (uint32_t i = 0; i < count; i++)
+        different += strcmp(a[i].name, b[i].name) != 0 || a[i].stream != b[i].stream ||
+                     a[i].op != b[i].op || a[i].seed != b[i].seed || a[i].initial != b[i].initial;
     return different;
 }
 
@@ -256,6 +278,10 @@ static int run_differences(struct sample *sample, const struct trace_run *run, u
                         names_differ(run->plan.phases, plan->phases, plan->shape.phases) +
                         names_differ(run->plan.sites, plan->sites, plan->shape.sites),
                     "names", index);
+    count += differ(consumers_differ(run->plan.consumers, plan->consumers, plan->shape.consumers),
+                    "consumers", index);
+    count += differ(strcmp(run->plan.groups, plan->groups == NULL ? "" : plan->groups) != 0,
+                    "groups of tensors", index);
     for (uint64_t i = 0; i < run->updates; i++)
         count += record_differences(&run->records[i], sample_record(sample, index, 1 + i * stride),
                                     &plan->shape);

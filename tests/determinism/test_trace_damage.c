@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "determinism/hdf5_layout.h"
 #include "tests/determinism/helper_trace.h"
 
 #define UPDATES 9
@@ -197,6 +198,8 @@ static void verify_wrong_shapes_are_named(void **state) {
         {"runs/test/steps/lr_applied", 2, {UPDATES, 3}, 0, "type and shape"},
         {"runs/test/steps/step", 1, {UPDATES, 0}, 0, "type and shape"},
         {"runs/test/steps/tensors/tensor", 1, {2, 0}, 0, "type and shape"},
+        {"runs/test/steps/ledger/seed", 1, {3, 0}, 0, "type and shape"},
+        {"runs/test/steps/ledger/words", 2, {UPDATES, 3}, 0, "type and shape"},
         {"pairs/baseline-test/steps/max_ulp", 1, {UPDATES, 0}, 0, "type and shape"},
         {"notes", 2, {1000000000, 1000000000}, 0, NULL}, /* not a text any more */
     };
@@ -213,6 +216,77 @@ static void verify_wrong_shapes_are_named(void **state) {
             require(trace_open(sample.path, &sample.arena, &image));
         sample_close(&sample);
     }
+}
+
+/* `check` of one run as an earlier twinstep wrote it: without digest_weights and the ledger. */
+static void put_earlier_checks(hid_t file, struct sample *sample, uint32_t run) {
+    struct record_shape shape = sample->plan.runs[run].shape;
+    struct layout layout;
+    uint8_t checks[UPDATES][DIGEST_BYTES], row[4096];
+    char path[128];
+    shape.consumers = 0;
+    layout_init_run(&layout, &shape);
+    assert_true(layout.row_bytes <= sizeof row);
+    for (uint32_t c = layout.count; c-- > 0;)
+        if (layout_optional(&layout.columns[c])) layout_drop(&layout, c);
+    for (uint64_t i = 0; i < UPDATES; i++) {
+        struct digest check;
+        require(layout_pack(&layout, sample_record(sample, run, i + 1), row));
+        digest_bytes("row", row, layout.row_bytes, &check);
+        memcpy(checks[i], check.byte, sizeof check.byte);
+    }
+    snprintf(path, sizeof path, "runs/%s/steps/check", sample->plan.runs[run].id);
+    const hid_t dataset = H5Dopen2(file, path, H5P_DEFAULT);
+    assert_true(H5Dwrite(dataset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, checks) >= 0);
+    H5Dclose(dataset);
+}
+
+/* What later versions added may be missing: it was not recorded. Half of it is damage. */
+static void verify_earlier_trace_is_read(void **state) {
+    (void)state;
+    static const uint8_t none[RECORD_DIGEST_BYTES] = {0};
+    struct sample sample;
+    struct trace_image *image;
+    sample_open(&sample, 2);
+    sample.plan.run_count = 2;
+    struct trace *trace;
+    require(trace_create(sample.path, &sample.plan, &sample.arena, &trace));
+    for (uint64_t step = 1; step <= UPDATES; step++)
+        for (uint32_t run = 0; run < 2; run++)
+            require(trace_put_record(trace, run, sample_record(&sample, run, step)));
+    require(trace_finish(trace));
+    const hid_t list = latest();
+    const hid_t file = H5Fopen(sample.path, H5F_ACC_RDWR, list);
+    for (uint32_t run = 0; run < 2; run++) {
+        char path[128];
+        snprintf(path, sizeof path, "runs/%s", sample.plan.runs[run].id);
+        const hid_t group = H5Gopen2(file, path, H5P_DEFAULT);
+        assert_true(H5Adelete(group, "groups") >= 0);
+        assert_true(H5Ldelete(group, "steps/digest_weights", H5P_DEFAULT) >= 0);
+        assert_true(H5Ldelete(group, "steps/ledger", H5P_DEFAULT) >= 0);
+        H5Gclose(group);
+        put_earlier_checks(file, &sample, run);
+    }
+    H5Fclose(file);
+    require(trace_open(sample.path, &sample.arena, &image));
+    for (uint32_t run = 0; run < 2; run++) {
+        const struct trace_run *read = &image->runs[run];
+        assert_int_equal(read->plan.shape.consumers, 0);
+        assert_string_equal(read->plan.groups, "");
+        assert_int_equal(read->updates, UPDATES);
+        for (uint64_t i = 0; i < UPDATES; i++) {
+            const struct record *wanted = sample_record(&sample, run, i + 1);
+            assert_memory_equal(read->records[i].digests[DIGEST_WEIGHTS], none, sizeof none);
+            assert_memory_equal(read->records[i].digests[DIGEST_ROOT], wanted->digests[DIGEST_ROOT],
+                                sizeof none);
+        }
+    }
+    const hid_t again = H5Fopen(sample.path, H5F_ACC_RDWR, list);
+    assert_true(H5Ldelete(again, "runs/test/steps/digest_state", H5P_DEFAULT) >= 0);
+    H5Fclose(again);
+    H5Pclose(list);
+    require_failure(trace_open(sample.path, &sample.arena, &image), STATUS_INPUT, "digest_state");
+    sample_close(&sample);
 }
 
 /* An extent far beyond the file takes no memory. */
@@ -463,6 +537,7 @@ int main(void) {
         cmocka_unit_test(verify_foreign_files_are_named),
         cmocka_unit_test(verify_other_hdf5_is_named),
         cmocka_unit_test(verify_wrong_shapes_are_named),
+        cmocka_unit_test(verify_earlier_trace_is_read),
         cmocka_unit_test(verify_absurd_size_is_refused),
         cmocka_unit_test(verify_truncation),
         cmocka_unit_test(verify_flipped_bytes),

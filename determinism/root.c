@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The one definition of a root, for the run that records it and for whoever checks it. */
+#include "determinism/root.h"
+
+#include <string.h>
+
+#include "base/macro.h"
+
+static struct digest column(const struct record *record, enum record_digest which) {
+    struct digest digest;
+    memcpy(digest.byte, record->digests[which], DIGEST_BYTES);
+    return digest;
+}
+
+void root_next(const struct digest *previous, const struct record *record,
+               const struct digest *applied, struct digest *out_root) {
+    struct digest parts[6] = {*previous,
+                              column(record, DIGEST_BATCH),
+                              column(record, DIGEST_RNG),
+                              column(record, DIGEST_WEIGHTS),
+                              *applied,
+                              {{0}}};
+    digest_bytes("loss", &record->reals[REAL_LOSS], sizeof(double), &parts[5]);
+    digest_root("root", parts, COUNT_OF(parts), out_root);
+}
+
+void root_applied(const struct record *record, const char *groups, struct digest *out) {
+    struct digest_stream stream;
+    digest_stream_init(&stream, "lr_applied");
+    for (; *groups != '\0'; groups++) {
+        struct digest item;
+        digest_bytes("lr", &record->groups[*groups - '0'][GROUP_LR_APPLIED], sizeof(double), &item);
+        digest_stream_add(&stream, &item);
+    }
+    digest_stream_close(&stream, out);
+}
+
+void root_optimize(const struct record *record, const struct digest *applied, struct digest *out) {
+    const struct digest parts[2] = {column(record, DIGEST_WEIGHTS), *applied};
+    digest_root("optimize", parts, COUNT_OF(parts), out);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One row per consumer, in the order of the ledger's numbers. */
+#include "trainer/consumers.h"
+
+#include "kernels/op.h"
+#include "trainer/dataset.h"
+#include "trainer/datarow.h"
+
+#define CONSUMERS_MAX (2 * ROLE_COUNT + 2 + 2 * 4)
+
+static const char *const role_names[ROLE_COUNT] = {[ROLE_EMBEDDING] = "embedding",
+                                                   [ROLE_Q] = "q",
+                                                   [ROLE_K] = "k",
+                                                   [ROLE_V] = "v",
+                                                   [ROLE_O] = "o",
+                                                   [ROLE_Q_NORM] = "q-norm",
+                                                   [ROLE_K_NORM] = "k-norm",
+                                                   [ROLE_NORM_A] = "norm-a",
+                                                   [ROLE_NORM_B] = "norm-b",
+                                                   [ROLE_GATE] = "gate",
+                                                   [ROLE_UP] = "up",
+                                                   [ROLE_DOWN] = "down",
+                                                   [ROLE_NORM_FINAL] = "norm",
+                                                   [ROLE_HEAD] = "head"};
+
+static const struct {
+    enum op_site site;
+    const char *name;
+} dropped[] = {{SITE_EMBEDDING, "embedding"},
+               {SITE_O_PROJ, "branch-attention"},
+               {SITE_DOWN_PROJ, "branch-mlp"},
+               {SITE_ATTENTION, "attention"}};
+
+struct list {
+    struct arena *arena;
+    struct record_consumer *rows;
+    uint32_t count;
+};
+
+static enum status add(struct list *list, enum stream stream, uint32_t op, uint64_t seed,
+                       const char *name, const char *suffix) {
+    static const char *const streams[STREAM_COUNT] = {"init", "data", "dropout", "order",
+                                                      "rounding"};
+    char *text;
+    TRY(arena_format(list->arena, &text, "%s/%s%s", streams[stream], name, suffix));
+    list->rows[list->count++] =
+        (struct record_consumer){.name = text, .stream = stream, .op = op, .seed = seed};
+    return STATUS_OK;
+}
+
+/* Elements of all tensors of a role that own storage; those of rank 1 start as ones, undrawn. */
+static uint64_t elements(const struct param_table *table, int role, int drawn) {
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct param_row *row = &table->rows[i];
+        if ((int)row->role == role && row->tied_to < 0 && (!drawn || row->rank != 1))
+            count += row->count;
+    }
+    return count;
+}
+
+static enum status add_roles(struct list *list, const struct param_table *table, enum stream stream,
+                             uint64_t seed) {
+    const int init = stream == STREAM_INIT;
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        const uint64_t count = elements(table, role, init);
+        if (count == 0) continue;
+        TRY(add(list, stream, (uint32_t)role, seed, role_names[role], ""));
+        if (init) list->rows[list->count - 1].initial = count;
+    }
+    return STATUS_OK;
+}
+
+static double rate_of(const struct config *config, enum op_site site) {
+    if (site == SITE_EMBEDDING) return config->dropout.embedding;
+    return site == SITE_ATTENTION ? config->dropout.attention : config->dropout.residual;
+}
+
+static enum status add_dropout(struct list *list, const struct config *config) {
+    const int redrawn = config->dropout.recompute == RECOMPUTE_REDRAW;
+    const uint64_t seed = config->dropout.seed;
+    for (size_t i = 0; i < COUNT_OF(dropped); i++) {
+        const enum op_site site = dropped[i].site;
+        const uint32_t op = (uint32_t)site * 4;
+        if (!(rate_of(config, site) > 0.0)) continue;
+        TRY(add(list, STREAM_DROPOUT, op + PASS_FORWARD, seed, dropped[i].name, ""));
+        if (redrawn && site != SITE_EMBEDDING)
+            TRY(add(list, STREAM_DROPOUT, op + PASS_INPUT, seed, dropped[i].name, "/recomputed"));
+    }
+    return STATUS_OK;
+}
+
+enum status consumers_open(const struct config *config, const struct param_table *table,
+                           struct arena *arena, struct record_consumer **out, uint32_t *out_count) {
+    struct list list = {arena, NULL, 0};
+    TRY(arena_take(arena, CONSUMERS_MAX, sizeof *list.rows, "consumers", &list.rows));
+    TRY(add_roles(&list, table, STREAM_INIT, config->init.seed));
+    if (config->data.shuffle)
+        TRY(add(&list, STREAM_DATA, DATA_OP_PERMUTE, config->data.seed, "permute", ""));
+    if (config->task == TASK_DPO && dataset_is_builtin(config->data.pairs))
+        TRY(add(&list, STREAM_DATA, DATA_OP_REJECT, config->data.seed, "reject", ""));
+    TRY(add_dropout(&list, config));
+    if (config->numerics.rounding == ROUNDING_STOCHASTIC)
+        TRY(add_roles(&list, table, STREAM_ROUNDING, config->seed));
+    *out = list.rows;
+    *out_count = list.count;
+    return STATUS_OK;
+}
+
+void consumers_count(const struct record_consumer *consumers, uint32_t count,
+                     const struct stream_ledger *ledger, int64_t (*out_words)[RECORD_LEDGERS]) {
+    for (uint32_t i = 0; i < count; i++)
+        out_words[i][LEDGER_WORDS] =
+            (int64_t)ledger->words[consumers[i].stream][consumers[i].op % STREAM_OPS];
+}
