@@ -26,7 +26,14 @@ enum batch_padding { PADDING_LONGEST = 0, PADDING_PACKED };
 enum model_family { FAMILY_OLMO2 = 0, FAMILY_LLAMA }; /* norm_rounding: kernels/op.h */
 enum dpo_loss { DPO_SIGMOID = 0 };
 enum dpo_reference { REFERENCE_CACHED = 0, REFERENCE_LIVE };
-enum loss_divisor { DIVISOR_UPDATE = 0, DIVISOR_MEAN_OF_MEANS };
+enum loss_divisor {
+    DIVISOR_UPDATE = 0,
+    DIVISOR_MEAN_OF_MEANS,
+    DIVISOR_SUM_OF_MEANS,
+    DIVISOR_UPDATE_AND_MICROS,
+    DIVISOR_MEAN_OF_RANKS
+};
+enum batch_tail { TAIL_DROP = 0, TAIL_KEEP, TAIL_KEEP_UNDERSCALED, TAIL_LEAK };
 enum decay_rule { DECAY_ALL = 0, DECAY_MATRICES, DECAY_HF, DECAY_OLMO_CORE, DECAY_NAMED };
 enum schedule_start { START_F0 = 0, START_BASE, START_ZERO, START_MIN };
 enum warmup_rounding { ROUND_CEIL = 0, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_NONE };
@@ -94,6 +101,7 @@ struct config {
     struct {
         uint64_t size, micro, pad;
         int32_t layout, padding;
+        int32_t tail, zero; /* enum batch_tail */
     } batch;
     struct {
         int32_t family, norm_rounding;
@@ -113,6 +121,7 @@ struct config {
     } dpo;
     struct {
         int32_t divisor, zero;
+        uint64_t ranks;
     } loss;
     struct {
         double lr, weight_decay;

@@ -70,6 +70,11 @@ static const char *without_skip(const struct config *config) {
     return config->loop.skip == SKIP_NONE ? "loop.skip is none" : NULL;
 }
 
+static const char *without_mean_of_ranks(const struct config *config) {
+    return config->loss.divisor == DIVISOR_MEAN_OF_RANKS ? NULL
+                                                         : "loss.divisor is not mean-of-ranks";
+}
+
 static const char *without_dropout(const struct config *config) {
     return config_has_dropout(config) ? NULL : "dropout is 0 everywhere";
 }
@@ -125,6 +130,7 @@ static const struct silenced {
     {"dpo.reference_batch", without_cached, "8"},
     {"dpo.reference_compute", without_dpo, "f32"},
     {"dpo.reference_layout", without_dpo, "separate"},
+    {"loss.ranks", without_mean_of_ranks, NULL},
     {"optimizer.no_decay", without_named, NULL},
     {"clip.max_norm", without_clip, NULL},
     {"clip.eps", without_max_norm, NULL},

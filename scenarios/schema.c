@@ -23,7 +23,9 @@ static const char *const family_names[] = {"olmo2", "llama", NULL};
 static const char *const norm_rounding_names[] = {"before-weight", "after-weight", NULL};
 static const char *const dpo_loss_names[] = {"sigmoid", NULL};
 static const char *const reference_names[] = {"cached", "live", NULL};
-static const char *const divisor_names[] = {"update", "mean-of-means", NULL};
+static const char *const tail_names[] = {"drop", "keep", "keep-underscaled", "leak", NULL};
+static const char *const divisor_names[] = {
+    "update", "mean-of-means", "sum-of-means", "update-and-micros", "mean-of-ranks", NULL};
 static const char *const decay_names[] = {"all", "matrices", "hf", "olmo-core", "named", NULL};
 static const char *const clip_norm_names[] = {"squares", "norms", "flat", NULL};
 static const char *const clip_dtype_names[] = {"f64", "f32", "gradient", NULL};
@@ -85,6 +87,11 @@ static const struct key_row rows[] = {
     {"batch.padding", KEY_ENUM, "", "longest", CAUSE_BATCH_SHAPE,
      "Rows padded to the longest of the micro-batch, or packed one behind the other",
      AT(batch.padding), NO_BOUNDS, NULL, padding_names},
+    {"batch.tail", KEY_ENUM, "", "drop", CAUSE_NORMALISATION,
+     "Samples that do not fill an epoch's last update: dropped; kept as a smaller update; kept, but "
+     "divided by the micro-batches of a full one; or their gradients leak into the next epoch's "
+     "first update",
+     AT(batch.tail), NO_BOUNDS, NULL, tail_names},
     {"batch.pad", KEY_UINT, "tokens", "0", CAUSE_BATCH_SHAPE,
      "Padded positions added to each sequence on top of batch.padding", AT(batch.pad), 0, 1048576,
      NULL, NULL},
@@ -146,10 +153,14 @@ static const struct key_row rows[] = {
      "auto", layout_names},
 
     {"loss.divisor", KEY_ENUM, "", "update", CAUSE_NORMALISATION,
-     "update: label tokens (sft) or pairs (dpo) of the whole update; mean-of-means: each "
-     "micro-batch "
-     "by its own, then by their number",
+     "By what losses are divided: label tokens (sft) or pairs (dpo) of the update; each "
+     "micro-batch by its own, then by their number; by its own only; by the update's and then by "
+     "the number of micro-batches; each rank by its own, then by their number",
      AT(loss.divisor), NO_BOUNDS, NULL, divisor_names},
+    {"loss.ranks", KEY_UINT, "1", "1", CAUSE_NORMALISATION,
+     "Data-parallel ranks of mean-of-ranks, a divisor of batch.size: each has its share of the "
+     "samples",
+     AT(loss.ranks), 1, 1024, NULL, NULL},
 
     {"optimizer.name", KEY_TEXT, "", "adamw", CAUSE_OPTIMIZER,
      "Algorithm; its own keys are listed under its name", AT(optimizer.which.name), NO_BOUNDS, NULL,

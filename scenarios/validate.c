@@ -116,6 +116,29 @@ static enum status check_batch(const struct config *config, struct fault *fault)
     return STATUS_OK;
 }
 
+static int divides_by_micros(int32_t divisor) {
+    return divisor == DIVISOR_MEAN_OF_MEANS || divisor == DIVISOR_UPDATE_AND_MICROS;
+}
+
+static enum status check_loss(const struct config *config, struct fault *fault) {
+    int32_t divisor = config->loss.divisor, tail = config->batch.tail;
+    if (tail == TAIL_KEEP_UNDERSCALED && !divides_by_micros(divisor))
+        return fault_set(fault, STATUS_INPUT, "batch.tail",
+                         "keep-underscaled divides by the micro-batches of a full update; expected "
+                         "loss.divisor mean-of-means or update-and-micros, which divide by "
+                         "their number");
+    if (divisor != DIVISOR_MEAN_OF_RANKS) return STATUS_OK;
+    if (config->batch.size % config->loss.ranks != 0)
+        return fault_set(fault, STATUS_INPUT, "loss.ranks",
+                         "expected a divisor of batch.size (%ju), got %ju",
+                         (uintmax_t)config->batch.size, (uintmax_t)config->loss.ranks);
+    if (tail != TAIL_DROP)
+        return fault_set(fault, STATUS_INPUT, "batch.tail",
+                         "expected drop with loss.divisor mean-of-ranks: samples that do not fill "
+                         "an update do not fill its ranks");
+    return STATUS_OK;
+}
+
 static enum status check_dropout(const struct config *config, struct fault *fault) {
     if (!config_has_dropout(config)) return STATUS_OK;
     if (config->rng.kind == RNG_ADDRESSED && config->batch.size % config->dropout.ranks != 0)
@@ -239,6 +262,7 @@ enum status config_check(const struct config *config, uint64_t steps, struct fau
     TRY(check_dtype_pairs(config, fault));
     TRY(check_model(config, fault));
     TRY(check_batch(config, fault));
+    TRY(check_loss(config, fault));
     TRY(check_dropout(config, fault));
     TRY(check_parallel(config, fault));
     TRY(check_loop(config, fault));

@@ -62,5 +62,6 @@ enum status run_axes_open(const struct config *config, const struct run_options 
         TRY(name_sites(config, arena, out));
     }
     out->shape.micros = (uint32_t)loop_micro_batches(config);
+    if (config->batch.tail == TAIL_LEAK) out->shape.micros += out->shape.micros - 1;
     return STATUS_OK;
 }

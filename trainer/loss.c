@@ -2,12 +2,14 @@
  * SFT: -sum of log-probs over all label tokens of the update.
  * DPO sigmoid: -log sigmoid(beta x), x = (policy chosen - rejected) - (reference chosen -
  * rejected), mean over the update's pairs; d loss / d logp_chosen = -beta sigmoid(-beta x) / pairs.
- * mean-of-means: each micro-batch is divided by its own count, their sum by their number. */
+ * Other divisors than the update's (`loss.divisor`) are whole numbers, too, known before the first
+ * backward; docs/DETERMINISM.md has them in a table. */
 #include "trainer/loss.h"
 
 #include "base/real.h"
 #include "base/sum.h"
 #include "kernels/shuffle.h"
+#include "trainer/loop.h"
 
 double loss_sequence(const struct batch *batch, uint32_t sequence, const double *logp) {
     return sum_chain_terms_f64_f64(0.0, logp + batch->label_first[sequence],
@@ -46,24 +48,73 @@ static double sigmoid(double z) {
     return e / (1.0 + e);
 }
 
-/* Number by which this micro-batch's terms are divided: all of the update's, or its own times the
- * number of micro-batches. Whole numbers below 2^53: exact. */
-static double divisor_of(const struct loss_call *call) {
+/* Label tokens (sft) or pairs (dpo). */
+static double items(const struct config *config, uint64_t labels, uint64_t samples) {
+    return (double)(config->task == TASK_SFT ? labels : samples);
+}
+
+/* What a window holds that belongs together: the update, or what leaked into it. */
+static double window_items(const struct config *config, const struct sampler_plan *plan,
+                           int leaked) {
+    if (leaked) return items(config, plan->leaked.labels, plan->leaked.samples);
+    return items(config, plan->labels, plan->samples);
+}
+
+/* A loop that leaks or underscales does not know that its window is short. */
+static double window_micros(const struct config *config, const struct sampler_plan *plan) {
+    if (config->batch.tail == TAIL_DROP || config->batch.tail == TAIL_KEEP)
+        return (double)plan->micros;
+    return (double)loop_micro_batches(config);
+}
+
+static double rank_items(const struct loss_call *call, uint32_t sample) {
+    const struct config *config = call->config;
+    uint64_t share = config->batch.size / config->loss.ranks;
+    return items(config, call->plan->rank_labels[(call->batch->first_sample + sample) / share],
+                 share);
+}
+
+/* Number by which the terms of this sample of the micro-batch are divided. Whole numbers below
+ * 2^53: exact. */
+static double divisor_of(const struct loss_call *call, uint32_t sample) {
+    const struct config *config = call->config;
     const struct sampler_plan *plan = call->plan;
-    int sft = call->config->task == TASK_SFT;
-    if (call->config->loss.divisor == DIVISOR_UPDATE)
-        return (double)(sft ? plan->labels : plan->samples);
     const struct sampler_micro *micro = &plan->micro[call->micro];
-    return (double)(sft ? micro->labels : micro->samples) * (double)plan->micros;
+    double all = window_items(config, plan, call->micro < plan->leaked.micros);
+    double own = items(config, micro->labels, micro->samples);
+    switch ((enum loss_divisor)config->loss.divisor) {
+    case DIVISOR_MEAN_OF_MEANS:
+        return own * window_micros(config, plan);
+    case DIVISOR_SUM_OF_MEANS:
+        return own;
+    case DIVISOR_UPDATE_AND_MICROS:
+        return all * window_micros(config, plan);
+    case DIVISOR_MEAN_OF_RANKS:
+        return rank_items(call, sample) * (double)config->loss.ranks;
+    case DIVISOR_UPDATE:
+    default:
+        return all;
+    }
+}
+
+/* The window's loss is a raw sum that is divided when it is logged, where one number divides all of
+ * it; else a sum of quotients, of micro-batches or of samples. */
+enum sum_of { SUM_OF_RAW, SUM_OF_MICROS, SUM_OF_SAMPLES };
+
+static enum sum_of sum_of(const struct config *config, const struct sampler_plan *plan) {
+    int32_t divisor = config->loss.divisor;
+    if (divisor == DIVISOR_MEAN_OF_MEANS || divisor == DIVISOR_SUM_OF_MEANS) return SUM_OF_MICROS;
+    if (divisor == DIVISOR_MEAN_OF_RANKS || plan->leaked.micros > 0) return SUM_OF_SAMPLES;
+    return SUM_OF_RAW;
 }
 
 static void sft_terms(const struct loss_call *call, struct state_window *window,
                       double *coefficient) {
     const struct batch *batch = call->batch;
     enum dtype loss = (enum dtype)call->config->numerics.loss;
-    double value = dtype_round(call->scale / divisor_of(call), loss);
     for (uint32_t s = 0; s < batch->sample_count; s++) {
         uint32_t sequence = sequence_of(batch, s, 0);
+        double value = dtype_round(call->scale / divisor_of(call, s), loss);
         call->terms[s] = -call->sequence_logp[sequence];
         window->logp[0] += call->sequence_logp[sequence];
         set_coefficients(batch, sequence, value, coefficient);
@@ -73,7 +124,7 @@ static void sft_terms(const struct loss_call *call, struct state_window *window,
 static void dpo_terms(const struct loss_call *call, struct state_window *window,
                       double *coefficient) {
     const struct batch *batch = call->batch;
-    double beta = call->config->dpo.beta, divisor = divisor_of(call);
+    double beta = call->config->dpo.beta;
     enum dtype loss = (enum dtype)call->config->numerics.loss;
     for (uint32_t s = 0; s < batch->sample_count; s++) {
         uint32_t chosen = sequence_of(batch, s, 0), rejected = sequence_of(batch, s, 1);
@@ -82,7 +133,7 @@ static void dpo_terms(const struct loss_call *call, struct state_window *window,
         double reward_r = beta * (r - call->reference[s][1]);
         double z = beta * ((c - r) - (call->reference[s][0] - call->reference[s][1]));
         call->terms[s] = minus_log_sigmoid(z);
-        double slope = dtype_round(beta * sigmoid(-z) / divisor * call->scale, loss);
+        double slope = dtype_round(beta * sigmoid(-z) / divisor_of(call, s) * call->scale, loss);
         set_coefficients(batch, chosen, slope, coefficient);
         set_coefficients(batch, rejected, -slope, coefficient);
         window->logp[0] += c;
@@ -102,9 +153,12 @@ void loss_micro(const struct loss_call *call, struct state_window *window, doubl
         sft_terms(call, window, coefficient);
     else
         dpo_terms(call, window, coefficient);
+    enum sum_of sum = sum_of(call->config, call->plan);
+    for (uint32_t s = 0; s < batch->sample_count && sum == SUM_OF_SAMPLES; s++)
+        call->terms[s] /= divisor_of(call, s);
     double own = join_samples(call, 0.0, batch->sample_count);
-    *out_loss = own / divisor_of(call);
-    if (call->config->loss.divisor == DIVISOR_MEAN_OF_MEANS)
+    *out_loss = sum == SUM_OF_SAMPLES ? own : own / divisor_of(call, 0);
+    if (sum == SUM_OF_MICROS)
         window->loss += *out_loss;
     else
         window->loss = join_samples(call, window->loss, batch->sample_count);
@@ -114,6 +168,8 @@ void loss_micro(const struct loss_call *call, struct state_window *window, doubl
 
 double loss_close(const struct config *config, const struct state_window *window,
                   const struct sampler_plan *plan) {
-    if (config->loss.divisor == DIVISOR_MEAN_OF_MEANS) return window->loss;
-    return window->loss / (double)(config->task == TASK_SFT ? plan->labels : plan->samples);
+    if (sum_of(config, plan) != SUM_OF_RAW) return window->loss;
+    double all = window_items(config, plan, 0);
+    if (config->loss.divisor == DIVISOR_UPDATE_AND_MICROS) all *= window_micros(config, plan);
+    return window->loss / all;
 }

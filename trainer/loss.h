@@ -28,7 +28,8 @@ struct loss_call {
 void loss_micro(const struct loss_call *call, struct state_window *window, double *coefficient,
                 double *out_loss);
 
-/* The loss of a window that holds `plan`'s update: the raw sum, divided once. */
+/* The loss of a window that holds `plan`'s update, as its loop logs it: the sum of what each
+ * micro-batch hands to backward; one raw sum divided once where one number divides all of it. */
 double loss_close(const struct config *config, const struct state_window *window,
                   const struct sampler_plan *plan);
 

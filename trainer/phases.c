@@ -46,8 +46,10 @@ static void add_batch_digest(struct run *run) {
 
 static enum status phase_fetch(struct run *run) {
     const struct sampler_micro *micro = &run->plan.micro[run->micro];
-    batch_fill(&run->batch, &run->limits, run->dataset, run->plan.sample + micro->first,
-               micro->samples, micro->first);
+    const uint32_t *sample =
+        run->micro < run->plan.leaked.micros ? run->plan.leaked_sample : run->plan.sample;
+    batch_fill(&run->batch, &run->limits, run->dataset, sample + micro->first, micro->samples,
+               micro->first);
     run->micro++;
     add_batch_digest(run);
     struct digest digest;
@@ -87,7 +89,7 @@ static enum status phase_forward(struct run *run) {
     if (run->config.task == TASK_DPO) TRY(reference_score(run));
     phase_refresh_weights(run);
     if (run->options.poison) model_poison(&run->model);
-    model_set_order(&run->model, run->options.order_seed, (uint32_t)head->done + 1);
+    model_set_order(&run->model, run->options.order_seed, run_address(run));
     struct model_weights weights = {run->weights};
     start_drawing(run);
     model_forward(&run->model, &weights, &run->batch, 0);

@@ -120,7 +120,7 @@ enum status reference_score(struct run *run) {
     const struct batch *batch = &run->batch;
     if (run->config.dpo.reference == REFERENCE_LIVE) {
         score_batch(run, run->reference, batch->dataset_index, batch->sample_count,
-                    batch->first_sample, (uint32_t)run_head(run)->done + 1, run->reference_logp);
+                    batch->first_sample, run_address(run), run->reference_logp);
         return STATUS_OK;
     }
     double(*cache)[2] = (double(*)[2])run_at(run, run->layout.reference);

@@ -195,6 +195,14 @@ static enum status check_epochs(const struct run *run) {
          (uintmax_t)real, (uintmax_t)told, run->config.schedule.contract);
 }
 
+static bool keeps_tail(const struct config *config) {
+    return config->batch.tail == TAIL_KEEP || config->batch.tail == TAIL_KEEP_UNDERSCALED;
+}
+
+static uint64_t counted_ranks(const struct config *config) {
+    return config->loss.divisor == DIVISOR_MEAN_OF_RANKS ? config->loss.ranks : 0;
+}
+
 static enum status open_all(struct run *run) {
     const struct config *config = &run->config;
     TRY(loop_check(config, NULL));
@@ -208,7 +216,10 @@ static enum status open_all(struct run *run) {
                                       .size = config->batch.size,
                                       .micro = config->batch.micro,
                                       .ranks = config->parallel.ranks,
-                                      .shuffle = config->data.shuffle != 0};
+                                      .shuffle = config->data.shuffle != 0,
+                                      .keep_last = keeps_tail(config),
+                                      .leak = config->batch.tail == TAIL_LEAK,
+                                      .loss_ranks = counted_ranks(config)};
     TRY(sampler_init(&options, run->dataset, &run->arena, &run->sampler));
     TRY(check_epochs(run));
     TRY(open_scratch(run));
@@ -278,20 +289,29 @@ static enum status decide_skip(struct run *run) {
     return STATUS_OK;
 }
 
+/* An epoch whose rest leaks ends after its rest, so in the first update of the next one. */
+static enum status run_micros(struct run *run) {
+    for (run->micro = 0; run->micro < run->plan.leaked.micros;)
+        TRY(run_list(run, LOOP_MICRO));
+    if (run->plan.leaked.micros > 0) TRY(run_list(run, LOOP_EPOCH));
+    while (run->micro < run->plan.micros)
+        TRY(run_list(run, LOOP_MICRO));
+    return STATUS_OK;
+}
+
 enum status run_step(struct run *run, const struct record **out_record) {
     struct state_head *head = run_head(run);
     TRY(sampler_plan_update(&run->sampler, head->sampler, &run->plan));
     measure_begin(run);
     stream_ledger_add(&run->ledger, STREAM_DATA, DATA_OP_PERMUTE, run->plan.words);
     run->skipped = 0;
-    for (run->micro = 0; run->micro < run->plan.micros;)
-        TRY(run_list(run, LOOP_MICRO));
+    TRY(run_micros(run));
     TRY(decide_skip(run));
     TRY(run_list(run, LOOP_UPDATE));
     uint64_t every = run->config.loop.eval_every;
     if (every != 0 && (head->done + 1) % every == 0) TRY(run_list(run, LOOP_EVAL));
     struct sampler_state next = sampler_next(&run->sampler, head->sampler);
-    if (next.epoch != head->sampler.epoch) TRY(run_list(run, LOOP_EPOCH));
+    if (next.epoch != head->sampler.epoch && run->sampler.rest == 0) TRY(run_list(run, LOOP_EPOCH));
     if (head->scaler.scale > 0.0) run->record.reals[REAL_LOSS_SCALE] = head->scaler.scale;
     scaler_update(&run->config, run->overflow, &head->scaler);
     head->sampler = next;

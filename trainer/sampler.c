@@ -5,6 +5,7 @@
 #include "trainer/sampler.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "determinism/stream.h"
 #include "trainer/datarow.h"
@@ -24,6 +25,10 @@ static enum status options_check(const struct sampler_options *options,
         FAIL(STATUS_INPUT,
              "%s: batch.size is %" PRIu64 " samples, but the data hold %zu: not one full update",
              dataset->source, options->size, dataset->samples);
+    if (options->loss_ranks != 0 && options->size % options->loss_ranks != 0)
+        FAIL(STATUS_INPUT,
+             "loss.ranks: expected a divisor of batch.size (%" PRIu64 "), got %" PRIu64,
+             options->size, options->loss_ranks);
     return STATUS_OK;
 }
 
@@ -35,11 +40,18 @@ enum status sampler_init(const struct sampler_options *options, const struct dat
                          struct arena *arena, struct sampler *out_sampler) {
     TRY(options_check(options, dataset));
     struct sampler sampler = {.options = *options, .dataset = dataset};
-    sampler.epoch_updates = options->keep_last ? divide_up(dataset->samples, options->size)
-                                               : dataset->samples / options->size;
     size_t micros = (size_t)divide_up(options->size, options->micro);
+    const uint64_t rest = dataset->samples % options->size;
+    const bool full = divide_up(rest, options->micro) == micros;
+    sampler.epoch_updates = dataset->samples / options->size;
+    if (rest != 0 && (options->keep_last || (options->leak && full))) sampler.epoch_updates++;
+    if (options->leak && !full) sampler.rest = (uint32_t)rest;
+    if (sampler.rest != 0) micros *= 2;
     TRY(arena_take(arena, dataset->samples, sizeof *sampler.order, "data order", &sampler.order));
     TRY(arena_take(arena, micros, sizeof *sampler.micro, "micro-batches", &sampler.micro));
+    TRY(arena_take(arena, sampler.rest, sizeof *sampler.leaked, "data order", &sampler.leaked));
+    TRY(arena_take(arena, (size_t)options->loss_ranks, sizeof *sampler.rank_labels, "ranks",
+                   &sampler.rank_labels));
     if (options->shuffle)
         TRY(arena_take(arena, 2 * dataset->samples, sizeof *sampler.scratch, "data order",
                        &sampler.scratch));
@@ -79,6 +91,11 @@ static enum status order_draw(struct sampler *sampler, uint64_t epoch) {
     return STATUS_OK;
 }
 
+static enum status order_want(struct sampler *sampler, uint64_t epoch) {
+    if (sampler->cached && sampler->cached_epoch == epoch) return STATUS_OK;
+    return order_draw(sampler, epoch);
+}
+
 static void micro_count(const struct sampler *sampler, const uint32_t *sample,
                         struct sampler_micro *micro) {
     const struct dataset *dataset = sampler->dataset;
@@ -91,16 +108,44 @@ static void micro_count(const struct sampler *sampler, const uint32_t *sample,
         }
 }
 
-static void micros_plan(struct sampler *sampler, struct sampler_plan *plan) {
+/* Appends the micro-batches of `samples` samples. */
+static void micros_plan(struct sampler *sampler, const uint32_t *sample, uint32_t samples,
+                        struct sampler_plan *plan) {
     const uint32_t step = (uint32_t)sampler->options.micro;
-    for (uint32_t first = 0; first < plan->samples; first += step) {
-        uint32_t left = plan->samples - first;
+    for (uint32_t first = 0; first < samples; first += step) {
+        uint32_t left = samples - first;
         struct sampler_micro *micro = &sampler->micro[plan->micros++];
         *micro = (struct sampler_micro){.first = first, .samples = left < step ? left : step};
-        micro_count(sampler, plan->sample, micro);
+        micro_count(sampler, sample, micro);
         plan->tokens += micro->tokens;
         plan->labels += micro->labels;
     }
+}
+
+/* What the epoch before left over. Its order is drawn again: a plan depends on no other plan. */
+static enum status leaked_plan(struct sampler *sampler, struct sampler_state state,
+                               struct sampler_plan *plan) {
+    if (sampler->rest == 0 || state.epoch == 0 || state.position != 0) return STATUS_OK;
+    const size_t from = sampler->dataset->samples - sampler->rest;
+    TRY(order_want(sampler, state.epoch - 1));
+    memcpy(sampler->leaked, sampler->order + from, sampler->rest * sizeof *sampler->leaked);
+    plan->leaked_sample = sampler->leaked;
+    micros_plan(sampler, sampler->leaked, sampler->rest, plan);
+    plan->leaked = (struct sampler_window){sampler->rest, plan->micros, plan->labels};
+    plan->tokens = plan->labels = 0;
+    return STATUS_OK;
+}
+
+static void ranks_count(struct sampler *sampler, struct sampler_plan *plan) {
+    const uint64_t ranks = sampler->options.loss_ranks;
+    if (ranks == 0) return;
+    const uint64_t share = sampler->options.size / ranks;
+    memset(sampler->rank_labels, 0, (size_t)ranks * sizeof *sampler->rank_labels);
+    for (uint32_t i = 0; i < plan->samples; i++)
+        for (uint32_t side = 0; side < sampler->dataset->sides; side++)
+            sampler->rank_labels[i / share] +=
+                dataset_side(sampler->dataset, plan->sample[i], side)->labels;
+    plan->rank_labels = sampler->rank_labels;
 }
 
 enum status sampler_plan_update(struct sampler *sampler, struct sampler_state state,
@@ -110,15 +155,16 @@ enum status sampler_plan_update(struct sampler *sampler, struct sampler_state st
     if (state.position >= sampler->epoch_updates)
         FAIL(STATUS_INTERNAL, "data position %" PRIu64 " in an epoch of %" PRIu64 " updates",
              state.position, sampler->epoch_updates);
-    if (!sampler->cached || sampler->cached_epoch != state.epoch)
-        TRY(order_draw(sampler, state.epoch));
-    const uint64_t first = state.position * size;
     struct sampler_plan plan = {.epoch = state.epoch, .position = state.position};
+    plan.micro = sampler->micro;
+    TRY(leaked_plan(sampler, state, &plan));
+    TRY(order_want(sampler, state.epoch));
+    const uint64_t first = state.position * size;
     plan.samples = (uint32_t)(samples - first < size ? samples - first : size);
     plan.sample = sampler->order + first;
-    plan.micro = sampler->micro;
     plan.words = sampler->options.shuffle && state.position == 0 ? 2 * samples : 0;
-    micros_plan(sampler, &plan);
+    micros_plan(sampler, plan.sample, plan.samples, &plan);
+    ranks_count(sampler, &plan);
     *out_plan = plan;
     return STATUS_OK;
 }

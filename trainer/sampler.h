@@ -29,6 +29,9 @@ struct sampler_options {
     bool shuffle;   /* false: the order of the file, in every epoch */
     bool keep_last; /* false: an epoch has floor(samples / size) updates and drops the rest, as
                        drop_last does; true: a smaller last update takes the rest */
+    bool leak;      /* the rest runs in the next epoch's first update, as a window of its own; when
+                       it has as many micro-batches as an update, it is one. Not with keep_last */
+    uint64_t loss_ranks; /* whose label tokens are counted: contiguous shares of size; 0: none */
 };
 
 /* Where the next update stands. Plain data, part of the training state. */
@@ -46,16 +49,25 @@ struct sampler_micro {
     uint64_t labels; /* positions with a loss term, over both sides */
 };
 
+/* Samples that were meant to be divided together. */
+struct sampler_window {
+    uint32_t samples, micros;
+    uint64_t labels;
+};
+
 /* One update. Pointers go into the sampler and hold until its next plan. */
 struct sampler_plan {
     uint64_t epoch;
     uint64_t position;                 /* of this update in its epoch, 0-based */
     uint32_t samples;                  /* options.size, or less in a kept last update */
-    uint32_t micros;                   /* micro-batches */
+    uint32_t micros;                   /* micro-batches, the leaked ones first */
     const uint32_t *sample;            /* [samples]: numbers in the dataset, in canonical order */
     const struct sampler_micro *micro; /* [micros] */
-    uint64_t tokens;                   /* sums over the micro-batches */
+    uint64_t tokens;                   /* sums over the micro-batches, without the leaked ones */
     uint64_t labels;
+    struct sampler_window leaked;  /* of the epoch before; not among samples, tokens, labels */
+    const uint32_t *leaked_sample; /* [leaked.samples]; its micro-batches count from its first */
+    const uint64_t *rank_labels;   /* [options.loss_ranks] */
     uint64_t words; /* random words of this update: 2 per sample of the dataset in the first update
                        of a shuffled epoch, else 0; for the ledger (op DATA_OP_PERMUTE) */
 };
@@ -66,9 +78,12 @@ struct sampler {
     uint64_t epoch_updates;      /* at least 1 */
     uint64_t cached_epoch;       /* whose permutation `order` holds */
     bool cached;                 /* false: `order` holds none yet */
+    uint32_t rest;               /* samples of an epoch that leak; 0: none */
+    uint32_t *leaked;            /* [rest] */
+    uint64_t *rank_labels;       /* [options.loss_ranks] */
     uint32_t *order;             /* [dataset.samples] */
     struct stream_card *scratch; /* [2 * dataset.samples]; NULL without shuffle */
-    struct sampler_micro *micro; /* [ceil(size / micro)] */
+    struct sampler_micro *micro; /* [ceil(size / micro)], twice as many with `rest` */
 };
 
 /* STATUS_INPUT: an option out of range, or fewer samples than one update needs;

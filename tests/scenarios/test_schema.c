@@ -105,6 +105,7 @@ static void verify_rows_cover_the_struct(void **state) {
         mark(seen, rows[i].offset, rows[i].size, rows[i].path);
     MARK(zero);
     MARK(data.zero);
+    MARK(batch.zero);
     MARK(model.zero);
     MARK(loss.zero);
     MARK(optimizer.zero);

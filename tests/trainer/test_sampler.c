@@ -49,7 +49,9 @@ static void validate_known_orders(void **state) {
                                                 .size = cases[i].samples,
                                                 .micro = 1,
                                                 .ranks = 1,
-                                                .shuffle = true};
+                                                .shuffle = true,
+                                                false,
+                                                0};
         struct sampler sampler;
         struct sampler_plan plan;
         assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
@@ -122,8 +124,8 @@ static void verify_epochs(void **state) {
         struct arena arena = ARENA_EMPTY;
         struct dataset dataset;
         data_open(shape->task, shape->samples, &arena, &dataset);
-        const struct sampler_options options = {3, shape->size,    shape->micro,
-                                                1, shape->shuffle, shape->keep_last};
+        const struct sampler_options options = {
+            3, shape->size, shape->micro, 1, shape->shuffle, shape->keep_last, false, 0};
         struct sampler sampler;
         assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
         assert_int_equal(sampler.epoch_updates, shape->epoch_updates);
@@ -160,7 +162,7 @@ static void verify_any_order(void **state) {
     struct arena arena = ARENA_EMPTY;
     struct dataset dataset;
     data_open(TASK_DPO, 23, &arena, &dataset);
-    struct sampler_options options = {99, 4, 4, 1, true, false};
+    struct sampler_options options = {99, 4, 4, 1, true, false, false, 0};
     struct sampler walker;
     assert_int_equal(sampler_init(&options, &dataset, &arena, &walker), STATUS_OK);
     options.micro = 3;
@@ -202,7 +204,8 @@ static void verify_order_inputs(void **state) {
         uint64_t seed, size, done;
     } cases[] = {{5, 24, 0}, {6, 24, 0}, {5, 24, 1}, {5, 8, 0}};
     for (size_t i = 0; i < 4; i++) {
-        const struct sampler_options options = {cases[i].seed, cases[i].size, 1, 1, true, false};
+        const struct sampler_options options = {cases[i].seed, cases[i].size, 1,     1,
+                                                true,          false,         false, 0};
         struct sampler sampler;
         assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
         for (uint64_t u = 0; u < 24 / cases[i].size; u++) {
@@ -217,6 +220,93 @@ static void verify_order_inputs(void **state) {
     arena_close(&arena);
 }
 
+struct leak_case {
+    uint32_t samples;
+    uint64_t size, micro, epoch_updates;
+    uint32_t rest, micros; /* that leak */
+};
+
+/* A rest with as many micro-batches as an update is one: its window is full. */
+static const struct leak_case leaks[] = {
+    {22, 8, 2, 2, 6, 3}, {23, 8, 2, 3, 0, 0}, {17, 8, 2, 2, 1, 1}, {16, 8, 2, 2, 0, 0},
+    {10, 4, 4, 3, 0, 0}, {11, 4, 1, 2, 3, 3}, {13, 4, 2, 3, 1, 1},
+};
+
+static void expect_leaked(struct sampler *sampler, const struct leak_case *leak,
+                          const struct dataset *dataset, uint64_t epoch) {
+    uint32_t order[SAMPLES_MAX];
+    struct sampler_plan plan;
+    const uint64_t size = leak->size;
+    for (uint64_t u = 0; u < dataset->samples / size && epoch > 0; u++) {
+        plan_at(sampler, (epoch - 1) * leak->epoch_updates + u, &plan);
+        memcpy(order + u * size, plan.sample, size * sizeof *order);
+    }
+    plan_at(sampler, epoch * leak->epoch_updates, &plan);
+    assert_int_equal(plan.leaked.samples, epoch == 0 ? 0 : leak->rest);
+    assert_int_equal(plan.leaked.micros, epoch == 0 ? 0 : leak->micros);
+    assert_int_equal(plan.samples, size);
+    assert_int_equal(plan.micros, plan.leaked.micros + (size + leak->micro - 1) / leak->micro);
+    if (plan.leaked.samples == 0) return;
+    unsigned used[SAMPLES_MAX] = {
+        0}; /* the epoch before, and what it left over: each sample once */
+    uint64_t labels = 0;
+    memcpy(order + dataset->samples - leak->rest, plan.leaked_sample, leak->rest * sizeof *order);
+    for (size_t i = 0; i < dataset->samples; i++)
+        assert_int_equal(used[order[i]]++, 0);
+    for (uint32_t i = 0; i < leak->rest; i++)
+        for (uint32_t side = 0; side < dataset->sides; side++)
+            labels += dataset_side(dataset, plan.leaked_sample[i], side)->labels;
+    assert_int_equal(plan.leaked.labels, labels);
+    assert_int_equal(plan.micro[leak->micros].first, 0);
+}
+
+static void verify_leaks(void **state) {
+    (void)state;
+    for (size_t c = 0; c < COUNT_OF(leaks); c++) {
+        const struct leak_case *leak = &leaks[c];
+        struct arena arena = ARENA_EMPTY;
+        struct dataset dataset;
+        data_open(TASK_SFT, leak->samples, &arena, &dataset);
+        const struct sampler_options options = {.seed = 3,
+                                                .size = leak->size,
+                                                .micro = leak->micro,
+                                                .ranks = 1,
+                                                .shuffle = true,
+                                                .leak = true};
+        struct sampler sampler;
+        assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
+        assert_int_equal(sampler.epoch_updates, leak->epoch_updates);
+        for (uint64_t epoch = 0; epoch < 3; epoch++)
+            expect_leaked(&sampler, leak, &dataset, epoch);
+        arena_close(&arena);
+    }
+}
+
+/* Shares of the update, counted over both sides. */
+static void verify_rank_labels(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct dataset dataset;
+    data_open(TASK_DPO, 24, &arena, &dataset);
+    const struct sampler_options options = {
+        .seed = 3, .size = 8, .micro = 8, .ranks = 1, .shuffle = true, .loss_ranks = 4};
+    struct sampler sampler;
+    struct sampler_plan plan;
+    assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
+    plan_at(&sampler, 1, &plan);
+    uint64_t all = 0;
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        uint64_t labels = 0;
+        for (uint32_t i = 2 * rank; i < 2 * rank + 2; i++)
+            for (uint32_t side = 0; side < 2; side++)
+                labels += dataset_side(&dataset, plan.sample[i], side)->labels;
+        assert_int_equal(plan.rank_labels[rank], labels);
+        all += labels;
+    }
+    assert_int_equal(all, plan.labels);
+    arena_close(&arena);
+}
+
 static void validate_refused(void **state) {
     (void)state;
     static const struct {
@@ -224,24 +314,27 @@ static void validate_refused(void **state) {
         enum status status;
         const char *error;
     } cases[] = {
-        {{0, 11, 1, 1, true, false},
+        {{0, 11, 1, 1, true, false, false, 0},
          STATUS_INPUT,
          "d: batch.size is 11 samples, but the data hold 10: not one full update"},
-        {{0, 0, 1, 1, true, false},
+        {{0, 0, 1, 1, true, false, false, 0},
          STATUS_INPUT,
          "batch.size: expected 1 to 4194304 samples, got 0"},
-        {{0, 4194305, 1, 1, true, true},
+        {{0, 4194305, 1, 1, true, true, false, 0},
          STATUS_INPUT,
          "batch.size: expected 1 to 4194304 samples, got 4194305"},
-        {{0, 4, 0, 1, true, false},
+        {{0, 4, 0, 1, true, false, false, 0},
          STATUS_INPUT,
          "batch.micro: expected 1 to batch.size (4), got 0"},
-        {{0, 4, 5, 1, true, false},
+        {{0, 4, 5, 1, true, false, false, 0},
          STATUS_INPUT,
          "batch.micro: expected 1 to batch.size (4), got 5"},
-        {{0, 4, 2, 2, true, false},
+        {{0, 4, 2, 2, true, false, false, 0},
          STATUS_UNSUPPORTED,
          "parallel.ranks: this version runs 1 rank, got 2"},
+        {{0, 4, 2, 1, true, false, false, 3},
+         STATUS_INPUT,
+         "loss.ranks: expected a divisor of batch.size (4), got 3"},
     };
     struct arena arena = ARENA_EMPTY;
     struct dataset dataset;
@@ -253,7 +346,7 @@ static void validate_refused(void **state) {
                          cases[i].status);
         assert_string_equal(status_text(), cases[i].error);
     }
-    const struct sampler_options options = {0, 4, 2, 1, true, false};
+    const struct sampler_options options = {0, 4, 2, 1, true, false, false, 0};
     struct sampler_plan plan;
     assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
     assert_int_equal(sampler_plan_update(&sampler, (struct sampler_state){0, 2}, &plan),
@@ -269,6 +362,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_known_orders), cmocka_unit_test(verify_epochs),
         cmocka_unit_test(verify_any_order),      cmocka_unit_test(verify_order_inputs),
+        cmocka_unit_test(verify_leaks),          cmocka_unit_test(verify_rank_labels),
         cmocka_unit_test(validate_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
