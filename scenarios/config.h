@@ -17,6 +17,7 @@
 #define CONFIG_PATH_SIZE 1024
 #define CONFIG_NAME_SIZE 64
 #define CONFIG_WORDS_SIZE 256
+#define CONFIG_EVENTS_SIZE 512 /* of one stream (scenarios/stream_events.h) */
 #define CONFIG_CLASS_BYTES 256 /* a class's own parameters */
 #define CONFIG_SHA256_SIZE 72  /* 64 hexadecimal digits; whole words */
 
@@ -55,6 +56,13 @@ enum dropout_recompute { RECOMPUTE_PRESERVE = 0, RECOMPUTE_REDRAW };
 enum rng_kind { RNG_ADDRESSED = 0, RNG_TORCH };
 enum param_rounding { ROUNDING_NEAREST = 0, ROUNDING_STOCHASTIC };
 enum scaler_kind { SCALER_NONE = 0, SCALER_STATIC, SCALER_DYNAMIC };
+enum resume_item {
+    RESUME_SCHEDULE = 0,
+    RESUME_OPTIMIZER,
+    RESUME_DATA,
+    RESUME_RNG,
+    RESUME_SCALER
+};
 enum reduce_order { REDUCE_TREE = 0 };
 
 /* numerics.master without masters; numerics.product and numerics.softmax that follow
@@ -170,7 +178,13 @@ struct config {
     struct {
         int32_t kind, zero; /* enum rng_kind */
         uint64_t sms, threads_per_sm, vector;
+        char data[CONFIG_EVENTS_SIZE], dropout[CONFIG_EVENTS_SIZE]; /* by stream */
+        char rounding[CONFIG_EVENTS_SIZE], order[CONFIG_EVENTS_SIZE];
     } rng;
+    struct {
+        uint64_t after;           /* update; 0: no restart */
+        struct key_list restores; /* enum resume_item */
+    } resume;
     struct {
         int32_t kind, zero; /* enum scaler_kind */
         double init_scale, growth_factor, backoff_factor, min_scale;

@@ -10,6 +10,7 @@
 
 #include "base/number.h"
 #include "scenarios/scenario.h"
+#include "scenarios/stream_course.h"
 
 #define BYTE_TOKENIZER_VOCAB 259
 
@@ -135,5 +136,6 @@ enum status config_derive(struct config *config, uint64_t steps, int warmup_give
     derive_unscale(config);
     sort_kinds(&config->shuffle.kinds);
     sort_kinds(&config->atomic.kinds);
+    TRY(stream_derive(config, fault));
     return derive_schedule(config, steps, warmup_given, fault);
 }

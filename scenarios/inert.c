@@ -90,6 +90,15 @@ static const char *without_torch(const struct config *config) {
     return config->rng.kind == RNG_TORCH ? NULL : "rng.kind is addressed";
 }
 
+static const char *without_stochastic(const struct config *config) {
+    return config->numerics.rounding == ROUNDING_STOCHASTIC ? NULL
+                                                            : "numerics.rounding is nearest";
+}
+
+static const char *without_restart(const struct config *config) {
+    return config->resume.after == 0 ? "resume.after is 0" : NULL;
+}
+
 static const char *without_scaler(const struct config *config) {
     return config->scaler.kind == SCALER_NONE ? "scaler.kind is none" : NULL;
 }
@@ -154,6 +163,10 @@ static const struct silenced {
     {"rng.sms", without_torch, NULL},
     {"rng.threads_per_sm", without_torch, NULL},
     {"rng.vector", without_torch, NULL},
+    {"rng.dropout", without_dropout, NULL},
+    {"rng.rounding", without_stochastic, NULL},
+    {"rng.order", without_shuffled, NULL},
+    {"resume.restores", without_restart, NULL},
     {"scaler.init_scale", without_scaler, NULL},
     {"scaler.growth_factor", without_dynamic, NULL},
     {"scaler.backoff_factor", without_dynamic, NULL},

@@ -215,6 +215,12 @@ enum status resolve_report(const struct resolving *resolving, const struct fault
     return fault->status;
 }
 
+enum status arm_report(const struct arm_keys *keys, const char *label, const char *arm,
+                       const struct fault *fault) {
+    const struct resolving resolving = {.keys = keys, .label = label, .arm = arm};
+    return resolve_report(&resolving, fault);
+}
+
 /* "a, b, c"; names that no longer fit become "and others". */
 static void join_name(char *out, size_t size, const char *name) {
     static const char others[] = " and others";

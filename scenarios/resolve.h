@@ -6,6 +6,7 @@
 #ifndef TWINSTEP_SCENARIOS_RESOLVE_H
 #define TWINSTEP_SCENARIOS_RESOLVE_H
 
+#include "scenarios/fault.h"
 #include "scenarios/scenario.h"
 #include "scenarios/selection.h"
 #include "scenarios/yaml.h"
@@ -43,5 +44,10 @@ TWINSTEP_MUST_USE enum status arm_keys_collect(struct arm_keys *keys, const stru
 /* `label` and `arm` stand in errors that belong to no line. */
 TWINSTEP_MUST_USE enum status arm_resolve(const struct arm_keys *keys, const char *label,
                                           const char *arm, uint64_t steps, struct config *out);
+
+/* A fault of a resolved arm, found later, at the place where its key was written. Returns its
+ * status. */
+enum status arm_report(const struct arm_keys *keys, const char *label, const char *arm,
+                       const struct fault *fault);
 
 #endif

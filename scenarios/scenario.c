@@ -14,6 +14,7 @@
 #include "scenarios/override.h"
 #include "scenarios/resolve.h"
 #include "scenarios/row_value.h"
+#include "scenarios/stream_course.h"
 #include "scenarios/suggest.h"
 #include "scenarios/textfile.h"
 
@@ -350,11 +351,27 @@ static enum status keep_inert(const struct parsing *parsing, const struct arm_ke
     return STATUS_OK;
 }
 
+/* What rng.* takes from the other arm, as numbers; then the streams are checked as they are. */
+static enum status settle_streams(const struct parsing *parsing, const struct arm_keys keys[2]) {
+    struct scenario_arm *arms = parsing->scenario->arms;
+    struct config *const configs[2] = {&arms[0].config, &arms[1].config};
+    const char *const names[2] = {arms[0].name, arms[1].name};
+    struct fault fault = {.status = STATUS_OK};
+    int arm = 0;
+    if (stream_settle(configs, names, &fault, &arm) != STATUS_OK)
+        return arm_report(&keys[arm], parsing->label, names[arm], &fault);
+    for (arm = 0; arm < 2; arm++)
+        if (stream_check(configs[arm], parsing->scenario->steps, &fault) != STATUS_OK)
+            return arm_report(&keys[arm], parsing->label, names[arm], &fault);
+    return STATUS_OK;
+}
+
 static enum status read_arms(struct parsing *parsing) {
     struct scenario_arm *arms = parsing->scenario->arms;
     struct arm_keys keys[2];
     for (int i = 0; i < 2; i++)
         TRY(read_arm(parsing, i, &keys[i]));
+    TRY(settle_streams(parsing, keys));
     TRY(keep_inert(parsing, keys));
     return inert_settle(&arms[0].config, &arms[1].config);
 }
@@ -365,7 +382,7 @@ static int is_noisy(const struct config *a, const struct config *b) {
     if (a->numerics.mode == MODE_ATOMIC || b->numerics.mode == MODE_ATOMIC) return 1;
     if (a->numerics.mode != MODE_SHUFFLED && b->numerics.mode != MODE_SHUFFLED) return 0;
     return a->numerics.mode != b->numerics.mode || a->numerics.order_seed == KEY_WORD_UINT ||
-           a->numerics.order_seed != b->numerics.order_seed;
+           stream_orders_differ(a, b);
 }
 
 /* What the floor's tests can enumerate. The arms are resolved. */

@@ -48,6 +48,7 @@ static const char *const dtype_names[] = {"f32", "f64", "bf16", "f16", "tf32", N
 static const char *const masks_names[] = {"own", "same", NULL};
 static const char *const recompute_names[] = {"preserve", "redraw", NULL};
 static const char *const rng_names[] = {"addressed", "torch", NULL};
+static const char *const resume_names[] = {"schedule", "optimizer", "data", "rng", "scaler", NULL};
 static const char *const param_rounding_names[] = {"nearest", "stochastic", NULL};
 static const char *const scaler_names[] = {"none", "static", "dynamic", NULL};
 static const char *const wide_names[] = {"f32", "f64", NULL}; /* as enum dtype */
@@ -377,6 +378,30 @@ static const struct key_row rows[] = {
      "Consecutive elements that a thread draws for: 1, 2, 4 or 8; auto is the largest divisor of "
      "the tensor up to 4",
      AT(rng.vector), 1, 8, "auto", NULL},
+    {"rng.data", KEY_TEXT, "", "none", CAUSE_DATA_ORDER,
+     "What happens to the stream of batches, each before the update that it names: advance N at K "
+     "(skip N updates' worth), save A at K, load A at K, seed S at K, seed S clock C at K, take ARM "
+     "at K (go on from where the other arm's stream is); joined by commas",
+     AT(rng.data), NO_BOUNDS, NULL, NULL},
+    {"rng.dropout", KEY_TEXT, "", "none", CAUSE_RNG,
+     "What happens to the stream of dropout masks, as in rng.data; under rng.kind torch N and C are "
+     "words of the generator's offset, and seed S starts at offset 0",
+     AT(rng.dropout), NO_BOUNDS, NULL, NULL},
+    {"rng.rounding", KEY_TEXT, "", "none", CAUSE_RNG,
+     "What happens to the stream of stochastic rounding, as in rng.data", AT(rng.rounding),
+     NO_BOUNDS, NULL, NULL},
+    {"rng.order", KEY_TEXT, "", "none", CAUSE_NONDETERMINISM,
+     "What happens to the stream of orders of sums in shuffled, as in rng.data", AT(rng.order),
+     NO_BOUNDS, NULL, NULL},
+
+    {"resume.after", KEY_UINT, "updates", "0", CAUSE_RESUME,
+     "The job stops after this update and restarts from its checkpoint; 0: it never stops",
+     AT(resume.after), UINT_ALL, NULL, NULL},
+    {"resume.restores", KEY_LIST, "", "[schedule, optimizer, data, rng, scaler]", CAUSE_RESUME,
+     "What the restart takes from the checkpoint beside the weights; the rest is as at step 0: "
+     "counter and learning rate, moments and their step count, place in the data, random streams, "
+     "loss scale",
+     AT(resume.restores), NO_BOUNDS, NULL, resume_names},
 
     {"scaler.kind", KEY_ENUM, "", "none", CAUSE_DTYPE,
      "Loss scale: none, held at scaler.init_scale, or grown and backed off as torch.amp.GradScaler "

@@ -8,6 +8,7 @@
 #include "scenarios/fault.h"
 #include "scenarios/scenario.h"
 #include "scenarios/selection.h"
+#include "scenarios/stream_course.h"
 
 /* tf32 is what tensor cores read of an f32 number; nothing is stored in it. */
 static int is_storage(int32_t dtype) {
@@ -269,6 +270,7 @@ enum status config_check(const struct config *config, uint64_t steps, struct fau
     TRY(check_shuffle(config, fault));
     TRY(check_atomic(config, fault));
     TRY(check_shaped(config, fault));
+    TRY(stream_check(config, steps, fault));
     return check_counter(config, steps, fault);
 }
 
