@@ -12,6 +12,7 @@
 
 #include "trainer/model_dropout.h"
 #include "trainer/model_ops.h"
+#include "trainer/watch.h"
 
 /* dx = dy . w, or joined onto dx. */
 static void input_gradient(const struct pass *pass, uint32_t layer, enum param_role role,
@@ -21,6 +22,8 @@ static void input_gradient(const struct pass *pass, uint32_t layer, enum param_r
         .rows = pass->rows, .dy = dy, .w = pass_weight(pass, role, layer), .dx = dx, .add = add};
     pass_widths(pass->model, role, &args.N, &args.K);
     pass->model->ops->linear_input(&call, &args);
+    if (pass->rows.index == NULL) return; /* label rows: head_input */
+    watch_role_output(pass, layer, role, 1, dx, args.K);
 }
 
 static void norm_gradient(const struct pass *pass, uint32_t layer, enum param_role role,
@@ -37,6 +40,8 @@ static void norm_gradient(const struct pass *pass, uint32_t layer, enum param_ro
     uint32_t unused;
     pass_widths(pass->model, role, &args.C, &unused);
     pass->model->ops->norm_input(&call, &args);
+    if (pass->rows.index == NULL) return;
+    watch_role_output(pass, layer, role, 1, dx, args.C);
 }
 
 /* The gradient of a branch is that of the sum it was added to; where the branch was dropped, a copy
@@ -75,6 +80,8 @@ static void mlp_backward(const struct pass *pass, uint32_t i) {
     model->ops->swiglu_backward(
         &call, &(struct swiglu_backward_args){pass->rows, model->M, layer->gate, layer->up,
                                               gradient->act, gradient->gate, gradient->up});
+    watch_tokens(pass, i, "swiglu", "dgate", gradient->gate, model->M);
+    watch_tokens(pass, i, "swiglu", "dup", gradient->up, model->M);
     input_gradient(pass, i, ROLE_GATE, gradient->gate, gradient->b, 0);
     input_gradient(pass, i, ROLE_UP, gradient->up, gradient->b, 1);
     const void *branch = gradient->b;
@@ -83,6 +90,7 @@ static void mlp_backward(const struct pass *pass, uint32_t i) {
         branch = gradient->h;
     }
     pass_add(pass, i, branch, gradient->stream, gradient->h);
+    watch_tokens(pass, i, "residual", "gradient after attention", gradient->h, model->C);
 }
 
 static void qk_backward(const struct pass *pass, uint32_t i) {
@@ -91,6 +99,8 @@ static void qk_backward(const struct pass *pass, uint32_t i) {
     const struct layer_gradients *gradient = &model->gradient;
     pass_rotary(pass, i, gradient->q, model->H, 1);
     pass_rotary(pass, i, gradient->k, model->G, 1);
+    watch_heads(pass, i, "rotary", "dQ", gradient->q, model->Q);
+    watch_heads(pass, i, "rotary", "dK", gradient->k, model->K);
     if (!pass->olmo2) return;
     norm_gradient(pass, i, ROLE_Q_NORM, gradient->q, layer->q_line, layer->rstd_q,
                   gradient->q_line);
@@ -118,6 +128,9 @@ static void attention_block_backward(const struct pass *pass, uint32_t i) {
                                               model->D, model->scale, layer->q, layer->k, layer->v,
                                               gradient->att, gradient->q, gradient->k, gradient->v,
                                               pass_dropout(pass, DROP_ATTENTION, i, 0, &dropout)});
+    watch_heads(pass, i, "attention", "dQ", gradient->q, model->Q);
+    watch_heads(pass, i, "attention", "dK", gradient->k, model->K);
+    watch_heads(pass, i, "attention", "dV", gradient->v, model->K);
     qk_backward(pass, i);
     input_gradient(pass, i, ROLE_Q, pass->olmo2 ? gradient->q_line : gradient->q, gradient->a, 0);
     input_gradient(pass, i, ROLE_K, pass->olmo2 ? gradient->k_line : gradient->k, gradient->a, 1);
@@ -133,6 +146,8 @@ static void residual_backward(const struct pass *pass, uint32_t i) {
         branch = gradient->stream;
     }
     pass_add(pass, i, branch, gradient->h, gradient->stream);
+    watch_tokens(pass, i, "residual", "gradient of the layer's input", gradient->stream,
+                 pass->model->C);
 }
 
 /* The joint weight pass: lists in canonical order, address side 0. */
@@ -155,6 +170,8 @@ static void matrix_weight(const struct weight_pass *joint, uint32_t layer, enum 
         .rows = joint->rows, .dy = dy, .x = x, .acc = accumulator(joint, role, layer)};
     pass_widths(joint->pass.model, role, &args.N, &args.K);
     joint->pass.model->ops->linear_weight(&call, &args);
+    if (joint->pass.model->watch != NULL)
+        watch_see_weight(&joint->pass, layer, role, args.acc, joint->use);
 }
 
 static void norm_weight(const struct weight_pass *joint, uint32_t layer, enum param_role role,
@@ -171,6 +188,7 @@ static void norm_weight(const struct weight_pass *joint, uint32_t layer, enum pa
     uint32_t unused;
     pass_widths(model, role, &args.C, &unused);
     model->ops->norm_weight(&call, &args);
+    if (model->watch != NULL) watch_see_weight(&joint->pass, layer, role, args.acc, joint->use);
 }
 
 static void layer_weights(const struct weight_pass *joint, uint32_t i) {
@@ -212,13 +230,19 @@ static void head_input(const struct pass *pass, const double *coefficient) {
                    part->label_count, model->V, model->loss, pass->batch->label_target + first,
                    coefficient + first, row_of(model->maximum, first, 1, model->accumulator),
                    row_of(model->sum, first, 1, model->accumulator), logits});
+    watch_labels(pass, "log_softmax", "gradient of the logits", model->logits, model->compute,
+                 WATCH_LOGITS(pass));
     struct pass labels = *pass;
     labels.rows = rows;
     input_gradient(&labels, PASS_NO_LAYER, ROLE_HEAD, logits, dh, 0);
+    watch_labels(pass, watch_role(model, ROLE_HEAD), "input gradient", model->label_dh,
+                 model->compute, WATCH_HIDDEN(pass));
     norm_gradient(&labels, PASS_NO_LAYER, ROLE_NORM_FINAL, dh,
                   row_of(model->label_x, first, model->C, model->carrier),
                   row_of(model->label_rstd, first, 1, model->accumulator),
                   row_of(model->label_dx, first, model->C, model->carrier));
+    watch_labels(pass, watch_role(model, ROLE_NORM_FINAL), "input gradient", model->label_dx,
+                 model->compute, WATCH_HIDDEN(pass));
 }
 
 /* gradient.stream = +0 on real rows, then the label rows' gradients at their places. */
@@ -258,6 +282,9 @@ static void embedding_backward(const struct weight_pass *joint) {
                                             joint->rows, model->V, model->C,
                                             joint->pass.batch->canonical_id, model->gradient.stream,
                                             accumulator(joint, ROLE_EMBEDDING, PASS_NO_LAYER)});
+    if (joint->pass.model->watch != NULL)
+        watch_see_weight(&joint->pass, PASS_NO_LAYER, ROLE_EMBEDDING,
+                         accumulator(joint, ROLE_EMBEDDING, PASS_NO_LAYER), 0);
 }
 
 /* Activation checkpointing without the generator's state: the layer runs again from its stored

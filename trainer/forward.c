@@ -6,6 +6,7 @@
 
 #include "trainer/model_dropout.h"
 #include "trainer/model_ops.h"
+#include "trainer/watch.h"
 
 static void attention_block(const struct pass *pass, uint32_t i) {
     const struct model *model = pass->model;
@@ -23,6 +24,8 @@ static void attention_block(const struct pass *pass, uint32_t i) {
     pass_linear(pass, i, ROLE_V, layer->a, layer->v);
     pass_rotary(pass, i, layer->q, model->H, 0);
     pass_rotary(pass, i, layer->k, model->G, 0);
+    watch_heads(pass, i, "rotary", "Q", layer->q, model->Q);
+    watch_heads(pass, i, "rotary", "K", layer->k, model->K);
     struct op_call call = pass_call(pass, SITE_ATTENTION, i);
     struct dropout dropout;
     model->ops->attention_forward(
@@ -30,6 +33,7 @@ static void attention_block(const struct pass *pass, uint32_t i) {
                    pass->batch->sequences + pass->part->first_sequence, pass->part->sequence_count,
                    model->H, model->G, model->D, model->scale, layer->q, layer->k, layer->v,
                    layer->att, pass_dropout(pass, DROP_ATTENTION, i, 1, &dropout)});
+    watch_heads(pass, i, "attention", "output", layer->att, model->Q);
     pass_linear(pass, i, ROLE_O, layer->att, layer->o);
     void *branch = layer->o;
     if (pass->olmo2) {
@@ -38,6 +42,7 @@ static void attention_block(const struct pass *pass, uint32_t i) {
     }
     pass_drop(pass, DROP_BRANCH_A, i, 1, branch);
     pass_add(pass, i, layer->x, branch, layer->h);
+    watch_tokens(pass, i, "residual", "after attention", layer->h, model->C);
 }
 
 static void mlp_block(const struct pass *pass, uint32_t i, void *out) {
@@ -50,6 +55,7 @@ static void mlp_block(const struct pass *pass, uint32_t i, void *out) {
     model->ops->swiglu_forward(
         &call,
         &(struct swiglu_forward_args){pass->rows, model->M, layer->gate, layer->up, layer->act});
+    watch_tokens(pass, i, "swiglu", "output", layer->act, model->M);
     pass_linear(pass, i, ROLE_DOWN, layer->act, layer->down);
     void *branch = layer->down;
     if (pass->olmo2) {
@@ -58,6 +64,7 @@ static void mlp_block(const struct pass *pass, uint32_t i, void *out) {
     }
     pass_drop(pass, DROP_BRANCH_B, i, 1, branch);
     pass_add(pass, i, layer->h, branch, out);
+    watch_tokens(pass, i, "residual", "after MLP", out, model->C);
 }
 
 /* Label rows are gathered first: other positions have no final norm and no logits (law 3). */
@@ -80,16 +87,24 @@ static void head_block(const struct pass *pass) {
                                         (enum norm_rounding)model->config->model.norm_rounding, x,
                                         pass_weight(pass, ROLE_NORM_FINAL, PASS_NO_LAYER), h,
                                         row_of(model->label_rstd, first, 1, model->accumulator)});
+    watch_labels(pass, watch_role(model, ROLE_NORM_FINAL), "output", model->label_h, model->compute,
+                 WATCH_HIDDEN(pass));
     call = pass_call(pass, SITE_HEAD, PASS_NO_LAYER);
     model->ops->linear_forward(
         &call, &(struct linear_forward_args){rows, model->V, model->C, h,
                                              pass_weight(pass, ROLE_HEAD, PASS_NO_LAYER), logits});
+    watch_labels(pass, watch_role(model, ROLE_HEAD), "logits", model->logits, model->compute,
+                 WATCH_LOGITS(pass));
     call = pass_call(pass, SITE_LOSS, PASS_NO_LAYER);
     model->ops->logprob_forward(
         &call, &(struct logprob_forward_args){
                    part->label_count, model->V, model->loss, pass->batch->label_target + first,
                    logits, row_of(model->maximum, first, 1, model->accumulator),
                    row_of(model->sum, first, 1, model->accumulator), model->logp + first});
+    watch_labels(pass, "log_softmax", "maximum", model->maximum, model->accumulate, WATCH_ONE);
+    watch_labels(pass, "log_softmax", "sum of exponentials", model->sum, model->accumulate,
+                 WATCH_ONE);
+    watch_labels(pass, "log_softmax", "log-prob of the target", model->logp, DTYPE_F64, WATCH_ONE);
 }
 
 void pass_layer(const struct pass *pass, uint32_t i) {
@@ -109,6 +124,7 @@ void model_forward(struct model *model, const struct model_weights *weights,
             &call, &(struct embedding_forward_args){
                        pass.rows, model->C, batch->token_id + pass.part->first_token,
                        pass_weight(&pass, ROLE_EMBEDDING, PASS_NO_LAYER), model->layer[0].x});
+        watch_role_output(&pass, PASS_NO_LAYER, ROLE_EMBEDDING, 0, model->layer[0].x, model->C);
         pass_drop(&pass, DROP_EMBEDDING, PASS_NO_LAYER, 1, model->layer[0].x);
         for (uint32_t i = 0; i < model->layers; i++)
             pass_layer(&pass, i);

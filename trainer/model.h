@@ -55,6 +55,8 @@ struct layer_gradients {
     void *a;               /* (R, C) */
 };
 
+struct watch; /* trainer/watch.h */
+
 struct model {
     const struct config *config;
     const struct param_table *table;
@@ -74,6 +76,7 @@ struct model {
     uint64_t rng_offset;          /* of PyTorch's generator; the training state carries it */
     uint64_t *drop_offset;        /* (layers + 1, places, calls) offset that a forward used */
     struct stream_ledger *ledger; /* who drew what; NULL: nobody asks */
+    struct watch *watch;          /* sees what ops write; NULL: nobody */
     struct op_call call;          /* template: compute, threads, order, scratch */
 
     struct layer_buffers *layer; /* (layers) */

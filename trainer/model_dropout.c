@@ -4,6 +4,7 @@
 
 #include "determinism/torch_rng.h"
 #include "scenarios/scenario.h"
+#include "trainer/watch.h"
 
 static double rate_of(const struct config *config, enum dropout_place place) {
     if (place == DROP_EMBEDDING) return config->dropout.embedding;
@@ -104,6 +105,7 @@ const struct dropout *pass_dropout(const struct pass *pass, enum dropout_place p
     if (config->rng.kind == RNG_TORCH) place_torch(pass, place, layer, anew, out);
     if (anew && model->ledger != NULL)
         stream_ledger_add(model->ledger, STREAM_DROPOUT, out->op, drawn_words(pass, place));
+    if (anew && model->watch != NULL) watch_see_mask(pass, place, layer, out);
     return out;
 }
 
@@ -117,4 +119,5 @@ void pass_drop(const struct pass *pass, enum dropout_place place, uint32_t layer
     model->ops->dropout(&call,
                         &(struct dropout_args){sequences_of(pass), pass->part->sequence_count,
                                                model->C, drawn, x, x});
+    watch_tokens(pass, layer, watch_places[place], anew ? "output" : "input gradient", x, model->C);
 }

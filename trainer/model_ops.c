@@ -2,6 +2,8 @@
  * From a parameter role to the arguments of an op. */
 #include "trainer/model_ops.h"
 
+#include "trainer/watch.h"
+
 struct pass pass_open(struct model *model, const struct model_weights *weights,
                       const struct batch *batch, uint32_t call, uint32_t side_offset) {
     const struct batch_call *part = &batch->calls[call];
@@ -95,6 +97,7 @@ void pass_linear(const struct pass *pass, uint32_t layer, enum param_role role, 
         .rows = pass->rows, .x = x, .w = pass_weight(pass, role, layer), .y = y};
     pass_widths(pass->model, role, &args.N, &args.K);
     pass->model->ops->linear_forward(&call, &args);
+    watch_role_output(pass, layer, role, 0, y, args.N);
 }
 
 void pass_norm(const struct pass *pass, uint32_t layer, enum param_role role, const void *x,
@@ -111,6 +114,7 @@ void pass_norm(const struct pass *pass, uint32_t layer, enum param_role role, co
     uint32_t unused;
     pass_widths(pass->model, role, &args.C, &unused);
     pass->model->ops->norm_forward(&call, &args);
+    watch_role_output(pass, layer, role, 0, y, args.C);
 }
 
 void pass_rotary(const struct pass *pass, uint32_t layer, void *x, uint32_t heads, int inverse) {

@@ -5,6 +5,7 @@
 #include "trainer/run_private.h"
 #include "trainer/rounding.h"
 #include "trainer/scaler.h"
+#include "trainer/watch_run.h"
 #include "scenarios/scenario.h"
 
 #include <math.h>
@@ -179,6 +180,7 @@ enum status phase_close_gradient(struct run *run) {
     }
     head->pending = 0;
     head->stored = 1;
+    if (run->model.watch != NULL) watch_gradient_closed(run);
     return run->shape.phases + run->shape.tensors == 0 ? STATUS_OK : note_gradients(run);
 }
 
@@ -371,6 +373,7 @@ void phase_refresh_weights(struct run *run) {
         run_convert(run, run->table.rows[row].count, run->table.rows[row].dtype, run->model.compute,
                     run_param(run, row), run->weight_copies[row]);
     }
+    if (run->model.watch != NULL) watch_weights_copied(run);
 }
 
 enum status phase_run(struct run *run, enum phase phase) {
@@ -382,5 +385,9 @@ enum status phase_run(struct run *run, enum phase phase) {
         [PHASE_COUNT_UPDATE] = phase_count, [PHASE_SCHEDULE] = phase_schedule,
         [PHASE_ZERO] = phase_zero,
     };
-    return functions[phase](run);
+    if (run->model.watch == NULL) return functions[phase](run);
+    watch_phase_begin(run, phase);
+    TRY(functions[phase](run));
+    watch_phase_end(run, phase);
+    return STATUS_OK;
 }

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The phases' results as views: batch, loss, gradients, norm, LR, optimizer slots, parameters. */
+#include "trainer/watch_run.h"
+
+#include <string.h>
+
+#include "trainer/run_private.h"
+
+void watch_hang(struct run *run, struct watch *watch) {
+    run->model.watch = watch;
+    if (run->reference != NULL) run->reference->model.watch = watch;
+}
+
+static struct watch_view view_of(const struct run *run, const char *op, const char *tensor,
+                                 void *data) {
+    const struct watch *watch = run->model.watch;
+    return (struct watch_view){.stage = watch->stage,
+                               .micro = watch->micro,
+                               .layer = PASS_NO_LAYER,
+                               .op = op,
+                               .tensor = tensor,
+                               .data = data,
+                               .axis = WATCH_WHOLE,
+                               .columns = WATCH_SCALARS,
+                               .parameter = WATCH_NO_PARAMETER};
+}
+
+static void show(const struct run *run, const struct watch_view *view) {
+    const struct watch *watch = run->model.watch;
+    if (view->width > 0) watch->see(watch->context, view);
+}
+
+static void show_reals(const struct run *run, const char *op, const char *tensor, double *values,
+                       size_t count) {
+    struct watch_view view = view_of(run, op, tensor, values);
+    view.dtype = DTYPE_F64;
+    view.count = view.width = count;
+    show(run, &view);
+}
+
+/* A tensor of a parameter's shape, or a slot of another one. */
+static void show_parameter(const struct run *run, uint32_t row, const char *op, const char *tensor,
+                           enum dtype dtype, size_t count, void *data, uint32_t covered) {
+    const struct param_row *param = &run->table.rows[row];
+    struct watch_view view = view_of(run, op, tensor, data);
+    const int shaped = count == param->count;
+    view.dtype = dtype;
+    view.columns = shaped ? WATCH_MATRIX : WATCH_SCALARS;
+    view.count = count;
+    view.width = shaped ? (size_t)param->shape[1] : count;
+    view.covered = covered;
+    view.parameter = row;
+    show(run, &view);
+}
+
+static void show_weights(struct run *run, uint32_t row) {
+    const struct state_layout *layout = &run->layout;
+    const struct state_tensor *tensor = &layout->tensor[row];
+    const size_t count = run->table.rows[row].count;
+    const char *name = run->table.rows[row].name;
+    for (uint32_t slot = 0; slot < run->optimizer->slot_count; slot++)
+        if (tensor->slot_count[slot] > 0)
+            show_parameter(run, row, name, run->optimizer->slot_names[slot], layout->slot_dtype,
+                           tensor->slot_count[slot], run_at(run, tensor->slot[slot]), 0);
+    if (layout->has_master)
+        show_parameter(run, row, name, "master", layout->master_dtype, count,
+                       run_at(run, tensor->master), 0);
+    show_parameter(run, row, name, "parameter", run->table.rows[row].dtype, count,
+                   run_at(run, tensor->param), 0);
+}
+
+static uint32_t covered_of(const struct run *run) {
+    return run->batch.first_sample + run->batch.sample_count;
+}
+
+static void show_gradients(struct run *run, const char *tensor) {
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const uint32_t row = run->owner[i];
+        show_parameter(run, row, run->table.rows[row].name, tensor, run->layout.gradient_dtype,
+                       run->table.rows[row].count, run_at(run, run->layout.tensor[row].gradient),
+                       covered_of(run));
+    }
+}
+
+static void show_table(struct run *run, const char *tensor, void *values) {
+    struct watch_view view = view_of(run, "rotary table", tensor, values);
+    view.axis = WATCH_POSITIONS;
+    view.columns = WATCH_PAIRS;
+    view.dtype = run->model.compute;
+    view.count = run->limits.length;
+    view.width = run->model.D / 2;
+    show(run, &view);
+}
+
+void watch_start(struct run *run) {
+    run->model.watch->stage = WATCH_START;
+    run->model.watch->micro = 0;
+    for (uint32_t i = 0; i < run->owner_count; i++)
+        show_weights(run, run->owner[i]);
+    show_table(run, "cosine", run->model.cosine);
+    show_table(run, "sine", run->model.sine);
+}
+
+void watch_end(struct run *run) {
+    run->model.watch->stage = WATCH_END;
+    run->model.watch->micro = 0;
+    show_reals(run, "loss", "loss of the update", &run->record.reals[REAL_LOSS], 1);
+    struct watch_view view = view_of(run, "random numbers", "words drawn", run->ledger.words);
+    view.kind = WATCH_WORDS;
+    view.count = (size_t)STREAM_COUNT * STREAM_OPS;
+    view.width = STREAM_OPS;
+    view.columns = WATCH_MATRIX;
+    show(run, &view);
+}
+
+void watch_phase_begin(struct run *run, enum phase phase) {
+    struct watch *watch = run->model.watch;
+    watch->stage = (enum watch_stage)(WATCH_PHASE + (int)phase);
+    const int often = loop_count(&run->config, LOOP_MICRO, phase) > 0;
+    watch->micro = !often ? 0 : run->micro + (phase == PHASE_FETCH);
+}
+
+/* By sequence or sample of the whole micro-batch. */
+static struct watch_view batch_view(struct run *run, const char *op, const char *tensor,
+                                    enum watch_axis axis, void *data) {
+    struct watch_view view = view_of(run, op, tensor, data);
+    view.axis = axis;
+    view.dtype = DTYPE_F64;
+    view.batch = &run->batch;
+    view.sequence_count = run->batch.sequence_count;
+    view.width = 1;
+    return view;
+}
+
+static void show_batch(struct run *run) {
+    struct watch_view view = batch_view(run, "data", "tokens", WATCH_LISTED, run->batch.token_id);
+    view.kind = WATCH_IDS;
+    show(run, &view);
+    view = batch_view(run, "data", "targets", WATCH_LABELS, run->batch.label_target);
+    view.kind = WATCH_IDS;
+    show(run, &view);
+}
+
+static void show_loss(struct run *run) {
+    if (run->config.task == TASK_DPO) {
+        struct watch_view view = batch_view(run, "reference", "log-probs of both sides",
+                                            WATCH_SAMPLES, run->reference_logp);
+        view.width = 2;
+        show(run, &view);
+    }
+    struct watch_view view = batch_view(run, "loss", "coefficient", WATCH_LABELS, run->coefficient);
+    show(run, &view);
+}
+
+static void show_optimize(struct run *run) {
+    for (uint32_t g = 0; g < run->table.groups; g++) {
+        static const char *const groups[STATE_GROUPS_MAX] = {"group 0", "group 1"};
+        show_reals(run, groups[g], "LR applied", &run->record.groups[g][GROUP_LR_APPLIED], 1);
+        show_reals(run, groups[g], "weight decay", &run->record.groups[g][GROUP_WD_APPLIED], 1);
+    }
+    for (uint32_t i = 0; i < run->owner_count; i++)
+        show_weights(run, run->owner[i]);
+}
+
+static void show_clip(struct run *run) {
+    struct state_head *head = run_head(run);
+    show_reals(run, "clip", "gradient norm", &head->norm, 1);
+    show_reals(run, "clip", "clip coefficient", &head->coefficient, 1);
+    show_gradients(run, "clipped gradient");
+}
+
+static void show_schedule(struct run *run) {
+    show_reals(run, "schedule", "LR", run_head(run)->lr, run->table.groups);
+}
+
+static void show_log(struct run *run) {
+    show_reals(run, "log", "loss", &run->record.reals[REAL_LOSS], 1);
+    show_reals(run, "log", "LR logged", &run->record.groups[0][GROUP_LR_LOGGED], 1);
+}
+
+void watch_phase_end(struct run *run, enum phase phase) {
+    double number = 0.0;
+    switch (phase) {
+    case PHASE_FETCH:
+        show_batch(run);
+        break;
+    case PHASE_FORWARD:
+        show_loss(run);
+        break;
+    case PHASE_UNSCALE:
+        show_gradients(run, "unscaled gradient");
+        break;
+    case PHASE_CLIP:
+        show_clip(run);
+        break;
+    case PHASE_OPTIMIZE:
+        show_optimize(run);
+        break;
+    case PHASE_SCHEDULE:
+        show_schedule(run);
+        break;
+    case PHASE_LOG:
+        show_log(run);
+        break;
+    case PHASE_COUNT_UPDATE:
+        number = (double)run_head(run)->n;
+        show_reals(run, "count", "updates counted", &number, 1);
+        break;
+    case PHASE_ZERO:
+        show_reals(run, "zero", "gradients left", &number, 1);
+        break;
+    default:
+        break;
+    }
+}
+
+void watch_gradient_closed(struct run *run) {
+    struct watch *watch = run->model.watch;
+    const enum watch_stage stage = watch->stage;
+    const uint32_t micro = watch->micro;
+    watch->stage = (enum watch_stage)(WATCH_PHASE + (int)PHASE_BACKWARD);
+    watch->micro = 0;
+    show_gradients(run, "gradient");
+    watch->stage = stage;
+    watch->micro = micro;
+}
+
+void watch_weights_copied(struct run *run) {
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const uint32_t row = run->owner[i];
+        show_parameter(run, row, run->table.rows[row].name, "compute copy", run->model.compute,
+                       run->table.rows[row].count, run->weight_copies[row], 0);
+    }
+}

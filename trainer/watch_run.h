@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a watch sees of a run besides the model's ops: what the phases wrote, what an update starts
+ * from and what is left of it. Called by phases.c where a watch hangs, and by who locates. */
+#ifndef TWINSTEP_TRAINER_WATCH_RUN_H
+#define TWINSTEP_TRAINER_WATCH_RUN_H
+
+#include "trainer/run.h"
+#include "trainer/watch.h"
+
+/* Hangs `watch` into a run, or takes it out (NULL). */
+void watch_hang(struct run *run, struct watch *watch);
+
+/* Parameters, masters, slots and tables; before run_step. */
+void watch_start(struct run *run);
+/* Loss and ledger; after run_step. */
+void watch_end(struct run *run);
+
+/* phases.c */
+void watch_phase_begin(struct run *run, enum phase phase);
+void watch_phase_end(struct run *run, enum phase phase);
+void watch_gradient_closed(struct run *run);
+void watch_weights_copied(struct run *run);
+
+#endif
