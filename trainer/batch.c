@@ -112,7 +112,6 @@ static void open_call(struct batch *batch, uint32_t side, uint32_t row_length) {
                                                             .first_token = batch->token_count,
                                                             .first_label = batch->label_count,
                                                             .row_length = row_length,
-                                                            .row_count = batch->rows,
                                                             .side = side};
 }
 
@@ -121,7 +120,7 @@ static void close_call(struct batch *batch) {
     call->sequence_count = batch->sequence_count - call->first_sequence;
     call->token_count = batch->token_count - call->first_token;
     call->label_count = batch->label_count - call->first_label;
-    call->row_count = batch->rows - call->row_count;
+    call->row_count = batch->rows - batch->sequences[call->first_sequence].row;
 }
 
 void batch_fill(struct batch *batch, const struct batch_limits *limits,

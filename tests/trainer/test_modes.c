@@ -144,6 +144,26 @@ static void verify_library(void **state) {
     }
 }
 
+/* One call holds both sides: a library is handed the rows of both. */
+static void verify_library_concatenated(void **state) {
+    (void)state;
+    struct blas blas;
+    if (blas_open(&blas) == STATUS_UNSUPPORTED) skip();
+    static const char *const shapes[] = {"micro: 2", "micro: 1, pad: 3",
+                                         "micro: 4, padding: packed"};
+    const struct outcome own = trained(BATCH "numerics: {mode: invariant}");
+    for (size_t i = 0; i < COUNT_OF(shapes); i++) {
+        char words[256];
+        snprintf(words, sizeof words,
+                 "batch: {size: 4, layout: concatenated, %s}, numerics: {mode: fast}", shapes[i]);
+        const struct outcome library = trained(words);
+        for (size_t k = 0; k < UPDATES; k++) {
+            assert_true(fabs(own.norm[k] - library.norm[k]) < F32_BOUND * own.norm[k]);
+            assert_true(fabs(own.loss[k] - library.loss[k]) < F32_BOUND);
+        }
+    }
+}
+
 static void validate_core_types(void **state) {
     (void)state;
     assert_int_equal(blas_check_core(NULL), STATUS_OK);
@@ -165,9 +185,10 @@ static void validate_core_types(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_deterministic), cmocka_unit_test(verify_shaped),
-        cmocka_unit_test(verify_shape_decides), cmocka_unit_test(verify_each_op),
-        cmocka_unit_test(validate_core_types),  cmocka_unit_test(verify_library),
+        cmocka_unit_test(verify_deterministic),        cmocka_unit_test(verify_shaped),
+        cmocka_unit_test(verify_shape_decides),        cmocka_unit_test(verify_each_op),
+        cmocka_unit_test(validate_core_types),         cmocka_unit_test(verify_library),
+        cmocka_unit_test(verify_library_concatenated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
