@@ -41,6 +41,7 @@ static enum status open_court(struct court *court) {
     out->first_tensor = "";
     out->reason = "";
     out->missed = "";
+    out->rng_words = "";
     out->image = court->image;
     out->floor_equal[0] = out->floor_equal[1] = -1;
     out->p = out->power = out->smallest_p = out->floor_distance = out->floor_largest = out->total =
@@ -106,6 +107,7 @@ enum status judge(const struct trace_image *image, struct arena *arena, struct j
     memset(out, 0, sizeof *out);
     TRY(open_court(&court));
     judge_first(&court);
+    TRY(judge_rng(&court));
     note_curves(&court);
     TRY(judge_floor(&court));
     TRY(judge_causes(&court));

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 
+#include "determinism/ledger.h"
 #include "determinism/trace.h"
 #include "scenarios/scenario.h"
 
@@ -61,6 +62,9 @@ struct judgement {
     uint64_t diverged[2];     /* first update whose loss is not finite, by arm; 0: none */
     uint64_t logged_step;     /* first update whose logged LR differs; 0: none */
     const char *first_tensor; /* parameter, or activation site for `forward`; "" none */
+    struct ledger_difference
+        rng;               /* who drew another number of random words, and from which seeds */
+    const char *rng_words; /* the same as a sentence; "" when there is nothing to tell */
 
     struct judged_cause causes[CAUSE_COUNT]; /* largest share first, when attributed */
     uint32_t cause_count;                    /* factors that differ, even when inside the floor */

@@ -68,3 +68,13 @@ void judge_first(struct court *court) {
         return;
     }
 }
+
+enum status judge_rng(struct court *court) {
+    struct judgement *out = court->out;
+    char *words;
+    ledger_compare(court->run[0], court->run[1], &out->rng);
+    if (out->first_step < 0) return STATUS_OK;
+    TRY(ledger_words(&out->rng, out->arms, court->arena, &words));
+    out->rng_words = words;
+    return STATUS_OK;
+}

@@ -2,6 +2,7 @@
  * A judgement as JSON. Prints what was recorded; computes nothing new. */
 #include "trainer/judge.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 
@@ -14,6 +15,32 @@ static json_t *first_json(const struct judgement *judgement) {
     if (judgement->first_step < 0) return json_null();
     return json_pack("{sI ss ss}", "step", (json_int_t)judgement->first_step, "phase",
                      judgement->first_phase, "tensor", judgement->first_tensor);
+}
+
+/* JSON numbers of the library end at 2^63 - 1. */
+static json_t *seed_json(uint64_t seed) {
+    char text[24];
+    if (seed <= INT64_MAX) return json_integer((json_int_t)seed);
+    snprintf(text, sizeof text, "%" PRIu64, seed);
+    return json_string(text);
+}
+
+static json_t *rng_json(const struct judgement *judgement) {
+    const struct ledger_difference *rng = &judgement->rng;
+    if (judgement->rng_words[0] == '\0') return json_null();
+    json_t *seeds = json_array();
+    for (uint32_t i = 0; i < rng->seed_count; i++)
+        json_array_append_new(seeds, json_pack("{ss s[oo]}", "stream", rng->seeds[i].stream, "seed",
+                                               seed_json(rng->seeds[i].seed[0]),
+                                               seed_json(rng->seeds[i].seed[1])));
+    json_t *object = json_pack("{ss so}", "text", judgement->rng_words, "seeds", seeds);
+    if (!rng->found) return object;
+    json_object_set_new(object, "update", json_integer((json_int_t)rng->update));
+    json_object_set_new(object, "consumer", json_string(rng->consumer));
+    json_object_set_new(object, "words",
+                        json_pack("[II]", (json_int_t)rng->words[0], (json_int_t)rng->words[1]));
+    json_object_set_new(object, "others", json_integer((json_int_t)rng->others));
+    return object;
 }
 
 static json_t *causes_json(const struct judgement *judgement) {
@@ -92,10 +119,10 @@ static json_t *floor_json(const struct judgement *judgement) {
 
 void judgement_print_json(const struct judgement *judgement, FILE *out) {
     json_t *object = json_pack(
-        "{ss ss ss sI so so so so sb so so ss so ss ss}", "name", judgement->name, "verdict",
+        "{ss ss ss sI so so so so so sb so so ss so ss ss}", "name", judgement->name, "verdict",
         verdict_name(judgement->verdict), "reason", judgement->reason, "updates",
-        (json_int_t)judgement->updates, "first", first_json(judgement), "differs",
-        differs_json(judgement), "causes", causes_json(judgement), "interactions",
+        (json_int_t)judgement->updates, "first", first_json(judgement), "rng", rng_json(judgement),
+        "differs", differs_json(judgement), "causes", causes_json(judgement), "interactions",
         interactions_json(judgement), "coupled", judgement->coupled, "diverged",
         diverged_json(judgement), "distance", real_or_null(judgement->total), "closure",
         closure_name(judgement->closure), "floor", floor_json(judgement), "expectation",

@@ -34,6 +34,9 @@ TWINSTEP_MUST_USE enum status court_array(const struct court *court, const char 
 /* Step, phase and tensor of the first difference: judge_first.c. */
 void judge_first(struct court *court);
 
+/* Who drew other random words, where the arms differ at all: judge_first.c. */
+TWINSTEP_MUST_USE enum status judge_rng(struct court *court);
+
 /* The verdict, from what repeats show: judge_floor.c. */
 TWINSTEP_MUST_USE enum status judge_floor(struct court *court);
 

@@ -189,6 +189,10 @@ static void print_first(const struct judgement *judgement, FILE *out) {
     fprintf(out, "\n");
 }
 
+static void print_rng(const struct judgement *judgement, FILE *out) {
+    if (judgement->rng_words[0] != '\0') fprintf(out, "  rng      %s\n", judgement->rng_words);
+}
+
 static void print_exact_floor(const struct judgement *judgement, FILE *out) {
     static const char *const words[] = {"not run", "differs", "bit-equal"};
     if (judgement->floor_equal[0] == 1 && judgement->floor_equal[1] == 1)
@@ -353,6 +357,7 @@ void judgement_print(const struct judgement *judgement, FILE *out) {
     print_differences(judgement, out);
     print_notes(judgement, out);
     print_first(judgement, out);
+    print_rng(judgement, out);
     print_floor(judgement, out);
     if (judgement->verdict == VERDICT_OUTSIDE_FLOOR) {
         print_shares(judgement, out);

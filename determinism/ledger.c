@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Walks both lists of consumers, before the first update and then update by update. */
+#include "determinism/ledger.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Index of the consumer of that name; shape.consumers when the run has none. */
+static uint32_t find(const struct trace_run *run, const char *name) {
+    uint32_t i = 0;
+    while (i < run->plan.shape.consumers && strcmp(run->plan.consumers[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+/* Words of consumer `index`; record NULL: before the first update. */
+static uint64_t words_of(const struct trace_run *run, const struct record *record, uint32_t index) {
+    if (index >= run->plan.shape.consumers) return 0;
+    if (record == NULL) return run->plan.consumers[index].initial;
+    const int64_t words = record->ledger[index][LEDGER_WORDS];
+    return words < 0 ? 0 : (uint64_t)words;
+}
+
+static void note(struct ledger_difference *out, const char *consumer, uint64_t a, uint64_t b) {
+    if (a == b) return;
+    if (out->found) {
+        out->others++;
+        return;
+    }
+    out->found = 1;
+    out->consumer = consumer;
+    out->words[0] = a;
+    out->words[1] = b;
+}
+
+static void compare_words(const struct trace_run *a, const struct record *x,
+                          const struct trace_run *b, const struct record *y,
+                          struct ledger_difference *out) {
+    for (uint32_t i = 0; i < a->plan.shape.consumers; i++) {
+        const char *const name = a->plan.consumers[i].name;
+        note(out, name, words_of(a, x, i), words_of(b, y, find(b, name)));
+    }
+    for (uint32_t i = 0; i < b->plan.shape.consumers; i++) {
+        const char *const name = b->plan.consumers[i].name;
+        if (find(a, name) == a->plan.shape.consumers) note(out, name, 0, words_of(b, y, i));
+    }
+    out->update = x == NULL ? 0 : x->step;
+}
+
+/* Whether the consumer drew a word at all. */
+static int drew(const struct trace_run *run, uint32_t index) {
+    if (run->plan.consumers[index].initial > 0) return 1;
+    for (uint64_t i = 0; i < run->updates; i++)
+        if (words_of(run, &run->records[i], index) > 0) return 1;
+    return 0;
+}
+
+static void compare_seeds(const struct trace_run *a, const struct trace_run *b,
+                          struct ledger_difference *out) {
+    for (uint32_t i = 0; i < a->plan.shape.consumers; i++) {
+        const struct record_consumer *x = &a->plan.consumers[i];
+        const uint32_t other = find(b, x->name);
+        if (other == b->plan.shape.consumers || x->seed == b->plan.consumers[other].seed) continue;
+        if (!drew(a, i) || !drew(b, other) || out->seed_count == STREAM_COUNT) continue;
+        struct ledger_seed seed = {.seed = {x->seed, b->plan.consumers[other].seed}};
+        snprintf(seed.stream, sizeof seed.stream, "%.*s", (int)strcspn(x->name, "/"), x->name);
+        const uint32_t last = out->seed_count;
+        if (last > 0 && strcmp(out->seeds[last - 1].stream, seed.stream) == 0) continue;
+        out->seeds[out->seed_count++] = seed;
+    }
+}
+
+void ledger_compare(const struct trace_run *a, const struct trace_run *b,
+                    struct ledger_difference *out) {
+    *out = (struct ledger_difference){.consumer = ""};
+    out->recorded = a->plan.shape.consumers > 0 && b->plan.shape.consumers > 0;
+    if (!out->recorded) return;
+    compare_words(a, NULL, b, NULL, out);
+    for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates && !out->found;) {
+        const struct record *x = &a->records[i], *y = &b->records[j];
+        if (x->step == y->step) compare_words(a, x, b, y, out);
+        i += x->step <= y->step;
+        j += y->step <= x->step;
+    }
+    compare_seeds(a, b, out);
+}
+
+static enum status word_part(const struct ledger_difference *difference, const char *const names[2],
+                             struct arena *arena, char **out) {
+    char when[32], more[48];
+    if (!difference->found)
+        return arena_format(arena, out, "%s", "every consumer drew equally many words");
+    snprintf(when, sizeof when, "update %" PRIu64, difference->update);
+    snprintf(more, sizeof more, " (and %" PRIu32 " other consumer%s)", difference->others,
+             difference->others == 1 ? "" : "s");
+    return arena_format(arena, out, "%s: %s drew %" PRIu64 " words in %s, %" PRIu64 " in %s%s",
+                        difference->update == 0 ? "before update 1" : when, difference->consumer,
+                        difference->words[0], names[0], difference->words[1], names[1],
+                        difference->others == 0 ? "" : more);
+}
+
+enum status ledger_words(const struct ledger_difference *difference, const char *const names[2],
+                         struct arena *arena, char **out) {
+    if (!difference->recorded || (!difference->found && difference->seed_count == 0))
+        return arena_format(arena, out, "%s", "");
+    TRY(word_part(difference, names, arena, out));
+    for (uint32_t i = 0; i < difference->seed_count; i++) {
+        const struct ledger_seed *seed = &difference->seeds[i];
+        TRY(arena_format(arena, out,
+                         i == 0 ? "%s; seed of %s: %" PRIu64 " in %s, %" PRIu64 " in %s"
+                                : "%s; of %s: %" PRIu64 " in %s, %" PRIu64 " in %s",
+                         *out, seed->stream, seed->seed[0], names[0], seed->seed[1], names[1]));
+    }
+    return STATUS_OK;
+}

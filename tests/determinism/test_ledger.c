@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Two ledgers: the first consumer and update that differ, consumers that only one run has, seeds,
+ * runs that begin later, traces without a ledger. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "determinism/ledger.h"
+
+#define CONSUMERS 4
+#define UPDATES 3
+
+struct fake {
+    struct record_consumer consumers[CONSUMERS];
+    struct record records[UPDATES];
+    int64_t words[UPDATES][CONSUMERS][RECORD_LEDGERS];
+    struct trace_run run;
+};
+
+static const struct record_consumer usual[CONSUMERS] = {
+    {.name = "init/q", .stream = STREAM_INIT, .op = 1, .seed = 17, .initial = 640},
+    {.name = "data/permute", .stream = STREAM_DATA, .op = 0, .seed = 17},
+    {.name = "dropout/attention", .stream = STREAM_DROPOUT, .op = 60, .seed = 5},
+    {.name = "dropout/branch-mlp", .stream = STREAM_DROPOUT, .op = 32, .seed = 5},
+};
+
+static void fake_open(struct fake *fake) {
+    memset(fake, 0, sizeof *fake);
+    memcpy(fake->consumers, usual, sizeof usual);
+    for (uint64_t i = 0; i < UPDATES; i++) {
+        for (int64_t c = 1; c < CONSUMERS; c++)
+            fake->words[i][c][LEDGER_WORDS] = 100 * c + (int64_t)i;
+        fake->records[i].step = i + 1;
+        fake->records[i].ledger = fake->words[i];
+    }
+    fake->run.plan.consumers = fake->consumers;
+    fake->run.plan.shape.consumers = CONSUMERS;
+    fake->run.records = fake->records;
+    fake->run.updates = UPDATES;
+}
+
+static void check_text(const struct fake *a, const struct fake *b, const char *wanted) {
+    static const char *const names[2] = {"A", "B"};
+    struct ledger_difference difference;
+    struct arena arena = ARENA_EMPTY;
+    char *text;
+    ledger_compare(&a->run, &b->run, &difference);
+    assert_int_equal(ledger_words(&difference, names, &arena, &text), STATUS_OK);
+    assert_string_equal(text, wanted);
+    arena_close(&arena);
+}
+
+static void validate_equal(void **state) {
+    (void)state;
+    struct fake a, b;
+    fake_open(&a);
+    fake_open(&b);
+    check_text(&a, &b, "");
+}
+
+static void validate_first_update(void **state) {
+    (void)state;
+    struct fake a, b;
+    struct ledger_difference difference;
+    fake_open(&a);
+    fake_open(&b);
+    b.words[2][1][LEDGER_WORDS] = 7;
+    b.words[1][3][LEDGER_WORDS] += 1;
+    check_text(&a, &b, "update 2: dropout/branch-mlp drew 301 words in A, 302 in B");
+    b.words[1][2][LEDGER_WORDS] = 0;
+    check_text(&a, &b,
+               "update 2: dropout/attention drew 201 words in A, 0 in B (and 1 other consumer)");
+    ledger_compare(&a.run, &b.run, &difference);
+    assert_int_equal(difference.update, 2);
+    assert_string_equal(difference.consumer, "dropout/attention");
+    assert_int_equal(difference.others, 1);
+    b.run.updates = 1; /* what is not in both is not compared */
+    check_text(&a, &b, "");
+}
+
+static void validate_initial(void **state) {
+    (void)state;
+    struct fake a, b;
+    fake_open(&a);
+    fake_open(&b);
+    b.consumers[0].initial = 1280;
+    b.words[0][1][LEDGER_WORDS] = 0;
+    check_text(&a, &b, "before update 1: init/q drew 640 words in A, 1280 in B");
+}
+
+static void validate_only_one_has_it(void **state) {
+    (void)state;
+    struct fake a, b;
+    fake_open(&a);
+    fake_open(&b);
+    a.consumers[2].name = "rounding/q";
+    check_text(&a, &b, "update 1: rounding/q drew 200 words in A, 0 in B (and 1 other consumer)");
+    check_text(&b, &a,
+               "update 1: dropout/attention drew 200 words in A, 0 in B (and 1 other consumer)");
+    for (int i = 0; i < UPDATES; i++)
+        a.words[i][2][LEDGER_WORDS] = b.words[i][2][LEDGER_WORDS] = 0;
+    check_text(&a, &b, ""); /* it could draw, and did not */
+}
+
+static void validate_seeds(void **state) {
+    (void)state;
+    struct fake a, b;
+    fake_open(&a);
+    fake_open(&b);
+    b.consumers[2].seed = b.consumers[3].seed = UINT64_MAX;
+    check_text(&a, &b,
+               "every consumer drew equally many words; seed of dropout: 5 in A, "
+               "18446744073709551615 in B");
+    b.consumers[0].seed = 18;
+    check_text(&a, &b,
+               "every consumer drew equally many words; seed of init: 17 in A, 18 in B; of "
+               "dropout: 5 in A, 18446744073709551615 in B");
+    for (int i = 0; i < UPDATES; i++)
+        for (int c = 2; c < 4; c++)
+            a.words[i][c][LEDGER_WORDS] = b.words[i][c][LEDGER_WORDS] = 0;
+    check_text(&a, &b, "every consumer drew equally many words; seed of init: 17 in A, 18 in B");
+}
+
+/* A hybrid holds the updates from its fork on. */
+static void validate_later_start(void **state) {
+    (void)state;
+    struct fake a, b;
+    fake_open(&a);
+    fake_open(&b);
+    b.run.records = b.records + 1;
+    b.run.updates = 2;
+    b.words[0][1][LEDGER_WORDS] = 1;
+    check_text(&a, &b, "");
+    b.words[2][1][LEDGER_WORDS] = 1;
+    check_text(&a, &b, "update 3: data/permute drew 102 words in A, 1 in B");
+}
+
+static void validate_not_recorded(void **state) {
+    (void)state;
+    struct fake a, b;
+    struct ledger_difference difference;
+    fake_open(&a);
+    fake_open(&b);
+    b.run.plan.shape.consumers = 0;
+    b.run.plan.consumers = NULL;
+    ledger_compare(&a.run, &b.run, &difference);
+    assert_int_equal(difference.recorded, 0);
+    check_text(&a, &b, "");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_equal),        cmocka_unit_test(validate_first_update),
+        cmocka_unit_test(validate_initial),      cmocka_unit_test(validate_only_one_has_it),
+        cmocka_unit_test(validate_seeds),        cmocka_unit_test(validate_later_start),
+        cmocka_unit_test(validate_not_recorded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
