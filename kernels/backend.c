@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Chooses the table for this machine and measures scratch. Holds no arithmetic of tensors.
  * Invariant: which instruction set is chosen moves no bit (tests/kernels proves it). */
+#include "kernels/cpu/exact.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/kernels_cpu.h"
 
@@ -76,13 +77,17 @@ enum status backend_scratch(const struct op_limits *limits, size_t *out_bytes) {
              "attention: expected heads of at most 65536 and sequences of at most "
              "16777216, got %u and %u",
              limits->D, limits->length);
-    const size_t one_thread = larger(attention_bytes(limits->length, limits->D),
+    const size_t exact = limits->order_free ? exact_attention_bytes(limits->length, limits->D) : 0;
+    const size_t one_thread = larger(attention_bytes(limits->length, limits->D) + exact,
                                      larger(row_bytes(limits->width), order_bytes(limits->rows)));
     const size_t shared = larger(embedding_bytes(limits->width, limits->rows), square_bytes());
     const size_t width = limits->width;
     const size_t dense = (3 * (size_t)limits->rows * width + 2 * width * width) * sizeof(double);
     const size_t ops = shared + (size_t)limits->threads * one_thread;
     *out_bytes = larger(ops, linear_scratch(limits)) + 64;
+    const size_t terms = larger(limits->rows, limits->width);
+    const size_t packed = (size_t)limits->threads * exact_linear_bytes(terms) + 128;
+    if (limits->order_free) *out_bytes = larger(*out_bytes, packed);
     if (limits->library) *out_bytes = larger(*out_bytes, dense + 256);
     return STATUS_OK;
 }

@@ -52,7 +52,7 @@ struct order {
 /* What races in `atomic` (law 14): threads take chunks of `chunk` consecutive terms, each a chain
  * from +0, as they come, and add them to the shared sum with relaxed atomics. */
 struct racing {
-    uint32_t kinds; /* bits of sum_kind that race: SUM_WEIGHT, _DQ, _EMBEDDING, _NORM alone can */
+    uint32_t kinds; /* bits of sum_kind that race */
     uint32_t chunk; /* terms per chunk, >= 1; default 16 */
 };
 
@@ -99,8 +99,9 @@ struct op_call {
     const struct splits *splits; /* mode shaped (base/splits.h); NULL: no contraction is cut */
     const struct racing *racing; /* mode atomic; NULL: no sum races */
     const struct blas *blas;     /* linear layers through a library (kernels/blas.h); NULL: ours */
-    uint32_t rows, first_row;    /* physical rows of the forward call; 0: not known */
-    uint32_t length;             /* rows of each of its sequences, padding included; 0: not known */
+    int order_free; /* law 16: sums are exact; accumulators of weights are struct exact_sum */
+    uint32_t rows, first_row; /* physical rows of the forward call; 0: not known */
+    uint32_t length;          /* rows of each of its sequences, padding included; 0: not known */
     enum op_site site;
     uint32_t layer; /* 0 none, else layer + 1 */
     uint32_t side;  /* 0 chosen, only, or both; 1 rejected (separate forwards) */
@@ -372,7 +373,8 @@ struct op_limits {
     uint32_t length; /* longest sequence */
     uint32_t H, G, D;
     int threads;
-    int library; /* linear layers may go through a library */
+    int library;    /* linear layers may go through a library */
+    int order_free; /* calls may be order_free */
 };
 
 /* Bytes of scratch that every op of the backend is content with, for any pair. */

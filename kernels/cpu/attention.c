@@ -29,6 +29,8 @@ static struct attention_space space_of(void *scratch, size_t length, size_t far,
     space.line = (carrier *)take(&next, far);
     space.kept = (uint8_t *)next;
     space.order = (char *)scratch + attention_bytes(length, wide) - order_bytes(length);
+    space.exact_dk = (struct exact_sum *)(void *)((char *)scratch + attention_bytes(length, wide));
+    space.exact_dv = space.exact_dk + far * wide;
     return space;
 }
 
@@ -39,12 +41,14 @@ static size_t longest(const struct attention_problem *problem) {
     return length;
 }
 
-size_t VARIANT(attention_own)(const struct attention_problem *problem, size_t *out_work) {
+size_t VARIANT(attention_own)(const struct op_call *call, const struct attention_problem *problem,
+                              size_t *out_work) {
     size_t work = 0;
     for (uint32_t i = 0; i < problem->count; i++)
         work += (size_t)problem->sequences[i].length * problem->sequences[i].length;
     *out_work = work * problem->H * problem->D / 8;
-    return attention_bytes(longest(problem), problem->D);
+    const size_t exact = exact_attention_bytes(longest(problem), problem->D);
+    return attention_bytes(longest(problem), problem->D) + (call->order_free ? exact : 0);
 }
 
 struct attention_task VARIANT(attention_task)(const struct op_call *call,
@@ -208,7 +212,7 @@ ROW_INLINE void softmax_row(const struct attention_task *task, accumulator *p, s
 
 static void softmax_rows(const struct attention_task *task, const struct attention_block *block) {
     const int drawn = shuffle_active(task->call, SUM_FORWARD);
-    struct tile_order tile = {.row_tile = UINT64_MAX};
+    struct tile_order tile = {.row_tile = UINT64_MAX, .by.free = task->call->order_free};
     if (drawn) tile = tile_open(task, SHUFFLE_PASS_ROW, 1);
     for (size_t i = 0; i < block->count; i++) {
         const size_t query = block->first + i;
@@ -216,6 +220,16 @@ static void softmax_rows(const struct attention_task *task, const struct attenti
 #define SOFTMAX(d) softmax_row(task, task->space.p + i * task->far, query + 1, &tile.by, d)
         DTYPE_SWITCH(task->score, SOFTMAX);
     }
+}
+
+void VARIANT(product_of)(const struct attention_task *task, const struct product *p) {
+    if (task->call->order_free) {
+        VARIANT(product_exact)(p);
+        return;
+    }
+    for (size_t i = 0; i < p->rows; i++)
+        memset(p->c + i * p->c_line, 0, p->columns * sizeof *p->c);
+    VARIANT(product_full)(p);
 }
 
 void VARIANT(attention_probabilities)(const struct attention_task *task,
@@ -234,9 +248,7 @@ void VARIANT(attention_probabilities)(const struct attention_task *task,
     };
     const carrier *const q = task->q + block->first * task->q_line + block->head * task->D;
     VARIANT(attention_rows)(task, q, task->q_line, block->count, task->space.q);
-    for (size_t i = 0; i < block->count; i++)
-        memset(task->space.p + i * task->far, 0, block->keys * sizeof *task->space.p);
-    VARIANT(product_full)(&scores);
+    VARIANT(product_of)(task, &scores);
     softmax_rows(task, block);
 }
 
@@ -304,6 +316,10 @@ void VARIANT(attention_over_keys)(const struct attention_task *task,
     const uint32_t parts = parts_of(task, pass);
     if (shuffle_active(task->call, kind) || parts > 1) {
         shuffled_rows(task, block, weights, rows, pass, parts);
+        return;
+    }
+    if (task->call->order_free) {
+        VARIANT(product_exact_keys)(&over, block->first);
         return;
     }
     memset(task->space.result, 0, block->count * task->wide * sizeof *task->space.result);

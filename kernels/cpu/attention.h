@@ -10,6 +10,7 @@
 #ifndef TWINSTEP_KERNELS_CPU_ATTENTION_H
 #define TWINSTEP_KERNELS_CPU_ATTENTION_H
 
+#include "kernels/cpu/exact.h"
 #include "kernels/cpu/kernels_cpu.h"
 
 #if defined(TWINSTEP_VARIANT)
@@ -28,6 +29,13 @@ struct product {
 
 void VARIANT(product_full)(const struct product *p);
 
+/* By law 16: c <- exact sums, rounded; keys as product_keys, of which all rows of b are read. */
+void VARIANT(product_exact)(const struct product *p);
+void VARIANT(product_exact_keys)(const struct product *p, size_t first);
+
+/* As product_queries; c is none, `held` (its lines c_line apart) goes on. */
+void VARIANT(product_exact_queries)(const struct product *p, size_t first, struct exact_sum *held);
+
 /* Over keys: row i is query first + i and has terms 0 .. first + i. */
 void VARIANT(product_keys)(const struct product *p, size_t first);
 
@@ -44,6 +52,7 @@ struct attention_space {
     carrier *line;                      /* (L) */
     uint8_t *kept;                      /* (block, L) of dropout */
     void *order;
+    struct exact_sum *exact_dk, *exact_dv; /* (L, D) of law 16 */
 };
 
 /* One unit of work. wide and far are D and the length, padded: distances of rows. */
@@ -87,7 +96,8 @@ struct attention_task VARIANT(attention_task)(const struct op_call *call,
                                               size_t index);
 
 /* Bytes of a thread's scratch and the call's work, for the longest sequence. */
-size_t VARIANT(attention_own)(const struct attention_problem *problem, size_t *out_work);
+size_t VARIANT(attention_own)(const struct op_call *call, const struct attention_problem *problem,
+                              size_t *out_work);
 
 /* Rows of `rows` tokens, D wide, `line` apart, as operands in accumulators; padded with +0. */
 void VARIANT(attention_rows)(const struct attention_task *task, const carrier *x, size_t line,
@@ -106,6 +116,9 @@ void VARIANT(attention_masks)(const struct attention_task *task,
 /* `values` (block, L): kept ones scaled and rounded as scores, the others +0. */
 void VARIANT(attention_drop)(const struct attention_task *task, const struct attention_block *block,
                              accumulator *values);
+
+/* c <- the product, every term of it: chains from +0, or exact sums. */
+void VARIANT(product_of)(const struct attention_task *task, const struct product *p);
 
 /* space.p <- the block's probabilities; k_columns must be there. */
 void VARIANT(attention_probabilities)(const struct attention_task *task,

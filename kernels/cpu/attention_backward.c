@@ -32,11 +32,12 @@ ROW_INLINE void round_scores(accumulator *dp, size_t n, enum dtype dtype) {
 }
 
 /* dp holds dP on entry, dS on return. */
-ROW_INLINE void score_gradient_row(const accumulator *p, accumulator *dp, size_t n, carrier scale,
-                                   enum dtype dtype) {
-    const accumulator d = TERM(sum_products)(p, dp, n);
+ROW_INLINE void score_gradient_row(const struct attention_task *task, const accumulator *p,
+                                   accumulator *dp, size_t n, enum dtype dtype) {
+    const accumulator d =
+        task->call->order_free ? VARIANT(exact_products)(p, dp, n) : TERM(sum_products)(p, dp, n);
     EACH for (size_t j = 0; j < n; j++) dp[j] =
-        (accumulator)rule_prob_grad((carrier)p[j], (carrier)dp[j], d, scale, dtype);
+        (accumulator)rule_prob_grad((carrier)p[j], (carrier)dp[j], d, task->scale, dtype);
 }
 
 static void score_gradients(const struct attention_task *task, const struct attention_block *block,
@@ -55,9 +56,7 @@ static void score_gradients(const struct attention_task *task, const struct atte
         .depth = task->D,
     };
     VARIANT(attention_rows)(task, dout, task->q_line, block->count, space->dout);
-    for (size_t i = 0; i < block->count; i++)
-        memset(space->dp + i * task->far, 0, block->keys * sizeof *space->dp);
-    VARIANT(product_full)(&chains);
+    VARIANT(product_of)(task, &chains);
     for (size_t i = 0; i < block->count; i++) {
 #define ROUND(d) round_scores(space->dp + i * task->far, block->first + i + 1, d)
         DTYPE_SWITCH(task->score, ROUND);
@@ -65,15 +64,15 @@ static void score_gradients(const struct attention_task *task, const struct atte
     VARIANT(attention_drop)(task, block, space->dp);
     for (size_t i = 0; i < block->count; i++) {
         const size_t at = i * task->far;
-#define SCORE(d)                                                                                   \
-    score_gradient_row(space->p + at, space->dp + at, block->first + i + 1, task->scale, d)
+#define SCORE(d) score_gradient_row(task, space->p + at, space->dp + at, block->first + i + 1, d)
         DTYPE_SWITCH(task->score, SCORE);
     }
 }
 
 /* held (key, d) goes on with weights(query, key) * rows(query, d) over the block's queries. */
 static void add_queries(const struct attention_task *task, const struct attention_block *block,
-                        const accumulator *weights, const accumulator *rows, accumulator *held) {
+                        const accumulator *weights, const accumulator *rows, accumulator *held,
+                        struct exact_sum *exact) {
     const struct product over = {
         .c = held,
         .c_line = task->wide,
@@ -86,7 +85,10 @@ static void add_queries(const struct attention_task *task, const struct attentio
         .columns = task->wide,
         .depth = block->count,
     };
-    VARIANT(product_queries)(&over, block->first);
+    if (task->call->order_free)
+        VARIANT(product_exact_queries)(&over, block->first, exact);
+    else
+        VARIANT(product_queries)(&over, block->first);
 }
 
 /* dS of a block, as an operand, in space.dp. */
@@ -108,8 +110,8 @@ static void close_block(const struct attention_task *task, const struct attentio
     const struct attention_space *const space = &task->space;
     const size_t at = (task->row + block->first) * task->q_line + block->head * task->D;
     finish_rows(task, space->result, gradients->dq + at, task->q_line, block->count);
-    add_queries(task, block, space->dp, space->q, space->dk);
-    add_queries(task, block, space->p, space->dout, space->dv);
+    add_queries(task, block, space->dp, space->q, space->dk, space->exact_dk);
+    add_queries(task, block, space->p, space->dout, space->dv, space->exact_dv);
 }
 
 static void open_unit(const struct attention_task *task) {
@@ -119,11 +121,25 @@ static void open_unit(const struct attention_task *task) {
     VARIANT(attention_rows)(task, task->k, task->k_line, task->length, space->k_rows);
     memset(space->dk, 0, task->length * task->wide * sizeof *space->dk);
     memset(space->dv, 0, task->length * task->wide * sizeof *space->dv);
+    if (!task->call->order_free) return;
+    memset(space->exact_dk, 0, task->length * task->wide * sizeof *space->exact_dk);
+    memset(space->exact_dv, 0, task->length * task->wide * sizeof *space->exact_dv);
+}
+
+/* dK and dV leave their exact sums. */
+static void round_unit(const struct attention_task *task) {
+    const struct attention_space *const space = &task->space;
+    if (!task->call->order_free) return;
+    for (size_t i = 0; i < task->length * task->wide; i++) {
+        space->dk[i] = exact_acc(space->exact_dk + i);
+        space->dv[i] = exact_acc(space->exact_dv + i);
+    }
 }
 
 static void close_unit(const struct attention_task *task, const struct gradients *gradients) {
     const size_t column = task->first_head / task->heads * task->D;
     const size_t at = task->row * task->k_line + column;
+    round_unit(task);
     finish_rows(task, task->space.dk, gradients->dk + at, task->k_line, task->length);
     finish_rows(task, task->space.dv, gradients->dv + at, task->k_line, task->length);
 }
@@ -255,7 +271,7 @@ void VARIANT(attention_backward)(const struct op_call *call,
                                         (carrier *)args->dk, (carrier *)args->dv};
     const size_t units = (size_t)args->count * args->G;
     size_t work = 0;
-    const size_t own = VARIANT(attention_own)(&problem, &work);
+    const size_t own = VARIANT(attention_own)(call, &problem, &work);
     if (race_active(call, SUM_DQ)) {
         struct race race = {
             .call = call, .problem = &problem, .gradients = &gradients, .own = own, .units = units};

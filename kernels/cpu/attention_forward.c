@@ -43,7 +43,7 @@ void VARIANT(attention_forward)(const struct op_call *call,
                                               args->v,         args->dropout};
     const size_t tasks = (size_t)args->count * args->G;
     size_t work = 0;
-    const size_t own = VARIANT(attention_own)(&problem, &work);
+    const size_t own = VARIANT(attention_own)(call, &problem, &work);
 #pragma omp parallel for schedule(dynamic) num_threads(call_threads(call, work))
     for (size_t i = 0; i < tasks; i++) {
         const struct attention_task task = VARIANT(attention_task)(call, &problem, own, i);

@@ -107,3 +107,42 @@ void VARIANT(product_queries)(const struct product *p, size_t first) {
         part(p, j, rows, common, p->depth - common);
     }
 }
+
+/* ---- law 16 ---- */
+
+static struct exact_row row_of(const struct product *p, size_t i, size_t first, size_t terms) {
+    return (struct exact_row){.a = p->a + i * p->a_row + first * p->a_term,
+                              .a_term = p->a_term,
+                              .b = p->b + first * p->b_line,
+                              .b_line = p->b_line,
+                              .terms = terms,
+                              .columns = p->columns};
+}
+
+void VARIANT(product_exact)(const struct product *p) {
+    const double bound = VARIANT(exact_bound)(p->b, p->b_line, p->depth, p->columns);
+    for (size_t i = 0; i < p->rows; i++) {
+        struct exact_row row = row_of(p, i, 0, p->depth);
+        row.b_bound = bound;
+        VARIANT(exact_row_round)(&row, p->c + i * p->c_line);
+    }
+}
+
+void VARIANT(product_exact_keys)(const struct product *p, size_t first) {
+    const double bound = VARIANT(exact_bound)(p->b, p->b_line, first + p->rows, p->columns);
+    for (size_t i = 0; i < p->rows; i++) {
+        struct exact_row row = row_of(p, i, 0, first + i + 1);
+        row.b_bound = bound;
+        VARIANT(exact_row_round)(&row, p->c + i * p->c_line);
+    }
+}
+
+void VARIANT(product_exact_queries)(const struct product *p, size_t first, struct exact_sum *held) {
+    const double bound = VARIANT(exact_bound)(p->b, p->b_line, p->depth, p->columns);
+    for (size_t j = 0; j < p->rows; j++) {
+        const size_t own = j > first ? j - first : 0;
+        struct exact_row row = row_of(p, j, own, p->depth - own);
+        row.b_bound = bound;
+        VARIANT(exact_row_join)(&row, held + j * p->c_line);
+    }
+}

@@ -4,6 +4,7 @@
  * embedding_shuffled.c. */
 #include "kernels/cpu/call.h"
 #include "kernels/cpu/embedding_shuffled.h"
+#include "kernels/cpu/exact.h"
 #include "kernels/cpu/race.h"
 
 void VARIANT(embedding_forward)(const struct op_call *call,
@@ -13,6 +14,18 @@ void VARIANT(embedding_forward)(const struct op_call *call,
     for (size_t i = 0; i < args->rows.count; i++) {
         const carrier *const from = (const carrier *)args->table + (size_t)args->ids[i] * C;
         memcpy((carrier *)args->x + list_row(&args->rows, i) * C, from, C * sizeof *from);
+    }
+}
+
+/* Law 16: exact sums. */
+static void add_exactly(const struct embedding_weight_args *args, size_t c, size_t n) {
+    for (size_t i = 0; i < args->rows.count; i++) {
+        const carrier *const dx =
+            (const carrier *)args->dx + list_row(&args->rows, i) * args->C + c;
+        struct exact_sum *const acc =
+            (struct exact_sum *)args->acc + (size_t)args->ids[i] * args->C + c;
+        for (size_t j = 0; j < n; j++)
+            exact_sum_add(acc + j, (double)dx[j]);
     }
 }
 
@@ -39,5 +52,5 @@ void VARIANT(embedding_weight)(const struct op_call *call,
 #pragma omp parallel for schedule(static)                                                          \
     num_threads(call_threads(call, args->rows.count * args->C))
     for (size_t c = 0; c < args->C; c += columns)
-        add_columns(args, c, least(columns, args->C - c));
+        (call->order_free ? add_exactly : add_columns)(args, c, least(columns, args->C - c));
 }

@@ -97,6 +97,9 @@ void VARIANT(gemm_shuffled)(const struct gemm *g, const struct shuffle *shuffle,
                             void *scratch);
 void VARIANT(gemm_racing)(const struct gemm *g, const struct op_call *call);
 
+/* C by law 16; `held` are struct exact_sum. */
+void VARIANT(gemm_exact)(const struct gemm *g, int threads, void *scratch);
+
 /* C through the call's library. scratch: backend_scratch() with op_limits.library. */
 void VARIANT(linear_library)(const struct op_call *call, const struct gemm *g);
 

@@ -5,6 +5,7 @@
  * Invariant: square is law 2 in f64 for every variant: groups of 2^p blocks are nodes of the tree,
  * so threads divide groups and the join of their sums is the tree itself. */
 #include "kernels/cpu/call.h"
+#include "kernels/cpu/exact.h"
 #include "kernels/cpu/race.h"
 
 #define GROUPS ((size_t)256) /* most parts of one sum of squares */
@@ -30,10 +31,25 @@ ROW_INLINE void close_piece(const struct close_args *args, size_t first, size_t 
         close_elements(args, first, last, 1, dtype);
 }
 
+/* Law 16: the sums of all uses in one, rounded to the accumulator and then to storage. */
+static void close_exactly(const struct close_args *args, size_t first, size_t last) {
+    const struct exact_sum *const a = (const struct exact_sum *)args->acc[0];
+    const struct exact_sum *const b = (const struct exact_sum *)args->acc[1];
+    for (size_t i = first; i < last; i++) {
+        struct exact_sum sum = a[i];
+        if (args->uses == 2) exact_sum_join(&sum, b + i);
+        ((float *)args->gradient)[i] = (float)carrier_round(exact_acc(&sum), args->storage);
+    }
+}
+
 void VARIANT(close)(const struct op_call *call, const struct close_args *args) {
 #pragma omp parallel for schedule(static) num_threads(call_threads(call, args->count))
     for (size_t first = 0; first < args->count; first += SUM_BLOCK) {
         const size_t last = least(first + SUM_BLOCK, args->count);
+        if (call->order_free) {
+            close_exactly(args, first, last);
+            continue;
+        }
 #define CLOSE(d) close_piece(args, first, last, d)
         DTYPE_SWITCH(args->storage, CLOSE);
     }
@@ -60,6 +76,22 @@ static double square_tree(const struct op_call *call, const struct square_args *
     for (size_t g = 0; g < groups; g++)
         sum_blocks_push_f64(&blocks, group[g]);
     return sum_blocks_close_f64(&blocks);
+}
+
+/* Law 16, of f32 numbers: parts of the vector in any number, joined exactly. */
+static double square_exactly(const struct op_call *call, const struct square_args *args) {
+    const float *const values = (const float *)args->values;
+    const size_t parts = least((args->count + SUM_BLOCK - 1) / SUM_BLOCK, 16);
+    struct exact_wide part[16] = {{{0}}};
+#pragma omp parallel for schedule(static) num_threads(call_threads(call, args->count))
+    for (size_t p = 0; p < parts; p++) {
+        const size_t first = args->count / parts * p;
+        const size_t last = p + 1 == parts ? args->count : args->count / parts * (p + 1);
+        VARIANT(exact_append_squares)(&part[p], values + first, last - first);
+    }
+    for (size_t p = 1; p < parts; p++)
+        exact_wide_join(&part[0], &part[p]);
+    return exact_wide_f64(&part[0]);
 }
 
 /* Law 9: the chunks are law 2's blocks, joined in a drawn order. */
@@ -93,7 +125,9 @@ static double square_racing(const struct op_call *call, const struct square_args
 }
 
 void VARIANT(square)(const struct op_call *call, const struct square_args *args) {
-    if (race_active(call, SUM_NORM))
+    if (call->order_free)
+        *args->result = square_exactly(call, args);
+    else if (race_active(call, SUM_NORM))
         *args->result = square_racing(call, args);
     else
         *args->result =

@@ -23,7 +23,9 @@ static uint32_t parts_of(const struct op_call *call, const struct gemm *g, enum 
 static void run(const struct op_call *call, const struct gemm *g, enum sum_kind kind,
                 enum op_pass pass) {
     const uint32_t parts = parts_of(call, g, pass);
-    if (g->held != NULL && race_active(call, kind)) {
+    if (call->order_free) {
+        VARIANT(gemm_exact)(g, call->threads, call->scratch);
+    } else if (g->held != NULL && race_active(call, kind)) {
         VARIANT(gemm_racing)(g, call);
     } else if (shuffle_active(call, kind)) {
         const struct shuffle shuffle = shuffle_open(call, pass);

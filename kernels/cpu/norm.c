@@ -4,6 +4,7 @@
  *
  * The gradient of the weight is in norm_weight.c. */
 #include "kernels/cpu/call.h"
+#include "kernels/cpu/exact.h"
 
 #define NORM_COST 8 /* elementary operations of one element, roughly */
 
@@ -12,12 +13,20 @@ ROW_INLINE void forward_elements(const carrier *x, const carrier *w, carrier *y,
     EACH for (size_t i = 0; i < C; i++) y[i] = rule_norm(x[i], rstd, w[i], inner, dtype);
 }
 
-ROW_INLINE void forward_row(const struct norm_forward_args *args, size_t row, enum dtype dtype) {
+/* By law 2, or by law 16. */
+static accumulator sum_of_products(const struct op_call *call, const carrier *a, const carrier *b,
+                                   size_t n) {
+    if (call->order_free) return VARIANT(exact_carrier_products)(a, b, n);
+    return PAIR(sum_products)(a, b, n);
+}
+
+ROW_INLINE void forward_row(const struct op_call *call, const struct norm_forward_args *args,
+                            size_t row, enum dtype dtype) {
     const size_t C = args->C;
     const carrier *const x = (const carrier *)args->x + row * C;
     const carrier *const w = (const carrier *)args->w;
     carrier *const y = (carrier *)args->y + row * C;
-    const accumulator squares = PAIR(sum_squares)(x, C);
+    const accumulator squares = sum_of_products(call, x, x, C);
     const accumulator rstd = rule_norm_rstd(squares, (accumulator)C, (accumulator)args->eps);
     ((accumulator *)args->rstd)[row] = rstd;
     if (args->rounding == NORM_ROUND_BEFORE_WEIGHT)
@@ -31,7 +40,7 @@ void VARIANT(norm_forward)(const struct op_call *call, const struct norm_forward
 #pragma omp parallel for schedule(static) num_threads(call_threads(call, work))
     for (size_t i = 0; i < args->rows.count; i++) {
         const size_t row = list_row(&args->rows, i);
-#define FORWARD(d) forward_row(args, row, d)
+#define FORWARD(d) forward_row(call, args, row, d)
         DTYPE_SWITCH(call->compute, FORWARD);
     }
 }
@@ -56,8 +65,8 @@ ROW_INLINE void input_elements(const carrier *g, const carrier *h, carrier *dx, 
     }
 }
 
-ROW_INLINE void input_row(const struct norm_input_args *args, size_t row, carrier *g,
-                          enum dtype dtype) {
+ROW_INLINE void input_row(const struct op_call *call, const struct norm_input_args *args,
+                          size_t row, carrier *g, enum dtype dtype) {
     const size_t C = args->C;
     carrier *const h = g + row_numbers(C);
     carrier *const dx = (carrier *)args->dx + row * C;
@@ -66,7 +75,7 @@ ROW_INLINE void input_row(const struct norm_input_args *args, size_t row, carrie
         input_terms(args, row, rstd, g, h, dtype, dtype);
     else
         input_terms(args, row, rstd, g, h, rule_wide(dtype), dtype);
-    const accumulator mean = PAIR(sum_products)(g, h, C) / (accumulator)C;
+    const accumulator mean = sum_of_products(call, g, h, C) / (accumulator)C;
     if (args->add)
         input_elements(g, h, dx, C, rstd, mean, 1, dtype);
     else
@@ -79,7 +88,7 @@ void VARIANT(norm_input)(const struct op_call *call, const struct norm_input_arg
     for (size_t i = 0; i < args->rows.count; i++) {
         const size_t row = list_row(&args->rows, i);
         carrier *const own = (carrier *)call_scratch(call, 0, row_bytes(args->C));
-#define INPUT(d) input_row(args, row, own, d)
+#define INPUT(d) input_row(call, args, row, own, d)
         DTYPE_SWITCH(call->compute, INPUT);
     }
 }

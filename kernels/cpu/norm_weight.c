@@ -5,6 +5,7 @@
  *
  * Invariant: the chain of a column goes on from what acc holds, rows in list order. */
 #include "kernels/cpu/call.h"
+#include "kernels/cpu/exact.h"
 #include "kernels/cpu/race.h"
 
 #define COLUMNS ((size_t)SHUFFLE_TILE) /* of one piece of work: the column tile of law 9 */
@@ -60,6 +61,27 @@ static void canonical(const struct op_call *call, const struct norm_weight_args 
     memcpy(acc, sum, n * sizeof *sum);
 }
 
+/* Law 16: terms are products of two f32 numbers, added as they come. */
+ROW_INLINE void exact_rows(const struct norm_weight_args *args, size_t c, size_t n,
+                           enum dtype inner) {
+    struct exact_sum *const acc = (struct exact_sum *)args->acc + c;
+    for (size_t i = 0; i < args->rows.count; i++) {
+        const size_t row = list_row(&args->rows, i);
+        const carrier *const dy = (const carrier *)args->dy + row * args->C + c;
+        const carrier *const x = (const carrier *)args->x + row * args->C + c;
+        const accumulator rstd = ((const accumulator *)args->rstd)[row];
+        for (size_t j = 0; j < n; j++)
+            exact_sum_add(acc + j, (double)dy[j] * (double)rule_norm_hat(x[j], rstd, inner));
+    }
+}
+
+static void exactly(const struct norm_weight_args *args, size_t c, size_t n, enum dtype compute) {
+    const enum dtype inner =
+        args->rounding == NORM_ROUND_BEFORE_WEIGHT ? compute : rule_wide(compute);
+#define EXACTLY(d) exact_rows(args, c, n, d)
+    DTYPE_SWITCH(inner, EXACTLY);
+}
+
 static void racing(const struct op_call *call, const struct norm_weight_args *args) {
     const size_t chunk = call->racing->chunk;
     const size_t chunks = race_chunks(call, args->rows.count);
@@ -86,7 +108,9 @@ void VARIANT(norm_weight)(const struct op_call *call, const struct norm_weight_a
     for (size_t c = 0; c < args->C; c += COLUMNS) {
         accumulator *const acc = (accumulator *)args->acc + c;
         const size_t n = least(COLUMNS, args->C - c);
-        if (drawn)
+        if (call->order_free)
+            exactly(args, c, n, call->compute);
+        else if (drawn)
             shuffled(call, args, c, n, acc);
         else
             canonical(call, args, c, n, acc);

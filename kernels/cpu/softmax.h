@@ -2,11 +2,12 @@
  * What attention and the vocabulary share: the maximum of a row, its exponentials and their sum.
  *
  * Invariant: the maximum ignores NaN and is never -0, so no order of comparison shows in it; the
- * sum is law 2, or chunks in the tile's order where sums are shuffled. */
+ * sum is law 2, or chunks in the tile's order where sums are shuffled, or exact (law 16). */
 #ifndef TWINSTEP_KERNELS_CPU_SOFTMAX_H
 #define TWINSTEP_KERNELS_CPU_SOFTMAX_H
 
 #include "kernels/cpu/call.h"
+#include "kernels/cpu/exact.h"
 
 #define MAXIMUM_LANES 16 /* of a comparison that has no order */
 
@@ -36,10 +37,12 @@ struct row_order {
     const uint32_t *order; /* NULL: law 2 */
     uint32_t chunks;
     uint32_t chunk;
+    int free; /* law 16 */
 };
 
 /* A row shorter than the tile's longest passes over the chunks it lacks. */
 ROW_INLINE accumulator row_sum(const accumulator *e, size_t n, const struct row_order *by) {
+    if (by->free) return VARIANT(exact_terms)(e, n);
     if (by->order == NULL) return TERM(sum_terms)(e, n);
     accumulator sum = 0;
     for (uint32_t i = 0; i < by->chunks; i++) {

@@ -188,7 +188,8 @@ static void verify_no_addition_is_lost(void **state) {
     for (size_t i = 0; i < TERMS; i++)
         ones[i] = 1.0f;
     assert_int_equal(backend_ops(ISA_AUTO, DTYPE_F32, DTYPE_F32, &ops), STATUS_OK);
-    const struct op_limits limits = {TERMS, 1, 1, 1, 1, 2, 4, 0};
+    const struct op_limits limits = {
+        .rows = TERMS, .width = 1, .length = 1, .H = 1, .G = 1, .D = 2, .threads = 4};
     size_t bytes;
     assert_int_equal(backend_scratch(&limits, &bytes), STATUS_OK);
     b.call.scratch = bench_numbers(&b, bytes / sizeof(double) + 1);
