@@ -15,13 +15,17 @@
 
 #include "cli/verb.h"
 #include "trainer/experiment.h"
+#include "trainer/noise_path.h"
 
 #define SECOND_TAG "twinstep rerun-config " TWINSTEP_VERSION
-#define ANSWER_SIZE 2048 /* 'R' and a root, or 'E' and a status text */
+#define ERROR_SIZE 2048 /* 'E' and a status text */
+
+enum second_task { SECOND_ROOT = 0, SECOND_PATH };
 
 struct second_request {
     char tag[64]; /* SECOND_TAG, padded with zeros */
     uint64_t request_size, config_size;
+    uint64_t task; /* enum second_task */
     uint64_t steps;
     struct config config;
 };
@@ -29,6 +33,11 @@ struct second_request {
 struct child {
     pid_t pid;
     int to, from; /* our ends of its stdin and stdout */
+};
+
+struct answer {
+    char *bytes;
+    size_t room, length; /* room for a NUL behind the longest answer */
 };
 
 static enum status fail_errno(const char *action, int reason) {
@@ -103,8 +112,7 @@ static int write_all(int to, const void *bytes, size_t length) {
 
 /* Until the end of the stream, a full buffer, or a signal that asks to stop. */
 static enum status read_answer(const struct child *child, const volatile int *interrupted,
-                               char answer[ANSWER_SIZE], size_t *out_length) {
-    size_t length = 0;
+                               struct answer *answer) {
     for (;;) {
         struct pollfd waiting = {child->from, POLLIN, 0};
         int ready = poll(&waiting, 1, 200); /* a signal just before poll is seen 200 ms later */
@@ -112,50 +120,71 @@ static enum status read_answer(const struct child *child, const volatile int *in
             FAIL(STATUS_INTERRUPTED, "interrupted during the rerun in a second process");
         if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
         if (ready < 0) return fail_errno("wait for its answer", errno);
-        ssize_t got = read(child->from, answer + length, ANSWER_SIZE - 1 - length);
+        ssize_t got =
+            read(child->from, answer->bytes + answer->length, answer->room - 1 - answer->length);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return fail_errno("read its answer", errno);
-        length += (size_t)got;
-        if (got == 0 || length == ANSWER_SIZE - 1) break;
+        answer->length += (size_t)got;
+        if (got == 0 || answer->length == answer->room - 1) break;
     }
-    answer[length] = '\0';
-    *out_length = length;
+    answer->bytes[answer->length] = '\0';
     return STATUS_OK;
 }
 
-static enum status judge_answer(const char *answer, size_t length, int how,
-                                struct digest *out_root) {
-    if (length > 1 && answer[0] == 'E') FAIL(STATUS_INTERNAL, "second process: %s", answer + 1);
+static enum status judge_answer(const struct answer *answer, int how, size_t size) {
+    if (answer->length > 1 && answer->bytes[0] == 'E')
+        FAIL(STATUS_INTERNAL, "second process: %.*s", ERROR_SIZE, answer->bytes + 1);
     if (WIFSIGNALED(how)) FAIL(STATUS_IO, "second process: ended by signal %d", WTERMSIG(how));
-    if (length != 1 + DIGEST_BYTES || answer[0] != 'R' || how != 0)
-        FAIL(STATUS_INTERNAL, "second process: expected %d bytes and exit status 0, got %zu and %d",
-             1 + DIGEST_BYTES, length, WEXITSTATUS(how));
-    memcpy(out_root->byte, answer + 1, DIGEST_BYTES);
+    if (answer->length != 1 + size || answer->bytes[0] != 'R' || how != 0)
+        FAIL(STATUS_INTERNAL,
+             "second process: expected %zu bytes and exit status 0, got %zu and %d", 1 + size,
+             answer->length, WEXITSTATUS(how));
     return STATUS_OK;
 }
 
-enum status second_process_root(const struct config *config, uint64_t steps,
-                                const volatile int *interrupted, struct digest *out_root) {
+/* answer->bytes[1] ... is what the task makes, `size` bytes. */
+static enum status ask(const struct config *config, enum second_task task, uint64_t steps,
+                       const volatile int *interrupted, size_t size, struct answer *answer) {
     struct second_request request;
     struct child child;
-    char answer[ANSWER_SIZE];
-    size_t length = 0;
     int how = 0;
     memset(&request, 0, sizeof request);
     snprintf(request.tag, sizeof request.tag, "%s", SECOND_TAG);
     request.request_size = sizeof request;
     request.config_size = sizeof request.config;
+    request.task = task;
     request.steps = steps;
     memcpy(&request.config, config, sizeof request.config);
     TRY(start(&child));
     (void)write_all(child.to, &request, sizeof request); /* its answer says more than EPIPE */
     close(child.to);
-    enum status status = read_answer(&child, interrupted, answer, &length);
+    enum status status = read_answer(&child, interrupted, answer);
     close(child.from);
     if (status != STATUS_OK) kill(child.pid, SIGKILL);
     while (waitpid(child.pid, &how, 0) < 0 && errno == EINTR)
         continue;
-    return status == STATUS_OK ? judge_answer(answer, length, how, out_root) : status;
+    return status == STATUS_OK ? judge_answer(answer, how, size) : status;
+}
+
+enum status second_process_root(const struct config *config, uint64_t steps,
+                                const volatile int *interrupted, struct digest *out_root) {
+    char bytes[ERROR_SIZE];
+    struct answer answer = {bytes, sizeof bytes, 0};
+    TRY(ask(config, SECOND_ROOT, steps, interrupted, DIGEST_BYTES, &answer));
+    memcpy(out_root->byte, answer.bytes + 1, DIGEST_BYTES);
+    return STATUS_OK;
+}
+
+enum status second_process_path(const struct config *config, uint64_t steps,
+                                const volatile int *interrupted, unsigned char *out_path,
+                                size_t size) {
+    struct arena arena = ARENA_EMPTY;
+    struct answer answer = {NULL, size + ERROR_SIZE, 0};
+    enum status status = arena_take(&arena, answer.room, 1, "answer", &answer.bytes);
+    if (status == STATUS_OK) status = ask(config, SECOND_PATH, steps, interrupted, size, &answer);
+    if (status == STATUS_OK) memcpy(out_path, answer.bytes + 1, size);
+    arena_close(&arena);
+    return status;
 }
 
 static enum status read_request(struct second_request *request) {
@@ -171,22 +200,30 @@ static enum status read_request(struct second_request *request) {
     return STATUS_OK;
 }
 
-static enum status rerun(struct digest *out_root) {
+/* What the task makes, in `arena`. */
+static enum status rerun(struct arena *arena, unsigned char **out, size_t *out_size) {
     struct second_request request;
     TRY(read_request(&request));
-    return experiment_rerun(&request.config, request.steps, out_root);
+    if (request.task == SECOND_PATH)
+        return noise_path_train(&request.config, request.steps, NULL, arena, out_size, out);
+    struct digest root;
+    TRY(experiment_rerun(&request.config, request.steps, &root));
+    *out_size = DIGEST_BYTES;
+    TRY(arena_take(arena, DIGEST_BYTES, 1, "root", out));
+    memcpy(*out, root.byte, DIGEST_BYTES);
+    return STATUS_OK;
 }
 
 static enum status answer_request(struct cli *cli, const struct options *options, int *out_exit) {
-    struct digest root;
-    (void)cli;
+    unsigned char *answer;
+    size_t size;
     (void)options;
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody waits for the answer any more */
-    enum status status = rerun(&root);
+    enum status status = rerun(&cli->arena, &answer, &size);
     *out_exit = exit_of_status(status);
     if (status == STATUS_OK) {
         putchar('R');
-        fwrite(root.byte, 1, DIGEST_BYTES, stdout);
+        fwrite(answer, 1, size, stdout);
     } else {
         printf("E%s", status_text());
     }
@@ -199,7 +236,7 @@ const struct verb verb_rerun_config = {
     .name = "rerun-config",
     .brief = NULL,
     .arguments = "",
-    .text = "Trains one configuration from standard input; used by run.",
+    .text = "Trains one configuration from standard input; used by run and noise.",
     .options = option_rows,
     .run = answer_request,
 };

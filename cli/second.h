@@ -3,7 +3,7 @@
  * change, changes there. Both sides of the pipe are here.
  *
  * Request, on the child's stdin: struct second_request. Answer, on its stdout: 'R' and the 32 bytes
- * of the last root, or 'E' and an error text. */
+ * of the last root or the bytes of a path (trainer/noise_path.h), or 'E' and an error text. */
 #ifndef TWINSTEP_CLI_SECOND_H
 #define TWINSTEP_CLI_SECOND_H
 
@@ -15,5 +15,10 @@
 TWINSTEP_MUST_USE enum status second_process_root(const struct config *config, uint64_t steps,
                                                   const volatile int *interrupted,
                                                   struct digest *out_root);
+
+/* The same for the path of a noise floor, `size` bytes. */
+TWINSTEP_MUST_USE enum status second_process_path(const struct config *config, uint64_t steps,
+                                                  const volatile int *interrupted,
+                                                  unsigned char *out_path, size_t size);
 
 #endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * twinstep noise: how far runs are apart that are meant to be the same, one stratum at a time. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/number.h"
+#include "cli/json.h"
+#include "cli/load.h"
+#include "cli/noise_report.h"
+#include "cli/second.h"
+
+enum { KEY_ARM = KEY_OWN, KEY_MODES, KEY_DTYPES, KEY_REPEAT, KEY_STEPS, KEY_THREADS };
+
+#define WORDS_MAX 8
+
+/* Measured when no scenario is named: small enough to wait for, and every stratum has a variant. */
+static const char own_scenario[] = "twinstep: 1\n"
+                                   "name: noise\n"
+                                   "about: Small DPO training for noise floors\n"
+                                   "steps: 5\n"
+                                   "common:\n"
+                                   "  optimizer: {lr: 5e-7}\n"
+                                   "  batch: {size: 8, micro: 4}\n"
+                                   "arms:\n"
+                                   "  baseline: {}\n"
+                                   "  test: {}\n";
+
+struct asking {
+    struct cli *cli;
+    const struct options *options;
+    struct scenario *scenario;
+    const struct scenario_arm *arm;
+    uint64_t steps, threads, processors; /* threads 0: as the scenario has them */
+    uint32_t repeats;
+    char modes[WORDS_MAX][CONFIG_NAME_SIZE], dtypes[WORDS_MAX][CONFIG_NAME_SIZE];
+    uint32_t mode_count, dtype_count;
+};
+
+static enum status read_words(const struct options *options, int key, const char *name,
+                              const char *standard, char words[WORDS_MAX][CONFIG_NAME_SIZE],
+                              uint32_t *out_count) {
+    const char *text = options_value(options, key);
+    if (text == NULL) text = standard;
+    *out_count = 0;
+    for (;;) {
+        const size_t length = strcspn(text, ",");
+        if (length == 0 || length >= CONFIG_NAME_SIZE || *out_count == WORDS_MAX)
+            FAIL(STATUS_INPUT, "noise: --%s: expected up to %d names parted by commas, got \"%s\"",
+                 name, WORDS_MAX, text);
+        snprintf(words[(*out_count)++], CONFIG_NAME_SIZE, "%.*s", (int)length, text);
+        if (text[length] == '\0') return STATUS_OK;
+        text += length + 1;
+    }
+}
+
+static enum status read_number(const struct options *options, int key, const char *name,
+                               uint64_t most, uint64_t standard, uint64_t *out) {
+    const char *text = options_value(options, key);
+    *out = standard;
+    if (text == NULL) return STATUS_OK;
+    if (number_parse_uint(text, out) != STATUS_OK || *out < 1 || *out > most)
+        FAIL(STATUS_INPUT, "noise: --%s: expected a number from 1 to %ju, got \"%s\"", name,
+             (uintmax_t)most, text);
+    return STATUS_OK;
+}
+
+static enum status find_arm(struct asking *asking) {
+    const struct scenario *scenario = asking->scenario;
+    const char *name = options_value(asking->options, KEY_ARM);
+    for (int i = 0; i < 2; i++) {
+        asking->arm = &scenario->arms[i];
+        if (name == NULL || strcmp(name, asking->arm->name) == 0) return STATUS_OK;
+    }
+    FAIL(STATUS_INPUT, "noise: --arm: expected %s or %s, got \"%s\"", scenario->arms[0].name,
+         scenario->arms[1].name, name);
+}
+
+static enum status load(struct asking *asking) {
+    const struct options *options = asking->options;
+    struct arena *arena = &asking->cli->arena;
+    if (options->argument_count == 1)
+        return load_scenario(asking->cli, arena, options->arguments[0], options, &asking->scenario);
+    return scenario_parse(arena, asking->cli->schema, "builtin:noise", own_scenario,
+                          sizeof own_scenario - 1, options->sets, options->set_count,
+                          &asking->scenario);
+}
+
+static enum status ask(struct asking *asking) {
+    const struct options *options = asking->options;
+    const int own = options->argument_count == 0;
+    uint64_t repeats;
+    TRY(load(asking));
+    TRY(find_arm(asking));
+    TRY(read_words(options, KEY_MODES, "modes",
+                   own ? "invariant,deterministic,fast,shuffled,atomic" : "own", asking->modes,
+                   &asking->mode_count));
+    TRY(read_words(options, KEY_DTYPES, "dtypes", own ? "f32,bf16" : "own", asking->dtypes,
+                   &asking->dtype_count));
+    TRY(read_number(options, KEY_STEPS, "steps", 1000000, asking->scenario->steps, &asking->steps));
+    TRY(read_number(options, KEY_REPEAT, "repeat", 1000000, 3, &repeats));
+    TRY(read_number(options, KEY_THREADS, "threads", 1024, 0, &asking->threads));
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    asking->processors = processors > 0 ? (uint64_t)processors : 1;
+    asking->repeats = (uint32_t)repeats;
+    return STATUS_OK;
+}
+
+static enum status other_process(void *context, const struct config *config, uint64_t steps,
+                                 unsigned char *out_path, size_t size) {
+    const struct cli *cli = (const struct cli *)context;
+    return second_process_path(config, steps, cli->interrupted, out_path, size);
+}
+
+static enum status with_option(enum status status, const char *option) {
+    return status == STATUS_OK ? status : status_prefix(status, "noise: %s", option);
+}
+
+/* Threads that race need another one; the others keep what the scenario has. */
+static enum status set_up(const struct asking *asking, const struct noise_case *one,
+                          struct config *out) {
+    *out = asking->arm->config;
+    if (strcmp(one->mode, "own") != 0) TRY(with_option(noise_set_mode(out, one->mode), "--modes"));
+    if (strcmp(one->dtype, "own") != 0)
+        TRY(with_option(noise_set_dtype(out, one->dtype), "--dtypes"));
+    if (asking->threads != 0)
+        out->numerics.threads = asking->threads;
+    else if (out->numerics.mode == MODE_ATOMIC && out->numerics.threads == 1)
+        out->numerics.threads = 2;
+    return STATUS_OK;
+}
+
+static enum status measure_case(const struct asking *asking, struct noise_case *one) {
+    struct config *config;
+    struct arena *arena = &asking->cli->arena;
+    TRY(arena_take(arena, 1, sizeof *config, "configuration", &config));
+    TRY(set_up(asking, one, config));
+    one->threads = config->numerics.threads;
+    const struct noise_request request = {.config = config,
+                                          .steps = asking->steps,
+                                          .repeats = asking->repeats,
+                                          .processors = asking->processors,
+                                          .process = other_process,
+                                          .context = asking->cli,
+                                          .interrupted = asking->cli->interrupted};
+    if (config_validate(config, asking->scenario->steps) != STATUS_OK) {
+        snprintf(one->untestable, sizeof one->untestable, "%s", status_text());
+        return STATUS_OK;
+    }
+    const enum status status = noise_measure(&request, arena, &one->table);
+    if (status != STATUS_UNSUPPORTED && status != STATUS_UNTESTABLE) return status;
+    snprintf(one->untestable, sizeof one->untestable, "%s", status_text());
+    return STATUS_OK;
+}
+
+static enum status measure(const struct asking *asking, struct noise_report *out) {
+    *out = (struct noise_report){.scenario = asking->scenario->name,
+                                 .arm = asking->arm->name,
+                                 .steps = asking->steps,
+                                 .repeats = asking->repeats};
+    const size_t count = (size_t)asking->mode_count * asking->dtype_count;
+    TRY(arena_take(&asking->cli->arena, count, sizeof *out->cases, "cases", &out->cases));
+    for (uint32_t m = 0; m < asking->mode_count; m++)
+        for (uint32_t d = 0; d < asking->dtype_count; d++) {
+            struct noise_case *one = &out->cases[out->count++];
+            one->mode = asking->modes[m];
+            one->dtype = asking->dtypes[d];
+            TRY(measure_case(asking, one));
+        }
+    return STATUS_OK;
+}
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    struct asking asking = {.cli = cli, .options = options};
+    struct noise_report report;
+    TRY(ask(&asking));
+    TRY(measure(&asking, &report));
+    const struct noise_counts counts = noise_count(&report);
+    *out_exit = counts.apart != 0   ? EXIT_DIFFERS
+                : counts.equal != 0 ? EXIT_AS_EXPECTED
+                                    : EXIT_UNTESTABLE;
+    if (options->json) return json_print(noise_json(&report));
+    noise_print(&report, stdout);
+    return STATUS_OK;
+}
+
+static const struct argp_option option_rows[] = {
+    OPTION("arm", KEY_ARM, "NAME", "Arm of the scenario; default its first"),
+    OPTION("modes", KEY_MODES, "LIST",
+           "Of invariant, deterministic, fast, shuffled, shaped, atomic, or own (as the scenario "
+           "has it); default own, all but shaped without a scenario"),
+    OPTION("dtypes", KEY_DTYPES, "LIST",
+           "Of f32, f64, bf16, f16 (the last two with f32 masters), or own; default own, f32,bf16 "
+           "without a scenario"),
+    OPTION("repeat", KEY_REPEAT, "N", "Runs of each stratum; the worst is shown. Default 3"),
+    OPTION("steps", KEY_STEPS, "K", "Updates of each run; default the scenario's"),
+    OPTION("threads", KEY_THREADS, "T",
+           "Threads of the baseline; default the scenario's, in mode atomic at least 2"),
+    OPTION_SET,
+    OPTION_JSON,
+    OPTIONS_END};
+
+const struct verb verb_noise = {
+    .name = "noise",
+    .brief = "how far runs are apart that are meant to be the same",
+    .arguments = "[SCENARIO]",
+    .text =
+        "Trains the baseline of SCENARIO (a file, or the name of a catalogue scenario; without one "
+        "a small DPO training) again and again, changing one thing of the protocol at a time: the "
+        "same run restored, a second run, a second process, other threads, micro-batches, padding, "
+        "layout. Prints what stays bit-equal, and how far the rest is apart.\v"
+        "Exit status: 0 all that could be measured is bit-equal, 1 something is not, 2 error, 3 "
+        "nothing could be measured.\n"
+        "Example: twinstep noise --modes fast --dtypes f32,bf16",
+    .options = option_rows,
+    .least = 0,
+    .most = 1,
+    .trains = 1,
+    .run = run,
+};

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The same table as JSON, with the growth of every update. */
+#include "cli/noise_report.h"
+
+#include "cli/json.h"
+
+static json_t *growth_json(const struct noise_figures *figures, uint64_t steps) {
+    json_t *list = json_array();
+    for (uint64_t i = 0; i < steps; i++) {
+        const struct noise_growth *growth = &figures->growth[i];
+        json_array_append_new(list, json_pack("{sI so so so so}", "update", (json_int_t)i + 1,
+                                              "loss", json_finite(growth->loss), "grad_norm",
+                                              json_finite(growth->grad_norm), "distance",
+                                              json_finite(growth->distance), "distance_share",
+                                              json_finite(growth->share)));
+    }
+    return list;
+}
+
+static json_t *row_json(const struct noise_row *row, uint64_t steps) {
+    const struct noise_figures *figures = &row->figures;
+    const char *name = noise_stratum_name(row->stratum);
+    if (row->untestable[0] != '\0')
+        return json_pack("{ss ss ss}", "stratum", name, "variant", row->variant, "untestable",
+                         row->untestable);
+    return json_pack(
+        "{ss ss si sb so si si si sI sI so ss so so}", "stratum", name, "variant", row->variant,
+        "repeats", (int)row->repeats, "bit_equal", figures->first == 0, "first",
+        figures->first == 0 ? json_null()
+                            : json_pack("{sI ss}", "update", (json_int_t)figures->first, "place",
+                                        figures->first_place),
+        "tensors", (int)figures->tensors, "gradients_equal", (int)figures->gradients_equal,
+        "updates_equal", (int)figures->updates_equal, "gradient_ulp",
+        (json_int_t)figures->gradient_ulp, "weight_ulp", (json_int_t)figures->weight_ulp,
+        "tensor_relative", json_finite(figures->tensor_relative), "tensor_worst",
+        figures->tensor_worst, "total_relative", json_finite(figures->total_relative), "growth",
+        growth_json(figures, steps));
+}
+
+json_t *noise_json(const struct noise_report *report) {
+    const struct noise_counts counts = noise_count(report);
+    json_t *cases = json_array();
+    for (uint32_t c = 0; c < report->count; c++) {
+        const struct noise_case *one = &report->cases[c];
+        json_t *rows = json_array();
+        for (uint32_t i = 0; i < one->table.count; i++)
+            json_array_append_new(rows, row_json(&one->table.rows[i], report->steps));
+        json_array_append_new(
+            cases,
+            json_pack("{ss ss sI so so}", "mode", one->mode, "dtype", one->dtype, "threads",
+                      (json_int_t)one->threads, "untestable",
+                      one->untestable[0] == '\0' ? json_null() : json_string(one->untestable),
+                      "strata", rows));
+    }
+    return json_pack("{ss ss sI si si si si so}", "scenario", report->scenario, "arm", report->arm,
+                     "updates", (json_int_t)report->steps, "repeats", (int)report->repeats,
+                     "bit_equal", (int)counts.equal, "apart", (int)counts.apart, "untestable",
+                     (int)counts.untestable, "cases", cases);
+}

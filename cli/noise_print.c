@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The invariance table as text: a row says bit-equal, or how far and from where. */
+#include "cli/noise_report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct noise_counts noise_count(const struct noise_report *report) {
+    struct noise_counts counts = {0, 0, 0};
+    for (uint32_t c = 0; c < report->count; c++) {
+        const struct noise_case *one = &report->cases[c];
+        counts.untestable += one->untestable[0] != '\0';
+        for (uint32_t i = 0; i < one->table.count; i++) {
+            const struct noise_row *row = &one->table.rows[i];
+            if (row->stratum == NOISE_ONE_ULP) continue; /* it is meant to differ */
+            if (row->untestable[0] != '\0')
+                counts.untestable++;
+            else if (row->figures.first == 0)
+                counts.equal++;
+            else
+                counts.apart++;
+        }
+    }
+    return counts;
+}
+
+static void print_share(FILE *out, double value) {
+    if (isnan(value))
+        fprintf(out, "  %9s", "-");
+    else
+        fprintf(out, "  %9.2e", value);
+}
+
+static void print_figures(const struct noise_row *row, uint64_t steps, FILE *out) {
+    const struct noise_figures *figures = &row->figures;
+    if (figures->first == 0) {
+        fprintf(out, "  bit-equal: %ju updates, %u tensors%s%s\n", (uintmax_t)steps,
+                figures->tensors, row->variant[0] == '\0' ? "" : "; ", row->variant);
+        return;
+    }
+    fprintf(out, "  %5.1f %%  %5.1f %%  %8jd", 100.0 * figures->gradients_equal / figures->tensors,
+            100.0 * figures->updates_equal / figures->tensors, (intmax_t)figures->gradient_ulp);
+    print_share(out, figures->tensor_relative);
+    print_share(out, figures->total_relative);
+    print_share(out, figures->growth[0].share);
+    print_share(out, figures->growth[steps - 1].share);
+    fprintf(out, "  %ju: %s%s%s\n", (uintmax_t)figures->first, figures->first_place,
+            row->variant[0] == '\0' ? "" : "; ", row->variant);
+}
+
+static void print_case(const struct noise_report *report, const struct noise_case *one, FILE *out) {
+    fprintf(out, "\n%s, %s, %ju thread%s\n", one->mode, one->dtype, (uintmax_t)one->threads,
+            one->threads == 1 ? "" : "s");
+    if (one->untestable[0] != '\0') {
+        fprintf(out, "  untestable: %s\n", one->untestable);
+        return;
+    }
+    fprintf(out, "  %-11s  %7s  %7s  %8s  %9s  %9s  %9s  %9s  %s\n", "stratum",
+            "grads =", "upd. =", "max ulp", "tensor", "total", "|a-b| 1", "last",
+            "first difference");
+    for (uint32_t i = 0; i < one->table.count; i++) {
+        const struct noise_row *row = &one->table.rows[i];
+        fprintf(out, "  %-11s", noise_stratum_name(row->stratum));
+        if (row->untestable[0] != '\0')
+            fprintf(out, "  untestable: %s\n", row->untestable);
+        else
+            print_figures(row, report->steps, out);
+    }
+}
+
+void noise_print(const struct noise_report *report, FILE *out) {
+    const struct noise_counts counts = noise_count(report);
+    fprintf(out, "%s, arm %s: %ju updates, worst of %u repeat%s\n", report->scenario, report->arm,
+            (uintmax_t)report->steps, report->repeats, report->repeats == 1 ? "" : "s");
+    for (uint32_t i = 0; i < report->count; i++)
+        print_case(report, &report->cases[i], out);
+    fprintf(out,
+            "\ngrads =, upd. =: share of tensors whose gradient, whose updated weights are "
+            "bit-equal, and max ulp\nof a gradient, at the first update that differs (all before "
+            "are equal). tensor, total: largest relative\ndifference of a gradient norm, of one "
+            "tensor and of all. |a-b|: over |a-a0|, after update 1 and the last.\n"
+            "%u strata bit-equal, %u not, %u untestable\n",
+            counts.equal, counts.apart, counts.untestable);
+}

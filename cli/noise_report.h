@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What `twinstep noise` measured, as it is printed: one table per mode and dtype. */
+#ifndef TWINSTEP_CLI_NOISE_REPORT_H
+#define TWINSTEP_CLI_NOISE_REPORT_H
+
+#include <jansson.h>
+
+#include "trainer/noise.h"
+
+
+struct noise_case {
+    const char *mode, *dtype; /* "own": as the scenario has them */
+    uint64_t threads;
+    char untestable[NOISE_REASON_SIZE]; /* the whole case; "" */
+    struct noise_table table;
+};
+
+struct noise_report {
+    const char *scenario, *arm;
+    uint64_t steps;
+    uint32_t repeats;
+    struct noise_case *cases;
+    uint32_t count;
+};
+
+/* How many strata that must be equal by what a mode promises were not; untestable ones apart. */
+struct noise_counts {
+    uint32_t equal, apart, untestable;
+};
+struct noise_counts noise_count(const struct noise_report *report);
+
+void noise_print(const struct noise_report *report, FILE *out);
+json_t *noise_json(const struct noise_report *report);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: cli threads
+ * twinstep noise: the table, a second process, exit statuses, words that are not understood. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/cli/helper_cli.h"
+
+static void expect(struct said *said, const char *const *needles) {
+    for (size_t i = 0; needles[i] != NULL; i++)
+        if (strstr(said->out, needles[i]) == NULL) fail_msg("no %s in\n%s", needles[i], said->out);
+    helper_free(said);
+}
+
+static void verify_equal(void **state) {
+    (void)state;
+    helper_scenario("s.yaml", "steps: 3", "seed: 3", "");
+    struct said said = helper_run(0, "noise s.yaml --modes own,invariant --dtypes f32,bf16");
+    static const char *const needles[] = {"own, f32, 1 thread",
+                                          "invariant, bf16, 1 thread",
+                                          "  process      bit-equal:",
+                                          "  layout       bit-equal:",
+                                          "  device       untestable: no second device",
+                                          "0 not, 4 untestable",
+                                          NULL};
+    expect(&said, needles);
+}
+
+static void verify_apart(void **state) {
+    (void)state;
+    helper_scenario("s.yaml", "steps: 3", "shuffle: {kinds: [weight], chunk: 2}", "");
+    struct said said = helper_run(1, "noise s.yaml --modes shuffled --repeat 1 --steps 2 --json");
+    static const char *const needles[] = {"\"stratum\": \"process\"", "\"place\": \"gradient ",
+                                          "\"untestable\": \"no second device\"",
+                                          "\"distance_share\"", NULL};
+    expect(&said, needles);
+}
+
+/* Packed rows have no masks in torch's order: the variant is named, not left out. */
+static void verify_untestable(void **state) {
+    (void)state;
+    helper_scenario("s.yaml", "steps: 2", "dropout: {attention: 0.1}\n  rng: {kind: torch}", "");
+    const char *const words[] = {"noise", "s.yaml", "--repeat", "1", NULL};
+    struct said said = helper_say(words, NULL);
+    static const char *const needles[] = {"  padding      untestable: rng.kind: torch draws", NULL};
+    if (said.code > 1) fail_msg("%s", said.err);
+    expect(&said, needles);
+}
+
+static void verify_refusals(void **state) {
+    (void)state;
+    helper_scenario("s.yaml", "steps: 3", "seed: 3", "");
+    helper_refuse(2, "noise s.yaml --modes quick", "noise: --modes: expected invariant");
+    helper_refuse(2, "noise s.yaml --dtypes tf32", "noise: --dtypes: expected f32");
+    helper_refuse(2, "noise s.yaml --modes invariant,", "noise: --modes: expected up to 8 names");
+    helper_refuse(2, "noise s.yaml --arm nobody", "noise: --arm: expected baseline or test");
+    helper_refuse(2, "noise s.yaml --repeat 0", "noise: --repeat: expected a number from 1");
+    helper_refuse(2, "noise s.yaml --steps x", "noise: --steps: expected a number from 1");
+    helper_refuse(2, "noise nothing.yaml/", "nothing.yaml/");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_equal),
+        cmocka_unit_test(verify_apart),
+        cmocka_unit_test(verify_untestable),
+        cmocka_unit_test(verify_refusals),
+    };
+    return cmocka_run_group_tests(tests, helper_enter, helper_leave);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short threads
+ * Noise floor: invariant is bit-equal in every stratum, a plan that cuts sums by shape is not, a
+ * drawn order shows where it is drawn and nowhere else; figures of paths that differ by design. */
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/trainer/helper_train.h"
+#include "trainer/noise.h"
+#include "trainer/noise_ulp.h"
+
+#define COMMON                                                                                     \
+    "task: dpo, data: {max_len: 96}, batch: {size: 4, micro: 2}, init: {std: 0.3}, "               \
+    "optimizer: {lr: 1e-3}, "                                                                      \
+    "model: {layers: 2, hidden: 16, heads: 2, mlp: 24}, "
+
+enum { UPDATES = 3 };
+
+static void measure(const char *words, const char *dtype, struct arena *arena,
+                    struct noise_table *out) {
+    struct config config;
+    helper_config(UPDATES, &config, COMMON "%s", words);
+    if (dtype != NULL) assert_int_equal(noise_set_dtype(&config, dtype), STATUS_OK);
+    const struct noise_request request = {
+        .config = &config, .steps = UPDATES, .repeats = 2, .processors = 3};
+    if (noise_measure(&request, arena, out) != STATUS_OK) fail_msg("%s: %s", words, status_text());
+}
+
+static const struct noise_row *row_of(const struct noise_table *table, enum noise_stratum stratum) {
+    for (uint32_t i = 0; i < table->count; i++)
+        if (table->rows[i].stratum == stratum) return &table->rows[i];
+    fail_msg("no row of %s", noise_stratum_name(stratum));
+    return NULL;
+}
+
+static void expect_equal(const struct noise_table *table, enum noise_stratum stratum, int equal) {
+    const struct noise_row *row = row_of(table, stratum);
+    if (row->untestable[0] != '\0' || (row->figures.first == 0) != equal)
+        fail_msg("%s %s: %s %ju %s", noise_stratum_name(stratum), row->variant, row->untestable,
+                 (uintmax_t)row->figures.first, row->figures.first_place);
+}
+
+static void verify_invariant(void **state) {
+    (void)state;
+    static const char *const dtypes[] = {"f32", "bf16", "f16", "f64"};
+    for (size_t d = 0; d < COUNT_OF(dtypes); d++) {
+        struct arena arena = ARENA_EMPTY;
+        struct noise_table table;
+        uint32_t equal = 0;
+        measure("numerics: {mode: invariant}", dtypes[d], &arena, &table);
+        for (uint32_t i = 0; i < table.count; i++) {
+            const struct noise_row *row = &table.rows[i];
+            if (row->untestable[0] != '\0' || row->stratum == NOISE_ONE_ULP) continue;
+            const struct noise_figures *figures = &row->figures;
+            if (figures->first != 0)
+                fail_msg("%s, %s %s: %s", dtypes[d], noise_stratum_name(row->stratum), row->variant,
+                         figures->first_place);
+            assert_int_equal(row->repeats, 2);
+            assert_int_equal(figures->gradients_equal, figures->tensors);
+            assert_int_equal(figures->updates_equal, figures->tensors);
+            assert_true(figures->gradient_ulp == 0 && figures->weight_ulp == 0);
+            assert_true(figures->tensor_relative == 0.0 && figures->total_relative == 0.0);
+            for (int k = 0; k < UPDATES; k++)
+                assert_true(figures->growth[k].share == 0.0 && figures->growth[k].loss == 0.0);
+            equal++;
+        }
+        assert_int_equal(equal, 9); /* repeat, instance, 2 threads, 2 splits, 2 paddings, layout */
+        assert_string_equal(row_of(&table, NOISE_DEVICE)->untestable, "no second device");
+        assert_string_equal(row_of(&table, NOISE_PROCESS)->untestable, "no second process");
+        const struct noise_row *twin = row_of(&table, NOISE_ONE_ULP);
+        assert_int_equal(twin->figures.first, 1);
+        assert_non_null(strstr(twin->figures.first_place, "forward model.layers.0"));
+        assert_non_null(strstr(twin->variant, "model.layers.0.self_attn.q_proj.weight["));
+        assert_true(twin->figures.growth[0].distance > 0.0);
+        arena_close(&arena);
+    }
+}
+
+/* A plan that looks at the number of rows is what `invariant` must not have: the table sees it. */
+static void verify_broken_plan(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct noise_table table;
+    measure("numerics: {mode: shaped}, shaped: {table: \"forward m<=200: 4; *: 1\"}", NULL, &arena,
+            &table);
+    expect_equal(&table, NOISE_REPEAT, 1);
+    expect_equal(&table, NOISE_INSTANCE, 1);
+    expect_equal(&table, NOISE_THREADS, 1);
+    expect_equal(&table, NOISE_MICRO, 0);
+    expect_equal(&table, NOISE_LAYOUT, 0);
+    const struct noise_figures *figures = &row_of(&table, NOISE_MICRO)->figures;
+    assert_int_equal(figures->first, 1);
+    assert_string_equal(figures->first_place, "forward model.layers.0");
+    assert_true(figures->gradients_equal < figures->tensors && figures->gradient_ulp > 0);
+    assert_true(figures->total_relative > 0.0 && figures->total_relative < 1e-3);
+    assert_true(figures->tensor_relative >= figures->total_relative);
+    assert_true(figures->growth[UPDATES - 1].share > 0.0);
+    arena_close(&arena);
+}
+
+/* A free seed is another order in another run, not in the same one; kinds say where. */
+static void verify_shuffled(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct noise_table table;
+    measure("numerics: {mode: shuffled}, shuffle: {kinds: [weight, dq], chunk: 2}", NULL, &arena,
+            &table);
+    expect_equal(&table, NOISE_REPEAT, 1);
+    expect_equal(&table, NOISE_THREADS, 1);
+    expect_equal(&table, NOISE_PADDING, 1);
+    expect_equal(&table, NOISE_INSTANCE, 0);
+    assert_memory_equal(row_of(&table, NOISE_INSTANCE)->figures.first_place, "gradient ", 9);
+    measure("numerics: {mode: shuffled}, shuffle: {kinds: [forward], chunk: 2}", NULL, &arena,
+            &table);
+    expect_equal(&table, NOISE_INSTANCE, 0);
+    assert_memory_equal(row_of(&table, NOISE_INSTANCE)->figures.first_place, "forward ", 8);
+    measure("numerics: {mode: shuffled, order_seed: 5}, shuffle: {kinds: [weight], chunk: 2}", NULL,
+            &arena, &table);
+    expect_equal(&table, NOISE_INSTANCE, 1);
+    arena_close(&arena);
+}
+
+static void validate_reasons(void **state) {
+    (void)state;
+    struct noise_variant variants[NOISE_ROWS_MAX];
+    struct config config;
+    helper_config(1, &config, "task: sft, batch: {size: 1}");
+    const uint32_t count = noise_variants(&config, 1, 1, variants);
+    assert_true(count <= NOISE_ROWS_MAX);
+    const char *layout = NULL, *micro = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        if (variants[i].stratum == NOISE_LAYOUT) layout = variants[i].untestable;
+        if (variants[i].stratum == NOISE_MICRO) micro = variants[i].untestable;
+    }
+    assert_string_equal(layout, "task is sft");
+    assert_string_equal(micro, "batch.size is 1: there is no other split");
+    assert_int_equal(noise_set_mode(&config, "quick"), STATUS_INPUT);
+    assert_int_equal(noise_set_dtype(&config, "tf32"), STATUS_INPUT);
+    assert_int_equal(noise_set_mode(&config, "atomic"), STATUS_OK);
+    assert_int_equal(config.numerics.mode, MODE_ATOMIC);
+    assert_int_equal(noise_set_dtype(&config, "bf16"), STATUS_OK);
+    assert_int_equal(config.numerics.master, DTYPE_F32);
+    assert_int_equal(config_validate(&config, 1), STATUS_OK);
+}
+
+static void validate_next(void **state) {
+    (void)state;
+    assert_true(noise_next(1.0, DTYPE_F32) == 1.0 + 0x1p-23);
+    assert_true(noise_next(-1.0, DTYPE_F32) == -1.0 - 0x1p-23);
+    assert_true(noise_next(1.0, DTYPE_F64) == 1.0 + 0x1p-52);
+    assert_true(noise_next(1.0, DTYPE_BF16) == 1.0 + 0x1p-7);
+    assert_true(noise_next(1.0, DTYPE_F16) == 1.0 + 0x1p-10);
+    assert_true(noise_next(0x1p-20, DTYPE_F16) == 0x1p-20 + 0x1p-24);
+    assert_true(noise_next(0.0, DTYPE_F32) == 0.0);
+}
+
+/* Two tensors of 3 and 1 elements, one site, two updates, f32. */
+static struct noise_layout small_layout(size_t offset[3]) {
+    static const char *tensors[] = {"first", "second"};
+    static const char *sites[] = {"place"};
+    offset[0] = 0, offset[1] = 3, offset[2] = 4;
+    struct noise_layout layout = {.steps = 2,
+                                  .tensors = 2,
+                                  .sites = 1,
+                                  .tensor_names = tensors,
+                                  .site_names = sites,
+                                  .offset = offset,
+                                  .gradient = DTYPE_F32,
+                                  .weight = DTYPE_F32};
+    layout.at_sites = sizeof(struct noise_head);
+    layout.at_norms = layout.at_sites + DIGEST_BYTES;
+    layout.at_gradients = layout.at_norms + 2 * sizeof(double);
+    layout.at_weights = layout.at_gradients + 4 * sizeof(float);
+    layout.update_bytes = layout.at_weights + 4 * sizeof(float);
+    layout.bytes = 2 * layout.update_bytes;
+    return layout;
+}
+
+static void put(unsigned char *at, double norm) {
+    memcpy(at, &norm, sizeof norm);
+}
+
+static void validate_figures(void **state) {
+    (void)state;
+    size_t offset[3];
+    const struct noise_layout layout = small_layout(offset);
+    struct arena arena = ARENA_EMPTY;
+    struct noise_figures figures;
+    unsigned char *a, *b;
+    assert_int_equal(arena_take(&arena, layout.bytes, 1, "a", &a), STATUS_OK);
+    assert_int_equal(arena_take(&arena, layout.bytes, 1, "b", &b), STATUS_OK);
+    assert_int_equal(noise_figures_open(&layout, &arena, &figures), STATUS_OK);
+    noise_figures_add(&layout, a, b, &figures);
+    assert_true(figures.first == 0 && figures.gradients_equal == 2 && figures.updates_equal == 2);
+
+    unsigned char *const second = b + layout.update_bytes, *const base = a + layout.update_bytes;
+    const float one = 1.0f, next = 1.0f + 3 * 0x1p-23f, two = 2.0f;
+    memcpy(base + layout.at_gradients + 4, &one, sizeof one);
+    memcpy(second + layout.at_gradients + 4, &next, sizeof next);
+    memcpy(second + layout.at_weights + 12, &two, sizeof two);
+    put(base + layout.at_norms, 2.0), put(second + layout.at_norms, 2.5);
+    put(base + sizeof(double), 4.0), put(second + sizeof(double), 5.0); /* head: grad_norm */
+    noise_figures_add(&layout, a, b, &figures);
+    assert_int_equal(figures.first, 2);
+    assert_string_equal(figures.first_place, "gradient first");
+    assert_true(figures.gradients_equal == 1 && figures.updates_equal == 1);
+    assert_true(figures.gradient_ulp == 3);
+    assert_true(figures.tensor_relative == 0.25 && figures.total_relative == 0.25);
+    assert_string_equal(figures.tensor_worst, "first");
+    assert_true(figures.growth[0].distance == 0.0 && figures.growth[1].distance == 2.0);
+
+    second[layout.at_sites] ^= 1; /* the forward comes before gradients */
+    b[layout.at_gradients] ^= 1;  /* and update 1 before update 2 */
+    noise_figures_add(&layout, a, b, &figures);
+    assert_int_equal(figures.first, 1);
+    put(second, (double)NAN); /* loss */
+    noise_figures_add(&layout, a, b, &figures);
+    assert_true(isinf(figures.growth[1].loss));
+    arena_close(&arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_invariant), cmocka_unit_test(verify_broken_plan),
+        cmocka_unit_test(verify_shuffled),  cmocka_unit_test(validate_reasons),
+        cmocka_unit_test(validate_next),    cmocka_unit_test(validate_figures),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Measures the strata: one path of the baseline, one path per repeat of each variant.
+ *
+ * A free order seed is drawn anew where the stratum opens another run that a user would start
+ * (instance, process); elsewhere the baseline's is kept, so that only what the stratum names is
+ * changed. Races cannot be kept: in mode atomic every stratum holds them. */
+#include "trainer/noise.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "trainer/experiment_plan.h"
+#include "trainer/noise_ulp.h"
+
+struct measuring {
+    const struct noise_request *request;
+    struct arena *arena;
+    struct noise_table *table;
+    struct dataset dataset;
+    struct config config; /* the baseline, order seed drawn */
+    struct run base;
+    unsigned char *start; /* its state before the first update */
+    unsigned char *path, *other;
+};
+
+int noise_is_exact(const struct config *config) {
+    if (config->numerics.mode == MODE_ATOMIC) return 0;
+    return config->numerics.mode != MODE_SHUFFLED || config->numerics.order_seed != KEY_WORD_UINT;
+}
+
+static uint64_t order_seed(const struct measuring *m, uint64_t run) {
+    const struct config *given = m->request->config;
+    if (given->numerics.order_seed != KEY_WORD_UINT) return given->numerics.order_seed;
+    return given->numerics.mode == MODE_SHUFFLED ? experiment_order_seed(given->seed, run) : 0;
+}
+
+static enum status repeat_path(struct measuring *m) {
+    run_restore(&m->base, m->start);
+    return noise_path_take(&m->table->layout, &m->base, m->request->interrupted, m->other);
+}
+
+static enum status open_path(struct measuring *m, const struct config *config, int one_ulp,
+                             char *name, size_t size) {
+    struct run run;
+    struct run_options options = noise_run_options(m->request->steps, config->numerics.order_seed);
+    TRY(run_open(config, &m->dataset, &options, &run));
+    enum status status = STATUS_OK;
+    if (one_ulp) status = noise_move_one_ulp(&run, name, size);
+    if (status == STATUS_OK)
+        status = noise_path_take(&m->table->layout, &run, m->request->interrupted, m->other);
+    run_close(&run);
+    return status;
+}
+
+static enum status variant_path(struct measuring *m, struct noise_variant *variant,
+                                uint32_t repeat) {
+    if (variant->stratum == NOISE_INSTANCE)
+        variant->config.numerics.order_seed = order_seed(m, 1 + repeat);
+    if (variant->stratum == NOISE_PROCESS)
+        variant->config.numerics.order_seed = order_seed(m, 1 + m->request->repeats + repeat);
+    if (variant->stratum == NOISE_REPEAT) return repeat_path(m);
+    if (variant->stratum == NOISE_PROCESS)
+        return m->request->process(m->request->context, &variant->config, m->request->steps,
+                                   m->other, m->table->layout.bytes);
+    return open_path(m, &variant->config, variant->stratum == NOISE_ONE_ULP, variant->name,
+                     sizeof variant->name);
+}
+
+static enum status measure_row(struct measuring *m, struct noise_variant *variant) {
+    struct noise_row *row = &m->table->rows[m->table->count++];
+    const int one_ulp = variant->stratum == NOISE_ONE_ULP;
+    row->stratum = variant->stratum;
+    if (variant->stratum == NOISE_PROCESS && m->request->process == NULL)
+        snprintf(variant->untestable, sizeof variant->untestable, "no second process");
+    TRY(noise_figures_open(&m->table->layout, m->arena, &row->figures));
+    const uint32_t repeats = one_ulp && noise_is_exact(&m->config) ? 1 : m->request->repeats;
+    while (variant->untestable[0] == '\0' && row->repeats < repeats) {
+        const enum status status = variant_path(m, variant, row->repeats);
+        if (status == STATUS_UNTESTABLE || status == STATUS_UNSUPPORTED) {
+            snprintf(variant->untestable, sizeof variant->untestable, "%s", status_text());
+            break;
+        }
+        TRY(status);
+        noise_figures_add(&m->table->layout, m->path, m->other, &row->figures);
+        row->repeats++;
+    }
+    memcpy(row->variant, variant->name, sizeof row->variant);
+    memcpy(row->untestable, variant->untestable, sizeof row->untestable);
+    return STATUS_OK;
+}
+
+static enum status measure_all(struct measuring *m) {
+    struct noise_table *table = m->table;
+    struct noise_variant *variants;
+    TRY(noise_layout_open(&m->base, m->request->steps, m->arena, &table->layout));
+    TRY(arena_take(m->arena, m->base.layout.bytes, 1, "snapshot", &m->start));
+    TRY(arena_take(m->arena, table->layout.bytes, 1, "path of the baseline", &m->path));
+    TRY(arena_take(m->arena, table->layout.bytes, 1, "path of a variant", &m->other));
+    TRY(arena_take(m->arena, NOISE_ROWS_MAX, sizeof *variants, "strata", &variants));
+    run_snapshot(&m->base, m->start);
+    TRY(noise_path_take(&table->layout, &m->base, m->request->interrupted, m->path));
+    const uint32_t count =
+        noise_variants(&m->config, m->request->steps, m->request->processors, variants);
+    for (uint32_t i = 0; i < count; i++)
+        TRY(measure_row(m, &variants[i]));
+    return STATUS_OK;
+}
+
+enum status noise_measure(const struct noise_request *request, struct arena *arena,
+                          struct noise_table *out) {
+    struct measuring *m;
+    TRY(arena_take(arena, 1, sizeof *m, "noise floor", &m));
+    memset(out, 0, sizeof *out);
+    m->request = request;
+    m->arena = arena;
+    m->table = out;
+    m->config = *request->config;
+    m->config.numerics.order_seed = order_seed(m, 0);
+    TRY(config_validate(&m->config, request->steps));
+    struct dataset_options source = run_dataset_options(&m->config);
+    struct run_options options = noise_run_options(request->steps, m->config.numerics.order_seed);
+    TRY(dataset_open(&source, arena, &m->dataset));
+    TRY(run_open(&m->config, &m->dataset, &options, &m->base));
+    enum status status = measure_all(m);
+    run_close(&m->base);
+    return status;
+}
