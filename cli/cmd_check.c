@@ -15,7 +15,7 @@ uint32_t check_trainings(const struct check *check) {
 
 static int same_options(const struct dataset_options *a, const struct dataset_options *b) {
     return a->task == b->task && a->max_len == b->max_len && a->vocab == b->vocab &&
-           a->seed == b->seed && strcmp(a->source, b->source) == 0;
+           a->seed == b->seed && a->samples == b->samples && strcmp(a->source, b->source) == 0;
 }
 
 static enum status open_data(struct check *check, struct arena *arena) {

@@ -8,6 +8,7 @@
 
 #include "base/sum.h"
 #include "kernels/op.h"
+#include "scenarios/selection.h"
 #include "trainer/loop.h"
 
 #define CHUNKS_FOR_NOISE 3 /* two chunks add to the same bits in either order */
@@ -97,14 +98,39 @@ static enum status note_atomic(const struct config *config, const struct dataset
     return STATUS_OK;
 }
 
-static enum status note_divisor(const struct config *config, struct notes *out) {
-    if (config->loss.divisor != DIVISOR_MEAN_OF_MEANS) return STATUS_OK;
-    if (loop_micro_batches(config) == 1)
-        return add(out, "loss.divisor mean-of-means is that of the update here: there is one "
-                        "micro-batch");
-    if (config->task == TASK_DPO)
+static enum status note_divisor(const struct config *config, struct arena *arena,
+                                struct notes *out) {
+    const int32_t divisor = config->loss.divisor;
+    const int dpo = config->task == TASK_DPO;
+    if (divisor == DIVISOR_MEAN_OF_RANKS && config->loss.ranks == 1)
+        return add(out, "loss.divisor mean-of-ranks is that of the update here: there is one rank");
+    if (divisor == DIVISOR_MEAN_OF_RANKS && dpo)
+        return add(out, "loss.divisor mean-of-ranks is that of the update here: ranks of dpo have "
+                        "equally many pairs");
+    if (divisor == DIVISOR_UPDATE || divisor == DIVISOR_MEAN_OF_RANKS) return STATUS_OK;
+    if (loop_micro_batches(config) == 1) {
+        char *text;
+        TRY(arena_format(arena, &text,
+                         "loss.divisor %s is that of the update here: there is one micro-batch",
+                         schema_find("loss.divisor", NULL)->names[divisor]));
+        return add(out, text);
+    }
+    if (divisor == DIVISOR_MEAN_OF_MEANS && dpo && config->batch.tail == TAIL_DROP)
         return add(out, "loss.divisor mean-of-means gives the gradients of update here, bit for "
                         "bit: micro-batches of dpo have equally many pairs");
+    return STATUS_OK;
+}
+
+static enum status note_tail(const struct config *config, const struct dataset *dataset,
+                             struct notes *out) {
+    if (config->batch.tail == TAIL_DROP) return STATUS_OK;
+    const uint64_t rest = dataset->samples % config->batch.size;
+    if (rest == 0) return add(out, "batch.tail is without effect here: updates fill the epoch");
+    const uint64_t micros = (rest - 1) / config->batch.micro + 1;
+    if (config->batch.tail != TAIL_KEEP && micros == loop_micro_batches(config))
+        return add(out,
+                   "batch.tail is keep in effect here: what does not fill an update has as many "
+                   "micro-batches as one");
     return STATUS_OK;
 }
 
@@ -128,7 +154,8 @@ enum status notes_of(const struct config *config, const struct dataset *dataset,
     memset(out, 0, sizeof *out);
     TRY(note_shuffle(config, dataset, arena, out));
     TRY(note_atomic(config, dataset, arena, out));
-    TRY(note_divisor(config, out));
+    TRY(note_divisor(config, arena, out));
+    TRY(note_tail(config, dataset, out));
     TRY(note_dtypes(config, out));
     return note_threads(config, out);
 }

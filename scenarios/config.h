@@ -103,6 +103,7 @@ struct config {
     struct {
         char pairs[CONFIG_PATH_SIZE];
         char text[CONFIG_PATH_SIZE];
+        uint64_t samples; /* KEY_WORD_UINT: all */
         uint64_t max_len, seed;
         uint8_t shuffle, zero[7];
     } data;

@@ -145,7 +145,7 @@ static enum status sequence_write(struct builder *builder, size_t row, uint32_t 
 /* The sum of all kept lengths, so that the arrays are taken once. */
 static size_t tokens_count(const struct builder *builder) {
     size_t tokens = 0;
-    for (size_t row = 0; row < builder->table->rows; row++)
+    for (size_t row = 0; row < builder->dataset->samples; row++)
         for (uint32_t side = 0; side < builder->dataset->sides; side++) {
             struct recipe recipe = recipe_of(builder->table, row, side);
             uint64_t full = recipe_length(&recipe);
@@ -190,6 +190,10 @@ static enum status dataset_build(const struct dataset_options *options,
     dataset->task = options->task;
     dataset->sides = options->task == TASK_DPO ? 2 : 1;
     dataset->samples = table->rows;
+    if (options->samples != 0) dataset->samples = (size_t)options->samples;
+    if (dataset->samples > table->rows)
+        FAIL(STATUS_INPUT, "data.samples: %s holds %zu samples, got %" PRIu64, table->source,
+             table->rows, options->samples);
     dataset->extra_keys = table->extra_keys;
     char *text;
     TRY(arena_text(arena, table->source, strlen(table->source), &text));
@@ -201,7 +205,7 @@ static enum status dataset_build(const struct dataset_options *options,
     dataset->tokens = tokens_count(&builder);
     TRY(arrays_take(&builder, arena));
     uint64_t first = 0;
-    for (size_t row = 0; row < table->rows; row++) {
+    for (size_t row = 0; row < dataset->samples; row++) {
         builder.line[row] = (uint32_t)table->row[row].line;
         for (uint32_t side = 0; side < dataset->sides; side++)
             TRY(sequence_write(&builder, row, side, &first));

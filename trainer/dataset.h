@@ -38,6 +38,7 @@ struct dataset_options {
                            2 ... DATASET_MAX_LEN */
     uint64_t vocab;     /* of the model; at least TOKENIZER_VOCAB for text */
     uint64_t seed;      /* draws the rejected answers of a builtin source; else unread */
+    uint64_t samples;   /* the first ones are used; 0: all */
 };
 
 /* Sides of a sample: DPO has both, SFT only DATASET_CHOSEN. Order of sums: chosen first. */
@@ -71,10 +72,12 @@ struct dataset {
     struct digest digest; /* of task, shapes, tokens and targets: a key for caches */
 };
 
-/* Reads the whole source. STATUS_INPUT: a bad row, an option out of range, a source whose rows are
- * for the other task, or a sequence that truncation leaves without a label (`file:line: reason`);
- * STATUS_IO: the file cannot be read. Everything lives in `arena`. */
-/* Whether `source` names text that comes with twinstep; of pairs, their rejected answers are drawn. */
+/* Reads the whole source. STATUS_INPUT: a bad row, an option out of range, fewer rows than
+ * `samples`, a source whose rows are for the other task, or a sequence that truncation leaves
+ * without a label (`file:line: reason`); STATUS_IO: the file cannot be read. Everything lives in
+ * `arena`. */
+/* Whether `source` names text that comes with twinstep; of pairs, their rejected answers are drawn.
+ */
 int dataset_is_builtin(const char *source);
 
 TWINSTEP_MUST_USE enum status dataset_open(const struct dataset_options *options,

@@ -47,7 +47,7 @@ static enum status dataset_for(struct experiment *e, const struct config *config
         const struct dataset_options *known = &e->datasets[i].options;
         if (known->task == options.task && known->max_len == options.max_len &&
             known->vocab == options.vocab && known->seed == options.seed &&
-            strcmp(known->source, options.source) == 0) {
+            known->samples == options.samples && strcmp(known->source, options.source) == 0) {
             *out = &e->datasets[i].dataset;
             return STATUS_OK;
         }

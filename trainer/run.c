@@ -37,12 +37,13 @@ struct sched_call run_sched_call(const struct run *run) {
 }
 
 struct dataset_options run_dataset_options(const struct config *config) {
-    return (struct dataset_options){.task = (enum task)config->task,
-                                    .source = config->task == TASK_SFT ? config->data.text
-                                                                       : config->data.pairs,
-                                    .max_len = config->data.max_len,
-                                    .vocab = config->model.vocab,
-                                    .seed = config->data.seed};
+    return (struct dataset_options){
+        .task = (enum task)config->task,
+        .source = config->task == TASK_SFT ? config->data.text : config->data.pairs,
+        .samples = config->data.samples == KEY_WORD_UINT ? 0 : config->data.samples,
+        .max_len = config->data.max_len,
+        .vocab = config->model.vocab,
+        .seed = config->data.seed};
 }
 
 static enum status open_tables(struct run *run) {

@@ -159,6 +159,42 @@ static void validate_notes(void **state) {
     }
 }
 
+/* 4 samples; `sets` are overrides of what both arms share. */
+static void validate_divisor_notes(void **state) {
+    (void)state;
+    static const struct {
+        const char *sets, *needle;
+        int times;
+    } cases[] = {
+        {"loss.divisor=update-and-micros", "update-and-micros is that of the update", 1},
+        {"loss.divisor=update-and-micros batch.micro=1", "loss.divisor", 0},
+        {"loss.divisor=sum-of-means batch.micro=1", "loss.divisor", 0},
+        {"loss.divisor=mean-of-means batch.micro=1", "equally many pairs", 1},
+        {"loss.divisor=mean-of-means batch.micro=1 batch.tail=keep", "loss.divisor", 0},
+        {"loss.divisor=mean-of-ranks", "there is one rank", 1},
+        {"loss.divisor=mean-of-ranks loss.ranks=2", "ranks of dpo have equally many pairs", 1},
+        {"loss.divisor=mean-of-ranks loss.ranks=2 task=sft", "loss.divisor", 0},
+        {"batch.tail=keep data.samples=16", "updates fill the epoch", 1},
+        {"batch.tail=keep data.samples=15", "batch.tail", 0},
+        {"batch.tail=leak batch.micro=2 data.samples=15", "batch.tail is keep in effect", 1},
+        {"batch.tail=leak batch.micro=2 data.samples=14", "batch.tail", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char words[512] = "divisor.yaml", list[256];
+        snprintf(list, sizeof list, "%s", cases[i].sets);
+        for (char *set = strtok(list, " "); set != NULL; set = strtok(NULL, " ")) {
+            const size_t used = strlen(words);
+            snprintf(words + used, sizeof words - used, " --set common.%s", set);
+        }
+        helper_scenario("divisor.yaml", "steps: 1", "seed: 3", "");
+        json_t *object = check(words);
+        if (notes(object, 0, cases[i].needle) != cases[i].times)
+            fail_msg("%s: expected %d notes \"%s\"", cases[i].sets, cases[i].times,
+                     cases[i].needle);
+        json_decref(object);
+    }
+}
+
 static void validate_text(void **state) {
     (void)state;
     static const char *const needles[] = {
@@ -203,9 +239,9 @@ static void validate_inert_keys(void **state) {
     json_decref(object);
     struct said said = helper_run(0, "check inert.yaml");
     assert_non_null(strstr(
-        said.out,
-        "  note     both arms: loop.on_skip has no effect here: loop.skip is none\n"
-        "  note     test: numerics.order_seed has no effect here: numerics.mode is not shuffled\n"));
+        said.out, "  note     both arms: loop.on_skip has no effect here: loop.skip is none\n"
+                  "  note     test: numerics.order_seed has no effect here: numerics.mode is not "
+                  "shuffled\n"));
     helper_free(&said);
     /* One arm draws the order, the other does not: the seed is no difference. */
     helper_scenario("one.yaml", "steps: 1", "seed: 3", "numerics: {mode: shuffled}");
@@ -262,10 +298,10 @@ static void verify_catalogue(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_facts),      cmocka_unit_test(validate_numbers_of_trainings),
-        cmocka_unit_test(validate_notes),      cmocka_unit_test(validate_text),
-        cmocka_unit_test(validate_inert_keys), cmocka_unit_test(verify_catalogue),
-        cmocka_unit_test(validate_contract),
+        cmocka_unit_test(validate_facts),   cmocka_unit_test(validate_numbers_of_trainings),
+        cmocka_unit_test(validate_notes),   cmocka_unit_test(validate_divisor_notes),
+        cmocka_unit_test(validate_text),    cmocka_unit_test(validate_inert_keys),
+        cmocka_unit_test(verify_catalogue), cmocka_unit_test(validate_contract),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -212,7 +212,7 @@ static void validate_bad_tables(void **state) {
 
 static void open_builtin(enum task task, const char *source, uint64_t max_len, uint64_t seed,
                          struct arena *arena, struct dataset *dataset) {
-    const struct dataset_options options = {task, source, max_len, TOKENIZER_VOCAB, seed};
+    const struct dataset_options options = {task, source, max_len, TOKENIZER_VOCAB, seed, 0};
     assert_int_equal(dataset_open(&options, arena, dataset), STATUS_OK);
 }
 
@@ -241,13 +241,33 @@ static void verify_datasets(void **state) {
         }
 }
 
+/* The first samples are those of the whole, tokens and drawn answers alike. */
+static void verify_first_samples(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct dataset whole;
+    struct dataset some;
+    struct dataset_options options = {TASK_DPO, "builtin:quiz", 96, TOKENIZER_VOCAB, 1, 0};
+    assert_int_equal(dataset_open(&options, &arena, &whole), STATUS_OK);
+    options.samples = 22;
+    assert_int_equal(dataset_open(&options, &arena, &some), STATUS_OK);
+    assert_int_equal(some.samples, 22);
+    assert_memory_equal(some.token, whole.token, some.tokens * sizeof *some.token);
+    assert_memory_equal(some.sequence, whole.sequence, 22 * 2 * sizeof *some.sequence);
+    assert_int_equal(some.tokens, whole.sequence[22 * 2].first);
+    options.samples = 1671;
+    assert_int_equal(dataset_open(&options, &arena, &some), STATUS_INPUT);
+    assert_string_equal(status_text(), "data.samples: quiz.tsv holds 1670 samples, got 1671");
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_provenance),     cmocka_unit_test(verify_ascii),
         cmocka_unit_test(validate_rejected),       cmocka_unit_test(validate_all_rejected),
         cmocka_unit_test(verify_questions_unique), cmocka_unit_test(verify_rejected_stay_in_table),
         cmocka_unit_test(verify_rejected_uniform), cmocka_unit_test(validate_bad_tables),
-        cmocka_unit_test(verify_datasets),
+        cmocka_unit_test(verify_datasets),         cmocka_unit_test(verify_first_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
