@@ -128,7 +128,9 @@ static enum status list_modes(struct listing *listing) {
                                "of invariant",
         [MODE_FAST] = "no promise: linear layers through OpenBLAS where it is installed",
         [MODE_ATOMIC] = "real nondeterminism: threads race to add their parts to shared sums; no "
-                        "seed replays it"};
+                        "seed replays it",
+        [MODE_ORDER_FREE] = "every sum is exact and rounded once, so no order shows: a neutral "
+                            "reference between two orders, slower"};
     const struct key_row *row = row_of("numerics.mode");
     for (size_t i = 0; row != NULL && row->names[i] != NULL; i++)
         TRY(add(listing, row->names[i], i < COUNT_OF(promises) ? promises[i] : ""));

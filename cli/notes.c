@@ -145,8 +145,12 @@ static enum status note_dtypes(const struct config *config, struct notes *out) {
 }
 
 static enum status note_threads(const struct config *config, struct notes *out) {
-    if (config->numerics.mode != MODE_INVARIANT || config->numerics.threads == 1) return STATUS_OK;
-    return add(out, "numerics.threads moves no bit in mode invariant");
+    if (config->numerics.threads == 1) return STATUS_OK;
+    if (config->numerics.mode == MODE_INVARIANT)
+        return add(out, "numerics.threads moves no bit in mode invariant");
+    if (config->numerics.mode == MODE_ORDER_FREE)
+        return add(out, "numerics.threads moves no bit in mode order-free");
+    return STATUS_OK;
 }
 
 enum status notes_of(const struct config *config, const struct dataset *dataset,

@@ -3,6 +3,7 @@
  * tensors. */
 #include "optim/clip.h"
 
+#include "base/exact_sum.h"
 #include "base/rule.h"
 #include "base/sum.h"
 #include "optim/append_squares.h"
@@ -44,9 +45,22 @@ static struct op_call call_of(const struct clip_call *clip, size_t index) {
     return call;
 }
 
+/* Law 16: gradients are f32 numbers, so squares are exact. */
+static void append_exactly(const struct clip_tensor *tensor, struct exact_wide *sum) {
+    const float *const x = (const float *)tensor->gradient;
+    for (size_t i = 0; i < tensor->count; ++i)
+        exact_wide_add(sum, (double)x[i] * (double)x[i]);
+}
+
 static double square_of(const struct clip_call *clip, size_t index) {
     const struct clip_tensor *tensor = &clip->tensors[index];
-    if (clip->rule.dtype != CLIP_F64 && tensor->storage != DTYPE_F64) {
+    const int narrow = clip->rule.dtype != CLIP_F64 && tensor->storage != DTYPE_F64;
+    if (narrow && clip->call->order_free) {
+        struct exact_wide sum = {{0}};
+        append_exactly(tensor, &sum);
+        return (double)exact_wide_f32(&sum);
+    }
+    if (narrow) {
         struct sum_lanes_f32 lanes;
         sum_lanes_open_f32(&lanes);
         optim_append_squares_f32((const float *)tensor->gradient, tensor->count, clip->isa, &lanes);
@@ -59,19 +73,48 @@ static double square_of(const struct clip_call *clip, size_t index) {
     return square;
 }
 
-/* One more term of the chain over tensors, in the type of the sums. */
-static double add_term(double total, double term, int narrow) {
-    if (narrow) return (double)((float)total + (float)term);
-    return sum_chain_terms_f64_f64(total, &term, 1);
+/* The sum over tensors: a chain in the type of the sums, or exact. */
+struct total {
+    double chain;
+    struct exact_wide exact;
+    int free, narrow;
+};
+
+static double total_value(const struct total *total) {
+    if (!total->free) return total->chain;
+    return total->narrow ? (double)exact_wide_f32(&total->exact) : exact_wide_f64(&total->exact);
 }
 
-static double add_square(double total, double norm, int narrow) {
-    if (narrow) return (double)real_fma_f32((float)norm, (float)norm, (float)total);
-    return sum_chain_products_f64_f64(total, &norm, &norm, 1);
+static void add_term(struct total *total, double term) {
+    if (total->free)
+        exact_wide_add(&total->exact, term);
+    else if (total->narrow)
+        total->chain = (double)((float)total->chain + (float)term);
+    else
+        total->chain = sum_chain_terms_f64_f64(total->chain, &term, 1);
+}
+
+/* The square of an f64 number is the sum of two. */
+static void add_square(struct total *total, double norm) {
+    const double square = norm * norm;
+    if (total->free) {
+        exact_wide_add(&total->exact, square);
+        if (real_finite_f64(square))
+            exact_wide_add(&total->exact, real_fma_f64(norm, norm, -square));
+    } else if (total->narrow)
+        total->chain = (double)real_fma_f32((float)norm, (float)norm, (float)total->chain);
+    else
+        total->chain = sum_chain_products_f64_f64(total->chain, &norm, &norm, 1);
 }
 
 static double root_of(double square, int narrow) {
     return narrow ? (double)real_sqrt_f32((float)square) : real_sqrt_f64(square);
+}
+
+static double measure_flat_exactly(const struct clip_call *clip, struct total *total) {
+    for (size_t i = 0; i < clip->tensor_count; ++i)
+        append_exactly(&clip->tensors[i], &total->exact);
+    return total_value(total);
 }
 
 static double measure_flat(const struct clip_call *clip, int narrow) {
@@ -100,16 +143,22 @@ static double measure(const struct clip_call *clip) {
     const enum dtype dtype = norm_dtype(rule, storage);
     const int narrow = dtype != DTYPE_F64;
     const int each = rule->norm != CLIP_FLAT || clip->out_tensor_norm != NULL;
-    double total = 0.0;
+    struct total total = {.free = clip->call->order_free, .narrow = narrow};
+    double sum;
     for (size_t i = 0; each && i < clip->tensor_count; ++i) {
         const double square = square_of(clip, i);
         const double norm = round_to(root_of(square, narrow), dtype);
         if (clip->out_tensor_norm != NULL) clip->out_tensor_norm[i] = norm;
-        total = rule->norm == CLIP_NORMS ? add_square(total, norm, narrow)
-                                         : add_term(total, square, narrow);
+        if (rule->norm == CLIP_NORMS)
+            add_square(&total, norm);
+        else if (rule->norm == CLIP_SQUARES)
+            add_term(&total, square);
     }
-    if (rule->norm == CLIP_FLAT) total = measure_flat(clip, narrow);
-    const double norm = round_to(root_of(total, narrow), dtype);
+    if (rule->norm != CLIP_FLAT)
+        sum = total_value(&total);
+    else
+        sum = total.free ? measure_flat_exactly(clip, &total) : measure_flat(clip, narrow);
+    const double norm = round_to(root_of(sum, narrow), dtype);
     if (rule->replicas <= 1) return norm;
     return round_to(norm * real_sqrt_f64((double)rule->replicas), dtype);
 }

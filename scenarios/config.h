@@ -47,7 +47,8 @@ enum kernel_mode {
     MODE_SHAPED,
     MODE_DETERMINISTIC,
     MODE_FAST,
-    MODE_ATOMIC
+    MODE_ATOMIC,
+    MODE_ORDER_FREE
 };
 enum linear_library { LIBRARY_AUTO = 0, LIBRARY_NONE, LIBRARY_OPENBLAS };
 enum grad_accumulate { GRAD_ACCUMULATE_WIDE = 0, GRAD_ACCUMULATE_STORAGE };
@@ -105,6 +106,7 @@ struct config {
         char text[CONFIG_PATH_SIZE];
         uint64_t samples; /* KEY_WORD_UINT: all */
         uint64_t max_len, seed;
+        uint64_t samples; /* KEY_WORD_UINT: all */
         uint8_t shuffle, zero[7];
     } data;
     struct {

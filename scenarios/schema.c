@@ -37,7 +37,7 @@ static const char *const rescaled_names[] = {"contract", "none", "total", "warmu
 static const char *const logged_names[] = {"current", "recomputed", NULL};
 static const char *const skip_names[] = {"none", "nonfinite", NULL};
 static const char *const mode_names[] = {"invariant", "shuffled", "shaped", "deterministic",
-                                         "fast",      "atomic",   NULL};
+                                         "fast",      "atomic",   "order-free", NULL};
 static const char *const library_names[] = {"auto", "none", "openblas", NULL};
 static const char *const grad_accumulate_names[] = {"wide", "storage", NULL};
 static const char *const reduce_names[] = {"tree", NULL};
@@ -68,6 +68,9 @@ static const struct key_row rows[] = {
      NULL, NULL},
     {"data.text", KEY_TEXT, "", "builtin:devil", CAUSE_DATA_ORDER,
      "Texts of an sft task: builtin:devil or a JSONL file", AT(data.text), NO_BOUNDS, NULL, NULL},
+    {"data.samples", KEY_UINT, "samples", "all", CAUSE_DATA_ORDER,
+     "Samples that are used, the first of the data; fewer make short epochs", AT(data.samples), 1,
+     4294967294, "all", NULL},
     {"data.samples", KEY_UINT, "samples", "all", CAUSE_DATA_ORDER,
      "Samples that are used, the first of the data; fewer make short epochs", AT(data.samples), 1,
      4294967294, "all", NULL},

@@ -58,6 +58,25 @@ static enum status check_products(const struct config *config, struct fault *fau
     return STATUS_OK;
 }
 
+/* Law 16: products of two f32 numbers are exact in f64, those of f64 numbers are not. */
+static enum status check_order_free(const struct config *config, struct fault *fault) {
+    const int reference = config->task == TASK_DPO && config->dpo.reference_compute == DTYPE_F64;
+    if (config->numerics.mode != MODE_ORDER_FREE) return STATUS_OK;
+    if (config->numerics.compute == DTYPE_F64)
+        return fault_set(fault, STATUS_INPUT, "numerics.compute",
+                         "mode order-free needs products that f64 holds exactly: expected f32, "
+                         "bf16 or f16, got f64");
+    if (reference)
+        return fault_set(fault, STATUS_INPUT, "dpo.reference_compute",
+                         "mode order-free needs products that f64 holds exactly: expected f32, "
+                         "bf16 or f16, got f64");
+    if (config->numerics.gradient == DTYPE_F64)
+        return fault_set(fault, STATUS_INPUT, "numerics.gradient",
+                         "mode order-free sums squares that f64 holds exactly: expected f32, bf16 "
+                         "or f16, got f64");
+    return STATUS_OK;
+}
+
 static enum status check_rounding(const struct config *config, struct fault *fault) {
     int32_t param = config->numerics.param;
     if (config->numerics.rounding != ROUNDING_STOCHASTIC) return STATUS_OK;
@@ -84,6 +103,7 @@ static enum status check_dtype_pairs(const struct config *config, struct fault *
         return fault_set(fault, STATUS_INPUT, "dpo.reference_compute",
                          "f64 compute needs f64 numerics.accumulate, got %s",
                          dtype_name((enum dtype)accumulate));
+    TRY(check_order_free(config, fault));
     TRY(check_products(config, fault));
     TRY(check_rounding(config, fault));
     int32_t master = config->numerics.master;

@@ -11,13 +11,28 @@
 #include "kernels/shuffle.h"
 #include "trainer/loop.h"
 
-double loss_sequence(const struct batch *batch, uint32_t sequence, const double *logp) {
-    return sum_chain_terms_f64_f64(0.0, logp + batch->label_first[sequence],
-                                   batch->label_length[sequence]);
+double loss_sequence(const struct op_call *call, const struct batch *batch, uint32_t sequence,
+                     const double *logp) {
+    const double *const first = logp + batch->label_first[sequence];
+    const uint32_t count = batch->label_length[sequence];
+    return call->order_free ? exact_terms_f64(first, count)
+                            : sum_chain_terms_f64_f64(0.0, first, count);
 }
 
-/* Sum over samples, continuing `total`. */
+/* A sum of the window goes on: `exact` where there is one, of which `total` is the rounded value.
+ */
+static void go_on(struct exact_wide *exact, double *total, double term) {
+    if (exact == NULL) {
+        *total += term;
+        return;
+    }
+    exact_wide_add(exact, term);
+    *total = exact_wide_f64(exact);
+}
+
+/* Sum over samples, continuing `total` (of order-free: +0). */
 static double join_samples(const struct loss_call *call, double total, uint32_t count) {
+    if (call->call->order_free) return exact_terms_f64(call->terms, count);
     if (!shuffle_active(call->call, SUM_LOSS))
         return sum_chain_terms_f64_f64(total, call->terms, count);
     struct op_call op = *call->call;
@@ -108,6 +123,15 @@ static enum sum_of sum_of(const struct config *config, const struct sampler_plan
     return SUM_OF_RAW;
 }
 
+enum open_sum { OPEN_LOSS, OPEN_LOGP, OPEN_REWARD = OPEN_LOGP + 2 };
+
+static struct exact_wide *exact_of(const struct loss_call *call, int which) {
+    if (call->sums == NULL) return NULL;
+    if (which == OPEN_LOSS) return &call->sums->loss;
+    if (which < OPEN_REWARD) return &call->sums->logp[which - OPEN_LOGP];
+    return &call->sums->reward[which - OPEN_REWARD];
+}
+
 static void sft_terms(const struct loss_call *call, struct state_window *window,
                       double *coefficient) {
     const struct batch *batch = call->batch;
@@ -116,7 +140,7 @@ static void sft_terms(const struct loss_call *call, struct state_window *window,
         uint32_t sequence = sequence_of(batch, s, 0);
         double value = dtype_round(call->scale / divisor_of(call, s), loss);
         call->terms[s] = -call->sequence_logp[sequence];
-        window->logp[0] += call->sequence_logp[sequence];
+        go_on(exact_of(call, OPEN_LOGP), &window->logp[0], call->sequence_logp[sequence]);
         set_coefficients(batch, sequence, value, coefficient);
     }
 }
@@ -136,10 +160,10 @@ static void dpo_terms(const struct loss_call *call, struct state_window *window,
         double slope = dtype_round(beta * sigmoid(-z) / divisor_of(call, s) * call->scale, loss);
         set_coefficients(batch, chosen, slope, coefficient);
         set_coefficients(batch, rejected, -slope, coefficient);
-        window->logp[0] += c;
-        window->logp[1] += r;
-        window->reward[0] += reward_c;
-        window->reward[1] += reward_r;
+        go_on(exact_of(call, OPEN_LOGP), &window->logp[0], c);
+        go_on(exact_of(call, OPEN_LOGP + 1), &window->logp[1], r);
+        go_on(exact_of(call, OPEN_REWARD), &window->reward[0], reward_c);
+        go_on(exact_of(call, OPEN_REWARD + 1), &window->reward[1], reward_r);
         window->correct += reward_c > reward_r ? 1.0 : 0.0;
     }
 }
@@ -148,7 +172,7 @@ void loss_micro(const struct loss_call *call, struct state_window *window, doubl
                 double *out_loss) {
     const struct batch *batch = call->batch;
     for (uint32_t i = 0; i < batch->sequence_count; i++)
-        call->sequence_logp[i] = loss_sequence(batch, i, call->logp);
+        call->sequence_logp[i] = loss_sequence(call->call, batch, i, call->logp);
     if (call->config->task == TASK_SFT)
         sft_terms(call, window, coefficient);
     else
@@ -159,7 +183,10 @@ void loss_micro(const struct loss_call *call, struct state_window *window, doubl
     double own = join_samples(call, 0.0, batch->sample_count);
     *out_loss = sum == SUM_OF_SAMPLES ? own : own / divisor_of(call, 0);
     if (sum == SUM_OF_MICROS)
-        window->loss += *out_loss;
+        go_on(exact_of(call, OPEN_LOSS), &window->loss, *out_loss);
+    else if (call->sums != NULL)
+        for (uint32_t s = 0; s < batch->sample_count; s++)
+            go_on(&call->sums->loss, &window->loss, call->terms[s]);
     else
         window->loss = join_samples(call, window->loss, batch->sample_count);
     window->sequences += batch->sample_count;

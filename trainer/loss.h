@@ -2,8 +2,9 @@
  * From label log-probs to the loss, its metrics and one coefficient per label (law 5).
  *
  * All sums here are f64 chains in canonical order (mode `shuffled` with kind `loss`: the law 9
- * order within a micro-batch). Divisors come from the plan of the whole update. Knows no model.
- * Invariant: the coefficient, divisor included, is rounded once to the loss dtype. */
+ * order within a micro-batch; mode `order-free`: exact sums, rounded when read). Divisors come from
+ * the plan of the whole update. Knows no model. Invariant: the coefficient, divisor included, is
+ * rounded once to the loss dtype. */
 #ifndef TWINSTEP_TRAINER_LOSS_H
 #define TWINSTEP_TRAINER_LOSS_H
 
@@ -19,6 +20,7 @@ struct loss_call {
     const double *logp;           /* (labels) call order */
     const double (*reference)[2]; /* per sample of the micro-batch; NULL for SFT */
     const struct op_call *call;   /* for the order of sums in `shuffled` */
+    struct state_sums *sums;      /* of the window, in mode order-free; else NULL */
     double *sequence_logp;        /* scratch (sequences) */
     double *terms;                /* scratch (samples) */
 };
@@ -33,7 +35,8 @@ void loss_micro(const struct loss_call *call, struct state_window *window, doubl
 double loss_close(const struct config *config, const struct state_window *window,
                   const struct sampler_plan *plan);
 
-/* Sum of the label log-probs of one sequence: f64 chain over positions. */
-double loss_sequence(const struct batch *batch, uint32_t sequence, const double *logp);
+/* Sum of the label log-probs of one sequence: f64 chain over positions, or exact (law 16). */
+double loss_sequence(const struct op_call *call, const struct batch *batch, uint32_t sequence,
+                     const double *logp);
 
 #endif

@@ -184,7 +184,8 @@ static enum status open_call(struct model *model, const struct batch_limits *lim
                                .G = model->G,
                                .D = model->D,
                                .threads = (int)config->numerics.threads,
-                               .library = config->numerics.mode == MODE_FAST};
+                               .library = config->numerics.mode == MODE_FAST,
+                               .order_free = config->numerics.mode == MODE_ORDER_FREE};
     size_t bytes;
     TRY(backend_scratch(&bounds, &bytes));
     TRY(arena_take(arena, bytes, 1, "kernel scratch", &model->call.scratch));
@@ -193,6 +194,7 @@ static enum status open_call(struct model *model, const struct batch_limits *lim
     model->rounding.product = or_compute(model, config->numerics.product);
     model->rounding.score = or_compute(model, config->numerics.softmax);
     model->call.rounding = &model->rounding;
+    model->call.order_free = bounds.order_free;
     model->order.kinds = kind_bits(&config->shuffle.kinds);
     model->order.chunk = (uint32_t)config->shuffle.chunk;
     model->call.order = model->shuffled ? &model->order : NULL;

@@ -77,6 +77,11 @@ static enum status add_site_digests(struct run *run) {
     return STATUS_OK;
 }
 
+static struct state_sums *run_sums(struct run *run) {
+    if (run->layout.sums == 0) return NULL;
+    return (struct state_sums *)(void *)run_at(run, run->layout.sums);
+}
+
 /* Dropout acts between a forward of training and the end of its backward, from the generator's
  * state that the training carries. */
 static void start_drawing(struct run *run) {
@@ -104,6 +109,7 @@ static enum status phase_forward(struct run *run) {
                              .logp = run->model.logp,
                              .reference = (const double(*)[2])run->reference_logp,
                              .call = &run->model.call,
+                             .sums = run_sums(run),
                              .sequence_logp = run->sequence_logp,
                              .terms = run->terms};
     double *row = run->record.micros[micro];
@@ -112,17 +118,32 @@ static enum status phase_forward(struct run *run) {
     return run->shape.sites == 0 ? STATUS_OK : add_site_digests(run);
 }
 
+/* Accumulators of mode order-free hold the numbers of a stored gradient exactly. */
+static void restart_exactly(struct run *run, uint32_t row) {
+    const enum dtype stored = run->layout.gradient_dtype;
+    const void *const gradient = run_at(run, run->layout.tensor[row].gradient);
+    struct exact_sum *const sums = (struct exact_sum *)run->accumulators[row][0];
+    memset(sums, 0, run->table.rows[row].count * sizeof *sums);
+    for (size_t i = 0; i < run->table.rows[row].count; i++)
+        exact_sum_add(sums + i, dtype_carrier(stored) == sizeof(float)
+                                    ? (double)((const float *)gradient)[i]
+                                    : ((const double *)gradient)[i]);
+}
+
 /* Without `zero` the next backward starts use 1 from the stored gradient and the others from +0:
  * PyTorch's stale .grad (law 4). */
 static void restart_from_gradient(struct run *run) {
     const struct state_layout *layout = &run->layout;
-    size_t bytes = dtype_carrier(layout->accumulator_dtype);
+    size_t bytes = layout->accumulator;
     for (uint32_t i = 0; i < run->owner_count; i++) {
         uint32_t row = run->owner[i];
         const struct state_tensor *tensor = &layout->tensor[row];
         size_t count = run->table.rows[row].count;
-        run_convert(run, count, layout->gradient_dtype, layout->accumulator_dtype,
-                    run_at(run, tensor->gradient), run->accumulators[row][0]);
+        if (layout->sums != 0)
+            restart_exactly(run, row);
+        else
+            run_convert(run, count, layout->gradient_dtype, layout->accumulator_dtype,
+                        run_at(run, tensor->gradient), run->accumulators[row][0]);
         for (uint32_t use = 1; use < run->table.rows[row].uses; use++)
             memset(run->accumulators[row][use], 0, count * bytes);
     }
@@ -329,6 +350,7 @@ static enum status phase_log(struct run *run) {
     for (uint32_t g = 0; g < run->table.groups; g++)
         run->record.groups[g][GROUP_LR_LOGGED] = lr;
     memset(&head->window, 0, sizeof head->window);
+    if (run->layout.sums != 0) memset(run_sums(run), 0, sizeof(struct state_sums));
     double values[] = {reals[REAL_LOSS], lr};
     note_reals(run, PHASE_LOG, values, COUNT_OF(values));
     return STATUS_OK;
@@ -342,7 +364,7 @@ static enum status phase_count(struct run *run) {
 
 static enum status phase_zero(struct run *run) {
     struct state_head *head = run_head(run);
-    size_t accumulator = dtype_carrier(run->layout.accumulator_dtype);
+    size_t accumulator = run->layout.accumulator;
     size_t gradient = dtype_carrier(run->layout.gradient_dtype);
     for (uint32_t i = 0; i < run->owner_count; i++) {
         uint32_t row = run->owner[i];

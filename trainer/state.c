@@ -34,14 +34,13 @@ static void place_slots(struct walker *walker, const struct param_row *row,
 static void place_tensor(struct walker *walker, const struct param_row *row,
                          const struct optim_class *optimizer, const void *values,
                          struct state_layout *layout, struct state_tensor *out) {
-    size_t accumulator = dtype_carrier(layout->accumulator_dtype);
     out->param = place(walker, row->count, dtype_carrier(row->dtype));
     if (!row->trainable) return;
     if (layout->has_master)
         out->master = place(walker, row->count, dtype_carrier(layout->master_dtype));
     out->gradient = place(walker, row->count, dtype_carrier(layout->gradient_dtype));
     for (uint32_t use = 0; use < row->uses; use++)
-        out->accumulator[use] = place(walker, row->count, accumulator);
+        out->accumulator[use] = place(walker, row->count, layout->accumulator);
     place_slots(walker, row, optimizer, values, layout->slot_dtype, out);
 }
 
@@ -55,10 +54,14 @@ enum status state_layout_open(const struct config *config, const struct param_ta
     out->gradient_dtype = (enum dtype)config->numerics.gradient;
     out->slot_dtype = (enum dtype)config->numerics.optimizer;
     out->accumulator_dtype = (enum dtype)config->numerics.accumulate;
+    out->accumulator = dtype_carrier(out->accumulator_dtype);
+    const int exact = config->numerics.mode == MODE_ORDER_FREE;
+    if (exact) out->accumulator = sizeof(struct exact_sum);
     TRY(arena_take(arena, table->count, sizeof *out->tensor, "state layout", &out->tensor));
     struct walker walker = {0, 0};
     place(&walker, 1, sizeof(struct state_head));
     out->schedule = place(&walker, schedule->state_size, 1);
+    if (exact) out->sums = place(&walker, 1, sizeof(struct state_sums));
     if (config->task == TASK_DPO && config->dpo.reference == REFERENCE_CACHED)
         out->reference = place(&walker, dataset_samples, 2 * sizeof(double));
     for (uint32_t i = 0; i < table->count; i++)

@@ -9,6 +9,7 @@
 #ifndef TWINSTEP_TRAINER_STATE_H
 #define TWINSTEP_TRAINER_STATE_H
 
+#include "base/exact_sum.h"
 #include "determinism/digest.h"
 #include "optim/optim.h"
 #include "sched/sched.h"
@@ -35,6 +36,11 @@ struct state_scaler {
     uint64_t unscaled; /* the stored gradient no longer holds the scale */
 };
 
+/* The window's open sums in mode order-free: exact, so that no split of the update shows. */
+struct state_sums {
+    struct exact_wide loss, logp[2], reward[2];
+};
+
 struct state_head {
     uint64_t done;                /* finished updates */
     uint64_t n;                   /* update counter, advanced by `count` only */
@@ -46,8 +52,8 @@ struct state_head {
     double coefficient;
     struct state_scaler scaler;
     uint64_t rng_offset; /* of PyTorch's generator, in words; 0 unless rng.kind is torch */
-    uint64_t pending;    /* accumulators hold terms that the stored gradient has not */
-    uint64_t stored;     /* a gradient was closed since the last zero */
+    uint64_t pending; /* accumulators hold terms that the stored gradient has not */
+    uint64_t stored;  /* a gradient was closed since the last zero */
     struct state_window window;
     struct digest_stream batch; /* chained over the micro-batches of the update */
     struct digest_stream forward;
@@ -68,6 +74,8 @@ struct state_layout {
     struct state_tensor *tensor; /* (table.count) */
     size_t reference;            /* (samples, 2) f64 cached reference log-probs; 0 when none */
     size_t schedule;             /* schedule slots */
+    size_t sums;                 /* struct state_sums; 0 when none */
+    size_t accumulator;          /* bytes of one element of an accumulator */
     int has_master;
     enum dtype master_dtype, gradient_dtype, slot_dtype, accumulator_dtype;
 };

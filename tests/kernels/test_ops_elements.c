@@ -17,7 +17,7 @@ static const struct {
 } shapes[] = {{1, 1}, {3, 7}, {5, 16}, {4, 33}, {9, 64}, {2, 130}, {20, 400}};
 
 static struct op_limits limits_of(uint32_t rows, uint32_t width) {
-    return (struct op_limits){rows, width, 8, 1, 1, 8, 0, 0};
+    return (struct op_limits){rows, width, 8, 1, 1, 8, 0, 0, 0};
 }
 
 static void check_add(struct bench *b, uint32_t T, uint32_t C) {
