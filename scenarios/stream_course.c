@@ -87,6 +87,15 @@ void stream_apply(const struct stream_event *event, int is_torch, struct stream_
     }
 }
 
+void stream_before(const struct config *config, enum stream stream,
+                   const struct stream_events *events, uint64_t update,
+                   struct stream_course *course) {
+    if (stream_restarts(config, stream, update)) course->now = stream_start(config, stream);
+    for (uint32_t i = 0; i < events->count; i++)
+        if (events->event[i].update == update)
+            stream_apply(&events->event[i], stream_is_torch(config, stream), course);
+}
+
 static void sort_restores(struct key_list *list) {
     for (uint8_t i = 1; i < list->count; i++)
         for (uint8_t j = i; j > 0 && list->item[j - 1] > list->item[j]; j--) {
@@ -203,10 +212,10 @@ static enum status check_slot(struct walker *walker, const struct stream_event *
 
 /* Before the update that the walker stands at, all earlier ones are drawn. */
 static enum status check_clock(const struct walker *walker, struct fault *fault) {
-    if (walker->is_torch || walker->course.now.clock <= STREAM_CLOCK_END) return STATUS_OK;
+    if (walker->is_torch || walker->course.now.clock <= STREAM_CLOCK_MAX) return STATUS_OK;
     return fault_set(fault, STATUS_INPUT, stream_key(walker->stream),
                      "expected clocks up to %" PRIu64 ", got %" PRIu64 " at update %" PRIu64,
-                     STREAM_CLOCK_END, walker->course.now.clock, walker->update - 1);
+                     STREAM_CLOCK_MAX, walker->course.now.clock, walker->update - 1);
 }
 
 static enum status check_stream(const struct config *config, enum stream stream, uint64_t steps,

@@ -12,8 +12,8 @@
 #include "scenarios/fault.h"
 #include "scenarios/stream_events.h"
 
-/* Clocks stay below it: an address has 32 bits for the update. */
-#define STREAM_CLOCK_END ((uint64_t)UINT32_MAX)
+/* Largest clock: an address has 32 bits for the update, one of them marks what leaked into it. */
+#define STREAM_CLOCK_MAX (((uint64_t)1 << 31) - 1)
 
 struct stream_place {
     uint64_t seed, clock;
@@ -48,6 +48,11 @@ int stream_orders_differ(const struct config *a, const struct config *b);
 /* `event` is none of EVENT_TAKE, which no resolved pair of arms holds. seed of PyTorch's generator
  * sets its offset to 0, as torch.manual_seed does. */
 void stream_apply(const struct stream_event *event, int is_torch, struct stream_course *course);
+
+/* A restart just before `update` that loses the stream, then its events of that update. */
+void stream_before(const struct config *config, enum stream stream,
+                   const struct stream_events *events, uint64_t update,
+                   struct stream_course *course);
 
 /* Canonical text of every rng.* key; restores sorted. */
 TWINSTEP_MUST_USE enum status stream_derive(struct config *config, struct fault *fault);

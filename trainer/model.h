@@ -73,6 +73,8 @@ struct model {
     struct blas blas;             /* mode fast, where there is a library */
     int dropping;                 /* dropout acts: training, not evaluation nor the reference */
     int redrawn;                  /* the masks of a layer were drawn anew for its backward */
+    uint64_t drop_seed;           /* of the masks, as the training state has it */
+    uint32_t drop_update;         /* and their address */
     uint64_t rng_offset;          /* of PyTorch's generator; the training state carries it */
     uint64_t *drop_offset;        /* (layers + 1, places, calls) offset that a forward used */
     struct stream_ledger *ledger; /* who drew what; NULL: nobody asks */

@@ -96,10 +96,10 @@ const struct dropout *pass_dropout(const struct pass *pass, enum dropout_place p
     const uint64_t ranks = config->dropout.ranks;
     *out = (struct dropout){.map = DROPOUT_ADDRESSED,
                             .keep = 1.0 - rate,
-                            .seed = config->dropout.seed,
+                            .seed = model->drop_seed,
                             .op = (uint32_t)site_of(place) * 4 + (uint32_t)redrawn,
                             .layer = layer == PASS_NO_LAYER ? 0 : layer + 1,
-                            .update = model->order.update,
+                            .update = model->drop_update,
                             .rank_samples = ranks > 1 ? (uint32_t)(config->batch.size / ranks) : 0,
                             .same_masks = config->dropout.masks == MASKS_SAME};
     if (config->rng.kind == RNG_TORCH) place_torch(pass, place, layer, anew, out);

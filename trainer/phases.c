@@ -5,6 +5,7 @@
 #include "trainer/run_private.h"
 #include "trainer/rounding.h"
 #include "trainer/scaler.h"
+#include "trainer/streams.h"
 #include "trainer/watch_run.h"
 #include "scenarios/scenario.h"
 
@@ -85,6 +86,8 @@ static struct state_sums *run_sums(struct run *run) {
 /* Dropout acts between a forward of training and the end of its backward, from the generator's
  * state that the training carries. */
 static void start_drawing(struct run *run) {
+    run->model.drop_seed = streams_at(run, STREAM_DROPOUT).seed;
+    run->model.drop_update = streams_address(run, STREAM_DROPOUT);
     run->model.dropping = config_has_dropout(&run->config);
     run->model.rng_offset = run_head(run)->rng_offset;
     run->model.ledger = &run->ledger;
@@ -95,7 +98,8 @@ static enum status phase_forward(struct run *run) {
     if (run->config.task == TASK_DPO) TRY(reference_score(run));
     phase_refresh_weights(run);
     if (run->options.poison) model_poison(&run->model);
-    model_set_order(&run->model, run->options.order_seed, run_address(run));
+    model_set_order(&run->model, streams_at(run, STREAM_ORDER).seed,
+                    streams_address(run, STREAM_ORDER));
     struct model_weights weights = {run->weights};
     start_drawing(run);
     model_forward(&run->model, &weights, &run->batch, 0);
@@ -298,8 +302,8 @@ static enum status phase_optimize(struct run *run) {
                               .values = run->config.optimizer.which.values,
                               .grad_scale = scaler_left(&head->scaler),
                               .found_inf = run->overflow,
-                              .rounding_seed = run->config.seed,
-                              .update = (uint32_t)head->done + 1,
+                              .rounding_seed = streams_at(run, STREAM_ROUNDING).seed,
+                              .update = streams_update(run, STREAM_ROUNDING),
                               .threads = (int)run->config.numerics.threads,
                               .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
     if (run->options.readback) measure_keep_working(run);

@@ -6,6 +6,7 @@
 
 #include "base/real.h"
 #include "trainer/run_private.h"
+#include "trainer/streams.h"
 
 /* Logits of one label row in f64. */
 struct row_view {
@@ -56,7 +57,8 @@ static double divergence(const struct row_view *a, const struct row_view *b) {
 static void forward(struct run *run, const uint32_t *samples, uint32_t count) {
     batch_fill(&run->batch, &run->limits, run->dataset, samples, count, 0);
     phase_refresh_weights(run);
-    model_set_order(&run->model, run->options.order_seed, (uint32_t)run_head(run)->done);
+    model_set_order(&run->model, streams_at(run, STREAM_ORDER).seed,
+                    streams_update(run, STREAM_ORDER) - 1);
     struct model_weights weights = {run->weights};
     run->model.dropping = 0;
     model_forward(&run->model, &weights, &run->batch, 0);

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "trainer/streams.h"
+
 static void adapt_config(const struct config *from, struct config *out) {
     *out = *from;
     out->numerics.compute = from->dpo.reference_compute;
@@ -49,7 +51,7 @@ static enum status open_weights(struct run *run, struct run_reference *reference
 static void score_batch(struct run *run, struct run_reference *reference, const uint32_t *samples,
                         uint32_t count, uint32_t first, uint32_t update, double (*out)[2]) {
     batch_fill(&reference->batch, &reference->limits, run->dataset, samples, count, first);
-    model_set_order(&reference->model, run->options.order_seed, update);
+    model_set_order(&reference->model, streams_at(run, STREAM_ORDER).seed, update);
     if (run->options.poison) model_poison(&reference->model);
     struct model_weights weights = {reference->weights};
     model_forward(&reference->model, &weights, &reference->batch, 2);
@@ -68,9 +70,13 @@ static enum status mark_used(struct run *run, uint8_t *used) {
         memset(used, 1, run->dataset->samples);
         return STATUS_OK;
     }
-    for (uint64_t done = 0; done < steps; done++) {
+    struct stream_course course;
+    for (uint64_t update = 1; update <= steps; update++, course.now.clock++) {
         struct sampler_plan plan;
-        TRY(sampler_plan_update(&run->sampler, sampler_seek(&run->sampler, done), &plan));
+        streams_data_before(run, update, &course);
+        sampler_reseed(&run->sampler, course.now.seed);
+        TRY(sampler_plan_update(&run->sampler, sampler_seek(&run->sampler, course.now.clock),
+                                &plan));
         for (uint32_t i = 0; i < plan.samples; i++)
             used[plan.sample[i]] = 1;
     }
@@ -121,7 +127,7 @@ enum status reference_score(struct run *run) {
     const struct batch *batch = &run->batch;
     if (run->config.dpo.reference == REFERENCE_LIVE) {
         score_batch(run, run->reference, batch->dataset_index, batch->sample_count,
-                    batch->first_sample, run_address(run), run->reference_logp);
+                    batch->first_sample, streams_address(run, STREAM_ORDER), run->reference_logp);
         return STATUS_OK;
     }
     double(*cache)[2] = (double(*)[2])run_at(run, run->layout.reference);

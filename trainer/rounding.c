@@ -7,6 +7,7 @@
 #include "base/real.h"
 #include "determinism/stream.h"
 #include "trainer/run_private.h"
+#include "trainer/streams.h"
 
 enum { WORDS = 256 };
 
@@ -36,7 +37,7 @@ static enum status site_of(const struct run *run, uint32_t row, struct stream_si
     const struct stream_address address = {.stream = STREAM_ROUNDING,
                                            .layer = in_layer ? (uint64_t)param->layer + 1 : 0,
                                            .op = (uint64_t)param->role,
-                                           .update = state_head_of(run->state)->done + 1,
+                                           .update = streams_update(run, STREAM_ROUNDING),
                                            .last_element =
                                                param->count == 0 ? 0 : param->count - 1};
     return stream_pack(&address, out);
@@ -69,11 +70,12 @@ static enum status round_tensor(struct run *run, uint32_t index) {
     float *const param = (float *)tensor->param;
     struct stream_site site;
     uint32_t words[WORDS];
+    const uint64_t seed = streams_at(run, STREAM_ROUNDING).seed;
     TRY(site_of(run, run->owner[index], &site));
     for (size_t first = 0; first < tensor->count; first += WORDS) {
         const size_t left = tensor->count - first;
         const size_t count = left < WORDS ? left : WORDS;
-        stream_words(run->config.seed, site, first, count, words);
+        stream_words(seed, site, first, count, words);
         for (size_t i = 0; i < count; i++)
             param[first + i] = (float)rounding_draw((double)wide[first + i], tensor->param_dtype,
                                                     stream_uniform(words[i]));

@@ -9,8 +9,10 @@
 #include "scenarios/scenario.h"
 #include "trainer/datarow.h"
 #include "trainer/plugin.h"
+#include "trainer/restart.h"
 #include "trainer/rounding.h"
 #include "trainer/scaler.h"
+#include "trainer/streams.h"
 
 void run_convert(const struct run *run, size_t count, enum dtype from, enum dtype to,
                  const void *source, void *destination) {
@@ -152,7 +154,7 @@ static enum status open_record(struct run *run) {
     return arena_take(arena, shape.sites, sizeof *run->site_digest, "record", &run->site_digest);
 }
 
-static enum status start_lr(const struct run *run, double *out) {
+enum status run_start_lr(const struct run *run, double *out) {
     const struct config *config = &run->config;
     struct sched_call call = run_sched_call(run);
     switch ((enum schedule_start)config->schedule.start) {
@@ -223,6 +225,7 @@ static enum status open_all(struct run *run) {
                                       .loss_ranks = counted_ranks(config)};
     TRY(sampler_init(&options, run->dataset, &run->arena, &run->sampler));
     TRY(check_epochs(run));
+    TRY(streams_open(run));
     TRY(open_scratch(run));
     TRY(rounding_open(run));
     TRY(open_weights(run));
@@ -235,7 +238,7 @@ static enum status open_all(struct run *run) {
     head->coefficient = (double)NAN;
     scaler_open(config, &head->scaler);
     for (uint32_t g = 0; g < run->table.groups; g++)
-        TRY(start_lr(run, &head->lr[g]));
+        TRY(run_start_lr(run, &head->lr[g]));
     return config->task == TASK_DPO ? reference_open(run) : STATUS_OK;
 }
 
@@ -244,6 +247,7 @@ enum status run_open(const struct config *config, const struct dataset *dataset,
     memset(out, 0, sizeof *out);
     out->config = *config;
     out->options = *options;
+    out->config.numerics.order_seed = options->order_seed;
     out->dataset = dataset;
     enum status status = open_all(out);
     if (status != STATUS_OK) run_close(out);
@@ -302,6 +306,8 @@ static enum status run_micros(struct run *run) {
 
 enum status run_step(struct run *run, const struct record **out_record) {
     struct state_head *head = run_head(run);
+    TRY(restart_begin(run));
+    streams_begin(run);
     TRY(sampler_plan_update(&run->sampler, head->sampler, &run->plan));
     measure_begin(run);
     stream_ledger_add(&run->ledger, STREAM_DATA, DATA_OP_PERMUTE, run->plan.words);

@@ -60,6 +60,7 @@ struct run {
     struct batch batch;
     struct sampler sampler;
     struct sampler_plan plan;
+    struct stream_events *events; /* (STREAM_COUNT) of rng.*, by stream */
     struct run_reference *reference; /* DPO only */
 
     uint32_t *owner; /* rows that own storage, table order: the trace's tensor axis */

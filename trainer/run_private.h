@@ -14,16 +14,12 @@ static inline void *run_at(struct run *run, size_t offset) {
     return run->state + offset;
 }
 
-/* Update word of the fetched micro-batch's addresses (law 10). What leaked into an update has
- * samples 0, 1, ... of its own: it is the update's number with the highest bit set. */
-static inline uint32_t run_address(struct run *run) {
-    uint32_t update = (uint32_t)run_head(run)->done + 1;
-    return run->micro <= run->plan.leaked.micros ? update | (uint32_t)1 << 31 : update;
-}
-
 /* run.c: the arguments of a schedule, without a counter. */
 struct sched_call run_schedule_call(const struct config *config); /* without a state */
 struct sched_call run_sched_call(const struct run *run);
+
+/* run.c: the LR before the first schedule phase. */
+TWINSTEP_MUST_USE enum status run_start_lr(const struct run *run, double *out);
 
 /* phases.c: one phase of the running update, by number. */
 TWINSTEP_MUST_USE enum status phase_run(struct run *run, enum phase phase);

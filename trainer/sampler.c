@@ -59,6 +59,12 @@ enum status sampler_init(const struct sampler_options *options, const struct dat
     return STATUS_OK;
 }
 
+void sampler_reseed(struct sampler *sampler, uint64_t seed) {
+    if (sampler->options.seed == seed) return;
+    sampler->options.seed = seed;
+    sampler->cached = false;
+}
+
 struct sampler_state sampler_seek(const struct sampler *sampler, uint64_t done) {
     struct sampler_state state = {done / sampler->epoch_updates, done % sampler->epoch_updates};
     return state;

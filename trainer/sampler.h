@@ -92,6 +92,9 @@ TWINSTEP_MUST_USE enum status sampler_init(const struct sampler_options *options
                                            const struct dataset *dataset, struct arena *arena,
                                            struct sampler *out_sampler);
 
+/* Draws orders from another seed from here on; the same one changes nothing. */
+void sampler_reseed(struct sampler *sampler, uint64_t seed);
+
 /* State before the update that `done` updates precede. */
 struct sampler_state sampler_seek(const struct sampler *sampler, uint64_t done);
 

@@ -46,6 +46,7 @@ static const struct member {
     MEMBER(state_head, coefficient),
     MEMBER(state_head, scaler),
     MEMBER(state_head, rng_offset),
+    MEMBER(state_head, stream),
     MEMBER(state_head, pending),
     MEMBER(state_head, stored),
     MEMBER(state_head, window),
@@ -59,6 +60,12 @@ static const struct member {
     MEMBER(state_scaler, growth_tracker),
     MEMBER(state_scaler, hysteresis_left),
     MEMBER(state_scaler, unscaled),
+    MEMBER(state_stream, reseeded),
+    MEMBER(state_stream, seed),
+    MEMBER(state_stream, skew),
+    MEMBER(state_stream, slot),
+    MEMBER(state_place, seed),
+    MEMBER(state_place, clock),
     MEMBER(state_window, loss),
     MEMBER(state_window, logp),
     MEMBER(state_window, reward),
@@ -75,10 +82,10 @@ _Static_assert(SIZE(state_head, done) + SIZE(state_head, n) + SIZE(state_head, t
                        SIZE(state_head, micro) + SIZE(state_head, sampler) + SIZE(state_head, lr) +
                        SIZE(state_head, norm) + SIZE(state_head, coefficient) +
                        SIZE(state_head, scaler) + SIZE(state_head, rng_offset) +
-                       SIZE(state_head, pending) + SIZE(state_head, stored) +
-                       SIZE(state_head, window) + SIZE(state_head, batch) +
-                       SIZE(state_head, forward) + SIZE(state_head, root) +
-                       SIZE(state_head, ledger) ==
+                       SIZE(state_head, stream) + SIZE(state_head, pending) +
+                       SIZE(state_head, stored) + SIZE(state_head, window) +
+                       SIZE(state_head, batch) + SIZE(state_head, forward) +
+                       SIZE(state_head, root) + SIZE(state_head, ledger) ==
                    sizeof(struct state_head),
                "state_head has padding, or a member that is not in `members`");
 _Static_assert(SIZE(sampler_state, epoch) + SIZE(sampler_state, position) ==
@@ -93,12 +100,16 @@ _Static_assert(SIZE(state_window, loss) + SIZE(state_window, logp) + SIZE(state_
                        SIZE(state_window, tokens) ==
                    sizeof(struct state_window),
                "as above");
+_Static_assert(SIZE(state_stream, reseeded) + SIZE(state_stream, seed) + SIZE(state_stream, skew) +
+                       SIZE(state_stream, slot) ==
+                   sizeof(struct state_stream),
+               "as above");
 _Static_assert(SIZE(digest_stream, chain) + SIZE(digest_stream, items) ==
                    sizeof(struct digest_stream),
                "as above");
 
 static void add_head(struct digest_stream *to) {
-    const uint64_t sizes[] = {sizeof(struct state_head), STREAM_COUNT, STREAM_OPS};
+    const uint64_t sizes[] = {sizeof(struct state_head), STREAM_COUNT, STREAM_OPS, STREAM_SLOTS};
     add_words(to, "head", sizes, COUNT_OF(sizes));
     for (size_t i = 0; i < COUNT_OF(members); i++) {
         const uint64_t place[] = {members[i].offset, members[i].size};

@@ -130,10 +130,17 @@ enum status state_weights_digest(const struct param_table *table, const struct s
     return STATUS_OK;
 }
 
+static int is_zero(const void *bytes, size_t size) {
+    const unsigned char *byte = (const unsigned char *)bytes;
+    for (size_t i = 0; i < size; i++)
+        if (byte[i] != 0) return 0;
+    return 1;
+}
+
 void state_digest(const unsigned char *state, const struct digest *weights, struct digest *out) {
     const struct state_head *head = (const struct state_head *)(const void *)state;
     uint64_t words[] = {head->done, head->n, head->sampler.epoch, head->sampler.position};
-    struct digest parts[5] = {*weights};
+    struct digest parts[6] = {*weights};
     digest_bytes("counters", words, sizeof words, &parts[1]);
     digest_bytes("lr", head->lr, sizeof head->lr, &parts[2]);
     size_t count = 3;
@@ -141,5 +148,7 @@ void state_digest(const unsigned char *state, const struct digest *weights, stru
         digest_bytes("scaler", &head->scaler, sizeof head->scaler, &parts[count++]);
     if (head->rng_offset > 0)
         digest_bytes("rng", &head->rng_offset, sizeof head->rng_offset, &parts[count++]);
+    if (!is_zero(head->stream, sizeof head->stream))
+        digest_bytes("streams", head->stream, sizeof head->stream, &parts[count++]);
     digest_root("state", parts, count, out);
 }

@@ -12,6 +12,7 @@
 #include "base/exact_sum.h"
 #include "determinism/digest.h"
 #include "optim/optim.h"
+#include "scenarios/stream_course.h"
 #include "sched/sched.h"
 #include "trainer/params.h"
 #include "trainer/sampler.h"
@@ -36,6 +37,19 @@ struct state_scaler {
     uint64_t unscaled; /* the stored gradient no longer holds the scale */
 };
 
+/* A random stream as events and restarts have left it. */
+struct state_place {
+    uint64_t seed, clock;
+};
+
+/* All zero: nothing has changed the stream (trainer/streams.h). */
+struct state_stream {
+    uint64_t reseeded; /* `seed` holds, else the configuration's */
+    uint64_t seed;
+    uint64_t skew; /* clock - done, modulo 2^64; 0 of PyTorch's generator: that is rng_offset */
+    struct state_place slot[STREAM_SLOTS];
+};
+
 /* The window's open sums in mode order-free: exact, so that no split of the update shows. */
 struct state_sums {
     struct exact_wide loss, logp[2], reward[2];
@@ -52,6 +66,7 @@ struct state_head {
     double coefficient;
     struct state_scaler scaler;
     uint64_t rng_offset; /* of PyTorch's generator, in words; 0 unless rng.kind is torch */
+    struct state_stream stream[STREAM_COUNT];
     uint64_t pending; /* accumulators hold terms that the stored gradient has not */
     uint64_t stored;  /* a gradient was closed since the last zero */
     struct state_window window;

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Puts pieces of the state back to what run_open made of them. */
+#include "trainer/restart.h"
+
+#include <string.h>
+
+#include "scenarios/stream_course.h"
+#include "trainer/run_private.h"
+#include "trainer/scaler.h"
+
+static enum status lose_schedule(struct run *run) {
+    struct state_head *head = run_head(run);
+    head->n = 0;
+    memset(run_at(run, run->layout.schedule), 0, run->schedule->state_size);
+    for (uint32_t g = 0; g < run->table.groups; g++)
+        TRY(run_start_lr(run, &head->lr[g]));
+    return STATUS_OK;
+}
+
+/* Masters are the optimizer's: without its file they are made of the parameters again. */
+static void lose_optimizer(struct run *run) {
+    const struct state_layout *layout = &run->layout;
+    run_head(run)->t = 0;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const struct param_row *row = &run->table.rows[run->owner[i]];
+        const struct state_tensor *tensor = &layout->tensor[run->owner[i]];
+        if (layout->has_master)
+            run_convert(run, row->count, row->dtype, layout->master_dtype,
+                        run_at(run, tensor->param), run_at(run, tensor->master));
+        for (uint32_t slot = 0; slot < OPTIM_SLOTS_MAX; slot++)
+            if (tensor->slot_count[slot] > 0)
+                memset(run_at(run, tensor->slot[slot]), 0,
+                       tensor->slot_count[slot] * dtype_carrier(layout->slot_dtype));
+    }
+}
+
+enum status restart_begin(struct run *run) {
+    const struct config *config = &run->config;
+    const uint64_t update = run_head(run)->done + 1;
+    if (!resume_restores(config, RESUME_OPTIMIZER, update)) lose_optimizer(run);
+    if (!resume_restores(config, RESUME_SCALER, update))
+        scaler_open(config, &run_head(run)->scaler);
+    return resume_restores(config, RESUME_SCHEDULE, update) ? STATUS_OK : lose_schedule(run);
+}

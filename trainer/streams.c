@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Between the state, which holds how far a stream is off, and its absolute course. */
+#include "trainer/streams.h"
+
+#include <string.h>
+
+#include "trainer/run_private.h"
+
+enum status streams_open(struct run *run) {
+    TRY(arena_take(&run->arena, STREAM_COUNT, sizeof *run->events, "events", &run->events));
+    for (uint32_t i = 0; i < STREAM_KEYS; i++) {
+        const enum stream stream = stream_of_key(i);
+        struct stream_events *events = &run->events[stream];
+        enum status status = stream_events_parse(stream_text(&run->config, stream), events);
+        if (status != STATUS_OK) return status_prefix(status, "%s", stream_key(stream));
+        for (uint32_t e = 0; e < events->count; e++)
+            if (events->event[e].kind == EVENT_TAKE)
+                FAIL(STATUS_INPUT, "%s: event %u: take needs another arm", stream_key(stream),
+                     (unsigned)e + 1);
+    }
+    return STATUS_OK;
+}
+
+struct stream_place streams_at(const struct run *run, enum stream stream) {
+    const struct state_head *head = state_head_of(run->state);
+    const struct state_stream *held = &head->stream[stream];
+    struct stream_place place = stream_start(&run->config, stream);
+    if (held->reseeded) place.seed = held->seed;
+    place.clock =
+        stream_is_torch(&run->config, stream) ? head->rng_offset : head->done + held->skew;
+    return place;
+}
+
+uint32_t streams_update(const struct run *run, enum stream stream) {
+    const struct state_head *head = state_head_of(run->state);
+    return (uint32_t)(head->done + head->stream[stream].skew + 1);
+}
+
+uint32_t streams_address(const struct run *run, enum stream stream) {
+    const uint32_t update = streams_update(run, stream);
+    return run->micro <= run->plan.leaked.micros ? update | (uint32_t)1 << 31 : update;
+}
+
+static void read_course(const struct run *run, enum stream stream, struct stream_course *out) {
+    const struct state_stream *held = &state_head_of(run->state)->stream[stream];
+    *out = (struct stream_course){.now = streams_at(run, stream)};
+    for (uint32_t s = 0; s < STREAM_SLOTS; s++)
+        out->slot[s] = (struct stream_place){held->slot[s].seed, held->slot[s].clock};
+}
+
+/* What agrees with the configuration and with `done` is zero: two swaps leave no trace. */
+static void write_course(struct run *run, enum stream stream, const struct stream_course *course) {
+    struct state_head *head = run_head(run);
+    struct state_stream *held = &head->stream[stream];
+    held->reseeded = course->now.seed != stream_start(&run->config, stream).seed;
+    held->seed = held->reseeded ? course->now.seed : 0;
+    if (stream_is_torch(&run->config, stream))
+        head->rng_offset = course->now.clock;
+    else
+        held->skew = course->now.clock - head->done;
+    for (uint32_t s = 0; s < STREAM_SLOTS; s++)
+        held->slot[s] = (struct state_place){course->slot[s].seed, course->slot[s].clock};
+}
+
+static int is_touched(const struct run *run, enum stream stream, uint64_t update) {
+    const struct stream_events *events = &run->events[stream];
+    if (stream_restarts(&run->config, stream, update)) return 1;
+    for (uint32_t i = 0; i < events->count; i++)
+        if (events->event[i].update == update) return 1;
+    return 0;
+}
+
+void streams_begin(struct run *run) {
+    struct state_head *head = run_head(run);
+    const uint64_t update = head->done + 1;
+    for (uint32_t i = 0; i < STREAM_KEYS; i++) {
+        const enum stream stream = stream_of_key(i);
+        struct stream_course course;
+        if (!is_touched(run, stream, update)) continue;
+        read_course(run, stream, &course);
+        stream_before(&run->config, stream, &run->events[stream], update, &course);
+        write_course(run, stream, &course);
+        if (stream == STREAM_DATA) head->sampler = sampler_seek(&run->sampler, course.now.clock);
+    }
+    sampler_reseed(&run->sampler, streams_at(run, STREAM_DATA).seed);
+}
+
+void streams_data_before(const struct run *run, uint64_t update, struct stream_course *course) {
+    if (update == 1)
+        *course = (struct stream_course){.now = stream_start(&run->config, STREAM_DATA)};
+    stream_before(&run->config, STREAM_DATA, &run->events[STREAM_DATA], update, course);
+}
