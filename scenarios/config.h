@@ -106,7 +106,6 @@ struct config {
         char text[CONFIG_PATH_SIZE];
         uint64_t samples; /* KEY_WORD_UINT: all */
         uint64_t max_len, seed;
-        uint64_t samples; /* KEY_WORD_UINT: all */
         uint8_t shuffle, zero[7];
     } data;
     struct {
