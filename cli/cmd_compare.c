@@ -52,6 +52,8 @@ static enum status read_side(struct cli *cli, const struct options *options, siz
     if (run != NULL) log_options.run = run;
     TRY(log_import(options->arguments[side], &log_options, &cli->arena, &log));
     out->log = log;
+    if (strcmp(log->format, "trace") == 0)
+        TRY(log_import_run(options->arguments[side], &log_options, &cli->arena, &out->run));
     return fit_side(out, contract, &cli->arena);
 }
 

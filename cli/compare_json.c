@@ -2,6 +2,7 @@
  * JSON of a comparison. */
 #include "cli/compare_print.h"
 #include "cli/json.h"
+#include "trainer/rng_json.h"
 
 static json_t *log_json(const struct compare_input *input, size_t repeated) {
     json_t *object = json_object();
@@ -108,6 +109,10 @@ enum status compare_print_json(const struct compare_input *input,
         json_array_append_new(ratios, ratio_json(&report->ratios[i]));
     json_object_set_new(object, "ratios", ratios);
     json_object_set_new(object, "lr", lr_json(&report->lr));
+    json_object_set_new(object, "rng", rng_json(&report->rng, report->rng_words));
+    json_object_set_new(object, "root_update",
+                        report->root_update == 0 ? json_null()
+                                                 : json_integer((json_int_t)report->root_update));
     json_object_set_new(object, "floor", json_null());
     return json_print(object);
 }

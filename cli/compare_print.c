@@ -106,10 +106,14 @@ void compare_print_text(const struct compare_input *input, const struct compare_
     if (report->order_count > 0) {
         fputs("\nOrder of first differences: ", out);
         print_order(report, out);
-        fprintf(out, "%s\n", report->meaning);
-        if (report->cause >= 0)
-            fprintf(out, "Points to: %s\n", cause_name((enum cause)report->cause));
     }
+    if (report->meaning[0] != 0)
+        fprintf(out, "%s%s\n", report->order_count > 0 ? "" : "\n", report->meaning);
+    if (report->cause >= 0) fprintf(out, "Points to: %s\n", cause_name((enum cause)report->cause));
+    if (report->rng_words[0] != 0) fprintf(out, "\nRNG: %s\n", report->rng_words);
+    if (report->root_update > 0)
+        fprintf(out, "%sRoots differ from update %llu on.\n", report->rng_words[0] != 0 ? "" : "\n",
+                (unsigned long long)report->root_update);
     if (report->ratio_count > 0) fputc('\n', out);
     print_ratios(report, "", out);
     fprintf(out, "\nLR: %s\n", report->lr.words);
@@ -173,6 +177,7 @@ void compare_print_markdown(const struct compare_input *input, const struct comp
                 report->repeated[s] > 0 ? " (repeated updates: the later rows count)" : "");
     put_table(report, out);
     fprintf(out, "\n- LR: %s\n", report->lr.words);
+    if (report->rng_words[0] != 0) fprintf(out, "- RNG: %s\n", report->rng_words);
     if (report->ratio_count > 0) {
         struct compare_report few = *report;
         few.ratio_count = report->ratio_count > 2 ? 2 : report->ratio_count;

@@ -22,6 +22,18 @@ static uint64_t words_of(const struct trace_run *run, const struct record *recor
     return words < 0 ? 0 : (uint64_t)words;
 }
 
+int ledger_of(const struct trace_run_plan *plan, const struct record *record,
+              struct stream_ledger *out) {
+    memset(out, 0, sizeof *out);
+    for (uint32_t i = 0; i < plan->shape.consumers; i++) {
+        const struct record_consumer *consumer = &plan->consumers[i];
+        const int64_t words = record->ledger[i][LEDGER_WORDS];
+        if (consumer->stream >= STREAM_COUNT || consumer->op >= STREAM_OPS || words < 0) return 0;
+        out->words[consumer->stream][consumer->op] += (uint64_t)words;
+    }
+    return plan->shape.consumers > 0;
+}
+
 static void note(struct ledger_difference *out, const char *consumer, uint64_t a, uint64_t b) {
     if (a == b) return;
     if (out->found) {

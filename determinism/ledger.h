@@ -29,6 +29,11 @@ struct ledger_difference {
     uint32_t seed_count;
 };
 
+/* The ledger of one update as digest_ledger takes it. Returns 0 when the run recorded none, or one
+ * of its consumers has numbers that no stream has. */
+int ledger_of(const struct trace_run_plan *plan, const struct record *record,
+              struct stream_ledger *out);
+
 /* Compares updates that both have. Names point into the runs. */
 void ledger_compare(const struct trace_run *a, const struct trace_run *b,
                     struct ledger_difference *out);

@@ -152,11 +152,37 @@ static int shows_training(const struct compare_report *report) {
     return 0;
 }
 
+/* What two runs of traces recorded beyond any log: draws and roots. */
+static enum status compare_runs(const struct compare_input *input, struct arena *arena,
+                                struct compare_report *report) {
+    static const char *const names[2] = {"A", "B"};
+    const struct trace_run *a = input[0].run, *b = input[1].run;
+    char *words;
+    report->rng_words = "";
+    if (a == NULL || b == NULL) return STATUS_OK;
+    ledger_compare(a, b, &report->rng);
+    TRY(ledger_words(&report->rng, names, arena, &words));
+    report->rng_words = words;
+    for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates && report->root_update == 0;) {
+        const struct record *x = &a->records[i], *y = &b->records[j];
+        if (x->step == y->step &&
+            memcmp(x->digests[DIGEST_ROOT], y->digests[DIGEST_ROOT], RECORD_DIGEST_BYTES) != 0)
+            report->root_update = x->step;
+        i += x->step <= y->step;
+        j += y->step <= x->step;
+    }
+    return STATUS_OK;
+}
+
 static void judge(struct compare_report *report) {
     const int lr = report->lr.state;
     report->verdict = COMPARE_VERDICT_DIFFERS;
     if (report->order_count > 0) {
         report->why = "some column differs by more than its printed precision";
+    } else if (report->rng.found) {
+        report->why = "every column in both agrees, but other random words were drawn";
+    } else if (report->root_update > 0) {
+        report->why = "every column in both agrees, but the digests of the trainings differ";
     } else if (report->to == 0) {
         report->verdict = COMPARE_VERDICT_UNTESTABLE;
         report->why = "no column has one update in both logs";
@@ -185,6 +211,7 @@ enum status compare_logs(const struct compare_input *input, struct arena *arena,
     TRY(put_in_order(out, arena));
     TRY(find_ratios(out, arena));
     TRY(compare_lrs(input, arena, out));
+    TRY(compare_runs(input, arena, out));
     judge(out);
     compare_explain(out);
     return STATUS_OK;

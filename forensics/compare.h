@@ -17,6 +17,7 @@
 #include "base/arena.h"
 #include "base/key.h"
 #include "base/status.h"
+#include "determinism/ledger.h"
 #include "forensics/fit.h"
 #include "logs/log.h"
 
@@ -104,8 +105,9 @@ const char *compare_verdict_name(enum compare_verdict verdict);
 
 struct compare_input {
     const struct log *log;
-    const struct fit_set *fits; /* of its LR column; NULL: not fitted */
-    const char *contract;       /* stated by the user; NULL: fitted */
+    const struct fit_set *fits;  /* of its LR column; NULL: not fitted */
+    const char *contract;        /* stated by the user; NULL: fitted */
+    const struct trace_run *run; /* the log is this run of a trace; NULL: it is another log */
 };
 
 struct compare_report {
@@ -119,11 +121,14 @@ struct compare_report {
     const struct compare_ratio *ratios;
     size_t ratio_count;
     struct compare_lr lr;
-    uint64_t from, to;   /* updates that both logs have in some column */
-    size_t repeated[2];  /* rows replaced by later ones */
-    const char *meaning; /* of the order of first differences */
-    int32_t cause;       /* enum cause it points to; -1: none */
-    const char *next;    /* what to try */
+    struct ledger_difference rng; /* of two runs: who drew other random words */
+    const char *rng_words;        /* the same as a sentence about A and B; "" nothing to tell */
+    uint64_t root_update; /* of two runs: first update whose roots differ; 0: none, or no runs */
+    uint64_t from, to;    /* updates that both logs have in some column */
+    size_t repeated[2];   /* rows replaced by later ones */
+    const char *meaning;  /* of the order of first differences */
+    int32_t cause;        /* enum cause it points to; -1: none */
+    const char *next;     /* what to try */
 };
 
 /* input: two, A and B. Everything lives in `arena`. */

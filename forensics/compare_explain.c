@@ -161,6 +161,34 @@ static void explain_middle(struct compare_report *report) {
         "Log every update from the first on (logging_steps 1) in both runs.");
 }
 
+/* The cause that owns a stream: of its seed, or of how many words it needs. */
+static int32_t stream_cause(const char *name, int words) {
+    if (strncmp(name, "init", 4) == 0) return words ? CAUSE_MODEL : CAUSE_INIT;
+    if (strncmp(name, "data", 4) == 0) return CAUSE_DATA_ORDER;
+    if (strncmp(name, "rounding", 8) == 0) return words ? CAUSE_DTYPE : CAUSE_RNG;
+    return CAUSE_RNG;
+}
+
+/* Recorded draws tell more than any column: whether they part no later than the columns do. */
+static int explain_draws(struct compare_report *report) {
+    const struct ledger_difference *rng = &report->rng;
+    const uint64_t first =
+        report->order_count == 0 ? UINT64_MAX : report->columns[report->order[0]].first_update;
+    if (rng->found && rng->update <= first) {
+        say(report, stream_cause(rng->consumer, 1),
+            "The runs drew other numbers of random words no later than they parted; the line RNG "
+            "says who drew, and when.",
+            "Give both runs the same draws (rates, shuffling, rounding) and compare again.");
+        return 1;
+    }
+    if (rng->found || rng->seed_count == 0) return 0;
+    say(report, rng->seed_count > 1 ? CAUSE_RNG : stream_cause(rng->seeds[0].stream, 0),
+        "Both drew equally many random words, but from other seeds: they are other words from the "
+        "first one on.",
+        "Give both runs the same seeds and compare again.");
+    return 1;
+}
+
 void compare_explain(struct compare_report *report) {
     const struct compare_column *data = first_of(report, data_names);
     const struct compare_column *forward = first_of(report, forward_names);
@@ -169,7 +197,7 @@ void compare_explain(struct compare_report *report) {
     if (gradient != NULL && (first == NULL || gradient->first_update < first->first_update))
         first = gradient;
     report->meaning = report->next = "";
-    if (report->order_count == 0) return;
+    if (explain_draws(report) || report->order_count == 0) return;
     if (data != NULL && (first == NULL || data->first_update <= first->first_update))
         explain_data(report);
     else if (first == NULL && first_of(report, lr_names) != NULL)

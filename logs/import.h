@@ -37,6 +37,12 @@ TWINSTEP_MUST_USE enum status log_import_bytes(const char *name, const void *byt
                                                const struct log_options *options,
                                                struct arena *arena, struct log **out);
 
+struct trace_run;
+/* The run of trace PATH that log_import reads as a log, with all its columns; NULL for a log that
+ * was imported. The same errors. */
+TWINSTEP_MUST_USE enum status log_import_run(const char *path, const struct log_options *options,
+                                             struct arena *arena, const struct trace_run **out);
+
 struct log_format {
     const char *name, *title;
 };

@@ -10,6 +10,7 @@
 #include "base/real.h"
 #include "determinism/trace.h"
 #include "logs/build_state.h"
+#include "logs/import.h"
 #include "logs/readers.h"
 
 static const struct log_rule exact[] = {
@@ -59,9 +60,8 @@ static enum status list_runs(const struct trace_image *image, struct arena *aren
 }
 
 /* Asked for by name, or the first that is an arm itself. */
-static enum status choose_run(const struct log_source *source, struct log_build *build,
+static enum status choose_run(const char *name, const char *wanted, struct arena *arena,
                               const struct trace_image *image, const struct trace_run **out) {
-    const char *wanted = log_build_options(build)->run;
     char *runs;
     for (uint32_t i = 0; i < image->run_count; i++) {
         *out = &image->runs[i];
@@ -69,15 +69,16 @@ static enum status choose_run(const struct log_source *source, struct log_build 
                            : (*out)->plan.replicate == 0 && (*out)->plan.mask == 0)
             return STATUS_OK;
     }
-    TRY(list_runs(image, log_build_scratch(build), &runs));
-    FAIL(STATUS_INPUT, "%s: expected a run of this trace (%s), got \"%s\"", source->name, runs,
+    TRY(list_runs(image, arena, &runs));
+    FAIL(STATUS_INPUT, "%s: expected a run of this trace (%s), got \"%s\"", name, runs,
          wanted == NULL ? "" : wanted);
 }
 
 static enum status read_run(const struct log_source *source, struct log_build *build,
                             const struct trace_image *image) {
     const struct trace_run *run = NULL;
-    TRY(choose_run(source, build, image, &run));
+    TRY(choose_run(source->name, log_build_options(build)->run, log_build_scratch(build), image,
+                   &run));
     if (run->updates == 0)
         FAIL(STATUS_INPUT, "%s: run %s: expected updates, got none", source->name, run->plan.id);
     for (uint64_t i = 0; i < run->updates; i++)
@@ -254,6 +255,15 @@ static enum status read(const struct log_source *source, struct log_build *build
     TRY(read_imported(&in));
     log_build_adopt(build, in.log);
     return STATUS_OK;
+}
+
+enum status log_import_run(const char *path, const struct log_options *options, struct arena *arena,
+                           const struct trace_run **out) {
+    struct trace_image *image;
+    *out = NULL;
+    TRY(trace_open(path, arena, &image));
+    if (trace_array_of(image, "log/step") != NULL) return STATUS_OK;
+    return choose_run(path, options->run, arena, image, out);
 }
 
 const struct log_reader log_reader_trace = {"trace", "twinstep trace", claim, read, 1};

@@ -111,6 +111,48 @@ static void validate_untestable(void **state) {
     helper_free(&said);
 }
 
+#define SCENARIO                                                                                   \
+    "twinstep: 1\nname: d\nsteps: 2\ncommon:\n  model: {layers: 1, hidden: 16, heads: 2, mlp: "    \
+    "24}\n"                                                                                        \
+    "  batch: {size: 2, micro: 2}\narms:\n"
+
+static void record(const char *path, const char *arms) {
+    char command[128];
+    helper_write("d.yaml", arms);
+    snprintf(command, sizeof command, "run d.yaml -o %s --overwrite", path);
+    struct said said = helper_run(1, command);
+    helper_free(&said);
+}
+
+/* Two traces: the ledger names the consumer, also where nothing but the seed differs. */
+static void validate_ledger(void **state) {
+    (void)state;
+    json_error_t error;
+    record("plain.h5", SCENARIO "  baseline: {}\n  test: {dropout: {residual: 0.1}}\n");
+    record("seed.h5", SCENARIO "  baseline: {dropout: {residual: 0.1, seed: 5}}\n  test: {}\n");
+    struct said said = helper_run(1, "compare plain.h5 plain.h5 --run-b test");
+    assert_non_null(
+        strstr(said.out, "RNG: update 1: dropout/branch-attention drew 0 words in A, "));
+    assert_non_null(
+        strstr(said.out, " in B (and 1 other consumer)\nRoots differ from update 1 on"));
+    assert_non_null(strstr(said.out, "Points to: rng\n"));
+    helper_free(&said);
+    said = helper_run(1, "compare plain.h5 seed.h5 --run-a test --json");
+    json_t *object = json_loads(said.out, JSON_REJECT_DUPLICATES, &error);
+    if (object == NULL) fail_msg("%s\n%s", error.text, said.out);
+    const json_t *rng = json_object_get(object, "rng");
+    const json_t *seed = json_array_get(json_object_get(rng, "seeds"), 0);
+    assert_string_equal(json_string_value(json_object_get(seed, "stream")), "dropout");
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(seed, "seed"), 1)), 5);
+    assert_null(json_object_get(rng, "update"));
+    assert_string_equal(json_string_value(json_object_get(object, "cause")), "rng");
+    json_decref(object);
+    helper_free(&said);
+    said = helper_run(0, "compare plain.h5 seed.h5 --run-b test --markdown");
+    assert_null(strstr(said.out, "RNG"));
+    helper_free(&said);
+}
+
 static void validate_refusals(void **state) {
     (void)state;
     write_log("a.jsonl", 0.0);
@@ -123,6 +165,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_equal),      cmocka_unit_test(validate_trap),
         cmocka_unit_test(validate_markdown),   cmocka_unit_test(validate_json),
-        cmocka_unit_test(validate_untestable), cmocka_unit_test(validate_refusals)};
+        cmocka_unit_test(validate_untestable), cmocka_unit_test(validate_ledger),
+        cmocka_unit_test(validate_refusals)};
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Prints what was compared; compares nothing. */
+#include "trainer/rng_json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* JSON numbers of the library end at 2^63 - 1. */
+static json_t *seed_json(uint64_t seed) {
+    char text[24];
+    if (seed <= INT64_MAX) return json_integer((json_int_t)seed);
+    snprintf(text, sizeof text, "%" PRIu64, seed);
+    return json_string(text);
+}
+
+json_t *rng_json(const struct ledger_difference *rng, const char *text) {
+    if (text[0] == '\0') return json_null();
+    json_t *seeds = json_array();
+    for (uint32_t i = 0; i < rng->seed_count; i++)
+        json_array_append_new(seeds, json_pack("{ss s[oo]}", "stream", rng->seeds[i].stream, "seed",
+                                               seed_json(rng->seeds[i].seed[0]),
+                                               seed_json(rng->seeds[i].seed[1])));
+    json_t *object = json_pack("{ss so}", "text", text, "seeds", seeds);
+    if (!rng->found) return object;
+    json_object_set_new(object, "update", json_integer((json_int_t)rng->update));
+    json_object_set_new(object, "consumer", json_string(rng->consumer));
+    json_object_set_new(object, "words",
+                        json_pack("[II]", (json_int_t)rng->words[0], (json_int_t)rng->words[1]));
+    json_object_set_new(object, "others", json_integer((json_int_t)rng->others));
+    return object;
+}

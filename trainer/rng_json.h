@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What two ledgers of random draws tell, as JSON: one form for `run`, `attribute` and `compare`. */
+#ifndef TWINSTEP_TRAINER_RNG_JSON_H
+#define TWINSTEP_TRAINER_RNG_JSON_H
+
+#include <jansson.h>
+
+#include "determinism/ledger.h"
+
+/* A new reference: {text, seeds} and, where words differ, update (0: before the first), consumer,
+ * words [a, b], others; null where `text` (ledger_words) is "". */
+json_t *rng_json(const struct ledger_difference *rng, const char *text);
+
+#endif
