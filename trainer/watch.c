@@ -9,7 +9,8 @@
 
 static struct watch_view view_of(const struct watch *watch, uint32_t layer, const char *op,
                                  const char *tensor, void *data) {
-    return (struct watch_view){.stage = watch->stage,
+    return (struct watch_view){.update = watch->update,
+                               .stage = watch->stage,
                                .micro = watch->micro,
                                .layer = layer,
                                .op = op,

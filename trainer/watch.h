@@ -51,6 +51,7 @@ enum watch_columns {
 };
 
 struct watch_view {
+    uint64_t update; /* 1-based */
     enum watch_stage stage;
     uint32_t micro;          /* micro-batch, 1-based; 0: once per update */
     uint32_t layer;          /* PASS_NO_LAYER outside layers */
@@ -73,6 +74,7 @@ struct watch_view {
 struct watch {
     void (*see)(void *context, const struct watch_view *view);
     void *context;
+    uint64_t update; /* that runs */
     enum watch_stage stage; /* that runs */
     uint32_t micro;
     struct arena arena; /* scratch of masks */

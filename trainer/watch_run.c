@@ -14,7 +14,8 @@ void watch_hang(struct run *run, struct watch *watch) {
 static struct watch_view view_of(const struct run *run, const char *op, const char *tensor,
                                  void *data) {
     const struct watch *watch = run->model.watch;
-    return (struct watch_view){.stage = watch->stage,
+    return (struct watch_view){.update = watch->update,
+                               .stage = watch->stage,
                                .micro = watch->micro,
                                .layer = PASS_NO_LAYER,
                                .op = op,
@@ -93,6 +94,7 @@ static void show_table(struct run *run, const char *tensor, void *values) {
 }
 
 void watch_start(struct run *run) {
+    run->model.watch->update = run_head(run)->done + 1;
     run->model.watch->stage = WATCH_START;
     run->model.watch->micro = 0;
     for (uint32_t i = 0; i < run->owner_count; i++)
@@ -116,6 +118,7 @@ void watch_end(struct run *run) {
 void watch_phase_begin(struct run *run, enum phase phase) {
     struct watch *watch = run->model.watch;
     watch->stage = (enum watch_stage)(WATCH_PHASE + (int)phase);
+    watch->update = run_head(run)->done + 1;
     const int often = loop_count(&run->config, LOOP_MICRO, phase) > 0;
     watch->micro = !often ? 0 : run->micro + (phase == PHASE_FETCH);
 }

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * twinstep bisect: the first difference of two trainings, down to the element. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/number.h"
+#include "cli/json.h"
+#include "cli/load.h"
+#include "cli/perform.h"
+#include "determinism/chain.h"
+#include "trainer/experiment_plan.h"
+#include "trainer/locate_words.h"
+
+enum { KEY_STEPS = KEY_OWN, KEY_RUNS };
+
+struct bisecting {
+    const struct cli *cli;
+    struct arena *arena;
+    struct locate_request request;
+    struct config configs[2];
+    const char *label; /* of the progress line */
+    int shown, drawn;
+};
+
+/* Whether the file begins as every HDF5 file does. */
+static int is_trace(const char *path) {
+    static const char magic[8] = {'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
+    char head[sizeof magic];
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) return 0;
+    const size_t got = fread(head, 1, sizeof head, file);
+    fclose(file);
+    return got == sizeof head && memcmp(head, magic, sizeof head) == 0;
+}
+
+static enum status read_steps(const struct options *options, uint64_t most, uint64_t *out) {
+    const char *text = options_value(options, KEY_STEPS);
+    *out = most;
+    if (text == NULL) return STATUS_OK;
+    const enum status status = number_parse_uint(text, out);
+    if (status != STATUS_OK) return status_prefix(status, "bisect: --steps");
+    if (*out == 0 || *out > most)
+        FAIL(STATUS_INPUT, "bisect: --steps: expected 1 to %ju, got %s", (uintmax_t)most, text);
+    return STATUS_OK;
+}
+
+static enum status ask_scenario(struct bisecting *b, const struct options *options) {
+    struct scenario *scenario;
+    struct experiment_plan plan;
+    if (options_value(options, KEY_RUNS) != NULL)
+        FAIL(STATUS_INPUT, "bisect: --runs: expected a trace, got the scenario %s",
+             options->arguments[0]);
+    TRY(load_scenario(b->cli, b->arena, options->arguments[0], options, &scenario));
+    TRY(experiment_plan_open(b->cli->schema, scenario, b->arena, &plan));
+    for (int s = 0; s < 2; s++) {
+        b->configs[s] = plan.runs[s].config;
+        b->request.sides[s] =
+            (struct locate_side){.name = s == 0 ? "baseline" : "test", .config = &b->configs[s]};
+    }
+    b->label = scenario->name;
+    return read_steps(options, scenario->steps, &b->request.steps);
+}
+
+/* Part `which` of "A,B"; both default. */
+static enum status run_name(const struct options *options, int which, char out[64]) {
+    const char *given = options_value(options, KEY_RUNS);
+    const char *standard = which == 1 && options->argument_count == 1 ? "test" : "baseline";
+    if (given == NULL) {
+        snprintf(out, 64, "%s", standard);
+        return STATUS_OK;
+    }
+    const char *comma = strchr(given, ',');
+    if (comma == NULL || strchr(comma + 1, ',') != NULL || comma - given >= 64)
+        FAIL(STATUS_INPUT, "bisect: --runs: expected two names as in baseline,test, got \"%s\"",
+             given);
+    if (which == 0)
+        snprintf(out, 64, "%.*s", (int)(comma - given), given);
+    else
+        snprintf(out, 64, "%s", comma + 1);
+    return STATUS_OK;
+}
+
+static enum status ask_run(struct bisecting *b, const struct options *options, int which,
+                           const struct trace_image *image) {
+    const char *path = options->arguments[options->argument_count == 1 ? 0 : which];
+    char name[64], *label;
+    TRY(run_name(options, which, name));
+    const struct trace_run *run = trace_run_of(image, name);
+    if (run == NULL) FAIL(STATUS_INPUT, "%s: holds no run \"%s\"", path, name);
+    if (run->plan.configuration == NULL || run->plan.configuration[0] == '\0')
+        FAIL(STATUS_INPUT, "%s: run %s has no configuration: it is an imported log", path, name);
+    if (run->updates == 0) FAIL(STATUS_INPUT, "%s: run %s has no update", path, name);
+    if (run->records[0].step != 1)
+        FAIL(STATUS_INPUT,
+             "%s: run %s forked from an arm and has no record of its first %ju updates", path, name,
+             (uintmax_t)run->records[0].step - 1);
+    TRY(arena_format(b->arena, &label, "configuration of run %s of %s", name, path));
+    TRY(config_read(b->cli->schema, label, run->plan.configuration, b->arena, &b->configs[which]));
+    if (options->argument_count == 1)
+        TRY(arena_format(b->arena, &label, "%s", name));
+    else
+        TRY(arena_format(b->arena, &label, "%s of %s", name, path));
+    b->request.sides[which] = (struct locate_side){label, &b->configs[which], path, run};
+    return STATUS_OK;
+}
+
+static enum status ask_traces(struct bisecting *b, const struct options *options) {
+    struct trace_image *images[2];
+    if (options->set_count > 0)
+        FAIL(STATUS_INPUT, "bisect: --set: expected a scenario, got the trace %s",
+             options->arguments[0]);
+    TRY(trace_open(options->arguments[0], b->arena, &images[0]));
+    images[1] = images[0];
+    if (options->argument_count == 2) TRY(trace_open(options->arguments[1], b->arena, &images[1]));
+    for (int s = 0; s < 2; s++)
+        TRY(ask_run(b, options, s, images[s]));
+    const uint64_t counts[2] = {b->request.sides[0].recorded->updates,
+                                b->request.sides[1].recorded->updates};
+    b->label = options->arguments[0];
+    return read_steps(options, counts[0] < counts[1] ? counts[0] : counts[1], &b->request.steps);
+}
+
+static void show(void *context, const struct locate_progress *now) {
+    struct bisecting *b = (struct bisecting *)context;
+    if (!b->shown) return;
+    fprintf(stderr, "\r\033[K%.40s: %ju updates trained", b->label, (uintmax_t)now->done);
+    b->drawn = 1;
+}
+
+static void print_way(const struct bisecting *b, const struct locate_result *result) {
+    const char *plural = result->comparisons == 1 ? "" : "s";
+    printf("  search   %u comparison%s of roots", result->comparisons, plural);
+    if (result->recorded)
+        printf(" of %ju recorded updates\n", (uintmax_t)result->steps);
+    else
+        printf(", both trained side by side up to the first that differs\n");
+    for (int s = 0; s < 2 && result->recorded && result->update > 0; s++) {
+        printf("  reached  %s: ", b->request.sides[s].name);
+        if (result->stored[s])
+            printf("from the stored state of update %ju, ", (uintmax_t)result->restored[s]);
+        printf("%ju updates trained\n", (uintmax_t)result->trained[s]);
+    }
+}
+
+static void print_element(const struct locate_result *result) {
+    const struct locate_text address = locate_address(result);
+    printf("update %ju, %s%s%s%s: %s\n", (uintmax_t)result->update,
+           locate_place(result->first.key, result->micro).text,
+           address.text[0] == '\0' ? "" : ", element [", address.text,
+           address.text[0] == '\0' ? "" : "]", locate_values(result).text);
+    if (result->has_data)
+        printf("  data     sample %u of the update is row %ju of the data set\n",
+               result->element.sample, (uintmax_t)result->data_sample);
+}
+
+static void print_result(const struct bisecting *b, const struct locate_result *result) {
+    const struct locate_text structure = locate_structure_words(&b->request, result);
+    const int structural = locate_structure_first(&result->first);
+    if (result->undecided != NULL) {
+        printf("undecidable: %s\n", result->undecided);
+    } else if (result->update == 0) {
+        printf("equal: the roots of %ju updates, each of which covers all before it\n",
+               (uintmax_t)result->steps);
+    } else {
+        if (structural)
+            printf("update %ju, structure: %s\n", (uintmax_t)result->update, structure.text);
+        if (structural && result->value) printf("first value that differs: ");
+        if (result->value) print_element(result);
+        if (!structural && structure.text[0] != '\0') printf("  further  %s\n", structure.text);
+        printf("  kind     %s\n", locate_signature_words(result).text);
+        printf("  watched  %ju and %ju outputs of update %ju, twice\n",
+               (uintmax_t)result->events[0], (uintmax_t)result->events[1],
+               (uintmax_t)result->update);
+    }
+    print_way(b, result);
+}
+
+static json_t *text_json(const char *text) {
+    return text[0] == '\0' ? json_null() : json_string(text);
+}
+
+/* A number keeps its bits as hex; ids and draws are integers. */
+static json_t *number_json(enum watch_kind kind, uint64_t bits) {
+    if (kind != WATCH_REALS) return json_integer((json_int_t)bits);
+    const double value = locate_value(kind, bits);
+    return json_pack("{so ss}", "value", json_finite(value), "hex", number_hex_f64(value).text);
+}
+
+static json_t *element_json(const struct locate_result *result) {
+    const struct locate_element *element = &result->element;
+    const int tokens = result->view.axis < WATCH_SAMPLES;
+    if (!result->value) return json_null();
+    return json_pack(
+        "{so so so so sI so so ss so sI sI so}", "address", text_json(locate_address(result).text),
+        "sample", result->view.axis <= WATCH_SAMPLES ? json_integer(element->sample) : json_null(),
+        "side", tokens ? json_integer(element->side) : json_null(), "position",
+        element->positions > 0 ? json_integer(element->position) : json_null(), "column",
+        (json_int_t)element->column, "a", number_json(result->view.kind, element->a), "b",
+        number_json(result->view.kind, element->b), "dtype",
+        result->view.kind == WATCH_REALS ? dtype_name(element->grid) : "integer", "ulp",
+        element->ulp == INT64_MAX ? json_null() : json_integer((json_int_t)element->ulp),
+        "differing", (json_int_t)element->differing, "elements", (json_int_t)element->elements,
+        "ulp_most",
+        element->ulp_most == INT64_MAX ? json_null() : json_integer((json_int_t)element->ulp_most));
+}
+
+static json_t *signature_json(const struct locate_result *result) {
+    const struct signature *signature = &result->signature;
+    if (signature->kind == SIGNATURE_NONE) return json_null();
+    const int ratio =
+        signature->kind == SIGNATURE_LR_RATIO || signature->kind == SIGNATURE_CONSTANT_RATIO;
+    return json_pack("{ss so so so so so}", "name", signature_name(signature->kind), "ratio",
+                     ratio ? json_finite(signature->ratio) : json_null(), "lr_ratio",
+                     signature->kind == SIGNATURE_LR_RATIO ? json_finite(signature->lr_ratio)
+                                                           : json_null(),
+                     "residual", json_finite(signature->residual), "threshold",
+                     json_finite(signature->threshold), "where",
+                     signature->where == NULL ? json_null() : json_string(signature->where));
+}
+
+static json_t *place_json(const struct locate_result *result) {
+    const struct locate_key *key = result->first.key;
+    if (key == NULL) return json_null();
+    return json_pack("{ss so so ss ss}", "phase", locate_stage_name(key->stage), "micro_batch",
+                     result->micro == 0 ? json_null() : json_integer(result->micro), "layer",
+                     key->layer == PASS_NO_LAYER ? json_null() : json_integer(key->layer), "op",
+                     key->op, "tensor", key->tensor);
+}
+
+static enum status print_json(const struct bisecting *b, const struct locate_result *result) {
+    const struct locate_text structure = locate_structure_words(&b->request, result);
+    return json_print(json_pack(
+        "{so so so so so so sb so sI sI so sI sI}", "equal",
+        result->undecided != NULL ? json_null() : json_boolean(result->update == 0), "undecided",
+        result->undecided == NULL ? json_null() : json_string(result->undecided), "update",
+        result->update == 0 ? json_null() : json_integer((json_int_t)result->update), "place",
+        place_json(result), "element", element_json(result), "structure", text_json(structure.text),
+        "structure_first", locate_structure_first(&result->first), "signature",
+        signature_json(result), "updates", (json_int_t)result->steps, "comparisons",
+        (json_int_t)result->comparisons, "comparisons_bound",
+        result->recorded ? json_integer(chain_comparisons(result->steps)) : json_null(),
+        "trained_a", (json_int_t)result->trained[0], "trained_b", (json_int_t)result->trained[1]));
+}
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    struct bisecting *b;
+    struct locate_result result;
+    TRY(arena_take(&cli->arena, 1, sizeof *b, "bisect", &b));
+    *b = (struct bisecting){.cli = cli, .arena = &cli->arena};
+    if (options->argument_count == 2 || is_trace(options->arguments[0]))
+        TRY(ask_traces(b, options));
+    else
+        TRY(ask_scenario(b, options));
+    b->shown = progress_wanted(options) && isatty(STDERR_FILENO);
+    b->request.interrupted = cli->interrupted;
+    b->request.progress = show;
+    b->request.context = b;
+    const enum status status = locate_first_difference(&b->request, &cli->arena, &result);
+    if (b->drawn) fprintf(stderr, "\r\033[K");
+    if (status != STATUS_OK) return status;
+    *out_exit = result.update == 0 ? EXIT_AS_EXPECTED : EXIT_DIFFERS;
+    if (result.undecided != NULL) *out_exit = EXIT_UNTESTABLE;
+    if (options->json) return print_json(b, &result);
+    print_result(b, &result);
+    return STATUS_OK;
+}
+
+static const struct argp_option option_rows[] = {
+    {"steps", KEY_STEPS, "UPDATES", 0, "Look at so many updates; default all", 0},
+    {"runs", KEY_RUNS, "A,B", 0,
+     "Which runs of the traces; default baseline,test of one trace, baseline,baseline of two", 0},
+    OPTION_SET,
+    OPTION_JSON,
+    OPTION_QUIET,
+    OPTIONS_END};
+
+const struct verb verb_bisect = {
+    .name = "bisect",
+    .brief = "find the first difference: update, op, tensor, element, ulp",
+    .arguments = "SCENARIO|TRACE [TRACE]",
+    .text = "Finds the first update in which two trainings differ, goes back to the state before "
+            "it, and runs that one update again to find the first op, tensor and element that "
+            "differ. The two are the arms of SCENARIO, the arms of a TRACE, or the baselines of "
+            "two traces. Recorded roots are bisected, and stored states (run --checkpoint-every) "
+            "save training up to there. Updates and micro-batches count from 1, everything else "
+            "from 0. Exit status 0: all equal; 1: something differs; 3: there is no answer, "
+            "because a run does not train alike twice or not as it was recorded.\v"
+            "Example: twinstep bisect lr-set-before-step",
+    .options = option_rows,
+    .least = 1,
+    .most = 2,
+    .trains = 1,
+    .run = run,
+};
