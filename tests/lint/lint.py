@@ -278,6 +278,46 @@ def rule_documents(tree):
                     yield name, number, f"link to {path}: no such file"
 
 
+# Cases that the catalogue must hold: hypotheses of the first investigation, known bugs.
+CASES = ([f"H{n}" for n in (1, 2, 3, 4, 6, 9, 10, 12, 13, 14, 16, 17, 21, 24, 25)] +
+         [f"#{n}" for n in (1, 2, 3, 4, 7, 8, 11, 12, 14, 16, 19, 36, 37, 38, 39, 41, 42, 45, 46, 52, 60,
+                            61, 62, 63, 66, 67, 68)])
+
+
+def expected_verdict(scenario):
+    """The scenario's `expect` as the catalogue's page words it."""
+    found = re.search(r"^expect: *\{(.*)\}$", scenario, re.M)
+    keys = dict(part.split(": ", 1) for part in found.group(1).split(", ")) if found else {}
+    words = [keys[key] for key in ("verdict", "cause") if key in keys]
+    if "first_step" in keys:
+        words.append(" ".join(["update", keys["first_step"], *([keys["first_phase"]] if
+                               "first_phase" in keys else [])]))
+    return ", ".join(words)
+
+
+def rule_catalogue(tree):
+    """docs/CATALOG.md names a scenario for each case, names every scenario, and repeats verdicts."""
+    page, folder_name = "docs/CATALOG.md", "scenarios/catalog/"
+    named, cases = set(), set()
+    for number, line in enumerate(tree.text.get(page, "").split("\n"), 1):
+        for name in re.findall(r"^\|.*\[`([\w-]+)`\]", line):
+            path = f"{folder_name}{name}.yaml"
+            named.add(path)
+            if path not in tree.text:
+                yield page, number, f"{path} is no file"
+                continue
+            cases.update(re.findall(r"^\| ([H#]\d+) \|", line))
+            verdict = expected_verdict(tree.text[path])
+            if not line.endswith(f"| {verdict} |"):
+                yield page, number, f"{name} expects: {verdict}"
+    for case in CASES if page in tree.text else []:
+        if case not in cases:
+            yield page, 1, f"no scenario for {case}"
+    for path in tree.text:
+        if path.startswith(folder_name) and path.endswith(".yaml") and path not in named:
+            yield path, 1, f"not in {page}"
+
+
 def warn_sizes(tree):
     for name, code in tree.code.items():
         lines = code.split("\n")
@@ -300,7 +340,8 @@ def warn_sizes(tree):
 
 
 RULES = [rule_includes, rule_own_header_first, rule_tokens, rule_exceptions_are_used, rule_mutable,
-         rule_unique_names, rule_guard, rule_licence, rule_flags, rule_places, rule_documents]
+         rule_unique_names, rule_guard, rule_licence, rule_flags, rule_places, rule_documents,
+         rule_catalogue]
 
 
 def run_rules(root):

@@ -22,6 +22,9 @@ def header(guard, body=""):
     return SPDX + f"#ifndef {guard}\n#define {guard}\n{body}\n#endif\n"
 
 
+PAIR = "[`pair`](../scenarios/catalog/pair.yaml)"
+PAGE = "".join(f"| {case} | {PAIR} | identical |\n" for case in lint.CASES)
+
 # A tree without a fault: (name, text).
 CLEAN = {
     "base/thing.h": header("TWINSTEP_BASE_THING_H", "int thing(void);"),
@@ -47,6 +50,8 @@ CLEAN = {
     "report/part_verdict.c": c("void v(char *t) {\n    open_memstream(&t, 0);\n    free(t);\n}\n"),
     "trainer/experiment_trace.c": c("void e(char *t) {\n    open_memstream(&t, 0);\n    free(t);\n}\n"),
     "cmake/flags.cmake": "# SPDX-License-Identifier: Apache-2.0\n# never -O" + "fast\n",
+    "scenarios/catalog/pair.yaml": "name: pair\nexpect: {verdict: identical}\n",
+    "docs/CATALOG.md": PAGE,
     "README.md": "build/default/bin/twinstep, tests/ho" + "me/x, `base/thing.h`, [C](cli/main.c)\n",
 }
 
@@ -70,6 +75,11 @@ BREAKS = [
     ("places", "docs/A.md", "from pypi." + "org\n", "place"),
     ("documents", "docs/A.md", "see `base/gone.h`\n", "base/gone.h"),
     ("documents", "docs/A.md", "[see](gone.md#there)\n", "gone.md"),
+    ("catalogue", "docs/CATALOG.md", PAGE + "| [`gone`](A.md) | identical |\n", "gone.yaml is no file"),
+    ("catalogue", "docs/CATALOG.md", PAGE.replace("| #37 |", "| #35 |"), "no scenario for #37"),
+    ("catalogue", "docs/CATALOG.md", PAGE.replace("| identical |", "| outside-floor |", 1),
+     "pair expects: identical"),
+    ("catalogue", "scenarios/catalog/other.yaml", "name: other\n", "not in docs/CATALOG.md"),
 ]
 # Each kind of word: rule, file, the line.
 WORDS = [
