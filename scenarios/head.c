@@ -62,6 +62,14 @@ static const struct key_row rows[] = {
      "Sampled orders in which more than 5 factors enter, half of them reverses of the others; "
      "even. auto trains about 40 mixtures, more from 8 factors on",
      AT(orders), ORDERS_LEAST, ORDERS_MOST, "auto", NULL},
+    {"attribution.replicates", KEY_UINT, "runs", "auto", NO_CAUSE,
+     "Repeats of each mixture of noisy arms, which give its shares their intervals: 3 to 10, or 0 "
+     "for none. auto is as many as the floor has of each arm, for 2 and 3 factors",
+     AT(mixture_runs), 0, 10, "auto", NULL},
+    {"attribution.twin", KEY_BOOL, "", "true", NO_CAUSE,
+     "Train the baseline once more with one weight one unit in the last place off, where its floor "
+     "is exact: shows how fast rounding grows",
+     AT(twin), NO_BOUNDS, NULL, NULL},
     {"expect.verdict", KEY_ENUM, "", "none", NO_CAUSE, "Verdict that a run must reach", AT(verdict),
      NO_BOUNDS, NULL, verdict_names},
     {"expect.cause", KEY_ENUM, "", "any", NO_CAUSE, "Cause with the largest share", AT(cause),

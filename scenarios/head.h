@@ -18,7 +18,8 @@ struct head {
     int32_t design;
     uint64_t replicates;
     double alpha;
-    uint64_t orders;
+    uint64_t orders, mixture_runs;
+    uint8_t twin;
     int32_t verdict, cause;
     int64_t first_step;
     int32_t first_phase;

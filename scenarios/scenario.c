@@ -238,6 +238,8 @@ static enum status keep_head(const struct parsing *parsing) {
     scenario->floor.replicates = head->replicates;
     scenario->floor.alpha = head->alpha;
     scenario->attribution.orders = head->orders;
+    scenario->attribution.replicates = head->mixture_runs;
+    scenario->attribution.twin = head->twin;
     scenario->expect.verdict = head->verdict;
     scenario->expect.cause = head->cause;
     scenario->expect.first_step = head->first_step;

@@ -66,9 +66,9 @@ struct schema {
     size_t class_count;
     const struct schema_contract *contracts;
     size_t contract_count;
-    /* Opens the module at `path`, checks what it holds for `prefix` (NULL: for any), adds that to `classes` unless
-     * it is there, and hands out the digest of the file (CONFIG_SHA256_SIZE). STATUS_INPUT "PATH:
-     * expected ..., got ...". NULL: no modules here. */
+    /* Opens the module at `path`, checks what it holds for `prefix` (NULL: for any), adds that to
+     * `classes` unless it is there, and hands out the digest of the file (CONFIG_SHA256_SIZE).
+     * STATUS_INPUT "PATH: expected ..., got ...". NULL: no modules here. */
     enum status (*load)(const struct schema *schema, const char *prefix, const char *path,
                         char *out_sha256);
     void *owner; /* of the table behind `classes`; for load */
@@ -144,7 +144,9 @@ struct scenario {
         double alpha;
     } floor;
     struct {
-        uint64_t orders; /* even; KEY_WORD_UINT: auto (determinism/orders.h) */
+        uint64_t orders;     /* even; KEY_WORD_UINT: auto (determinism/orders.h) */
+        uint64_t replicates; /* of each mixture; KEY_WORD_UINT: auto */
+        uint8_t twin;        /* train a twin of the baseline where its floor is exact */
     } attribution;
     struct {
         int32_t verdict;          /* enum verdict */

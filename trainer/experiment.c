@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include "trainer/datarow.h"
+#include "trainer/distance.h"
 #include "trainer/experiment_plan.h"
 #include "trainer/experiment_trace.h"
+#include "trainer/mixtures.h"
 #include "trainer/pair.h"
 #include "trainer/probe.h"
 #include "trainer/snapshot.h"
@@ -34,9 +36,11 @@ struct experiment {
     uint64_t fork_step;  /* that update, 1-based; 0: the states differ from the start */
     double **points;     /* end points of floor runs, by floor index */
     uint32_t point_count;
-    double *baseline_end;
-    double *scratch_end;
-    size_t elements;
+    double **way;    /* end points of the mixtures between none and all, by mask */
+    size_t elements; /* of a point; 0: the arms have different parameters */
+    struct mixtures mixtures;
+    struct run rerun; /* the baseline once more; equal to it in an exact floor */
+    int rerun_open;
     uint64_t done, total; /* updates */
 };
 
@@ -97,22 +101,36 @@ static int equal_roots(const struct record *a, const struct record *b) {
     return memcmp(a->digests[DIGEST_ROOT], b->digests[DIGEST_ROOT], RECORD_DIGEST_BYTES) == 0;
 }
 
-/* Steps one run alone from its next update on; compares each root with those of `like`. */
-static enum status step_alone(struct experiment *e, enum experiment_stage stage, uint32_t index,
-                              struct run *run, uint64_t first, const struct trace_run *like,
+#define NO_MIXTURE UINT32_MAX
+
+/* A run that is stepped alone. */
+struct alone {
+    enum experiment_stage stage;
+    uint32_t index;               /* of the planned run */
+    uint64_t first;               /* its next update */
+    const struct trace_run *like; /* whose roots it is compared with, or NULL */
+    uint32_t mixture;             /* that it is the training of, or NO_MIXTURE */
+};
+
+static const double no_loss[2] = {(double)NAN, (double)NAN};
+
+static enum status step_alone(struct experiment *e, const struct alone *alone, struct run *run,
                               int *out_equal) {
-    static const double none[2] = {(double)NAN, (double)NAN};
+    const uint32_t index = alone->index;
     int equal = 1;
-    TRY(experiment_trace_state(&e->output, index, run, first - 1, 1));
-    for (uint64_t step = first; step <= e->plan.scenario->steps; step++) {
+    TRY(experiment_trace_state(&e->output, index, run, alone->first - 1, 1));
+    for (uint64_t step = alone->first; step <= e->plan.scenario->steps; step++) {
         TRY(check_interrupt(e));
         const struct record *record;
         TRY(run_step(run, &record));
         TRY(experiment_trace_record(&e->output, index, record));
         TRY(experiment_trace_state(&e->output, index, run, step, 0));
-        if (like != NULL && !equal_roots(record, &like->records[step - 1])) equal = 0;
+        if (alone->like != NULL && !equal_roots(record, &alone->like->records[step - 1])) equal = 0;
+        if (alone->mixture != NO_MIXTURE)
+            mixtures_note(&e->mixtures, alone->mixture, run, record,
+                          &e->output.image.runs[0].records[step - 1]);
         e->done++;
-        report(e, stage, index, step, none, (double)NAN);
+        report(e, alone->stage, index, step, no_loss, (double)NAN);
     }
     if (out_equal != NULL) *out_equal = equal;
     return STATUS_OK;
@@ -131,8 +149,11 @@ static enum status open_points(struct experiment *e, const struct run *a, const 
     if (!pair_comparable(a, b)) e->elements = 0;
     size_t most = e->plan.floor_runs[0] + e->plan.floor_runs[1];
     TRY(arena_take(e->arena, most, sizeof *e->points, "floor", &e->points));
-    TRY(arena_take(e->arena, e->elements, sizeof(double), "end point", &e->baseline_end));
-    return arena_take(e->arena, e->elements, sizeof(double), "end point", &e->scratch_end);
+    return mixtures_open(&e->plan, a, e->elements, e->arena, &e->mixtures);
+}
+
+static const double *baseline_end(const struct experiment *e) {
+    return e->mixtures.point[e->mixtures.marks - 1];
 }
 
 static int equal_states(const struct run *a, const struct run *b) {
@@ -157,7 +178,9 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
     TRY(experiment_trace_record(&e->output, 1, y));
     TRY(experiment_trace_state(&e->output, 0, a, step, 0));
     TRY(experiment_trace_state(&e->output, 1, b, step, 0));
-    TRY(experiment_trace_pair(&e->output, &pair));
+    TRY(experiment_trace_pair(&e->output, 0, &pair));
+    mixtures_baseline(&e->mixtures, a, step);
+    mixtures_note(&e->mixtures, e->mixtures.count - 1, b, y, x);
     e->done += 2;
     double loss[2] = {x->reals[REAL_LOSS], y->reals[REAL_LOSS]};
     report(e, STAGE_PAIR, 1, step, loss, pair.reals[PAIR_DISTANCE_SHARE]);
@@ -175,9 +198,9 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
         TRY(pair_update(e, a, b, step, &equal));
     }
     if (e->elements == 0) return STATUS_OK;
-    point_copy(a, e->baseline_end);
-    point_copy(b, e->scratch_end);
-    e->output.distance = point_distance(e->baseline_end, e->scratch_end, e->elements);
+    point_copy(b, e->mixtures.test_end);
+    mixtures_end(&e->mixtures, e->mixtures.count - 1, a, b);
+    e->output.distance = point_distance(baseline_end(e), e->mixtures.test_end, e->elements);
     return STATUS_OK;
 }
 
@@ -246,16 +269,47 @@ static enum status run_pair(struct experiment *e) {
     return status;
 }
 
+/* The rerun and the twin in lockstep: the rerun is the baseline, or else there is no verdict. */
+static enum status twin_update(struct experiment *e, struct run *twin, uint64_t step, int *equal) {
+    const uint32_t indices[2] = {e->plan.first_floor, e->plan.twin};
+    struct run *const runs[2] = {&e->rerun, twin};
+    for (int i = 0; i < 2; i++) {
+        const struct record *record;
+        TRY(check_interrupt(e));
+        TRY(run_step(runs[i], &record));
+        TRY(experiment_trace_record(&e->output, indices[i], record));
+        TRY(experiment_trace_state(&e->output, indices[i], runs[i], step, 0));
+        e->done++;
+        report(e, STAGE_FLOOR, indices[i], step, no_loss, (double)NAN);
+    }
+    const struct record *like = &e->output.image.runs[0].records[step - 1];
+    *equal = *equal && equal_roots(&e->rerun.record, like);
+    struct pair_record pair;
+    pair_measure(&e->rerun, twin, &pair);
+    return experiment_trace_pair(&e->output, 1, &pair);
+}
+
+static enum status step_twins(struct experiment *e, int *out_equal) {
+    struct run twin;
+    TRY(open_planned(e, e->plan.twin, &twin));
+    *out_equal = 1;
+    enum status status = experiment_trace_state(&e->output, e->plan.first_floor, &e->rerun, 0, 1);
+    if (status == STATUS_OK) status = experiment_trace_state(&e->output, e->plan.twin, &twin, 0, 1);
+    for (uint64_t step = 1; step <= e->plan.scenario->steps && status == STATUS_OK; step++)
+        status = twin_update(e, &twin, step, out_equal);
+    run_close(&twin);
+    return status;
+}
+
 static enum status run_exact_floor(struct experiment *e) {
-    struct run run;
-    uint32_t index = e->plan.first_floor;
+    const struct alone alone = {STAGE_FLOOR, e->plan.first_floor, 1, &e->output.image.runs[0],
+                                NO_MIXTURE};
     const struct trace_run *baseline = &e->output.image.runs[0];
     double equal[2] = {(double)NAN, (double)NAN};
-    TRY(open_planned(e, index, &run));
+    TRY(open_planned(e, alone.index, &e->rerun));
+    e->rerun_open = 1;
     int same = 0;
-    enum status status = step_alone(e, STAGE_FLOOR, index, &run, 1, baseline, &same);
-    run_close(&run);
-    if (status != STATUS_OK) return status;
+    TRY(e->plan.twin > 0 ? step_twins(e, &same) : step_alone(e, &alone, &e->rerun, &same));
     equal[0] = same;
     if (e->options->second_process != NULL) {
         struct digest root;
@@ -270,8 +324,9 @@ static enum status run_exact_floor(struct experiment *e) {
 /* End point of planned run `index`: the arms' are known, the others are trained. */
 static enum status floor_point(struct experiment *e, uint32_t index) {
     struct run run;
+    const struct alone alone = {STAGE_FLOOR, index, 1, NULL, NO_MIXTURE};
     TRY(open_planned(e, index, &run));
-    enum status status = step_alone(e, STAGE_FLOOR, index, &run, 1, NULL, NULL);
+    enum status status = step_alone(e, &alone, &run, NULL);
     if (status == STATUS_OK) status = keep_point(e, &run);
     run_close(&run);
     return status;
@@ -288,7 +343,7 @@ static enum status keep_arm(struct experiment *e, const double *end) {
 static enum status run_noise_floor(struct experiment *e) {
     if (e->elements == 0) return STATUS_OK; /* different parameter tables: no distance exists */
     uint32_t index = e->plan.first_floor;
-    const double *ends[2] = {e->baseline_end, e->scratch_end};
+    const double *ends[2] = {baseline_end(e), e->mixtures.test_end};
     for (uint32_t arm = 0; arm < 2; arm++) {
         TRY(keep_arm(e, ends[arm]));
         for (uint32_t i = 1; i < e->plan.floor_runs[arm]; i++)
@@ -309,44 +364,43 @@ static enum status run_noise_floor(struct experiment *e) {
  * states were equal, byte by byte; where they differ from the start (initial LR, cached reference,
  * layout) it starts at its own step 0. Mixtures always do: equality of the arms does not prove that
  * a part of their differences had no effect yet. */
-static enum status run_hybrid(struct experiment *e, const struct planned_mixture *mixture,
-                              double *value, double closure[3]) {
-    uint32_t index = mixture->run, mask = mixture->mask;
-    uint32_t full = (1u << e->plan.factor_count) - 1;
+static enum status run_full_hybrid(struct experiment *e, double closure[3]) {
+    struct alone alone = {STAGE_HYBRIDS, e->plan.mixtures[e->plan.mixture_count - 1].run, 1,
+                          &e->output.image.runs[1], NO_MIXTURE};
     struct run run;
-    TRY(open_planned(e, index, &run));
-    uint64_t first = 1;
-    const struct trace_run *like = NULL;
-    if (mask == full) {
-        like = &e->output.image.runs[1];
-        if (e->fork_step > 0) {
-            run_restore(&run, e->fork);
-            first = e->fork_step;
-        }
+    TRY(open_planned(e, alone.index, &run));
+    if (e->fork_step > 0) {
+        run_restore(&run, e->fork);
+        alone.first = e->fork_step;
     }
     int equal = 0;
-    enum status status = step_alone(e, STAGE_HYBRIDS, index, &run, first, like, &equal);
-    if (status == STATUS_OK) {
-        point_copy(&run, e->scratch_end);
-        *value = point_distance(e->baseline_end, e->scratch_end, e->elements);
-    }
-    if (mask == full) {
-        closure[0] = equal;
-        closure[1] = (double)e->fork_step;
-        closure[2] = (double)e->plan.scenario->steps;
-    }
+    enum status status = step_alone(e, &alone, &run, &equal);
+    closure[0] = equal;
+    closure[1] = (double)e->fork_step;
+    closure[2] = (double)e->plan.scenario->steps;
     run_close(&run);
     return status;
 }
 
-static enum status train_mixtures(struct experiment *e, double *values, double closure[3]) {
+static enum status run_hybrid(struct experiment *e, uint32_t mixture) {
+    const struct alone alone = {STAGE_HYBRIDS, e->plan.mixtures[mixture].run, 1, NULL, mixture};
+    struct run run;
+    TRY(open_planned(e, alone.index, &run));
+    enum status status = step_alone(e, &alone, &run, NULL);
+    if (status == STATUS_OK)
+        mixtures_end(&e->mixtures, mixture, e->rerun_open ? &e->rerun : NULL, &run);
+    run_close(&run);
+    return status;
+}
+
+/* The value of all swaps is the test arm's; `closure`: whether the hybrid equals it. */
+static enum status train_mixtures(struct experiment *e, double closure[3]) {
     const uint32_t count = e->plan.mixture_count;
-    for (uint32_t i = 1; i < count; i++)
-        if (e->plan.mixtures[i].same == i)
-            TRY(run_hybrid(e, &e->plan.mixtures[i], &values[i], closure));
-    values[count - 1] = e->output.distance; /* the arm; `closure`: whether the hybrid equals it */
-    for (uint32_t i = 1; i < count; i++)
-        values[i] = values[e->plan.mixtures[i].same];
+    for (uint32_t i = 1; i + 1 < count; i++)
+        if (e->plan.mixtures[i].same == i) TRY(run_hybrid(e, i));
+    TRY(run_full_hybrid(e, closure));
+    for (uint32_t i = 1; i + 1 < count; i++)
+        mixtures_copy(&e->mixtures, i, e->plan.mixtures[i].same);
     return STATUS_OK;
 }
 
@@ -369,18 +423,67 @@ static enum status keep_orders(struct experiment *e) {
 static enum status run_hybrids(struct experiment *e) {
     if (!e->plan.attributable || e->elements == 0) return STATUS_OK;
     double closure[3] = {(double)NAN, (double)NAN, (double)NAN}, *values;
-    TRY(arena_take(e->arena, e->plan.mixture_count, sizeof *values, "values of mixtures", &values));
-    memset(values, 0, e->plan.mixture_count * sizeof *values);
-    if (e->output.distance != 0.0) TRY(train_mixtures(e, values, closure));
+    const struct mixtures *mixtures = &e->mixtures;
+    TRY(arena_take(e->arena, mixtures->count, sizeof *values, "values of mixtures", &values));
+    memset(values, 0, mixtures->count * sizeof *values);
+    if (e->output.distance != 0.0) {
+        TRY(train_mixtures(e, closure));
+        memcpy(values, mixtures->distance + (size_t)(mixtures->marks - 1) * mixtures->count,
+               mixtures->count * sizeof *values);
+        TRY(mixtures_put(mixtures, &e->output));
+    }
     TRY(keep_orders(e));
     TRY(experiment_trace_array(&e->output, "attribution/value", values));
     return experiment_trace_array(&e->output, "attribution/closure", closure);
 }
 
+static enum status way_points(struct experiment *e) {
+    const uint32_t count = ((1u << e->plan.factor_count) - 2) * e->plan.way_runs;
+    TRY(arena_take(e->arena, count, sizeof *e->way, "end points of mixtures", &e->way));
+    for (uint32_t i = 0; i < count; i++) {
+        const struct alone alone = {STAGE_HYBRIDS, e->plan.first_way + i, 1, NULL, NO_MIXTURE};
+        struct run run;
+        TRY(arena_take(e->arena, e->elements, sizeof **e->way, "end points of mixtures",
+                       &e->way[i]));
+        TRY(open_planned(e, alone.index, &run));
+        enum status status = step_alone(e, &alone, &run, NULL);
+        if (status == STATUS_OK) point_copy(&run, e->way[i]);
+        run_close(&run);
+        TRY(status);
+    }
+    return STATUS_OK;
+}
+
+/* Run `i` of all mixtures, by mask: the arms' are those of the floor. */
+static const double *way_point(const struct experiment *e, uint32_t i) {
+    const uint32_t n = e->plan.way_runs, mask = i / n, full = (1u << e->plan.factor_count) - 1;
+    if (mask == 0) return e->points[i];
+    if (mask == full) return e->points[e->plan.floor_runs[0] + i % n];
+    return e->way[i - n];
+}
+
+/* Inner products of all end points around the first one (determinism/way.h). */
+static enum status run_way(struct experiment *e) {
+    const size_t runs = (size_t)e->plan.way_runs << e->plan.factor_count;
+    double *gram;
+    if (runs == 0 || e->elements == 0) return STATUS_OK;
+    TRY(way_points(e));
+    TRY(arena_take(e->arena, runs * runs, sizeof *gram, "inner products", &gram));
+    const struct span from = {way_point(e, 0), DTYPE_F64};
+    for (uint32_t i = 0; i < runs; i++)
+        for (uint32_t j = 0; j <= i; j++) {
+            const struct span x = {way_point(e, i), DTYPE_F64}, y = {way_point(e, j), DTYPE_F64};
+            gram[i * runs + j] = gram[j * runs + i] =
+                distance_product(x, from, y, from, e->elements);
+        }
+    return experiment_trace_array(&e->output, "attribution/gram", gram);
+}
+
 static enum status run_all(struct experiment *e) {
     TRY(run_pair(e));
     TRY(e->plan.floor == FLOOR_EXACT ? run_exact_floor(e) : run_noise_floor(e));
-    return run_hybrids(e);
+    TRY(run_hybrids(e));
+    return run_way(e);
 }
 
 static enum status open_experiment(struct experiment *e) {
@@ -398,6 +501,7 @@ enum status experiment_run(const struct experiment_options *options, struct aren
     e->arena = arena;
     TRY(open_experiment(e));
     enum status status = run_all(e);
+    if (e->rerun_open) run_close(&e->rerun);
     if (status == STATUS_OK) status = experiment_trace_judge(&e->output, arena, out);
     if (status == STATUS_OK) return trace_finish(e->output.trace);
     if (e->output.trace != NULL) trace_abandon(e->output.trace);

@@ -9,9 +9,12 @@
 
 #include "determinism/statistics.h"
 #include "determinism/stream.h"
+#include "determinism/way.h"
 #include "scenarios/inert.h"
+#include "trainer/nudge.h"
 
 #define LABEL_RUNS 8
+#define WAY_BYTES_MAX ((size_t)2 << 30)
 #define ORDER_SEED_OP 511u /* the last op number: no kernel draws there */
 
 uint64_t experiment_order_seed(uint64_t seed, uint64_t run) {
@@ -181,13 +184,30 @@ static enum status add_run(struct experiment_plan *plan, struct arena *arena,
     return config_text(plan->schema, &out->config, arena, &out->text);
 }
 
+/* Shows how fast rounding grows here; only beside arms that differ. Its place must have a name. */
+static enum status add_twin(struct experiment_plan *plan, struct arena *arena) {
+    struct planned_run run = plan->runs[0];
+    const char *tensor = nudge_tensor(&run.axes);
+    char *const nudge = run.config.init.nudge;
+    const int possible = plan->attributable && strcmp(nudge, CONFIG_NO_NUDGE) == 0 &&
+                         strcmp(tensor, CONFIG_NO_NUDGE) != 0 &&
+                         strlen(tensor) < sizeof run.config.init.nudge;
+    if (!possible || !plan->scenario->attribution.twin) return STATUS_OK;
+    snprintf(run.id, sizeof run.id, "twin");
+    snprintf(nudge, sizeof run.config.init.nudge, "%s", tensor);
+    run.kind = PLANNED_TWIN;
+    plan->twin = plan->run_count;
+    return add_run(plan, arena, &run);
+}
+
 static enum status add_floor(struct experiment_plan *plan, struct arena *arena) {
     plan->first_floor = plan->run_count;
     if (plan->floor == FLOOR_EXACT) {
         struct planned_run run = plan->runs[0];
         snprintf(run.id, sizeof run.id, "floor-rerun");
         run.kind = PLANNED_RERUN;
-        return add_run(plan, arena, &run);
+        TRY(add_run(plan, arena, &run));
+        return add_twin(plan, arena);
     }
     for (uint32_t arm = 0; arm < 2; arm++) {
         for (uint32_t i = 1; i < plan->floor_runs[arm]; i++) {
@@ -227,13 +247,19 @@ static uint32_t find_same(const struct experiment_plan *plan, uint32_t index) {
     return index;
 }
 
+/* Bit i of the name is factor i; bits (factor_count + 1). */
+static void name_mask(const struct experiment_plan *plan, uint32_t mask, char *bits) {
+    for (uint32_t i = 0; i < plan->factor_count; i++)
+        bits[i] = mask >> i & 1u ? '1' : '0';
+    bits[plan->factor_count] = '\0';
+}
+
 static enum status add_hybrid(struct experiment_plan *plan, struct arena *arena, uint32_t mask) {
     struct planned_run run = plan->runs[0];
     run.kind = PLANNED_HYBRID;
     run.mask = mask;
-    char bits[CAUSE_COUNT + 1] = "";
-    for (uint32_t i = 0; i < plan->factor_count; i++)
-        bits[i] = mask >> i & 1u ? '1' : '0';
+    char bits[CAUSE_COUNT + 1];
+    name_mask(plan, mask, bits);
     snprintf(run.id, sizeof run.id, "hybrid-%s", bits);
     swap_mask(plan, &run.config, &plan->runs[1].config, mask);
     return add_run(plan, arena, &run);
@@ -294,6 +320,46 @@ static enum status plan_attribution(struct experiment_plan *plan, const struct c
     return plan_mixtures(plan, a->seed, arena);
 }
 
+/* As many runs of every mixture as the floor has of each arm, while their end points fit. */
+static enum status plan_way(struct experiment_plan *plan, struct arena *arena) {
+    const uint64_t wanted = plan->scenario->attribution.replicates;
+    const uint32_t most = plan->floor_runs[0];
+    const int equal = plan->floor == FLOOR_PERMUTATION && plan->floor_runs[1] == most;
+    if (!plan->attributable || !equal || plan->factor_count < 2) return STATUS_OK;
+    if (plan->factor_count > WAY_FACTORS_MAX || wanted == 0) return STATUS_OK;
+    const uint32_t runs = wanted < most ? (uint32_t)wanted : most;
+    struct param_table table;
+    TRY(params_open(&plan->scenario->arms[0].config, arena, &table));
+    if (((size_t)runs << plan->factor_count) * table.elements * sizeof(double) > WAY_BYTES_MAX)
+        return arena_format(arena, &plan->merged,
+                            "%sno intervals: the end points of %u runs of every mixture need more "
+                            "than 2 GiB\n",
+                            plan->merged, runs);
+    plan->way_runs = runs >= WAY_RUNS_LEAST ? runs : 0;
+    return STATUS_OK;
+}
+
+static enum status add_way(struct experiment_plan *plan, struct arena *arena) {
+    const uint32_t full = (1u << plan->factor_count) - 1;
+    plan->first_way = plan->run_count;
+    for (uint32_t mask = 1; plan->way_runs > 0 && mask < full; mask++)
+        for (uint32_t i = 1; i <= plan->way_runs; i++) {
+            struct planned_run run = plan->runs[0];
+            char bits[CAUSE_COUNT + 1];
+            run.kind = PLANNED_REPLICATE;
+            run.mask = mask;
+            run.replicate = i;
+            name_mask(plan, mask, bits);
+            snprintf(run.id, sizeof run.id, "hybrid-%s-%02u", bits, i);
+            swap_mask(plan, &run.config, &plan->runs[1].config, mask);
+            if (shuffles(&run.config))
+                run.config.numerics.order_seed =
+                    experiment_order_seed(run.config.seed, plan->run_count);
+            TRY(add_run(plan, arena, &run));
+        }
+    return STATUS_OK;
+}
+
 enum status experiment_plan_open(const struct schema *schema, const struct scenario *scenario,
                                  struct arena *arena, struct experiment_plan *out) {
     memset(out, 0, sizeof *out);
@@ -312,10 +378,13 @@ enum status experiment_plan_open(const struct schema *schema, const struct scena
     }
     resolve_seeds((struct config *const[2]){&runs[0].config, &runs[1].config});
     TRY(plan_attribution(out, &runs[0].config, &runs[1].config, arena));
-    size_t most = 2 + (size_t)out->floor_runs[0] + out->floor_runs[1] + out->mixture_count;
+    TRY(plan_way(out, arena));
+    size_t most = 3 + (size_t)out->floor_runs[0] + out->floor_runs[1] + out->mixture_count +
+                  ((size_t)out->way_runs << WAY_FACTORS_MAX);
     TRY(arena_take(arena, most, sizeof *out->runs, "experiment", &out->runs));
     for (uint32_t arm = 0; arm < 2; arm++)
         TRY(add_run(out, arena, &runs[arm]));
     TRY(add_floor(out, arena));
-    return add_hybrids(out, arena);
+    TRY(add_hybrids(out, arena));
+    return add_way(out, arena);
 }

@@ -8,7 +8,13 @@
 #include "trainer/judge.h"
 #include "trainer/run.h"
 
-enum planned_kind { PLANNED_ARM = 0, PLANNED_RERUN, PLANNED_REPLICATE, PLANNED_HYBRID };
+enum planned_kind {
+    PLANNED_ARM = 0,
+    PLANNED_RERUN,
+    PLANNED_TWIN, /* the baseline with one weight one unit in the last place off */
+    PLANNED_REPLICATE,
+    PLANNED_HYBRID
+};
 
 struct planned_run {
     char id[64];
@@ -54,6 +60,9 @@ struct experiment_plan {
     struct planned_run *runs;
     uint32_t run_count;
     uint32_t first_floor, first_hybrid; /* indices into runs */
+    uint32_t twin;                      /* likewise; 0: there is none */
+    uint32_t way_runs;  /* runs of every mixture that shares of noisy arms rest on; 0: none */
+    uint32_t first_way; /* those of the mixtures between none and all, by mask */
 };
 
 TWINSTEP_MUST_USE enum status experiment_plan_open(const struct schema *schema,

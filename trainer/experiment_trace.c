@@ -8,6 +8,9 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "trainer/mixtures.h"
+
+#define ARRAYS_MAX 16
 
 static const char *const texts[] = {"verdict/json", "verdict/text"};
 
@@ -50,6 +53,7 @@ static enum status add_factors(struct attributes *to, const struct experiment_pl
                                struct arena *arena) {
     TRY(add_number(to, arena, "attribution", "factors", plan->factor_count));
     TRY(add_number(to, arena, "attribution", "attributable", plan->attributable));
+    TRY(add_number(to, arena, "attribution", "replicates", plan->way_runs));
     add_text(to, "attribution", "notes", plan->merged);
     for (uint32_t i = 0; i < plan->factor_count; i++) {
         char *name;
@@ -119,10 +123,21 @@ static enum status describe(const struct experiment_plan *plan,
     return STATUS_OK;
 }
 
+static void add_gram(const struct experiment_plan *plan, struct trace_array_plan *list,
+                     uint32_t *count) {
+    const uint64_t runs = (uint64_t)plan->way_runs << plan->factor_count;
+    list[(*count)++] =
+        (struct trace_array_plan){"attribution/gram",
+                                  2,
+                                  {runs, runs},
+                                  "1",
+                                  "inner products of end points, by mixture and run"};
+}
+
 static enum status plan_arrays(const struct experiment_plan *plan, struct arena *arena,
                                struct trace_array_plan **out, uint32_t *out_count) {
     struct trace_array_plan *list;
-    TRY(arena_take(arena, 5, sizeof *list, "arrays", &list));
+    TRY(arena_take(arena, ARRAYS_MAX, sizeof *list, "arrays", &list));
     uint32_t count = 0;
     uint64_t runs = (uint64_t)plan->floor_runs[0] + plan->floor_runs[1];
     if (plan->floor == FLOOR_EXACT)
@@ -139,6 +154,8 @@ static enum status plan_arrays(const struct experiment_plan *plan, struct arena 
                                                   "|theta_S - theta_baseline| by mask of factors"};
         list[count++] = (struct trace_array_plan){
             "attribution/closure", 1, {3, 1}, "1", "full hybrid equals test; forked at; updates"};
+        mixtures_plan(plan, list, &count);
+        if (plan->way_runs > 0) add_gram(plan, list, &count);
     }
     if (plan->attributable && plan->orders.count > 0) {
         list[count++] = (struct trace_array_plan){
@@ -189,8 +206,11 @@ static enum status open_image(struct experiment_trace *output, const struct trac
         image->runs[i].plan = plan->runs[i];
     for (uint32_t i = 0; i < 2; i++)
         TRY(arena_take(arena, steps, sizeof(struct record), "image", &image->runs[i].records));
-    image->pairs[0].plan = plan->pairs[0];
-    TRY(arena_take(arena, steps, sizeof(struct pair_record), "image", &image->pairs[0].records));
+    for (uint32_t i = 0; i < plan->pair_count; i++) {
+        image->pairs[i].plan = plan->pairs[i];
+        TRY(arena_take(arena, steps, sizeof(struct pair_record), "image",
+                       &image->pairs[i].records));
+    }
     for (uint32_t i = 0; i < plan->array_count; i++) {
         size_t count = (size_t)(plan->arrays[i].shape[0] * plan->arrays[i].shape[1]);
         double *values;
@@ -217,16 +237,18 @@ enum status experiment_trace_open(const struct experiment_plan *plan,
     TRY(describe(plan, options, arena, &attributes));
     TRY(plan_arrays(plan, arena, &arrays, &array_count));
     TRY(arena_take(arena, plan->run_count, sizeof *runs, "trace", &runs));
-    TRY(arena_take(arena, 1, sizeof *pair, "trace", &pair));
+    TRY(arena_take(arena, 2, sizeof *pair, "trace", &pair));
     plan_runs(plan, runs);
     for (uint32_t i = 0; i < plan->run_count && snapshots != NULL; i++)
         runs[i].snapshots = snapshots[i];
     out->every = snapshots == NULL ? 0 : plan->scenario->record.snapshots;
-    *pair = (struct trace_pair_plan){plan->runs[0].id, plan->runs[1].id};
+    pair[0] = (struct trace_pair_plan){plan->runs[0].id, plan->runs[1].id};
+    if (plan->twin > 0)
+        pair[1] = (struct trace_pair_plan){plan->runs[0].id, plan->runs[plan->twin].id};
     struct trace_plan trace = {.runs = runs,
                                .run_count = plan->run_count,
                                .pairs = pair,
-                               .pair_count = 1,
+                               .pair_count = plan->twin > 0 ? 2 : 1,
                                .arrays = arrays,
                                .array_count = array_count,
                                .texts = texts,
@@ -276,11 +298,11 @@ enum status experiment_trace_state(struct experiment_trace *output, uint32_t ind
     return trace_put_snapshot(output->trace, index, step, run->state);
 }
 
-enum status experiment_trace_pair(struct experiment_trace *output,
+enum status experiment_trace_pair(struct experiment_trace *output, uint32_t index,
                                   const struct pair_record *record) {
-    struct trace_pair *pair = &output->image.pairs[0];
+    struct trace_pair *pair = &output->image.pairs[index];
     pair->records[pair->updates++] = *record;
-    return trace_put_pair(output->trace, 0, record);
+    return trace_put_pair(output->trace, index, record);
 }
 
 enum status experiment_trace_array(struct experiment_trace *output, const char *path,

@@ -27,7 +27,8 @@ TWINSTEP_MUST_USE enum status experiment_trace_record(struct experiment_trace *o
 TWINSTEP_MUST_USE enum status experiment_trace_state(struct experiment_trace *output,
                                                      uint32_t index, const struct run *run,
                                                      uint64_t step, int start);
-TWINSTEP_MUST_USE enum status experiment_trace_pair(struct experiment_trace *output,
+/* `index`: 0 the arms, 1 the baseline and its twin. */
+TWINSTEP_MUST_USE enum status experiment_trace_pair(struct experiment_trace *output, uint32_t index,
                                                     const struct pair_record *record);
 TWINSTEP_MUST_USE enum status experiment_trace_array(struct experiment_trace *output,
                                                      const char *path, const double *values);

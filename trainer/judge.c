@@ -67,7 +67,8 @@ static enum status expect_text(struct court *court, const char *what, const char
 const char *judgement_cause(const struct judgement *judgement) {
     if (judgement->verdict != VERDICT_OUTSIDE_FLOOR || judgement->cause_count == 0) return "";
     const struct judged_cause *first = &judgement->causes[0];
-    return judgement->sample.orders > 0 && first->place[1] > 1 ? "not ordered" : first->name;
+    const int estimated = judgement->sample.orders > 0 || judgement->way.runs > 0;
+    return estimated && first->place[1] > 1 ? "not ordered" : first->name;
 }
 
 static enum status judge_expectation(struct court *court) {
@@ -110,6 +111,7 @@ enum status judge(const struct trace_image *image, struct arena *arena, struct j
     TRY(judge_rng(&court));
     note_curves(&court);
     TRY(judge_floor(&court));
+    TRY(judge_growth(&court));
     TRY(judge_causes(&court));
     return judge_expectation(&court);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "determinism/ledger.h"
+#include "determinism/growth.h"
 #include "determinism/trace.h"
 #include "scenarios/scenario.h"
 
@@ -40,6 +41,39 @@ struct judged_cause {
     double low, high;
     double alone;      /* distance of the hybrid with this factor only; NaN: it was not trained */
     uint32_t place[2]; /* of sampled shares: first and last place that it may have, from 1 */
+    int64_t acted;     /* first update that it alone changes; 0: none; -1: not trained alone */
+};
+
+/* How shares of noisy runs were estimated (determinism/way.h); runs 0: they were not. */
+struct judged_way {
+    uint32_t runs;      /* of each mixture */
+    double confidence;  /* of each interval */
+    const char *reason; /* why not, where replicates were trained; "" */
+};
+
+/* Another game over the same causes, in the order of judgement.causes. */
+struct judged_measure {
+    const char *name;  /* "loss_gap", "way", "probe_kl" */
+    const char *words; /* what its whole is */
+    double whole;
+    double value[JUDGE_FACTORS_MAX]; /* add up to the whole */
+};
+#define JUDGE_MEASURES 3
+
+/* Shares of the parameter distance after an earlier update. */
+struct judged_mark {
+    uint64_t update;
+    double whole;
+    double share[JUDGE_FACTORS_MAX];
+};
+#define JUDGE_MARKS 40
+
+/* How |a-b| grew, and that of the baseline and its twin (init.nudge). */
+struct judged_growth {
+    int known;             /* enough updates between the first difference and saturation */
+    uint64_t from, to;     /* updates of the fit */
+    struct growth fit;     /* at 95 % */
+    double end, end_share; /* last |a-b|, and over |a-a0| */
 };
 
 /* How shares of more than JUDGE_FACTORS_MAX factors were estimated; orders 0: they were not. */
@@ -70,11 +104,19 @@ struct judgement {
     uint32_t cause_count;                    /* factors that differ, even when inside the floor */
     int attributed;                          /* shares were computed from hybrids */
     struct judged_sample sample;
+    struct judged_way way;
     int coupled;  /* a share beyond 0..1, or no largest one: the causes act only together */
     double total; /* v(F) */
     double dividends[1 << JUDGE_FACTORS_MAX]; /* Harsanyi dividends by mask of sorted causes; not of
                                                  sampled shares */
     double residual;                          /* v(F) - sum of values */
+    struct judged_measure measures[JUDGE_MEASURES];
+    uint32_t measure_count;
+    struct judged_mark marks[JUDGE_MARKS];
+    uint32_t mark_count;
+    struct judged_growth growth, twin;
+    int has_twin;
+    int saturated; /* the twin is at least half as far from the baseline as test is */
     enum closure closure;
     uint64_t closure_from; /* update before which the full hybrid was forked; 0: its own step 0 */
 

@@ -40,7 +40,19 @@ TWINSTEP_MUST_USE enum status judge_rng(struct court *court);
 /* The verdict, from what repeats show: judge_floor.c. */
 TWINSTEP_MUST_USE enum status judge_floor(struct court *court);
 
+/* How the distance grew, and a twin's: judge_growth.c. */
+TWINSTEP_MUST_USE enum status judge_growth(struct court *court);
+
+/* Shares by other measures and at earlier updates; order[i] is the factor of causes[i]:
+ * judge_measures.c. */
+TWINSTEP_MUST_USE enum status judge_measures(struct court *court, const uint32_t *order);
+
 /* Causes, their shares, closure: judge_shares.c. */
 TWINSTEP_MUST_USE enum status judge_causes(struct court *court);
+
+/* Lines of the verdict's text: judge_print_causes.c. */
+void judge_print_way(const struct judgement *judgement, FILE *out);
+void judge_print_measures(const struct judgement *judgement, FILE *out);
+void judge_print_growth(const struct judgement *judgement, FILE *out);
 
 #endif

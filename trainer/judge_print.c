@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A judgement in words. Prints what was recorded; computes nothing new. */
-#include "trainer/judge.h"
+#include "trainer/judge_parts.h"
 
 #include <math.h>
 #include <string.h>
@@ -34,6 +34,8 @@ static void print_shares_in_words(const struct judgement *judgement, FILE *out) 
 
 static void print_sampled_in_words(const struct judgement *judgement, FILE *out) {
     const uint32_t last = judgement->causes[0].place[1];
+    const char *whole =
+        judgement->way.runs > 0 ? " of the way between the arms" : " of the parameter distance";
     if (judgement->coupled)
         fprintf(out, " The causes act together: ");
     else if (last > 1)
@@ -42,15 +44,23 @@ static void print_sampled_in_words(const struct judgement *judgement, FILE *out)
         fprintf(out, " Cause: ");
     for (uint32_t i = 0; i < judgement->cause_count && i < SAMPLED_IN_WORDS; i++) {
         const struct judged_cause *cause = &judgement->causes[i];
-        fprintf(out, "%s%s %.3g %% (%.3g to %.3g)%s",
+        fprintf(out, "%s%s %.3g %% (",
                 i == 0   ? ""
                 : i == 1 ? "; "
                          : ", ",
-                cause->name, 100.0 * cause->share, 100.0 * cause->low, 100.0 * cause->high,
-                i == 0 ? " of the parameter distance" : "");
+                cause->name, 100.0 * cause->share);
+        if (judgement->way.runs > 0)
+            fprintf(out, "+- %.2g)%s", 50.0 * (cause->high - cause->low), i == 0 ? whole : "");
+        else
+            fprintf(out, "%.3g to %.3g)%s", 100.0 * cause->low, 100.0 * cause->high,
+                    i == 0 ? whole : "");
     }
-    fprintf(out, ", %u more; estimated from %u sampled orders.\n",
-            judgement->cause_count - SAMPLED_IN_WORDS, judgement->sample.orders);
+    if (judgement->cause_count > SAMPLED_IN_WORDS)
+        fprintf(out, ", %u more", judgement->cause_count - SAMPLED_IN_WORDS);
+    if (judgement->sample.orders > 0)
+        fprintf(out, "; estimated from %u sampled orders.\n", judgement->sample.orders);
+    else
+        fprintf(out, "; estimated from %u runs of each mixture.\n", judgement->way.runs);
 }
 
 static void print_causes(const struct judgement *judgement, FILE *out) {
@@ -59,7 +69,7 @@ static void print_causes(const struct judgement *judgement, FILE *out) {
         return;
     }
     if (judgement->attributed && judgement->total != 0.0) {
-        if (judgement->sample.orders > 0)
+        if (judgement->sample.orders > 0 || judgement->way.runs > 0)
             print_sampled_in_words(judgement, out);
         else
             print_shares_in_words(judgement, out);
@@ -274,6 +284,10 @@ static void print_sampled_shares(const struct judgement *judgement, FILE *out) {
 
 static void print_shares(const struct judgement *judgement, FILE *out) {
     if (!judgement->attributed || judgement->cause_count < 2) return;
+    if (judgement->way.runs > 0) {
+        judge_print_way(judgement, out);
+        return;
+    }
     fprintf(out, "  shares   of |a-b| = %.6g; what the parts add up to differs by %.1e\n",
             judgement->total, judgement->residual);
     if (judgement->sample.orders > 0) {
@@ -361,6 +375,8 @@ void judgement_print(const struct judgement *judgement, FILE *out) {
     print_floor(judgement, out);
     if (judgement->verdict == VERDICT_OUTSIDE_FLOOR) {
         print_shares(judgement, out);
+        judge_print_measures(judgement, out);
+        judge_print_growth(judgement, out);
         print_closure(judgement, out);
     }
     print_expectation(judgement, out);

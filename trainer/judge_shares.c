@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "determinism/shapley.h"
+#include "determinism/way.h"
 #include "trainer/judge_sampled.h"
 
 static enum status read_factors(struct court *court, struct judged_cause *factors,
@@ -19,6 +20,7 @@ static enum status read_factors(struct court *court, struct judged_cause *factor
                  court_text(court, "attribution", name));
         snprintf(name, sizeof name, "factor_%u_keys", i);
         factors[i].keys = court_text(court, "attribution", name);
+        factors[i].acted = -1;
         factors[i].value = factors[i].share = factors[i].low = factors[i].high = factors[i].alone =
             (double)NAN;
     }
@@ -32,6 +34,8 @@ static uint32_t unsorted_mask(const struct shapley *shapley, uint32_t mask) {
         if (mask >> i & 1u) out |= 1u << shapley->rank[i];
     return out;
 }
+
+#define WAY_CONFIDENCE 0.95
 
 /* Shares beyond 0..1 cancel each other; two largest that are equal have no first. */
 static int is_coupled(const struct judgement *judgement) {
@@ -100,6 +104,75 @@ static enum status judge_many(struct court *court, const struct judged_cause *fa
     return STATUS_OK;
 }
 
+static void sort_way(const struct way *way, uint32_t *order) {
+    for (uint32_t i = 0; i < way->factors; i++) {
+        uint32_t at = i;
+        for (; at > 0 && fabs(way->share[order[at - 1]]) < fabs(way->share[i]); at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+}
+
+/* Places that a cause may have: before it stand those whose intervals lie above its own. */
+static void place_way(const struct way *way, uint32_t factor, uint32_t place[2]) {
+    place[0] = 1;
+    place[1] = way->factors;
+    for (uint32_t i = 0; i < way->factors; i++) {
+        place[0] += way->low[i] > way->high[factor];
+        place[1] -= way->high[i] < way->low[factor];
+    }
+}
+
+static void take_way(struct court *court, const struct judged_cause *factors, const struct way *way,
+                     const double *alone, uint32_t *order) {
+    struct judgement *out = court->out;
+    sort_way(way, order);
+    out->attributed = 1;
+    out->total = sqrt(way->whole);
+    out->residual = 0.0;
+    for (uint32_t i = 0; i < way->factors; i++) {
+        struct judged_cause *cause = &out->causes[i];
+        const uint32_t from = order[i];
+        *cause = factors[from];
+        cause->share = way->share[from];
+        cause->value = cause->share * out->total;
+        cause->low = way->low[from];
+        cause->high = way->high[from];
+        cause->alone = alone[1u << from];
+        place_way(way, from, cause->place);
+        out->residual += cause->share;
+        if (cause->low > 1.0 || cause->high < -1.0) out->coupled = 1;
+    }
+    out->residual = (out->residual - 1.0) * out->total;
+}
+
+/* Shares of noisy runs from replicates of every mixture, where they were trained. */
+static enum status judge_way(struct court *court, const struct judged_cause *factors,
+                             const double *alone, uint32_t *order) {
+    struct judgement *out = court->out;
+    const struct trace_array *gram;
+    uint32_t runs = 0;
+    out->way.reason = "";
+    if (trace_array_of(court->image, "attribution/gram") == NULL) return STATUS_OK;
+    TRY(court_count(court, "attribution", "replicates", 1000, &runs));
+    const uint64_t size = (uint64_t)runs << out->cause_count;
+    TRY(court_array(court, "attribution/gram", size, size, &gram));
+    struct way way;
+    enum status status =
+        way_shares(out->cause_count, runs, gram->values, WAY_CONFIDENCE, court->arena, &way);
+    if (status == STATUS_UNTESTABLE) {
+        char *text;
+        TRY(arena_format(court->arena, &text, "%s", status_text()));
+        out->way.reason = text;
+        return STATUS_OK;
+    }
+    if (status != STATUS_OK) return status;
+    out->way.runs = runs;
+    out->way.confidence = WAY_CONFIDENCE;
+    take_way(court, factors, &way, alone, order);
+    return STATUS_OK;
+}
+
 static enum status judge_few(struct court *court, const struct judged_cause *factors) {
     struct judgement *out = court->out;
     const struct trace_array *values;
@@ -108,8 +181,10 @@ static enum status judge_few(struct court *court, const struct judged_cause *fac
     struct shapley shapley;
     enum status status = shapley_attribute(out->cause_count, values->values, &shapley);
     if (status == STATUS_UNTESTABLE) return STATUS_OK;
-    if (status == STATUS_OK) take_shares(court, factors, &shapley, values->values);
-    return status;
+    if (status != STATUS_OK) return status;
+    take_shares(court, factors, &shapley, values->values);
+    TRY(judge_way(court, factors, values->values, shapley.rank));
+    return judge_measures(court, shapley.rank);
 }
 
 enum status judge_causes(struct court *court) {

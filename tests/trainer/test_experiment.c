@@ -14,129 +14,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "tests/trainer/helper_experiment.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/experiment_plan.h"
 #include "trainer/pair.h"
-
-#define PATH_SIZE 4096
-
-static char folder[PATH_SIZE];
-static char data[2][HELPER_PATH_SIZE]; /* by task */
-
-static int make_folder(void **state) {
-    (void)state;
-    helper_ids_write(TASK_SFT, 31, 1, 24, 16, data[TASK_SFT]);
-    helper_ids_write(TASK_DPO, 31, 2, 24, 16, data[TASK_DPO]);
-    const char *base = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s/twinstep-experiment-XXXXXX", base != NULL ? base : "/tmp");
-    return mkdtemp(folder) == NULL;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    unlink(data[TASK_SFT]);
-    unlink(data[TASK_DPO]);
-    return rmdir(folder);
-}
-
-/* A scenario, its experiment and what came of it. */
-struct bench {
-    struct arena arena;
-    struct scenario *scenario;
-    struct experiment_options options;
-    struct judgement judgement;
-    char path[PATH_SIZE + 16], part[PATH_SIZE + 32];
-    uint64_t calls, stop_after; /* progress events */
-    volatile int interrupted;
-    int lie; /* the second process gives another root */
-};
-
-static void count_progress(void *context, const struct experiment_progress *progress) {
-    struct bench *bench = (struct bench *)context;
-    assert_true(progress->done <= progress->total);
-    if (++bench->calls == bench->stop_after) bench->interrupted = 1;
-}
-
-static enum status second_process(void *context, const struct config *config, uint64_t steps,
-                                  struct digest *out_root) {
-    TRY(experiment_rerun(config, steps, out_root));
-    out_root->byte[0] ^= (uint8_t)((const struct bench *)context)->lie;
-    return STATUS_OK;
-}
-
-/* `text`: common, arms and expect. */
-static void bench_open(struct bench *bench, uint64_t steps, const char *text) {
-    char whole[4096], pairs[HELPER_PATH_SIZE + 32], texts_key[HELPER_PATH_SIZE + 32];
-    const char *overrides[] = {pairs, texts_key};
-    snprintf(pairs, sizeof pairs, "common.data.pairs=%s", data[TASK_DPO]);
-    snprintf(texts_key, sizeof texts_key, "common.data.text=%s", data[TASK_SFT]);
-    memset(bench, 0, sizeof *bench);
-    const struct schema *schema;
-    int length = snprintf(whole, sizeof whole, "twinstep: 1\nname: case\nsteps: %llu\n%s",
-                          (unsigned long long)steps, text);
-    assert_true(length > 0 && (size_t)length < sizeof whole);
-    assert_int_equal(experiment_schema(&bench->arena, &schema), STATUS_OK);
-    if (scenario_parse(&bench->arena, schema, "case.yaml", whole, (size_t)length, overrides,
-                       COUNT_OF(overrides), &bench->scenario) != STATUS_OK)
-        fail_msg("%s", status_text());
-    snprintf(bench->path, sizeof bench->path, "%s/case.h5", folder);
-    snprintf(bench->part, sizeof bench->part, "%s.part", bench->path);
-    bench->options = (struct experiment_options){.path = bench->path,
-                                                 .reproducible = 1,
-                                                 .schema = schema,
-                                                 .scenario = bench->scenario,
-                                                 .progress = count_progress,
-                                                 .second_process = second_process,
-                                                 .interrupted = &bench->interrupted,
-                                                 .context = bench};
-}
-
-static void bench_run(struct bench *bench) {
-    if (experiment_run(&bench->options, &bench->arena, &bench->judgement) != STATUS_OK)
-        fail_msg("%s", status_text());
-}
-
-static void bench_close(struct bench *bench) {
-    arena_close(&bench->arena);
-    unlink(bench->path);
-    unlink(bench->part);
-}
-
-static void printed(const struct judgement *judgement,
-                    void (*print)(const struct judgement *, FILE *), char *out, size_t size) {
-    FILE *file = tmpfile();
-    assert_non_null(file);
-    print(judgement, file);
-    long length = ftell(file);
-    assert_true(length > 0 && (size_t)length < size);
-    rewind(file);
-    assert_int_equal(fread(out, 1, (size_t)length, file), length);
-    out[length] = '\0';
-    fclose(file);
-}
-
-static char texts[2][65536];
-
-/* The file judges as memory did, and holds both texts. */
-static void check_file(struct bench *bench) {
-    static void (*const prints[])(const struct judgement *, FILE *) = {judgement_print,
-                                                                       judgement_print_json};
-    static const char *const paths[] = {"verdict/text", "verdict/json"};
-    struct arena arena = ARENA_EMPTY;
-    struct trace_image *image;
-    struct judgement again;
-    assert_int_equal(trace_open(bench->path, &arena, &image), STATUS_OK);
-    assert_int_equal(image->complete, 1);
-    assert_int_equal(judge(image, &arena, &again), STATUS_OK);
-    for (size_t i = 0; i < COUNT_OF(prints); i++) {
-        printed(&bench->judgement, prints[i], texts[0], sizeof texts[0]);
-        printed(&again, prints[i], texts[1], sizeof texts[1]);
-        assert_string_equal(texts[0], texts[1]);
-        assert_string_equal(texts[0], trace_text_of(image, paths[i])->text);
-    }
-    assert_int_equal(judgement_exit(&again), judgement_exit(&bench->judgement));
-    arena_close(&arena);
-}
 
 #define COMMON                                                                                     \
     "common: {batch: {size: 4, micro: 2}, model: {layers: 1, hidden: 16, heads: 2, mlp: 20, "      \
@@ -148,10 +29,11 @@ static void check_file(struct bench *bench) {
 static void verify_identical_pair(void **state) {
     (void)state;
     struct bench bench;
-    bench_open(&bench, 3,
-               COMMON "}\narms: {baseline: {}, test: {batch: {micro: 4, layout: concatenated, pad: "
+    helper_bench_open(&bench, 3,
+                      COMMON
+                      "}\narms: {baseline: {}, test: {batch: {micro: 4, layout: concatenated, pad: "
                       "3}}}\nexpect: {verdict: identical}\n");
-    bench_run(&bench);
+    helper_bench_run(&bench);
     const struct judgement *j = &bench.judgement;
     assert_int_equal(j->verdict, VERDICT_IDENTICAL);
     assert_int_equal(j->first_step, -1);
@@ -162,21 +44,21 @@ static void verify_identical_pair(void **state) {
     assert_int_equal(j->expectation, EXPECT_MET);
     assert_int_equal(judgement_exit(j), 0);
     assert_true(bench.calls > 0);
-    check_file(&bench);
-    bench_close(&bench);
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
 }
 
 /* A second process that comes to another end leaves nothing to judge by. */
 static void verify_broken_floor_decides_nothing(void **state) {
     (void)state;
     struct bench bench;
-    bench_open(&bench, 2, COMMON "}\narms: {baseline: {}, test: {optimizer: {lr: 1e-4}}}\n");
+    helper_bench_open(&bench, 2, COMMON "}\narms: {baseline: {}, test: {optimizer: {lr: 1e-4}}}\n");
     bench.lie = 1;
-    bench_run(&bench);
+    helper_bench_run(&bench);
     assert_int_equal(bench.judgement.verdict, VERDICT_UNTESTABLE);
     assert_int_equal(judgement_exit(&bench.judgement), 3);
-    check_file(&bench);
-    bench_close(&bench);
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
 }
 
 /* ---- one factor ---- */
@@ -209,8 +91,8 @@ static void check_one(const struct one_case *c) {
     struct bench bench;
     char text[2048];
     snprintf(text, sizeof text, COMMON "}\n%s", c->arms);
-    bench_open(&bench, 3, text);
-    bench_run(&bench);
+    helper_bench_open(&bench, 3, text);
+    helper_bench_run(&bench);
     const struct judgement *j = &bench.judgement;
     print_message("%-12s first at %lld %-9s %s, closure %s from %llu\n", j->causes[0].name,
                   (long long)j->first_step, j->first_phase, j->first_tensor,
@@ -225,8 +107,8 @@ static void check_one(const struct one_case *c) {
     assert_string_equal(j->first_phase, c->phase);
     assert_int_equal(judgement_exit(j), c->exit);
     assert_int_equal(j->closure_from, c->closure_from);
-    check_file(&bench);
-    bench_close(&bench);
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
 }
 
 static void verify_one_factor(void **state) {
@@ -281,15 +163,16 @@ static void verify_three_factors(void **state) {
     (void)state;
     struct bench bench;
     double values[8], sum = 0.0;
-    bench_open(&bench, 3,
-               COMMON ", dpo: {reference_compute: f32}}\n"
+    helper_bench_open(&bench, 3,
+                      COMMON
+                      ", dpo: {reference_compute: f32}}\n"
                       "arms:\n"
                       "  baseline: {}\n"
                       "  test: {loop: {update: [count, clip, schedule, optimize, log, zero]}, "
                       "optimizer: {weight_decay: 0.5}, numerics: {compute: bf16}}\n"
                       "expect: {verdict: outside-floor, cause: schedule, first_step: 1, "
                       "first_phase: forward}\n");
-    bench_run(&bench);
+    helper_bench_run(&bench);
     const struct judgement *j = &bench.judgement;
     assert_int_equal(j->verdict, VERDICT_OUTSIDE_FLOOR);
     assert_int_equal(j->cause_count, 3);
@@ -315,8 +198,8 @@ static void verify_three_factors(void **state) {
     assert_true(fabs(sum - 1.0) <= 8 * 0x1p-53);
     assert_true(fabs(j->residual) <= 8 * 0x1p-53 * j->total);
     assert_true(fabs(j->causes[0].share) >= fabs(j->causes[1].share));
-    check_file(&bench);
-    bench_close(&bench);
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
 }
 
 /* ---- many factors ---- */
@@ -391,8 +274,8 @@ static void verify_six_factors(void **state) {
         struct bench bench;
         char text[2048];
         snprintf(text, sizeof text, SIX "%s", cases[c].head);
-        bench_open(&bench, 2, text);
-        bench_run(&bench);
+        helper_bench_open(&bench, 2, text);
+        helper_bench_run(&bench);
         const struct judgement *j = &bench.judgement;
         assert_int_equal(j->verdict, VERDICT_OUTSIDE_FLOOR);
         assert_int_equal(j->cause_count, 6);
@@ -402,9 +285,9 @@ static void verify_six_factors(void **state) {
         assert_true(j->sample.mixtures <= 5 * cases[c].orders && j->sample.mixtures >= 10);
         assert_true(j->sample.alpha == 0.05);
         check_six(&bench, cases[c].orders);
-        check_file(&bench);
-        assert_non_null(strstr(texts[0], "\"sample\""));
-        bench_close(&bench);
+        helper_bench_check(&bench);
+        assert_non_null(strstr(helper_bench_json(&bench), "\"sample\""));
+        helper_bench_close(&bench);
     }
 }
 
@@ -412,9 +295,9 @@ static void verify_six_factors(void **state) {
 static void verify_what_determines_a_run(void **state) {
     (void)state;
     struct bench bench;
-    bench_open(&bench, 2,
-               COMMON ", task: sft, data: {shuffle: true, seed: 4}}\n"
-                      "arms: {baseline: {}, test: {data: {seed: 5}}}\n");
+    helper_bench_open(&bench, 2,
+                      COMMON ", task: sft, data: {shuffle: true, seed: 4}}\n"
+                             "arms: {baseline: {}, test: {data: {seed: 5}}}\n");
     for (int read = 0; read < 2; read++) {
         struct digest determines[2], root[2];
         for (int arm = 0; arm < 2; arm++) {
@@ -428,7 +311,7 @@ static void verify_what_determines_a_run(void **state) {
         assert_int_equal(memcmp(&determines[0], &determines[1], sizeof *determines) == 0, !read);
         assert_int_equal(memcmp(&root[0], &root[1], sizeof *root) == 0, !read);
     }
-    bench_close(&bench);
+    helper_bench_close(&bench);
 }
 
 /* ---- noise ---- */
@@ -436,35 +319,36 @@ static void verify_what_determines_a_run(void **state) {
 static void verify_noise_is_inside(void **state) {
     (void)state;
     struct bench bench;
-    bench_open(&bench, 2,
-               COMMON ", numerics: {mode: shuffled, order_seed: free}, shuffle: {chunk: 4}, "
-                      "task: sft}\narms: {baseline: {}, test: {}}\n"
-                      "floor: {replicates: 5}\nexpect: {verdict: inside-floor}\n");
-    bench_run(&bench);
+    helper_bench_open(&bench, 2,
+                      COMMON ", numerics: {mode: shuffled, order_seed: free}, shuffle: {chunk: 4}, "
+                             "task: sft}\narms: {baseline: {}, test: {}}\n"
+                             "floor: {replicates: 5}\nexpect: {verdict: inside-floor}\n");
+    helper_bench_run(&bench);
     const struct judgement *j = &bench.judgement;
     assert_int_equal(j->floor, FLOOR_PERMUTATION);
     assert_int_equal(j->verdict, VERDICT_INSIDE_FLOOR);
     assert_true(j->floor_distance > 0.0 && j->floor_largest > 0.0 && j->p > j->alpha);
     assert_int_equal(j->first_step, 1);
-    check_file(&bench);
-    bench_close(&bench);
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
 }
 
 /* Two arms that race alike: 1 if they were inside the floor, or equal where no thread met another.
  */
 static int is_racing_inside(void) {
     struct bench bench;
-    bench_open(&bench, 2,
-               COMMON ", numerics: {mode: atomic, threads: 4}, atomic: {chunk: 1}, task: sft}\n"
+    helper_bench_open(&bench, 2,
+                      COMMON
+                      ", numerics: {mode: atomic, threads: 4}, atomic: {chunk: 1}, task: sft}\n"
                       "arms: {baseline: {}, test: {}}\nfloor: {replicates: 5, alpha: 0.01}\n");
-    bench_run(&bench);
+    helper_bench_run(&bench);
     const struct judgement *j = &bench.judgement;
     const int inside = j->verdict == VERDICT_INSIDE_FLOOR;
     assert_int_equal(j->floor, FLOOR_PERMUTATION);
     assert_true(inside == (j->verdict != VERDICT_IDENTICAL && j->p > j->alpha));
     const int equal = j->verdict == VERDICT_IDENTICAL;
-    check_file(&bench);
-    bench_close(&bench);
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
     return inside || equal;
 }
 
@@ -480,17 +364,17 @@ static void verify_racing_is_noise(void **state) {
 static void verify_signal_is_outside(void **state) {
     (void)state;
     struct bench bench;
-    bench_open(&bench, 2,
-               COMMON ", numerics: {mode: shuffled, order_seed: free}, shuffle: {chunk: 4}, "
-                      "task: sft}\narms: {baseline: {}, test: {optimizer: {lr: 1.5e-3}}}\n"
-                      "floor: {replicates: 5}\n");
-    bench_run(&bench);
+    helper_bench_open(&bench, 2,
+                      COMMON ", numerics: {mode: shuffled, order_seed: free}, shuffle: {chunk: 4}, "
+                             "task: sft}\narms: {baseline: {}, test: {optimizer: {lr: 1.5e-3}}}\n"
+                             "floor: {replicates: 5}\n");
+    helper_bench_run(&bench);
     const struct judgement *j = &bench.judgement;
     assert_int_equal(j->verdict, VERDICT_OUTSIDE_FLOOR);
     assert_string_equal(j->causes[0].name, "schedule");
     assert_true(j->p <= j->alpha && j->floor_distance > j->floor_largest);
-    check_file(&bench);
-    bench_close(&bench);
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
 }
 
 /* ---- interruptions, refusals, bytes ---- */
@@ -501,14 +385,15 @@ static void verify_interrupted_leaves_part(void **state) {
     for (uint64_t stop = 1;; stop++) {
         struct bench bench;
         struct arena arena = ARENA_EMPTY;
-        bench_open(&bench, 3, COMMON "}\narms: {baseline: {}, test: {optimizer: {lr: 1e-4}}}\n");
+        helper_bench_open(&bench, 3,
+                          COMMON "}\narms: {baseline: {}, test: {optimizer: {lr: 1e-4}}}\n");
         bench.stop_after = stop;
         enum status status = experiment_run(&bench.options, &bench.arena, &bench.judgement);
         if (status == STATUS_OK) {
             print_message("interrupted after each of %llu updates\n", (unsigned long long)stop - 1);
             assert_int_equal(stop,
-                             9); /* 3 of the pair, 3 of the floor, 3 of the hybrid: the last */
-            bench_close(&bench);
+                             12); /* 3 of the pair, 6 of the floor with its twin, 3 of the hybrid */
+            helper_bench_close(&bench);
             break;
         }
         struct trace_image *image;
@@ -520,11 +405,11 @@ static void verify_interrupted_leaves_part(void **state) {
         assert_int_equal(image->runs[0].updates, stop < 3 ? stop : 3);
         assert_int_equal(image->runs[1].updates, stop < 3 ? stop : 3);
         assert_int_equal(judge(image, &arena, &judgement), STATUS_OK);
-        if (stop < 6) assert_int_equal(judgement.verdict, VERDICT_UNTESTABLE);
-        if (stop < 6) assert_int_equal(judgement_exit(&judgement), 3);
-        assert_true(stop >= 9 || judgement.closure != CLOSURE_EXACT);
+        if (stop < 9) assert_int_equal(judgement.verdict, VERDICT_UNTESTABLE);
+        if (stop < 9) assert_int_equal(judgement_exit(&judgement), 3);
+        assert_true(stop >= 12 || judgement.closure != CLOSURE_EXACT);
         arena_close(&arena);
-        bench_close(&bench);
+        helper_bench_close(&bench);
     }
 }
 
@@ -532,14 +417,14 @@ static void verify_file_is_not_replaced(void **state) {
     (void)state;
     struct bench bench, second;
     static const char text[] = COMMON "}\narms: {baseline: {}, test: {}}\n";
-    bench_open(&bench, 1, text);
-    bench_run(&bench);
-    bench_open(&second, 1, text);
+    helper_bench_open(&bench, 1, text);
+    helper_bench_run(&bench);
+    helper_bench_open(&second, 1, text);
     assert_int_equal(experiment_run(&second.options, &second.arena, &second.judgement), STATUS_IO);
     second.options.overwrite = 1;
     assert_int_equal(experiment_run(&second.options, &second.arena, &second.judgement), STATUS_OK);
     arena_close(&second.arena);
-    bench_close(&bench);
+    helper_bench_close(&bench);
 }
 
 static size_t read_all(const char *path, unsigned char **out, struct arena *arena) {
@@ -561,10 +446,11 @@ static void verify_reproducible_bytes(void **state) {
     size_t lengths[2];
     for (int i = 0; i < 2; i++) {
         struct bench bench;
-        bench_open(&bench, 2, COMMON "}\narms: {baseline: {}, test: {optimizer: {lr: 1e-4}}}\n");
-        bench_run(&bench);
+        helper_bench_open(&bench, 2,
+                          COMMON "}\narms: {baseline: {}, test: {optimizer: {lr: 1e-4}}}\n");
+        helper_bench_run(&bench);
         lengths[i] = read_all(bench.path, &bytes[i], &arena);
-        bench_close(&bench);
+        helper_bench_close(&bench);
     }
     assert_int_equal(lengths[0], lengths[1]);
     assert_memory_equal(bytes[0], bytes[1], lengths[0]);
@@ -586,5 +472,5 @@ int main(void) {
         cmocka_unit_test(verify_file_is_not_replaced),
         cmocka_unit_test(verify_reproducible_bytes),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, helper_bench_folder, helper_bench_remove);
 }

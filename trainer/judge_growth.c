@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The law by which the arms drift apart, and whether rounding alone would have taken them as far.
+ *
+ * Fitted from the first difference on until |a-b| is half of |a-a0|: beyond it both arms are as far
+ * from each other as from their start, and growth ends whatever its cause. */
+#include "trainer/judge_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+#define CONFIDENCE 0.95
+#define SATURATED_SHARE 0.5 /* of |a-a0| */
+#define TWIN_SHARE 0.5      /* of |a-b|, where shares say little */
+
+/* The pair (a, b) of the trace, or NULL. */
+static const struct trace_pair *pair_of(const struct court *court, const char *a, const char *b) {
+    for (uint32_t i = 0; i < court->image->pair_count; i++) {
+        const struct trace_pair *pair = &court->image->pairs[i];
+        if (strcmp(pair->plan.a, a) == 0 && strcmp(pair->plan.b, b) == 0) return pair;
+    }
+    return NULL;
+}
+
+/* Fills j and d; returns the number of points. */
+static size_t usable(const struct trace_pair *pair, double least, double *j, double *d,
+                     struct judged_growth *out) {
+    size_t count = 0;
+    for (uint64_t i = 0; i < pair->updates; i++) {
+        const struct pair_record *record = &pair->records[i];
+        const double distance = record->reals[PAIR_DISTANCE];
+        if (!(distance > least)) continue;
+        if (!isfinite(distance) || record->reals[PAIR_DISTANCE_SHARE] >= SATURATED_SHARE) break;
+        if (count == 0) out->from = record->step;
+        out->to = record->step;
+        j[count] = (double)(record->step - out->from + 1);
+        d[count++] = distance;
+    }
+    return count;
+}
+
+static enum status fit(struct court *court, const struct trace_pair *pair, double least,
+                       struct judged_growth *out) {
+    double *j, *d;
+    const struct pair_record *last = &pair->records[pair->updates - 1];
+    TRY(arena_take(court->arena, (size_t)pair->updates, sizeof *j, "growth", &j));
+    TRY(arena_take(court->arena, (size_t)pair->updates, sizeof *d, "growth", &d));
+    out->end = last->reals[PAIR_DISTANCE];
+    out->end_share = last->reals[PAIR_DISTANCE_SHARE];
+    const size_t count = usable(pair, least, j, d, out);
+    if (count < GROWTH_LEAST) return STATUS_OK;
+    const enum status status = growth_fit(j, d, count, CONFIDENCE, &out->fit);
+    out->known = status == STATUS_OK;
+    return status == STATUS_UNTESTABLE ? STATUS_OK : status;
+}
+
+enum status judge_growth(struct court *court) {
+    struct judgement *out = court->out;
+    const struct trace_pair *arms = pair_of(court, out->arms[0], out->arms[1]);
+    const struct trace_pair *twin = pair_of(court, out->arms[0], "twin");
+    if (arms == NULL || arms->updates == 0) return STATUS_OK;
+    const double least = out->floor_largest > 0.0 ? out->floor_largest : 0.0;
+    TRY(fit(court, arms, least, &out->growth));
+    if (twin == NULL || twin->updates == 0) return STATUS_OK;
+    TRY(fit(court, twin, 0.0, &out->twin));
+    out->has_twin = 1;
+    out->saturated = out->growth.end > 0.0 && out->twin.end >= TWIN_SHARE * out->growth.end;
+    return STATUS_OK;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The causes by other measures than the parameter distance, when each began to act, and what its
+ * share was on the way. Traces without these arrays, and values that are not finite, give none. */
+#include "trainer/judge_parts.h"
+
+#include <math.h>
+
+#include "determinism/shapley.h"
+
+static const struct measure {
+    const char *name, *path, *words;
+    int by_mark; /* rows by mark, of which the last is read */
+} measures[JUDGE_MEASURES] = {
+    {"loss_gap", "attribution/loss_at", "gap of the last loss", 1},
+    {"way", "attribution/way", "distance along the way from one arm to the other", 0},
+    {"probe_kl", "attribution/probe_kl", "KL divergence on the probe batch", 0},
+};
+
+/* Row `row` of a game's array; NULL when there is none or a value is not finite. */
+static const double *game_row(const struct trace_array *array, uint64_t row, uint32_t mixtures) {
+    if (array == NULL) return NULL;
+    const double *values = array->values + row * mixtures;
+    for (uint32_t i = 0; i < mixtures; i++)
+        if (!isfinite(values[i])) return NULL;
+    return values;
+}
+
+static enum status share_out(const struct court *court, const double *values,
+                             struct shapley *shapley) {
+    return shapley_attribute(court->out->cause_count, values, shapley);
+}
+
+/* The last row of an array by marks, the only one of another. */
+static enum status read_measure(struct court *court, const struct measure *measure, uint64_t rows,
+                                const uint32_t *order) {
+    struct judgement *out = court->out;
+    const struct trace_array *array;
+    const uint32_t mixtures = 1u << out->cause_count;
+    if (measure->by_mark)
+        TRY(court_array(court, measure->path, rows, mixtures, &array));
+    else
+        TRY(court_array(court, measure->path, mixtures, 1, &array));
+    const double *values = game_row(array, measure->by_mark ? rows - 1 : 0, mixtures);
+    if (values == NULL) return STATUS_OK;
+    struct shapley shapley;
+    TRY(share_out(court, values, &shapley));
+    struct judged_measure *to = &out->measures[out->measure_count++];
+    *to = (struct judged_measure){
+        .name = measure->name, .words = measure->words, .whole = shapley.whole};
+    for (uint32_t i = 0; i < out->cause_count; i++)
+        to->value[i] = shapley.value[order[i]];
+    return STATUS_OK;
+}
+
+static enum status read_marks(struct court *court, const struct trace_array *mark, uint64_t rows,
+                              const uint32_t *order) {
+    struct judgement *out = court->out;
+    const struct trace_array *array;
+    const uint32_t mixtures = 1u << out->cause_count;
+    TRY(court_array(court, "attribution/distance_at", rows, mixtures, &array));
+    for (uint64_t row = 0; row < rows; row++) {
+        const double *values = game_row(array, row, mixtures);
+        struct shapley shapley;
+        if (values == NULL || !(mark->values[row] >= 1.0)) continue;
+        TRY(share_out(court, values, &shapley));
+        if (!shapley.has_share) continue;
+        struct judged_mark *to = &out->marks[out->mark_count++];
+        to->update = (uint64_t)mark->values[row];
+        to->whole = shapley.whole;
+        for (uint32_t i = 0; i < out->cause_count; i++)
+            to->share[i] = shapley.share[order[i]];
+    }
+    return STATUS_OK;
+}
+
+static enum status read_first(struct court *court, const uint32_t *order) {
+    struct judgement *out = court->out;
+    const struct trace_array *array;
+    const uint32_t mixtures = 1u << out->cause_count;
+    TRY(court_array(court, "attribution/first_update", mixtures, 1, &array));
+    const double *values = game_row(array, 0, mixtures);
+    for (uint32_t i = 0; values != NULL && i < out->cause_count; i++) {
+        const double first = values[1u << order[i]];
+        if (first >= 0.0 && first <= (double)out->updates) out->causes[i].acted = (int64_t)first;
+    }
+    return STATUS_OK;
+}
+
+enum status judge_measures(struct court *court, const uint32_t *order) {
+    const struct trace_array *mark = trace_array_of(court->image, "attribution/mark");
+    if (mark == NULL) return STATUS_OK;
+    const uint64_t rows = mark->plan.shape[0];
+    if (mark->plan.rank != 1 || rows < 1 || rows > JUDGE_MARKS)
+        FAIL(STATUS_INPUT, "trace: /attribution/mark: expected 1 to %d values", JUDGE_MARKS);
+    for (uint32_t i = 0; i < JUDGE_MEASURES; i++)
+        TRY(read_measure(court, &measures[i], rows, order));
+    TRY(read_marks(court, mark, rows, order));
+    return read_first(court, order);
+}

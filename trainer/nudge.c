@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Finds the weight by name and element, and takes the next value of its grid. */
+#include "trainer/nudge.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/real.h"
+#include "trainer/run_private.h"
+
+struct target {
+    uint32_t row;
+    uint64_t element;
+};
+
+static enum dtype coarser(const struct config *config) {
+    const enum dtype param = (enum dtype)config->numerics.param;
+    const enum dtype compute = (enum dtype)config->numerics.compute;
+    return dtype_epsilon(param) > dtype_epsilon(compute) ? param : compute;
+}
+
+/* The value's grid spacing: its epsilon times the power of two at or below |value|. */
+static double unit_of(double value, enum dtype dtype) {
+    const double smallest = dtype_smallest(dtype), magnitude = real_abs_f64(value);
+    const double at = magnitude > smallest ? magnitude : smallest;
+    const double power = real_from_bits_f64(real_bits_f64(at) & UINT64_C(0x7FF0000000000000));
+    return real_copysign_f64(power * dtype_epsilon(dtype), value);
+}
+
+static double get(const void *values, enum dtype dtype, size_t at) {
+    return dtype == DTYPE_F64 ? ((const double *)values)[at] : (double)((const float *)values)[at];
+}
+
+static void put(void *values, enum dtype dtype, size_t at, double value) {
+    const double rounded = dtype_round(value, dtype);
+    if (dtype == DTYPE_F64)
+        ((double *)values)[at] = rounded;
+    else
+        ((float *)values)[at] = (float)rounded;
+}
+
+/* "NAME" is its first element, "NAME[I]" element I, row-major from 0. */
+static enum status find_element(const struct param_row *row, const char *rest, uint64_t *out) {
+    char digits[32] = "0";
+    const size_t length = strlen(rest);
+    if (length > 0 && (rest[0] != '[' || rest[length - 1] != ']' || length > sizeof digits))
+        FAIL(STATUS_INPUT, "init.nudge: expected TENSOR or TENSOR[ELEMENT], got \"%s%s\"",
+             row->name, rest);
+    if (length > 0) snprintf(digits, sizeof digits, "%.*s", (int)length - 2, rest + 1);
+    if (number_parse_uint(digits, out) != STATUS_OK || *out >= row->count)
+        FAIL(STATUS_INPUT, "init.nudge: %s has elements 0 to %zu, got \"%s\"", row->name,
+             row->count - 1, digits);
+    return STATUS_OK;
+}
+
+static enum status find_target(const struct run *run, struct target *out) {
+    const char *text = run->config.init.nudge;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const struct param_row *row = &run->table.rows[run->owner[i]];
+        const size_t length = strlen(row->name);
+        if (strncmp(text, row->name, length) != 0) continue;
+        if (text[length] != '\0' && text[length] != '[') continue;
+        out->row = run->owner[i];
+        return find_element(row, text + length, &out->element);
+    }
+    FAIL(STATUS_INPUT, "init.nudge: expected none or the name of a tensor (such as %s), got \"%s\"",
+         run->table.rows[run->owner[0]].name, text);
+}
+
+enum status nudge_apply(struct run *run) {
+    if (strcmp(run->config.init.nudge, CONFIG_NO_NUDGE) == 0) return STATUS_OK;
+    struct target target;
+    TRY(find_target(run, &target));
+    const struct state_tensor *tensor = &run->layout.tensor[target.row];
+    const enum dtype dtype = run->table.rows[target.row].dtype;
+    void *const param = run_at(run, tensor->param);
+    const double old = get(param, dtype, target.element);
+    const double moved = old + unit_of(old, coarser(&run->config));
+    put(param, dtype, target.element, moved);
+    if (run->layout.has_master) {
+        const enum dtype wide = run->layout.master_dtype;
+        void *const master = run_at(run, tensor->master);
+        put(master, wide, target.element, get(master, wide, target.element) + (moved - old));
+    }
+    run->weights_fresh = 0;
+    return STATUS_OK;
+}
+
+const char *nudge_tensor(const struct run_axes *axes) {
+    for (uint32_t i = 0; i < axes->shape.tensors; i++)
+        if (strstr(axes->tensors[i], "layers.0.") != NULL &&
+            strstr(axes->tensors[i], "norm") != NULL)
+            return axes->tensors[i];
+    return axes->shape.tensors > 0 ? axes->tensors[0] : CONFIG_NO_NUDGE;
+}
