@@ -3,7 +3,7 @@
  * Prints what was judged; computes nothing new. */
 #include "trainer/judge_parts.h"
 
-#include <math.h>
+#include "base/real.h"
 
 void judge_print_way(const struct judgement *judgement, FILE *out) {
     fprintf(out,
@@ -78,13 +78,14 @@ static void print_law(const struct growth *fit, FILE *out) {
                 fit->power.high);
         return;
     case GROWTH_EXPONENTIAL:
-        fprintf(out, "is multiplied by %.4g [%.4g, %.4g] in each update", exp(fit->rate.value),
-                exp(fit->rate.low), exp(fit->rate.high));
+        fprintf(out, "is multiplied by %.4g [%.4g, %.4g] in each update",
+                real_exp_f64(fit->rate.value), real_exp_f64(fit->rate.low),
+                real_exp_f64(fit->rate.high));
         return;
     default:
         fprintf(out,
                 "grows like k^%.3g [%.3g, %.3g] or by %.4g in each update, which fit about alike",
-                fit->power.value, fit->power.low, fit->power.high, exp(fit->rate.value));
+                fit->power.value, fit->power.low, fit->power.high, real_exp_f64(fit->rate.value));
     }
 }
 

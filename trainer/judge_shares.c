@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/real.h"
 #include "determinism/shapley.h"
 #include "determinism/way.h"
 #include "trainer/judge_sampled.h"
@@ -128,7 +129,7 @@ static void take_way(struct court *court, const struct judged_cause *factors, co
     struct judgement *out = court->out;
     sort_way(way, order);
     out->attributed = 1;
-    out->total = sqrt(way->whole);
+    out->total = real_sqrt_f64(way->whole);
     out->residual = 0.0;
     for (uint32_t i = 0; i < way->factors; i++) {
         struct judged_cause *cause = &out->causes[i];
