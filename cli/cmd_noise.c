@@ -2,17 +2,20 @@
  * twinstep noise: how far runs are apart that are meant to be the same, one stratum at a time. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/number.h"
 #include "cli/json.h"
 #include "cli/load.h"
+#include "cli/noise_file.h"
 #include "cli/noise_report.h"
 #include "cli/second.h"
 
-enum { KEY_ARM = KEY_OWN, KEY_MODES, KEY_DTYPES, KEY_REPEAT, KEY_STEPS, KEY_THREADS };
+enum { KEY_ARM = KEY_OWN, KEY_MODES, KEY_DTYPES, KEY_REPEAT, KEY_STEPS, KEY_THREADS, KEY_PAIRS };
 
 #define WORDS_MAX 8
+#define STANDARD_PAIRS 99 /* the least p is then 0.01 */
 
 /* Measured when no scenario is named: small enough to wait for, and every stratum has a variant. */
 static const char own_scenario[] = "twinstep: 1\n"
@@ -32,6 +35,7 @@ struct asking {
     struct scenario *scenario;
     const struct scenario_arm *arm;
     uint64_t steps, threads, processors; /* threads 0: as the scenario has them */
+    uint64_t pairs;                      /* A/A pairs; 0: none */
     uint32_t repeats;
     char modes[WORDS_MAX][CONFIG_NAME_SIZE], dtypes[WORDS_MAX][CONFIG_NAME_SIZE];
     uint32_t mode_count, dtype_count;
@@ -88,18 +92,20 @@ static enum status load(struct asking *asking) {
 
 static enum status ask(struct asking *asking) {
     const struct options *options = asking->options;
-    const int own = options->argument_count == 0;
+    const int all = options->argument_count == 0 && options->output == NULL;
     uint64_t repeats;
     TRY(load(asking));
     TRY(find_arm(asking));
     TRY(read_words(options, KEY_MODES, "modes",
-                   own ? "invariant,deterministic,fast,shuffled,atomic" : "own", asking->modes,
+                   all ? "invariant,deterministic,fast,shuffled,atomic" : "own", asking->modes,
                    &asking->mode_count));
-    TRY(read_words(options, KEY_DTYPES, "dtypes", own ? "f32,bf16" : "own", asking->dtypes,
+    TRY(read_words(options, KEY_DTYPES, "dtypes", all ? "f32,bf16" : "own", asking->dtypes,
                    &asking->dtype_count));
     TRY(read_number(options, KEY_STEPS, "steps", 1000000, asking->scenario->steps, &asking->steps));
     TRY(read_number(options, KEY_REPEAT, "repeat", 1000000, 3, &repeats));
     TRY(read_number(options, KEY_THREADS, "threads", 1024, 0, &asking->threads));
+    TRY(read_number(options, KEY_PAIRS, "pairs", 1000000,
+                    options->output == NULL ? 0 : STANDARD_PAIRS, &asking->pairs));
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     asking->processors = processors > 0 ? (uint64_t)processors : 1;
     asking->repeats = (uint32_t)repeats;
@@ -125,29 +131,31 @@ static enum status set_up(const struct asking *asking, const struct noise_case *
         TRY(with_option(noise_set_dtype(out, one->dtype), "--dtypes"));
     if (asking->threads != 0)
         out->numerics.threads = asking->threads;
-    else if (out->numerics.mode == MODE_ATOMIC && out->numerics.threads == 1)
+    else if (strcmp(one->mode, "atomic") == 0 && out->numerics.threads == 1)
         out->numerics.threads = 2;
     return STATUS_OK;
 }
 
+static struct noise_request request_of(const struct asking *asking, const struct config *config) {
+    return (struct noise_request){.config = config,
+                                  .steps = asking->steps,
+                                  .repeats = asking->repeats,
+                                  .processors = asking->processors,
+                                  .process = other_process,
+                                  .context = asking->cli,
+                                  .interrupted = asking->cli->interrupted};
+}
+
 static enum status measure_case(const struct asking *asking, struct noise_case *one) {
-    struct config *config;
-    struct arena *arena = &asking->cli->arena;
-    TRY(arena_take(arena, 1, sizeof *config, "configuration", &config));
-    TRY(set_up(asking, one, config));
-    one->threads = config->numerics.threads;
-    const struct noise_request request = {.config = config,
-                                          .steps = asking->steps,
-                                          .repeats = asking->repeats,
-                                          .processors = asking->processors,
-                                          .process = other_process,
-                                          .context = asking->cli,
-                                          .interrupted = asking->cli->interrupted};
-    if (config_validate(config, asking->scenario->steps) != STATUS_OK) {
+    TRY(arena_take(&asking->cli->arena, 1, sizeof *one->config, "configuration", &one->config));
+    TRY(set_up(asking, one, one->config));
+    one->threads = one->config->numerics.threads;
+    const struct noise_request request = request_of(asking, one->config);
+    if (config_validate(one->config, asking->scenario->steps) != STATUS_OK) {
         snprintf(one->untestable, sizeof one->untestable, "%s", status_text());
         return STATUS_OK;
     }
-    const enum status status = noise_measure(&request, arena, &one->table);
+    const enum status status = noise_measure(&request, &asking->cli->arena, &one->table);
     if (status != STATUS_UNSUPPORTED && status != STATUS_UNTESTABLE) return status;
     snprintf(one->untestable, sizeof one->untestable, "%s", status_text());
     return STATUS_OK;
@@ -170,17 +178,49 @@ static enum status measure(const struct asking *asking, struct noise_report *out
     return STATUS_OK;
 }
 
+/* Before anything is trained: measuring takes longer than being told. */
+static enum status check_output(const struct options *options) {
+    struct stat info;
+    if (options->output == NULL || options->overwrite || stat(options->output, &info) != 0)
+        return STATUS_OK;
+    FAIL(STATUS_IO, "%s: exists; choose another name, or ask to overwrite it", options->output);
+}
+
+static enum status write_file(const struct asking *asking, const struct noise_report *report) {
+    const struct options *options = asking->options;
+    const struct noise_case *first = &report->cases[0];
+    struct noise_writing writing = {.cli = asking->cli,
+                                    .report = report,
+                                    .scenario = asking->scenario,
+                                    .config = first->config,
+                                    .pairs = asking->pairs,
+                                    .overwrite = options->overwrite,
+                                    .reproducible = options->reproducible};
+    if (options->output == NULL) return STATUS_OK;
+    if (first->untestable[0] != '\0') FAIL(STATUS_UNTESTABLE, "noise: %s", first->untestable);
+    const struct noise_request request = request_of(asking, first->config);
+    TRY(noise_pairs_measure(&request, asking->pairs, &asking->cli->arena, writing.columns));
+    return noise_file_write(options->output, &writing);
+}
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     struct asking asking = {.cli = cli, .options = options};
     struct noise_report report;
+    TRY(check_output(options));
     TRY(ask(&asking));
     TRY(measure(&asking, &report));
+    TRY(write_file(&asking, &report));
     const struct noise_counts counts = noise_count(&report);
     *out_exit = counts.apart != 0   ? EXIT_DIFFERS
                 : counts.equal != 0 ? EXIT_AS_EXPECTED
                                     : EXIT_UNTESTABLE;
     if (options->json) return json_print(noise_json(&report));
     noise_print(&report, stdout);
+    if (options->output != NULL)
+        printf("floor    %s: %ju A/A pairs of %s, %s (run --floor, compare --floor, attribute "
+               "--floor)\n",
+               options->output, (uintmax_t)asking.pairs, report.cases[0].mode,
+               report.cases[0].dtype);
     return STATUS_OK;
 }
 
@@ -188,14 +228,20 @@ static const struct argp_option option_rows[] = {
     OPTION("arm", KEY_ARM, "NAME", "Arm of the scenario; default its first"),
     OPTION("modes", KEY_MODES, "LIST",
            "Of invariant, deterministic, fast, shuffled, shaped, atomic, or own (as the scenario "
-           "has it); default own, all but shaped without a scenario"),
+           "has it); default own, all but shaped without scenario and output"),
     OPTION("dtypes", KEY_DTYPES, "LIST",
            "Of f32, f64, bf16, f16 (the last two with f32 masters), or own; default own, f32,bf16 "
-           "without a scenario"),
+           "without scenario and output"),
     OPTION("repeat", KEY_REPEAT, "N", "Runs of each stratum; the worst is shown. Default 3"),
     OPTION("steps", KEY_STEPS, "K", "Updates of each run; default the scenario's"),
     OPTION("threads", KEY_THREADS, "T",
            "Threads of the baseline; default the scenario's, in mode atomic at least 2"),
+    OPTION("pairs", KEY_PAIRS, "N",
+           "A/A pairs of the floor file, each of two runs that are used for nothing else; default "
+           "99, the fewest with which p can be 0.01"),
+    OPTION_OUTPUT("Floor file to write, of the first mode and dtype; default none"),
+    OPTION_OVERWRITE("Replace a floor file that exists"),
+    OPTION_REPRODUCIBLE,
     OPTION_SET,
     OPTION_JSON,
     OPTIONS_END};

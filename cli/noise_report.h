@@ -7,10 +7,10 @@
 
 #include "trainer/noise.h"
 
-
 struct noise_case {
     const char *mode, *dtype; /* "own": as the scenario has them */
     uint64_t threads;
+    struct config *config;
     char untestable[NOISE_REASON_SIZE]; /* the whole case; "" */
     struct noise_table table;
 };

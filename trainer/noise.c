@@ -28,10 +28,13 @@ int noise_is_exact(const struct config *config) {
     return config->numerics.mode != MODE_SHUFFLED || config->numerics.order_seed != KEY_WORD_UINT;
 }
 
+uint64_t noise_order_seed(const struct config *config, uint64_t run) {
+    if (config->numerics.order_seed != KEY_WORD_UINT) return config->numerics.order_seed;
+    return config->numerics.mode == MODE_SHUFFLED ? experiment_order_seed(config->seed, run) : 0;
+}
+
 static uint64_t order_seed(const struct measuring *m, uint64_t run) {
-    const struct config *given = m->request->config;
-    if (given->numerics.order_seed != KEY_WORD_UINT) return given->numerics.order_seed;
-    return given->numerics.mode == MODE_SHUFFLED ? experiment_order_seed(given->seed, run) : 0;
+    return noise_order_seed(m->request->config, run);
 }
 
 static enum status repeat_path(struct measuring *m) {
@@ -82,6 +85,8 @@ static enum status measure_row(struct measuring *m, struct noise_variant *varian
         }
         TRY(status);
         noise_figures_add(&m->table->layout, m->path, m->other, &row->figures);
+        if (one_ulp && row->repeats == 0)
+            TRY(noise_twin_of(&m->table->layout, m->path, m->other, m->arena, &m->table->twin));
         row->repeats++;
     }
     memcpy(row->variant, variant->name, sizeof row->variant);

@@ -9,6 +9,7 @@
 #ifndef TWINSTEP_TRAINER_NOISE_H
 #define TWINSTEP_TRAINER_NOISE_H
 
+#include "determinism/floor_file.h"
 #include "trainer/noise_path.h"
 
 enum noise_stratum {
@@ -42,6 +43,7 @@ struct noise_table {
     struct noise_row rows[NOISE_ROWS_MAX];
     uint32_t count;
     struct noise_layout layout; /* names that the figures point to */
+    struct noise_twin twin;     /* of the first one-ulp path; NULL arrays: there is none */
 };
 
 struct noise_request {
@@ -64,6 +66,18 @@ TWINSTEP_MUST_USE enum status noise_measure(const struct noise_request *request,
 /* Whether every repeat of a configuration has the same bits by construction: neither races nor
  * draws its order. */
 int noise_is_exact(const struct config *config);
+
+/* Seed of the order of sums of run number `run`: the configuration's own, or drawn where it leaves
+ * it free. */
+uint64_t noise_order_seed(const struct config *config, uint64_t run);
+
+/* noise_pairs.c: `pairs` A/A pairs; each two runs of the configuration opened in this process and
+ * used for nothing else, with order seeds of their own where they are free. Column c of pair i and
+ * update k stands in columns[c][i * steps + k - 1] (determinism/floor_file.h).*/
+TWINSTEP_MUST_USE enum status noise_pairs_measure(const struct noise_request *request,
+                                                  uint64_t pairs, struct arena *arena,
+                                                  double *columns[FLOOR_COLUMNS]);
+extern const char noise_pairs_protocol[];
 
 /* noise_strata.c: the configurations of a stratum. Entry i of `out` (room for NOISE_ROWS_MAX) gets
  * the changed configuration and its name, or a reason. */

@@ -320,3 +320,23 @@ void noise_figures_add(const struct noise_layout *layout, const unsigned char *a
         memcpy(into->first_place, place, sizeof place);
     }
 }
+
+enum status noise_twin_of(const struct noise_layout *layout, const unsigned char *a,
+                          const unsigned char *b, struct arena *arena, struct noise_twin *out) {
+    const size_t count = (size_t)layout->steps * layout->tensors;
+    TRY(arena_take(arena, count, sizeof *out->gradient, "twin", &out->gradient));
+    TRY(arena_take(arena, count, sizeof *out->distance, "twin", &out->distance));
+    for (uint64_t step = 0; step < layout->steps; step++) {
+        const size_t at = (size_t)step * layout->update_bytes;
+        const struct update_pair pair = {layout, a + at, b + at};
+        for (uint32_t i = 0; i < layout->tensors; i++) {
+            const size_t place = (size_t)step * layout->tensors + i;
+            const struct span x = values_of(&pair, pair.a, layout->at_weights, layout->weight, i);
+            const struct span y = values_of(&pair, pair.b, layout->at_weights, layout->weight, i);
+            const double squares = distance_squares(x, y, count_of(&pair, i));
+            out->gradient[place] = relative(norm_of(&pair, pair.a, i), norm_of(&pair, pair.b, i));
+            out->distance[place] = isnan(squares) ? (double)INFINITY : real_sqrt_f64(squares);
+        }
+    }
+    return STATUS_OK;
+}

@@ -69,6 +69,15 @@ TWINSTEP_MUST_USE enum status noise_figures_open(const struct noise_layout *layo
 void noise_figures_add(const struct noise_layout *layout, const unsigned char *a,
                        const unsigned char *b, struct noise_figures *into);
 
+/* The same by update and tensor, (steps, tensors): what the twin's envelope holds. */
+struct noise_twin {
+    double *gradient; /* | |g| - |h| | / |g| */
+    double *distance; /* |a - b| of the weights */
+};
+TWINSTEP_MUST_USE enum status noise_twin_of(const struct noise_layout *layout,
+                                            const unsigned char *a, const unsigned char *b,
+                                            struct arena *arena, struct noise_twin *out);
+
 struct noise_head noise_head_of(const struct noise_layout *layout, const unsigned char *path,
                                 uint64_t update);
 

@@ -63,11 +63,26 @@ static void verify_refusals(void **state) {
     helper_refuse(2, "noise nothing.yaml/", "nothing.yaml/");
 }
 
+/* Equal bytes for equal files, whatever the time; never over one that is there. */
+static void verify_file(void **state) {
+    (void)state;
+    helper_scenario("s.yaml", "steps: 2", "numerics: {mode: shuffled}", "");
+    struct said said = helper_run(1, "noise s.yaml -o f.h5 --pairs 3 --repeat 1 --reproducible");
+    static const char *const needles[] = {"floor    f.h5: 3 A/A pairs of own, own", NULL};
+    expect(&said, needles);
+    helper_accept(1, "noise s.yaml -o g.h5 --pairs 3 --repeat 1 --reproducible");
+    assert_true(helper_same_bytes("f.h5", "g.h5"));
+    helper_refuse(2, "noise s.yaml -o f.h5", "f.h5: exists");
+    helper_accept(1, "noise s.yaml -o f.h5 --pairs 1 --repeat 1 --overwrite");
+    assert_false(helper_exists("f.h5.part"));
+    helper_refuse(2, "noise s.yaml -o h.h5 --pairs 0", "noise: --pairs: expected a number from 1");
+    helper_refuse(2, "noise s.yaml -o nowhere/h.h5 --pairs 1 --repeat 1", "nowhere/h.h5");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_equal),
-        cmocka_unit_test(verify_apart),
-        cmocka_unit_test(verify_untestable),
+        cmocka_unit_test(verify_equal),      cmocka_unit_test(verify_apart),
+        cmocka_unit_test(verify_untestable), cmocka_unit_test(verify_file),
         cmocka_unit_test(verify_refusals),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);

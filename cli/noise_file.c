@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Fills a floor file; the arrays of the report are handed over, not copied. */
+#include "cli/noise_file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/environment.h"
+#include "trainer/experiment_plan.h"
+
+static enum status fill_stratum(const struct noise_report *report, const struct noise_case *one,
+                                const struct noise_row *row, struct arena *arena,
+                                struct floor_stratum *out) {
+    const struct noise_figures *figures = &row->figures;
+    const int known = row->untestable[0] == '\0';
+    char *threads;
+    double *share;
+    TRY(arena_format(arena, &threads, "%ju", (uintmax_t)one->threads));
+    TRY(arena_take(arena, report->steps, sizeof *share, "strata", &share));
+    for (uint64_t i = 0; i < report->steps && known; i++)
+        share[i] = figures->growth[i].share;
+    const char *words[FLOOR_WORDS] = {one->mode,
+                                      one->dtype,
+                                      threads,
+                                      noise_stratum_name(row->stratum),
+                                      row->variant,
+                                      row->untestable,
+                                      figures->first_place,
+                                      figures->tensor_worst};
+    memcpy(out->words, words, sizeof words);
+    out->share = share;
+    if (!known) return STATUS_OK;
+    const double values[FLOOR_FIGURES] = {row->repeats,
+                                          (double)figures->first,
+                                          figures->tensors,
+                                          figures->gradients_equal,
+                                          figures->updates_equal,
+                                          (double)figures->gradient_ulp,
+                                          (double)figures->weight_ulp,
+                                          figures->tensor_relative,
+                                          figures->total_relative};
+    memcpy(out->figures, values, sizeof values);
+    return STATUS_OK;
+}
+
+static enum status fill_strata(const struct noise_report *report, struct arena *arena,
+                               struct floor_file *out) {
+    struct floor_stratum *strata;
+    uint32_t count = 0;
+    for (uint32_t c = 0; c < report->count; c++)
+        count += report->cases[c].table.count;
+    TRY(arena_take(arena, count, sizeof *strata, "strata", &strata));
+    for (uint32_t c = 0; c < report->count; c++)
+        for (uint32_t i = 0; i < report->cases[c].table.count; i++)
+            TRY(fill_stratum(report, &report->cases[c], &report->cases[c].table.rows[i], arena,
+                             &strata[out->stratum_count++]));
+    out->strata = strata;
+    return STATUS_OK;
+}
+
+static void fill_twin(const struct noise_case *one, struct floor_twin *out) {
+    const struct noise_table *table = &one->table;
+    out->weight = "";
+    if (table->twin.gradient == NULL) return;
+    for (uint32_t i = 0; i < table->count; i++)
+        if (table->rows[i].stratum == NOISE_ONE_ULP) out->weight = table->rows[i].variant;
+    out->tensors = table->layout.tensors;
+    out->names = table->layout.tensor_names;
+    out->gradient = table->twin.gradient;
+    out->distance = table->twin.distance;
+}
+
+/* All that may decide a bit; host, date and command line only where they are wanted. */
+static enum status fill_environment(const struct noise_writing *writing, struct arena *arena,
+                                    struct floor_file *out) {
+    const struct trace_attribute *all;
+    struct trace_attribute *kept;
+    uint32_t count;
+    const int blas = writing->config->numerics.mode == MODE_FAST &&
+                     writing->config->numerics.library != LIBRARY_NONE;
+    TRY(environment_attributes(writing->cli, blas, arena, &all, &count));
+    TRY(arena_take(arena, count, sizeof *kept, "environment", &kept));
+    for (uint32_t i = 0; i < count; i++)
+        if (!writing->reproducible || strcmp(all[i].path, "env/volatile") != 0)
+            kept[out->environment_count++] = all[i];
+    out->environment = kept;
+    return STATUS_OK;
+}
+
+enum status noise_file_fill(const struct noise_writing *writing, struct floor_file *out) {
+    struct arena *arena = &writing->cli->arena;
+    struct digest determines;
+    char *configuration, *hex;
+    memset(out, 0, sizeof *out);
+    out->scenario = writing->scenario->name;
+    out->arm = writing->report->arm;
+    out->text = writing->scenario->text;
+    out->protocol = noise_pairs_protocol;
+    out->steps = writing->report->steps;
+    out->pairs = writing->pairs;
+    for (int i = 0; i < FLOOR_COLUMNS; i++)
+        out->columns[i] = writing->columns[i];
+    TRY(config_text(writing->cli->schema, writing->config, arena, &configuration));
+    TRY(experiment_determines(writing->cli->schema, writing->config, arena, &determines));
+    TRY(arena_take(arena, DIGEST_HEX, 1, "digest", &hex));
+    digest_hex(&determines, hex);
+    out->configuration = configuration;
+    out->determines = hex;
+    fill_twin(&writing->report->cases[0], &out->twin);
+    TRY(fill_environment(writing, arena, out));
+    return fill_strata(writing->report, arena, out);
+}
+
+enum status noise_file_write(const char *path, const struct noise_writing *writing) {
+    struct floor_file file;
+    struct arena *arena = &writing->cli->arena;
+    TRY(noise_file_fill(writing, &file));
+    return floor_file_write(path, &file, writing->overwrite, arena);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A/A pairs: two runs in lockstep, update by update, then two other ones. */
+#include <math.h>
+
+#include "base/real.h"
+#include "trainer/noise.h"
+#include "trainer/pair.h"
+
+/* Order seeds of pairs are no other run's of this or of a usual experiment. */
+#define PAIR_RUN 1000000u
+
+const char noise_pairs_protocol[] =
+    "both runs of a pair opened in one process, one after the other, and stepped in turn; no run "
+    "in two pairs; a free order seed drawn for each run";
+
+struct pairing {
+    const struct noise_request *request;
+    struct dataset dataset;
+    struct arena scratch; /* of one pair */
+    uint64_t done;        /* pairs */
+};
+
+static double norm_of(const struct run *run) {
+    double squares = 0.0;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const double norm = run->record.tensors[i][TENSOR_GRAD_NORM];
+        squares += norm * norm;
+    }
+    return real_sqrt_f64(squares);
+}
+
+/* As paths compare them: equal numbers and two NaNs are no distance apart. */
+static double apart(double a, double b) {
+    if (a == b || (isnan(a) && isnan(b))) return 0.0;
+    const double distance = fabs(a - b);
+    return isnan(distance) ? (double)INFINITY : distance;
+}
+
+static double apart_relative(double a, double b) {
+    const double distance = apart(a, b);
+    const double quotient = distance == 0.0 ? 0.0 : distance / fabs(a);
+    return isnan(quotient) ? (double)INFINITY : quotient;
+}
+
+static enum status step_both(struct pairing *pairing, struct run *a, struct run *b,
+                             double *columns[FLOOR_COLUMNS]) {
+    const uint64_t steps = pairing->request->steps;
+    const volatile int *interrupted = pairing->request->interrupted;
+    double *ends[2];
+    for (int i = 0; i < 2; i++)
+        TRY(arena_take(&pairing->scratch, point_count(a), sizeof *ends[i], "end point", &ends[i]));
+    for (uint64_t step = 0; step < steps; step++) {
+        const struct record *x, *y;
+        if (interrupted != NULL && *interrupted)
+            FAIL(STATUS_INTERRUPTED, "interrupted after %ju A/A pairs", (uintmax_t)pairing->done);
+        TRY(run_step(a, &x));
+        TRY(run_step(b, &y));
+        point_copy(a, ends[0]);
+        point_copy(b, ends[1]);
+        const uint64_t place = pairing->done * steps + step;
+        const double distance = point_distance(ends[0], ends[1], point_count(a));
+        columns[FLOOR_LOSS][place] = apart(x->reals[REAL_LOSS], y->reals[REAL_LOSS]);
+        columns[FLOOR_GRAD_NORM][place] = apart_relative(norm_of(a), norm_of(b));
+        columns[FLOOR_DISTANCE][place] = isnan(distance) ? (double)INFINITY : distance;
+    }
+    return STATUS_OK;
+}
+
+static enum status open_one(struct pairing *pairing, uint64_t number, struct run *out) {
+    struct config config = *pairing->request->config;
+    config.numerics.order_seed = noise_order_seed(&config, PAIR_RUN + number);
+    const struct run_options options = {
+        .tensors = 1, .steps = pairing->request->steps, .order_seed = config.numerics.order_seed};
+    return run_open(&config, &pairing->dataset, &options, out);
+}
+
+static enum status measure_pair(struct pairing *pairing, double *columns[FLOOR_COLUMNS]) {
+    struct run a, b;
+    TRY(open_one(pairing, 2 * pairing->done, &a));
+    enum status status = open_one(pairing, 2 * pairing->done + 1, &b);
+    if (status == STATUS_OK) {
+        status = step_both(pairing, &a, &b, columns);
+        run_close(&b);
+    }
+    run_close(&a);
+    arena_close(&pairing->scratch);
+    return status;
+}
+
+enum status noise_pairs_measure(const struct noise_request *request, uint64_t pairs,
+                                struct arena *arena, double *columns[FLOOR_COLUMNS]) {
+    struct pairing pairing = {.request = request, .scratch = ARENA_EMPTY};
+    const struct dataset_options source = run_dataset_options(request->config);
+    TRY(dataset_open(&source, arena, &pairing.dataset));
+    for (int i = 0; i < FLOOR_COLUMNS; i++)
+        TRY(arena_take(arena, (size_t)(pairs * request->steps), sizeof *columns[i], "A/A pairs",
+                       &columns[i]));
+    while (pairing.done < pairs) {
+        TRY(measure_pair(&pairing, columns));
+        pairing.done++;
+    }
+    return STATUS_OK;
+}
