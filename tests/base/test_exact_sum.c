@@ -294,11 +294,26 @@ static void corroborate_parts(void **state) {
     assert_in_range(whole, 2 * ROUNDS, 4 * ROUNDS - 1); /* some spreads are too wide */
 }
 
+/* Ties that the last part alone breaks. */
+static void validate_three(void **state) {
+    (void)state;
+    const double tiny = 0x1p-150;
+    assert_true(exact_three_f64(1.0, 0x1p-53, 0.0) == 1.0);
+    assert_true(exact_three_f64(1.0, 0x1p-53, tiny) == 0x1.0000000000001p+0);
+    assert_true(exact_three_f64(1.0, 0x1p-53, -tiny) == 1.0);
+    assert_true(exact_three_f64(0x1.0000000000001p+0, 0x1p-53, -tiny) == 0x1.0000000000001p+0);
+    assert_true(exact_three_f32(1.0, 0x1p-24, 0.0) == 1.0f);
+    assert_true(exact_three_f32(1.0, 0x1p-24, tiny) == 0x1.000002p+0f);
+    assert_true(exact_three_f32(1.0, 0x1p-24, -tiny) == 1.0f);
+    assert_true(exact_three_f32(-0x1.000002p+0, -0x1p-24, tiny) == -0x1.000002p+0f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_products), cmocka_unit_test(corroborate_doubles),
         cmocka_unit_test(validate_rounding),    cmocka_unit_test(validate_special),
         cmocka_unit_test(verify_range),         cmocka_unit_test(corroborate_parts),
+        cmocka_unit_test(validate_three),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
