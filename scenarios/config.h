@@ -74,6 +74,8 @@ enum reduce_order { REDUCE_TREE = 0 };
 #define CONFIG_NO_MODULE "none"
 /* schedule.contract without one. */
 #define CONFIG_NO_CONTRACT "none"
+/* init.nudge: every weight starts as drawn. */
+#define CONFIG_NO_NUDGE "none"
 
 /* Phases of the loop (design section 5), in the order of their names in the schema. */
 enum phase {
@@ -122,6 +124,7 @@ struct config {
     struct {
         double std;
         uint64_t seed;
+        char nudge[CONFIG_WORDS_SIZE]; /* tensor, or CONFIG_NO_NUDGE */
     } init;
     struct {
         int32_t loss, reference;

@@ -138,6 +138,10 @@ static const struct key_row rows[] = {
      NULL, NULL},
     {"init.seed", KEY_UINT, "", "auto", CAUSE_INIT, "Seed of the initial weights; auto is seed",
      AT(init.seed), UINT_ALL, "auto", NULL},
+    {"init.nudge", KEY_TEXT, "", "none", CAUSE_INIT,
+     "Weight that starts one unit in the last place off, TENSOR or TENSOR[ELEMENT]: a twin that shows "
+     "how rounding grows",
+     AT(init.nudge), NO_BOUNDS, NULL, NULL},
 
     {"dpo.loss", KEY_ENUM, "", "sigmoid", CAUSE_OBJECTIVE, "Form of the preference loss",
      AT(dpo.loss), NO_BOUNDS, NULL, dpo_loss_names},

@@ -8,7 +8,9 @@
 #include "kernels/shuffle.h"
 #include "scenarios/scenario.h"
 #include "trainer/datarow.h"
+#include "trainer/nudge.h"
 #include "trainer/plugin.h"
+#include "trainer/readback.h"
 #include "trainer/restart.h"
 #include "trainer/rounding.h"
 #include "trainer/scaler.h"
@@ -114,14 +116,13 @@ static enum status open_weights(struct run *run) {
 static enum status open_scratch(struct run *run) {
     struct arena *arena = &run->arena;
     size_t largest = 0, param = dtype_carrier((enum dtype)run->config.numerics.param);
-    size_t work = run->layout.has_master ? dtype_carrier(run->layout.master_dtype) : param;
     size_t sequences = (size_t)run->limits.samples * run->limits.sides;
     for (uint32_t i = 0; i < run->table.count; i++)
         if (run->table.rows[i].count > largest) largest = run->table.rows[i].count;
     TRY(arena_take(arena, run->table.elements, param, "initial parameters", &run->initial));
     TRY(arena_take(arena, run->table.elements, param, "last parameters", &run->before));
     if (run->options.readback) {
-        TRY(arena_take(arena, run->table.elements, work, "last weights", &run->working));
+        TRY(readback_open(run));
         TRY(arena_take(arena, largest, sizeof(double), "direction", &run->direction));
     }
     TRY(arena_take(arena, run->limits.tokens, sizeof(double), "loss", &run->coefficient));
@@ -149,8 +150,8 @@ static enum status open_record(struct run *run) {
     TRY(arena_take(arena, shape.phases, sizeof *record->phases, "record", &record->phases));
     TRY(arena_take(arena, shape.sites, sizeof *record->sites, "record", &record->sites));
     TRY(arena_take(arena, shape.micros, sizeof *record->micros, "record", &record->micros));
-    TRY(arena_take(arena, shape.sites, sizeof *run->site_stream, "record", &run->site_stream));
     TRY(arena_take(arena, shape.consumers, sizeof *record->ledger, "record", &record->ledger));
+    TRY(arena_take(arena, shape.sites, sizeof *run->site_stream, "record", &run->site_stream));
     return arena_take(arena, shape.sites, sizeof *run->site_digest, "record", &run->site_digest);
 }
 
@@ -239,7 +240,8 @@ static enum status open_all(struct run *run) {
     scaler_open(config, &head->scaler);
     for (uint32_t g = 0; g < run->table.groups; g++)
         TRY(run_start_lr(run, &head->lr[g]));
-    return config->task == TASK_DPO ? reference_open(run) : STATUS_OK;
+    if (config->task == TASK_DPO) TRY(reference_open(run));
+    return nudge_apply(run);
 }
 
 enum status run_open(const struct config *config, const struct dataset *dataset,
