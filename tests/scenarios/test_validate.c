@@ -97,6 +97,15 @@ static void change(struct config *c, int which) {
         c->numerics.mode = MODE_ATOMIC;
         set_list(&c->atomic.kinds, "cdc");
         break;
+    case 23:
+    case 24:
+    case 25:
+        c->numerics.mode = MODE_ORDER_FREE;
+        c->numerics.accumulate = DTYPE_F64;
+        *(which == 23   ? &c->numerics.compute
+          : which == 24 ? &c->dpo.reference_compute
+                        : &c->numerics.gradient) = DTYPE_F64;
+        break;
     default:
         fail_msg("no case %d", which);
     }
@@ -132,6 +141,12 @@ static const char *const faults[] = {
     "atomic.kinds: expected weight, dq, embedding or norm, got loss: one thread adds up the loss "
     "(shuffle.kinds has it)",
     "atomic.kinds: an entry is given twice",
+    "numerics.compute: mode order-free needs products that f64 holds exactly: expected f32, bf16 "
+    "or f16, got f64",
+    "dpo.reference_compute: mode order-free needs products that f64 holds exactly: expected f32, "
+    "bf16 or f16, got f64",
+    "numerics.gradient: mode order-free sums squares that f64 holds exactly: expected f32, bf16 or "
+    "f16, got f64",
 };
 
 static void validate_faults(void **state) {
