@@ -37,6 +37,15 @@ static const struct subject {
     {"dpo adamw, shuffled sums, f64",
      "task: dpo, batch: {size: 6, micro: 3}, optimizer: {lr: 1e-2}, shuffle: {chunk: 4}, "
      "numerics: {mode: shuffled, order_seed: 5, param: f64, compute: f64}"},
+    {"sft adamw, dropout, streams that are saved, loaded, moved and reseeded, a restart that loses "
+     "half",
+     "task: sft, batch: {size: 6, micro: 2}, optimizer: {lr: 1e-2}, dropout: {residual: 0.2}, "
+     "rng: {data: 'save a at 2, advance 2 at 3, load a at 5', dropout: 'seed 3 at 2, save b at 3, "
+     "load b at 6'}, resume: {after: 4, restores: [data, scaler]}"},
+    {"dpo adamw, PyTorch's generator, moved, saved and loaded over a restart",
+     "task: dpo, batch: {size: 6, micro: 2}, optimizer: {lr: 1e-2}, dropout: {attention: 0.2}, "
+     "rng: {kind: torch, dropout: 'advance 8 at 2, save a at 2, seed 4 at 3, load a at 6'}, "
+     "resume: {after: 3, restores: [optimizer, schedule]}"},
     {"dpo adamw, clip in each micro-batch, gradients carried",
      "task: dpo, batch: {size: 6, micro: 2}, optimizer: {lr: 1e-2}, clip: {max_norm: 0.1}, "
      "loop: {micro: [fetch, forward, backward, clip], update: [optimize, log, schedule, count]}"},

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * resume.*: a restart that restores all changes no bit; without one thing, the update after it
+ * first differs in the phase that thing acts in, and goes on from what the state would be with that
+ * thing put back by hand. Whole experiments with events and restarts close exactly. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "tests/trainer/helper_train.h"
+
+enum { UPDATES = 8, AFTER = 4 };
+
+#define SIZES "model: {layers: 1, hidden: 16, heads: 2, mlp: 20, vocab: 19}, init: {std: 0.3}"
+#define SCALED                                                                                     \
+    "task: sft, batch: {size: 6, micro: 3}, data: {max_len: 16}, dropout: {residual: 0.2}, "       \
+    "schedule: {name: cosine, warmup: 3}, optimizer: {lr: 1e-2, weight_decay: 0.1}, "              \
+    "scaler: {kind: dynamic, growth_interval: 2, init_scale: 4}, "                                 \
+    "loop: {update: [unscale, clip, optimize, log, count, schedule, zero]}"
+
+struct bench {
+    struct config config;
+    struct arena arena;
+    struct dataset dataset;
+    struct run run;
+};
+
+static void bench_open(struct bench *bench, const char *words, const char *restart) {
+    bench->arena = (struct arena)ARENA_EMPTY;
+    helper_config(UPDATES, &bench->config, SIZES ", %s%s", words, restart);
+    const struct run_options options = {.phases = 1,
+                                        .tensors = 1,
+                                        .readback = 1,
+                                        .steps = UPDATES,
+                                        .order_seed = bench->config.numerics.order_seed};
+    helper_ids_open(&bench->config, 71, 20, 16, &bench->arena, &bench->dataset);
+    helper_run_open(&bench->config, &bench->dataset, &options, &bench->run);
+}
+
+static void bench_close(struct bench *bench) {
+    run_close(&bench->run);
+    arena_close(&bench->arena);
+}
+
+static struct state_head *head_of(struct bench *bench) {
+    return state_head_of(bench->run.state);
+}
+
+static const struct record *step_to(struct bench *bench, uint64_t update) {
+    const struct record *record = NULL;
+    while (head_of(bench)->done < update)
+        record = helper_step(&bench->run);
+    return record;
+}
+
+static const char *const subjects[] = {
+    SCALED,
+    SCALED ", rng: {kind: torch}",
+    "task: dpo, batch: {size: 6, micro: 2}, data: {max_len: 16}, optimizer: {lr: 1e-2}, "
+    "numerics: {param: bf16, compute: f32, master: f32}, rng: {data: 'advance 2 at 3, seed 4 at "
+    "6'}",
+    "task: sft, batch: {size: 6, micro: 2}, data: {max_len: 16}, optimizer: {lr: 1e-2}, "
+    "numerics: {param: bf16, rounding: stochastic}, loop: {update: [optimize, log, count, "
+    "schedule]}",
+    "task: sft, batch: {size: 6, micro: 2}, data: {max_len: 16}, shuffle: {chunk: 2}, "
+    "optimizer: {name: sgd, momentum: 0.9, lr: 1e-2}, numerics: {mode: shuffled, order_seed: 5}",
+};
+
+static void verify_all_restored(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(subjects); i++) {
+        struct bench plain, restarted;
+        bench_open(&plain, subjects[i], "");
+        bench_open(&restarted, subjects[i], ", resume: {after: 4}");
+        for (uint64_t k = 1; k <= UPDATES; k++) {
+            const struct record *a = helper_step(&plain.run), *b = helper_step(&restarted.run);
+            assert_memory_equal(a->reals, b->reals, sizeof a->reals);
+            assert_memory_equal(a->digests, b->digests, sizeof a->digests);
+            assert_memory_equal(plain.run.state, restarted.run.state, plain.run.layout.bytes);
+        }
+        bench_close(&plain);
+        bench_close(&restarted);
+    }
+}
+
+/* In the order of the loop, not of the phases' numbers. */
+static const char *first_phase(struct bench *a, const struct record *x, const struct record *y) {
+    static const enum phase order[] = {PHASE_FETCH,   PHASE_FORWARD, PHASE_BACKWARD,
+                                       PHASE_UNSCALE, PHASE_CLIP,    PHASE_OPTIMIZE};
+    for (size_t i = 0; i < COUNT_OF(order); i++) {
+        const uint8_t slot = a->run.axes.phase_slot[order[i]];
+        if (slot != RUN_NO_SLOT && memcmp(x->phases[slot], y->phases[slot], DIGEST_BYTES) != 0)
+            return phase_name(order[i]);
+    }
+    return "none";
+}
+
+static const struct omission {
+    const char *words, *restores, *phase;
+} omissions[] = {
+    {SCALED, "[optimizer, data, rng, scaler]", "optimize"},
+    {SCALED, "[schedule, data, rng, scaler]", "optimize"},
+    {SCALED, "[schedule, optimizer, rng, scaler]", "fetch"},
+    {SCALED, "[schedule, optimizer, data, scaler]", "forward"},
+    {SCALED, "[schedule, optimizer, data, rng]", "backward"},
+    {SCALED ", rng: {kind: torch}", "[schedule, optimizer, data, scaler]", "forward"},
+    {SCALED, "[rng, scaler, data, optimizer, schedule]", "none"},
+    /* without dropout no stream is drawn that a restart could lose */
+    {"task: sft, batch: {size: 6}, data: {max_len: 16}, optimizer: {lr: 1e-2}",
+     "[schedule, optimizer, data, scaler]", "none"},
+};
+
+static void verify_omissions(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(omissions); i++) {
+        struct bench plain, restarted;
+        char restart[128];
+        snprintf(restart, sizeof restart, ", resume: {after: %d, restores: %s}", AFTER,
+                 omissions[i].restores);
+        bench_open(&plain, omissions[i].words, "");
+        bench_open(&restarted, omissions[i].words, restart);
+        for (uint64_t k = 1; k <= AFTER; k++) {
+            (void)helper_step(&plain.run);
+            (void)helper_step(&restarted.run);
+            assert_memory_equal(plain.run.state, restarted.run.state, plain.run.layout.bytes);
+        }
+        const struct record *a = helper_step(&plain.run), *b = helper_step(&restarted.run);
+        assert_string_equal(first_phase(&plain, a, b), omissions[i].phase);
+        bench_close(&plain);
+        bench_close(&restarted);
+    }
+}
+
+/* ---- by hand ---- */
+
+static void lose_schedule(struct bench *bench, struct bench *fresh) {
+    head_of(bench)->n = 0;
+    memcpy(head_of(bench)->lr, head_of(fresh)->lr, sizeof head_of(bench)->lr);
+}
+
+static void lose_optimizer(struct bench *bench, struct bench *fresh) {
+    const struct state_layout *layout = &bench->run.layout;
+    head_of(bench)->t = 0;
+    for (uint32_t i = 0; i < bench->run.owner_count; i++) {
+        const struct state_tensor *tensor = &layout->tensor[bench->run.owner[i]];
+        const size_t count = bench->run.table.rows[bench->run.owner[i]].count;
+        for (uint32_t s = 0; s < OPTIM_SLOTS_MAX; s++)
+            if (tensor->slot_count[s] > 0)
+                memcpy(bench->run.state + tensor->slot[s], fresh->run.state + tensor->slot[s],
+                       tensor->slot_count[s] * dtype_carrier(layout->slot_dtype));
+        /* carriers of bf16 and of f32 are both float */
+        if (layout->has_master)
+            memcpy(bench->run.state + tensor->master, bench->run.state + tensor->param,
+                   count * sizeof(float));
+    }
+}
+
+static void lose_data(struct bench *bench, struct bench *fresh) {
+    head_of(bench)->sampler = head_of(fresh)->sampler;
+}
+
+static void lose_scaler(struct bench *bench, struct bench *fresh) {
+    head_of(bench)->scaler = head_of(fresh)->scaler;
+}
+
+static void lose_offset(struct bench *bench, struct bench *fresh) {
+    head_of(bench)->rng_offset = head_of(fresh)->rng_offset;
+}
+
+#define MASTERS                                                                                    \
+    "task: dpo, batch: {size: 6, micro: 2}, data: {max_len: 16}, optimizer: {lr: 1e-2}, "          \
+    "numerics: {param: bf16, compute: f32, master: f32}"
+
+static const struct {
+    const char *words, *restores;
+    void (*lose)(struct bench *bench, struct bench *fresh);
+} by_hand[] = {
+    {SCALED, "[optimizer, data, rng, scaler]", lose_schedule},
+    {SCALED, "[schedule, data, rng, scaler]", lose_optimizer},
+    {MASTERS, "[schedule, data, rng, scaler]", lose_optimizer},
+    {SCALED, "[schedule, optimizer, rng, scaler]", lose_data},
+    {SCALED, "[schedule, optimizer, data, rng]", lose_scaler},
+    {SCALED ", rng: {kind: torch}", "[schedule, optimizer, data, scaler]", lose_offset},
+};
+
+/* Up to the streams' own bytes, which a run without a restart does not have. */
+static void verify_by_hand(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(by_hand); i++) {
+        struct bench plain, restarted, fresh;
+        char restart[128];
+        snprintf(restart, sizeof restart, ", resume: {after: %d, restores: %s}", AFTER,
+                 by_hand[i].restores);
+        bench_open(&plain, by_hand[i].words, "");
+        bench_open(&fresh, by_hand[i].words, "");
+        bench_open(&restarted, by_hand[i].words, restart);
+        (void)step_to(&plain, AFTER);
+        by_hand[i].lose(&plain, &fresh);
+        /* what is derived from the state follows it */
+        unsigned char *kept;
+        assert_int_equal(arena_take(&fresh.arena, plain.run.layout.bytes, 1, "test", &kept),
+                         STATUS_OK);
+        run_snapshot(&plain.run, kept);
+        run_restore(&plain.run, kept);
+        (void)step_to(&plain, UPDATES);
+        (void)step_to(&restarted, UPDATES);
+        memset(head_of(&restarted)->stream, 0, sizeof head_of(&restarted)->stream);
+        assert_memory_equal(plain.run.state, restarted.run.state, plain.run.layout.bytes);
+        bench_close(&fresh);
+        bench_close(&plain);
+        bench_close(&restarted);
+    }
+}
+
+/* ---- experiments ---- */
+
+static const struct {
+    const char *common, *arms, *causes[2], *phase;
+    int64_t first_step;
+    uint64_t closure_from;
+} experiments[] = {
+    {"dropout: {residual: 0.2}",
+     "{a: {}, b: {rng: {dropout: advance 1 at 2}}}",
+     {"rng", NULL},
+     "forward",
+     2,
+     2},
+    {"dropout: {residual: 0.2}, rng: {kind: torch}",
+     "{a: {rng: {dropout: seed 5 at 3}}, b: {rng: {dropout: 'save x at 1, load x at 3'}}}",
+     {"rng", NULL},
+     "forward",
+     3,
+     1},
+    {"data: {max_len: 16}",
+     "{a: {}, b: {rng: {data: advance 1 at 2}}}",
+     {"data-order", NULL},
+     "fetch",
+     2,
+     2},
+    /* arms that swap: each is the other from there on, but for the weights */
+    {"dropout: {residual: 0.2}",
+     "{a: {rng: {dropout: take b at 3}}, b: {dropout: {seed: 9}, rng: {dropout: take a at 3}}}",
+     {"rng", NULL},
+     "forward",
+     1,
+     1},
+    {"dropout: {residual: 0.2}",
+     "{a: {}, b: {resume: {after: 2, restores: [optimizer, data, rng]}}}",
+     {"resume", NULL},
+     "optimize",
+     3,
+     3},
+    {"dropout: {residual: 0.2}",
+     "{a: {resume: {after: 1}}, b: {rng: {data: seed 3 at 2}, resume: {after: 2, restores: []}}}",
+     {"data-order", "resume"},
+     "fetch",
+     2,
+     2},
+};
+
+static void check_experiment(size_t i, const char *folder) {
+    char text[2048], path[512], source[HELPER_PATH_SIZE + 32];
+    char data[HELPER_PATH_SIZE];
+    const char *overrides[] = {source};
+    struct arena arena = ARENA_EMPTY;
+    struct scenario *scenario;
+    struct judgement judgement;
+    const struct schema *schema;
+    helper_ids_write(TASK_SFT, 19, 1, 24, 16, data);
+    snprintf(source, sizeof source, "common.data.text=%s", data);
+    snprintf(path, sizeof path, "%s/case.h5", folder);
+    const int length = snprintf(text, sizeof text,
+                                "twinstep: 1\nname: case\nsteps: 4\ncommon: {" SIZES
+                                ", task: sft, batch: {size: 6, micro: 2}, optimizer: {lr: 1e-2}, "
+                                "schedule: {name: cosine, warmup: 1}, %s}\narms: %s\n",
+                                experiments[i].common, experiments[i].arms);
+    assert_true(length > 0 && (size_t)length < sizeof text);
+    assert_int_equal(experiment_schema(&arena, &schema), STATUS_OK);
+    if (scenario_parse(&arena, schema, "case.yaml", text, (size_t)length, overrides,
+                       COUNT_OF(overrides), &scenario) != STATUS_OK)
+        fail_msg("%s", status_text());
+    const struct experiment_options options = {
+        .path = path, .reproducible = 1, .schema = schema, .scenario = scenario};
+    if (experiment_run(&options, &arena, &judgement) != STATUS_OK) fail_msg("%s", status_text());
+    uint32_t causes = 0;
+    for (; causes < 2 && experiments[i].causes[causes] != NULL; causes++)
+        ;
+    print_message("%s: closes from %ju\n", experiments[i].arms, (uintmax_t)judgement.closure_from);
+    assert_int_equal(judgement.verdict, VERDICT_OUTSIDE_FLOOR);
+    assert_int_equal(judgement.closure, CLOSURE_EXACT);
+    assert_int_equal(judgement.closure_from, experiments[i].closure_from);
+    assert_int_equal(judgement.first_step, experiments[i].first_step);
+    assert_string_equal(judgement.first_phase, experiments[i].phase);
+    assert_int_equal(judgement.cause_count, causes);
+    unlink(path);
+    unlink(data);
+    arena_close(&arena);
+}
+
+static void verify_experiments(void **state) {
+    (void)state;
+    char folder[256];
+    const char *base = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/twinstep-restart-XXXXXX", base != NULL ? base : "/tmp");
+    assert_non_null(mkdtemp(folder));
+    for (size_t i = 0; i < COUNT_OF(experiments); i++)
+        check_experiment(i, folder);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_all_restored),
+        cmocka_unit_test(verify_omissions),
+        cmocka_unit_test(verify_by_hand),
+        cmocka_unit_test(verify_experiments),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
