@@ -130,9 +130,27 @@ static void fill_mask(const struct pass *pass, enum dropout_place place,
     }
 }
 
+/* What the generator starts from. Offsets of a generator follow the layout, so they compare only at
+ * samples where both runs begin a call. */
+static void show_generator(const struct pass *pass, enum dropout_place place, uint32_t layer,
+                           struct dropout *dropout) {
+    const struct watch *watch = pass->model->watch;
+    uint64_t words[2] = {dropout->seed, dropout->offset};
+    struct watch_view view = view_of(watch, layer, watch_places[place], "seed and offset", words);
+    view.axis = WATCH_WHOLE;
+    view.kind = WATCH_WORDS;
+    view.columns = WATCH_SCALARS;
+    view.count = view.width = COUNT_OF(words);
+    view.covered = pass->batch->first_sample + 1;
+    show(watch, &view);
+    dropout->seed = words[0];
+    dropout->offset = words[1];
+}
+
 void watch_see_mask(const struct pass *pass, enum dropout_place place, uint32_t layer,
-                    const struct dropout *dropout) {
+                    struct dropout *dropout) {
     struct watch *watch = pass->model->watch;
+    show_generator(pass, place, layer, dropout);
     const uint32_t longest = longest_of(pass);
     const int attention = place == DROP_ATTENTION;
     const size_t width = attention ? (size_t)pass->model->H * longest : pass->model->C;

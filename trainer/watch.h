@@ -103,7 +103,7 @@ void watch_see_labels(const struct pass *pass, const char *op, const char *tenso
 void watch_see_weight(const struct pass *pass, uint32_t layer, enum param_role role, void *acc,
                       uint32_t use);
 void watch_see_mask(const struct pass *pass, enum dropout_place place, uint32_t layer,
-                    const struct dropout *dropout);
+                    struct dropout *dropout);
 
 /* Name of an op by its role in the family, and by its place among dropouts. */
 const char *watch_role(const struct model *model, enum param_role role);
