@@ -17,6 +17,10 @@ const struct record_column record_reals[RECORD_REALS] = {
     [REAL_TRAVEL] = {"travel", "1", "distance of the parameters from their start"},
     [REAL_UPDATE_SURVIVAL] = {"update_survival", "1", "share of stored weights whose bits changed"},
     [REAL_LOSS_SCALE] = {"loss_scale", "1", "factor on the loss of this update's gradients"},
+    [REAL_GRAD_TAKEN] = {"grad_norm_taken", "1",
+                         "norm of the gradient that the first moment took in, read back from it"},
+    [REAL_GRAD_TAKEN_ERROR] = {"grad_norm_taken_error", "1",
+                               "bound of the error of grad_norm_taken from rounding"},
 };
 
 const struct record_column record_integers[RECORD_INTEGERS] = {
@@ -43,6 +47,9 @@ const struct record_column record_groups[RECORD_GROUPS] = {
     [GROUP_LR_ERROR] = {"lr_readback_error", "1",
                         "bound of the error of lr_readback from rounding"},
     [GROUP_WD_APPLIED] = {"wd_applied", "1", "weight decay the optimizer used"},
+    [GROUP_WD_READBACK] = {"wd_readback", "1",
+                           "weight decay outside of the gradient, estimated from the weights"},
+    [GROUP_WD_ERROR] = {"wd_readback_error", "1", "bound of the error of wd_readback from rounding"},
 };
 
 const struct record_column record_tensors[RECORD_TENSORS] = {

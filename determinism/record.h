@@ -34,6 +34,8 @@ enum record_real {
     REAL_TRAVEL,          /* |theta_k - theta_0| */
     REAL_UPDATE_SURVIVAL, /* share of stored weights whose bits changed */
     REAL_LOSS_SCALE,      /* on the gradients of this update; NaN without a scaler */
+    REAL_GRAD_TAKEN,      /* norm of the gradient that the first moment took in, read back */
+    REAL_GRAD_TAKEN_ERROR,
     RECORD_REALS
 };
 
@@ -64,6 +66,8 @@ enum record_group {
     GROUP_LR_READBACK,    /* estimated from weights and slots before and after */
     GROUP_LR_ERROR,       /* bound of its error from rounding */
     GROUP_WD_APPLIED,
+    GROUP_WD_READBACK, /* of decay outside of the gradient, estimated likewise */
+    GROUP_WD_ERROR,
     RECORD_GROUPS
 };
 

@@ -40,6 +40,7 @@ const struct optim_class optim_adam = {
     .flags = OPTIM_ELEMENTWISE,
     .step = l2_step,
     .direction = l2_direction,
+    .moment = adam_moment,
     .validate = l2_validate,
     .slot_elements = adam_slot_elements,
 };

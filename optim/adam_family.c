@@ -81,6 +81,14 @@ enum status adam_step(const struct optim_call *call, const struct optim_class *c
     return STATUS_OK;
 }
 
+int adam_moment(const void *values, uint64_t t, double *out_keep, double *out_take) {
+    const struct adam_values *v = (const struct adam_values *)values;
+    (void)t;
+    *out_keep = v->beta1;
+    *out_take = 1.0 - v->beta1;
+    return 1;
+}
+
 /* d = (m / bc1) / (sqrt(v) / sqrt(bc2) + eps), and with decoupled decay + wd * old. hf-legacy: d =
  * (m sqrt(bc2) / bc1) / (sqrt(v) + eps), and its decay acts on the new parameter: new = (old - lr
  * d) (1 - lr wd), so that d is (1 - lr wd) d + wd * old, with the LR of the call in the term of

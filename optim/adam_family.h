@@ -120,6 +120,9 @@ uint64_t adam_slot_elements(const void *values, uint32_t slot, uint32_t rank,
 /* decoupled: adamw; else adam. */
 TWINSTEP_MUST_USE enum status adam_step(const struct optim_call *call,
                                         const struct optim_class *class_, int decoupled);
+/* optim_class.moment: exp_avg' = beta1 exp_avg + (1 - beta1) g. */
+int adam_moment(const void *values, uint64_t t, double *out_keep, double *out_take);
+
 TWINSTEP_MUST_USE enum status adam_direction(const struct optim_call *call, uint32_t index,
                                              const void *before, int decoupled, double *out);
 

@@ -42,9 +42,10 @@ const struct optim_class optim_adamw = {
     .values_size = sizeof(struct adam_values),
     .slot_count = ADAM_SLOT_COUNT,
     .slot_names = adam_slot_names,
-    .flags = OPTIM_ELEMENTWISE,
+    .flags = OPTIM_ELEMENTWISE | OPTIM_DECOUPLED,
     .step = adamw_step,
     .direction = adamw_direction,
+    .moment = adam_moment,
     .validate = adamw_validate,
     .slot_elements = adam_slot_elements,
 };

@@ -61,6 +61,14 @@ static enum status lion_step(const struct optim_call *call) {
     return STATUS_OK;
 }
 
+static int lion_moment(const void *values, uint64_t t, double *out_keep, double *out_take) {
+    const struct lion_values *v = (const struct lion_values *)values;
+    (void)t;
+    *out_keep = v->beta2;
+    *out_take = 1.0 - v->beta2;
+    return 1;
+}
+
 /* The sign of the update from the new mean, or 2 where its rounding leaves it open: old =
  * (new - (1 - beta2) g) / beta2 is known to half a unit of the slot's dtype. */
 static double sign_of_update(const struct lion_values *v, double m, double g, double unit) {
@@ -122,8 +130,9 @@ const struct optim_class optim_lion = {
     .values_size = sizeof(struct lion_values),
     .slot_count = COUNT_OF(slot_names),
     .slot_names = slot_names,
-    .flags = OPTIM_ELEMENTWISE,
+    .flags = OPTIM_ELEMENTWISE | OPTIM_DECOUPLED,
     .step = lion_step,
     .direction = lion_direction,
+    .moment = lion_moment,
     .validate = lion_validate,
 };

@@ -59,7 +59,8 @@ struct optim_call {
 enum optim_flag {
     OPTIM_ELEMENTWISE = 1,        /* any element range may be stepped alone */
     OPTIM_NEEDS_WHOLE_TENSOR = 2, /* norms or factors over the tensor */
-    OPTIM_HOST_ONLY = 4
+    OPTIM_HOST_ONLY = 4,
+    OPTIM_DECOUPLED = 8 /* weight decay acts on the weights, not inside the gradient */
 };
 
 struct optim_class {
@@ -79,6 +80,10 @@ struct optim_class {
      * read-back is untestable. */
     enum status (*direction)(const struct optim_call *call, uint32_t index, const void *before,
                              double *out);
+    /* The first slot as a linear moment: in the step that made `t`, slot' = keep slot + take g, g
+     * with its decay unless OPTIM_DECOUPLED. 0: these values make none. NULL: the class never does.
+     */
+    int (*moment)(const void *values, uint64_t t, double *out_keep, double *out_take);
     enum status (*validate)(const void *values);
     /* Elements of slot `slot` of a tensor: 0 where these values or this rank leave it out. NULL: as
      * many as the tensor has. Read it by optim_slot_elements. */

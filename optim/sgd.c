@@ -76,6 +76,13 @@ static enum status sgd_direction(const struct optim_call *call, uint32_t index, 
     return STATUS_OK;
 }
 
+static int sgd_moment(const void *values, uint64_t t, double *out_keep, double *out_take) {
+    const struct sgd_values *v = (const struct sgd_values *)values;
+    *out_keep = t == 1 ? 0.0 : v->momentum;
+    *out_take = t == 1 ? 1.0 : 1.0 - v->dampening;
+    return v->momentum != 0.0;
+}
+
 static enum status sgd_validate(const void *values) {
     const struct sgd_values *v = (const struct sgd_values *)values;
     if (!(v->momentum >= 0.0 && real_finite_f64(v->momentum)))
@@ -106,5 +113,6 @@ const struct optim_class optim_sgd = {
     .flags = OPTIM_ELEMENTWISE,
     .step = sgd_step,
     .direction = sgd_direction,
+    .moment = sgd_moment,
     .validate = sgd_validate,
 };

@@ -103,6 +103,25 @@ static void note_curves(struct court *court) {
     }
 }
 
+/* Rounding apart, the moments take in what clipping leaves: norm x coefficient. */
+static int took_another(const double *reals) {
+    const double left = reals[REAL_GRAD_NORM] * reals[REAL_CLIP_COEF];
+    const double gap = fabs(reals[REAL_GRAD_TAKEN] - left);
+    return gap > reals[REAL_GRAD_TAKEN_ERROR] + 0.001 * left;
+}
+
+static void note_arm(struct court *court, int arm) {
+    struct judgement *out = court->out;
+    double sum = 0.0;
+    for (uint64_t i = 0; i < out->updates; i++) {
+        const struct record *record = &court->run[arm]->records[i];
+        sum += 1.0 - record->reals[REAL_UPDATE_SURVIVAL];
+        if (out->unclipped[arm] == 0 && took_another(record->reals))
+            out->unclipped[arm] = record->step;
+    }
+    out->still[arm] = sum / (double)out->updates;
+}
+
 enum status judge(const struct trace_image *image, struct arena *arena, struct judgement *out) {
     struct court court = {.image = image, .arena = arena, .out = out};
     memset(out, 0, sizeof *out);
@@ -110,6 +129,8 @@ enum status judge(const struct trace_image *image, struct arena *arena, struct j
     judge_first(&court);
     TRY(judge_rng(&court));
     note_curves(&court);
+    for (int arm = 0; arm < 2; arm++)
+        note_arm(&court, arm);
     TRY(judge_floor(&court));
     TRY(judge_growth(&court));
     TRY(judge_causes(&court));

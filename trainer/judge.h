@@ -95,6 +95,9 @@ struct judgement {
     const char *first_phase;  /* "" when phases were not recorded */
     uint64_t diverged[2];     /* first update whose loss is not finite, by arm; 0: none */
     uint64_t logged_step;     /* first update whose logged LR differs; 0: none */
+    double still[2];          /* mean share of weights whose bits an update did not change; NaN */
+    uint64_t unclipped[2];    /* first update whose moments took in another gradient than clipping
+                                 left, by more than rounding; 0: none was seen */
     const char *first_tensor; /* parameter, or activation site for `forward`; "" none */
     struct ledger_difference
         rng;               /* who drew another number of random words, and from which seeds */

@@ -181,6 +181,8 @@ static void print_notes(const struct judgement *judgement, FILE *out) {
         if (judgement->diverged[arm] != 0)
             fprintf(out, "  note     the loss of %s is not finite from update %llu on\n",
                     judgement->arms[arm], (unsigned long long)judgement->diverged[arm]);
+    for (int arm = 0; arm < 2; arm++)
+        judge_print_arm(judgement, arm, out);
     if (judgement->verdict == VERDICT_IDENTICAL && judgement->logged_step != 0)
         fprintf(out,
                 "  note     the logged LRs differ from update %llu on, the applied ones never: a "

@@ -112,3 +112,25 @@ void judge_print_growth(const struct judgement *judgement, FILE *out) {
                 "           saturated: rounding alone takes the arms this far apart by now, so "
                 "the end says little of causes; see earlier updates\n");
 }
+
+#define MOSTLY_STILL 0.9
+
+/* What of an arm's updates reached its weights and moments. */
+void judge_print_arm(const struct judgement *judgement, int arm, FILE *out) {
+    const double still = judgement->still[arm];
+    if (still > MOSTLY_STILL)
+        fprintf(
+            out,
+            "  note     in %s an update leaves %.4g %% of the weights as they are: they are too "
+            "coarse for it, and an LR that is wrong hardly shows\n",
+            judgement->arms[arm], 100.0 * still);
+    const uint64_t step = judgement->unclipped[arm];
+    if (step == 0) return;
+    const struct trace_run *run = trace_run_of(judgement->image, judgement->arms[arm]);
+    const double *reals = run->records[step - 1].reals;
+    fprintf(out,
+            "  note     update %llu of %s: clipping says norm %.4g x %.4g, the moments took in a "
+            "gradient of norm %.4g\n",
+            (unsigned long long)step, judgement->arms[arm], reals[REAL_GRAD_NORM],
+            reals[REAL_CLIP_COEF], reals[REAL_GRAD_TAKEN]);
+}

@@ -165,11 +165,35 @@ static void verify_replicates(void **state) {
     }
 }
 
+/* A clip that goes to a copy, and weights too coarse for their updates: both are seen, and neither
+ * in the arm that has it not. */
+static void verify_notes(void **state) {
+    (void)state;
+    struct bench bench;
+    helper_bench_open(&bench, 3,
+                      COMMON ", clip: {max_norm: 0.01}}\n"
+                             "arms: {baseline: {}, test: {clip: {apply: copy}}}\n");
+    helper_bench_run(&bench);
+    assert_int_equal(bench.judgement.unclipped[0], 0);
+    assert_int_equal(bench.judgement.unclipped[1], 1);
+    assert_true(bench.judgement.still[0] < 0.1);
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
+    helper_bench_open(&bench, 3,
+                      COMMON "}\narms: {baseline: {}, test: {numerics: {param: bf16}, "
+                             "optimizer: {lr: 1e-7}}}\n");
+    helper_bench_run(&bench);
+    assert_true(bench.judgement.still[0] < 0.1 && bench.judgement.still[1] > 0.9);
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_when), cmocka_unit_test(verify_measures),
-        cmocka_unit_test(verify_twin), cmocka_unit_test(verify_saturated),
-        cmocka_unit_test(verify_way),  cmocka_unit_test(verify_replicates),
+        cmocka_unit_test(verify_when),  cmocka_unit_test(verify_measures),
+        cmocka_unit_test(verify_twin),  cmocka_unit_test(verify_saturated),
+        cmocka_unit_test(verify_way),   cmocka_unit_test(verify_replicates),
+        cmocka_unit_test(verify_notes),
     };
     return cmocka_run_group_tests(tests, helper_bench_folder, helper_bench_remove);
 }

@@ -139,8 +139,91 @@ static void verify_readback_admits_ignorance(void **state) {
     bench_close(&bench);
 }
 
+/* Weight decay outside of the gradient: what was configured, also where that is none; NaN where the
+ * class keeps it inside. */
+static void verify_decay(void **state) {
+    (void)state;
+    static const struct {
+        const char *words;
+        double wanted;
+    } cases[] = {
+        {"optimizer: {lr: 1e-3, weight_decay: 0.1}", 0.1},
+        {"optimizer: {lr: 1e-3}", 0.0},
+        {"optimizer: {lr: 1e-3, weight_decay: 0.1, variant: apex}", 0.1},
+        {"optimizer: {name: lion, lr: 1e-4, weight_decay: 1}", 1.0},
+        {"optimizer: {name: sgd, lr: 1e-2, momentum: 0.9, weight_decay: 0.1}", (double)NAN},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct bench bench;
+        bench_open(&bench, cases[i].words);
+        for (int k = 0; k < UPDATES; k++) {
+            const double *group = helper_step(&bench.run)->groups[0];
+            const double gap = fabs(group[GROUP_WD_READBACK] - cases[i].wanted);
+            if (k == UPDATES - 1)
+                print_message("%-60s %.4g +- %.1g\n", cases[i].words, group[GROUP_WD_READBACK],
+                              group[GROUP_WD_ERROR]);
+            if (isnan(cases[i].wanted))
+                assert_true(isnan(group[GROUP_WD_READBACK]));
+            else
+                assert_true(gap <= group[GROUP_WD_ERROR] && group[GROUP_WD_ERROR] < 0.05);
+        }
+        bench_close(&bench);
+    }
+}
+
+/* The gradient that the moments took in: after clipping, unless the clip went to a copy. */
+static void verify_taken(void **state) {
+    (void)state;
+    static const struct {
+        const char *words;
+        int clipped;
+    } cases[] = {
+        {"optimizer: {lr: 1e-3}, clip: {max_norm: 0.5}", 1},
+        {"optimizer: {lr: 1e-3}, clip: {max_norm: 0.5, apply: copy}", 0},
+        {"optimizer: {lr: 1e-3}, clip: {max_norm: 0}", 0},
+        {"optimizer: {name: adam, lr: 1e-3, weight_decay: 0.1}, clip: {max_norm: 0.5}", 1},
+        {"optimizer: {name: lion, lr: 1e-3}, clip: {max_norm: 0.5}", 1},
+        {"optimizer: {name: sgd, lr: 1e-2, momentum: 0.9, weight_decay: 0.1}, "
+         "clip: {max_norm: 0.5}",
+         1},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct bench bench;
+        bench_open(&bench, cases[i].words);
+        for (int k = 0; k < UPDATES; k++) {
+            const double *reals = helper_step(&bench.run)->reals;
+            const double factor = cases[i].clipped ? reals[REAL_CLIP_COEF] : 1.0;
+            const double gap = fabs(reals[REAL_GRAD_TAKEN] - factor * reals[REAL_GRAD_NORM]);
+            if (k == UPDATES - 1)
+                print_message("%-80s %.6g of %.6g +- %.1g\n", cases[i].words,
+                              reals[REAL_GRAD_TAKEN], reals[REAL_GRAD_NORM],
+                              reals[REAL_GRAD_TAKEN_ERROR]);
+            assert_true(gap <= reals[REAL_GRAD_TAKEN_ERROR]);
+            assert_true(reals[REAL_GRAD_TAKEN_ERROR] < 1e-4 * reals[REAL_GRAD_NORM]);
+            assert_int_equal(cases[i].clipped, factor < 1.0);
+        }
+        bench_close(&bench);
+    }
+}
+
+/* Without a moment nothing was taken in that could be read. */
+static void validate_nothing_taken(void **state) {
+    (void)state;
+    static const char *const cases[] = {"optimizer: {name: sgd, lr: 1e-2}",
+                                        "optimizer: {name: adafactor, lr: 1e-2}"};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct bench bench;
+        bench_open(&bench, cases[i]);
+        assert_true(isnan(helper_step(&bench.run)->reals[REAL_GRAD_TAKEN]));
+        bench_close(&bench);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_decay),
+        cmocka_unit_test(verify_taken),
+        cmocka_unit_test(validate_nothing_taken),
         cmocka_unit_test(validate_lr_of_loops),
         cmocka_unit_test(verify_readback),
         cmocka_unit_test(verify_readback_admits_ignorance),
