@@ -299,12 +299,17 @@ static enum dtype working_dtype(const struct run *run) {
                                   : (enum dtype)run->config.numerics.param;
 }
 
+static struct signature_tensor group_of(struct signature_tensor tensor, const struct run *run,
+                                        uint32_t row) {
+    if (row < run->table.count) tensor.group = run->table.rows[row].group;
+    return tensor;
+}
+
 static enum status recognise(struct locating *l) {
     const struct run *a = &l->sides[0].run;
     const struct locate_key *key = l->out->first.key;
     struct signature_tensor *tensors;
     struct signature_input input = {.layers = a->model.layers,
-                                    .groups = a->table.groups,
                                     .terms = longest_sum(a),
                                     .unit = coarsest(l),
                                     .gradient_unit = half_ulp(a->layout.gradient_dtype),
@@ -315,9 +320,12 @@ static enum status recognise(struct locating *l) {
     input.rotary_first = is_rotary(key);
     read_cells(l, &input);
     TRY(read_positions(l, &input));
+    const struct run *grouped = a; /* the side that tells two groups apart, if one does */
+    if (l->sides[1].run.table.groups > a->table.groups) grouped = &l->sides[1].run;
+    input.groups = grouped->table.groups;
     TRY(arena_take(l->arena, a->owner_count, sizeof *tensors, "signature", &tensors));
     for (uint32_t i = 0; i < a->owner_count; i++)
-        tensors[i] = l->gather.tensors[a->owner[i]];
+        tensors[i] = group_of(l->gather.tensors[a->owner[i]], grouped, a->owner[i]);
     input.tensors = tensors;
     input.count = a->owner_count;
     signature_recognise(&input, &l->out->signature);

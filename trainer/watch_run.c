@@ -144,25 +144,28 @@ static void show_batch(struct run *run) {
     show(run, &view);
 }
 
+void watch_reference_scored(struct run *run) {
+    if (run->config.task != TASK_DPO) return;
+    struct watch_view view =
+        batch_view(run, "reference", "log-probs of both sides", WATCH_SAMPLES, run->reference_logp);
+    view.width = 2;
+    show(run, &view);
+}
+
 static void show_loss(struct run *run) {
-    if (run->config.task == TASK_DPO) {
-        struct watch_view view = batch_view(run, "reference", "log-probs of both sides",
-                                            WATCH_SAMPLES, run->reference_logp);
-        view.width = 2;
-        show(run, &view);
-    }
     struct watch_view view = batch_view(run, "loss", "coefficient", WATCH_LABELS, run->coefficient);
     show(run, &view);
 }
 
 static void show_optimize(struct run *run) {
-    for (uint32_t g = 0; g < run->table.groups; g++) {
-        static const char *const groups[STATE_GROUPS_MAX] = {"group 0", "group 1"};
-        show_reals(run, groups[g], "LR applied", &run->record.groups[g][GROUP_LR_APPLIED], 1);
-        show_reals(run, groups[g], "weight decay", &run->record.groups[g][GROUP_WD_APPLIED], 1);
-    }
-    for (uint32_t i = 0; i < run->owner_count; i++)
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const struct param_row *row = &run->table.rows[run->owner[i]];
+        double lr = run->record.groups[row->group][GROUP_LR_APPLIED];
+        double decay = run->record.groups[row->group][GROUP_WD_APPLIED];
+        show_reals(run, row->name, "LR applied", &lr, 1);
+        show_reals(run, row->name, "weight decay", &decay, 1);
         show_weights(run, run->owner[i]);
+    }
 }
 
 static void show_clip(struct run *run) {
