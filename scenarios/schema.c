@@ -440,7 +440,7 @@ static const struct key_row rows[] = {
      "Consecutive terms of one partial sum in shuffled", AT(shuffle.chunk), 1, 1048576, NULL, NULL},
 
     {"atomic.kinds", KEY_LIST, "", "[weight, dq, embedding, norm]", CAUSE_NONDETERMINISM,
-     "Kinds of sum that threads race on in mode atomic: weight, dq, embedding, norm",
+     "Kinds of sum that threads race on in mode atomic: forward, weight, dq, embedding, norm, loss",
      AT(atomic.kinds), NO_BOUNDS, NULL, kind_names},
     {"atomic.chunk", KEY_UINT, "terms", "16", CAUSE_NONDETERMINISM,
      "Consecutive terms that one thread sums before it adds them to a sum that is raced on",

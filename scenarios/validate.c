@@ -229,25 +229,11 @@ static enum status check_shuffle(const struct config *config, struct fault *faul
     return STATUS_OK;
 }
 
-/* By the index that the list holds: forward 0, loss 5. */
 static enum status check_atomic(const struct config *config, struct fault *fault) {
     const struct key_list *kinds = &config->atomic.kinds;
-    const struct key_row *row = schema_find("atomic.kinds", NULL);
-    if (config->numerics.mode != MODE_ATOMIC) return STATUS_OK;
-    if (row == NULL) return fault_set(fault, STATUS_INTERNAL, "atomic.kinds", "is no row");
-    for (uint8_t i = 0; i < kinds->count; i++) {
-        const char *name = row->names[kinds->item[i]];
+    for (uint8_t i = 0; i < kinds->count; i++)
         if (list_count(kinds, kinds->item[i]) != 1)
             return fault_set(fault, STATUS_INPUT, "atomic.kinds", "an entry is given twice");
-        if (strcmp(name, "forward") == 0)
-            return fault_set(fault, STATUS_INPUT, "atomic.kinds",
-                             "expected weight, dq, embedding or norm, got forward: an output that "
-                             "is rounded where it is made cannot race (shuffle.kinds has it)");
-        if (strcmp(name, "loss") == 0)
-            return fault_set(fault, STATUS_INPUT, "atomic.kinds",
-                             "expected weight, dq, embedding or norm, got loss: one thread adds "
-                             "up the loss (shuffle.kinds has it)");
-    }
     return STATUS_OK;
 }
 

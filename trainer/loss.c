@@ -8,6 +8,7 @@
 
 #include "base/real.h"
 #include "base/sum.h"
+#include "kernels/racing_sum.h"
 #include "kernels/shuffle.h"
 #include "trainer/loop.h"
 
@@ -33,6 +34,7 @@ static void go_on(struct exact_wide *exact, double *total, double term) {
 /* Sum over samples, continuing `total` (of order-free: +0). */
 static double join_samples(const struct loss_call *call, double total, uint32_t count) {
     if (call->call->order_free) return exact_terms_f64(call->terms, count);
+    if (race_loss(call->call)) return race_sum(call->call, total, call->terms, count);
     if (!shuffle_active(call->call, SUM_LOSS))
         return sum_chain_terms_f64_f64(total, call->terms, count);
     struct op_call op = *call->call;

@@ -7,6 +7,7 @@
  * sequence is done. Units of work as in forward: no two write one element; but in law 14 dQ. */
 #include "kernels/cpu/call.h"
 #include "kernels/cpu/attention.h"
+#include "kernels/cpu/attention_racing.h"
 #include "kernels/cpu/race.h"
 
 struct gradients {
@@ -159,107 +160,20 @@ static void run_unit(const struct attention_task *task, const struct gradients *
     close_unit(task, gradients);
 }
 
-/* ---- dQ by law 14 ----
- * In rounds: each thread opens a block of its own unit; then all threads take chunks of keys of all
- * blocks and race on the blocks' sums; then each closes its own. */
+/* ---- dQ by law 14 ---- */
 
-enum { RACERS = 1024 };
-
-struct racer {
-    struct attention_task task;
-    struct attention_block block;
-    int busy; /* there is a block */
-};
-
-struct race {
-    const struct op_call *call;
-    const struct attention_problem *problem;
-    const struct gradients *gradients;
-    size_t own, units, chunks; /* chunks of the longest sequence */
-    size_t taken;              /* units */
-    const struct racer *racers[RACERS];
-};
-
-/* The next block of the racer's unit; 0 when there is none. */
-static int next_block(struct racer *racer) {
-    size_t head = racer->block.head;
-    size_t first = racer->block.first + ATTENTION_QUERIES;
-    if (first >= racer->task.length) {
-        head++;
-        first = 0;
-    }
-    if (head == racer->task.first_head + racer->task.heads) return 0;
-    racer->block = attention_block_at(&racer->task, head, first);
-    return 1;
+static void race_open(const struct attention_task *task, const struct attention_block *block,
+                      const void *data) {
+    open_block(task, block, (const struct gradients *)data);
 }
 
-/* Opens the racer's next block, if need be of the next unit that nobody took. */
-static void move_racer(struct race *race, struct racer *racer) {
-    if (racer->busy && !next_block(racer)) {
-        close_unit(&racer->task, race->gradients);
-        racer->busy = 0;
-    }
-    while (!racer->busy) {
-        const size_t i = race_take(&race->taken);
-        if (i >= race->units) return;
-        racer->task = VARIANT(attention_task)(race->call, race->problem, race->own, i);
-        if (racer->task.length == 0) continue;
-        open_unit(&racer->task);
-        racer->block = attention_block_at(&racer->task, racer->task.first_head, 0);
-        racer->busy = 1;
-    }
-    open_block(&racer->task, &racer->block, race->gradients);
-    memset(racer->task.space.result, 0,
-           racer->block.count * racer->task.wide * sizeof *racer->task.space.result);
+static void race_close(const struct attention_task *task, const struct attention_block *block,
+                       const void *data) {
+    close_block(task, block, (const struct gradients *)data);
 }
 
-/* Keys first .. first+chunk-1: for each query of the block that has them, a chain from +0. */
-static void race_keys(const struct racer *racer, size_t first) {
-    const struct attention_task *const task = &racer->task;
-    const struct attention_space *const space = &task->space;
-    for (size_t i = 0; i < racer->block.count; i++) {
-        const accumulator *const weights = space->dp + i * task->far;
-        const size_t last = least(first + task->call->racing->chunk, racer->block.first + i + 1);
-        if (first >= last) continue;
-        for (size_t d = 0; d < task->D; d += SHUFFLE_TILE) {
-            const size_t n = least(SHUFFLE_TILE, task->D - d);
-            accumulator sum[SHUFFLE_TILE] = {0};
-            for (size_t j = first; j < last; j++) {
-                const accumulator *const key = space->k_rows + j * task->wide + d;
-                EACH for (size_t e = 0; e < n; e++) sum[e] = acc_fma(weights[j], key[e], sum[e]);
-            }
-            race_add(space->result + i * task->wide + d, sum, n);
-        }
-    }
-}
-
-static int some_are_busy(const struct race *race, size_t team) {
-    int busy = 0;
-    for (size_t i = 0; i < team; i++)
-        busy |= race->racers[i]->busy;
-    return busy;
-}
-
-static void run_race(struct race *race) {
-    const size_t chunk = race->call->racing->chunk;
-    const int threads = race_threads(race->call, 2);
-#pragma omp parallel num_threads(threads > RACERS ? RACERS : threads)
-    {
-        const size_t team = (size_t)omp_get_num_threads();
-        struct racer own = {.busy = 0};
-        race->racers[omp_get_thread_num()] = &own;
-        for (int busy = 1; busy;) {
-            move_racer(race, &own);
-#pragma omp barrier
-            busy = some_are_busy(race, team);
-#pragma omp for schedule(dynamic, 1)
-            for (size_t i = 0; i < team * race->chunks; i++) {
-                const struct racer *const racer = race->racers[i / race->chunks];
-                if (racer->busy) race_keys(racer, i % race->chunks * chunk);
-            }
-            if (own.busy) close_block(&own.task, &own.block, race->gradients);
-        }
-    }
+static void race_close_unit(const struct attention_task *task, const void *data) {
+    close_unit(task, (const struct gradients *)data);
 }
 
 void VARIANT(attention_backward)(const struct op_call *call,
@@ -273,13 +187,16 @@ void VARIANT(attention_backward)(const struct op_call *call,
     size_t work = 0;
     const size_t own = VARIANT(attention_own)(call, &problem, &work);
     if (race_active(call, SUM_DQ)) {
-        struct race race = {
-            .call = call, .problem = &problem, .gradients = &gradients, .own = own, .units = units};
-        for (uint32_t i = 0; i < args->count; i++) {
-            const size_t chunks = race_chunks(call, args->sequences[i].length);
-            if (chunks > race.chunks) race.chunks = chunks;
-        }
-        run_race(&race);
+        const struct attention_race race = {.call = call,
+                                            .problem = &problem,
+                                            .own = own,
+                                            .backward = 1,
+                                            .data = &gradients,
+                                            .open_unit = open_unit,
+                                            .open_block = race_open,
+                                            .close_block = race_close,
+                                            .close_unit = race_close_unit};
+        VARIANT(attention_racing)(&race);
         return;
     }
 #pragma omp parallel for schedule(dynamic) num_threads(call_threads(call, 2 * work))

@@ -91,7 +91,7 @@ void VARIANT(gemm_pack_b)(const struct gemm *g, size_t column, size_t term, size
 void VARIANT(gemm_round)(const struct gemm *g, size_t row, size_t column, size_t columns,
                          const accumulator *sums);
 
-/* C by law 1, by law 9, and (C held in accumulators) by law 14. scratch: linear_scratch(). */
+/* C by law 1, by law 9 and by law 14. scratch: linear_scratch(). */
 void VARIANT(gemm_chain)(const struct gemm *g, int threads, void *scratch);
 void VARIANT(gemm_shuffled)(const struct gemm *g, const struct shuffle *shuffle, int threads,
                             void *scratch);

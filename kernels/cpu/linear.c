@@ -25,7 +25,7 @@ static void run(const struct op_call *call, const struct gemm *g, enum sum_kind 
     const uint32_t parts = parts_of(call, g, pass);
     if (call->order_free) {
         VARIANT(gemm_exact)(g, call->threads, call->scratch);
-    } else if (g->held != NULL && race_active(call, kind)) {
+    } else if (race_active(call, kind)) {
         VARIANT(gemm_racing)(g, call);
     } else if (shuffle_active(call, kind)) {
         const struct shuffle shuffle = shuffle_open(call, pass);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Log-probability of one target per row of logits, and the gradient of the logits in place
  * (law 5). Rows are independent: threads divide them. */
+#include "kernels/cpu/race.h"
 #include "kernels/cpu/softmax.h"
 
 #define LOGPROB_COST 16 /* elementary operations of one logit, roughly */
@@ -44,7 +45,36 @@ static void forward_rows(const struct op_call *call, const struct logprob_forwar
         forward_row(args, row, e, &by);
 }
 
+/* Law 14: threads add chunks of exponentials to the rows' sums. */
+static void forward_racing(const struct op_call *call, const struct logprob_forward_args *args) {
+    const size_t chunk = call->racing->chunk;
+    const size_t chunks = race_chunks(call, args->V);
+    accumulator *const maximum = (accumulator *)args->maximum;
+    accumulator *const sum = (accumulator *)args->sum;
+    for (size_t row = 0; row < args->L; row++) {
+        maximum[row] = row_maximum((const carrier *)args->logits + row * args->V, args->V);
+        sum[row] = 0;
+    }
+#pragma omp parallel for schedule(dynamic, 1) num_threads(race_threads(call, args->L *chunks))
+    for (size_t i = 0; i < args->L * chunks; i++) {
+        const size_t row = i / chunks, first = i % chunks * chunk;
+        const carrier *const z = (const carrier *)args->logits + row * args->V;
+        accumulator part = 0;
+        for (size_t v = first; v < least(first + chunk, args->V); v++)
+            part += rule_exp_shifted(z[v], maximum[row]);
+        race_add(sum + row, &part, 1);
+    }
+    for (size_t row = 0; row < args->L; row++) {
+        const carrier *const z = (const carrier *)args->logits + row * args->V;
+        args->logp[row] = target_logprob(z[args->target[row]], maximum[row], sum[row], args->loss);
+    }
+}
+
 void VARIANT(logprob_forward)(const struct op_call *call, const struct logprob_forward_args *args) {
+    if (race_active(call, SUM_FORWARD)) {
+        forward_racing(call, args);
+        return;
+    }
     const size_t work = (size_t)args->L * args->V * LOGPROB_COST;
     const size_t step = shuffle_active(call, SUM_FORWARD) ? SHUFFLE_TILE : 8;
 #pragma omp parallel for schedule(dynamic) num_threads(call_threads(call, work))

@@ -12,13 +12,18 @@
 #include <cmocka.h>
 
 #include "base/sum.h"
+#include "kernels/racing_sum.h"
 #include "tests/kernels/helper_ops.h"
 
-enum { WEIGHT, EMBEDDING, NORM, SQUARE, DQ, OPS };
+enum { WEIGHT, EMBEDDING, NORM, SQUARE, FORWARD, INPUT, DQ, PV, EXPONENTIALS, OPS };
 enum { T = 75, N = 67, K = 70, V = 3, LENGTH = 70, D = 66, SQUARES = 5 * 4096 + 17 };
+#define ROWS ((size_t)2 * T + 1) /* bench_physical(T) */
 
-static const char *const names[OPS] = {"weight", "embedding", "norm", "square", "dq"};
-static const uint32_t kinds[OPS] = {SUM_WEIGHT, SUM_EMBEDDING, SUM_NORM, SUM_NORM, SUM_DQ};
+static const char *const names[OPS] = {"weight", "embedding", "norm", "square",      "forward",
+                                       "input",  "dq",        "pv",   "exponentials"};
+static const uint32_t kinds[OPS] = {SUM_WEIGHT, SUM_EMBEDDING, SUM_NORM,
+                                    SUM_NORM,   SUM_FORWARD,   SUM_FORWARD,
+                                    SUM_DQ,     SUM_FORWARD,   SUM_FORWARD};
 
 /* One set of values for all ops: activations of T listed rows, a sequence of LENGTH rows. */
 struct values {
@@ -32,13 +37,17 @@ static size_t results_of(int op) {
                                        [EMBEDDING] = (size_t)V * N,
                                        [NORM] = N,
                                        [SQUARE] = 1,
+                                       [FORWARD] = ROWS * N,
+                                       [INPUT] = ROWS * K,
+                                       [PV] = (size_t)LENGTH * 2 * D,
+                                       [EXPONENTIALS] = T,
                                        [DQ] = (size_t)LENGTH * 2 * D};
     return counts[op];
 }
 
 static size_t result_bytes(const struct bench *b, int op) {
     if (op == SQUARE) return sizeof(double);
-    return op == DQ ? b->carrier : b->accumulator;
+    return op < FORWARD || op == EXPONENTIALS ? b->accumulator : b->carrier;
 }
 
 /* Small integers: every partial sum is exact. */
@@ -59,7 +68,7 @@ static struct values draw(struct bench *b, int exact) {
     struct values v = {.rows = bench_rows(b, T)};
     v.dy = drawn(b, rows * N, compute, exact);
     v.x = drawn(b, rows * (K > N ? K : N), compute, exact);
-    v.acc = drawn(b, (size_t)N * K, b->accumulate, exact);
+    v.acc = drawn(b, (size_t)N * K, compute, exact); /* weights, too */
     v.squares = drawn(b, SQUARES, compute, exact);
     v.rstd = bench_numbers(b, rows);
     for (size_t i = 0; i < rows; i++)
@@ -72,12 +81,15 @@ static struct values draw(struct bench *b, int exact) {
 }
 
 static void run_attention(struct bench *b, const struct op_table *ops, const struct values *v,
-                          void *dq) {
+                          void *dq, void *pv) {
     static const struct sequence sequences[2] = {{0, LENGTH - 12, 0, 0}, {LENGTH - 12, 12, 1, 0}};
     const size_t count = (size_t)LENGTH * 2 * D;
     void *in[4];
     for (int i = 0; i < 4; i++)
         in[i] = bench_store(b, v->attention[i], count, b->carrier);
+    ops->attention_forward(&b->call,
+                           &(struct attention_forward_args){sequences, 2, 2, 2, D, 0.125, in[0],
+                                                            in[1], in[2], pv, NULL});
     void *const dk = bench_store(b, v->attention[0], count, b->carrier);
     void *const dv = bench_store(b, v->attention[0], count, b->carrier);
     ops->attention_backward(&b->call, &(struct attention_backward_args){sequences, 2, 2, 2, D,
@@ -89,7 +101,9 @@ static void run_attention(struct bench *b, const struct op_table *ops, const str
 static void *run(struct bench *b, const struct op_table *ops, const struct values *v, int op) {
     const size_t rows = bench_physical(T);
     const size_t bytes = result_bytes(b, op);
-    void *const out = bench_store(b, op == DQ ? v->attention[0] : v->acc, results_of(op), bytes);
+    const double *const before = op == FORWARD ? v->dy : op == INPUT ? v->x : v->acc;
+    void *const out =
+        bench_store(b, op == DQ || op == PV ? v->attention[0] : before, results_of(op), bytes);
     void *const dy = bench_store(b, v->dy, rows * N, b->carrier);
     void *const x = bench_store(b, v->x, rows * (K > N ? K : N), b->carrier);
     void *const rstd = bench_store(b, v->rstd, rows, b->accumulator);
@@ -106,7 +120,25 @@ static void *run(struct bench *b, const struct op_table *ops, const struct value
         ops->square(&b->call, &(struct square_args){SQUARES, stored,
                                                     bench_store(b, v->squares, SQUARES, b->carrier),
                                                     (double *)out});
-    if (op == DQ) run_attention(b, ops, v, out);
+    void *const weight = bench_store(b, v->acc, (size_t)N * K, b->carrier);
+    if (op == FORWARD)
+        ops->linear_forward(&b->call, &(struct linear_forward_args){v->rows, N, K, x, weight, out});
+    if (op == INPUT)
+        ops->linear_input(&b->call, &(struct linear_input_args){v->rows, N, K, dy, weight, out, 0});
+    if (op == EXPONENTIALS) {
+        const struct logprob_forward_args args = {T,
+                                                  K,
+                                                  b->law.wide ? DTYPE_F64 : DTYPE_F32,
+                                                  v->ids,
+                                                  x,
+                                                  bench_store(b, v->acc, T, b->accumulator),
+                                                  out,
+                                                  bench_numbers(b, T)};
+        ops->logprob_forward(&b->call, &args);
+    }
+    void *const other = bench_store(b, v->attention[0], (size_t)LENGTH * 2 * D, b->carrier);
+    if (op == DQ) run_attention(b, ops, v, out, other);
+    if (op == PV) run_attention(b, ops, v, other, out);
     return out;
 }
 
@@ -226,6 +258,14 @@ static double dq_magnitude(const struct values *v) {
     return 0.125 * 2.0 * (double)D * dout * most * key * 1.1;
 }
 
+/* Probabilities sum to about 1. */
+static double pv_magnitude(const struct values *v) {
+    double most = 0.0;
+    for (size_t j = 0; j < (size_t)LENGTH * 2 * D; j++)
+        most = fmax(most, fabs(v->attention[2][j]));
+    return 1.1 * most;
+}
+
 static double half_ulp(enum dtype dtype) {
     if (dtype == DTYPE_F64) return 0x1p-53;
     if (dtype == DTYPE_F32) return 0x1p-24;
@@ -237,11 +277,12 @@ static void bounds(struct bench *b) {
     const double unit = b->law.wide ? 0x1p-53 : 0x1p-24;
     struct values v = draw(b, 0);
     const double keys = dq_magnitude(&v);
+    const double values = pv_magnitude(&v);
     for (size_t m = 0; m < MACHINES; m++) {
         if (!open_machine(b, m, &ops)) continue;
         for (int op = 0; op < OPS; op++) {
             const size_t bytes = result_bytes(b, op);
-            const double terms = op == DQ ? LENGTH : op == SQUARE ? SQUARES : T;
+            const double terms = op == SQUARE ? SQUARES : SQUARES / 256;
             const struct racing racing = {kinds[op], 16};
             b->call.racing = NULL;
             void *const want = run(b, ops, &v, op);
@@ -259,9 +300,12 @@ static void bounds(struct bench *b) {
             for (size_t i = 0; i < results_of(op); i++) {
                 const double is = stored(got, i, bytes), due = stored(want, i, bytes);
                 const double sum_unit = op == SQUARE ? 0x1p-53 : unit;
-                double most =
-                    2.0 * (terms + 2.0) * sum_unit * (op == DQ ? keys : stored(sums, i, bytes));
-                if (op == DQ) most += 2.0 * fabs(due) * half_ulp(b->law.compute);
+                double most = 2.0 * (terms + 2.0) * sum_unit *
+                              (op == DQ   ? keys
+                               : op == PV ? values
+                                          : fabs(stored(sums, i, bytes)));
+                if (op >= FORWARD && op != EXPONENTIALS)
+                    most += 2.0 * fabs(due) * half_ulp(b->law.compute);
                 if (!(fabs(is - due) <= most))
                     fail_msg("%s, %s, %d threads, element %zu: %a and %a, more than %g apart",
                              names[op], ops->name, b->call.threads, i, is, due, most);
@@ -304,6 +348,27 @@ static size_t terms_of(struct bench *b, const struct values *v, int op, size_t i
     return n;
 }
 
+/* Forward and input gradients: chunks of the terms of an output, rounded once. */
+static void one_thread_rounded(struct bench *b, const struct op_table *ops, const struct values *v,
+                               int op) {
+    const struct racing racing = {SUM_FORWARD, 16};
+    const size_t width = op == FORWARD ? N : K, terms = op == FORWARD ? K : N;
+    double *const want = bench_numbers(b, results_of(op));
+    double a[K], c[K];
+    memcpy(want, op == FORWARD ? v->dy : v->x, results_of(op) * sizeof *want);
+    for (size_t t = 0; t < T; t++)
+        for (size_t j = 0; j < width; j++) {
+            const size_t row = v->rows.index[t];
+            for (size_t k = 0; k < terms; k++) {
+                a[k] = op == FORWARD ? v->x[row * K + k] : v->dy[row * N + k];
+                c[k] = op == FORWARD ? v->acc[j * K + k] : v->acc[k * K + j];
+            }
+            want[row * width + j] = law_out(&b->law, chunk_sums(b, 0.0, a, c, terms, 16));
+        }
+    b->call.racing = &racing;
+    bench_check(b, ops, names[op], run(b, ops, v, op), want, results_of(op), b->carrier);
+}
+
 static void one_thread(struct bench *b) {
     const struct values v = draw(b, 0);
     const struct op_table *ops = NULL;
@@ -321,6 +386,8 @@ static void one_thread(struct bench *b) {
             bench_check(b, ops, names[op], run(b, ops, &v, op), want, results_of(op),
                         b->accumulator);
         }
+        one_thread_rounded(b, ops, &v, FORWARD);
+        one_thread_rounded(b, ops, &v, INPUT);
     }
 }
 
@@ -358,10 +425,29 @@ static void verify_kinds(void **state) {
     bench_pairs(one_by_one);
 }
 
+/* The loss: whole numbers in any order, every chunk once. */
+static void verify_race_sum(void **state) {
+    (void)state;
+    double terms[1000], want = 3.0;
+    for (size_t i = 0; i < COUNT_OF(terms); i++)
+        want += terms[i] = (double)(i % 17) - 4.0;
+    for (size_t c = 0; c < COUNT_OF(chunks); c++)
+        for (int threads = 1; threads <= 4; threads++) {
+            const struct racing racing = {SUM_LOSS, chunks[c]};
+            const struct op_call call = {.threads = threads, .racing = &racing};
+            assert_true(race_loss(&call));
+            assert_true(race_sum(&call, 3.0, terms, COUNT_OF(terms)) == want);
+            assert_true(race_sum(&call, 3.0, terms, 0) == 3.0);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_exact_sums),     cmocka_unit_test(verify_no_addition_is_lost),
-        cmocka_unit_test(verify_rounding_bound), cmocka_unit_test(verify_one_thread),
+        cmocka_unit_test(verify_race_sum),
+        cmocka_unit_test(verify_exact_sums),
+        cmocka_unit_test(verify_no_addition_is_lost),
+        cmocka_unit_test(verify_rounding_bound),
+        cmocka_unit_test(verify_one_thread),
         cmocka_unit_test(verify_kinds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

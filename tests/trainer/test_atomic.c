@@ -23,7 +23,7 @@ enum { UPDATES = 2, TRIES = 50 };
 
 struct outcome {
     struct digest root;
-    double norm[UPDATES];
+    double norm[UPDATES], loss[UPDATES];
 };
 
 static struct outcome trained(const char *words) {
@@ -39,6 +39,7 @@ static struct outcome trained(const char *words) {
     for (size_t k = 0; k < UPDATES; k++) {
         const struct record *record = helper_step(&run);
         out.norm[k] = record->reals[REAL_GRAD_NORM];
+        out.loss[k] = record->reals[REAL_LOSS];
         memcpy(out.root.byte, record->digests[DIGEST_ROOT], DIGEST_BYTES);
     }
     run_close(&run);
@@ -57,7 +58,7 @@ static struct outcome atomic(unsigned threads, const char *kinds) {
     return trained(words);
 }
 
-static const char *const kinds[] = {"weight", "dq", "embedding", "norm"};
+static const char *const kinds[] = {"forward", "weight", "dq", "embedding", "norm"};
 
 /* One thread adds chunks in ascending order: other bits than a chain's, the same every time. */
 static void verify_kinds_alone(void **state) {
@@ -75,11 +76,22 @@ static void verify_kinds_alone(void **state) {
     }
 }
 
+/* The loss that is raced on is printed, not trained on. */
+static void verify_loss_alone(void **state) {
+    (void)state;
+    const struct outcome own = trained("numerics: {mode: invariant}");
+    const struct outcome raced = trained("numerics: {mode: atomic, threads: 4}, "
+                                         "atomic: {kinds: [loss], chunk: 1}");
+    assert_true(same(&own, &raced));
+    for (size_t k = 0; k < UPDATES; k++)
+        assert_true(fabs(own.loss[k] - raced.loss[k]) <= 8 * 0x1p-53 * fabs(own.loss[k]));
+}
+
 /* Every race of every kind stays near. */
 static void verify_near(void **state) {
     (void)state;
     const struct outcome own = trained("numerics: {mode: invariant}");
-    const struct outcome raced = atomic(4, "weight, dq, embedding, norm");
+    const struct outcome raced = atomic(4, "forward, weight, dq, embedding, norm, loss");
     for (size_t k = 0; k < UPDATES; k++)
         assert_true(fabs(own.norm[k] - raced.norm[k]) < 1e-4 * own.norm[k]);
 }
@@ -87,9 +99,9 @@ static void verify_near(void **state) {
 /* Skipped where the machine's threads came in the same order in all tries. */
 static void verify_races(void **state) {
     (void)state;
-    const struct outcome first = atomic(4, "weight, dq, embedding, norm");
+    const struct outcome first = atomic(4, "forward, weight, dq, embedding, norm, loss");
     for (int i = 0; i < TRIES; i++) {
-        const struct outcome next = atomic(4, "weight, dq, embedding, norm");
+        const struct outcome next = atomic(4, "forward, weight, dq, embedding, norm, loss");
         if (!same(&first, &next)) return;
     }
     skip();
@@ -98,6 +110,7 @@ static void verify_races(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_kinds_alone),
+        cmocka_unit_test(verify_loss_alone),
         cmocka_unit_test(verify_near),
         cmocka_unit_test(verify_races),
     };
