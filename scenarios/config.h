@@ -40,7 +40,7 @@ enum schedule_start { START_F0 = 0, START_BASE, START_ZERO, START_MIN };
 enum warmup_rounding { ROUND_CEIL = 0, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_NONE };
 enum contract_rescaling { RESCALED_CONTRACT = 0, RESCALED_NONE, RESCALED_TOTAL, RESCALED_WARMUP };
 enum logged_lr { LOGGED_CURRENT = 0, LOGGED_RECOMPUTED };
-enum skip_rule { SKIP_NONE = 0, SKIP_NONFINITE };
+enum skip_rule { SKIP_NONE = 0, SKIP_NONFINITE, SKIP_OLMO_OUTLIER };
 enum kernel_mode {
     MODE_INVARIANT = 0,
     MODE_SHUFFLED,
@@ -164,6 +164,8 @@ struct config {
         struct key_list micro, update, epoch, eval, on_skip;
         uint64_t eval_every;
         int32_t skip, zero;
+        uint64_t skip_window; /* of SKIP_OLMO_OUTLIER */
+        double skip_sigma;
     } loop;
     struct {
         int32_t param, compute, accumulate, gradient, optimizer, master, rope, loss;

@@ -66,6 +66,10 @@ static const char *without_eval(const struct config *config) {
     return config->loop.eval_every == 0 ? "loop.eval_every is 0" : NULL;
 }
 
+static const char *without_outlier(const struct config *config) {
+    return config->loop.skip == SKIP_OLMO_OUTLIER ? NULL : "loop.skip is not olmo-outlier";
+}
+
 static const char *without_skip(const struct config *config) {
     return config->loop.skip == SKIP_NONE ? "loop.skip is none" : NULL;
 }
@@ -91,8 +95,7 @@ static const char *without_torch(const struct config *config) {
 }
 
 static const char *without_stochastic(const struct config *config) {
-    return config->numerics.rounding == ROUNDING_STOCHASTIC ? NULL
-                                                            : "numerics.rounding is nearest";
+    return config->numerics.rounding == ROUNDING_STOCHASTIC ? NULL : "numerics.rounding is nearest";
 }
 
 static const char *without_restart(const struct config *config) {
@@ -155,6 +158,8 @@ static const struct silenced {
     {"schedule.logged_shift", without_recomputed, NULL},
     {"loop.eval", without_eval, NULL},
     {"loop.on_skip", without_skip, NULL},
+    {"loop.skip_window", without_outlier, NULL},
+    {"loop.skip_sigma", without_outlier, NULL},
     {"dropout.seed", without_dropout, "17"},
     {"dropout.ranks", without_ranks, NULL},
     {"dropout.masks", without_ranks, NULL},

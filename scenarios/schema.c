@@ -35,7 +35,7 @@ static const char *const start_names[] = {"f0", "base", "zero", "min", NULL};
 static const char *const rounding_names[] = {"ceil", "floor", "half-even", "none", NULL};
 static const char *const rescaled_names[] = {"contract", "none", "total", "warmup", NULL};
 static const char *const logged_names[] = {"current", "recomputed", NULL};
-static const char *const skip_names[] = {"none", "nonfinite", NULL};
+static const char *const skip_names[] = {"none", "nonfinite", "olmo-outlier", NULL};
 static const char *const mode_names[] = {"invariant", "shuffled", "shaped", "deterministic",
                                          "fast",      "atomic",   "order-free", NULL};
 static const char *const library_names[] = {"auto", "none", "openblas", NULL};
@@ -285,8 +285,16 @@ static const struct key_row rows[] = {
     {"loop.eval_every", KEY_UINT, "updates", "0", CAUSE_SCHEDULE,
      "Updates between two evaluations; 0 is never", AT(loop.eval_every), 0, 1e9, NULL, NULL},
     {"loop.skip", KEY_ENUM, "", "none", CAUSE_SCHEDULE,
-     "Which updates are skipped: none, or those with a gradient that is not finite", AT(loop.skip),
-     NO_BOUNDS, NULL, skip_names},
+     "Which updates are skipped: none; those with a gradient that is not finite; or those whose loss "
+     "or gradient norm is an outlier, as OLMo-core's SkipStep optimizers judge",
+     AT(loop.skip), NO_BOUNDS, NULL, skip_names},
+    {"loop.skip_window", KEY_UINT, "updates", "128", CAUSE_SCHEDULE,
+     "Updates before it that olmo-outlier compares an update with; it judges from half of them on, "
+     "and a restart forgets them",
+     AT(loop.skip_window), 2, 1048576, NULL, NULL},
+    {"loop.skip_sigma", KEY_REAL, "1", "6", CAUSE_SCHEDULE,
+     "Standard deviations above the mean that olmo-outlier tolerates", AT(loop.skip_sigma), 0, 1e6,
+     NULL, NULL},
     {"loop.on_skip", KEY_LIST, "", "[log, zero]", CAUSE_SCHEDULE,
      "Phases of loop.update that still run when an update is skipped; without count and schedule "
      "the "

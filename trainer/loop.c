@@ -215,7 +215,11 @@ static enum status check_log(const struct config *config, struct loop_fault *out
 
 /* A skipped update has its row, too. */
 static enum status check_skip(const struct config *config, struct loop_fault *out) {
+    const uint32_t in_micro = position_of(config, LOOP_MICRO, PHASE_LOG);
     if (config->loop.skip == SKIP_NONE) return STATUS_OK;
+    if (config->loop.skip == SKIP_OLMO_OUTLIER && in_micro != LOOP_NO_POSITION)
+        return fault(out, LOOP_MICRO, in_micro, PHASE_LOG,
+                     "closes the loss of the update before loop.skip olmo-outlier looks at it");
     if (loop_count(config, LOOP_UPDATE, PHASE_LOG) == 0 || loop_runs(config, PHASE_LOG, 1))
         return STATUS_OK;
     return fault(out, LOOP_ON_SKIP, LOOP_NO_POSITION, PHASE_LOG,

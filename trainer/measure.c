@@ -151,7 +151,7 @@ enum status measure_end(struct run *run) {
     memcpy(record->digests[DIGEST_WEIGHTS], weights.byte, DIGEST_BYTES);
     root_applied(record, run->axes.groups, &applied);
     note_optimize(run, &applied);
-    state_digest(run->state, &weights, &state);
+    state_digest(&run->layout, run->state, &weights, &state);
     memcpy(record->digests[DIGEST_STATE], state.byte, DIGEST_BYTES);
     digest_ledger(&run->ledger, &rng);
     memcpy(record->digests[DIGEST_RNG], rng.byte, DIGEST_BYTES);

@@ -236,8 +236,8 @@ static struct clip_rule clip_rule_of(const struct config *config) {
                               .apply = (enum clip_apply)config->clip.apply};
 }
 
-static enum status phase_clip(struct run *run) {
-    struct state_head *head = run_head(run);
+/* Scales the gradients unless rule->max_norm is 0. */
+static enum status clip_by(struct run *run, const struct clip_rule *rule, struct clip_result *out) {
     TRY(phase_close_gradient(run));
     for (uint32_t i = 0; i < run->owner_count; i++) {
         uint32_t row = run->owner[i];
@@ -249,10 +249,26 @@ static enum status phase_clip(struct run *run) {
                              .call = &run->model.call,
                              .tensors = run->clips,
                              .tensor_count = run->owner_count,
-                             .rule = clip_rule_of(&run->config),
+                             .rule = *rule,
                              .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
+    clip_gradients(&call, out);
+    return STATUS_OK;
+}
+
+enum status phase_measure_norm(struct run *run, double *out_norm) {
+    struct clip_rule rule = clip_rule_of(&run->config);
     struct clip_result result;
-    clip_gradients(&call, &result);
+    rule.max_norm = 0.0;
+    TRY(clip_by(run, &rule, &result));
+    *out_norm = result.norm;
+    return STATUS_OK;
+}
+
+static enum status phase_clip(struct run *run) {
+    struct state_head *head = run_head(run);
+    const struct clip_rule rule = clip_rule_of(&run->config);
+    struct clip_result result;
+    TRY(clip_by(run, &rule, &result));
     head->norm = result.norm;
     head->coefficient = result.coefficient;
     run->record.reals[REAL_GRAD_NORM] = head->norm;
@@ -302,7 +318,7 @@ static enum status phase_optimize(struct run *run) {
                               .t = &head->t,
                               .values = run->config.optimizer.which.values,
                               .grad_scale = scaler_left(&head->scaler),
-                              .found_inf = run->overflow,
+                              .found_inf = run->overflow || run->skipped,
                               .rounding_seed = streams_at(run, STREAM_ROUNDING).seed,
                               .update = streams_update(run, STREAM_ROUNDING),
                               .threads = (int)run->config.numerics.threads,

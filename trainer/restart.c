@@ -34,9 +34,17 @@ static void lose_optimizer(struct run *run) {
     }
 }
 
+/* OLMo-core's checkpoints do not hold the window (_losses, _grad_norms of the optimizer). */
+static void lose_outliers(struct run *run) {
+    const struct state_layout *layout = &run->layout;
+    if (layout->outlier_numbers > 0)
+        memset(run_at(run, layout->outliers), 0, layout->outlier_numbers * sizeof(double));
+}
+
 enum status restart_begin(struct run *run) {
     const struct config *config = &run->config;
     const uint64_t update = run_head(run)->done + 1;
+    if (config->resume.after != 0 && update == config->resume.after + 1) lose_outliers(run);
     if (!resume_restores(config, RESUME_OPTIMIZER, update)) lose_optimizer(run);
     if (!resume_restores(config, RESUME_SCALER, update))
         scaler_open(config, &run_head(run)->scaler);

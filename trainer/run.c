@@ -9,6 +9,8 @@
 #include "scenarios/scenario.h"
 #include "trainer/datarow.h"
 #include "trainer/nudge.h"
+#include "trainer/loss.h"
+#include "trainer/outlier.h"
 #include "trainer/plugin.h"
 #include "trainer/readback.h"
 #include "trainer/restart.h"
@@ -284,15 +286,32 @@ static enum status look_for_overflow(struct run *run) {
     return STATUS_OK;
 }
 
+/* Loss and norm as the loop logs them, rounded to f32. */
+static enum status judge_outlier(struct run *run) {
+    const struct config *config = &run->config;
+    struct state_head *head = run_head(run);
+    struct outlier_latest latest = {.has_norm = loop_count(config, LOOP_UPDATE, PHASE_CLIP) > 0};
+    latest.loss = (float)loss_close(config, &head->window, &run->plan);
+    if (latest.has_norm) {
+        double norm;
+        TRY(phase_measure_norm(run, &norm));
+        latest.norm = (float)(norm / scaler_left(&head->scaler));
+    }
+    run->skipped = outlier_judge((double *)run_at(run, run->layout.outliers),
+                                 config->loop.skip_window, config->loop.skip_sigma, latest);
+    return STATUS_OK;
+}
+
 /* The skip rule and a dynamic loss scale look at the closed gradient once, before list `update`
  * runs: a finite scale neither makes nor hides what is not finite. */
 static enum status decide_skip(struct run *run) {
     const struct config *config = &run->config;
     run->skipped = run->overflow = 0;
+    if (config->loop.skip == SKIP_OLMO_OUTLIER) TRY(judge_outlier(run));
     if (config->loop.skip != SKIP_NONFINITE && config->scaler.kind != SCALER_DYNAMIC)
         return STATUS_OK;
     TRY(look_for_overflow(run));
-    run->skipped = run->overflow && config->loop.skip == SKIP_NONFINITE;
+    if (config->loop.skip == SKIP_NONFINITE) run->skipped = run->overflow;
     return STATUS_OK;
 }
 
@@ -348,7 +367,8 @@ int run_same_layout(const struct run *a, const struct run *b) {
     if (a->layout.bytes != b->layout.bytes || a->table.count != b->table.count ||
         !same_class(&a->config.optimizer.which, &b->config.optimizer.which) ||
         !same_class(&a->config.schedule.which, &b->config.schedule.which) ||
-        a->layout.reference != b->layout.reference)
+        a->layout.reference != b->layout.reference ||
+        a->layout.outlier_numbers != b->layout.outlier_numbers)
         return 0;
     for (uint32_t i = 0; i < a->table.count; i++)
         if (a->table.rows[i].count != b->table.rows[i].count ||

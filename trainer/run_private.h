@@ -27,6 +27,9 @@ TWINSTEP_MUST_USE enum status phase_run(struct run *run, enum phase phase);
 /* phases.c: stored gradient = rounded sum of the uses (law 4); records its digests. */
 TWINSTEP_MUST_USE enum status phase_close_gradient(struct run *run);
 
+/* phases.c: norm of the closed gradient by the rules of clip.*, as a clip would find it now. */
+TWINSTEP_MUST_USE enum status phase_measure_norm(struct run *run, double *out_norm);
+
 /* phases.c: compute copies of the weights follow the parameters. */
 void phase_refresh_weights(struct run *run);
 

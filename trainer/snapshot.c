@@ -163,6 +163,9 @@ static void layout_digest(const struct plan *plan, struct digest *out) {
     digest_stream_init(&stream, "state layout");
     add_head(&stream);
     add_words(&stream, "sizes", sizes, COUNT_OF(sizes));
+    if (layout->outlier_numbers > 0)
+        add_words(&stream, "outliers",
+                  (const uint64_t[]){layout->outliers, layout->outlier_numbers}, 2);
     add_dtype(&stream, "master", layout->master_dtype);
     add_dtype(&stream, "gradient", layout->gradient_dtype);
     add_dtype(&stream, "slots", layout->slot_dtype);

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "trainer/outlier.h"
+
 struct walker {
     size_t used;
     int overflow;
@@ -61,6 +63,10 @@ enum status state_layout_open(const struct config *config, const struct param_ta
     struct walker walker = {0, 0};
     place(&walker, 1, sizeof(struct state_head));
     out->schedule = place(&walker, schedule->state_size, 1);
+    if (config->loop.skip == SKIP_OLMO_OUTLIER) {
+        out->outlier_numbers = outlier_numbers(config->loop.skip_window);
+        out->outliers = place(&walker, out->outlier_numbers, sizeof(double));
+    }
     if (exact) out->sums = place(&walker, 1, sizeof(struct state_sums));
     if (config->task == TASK_DPO && config->dpo.reference == REFERENCE_CACHED)
         out->reference = place(&walker, dataset_samples, 2 * sizeof(double));
@@ -137,10 +143,11 @@ static int is_zero(const void *bytes, size_t size) {
     return 1;
 }
 
-void state_digest(const unsigned char *state, const struct digest *weights, struct digest *out) {
+void state_digest(const struct state_layout *layout, const unsigned char *state,
+                  const struct digest *weights, struct digest *out) {
     const struct state_head *head = (const struct state_head *)(const void *)state;
     uint64_t words[] = {head->done, head->n, head->sampler.epoch, head->sampler.position};
-    struct digest parts[6] = {*weights};
+    struct digest parts[7] = {*weights};
     digest_bytes("counters", words, sizeof words, &parts[1]);
     digest_bytes("lr", head->lr, sizeof head->lr, &parts[2]);
     size_t count = 3;
@@ -150,5 +157,8 @@ void state_digest(const unsigned char *state, const struct digest *weights, stru
         digest_bytes("rng", &head->rng_offset, sizeof head->rng_offset, &parts[count++]);
     if (!is_zero(head->stream, sizeof head->stream))
         digest_bytes("streams", head->stream, sizeof head->stream, &parts[count++]);
+    if (layout->outlier_numbers > 0)
+        digest_bytes("outliers", state + layout->outliers, layout->outlier_numbers * sizeof(double),
+                     &parts[count++]);
     digest_root("state", parts, count, out);
 }

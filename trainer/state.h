@@ -89,8 +89,10 @@ struct state_layout {
     struct state_tensor *tensor; /* (table.count) */
     size_t reference;            /* (samples, 2) f64 cached reference log-probs; 0 when none */
     size_t schedule;             /* schedule slots */
-    size_t sums;                 /* struct state_sums; 0 when none */
-    size_t accumulator;          /* bytes of one element of an accumulator */
+    size_t outliers;             /* (outlier_numbers) f64, trainer/outlier.h; 0 when none */
+    size_t outlier_numbers;
+    size_t sums;        /* struct state_sums; 0 when none */
+    size_t accumulator; /* bytes of one element of an accumulator */
     int has_master;
     enum dtype master_dtype, gradient_dtype, slot_dtype, accumulator_dtype;
 };
@@ -114,6 +116,7 @@ TWINSTEP_MUST_USE enum status state_weights_digest(const struct param_table *tab
                                                    struct digest *out);
 
 /* With counters and LR: what the next update starts from, whatever gradient lies around. */
-void state_digest(const unsigned char *state, const struct digest *weights, struct digest *out);
+void state_digest(const struct state_layout *layout, const unsigned char *state,
+                  const struct digest *weights, struct digest *out);
 
 #endif

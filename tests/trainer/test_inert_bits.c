@@ -46,6 +46,9 @@ static const struct {
     {"schedule.logged_shift", "1", "task: dpo", "schedule: {logged: recomputed}"},
     {"loop.eval", "[count]", "task: dpo", "loop: {eval_every: 1}"},
     {"loop.on_skip", "[log, zero, count]", "task: dpo", NULL},
+    {"loop.skip_window", "2", "task: dpo", "loop: {skip: olmo-outlier}"}, /* deviation of 1: NaN */
+    {"loop.skip_sigma", "3", "loop: {skip: nonfinite}", NULL},
+    {"loss.ranks", "2", "task: sft", "task: sft, loss: {divisor: mean-of-ranks}"},
     {"numerics.order_seed", "5", "task: dpo", "numerics: {mode: shuffled}"},
     {"shuffle.kinds", "[forward]", "task: dpo", "numerics: {mode: shuffled}"},
     {"shuffle.chunk", "3", "task: dpo", "numerics: {mode: shuffled}"},

@@ -123,6 +123,10 @@ static void validate_log_in_single_micro_batch(void **state) {
     helper_loop_orders("fetch forward backward log", "optimize", &config);
     config.batch.micro = 4;
     assert_int_equal(loop_check(&config, NULL), STATUS_OK);
+    config.loop.skip = SKIP_OLMO_OUTLIER; /* looks at a loss that is logged by then */
+    struct loop_fault fault;
+    assert_int_equal(loop_check(&config, &fault), STATUS_INPUT);
+    assert_true(fault.list == LOOP_MICRO && fault.position == 3 && fault.phase == PHASE_LOG);
 }
 
 static void validate_broken_lists(void **state) {
