@@ -331,7 +331,7 @@ enum status run_step(struct run *run, const struct record **out_record) {
     streams_begin(run);
     TRY(sampler_plan_update(&run->sampler, head->sampler, &run->plan));
     measure_begin(run);
-    stream_ledger_add(&run->ledger, STREAM_DATA, DATA_OP_PERMUTE, run->plan.words);
+    stream_ledger_add(&run->ledger, STREAM_DATA, DATA_OP_PERMUTE, streams_data_words(run));
     run->skipped = 0;
     TRY(run_micros(run));
     TRY(decide_skip(run));

@@ -86,6 +86,7 @@ struct run {
     /* of the running update; nothing below survives it */
     struct record record;
     uint32_t micro;                 /* micro-batches already fetched */
+    int jumped;                     /* it draws an order that its place in the data does not tell */
     int skipped;                    /* its optimizer step is skipped */
     int overflow;                   /* its gradient is not finite; looked at where that matters */
     struct digest *param_digest;    /* (rows) */

@@ -70,17 +70,33 @@ static int is_touched(const struct run *run, enum stream stream, uint64_t update
     return 0;
 }
 
+/* At the start of an epoch and after a restart, its order has not been drawn. */
+static void move_data(struct run *run, struct stream_place from, struct stream_place to) {
+    struct state_head *head = run_head(run);
+    const struct sampler_state left = head->sampler;
+    head->sampler = sampler_seek(&run->sampler, to.clock);
+    run->jumped = left.position == 0 || head->sampler.epoch != left.epoch || to.seed != from.seed ||
+                  stream_restarts(&run->config, STREAM_DATA, head->done + 1);
+}
+
+uint64_t streams_data_words(const struct run *run) {
+    if (!run->jumped || !run->sampler.options.shuffle) return run->plan.words;
+    return 2 * (uint64_t)run->dataset->samples;
+}
+
 void streams_begin(struct run *run) {
     struct state_head *head = run_head(run);
     const uint64_t update = head->done + 1;
+    run->jumped = 0;
     for (uint32_t i = 0; i < STREAM_KEYS; i++) {
         const enum stream stream = stream_of_key(i);
         struct stream_course course;
         if (!is_touched(run, stream, update)) continue;
         read_course(run, stream, &course);
         stream_before(&run->config, stream, &run->events[stream], update, &course);
+        const struct stream_place before = streams_at(run, stream);
         write_course(run, stream, &course);
-        if (stream == STREAM_DATA) head->sampler = sampler_seek(&run->sampler, course.now.clock);
+        if (stream == STREAM_DATA) move_data(run, before, course.now);
     }
     sampler_reseed(&run->sampler, streams_at(run, STREAM_DATA).seed);
 }

@@ -25,6 +25,10 @@ uint32_t streams_update(const struct run *run, enum stream stream);
  * is the update's number with the highest bit set. */
 uint32_t streams_address(const struct run *run, enum stream stream);
 
+/* Words that the planned update's batches draw: also where an event or a restart leads into the
+ * middle of an epoch whose order was not drawn yet. */
+uint64_t streams_data_words(const struct run *run);
+
 /* The batches of a whole run without stepping it: course->now of stream data before `update`,
  * when `course` is what this left before the last one, its clock moved on by 1. */
 void streams_data_before(const struct run *run, uint64_t update, struct stream_course *course);

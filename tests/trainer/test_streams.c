@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "tests/trainer/helper_train.h"
+#include "trainer/datarow.h"
 
 enum { UPDATES = 16, SHOWN = 8, SAMPLES = 20 };
 
@@ -130,6 +131,43 @@ static void verify_data(void **state) {
             train_words(tasks[t], words, &arena, &got);
             check_mapping(&data_mappings[i], got.batch, first.batch, second.batch);
         }
+        arena_close(&arena);
+    }
+}
+
+/* An order is drawn when its epoch is entered, wherever that is; three updates an epoch. */
+static void verify_data_words(void **state) {
+    (void)state;
+    static const struct {
+        const char *event, *draws; /* by update */
+    } cases[] = {
+        {"rng: {data: none}", "1001001001"},
+        {"rng: {data: advance 1 at 1}", "1010010010"},
+        {"rng: {data: advance 1 at 2}", "1010010010"},
+        {"rng: {data: advance 1 at 4}", "1001010010"},
+        {"rng: {data: advance 3 at 2}", "1101001001"},
+        {"rng: {data: seed 9 at 2}", "1101001001"},
+        {"rng: {data: 'save a at 2, load a at 3'}", "1000100100"},
+        {"rng: {data: 'save a at 2, load a at 6'}", "1001010100"},
+        {"rng: {data: advance 1 at 2}, data: {max_len: 16, shuffle: false}", "0000000000"},
+        {"resume: {after: 2, restores: [rng]}", "1010010010"},
+        {"resume: {after: 2, restores: [data]}", "1001001001"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct config config;
+        struct dataset dataset;
+        struct run run;
+        struct arena arena = ARENA_EMPTY;
+        helper_config(UPDATES, &config, BASE ", %s, %s", BATCHES, cases[i].event);
+        helper_ids_open(&config, 71, SAMPLES, 16, &arena, &dataset);
+        helper_run_open(&config, &dataset, &(struct run_options){.steps = UPDATES}, &run);
+        for (const char *draw = cases[i].draws; *draw != '\0'; draw++) {
+            const uint64_t expected = *draw == '1' ? 2 * SAMPLES : 0;
+            (void)helper_step(&run);
+            if (run.ledger.words[STREAM_DATA][DATA_OP_PERMUTE] != expected)
+                fail_msg("%s: update %d", cases[i].event, (int)(draw - cases[i].draws) + 1);
+        }
+        run_close(&run);
         arena_close(&arena);
     }
 }
@@ -327,9 +365,13 @@ static void verify_unresolved_take(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_data),        cmocka_unit_test(verify_masks),
-        cmocka_unit_test(verify_torch_masks), cmocka_unit_test(verify_weights),
-        cmocka_unit_test(verify_swaps),       cmocka_unit_test(verify_unresolved_take),
+        cmocka_unit_test(verify_data),
+        cmocka_unit_test(verify_data_words),
+        cmocka_unit_test(verify_masks),
+        cmocka_unit_test(verify_torch_masks),
+        cmocka_unit_test(verify_weights),
+        cmocka_unit_test(verify_swaps),
+        cmocka_unit_test(verify_unresolved_take),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
