@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "tests/trainer/helper_train.h"
+#include "trainer/experiment_plan.h"
 
 enum { UPDATES = 8, AFTER = 4 };
 
@@ -291,7 +292,6 @@ static void check_experiment(size_t i, const char *folder) {
     uint32_t causes = 0;
     for (; causes < 2 && experiments[i].causes[causes] != NULL; causes++)
         ;
-    print_message("%s: closes from %ju\n", experiments[i].arms, (uintmax_t)judgement.closure_from);
     assert_int_equal(judgement.verdict, VERDICT_OUTSIDE_FLOOR);
     assert_int_equal(judgement.closure, CLOSURE_EXACT);
     assert_int_equal(judgement.closure_from, experiments[i].closure_from);
@@ -314,12 +314,55 @@ static void verify_experiments(void **state) {
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* ---- the floor of arms whose orders of sums differ by events ---- */
+
+static const struct {
+    const char *b;
+    int floor;
+} floors[] = {
+    {"{}", FLOOR_EXACT},
+    {"{rng: {order: advance 1 at 2}}", FLOOR_PERMUTATION},
+    {"{rng: {order: seed 6 at 2}}", FLOOR_PERMUTATION},
+    {"{resume: {after: 2, restores: [data]}}", FLOOR_PERMUTATION},
+    {"{resume: {after: 2}}", FLOOR_EXACT},
+};
+
+/* Replicates draw orders of their own: no event of an arm acts on them. */
+static void verify_floors(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(floors); i++) {
+        char text[512];
+        struct arena arena = ARENA_EMPTY;
+        struct scenario *scenario;
+        struct experiment_plan plan;
+        const struct schema *schema;
+        uint32_t replicates = 0;
+        const int length = snprintf(text, sizeof text,
+                                    "twinstep: 1\nsteps: 4\ncommon: {numerics: {mode: shuffled, "
+                                    "order_seed: 5}}\narms: {a: {}, b: %s}\n",
+                                    floors[i].b);
+        assert_int_equal(experiment_schema(&arena, &schema), STATUS_OK);
+        assert_int_equal(
+            scenario_parse(&arena, schema, "case.yaml", text, (size_t)length, NULL, 0, &scenario),
+            STATUS_OK);
+        assert_int_equal(experiment_plan_open(schema, scenario, &arena, &plan), STATUS_OK);
+        assert_int_equal(plan.floor, floors[i].floor);
+        for (uint32_t r = 0; r < plan.run_count; r++) {
+            if (plan.runs[r].kind != PLANNED_REPLICATE) continue;
+            replicates++;
+            assert_string_equal(plan.runs[r].config.rng.order, "none");
+            assert_int_not_equal(plan.runs[r].config.numerics.order_seed, 5);
+        }
+        assert_int_equal(replicates != 0, floors[i].floor != FLOOR_EXACT);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_all_restored),
-        cmocka_unit_test(verify_omissions),
-        cmocka_unit_test(verify_by_hand),
-        cmocka_unit_test(verify_experiments),
+        cmocka_unit_test(verify_all_restored), cmocka_unit_test(verify_omissions),
+        cmocka_unit_test(verify_by_hand),      cmocka_unit_test(verify_experiments),
+        cmocka_unit_test(verify_floors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
