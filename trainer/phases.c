@@ -15,6 +15,7 @@
 #include "base/real.h"
 #include "trainer/distance.h"
 #include "trainer/plugin.h"
+#include "trainer/readback.h"
 
 static void note_phase(struct run *run, enum phase phase, const struct digest *digest) {
     uint8_t slot = run->axes.phase_slot[phase];
@@ -323,12 +324,12 @@ static enum status phase_optimize(struct run *run) {
                               .update = streams_update(run, STREAM_ROUNDING),
                               .threads = (int)run->config.numerics.threads,
                               .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
-    if (run->options.readback) measure_keep_working(run);
+    if (run->options.readback) readback_keep(run);
     rounding_begin(run);
     TRY(plugin_step(&run->config.optimizer.which, run->optimizer, &call));
     TRY(rounding_end(run));
     run->weights_fresh = 0;
-    return run->options.readback ? measure_readback(run, &call) : STATUS_OK;
+    return run->options.readback ? readback_measure(run, &call) : STATUS_OK;
 }
 
 static enum status phase_schedule(struct run *run) {

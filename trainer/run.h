@@ -69,11 +69,12 @@ struct run {
     void **weight_copies; /* by row, or NULL when param dtype equals compute dtype */
     int weights_fresh;    /* copies follow from the state (cleared by optimize and restore) */
     void *(*accumulators)[2];
-    unsigned char *initial; /* parameters at step 0 */
-    unsigned char *before;  /* parameters before the running update */
-    unsigned char *working; /* masters (or parameters) before the last optimize; with readback */
-    size_t *packed;         /* (rows + 1) element offset of each row in these three */
-    float *wide; /* f32 copies of parameters during a step; with stochastic rounding */
+    unsigned char *initial;   /* parameters at step 0 */
+    unsigned char *before;    /* parameters before the running update */
+    unsigned char *working;   /* masters (or parameters) before the last optimize; with readback */
+    unsigned char *moment;  /* first slots before it, packed likewise; NULL where none is linear */
+    size_t *packed;           /* (rows + 1) element offset of each row in these three */
+    float *wide;              /* f32 copies of parameters during a step; with stochastic rounding */
     double *coefficient, *sequence_logp, *terms, *direction;
     struct optim_tensor *tensors; /* (owners) */
     struct clip_tensor *clips;    /* (owners) */

@@ -41,10 +41,6 @@ TWINSTEP_MUST_USE enum status reference_score(struct run *run);
 /* measure.c: before the first and after the last phase of an update. */
 void measure_begin(struct run *run);
 TWINSTEP_MUST_USE enum status measure_end(struct run *run);
-/* The estimate of each group's LR from weights and slots; right after optimize. */
-TWINSTEP_MUST_USE enum status measure_readback(struct run *run, const struct optim_call *call);
-/* Copies all working weights into run->before; right before optimize. */
-void measure_keep_working(struct run *run);
 
 /* Rounds and converts `count` elements between carriers; for copies outside a phase's ops. */
 void run_convert(const struct run *run, size_t count, enum dtype from, enum dtype to,
