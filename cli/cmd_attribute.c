@@ -2,13 +2,28 @@
  * twinstep attribute: the verdict anew from a trace, finished or not. Trains nothing. */
 #include "cli/perform.h"
 #include "determinism/trace.h"
+#include "trainer/noise_use.h"
+
+enum { KEY_FLOOR = KEY_OWN };
+
+/* The trace as it is, or with a floor file instead of the floor that it recorded. */
+static enum status with_floor(struct cli *cli, const struct options *options,
+                              const struct trace_image *image, struct trace_image *out) {
+    const char *path = options_value(options, KEY_FLOOR);
+    struct floor_file file;
+    *out = *image;
+    if (path == NULL) return STATUS_OK;
+    TRY(floor_file_open(path, &cli->arena, &file));
+    return noise_use_image(cli->schema, path, &file, image, &cli->arena, out);
+}
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     const char *path = options->arguments[0];
-    struct trace_image *image;
+    struct trace_image *image, held;
     struct judgement judgement;
     TRY(trace_open(path, &cli->arena, &image));
-    enum status status = judge(image, &cli->arena, &judgement);
+    enum status status = with_floor(cli, options, image, &held);
+    if (status == STATUS_OK) status = judge(&held, &cli->arena, &judgement);
     if (status != STATUS_OK) return status_prefix(status, "%s", path);
     if (options->json)
         judgement_print_json(&judgement, stdout);
@@ -18,7 +33,10 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     return STATUS_OK;
 }
 
-static const struct argp_option option_rows[] = {OPTION_JSON, OPTIONS_END};
+static const struct argp_option option_rows[] = {
+    OPTION("floor", KEY_FLOOR, "FILE",
+           "Judge against this floor file (twinstep noise -o) of the same baseline"),
+    OPTION_JSON, OPTIONS_END};
 
 const struct verb verb_attribute = {
     .name = "attribute",

@@ -9,8 +9,9 @@
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/perform.h"
+#include "trainer/noise_use.h"
 
-enum { KEY_CHECKPOINT = KEY_OWN };
+enum { KEY_CHECKPOINT = KEY_OWN, KEY_FLOOR };
 
 static int is_folder(const char *path) {
     struct stat info;
@@ -48,6 +49,20 @@ static enum status with_checkpoints(const struct options *options, struct arena 
     return STATUS_OK;
 }
 
+/* Pairs that were measured before, in the place of runs for the floor. */
+static enum status with_floor(const struct cli *cli, const struct options *options,
+                              struct arena *arena, struct scenario *scenario) {
+    const char *path = options_value(options, KEY_FLOOR);
+    struct floor_file *file;
+    if (path == NULL) return STATUS_OK;
+    TRY(arena_take(arena, 1, sizeof *file, "floor", &file));
+    TRY(floor_file_open(path, arena, file));
+    TRY(noise_use_check(cli->schema, path, file, &scenario->arms[0].config, scenario->steps,
+                        arena));
+    scenario->floor.file = file;
+    return STATUS_OK;
+}
+
 static enum status run_scenario(const struct cli *cli, const struct options *options,
                                 const char *word, struct arena *arena, int *out_exit) {
     struct scenario *scenario;
@@ -56,6 +71,7 @@ static enum status run_scenario(const struct cli *cli, const struct options *opt
     char *path;
     TRY(with_checkpoints(options, arena, &all));
     TRY(load_scenario(cli, arena, word, &all, &scenario));
+    TRY(with_floor(cli, options, arena, scenario));
     TRY(output_path(options, scenario->name, arena, &path));
     TRY(output_apart(path, word));
     struct performance how = {path, options->overwrite, options->reproducible,
@@ -95,6 +111,9 @@ static const struct argp_option option_rows[] = {
     OPTION("checkpoint-every", KEY_CHECKPOINT, "N",
            "Store every run's state at its start and after each N updates (record.snapshots), for "
            "replay --from; default 0, none"),
+    OPTION("floor", KEY_FLOOR, "FILE",
+           "Judge against this floor file (twinstep noise -o) of the same baseline instead of "
+           "training runs for the floor"),
     OPTION_OVERWRITE("Replace a trace that exists"),
     OPTION_JSON,
     OPTION_QUIET,

@@ -73,6 +73,38 @@ enum status power_pair(size_t replicates, double alpha, double shift, struct pow
     return close_power(seen, MOST_TRIALS, out);
 }
 
+#define MOST_INDEPENDENT 100000
+
+/* Distance of two fresh runs, the second one shifted. */
+static double draw_pair(struct stream_site site, uint64_t first, double shift) {
+    uint32_t words[2];
+    stream_words(SEED, site, first, 2, words);
+    return real_abs_f64(normal_from_word(words[0]) - normal_from_word(words[1]) - shift);
+}
+
+enum status power_distance(size_t pairs, double alpha, double shift, struct power *out) {
+    TRY(check_alpha(alpha));
+    if (pairs < 1 || pairs > MOST_INDEPENDENT)
+        FAIL(STATUS_INPUT, "power of the test of one distance: %zu pairs, expected 1 to %d", pairs,
+             MOST_INDEPENDENT);
+    const uint64_t words = 2 * (uint64_t)pairs + 2;
+    const struct stream_address address = {.stream = STREAM_DATA,
+                                           .last_element = MOST_TRIALS * words};
+    const double affordable = WORK / 4 / (double)words;
+    const uint64_t trials = affordable < MOST_TRIALS ? (uint64_t)affordable : MOST_TRIALS;
+    struct stream_site site;
+    TRY(stream_pack(&address, &site));
+    uint64_t seen = 0;
+    for (uint64_t trial = 0; trial < trials; trial++) {
+        const double d = draw_pair(site, trial * words, shift);
+        uint64_t as_large = 1;
+        for (size_t i = 1; i <= pairs; i++)
+            as_large += draw_pair(site, trial * words + 2 * i, 0.0) >= d;
+        seen += (double)as_large / (double)(pairs + 1) <= alpha;
+    }
+    return close_power(seen, trials, out);
+}
+
 /* As many trials as the work allows: relabelings times pairs each. */
 static uint64_t count_trials(size_t baseline, size_t test) {
     const double relabelings = 1.0 / statistics_labels_least(baseline, test);

@@ -27,6 +27,12 @@ struct power {
 TWINSTEP_MUST_USE enum status power_pair(size_t replicates, double alpha, double shift,
                                          struct power *out);
 
+/* One A/B pair beside `pairs` A/A pairs that share no run, at most 100000;
+ * statistics_test_distance.
+ */
+TWINSTEP_MUST_USE enum status power_distance(size_t pairs, double alpha, double shift,
+                                             struct power *out);
+
 /* `baseline` and `test` runs; statistics_test_labels, with its errors. */
 TWINSTEP_MUST_USE enum status power_labels(size_t baseline, size_t test, double alpha, double shift,
                                            struct power *out);

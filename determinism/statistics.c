@@ -4,6 +4,7 @@
 #include "determinism/statistics.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_sort.h>
@@ -52,6 +53,19 @@ enum status statistics_test_pair(const double *distances, size_t runs, size_t a,
     for (size_t i = 0; i < pairs; i++)
         as_large += distances[i] >= observed;
     set_p(out, as_large, pairs);
+    return STATUS_OK;
+}
+
+enum status statistics_test_distance(const double *distances, size_t count, double d,
+                                     struct statistics_p *out) {
+    uint64_t as_large = 1;
+    if (count == 0) FAIL(STATUS_UNTESTABLE, "no pair of runs to hold a distance against");
+    for (size_t i = 0; i <= count; i++)
+        if (isnan(i < count ? distances[i] : d))
+            FAIL(STATUS_UNTESTABLE, "a distance between two runs is no number");
+    for (size_t i = 0; i < count; i++)
+        as_large += distances[i] >= d;
+    set_p(out, as_large, count + 1);
     return STATUS_OK;
 }
 
@@ -145,6 +159,15 @@ enum status statistics_pair_needed(double alpha, size_t *out_replicates) {
         if (statistics_pair_least(n) <= alpha) return STATUS_OK;
     }
     FAIL(STATUS_INPUT, "alpha is %.17g: more than %d replicates needed", alpha, MOST);
+}
+
+enum status statistics_distance_needed(double alpha, size_t *out_count) {
+    TRY(check_share("alpha", alpha));
+    for (size_t n = 1; n <= MOST; n++) {
+        *out_count = n;
+        if (1.0 / (double)(n + 1) <= alpha) return STATUS_OK;
+    }
+    FAIL(STATUS_INPUT, "alpha is %.17g: more than %d pairs needed", alpha, MOST);
 }
 
 enum status statistics_labels_needed(double alpha, size_t *out_runs) {

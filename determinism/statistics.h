@@ -44,6 +44,16 @@ struct statistics_p {
 TWINSTEP_MUST_USE enum status statistics_test_pair(const double *distances, size_t runs, size_t a,
                                                    size_t b, struct statistics_p *out);
 
+/* d of one pair among the distances of `count` other pairs that share no run with it or with each
+ * other: p = (1 + those >= d) / (count + 1), exact for pairs that are exchangeable, P(p <= x) <= x.
+ * Infinite distances (a run diverged) are large ones. STATUS_UNTESTABLE: a NaN, or no pair. */
+TWINSTEP_MUST_USE enum status statistics_test_distance(const double *distances, size_t count,
+                                                       double d, struct statistics_p *out);
+
+/* Smallest count with which that p can be <= alpha: ceil(1 / alpha) - 1 (0.01: 99). STATUS_INPUT as
+ * statistics_pair_needed. */
+TWINSTEP_MUST_USE enum status statistics_distance_needed(double alpha, size_t *out_count);
+
 /* Label permutation test: runs 0 ... baseline - 1 are one arm, the others the other. Statistic: the
  * energy distance 2 mean d(between) - mean d(within one) - mean d(within other), means over all
  * ordered pairs, zero diagonal included (Szekely, Rizzo, "Energy statistics", J. Stat. Planning and

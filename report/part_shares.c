@@ -246,13 +246,21 @@ static void put_exact(struct html *html, const struct judgement *judgement) {
 
 static void put_measured(struct html *html, const struct judgement *judgement) {
     put_fact(html, "kind",
-             judgement->floor == FLOOR_RANK
+             judgement->floor == FLOOR_FILE
+                 ? "from a file: rank of d(A,B) among the distances of A/A pairs measured before"
+             : judgement->floor == FLOOR_RANK
                  ? "measured: rank of d(A,B) among the distances of all pairs of runs"
                  : "measured: runs of both arms, each with its own order of sums, labels permuted");
-    html_format(html, "<dt>runs</dt><dd>%u + %u</dd>\n", judgement->floor_runs[0],
-                judgement->floor_runs[1]);
+    if (judgement->floor == FLOOR_FILE)
+        html_format(html, "<dt>A/A pairs</dt><dd>%ju</dd>\n", (uintmax_t)judgement->floor_pairs);
+    else
+        html_format(html, "<dt>runs</dt><dd>%u + %u</dd>\n", judgement->floor_runs[0],
+                    judgement->floor_runs[1]);
     put_number(html, "d(A,B)", judgement->floor_distance, 6);
-    put_number(html, "largest distance inside an arm", judgement->floor_largest, 6);
+    put_number(html,
+               judgement->floor == FLOOR_FILE ? "largest distance of an A/A pair"
+                                              : "largest distance inside an arm",
+               judgement->floor_largest, 6);
     put_number(html, "p", judgement->p, 4);
     put_number(html, "least p of this design", judgement->smallest_p, 4);
     put_number(html, "alpha", judgement->alpha, 4);

@@ -125,6 +125,8 @@ enum verdict {
 };
 const char *verdict_name(enum verdict verdict); /* "identical", "inside-floor", ... */
 
+struct floor_file; /* determinism/floor_file.h */
+
 struct scenario {
     const char *path; /* as given; "" for a scenario held in memory */
     const char *text; /* verbatim */
@@ -142,6 +144,8 @@ struct scenario {
         int32_t design;      /* enum floor_design */
         uint64_t replicates; /* KEY_WORD_UINT: auto (trainer/experiment_plan.h) */
         double alpha;
+        const struct floor_file
+            *file; /* measured before, for this baseline; NULL: runs are trained */
     } floor;
     struct {
         uint64_t orders;     /* even; KEY_WORD_UINT: auto (determinism/orders.h) */

@@ -11,6 +11,7 @@
 
 #include "trainer/datarow.h"
 #include "trainer/distance.h"
+#include "determinism/floor_file.h"
 #include "trainer/experiment_plan.h"
 #include "trainer/experiment_trace.h"
 #include "trainer/mixtures.h"
@@ -339,6 +340,15 @@ static enum status keep_arm(struct experiment *e, const double *end) {
     return STATUS_OK;
 }
 
+/* What a floor file says of pairs that were trained as long as the arms. */
+static enum status put_file_pairs(struct experiment *e) {
+    const struct floor_file *file = e->plan.scenario->floor.file;
+    double *pairs;
+    TRY(arena_take(e->arena, (size_t)file->pairs, sizeof *pairs, "floor", &pairs));
+    floor_file_at(file, FLOOR_DISTANCE, e->plan.scenario->steps, pairs);
+    return experiment_trace_array(&e->output, "floor/pairs", pairs);
+}
+
 /* Distances between the end points of all floor runs: baseline's first, then test's. */
 static enum status run_noise_floor(struct experiment *e) {
     if (e->elements == 0) return STATUS_OK; /* different parameter tables: no distance exists */
@@ -357,7 +367,8 @@ static enum status run_noise_floor(struct experiment *e) {
             double d = point_distance(e->points[i], e->points[j], e->elements);
             matrix[i * m + j] = matrix[j * m + i] = d;
         }
-    return experiment_trace_array(&e->output, "floor/distance", matrix);
+    TRY(experiment_trace_array(&e->output, "floor/distance", matrix));
+    return e->plan.floor == FLOOR_FILE ? put_file_pairs(e) : STATUS_OK;
 }
 
 /* The full hybrid continues the baseline's snapshot from the last update before which both arms'

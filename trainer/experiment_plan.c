@@ -67,6 +67,11 @@ static enum status label_runs(double alpha, size_t *out) {
 
 static enum status plan_floor(struct experiment_plan *plan) {
     const struct scenario *scenario = plan->scenario;
+    if (scenario->floor.file != NULL) {
+        plan->floor = FLOOR_FILE;
+        plan->floor_runs[0] = plan->floor_runs[1] = 1;
+        return STATUS_OK;
+    }
     if (is_exact(&scenario->arms[0].config, &scenario->arms[1].config)) {
         plan->floor = FLOOR_EXACT;
         plan->floor_runs[0] = 2;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "determinism/floor_file.h"
 #include "trainer/mixtures.h"
 
 #define ARRAYS_MAX 16
@@ -146,6 +147,12 @@ static enum status plan_arrays(const struct experiment_plan *plan, struct arena 
     else
         list[count++] = (struct trace_array_plan){
             "floor/distance", 2, {runs, runs}, "1", "parameter distance of the floor's end points"};
+    if (plan->floor == FLOOR_FILE)
+        list[count++] = (struct trace_array_plan){"floor/pairs",
+                                                  1,
+                                                  {plan->scenario->floor.file->pairs, 1},
+                                                  "1",
+                                                  "distance of each A/A pair of the floor file"};
     if (plan->attributable) {
         list[count++] = (struct trace_array_plan){"attribution/value",
                                                   1,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 const char *floor_kind_name(enum floor_kind kind) {
-    static const char *const names[] = {"none", "exact", "permutation", "rank"};
+    static const char *const names[] = {"none", "exact", "permutation", "rank", "file"};
     return names[kind];
 }
 

@@ -21,9 +21,10 @@ enum floor_kind {
     FLOOR_NONE = 0,    /* not measured: verdicts other than identical are untestable */
     FLOOR_EXACT,       /* rerun in this process and in a second one, compared bit by bit */
     FLOOR_PERMUTATION, /* runs of both arms, labels permuted */
-    FLOOR_RANK         /* replicates of the baseline, rank of d(A,B) among all pair distances */
+    FLOOR_RANK,        /* replicates of the baseline, rank of d(A,B) among all pair distances */
+    FLOOR_FILE         /* A/A pairs measured before (twinstep noise), rank of d(A,B) among theirs */
 };
-const char *floor_kind_name(enum floor_kind kind); /* "none", "exact", "permutation", "rank" */
+const char *floor_kind_name(enum floor_kind kind); /* "none", "exact", "permutation", ... */
 
 enum closure { CLOSURE_OPEN = 0, CLOSURE_EXACT, CLOSURE_WITHIN_FLOOR };
 const char *closure_name(enum closure closure); /* "open", "exact", "within-floor" */
@@ -126,6 +127,7 @@ struct judgement {
     enum floor_kind floor;
     int floor_equal[2]; /* exact: in-process and second-process rerun; 1 equal, 0 not, -1 not run */
     uint32_t floor_runs[2];
+    uint64_t floor_pairs;  /* of a file */
     double floor_distance; /* d(A,B) */
     double floor_largest;  /* largest distance between runs meant to be the same */
     double p, alpha, smallest_p;

@@ -147,6 +147,52 @@ static enum status judge_noise(struct court *court) {
     return STATUS_OK;
 }
 
+static enum status needed_pairs(struct court *court) {
+    struct judgement *out = court->out;
+    size_t needed;
+    char *text;
+    TRY(statistics_distance_needed(out->alpha, &needed));
+    TRY(arena_format(court->arena, &text,
+                     "%ju A/A pairs of the floor file cannot give p <= %g (least %.3g): twinstep "
+                     "noise --pairs %zu would",
+                     (uintmax_t)out->floor_pairs, out->alpha, out->smallest_p, needed));
+    return undecided(court, text);
+}
+
+/* d(A,B) among the distances of A/A pairs that share no run with the arms or with each other. */
+static enum status judge_file(struct court *court) {
+    struct judgement *out = court->out;
+    const struct trace_array *matrix, *pairs = trace_array_of(court->image, "floor/pairs");
+    struct statistics_p p;
+    struct power power;
+    TRY(court_array(court, "floor/distance", 2, 2, &matrix));
+    if (matrix == NULL || isnan(matrix->values[1]))
+        return undecided(court, "the arms have no distance: the trace is not whole, or their "
+                                "parameter tables differ");
+    if (pairs == NULL || pairs->plan.rank != 1)
+        return undecided(court, "the floor file's pairs are missing");
+    out->floor_pairs = pairs->plan.shape[0];
+    out->floor_distance = matrix->values[1];
+    out->floor_largest = 0.0;
+    for (uint64_t i = 0; i < out->floor_pairs; i++)
+        if (pairs->values[i] > out->floor_largest) out->floor_largest = pairs->values[i];
+    TRY(statistics_test_distance(pairs->values, (size_t)out->floor_pairs, out->floor_distance, &p));
+    TRY(power_distance((size_t)out->floor_pairs, out->alpha, POWER_SHIFT, &power));
+    out->smallest_p = 1.0 / (double)(out->floor_pairs + 1);
+    out->p = p.p;
+    out->power = power.power;
+    if (out->smallest_p > out->alpha) return needed_pairs(court);
+    if (out->p > out->alpha && out->power < LEAST_POWER) return weak_design(court);
+    out->verdict = out->p <= out->alpha ? VERDICT_OUTSIDE_FLOOR : VERDICT_INSIDE_FLOOR;
+    return STATUS_OK;
+}
+
+/* By kind; anything unknown has no matrix and is undecided. */
+static enum status judge_kind(struct court *court) {
+    if (court->out->floor == FLOOR_EXACT) return judge_exact(court);
+    return court->out->floor == FLOOR_FILE ? judge_file(court) : judge_noise(court);
+}
+
 enum status judge_floor(struct court *court) {
     struct judgement *out = court->out;
     double steps;
@@ -155,7 +201,7 @@ enum status judge_floor(struct court *court) {
     TRY(court_number(court, "floor", "alpha", &out->alpha));
     TRY(court_count(court, "floor", "runs_baseline", FLOOR_RUNS_MAX, &out->floor_runs[0]));
     TRY(court_count(court, "floor", "runs_test", FLOOR_RUNS_MAX, &out->floor_runs[1]));
-    for (enum floor_kind k = FLOOR_EXACT; k <= FLOOR_RANK; k = (enum floor_kind)(k + 1))
+    for (enum floor_kind k = FLOOR_EXACT; k <= FLOOR_FILE; k = (enum floor_kind)(k + 1))
         if (strcmp(kind, floor_kind_name(k)) == 0) out->floor = k;
     if ((double)out->updates < steps) {
         char *text;
@@ -164,7 +210,7 @@ enum status judge_floor(struct court *court) {
                          (unsigned long long)out->updates, steps));
         return undecided(court, text);
     }
-    enum status status = out->floor == FLOOR_EXACT ? judge_exact(court) : judge_noise(court);
+    enum status status = judge_kind(court);
     if (status == STATUS_UNTESTABLE) {
         char *text;
         TRY(arena_format(court->arena, &text, "%s", status_text()));

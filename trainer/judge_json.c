@@ -77,11 +77,12 @@ static json_t *diverged_json(const struct judgement *judgement) {
 
 static json_t *floor_json(const struct judgement *judgement) {
     return json_pack(
-        "{ss so so sI sI so so so so so so}", "kind", floor_kind_name(judgement->floor),
+        "{ss so so sI sI sI so so so so so so}", "kind", floor_kind_name(judgement->floor),
         "rerun_in_process", equal_json(judgement->floor_equal[0]), "rerun_second_process",
         equal_json(judgement->floor_equal[1]), "runs_baseline",
         (json_int_t)judgement->floor_runs[0], "runs_test", (json_int_t)judgement->floor_runs[1],
-        "distance", judge_json_real(judgement->floor_distance), "largest_inside_an_arm",
+        "pairs_of_file", (json_int_t)judgement->floor_pairs, "distance",
+        judge_json_real(judgement->floor_distance), "largest_inside_an_arm",
         judge_json_real(judgement->floor_largest), "p", judge_json_real(judgement->p), "smallest_p",
         judge_json_real(judgement->smallest_p), "alpha", judge_json_real(judgement->alpha),
         "power_at_3_sigma", judge_json_real(judgement->power));

@@ -226,7 +226,15 @@ static void print_floor(const struct judgement *judgement, FILE *out) {
         fprintf(out, "not measured\n");
         return;
     }
-    fprintf(out,
+    if (judgement->floor == FLOOR_FILE)
+        fprintf(out,
+                "from a file: rank among %ju A/A pairs measured before: d(A,B) %.4g, largest of "
+                "theirs %.4g\n",
+                (uintmax_t)judgement->floor_pairs, judgement->floor_distance,
+                judgement->floor_largest);
+    else
+        fprintf(
+            out,
             "%s of %u + %u runs, each with its own order of sums: d(A,B) %.4g, largest d inside an "
             "arm %.4g\n",
             judgement->floor == FLOOR_RANK ? "rank among the pairs" : "label permutation",

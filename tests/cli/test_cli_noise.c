@@ -79,11 +79,48 @@ static void verify_file(void **state) {
     helper_refuse(2, "noise s.yaml -o nowhere/h.h5 --pairs 1 --repeat 1", "nowhere/h.h5");
 }
 
+/* The same floor gives run and attribute the same p; another baseline, too few pairs or a file that
+ * is none are told apart. */
+static void verify_floor(void **state) {
+    (void)state;
+    helper_scenario("s.yaml", "steps: 2", "numerics: {mode: shuffled}", "optimizer: {lr: 1e-3}");
+    helper_accept(1, "noise s.yaml -o floor.h5 --pairs 99 --repeat 1");
+    static const char *const outside[] = {
+        "OUTSIDE THE FLOOR", "from a file: rank among 99 A/A pairs",
+        "p = 0.01 (least possible 0.01), alpha = 0.01, power at 3 sigma 0.28", NULL};
+    struct said said = helper_run(1, "run s.yaml --floor floor.h5 -o r.h5");
+    expect(&said, outside);
+    said = helper_run(1, "attribute r.h5");
+    expect(&said, outside);
+    helper_accept(1, "run s.yaml -o own.h5");
+    said = helper_run(1, "attribute own.h5 --floor floor.h5");
+    expect(&said, outside);
+    said = helper_run(1, "attribute own.h5 --floor floor.h5 --json");
+    static const char *const json[] = {"\"kind\": \"file\"", "\"pairs_of_file\": 99", NULL};
+    expect(&said, json);
+    said =
+        helper_run(3, "run s.yaml --floor floor.h5 -o same.h5 --set arms.test.optimizer.lr=1e-6");
+    static const char *const alike[] = {"UNTESTABLE. p = ", "is above alpha", NULL};
+    expect(&said, alike);
+    helper_accept(1, "noise s.yaml -o few.h5 --pairs 9 --repeat 1");
+    said = helper_run(3, "run s.yaml --floor few.h5 -o few-run.h5");
+    static const char *const few[] = {"twinstep noise --pairs 99 would", NULL};
+    expect(&said, few);
+    helper_refuse(
+        2, "run s.yaml --floor floor.h5 -o x.h5 --set common.batch.size=2",
+        "floor.h5: this floor was measured for another configuration: batch.size: 4 there, 2 "
+        "here");
+    helper_refuse(2, "run s.yaml --floor floor.h5 -o x.h5 --set steps=3", "floor.h5: this floor");
+    helper_refuse(2, "run s.yaml --floor r.h5 -o x.h5", "r.h5: expected a floor file");
+    helper_refuse(2, "attribute r.h5 --floor s.yaml", "s.yaml: expected a trace");
+    assert_false(helper_exists("x.h5"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_equal),      cmocka_unit_test(verify_apart),
         cmocka_unit_test(verify_untestable), cmocka_unit_test(verify_file),
-        cmocka_unit_test(verify_refusals),
+        cmocka_unit_test(verify_floor),      cmocka_unit_test(verify_refusals),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

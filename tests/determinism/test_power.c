@@ -79,12 +79,30 @@ static void validate_refusals(void **state) {
     assert_int_equal(power_labels(5, 5, 0.01, real_nan_f64(), &out), STATUS_UNTESTABLE);
 }
 
+/* Without a shift the test fires as often as alpha says; with a large one always; n cannot help
+ * beyond what d(A,B) of one pair can show: P(|N(3, sqrt 2)| > 3.64) = 0.33. */
+static void validate_distance(void **state) {
+    (void)state;
+    struct power power;
+    assert_int_equal(power_distance(99, 0.05, 0.0, &power), STATUS_OK);
+    assert_true(power.interval.low < 0.05 && power.interval.high > 0.04);
+    assert_int_equal(power_distance(99, 0.01, 12.0, &power), STATUS_OK);
+    assert_true(power.power > 0.99);
+    assert_int_equal(power_distance(999, 0.01, 3.0, &power), STATUS_OK);
+    assert_true(power.interval.low < 0.326 && power.interval.high > 0.326);
+    assert_int_equal(power_distance(9, 0.01, 12.0, &power), STATUS_OK);
+    assert_true(power.power == 0.0);
+    assert_int_equal(power_distance(0, 0.01, 3.0, &power), STATUS_INPUT);
+    assert_int_equal(power_distance(99, 1.0, 3.0, &power), STATUS_INPUT);
+}
+
 int main(void) {
     gsl_set_error_handler_off();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_no_effect),    cmocka_unit_test(validate_infinite_effect),
-        cmocka_unit_test(validate_too_few_runs), cmocka_unit_test(validate_golden),
-        cmocka_unit_test(verify_growth),         cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_distance),        cmocka_unit_test(validate_no_effect),
+        cmocka_unit_test(validate_infinite_effect), cmocka_unit_test(validate_too_few_runs),
+        cmocka_unit_test(validate_golden),          cmocka_unit_test(verify_growth),
+        cmocka_unit_test(validate_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * labels: unit short
  * Exact tests and intervals: values counted by hand or from closed forms, validity by going through
  * every relabeling, every refusal. */
+#include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -357,9 +358,33 @@ static void validate_tolerance_counts(void **state) {
     assert_int_equal(statistics_range_needed(0.9999999, 0.95, &n), STATUS_INPUT);
 }
 
+static void validate_distance(void **state) {
+    (void)state;
+    const double pairs[] = {1.0, 2.0, 3.0, (double)INFINITY};
+    const struct {
+        double d;
+        uint64_t as_large;
+    } cases[] = {{0.0, 5}, {2.0, 4}, {2.5, 3}, {4.0, 2}, {(double)INFINITY, 2}};
+    struct statistics_p p;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(statistics_test_distance(pairs, 4, cases[i].d, &p), STATUS_OK);
+        assert_true(p.as_large == cases[i].as_large && p.total == 5);
+        assert_true(p.p == (double)cases[i].as_large / 5.0);
+    }
+    assert_int_equal(statistics_test_distance(pairs, 4, (double)NAN, &p), STATUS_UNTESTABLE);
+    assert_int_equal(statistics_test_distance(pairs, 0, 1.0, &p), STATUS_UNTESTABLE);
+    size_t needed;
+    assert_int_equal(statistics_distance_needed(0.01, &needed), STATUS_OK);
+    assert_int_equal(needed, 99);
+    assert_int_equal(statistics_distance_needed(0.05, &needed), STATUS_OK);
+    assert_int_equal(needed, 19);
+    assert_int_equal(statistics_distance_needed(0.0, &needed), STATUS_INPUT);
+}
+
 int main(void) {
     gsl_set_error_handler_off();
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_distance),
         cmocka_unit_test(validate_pair_index),
         cmocka_unit_test(validate_pair_test),
         cmocka_unit_test(validate_label_test),
