@@ -86,10 +86,10 @@ extern const struct layout_column layout_check;
 /* Columns of a run; an axis of length 0 has none. */
 void layout_init_run(struct layout *layout, const struct record_shape *shape);
 void layout_init_pair(struct layout *layout);
-/* Takes column `index` out: a trace of an earlier twinstep lacks it. */
+/* One value that was not recorded: NaN, -1, or 32 zero bytes. */
+const void *layout_fill(enum layout_kind kind);
+/* Takes column `index` out. */
 void layout_drop(struct layout *layout, uint32_t index);
-/* Whether a trace may lack this column: not all traces of this schema version have it. */
-int layout_optional(const struct layout_column *column);
 uint32_t layout_axis_length(const struct record_shape *shape, enum layout_axis axis);
 
 /* "tensors/grad_norm", relative to steps/. */

@@ -17,6 +17,7 @@ struct reader {
     struct arena *arena;
     uint64_t spent; /* bytes of the file that were asked for so far */
     int closed;     /* the writer closed it: HDF5 vouches for the length */
+    int lenient;    /* rows of a run that do not match their check are kept */
 };
 
 /* What a dataset must be. Length 0 of an axis: any. */

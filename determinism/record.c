@@ -36,6 +36,7 @@ const struct record_column record_digests[RECORD_DIGESTS] = {
     [DIGEST_RNG] = {"digest_rng", "1", "digest of the ledger of random draws"},
     [DIGEST_WEIGHTS] = {"digest_weights", "1",
                         "digest of parameters, masters and optimizer slots after the update"},
+    [DIGEST_LR] = {"digest_lr", "1", "digest of the learning rate that each tensor's update used"},
     [DIGEST_STATE] = {"digest_state", "1", "digest of the training state after the update"},
     [DIGEST_ROOT] = {"digest_root", "1", "digest of the run up to and with this update"},
 };
@@ -49,7 +50,8 @@ const struct record_column record_groups[RECORD_GROUPS] = {
     [GROUP_WD_APPLIED] = {"wd_applied", "1", "weight decay the optimizer used"},
     [GROUP_WD_READBACK] = {"wd_readback", "1",
                            "weight decay outside of the gradient, estimated from the weights"},
-    [GROUP_WD_ERROR] = {"wd_readback_error", "1", "bound of the error of wd_readback from rounding"},
+    [GROUP_WD_ERROR] = {"wd_readback_error", "1",
+                        "bound of the error of wd_readback from rounding"},
 };
 
 const struct record_column record_tensors[RECORD_TENSORS] = {

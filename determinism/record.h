@@ -54,8 +54,9 @@ enum record_digest {
     DIGEST_BATCH = 0, /* token ids and targets, canonical order */
     DIGEST_RNG,       /* ledger of draws */
     DIGEST_WEIGHTS,   /* parameters, masters, slots, optimizer's count after the update */
+    DIGEST_LR,        /* learning rate that each tensor's update used */
     DIGEST_STATE,     /* parameters, masters, slots, counters, LR after the update */
-    DIGEST_ROOT,      /* root k: of root k-1, batch, rng, weights, lr_applied, loss (root.h) */
+    DIGEST_ROOT,      /* root k: of root k-1, batch, rng, weights, lr and the loss (root.h) */
     RECORD_DIGESTS
 };
 

@@ -13,18 +13,18 @@ static struct digest column(const struct record *record, enum record_digest whic
 }
 
 void root_next(const struct digest *previous, const struct record *record,
-               const struct digest *applied, struct digest *out_root) {
+               struct digest *out_root) {
     struct digest parts[6] = {*previous,
                               column(record, DIGEST_BATCH),
                               column(record, DIGEST_RNG),
                               column(record, DIGEST_WEIGHTS),
-                              *applied,
+                              column(record, DIGEST_LR),
                               {{0}}};
     digest_bytes("loss", &record->reals[REAL_LOSS], sizeof(double), &parts[5]);
     digest_root("root", parts, COUNT_OF(parts), out_root);
 }
 
-void root_applied(const struct record *record, const char *groups, struct digest *out) {
+void root_lr(const struct record *record, const char *groups, struct digest *out) {
     struct digest_stream stream;
     digest_stream_init(&stream, "lr_applied");
     for (; *groups != '\0'; groups++) {
@@ -35,7 +35,7 @@ void root_applied(const struct record *record, const char *groups, struct digest
     digest_stream_close(&stream, out);
 }
 
-void root_optimize(const struct record *record, const struct digest *applied, struct digest *out) {
-    const struct digest parts[2] = {column(record, DIGEST_WEIGHTS), *applied};
+void root_optimize(const struct record *record, struct digest *out) {
+    const struct digest parts[2] = {column(record, DIGEST_WEIGHTS), column(record, DIGEST_LR)};
     digest_root("optimize", parts, COUNT_OF(parts), out);
 }

@@ -10,17 +10,15 @@
 #include "determinism/digest.h"
 #include "determinism/record.h"
 
-/* Root 0 is 32 zero bytes. With the columns digest_batch, digest_rng, digest_weights and loss of
- * the record, and `applied` (below): root k = SHA-256 list "root" of (root k-1, batch, rng,
- * weights, applied, digest_bytes "loss" of the loss as f64). */
-void root_next(const struct digest *previous, const struct record *record,
-               const struct digest *applied, struct digest *out_root);
+/* Root 0 is 32 zero bytes. Of the record's columns: root k = digest_root "root" of (root k-1,
+ * digest_batch, digest_rng, digest_weights, digest_lr, digest_bytes "loss" of the loss as f64). */
+void root_next(const struct digest *previous, const struct record *record, struct digest *out_root);
 
-/* Digest of the LR that each tensor's update used, in table order: two groupings that apply the
- * same LR are alike. `groups`: one digit per tensor. */
-void root_applied(const struct record *record, const char *groups, struct digest *out);
+/* digest_lr: of the lr_applied that each tensor had, in table order, so that two groupings that
+ * apply the same LR are alike. `groups`: one digit per tensor, each below the record's groups. */
+void root_lr(const struct record *record, const char *groups, struct digest *out);
 
-/* What phase `optimize` leaves as its digest. */
-void root_optimize(const struct record *record, const struct digest *applied, struct digest *out);
+/* What phase `optimize` leaves as its digest: of digest_weights and digest_lr. */
+void root_optimize(const struct record *record, struct digest *out);
 
 #endif

@@ -113,6 +113,8 @@ struct trace_run {
     struct record *records;     /* (updates) */
     uint64_t snapshots;         /* stored states that are committed */
     uint64_t *snapshot_steps;   /* (snapshots) update after which each was taken, increasing */
+    uint64_t damaged; /* first update that does not match its `check`; 0: none, as always from
+                         trace_open */
 };
 struct trace_pair {
     struct trace_pair_plan plan;
@@ -147,6 +149,10 @@ struct trace_image {
  */
 TWINSTEP_MUST_USE enum status trace_open(const char *path, struct arena *arena,
                                          struct trace_image **out);
+/* As trace_open, but a row of a run that does not match its `check` is kept and told by `damaged`:
+ * for who looks for what was changed. */
+TWINSTEP_MUST_USE enum status trace_open_damaged(const char *path, struct arena *arena,
+                                                 struct trace_image **out);
 /* First attribute / text / array of that name, or NULL. */
 const char *trace_attribute_of(const struct trace_image *image, const char *path, const char *name);
 const struct trace_text *trace_text_of(const struct trace_image *image, const char *path);

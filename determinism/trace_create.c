@@ -22,14 +22,6 @@ static hid_t kind_type(enum layout_kind kind) {
     return kind == KIND_INTEGER ? H5T_STD_I64LE : H5T_STD_U8LE;
 }
 
-static const void *kind_fill(enum layout_kind kind) {
-    static const uint64_t not_a_number = 0x7ff8000000000000u; /* the quiet NaN, as its bits */
-    static const int64_t minus_one = -1;
-    static const uint8_t zero = 0;
-    if (kind == KIND_REAL) return &not_a_number;
-    return kind == KIND_INTEGER ? (const void *)&minus_one : (const void *)&zero;
-}
-
 static hsize_t chunk_rows(size_t row_bytes) {
     hsize_t rows = CHUNK_ROWS;
     while (rows > 1 && rows * row_bytes > CHUNK_BYTES)
@@ -84,7 +76,7 @@ static enum status create_step(const struct hdf5_file *file, hid_t where, hid_t 
                                    .rank = 1,
                                    .shape = {0, 1, 1},
                                    .chunk_rows = CHUNK_ROWS,
-                                   .fill = kind_fill(KIND_INTEGER),
+                                   .fill = layout_fill(KIND_INTEGER),
                                    .units = dimensionless,
                                    .long_name = layout_step.text->long_name};
     TRY(hdf5_create(file, where, &form, out_scale));
@@ -198,7 +190,7 @@ static enum status create_column(const struct hdf5_file *file, hid_t steps,
                              .rank = 1,
                              .shape = {0, 1, 1},
                              .chunk_rows = chunk_rows(column->length * column->cell),
-                             .fill = kind_fill(column->kind),
+                             .fill = layout_fill(column->kind),
                              .units = column->text->units,
                              .long_name = long_name};
     hid_t axes[HDF5_MAX_RANK] = {scales->ids[AXIS_NONE]};
@@ -339,7 +331,7 @@ static enum status create_array(const struct hdf5_file *file, const struct trace
                                    .type = H5T_IEEE_F64LE,
                                    .rank = (int)plan->rank,
                                    .shape = {plan->shape[0], plan->shape[1], 1},
-                                   .fill = kind_fill(KIND_REAL),
+                                   .fill = layout_fill(KIND_REAL),
                                    .units = plan->units,
                                    .long_name = plan->long_name};
     hid_t dataset;
@@ -359,7 +351,7 @@ static enum status create_text(const struct hdf5_file *file, const char *path) {
                                    .rank = 1,
                                    .shape = {0, 1, 1},
                                    .chunk_rows = TEXT_CHUNK,
-                                   .fill = kind_fill(KIND_DIGEST),
+                                   .fill = layout_fill(KIND_DIGEST),
                                    .units = dimensionless,
                                    .long_name = "bytes of a UTF-8 text"};
     hid_t dataset;

@@ -133,8 +133,12 @@ void layout_init_pair(struct layout *layout) {
         add_family(layout, &pair_families[i], 1);
 }
 
-int layout_optional(const struct layout_column *column) {
-    return column->text == &record_digests[DIGEST_WEIGHTS];
+const void *layout_fill(enum layout_kind kind) {
+    static const uint64_t not_a_number = 0x7ff8000000000000u; /* the quiet NaN, as its bits */
+    static const int64_t minus_one = -1;
+    static const uint8_t zero[RECORD_DIGEST_BYTES] = {0};
+    if (kind == KIND_REAL) return &not_a_number;
+    return kind == KIND_INTEGER ? (const void *)&minus_one : (const void *)zero;
 }
 
 void layout_drop(struct layout *layout, uint32_t index) {

@@ -16,6 +16,8 @@ struct rows {
     uint64_t count;
     char *records;
     size_t record_bytes;
+    int lenient;      /* such a row is kept */
+    uint64_t damaged; /* first update that does not match its check; 0: none */
 };
 
 static void *record_at(const struct rows *rows, uint64_t index) {
@@ -118,7 +120,7 @@ static enum status read_into_records(struct reader *reader, hid_t steps,
     return status;
 }
 
-static enum status compare_row(const struct reader *reader, const struct rows *rows, uint64_t index,
+static enum status compare_row(const struct reader *reader, struct rows *rows, uint64_t index,
                                const uint8_t *expected, uint8_t *row) {
     struct digest check;
     TRY(layout_pack(&rows->layout, record_at(rows, index), row));
@@ -126,11 +128,13 @@ static enum status compare_row(const struct reader *reader, const struct rows *r
     if (memcmp(check.byte, expected, sizeof check.byte) == 0) return STATUS_OK;
     uint64_t step;
     memcpy(&step, row, sizeof step);
+    if (rows->damaged == 0) rows->damaged = step;
+    if (rows->lenient) return STATUS_OK;
     FAIL(STATUS_INPUT, "%s: damaged: the columns of update %llu do not match its check",
          reader->file.name, (unsigned long long)step);
 }
 
-static enum status check_rows(struct reader *reader, hid_t steps, const struct rows *rows) {
+static enum status check_rows(struct reader *reader, hid_t steps, struct rows *rows) {
     struct arena scratch = ARENA_EMPTY;
     uint8_t *expected;
     uint8_t *row = NULL;
@@ -143,7 +147,7 @@ static enum status check_rows(struct reader *reader, hid_t steps, const struct r
     return status;
 }
 
-static enum status read_all(struct reader *reader, hid_t steps, const struct rows *rows) {
+static enum status read_all(struct reader *reader, hid_t steps, struct rows *rows) {
     TRY(read_steps(reader, steps, rows));
     for (uint32_t c = 0; c < rows->layout.count; c++)
         TRY(read_into_records(reader, steps, &rows->layout.columns[c], rows));
@@ -182,27 +186,50 @@ static enum status bound_rows(struct reader *reader, const struct rows *rows) {
     return STATUS_OK;
 }
 
-/* Their values stay all zero: not recorded. */
-static void drop_absent(hid_t steps, struct layout *layout) {
+/* Takes columns out that the file does not have: an earlier twinstep wrote none of that name. Of a
+ * column that was lost the rows' check tells. */
+static void drop_absent(hid_t steps, struct layout *layout, struct layout *out_absent) {
+    out_absent->count = 0;
     for (uint32_t c = layout->count; c-- > 0;) {
         char name[LAYOUT_NAME];
         layout_name(&layout->columns[c], name);
-        if (layout_optional(&layout->columns[c]) && H5Lexists(steps, name, H5P_DEFAULT) <= 0)
-            layout_drop(layout, c);
+        if (H5Lexists(steps, name, H5P_DEFAULT) > 0) continue;
+        out_absent->columns[out_absent->count++] = layout->columns[c];
+        layout_drop(layout, c);
     }
 }
 
+/* Not recorded, as docs/TRACE.md says it: NaN, -1 or zeros. */
+static enum status fill_absent(const struct layout *absent, const struct rows *rows) {
+    for (uint32_t c = 0; c < absent->count && rows->count > 0; c++) {
+        const struct layout_column *column = &absent->columns[c];
+        struct arena scratch = ARENA_EMPTY;
+        uint8_t *cells;
+        TRY(arena_take(&scratch, column->length, column->cell, "column", &cells));
+        for (uint32_t i = 0; i < column->length; i++)
+            memcpy(cells + i * column->cell, layout_fill(column->kind), column->cell);
+        for (uint64_t i = 0; i < rows->count; i++)
+            layout_unpack(column, cells, record_at(rows, i));
+        arena_close(&scratch);
+    }
+    return STATUS_OK;
+}
+
 enum status reader_run_rows(struct reader *reader, hid_t steps, struct trace_run *run) {
-    struct rows rows = {.record_bytes = sizeof *run->records};
+    struct rows rows = {.record_bytes = sizeof *run->records, .lenient = reader->lenient};
+    struct layout absent;
     layout_init_run(&rows.layout, &run->plan.shape);
-    drop_absent(steps, &rows.layout);
+    drop_absent(steps, &rows.layout, &absent);
     TRY(count_rows(reader, steps, &rows.count));
     TRY(bound_rows(reader, &rows));
     TRY(arena_take(reader->arena, rows.count, sizeof *run->records, "records", &run->records));
     TRY(take_arrays(reader->arena, &run->plan.shape, rows.count, run->records));
     rows.records = (char *)run->records;
     run->updates = rows.count;
-    return rows.count == 0 ? STATUS_OK : read_all(reader, steps, &rows);
+    TRY(fill_absent(&absent, &rows));
+    if (rows.count != 0) TRY(read_all(reader, steps, &rows));
+    run->damaged = rows.damaged;
+    return STATUS_OK;
 }
 
 enum status reader_pair_rows(struct reader *reader, hid_t steps, struct trace_pair *pair) {

@@ -105,17 +105,17 @@ static enum status digest_params(struct run *run, struct digest *out_weights) {
 }
 
 /* What `identical` compares. */
-static void chain_root(struct run *run, const struct digest *applied) {
+static void chain_root(struct run *run) {
     struct state_head *head = run_head(run);
-    root_next(&head->root, &run->record, applied, &head->root);
+    root_next(&head->root, &run->record, &head->root);
     memcpy(run->record.digests[DIGEST_ROOT], head->root.byte, DIGEST_BYTES);
 }
 
-static void note_optimize(struct run *run, const struct digest *applied) {
+static void note_optimize(struct run *run) {
     uint8_t slot = run->axes.phase_slot[PHASE_OPTIMIZE];
     struct digest digest;
     if (slot == RUN_NO_SLOT) return;
-    root_optimize(&run->record, applied, &digest);
+    root_optimize(&run->record, &digest);
     memcpy(run->record.phases[slot], digest.byte, DIGEST_BYTES);
 }
 
@@ -149,13 +149,14 @@ enum status measure_end(struct run *run) {
     struct digest weights, applied, state, rng;
     TRY(digest_params(run, &weights));
     memcpy(record->digests[DIGEST_WEIGHTS], weights.byte, DIGEST_BYTES);
-    root_applied(record, run->axes.groups, &applied);
-    note_optimize(run, &applied);
+    root_lr(record, run->axes.groups, &applied);
+    memcpy(record->digests[DIGEST_LR], applied.byte, DIGEST_BYTES);
+    note_optimize(run);
     state_digest(&run->layout, run->state, &weights, &state);
     memcpy(record->digests[DIGEST_STATE], state.byte, DIGEST_BYTES);
     digest_ledger(&run->ledger, &rng);
     memcpy(record->digests[DIGEST_RNG], rng.byte, DIGEST_BYTES);
     consumers_count(run->axes.consumers, run->shape.consumers, &run->ledger, record->ledger);
-    chain_root(run, &applied);
+    chain_root(run);
     return STATUS_OK;
 }

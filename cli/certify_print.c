@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Certificates as text and JSON. Checks nothing. */
+#include "cli/certify.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/verb.h"
+#include "determinism/chain.h"
+#include "trainer/rng_json.h"
+
+const uint8_t *certify_root(const struct certify_side *side, uint64_t update) {
+    const struct trace_run *run = side->run;
+    if (run->updates == 0 || update < run->records[0].step) return NULL;
+    const uint64_t index = update - run->records[0].step;
+    if (index >= run->updates || run->records[index].step != update) return NULL;
+    return run->records[index].digests[DIGEST_ROOT];
+}
+
+void certify_hex(const uint8_t *root, char out_text[DIGEST_HEX]) {
+    struct digest digest;
+    memcpy(digest.byte, root, DIGEST_BYTES);
+    digest_hex(&digest, out_text);
+}
+
+int certify_exit(const struct certify_side *side) {
+    if (side->certificate.state == CERTIFY_BROKEN || side->altered) return EXIT_DIFFERS;
+    return side->certificate.state == CERTIFY_UNTESTABLE ? EXIT_UNTESTABLE : EXIT_AS_EXPECTED;
+}
+
+static void print_chain(const struct certificate *certificate) {
+    if (certificate->state == CERTIFY_UNTESTABLE)
+        printf("untestable: %s\n", certificate->why);
+    else if (certificate->state == CERTIFY_SOUND)
+        printf("sound: %" PRIu64 " root%s recomputed from the columns%s\n", certificate->checked,
+               certificate->checked == 1 ? "" : "s",
+               certificate->start_known ? "" : "; that of the first update needs another run");
+    else
+        printf("BROKEN at update %" PRIu64 ": %s%s: %s\n", certificate->broken,
+               certificate->column[0] == '\0' ? "a column" : certificate->column, " was changed",
+               certificate->why);
+}
+
+void certify_print(const struct certify_side *side) {
+    const struct certificate *certificate = &side->certificate;
+    char hex[DIGEST_HEX];
+    digest_hex(&certificate->root, hex);
+    printf("%s: run %s, %" PRIu64 " update%s%s\n", side->path, side->run->plan.id,
+           certificate->updates, certificate->updates == 1 ? "" : "s",
+           side->image->complete ? "" : " (the experiment did not run to its end)");
+    if (certificate->updates > 0) printf("  root           %s\n", hex);
+    printf("  configuration  %s\n", side->configuration);
+    if (side->altered)
+        printf("                 ALTERED: the arms' texts do not give configuration_digest\n");
+    if (side->scenario[0] != '\0')
+        printf("  scenario       %s%s\n", side->scenario,
+               side->overrides[0] == '\0' ? "" : ", with --set");
+    printf("  chain          ");
+    print_chain(certificate);
+    if (certify_exit(side) == EXIT_AS_EXPECTED)
+        printf("  pin            twinstep certify %s --run %s --expect %s\n", side->path,
+               side->run->plan.id, hex);
+}
+
+static void print_head(const struct certify_side sides[2]) {
+    for (int s = 0; s < 2; s++)
+        printf("%c: %s, run %s, %" PRIu64 " update%s\n", "AB"[s], sides[s].path,
+               sides[s].run->plan.id, sides[s].run->updates, sides[s].run->updates == 1 ? "" : "s");
+}
+
+static void print_counted(const struct certify_pair *pair) {
+    printf("(%" PRIu32 " comparison%s of %" PRIu64 " root%s)\n", pair->comparisons,
+           pair->comparisons == 1 ? "" : "s", pair->updates, pair->updates == 1 ? "" : "s");
+}
+
+static void print_roots(const struct certify_side sides[2], uint64_t update) {
+    for (int s = 0; s < 2; s++) {
+        char hex[DIGEST_HEX];
+        certify_hex(certify_root(&sides[s], update), hex);
+        printf("  root %c   %s\n", "AB"[s], hex);
+    }
+}
+
+void certify_print_pair(const struct certify_side sides[2], const struct certify_pair *pair) {
+    print_head(sides);
+    if (pair->first == 0) {
+        char hex[DIGEST_HEX];
+        certify_hex(certify_root(&sides[0], pair->updates), hex);
+        printf("equal through update %" PRIu64 " ", pair->updates);
+        print_counted(pair);
+        printf("  root     %s\n", hex);
+        return;
+    }
+    printf("differs from update %" PRIu64 " on ", pair->first);
+    print_counted(pair);
+    printf("  phase    %s\n", pair->where.phase[0] != '\0'
+                                  ? pair->where.phase
+                                  : "one that only one of them ran, or that was not recorded");
+    if (pair->where.tensor[0] != '\0') printf("  tensor   %s\n", pair->where.tensor);
+    if (pair->rng_words[0] != '\0') printf("  rng      %s\n", pair->rng_words);
+    print_roots(sides, pair->first);
+}
+
+static json_t *number_or_null(uint64_t number) {
+    return number == 0 ? json_null() : json_integer((json_int_t)number);
+}
+
+json_t *certify_json(const struct certify_side *side) {
+    static const char *const states[] = {"sound", "broken", "untestable"};
+    const struct certificate *certificate = &side->certificate;
+    char hex[DIGEST_HEX];
+    digest_hex(&certificate->root, hex);
+    return json_pack("{ss ss sI ss ss sb so ss ss sI sb so ss ss}", "trace", side->path, "run",
+                     side->run->plan.id, "updates", (json_int_t)certificate->updates, "root",
+                     certificate->updates == 0 ? "" : hex, "configuration", side->configuration,
+                     "configuration_altered", side->altered, "scenario",
+                     side->scenario[0] == '\0' ? json_null() : json_string(side->scenario), "set",
+                     side->overrides, "chain", states[certificate->state], "checked",
+                     (json_int_t)certificate->checked, "start_known", certificate->start_known,
+                     "broken", number_or_null(certificate->broken), "column", certificate->column,
+                     "why", certificate->why);
+}
+
+static json_t *where_json(const struct certify_side sides[2], const struct certify_pair *pair) {
+    char hex[2][DIGEST_HEX];
+    if (pair->first == 0) return json_null();
+    for (int s = 0; s < 2; s++)
+        certify_hex(certify_root(&sides[s], pair->first), hex[s]);
+    return json_pack("{sI ss ss s[ss]}", "update", (json_int_t)pair->first, "phase",
+                     pair->where.phase, "tensor", pair->where.tensor, "roots", hex[0], hex[1]);
+}
+
+json_t *certify_pair_json(const struct certify_side sides[2], const struct certify_pair *pair) {
+    return json_pack("{so so sb sI sI sI so so}", "a", certify_json(&sides[0]), "b",
+                     certify_json(&sides[1]), "equal", pair->first == 0, "updates",
+                     (json_int_t)pair->updates, "comparisons", (json_int_t)pair->comparisons,
+                     "most_comparisons", (json_int_t)chain_comparisons(pair->updates), "first",
+                     where_json(sides, pair), "rng", rng_json(&pair->rng, pair->rng_words));
+}

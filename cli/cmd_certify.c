@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * twinstep certify: the chain of roots of a recorded run: checked, pinned, bisected. Trains
+ * nothing.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/certify.h"
+#include "cli/json.h"
+#include "cli/verb.h"
+#include "determinism/chain.h"
+
+enum { KEY_RUN = KEY_OWN, KEY_RUN_A, KEY_RUN_B, KEY_EXPECT, KEY_AT, KEY_EQUAL, KEY_DIFFERS };
+
+/* ---- one side ---- */
+
+static enum status choose_run(const struct trace_image *image, const char *path, const char *id,
+                              struct arena *arena, const struct trace_run **out) {
+    char *names;
+    TRY(arena_format(arena, &names, "%s", ""));
+    for (uint32_t i = 0; i < image->run_count; i++) {
+        const struct trace_run_plan *plan = &image->runs[i].plan;
+        *out = &image->runs[i];
+        if (id != NULL ? strcmp(plan->id, id) == 0 : plan->replicate == 0 && plan->mask == 0)
+            return STATUS_OK;
+        TRY(arena_format(arena, &names, "%s%s%s", names, i == 0 ? "" : ", ", plan->id));
+    }
+    if (image->run_count == 0)
+        FAIL(STATUS_INPUT,
+             "%s: expected a trace of twinstep run, got an imported log, which has no "
+             "roots",
+             path);
+    FAIL(STATUS_INPUT, "%s: --run: expected one of %s, got \"%s\"", path, names,
+         id == NULL ? "" : id);
+}
+
+static void text_digest(const char *text, char out_hex[DIGEST_HEX]) {
+    struct digest digest;
+    digest_sha256(text, strlen(text), &digest);
+    digest_hex(&digest, out_hex);
+}
+
+/* Whether the texts of both arms no longer give the digest that `run` wrote beside them. */
+static int is_altered(const struct trace_image *image) {
+    static const char *const arms[2] = {"baseline", "test"};
+    const char *recorded = trace_attribute_of(image, "", "configuration_digest");
+    struct digest parts[2], both;
+    char hex[DIGEST_HEX];
+    if (recorded == NULL) return 0;
+    for (int arm = 0; arm < 2; arm++) {
+        const char *id = trace_attribute_of(image, "", arms[arm]);
+        const struct trace_run *run = id == NULL ? NULL : trace_run_of(image, id);
+        if (run == NULL) return 0;
+        digest_sha256(run->plan.configuration, strlen(run->plan.configuration), &parts[arm]);
+    }
+    digest_root("configuration", parts, COUNT_OF(parts), &both);
+    digest_hex(&both, hex);
+    return strcmp(hex, recorded) != 0;
+}
+
+static enum status open_side(struct cli *cli, const char *path, const char *id,
+                             struct certify_side *out) {
+    struct trace_image *image;
+    memset(out, 0, sizeof *out);
+    TRY(trace_open_damaged(path, &cli->arena, &image));
+    TRY(choose_run(image, path, id, &cli->arena, &out->run));
+    out->path = path;
+    out->image = image;
+    certify_run(image, out->run, &out->certificate);
+    text_digest(out->run->plan.configuration, out->configuration);
+    const char *scenario = trace_attribute_of(image, "", "scenario");
+    const char *overrides = trace_attribute_of(image, "", "overrides");
+    if (scenario != NULL) text_digest(scenario, out->scenario);
+    out->overrides = overrides == NULL ? "" : overrides;
+    out->altered = is_altered(image);
+    return STATUS_OK;
+}
+
+static void complain(const struct certify_side *side) {
+    const struct certificate *certificate = &side->certificate;
+    fprintf(stderr, "twinstep: %s: run %s: ", side->path, side->run->plan.id);
+    if (certificate->state == CERTIFY_BROKEN)
+        fprintf(stderr, "the chain is broken at update %" PRIu64 ": %s was changed: %s\n",
+                certificate->broken,
+                certificate->column[0] == '\0' ? "a column" : certificate->column,
+                certificate->why);
+    else if (side->altered)
+        fprintf(stderr, "the arms' texts do not give configuration_digest\n");
+    else
+        fprintf(stderr, "%s\n", certificate->why);
+}
+
+/* ---- numbers of options ---- */
+
+static enum status read_update(const char **text, const char *name, uint64_t *out) {
+    const size_t digits = strspn(*text, "0123456789");
+    if (digits == 0 || digits > 18)
+        FAIL(STATUS_INPUT, "certify: --%s: expected an update, got \"%s\"", name, *text);
+    *out = 0;
+    for (size_t i = 0; i < digits; i++)
+        *out = *out * 10 + (uint64_t)((*text)[i] - '0');
+    *text += digits;
+    return STATUS_OK;
+}
+
+static enum status option_update(const struct options *options, int key, const char *name,
+                                 uint64_t otherwise, uint64_t *out) {
+    const char *text = options_value(options, key);
+    *out = otherwise;
+    if (text == NULL) return STATUS_OK;
+    const char *end = text;
+    TRY(read_update(&end, name, out));
+    if (*end != '\0')
+        FAIL(STATUS_INPUT, "certify: --%s: expected an update, got \"%s\"", name, text);
+    return STATUS_OK;
+}
+
+static enum status root_of(const struct certify_side *side, const char *name, uint64_t update,
+                           char out_hex[DIGEST_HEX]) {
+    const uint8_t *root = certify_root(side, update);
+    if (root == NULL)
+        FAIL(STATUS_INPUT,
+             "%s: run %s: --%s: expected an update from %" PRIu64 " to %" PRIu64 ", got %" PRIu64,
+             side->path, side->run->plan.id, name, side->certificate.first,
+             side->certificate.first + side->certificate.updates - 1, update);
+    certify_hex(root, out_hex);
+    return STATUS_OK;
+}
+
+/* ---- roots at updates ---- */
+
+static enum status print_at(const struct certify_side *side, const char *text, int as_json) {
+    json_t *list = as_json ? json_array() : NULL;
+    enum status status = STATUS_OK;
+    for (const char *at = text; status == STATUS_OK;) {
+        char hex[DIGEST_HEX];
+        uint64_t update;
+        status = read_update(&at, "at", &update);
+        if (status == STATUS_OK) status = root_of(side, "at", update, hex);
+        if (status != STATUS_OK) break;
+        if (list == NULL)
+            printf("%" PRIu64 " %s\n", update, hex);
+        else
+            json_array_append_new(list,
+                                  json_pack("{sI ss}", "update", (json_int_t)update, "root", hex));
+        if (*at == '\0') break;
+        if (*at++ != ',')
+            status = status_fail(STATUS_INPUT,
+                                 "certify: --at: expected updates with commas, got \"%s\"", text);
+    }
+    if (list != NULL && status == STATUS_OK) return json_print(list);
+    json_decref(list);
+    return status;
+}
+
+/* The next comparison of two parties who know of update `equal` that its roots are equal, and of
+ * `differs` that they are not. */
+static enum status print_next(const struct certify_side *side, const struct options *options) {
+    const uint64_t last = side->certificate.first + side->certificate.updates - 1;
+    uint64_t equal, differs;
+    char hex[DIGEST_HEX];
+    TRY(option_update(options, KEY_EQUAL, "equal", 0, &equal));
+    TRY(option_update(options, KEY_DIFFERS, "differs", last + 1, &differs));
+    if (equal >= differs)
+        FAIL(STATUS_INPUT,
+             "certify: expected --equal before --differs, got %" PRIu64 " and %" PRIu64, equal,
+             differs);
+    /* Nobody has said that the runs differ: the last roots come first. */
+    uint64_t next = differs > last && options_value(options, KEY_DIFFERS) == NULL
+                        ? (equal < last ? last : 0)
+                        : chain_next(equal, differs);
+    const int known = options_value(options, KEY_DIFFERS) != NULL;
+    if (next != 0) TRY(root_of(side, "equal", next, hex));
+    if (options->json)
+        return json_print(json_pack(
+            "{so so so}", "next", next == 0 ? json_null() : json_integer((json_int_t)next), "root",
+            next == 0 ? json_null() : json_string(hex), "first",
+            next == 0 && known ? json_integer((json_int_t)differs) : json_null()));
+    if (next != 0)
+        printf("compare update %" PRIu64 ": %s\n", next, hex);
+    else if (known)
+        printf("update %" PRIu64 " is the first that differs\n", differs);
+    else
+        printf("equal through update %" PRIu64 ", the last one\n", last);
+    return STATUS_OK;
+}
+
+/* ---- pin ---- */
+
+static enum status check_pin(const char *expected) {
+    if (strlen(expected) != DIGEST_HEX - 1 ||
+        strspn(expected, "0123456789abcdefABCDEF") != DIGEST_HEX - 1)
+        FAIL(STATUS_INPUT, "certify: --expect: expected 64 hexadecimal digits, got \"%s\"",
+             expected);
+    return STATUS_OK;
+}
+
+static int same_hex(const char *a, const char *b) {
+    for (; *a != '\0' && *b != '\0'; a++, b++) {
+        const int x = *a >= 'A' && *a <= 'F' ? *a - 'A' + 'a' : *a;
+        const int y = *b >= 'A' && *b <= 'F' ? *b - 'A' + 'a' : *b;
+        if (x != y) return 0;
+    }
+    return *a == *b;
+}
+
+/* A pin that fits proves nothing of a chain that is broken. */
+static enum status print_pin(const struct certify_side *side, const char *expected, int as_json,
+                             int *out_exit) {
+    char hex[DIGEST_HEX];
+    digest_hex(&side->certificate.root, hex);
+    const int met = side->certificate.updates > 0 && same_hex(hex, expected);
+    *out_exit = exit_worst(certify_exit(side), met ? EXIT_AS_EXPECTED : EXIT_DIFFERS);
+    if (as_json) {
+        json_t *object = certify_json(side);
+        json_object_set_new(object, "expected", json_string(expected));
+        json_object_set_new(object, "met", json_boolean(met));
+        return json_print(object);
+    }
+    if (certify_exit(side) != EXIT_AS_EXPECTED) complain(side);
+    if (met)
+        printf("%s: run %s: root as expected after update %" PRIu64 "\n", side->path,
+               side->run->plan.id, side->certificate.first + side->certificate.updates - 1);
+    else
+        printf("%s: run %s: expected root %s, got %s after update %" PRIu64 "\n", side->path,
+               side->run->plan.id, expected, side->certificate.updates > 0 ? hex : "none",
+               side->certificate.updates > 0
+                   ? side->certificate.first + side->certificate.updates - 1
+                   : 0);
+    return STATUS_OK;
+}
+
+/* ---- two traces ---- */
+
+static enum status equal_at(void *context, uint64_t update, int *out_equal) {
+    const struct certify_side *sides = (const struct certify_side *)context;
+    *out_equal =
+        memcmp(certify_root(&sides[0], update), certify_root(&sides[1], update), DIGEST_BYTES) == 0;
+    return STATUS_OK;
+}
+
+static enum status compare(struct certify_side sides[2], struct arena *arena,
+                           struct certify_pair *out) {
+    static const char *const names[2] = {"A", "B"};
+    char *words;
+    memset(out, 0, sizeof *out);
+    const uint64_t a = sides[0].run->updates, b = sides[1].run->updates;
+    out->updates = a < b ? a : b;
+    out->rng_words = "";
+    TRY(chain_first_difference(equal_at, sides, out->updates, &out->first, &out->comparisons));
+    if (out->first == 0) return STATUS_OK;
+    first_find(&sides[0].run->plan, &sides[0].run->records[out->first - 1], &sides[1].run->plan,
+               &sides[1].run->records[out->first - 1], &out->where);
+    ledger_compare(sides[0].run, sides[1].run, &out->rng);
+    TRY(ledger_words(&out->rng, names, arena, &words));
+    out->rng_words = words;
+    return STATUS_OK;
+}
+
+static enum status run_pair(struct cli *cli, const struct options *options, int *out_exit) {
+    struct certify_side sides[2];
+    struct certify_pair pair;
+    for (int s = 0; s < 2; s++) {
+        const char *id = options_value(options, s == 0 ? KEY_RUN_A : KEY_RUN_B);
+        if (id == NULL) id = options_value(options, KEY_RUN);
+        TRY(open_side(cli, options->arguments[s], id, &sides[s]));
+        if (sides[s].certificate.first > 1)
+            FAIL(STATUS_INPUT, "%s: run %s begins at update %" PRIu64 ": expected a run from 1 on",
+                 sides[s].path, sides[s].run->plan.id, sides[s].certificate.first);
+    }
+    *out_exit = exit_worst(certify_exit(&sides[0]), certify_exit(&sides[1]));
+    if (*out_exit != EXIT_AS_EXPECTED) {
+        for (int s = 0; s < 2; s++)
+            if (certify_exit(&sides[s]) != EXIT_AS_EXPECTED) complain(&sides[s]);
+        if (options->json)
+            return json_print(
+                json_pack("{so so}", "a", certify_json(&sides[0]), "b", certify_json(&sides[1])));
+        printf("not compared: a chain that does not hold says nothing of its run\n");
+        return STATUS_OK;
+    }
+    TRY(compare(sides, &cli->arena, &pair));
+    *out_exit = pair.first == 0 ? EXIT_AS_EXPECTED : EXIT_DIFFERS;
+    if (options->json) return json_print(certify_pair_json(sides, &pair));
+    certify_print_pair(sides, &pair);
+    return STATUS_OK;
+}
+
+/* ---- the verb ---- */
+
+static enum status check_options(const struct options *options) {
+    const int asks =
+        options_value(options, KEY_EQUAL) != NULL || options_value(options, KEY_DIFFERS) != NULL;
+    const int at = options_value(options, KEY_AT) != NULL;
+    const int pin = options_value(options, KEY_EXPECT) != NULL;
+    if (asks + at + pin + (options->argument_count == 2) > 1)
+        FAIL(STATUS_INPUT, "certify: expected one of: two traces, --expect, --at, --equal with "
+                           "--differs");
+    return STATUS_OK;
+}
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    const char *at = options_value(options, KEY_AT);
+    const char *expected = options_value(options, KEY_EXPECT);
+    struct certify_side side;
+    TRY(check_options(options));
+    if (options->argument_count == 2) return run_pair(cli, options, out_exit);
+    if (expected != NULL) TRY(check_pin(expected));
+    TRY(open_side(cli, options->arguments[0], options_value(options, KEY_RUN), &side));
+    *out_exit = certify_exit(&side);
+    if (expected != NULL) return print_pin(&side, expected, options->json, out_exit);
+    const int asks =
+        options_value(options, KEY_EQUAL) != NULL || options_value(options, KEY_DIFFERS) != NULL;
+    if (at != NULL || asks) {
+        if (*out_exit != EXIT_AS_EXPECTED) complain(&side);
+        return at != NULL ? print_at(&side, at, options->json) : print_next(&side, options);
+    }
+    if (options->json) return json_print(certify_json(&side));
+    certify_print(&side);
+    return STATUS_OK;
+}
+
+static const struct argp_option option_rows[] = {
+    OPTION("run", KEY_RUN, "RUN", "Which run; default the first arm"),
+    OPTION("run-a", KEY_RUN_A, "RUN", "Which run of trace A (before --run)"),
+    OPTION("run-b", KEY_RUN_B, "RUN", "Which run of trace B (before --run)"),
+    OPTION("expect", KEY_EXPECT, "HEX", "Exit status 1 unless this is the last root"),
+    OPTION("at", KEY_AT, "K[,K...]", "Print the roots after these updates only"),
+    OPTION("equal", KEY_EQUAL, "K",
+           "Say which update to compare next when the roots after update K are equal (0: the "
+           "common start)"),
+    OPTION("differs", KEY_DIFFERS, "K", "... and those after update K are not"),
+    OPTION_JSON,
+    OPTIONS_END};
+
+const struct verb verb_certify = {
+    .name = "certify",
+    .brief = "check a run's chain of roots, pin it, find where two part",
+    .arguments = "TRACE [TRACE-B]",
+    .text =
+        "Every update of a recorded run has a root: 32 bytes over the root before it, the batch, "
+        "the random draws, weights with optimizer state, the learning rate and the loss. "
+        "Recomputes "
+        "the chain from the recorded columns and prints the last root; of a chain that does not "
+        "hold, the update and the column that was changed. A test can keep this root instead of a "
+        "curve (--expect). Two traces, or two people with one trace each (--equal, --differs), "
+        "find their first differing update in log2 of the updates comparisons.\v"
+        "Exit status: 0 sound, equal or as expected; 1 changed, different or another root; 2 "
+        "error; 3 nothing to check.\n"
+        "Example: twinstep certify out.h5 --expect "
+        "$(cat root.txt)",
+    .options = option_rows,
+    .least = 1,
+    .most = 2,
+    .run = run,
+};

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Phase by name, then the sites or tensors that this phase writes. */
+#include "determinism/first.h"
+
+#include <string.h>
+
+static int digest_differs(const uint8_t *a, const uint8_t *b) {
+    return memcmp(a, b, RECORD_DIGEST_BYTES) != 0;
+}
+
+static int digest_absent(const uint8_t *digest) {
+    for (int i = 0; i < RECORD_DIGEST_BYTES; i++)
+        if (digest[i] != 0) return 0;
+    return 1;
+}
+
+static int find_name(const char *const *names, uint32_t count, const char *name) {
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0) return (int)i;
+    return -1;
+}
+
+/* First phase, in the order of a, that both ran and whose digests differ. */
+static const char *find_phase(const struct trace_run_plan *a, const struct record *x,
+                              const struct trace_run_plan *b, const struct record *y) {
+    for (uint32_t i = 0; i < a->shape.phases; i++) {
+        const int other = find_name(b->phases, b->shape.phases, a->phases[i]);
+        if (other < 0 || digest_absent(x->phases[i]) || digest_absent(y->phases[other])) continue;
+        if (digest_differs(x->phases[i], y->phases[other])) return a->phases[i];
+    }
+    return "";
+}
+
+static const char *find_site(const struct trace_run_plan *a, const struct record *x,
+                             const struct trace_run_plan *b, const struct record *y) {
+    for (uint32_t i = 0; i < a->shape.sites && i < b->shape.sites; i++)
+        if (digest_differs(x->sites[i], y->sites[i])) return a->sites[i];
+    return "";
+}
+
+/* Backward runs from the head to the embedding: the last tensor of the table comes first. */
+static const char *find_tensor(const struct trace_run_plan *a, const struct record *x,
+                               const struct trace_run_plan *b, const struct record *y,
+                               enum record_tensor_digest which) {
+    const uint32_t count =
+        a->shape.tensors < b->shape.tensors ? a->shape.tensors : b->shape.tensors;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t t = which == TENSOR_DIGEST_GRADIENT ? count - 1 - i : i;
+        if (digest_differs(x->tensor_digests[t][which], y->tensor_digests[t][which]))
+            return a->tensors[t];
+    }
+    return "";
+}
+
+void first_find(const struct trace_run_plan *a, const struct record *x,
+                const struct trace_run_plan *b, const struct record *y,
+                struct first_difference *out) {
+    out->phase = find_phase(a, x, b, y);
+    out->tensor = "";
+    if (strcmp(out->phase, "forward") == 0) out->tensor = find_site(a, x, b, y);
+    if (strcmp(out->phase, "backward") == 0)
+        out->tensor = find_tensor(a, x, b, y, TENSOR_DIGEST_GRADIENT);
+    if (strcmp(out->phase, "optimize") == 0)
+        out->tensor = find_tensor(a, x, b, y, TENSOR_DIGEST_PARAMETER);
+}
