@@ -206,6 +206,8 @@ static const struct equal_case {
 } equals[] = {
     {22, "batch: {size: 8, micro: 2, tail: drop}",
      "batch: {size: 8, micro: 2, tail: leak}, loop: {epoch: [zero]}", 1},
+    {22, "batch: {size: 8, micro: 2, tail: drop}, loop: {epoch: [count]}",
+     "batch: {size: 8, micro: 2, tail: leak}, loop: {epoch: [zero, count]}", 1},
     {22, "batch: {size: 8, micro: 2, tail: drop}", "batch: {size: 8, micro: 2, tail: leak}", 0},
     {22, "batch: {size: 8, micro: 2, tail: drop}", "batch: {size: 8, micro: 2, tail: keep}", 0},
     {23, "batch: {size: 8, micro: 2, tail: keep}", "batch: {size: 8, micro: 2, tail: leak}", 1},
@@ -220,7 +222,8 @@ static void corroborate_tails(void **state) {
             char words[512];
             struct helper_outcome outcomes[2];
             for (int side = 0; side < 2; side++) {
-                snprintf(words, sizeof words, "task: %s, optimizer: {lr: 1e-2}, %s", tasks[t],
+                snprintf(words, sizeof words,
+                         "task: %s, optimizer: {lr: 1e-2}, dropout: {residual: 0.1}, %s", tasks[t],
                          side == 0 ? equals[i].a : equals[i].b);
                 outcome_of(&outcomes[side], equals[i].samples, words);
             }

@@ -198,6 +198,35 @@ static void verify_snapshot(void **state) {
     }
 }
 
+static int skips_at(const char *resume, int update) {
+    struct bench bench;
+    char words[256];
+    int skipped = 0;
+    snprintf(words, sizeof words,
+             "lr: 1e-2}, loop: {skip: olmo-outlier, skip_window: 8, skip_sigma: 1}%s", resume);
+    words[strlen(words) - 1] = 0; /* the last brace is that of bench_open */
+    bench_open(&bench, words);
+    for (int k = 1; k <= update; k++)
+        skipped = (int)helper_step(&bench.run)->integers[INTEGER_SKIPPED];
+    bench_close(&bench);
+    return skipped;
+}
+
+/* A restart before the first update that is skipped forgets what it was compared with. */
+static void verify_restart(void **state) {
+    (void)state;
+    int update = 1;
+    char resume[64];
+    while (update < 24 && !skips_at("", update))
+        update++;
+    print_message("update %d is the first that is skipped\n", update);
+    assert_in_range(update, 4, 23);
+    snprintf(resume, sizeof resume, ", resume: {after: %d}", update - 1);
+    assert_int_equal(skips_at(resume, update), 0);
+    snprintf(resume, sizeof resume, ", resume: {after: %d}", update);
+    assert_int_equal(skips_at(resume, update), 1);
+}
+
 /* The digest of a state knows the window, and layouts of different windows do not fit. */
 static void verify_state(void **state) {
     (void)state;
@@ -220,7 +249,7 @@ int main(void) {
         cmocka_unit_test(validate_std_mean), cmocka_unit_test(validate_rule),
         cmocka_unit_test(validate_nan),      cmocka_unit_test(corroborate_training),
         cmocka_unit_test(corroborate_zero),  cmocka_unit_test(verify_snapshot),
-        cmocka_unit_test(verify_state),
+        cmocka_unit_test(verify_state),      cmocka_unit_test(verify_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
