@@ -2,37 +2,18 @@
  * Finds the update, reaches the state before it, watches it twice. */
 #include "trainer/locate.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "determinism/chain.h"
-#include "trainer/signature_gather.h"
+#include "trainer/locate_private.h"
 #include "trainer/snapshot.h"
 #include "trainer/watch_run.h"
-
-struct side {
-    struct dataset dataset;
-    struct run run;
-    int open;
-    unsigned char *state; /* before the update */
-    struct digest root;   /* after it */
-    struct locate_cells *cells[2];
-};
 
 /* What a watched update calls: the caller's watch, digests, sums for signatures. */
 struct looking {
     struct watch *before;
     struct locate_cells *cells;
     struct signature_gather *gather;
-};
-
-struct locating {
-    const struct locate_request *request;
-    struct arena *arena;
-    struct locate_result *out;
-    struct side sides[2];
-    struct signature_gather gather;
-    uint64_t done, total;
 };
 
 static enum status check_interrupt(const struct locating *l) {
@@ -42,7 +23,7 @@ static enum status check_interrupt(const struct locating *l) {
 }
 
 static enum status step(struct locating *l, int which, const struct record **out) {
-    struct side *side = &l->sides[which];
+    struct locate_arm *side = &l->sides[which];
     TRY(check_interrupt(l));
     const enum status status = run_step(&side->run, out);
     if (status != STATUS_OK) return status_prefix(status, "%s", l->request->sides[which].name);
@@ -54,7 +35,7 @@ static enum status step(struct locating *l, int which, const struct record **out
 
 static enum status open_side(struct locating *l, int which) {
     const struct locate_side *asked = &l->request->sides[which];
-    struct side *side = &l->sides[which];
+    struct locate_arm *side = &l->sides[which];
     const struct dataset_options source = run_dataset_options(asked->config);
     const struct run_options options = {.readback = 1,
                                         .steps = l->request->steps,
@@ -111,7 +92,7 @@ static enum status undecide(struct locating *l, const char *why, const char *nam
 /* From the last stored state, or from the start, to the state before the update. */
 static enum status reach(struct locating *l, int which) {
     const struct locate_side *asked = &l->request->sides[which];
-    struct side *side = &l->sides[which];
+    struct locate_arm *side = &l->sides[which];
     const uint64_t update = l->out->update;
     uint64_t index = 0, after = 0;
     if (trace_snapshot_find(asked->recorded, update - 1, &index)) {
@@ -156,7 +137,7 @@ static void look(void *context, const struct watch_view *view) {
 /* One update from the state before it, under a watch. */
 static enum status watch_update(struct locating *l, int which, int pass,
                                 struct locate_capture *capture) {
-    struct side *side = &l->sides[which];
+    struct locate_arm *side = &l->sides[which];
     struct looking looking = {.before = l->request->before[which],
                               .gather = pass == 1 ? &l->gather : NULL};
     TRY(arena_take(l->arena, 1, sizeof *looking.cells, "digests of an update", &looking.cells));
@@ -202,141 +183,6 @@ static enum status compare_tensor(struct locating *l, const struct locate_captur
     return STATUS_OK;
 }
 
-/* Stages whose results are the forward's, and what comes before it. */
-static int is_forward(const struct locate_key *key) {
-    const int stage = (int)key->stage - WATCH_PHASE;
-    return key->stage == WATCH_START || key->stage == WATCH_REFERENCE || stage == PHASE_FETCH ||
-           (stage == PHASE_FORWARD && strcmp(key->op, "loss") != 0);
-}
-
-static int key_equal(const struct locate_key *a, const struct locate_key *b) {
-    uint32_t level = 0;
-    if (b == NULL) return 0;
-    for (const struct locate_level *at = a->levels; at != NULL; at = at->next, level++)
-        for (uint32_t i = 0; i < at->capacity; i++) {
-            const struct locate_cell *other = locate_cells_at(b, level, i);
-            if (at->cells[i].event != 0 && other != NULL &&
-                memcmp(at->cells[i].digest, other->digest, sizeof other->digest) != 0)
-                return 0;
-        }
-    return 1;
-}
-
-/* What optimize left of each tensor: slots, and weights. */
-static void note_optimized(struct locating *l, const struct locate_key *key, int equal) {
-    if (key->parameter == WATCH_NO_PARAMETER || key->stage != WATCH_PHASE + (int)PHASE_OPTIMIZE ||
-        equal)
-        return;
-    struct signature_tensor *tensor = &l->gather.tensors[key->parameter];
-    if (strcmp(key->tensor, "parameter") == 0 || strcmp(key->tensor, "master") == 0)
-        tensor->weights_equal = 0;
-    else
-        tensor->slots_equal = 0;
-}
-
-static void read_cells(struct locating *l, struct signature_input *input) {
-    const struct locate_cells *a = l->sides[0].cells[1], *b = l->sides[1].cells[1];
-    for (uint32_t i = 0; i < l->gather.count; i++)
-        l->gather.tensors[i].slots_equal = l->gather.tensors[i].weights_equal = 1;
-    input->forward_equal = 1;
-    for (uint32_t i = 0; i < a->count; i++) {
-        const struct locate_key *key = &a->keys[i];
-        const int equal = key_equal(key, locate_cells_key(b, key));
-        if (is_forward(key) && !equal) input->forward_equal = 0;
-        input->roundings += key->stage == WATCH_PHASE + (int)PHASE_BACKWARD;
-        note_optimized(l, key, equal);
-    }
-}
-
-static double half_ulp(enum dtype dtype) {
-    return dtype_epsilon(dtype) / 2;
-}
-
-/* Coarsest of what the backward writes in either run. */
-static double coarsest(const struct locating *l) {
-    double unit = 0.0;
-    for (int s = 0; s < 2; s++) {
-        const struct run *run = &l->sides[s].run;
-        const enum dtype dtypes[] = {run->model.compute, run->model.accumulate, run->model.loss,
-                                     run->layout.gradient_dtype};
-        for (size_t i = 0; i < COUNT_OF(dtypes); i++)
-            if (half_ulp(dtypes[i]) > unit) unit = half_ulp(dtypes[i]);
-    }
-    return unit;
-}
-
-/* Longest sum of a backward: over the update's tokens, the vocabulary or the widest layer. */
-static uint64_t longest_sum(const struct run *run) {
-    const struct model *model = &run->model;
-    uint64_t terms = (uint64_t)run->limits.tokens * run->plan.micros;
-    const uint64_t widths[] = {model->V, model->M, model->C, model->Q};
-    for (size_t i = 0; i < COUNT_OF(widths); i++)
-        if (widths[i] > terms) terms = widths[i];
-    return terms;
-}
-
-static enum status read_positions(struct locating *l, struct signature_input *input) {
-    const struct locate_element *element = &l->out->element;
-    struct signature_position *positions;
-    if (!l->out->value || element->positions == 0) return STATUS_OK;
-    TRY(arena_take(l->arena, element->positions, sizeof *positions, "positions", &positions));
-    for (uint32_t p = 0; p < element->positions; p++)
-        positions[p] = (struct signature_position){element->by_position[p].differing,
-                                                   element->by_position[p].squares,
-                                                   element->by_position[p].distance};
-    input->positions = positions;
-    input->position_count = element->positions;
-    return STATUS_OK;
-}
-
-static int is_rotary(const struct locate_key *key) {
-    const int forward = key->stage == WATCH_PHASE + (int)PHASE_FORWARD;
-    return strcmp(key->op, "rotary table") == 0 || (forward && strcmp(key->op, "rotary") == 0);
-}
-
-static enum dtype working_dtype(const struct run *run) {
-    return run->layout.has_master ? run->layout.master_dtype
-                                  : (enum dtype)run->config.numerics.param;
-}
-
-static struct signature_tensor group_of(struct signature_tensor tensor, const struct run *run,
-                                        uint32_t row) {
-    if (row < run->table.count) tensor.group = run->table.rows[row].group;
-    return tensor;
-}
-
-static enum status recognise(struct locating *l) {
-    const struct run *a = &l->sides[0].run;
-    const struct locate_key *key = l->out->first.key;
-    struct signature_tensor *tensors;
-    struct signature_input input = {.layers = a->model.layers,
-                                    .terms = longest_sum(a),
-                                    .unit = coarsest(l),
-                                    .gradient_unit = half_ulp(a->layout.gradient_dtype),
-                                    .weight_unit = half_ulp(working_dtype(a)),
-                                    .lr = {l->out->lr[0], l->out->lr[1]}};
-    if (key == NULL || locate_structure_first(&l->out->first)) return STATUS_OK;
-    input.backward_first = key->stage == WATCH_PHASE + (int)PHASE_BACKWARD;
-    input.rotary_first = is_rotary(key);
-    read_cells(l, &input);
-    TRY(read_positions(l, &input));
-    const struct run *grouped = a; /* the side that tells two groups apart, if one does */
-    if (l->sides[1].run.table.groups > a->table.groups) grouped = &l->sides[1].run;
-    input.groups = grouped->table.groups;
-    TRY(arena_take(l->arena, a->owner_count, sizeof *tensors, "signature", &tensors));
-    for (uint32_t i = 0; i < a->owner_count; i++)
-        tensors[i] = group_of(l->gather.tensors[a->owner[i]], grouped, a->owner[i]);
-    input.tensors = tensors;
-    input.count = a->owner_count;
-    signature_recognise(&input, &l->out->signature);
-    const char *where = l->out->signature.where;
-    char *kept; /* names of parameters go with their run */
-    if (where == NULL) return STATUS_OK;
-    TRY(arena_text(l->arena, where, strlen(where), &kept));
-    l->out->signature.where = kept;
-    return STATUS_OK;
-}
-
 static void find_data(struct locating *l) {
     const struct sampler_plan *plan = &l->sides[0].run.plan;
     const enum watch_axis axis = l->out->view.axis;
@@ -370,7 +216,7 @@ static enum status look_inside(struct locating *l) {
     if (out->undecided != NULL) return STATUS_OK;
     if (out->first.key != NULL) TRY(compare_tensor(l, captures));
     find_data(l);
-    return recognise(l);
+    return locate_recognise(l);
 }
 
 static enum status locate_all(struct locating *l) {

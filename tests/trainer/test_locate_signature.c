@@ -15,6 +15,7 @@
 
 #include "tests/trainer/helper_train.h"
 #include "trainer/locate_words.h"
+#include "trainer/watch_run.h"
 
 #define TINY                                                                                       \
     "init: {std: 0.3}, model: {layers: 4, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19}"
@@ -154,7 +155,85 @@ static void validate_signatures(void **state) {
     unlink(files.text);
 }
 
+/* Pairs that differ in the order of sums alone, in every kind of sum but dQ: no name. */
+static void verify_noise(void **state) {
+    (void)state;
+    static const char *const kinds[] = {"forward",   "weight",
+                                        "embedding", "norm",
+                                        "loss",      "forward, weight, dq, embedding, norm, loss"};
+    struct files files;
+    helper_ids_write(TASK_DPO, 19, 5, 24, 14, files.pairs);
+    helper_ids_write(TASK_SFT, 19, 5, 24, 14, files.text);
+    for (size_t i = 0; i < COUNT_OF(kinds) * 4; i++) {
+        struct config configs[2];
+        struct arena arena = ARENA_EMPTY;
+        struct locate_result result;
+        char own[256];
+        for (unsigned arm = 0; arm < 2; arm++) {
+            snprintf(own, sizeof own,
+                     "numerics: {mode: shuffled, order_seed: %u}, shuffle: {chunk: 2, kinds: [%s]}",
+                     (unsigned)i * 2 + arm, kinds[i % COUNT_OF(kinds)]);
+            configure(&files, DPO, own, &configs[arm]);
+        }
+        const struct locate_request request = {
+            .sides = {{.name = "a", .config = &configs[0]}, {.name = "b", .config = &configs[1]}},
+            .steps = UPDATES};
+        const enum status status = locate_first_difference(&request, &arena, &result);
+        if (status != STATUS_OK) fail_msg("%s: %s", own, status_text());
+        if (result.signature.kind != SIGNATURE_NONE)
+            fail_msg("%s: %s", own, locate_signature_words(&result).text);
+        arena_close(&arena);
+    }
+    unlink(files.pairs);
+    unlink(files.text);
+}
+
+/* A slot of one tensor, in update 2, scaled by hand. */
+struct spoiler {
+    struct watch watch;
+    const char *parameter, *tensor;
+};
+
+static void spoil(void *context, const struct watch_view *view) {
+    const struct spoiler *spoiler = (const struct spoiler *)context;
+    float *values = (float *)view->data;
+    if (view->update != 2 || view->stage != WATCH_PHASE + (int)PHASE_OPTIMIZE ||
+        strcmp(view->tensor, spoiler->tensor) != 0 || strcmp(view->op, spoiler->parameter) != 0)
+        return;
+    for (size_t i = 0; i < view->count; i++)
+        values[i] *= 1.5f;
+}
+
+static void validate_slot(void **state) {
+    (void)state;
+    struct files files;
+    struct config config;
+    struct arena arena = ARENA_EMPTY;
+    struct locate_result result;
+    static const char name[] = "model.layers.2.mlp.up_proj.weight";
+    struct spoiler spoiler = {.parameter = name, .tensor = "exp_avg_sq"};
+    helper_ids_write(TASK_DPO, 19, 5, 24, 14, files.pairs);
+    helper_ids_write(TASK_SFT, 19, 5, 24, 14, files.text);
+    configure(&files, SFT, "", &config);
+    spoiler.watch = (struct watch){.see = spoil, .context = &spoiler, .arena = ARENA_EMPTY};
+    const struct locate_request request = {
+        .sides = {{.name = "a", .config = &config}, {.name = "b", .config = &config}},
+        .steps = UPDATES,
+        .before = {NULL, &spoiler.watch}};
+    assert_int_equal(locate_first_difference(&request, &arena, &result), STATUS_OK);
+    assert_int_equal(result.update, 2);
+    assert_string_equal(result.first.key->op, name);
+    assert_string_equal(result.first.key->tensor, "exp_avg_sq");
+    assert_int_equal(result.signature.kind, SIGNATURE_ONE_TENSOR);
+    assert_string_equal(result.signature.where, name);
+    arena_close(&arena);
+    unlink(files.pairs);
+    unlink(files.text);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_signatures)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_signatures),
+                                       cmocka_unit_test(verify_noise),
+                                       cmocka_unit_test(validate_slot)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
