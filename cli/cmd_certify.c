@@ -166,6 +166,9 @@ static enum status print_next(const struct certify_side *side, const struct opti
         FAIL(STATUS_INPUT,
              "certify: expected --equal before --differs, got %" PRIu64 " and %" PRIu64, equal,
              differs);
+    if (equal > last || (options_value(options, KEY_DIFFERS) != NULL && differs > last))
+        FAIL(STATUS_INPUT, "certify: --%s: expected an update up to %" PRIu64 ", got %" PRIu64,
+             equal > last ? "equal" : "differs", last, equal > last ? equal : differs);
     /* Nobody has said that the runs differ: the last roots come first. */
     uint64_t next = differs > last && options_value(options, KEY_DIFFERS) == NULL
                         ? (equal < last ? last : 0)
