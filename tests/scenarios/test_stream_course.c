@@ -102,6 +102,7 @@ static const struct {
      "rng: {order: seed 5 at 2}",
      STREAM_ORDER,
      {"seed 5 clock 6 at 7", "seed 5 at 2"}},
+    {"seed: 17", "rng: {dropout: take nobody at 3}", DROPS, STREAM_DROPOUT, {"none", "none"}},
     /* an arm that does not drop reads no events, so it takes none; it holds the other's */
     {"seed: 17",
      "rng: {dropout: take b at 3}",
