@@ -6,8 +6,11 @@
 #include "cli/compare_print.h"
 #include "cli/log_options.h"
 #include "cli/verb.h"
+#include "base/number.h"
+#include "forensics/compare_floor.h"
+#include "trainer/noise_use.h"
 
-enum { KEY_CONTRACT_A = KEY_OWN, KEY_CONTRACT_B, KEY_RUN_A, KEY_RUN_B };
+enum { KEY_CONTRACT_A = KEY_OWN, KEY_CONTRACT_B, KEY_RUN_A, KEY_RUN_B, KEY_FLOOR, KEY_ALPHA };
 
 /* --contract-a and --contract-b may name no contract that there is not. */
 static enum status read_contract(const struct options *options, int key, const char *name,
@@ -57,6 +60,43 @@ static enum status read_side(struct cli *cli, const struct options *options, siz
     return fit_side(out, contract, &cli->arena);
 }
 
+static enum status read_alpha(const struct options *options, double *out) {
+    const char *text = options_value(options, KEY_ALPHA);
+    *out = 0.01;
+    if (text == NULL) return STATUS_OK;
+    if (number_parse_real(text, NUMBER_FINITE, out) == STATUS_OK && *out > 0.0 && *out < 1.0)
+        return STATUS_OK;
+    FAIL(STATUS_INPUT, "compare: --alpha: expected a number between 0 and 1, got \"%s\"", text);
+}
+
+/* Where A is a run of a trace its configuration is known, and must be the floor's. */
+static enum status check_floor(const struct cli *cli, const char *path,
+                               const struct floor_file *file, const struct compare_input *a,
+                               struct arena *arena) {
+    struct config config;
+    if (a->run == NULL || a->run->plan.configuration == NULL ||
+        a->run->plan.configuration[0] == '\0')
+        return STATUS_OK;
+    TRY(config_read(cli->schema, "configuration of A", a->run->plan.configuration, arena, &config));
+    return noise_use_check(cli->schema, path, file, &config, 1, arena);
+}
+
+static enum status hold(struct cli *cli, const struct options *options,
+                        const struct compare_input *input, struct compare_report *report) {
+    const char *path = options_value(options, KEY_FLOOR);
+    struct floor_file file;
+    struct compare_floor *held;
+    double alpha;
+    TRY(read_alpha(options, &alpha));
+    if (path == NULL) return STATUS_OK;
+    TRY(floor_file_open(path, &cli->arena, &file));
+    TRY(check_floor(cli, path, &file, &input[0], &cli->arena));
+    TRY(arena_take(&cli->arena, 1, sizeof *held, "floor", &held));
+    TRY(compare_hold(report, &file, alpha, &cli->arena, held));
+    report->floor = held;
+    return STATUS_OK;
+}
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     static const int exits[] = {EXIT_AS_EXPECTED, EXIT_DIFFERS, EXIT_UNTESTABLE};
     struct compare_input input[2];
@@ -65,7 +105,9 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     for (size_t side = 0; side < 2; side++)
         TRY(read_side(cli, options, side, &input[side]));
     TRY(compare_logs(input, &cli->arena, &report));
-    *out_exit = exits[report.verdict];
+    TRY(hold(cli, options, input, &report));
+    *out_exit = exits[report.floor == NULL ? (enum compare_verdict)report.verdict
+                                           : compare_floor_verdict_of(&report, report.floor)];
     if (options->json) return compare_print_json(input, &report);
     if (options->markdown)
         compare_print_markdown(input, &report, stdout);
@@ -81,6 +123,9 @@ static const struct argp_option option_rows[] = {
     OPTION("contract-a", KEY_CONTRACT_A, "NAME",
            "LR contract of A's framework and version; default: every one that explains its LRs"),
     OPTION("contract-b", KEY_CONTRACT_B, "NAME", "The same of B"),
+    OPTION("floor", KEY_FLOOR, "FILE",
+           "Hold loss and gradient norm against this floor file (twinstep noise -o)"),
+    OPTION("alpha", KEY_ALPHA, "X", "Of the test against the floor; default 0.01"),
     OPTION_JSON,
     OPTION("markdown", KEY_MARKDOWN, NULL, "Print a block to paste into an issue"),
     OPTIONS_END};
@@ -95,7 +140,9 @@ const struct verb verb_compare = {
         "printed with. The order of first differences points to a cause; a fixed ratio names a "
         "bug. Printed LRs are not applied LRs: the contracts that explain both columns are "
         "compared, too.\v"
-        "Exit status: 0 equal within precision, 1 differs, 2 error, 3 untestable.\n"
+        "Exit status: 0 equal within precision (with --floor: or inside the floor), 1 differs, 2 "
+        "error, "
+        "3 untestable.\n"
         "Example: twinstep compare baseline/trainer_state.json test.log --contract-a hf-4.50 "
         "--contract-b olmo-core",
     .options = option_rows,

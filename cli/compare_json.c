@@ -2,6 +2,7 @@
  * JSON of a comparison. */
 #include "cli/compare_print.h"
 #include "cli/json.h"
+#include "forensics/compare_floor.h"
 #include "trainer/rng_json.h"
 
 static json_t *log_json(const struct compare_input *input, size_t repeated) {
@@ -80,6 +81,30 @@ static json_t *lr_json(const struct compare_lr *lr) {
     return object;
 }
 
+static json_t *floor_json(const struct compare_floor *held) {
+    if (held == NULL) return json_null();
+    json_t *columns = json_array();
+    for (size_t i = 0; i < held->column_count; i++) {
+        const struct compare_floor_column *column = &held->columns[i];
+        json_array_append_new(
+            columns,
+            json_pack("{ss sI sI so sI so so}", "name", log_names[column->name].name, "updates",
+                      (json_int_t)column->updates, "above", (json_int_t)column->above,
+                      "first_above",
+                      column->first_above == 0 ? json_null()
+                                               : json_integer((json_int_t)column->first_above),
+                      "worst", (json_int_t)column->worst, "gap", json_finite(column->gap), "bound",
+                      json_finite(column->bound)));
+    }
+    return json_pack("{ss ss sI so so so so so so so}", "verdict",
+                     compare_floor_name((enum compare_floor_verdict)held->verdict), "words",
+                     held->words, "pairs", (json_int_t)held->pairs, "alpha",
+                     json_finite(held->alpha), "smallest_p", json_finite(held->smallest_p), "p",
+                     json_finite(held->p[0]), "p_least", json_finite(held->p[1]), "content",
+                     json_finite(held->content), "power_at_3_sigma", json_finite(held->power),
+                     "columns", columns);
+}
+
 static json_t *order_json(const struct compare_report *report) {
     json_t *array = json_array();
     for (size_t i = 0; i < report->order_count; i++)
@@ -113,6 +138,6 @@ enum status compare_print_json(const struct compare_input *input,
     json_object_set_new(object, "root_update",
                         report->root_update == 0 ? json_null()
                                                  : json_integer((json_int_t)report->root_update));
-    json_object_set_new(object, "floor", json_null());
+    json_object_set_new(object, "floor", floor_json(report->floor));
     return json_print(object);
 }

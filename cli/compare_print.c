@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "forensics/compare_floor.h"
 #include "forensics/words.h"
 
 #define MARKDOWN_COLUMNS 10 /* rows of the table; the rest is counted */
@@ -58,6 +59,28 @@ static void print_heads(const struct compare_input *input, const struct compare_
             fprintf(out, "; %zu rows repeated, the later ones count", report->repeated[s]);
         fputc('\n', out);
     }
+}
+
+static void print_floor(const struct compare_floor *held, FILE *out) {
+    fprintf(out, "\nFloor: %s: %s.\n",
+            compare_floor_name((enum compare_floor_verdict)held->verdict), held->words);
+    fprintf(
+        out,
+        "    n = %ju A/A pairs, alpha = %g, least possible p %.4g, power of one pair at 3 sigma "
+        "%.2f; bound: largest of the\n    pairs, above %.2f %% of all such pairs with %.0f %% "
+        "confidence at each update\n",
+        (uintmax_t)held->pairs, held->alpha, held->smallest_p, held->power, 100.0 * held->content,
+        100.0 * COMPARE_FLOOR_CONFIDENCE);
+    for (size_t i = 0; i < held->column_count; i++) {
+        const struct compare_floor_column *column = &held->columns[i];
+        fprintf(out, "    %-10s %zu of %zu updates above the bound", log_names[column->name].name,
+                column->above, column->updates);
+        if (column->above > 0)
+            fprintf(out, ", first at update %ju", (uintmax_t)column->first_above);
+        fprintf(out, "; worst at %ju: gap %.3g, bound %.3g\n", (uintmax_t)column->worst,
+                column->gap, column->bound);
+    }
+    fputs("    other columns are in no floor and were not judged by it\n", out);
 }
 
 static void print_columns(const struct compare_report *report, FILE *out) {
@@ -120,7 +143,10 @@ void compare_print_text(const struct compare_input *input, const struct compare_
     if (report->lr.fit[0] != NULL)
         fprintf(out, "    A: %s\n    B: %s\n", report->lr.fit[0]->text, report->lr.fit[1]->text);
     if (report->next[0] != 0) fprintf(out, "\nNext: %s\n", report->next);
-    if (report->verdict == COMPARE_VERDICT_DIFFERS) fprintf(out, "%s\n", no_floor);
+    if (report->floor != NULL)
+        print_floor(report->floor, out);
+    else if (report->verdict == COMPARE_VERDICT_DIFFERS)
+        fprintf(out, "%s\n", no_floor);
 }
 
 /* ---- Markdown ---- */
@@ -184,5 +210,10 @@ void compare_print_markdown(const struct compare_input *input, const struct comp
         print_ratios(&few, "- ", out);
     }
     if (report->meaning[0] != 0) fprintf(out, "- %s\n", report->meaning);
-    if (report->verdict == COMPARE_VERDICT_DIFFERS) fprintf(out, "- %s\n", no_floor);
+    if (report->floor != NULL)
+        fprintf(out, "- Floor: **%s**: %s (%ju A/A pairs)\n",
+                compare_floor_name((enum compare_floor_verdict)report->floor->verdict),
+                report->floor->words, (uintmax_t)report->floor->pairs);
+    else if (report->verdict == COMPARE_VERDICT_DIFFERS)
+        fprintf(out, "- %s\n", no_floor);
 }

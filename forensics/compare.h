@@ -95,6 +95,8 @@ struct compare_lr {
     const char *words;
 };
 
+struct compare_floor;
+
 enum compare_verdict {
     COMPARE_VERDICT_EQUAL = 0,
     COMPARE_VERDICT_DIFFERS,
@@ -129,6 +131,7 @@ struct compare_report {
     const char *meaning;  /* of the order of first differences */
     int32_t cause;        /* enum cause it points to; -1: none */
     const char *next;     /* what to try */
+    const struct compare_floor *floor; /* compare_floor.h; NULL: none was given */
 };
 
 /* input: two, A and B. Everything lives in `arena`. */

@@ -116,11 +116,52 @@ static void verify_floor(void **state) {
     assert_false(helper_exists("x.h5"));
 }
 
+/* Logs against a floor: noise alone is inside, another LR outside; few pairs and few digits decide
+ * nothing. */
+static void verify_compare(void **state) {
+    (void)state;
+    helper_scenario("c.yaml", "steps: 3", "numerics: {mode: shuffled}", "");
+    helper_accept(1, "noise c.yaml -o c-floor.h5 --pairs 99 --repeat 1");
+    helper_accept(1, "noise c.yaml -o c-few.h5 --pairs 9 --repeat 1");
+    helper_accept(3, "run c.yaml --floor c-floor.h5 -o c.h5");
+    helper_accept(1, "run c.yaml --floor c-floor.h5 -o lr.h5 --set arms.test.batch.size=2");
+#define BOTH " --run-a baseline --run-b test --floor "
+    struct said said = helper_run(0, "compare c.h5 c.h5" BOTH "c-floor.h5");
+    static const char *const inside[] = {"Floor: inside-floor: p = 0.", "is above alpha = 0.01",
+                                         "n = 99 A/A pairs", "0 of 3 updates above the bound",
+                                         NULL};
+    expect(&said, inside);
+    said = helper_run(1, "compare lr.h5 lr.h5" BOTH "c-floor.h5 --json");
+    static const char *const outside[] = {"\"verdict\": \"outside-floor\"", "\"p\": 0.01", NULL};
+    expect(&said, outside);
+    said = helper_run(3, "compare c.h5 c.h5" BOTH "c-few.h5");
+    static const char *const few[] = {"untestable: 9 A/A pairs cannot give p <= 0.01",
+                                      "twinstep noise --pairs 99 would", NULL};
+    expect(&said, few);
+    helper_accept(0, "compare c.h5 c.h5" BOTH "c-few.h5 --alpha 0.2");
+    helper_write("a.csv", "step,loss\n1,0.69\n2,0.69\n3,0.69\n");
+    helper_write("b.csv", "step,loss\n1,0.69\n2,0.71\n3,0.69\n");
+    helper_write("d.csv", "step,loss\n1,0.69\n2,0.69\n3,0.70\n");
+    said = helper_run(1, "compare a.csv b.csv --floor c-floor.h5");
+    static const char *const apart[] = {"Floor: outside-floor: p = 0.01 is not above", NULL};
+    expect(&said, apart);
+    said = helper_run(0, "compare a.csv d.csv --floor c-floor.h5");
+    /* agree within what was printed; how far is not known */
+    static const char *const digits[] = {"Floor: untestable: the printed digits leave p between",
+                                         NULL};
+    expect(&said, digits);
+    helper_refuse(2, "compare c.h5 c.h5 --alpha 2", "compare: --alpha: expected");
+    helper_refuse(2, "compare s.yaml s.yaml --floor c-floor.h5", "s.yaml");
+    helper_refuse(2, "compare lr.h5 lr.h5 --run-a test --run-b baseline --floor c-floor.h5",
+                  "batch.size: 4 there, 2 here");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_equal),      cmocka_unit_test(verify_apart),
         cmocka_unit_test(verify_untestable), cmocka_unit_test(verify_file),
-        cmocka_unit_test(verify_floor),      cmocka_unit_test(verify_refusals),
+        cmocka_unit_test(verify_floor),      cmocka_unit_test(verify_compare),
+        cmocka_unit_test(verify_refusals),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

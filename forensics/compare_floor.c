@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Ranks the logs' largest ratio among those of the floor's pairs. */
+#include "forensics/compare_floor.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "determinism/power.h"
+#include "forensics/compare_parts.h"
+
+/* Largest ratio of each of the n pairs, and of the logs, behind them. */
+struct holding {
+    const struct floor_file *file;
+    struct arena *arena;
+    size_t pairs;
+    double *low, *high;    /* (pairs + 1): with the logs' gaps as small, as large as they may be */
+    double *cell, *sorted; /* (pairs + 1) */
+    struct compare_floor *out;
+};
+
+const char *compare_floor_name(enum compare_floor_verdict verdict) {
+    static const char *const names[] = {"inside-floor", "outside-floor", "untestable"};
+    return names[verdict];
+}
+
+/* A gap at the median of its cell is 1; where most gaps are 0, any other is infinitely far. */
+static double ratio_of(double gap, double median) {
+    if (gap == 0.0) return 0.0;
+    return median == 0.0 ? (double)INFINITY : gap / median;
+}
+
+/* One cell: the pairs' gaps, and that of the logs, all in the same measure. */
+static void add_cell(struct holding *holding, double gap, double *into) {
+    const size_t n = holding->pairs;
+    holding->cell[n] = gap;
+    memcpy(holding->sorted, holding->cell, (n + 1) * sizeof *holding->sorted);
+    statistics_sort(holding->sorted, n + 1);
+    const double median = holding->sorted[(n + 1) / 2];
+    for (size_t i = 0; i <= n; i++) {
+        const double ratio =
+            isinf(holding->cell[i]) ? (double)INFINITY : ratio_of(holding->cell[i], median);
+        if (ratio > into[i]) into[i] = ratio;
+    }
+}
+
+struct gap {
+    double low, high;
+};
+
+static double share_of(double gap, double scale) {
+    return gap == 0.0 ? 0.0 : gap / scale;
+}
+
+/* As the floor measures the column; printed digits leave half a quantum on either side. */
+static struct gap gap_of(const struct series_point *a, const struct series_point *b, int column) {
+    const double size = real_abs_f64(a->value - b->value);
+    const double slack = (a->quantum + b->quantum) / 2;
+    const struct gap gap = {size > slack ? size - slack : 0.0, size + slack};
+    if (isnan(a->value) && isnan(b->value)) return (struct gap){0.0, 0.0};
+    if (isnan(size)) return (struct gap){(double)INFINITY, (double)INFINITY};
+    if (column != FLOOR_GRAD_NORM) return gap;
+    const double scale = real_abs_f64(a->value);
+    return (struct gap){share_of(gap.low, scale), share_of(gap.high, scale)};
+}
+
+static void note_worst(struct compare_floor_column *into, uint64_t update, struct gap gap,
+                       double bound) {
+    const double worst = into->worst == 0 ? -1.0 : ratio_of(into->gap, into->bound);
+    into->updates++;
+    if (gap.low > bound && into->above++ == 0) into->first_above = update;
+    if (ratio_of(gap.low, bound) <= worst) return;
+    into->worst = update;
+    into->gap = gap.low;
+    into->bound = bound;
+}
+
+/* A mean over several updates is no value of one. */
+static int is_single(const struct compare_side *side, size_t i) {
+    const uint64_t before = i == 0 ? 0 : side->points[i - 1].update;
+    return !side->column->windowed || side->points[i].update == before + 1;
+}
+
+static void hold_column(struct holding *holding, const struct compare_column *column,
+                        enum floor_column floor, struct compare_floor_column *into) {
+    const struct compare_side *a = &column->side[0], *b = &column->side[1];
+    const size_t n = holding->pairs;
+    for (size_t i = 0, j = 0; compare_next(column, &i, &j); i++, j++) {
+        const uint64_t update = a->points[i].update;
+        if (update < 1 || update > holding->file->steps) continue;
+        if (!is_single(a, i) || !is_single(b, j)) continue;
+        const struct gap gap = gap_of(&a->points[i], &b->points[j], (int)floor);
+        floor_file_at(holding->file, floor, update, holding->cell);
+        double bound = 0.0;
+        for (size_t p = 0; p < n; p++)
+            if (holding->cell[p] > bound) bound = holding->cell[p];
+        note_worst(into, update, gap, bound);
+        add_cell(holding, gap.low, holding->low);
+        add_cell(holding, gap.high, holding->high);
+    }
+}
+
+static void hold_columns(struct holding *holding, const struct compare_report *report) {
+    static const struct {
+        enum log_name log;
+        enum floor_column floor;
+    } known[] = {{LOG_LOSS, FLOOR_LOSS}, {LOG_GRAD_NORM, FLOOR_GRAD_NORM}};
+    for (size_t c = 0; c < COUNT_OF(known); c++) {
+        const struct compare_column *column = compare_column_of(report, known[c].log);
+        struct compare_floor_column *into = &holding->out->columns[holding->out->column_count];
+        if (column == NULL || column->pairs == 0) continue;
+        *into = (struct compare_floor_column){.name = known[c].log};
+        hold_column(holding, column, known[c].floor, into);
+        if (into->updates == 0) continue;
+        if (into->updates > holding->out->updates) holding->out->updates = into->updates;
+        holding->out->column_count++;
+    }
+}
+
+static enum status say(struct holding *holding, enum compare_floor_verdict verdict, double p) {
+    char *text;
+    holding->out->verdict = verdict;
+    TRY(arena_format(holding->arena, &text, "p = %.4g is %sabove alpha = %g", p,
+                     verdict == COMPARE_FLOOR_OUTSIDE ? "not " : "", holding->out->alpha));
+    holding->out->words = text;
+    return STATUS_OK;
+}
+
+static enum status decide(struct holding *holding) {
+    struct compare_floor *out = holding->out;
+    char *text;
+    out->verdict = COMPARE_FLOOR_UNTESTABLE;
+    if (out->column_count == 0) {
+        out->words = "neither loss nor gradient norm of one update is in both logs and in the "
+                     "floor's updates";
+        return STATUS_OK;
+    }
+    if (out->smallest_p > out->alpha) {
+        size_t needed;
+        TRY(statistics_distance_needed(out->alpha, &needed));
+        TRY(arena_format(holding->arena, &text,
+                         "%ju A/A pairs cannot give p <= %g (least %.3g): twinstep noise --pairs "
+                         "%zu would",
+                         (uintmax_t)out->pairs, out->alpha, out->smallest_p, needed));
+        out->words = text;
+        return STATUS_OK;
+    }
+    if (out->p[0] <= out->alpha) return say(holding, COMPARE_FLOOR_OUTSIDE, out->p[0]);
+    if (out->p[1] > out->alpha) return say(holding, COMPARE_FLOOR_INSIDE, out->p[1]);
+    TRY(arena_format(holding->arena, &text,
+                     "the printed digits leave p between %.4g and %.4g, alpha = %g", out->p[1],
+                     out->p[0], out->alpha));
+    out->words = text;
+    return STATUS_OK;
+}
+
+static enum status rank(const double *ratios, size_t pairs, double *out) {
+    struct statistics_p p;
+    TRY(statistics_test_distance(ratios, pairs, ratios[pairs], &p));
+    *out = p.p;
+    return STATUS_OK;
+}
+
+enum status compare_hold(const struct compare_report *report, const struct floor_file *file,
+                         double alpha, struct arena *arena, struct compare_floor *out) {
+    struct holding holding = {
+        .file = file, .arena = arena, .pairs = (size_t)file->pairs, .out = out};
+    double **const arrays[] = {&holding.low, &holding.high, &holding.cell, &holding.sorted};
+    struct power power;
+    memset(out, 0, sizeof *out);
+    if (file->pairs == 0) FAIL(STATUS_UNTESTABLE, "the floor file holds no A/A pair");
+    for (size_t i = 0; i < COUNT_OF(arrays); i++)
+        TRY(arena_take(arena, holding.pairs + 1, sizeof **arrays[i], "floor", arrays[i]));
+    out->pairs = file->pairs;
+    out->alpha = alpha;
+    out->smallest_p = 1.0 / (double)(file->pairs + 1);
+    /* the largest of n exceeds the content quantile with 1 - content^n (Wilks 1941) */
+    out->content = real_exp_f64(real_log_f64(1.0 - COMPARE_FLOOR_CONFIDENCE) / (double)file->pairs);
+    TRY(power_distance(holding.pairs, alpha, POWER_SHIFT, &power));
+    out->power = power.power;
+    hold_columns(&holding, report);
+    TRY(rank(holding.low, holding.pairs, &out->p[0]));
+    TRY(rank(holding.high, holding.pairs, &out->p[1]));
+    return decide(&holding);
+}
+
+/* Columns that rounding moves: what runs compute, not what they are given. */
+static int is_computed(int32_t name) {
+    return name == LOG_LOSS || (name >= LOG_LOGP_CHOSEN && name <= LOG_REWARD_ACCURACY) ||
+           name == LOG_GRAD_NORM || name == LOG_PARAM_NORM || name == LOG_EVAL_LOSS;
+}
+
+enum compare_verdict compare_floor_verdict_of(const struct compare_report *report,
+                                              const struct compare_floor *held) {
+    if (report->verdict != COMPARE_VERDICT_DIFFERS) return (enum compare_verdict)report->verdict;
+    if (report->lr.state == COMPARE_LR_DIFFERENT || report->rng.found)
+        return COMPARE_VERDICT_DIFFERS;
+    for (size_t i = 0; i < report->order_count; i++)
+        if (!is_computed(report->columns[report->order[i]].name)) return COMPARE_VERDICT_DIFFERS;
+    if (held->verdict == COMPARE_FLOOR_UNTESTABLE) return COMPARE_VERDICT_UNTESTABLE;
+    return held->verdict == COMPARE_FLOOR_INSIDE ? COMPARE_VERDICT_EQUAL : COMPARE_VERDICT_DIFFERS;
+}
