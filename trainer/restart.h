@@ -4,7 +4,8 @@
  *
  * What is not restored is as at step 0. Random streams and the place in the data are
  * trainer/streams.h. What no list can lose stays: the gradient that lies around, sums since the
- * last `log`. Private to the run. Invariant: a restart that restores all changes no bit. */
+ * last `log`. Private to the run. Invariant: a restart that restores all changes no bit
+ * but the window of loop.skip olmo-outlier, which no checkpoint holds. */
 #ifndef TWINSTEP_TRAINER_RESTART_H
 #define TWINSTEP_TRAINER_RESTART_H
 
