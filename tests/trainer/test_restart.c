@@ -60,25 +60,27 @@ static const struct record *step_to(struct bench *bench, uint64_t update) {
     return record;
 }
 
-static const char *const subjects[] = {
-    SCALED,
-    SCALED ", rng: {kind: torch}",
-    "task: dpo, batch: {size: 6, micro: 2}, data: {max_len: 16}, optimizer: {lr: 1e-2}, "
-    "numerics: {param: bf16, compute: f32, master: f32}, rng: {data: 'advance 2 at 3, seed 4 at "
-    "6'}",
-    "task: sft, batch: {size: 6, micro: 2}, data: {max_len: 16}, optimizer: {lr: 1e-2}, "
-    "numerics: {param: bf16, rounding: stochastic}, loop: {update: [optimize, log, count, "
-    "schedule]}",
-    "task: sft, batch: {size: 6, micro: 2}, data: {max_len: 16}, shuffle: {chunk: 2}, "
-    "optimizer: {name: sgd, momentum: 0.9, lr: 1e-2}, numerics: {mode: shuffled, order_seed: 5}",
+static const struct {
+    const char *words;
+} subjects[] = {
+    {SCALED},
+    {SCALED ", rng: {kind: torch}"},
+    {"task: dpo, batch: {size: 6, micro: 2}, data: {max_len: 16}, optimizer: {lr: 1e-2}, "
+     "numerics: {param: bf16, compute: f32, master: f32}, rng: {data: 'advance 2 at 3, seed 4 at "
+     "6'}"},
+    {"task: sft, batch: {size: 6, micro: 2}, data: {max_len: 16}, optimizer: {lr: 1e-2}, "
+     "numerics: {param: bf16, rounding: stochastic}, loop: {update: [optimize, log, count, "
+     "schedule]}"},
+    {"task: sft, batch: {size: 6, micro: 2}, data: {max_len: 16}, shuffle: {chunk: 2}, "
+     "optimizer: {name: sgd, momentum: 0.9, lr: 1e-2}, numerics: {mode: shuffled, order_seed: 5}"},
 };
 
 static void verify_all_restored(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(subjects); i++) {
         struct bench plain, restarted;
-        bench_open(&plain, subjects[i], "");
-        bench_open(&restarted, subjects[i], ", resume: {after: 4}");
+        bench_open(&plain, subjects[i].words, "");
+        bench_open(&restarted, subjects[i].words, ", resume: {after: 4}");
         for (uint64_t k = 1; k <= UPDATES; k++) {
             const struct record *a = helper_step(&plain.run), *b = helper_step(&restarted.run);
             assert_memory_equal(a->reals, b->reals, sizeof a->reals);

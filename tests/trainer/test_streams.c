@@ -172,6 +172,38 @@ static void verify_data_words(void **state) {
     }
 }
 
+/* The first pass scores the samples that the run will use, wherever events and a restart lead: the
+ * cached reference gives the losses of the live one. */
+static void verify_reference(void **state) {
+    (void)state;
+    static const char *const events[] = {
+        "rng: {data: 'advance 9 at 2, save a at 3, seed 9 at 4, load a at 6'}",
+        "rng: {data: 'advance 5 at 1, seed 4 at 2'}, resume: {after: 3, restores: []}",
+    };
+    for (size_t i = 0; i < COUNT_OF(events); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct dataset dataset;
+        struct run runs[2];
+        for (int live = 0; live < 2; live++) {
+            struct config config;
+            helper_config(6, &config,
+                          BASE ", task: dpo, batch: {size: 2, micro: 2}, optimizer: {lr: 1e-2}, "
+                               "data: {max_len: 16}, dpo: {reference: %s}, %s",
+                          live ? "live" : "cached", events[i]);
+            if (live == 0) helper_ids_open(&config, 71, 60, 16, &arena, &dataset);
+            helper_run_open(&config, &dataset, &(struct run_options){.steps = 6}, &runs[live]);
+        }
+        for (int k = 1; k <= 6; k++) {
+            const double cached = helper_step(&runs[0])->reals[REAL_LOSS];
+            const double live = helper_step(&runs[1])->reals[REAL_LOSS];
+            assert_true(cached == live);
+        }
+        run_close(&runs[0]);
+        run_close(&runs[1]);
+        arena_close(&arena);
+    }
+}
+
 /* ---- dropout: the same batch and weights in every update, so forwards differ by masks ---- */
 
 #define MASKS                                                                                      \
@@ -365,13 +397,10 @@ static void verify_unresolved_take(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_data),
-        cmocka_unit_test(verify_data_words),
-        cmocka_unit_test(verify_masks),
-        cmocka_unit_test(verify_torch_masks),
-        cmocka_unit_test(verify_weights),
-        cmocka_unit_test(verify_swaps),
-        cmocka_unit_test(verify_unresolved_take),
+        cmocka_unit_test(verify_data),        cmocka_unit_test(verify_data_words),
+        cmocka_unit_test(verify_reference),   cmocka_unit_test(verify_masks),
+        cmocka_unit_test(verify_torch_masks), cmocka_unit_test(verify_weights),
+        cmocka_unit_test(verify_swaps),       cmocka_unit_test(verify_unresolved_take),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
