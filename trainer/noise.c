@@ -10,7 +10,9 @@
 #include <string.h>
 
 #include "trainer/experiment_plan.h"
-#include "trainer/noise_ulp.h"
+#include "trainer/nudge.h"
+
+#define NOISE_ULP_TRIES 64
 
 struct measuring {
     const struct noise_request *request;
@@ -42,17 +44,46 @@ static enum status repeat_path(struct measuring *m) {
     return noise_path_take(&m->table->layout, &m->base, m->request->interrupted, m->other);
 }
 
-static enum status open_path(struct measuring *m, const struct config *config, int one_ulp,
-                             char *name, size_t size) {
+static enum status open_path(struct measuring *m, const struct config *config) {
     struct run run;
     struct run_options options = noise_run_options(m->request->steps, config->numerics.order_seed);
     TRY(run_open(config, &m->dataset, &options, &run));
-    enum status status = STATUS_OK;
-    if (one_ulp) status = noise_move_one_ulp(&run, name, size);
-    if (status == STATUS_OK)
-        status = noise_path_take(&m->table->layout, &run, m->request->interrupted, m->other);
+    const enum status status =
+        noise_path_take(&m->table->layout, &run, m->request->interrupted, m->other);
     run_close(&run);
     return status;
+}
+
+static int same_forward(const struct noise_layout *layout, const unsigned char *a,
+                        const unsigned char *b) {
+    return memcmp(a + layout->at_sites, b + layout->at_sites,
+                  (size_t)layout->sites * DIGEST_BYTES) == 0;
+}
+
+static size_t elements_of(const struct noise_layout *layout, const char *tensor) {
+    for (uint32_t i = 0; i < layout->tensors; i++)
+        if (strcmp(layout->tensor_names[i], tensor) == 0)
+            return layout->offset[i + 1] - layout->offset[i];
+    return 0;
+}
+
+/* The next weight while the forward of update 1 stays the same to the bit. */
+static enum status one_ulp_path(struct measuring *m, struct noise_variant *variant) {
+    const struct noise_layout *layout = &m->table->layout;
+    const char *tensor = nudge_tensor(&m->base.axes);
+    const size_t count = elements_of(layout, tensor);
+    if (strcmp(m->config.init.nudge, CONFIG_NO_NUDGE) != 0)
+        FAIL(STATUS_UNTESTABLE, "init.nudge is set: the baseline is a twin itself");
+    for (size_t i = 0; i < NOISE_ULP_TRIES && i < count; i++) {
+        char *nudge = variant->config.init.nudge;
+        memset(nudge, 0, sizeof variant->config.init.nudge);
+        snprintf(nudge, sizeof variant->config.init.nudge, "%s[%zu]", tensor, i);
+        TRY(open_path(m, &variant->config));
+        memcpy(variant->name, nudge, strnlen(nudge, sizeof variant->name - 1));
+        if (!same_forward(layout, m->path, m->other)) return STATUS_OK;
+    }
+    FAIL(STATUS_UNTESTABLE, "one ulp of none of the first %d weights of %s changes the forward",
+         NOISE_ULP_TRIES, tensor);
 }
 
 static enum status variant_path(struct measuring *m, struct noise_variant *variant,
@@ -65,8 +96,8 @@ static enum status variant_path(struct measuring *m, struct noise_variant *varia
     if (variant->stratum == NOISE_PROCESS)
         return m->request->process(m->request->context, &variant->config, m->request->steps,
                                    m->other, m->table->layout.bytes);
-    return open_path(m, &variant->config, variant->stratum == NOISE_ONE_ULP, variant->name,
-                     sizeof variant->name);
+    if (variant->stratum == NOISE_ONE_ULP) return one_ulp_path(m, variant);
+    return open_path(m, &variant->config);
 }
 
 static enum status measure_row(struct measuring *m, struct noise_variant *variant) {
