@@ -271,6 +271,11 @@ static void put_closure(struct html *html, const struct judgement *judgement) {
     html_raw(html, "<dt>closure</dt><dd>");
     if (!judgement->attributed || judgement->verdict != VERDICT_OUTSIDE_FLOOR) {
         html_raw(html, "not tested: no mixture of the arms was judged");
+    } else if (judgement->closure == CLOSURE_WITHIN_FLOOR) {
+        html_raw(html, "within-floor: the baseline with every difference of the test arm is as "
+                       "near to the test arm's runs as these are to each other; it could be the "
+                       "farthest by chance alone with probability ");
+        html_rounded(html, judgement->closure_noise.alpha, 2);
     } else if (judgement->closure != CLOSURE_EXACT) {
         html_raw(html, "open: the baseline with every difference of the test arm does not equal "
                        "the test arm");

@@ -371,6 +371,19 @@ static enum status run_noise_floor(struct experiment *e) {
     return e->plan.floor == FLOOR_FILE ? put_file_pairs(e) : STATUS_OK;
 }
 
+/* Noisy runs: how far the full hybrid is from each run of the test arm. */
+static enum status measure_closure(struct experiment *e, const struct run *hybrid) {
+    const uint32_t first = e->plan.floor_runs[0], count = e->plan.floor_runs[1];
+    double *end, *distance;
+    if (e->plan.floor == FLOOR_EXACT || e->point_count != first + count) return STATUS_OK;
+    TRY(arena_take(e->arena, e->elements, sizeof *end, "end point of the full hybrid", &end));
+    TRY(arena_take(e->arena, count, sizeof *distance, "closure", &distance));
+    point_copy(hybrid, end);
+    for (uint32_t i = 0; i < count; i++)
+        distance[i] = point_distance(end, e->points[first + i], e->elements);
+    return experiment_trace_array(&e->output, "attribution/closure_distance", distance);
+}
+
 /* The full hybrid continues the baseline's snapshot from the last update before which both arms'
  * states were equal, byte by byte; where they differ from the start (initial LR, cached reference,
  * layout) it starts at its own step 0. Mixtures always do: equality of the arms does not prove that
@@ -389,6 +402,7 @@ static enum status run_full_hybrid(struct experiment *e, double closure[3]) {
     closure[0] = equal;
     closure[1] = (double)e->fork_step;
     closure[2] = (double)e->plan.scenario->steps;
+    if (status == STATUS_OK) status = measure_closure(e, &run);
     run_close(&run);
     return status;
 }

@@ -161,6 +161,12 @@ static enum status plan_arrays(const struct experiment_plan *plan, struct arena 
                                                   "|theta_S - theta_baseline| by mask of factors"};
         list[count++] = (struct trace_array_plan){
             "attribution/closure", 1, {3, 1}, "1", "full hybrid equals test; forked at; updates"};
+        if (plan->floor != FLOOR_EXACT)
+            list[count++] = (struct trace_array_plan){"attribution/closure_distance",
+                                                      1,
+                                                      {plan->floor_runs[1], 1},
+                                                      "1",
+                                                      "full hybrid to each run of test"};
         mixtures_plan(plan, list, &count);
         if (plan->way_runs > 0) add_gram(plan, list, &count);
     }

@@ -85,6 +85,15 @@ struct judged_sample {
     double alpha;
 };
 
+/* How near the full hybrid is to the test arm where runs are noisy; runs 0: one run of test only,
+ * held against the baseline's repeats. alpha 0: not measured. (trainer/judge_closure.c) */
+struct judged_closure {
+    uint32_t runs;   /* repeats of test, and the hybrid */
+    double mean;     /* distance of the hybrid to test's runs */
+    double farthest; /* largest mean distance of a repeat to the others; or largest distance */
+    double alpha;
+};
+
 struct judgement {
     const char *name; /* scenario */
     const char *arms[2];
@@ -122,6 +131,7 @@ struct judgement {
     int has_twin;
     int saturated; /* the twin is at least half as far from the baseline as test is */
     enum closure closure;
+    struct judged_closure closure_noise;
     uint64_t closure_from; /* update before which the full hybrid was forked; 0: its own step 0 */
 
     enum floor_kind floor;

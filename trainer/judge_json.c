@@ -88,6 +88,14 @@ static json_t *floor_json(const struct judgement *judgement) {
         "power_at_3_sigma", judge_json_real(judgement->power));
 }
 
+/* null where it was not measured. */
+static json_t *closure_json(const struct judged_closure *noise) {
+    if (noise->alpha == 0.0) return json_null();
+    return json_pack("{sI so so so}", "runs", (json_int_t)noise->runs, "mean",
+                     judge_json_real(noise->mean), "farthest", judge_json_real(noise->farthest),
+                     "alpha", judge_json_real(noise->alpha));
+}
+
 void judgement_print_json(const struct judgement *judgement, FILE *out) {
     json_t *object = json_pack(
         "{ss ss ss sI so so so so so sb so so ss so ss ss}", "name", judgement->name, "verdict",
@@ -100,6 +108,7 @@ void judgement_print_json(const struct judgement *judgement, FILE *out) {
         floor_json(judgement), "expectation", expectation_name(judgement->expectation), "missed",
         judgement->missed);
     if (object == NULL) return;
+    json_object_set_new(object, "closure_noise", closure_json(&judgement->closure_noise));
     json_object_set_new(object, "measures", judge_json_measures(judgement));
     json_object_set_new(object, "marks", judge_json_marks(judgement));
     json_object_set_new(object, "growth", judge_json_growth(judgement));

@@ -47,7 +47,10 @@ TWINSTEP_MUST_USE enum status judge_growth(struct court *court);
  * judge_measures.c. */
 TWINSTEP_MUST_USE enum status judge_measures(struct court *court, const uint32_t *order);
 
-/* Causes, their shares, closure: judge_shares.c. */
+/* Whether causes are all of the difference: judge_closure.c. */
+TWINSTEP_MUST_USE enum status judge_closure(struct court *court);
+
+/* Causes, their shares: judge_shares.c. */
 TWINSTEP_MUST_USE enum status judge_causes(struct court *court);
 
 /* Lines of the verdict's text: judge_print_causes.c. */

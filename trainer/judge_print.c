@@ -292,6 +292,30 @@ static void print_sampled_shares(const struct judgement *judgement, FILE *out) {
     print_sample(judgement, out);
 }
 
+/* The largest ones; equal ones by mask. Nothing is left of what causes without effect have. */
+#define INTERACTIONS_SHOWN 6
+
+static void print_interactions(const struct judgement *judgement, FILE *out) {
+    uint32_t shown = 0, left_out = 0, done = 0;
+    for (uint32_t mask = 1; mask < 1u << judgement->cause_count; mask++)
+        left_out += (mask & (mask - 1)) != 0 && judgement->dividends[mask] != 0.0;
+    while (shown < INTERACTIONS_SHOWN && left_out > 0) {
+        uint32_t best = 0;
+        for (uint32_t mask = 1; mask < 1u << judgement->cause_count; mask++)
+            if ((mask & (mask - 1)) != 0 && (done >> mask & 1u) == 0 &&
+                fabs(judgement->dividends[mask]) >
+                    (best == 0 ? 0.0 : fabs(judgement->dividends[best])))
+                best = mask;
+        fprintf(out, "           interaction %+.6g: ", judgement->dividends[best]);
+        print_mask(judgement, best, out);
+        fprintf(out, "\n");
+        done |= 1u << best;
+        shown++;
+        left_out--;
+    }
+    if (left_out > 0) fprintf(out, "           %u smaller interactions: --json\n", left_out);
+}
+
 static void print_shares(const struct judgement *judgement, FILE *out) {
     if (!judgement->attributed || judgement->cause_count < 2) return;
     if (judgement->way.runs > 0) {
@@ -307,19 +331,33 @@ static void print_shares(const struct judgement *judgement, FILE *out) {
     for (uint32_t i = 0; i < judgement->cause_count; i++)
         fprintf(out, "           %-16s %8.3f %%   alone %.6g\n", judgement->causes[i].name,
                 100.0 * judgement->causes[i].share, judgement->causes[i].alone);
-    for (uint32_t mask = 1; mask < 1u << judgement->cause_count; mask++) {
-        if ((mask & (mask - 1)) == 0) continue;
-        fprintf(out, "           interaction %+.6g: ", judgement->dividends[mask]);
-        print_mask(judgement, mask, out);
-        fprintf(out, "\n");
-    }
+    print_interactions(judgement, out);
+}
+
+/* Runs that differ from their own repeats cannot close bit for bit. */
+static void print_noisy_closure(const struct judgement *judgement, FILE *out) {
+    const struct judged_closure *noise = &judgement->closure_noise;
+    const char *a = judgement->arms[0], *b = judgement->arms[1];
+    fprintf(out, "  closure  %s: %s with every difference of %s ", closure_name(judgement->closure),
+            a, b);
+    if (noise->alpha == 0.0)
+        fprintf(out, "does not equal it\n");
+    else if (noise->runs == 0)
+        fprintf(out,
+                "is %.4g from it, repeats of %s up to %.4g from each other (by chance beyond that "
+                "in %.2g at most)\n",
+                noise->mean, a, noise->farthest, noise->alpha);
+    else
+        fprintf(out,
+                "is %.4g from its runs on average, a repeat of it up to %.4g from the others (by "
+                "chance the farthest of %u in %.2g)\n",
+                noise->mean, noise->farthest, noise->runs, noise->alpha);
 }
 
 static void print_closure(const struct judgement *judgement, FILE *out) {
     if (!judgement->attributed || isnan(judgement->total) || judgement->total == 0.0) return;
     if (judgement->closure != CLOSURE_EXACT) {
-        fprintf(out, "  closure  open: %s with every difference of %s does not equal it\n",
-                judgement->arms[0], judgement->arms[1]);
+        print_noisy_closure(judgement, out);
         return;
     }
     fprintf(out, "  closure  exact: %s with %s's ", judgement->arms[0], judgement->arms[1]);

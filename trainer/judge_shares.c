@@ -193,16 +193,8 @@ enum status judge_causes(struct court *court) {
     struct judged_cause factors[CAUSE_COUNT];
     TRY(read_factors(court, factors, &out->cause_count));
     memcpy(out->causes, factors, sizeof factors[0] * out->cause_count);
-    const struct trace_array *closure;
     if (out->cause_count == 0) return STATUS_OK;
-    TRY(court_array(court, "attribution/closure", 3, 1, &closure));
     TRY(out->cause_count <= JUDGE_FACTORS_MAX ? judge_few(court, factors)
                                               : judge_many(court, factors));
-    if (!out->attributed) return STATUS_OK;
-    if (closure != NULL && closure->values[0] == 1.0) {
-        out->closure = CLOSURE_EXACT;
-        double from = closure->values[1];
-        out->closure_from = from >= 1.0 && from <= (double)out->updates ? (uint64_t)from : 0;
-    }
-    return STATUS_OK;
+    return out->attributed ? judge_closure(court) : STATUS_OK;
 }

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Whether the causes together are the whole difference: the full hybrid (the baseline with every
+ * difference of the test arm) is the test arm once more.
+ *
+ * Bit for bit where it is. Where runs differ from their own repeats, it is `within-floor` when it
+ * is not the farthest of the repeats of the test arm and itself: by the sum of distances to the
+ * others, ties counting for it. If it is one of them, it is the farthest by chance in 1 of n + 1
+ * cases: the stated alpha. With one run of test only (floor.design baseline), its distance to it is
+ * held against the largest one between m repeats of the baseline: among floor(m / 2) disjoint pairs
+ * and itself, by chance the largest in 1 of floor(m / 2) + 1 cases at most. Else it is open. */
+#include "trainer/judge_parts.h"
+
+#include <math.h>
+
+#include "base/sum.h"
+
+/* Sum of the distances of test's run `j` to its other repeats and to the hybrid. */
+static double repeat_sum(const struct trace_array *matrix, const struct judgement *out,
+                         const double *hybrid, uint32_t j) {
+    const size_t m = (size_t)matrix->plan.shape[0], first = out->floor_runs[0];
+    const double *row = matrix->values + (first + j) * m + first;
+    double sum = sum_chain_terms_f64_f64(hybrid[j], row, j);
+    return sum_chain_terms_f64_f64(sum, row + j + 1, out->floor_runs[1] - j - 1);
+}
+
+static int near_repeats(struct court *court, const struct trace_array *matrix,
+                        const double *hybrid) {
+    struct judgement *out = court->out;
+    struct judged_closure *closure = &out->closure_noise;
+    const uint32_t n = out->floor_runs[1];
+    const double own = sum_chain_terms_f64_f64(0.0, hybrid, n);
+    double farthest = 0.0;
+    for (uint32_t j = 0; j < n; j++) {
+        const double sum = repeat_sum(matrix, out, hybrid, j);
+        if (!(sum <= farthest)) farthest = sum;
+    }
+    closure->runs = n + 1;
+    closure->mean = own / n;
+    closure->farthest = farthest / n;
+    closure->alpha = 1.0 / (n + 1);
+    return own <= farthest;
+}
+
+static int near_arm(struct court *court, const double *hybrid) {
+    struct judgement *out = court->out;
+    struct judged_closure *closure = &out->closure_noise;
+    closure->mean = hybrid[0];
+    closure->farthest = out->floor_largest;
+    closure->alpha = 1.0 / (out->floor_runs[0] / 2 + 1);
+    return hybrid[0] <= out->floor_largest;
+}
+
+enum status judge_closure(struct court *court) {
+    struct judgement *out = court->out;
+    const struct trace_array *closure, *hybrid, *matrix;
+    const uint32_t n = out->floor_runs[1];
+    const size_t m = (size_t)out->floor_runs[0] + n;
+    TRY(court_array(court, "attribution/closure", 3, 1, &closure));
+    if (closure == NULL) return STATUS_OK;
+    const double from = closure->values[1];
+    out->closure_from = from >= 1.0 && from <= (double)out->updates ? (uint64_t)from : 0;
+    if (closure->values[0] == 1.0) {
+        out->closure = CLOSURE_EXACT;
+        return STATUS_OK;
+    }
+    if (out->floor != FLOOR_PERMUTATION && out->floor != FLOOR_RANK) return STATUS_OK;
+    TRY(court_array(court, "attribution/closure_distance", n, 1, &hybrid));
+    TRY(court_array(court, "floor/distance", m, m, &matrix));
+    if (hybrid == NULL || matrix == NULL || n == 0 || !isfinite(hybrid->values[0]))
+        return STATUS_OK;
+    if (n < 2 && out->floor_runs[0] < 2) return STATUS_OK;
+    const int near =
+        n > 1 ? near_repeats(court, matrix, hybrid->values) : near_arm(court, hybrid->values);
+    if (near) out->closure = CLOSURE_WITHIN_FLOOR;
+    return STATUS_OK;
+}
