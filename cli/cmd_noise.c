@@ -9,10 +9,24 @@
 #include "cli/json.h"
 #include "cli/load.h"
 #include "cli/noise_file.h"
+#include "cli/noise_planning.h"
 #include "cli/noise_report.h"
 #include "cli/second.h"
 
-enum { KEY_ARM = KEY_OWN, KEY_MODES, KEY_DTYPES, KEY_REPEAT, KEY_STEPS, KEY_THREADS, KEY_PAIRS };
+enum {
+    KEY_ARM = KEY_OWN,
+    KEY_MODES,
+    KEY_DTYPES,
+    KEY_REPEAT,
+    KEY_STEPS,
+    KEY_THREADS,
+    KEY_PAIRS,
+    KEY_PLAN,
+    KEY_LR_ERROR,
+    KEY_ALPHA,
+    KEY_POWER,
+    KEY_FLOOR
+};
 
 #define WORDS_MAX 8
 #define STANDARD_PAIRS 99 /* the least p is then 0.01 */
@@ -92,7 +106,8 @@ static enum status load(struct asking *asking) {
 
 static enum status ask(struct asking *asking) {
     const struct options *options = asking->options;
-    const int all = options->argument_count == 0 && options->output == NULL;
+    const int all = options->argument_count == 0 && options->output == NULL &&
+                    !options_given(options, KEY_PLAN);
     uint64_t repeats;
     TRY(load(asking));
     TRY(find_arm(asking));
@@ -199,8 +214,42 @@ static enum status write_file(const struct asking *asking, const struct noise_re
     if (options->output == NULL) return STATUS_OK;
     if (first->untestable[0] != '\0') FAIL(STATUS_UNTESTABLE, "noise: %s", first->untestable);
     const struct noise_request request = request_of(asking, first->config);
-    TRY(noise_pairs_measure(&request, asking->pairs, &asking->cli->arena, writing.columns));
+    const struct noise_pairs_plan plan = {&request, first->config, asking->pairs, NOISE_PAIRS_RUN};
+    TRY(noise_pairs_measure(&plan, &asking->cli->arena, writing.columns));
     return noise_file_write(options->output, &writing);
+}
+
+static enum status read_share(const struct options *options, int key, const char *name,
+                              double standard, double *out) {
+    const char *text = options_value(options, key);
+    *out = standard;
+    if (text == NULL) return STATUS_OK;
+    if (number_parse_real(text, NUMBER_FINITE, out) == STATUS_OK && *out > 0.0 && *out < 1.0)
+        return STATUS_OK;
+    FAIL(STATUS_INPUT, "noise: --%s: expected a number between 0 and 1, got \"%s\"", name, text);
+}
+
+static enum status run_plan(const struct asking *asking, int *out_exit) {
+    const struct options *options = asking->options;
+    const struct noise_case own = {.mode = asking->modes[0], .dtype = asking->dtypes[0]};
+    const char *floor = options_value(options, KEY_FLOOR);
+    const int theirs = floor != NULL && options->argument_count == 0;
+    struct noise_planning planning = {.cli = asking->cli,
+                                      .name = theirs ? floor : asking->scenario->name,
+                                      .floor = floor,
+                                      .steps = asking->steps,
+                                      .json = options->json};
+    struct config *config;
+    size_t needed;
+    TRY(read_share(options, KEY_LR_ERROR, "lr-error", 0.01, &planning.lr_error));
+    TRY(read_share(options, KEY_ALPHA, "alpha", 0.01, &planning.alpha));
+    TRY(read_share(options, KEY_POWER, "power", 0.9, &planning.power));
+    TRY(statistics_distance_needed(planning.alpha, &needed));
+    planning.pairs = asking->pairs != 0 ? asking->pairs : needed;
+    TRY(arena_take(&asking->cli->arena, 1, sizeof *config, "configuration", &config));
+    TRY(set_up(asking, &own, config));
+    planning.config = theirs ? NULL : config;
+    return noise_planning_run(&planning, out_exit);
 }
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
@@ -208,6 +257,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     struct noise_report report;
     TRY(check_output(options));
     TRY(ask(&asking));
+    if (options_given(options, KEY_PLAN)) return run_plan(&asking, out_exit);
     TRY(measure(&asking, &report));
     TRY(write_file(&asking, &report));
     const struct noise_counts counts = noise_count(&report);
@@ -239,6 +289,13 @@ static const struct argp_option option_rows[] = {
     OPTION("pairs", KEY_PAIRS, "N",
            "A/A pairs of the floor file, each of two runs that are used for nothing else; default "
            "99, the fewest with which p can be 0.01"),
+    OPTION("plan", KEY_PLAN, NULL,
+           "How many runs and updates show an LR error above this floor; measures both"),
+    OPTION("lr-error", KEY_LR_ERROR, "X", "Relative LR error of the plan; default 0.01"),
+    OPTION("alpha", KEY_ALPHA, "X", "Of the plan's test; default 0.01"),
+    OPTION("power", KEY_POWER, "X", "Share of errors that the plan must see; default 0.9"),
+    OPTION("floor", KEY_FLOOR, "FILE",
+           "Floor file to plan with, instead of measuring one; without SCENARIO its own"),
     OPTION_OUTPUT("Floor file to write, of the first mode and dtype; default none"),
     OPTION_OVERWRITE("Replace a floor file that exists"),
     OPTION_REPRODUCIBLE,

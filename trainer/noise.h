@@ -71,11 +71,18 @@ int noise_is_exact(const struct config *config);
  * it free. */
 uint64_t noise_order_seed(const struct config *config, uint64_t run);
 
-/* noise_pairs.c: `pairs` A/A pairs; each two runs of the configuration opened in this process and
- * used for nothing else, with order seeds of their own where they are free. Column c of pair i and
- * update k stands in columns[c][i * steps + k - 1] (determinism/floor_file.h).*/
-TWINSTEP_MUST_USE enum status noise_pairs_measure(const struct noise_request *request,
-                                                  uint64_t pairs, struct arena *arena,
+/* Pairs of runs opened in this process and used for nothing else. */
+struct noise_pairs_plan {
+    const struct noise_request *of; /* of.config is run a of every pair */
+    const struct config *other;     /* run b; the same for A/A pairs */
+    uint64_t pairs;
+    uint64_t first_run; /* for order seeds that are free: 2 i and 2 i + 1 behind it are pair i's */
+};
+#define NOISE_PAIRS_RUN 1000000u /* first_run of a floor's pairs */
+
+/* Column c of pair i and update k stands in columns[c][i * steps + k - 1]. */
+TWINSTEP_MUST_USE enum status noise_pairs_measure(const struct noise_pairs_plan *plan,
+                                                  struct arena *arena,
                                                   double *columns[FLOOR_COLUMNS]);
 extern const char noise_pairs_protocol[];
 

@@ -6,14 +6,12 @@
 #include "trainer/noise.h"
 #include "trainer/pair.h"
 
-/* Order seeds of pairs are no other run's of this or of a usual experiment. */
-#define PAIR_RUN 1000000u
-
 const char noise_pairs_protocol[] =
     "both runs of a pair opened in one process, one after the other, and stepped in turn; no run "
     "in two pairs; a free order seed drawn for each run";
 
 struct pairing {
+    const struct noise_pairs_plan *plan;
     const struct noise_request *request;
     struct dataset dataset;
     struct arena scratch; /* of one pair */
@@ -66,9 +64,12 @@ static enum status step_both(struct pairing *pairing, struct run *a, struct run 
     return STATUS_OK;
 }
 
-static enum status open_one(struct pairing *pairing, uint64_t number, struct run *out) {
-    struct config config = *pairing->request->config;
-    config.numerics.order_seed = noise_order_seed(&config, PAIR_RUN + number);
+/* Side 0 or 1 of the pair at hand. */
+static enum status open_one(struct pairing *pairing, uint64_t side, struct run *out) {
+    const struct noise_pairs_plan *plan = pairing->plan;
+    struct config config = side == 0 ? *plan->of->config : *plan->other;
+    config.numerics.order_seed =
+        noise_order_seed(&config, plan->first_run + 2 * pairing->done + side);
     const struct run_options options = {
         .tensors = 1, .steps = pairing->request->steps, .order_seed = config.numerics.order_seed};
     return run_open(&config, &pairing->dataset, &options, out);
@@ -76,8 +77,8 @@ static enum status open_one(struct pairing *pairing, uint64_t number, struct run
 
 static enum status measure_pair(struct pairing *pairing, double *columns[FLOOR_COLUMNS]) {
     struct run a, b;
-    TRY(open_one(pairing, 2 * pairing->done, &a));
-    enum status status = open_one(pairing, 2 * pairing->done + 1, &b);
+    TRY(open_one(pairing, 0, &a));
+    enum status status = open_one(pairing, 1, &b);
     if (status == STATUS_OK) {
         status = step_both(pairing, &a, &b, columns);
         run_close(&b);
@@ -87,9 +88,11 @@ static enum status measure_pair(struct pairing *pairing, double *columns[FLOOR_C
     return status;
 }
 
-enum status noise_pairs_measure(const struct noise_request *request, uint64_t pairs,
-                                struct arena *arena, double *columns[FLOOR_COLUMNS]) {
-    struct pairing pairing = {.request = request, .scratch = ARENA_EMPTY};
+enum status noise_pairs_measure(const struct noise_pairs_plan *plan, struct arena *arena,
+                                double *columns[FLOOR_COLUMNS]) {
+    const struct noise_request *request = plan->of;
+    const uint64_t pairs = plan->pairs;
+    struct pairing pairing = {.plan = plan, .request = request, .scratch = ARENA_EMPTY};
     const struct dataset_options source = run_dataset_options(request->config);
     TRY(dataset_open(&source, arena, &pairing.dataset));
     for (int i = 0; i < FLOOR_COLUMNS; i++)

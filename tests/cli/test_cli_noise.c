@@ -156,12 +156,45 @@ static void verify_compare(void **state) {
                   "batch.size: 4 there, 2 here");
 }
 
+/* What is asked for decides: a large error is seen from the weights at once, one below rounding
+ * never, and a floor of few pairs cannot say. */
+static void verify_plan(void **state) {
+    (void)state;
+    helper_scenario("p.yaml", "steps: 2", "numerics: {mode: shuffled}", "");
+    helper_accept(1, "noise p.yaml -o p-floor.h5 --pairs 99 --repeat 1");
+    helper_accept(1, "noise p.yaml -o p-few.h5 --pairs 9 --repeat 1");
+    struct said said = helper_run(0, "noise --plan --floor p-floor.h5 --lr-error 0.1 --power 0.7");
+    static const char *const seen[] = {"an LR error of 10 % (optimizer.lr 1e-06 -> 1.1e-06)",
+                                       "measured: 99 A/A pairs, 9 A/B pairs",
+                                       "from weights: 2 runs, 1 update\n",
+                                       "from losses: ",
+                                       "without a floor: 5 + 5 runs, 1 update",
+                                       "9/9",
+                                       NULL};
+    expect(&said, seen);
+    said =
+        helper_run(3, "noise p.yaml --plan --floor p-floor.h5 --lr-error 1e-17 --power 0.5 --json");
+    static const char *const never[] = {"\"update\": null", "\"runs_of_each_arm\": null", NULL};
+    expect(&said, never);
+    said = helper_run(3, "noise --plan --floor p-few.h5");
+    static const char *const few[] = {"untestable: 9 A/A pairs cannot give p <= 0.01: twinstep "
+                                      "noise --pairs 99 would",
+                                      NULL};
+    expect(&said, few);
+    said = helper_run(0, "noise p.yaml --plan --alpha 0.2 --power 0.5");
+    static const char *const own[] = {"measured: 4 A/A pairs, 5 A/B pairs", NULL};
+    expect(&said, own);
+    helper_refuse(2, "noise --plan --alpha 0", "noise: --alpha: expected a number between 0 and 1");
+    helper_refuse(2, "noise p.yaml --plan --floor p-floor.h5 --set steps=3",
+                  "another configuration");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_equal),      cmocka_unit_test(verify_apart),
         cmocka_unit_test(verify_untestable), cmocka_unit_test(verify_file),
         cmocka_unit_test(verify_floor),      cmocka_unit_test(verify_compare),
-        cmocka_unit_test(verify_refusals),
+        cmocka_unit_test(verify_plan),       cmocka_unit_test(verify_refusals),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
