@@ -11,6 +11,7 @@
 #include <hdf5.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "determinism/trace.h"
@@ -245,9 +246,43 @@ static void verify_bisection_by_hand(void **state) {
     said = helper_run(0, "certify b.h5 --equal 7");
     assert_string_equal(said.out, "equal through update 7, the last one\n");
     helper_free(&said);
+    said = helper_run(0, "certify b.h5 --equal 3 --differs 5");
+    assert_int_equal(strncmp(said.out, "compare update 4: ", 18), 0);
+    helper_free(&said);
     said = helper_run(0, "certify b.h5 --equal 4 --differs 5");
     assert_string_equal(said.out, "update 5 is the first that differs\n");
     helper_free(&said);
+}
+
+/* What docs/CERTIFY.md says of the hashes: a second implementation, in Python, gets the same chain.
+ */
+static void corroborate_document(void **state) {
+    (void)state;
+    char root[HEX], wanted[96], output[256] = "";
+    size_t length;
+    if (system("/usr/bin/python3 -c 'import h5py' 2>/dev/null") != 0) {
+        print_message("left out: python3 cannot import h5py\n");
+        skip();
+    }
+    char *document = helper_read(TWINSTEP_SOURCE_DIR "/docs/CERTIFY.md", &length);
+    char *begin = strstr(document, "```python\n");
+    assert_non_null(begin);
+    begin += strlen("```python\n");
+    *strstr(begin, "```") = '\0';
+    helper_write("chain.py", begin);
+    free(document);
+    char *bytes = helper_read("a.h5", &length);
+    helper_write_bytes("out.h5", bytes, length);
+    free(bytes);
+    root_at("a.h5", "baseline", STEPS, root);
+    snprintf(wanted, sizeof wanted, "sound %s\n", root);
+    FILE *stream = popen("/usr/bin/python3 chain.py", "r");
+    assert_non_null(stream);
+    assert_non_null(fgets(output, sizeof output, stream));
+    assert_int_equal(pclose(stream), 0);
+    assert_string_equal(output, wanted);
+    flip("out.h5", "loss", 2, 6);
+    assert_int_not_equal(system("/usr/bin/python3 chain.py >/dev/null 2>&1"), 0);
 }
 
 static void validate_refusals(void **state) {
@@ -272,6 +307,7 @@ int main(void) {
         cmocka_unit_test(verify_changed_byte_is_named),
         cmocka_unit_test(validate_two_traces),
         cmocka_unit_test(verify_bisection_by_hand),
+        cmocka_unit_test(corroborate_document),
         cmocka_unit_test(validate_refusals),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
