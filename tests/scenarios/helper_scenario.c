@@ -174,6 +174,7 @@ static const struct {
 } chosen[] = {
     {"data.pairs", {"builtin:quiz", "my pairs.jsonl", "a\"b", "/x/y:z", "1.jsonl", NULL}},
     {"data.text", {"builtin:devil", "'", "true.jsonl", "-", "c: d", NULL}},
+    {"init.nudge", {"none", "model.norm.weight", NULL}},
     {"batch.size", {"8", "16", "24", NULL}},
     {"batch.micro", {"auto", "1", "4", "8", NULL}},
     {"model.hidden", {"64", "128", NULL}},
@@ -235,7 +236,8 @@ static int chosen_value(struct helper_random *random, const char *path, char *ou
             count++;
         if (count == 0) return 0;
         const char *value = chosen[i].values[helper_draw(random, count)];
-        int is_text = strcmp(path, "data.pairs") == 0 || strcmp(path, "data.text") == 0;
+        int is_text = strcmp(path, "data.pairs") == 0 || strcmp(path, "data.text") == 0 ||
+                      strcmp(path, "shaped.table") == 0;
         size_t used = 0;
         if (is_text) out[used++] = '\'';
         for (; *value != '\0'; value++) {

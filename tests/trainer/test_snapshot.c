@@ -79,6 +79,7 @@ static void write_trace(const char *path, struct run *run, const struct trace_sn
                                            .arm = "r",
                                            .first_step = 1,
                                            .shape = run->shape,
+                                           .consumers = run->axes.consumers,
                                            .phases = run->axes.phases,
                                            .sites = run->axes.sites,
                                            .tensors = run->axes.tensors,
