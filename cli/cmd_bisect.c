@@ -149,9 +149,12 @@ static void print_element(const struct locate_result *result) {
            locate_place(result->first.key, result->micro).text,
            address.text[0] == '\0' ? "" : ", element [", address.text,
            address.text[0] == '\0' ? "" : "]", locate_values(result).text);
-    if (result->has_data)
-        printf("  data     sample %u of the update is row %ju of the data set\n",
-               result->element.sample, (uintmax_t)result->data_sample);
+    if (!result->has_data) return;
+    printf("  data     sample %u of the update is row %ju of the data set", result->element.sample,
+           (uintmax_t)result->data_row[0]);
+    if (result->data_row[0] != result->data_row[1])
+        printf(", row %ju in the other", (uintmax_t)result->data_row[1]);
+    printf("\n");
 }
 
 static void print_result(const struct bisecting *b, const struct locate_result *result) {
@@ -168,6 +171,10 @@ static void print_result(const struct bisecting *b, const struct locate_result *
         if (structural && result->value) printf("first value that differs: ");
         if (result->value) print_element(result);
         if (!structural && structure.text[0] != '\0') printf("  further  %s\n", structure.text);
+        for (int list = LOOP_MICRO; list <= LOOP_UPDATE; list++)
+            if (locate_loops_differ(&b->request, (enum loop_list)list))
+                printf("  loop     %s\n",
+                       locate_loop_words(&b->request, (enum loop_list)list).text);
         printf("  kind     %s\n", locate_signature_words(result).text);
         printf("  watched  %ju and %ju outputs of update %ju, twice\n",
                (uintmax_t)result->events[0], (uintmax_t)result->events[1],

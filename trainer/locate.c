@@ -183,12 +183,15 @@ static enum status compare_tensor(struct locating *l, const struct locate_captur
     return STATUS_OK;
 }
 
+/* Rows of the data set; samples left over from an epoch have numbers of their own. */
 static void find_data(struct locating *l) {
-    const struct sampler_plan *plan = &l->sides[0].run.plan;
     const enum watch_axis axis = l->out->view.axis;
     if (!l->out->value || axis == WATCH_WHOLE || axis == WATCH_POSITIONS) return;
-    if (l->out->element.sample >= plan->samples) return;
-    l->out->data_sample = plan->sample[l->out->element.sample];
+    for (int s = 0; s < 2; s++) {
+        const struct sampler_plan *plan = &l->sides[s].run.plan;
+        if (plan->leaked.micros > 0 || l->out->element.sample >= plan->samples) return;
+        l->out->data_row[s] = plan->sample[l->out->element.sample];
+    }
     l->out->has_data = 1;
 }
 

@@ -54,7 +54,7 @@ struct locate_result {
     uint64_t events[2]; /* outputs that were watched */
     struct signature signature;
     double lr[2];         /* applied in the update, group 0 */
-    uint64_t data_sample; /* row of the data set of element.sample, where `has_data` */
+    uint64_t data_row[2]; /* of the data set, of element.sample in each; with `has_data` */
     int has_data;
 };
 

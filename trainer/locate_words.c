@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "trainer/loop.h"
 
 static void add(struct locate_text *text, const char *format, ...) TWINSTEP_PRINTF(2, 3);
 
@@ -135,6 +134,29 @@ struct locate_text locate_structure_words(const struct locate_request *request,
     if (by_sample && first->only_index > 0)
         add(&text, " of sample %u%s", first->only_index / 2,
             first->only_index % 2 == 1 ? " rejected" : "");
+    return text;
+}
+
+static const struct key_list *list_of(const struct locate_request *request, int side,
+                                      enum loop_list list) {
+    return loop_list_of(request->sides[side].config, list);
+}
+
+int locate_loops_differ(const struct locate_request *request, enum loop_list list) {
+    const struct key_list *a = list_of(request, 0, list), *b = list_of(request, 1, list);
+    return a->count != b->count || memcmp(a->item, b->item, a->count * sizeof a->item[0]) != 0;
+}
+
+struct locate_text locate_loop_words(const struct locate_request *request, enum loop_list list) {
+    struct locate_text text = {""};
+    for (int side = 0; side < 2; side++) {
+        const struct key_list *phases = list_of(request, side, list);
+        add(&text, "%s%s: %s [", side == 0 ? "" : "; ", request->sides[side].name,
+            loop_list_name(list));
+        for (uint8_t i = 0; i < phases->count; i++)
+            add(&text, "%s%s", i == 0 ? "" : ", ", loop_phases()[phases->item[i]].name);
+        add(&text, "]");
+    }
     return text;
 }
 

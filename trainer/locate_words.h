@@ -5,6 +5,7 @@
 #define TWINSTEP_TRAINER_LOCATE_WORDS_H
 
 #include "trainer/locate.h"
+#include "trainer/loop.h"
 
 #define LOCATE_WORDS 512
 
@@ -27,6 +28,10 @@ struct locate_text locate_values(const struct locate_result *result);
 /* What only one side does, or "". */
 struct locate_text locate_structure_words(const struct locate_request *request,
                                           const struct locate_result *result);
+
+/* Whether both loops' lists have other phases or another order; and both lists. */
+int locate_loops_differ(const struct locate_request *request, enum loop_list list);
+struct locate_text locate_loop_words(const struct locate_request *request, enum loop_list list);
 
 /* "lr-ratio: the updates are parallel, ratio 0.8; LRs 5e-07 and 4e-07, ratio 0.8". */
 struct locate_text locate_signature_words(const struct locate_result *result);

@@ -302,6 +302,7 @@ static void fill_tensor(struct run *run, uint32_t row_index, struct optim_tensor
 static enum status phase_optimize(struct run *run) {
     struct state_head *head = run_head(run);
     TRY(phase_close_gradient(run));
+    if (run->model.watch != NULL) watch_gradient_taken(run);
     struct optim_group groups[STATE_GROUPS_MAX];
     for (uint32_t g = 0; g < run->table.groups; g++) {
         groups[g].lr = head->lr[g];

@@ -32,12 +32,12 @@ static double residual_of(const struct signature_sums *sums, double ratio) {
     return square > 0.0 ? real_sqrt_f64(square) : 0.0;
 }
 
-enum which_sums { SUMS_GRADIENT, SUMS_CLIPPED, SUMS_UPDATE };
+enum which_sums { SUMS_GRADIENT, SUMS_TAKEN, SUMS_UPDATE };
 
 static const struct signature_sums *sums_of(const struct signature_tensor *tensor,
                                             enum which_sums which) {
     if (which == SUMS_GRADIENT) return &tensor->gradient;
-    return which == SUMS_CLIPPED ? &tensor->clipped : &tensor->update;
+    return which == SUMS_TAKEN ? &tensor->taken : &tensor->update;
 }
 
 /* 1: all are measured and equal; 0: some differ; -1: not all are measured. */
@@ -81,20 +81,21 @@ static int constant_ratio(const struct signature_input *input, enum which_sums w
                               .ratio = ratio,
                               .residual = worst,
                               .threshold = threshold,
-                              .where = which == SUMS_CLIPPED ? "clipped gradients" : "gradients"};
+                              .where = which == SUMS_TAKEN ? "gradients that optimize takes"
+                                                           : "gradients"};
     return 1;
 }
 
 /* Before clipping each result went through at most `roundings` roundings, each by half an ulp
- * relative to it. Clipping rounds each of the two stored gradients once. */
+ * relative to it. Clipping and unscaling round each of the two stored gradients once. */
 static int any_constant_ratio(const struct signature_input *input, struct signature *out) {
     const int equal = all_equal(input, SUMS_GRADIENT);
     if (!input->forward_equal || equal < 0) return 0;
     if (!equal)
         return constant_ratio(input, SUMS_GRADIENT,
                               at_least(input->roundings * input->unit, SUMS_RESOLVE), out);
-    if (all_equal(input, SUMS_CLIPPED) != 0) return 0;
-    return constant_ratio(input, SUMS_CLIPPED, at_least(2.0 * input->gradient_unit, SUMS_RESOLVE),
+    if (all_equal(input, SUMS_TAKEN) != 0) return 0;
+    return constant_ratio(input, SUMS_TAKEN, at_least(4.0 * input->gradient_unit, SUMS_RESOLVE),
                           out);
 }
 
@@ -165,7 +166,7 @@ static int rope_table(const struct signature_input *input, struct signature *out
 
 static int equal_into_optimizer(const struct signature_input *input) {
     return input->forward_equal && all_equal(input, SUMS_GRADIENT) == 1 &&
-           all_equal(input, SUMS_CLIPPED) != 0;
+           all_equal(input, SUMS_TAKEN) != 0;
 }
 
 /* Both updates were rounded into weights, at most twice each (decay, then the step), by half an ulp

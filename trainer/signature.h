@@ -38,7 +38,7 @@ struct signature_tensor {
     uint32_t layer, group;
     enum param_role role;
     struct signature_sums gradient; /* closed, before clipping */
-    struct signature_sums clipped;  /* after; not measured without a clip phase */
+    struct signature_sums taken;    /* by optimize, clipped and unscaled as the loop has it */
     struct signature_sums update;   /* change of the working weights */
     double weight;                  /* sum of squares of A's working weights after the update */
     int slots_equal, weights_equal; /* bits, after optimize */

@@ -30,7 +30,7 @@ static int kind_of(const struct signature_gather *gather, const struct watch_vie
     if (view->parameter == WATCH_NO_PARAMETER || view->parameter >= gather->count)
         return COPY_KINDS;
     if (backward && strcmp(view->tensor, "gradient") == 0) return COPY_GRADIENT;
-    if (strcmp(view->tensor, "clipped gradient") == 0) return COPY_CLIPPED;
+    if (strcmp(view->tensor, "gradient taken") == 0) return COPY_TAKEN;
     if (strcmp(view->tensor, gather->has_master ? "master" : "parameter") != 0) return COPY_KINDS;
     if (view->stage == WATCH_START) return COPY_OLD;
     return view->stage == WATCH_PHASE + (int)PHASE_OPTIMIZE ? COPY_NEW : COPY_KINDS;
@@ -85,7 +85,7 @@ static void compare(struct signature_gather *gather, const struct watch_view *vi
     else if (kind == COPY_NEW)
         sum_update(gather, view, out);
     else
-        sum_values(a, view, kind == COPY_GRADIENT ? &out->gradient : &out->clipped);
+        sum_values(a, view, kind == COPY_GRADIENT ? &out->gradient : &out->taken);
 }
 
 void signature_gather_see(void *context, const struct watch_view *view) {

@@ -14,7 +14,7 @@ struct signature_copy {
     size_t count;
 };
 
-enum { COPY_GRADIENT = 0, COPY_CLIPPED, COPY_OLD, COPY_NEW, COPY_KINDS };
+enum { COPY_GRADIENT = 0, COPY_TAKEN, COPY_OLD, COPY_NEW, COPY_KINDS };
 
 struct signature_gather {
     struct arena *arena;

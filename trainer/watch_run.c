@@ -220,6 +220,10 @@ void watch_phase_end(struct run *run, enum phase phase) {
     }
 }
 
+void watch_gradient_taken(struct run *run) {
+    show_gradients(run, "gradient taken");
+}
+
 void watch_gradient_closed(struct run *run) {
     struct watch *watch = run->model.watch;
     const enum watch_stage stage = watch->stage;

@@ -20,6 +20,7 @@ void watch_phase_begin(struct run *run, enum phase phase);
 void watch_phase_end(struct run *run, enum phase phase);
 void watch_reference_scored(struct run *run);
 void watch_gradient_closed(struct run *run);
+void watch_gradient_taken(struct run *run);
 void watch_weights_copied(struct run *run);
 
 #endif

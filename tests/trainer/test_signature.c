@@ -45,7 +45,7 @@ static void open_plan(struct plan *out) {
                                                     .group = i % 2,
                                                     .role = i % 2 ? ROLE_DOWN : ROLE_Q,
                                                     .gradient = equal_sums(1.0),
-                                                    .clipped = equal_sums(1.0),
+                                                    .taken = equal_sums(1.0),
                                                     .update = equal_sums(1e-3),
                                                     .weight = 1.0,
                                                     .slots_equal = 1,
@@ -95,16 +95,16 @@ static void validate_ratio(void **state) {
     expect(&plan, SIGNATURE_NONE, "the other sign");
 }
 
-static void validate_clipped_ratio(void **state) {
+static void validate_taken_ratio(void **state) {
     (void)state;
     struct plan plan;
     open_plan(&plan);
     for (int i = 0; i < TENSORS; i++)
-        plan.tensors[i].clipped = sums_apart(1.0, 0.5, 0.4 * 0x1p-23);
+        plan.tensors[i].taken = sums_apart(1.0, 0.5, 0.4 * 0x1p-23);
     expect(&plan, SIGNATURE_CONSTANT_RATIO, "clipped to half");
-    plan.tensors[5].clipped = sums_apart(1.0, 0.5, 0x1p-22);
-    expect(&plan, SIGNATURE_NONE, "clipped, beyond two roundings");
-    plan.tensors[5].clipped = equal_sums(1.0);
+    plan.tensors[5].taken = sums_apart(1.0, 0.5, 0x1p-22);
+    expect(&plan, SIGNATURE_NONE, "clipped, beyond four roundings");
+    plan.tensors[5].taken = equal_sums(1.0);
     expect(&plan, SIGNATURE_NONE, "clipped but one");
 }
 
@@ -224,7 +224,7 @@ static void validate_one(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_ratio),    cmocka_unit_test(validate_clipped_ratio),
+        cmocka_unit_test(validate_ratio),    cmocka_unit_test(validate_taken_ratio),
         cmocka_unit_test(validate_backward), cmocka_unit_test(validate_rope),
         cmocka_unit_test(validate_lr),       cmocka_unit_test(validate_one),
     };
