@@ -14,7 +14,7 @@
 #include "tests/trainer/helper_train.h"
 #include "trainer/datarow.h"
 
-enum { UPDATES = 16, SHOWN = 8, SAMPLES = 20 };
+enum { UPDATES = 12, SHOWN = 8, SAMPLES = 20 };
 
 /* What an update leaves that tells its batch, its masks and its weights. */
 struct trail {
