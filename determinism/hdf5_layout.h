@@ -23,6 +23,7 @@ enum layout_axis {
     AXIS_SITE,
     AXIS_MICRO,
     AXIS_CONSUMER,
+    AXIS_STREAM,
     LAYOUT_AXES
 };
 enum layout_kind { KIND_REAL = 0, KIND_INTEGER, KIND_DIGEST };
@@ -35,6 +36,7 @@ enum layout_source {
     SOURCE_SITES,
     SOURCE_MICROS,
     SOURCE_LEDGER,
+    SOURCE_PLACES,
     SOURCE_PAIR
 };
 
@@ -70,7 +72,7 @@ struct layout_column {
 
 #define LAYOUT_COLUMNS                                                                             \
     (RECORD_REALS + RECORD_INTEGERS + RECORD_DIGESTS + RECORD_GROUPS + RECORD_TENSORS +            \
-     RECORD_TENSOR_DIGESTS + RECORD_MICROS + RECORD_LEDGERS + 2)
+     RECORD_TENSOR_DIGESTS + RECORD_MICROS + RECORD_LEDGERS + RECORD_PLACES + 2)
 #define LAYOUT_NAME 64 /* bytes of folder/prefix + name, NUL included */
 
 struct layout {

@@ -83,6 +83,48 @@ static void compare_seeds(const struct trace_run *a, const struct trace_run *b,
     }
 }
 
+static uint32_t find_stream(const struct trace_run *run, const char *name) {
+    uint32_t i = 0;
+    while (i < run->plan.shape.streams && strcmp(run->plan.streams[i], name) != 0)
+        i++;
+    return i;
+}
+
+/* Whether the seeds at the start tell already that the stream's seed differs. */
+static int is_told(const struct ledger_difference *out, const char *stream) {
+    for (uint32_t i = 0; i < out->seed_count; i++)
+        if (strcmp(out->seeds[i].stream, stream) == 0) return 1;
+    return strcmp(stream, "order") == 0;
+}
+
+static void compare_places(const struct trace_run *a, const struct record *x,
+                           const struct trace_run *b, const struct record *y,
+                           struct ledger_difference *out) {
+    for (uint32_t i = 0; i < a->plan.shape.streams; i++) {
+        const uint32_t other = find_stream(b, a->plan.streams[i]);
+        if (other == b->plan.shape.streams) continue;
+        const int64_t *p = x->places[i], *q = y->places[other];
+        if (p[PLACE_CLOCK] == q[PLACE_CLOCK] &&
+            (p[PLACE_SEED] == q[PLACE_SEED] || is_told(out, a->plan.streams[i])))
+            continue;
+        out->place = (struct ledger_place){a->plan.streams[i],
+                                           x->step,
+                                           {(uint64_t)p[PLACE_SEED], (uint64_t)q[PLACE_SEED]},
+                                           {(uint64_t)p[PLACE_CLOCK], (uint64_t)q[PLACE_CLOCK]}};
+        return;
+    }
+}
+
+static void find_place(const struct trace_run *a, const struct trace_run *b,
+                       struct ledger_difference *out) {
+    for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates && out->place.stream == NULL;) {
+        const struct record *x = &a->records[i], *y = &b->records[j];
+        if (x->step == y->step) compare_places(a, x, b, y, out);
+        i += x->step <= y->step;
+        j += y->step <= x->step;
+    }
+}
+
 void ledger_compare(const struct trace_run *a, const struct trace_run *b,
                     struct ledger_difference *out) {
     *out = (struct ledger_difference){.consumer = ""};
@@ -96,6 +138,7 @@ void ledger_compare(const struct trace_run *a, const struct trace_run *b,
         j += y->step <= x->step;
     }
     compare_seeds(a, b, out);
+    find_place(a, b, out);
 }
 
 static enum status word_part(const struct ledger_difference *difference, const char *const names[2],
@@ -114,7 +157,9 @@ static enum status word_part(const struct ledger_difference *difference, const c
 
 enum status ledger_words(const struct ledger_difference *difference, const char *const names[2],
                          struct arena *arena, char **out) {
-    if (!difference->recorded || (!difference->found && difference->seed_count == 0))
+    const struct ledger_place *place = &difference->place;
+    if (!difference->recorded ||
+        (!difference->found && difference->seed_count == 0 && place->stream == NULL))
         return arena_format(arena, out, "%s", "");
     TRY(word_part(difference, names, arena, out));
     for (uint32_t i = 0; i < difference->seed_count; i++) {
@@ -124,5 +169,11 @@ enum status ledger_words(const struct ledger_difference *difference, const char 
                                 : "%s; of %s: %" PRIu64 " in %s, %" PRIu64 " in %s",
                          *out, seed->stream, seed->seed[0], names[0], seed->seed[1], names[1]));
     }
-    return STATUS_OK;
+    if (place->stream == NULL) return STATUS_OK;
+    return arena_format(arena, out,
+                        "%s; stream %s stands at seed %" PRIu64 ", clock %" PRIu64
+                        " in %s and at seed %" PRIu64 ", clock %" PRIu64 " in %s before update "
+                        "%" PRIu64,
+                        *out, place->stream, place->seed[0], place->clock[0], names[0],
+                        place->seed[1], place->clock[1], names[1], place->update);
 }

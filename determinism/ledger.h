@@ -18,6 +18,13 @@ struct ledger_seed {
     uint64_t seed[2];
 };
 
+/* A stream that stands elsewhere before an update than its counterpart. */
+struct ledger_place {
+    const char *stream; /* NULL: none that the seeds at the start do not tell */
+    uint64_t update;
+    uint64_t seed[2], clock[2];
+};
+
 struct ledger_difference {
     int recorded;         /* both runs have a ledger; else nothing below means anything */
     int found;            /* some consumer drew another number of words */
@@ -27,6 +34,8 @@ struct ledger_difference {
     uint32_t others;      /* more consumers that differ in that update */
     struct ledger_seed seeds[STREAM_COUNT];
     uint32_t seed_count;
+    struct ledger_place place; /* the first, of streams with one seed at the start, or other clocks;
+                                  not of stream order by its seed, which repeats are given */
 };
 
 /* The ledger of one update as digest_ledger takes it. Returns 0 when the run recorded none, or one

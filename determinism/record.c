@@ -74,6 +74,11 @@ const struct record_column record_ledgers[RECORD_LEDGERS] = {
     [LEDGER_WORDS] = {"words", "words", "random words the consumer drew in the update"},
 };
 
+const struct record_column record_places[RECORD_PLACES] = {
+    [PLACE_SEED] = {"seed", "1", "seed of the stream before the update"},
+    [PLACE_CLOCK] = {"clock", "1", "updates the stream was drawn for, or offset in words"},
+};
+
 const struct record_column record_pairs[RECORD_PAIRS] = {
     [PAIR_DISTANCE] = {"distance", "1", "distance |a - b| of the parameters"},
     [PAIR_DISTANCE_SHARE] = {"distance_share", "1", "distance over the travel of a"},

@@ -90,6 +90,13 @@ enum record_micro { MICRO_LOSS = 0, MICRO_TOKENS, RECORD_MICROS };
 /* Integers of one consumer of random numbers. */
 enum record_ledger { LEDGER_WORDS = 0, RECORD_LEDGERS };
 
+/* Where one random stream stands before an update. Integers hold the bits of the u64. */
+enum record_place {
+    PLACE_SEED = 0,
+    PLACE_CLOCK, /* updates that it was drawn for; of PyTorch's generator its offset in words */
+    RECORD_PLACES
+};
+
 /* Who may draw random words in a run, and from what: fixed for the run. */
 struct record_consumer {
     const char *name;    /* "dropout/attention": stream, then consumer */
@@ -124,6 +131,7 @@ extern const struct record_column record_tensors[RECORD_TENSORS];
 extern const struct record_column record_tensor_digests[RECORD_TENSOR_DIGESTS];
 extern const struct record_column record_micros[RECORD_MICROS];
 extern const struct record_column record_ledgers[RECORD_LEDGERS];
+extern const struct record_column record_places[RECORD_PLACES];
 extern const struct record_column record_pairs[RECORD_PAIRS];
 extern const struct record_column record_pair_integers[RECORD_PAIR_INTEGERS];
 
@@ -135,6 +143,7 @@ struct record_shape {
     uint32_t sites;   /* activation sites with a digest: embedding, layers, final norm, logp */
     uint32_t micros;
     uint32_t consumers; /* of random numbers; 0: not recorded */
+    uint32_t streams;   /* of random numbers whose place moves; 0: not recorded */
 };
 
 /* One update of one run. Arrays by shape, owned by the caller, row-major [axis][column]. */
@@ -150,6 +159,7 @@ struct record {
     uint8_t (*sites)[RECORD_DIGEST_BYTES];
     double (*micros)[RECORD_MICROS];
     int64_t (*ledger)[RECORD_LEDGERS];
+    int64_t (*places)[RECORD_PLACES];
 };
 
 /* One update of one pair. */

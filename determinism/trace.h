@@ -40,6 +40,7 @@ struct trace_run_plan {
     const char *const *sites;
     const char *const *tensors;              /* names, shape.tensors of them */
     const struct record_consumer *consumers; /* shape.consumers of them */
+    const char *const *streams;              /* names, shape.streams of them */
     /* Parameter group of every tensor that the optimizer updates, table order, one digit each:
      * which lr_applied each tensor had; "" not recorded. */
     const char *groups;

@@ -120,7 +120,8 @@ static enum status create_named_axes(const struct hdf5_file *file, const char *g
     const char *const *names[LAYOUT_AXES] = {[AXIS_TENSOR] = plan->tensors,
                                              [AXIS_PHASE] = plan->phases,
                                              [AXIS_SITE] = plan->sites,
-                                             [AXIS_CONSUMER] = consumers};
+                                             [AXIS_CONSUMER] = consumers,
+                                             [AXIS_STREAM] = plan->streams};
     for (int a = AXIS_GROUP; a < LAYOUT_AXES; a++) {
         const enum layout_axis axis = (enum layout_axis)a;
         const uint32_t length = layout_axis_length(&plan->shape, axis);

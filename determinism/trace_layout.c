@@ -14,6 +14,7 @@ const struct layout_axis_name layout_axes[LAYOUT_AXES] = {
     [AXIS_SITE] = {"sites", "site", "activation site, forward order"},
     [AXIS_MICRO] = {"micro", "micro", "micro-batch of the update"},
     [AXIS_CONSUMER] = {"ledger", "consumer", "consumer of random words"},
+    [AXIS_STREAM] = {"streams", "stream", "random stream"},
 };
 
 const struct layout_fixed layout_fixed[LAYOUT_FIXED] = {
@@ -71,6 +72,7 @@ static const struct family run_families[] = {
     {record_micros, RECORD_MICROS, "", SOURCE_MICROS, AXIS_MICRO, KIND_REAL, STRIDE(micros), 0},
     {record_ledgers, RECORD_LEDGERS, "", SOURCE_LEDGER, AXIS_CONSUMER, KIND_INTEGER, STRIDE(ledger),
      0},
+    {record_places, RECORD_PLACES, "", SOURCE_PLACES, AXIS_STREAM, KIND_INTEGER, STRIDE(places), 0},
 };
 
 static const struct family pair_families[] = {
@@ -94,6 +96,8 @@ uint32_t layout_axis_length(const struct record_shape *shape, enum layout_axis a
         return shape->micros;
     case AXIS_CONSUMER:
         return shape->consumers;
+    case AXIS_STREAM:
+        return shape->streams;
     case AXIS_NONE:
     case LAYOUT_AXES:
         break;
@@ -177,6 +181,8 @@ static void *source_of(enum layout_source source, const void *record) {
         return run->micros;
     case SOURCE_LEDGER:
         return run->ledger;
+    case SOURCE_PLACES:
+        return run->places;
     case SOURCE_PAIR:
         break;
     }

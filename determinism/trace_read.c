@@ -72,6 +72,7 @@ static enum status read_shape(struct reader *reader, hid_t steps, struct trace_r
     TRY(read_axis_names(reader, steps, AXIS_PHASE, &shape->phases, &plan->phases));
     TRY(read_axis_names(reader, steps, AXIS_SITE, &shape->sites, &plan->sites));
     TRY(read_axis_names(reader, steps, AXIS_TENSOR, &shape->tensors, &plan->tensors));
+    TRY(read_axis_names(reader, steps, AXIS_STREAM, &shape->streams, &plan->streams));
     return read_consumers(reader, steps, plan);
 }
 

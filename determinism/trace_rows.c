@@ -166,6 +166,7 @@ static enum status take_arrays(struct arena *arena, const struct record_shape *s
     TRY(arena_take(arena, count * shape->sites, sizeof *all.sites, "sites", &all.sites));
     TRY(arena_take(arena, count * shape->micros, sizeof *all.micros, "micros", &all.micros));
     TRY(arena_take(arena, count * shape->consumers, sizeof *all.ledger, "ledger", &all.ledger));
+    TRY(arena_take(arena, count * shape->streams, sizeof *all.places, "places", &all.places));
     for (uint64_t i = 0; i < count; i++) {
         records[i].groups = all.groups + i * shape->groups;
         records[i].tensors = all.tensors + i * shape->tensors;
@@ -174,6 +175,7 @@ static enum status take_arrays(struct arena *arena, const struct record_shape *s
         records[i].sites = all.sites + i * shape->sites;
         records[i].micros = all.micros + i * shape->micros;
         records[i].ledger = all.ledger + i * shape->consumers;
+        records[i].places = all.places + i * shape->streams;
     }
     return STATUS_OK;
 }

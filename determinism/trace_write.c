@@ -35,6 +35,7 @@ static enum status check_plan(const struct trace_plan *plan) {
         TRY(check_axis(run, "phases", run->shape.phases, run->phases));
         TRY(check_axis(run, "sites", run->shape.sites, run->sites));
         TRY(check_axis(run, "tensors", run->shape.tensors, run->tensors));
+        TRY(check_axis(run, "streams", run->shape.streams, run->streams));
         if (run->shape.consumers != 0 && run->consumers == NULL)
             FAIL(STATUS_INTERNAL, "trace: run \"%s\" has %u consumers and no list of them", run->id,
                  run->shape.consumers);

@@ -179,7 +179,7 @@ static void judge(struct compare_report *report) {
     report->verdict = COMPARE_VERDICT_DIFFERS;
     if (report->order_count > 0) {
         report->why = "some column differs by more than its printed precision";
-    } else if (report->rng.found) {
+    } else if (report->rng.found || report->rng.place.stream != NULL) {
         report->why = "every column in both agrees, but other random words were drawn";
     } else if (report->root_update > 0) {
         report->why = "every column in both agrees, but the digests of the trainings differ";

@@ -181,6 +181,14 @@ static int explain_draws(struct compare_report *report) {
             "Give both runs the same draws (rates, shuffling, rounding) and compare again.");
         return 1;
     }
+    if (rng->place.stream != NULL && rng->place.update <= first) {
+        say(report, stream_cause(rng->place.stream, 0),
+            "A random stream stands elsewhere no later than the runs parted: the same numbers of "
+            "words, but other words.",
+            "Look for what moved the stream: a restart that does not restore it, a draw more or "
+            "less, another seed.");
+        return 1;
+    }
     if (rng->found || rng->seed_count == 0) return 0;
     say(report, rng->seed_count > 1 ? CAUSE_RNG : stream_cause(rng->seeds[0].stream, 0),
         "Both drew equally many random words, but from other seeds: they are other words from the "

@@ -35,6 +35,8 @@ static enum status name_tensors(const struct config *config, struct arena *arena
         out->tensors[out->shape.tensors++] = table.rows[i].name;
     }
     out->shape.groups = table.groups;
+    TRY(arena_take(arena, STREAM_COUNT, sizeof *out->streams, "names", &out->streams));
+    out->shape.streams = consumers_streams(config, out->streams, out->stream);
     return consumers_open(config, &table, arena, &out->consumers, &out->shape.consumers);
 }
 

@@ -23,6 +23,9 @@ static const char *const role_names[ROLE_COUNT] = {[ROLE_EMBEDDING] = "embedding
                                                    [ROLE_NORM_FINAL] = "norm",
                                                    [ROLE_HEAD] = "head"};
 
+static const char *const stream_names[STREAM_COUNT] = {"init", "data", "dropout", "order",
+                                                       "rounding"};
+
 static const struct {
     enum op_site site;
     const char *name;
@@ -39,10 +42,9 @@ struct list {
 
 static enum status add(struct list *list, enum stream stream, uint32_t op, uint64_t seed,
                        const char *name, const char *suffix) {
-    static const char *const streams[STREAM_COUNT] = {"init", "data", "dropout", "order",
-                                                      "rounding"};
+
     char *text;
-    TRY(arena_format(list->arena, &text, "%s/%s%s", streams[stream], name, suffix));
+    TRY(arena_format(list->arena, &text, "%s/%s%s", stream_names[stream], name, suffix));
     list->rows[list->count++] =
         (struct record_consumer){.name = text, .stream = stream, .op = op, .seed = seed};
     return STATUS_OK;
@@ -105,6 +107,23 @@ enum status consumers_open(const struct config *config, const struct param_table
     *out = list.rows;
     *out_count = list.count;
     return STATUS_OK;
+}
+
+uint32_t consumers_streams(const struct config *config, const char *out_names[STREAM_COUNT],
+                           uint8_t out_streams[STREAM_COUNT]) {
+    const int drawn[STREAM_COUNT] = {
+        [STREAM_DATA] = config->data.shuffle != 0,
+        [STREAM_DROPOUT] = config->dropout.embedding > 0.0 || config->dropout.attention > 0.0 ||
+                           config->dropout.residual > 0.0,
+        [STREAM_ORDER] = config->numerics.mode == MODE_SHUFFLED,
+        [STREAM_ROUNDING] = config->numerics.rounding == ROUNDING_STOCHASTIC};
+    uint32_t count = 0;
+    for (uint8_t stream = 0; stream < STREAM_COUNT; stream++) {
+        if (!drawn[stream]) continue;
+        out_names[count] = stream_names[stream];
+        out_streams[count++] = stream;
+    }
+    return count;
 }
 
 void consumers_count(const struct record_consumer *consumers, uint32_t count,

@@ -5,7 +5,7 @@
  * Stream `order` (mode shuffled) is not in the ledger: its keys are drawn inside the kernels, per
  * tile and possibly more than once for one tile, so an exact count outside would be a second
  * implementation of every kernel's blocking; and since each word has an address, the number of
- * words drawn cannot move any other draw. Its seed is numerics.order_seed. */
+ * words drawn cannot move any other draw. Where it stands is recorded like that of the others. */
 #ifndef TWINSTEP_TRAINER_CONSUMERS_H
 #define TWINSTEP_TRAINER_CONSUMERS_H
 
@@ -21,6 +21,11 @@
 TWINSTEP_MUST_USE enum status consumers_open(const struct config *config,
                                              const struct param_table *table, struct arena *arena,
                                              struct record_consumer **out, uint32_t *out_count);
+
+/* The streams that the updates of a configuration draw from, of data, dropout, order and rounding:
+ * names and numbers. Returns how many. */
+uint32_t consumers_streams(const struct config *config, const char *out_names[STREAM_COUNT],
+                           uint8_t out_streams[STREAM_COUNT]);
 
 /* The words that `ledger` counted, by consumer. */
 void consumers_count(const struct record_consumer *consumers, uint32_t count,

@@ -197,6 +197,7 @@ static void plan_runs(const struct experiment_plan *plan, struct trace_run_plan 
                                          .sites = run->axes.sites,
                                          .tensors = run->axes.tensors,
                                          .consumers = run->axes.consumers,
+                                         .streams = run->axes.streams,
                                          .groups = run->axes.groups,
                                          .configuration = run->text};
     }
@@ -294,6 +295,7 @@ static enum status keep_record(struct experiment_trace *output, struct trace_run
                    &kept->tensor_digests));
     TRY(copy_array(arena, record->phases, shape.phases, sizeof *record->phases, &kept->phases));
     TRY(copy_array(arena, record->ledger, shape.consumers, sizeof *record->ledger, &kept->ledger));
+    TRY(copy_array(arena, record->places, shape.streams, sizeof *record->places, &kept->places));
     kept->tensors = NULL;
     kept->micros = NULL;
     return copy_array(arena, record->sites, shape.sites, sizeof *record->sites, &kept->sites);

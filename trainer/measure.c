@@ -11,6 +11,7 @@
 #include "determinism/root.h"
 #include "trainer/consumers.h"
 #include "trainer/distance.h"
+#include "trainer/streams.h"
 
 static size_t param_bytes(const struct run *run) {
     return run->table.elements * dtype_carrier((enum dtype)run->config.numerics.param);
@@ -48,6 +49,11 @@ static void clear_record(struct run *run) {
             record->micros[m][i] = (double)NAN;
     for (uint32_t c = 0; c < shape.consumers; c++)
         record->ledger[c][LEDGER_WORDS] = -1;
+    for (uint32_t s = 0; s < shape.streams; s++) {
+        const struct stream_place place = streams_at(run, (enum stream)run->axes.stream[s]);
+        record->places[s][PLACE_SEED] = (int64_t)place.seed;
+        record->places[s][PLACE_CLOCK] = (int64_t)place.clock;
+    }
 }
 
 void measure_begin(struct run *run) {

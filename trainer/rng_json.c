@@ -21,6 +21,13 @@ json_t *rng_json(const struct ledger_difference *rng, const char *text) {
                                                seed_json(rng->seeds[i].seed[0]),
                                                seed_json(rng->seeds[i].seed[1])));
     json_t *object = json_pack("{ss so}", "text", text, "seeds", seeds);
+    const struct ledger_place *place = &rng->place;
+    if (place->stream != NULL)
+        json_object_set_new(object, "place",
+                            json_pack("{ss sI s[oo] s[oo]}", "stream", place->stream, "update",
+                                      (json_int_t)place->update, "seed", seed_json(place->seed[0]),
+                                      seed_json(place->seed[1]), "clock",
+                                      seed_json(place->clock[0]), seed_json(place->clock[1])));
     if (!rng->found) return object;
     json_object_set_new(object, "update", json_integer((json_int_t)rng->update));
     json_object_set_new(object, "consumer", json_string(rng->consumer));

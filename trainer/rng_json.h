@@ -8,7 +8,8 @@
 #include "determinism/ledger.h"
 
 /* A new reference: {text, seeds} and, where words differ, update (0: before the first), consumer,
- * words [a, b], others; null where `text` (ledger_words) is "". */
+ * words [a, b], others; where a stream stands elsewhere, place {stream, update, seed, clock}; null
+ * where `text` (ledger_words) is "". */
 json_t *rng_json(const struct ledger_difference *rng, const char *text);
 
 #endif

@@ -153,6 +153,7 @@ static enum status open_record(struct run *run) {
     TRY(arena_take(arena, shape.sites, sizeof *record->sites, "record", &record->sites));
     TRY(arena_take(arena, shape.micros, sizeof *record->micros, "record", &record->micros));
     TRY(arena_take(arena, shape.consumers, sizeof *record->ledger, "record", &record->ledger));
+    TRY(arena_take(arena, shape.streams, sizeof *record->places, "record", &record->places));
     TRY(arena_take(arena, shape.sites, sizeof *run->site_stream, "record", &run->site_stream));
     return arena_take(arena, shape.sites, sizeof *run->site_digest, "record", &run->site_digest);
 }

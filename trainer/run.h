@@ -29,6 +29,8 @@ struct run_axes {
     struct record_shape shape;
     const char **sites, **phases, **tensors;
     struct record_consumer *consumers; /* shape.consumers */
+    const char **streams;              /* shape.streams names of streams whose place moves */
+    uint8_t stream[STREAM_COUNT];      /* which they are */
     char *groups;                      /* a digit per owner; trace_run_plan.groups */
     uint8_t phase_slot[PHASE_TOTAL];   /* index in `phases`, or RUN_NO_SLOT */
 };

@@ -153,6 +153,22 @@ static void validate_ledger(void **state) {
     helper_free(&said);
 }
 
+/* A restart that loses a stream draws as many words as before, but from another place. */
+static void validate_place(void **state) {
+    (void)state;
+    record("resume.h5", SCENARIO
+           "  baseline: {dropout: {residual: 0.1}, resume: {after: 1}}\n"
+           "  test: {dropout: {residual: 0.1}, resume: {after: 1, restores: [schedule, optimizer, "
+           "data, scaler]}}\n");
+    struct said said = helper_run(1, "compare resume.h5 resume.h5 --run-b test");
+    assert_non_null(strstr(said.out, "RNG: every consumer drew equally many words; stream dropout "
+                                     "stands at seed 17, clock 1 in A and at seed 17, clock 0 in B "
+                                     "before update 2\n"));
+    assert_non_null(strstr(said.out, "A random stream stands elsewhere no later than the runs "
+                                     "parted"));
+    helper_free(&said);
+}
+
 static void validate_refusals(void **state) {
     (void)state;
     write_log("a.jsonl", 0.0);
@@ -166,6 +182,6 @@ int main(void) {
         cmocka_unit_test(validate_equal),      cmocka_unit_test(validate_trap),
         cmocka_unit_test(validate_markdown),   cmocka_unit_test(validate_json),
         cmocka_unit_test(validate_untestable), cmocka_unit_test(validate_ledger),
-        cmocka_unit_test(validate_refusals)};
+        cmocka_unit_test(validate_place),      cmocka_unit_test(validate_refusals)};
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -12,6 +12,7 @@
 #define PHASES 7
 #define SITES 4
 #define CONSUMERS 3
+#define STREAMS 2
 #define LONG_TEXT 100000 /* more than an object header can hold */
 
 static const char *const phases[PHASES] = {"fetch",    "forward", "backward", "clip",
@@ -22,6 +23,7 @@ static const struct record_consumer consumers[CONSUMERS] = {
     {"data/permute", 1, 0, UINT64_MAX, 0},
     {"dropout/attention", 2, 60, UINT64_C(1) << 63, 0},
 };
+static const char *const streams[STREAMS] = {"data", "dropout"};
 static const char *const texts[] = {"verdict/json", "verdict/text", "notes"};
 static const struct trace_array_plan arrays[] = {
     {"floor/distance", 2, {2, 3}, "1", "distance between runs"},
@@ -62,16 +64,18 @@ static void open_runs(struct sample *sample, uint32_t tensors) {
     struct trace_run_plan *runs;
     must(arena_take(&sample->arena, SAMPLE_RUNS, sizeof *runs, "runs", &runs));
     for (uint32_t i = 0; i < SAMPLE_RUNS; i++)
-        runs[i] = (struct trace_run_plan){.id = ids[i],
-                                          .arm = ids[i],
-                                          .first_step = 1,
-                                          .shape = {2, tensors, PHASES, SITES, 4, CONSUMERS},
-                                          .phases = phases,
-                                          .sites = sites,
-                                          .consumers = consumers,
-                                          .groups = "0110",
-                                          .tensors = tensor_names(&sample->arena, tensors),
-                                          .configuration = "steps: 5\nseed: 17\n"};
+        runs[i] =
+            (struct trace_run_plan){.id = ids[i],
+                                    .arm = ids[i],
+                                    .first_step = 1,
+                                    .shape = {2, tensors, PHASES, SITES, 4, CONSUMERS, STREAMS},
+                                    .phases = phases,
+                                    .sites = sites,
+                                    .consumers = consumers,
+                                    .streams = streams,
+                                    .groups = "0110",
+                                    .tensors = tensor_names(&sample->arena, tensors),
+                                    .configuration = "steps: 5\nseed: 17\n"};
     runs[2].arm = "baseline";
     runs[2].replicate = 1;
     runs[2].mask = 0x8000000000000001u;
@@ -109,6 +113,7 @@ static void open_record(struct sample *sample, uint32_t tensors) {
     must(arena_take(arena, SITES, sizeof *record->sites, "sites", &record->sites));
     must(arena_take(arena, 4, sizeof *record->micros, "micros", &record->micros));
     must(arena_take(arena, CONSUMERS, sizeof *record->ledger, "ledger", &record->ledger));
+    must(arena_take(arena, STREAMS, sizeof *record->places, "places", &record->places));
 }
 
 void sample_open(struct sample *sample, uint32_t tensors) {
@@ -163,6 +168,7 @@ const struct record *sample_record(struct sample *sample, uint32_t run, uint64_t
     fill(record->sites, shape->sites * sizeof *record->sites, seed + 8000000);
     fill(record->micros, shape->micros * sizeof *record->micros, seed + 9000000);
     fill(record->ledger, shape->consumers * sizeof *record->ledger, seed + 10000000);
+    fill(record->places, shape->streams * sizeof *record->places, seed + 11000000);
     /* Patterns that a conversion would change: a signalling NaN, a NaN with payload, -0. */
     const uint64_t special[3] = {0x7ff0000000000001u, 0xfff8dead0000beefu, 0x8000000000000000u};
     memcpy(&record->reals[REAL_LOSS], &special[step % 3], sizeof special[0]);
@@ -239,6 +245,7 @@ static int record_differences(const struct record *a, const struct record *b,
                           shape->tensors * sizeof *a->tensor_digests, "tensor digests", step);
     count += differ_bytes(a->phases, b->phases, shape->phases * sizeof *a->phases, "phases", step);
     count += differ_bytes(a->sites, b->sites, shape->sites * sizeof *a->sites, "sites", step);
+    count += differ_bytes(a->places, b->places, shape->streams * sizeof *a->places, "places", step);
     count +=
         differ_bytes(a->ledger, b->ledger, shape->consumers * sizeof *a->ledger, "ledger", step);
     return count +
@@ -276,7 +283,8 @@ static int run_differences(struct sample *sample, const struct trace_run *run, u
     if (count != 0) return count;
     count += differ(names_differ(run->plan.tensors, plan->tensors, plan->shape.tensors) +
                         names_differ(run->plan.phases, plan->phases, plan->shape.phases) +
-                        names_differ(run->plan.sites, plan->sites, plan->shape.sites),
+                        names_differ(run->plan.sites, plan->sites, plan->shape.sites) +
+                        names_differ(run->plan.streams, plan->streams, plan->shape.streams),
                     "names", index);
     count += differ(consumers_differ(run->plan.consumers, plan->consumers, plan->shape.consumers),
                     "consumers", index);

@@ -16,7 +16,12 @@
 #define CONSUMERS 4
 #define UPDATES 3
 
+#define STREAMS 2
+
+static const char *const streams[STREAMS] = {"dropout", "order"};
+
 struct fake {
+    int64_t places[UPDATES][STREAMS][RECORD_PLACES];
     struct record_consumer consumers[CONSUMERS];
     struct record records[UPDATES];
     int64_t words[UPDATES][CONSUMERS][RECORD_LEDGERS];
@@ -38,9 +43,16 @@ static void fake_open(struct fake *fake) {
             fake->words[i][c][LEDGER_WORDS] = 100 * c + (int64_t)i;
         fake->records[i].step = i + 1;
         fake->records[i].ledger = fake->words[i];
+        fake->records[i].places = fake->places[i];
+        for (int st = 0; st < STREAMS; st++) {
+            fake->places[i][st][PLACE_SEED] = 5 + st;
+            fake->places[i][st][PLACE_CLOCK] = (int64_t)i;
+        }
     }
     fake->run.plan.consumers = fake->consumers;
     fake->run.plan.shape.consumers = CONSUMERS;
+    fake->run.plan.streams = streams;
+    fake->run.plan.shape.streams = STREAMS;
     fake->run.records = fake->records;
     fake->run.updates = UPDATES;
 }
@@ -127,6 +139,44 @@ static void validate_seeds(void **state) {
     check_text(&a, &b, "every consumer drew equally many words; seed of init: 17 in A, 18 in B");
 }
 
+/* A stream that a restart has put back, or an event has moved. */
+static void validate_places(void **state) {
+    (void)state;
+    struct fake a, b;
+    fake_open(&a);
+    fake_open(&b);
+    b.places[1][0][PLACE_CLOCK] = 0;
+    b.places[2][0][PLACE_CLOCK] = 1;
+    check_text(
+        &a, &b,
+        "every consumer drew equally many words; stream dropout stands at seed 5, clock 1 in "
+        "A and at seed 5, clock 0 in B before update 2");
+    b.words[2][1][LEDGER_WORDS] = 7;
+    check_text(&a, &b,
+               "update 3: data/permute drew 102 words in A, 7 in B; stream dropout stands at seed "
+               "5, clock 1 in A and at seed 5, clock 0 in B before update 2");
+    fake_open(&b);
+    b.places[2][0][PLACE_SEED] = -1;
+    check_text(
+        &a, &b,
+        "every consumer drew equally many words; stream dropout stands at seed 5, clock 2 in "
+        "A and at seed 18446744073709551615, clock 2 in B before update 3");
+    fake_open(&b);
+    for (int i = 0; i < UPDATES; i++)
+        b.places[i][1][PLACE_SEED] = 77; /* orders of repeats: each has its own seed */
+    check_text(&a, &b, "");
+    b.places[0][1][PLACE_CLOCK] = 3;
+    check_text(
+        &a, &b,
+        "every consumer drew equally many words; stream order stands at seed 6, clock 0 in A "
+        "and at seed 77, clock 3 in B before update 1");
+    fake_open(&b);
+    b.consumers[2].seed = b.consumers[3].seed = 6; /* told once */
+    for (int i = 0; i < UPDATES; i++)
+        b.places[i][0][PLACE_SEED] = 6;
+    check_text(&a, &b, "every consumer drew equally many words; seed of dropout: 5 in A, 6 in B");
+}
+
 /* A hybrid holds the updates from its fork on. */
 static void validate_later_start(void **state) {
     (void)state;
@@ -156,10 +206,10 @@ static void validate_not_recorded(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_equal),        cmocka_unit_test(validate_first_update),
-        cmocka_unit_test(validate_initial),      cmocka_unit_test(validate_only_one_has_it),
-        cmocka_unit_test(validate_seeds),        cmocka_unit_test(validate_later_start),
-        cmocka_unit_test(validate_not_recorded),
+        cmocka_unit_test(validate_equal),       cmocka_unit_test(validate_first_update),
+        cmocka_unit_test(validate_initial),     cmocka_unit_test(validate_only_one_has_it),
+        cmocka_unit_test(validate_seeds),       cmocka_unit_test(validate_places),
+        cmocka_unit_test(validate_later_start), cmocka_unit_test(validate_not_recorded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
