@@ -9,6 +9,7 @@
 #include "cli/json.h"
 #include "cli/load.h"
 #include "cli/noise_file.h"
+#include "cli/noise_ladder.h"
 #include "cli/noise_planning.h"
 #include "cli/noise_report.h"
 #include "cli/second.h"
@@ -25,7 +26,8 @@ enum {
     KEY_LR_ERROR,
     KEY_ALPHA,
     KEY_POWER,
-    KEY_FLOOR
+    KEY_FLOOR,
+    KEY_OPS
 };
 
 #define WORDS_MAX 8
@@ -104,6 +106,11 @@ static enum status load(struct asking *asking) {
                           &asking->scenario);
 }
 
+static uint64_t count_processors(void) {
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return processors > 0 ? (uint64_t)processors : 1;
+}
+
 static enum status ask(struct asking *asking) {
     const struct options *options = asking->options;
     const int all = options->argument_count == 0 && options->output == NULL &&
@@ -121,8 +128,6 @@ static enum status ask(struct asking *asking) {
     TRY(read_number(options, KEY_THREADS, "threads", 1024, 0, &asking->threads));
     TRY(read_number(options, KEY_PAIRS, "pairs", 1000000,
                     options->output == NULL ? 0 : STANDARD_PAIRS, &asking->pairs));
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    asking->processors = processors > 0 ? (uint64_t)processors : 1;
     asking->repeats = (uint32_t)repeats;
     return STATUS_OK;
 }
@@ -252,9 +257,33 @@ static enum status run_plan(const struct asking *asking, int *out_exit) {
     return noise_planning_run(&planning, out_exit);
 }
 
+static enum status run_ops(const struct asking *asking, int *out_exit) {
+    const struct options *options = asking->options;
+    struct noise_ladder ladder = {.cli = asking->cli, .json = options->json};
+    char modes[WORDS_MAX][CONFIG_NAME_SIZE], dtypes[WORDS_MAX][CONFIG_NAME_SIZE];
+    uint64_t threads;
+    if (options->argument_count != 0 || options->output != NULL)
+        FAIL(STATUS_INPUT, "noise: --ops measures operations: expected no scenario and no output");
+    TRY(read_words(options, KEY_MODES, "modes",
+                   "invariant,shaped small-batch,shaped large-batch,shuffled,atomic,fast", modes,
+                   &ladder.mode_count));
+    TRY(read_words(options, KEY_DTYPES, "dtypes", "f32,bf16", dtypes, &ladder.dtype_count));
+    TRY(read_number(options, KEY_THREADS, "threads", 64,
+                    asking->processors < 2    ? 2
+                    : asking->processors < 64 ? asking->processors
+                                              : 64,
+                    &threads));
+    ladder.modes = (const char(*)[CONFIG_NAME_SIZE])modes;
+    ladder.dtypes = (const char(*)[CONFIG_NAME_SIZE])dtypes;
+    ladder.threads = (int)threads;
+    return noise_ladder_run(&ladder, out_exit);
+}
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     struct asking asking = {.cli = cli, .options = options};
     struct noise_report report;
+    asking.processors = count_processors();
+    if (options_given(options, KEY_OPS)) return run_ops(&asking, out_exit);
     TRY(check_output(options));
     TRY(ask(&asking));
     if (options_given(options, KEY_PLAN)) return run_plan(&asking, out_exit);
@@ -289,6 +318,9 @@ static const struct argp_option option_rows[] = {
     OPTION("pairs", KEY_PAIRS, "N",
            "A/A pairs of the floor file, each of two runs that are used for nothing else; default "
            "99, the fewest with which p can be 0.01"),
+    OPTION("ops", KEY_OPS, NULL,
+           "Measure single operations instead of trainings: which keep their bits when other rows, "
+           "threads or buffers change"),
     OPTION("plan", KEY_PLAN, NULL,
            "How many runs and updates show an LR error above this floor; measures both"),
     OPTION("lr-error", KEY_LR_ERROR, "X", "Relative LR error of the plan; default 0.01"),

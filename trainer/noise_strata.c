@@ -8,6 +8,7 @@
 
 #include "scenarios/inert.h"
 #include "scenarios/scenario.h"
+#include "scenarios/selection.h"
 
 #define PAD_MORE 5 /* odd: rows change their alignment, too */
 
@@ -124,18 +125,18 @@ uint32_t noise_variants(const struct config *config, uint64_t steps, uint64_t pr
 }
 
 enum status noise_set_mode(struct config *config, const char *mode) {
-    static const char *const names[] = {"invariant",     "shuffled", "shaped",
-                                        "deterministic", "fast",     "atomic"};
-    for (size_t i = 0; i < COUNT_OF(names); i++)
-        if (strcmp(names[i], mode) == 0) {
-            config->numerics.mode = (int32_t)i; /* in the order of enum kernel_mode */
+    const struct key_row *row = schema_find("numerics.mode", NULL);
+    if (row == NULL) FAIL(STATUS_INTERNAL, "numerics.mode is no row");
+    for (int32_t i = 0; row->names[i] != NULL; i++)
+        if (strcmp(row->names[i], mode) == 0) {
+            config->numerics.mode = i;
             return STATUS_OK;
         }
     FAIL(STATUS_INPUT,
-         "expected invariant, deterministic, fast, shuffled, shaped or atomic, got \"%s\"", mode);
+         "expected invariant, deterministic, fast, shuffled, shaped, atomic or another mode of "
+         "numerics.mode, got \"%s\"",
+         mode);
 }
-
-_Static_assert(MODE_INVARIANT == 0 && MODE_SHAPED == 2 && MODE_ATOMIC == 5, "names by number");
 
 enum status noise_set_dtype(struct config *config, const char *dtype) {
     static const enum dtype known[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_F64};

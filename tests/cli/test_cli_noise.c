@@ -189,12 +189,33 @@ static void verify_plan(void **state) {
                   "another configuration");
 }
 
+static void verify_ops(void **state) {
+    (void)state;
+    struct said said = helper_run(0, "noise --ops --modes invariant,deterministic");
+    static const char *const equal[] = {"invariant, bf16\n  16 of 16 ops and sizes bit-equal",
+                                        " 0 not", NULL};
+    expect(&said, equal);
+    const char *const words[] = {"noise",    "--ops", "--modes", "shaped large-batch",
+                                 "--dtypes", "f32",   NULL};
+    said = helper_say(words, NULL);
+    static const char *const apart[] = {"linear forward      64 x 64    from 33 on, ", NULL};
+    assert_int_equal(said.code, 1);
+    expect(&said, apart);
+    said = helper_run(3, "noise --ops --modes order-free --json");
+    static const char *const none[] = {"\"untestable\": \"order-free keeps sums", NULL};
+    expect(&said, none);
+    helper_refuse(2, "noise --ops --modes quick", "noise: --ops: expected invariant");
+    helper_refuse(2, "noise --ops --dtypes f64", "noise: --ops: expected f32 or bf16");
+    helper_refuse(2, "noise null-pair --ops", "expected no scenario");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_equal),      cmocka_unit_test(verify_apart),
         cmocka_unit_test(verify_untestable), cmocka_unit_test(verify_file),
         cmocka_unit_test(verify_floor),      cmocka_unit_test(verify_compare),
-        cmocka_unit_test(verify_plan),       cmocka_unit_test(verify_refusals),
+        cmocka_unit_test(verify_plan),       cmocka_unit_test(verify_ops),
+        cmocka_unit_test(verify_refusals),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
