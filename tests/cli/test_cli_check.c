@@ -75,7 +75,7 @@ static void validate_facts(void **state) {
     assert_string_equal(text(key, "test"), "[count, clip, schedule, optimize, log, zero]");
     assert_string_equal(text(json_object_get(object, "floor"), "kind"), "exact");
     assert_int_equal(whole(object, "hybrids"), 1);
-    assert_int_equal(whole(object, "trainings"), 5);
+    assert_int_equal(whole(object, "trainings"), 6);
     assert_int_equal(whole(json_object_get(arm(object, 0), "data"), "samples"), 1670);
     json_decref(object);
 }
@@ -86,10 +86,11 @@ static void validate_numbers_of_trainings(void **state) {
         const char *head, *common, *test, *floor;
         int trainings, hybrids;
     } plans[] = {
+        /* exact floors of arms that differ train a twin, too */
         {"steps: 1", "seed: 3", "", "exact", 4, 0},
-        {"steps: 1", "seed: 3", "numerics: {rope: bf16}, optimizer: {lr: 1e-5}", "exact", 7, 3},
+        {"steps: 1", "seed: 3", "numerics: {rope: bf16}, optimizer: {lr: 1e-5}", "exact", 8, 3},
         {"steps: 1", "seed: 3",
-         "numerics: {rope: bf16}, optimizer: {lr: 1e-5}, data: {shuffle: false}", "exact", 11, 7},
+         "numerics: {rope: bf16}, optimizer: {lr: 1e-5}, data: {shuffle: false}", "exact", 12, 7},
         /* seeds that are drawn differ, so they are a factor; 5 of each arm, or the baseline and 13
            replicates of it */
         {"steps: 1\nfloor: {replicates: 5}", "numerics: {mode: shuffled}", "", "permutation", 11,
