@@ -244,6 +244,16 @@ static const struct {
      "\"2\""},
     {"common: {batch: {size: 8, micro: 3}}",
      "f.yaml:2:34: error: batch.micro: expected a divisor of batch.size (8), got 3"},
+    {"common: {loss: {divisor: mean-of-ranks, ranks: 3}}",
+     "f.yaml:2:48: error: loss.ranks: expected a divisor of batch.size (8), got 3"},
+    {"common: {batch: {tail: keep}, loss: {divisor: mean-of-ranks, ranks: 2}}",
+     "f.yaml:2:24: error: batch.tail: expected drop with loss.divisor mean-of-ranks: samples that "
+     "do "
+     "not fill an update do not fill its ranks"},
+    {"common: {batch: {tail: keep-underscaled}}",
+     "f.yaml:2:24: error: batch.tail: keep-underscaled divides by the micro-batches of a full "
+     "update; expected loss.divisor mean-of-means or update-and-micros, which divide by their "
+     "number"},
     {"common: {batch: {micro: 4}}\narms: {a: {}, b: {batch: {size: 6}}}",
      "f.yaml:2:25: error: batch.micro: expected a divisor of batch.size (6), got 4"},
     {"expect: {verdict: identical, cause: dtype}",
