@@ -217,13 +217,15 @@ static json_t *signature_json(const struct locate_result *result) {
     if (signature->kind == SIGNATURE_NONE) return json_null();
     const int ratio =
         signature->kind == SIGNATURE_LR_RATIO || signature->kind == SIGNATURE_CONSTANT_RATIO;
-    return json_pack("{ss so so so so so}", "name", signature_name(signature->kind), "ratio",
-                     ratio ? json_finite(signature->ratio) : json_null(), "lr_ratio",
-                     signature->kind == SIGNATURE_LR_RATIO ? json_finite(signature->lr_ratio)
-                                                           : json_null(),
-                     "residual", json_finite(signature->residual), "threshold",
-                     json_finite(signature->threshold), "where",
-                     signature->where == NULL ? json_null() : json_string(signature->where));
+    return json_pack(
+        "{ss so so so so so so}", "name", signature_name(signature->kind), "ratio",
+        ratio ? json_finite(signature->ratio) : json_null(), "lr_ratio",
+        signature->kind == SIGNATURE_LR_RATIO ? json_finite(signature->lr_ratio) : json_null(),
+        "by_lr",
+        signature->kind == SIGNATURE_LR_RATIO ? json_boolean(signature->by_lr) : json_null(),
+        "residual", json_finite(signature->residual), "threshold",
+        json_finite(signature->threshold), "where",
+        signature->where == NULL ? json_null() : json_string(signature->where));
 }
 
 static json_t *place_json(const struct locate_result *result) {

@@ -2,6 +2,7 @@
  * Words for places, addresses, values and signatures. */
 #include "trainer/locate_words.h"
 
+#include <float.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -167,10 +168,16 @@ static void add_ratio(struct locate_text *text, const struct signature *signatur
             signature->where, signature->ratio);
         return;
     }
+    if (signature->ratio > DBL_MAX) {
+        add(text, ": gradients and slots are equal; the first does not move, and its LR is 0");
+        return;
+    }
     add(text,
         ": gradients and slots are equal, the updates are parallel in the ratio %.9g; the LRs are "
-        "in the ratio %.9g",
-        signature->ratio, signature->lr_ratio);
+        "in the ratio %.9g, which %s",
+        signature->ratio, signature->lr_ratio,
+        signature->by_lr ? "is the same but for rounding"
+                         : "is another one: a factor beside the LR, as a step count or a scale is");
 }
 
 struct locate_text locate_signature_words(const struct locate_result *result) {

@@ -171,29 +171,75 @@ static int equal_into_optimizer(const struct signature_input *input) {
 
 /* Both updates were rounded into weights, at most twice each (decay, then the step), by half an ulp
  * of the weight. */
-static int lr_ratio(const struct signature_input *input, struct signature *out) {
-    if (!equal_into_optimizer(input) || all_equal(input, SUMS_UPDATE) != 0) return 0;
-    const double ratio = common_ratio(input, SUMS_UPDATE);
-    double worst = 0.0, travel = 0.0, noise = 0.0;
-    if (!isfinite(ratio)) return 0;
+static double update_rounding(const struct signature_input *input,
+                              const struct signature_tensor *tensor, double ratio) {
+    return 2.0 * input->weight_unit * real_sqrt_f64(tensor->weight) * (1.0 + fabs(ratio)) +
+           SUMS_RESOLVE * real_sqrt_f64(tensor->update.bb);
+}
+
+/* b / a by least squares, each tensor in units of its weights; infinite where A does not move. */
+static double update_ratio(const struct signature_input *input) {
+    double ab = 0.0, aa = 0.0, bb = 0.0;
     for (uint32_t i = 0; i < input->count; i++) {
         const struct signature_tensor *tensor = &input->tensors[i];
-        if (!tensor->slots_equal) return 0;
-        const double rounded =
-            2.0 * input->weight_unit * real_sqrt_f64(tensor->weight) * (1.0 + fabs(ratio)) +
-            SUMS_RESOLVE * real_sqrt_f64(tensor->update.bb);
-        const double residual = residual_of(&tensor->update, ratio);
-        if (!(residual <= rounded)) return 0;
-        if (rounded > 0.0) worst = at_least(worst, residual / rounded);
-        travel += tensor->update.aa;
-        noise += rounded * rounded;
+        if (!(tensor->weight > 0.0)) continue;
+        ab += tensor->update.ab / tensor->weight;
+        aa += tensor->update.aa / tensor->weight;
+        bb += tensor->update.bb / tensor->weight;
     }
-    if (!(fabs(ratio - 1.0) * real_sqrt_f64(travel) > real_sqrt_f64(noise))) return 0;
+    if (aa > 0.0) return ab / aa;
+    return bb > 0.0 ? (double)INFINITY : (double)NAN;
+}
+
+/* Largest share of what rounding can do, over the tensors, by which b misses r a. */
+static double worst_residual(const struct signature_input *input, double ratio) {
+    double worst = 0.0;
+    for (uint32_t i = 0; i < input->count; i++) {
+        const struct signature_tensor *tensor = &input->tensors[i];
+        const double rounded = update_rounding(input, tensor, ratio);
+        const double residual = residual_of(&tensor->update, ratio);
+        if (residual > 0.0) worst = at_least(worst, residual / rounded);
+    }
+    return worst;
+}
+
+/* Whether the updates say that the ratio is not `other`: some tensor misses it by more than
+ * rounding can do. */
+static int ratio_differs(const struct signature_input *input, double other) {
+    return worst_residual(input, other) > 1.0;
+}
+
+static int slots_equal(const struct signature_input *input) {
+    for (uint32_t i = 0; i < input->count; i++)
+        if (!input->tensors[i].slots_equal) return 0;
+    return 1;
+}
+
+/* A does not move and has LR 0: B moves by its own. */
+static int lr_from_zero(const struct signature_input *input, struct signature *out) {
+    if (input->lr[0] != 0.0 || !(input->lr[1] != 0.0)) return 0;
+    *out = (struct signature){.kind = SIGNATURE_LR_RATIO,
+                              .ratio = (double)INFINITY,
+                              .threshold = 1.0,
+                              .lr_ratio = (double)INFINITY,
+                              .by_lr = 1};
+    return 1;
+}
+
+static int lr_ratio(const struct signature_input *input, struct signature *out) {
+    if (!equal_into_optimizer(input) || all_equal(input, SUMS_UPDATE) != 0) return 0;
+    const double ratio = update_ratio(input);
+    if (isnan(ratio) || !slots_equal(input)) return 0;
+    if (isinf(ratio)) return lr_from_zero(input, out);
+    const double worst = worst_residual(input, ratio);
+    if (!(worst <= 1.0) || !ratio_differs(input, 1.0)) return 0;
+    const double lrs = input->lr[1] / input->lr[0];
     *out = (struct signature){.kind = SIGNATURE_LR_RATIO,
                               .ratio = ratio,
                               .residual = worst,
                               .threshold = 1.0,
-                              .lr_ratio = input->lr[1] / input->lr[0]};
+                              .lr_ratio = lrs,
+                              .by_lr = isfinite(lrs) && !ratio_differs(input, lrs)};
     return 1;
 }
 

@@ -71,6 +71,7 @@ struct signature {
     double residual;   /* what the signature does not explain ... */
     double threshold;  /* ... and what rounding explains of it */
     double lr_ratio;   /* of the LRs applied; LR_RATIO */
+    int by_lr;         /* the ratio is that of the LRs, as far as rounding tells; LR_RATIO */
     const char *where; /* ONE_TENSOR: a tensor, or NULL for a group; CONSTANT_RATIO: which */
     uint32_t group;
 };

@@ -157,7 +157,15 @@ static void show_loss(struct run *run) {
     show(run, &view);
 }
 
+static void show_steps(struct run *run) {
+    struct watch_view view = view_of(run, "optimizer", "steps counted", &run_head(run)->t);
+    view.kind = WATCH_WORDS;
+    view.count = view.width = 1;
+    show(run, &view);
+}
+
 static void show_optimize(struct run *run) {
+    show_steps(run);
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct param_row *row = &run->table.rows[run->owner[i]];
         double lr = run->record.groups[row->group][GROUP_LR_APPLIED];

@@ -169,7 +169,8 @@ static uint32_t draw(struct surveyor *surveyor, uint32_t bound) {
  * an LR that `schedule` sets acts in the next update, where it is applied. */
 static enum fault_class class_of(const struct watch_view *view) {
     if (view->kind == WATCH_MASK || outside(view)) return FAULT_CLASSES;
-    if (view->kind == WATCH_WORDS) return FAULT_RNG;
+    if (view->kind == WATCH_WORDS)
+        return view->stage == WATCH_PHASE + (int)PHASE_FORWARD ? FAULT_RNG : FAULT_CLASSES;
     switch ((int)view->stage - WATCH_PHASE) {
     case PHASE_FETCH:
         return FAULT_DATA;

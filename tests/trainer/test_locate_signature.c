@@ -79,6 +79,12 @@ static const struct pair {
 
     {"LR", SFT, "optimizer: {lr: 1e-3}", "optimizer: {lr: 8e-4}", SIGNATURE_LR_RATIO, 0.8, 1,
      "optimize", "model.embed_tokens.weight", "LR applied"},
+    {"LR that rounding hides", SFT, "optimizer: {lr: 5e-7}", "optimizer: {lr: 4.8e-7}",
+     SIGNATURE_NONE, 0, 1, "optimize", "model.embed_tokens.weight", "LR applied"},
+    {"steps counted twice", SFT, "", "optimizer: {t: twice}", SIGNATURE_LR_RATIO, 0, 1, "optimize",
+     "optimizer", "steps counted"},
+    {"steps not counted", SFT, "", "optimizer: {t: frozen}", SIGNATURE_NONE, 0, 1, "optimize",
+     "optimizer", "steps counted"},
     {"LR and decay", SFT, "optimizer: {lr: 1e-3, weight_decay: 0.5}",
      "optimizer: {lr: 8e-4, weight_decay: 0}", SIGNATURE_NONE, 0, 1, "optimize",
      "model.embed_tokens.weight", "LR applied"},

@@ -176,29 +176,52 @@ static void validate_rope(void **state) {
     expect(&plan, SIGNATURE_NONE, "position 0 differs");
 }
 
+static void move_all(struct plan *plan, double ratio, double aside) {
+    for (int i = 0; i < TENSORS; i++) {
+        plan->tensors[i].update = sums_apart(1e-3, ratio, aside);
+        plan->tensors[i].weights_equal = 0;
+    }
+}
+
 static void validate_lr(void **state) {
     (void)state;
     const double rounded = 2.0 * 0x1p-24 * 1.8;
+    struct signature out;
     struct plan plan;
     open_plan(&plan);
-    for (int i = 0; i < TENSORS; i++) {
-        plan.tensors[i].update = sums_apart(1e-3, 0.8, 0.9 * rounded);
-        plan.tensors[i].weights_equal = 0;
-    }
+    move_all(&plan, 0.8, 0.9 * rounded);
     expect(&plan, SIGNATURE_LR_RATIO, "parallel within rounding");
+    signature_recognise(&plan.input, &out);
+    assert_int_equal(out.by_lr, 1);
+    plan.input.lr[1] = 7e-4;
+    signature_recognise(&plan.input, &out);
+    assert_int_equal(out.by_lr, 0);
     plan.tensors[2].slots_equal = 0;
     expect(&plan, SIGNATURE_NONE, "another slot");
     plan.tensors[2].slots_equal = 1;
     plan.tensors[2].update = sums_apart(1e-3, 0.8, 1.2 * rounded);
     expect(&plan, SIGNATURE_NONE, "beyond rounding");
-    for (int i = 0; i < TENSORS; i++)
-        plan.tensors[i].update = sums_apart(1e-3, 0.9999, 0.0);
+    move_all(&plan, 0.9999, 0.0);
     expect(&plan, SIGNATURE_NONE, "a ratio that rounding could be");
-    for (int i = 0; i < TENSORS; i++) {
-        plan.tensors[i].update = sums_apart(1e-3, 0.8, 0.0);
+    move_all(&plan, 0.0, 0.0);
+    expect(&plan, SIGNATURE_LR_RATIO, "the second does not move");
+    move_all(&plan, 0.8, 0.0);
+    for (int i = 0; i < TENSORS; i++)
         plan.tensors[i].gradient = sums_apart(1.0, 1.0, 1e-3);
-    }
     expect(&plan, SIGNATURE_NONE, "other gradients");
+}
+
+static void validate_lr_from_zero(void **state) {
+    (void)state;
+    struct plan plan;
+    open_plan(&plan);
+    for (int i = 0; i < TENSORS; i++) {
+        plan.tensors[i].update = (struct signature_sums){1, 0.0, 1e-6, 0.0, 1e-6};
+        plan.tensors[i].weights_equal = 0;
+    }
+    expect(&plan, SIGNATURE_NONE, "the first does not move, for whatever reason");
+    plan.input.lr[0] = 0.0;
+    expect(&plan, SIGNATURE_LR_RATIO, "the first has LR 0");
 }
 
 static void validate_one(void **state) {
@@ -226,7 +249,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_ratio),    cmocka_unit_test(validate_taken_ratio),
         cmocka_unit_test(validate_backward), cmocka_unit_test(validate_rope),
-        cmocka_unit_test(validate_lr),       cmocka_unit_test(validate_one),
+        cmocka_unit_test(validate_lr),       cmocka_unit_test(validate_lr_from_zero),
+        cmocka_unit_test(validate_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
