@@ -101,13 +101,16 @@ static void chain(struct fake *fake) {
 /* The update `apart` (0: none) is that of another run. */
 static void fake_open(struct fake *fake, uint64_t apart) {
     memset(fake, 0, sizeof *fake);
-    fake->run.plan =
-        (struct trace_run_plan){.id = "baseline",
-                                .arm = "baseline",
-                                .groups = "010",
-                                .shape = {GROUPS, TENSORS, PHASES, SITES, 0, CONSUMERS},
-                                .phases = phases,
-                                .consumers = consumers};
+    fake->run.plan = (struct trace_run_plan){.id = "baseline",
+                                             .arm = "baseline",
+                                             .groups = "010",
+                                             .shape = {.groups = GROUPS,
+                                                       .tensors = TENSORS,
+                                                       .phases = PHASES,
+                                                       .sites = SITES,
+                                                       .consumers = CONSUMERS},
+                                             .phases = phases,
+                                             .consumers = consumers};
     fake->run.records = fake->records;
     fake->run.updates = UPDATES;
     fake->image.runs = &fake->run;
