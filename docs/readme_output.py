@@ -5,8 +5,8 @@
     docs/readme_output.py [--binary build/default/bin/twinstep] [--tests LOG]   rewrite
     docs/readme_output.py --check --binary B                                    compare; 1: differs
 
-README.md: the text between "<!-- output: NAME -->" and "<!-- end -->" is what the command of that
-name in COMMANDS prints (it is the same everywhere), and "output: test" the summary of a log of `sh
+README.md, docs/NOISE.md: the text between "<!-- output: NAME -->" and "<!-- end -->" is what the
+command of that name in COMMANDS (NOISE) prints (it is the same everywhere), and "output: test" the summary of a log of `sh
 bootstrap.sh test` (its seconds are one machine's, so --check leaves it out).
 docs/SCENARIOS.md: what `twinstep keys --markdown` prints."""
 import argparse
@@ -29,6 +29,11 @@ COMMANDS = {
     "lr-compare": (["lr", "compare", "open-instruct-tune-cache", "open-instruct-dpo", "--lr", "5e-7",
                     "--steps", "5"], 1, None),
 }
+# The same for docs/NOISE.md.
+NOISE = {
+    "noise-ops": (["noise", "--ops", "--modes", "invariant,shaped large-batch", "--dtypes", "f32",
+                   "--threads", "2"], 1, None),
+}
 
 
 def run(binary, words, status=0, lines=None):
@@ -43,11 +48,11 @@ def run(binary, words, status=0, lines=None):
     return "".join(shown if lines is None else [*shown[:lines], "...\n"])
 
 
-def with_block(text, name, output):
+def with_block(text, name, output, page="README.md"):
     pattern = rf"(<!-- output: {name} -->\n```\n).*?(```\n<!-- end -->)"
     new, count = re.subn(pattern, lambda m: m.group(1) + output + m.group(2), text, flags=re.S)
     if count != 1:
-        sys.exit(f"README.md: expected one block \"output: {name}\", found {count}")
+        sys.exit(f"{page}: expected one block \"output: {name}\", found {count}")
     return new
 
 
@@ -68,12 +73,16 @@ def main():
     binary = str(pathlib.Path(options.binary).resolve())
 
     readme, scenarios = ROOT / "README.md", ROOT / "docs/SCENARIOS.md"
+    noise = ROOT / "docs/NOISE.md"
     text = readme.read_text(encoding="utf-8")
     for name, command in COMMANDS.items():
         text = with_block(text, name, run(binary, *command))
     if options.tests:
         text = with_block(text, "test", summary_of(options.tests))
-    wanted = {readme: text, scenarios: run(binary, ["keys", "--markdown"])}
+    noise_text = noise.read_text(encoding="utf-8")
+    for name, command in NOISE.items():
+        noise_text = with_block(noise_text, name, run(binary, *command), noise.name)
+    wanted = {readme: text, scenarios: run(binary, ["keys", "--markdown"]), noise: noise_text}
 
     differ = False
     for path, new in wanted.items():
