@@ -200,7 +200,7 @@ static void validate_nan(void **state) {
     (void)state;
     struct sides sides;
     struct locate_first first;
-    double a = NAN, b = -NAN;
+    double a = (double)NAN, b = -(double)NAN;
     const struct watch_view views[2] = {whole_view(&a, 1, "t", 0), whole_view(&b, 1, "t", 0)};
     open_sides(&sides);
     see(&sides.cells[0], &views[0]);
