@@ -90,6 +90,18 @@ static void corroborate_trace(void **state) {
     expect_line(0, "bisect bare.h5 --steps 14", "equal: the roots of 14 updates");
 }
 
+static void validate_progress(void **state) {
+    (void)state;
+    scenario("lr.yaml", "lr", "steps: 3\n", "", "optimizer: {lr: 1e-3}");
+    struct said said = helper_on_terminal("bisect lr.yaml");
+    assert_int_equal(said.code, 1);
+    assert_non_null(strstr(said.err, "lr: 1 updates trained"));
+    helper_free(&said);
+    said = helper_on_terminal("bisect lr.yaml --quiet");
+    assert_string_equal(said.err, "");
+    helper_free(&said);
+}
+
 /* A record that this build does not reproduce says nothing of what is inside. */
 static void validate_undecided(void **state) {
     (void)state;
@@ -127,6 +139,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(validate_scenario, helper_enter, helper_leave),
         cmocka_unit_test_setup_teardown(corroborate_trace, helper_enter, helper_leave),
+        cmocka_unit_test_setup_teardown(validate_progress, helper_enter, helper_leave),
         cmocka_unit_test_setup_teardown(validate_undecided, helper_enter, helper_leave),
         cmocka_unit_test_setup_teardown(validate_refusals, helper_enter, helper_leave),
     };
