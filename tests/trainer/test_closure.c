@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short threads
+ * labels: unit short
  * Closure of runs that differ from their own repeats: a real race, distances planted in its trace
  * on both sides of the rule, both designs of the floor, and how often the rule errs. */
 #include <stdarg.h>
@@ -76,11 +76,13 @@ static enum closure judged(struct trial *trial, char **out_words) {
     static char words[8192];
     struct arena arena = ARENA_EMPTY;
     assert_int_equal(judge(trial->image, &arena, &trial->judgement), STATUS_OK);
-    FILE *stream = fmemopen(words, sizeof words, "w");
-    assert_non_null(stream);
-    judgement_print(&trial->judgement, stream);
-    assert_int_equal(fclose(stream), 0);
-    if (out_words != NULL) *out_words = words;
+    if (out_words != NULL) {
+        FILE *stream = fmemopen(words, sizeof words, "w");
+        assert_non_null(stream);
+        judgement_print(&trial->judgement, stream);
+        assert_int_equal(fclose(stream), 0);
+        *out_words = words;
+    }
     const enum closure closure = trial->judgement.closure;
     arena_close(&arena);
     return closure;
@@ -143,7 +145,7 @@ static void verify_one_run_of_test(void **state) {
 
 /* ---- calibration: points of one distribution ---- */
 
-enum { AXES = 6, DRAWS = 3000 };
+enum { AXES = 6, DRAWS = 600 };
 
 static double normal(uint64_t *next) {
     const struct philox_block at = {{(uint32_t)*next, (uint32_t)(*next >> 32), 77, 0}};
@@ -184,7 +186,7 @@ static double share_open(struct trial *trial, double shift, uint64_t *next) {
     return (double)open / DRAWS;
 }
 
-/* alpha 1/6, standard error 0.007; 20 standard deviations away it is always seen. */
+/* alpha 1/6, standard error 0.015; 20 standard deviations away it is always seen. */
 static void verify_alpha(void **state) {
     (void)state;
     struct trial trial;
@@ -192,7 +194,7 @@ static void verify_alpha(void **state) {
     trial_open(&trial, "design: both, replicates: 5");
     const double alone = share_open(&trial, 0.0, &next);
     print_message("open by chance: %.4f of %d\n", alone, DRAWS);
-    assert_true(fabs(alone - 1.0 / 6.0) < 0.03);
+    assert_true(fabs(alone - 1.0 / 6.0) < 0.06);
     assert_true(share_open(&trial, 20.0, &next) == 1.0);
     trial_close(&trial);
 }
