@@ -80,6 +80,7 @@ static void write_trace(const char *path, struct run *run, const struct trace_sn
                                            .first_step = 1,
                                            .shape = run->shape,
                                            .consumers = run->axes.consumers,
+                                           .streams = run->axes.streams,
                                            .phases = run->axes.phases,
                                            .sites = run->axes.sites,
                                            .tensors = run->axes.tensors,
