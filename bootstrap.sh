@@ -14,6 +14,7 @@ set -eu
 build_packages='gcc libc6-dev cmake ninja-build pkg-config
     libhdf5-dev libgsl-dev libfyaml-dev libjansson-dev nettle-dev'
 test_packages="$build_packages libcmocka-dev libmpfr-dev python3 python3-h5py
+    python3-matplotlib python3-nbclient python3-ipykernel
     libopenblas0-openmp
     clang libclang-rt-14-dev libomp-dev"
 

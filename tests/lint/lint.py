@@ -10,6 +10,7 @@ returns 1 when a rule is broken; sizes are printed as warnings and break nothing
 test_lint.py breaks every rule once."""
 import argparse
 import concurrent.futures
+import json
 import pathlib
 import re
 import subprocess
@@ -278,6 +279,21 @@ def rule_documents(tree):
                     yield name, number, f"link to {path}: no such file"
 
 
+def rule_notebooks(tree):
+    """A notebook is committed as it was before it ran: pictures are made in CI, not looked up."""
+    for name, text in tree.text.items():
+        if not name.endswith(".ipynb"):
+            continue
+        try:
+            cells = json.loads(text)["cells"]
+            ran = [cell["id"] for cell in cells if cell.get("outputs") or cell.get("execution_count")]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            yield name, 1, f"no notebook of format 4.5: {error!r}"
+            continue
+        for identity in ran:
+            yield name, 1, f"{identity} holds what it put out: clear it"
+
+
 # Cases that the catalogue must hold: hypotheses of the first investigation, known bugs.
 CASES = ([f"H{n}" for n in (1, 2, 3, 4, 6, 7, 9, 10, 12, 13, 14, 16, 17, 21, 24, 25)] +
          [f"#{n}" for n in (1, 2, 3, 4, 7, 8, 11, 12, 14, 16, 19, 23, 27, 30, 36, 37, 38, 39, 41,
@@ -341,7 +357,7 @@ def warn_sizes(tree):
 
 RULES = [rule_includes, rule_own_header_first, rule_tokens, rule_exceptions_are_used, rule_mutable,
          rule_unique_names, rule_guard, rule_licence, rule_flags, rule_places, rule_documents,
-         rule_catalogue]
+         rule_notebooks, rule_catalogue]
 
 
 def run_rules(root):

@@ -3,6 +3,7 @@
 """Breaks every rule of lint.py once, in a small tree of its own, and expects it to be seen.
 
 Also what must not be seen: comments, text in strings, and each rule's exceptions."""
+import json
 import pathlib
 import sys
 import tempfile
@@ -16,6 +17,10 @@ SPDX = "/* SPDX-License-Identifier: Apache-2.0 */\n"
 
 def c(body):
     return SPDX + body
+
+
+def notebook(**cell):
+    return json.dumps({"cells": [{"cell_type": "code", "id": "one", "source": [], **cell}]})
 
 
 def header(guard, body=""):
@@ -52,6 +57,7 @@ CLEAN = {
     "cmake/flags.cmake": "# SPDX-License-Identifier: Apache-2.0\n# never -O" + "fast\n",
     "scenarios/catalog/pair.yaml": "name: pair\nexpect: {verdict: identical}\n",
     "docs/CATALOG.md": PAGE,
+    "notebooks/read.ipynb": notebook(outputs=[], execution_count=None),
     "README.md": "build/default/bin/twinstep, tests/ho" + "me/x, `base/thing.h`, [C](cli/main.c)\n",
 }
 
@@ -75,6 +81,10 @@ BREAKS = [
     ("places", "docs/A.md", "from pypi." + "org\n", "place"),
     ("documents", "docs/A.md", "see `base/gone.h`\n", "base/gone.h"),
     ("documents", "docs/A.md", "[see](gone.md#there)\n", "gone.md"),
+    ("notebooks", "notebooks/read.ipynb", notebook(outputs=[{"data": {}}]), "one holds"),
+    ("notebooks", "notebooks/read.ipynb", notebook(outputs=[], execution_count=3), "one holds"),
+    ("notebooks", "notebooks/read.ipynb", '{"cells": [{"outputs": []', "no notebook"),
+    ("notebooks", "notebooks/read.ipynb", '{"worksheets": []}', "no notebook"),
     ("catalogue", "docs/CATALOG.md", PAGE + "| [`gone`](A.md) | identical |\n", "gone.yaml is no file"),
     ("catalogue", "docs/CATALOG.md", PAGE.replace("| #37 |", "| #35 |"), "no scenario for #37"),
     ("catalogue", "docs/CATALOG.md", PAGE.replace("| identical |", "| outside-floor |", 1),
