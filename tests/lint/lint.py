@@ -22,17 +22,18 @@ LAYERS = {
     "determinism": ["base"],
     "kernels": ["determinism", "base"],
     "optim": ["kernels", "determinism", "base"],
+    "checkpoints": ["determinism", "base"],
     "sched": ["base"],
     "logs": ["determinism", "base"],
     "forensics": ["logs", "sched", "determinism", "base"],
     "scenarios": ["determinism", "base"],
-    "trainer": ["optim", "kernels", "sched", "scenarios", "determinism", "base"],
+    "trainer": ["optim", "kernels", "sched", "scenarios", "checkpoints", "determinism", "base"],
     "report": ["trainer", "scenarios", "determinism", "base"],
     "cli": ["report", "trainer", "forensics", "logs", "optim", "kernels", "sched", "scenarios",
-            "determinism", "base"],
+            "checkpoints", "determinism", "base"],
 }
 NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "trainer",
-           "report"]
+           "report", "checkpoints"]
 OTHER = ["tests", "cmake", "docs", "notebooks", ".ci"]
 
 # Headers that nvcc reads: C11 and C++17 at once.
@@ -77,8 +78,9 @@ TOKENS = [
     ("yaml", r"\bfy_\w|\blibfyaml\.h\b", list(LAYERS), ["scenarios/yaml*"],
      "YAML is a tree of ours outside scenarios/yaml.c"),
     ("json", r"\bjson_(t|error_t|object|array|stringn?|integer|real|boolean|number|load|dump|u?npack|"
-             r"decref|incref|typeof|is)(_\w+)?\b|\bjansson\.h\b", list(LAYERS), ["trainer/*", "logs/*", "forensics/*", "cli/*"],
-     "JSON is for data rows, logs and results"),
+             r"decref|incref|typeof|is)(_\w+)?\b|\bjansson\.h\b", list(LAYERS),
+     ["trainer/*", "logs/*", "forensics/*", "checkpoints/*", "cli/*"],
+     "JSON is for data rows, logs, model files and results"),
     ("openmp", r"\bomp_\w+\s*\(|\bomp\.h\b|pragma\s+omp\b", list(LAYERS), ["kernels/*", "optim/*"],
      "threads work inside one operation only"),
     ("cuda", r"\bcuda[A-Z]\w*|\bcu(blas|rand)[A-Z_]\w*", list(LAYERS), ["kernels/cuda/*"],
@@ -94,6 +96,8 @@ EXCEPTIONS = {
     ("report/part_verdict.c", "memory", "free"): "of open_memstream's text",
     ("logs/map_file.c", "memory", "mmap"):
         "a log of any length is read without a copy of it; its pages are the kernel's",
+    ("checkpoints/mapped.c", "memory", "mmap"):
+        "weights are read without a copy of them; their pages are the kernel's",
 }
 
 # Not spelled in one piece, so that this file obeys its own rules.

@@ -51,6 +51,7 @@ CLEAN = {
                           "#ifndef TWINSTEP_KERNELS_CPU_RACE_H\n#define TWINSTEP_KERNELS_CPU_RACE_H\n"
                           "\nint add(int *p);\n/* x */\n#define NEXT(p) __atomic_fetch_add(p, 1, 0)\n"
                           "\n#endif\n",
+    "checkpoints/mapped.c": c("void m(void) {\n    mmap(0, 0, 0, 0, 0, 0);\n}\n"),
     "logs/map_file.c": c("void f(void) {\n    mmap(0, 0, 0, 0, 0, 0);\n}\n"),
     "report/part_verdict.c": c("void v(char *t) {\n    open_memstream(&t, 0);\n    free(t);\n}\n"),
     "trainer/experiment_trace.c": c("void e(char *t) {\n    open_memstream(&t, 0);\n    free(t);\n}\n"),

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Writing: a plan (order, places), the header as text, the data block by block, under a live name
+ * in the same folder; then base/publish. Invariant: a failure leaves neither file nor live name. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/publish.h"
+#include "checkpoints/order.h"
+#include "checkpoints/safetensors.h"
+#include "checkpoints/strict_json.h"
+#include "determinism/carrier.h"
+
+#define BLOCK 16384 /* elements */
+#define LIVE_NAMES 100
+
+struct header {
+    char *text; /* NULL while it is measured */
+    size_t used;
+};
+
+static void put(struct header *header, const char *bytes, size_t length) {
+    if (header->text != NULL) memcpy(header->text + header->used, bytes, length);
+    header->used += length;
+}
+
+static void put_text(struct header *header, const char *text) {
+    put(header, text, strlen(text));
+}
+
+static void put_count(struct header *header, uint64_t value) {
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, value);
+    put_text(header, text);
+}
+
+/* Escapes what JSON demands and nothing else, as the format's own serializer. */
+static void put_string(struct header *header, const char *text) {
+    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+    put(header, "\"", 1);
+    for (; *text != '\0'; text++) {
+        const char *found = strchr(from, *text);
+        char escape[8];
+        if (found != NULL)
+            snprintf(escape, sizeof escape, "\\%c", to[found - from]);
+        else if ((unsigned char)*text < 0x20)
+            snprintf(escape, sizeof escape, "\\u%04x", (unsigned)(unsigned char)*text);
+        else
+            snprintf(escape, sizeof escape, "%c", *text);
+        put_text(header, escape);
+    }
+    put(header, "\"", 1);
+}
+
+struct writing {
+    const char *path;
+    char *live;
+    int overwrite;
+    const struct safetensors_source **sources; /* as they stand in the file */
+    size_t count;
+    const struct safetensors_pair *metadata;
+    size_t metadata_count;
+    struct arena arena;
+    FILE *file;
+};
+
+static uint64_t count_of(const struct safetensors_source *source, uint64_t *out_bytes) {
+    uint64_t count = 0;
+    *out_bytes = 0;
+    (void)safetensors_size(source->dtype, source->shape, source->rank, &count, out_bytes);
+    return count;
+}
+
+static void put_metadata(struct header *header, const struct writing *writing) {
+    put_text(header, "\"__metadata__\":{");
+    for (size_t i = 0; i < writing->metadata_count; i++) {
+        if (i > 0) put(header, ",", 1);
+        put_string(header, writing->metadata[i].key);
+        put(header, ":", 1);
+        put_string(header, writing->metadata[i].value);
+    }
+    put(header, "}", 1);
+}
+
+static void put_tensor(struct header *header, const struct safetensors_source *source,
+                       uint64_t begin, uint64_t end) {
+    put_string(header, source->name);
+    put_text(header, ":{\"dtype\":\"");
+    put_text(header, safetensors_dtype_name(source->dtype));
+    put_text(header, "\",\"shape\":[");
+    for (size_t i = 0; i < source->rank; i++) {
+        if (i > 0) put(header, ",", 1);
+        put_count(header, source->shape[i]);
+    }
+    put_text(header, "],\"data_offsets\":[");
+    put_count(header, begin);
+    put(header, ",", 1);
+    put_count(header, end);
+    put_text(header, "]}");
+}
+
+static void put_header(struct header *header, const struct writing *writing) {
+    uint64_t at = 0, bytes;
+    put(header, "{", 1);
+    if (writing->metadata_count > 0) put_metadata(header, writing);
+    for (size_t i = 0; i < writing->count; i++) {
+        if (i > 0 || writing->metadata_count > 0) put(header, ",", 1);
+        count_of(writing->sources[i], &bytes);
+        put_tensor(header, writing->sources[i], at, at + bytes);
+        at += bytes;
+    }
+    put(header, "}", 1);
+    while (header->used % 8 != 0)
+        put(header, " ", 1);
+}
+
+static int is_utf8(const char *text) {
+    json_t *value = json_string(text);
+    const int is = value != NULL;
+    json_decref(value);
+    return is;
+}
+
+static enum status check_source(const struct writing *writing,
+                                const struct safetensors_source *source, uint64_t *total) {
+    uint64_t count, bytes;
+    enum dtype dtype;
+    if (!is_utf8(source->name) || strcmp(source->name, "__metadata__") == 0)
+        FAIL(STATUS_INPUT, "%s: tensor %s: expected a name in UTF-8, not __metadata__",
+             writing->path, strict_quote(source->name).text);
+    if (!safetensors_size(source->dtype, source->shape, source->rank, &count, &bytes) ||
+        bytes > UINT64_MAX - *total)
+        FAIL(STATUS_INPUT, "%s: tensor %s: its shape overflows, or makes no whole bytes",
+             writing->path, strict_quote(source->name).text);
+    if (source->bytes == NULL && !safetensors_dtype_number(source->dtype, &dtype))
+        FAIL(STATUS_INTERNAL, "%s: tensor %s: %s has no carriers", writing->path,
+             strict_quote(source->name).text, safetensors_dtype_name(source->dtype));
+    *total += bytes;
+    return STATUS_OK;
+}
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(((const struct safetensors_source *)a)->name,
+                  ((const struct safetensors_source *)b)->name);
+}
+
+static int compare_dtypes(const void *a, const void *b) {
+    return (int)((const struct safetensors_source *)b)->dtype -
+           (int)((const struct safetensors_source *)a)->dtype;
+}
+
+/* By name, then, stably, by falling dtype. */
+static enum status plan(struct writing *writing, const struct safetensors_source *sources) {
+    const void **sorted;
+    uint64_t total = 0;
+    TRY(arena_take(&writing->arena, writing->count, sizeof *sorted, "tensors", &sorted));
+    TRY(arena_take(&writing->arena, writing->count, sizeof *writing->sources, "tensors",
+                   &writing->sources));
+    for (size_t i = 0; i < writing->count; i++) {
+        TRY(check_source(writing, &sources[i], &total));
+        sorted[i] = &sources[i];
+    }
+    TRY(order_pointers(sorted, writing->count, compare_names, &writing->arena));
+    for (size_t i = 1; i < writing->count; i++)
+        if (compare_names(sorted[i - 1], sorted[i]) == 0)
+            FAIL(STATUS_INPUT, "%s: tensor %s: expected once, got twice", writing->path,
+                 strict_quote(((const struct safetensors_source *)sorted[i])->name).text);
+    TRY(order_pointers(sorted, writing->count, compare_dtypes, &writing->arena));
+    for (size_t i = 0; i < writing->count; i++)
+        writing->sources[i] = (const struct safetensors_source *)sorted[i];
+    return STATUS_OK;
+}
+
+static enum status write_bytes(struct writing *writing, const void *bytes, size_t length) {
+    if (length == 0 || fwrite(bytes, 1, length, writing->file) == length) return STATUS_OK;
+    FAIL(STATUS_IO, "%s: cannot write: %s", writing->live, strerror(errno));
+}
+
+static enum status write_header(struct writing *writing) {
+    struct header header = {NULL, 0};
+    unsigned char length[8];
+    put_header(&header, writing);
+    if (header.used > SAFETENSORS_HEADER_LIMIT)
+        FAIL(STATUS_INPUT, "%s: expected a header of at most %u bytes, got %zu", writing->path,
+             SAFETENSORS_HEADER_LIMIT, header.used);
+    TRY(arena_take(&writing->arena, header.used, 1, "header", &header.text));
+    header.used = 0;
+    put_header(&header, writing);
+    for (size_t i = 0; i < 8; i++)
+        length[i] = (unsigned char)((uint64_t)header.used >> (8 * i));
+    TRY(write_bytes(writing, length, sizeof length));
+    return write_bytes(writing, header.text, header.used);
+}
+
+static enum status write_carriers(struct writing *writing, const struct safetensors_source *source,
+                                  unsigned char *block) {
+    enum dtype dtype = DTYPE_F32;
+    uint64_t bytes;
+    const uint64_t count = count_of(source, &bytes);
+    (void)safetensors_dtype_number(source->dtype, &dtype);
+    const unsigned char *from = (const unsigned char *)source->carriers;
+    for (uint64_t at = 0; at < count; at += BLOCK) {
+        const size_t size = count - at < BLOCK ? (size_t)(count - at) : BLOCK;
+        const size_t fits = carrier_pack(dtype, from + at * dtype_carrier(dtype), size, block);
+        if (fits != size)
+            FAIL(STATUS_INPUT, "%s: tensor %s: expected values of %s, got another at %" PRIu64,
+                 writing->path, strict_quote(source->name).text, dtype_name(dtype), at + fits);
+        TRY(write_bytes(writing, block, size * dtype_width(dtype)));
+    }
+    return STATUS_OK;
+}
+
+static enum status write_all(struct writing *writing) {
+    unsigned char *block;
+    uint64_t bytes;
+    TRY(arena_take(&writing->arena, BLOCK, 8, "block", &block));
+    TRY(write_header(writing));
+    for (size_t i = 0; i < writing->count; i++) {
+        const struct safetensors_source *source = writing->sources[i];
+        count_of(source, &bytes);
+        if (source->bytes != NULL)
+            TRY(write_bytes(writing, source->bytes, (size_t)bytes));
+        else
+            TRY(write_carriers(writing, source, block));
+    }
+    return STATUS_OK;
+}
+
+/* PATH.part, or PATH.part2, ... where others stand. */
+static enum status open_live(struct writing *writing) {
+    struct stat info;
+    if (!writing->overwrite && lstat(writing->path, &info) == 0)
+        FAIL(STATUS_IO, "%s: exists, and is left alone", writing->path);
+    for (int i = 1; i <= LIVE_NAMES; i++) {
+        char number[16] = "";
+        if (i > 1) snprintf(number, sizeof number, "%d", i);
+        TRY(arena_format(&writing->arena, &writing->live, "%s.part%s", writing->path, number));
+        const int handle = open(writing->live, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+        if (handle < 0 && errno == EEXIST) continue;
+        if (handle < 0) FAIL(STATUS_IO, "%s: cannot create: %s", writing->live, strerror(errno));
+        writing->file = fdopen(handle, "wb");
+        if (writing->file != NULL) return STATUS_OK;
+        const int reason = errno;
+        close(handle);
+        unlink(writing->live);
+        FAIL(STATUS_IO, "%s: cannot create: %s", writing->live, strerror(reason));
+    }
+    FAIL(STATUS_IO, "%s: exists, and so do 99 more like it: remove what killed runs left",
+         writing->live);
+}
+
+static enum status close_live(struct writing *writing, enum status status) {
+    const int bad = fclose(writing->file);
+    const int reason = errno;
+    if (status == STATUS_OK && bad != 0)
+        status = status_fail(STATUS_IO, "%s: cannot write: %s", writing->live, strerror(reason));
+    if (status == STATUS_OK) status = publish_settle(writing->live);
+    if (status == STATUS_OK) return publish_name(writing->live, writing->path, writing->overwrite);
+    unlink(writing->live);
+    return status;
+}
+
+static enum status write_planned(struct writing *writing,
+                                 const struct safetensors_source *sources) {
+    TRY(plan(writing, sources));
+    TRY(open_live(writing));
+    return close_live(writing, write_all(writing));
+}
+
+enum status safetensors_write(const char *path, int overwrite,
+                              const struct safetensors_source *sources, size_t count,
+                              const struct safetensors_pair *metadata, size_t metadata_count) {
+    struct writing writing = {.path = path,
+                              .overwrite = overwrite,
+                              .count = count,
+                              .metadata = metadata,
+                              .metadata_count = metadata_count,
+                              .arena = ARENA_EMPTY};
+    const enum status status = write_planned(&writing, sources);
+    arena_close(&writing.arena);
+    return status;
+}
