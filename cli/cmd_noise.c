@@ -159,6 +159,7 @@ static enum status set_up(const struct asking *asking, const struct noise_case *
 static struct noise_request request_of(const struct asking *asking, const struct config *config) {
     return (struct noise_request){.config = config,
                                   .steps = asking->steps,
+                                  .resolved = asking->scenario->steps,
                                   .repeats = asking->repeats,
                                   .processors = asking->processors,
                                   .process = other_process,

@@ -109,7 +109,7 @@ static void hold_columns(struct holding *holding, const struct compare_report *r
         const struct compare_column *column = compare_column_of(report, known[c].log);
         struct compare_floor_column *into = &holding->out->columns[holding->out->column_count];
         if (column == NULL || column->pairs == 0) continue;
-        *into = (struct compare_floor_column){.name = known[c].log};
+        *into = (struct compare_floor_column){.name = (int32_t)known[c].log};
         hold_column(holding, column, known[c].floor, into);
         if (into->updates == 0) continue;
         if (into->updates > holding->out->updates) holding->out->updates = into->updates;
@@ -119,7 +119,7 @@ static void hold_columns(struct holding *holding, const struct compare_report *r
 
 static enum status say(struct holding *holding, enum compare_floor_verdict verdict, double p) {
     char *text;
-    holding->out->verdict = verdict;
+    holding->out->verdict = (int32_t)verdict;
     TRY(arena_format(holding->arena, &text, "p = %.4g is %sabove alpha = %g", p,
                      verdict == COMPARE_FLOOR_OUTSIDE ? "not " : "", holding->out->alpha));
     holding->out->words = text;

@@ -39,6 +39,11 @@ static uint64_t order_seed(const struct measuring *m, uint64_t run) {
     return noise_order_seed(m->request->config, run);
 }
 
+/* Keys name updates up to this one, also where fewer are trained. */
+static uint64_t resolved_steps(const struct noise_request *request) {
+    return request->resolved > request->steps ? request->resolved : request->steps;
+}
+
 static enum status repeat_path(struct measuring *m) {
     run_restore(&m->base, m->start);
     return noise_path_take(&m->table->layout, &m->base, m->request->interrupted, m->other);
@@ -136,7 +141,7 @@ static enum status measure_all(struct measuring *m) {
     run_snapshot(&m->base, m->start);
     TRY(noise_path_take(&table->layout, &m->base, m->request->interrupted, m->path));
     const uint32_t count =
-        noise_variants(&m->config, m->request->steps, m->request->processors, variants);
+        noise_variants(&m->config, resolved_steps(m->request), m->request->processors, variants);
     for (uint32_t i = 0; i < count; i++)
         TRY(measure_row(m, &variants[i]));
     return STATUS_OK;
@@ -152,7 +157,7 @@ enum status noise_measure(const struct noise_request *request, struct arena *are
     m->table = out;
     m->config = *request->config;
     m->config.numerics.order_seed = order_seed(m, 0);
-    TRY(config_validate(&m->config, request->steps));
+    TRY(config_validate(&m->config, resolved_steps(request)));
     struct dataset_options source = run_dataset_options(&m->config);
     struct run_options options = noise_run_options(request->steps, m->config.numerics.order_seed);
     TRY(dataset_open(&source, arena, &m->dataset));

@@ -48,7 +48,8 @@ struct noise_table {
 
 struct noise_request {
     const struct config *config; /* numerics.order_seed may be free (KEY_WORD_UINT) */
-    uint64_t steps;
+    uint64_t steps;              /* that are trained */
+    uint64_t resolved;           /* for which the configuration was resolved; 0: steps */
     uint32_t repeats;
     uint64_t processors; /* what `all` threads are */
     /* Trains `config` in another process and hands back the bytes of its path. NULL: there is none,

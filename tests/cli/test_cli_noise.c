@@ -54,6 +54,9 @@ static void verify_untestable(void **state) {
 static void verify_refusals(void **state) {
     (void)state;
     helper_scenario("s.yaml", "steps: 3", "seed: 3", "");
+    /* fewer updates than the scenario has, one of which a key names */
+    helper_scenario("late.yaml", "steps: 3", "resume: {after: 2}", "");
+    helper_accept(0, "noise late.yaml --steps 1 --repeat 1");
     helper_refuse(2, "noise s.yaml --modes quick", "noise: --modes: expected invariant");
     helper_refuse(2, "noise s.yaml --dtypes tf32", "noise: --dtypes: expected f32");
     helper_refuse(2, "noise s.yaml --modes invariant,", "noise: --modes: expected up to 8 names");
