@@ -219,6 +219,12 @@ void certify_run(const struct trace_image *image, const struct trace_run *run,
     for (uint64_t i = 0; i < run->updates && out->broken == 0; i++) {
         const struct record *next = i + 1 < run->updates ? &run->records[i + 1] : NULL;
         check.record = &run->records[i];
+        if (check.record->step != out->first + i) {
+            out->state = CERTIFY_BROKEN;
+            out->broken = out->first + i;
+            found(out, "step", "the updates are not numbered one by one");
+            return;
+        }
         memcpy(check.root.byte, check.record->digests[DIGEST_ROOT], DIGEST_BYTES);
         check_update(&check, next, i > 0 || out->start_known, out);
         check.previous = check.root;

@@ -191,6 +191,19 @@ static void validate_damaged_row(void **state) {
     assert_string_equal(certificate.column, "loss");
 }
 
+/* Whoever goes on may count on a record for every update. */
+static void validate_gap(void **state) {
+    (void)state;
+    struct fake fake;
+    fake_open(&fake, 0);
+    for (uint64_t i = 5; i < UPDATES; i++)
+        fake.records[i].step++;
+    const struct certificate certificate = certified(&fake);
+    assert_int_equal(certificate.state, CERTIFY_BROKEN);
+    assert_int_equal(certificate.broken, 6);
+    assert_string_equal(certificate.column, "step");
+}
+
 static void validate_untestable(void **state) {
     (void)state;
     struct fake fake;
@@ -290,6 +303,7 @@ int main(void) {
         cmocka_unit_test(validate_sound),
         cmocka_unit_test(verify_changes_are_named),
         cmocka_unit_test(validate_damaged_row),
+        cmocka_unit_test(validate_gap),
         cmocka_unit_test(validate_untestable),
         cmocka_unit_test(validate_little_recorded),
         cmocka_unit_test(validate_foreign_groups),
