@@ -34,8 +34,8 @@ const char *const gate_names[GATES] = {
     "cosine of updates 0.99 (nobody's)",
 };
 
-const char *const setting_names[SETTINGS] = {"f32", "f32, SFT", "bf16 + masters", "f32, LR 5e-7",
-                                             "f32, shuffled"};
+const char *const setting_names[SETTINGS] = {"f32",          "f32, SFT",      "bf16 + masters",
+                                             "f32, LR 5e-7", "f32, shuffled", "bf16, shuffled"};
 
 /* Several overrides per setting, parted by ';', as in a mutant. */
 static const char *const setting_overrides[SETTINGS] = {
@@ -43,6 +43,8 @@ static const char *const setting_overrides[SETTINGS] = {
     "task=sft",
     "numerics.param=bf16;numerics.compute=bf16;numerics.master=f32",
     "optimizer.lr=5e-7",
+    "numerics.mode=shuffled;shuffle.chunk=2;numerics.order_seed=1",
+    "numerics.param=bf16;numerics.compute=bf16;numerics.master=f32;"
     "numerics.mode=shuffled;shuffle.chunk=2;numerics.order_seed=1",
 };
 
@@ -156,7 +158,7 @@ static void side_close(struct side *side) {
 struct shown {
     double loss[2], norm[2];
     int root_differs;
-    int acts; /* other weights or LR */
+    int acts; /* other weights, LR or loss */
     double update_cosine, probability, cosine, ratio;
 };
 
@@ -201,6 +203,10 @@ static int weights_differ(const struct run *a, const struct run *b) {
     return memcmp(x, y, count * sizeof x[0]) != 0;
 }
 
+static int losses_differ(const struct run *a, const struct run *b) {
+    return memcmp(&a->record.reals[REAL_LOSS], &b->record.reals[REAL_LOSS], sizeof(double)) != 0;
+}
+
 static void show(struct run *a, struct run *b, struct shown *out) {
     static double x[LOGITS], y[LOGITS];
     struct pair_record pair;
@@ -213,7 +219,7 @@ static void show(struct run *a, struct run *b, struct shown *out) {
         .norm = {a->record.reals[REAL_GRAD_NORM], b->record.reals[REAL_GRAD_NORM]},
         .root_differs = memcmp(a->record.digests[DIGEST_ROOT], b->record.digests[DIGEST_ROOT],
                                RECORD_DIGEST_BYTES) != 0,
-        .acts = weights_differ(a, b) || rates_differ(a, b),
+        .acts = weights_differ(a, b) || rates_differ(a, b) || losses_differ(a, b),
         .update_cosine = pair.reals[PAIR_UPDATE_COSINE],
         .probability = pair.reals[PAIR_PROBE_ERROR],
         .cosine = same ? logits_cosine(x, y, count) : (double)NAN,
@@ -270,24 +276,30 @@ static void compare_ratio(const struct config *s32, const struct config *s16,
 
 /* ---- gates ---- */
 
-/* A value that is not a number is outside of every tolerance; one that was not measured (NaN on
- * purpose) is in `never`. */
+/* Values that are the same are inside, whatever they are; else NaN and infinity are outside. */
 static int outside(double a, double b, double absolute, double relative) {
+    if (a == b || (isnan(a) && isnan(b))) return 0;
     return !(fabs(a - b) <= absolute + relative * fabs(b));
 }
 
-static int rounded_differ(double a, double b) {
-    return !(floor(a * 1e5 + 0.5) == floor(b * 1e5 + 0.5));
+/* A norm that one arm does not log (nothing clips) is not compared. */
+static int norm_outside(const double *norm, double absolute, double relative) {
+    if (isnan(norm[0]) || isnan(norm[1])) return 0;
+    return outside(norm[1], norm[0], absolute, relative);
+}
+
+static double rounded(double value) {
+    return floor(value * 1e5 + 0.5);
 }
 
 static uint32_t gates_of(const struct shown *at) {
     const double *const loss = at->loss, *const norm = at->norm;
     const int fires[GATES] = {
-        [GATE_EQUAL_LOGS] = !(loss[0] == loss[1]) || !(norm[0] == norm[1]),
-        [GATE_FIVE_DECIMALS] = rounded_differ(loss[0], loss[1]),
+        [GATE_EQUAL_LOGS] = outside(loss[1], loss[0], 0.0, 0.0) || norm_outside(norm, 0.0, 0.0),
+        [GATE_FIVE_DECIMALS] = outside(rounded(loss[1]), rounded(loss[0]), 0.0, 0.0),
         [GATE_FIVE_PERCENT] = outside(loss[1], loss[0], 0.0, 0.05),
         [GATE_ONE_PERCENT] = outside(loss[1], loss[0], 0.0, 0.01),
-        [GATE_TENTH] = outside(loss[1], loss[0], 0.1, 0.1) || outside(norm[1], norm[0], 0.1, 0.1),
+        [GATE_TENTH] = outside(loss[1], loss[0], 0.1, 0.1) || norm_outside(norm, 0.1, 0.1),
         [GATE_PROBABILITY] = !(at->probability <= 1.05),
         [GATE_R_RATIO] = at->ratio > 1.2,
         [GATE_COSINE] = !(at->cosine >= 0.99),
@@ -362,11 +374,14 @@ static uint32_t first_effect(const struct shown *shown) {
 }
 
 void helper_mutant_try(const struct mutant *mutant, enum setting setting, struct mutant_seen *out) {
-    const int noisy = setting == SETTING_SHUFFLED;
+    const int noisy = setting_noisy(setting);
+    const enum setting exact = setting == SETTING_SHUFFLED        ? SETTING_F32
+                               : setting == SETTING_BF16_SHUFFLED ? SETTING_BF16
+                                                                  : setting;
     struct arms arms;
     struct shown shown[MUTANT_UPDATES + 1];
     *out = (struct mutant_seen){.refused = 1};
-    if (!arms_read(mutant, noisy ? SETTING_F32 : setting, "", &arms)) return;
+    if (!arms_read(mutant, exact, "", &arms)) return;
     out->refused = 0;
     compare(&arms, MUTANT_UPDATES + 1, shown);
     out->effect = first_effect(shown);
@@ -387,13 +402,13 @@ void helper_mutant_try(const struct mutant *mutant, enum setting setting, struct
     out->in_force = gates_at(shown, first) | ours >> 1;
 }
 
-void helper_mutant_null(uint32_t index, struct mutant_seen *out) {
+void helper_mutant_null(enum setting setting, uint32_t index, struct mutant_seen *out) {
     static const struct mutant nothing = {MUTANT_EQUAL, 1.0, "A/A", "", ""};
     struct arms arms, low, high;
     struct shown shown[2];
-    assert_true(arms_read(&nothing, SETTING_SHUFFLED, "", &arms) &&
-                arms_read(&nothing, SETTING_SHUFFLED, narrow, &low) &&
-                arms_read(&nothing, SETTING_SHUFFLED, wide, &high));
+    assert_true(arms_read(&nothing, setting, "", &arms) &&
+                arms_read(&nothing, setting, narrow, &low) &&
+                arms_read(&nothing, setting, wide, &high));
     struct config *const all[] = {&arms.config[0], &arms.config[1], &low.config[0],
                                   &low.config[1],  &high.config[0], &high.config[1]};
     for (size_t i = 0; i < COUNT_OF(all); i++) {

@@ -30,7 +30,8 @@ enum setting {
     SETTING_SFT,      /* exact, another task */
     SETTING_BF16,     /* exact, bf16 with f32 masters */
     SETTING_SMALL_LR, /* exact, LR 5e-7 */
-    SETTING_SHUFFLED, /* every run draws its own order of sums */
+    SETTING_SHUFFLED, /* f32; every run draws its own order of sums */
+    SETTING_BF16_SHUFFLED,
     SETTINGS
 };
 
@@ -55,7 +56,7 @@ enum { MUTANT_UPDATES = 8, MUTANT_RUNS = 8 };
 /* Bits by enum gate. */
 struct mutant_seen {
     uint32_t refused;  /* the setting cannot be combined with the mutant */
-    uint32_t effect;   /* first update with other weights or LR; 0: none in MUTANT_UPDATES */
+    uint32_t effect;   /* first update with other weights, LR or loss; 0: none */
     uint32_t steady;   /* exact settings: a rerun of the baseline gave its roots */
     uint32_t start;    /* gates that fire at updates 1 and 2 */
     uint32_t in_force; /* at `effect` and the update after it; at 1 and 2 without an effect */
@@ -67,8 +68,12 @@ int helper_mutants_close(void **state);
 
 void helper_mutant_try(const struct mutant *mutant, enum setting setting, struct mutant_seen *out);
 
-/* Gates on the baseline against itself in SETTING_SHUFFLED, weights and data of their own for each
+static inline int setting_noisy(enum setting setting) {
+    return setting >= SETTING_SHUFFLED;
+}
+
+/* Gates on the baseline against itself in a noisy setting, weights and data of their own for each
  * `index`; `start` is filled. */
-void helper_mutant_null(uint32_t index, struct mutant_seen *out);
+void helper_mutant_null(enum setting setting, uint32_t index, struct mutant_seen *out);
 
 #endif
