@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Logs against a floor: the test fires as often as alpha says whatever the gaps are like, sees what
+ * lies above all pairs, and leaves to the printed digits what they leave open. */
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "forensics/compare_floor.h"
+#include "forensics/series.h"
+
+enum { PAIRS = 99, STEPS = 8 };
+
+/* Gaps that grow with the update, hang together within a pair, differ in scale by column and are
+ * often zero: nothing a normal law would explain. */
+static double gap_at(uint64_t pair, int column, uint64_t step) {
+    uint64_t word = (pair + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    word ^= word >> 29;
+    word *= UINT64_C(0xBF58476D1CE4E5B9);
+    const double whole = (double)(word >> 40) / 0x1p24;
+    word = (word ^ (step * 7 + (uint64_t)column * 3 + 1)) * UINT64_C(0x94D049BB133111EB);
+    const double part = (double)(word >> 40) / 0x1p24;
+    if (part < 0.2) return 0.0;
+    return (whole * whole * 4 + part) * (double)step * (column == 0 ? 1e-7 : 1e-3);
+}
+
+struct scene {
+    double columns[FLOOR_COLUMNS][(PAIRS + 1) * STEPS];
+    struct series_point points[2][2][STEPS]; /* by column and side */
+    struct log_column log_columns[2][2];
+    struct compare_column compared[2];
+    struct compare_report report;
+    struct floor_file file;
+};
+
+static const enum log_name names[2] = {LOG_LOSS, LOG_GRAD_NORM};
+
+/* Pair `out` is that of the logs, the others are the floor. */
+static void stage(struct scene *scene, uint64_t out, double factor, float quantum) {
+    memset(scene, 0, sizeof *scene);
+    for (int c = 0; c < FLOOR_COLUMNS; c++) {
+        uint64_t row = 0;
+        for (uint64_t pair = 0; pair <= PAIRS; pair++) {
+            if (pair == out) continue;
+            for (uint64_t k = 0; k < STEPS; k++)
+                scene->columns[c][row * STEPS + k] = gap_at(pair, c, k + 1);
+            row++;
+        }
+        scene->file.columns[c] = scene->columns[c];
+    }
+    scene->file.pairs = PAIRS;
+    scene->file.steps = STEPS;
+    for (int c = 0; c < 2; c++) {
+        struct compare_column *column = &scene->compared[c];
+        *column = (struct compare_column){.name = (int32_t)names[c], .pairs = STEPS};
+        for (int side = 0; side < 2; side++) {
+            for (uint64_t k = 0; k < STEPS; k++) {
+                const double base = 0.0, gap = factor * gap_at(out, c, k + 1);
+                /* the norm's gap is relative: its base is 1 */
+                const double value = (c == 1 ? 1.0 : base) + (side == 1 ? gap : 0.0);
+                scene->points[c][side][k] = (struct series_point){k + 1, value, quantum, k, 0};
+            }
+            column->side[side] = (struct compare_side){&scene->log_columns[c][side],
+                                                       scene->points[c][side], STEPS, 0};
+        }
+    }
+    scene->report.columns = scene->compared;
+    scene->report.column_count = 2;
+}
+
+static struct compare_floor hold(struct scene *scene, double alpha) {
+    struct arena arena = ARENA_EMPTY;
+    struct compare_floor held;
+    if (compare_hold(&scene->report, &scene->file, alpha, &arena, &held) != STATUS_OK)
+        fail_msg("%s", status_text());
+    held.words = "";
+    arena_close(&arena);
+    return held;
+}
+
+/* Each of n + 1 exchangeable pairs in the place of the logs: p takes each rank, so p <= alpha for
+ * alpha (n + 1) of them but for ties, and for what 1 + gap rounds. */
+static void verify_level(void **state) {
+    (void)state;
+    static struct scene scene;
+    static const double alphas[] = {0.01, 0.05, 0.2};
+    uint32_t fired[3] = {0, 0, 0};
+    for (uint64_t pair = 0; pair <= PAIRS; pair++) {
+        stage(&scene, pair, 1.0, 0.0f);
+        const struct compare_floor held = hold(&scene, 0.01);
+        assert_true(held.p[0] == held.p[1] && held.column_count == 2 && held.updates == STEPS);
+        for (size_t a = 0; a < COUNT_OF(alphas); a++)
+            fired[a] += held.p[0] <= alphas[a];
+    }
+    assert_in_range(fired[0], 0, 2);
+    assert_in_range(fired[1], 3, 6);
+    assert_in_range(fired[2], 17, 21);
+}
+
+static void verify_effect(void **state) {
+    (void)state;
+    static struct scene scene;
+    stage(&scene, 3, 1000.0, 0.0f);
+    struct compare_floor held = hold(&scene, 0.01);
+    assert_int_equal(held.verdict, COMPARE_FLOOR_OUTSIDE);
+    assert_true(held.p[0] == 0.01 && held.columns[0].above > 0 && held.columns[0].first_above > 0);
+    assert_true(held.columns[0].gap > held.columns[0].bound);
+    assert_true(fabs(1.0 - pow(held.content, PAIRS) - COMPARE_FLOOR_CONFIDENCE) < 1e-12);
+    held = hold(&scene, 0.001);
+    assert_int_equal(held.verdict, COMPARE_FLOOR_UNTESTABLE);
+    scene.points[0][1][2].value = (double)NAN;
+    held = hold(&scene, 0.01);
+    assert_int_equal(held.verdict, COMPARE_FLOOR_OUTSIDE);
+}
+
+/* Two digits leave the gap anywhere between none and far more than the floor. */
+static void verify_digits(void **state) {
+    (void)state;
+    static struct scene scene;
+    stage(&scene, 3, 1.0, 0.01f);
+    const struct compare_floor held = hold(&scene, 0.01);
+    assert_int_equal(held.verdict, COMPARE_FLOOR_UNTESTABLE);
+    assert_true(held.p[1] == 0.01 && held.p[0] > 0.5);
+}
+
+/* Means over windows are no values of one update; a floor without pairs decides nothing. */
+static void validate_left_out(void **state) {
+    (void)state;
+    static struct scene scene;
+    stage(&scene, 3, 1000.0, 0.0f);
+    for (int c = 0; c < 2; c++) {
+        scene.log_columns[c][0].windowed = 1;
+        for (uint64_t k = 0; k < STEPS; k++)
+            scene.points[c][0][k].update = scene.points[c][1][k].update = 2 * (k + 1);
+    }
+    const struct compare_floor held = hold(&scene, 0.01);
+    assert_int_equal(held.verdict, COMPARE_FLOOR_UNTESTABLE);
+    assert_int_equal(held.column_count, 0);
+    struct arena arena = ARENA_EMPTY;
+    struct compare_floor none;
+    scene.file.pairs = 0;
+    assert_int_equal(compare_hold(&scene.report, &scene.file, 0.01, &arena, &none),
+                     STATUS_UNTESTABLE);
+    arena_close(&arena);
+}
+
+/* Noise explains what runs compute; it explains neither LRs nor tokens. */
+static void validate_verdicts(void **state) {
+    (void)state;
+    static struct scene scene;
+    const uint32_t order[1] = {0};
+    stage(&scene, 3, 1.0, 0.0f);
+    struct compare_floor held = {.verdict = COMPARE_FLOOR_INSIDE};
+    scene.report.verdict = COMPARE_VERDICT_DIFFERS;
+    scene.report.order = order;
+    scene.report.order_count = 1;
+    assert_int_equal(compare_floor_verdict_of(&scene.report, &held), COMPARE_VERDICT_EQUAL);
+    scene.compared[0].name = LOG_TOKENS;
+    assert_int_equal(compare_floor_verdict_of(&scene.report, &held), COMPARE_VERDICT_DIFFERS);
+    scene.compared[0].name = LOG_LOSS;
+    scene.report.lr.state = COMPARE_LR_DIFFERENT;
+    assert_int_equal(compare_floor_verdict_of(&scene.report, &held), COMPARE_VERDICT_DIFFERS);
+    scene.report.lr.state = COMPARE_LR_SAME;
+    held.verdict = COMPARE_FLOOR_UNTESTABLE;
+    assert_int_equal(compare_floor_verdict_of(&scene.report, &held), COMPARE_VERDICT_UNTESTABLE);
+    held.verdict = COMPARE_FLOOR_OUTSIDE;
+    assert_int_equal(compare_floor_verdict_of(&scene.report, &held), COMPARE_VERDICT_DIFFERS);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_level),      cmocka_unit_test(verify_effect),
+        cmocka_unit_test(verify_digits),     cmocka_unit_test(validate_left_out),
+        cmocka_unit_test(validate_verdicts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
