@@ -80,6 +80,17 @@ TWINSTEP_MUST_USE enum status hdf5_create_index(const struct hdf5_file *file, hi
                                                 const char *name, const char *long_name,
                                                 uint64_t count, hid_t *out_scale);
 
+/* Scales of one steps/ group. Index LAYOUT_AXES is that of the bytes of a digest; H5I_INVALID_HID
+ * where there is none. */
+struct scales {
+    hid_t ids[LAYOUT_AXES + 1];
+};
+
+/* Scales of a run's axes, into `scales`, and the fixed datasets of its consumers. */
+TWINSTEP_MUST_USE enum status trace_create_axes(const struct hdf5_file *file, const char *group,
+                                                hid_t steps, const struct trace_run_plan *plan,
+                                                struct scales *scales);
+
 /* The objects of a run's stored states, if it has any; their handles, once writing has begun. */
 TWINSTEP_MUST_USE enum status trace_create_snapshots(const struct hdf5_file *file,
                                                      const struct stored *stored,

@@ -83,102 +83,6 @@ static enum status create_step(const struct hdf5_file *file, hid_t where, hid_t 
     return hdf5_make_scale(file, *out_scale, "step");
 }
 
-/* Scales of one steps/ group. Index LAYOUT_AXES is that of the bytes of a digest; H5I_INVALID_HID
- * where there is none. */
-struct scales {
-    hid_t ids[LAYOUT_AXES + 1];
-};
-
-static enum status create_named_axis(const struct hdf5_file *file, hid_t steps,
-                                     enum layout_axis axis, const char *const *names,
-                                     uint32_t count, hid_t *out_scale) {
-    const struct layout_axis_name *label = &layout_axes[axis];
-    char path[LAYOUT_NAME];
-    snprintf(path, sizeof path, "%s%s%s", label->folder, label->folder[0] == '\0' ? "" : "/",
-             label->scale);
-    if (names == NULL)
-        return hdf5_create_index(file, steps, path, label->long_name, count, out_scale);
-    TRY(hdf5_put_names(file, steps, path, names, count, out_scale));
-    TRY(hdf5_put_text(file, *out_scale, "units", dimensionless));
-    TRY(hdf5_put_text(file, *out_scale, "long_name", label->long_name));
-    return hdf5_make_scale(file, *out_scale, label->scale);
-}
-
-static enum status consumer_names(const struct trace_run_plan *plan, struct arena *arena,
-                                  const char ***out) {
-    TRY(arena_take(arena, plan->shape.consumers, sizeof **out, "names", out));
-    for (uint32_t i = 0; i < plan->shape.consumers; i++)
-        (*out)[i] = plan->consumers[i].name;
-    return STATUS_OK;
-}
-
-static enum status create_named_axes(const struct hdf5_file *file, const char *group, hid_t steps,
-                                     const struct trace_run_plan *plan, struct arena *arena,
-                                     struct scales *scales) {
-    const char **consumers;
-    TRY(consumer_names(plan, arena, &consumers));
-    const char *const *names[LAYOUT_AXES] = {[AXIS_TENSOR] = plan->tensors,
-                                             [AXIS_PHASE] = plan->phases,
-                                             [AXIS_SITE] = plan->sites,
-                                             [AXIS_CONSUMER] = consumers,
-                                             [AXIS_STREAM] = plan->streams};
-    for (int a = AXIS_GROUP; a < LAYOUT_AXES; a++) {
-        const enum layout_axis axis = (enum layout_axis)a;
-        const uint32_t length = layout_axis_length(&plan->shape, axis);
-        if (length == 0) continue;
-        if (layout_axes[axis].folder[0] != '\0') {
-            char path[512];
-            snprintf(path, sizeof path, "%s/steps/%s", group, layout_axes[axis].folder);
-            hid_t folder;
-            TRY(hdf5_open_group(file, path, &folder));
-            H5Gclose(folder);
-        }
-        TRY(create_named_axis(file, steps, axis, names[axis], length, &scales->ids[axis]));
-    }
-    return STATUS_OK;
-}
-
-static enum status create_axes(const struct hdf5_file *file, const char *group, hid_t steps,
-                               const struct trace_run_plan *plan, struct scales *scales) {
-    struct arena arena = ARENA_EMPTY;
-    const enum status status = create_named_axes(file, group, steps, plan, &arena, scales);
-    arena_close(&arena);
-    return status;
-}
-
-static enum status create_fixed(const struct hdf5_file *file, hid_t steps,
-                                const struct layout_fixed *fixed, const struct trace_run_plan *plan,
-                                hid_t scale) {
-    const uint32_t count = plan->shape.consumers;
-    const struct hdf5_form form = {.name = fixed->path,
-                                   .type = H5T_STD_U64LE,
-                                   .rank = 1,
-                                   .shape = {count, 1, 1},
-                                   .units = fixed->units,
-                                   .long_name = fixed->long_name};
-    struct arena arena = ARENA_EMPTY;
-    hid_t dataset;
-    uint64_t *values;
-    TRY(hdf5_create(file, steps, &form, &dataset));
-    TRY(hdf5_attach_scale(file, dataset, scale, 0));
-    enum status status = arena_take(&arena, count, sizeof *values, "consumers", &values);
-    for (uint32_t i = 0; i < count && status == STATUS_OK; i++)
-        memcpy(&values[i], (const char *)&plan->consumers[i] + fixed->offset, sizeof *values);
-    if (status == STATUS_OK &&
-        H5Dwrite(dataset, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
-        status = hdf5_fail(STATUS_IO, file->name, "write \"%s\"", fixed->path);
-    arena_close(&arena);
-    H5Dclose(dataset);
-    return status;
-}
-
-static enum status create_consumers(const struct hdf5_file *file, hid_t steps,
-                                    const struct trace_run_plan *plan, hid_t scale) {
-    for (size_t i = 0; i < LAYOUT_FIXED && plan->shape.consumers != 0; i++)
-        TRY(create_fixed(file, steps, &layout_fixed[i], plan, scale));
-    return STATUS_OK;
-}
-
 static enum status create_column(const struct hdf5_file *file, hid_t steps,
                                  const struct layout_column *column, const struct scales *scales) {
     char name[LAYOUT_NAME];
@@ -236,8 +140,7 @@ static enum status create_steps(const struct hdf5_file *file, const struct serie
     TRY(create_step(file, steps, &scales.ids[AXIS_NONE]));
     TRY(hdf5_create_index(file, steps, "byte", "byte of a digest", RECORD_DIGEST_BYTES,
                           &scales.ids[LAYOUT_AXES]));
-    if (plan != NULL) TRY(create_axes(file, series->group, steps, plan, &scales));
-    if (plan != NULL) TRY(create_consumers(file, steps, plan, scales.ids[AXIS_CONSUMER]));
+    if (plan != NULL) TRY(trace_create_axes(file, series->group, steps, plan, &scales));
     TRY(create_columns(file, steps, &series->layout, &scales));
     for (size_t i = 0; i < COUNT_OF(scales.ids); i++)
         if (scales.ids[i] >= 0) H5Dclose(scales.ids[i]);

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The axes of a run: scales with the names of what they count, and what is fixed for each consumer
+ * of random words. */
+#include "determinism/hdf5_writer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum status create_named_axis(const struct hdf5_file *file, hid_t steps,
+                                     enum layout_axis axis, const char *const *names,
+                                     uint32_t count, hid_t *out_scale) {
+    const struct layout_axis_name *label = &layout_axes[axis];
+    char path[LAYOUT_NAME];
+    snprintf(path, sizeof path, "%s%s%s", label->folder, label->folder[0] == '\0' ? "" : "/",
+             label->scale);
+    if (names == NULL)
+        return hdf5_create_index(file, steps, path, label->long_name, count, out_scale);
+    TRY(hdf5_put_names(file, steps, path, names, count, out_scale));
+    TRY(hdf5_put_text(file, *out_scale, "units", "1"));
+    TRY(hdf5_put_text(file, *out_scale, "long_name", label->long_name));
+    return hdf5_make_scale(file, *out_scale, label->scale);
+}
+
+static enum status consumer_names(const struct trace_run_plan *plan, struct arena *arena,
+                                  const char ***out) {
+    TRY(arena_take(arena, plan->shape.consumers, sizeof **out, "names", out));
+    for (uint32_t i = 0; i < plan->shape.consumers; i++)
+        (*out)[i] = plan->consumers[i].name;
+    return STATUS_OK;
+}
+
+static enum status create_named_axes(const struct hdf5_file *file, const char *group, hid_t steps,
+                                     const struct trace_run_plan *plan, struct arena *arena,
+                                     struct scales *scales) {
+    const char **consumers;
+    TRY(consumer_names(plan, arena, &consumers));
+    const char *const *names[LAYOUT_AXES] = {[AXIS_TENSOR] = plan->tensors,
+                                             [AXIS_PHASE] = plan->phases,
+                                             [AXIS_SITE] = plan->sites,
+                                             [AXIS_CONSUMER] = consumers,
+                                             [AXIS_STREAM] = plan->streams};
+    for (int a = AXIS_GROUP; a < LAYOUT_AXES; a++) {
+        const enum layout_axis axis = (enum layout_axis)a;
+        const uint32_t length = layout_axis_length(&plan->shape, axis);
+        if (length == 0) continue;
+        if (layout_axes[axis].folder[0] != '\0') {
+            char path[512];
+            snprintf(path, sizeof path, "%s/steps/%s", group, layout_axes[axis].folder);
+            hid_t folder;
+            TRY(hdf5_open_group(file, path, &folder));
+            H5Gclose(folder);
+        }
+        TRY(create_named_axis(file, steps, axis, names[axis], length, &scales->ids[axis]));
+    }
+    return STATUS_OK;
+}
+
+static enum status create_fixed(const struct hdf5_file *file, hid_t steps,
+                                const struct layout_fixed *fixed, const struct trace_run_plan *plan,
+                                hid_t scale) {
+    const uint32_t count = plan->shape.consumers;
+    const struct hdf5_form form = {.name = fixed->path,
+                                   .type = H5T_STD_U64LE,
+                                   .rank = 1,
+                                   .shape = {count, 1, 1},
+                                   .units = fixed->units,
+                                   .long_name = fixed->long_name};
+    struct arena arena = ARENA_EMPTY;
+    hid_t dataset;
+    uint64_t *values;
+    TRY(hdf5_create(file, steps, &form, &dataset));
+    TRY(hdf5_attach_scale(file, dataset, scale, 0));
+    enum status status = arena_take(&arena, count, sizeof *values, "consumers", &values);
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++)
+        memcpy(&values[i], (const char *)&plan->consumers[i] + fixed->offset, sizeof *values);
+    if (status == STATUS_OK &&
+        H5Dwrite(dataset, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
+        status = hdf5_fail(STATUS_IO, file->name, "write \"%s\"", fixed->path);
+    arena_close(&arena);
+    H5Dclose(dataset);
+    return status;
+}
+
+static enum status create_fixed_all(const struct hdf5_file *file, hid_t steps,
+                                    const struct trace_run_plan *plan, hid_t scale) {
+    for (size_t i = 0; i < LAYOUT_FIXED && plan->shape.consumers != 0; i++)
+        TRY(create_fixed(file, steps, &layout_fixed[i], plan, scale));
+    return STATUS_OK;
+}
+
+enum status trace_create_axes(const struct hdf5_file *file, const char *group, hid_t steps,
+                              const struct trace_run_plan *plan, struct scales *scales) {
+    struct arena arena = ARENA_EMPTY;
+    enum status status = create_named_axes(file, group, steps, plan, &arena, scales);
+    arena_close(&arena);
+    if (status == STATUS_OK)
+        status = create_fixed_all(file, steps, plan, scales->ids[AXIS_CONSUMER]);
+    return status;
+}
