@@ -54,6 +54,7 @@ TWINSTEP_MUST_USE enum status judge_closure(struct court *court);
 TWINSTEP_MUST_USE enum status judge_causes(struct court *court);
 
 /* Lines of the verdict's text: judge_print_causes.c. */
+void judge_print_untested(const struct judgement *judgement, FILE *out);
 void judge_print_arm(const struct judgement *judgement, int arm, FILE *out);
 void judge_print_way(const struct judgement *judgement, FILE *out);
 void judge_print_measures(const struct judgement *judgement, FILE *out);

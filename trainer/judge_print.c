@@ -426,6 +426,7 @@ void judgement_print(const struct judgement *judgement, FILE *out) {
         judge_print_measures(judgement, out);
         judge_print_growth(judgement, out);
         print_closure(judgement, out);
+        judge_print_untested(judgement, out);
     }
     print_expectation(judgement, out);
     print_table(judgement, out);

@@ -134,3 +134,17 @@ void judge_print_arm(const struct judgement *judgement, int arm, FILE *out) {
             (unsigned long long)step, judgement->arms[arm], reals[REAL_GRAD_NORM],
             reals[REAL_CLIP_COEF], reals[REAL_GRAD_TAKEN]);
 }
+
+/* What the verdict does not rest on, and what would tell. */
+void judge_print_untested(const struct judgement *judgement, FILE *out) {
+    fprintf(
+        out,
+        "  untested other seeds and data (--set common.seed=N), another machine (replay there)");
+    if (judgement->floor == FLOOR_EXACT && judgement->floor_equal[1] < 0)
+        fprintf(out, ", a second process");
+    if (judgement->floor != FLOOR_EXACT && judgement->cause_count > 1 && judgement->way.runs == 0)
+        fprintf(out, ",\n           the noise of the shares%s%s",
+                judgement->way.reason != NULL && judgement->way.reason[0] != '\0' ? ": " : "",
+                judgement->way.reason == NULL ? "" : judgement->way.reason);
+    fprintf(out, "\n");
+}

@@ -34,7 +34,7 @@ struct world {
 
 /* Cause i acts along axis i and, a little, along axis 0: ways are not orthogonal. */
 static double truth(const struct world *world, uint32_t mask, uint32_t element) {
-    double at = 0.0;
+    double at = 0.0; /* the start: fill_gram puts it elsewhere */
     for (uint32_t i = 0; i < world->factors; i++) {
         if ((mask >> i & 1u) == 0) continue;
         if (element == i) at += world->length[i];
@@ -62,7 +62,7 @@ static void fill_gram(const struct world *world, double *gram) {
     const size_t runs = world->n << world->factors;
     for (uint32_t r = 0; r < runs; r++)
         for (uint32_t e = 0; e < DIMENSION; e++)
-            point[r][e] = truth(world, (uint32_t)(r / world->n), e) +
+            point[r][e] = 0.5 + truth(world, (uint32_t)(r / world->n), e) +
                           world->noise * draw(world->number, r, e);
     for (size_t i = 0; i < runs; i++)
         for (size_t j = 0; j < runs; j++) {

@@ -54,6 +54,29 @@ static void verify_when(void **state) {
     helper_bench_close(&bench);
 }
 
+/* The second factor is the larger one: everything else follows the order of the causes. */
+static void verify_order(void **state) {
+    (void)state;
+    struct bench bench;
+    helper_bench_open(&bench, 9,
+                      COMMON ", schedule: {name: linear, warmup: 4, total: 9}}\n"
+                             "arms: {baseline: {}, test: {schedule: {total: 10}, "
+                             "optimizer: {weight_decay: 20}}}\n");
+    helper_bench_run(&bench);
+    const struct judgement *j = &bench.judgement;
+    assert_string_equal(j->causes[0].name, "optimizer");
+    assert_int_equal(j->causes[0].acted, 2); /* LR 0 in update 1 */
+    assert_int_equal(j->causes[1].acted, 6);
+    assert_true(j->marks[0].share[0] == 1.0 && j->marks[0].share[1] == 0.0);
+    const struct trace_array *way = trace_array_of(j->image, "attribution/way");
+    const struct judged_measure *measure = &j->measures[1];
+    const double schedule = way->values[1], optimizer = way->values[2], both = way->values[3];
+    assert_true(fabs(measure->value[0] - (optimizer + both - schedule) / 2) < 1e-12 * both);
+    assert_true(fabs(measure->value[1] - (schedule + both - optimizer) / 2) < 1e-12 * both);
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
+}
+
 static void verify_measures(void **state) {
     (void)state;
     struct bench bench;
@@ -136,7 +159,10 @@ static void verify_way(void **state) {
     assert_true(schedule->low > 0.99 && schedule->high < 1.01);
     assert_true(noise->low < 0.0 && noise->high > 0.0);
     assert_true(schedule->high - schedule->low > 0.0);
+    assert_int_equal(schedule->place[0], 1);
     assert_int_equal(schedule->place[1], 1);
+    assert_int_equal(noise->place[0], 2);
+    assert_int_equal(noise->place[1], 2);
     assert_string_equal(judgement_cause(j), "schedule");
     helper_bench_check(&bench);
     helper_bench_close(&bench);
@@ -190,10 +216,10 @@ static void verify_notes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_when),  cmocka_unit_test(verify_measures),
-        cmocka_unit_test(verify_twin),  cmocka_unit_test(verify_saturated),
-        cmocka_unit_test(verify_way),   cmocka_unit_test(verify_replicates),
-        cmocka_unit_test(verify_notes),
+        cmocka_unit_test(verify_when),       cmocka_unit_test(verify_order),
+        cmocka_unit_test(verify_measures),   cmocka_unit_test(verify_twin),
+        cmocka_unit_test(verify_saturated),  cmocka_unit_test(verify_way),
+        cmocka_unit_test(verify_replicates), cmocka_unit_test(verify_notes),
     };
     return cmocka_run_group_tests(tests, helper_bench_folder, helper_bench_remove);
 }

@@ -137,8 +137,10 @@ static double *train_end(struct bench *bench, const struct config *config, size_
     return end;
 }
 
-/* v(S) by bits of three_causes, each trained here. */
-static void values_by_hand(struct bench *bench, double values[8]) {
+/* v(S) by bits of three_causes, each trained here, and how far S goes along the way to all of them.
+ */
+static void values_by_hand(struct bench *bench, double values[8], double along[8]) {
+    double *ends[8];
     size_t count;
     const struct config *a = &bench->scenario->arms[0].config;
     const struct config *b = &bench->scenario->arms[1].config;
@@ -148,8 +150,29 @@ static void values_by_hand(struct bench *bench, double values[8]) {
         for (uint32_t i = 0; i < 3; i++)
             if (mask >> i & 1u)
                 config_swap_cause(bench->options.schema, &hybrid, b, three_causes[i]);
-        values[mask] = point_distance(start, train_end(bench, &hybrid, &count), count);
+        ends[mask] = train_end(bench, &hybrid, &count);
+        values[mask] = point_distance(start, ends[mask], count);
     }
+    for (uint32_t mask = 0; mask < 8; mask++) {
+        along[mask] = 0.0;
+        for (size_t i = 0; i < count; i++)
+            along[mask] += (ends[mask][i] - start[i]) * ((ends[7][i] - start[i]) / values[7]);
+    }
+}
+
+/* The trace's masks are of factors, ours of three_causes. */
+static uint32_t trace_mask(const struct judgement *judgement, uint32_t mask) {
+    uint32_t out = 0;
+    for (uint32_t i = 0; i < 3; i++)
+        for (uint32_t f = 0; f < 3; f++) {
+            char name[16];
+            snprintf(name, sizeof name, "factor_%u", f);
+            if ((mask >> i & 1u) != 0 &&
+                strcmp(trace_attribute_of(judgement->image, "attribution", name),
+                       cause_name(three_causes[i])) == 0)
+                out |= 1u << f;
+        }
+    return out;
 }
 
 /* Shapley value of player i among three: 1/3, 1/6, 1/6, 1/3 of its four marginal gains. */
@@ -162,7 +185,7 @@ static double shapley_by_hand(const double values[8], uint32_t i) {
 static void verify_three_factors(void **state) {
     (void)state;
     struct bench bench;
-    double values[8], sum = 0.0;
+    double values[8], along[8], sum = 0.0;
     helper_bench_open(&bench, 3,
                       COMMON
                       ", dpo: {reference_compute: f32}}\n"
@@ -179,7 +202,10 @@ static void verify_three_factors(void **state) {
     assert_int_equal(j->attributed, 1);
     assert_int_equal(j->closure, CLOSURE_EXACT);
     assert_int_equal(j->expectation, EXPECT_MET);
-    values_by_hand(&bench, values);
+    values_by_hand(&bench, values, along);
+    const struct trace_array *way = trace_array_of(j->image, "attribution/way");
+    for (uint32_t mask = 0; mask < 8; mask++)
+        assert_true(fabs(way->values[trace_mask(j, mask)] - along[mask]) < 1e-9 * values[7]);
     assert_true(values[0] == 0.0);
     assert_true(values[7] == j->total);
     for (uint32_t i = 0; i < 3; i++) {

@@ -178,7 +178,9 @@ static void verify_taken(void **state) {
         const char *words;
         int clipped;
     } cases[] = {
-        {"optimizer: {lr: 1e-3}, clip: {max_norm: 0.5}", 1},
+        {"optimizer: {lr: 1e-3, weight_decay: 0.1}, clip: {max_norm: 0.5}", 1},
+        {"optimizer: {name: sgd, lr: 1e-2, momentum: 0.9, dampening: 0.5}, clip: {max_norm: 0.5}",
+         1},
         {"optimizer: {lr: 1e-3}, clip: {max_norm: 0.5, apply: copy}", 0},
         {"optimizer: {lr: 1e-3}, clip: {max_norm: 0}", 0},
         {"optimizer: {name: adam, lr: 1e-3, weight_decay: 0.1}, clip: {max_norm: 0.5}", 1},
