@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Writing a folder: which tensor goes to which shard, the shards, then the index that makes them a
+ * checkpoint. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/publish.h"
+#include "checkpoints/checkpoint.h"
+#include "checkpoints/strict_json.h"
+
+struct writing {
+    const char *folder;
+    int overwrite;
+    const struct safetensors_source *sources;
+    size_t count;
+    const struct safetensors_pair *metadata;
+    size_t metadata_count;
+    size_t *ends; /* [shards] index behind the last tensor of each */
+    size_t shards;
+    uint64_t bytes;
+    struct arena arena;
+};
+
+static enum status deal(struct writing *writing, uint64_t limit) {
+    uint64_t filled = 0;
+    TRY(arena_take(&writing->arena, writing->count + 1, sizeof *writing->ends, "shards",
+                   &writing->ends));
+    for (size_t i = 0; i < writing->count; i++) {
+        const struct safetensors_source *source = &writing->sources[i];
+        uint64_t count, bytes;
+        if (!safetensors_size(source->dtype, source->shape, source->rank, &count, &bytes))
+            FAIL(STATUS_INPUT, "%s: tensor %s: its shape overflows, or makes no whole bytes",
+                 writing->folder, strict_quote(source->name).text);
+        if (limit > 0 && filled > 0 && bytes > limit - (filled < limit ? filled : limit)) {
+            writing->ends[writing->shards++] = i;
+            filled = 0;
+        }
+        filled += bytes;
+        writing->bytes += bytes;
+    }
+    writing->ends[writing->shards++] = writing->count;
+    return STATUS_OK;
+}
+
+static enum status shard_name(struct writing *writing, size_t shard, char **out) {
+    if (writing->shards == 1) return arena_format(&writing->arena, out, CHECKPOINT_SINGLE);
+    return arena_format(&writing->arena, out, "model-%05zu-of-%05zu.safetensors", shard + 1,
+                        writing->shards);
+}
+
+static enum status remove_old(struct writing *writing) {
+    static const char *const names[] = {CHECKPOINT_INDEX, CHECKPOINT_SINGLE};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        struct stat info;
+        char *path;
+        TRY(arena_format(&writing->arena, &path, "%s/%s", writing->folder, names[i]));
+        if (lstat(path, &info) != 0) continue;
+        if (!writing->overwrite) FAIL(STATUS_IO, "%s: exists, and is left alone", path);
+        if (unlink(path) != 0) FAIL(STATUS_IO, "%s: cannot remove: %s", path, strerror(errno));
+    }
+    return STATUS_OK;
+}
+
+static enum status write_shards(struct writing *writing) {
+    size_t first = 0;
+    for (size_t i = 0; i < writing->shards; i++) {
+        char *name, *path;
+        TRY(shard_name(writing, i, &name));
+        TRY(arena_format(&writing->arena, &path, "%s/%s", writing->folder, name));
+        TRY(safetensors_write(path, writing->overwrite, writing->sources + first,
+                              writing->ends[i] - first, writing->metadata,
+                              writing->metadata_count));
+        first = writing->ends[i];
+    }
+    return STATUS_OK;
+}
+
+static enum status build_index(struct writing *writing, json_t **out) {
+    json_t *map = json_object();
+    *out = json_pack("{s:{s:I},s:o}", "metadata", "total_size", (json_int_t)writing->bytes,
+                     "weight_map", map);
+    if (*out == NULL) FAIL(STATUS_MEMORY, "%s: no memory for the index", writing->folder);
+    for (size_t shard = 0, i = 0; shard < writing->shards; shard++) {
+        char *name;
+        TRY(shard_name(writing, shard, &name));
+        for (; i < writing->ends[shard]; i++)
+            if (json_object_set_new(map, writing->sources[i].name, json_string(name)) != 0)
+                FAIL(STATUS_MEMORY, "%s: no memory for the index", writing->folder);
+    }
+    return STATUS_OK;
+}
+
+static enum status dump_index(const char *path, const char *live, json_t *index) {
+    const int handle = open(live, O_CREAT | O_TRUNC | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0666);
+    if (handle < 0) FAIL(STATUS_IO, "%s: cannot create: %s", live, strerror(errno));
+    const int bad = json_dumpfd(index, handle, JSON_INDENT(2) | JSON_SORT_KEYS) != 0 ||
+                    write(handle, "\n", 1) != 1;
+    const int reason = errno;
+    if (close(handle) != 0 || bad) {
+        unlink(live);
+        FAIL(STATUS_IO, "%s: cannot write: %s", live, strerror(reason));
+    }
+    TRY(publish_settle(live));
+    return publish_name(live, path, 1);
+}
+
+static enum status write_index(struct writing *writing) {
+    char *path, *live;
+    json_t *index = NULL;
+    if (writing->shards == 1) return STATUS_OK;
+    TRY(arena_format(&writing->arena, &path, "%s/" CHECKPOINT_INDEX, writing->folder));
+    TRY(arena_format(&writing->arena, &live, "%s.part", path));
+    enum status status = build_index(writing, &index);
+    if (status == STATUS_OK) status = dump_index(path, live, index);
+    json_decref(index);
+    return status;
+}
+
+static enum status write_folder(struct writing *writing, uint64_t shard_bytes) {
+    TRY(deal(writing, shard_bytes));
+    if (mkdir(writing->folder, 0777) != 0 && errno != EEXIST)
+        FAIL(STATUS_IO, "%s: cannot create: %s", writing->folder, strerror(errno));
+    TRY(remove_old(writing));
+    TRY(write_shards(writing));
+    return write_index(writing);
+}
+
+enum status checkpoint_write(const char *folder, int overwrite,
+                             const struct safetensors_source *sources, size_t count,
+                             const struct safetensors_pair *metadata, size_t metadata_count,
+                             uint64_t shard_bytes) {
+    struct writing writing = {.folder = folder,
+                              .overwrite = overwrite,
+                              .sources = sources,
+                              .count = count,
+                              .metadata = metadata,
+                              .metadata_count = metadata_count,
+                              .arena = ARENA_EMPTY};
+    const enum status status = write_folder(&writing, shard_bytes);
+    arena_close(&writing.arena);
+    return status;
+}
