@@ -189,7 +189,7 @@ static void write_description(struct html *html, const struct chart *chart, cons
     html_raw(html, "</desc>");
 }
 
-static const char *const style_names[] = {"a", "b", "n"};
+static const char *const style_names[] = {"a", "b", "n", "t"};
 
 static void write_patch(struct html *html, const char *kind, const char *style, const char *name) {
     html_format(html,

@@ -17,7 +17,8 @@
 #define CHART_SERIES_MAX 2
 #define CHART_BANDS_MAX 2
 
-enum chart_style { STYLE_FIRST = 0, STYLE_SECOND, STYLE_NOISE }; /* arms; what repeats do */
+/* Arms; what repeats do; a run that differs by rounding alone. */
+enum chart_style { STYLE_FIRST = 0, STYLE_SECOND, STYLE_NOISE, STYLE_TWIN };
 
 struct series {
     const char *name;

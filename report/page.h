@@ -31,6 +31,8 @@ void page_section_end(struct page *page);
 void page_chart(struct page *page, const struct chart *chart);
 /* <p class="kind">, our words */
 void page_note(struct page *page, const char *markup);
+/* "85.4 %", or "not determined" */
+void page_percent(struct page *page, double share);
 
 /* Which rows of a long table are shown: all up to PAGE_ROWS_MAX, else every n-th and the last. */
 uint64_t page_row_stride(uint64_t rows);
@@ -53,6 +55,7 @@ TWINSTEP_MUST_USE enum status page_verdict(struct page *page);
 TWINSTEP_MUST_USE enum status page_curves(struct page *page);
 TWINSTEP_MUST_USE enum status page_first_differences(struct page *page);
 void page_shares(struct page *page);
+void page_measures(struct page *page); /* within it */
 void page_floor(struct page *page);
 void page_configuration(struct page *page);
 void page_updates(struct page *page);

@@ -123,12 +123,13 @@ static enum status draw_norms(const struct curves *curves) {
 
 /* ---- distances ---- */
 
-static const struct trace_pair *pair_of(const struct curves *curves) {
+/* The baseline and `other`; NULL when the trace does not compare them. */
+static const struct trace_pair *pair_of(const struct curves *curves, const char *other) {
     const struct trace_image *image = curves->page->image;
     const char *const *arms = curves->page->judgement.arms;
     for (uint32_t i = 0; i < image->pair_count; i++)
         if (strcmp(image->pairs[i].plan.a, arms[0]) == 0 &&
-            strcmp(image->pairs[i].plan.b, arms[1]) == 0)
+            strcmp(image->pairs[i].plan.b, other) == 0)
             return &image->pairs[i];
     return NULL;
 }
@@ -183,10 +184,8 @@ static void set_lane(const struct curves *curves, struct chart *chart) {
         chart->zero_floor = "floor: exact. Repeats are bit-equal; only 0 lies inside it";
 }
 
-static enum status draw_distance(const struct curves *curves) {
-    const struct trace_pair *pair = pair_of(curves);
-    struct chart chart = {.title = "Distance of the parameters, |A-B|",
-                          .about = "Norm of the difference of all parameters after each update."};
+static enum status add_distance(const struct curves *curves, const struct trace_pair *pair,
+                                const char *name, enum chart_style style, struct chart *chart) {
     enum status status = STATUS_OK;
     const uint64_t count = pair == NULL ? 0 : pair->updates;
     double *x = rows(curves, count, &status), *y = rows(curves, count, &status);
@@ -195,9 +194,70 @@ static enum status draw_distance(const struct curves *curves) {
         x[i] = (double)pair->records[i].step;
         y[i] = pair->records[i].reals[PAIR_DISTANCE];
     }
-    chart.series[chart.series_count++] = (struct series){"|A-B|", STYLE_NOISE, x, y, count};
+    chart->series[chart->series_count++] = (struct series){name, style, x, y, count};
+    return STATUS_OK;
+}
+
+/* "|A-B| grows like k^0.5 [0.4, 0.6] over updates 1 to 9." */
+static enum status growth_words(const struct curves *curves, const char *what,
+                                const struct judged_growth *growth, char **out) {
+    const struct growth_slope *power = &growth->fit.power, *rate = &growth->fit.rate;
+    struct arena *arena = curves->page->arena;
+    char *law;
+    switch (growth->fit.law) {
+    case GROWTH_CONSTANT:
+        TRY(arena_format(arena, &law, "stays the same"));
+        break;
+    case GROWTH_POWER:
+        TRY(arena_format(arena, &law, "grows like k^%.3g [%.3g, %.3g]", power->value, power->low,
+                         power->high));
+        break;
+    case GROWTH_EXPONENTIAL:
+        TRY(arena_format(arena, &law, "is multiplied by %.4g [%.4g, %.4g] in each update",
+                         real_exp_f64(rate->value), real_exp_f64(rate->low),
+                         real_exp_f64(rate->high)));
+        break;
+    default:
+        TRY(arena_format(
+            arena, &law,
+            "grows like k^%.3g [%.3g, %.3g] or by %.4g in each update, which fit about "
+            "alike,",
+            power->value, power->low, power->high, real_exp_f64(rate->value)));
+    }
+    return arena_format(arena, out, " %s %s over updates %ju to %ju.", what, law,
+                        (uintmax_t)growth->from, (uintmax_t)growth->to);
+}
+
+#define TWIN_NAME "|A-twin|: one weight of A one unit in the last place off"
+
+static enum status about_distance(const struct curves *curves, struct chart *chart) {
+    const struct judgement *judgement = &curves->page->judgement;
+    char *arms = NULL, *twin = NULL, *about;
+    if (judgement->growth.known && judgement->growth.end > 0.0)
+        TRY(growth_words(curves, "|A-B|", &judgement->growth, &arms));
+    if (judgement->has_twin && judgement->twin.known)
+        TRY(growth_words(curves, "|A-twin|", &judgement->twin, &twin));
+    TRY(arena_format(curves->page->arena, &about, "%s%s%s%s%s",
+                     "Norm of the difference of all parameters after each update.",
+                     arms == NULL ? "" : arms, twin == NULL ? "" : twin,
+                     arms == NULL && twin == NULL ? "" : " Intervals at 95 %, nominal.",
+                     judgement->saturated
+                         ? " Saturated: rounding alone takes the arms this far apart by the end."
+                         : ""));
+    chart->about = about;
+    return STATUS_OK;
+}
+
+static enum status draw_distance(const struct curves *curves) {
+    struct chart chart = {.title = "Distance of the parameters, |A-B|"};
+    const struct trace_pair *twin = pair_of(curves, "twin");
+    TRY(add_distance(curves, pair_of(curves, curves->page->judgement.arms[1]), "|A-B|", STYLE_NOISE,
+                     &chart));
     set_lane(curves, &chart);
     TRY(end_band(curves, &chart.series[0], &chart));
+    if (twin != NULL && twin->updates > 0)
+        TRY(add_distance(curves, twin, TWIN_NAME, STYLE_TWIN, &chart));
+    TRY(about_distance(curves, &chart));
     page_chart(curves->page, &chart);
     return STATUS_OK;
 }

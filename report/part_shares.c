@@ -5,40 +5,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/real.h"
+#include "report/bars.h"
 #include "report/page.h"
 
-/* Range of bars: 0 to 1, more where a share leaves it. */
-struct bars {
-    double low, high;
-};
-
-static void stretch(struct bars *bars, double value) {
-    if (!isfinite(value)) return;
-    if (value < bars->low) bars->low = value;
-    if (value > bars->high) bars->high = value;
-}
-
-static void put_bar(struct html *html, const struct bars *bars, double value) {
-    const double width = bars->high - bars->low;
-    const double zero = -bars->low / width * 1000.0, end = (value - bars->low) / width * 1000.0;
-    html_raw(html, "<svg class=\"bar\" viewBox=\"0 0 1000 10\" preserveAspectRatio=\"none\" "
-                   "aria-hidden=\"true\">");
-    if (isfinite(value)) {
-        html_format(html, "<rect class=\"%s\" y=\"1\" height=\"8\" x=\"", value < 0.0 ? "m" : "p");
-        html_place(html, value < 0.0 ? end : zero);
-        html_raw(html, "\" width=\"");
-        html_place(html, real_abs_f64(end - zero));
-        html_raw(html, "\"/>");
-    }
-    html_raw(html, "<line y1=\"0\" y2=\"10\" x1=\"");
-    html_place(html, zero);
-    html_raw(html, "\" x2=\"");
-    html_place(html, zero);
-    html_raw(html, "\"/></svg>");
-}
-
-static void put_percent(struct html *html, double share) {
+void page_percent(struct page *page, double share) {
+    struct html *html = &page->html;
     if (isnan(share)) {
         html_raw(html, "not determined");
         return;
@@ -47,14 +18,52 @@ static void put_percent(struct html *html, double share) {
     html_raw(html, " %");
 }
 
-static void put_cause(struct html *html, const struct judged_cause *cause,
-                      const struct bars *bars) {
+/* Whether alone is known when each cause acted; of noisy runs a first difference means nothing. */
+static int has_acted(const struct judgement *judgement) {
+    if (judgement->floor != FLOOR_EXACT) return 0;
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        if (judgement->causes[i].acted >= 0) return 1;
+    return 0;
+}
+
+static void put_acted(struct html *html, const struct judged_cause *cause) {
+    html_raw(html, "<td>");
+    if (cause->acted > 0) {
+        html_raw(html, "from update ");
+        html_count(html, (uint64_t)cause->acted);
+    } else {
+        html_raw(html, cause->acted == 0 ? "in no update" : "not seen");
+    }
+    html_raw(html, "</td>");
+}
+
+/* Of the noise of runs both ways alike, and often less than four digits of the share can say. */
+static void put_interval(struct page *page, const struct judged_cause *cause) {
+    struct html *html = &page->html;
+    if (isnan(cause->low) || isnan(cause->high)) {
+        html_raw(html, "not measured");
+    } else if (cause->low == cause->high) {
+        html_raw(html, "exact");
+    } else if (page->judgement.way.runs > 0) {
+        html_raw(html, "&#177; ");
+        html_rounded(html, 50.0 * (cause->high - cause->low), 2);
+        html_raw(html, " %");
+    } else {
+        page_percent(page, cause->low);
+        html_raw(html, " to ");
+        page_percent(page, cause->high);
+    }
+}
+
+static void put_cause(struct page *page, const struct judged_cause *cause, const struct bars *bars,
+                      int acted) {
+    struct html *html = &page->html;
     html_raw(html, "<tr><th scope=\"row\">");
     html_name(html, cause->name, strlen(cause->name));
     html_raw(html, "</th><td class=\"r\">");
-    put_percent(html, cause->share);
+    page_percent(page, cause->share);
     html_raw(html, "</td><td>");
-    put_bar(html, bars, cause->share);
+    bars_write(html, bars, cause->share, cause->low, cause->high);
     html_raw(html, "</td><td class=\"r\">");
     html_rounded(html, cause->value, 6);
     html_raw(html, "</td><td class=\"r\">");
@@ -63,34 +72,33 @@ static void put_cause(struct html *html, const struct judged_cause *cause,
     else
         html_rounded(html, cause->alone, 6);
     html_raw(html, "</td><td>");
-    if (isnan(cause->low) || isnan(cause->high)) {
-        html_raw(html, "not measured");
-    } else if (cause->low == cause->high) {
-        html_raw(html, "exact");
-    } else {
-        put_percent(html, cause->low);
-        html_raw(html, " to ");
-        put_percent(html, cause->high);
-    }
-    html_raw(html, "</td></tr>\n");
+    put_interval(page, cause);
+    html_raw(html, "</td>");
+    if (acted) put_acted(html, cause);
+    html_raw(html, "</tr>\n");
+}
+
+/* Of distances of all mixtures: neither sampled, nor of the way, whose causes just add up. */
+static int has_interactions(const struct judgement *judgement) {
+    return judgement->cause_count >= 2 && judgement->sample.orders == 0 && judgement->way.runs == 0;
 }
 
 /* One scale for shares and interactions, so that their bars compare. */
 static struct bars bars_of(const struct judgement *judgement) {
     struct bars bars = {0.0, 1.0};
-    for (uint32_t i = 0; i < judgement->cause_count; i++)
-        stretch(&bars, judgement->causes[i].share);
-    for (uint32_t i = 0; i < judgement->cause_count && judgement->sample.orders > 0; i++) {
-        stretch(&bars, judgement->causes[i].low);
-        stretch(&bars, judgement->causes[i].high);
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        bars_stretch(&bars, judgement->causes[i].share);
+        bars_stretch(&bars, judgement->causes[i].low);
+        bars_stretch(&bars, judgement->causes[i].high);
     }
-    if (judgement->sample.orders > 0) return bars;
+    if (!has_interactions(judgement)) return bars;
     for (uint32_t mask = 1; mask < 1u << judgement->cause_count; mask++)
-        if ((mask & (mask - 1)) != 0) stretch(&bars, judgement->dividends[mask] / judgement->total);
+        if ((mask & (mask - 1)) != 0)
+            bars_stretch(&bars, judgement->dividends[mask] / judgement->total);
     return bars;
 }
 
-/* What the intervals of sampled shares are of, and what they do not put in an order. */
+/* What the intervals of sampled shares are of. */
 static void put_sample(struct page *page) {
     struct html *html = &page->html;
     const struct judgement *judgement = &page->judgement;
@@ -103,6 +111,23 @@ static void put_sample(struct page *page) {
                 sample->orders, sample->orders / 2, sample->mixtures, sample->alpha,
                 sample->orders / 2,
                 judgement->floor == FLOOR_EXACT ? "" : ", without the noise of runs");
+}
+
+static void put_way(struct page *page) {
+    const struct judged_way *way = &page->judgement.way;
+    html_format(
+        &page->html,
+        "<p>Every mixture was trained %u times, each time with its own order of sums. Shares "
+        "are of the way from one arm to the other, with the noise of runs taken out; each "
+        "interval holds by itself at %g %% (jackknife over runs, Student&#39;s t): the error "
+        "from the noise of runs.</p>\n",
+        way->runs, 100.0 * way->confidence);
+}
+
+/* What intervals do and do not put in an order. */
+static void put_places(struct page *page) {
+    struct html *html = &page->html;
+    const struct judgement *judgement = &page->judgement;
     html_raw(html, "<ul>\n");
     for (uint32_t i = 0; i < judgement->cause_count; i++) {
         const struct judged_cause *cause = &judgement->causes[i];
@@ -121,18 +146,42 @@ static void put_causes(struct page *page) {
     struct html *html = &page->html;
     const struct judgement *judgement = &page->judgement;
     const struct bars bars = bars_of(judgement);
+    const int acted = has_acted(judgement);
     html_raw(
         html,
         "<div class=\"scroll\" tabindex=\"0\"><table><caption>Shares</caption>\n<thead><tr><th "
         "scope=\"col\">cause</th><th scope=\"col\" class=\"r\">share</th><th scope=\"col\">"
         "</th><th scope=\"col\" class=\"r\">distance</th><th scope=\"col\" class=\"r\">alone"
-        "</th><th scope=\"col\">interval of the share</th></tr></thead>\n<tbody>\n");
+        "</th><th scope=\"col\">");
+    html_raw(html, judgement->sample.orders > 0 ? "interval: sampling of orders"
+                   : judgement->way.runs > 0    ? "interval: noise of runs"
+                                                : "interval of the share");
+    html_raw(html, "</th>");
+    if (acted) html_raw(html, "<th scope=\"col\">acts, alone</th>");
+    html_raw(html, "</tr></thead>\n<tbody>\n");
     for (uint32_t i = 0; i < judgement->cause_count; i++)
-        put_cause(html, &judgement->causes[i], &bars);
+        put_cause(page, &judgement->causes[i], &bars, acted);
     html_raw(html, "</tbody></table></div>\n");
-    page_note(page, "share: Shapley value over |A-B| at the end; below 0 the cause brings the arms "
-                    "closer. alone: distance of the baseline with this cause only. Six digits.");
+    page_note(page,
+              judgement->way.runs > 0
+                  ? "share: Shapley value of the way; below 0 the cause leads away from the "
+                    "test arm. alone: distance of the baseline with this cause only."
+                  : "share: Shapley value over |A-B| at the end; below 0 the cause brings the "
+                    "arms closer. alone: distance of the baseline with this cause only. Six "
+                    "digits.");
+    if (acted)
+        page_note(page,
+                  "acts, alone: the first update after which the baseline with this cause only "
+                  "is another training, bit for bit.");
     if (judgement->sample.orders > 0) put_sample(page);
+    if (judgement->way.runs > 0) put_way(page);
+    if (judgement->sample.orders > 0 || judgement->way.runs > 0) put_places(page);
+    if (judgement->way.runs == 0 && judgement->way.reason != NULL &&
+        judgement->way.reason[0] != '\0') {
+        html_raw(html, "<p>No interval of the noise of runs: ");
+        html_text(html, judgement->way.reason);
+        html_raw(html, ".</p>\n");
+    }
 }
 
 static void put_mask(struct html *html, const struct judgement *judgement, uint32_t mask) {
@@ -149,7 +198,7 @@ static void put_interactions(struct page *page) {
     struct html *html = &page->html;
     const struct judgement *judgement = &page->judgement;
     const struct bars bars = bars_of(judgement);
-    if (judgement->cause_count < 2 || judgement->sample.orders > 0) return;
+    if (!has_interactions(judgement)) return;
     html_raw(html, "<div class=\"scroll\" "
                    "tabindex=\"0\"><table><caption>Interactions</caption>\n<thead><tr><th "
                    "scope=\"col\">causes together</th><th scope=\"col\" class=\"r\">of |A-B|</th>"
@@ -160,9 +209,10 @@ static void put_interactions(struct page *page) {
         html_raw(html, "<tr><th scope=\"row\">");
         put_mask(html, judgement, mask);
         html_raw(html, "</th><td class=\"r\">");
-        put_percent(html, judgement->dividends[mask] / judgement->total);
+        page_percent(page, judgement->dividends[mask] / judgement->total);
         html_raw(html, "</td><td>");
-        put_bar(html, &bars, judgement->dividends[mask] / judgement->total);
+        bars_write(html, &bars, judgement->dividends[mask] / judgement->total, (double)NAN,
+                   (double)NAN);
         html_raw(html, "</td><td class=\"r\">");
         html_rounded(html, judgement->dividends[mask], 6);
         html_raw(html, "</td></tr>\n");
@@ -203,7 +253,8 @@ void page_shares(struct page *page) {
     }
     html_raw(html, "<p>Of |A-B| = ");
     html_rounded(html, judgement->total, 6);
-    html_raw(html, " at the end of training.");
+    html_raw(html, judgement->way.runs > 0 ? " at the end of training, the noise of runs taken out."
+                                           : " at the end of training.");
     if (judgement->coupled)
         html_raw(html,
                  judgement->sample.orders > 0
@@ -214,6 +265,7 @@ void page_shares(struct page *page) {
     html_raw(html, "</p>\n");
     put_causes(page);
     put_interactions(page);
+    page_measures(page);
     page_section_end(page);
 }
 

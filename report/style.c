@@ -75,6 +75,11 @@ static const char *const table_rules[] = {
     ".bar{display:block;width:18rem;height:.95rem}\n",
     ".bar .p{fill:var(--a)}.bar .m{fill:var(--b)}.bar line{stroke:var(--ink);stroke-width:2;",
     "vector-effect:non-scaling-stroke}\n",
+    ".bar .k{stroke:var(--page);stroke-width:1.5;vector-effect:non-scaling-stroke}\n",
+    ".k0{fill:var(--a)}.k1{fill:var(--b)}.k2{fill:var(--hot)}.k3{fill:var(--noise)}",
+    ".k4{fill:var(--warm)}\n",
+    ".halo,.whisker{fill:none;stroke:var(--page);stroke-width:4;",
+    "vector-effect:non-scaling-stroke}.whisker{stroke:var(--ink);stroke-width:1.6}\n",
 };
 
 static const char *const drawing_rules[] = {
@@ -100,6 +105,8 @@ static const char *const drawing_rules[] = {
     ".zero{fill:none;stroke-width:6;stroke:var(--ink)}\n",
     ".cross{fill:none;stroke-width:1.8}.cross.a{stroke:var(--a)}.cross.b{stroke:var(--b)}\n",
     ".cross.n{stroke:var(--ink)}\n",
+    ".line.t{stroke:var(--hot);stroke-width:2;stroke-dasharray:1.5 4;stroke-linecap:round}\n",
+    ".dot.t{fill:var(--hot)}.zero.t{stroke:var(--hot)}.cross.t{stroke:var(--hot)}\n",
 };
 
 /* On paper a closed table stays closed; colours as on a light screen. */

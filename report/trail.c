@@ -6,7 +6,7 @@
 
 #define FINE_FROM 100 /* points whose line is drawn fine */
 
-static const char *const style_names[] = {"a", "b", "n"};
+static const char *const style_names[] = {"a", "b", "n", "t"};
 
 static void put_point(struct html *html, const char *command, double x, double y) {
     html_raw(html, command);

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Bars as SVG that stretches to its cell: 1000 wide, 10 high. */
+#include "report/bars.h"
+
+#include <math.h>
+
+#include "base/real.h"
+
+#define WIDTH 1000.0
+
+void bars_stretch(struct bars *bars, double value) {
+    if (!isfinite(value)) return;
+    if (value < bars->low) bars->low = value;
+    if (value > bars->high) bars->high = value;
+}
+
+void bars_stretch_parts(struct bars *bars, const double *parts, uint32_t count) {
+    double below = 0.0, above = 0.0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!isfinite(parts[i])) continue;
+        if (parts[i] < 0.0)
+            below += parts[i];
+        else
+            above += parts[i];
+    }
+    bars_stretch(bars, below);
+    bars_stretch(bars, above);
+}
+
+static double place_of(const struct bars *bars, double value) {
+    return (value - bars->low) / (bars->high - bars->low) * WIDTH;
+}
+
+static void begin(struct html *html) {
+    html_raw(html, "<svg class=\"bar\" viewBox=\"0 0 1000 10\" preserveAspectRatio=\"none\" "
+                   "aria-hidden=\"true\">");
+}
+
+static void write_upright(struct html *html, const struct bars *bars, double value) {
+    html_raw(html, "<line y1=\"0\" y2=\"10\" x1=\"");
+    html_place(html, place_of(bars, value));
+    html_raw(html, "\" x2=\"");
+    html_place(html, place_of(bars, value));
+    html_raw(html, "\"/>");
+}
+
+static void finish(struct html *html, const struct bars *bars) {
+    write_upright(html, bars, 0.0);
+    html_raw(html, "</svg>");
+}
+
+/* From one value to another, either way round. */
+static void write_rect(struct html *html, const struct bars *bars, const char *kind, double from,
+                       double to) {
+    const double left = place_of(bars, from < to ? from : to);
+    html_format(html, "<rect class=\"%s\" y=\"1\" height=\"8\" x=\"", kind);
+    html_place(html, left);
+    html_raw(html, "\" width=\"");
+    html_place(html, real_abs_f64(place_of(bars, to) - place_of(bars, from)));
+    html_raw(html, "\"/>");
+}
+
+/* Twice: in the colour of the page below, so that it shows on the bar as well. */
+static void write_whisker(struct html *html, const struct bars *bars, double low, double high) {
+    static const char *const kinds[] = {"halo", "whisker"};
+    for (int i = 0; i < 2; i++) {
+        html_format(html, "<path class=\"%s\" d=\"M", kinds[i]);
+        html_place(html, place_of(bars, low));
+        html_raw(html, " 2.5V7.5M");
+        html_place(html, place_of(bars, low));
+        html_raw(html, " 5H");
+        html_place(html, place_of(bars, high));
+        html_raw(html, "M");
+        html_place(html, place_of(bars, high));
+        html_raw(html, " 2.5V7.5\"/>");
+    }
+}
+
+void bars_write(struct html *html, const struct bars *bars, double value, double low, double high) {
+    begin(html);
+    if (isfinite(value)) write_rect(html, bars, value < 0.0 ? "m" : "p", 0.0, value);
+    if (isfinite(low) && isfinite(high) && low < high) write_whisker(html, bars, low, high);
+    finish(html, bars);
+}
+
+void bars_write_parts(struct html *html, const struct bars *bars, const double *parts,
+                      uint32_t count) {
+    double below = 0.0, above = 0.0;
+    begin(html);
+    for (uint32_t i = 0; i < count; i++) {
+        char kind[16];
+        if (!isfinite(parts[i])) continue;
+        double *end = parts[i] < 0.0 ? &below : &above;
+        snprintf(kind, sizeof kind, "k k%u", i % BARS_PARTS_MAX);
+        write_rect(html, bars, kind, *end, *end + parts[i]);
+        *end += parts[i];
+    }
+    finish(html, bars);
+}
+
+void bars_write_key(struct html *html, uint32_t i) {
+    html_format(
+        html,
+        "<svg class=\"swatch\" viewBox=\"0 0 10 8\" aria-hidden=\"true\"><rect class=\"k%u\" "
+        "width=\"10\" height=\"8\"/></svg> ",
+        i % BARS_PARTS_MAX);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The causes once more: by other measures, and after earlier updates.
+ *
+ * Shown as judgement_print does: where runs are exact and causes are two to five. Elsewhere these
+ * figures are of single runs, whose noise is in them, and words say so. */
+#include <math.h>
+#include <string.h>
+
+#include "report/bars.h"
+#include "report/page.h"
+
+static void put_heads(struct page *page, int keyed) {
+    struct html *html = &page->html;
+    const struct judgement *judgement = &page->judgement;
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        html_raw(html, "<th scope=\"col\" class=\"r\">");
+        if (keyed) bars_write_key(html, i);
+        html_name(html, judgement->causes[i].name, strlen(judgement->causes[i].name));
+        html_raw(html, "</th>");
+    }
+    html_raw(html, "</tr></thead>\n<tbody>\n");
+}
+
+static void put_rounded(struct html *html, double value, int digits) {
+    html_raw(html, "<td class=\"r\">");
+    if (isnan(value))
+        html_raw(html, "not measured");
+    else
+        html_rounded(html, value, digits);
+    html_raw(html, "</td>");
+}
+
+static void put_measures(struct page *page) {
+    struct html *html = &page->html;
+    const struct judgement *judgement = &page->judgement;
+    if (judgement->measure_count == 0) return;
+    html_raw(html, "<div class=\"scroll\" tabindex=\"0\"><table><caption>By other measures"
+                   "</caption>\n<thead><tr><th scope=\"col\">measure</th><th scope=\"col\" "
+                   "class=\"r\">whole</th>");
+    put_heads(page, 0);
+    for (uint32_t m = 0; m < judgement->measure_count; m++) {
+        const struct judged_measure *measure = &judgement->measures[m];
+        html_raw(html, "<tr><th scope=\"row\">");
+        html_text(html, measure->words);
+        html_raw(html, "</th>");
+        put_rounded(html, measure->whole, 4);
+        for (uint32_t i = 0; i < judgement->cause_count; i++)
+            put_rounded(html, measure->value[i], 4);
+        html_raw(html, "</tr>\n");
+    }
+    html_raw(html, "</tbody></table></div>\n");
+    page_note(page, "Shapley values of each measure after the last update: the parts add up to the "
+                    "whole. Signed parts may cancel. Four digits.");
+}
+
+static struct bars bars_of_marks(const struct judgement *judgement) {
+    struct bars bars = {0.0, 1.0};
+    for (uint32_t m = 0; m < judgement->mark_count; m++)
+        bars_stretch_parts(&bars, judgement->marks[m].share, judgement->cause_count);
+    return bars;
+}
+
+static void put_mark(struct page *page, const struct bars *bars, const struct judged_mark *mark) {
+    struct html *html = &page->html;
+    html_raw(html, "<tr><th scope=\"row\" class=\"r\">");
+    html_count(html, mark->update);
+    html_raw(html, "</th>");
+    put_rounded(html, mark->whole, 5);
+    html_raw(html, "<td>");
+    bars_write_parts(html, bars, mark->share, page->judgement.cause_count);
+    html_raw(html, "</td>");
+    for (uint32_t i = 0; i < page->judgement.cause_count; i++) {
+        html_raw(html, "<td class=\"r\">");
+        page_percent(page, mark->share[i]);
+        html_raw(html, "</td>");
+    }
+    html_raw(html, "</tr>\n");
+}
+
+static void put_marks(struct page *page) {
+    struct html *html = &page->html;
+    const struct judgement *judgement = &page->judgement;
+    const struct bars bars = bars_of_marks(judgement);
+    html_raw(html, "<div class=\"scroll\" tabindex=\"0\"><table><caption>Shares over time"
+                   "</caption>\n<thead><tr><th scope=\"col\" class=\"r\">update</th><th "
+                   "scope=\"col\" class=\"r\">|A-B|</th><th scope=\"col\"></th>");
+    put_heads(page, 1);
+    for (uint32_t m = 0; m < judgement->mark_count; m++)
+        put_mark(page, &bars, &judgement->marks[m]);
+    html_raw(html, "</tbody></table></div>\n");
+    page_note(page,
+              "Of |A-B| after that update. Each bar is the causes end to end, in the order of "
+              "the columns; shares below 0 lie left of the line. A share at the end is a "
+              "share at that update.");
+}
+
+void page_measures(struct page *page) {
+    const struct judgement *judgement = &page->judgement;
+    if (judgement->cause_count < 2 || judgement->mark_count == 0) return;
+    if (judgement->floor != FLOOR_EXACT) {
+        page_note(page, "Other measures and earlier updates were recorded of single runs. Their "
+                        "noise is in every figure, so they are not shown.");
+        return;
+    }
+    put_measures(page);
+    put_marks(page);
+}
