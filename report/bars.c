@@ -7,6 +7,7 @@
 #include "base/real.h"
 
 #define WIDTH 1000.0
+#define WHISKER_LEAST 4.0 /* narrower ones would be two caps on one another */
 
 void bars_stretch(struct bars *bars, double value) {
     if (!isfinite(value)) return;
@@ -79,7 +80,9 @@ static void write_whisker(struct html *html, const struct bars *bars, double low
 void bars_write(struct html *html, const struct bars *bars, double value, double low, double high) {
     begin(html);
     if (isfinite(value)) write_rect(html, bars, value < 0.0 ? "m" : "p", 0.0, value);
-    if (isfinite(low) && isfinite(high) && low < high) write_whisker(html, bars, low, high);
+    if (isfinite(low) && isfinite(high) &&
+        place_of(bars, high) - place_of(bars, low) >= WHISKER_LEAST)
+        write_whisker(html, bars, low, high);
     finish(html, bars);
 }
 

@@ -20,7 +20,8 @@ void bars_stretch(struct bars *bars, double value);
 /* So that the parts fit end to end, those below 0 to the left of it. */
 void bars_stretch_parts(struct bars *bars, const double *parts, uint32_t count);
 
-/* From 0 to `value`; with a whisker from low to high unless these are equal or NaN. */
+/* From 0 to `value`; with a whisker from low to high unless these are NaN or too near to be seen.
+ */
 void bars_write(struct html *html, const struct bars *bars, double value, double low, double high);
 void bars_write_parts(struct html *html, const struct bars *bars, const double *parts,
                       uint32_t count);

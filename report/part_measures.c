@@ -9,12 +9,11 @@
 #include "report/bars.h"
 #include "report/page.h"
 
-static void put_heads(struct page *page, int keyed) {
+static void put_heads(struct page *page) {
     struct html *html = &page->html;
     const struct judgement *judgement = &page->judgement;
     for (uint32_t i = 0; i < judgement->cause_count; i++) {
         html_raw(html, "<th scope=\"col\" class=\"r\">");
-        if (keyed) bars_write_key(html, i);
         html_name(html, judgement->causes[i].name, strlen(judgement->causes[i].name));
         html_raw(html, "</th>");
     }
@@ -37,10 +36,10 @@ static void put_measures(struct page *page) {
     html_raw(html, "<div class=\"scroll\" tabindex=\"0\"><table><caption>By other measures"
                    "</caption>\n<thead><tr><th scope=\"col\">measure</th><th scope=\"col\" "
                    "class=\"r\">whole</th>");
-    put_heads(page, 0);
+    put_heads(page);
     for (uint32_t m = 0; m < judgement->measure_count; m++) {
         const struct judged_measure *measure = &judgement->measures[m];
-        html_raw(html, "<tr><th scope=\"row\">");
+        html_raw(html, "<tr><th scope=\"row\" class=\"w\">");
         html_text(html, measure->words);
         html_raw(html, "</th>");
         put_rounded(html, measure->whole, 4);
@@ -77,14 +76,28 @@ static void put_mark(struct page *page, const struct bars *bars, const struct ju
     html_raw(html, "</tr>\n");
 }
 
+static void put_legend(struct page *page) {
+    struct html *html = &page->html;
+    html_raw(html, "<p class=\"legend\">");
+    for (uint32_t i = 0; i < page->judgement.cause_count; i++) {
+        html_raw(html, "<span>");
+        bars_write_key(html, i);
+        html_text(html, page->judgement.causes[i].name);
+        html_raw(html, "</span> ");
+    }
+    html_raw(html, "</p>\n");
+}
+
 static void put_marks(struct page *page) {
     struct html *html = &page->html;
     const struct judgement *judgement = &page->judgement;
     const struct bars bars = bars_of_marks(judgement);
-    html_raw(html, "<div class=\"scroll\" tabindex=\"0\"><table><caption>Shares over time"
-                   "</caption>\n<thead><tr><th scope=\"col\" class=\"r\">update</th><th "
-                   "scope=\"col\" class=\"r\">|A-B|</th><th scope=\"col\"></th>");
-    put_heads(page, 1);
+    html_raw(html, "<h3>Shares over time</h3>\n");
+    put_legend(page);
+    html_raw(html, "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th scope=\"col\" "
+                   "class=\"r\">update</th><th scope=\"col\" class=\"r\">|A-B|</th><th "
+                   "scope=\"col\"></th>");
+    put_heads(page);
     for (uint32_t m = 0; m < judgement->mark_count; m++)
         put_mark(page, &bars, &judgement->marks[m]);
     html_raw(html, "</tbody></table></div>\n");

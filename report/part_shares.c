@@ -27,7 +27,7 @@ static int has_acted(const struct judgement *judgement) {
 }
 
 static void put_acted(struct html *html, const struct judged_cause *cause) {
-    html_raw(html, "<td>");
+    html_raw(html, "<td class=\"n\">");
     if (cause->acted > 0) {
         html_raw(html, "from update ");
         html_count(html, (uint64_t)cause->acted);
@@ -43,7 +43,7 @@ static void put_interval(struct page *page, const struct judged_cause *cause) {
     if (isnan(cause->low) || isnan(cause->high)) {
         html_raw(html, "not measured");
     } else if (cause->low == cause->high) {
-        html_raw(html, "exact");
+        html_raw(html, page->judgement.sample.orders > 0 ? "the same in every order" : "exact");
     } else if (page->judgement.way.runs > 0) {
         html_raw(html, "&#177; ");
         html_rounded(html, 50.0 * (cause->high - cause->low), 2);
@@ -64,6 +64,8 @@ static void put_cause(struct page *page, const struct judged_cause *cause, const
     page_percent(page, cause->share);
     html_raw(html, "</td><td>");
     bars_write(html, bars, cause->share, cause->low, cause->high);
+    html_raw(html, "</td><td class=\"n\">");
+    put_interval(page, cause);
     html_raw(html, "</td><td class=\"r\">");
     html_rounded(html, cause->value, 6);
     html_raw(html, "</td><td class=\"r\">");
@@ -71,8 +73,6 @@ static void put_cause(struct page *page, const struct judged_cause *cause, const
         html_raw(html, "not trained");
     else
         html_rounded(html, cause->alone, 6);
-    html_raw(html, "</td><td>");
-    put_interval(page, cause);
     html_raw(html, "</td>");
     if (acted) put_acted(html, cause);
     html_raw(html, "</tr>\n");
@@ -147,17 +147,15 @@ static void put_causes(struct page *page) {
     const struct judgement *judgement = &page->judgement;
     const struct bars bars = bars_of(judgement);
     const int acted = has_acted(judgement);
-    html_raw(
-        html,
-        "<div class=\"scroll\" tabindex=\"0\"><table><caption>Shares</caption>\n<thead><tr><th "
-        "scope=\"col\">cause</th><th scope=\"col\" class=\"r\">share</th><th scope=\"col\">"
-        "</th><th scope=\"col\" class=\"r\">distance</th><th scope=\"col\" class=\"r\">alone"
-        "</th><th scope=\"col\">");
+    html_raw(html, "<div class=\"scroll\" tabindex=\"0\"><table><caption>Shares</caption>\n<thead>"
+                   "<tr><th scope=\"col\">cause</th><th scope=\"col\" class=\"r\">share</th><th "
+                   "scope=\"col\"></th><th scope=\"col\" class=\"n\">");
     html_raw(html, judgement->sample.orders > 0 ? "interval: sampling of orders"
                    : judgement->way.runs > 0    ? "interval: noise of runs"
                                                 : "interval of the share");
-    html_raw(html, "</th>");
-    if (acted) html_raw(html, "<th scope=\"col\">acts, alone</th>");
+    html_raw(html, "</th><th scope=\"col\" class=\"r\">distance</th><th scope=\"col\" "
+                   "class=\"r\">alone</th>");
+    if (acted) html_raw(html, "<th scope=\"col\" class=\"n\">acts, alone</th>");
     html_raw(html, "</tr></thead>\n<tbody>\n");
     for (uint32_t i = 0; i < judgement->cause_count; i++)
         put_cause(page, &judgement->causes[i], &bars, acted);

@@ -38,13 +38,24 @@ static void put_label(struct html *html, const char *line) {
     html_raw(html, "</dt><dd>");
 }
 
-/* Lines of judgement_print behind the first, up to its table of updates, which has its own. */
+/* What the section of the causes shows as tables. */
+static int is_tabled(const char *line) {
+    return strncmp(line, "  shares ", 9) == 0 || strncmp(line, "  when ", 7) == 0;
+}
+
+/* Lines of judgement_print behind the first, up to its table of updates; without what has tables of
+ * its own below. */
 static void put_list(struct html *html, const char *text) {
-    int open = 0;
+    int open = 0, tabled = 0;
     html_raw(html, "<dl>\n");
     while (*text != '\0' && strncmp(text, "  update ", 9) != 0) {
         const size_t length = strcspn(text, "\n");
         const int label = is_label(text, length);
+        if (label) tabled = is_tabled(text);
+        if (tabled) {
+            text += length + (text[length] == '\n');
+            continue;
+        }
         if (label || !open) {
             html_raw(html, open ? "</dd>\n" : "");
             if (label)

@@ -60,7 +60,7 @@ static const char *const table_rules[] = {
     "border-bottom:1px solid var(--rule)}\n",
     "thead th{color:var(--soft);font-weight:600;vertical-align:bottom}\n",
     "tbody th{font-weight:500}\n",
-    ".r{text-align:right;white-space:nowrap}\n",
+    ".r{text-align:right;white-space:nowrap}.n{white-space:nowrap}\n",
     ".w{overflow-wrap:anywhere;min-width:9rem}.heat .w{min-width:0}\n",
     ".wide{width:100%}\n",
     ".a{color:var(--a)}.b{color:var(--b)}\n",
@@ -113,7 +113,7 @@ static const char *const drawing_rules[] = {
 static const char *const media_rules[] = {
     "@media (max-width:34rem){main,footer{padding:0 .9rem}h1{font-size:1.4rem}",
     "svg text{font-size:16.5px}dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.5rem}",
-    "th,td{padding:.28rem .4rem}.bar{width:8rem}.heat th:first-child{width:46%}.heat "
+    "th,td{padding:.28rem .4rem}.bar{width:6rem}.heat th:first-child{width:46%}.heat "
     ".f{width:3.4rem}}\n",
     "@media print{@page{size:A4;margin:15mm 14mm}",
     ":root{color-scheme:light;--page:#fff;--ink:#000;--soft:#444;--rule:#bbb;--panel:#f5f6f8;",

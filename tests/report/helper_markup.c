@@ -57,7 +57,8 @@ static size_t take_name(struct reader *reader, char out[NAME_SIZE]) {
 }
 
 static const char *check_entity(struct reader *reader) {
-    static const char *const known[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;", "&#215;"};
+    static const char *const known[] = {"&amp;", "&lt;",   "&gt;",  "&quot;",
+                                        "&#39;", "&#215;", "&#177;"};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strncmp(reader->at, known[i], strlen(known[i])) == 0) {
             reader->at += strlen(known[i]);

@@ -131,11 +131,10 @@ static void add_runs(struct fake *fake, const struct fake_plan *plan) {
                 i % plan->repeats + 1, plan->incomplete ? 0 : plan->updates[0]);
 }
 
-static void add_pair(struct fake *fake, const struct fake_plan *plan) {
-    struct trace_pair *pair;
-    TAKE(fake, pair, 1);
+static void fill_pair(struct fake *fake, const struct fake_plan *plan, const char *b,
+                      struct trace_pair *pair) {
     const uint64_t *n = plan->updates;
-    pair->plan = (struct trace_pair_plan){"baseline", "test"};
+    pair->plan = (struct trace_pair_plan){"baseline", b};
     pair->updates = n[0] < n[1] ? n[0] : n[1];
     TAKE(fake, pair->records, pair->updates);
     for (uint64_t i = 0; i < pair->updates; i++) {
@@ -143,8 +142,20 @@ static void add_pair(struct fake *fake, const struct fake_plan *plan) {
         for (int c = 0; c < RECORD_PAIRS; c++)
             pair->records[i].reals[c] = plan->equal ? 0.0 : 1e-5 * (double)(i + 1);
     }
-    fake->image.pairs = pair;
-    fake->image.pair_count = 1;
+}
+
+/* Grows linearly between the arms, by a factor each to the twin. */
+static void add_pairs(struct fake *fake, const struct fake_plan *plan) {
+    struct trace_pair *pairs;
+    double distance = 1e-7;
+    TAKE(fake, pairs, 2);
+    fake->image.pairs = pairs;
+    fake->image.pair_count = plan->twin > 0.0 ? 2 : 1;
+    fill_pair(fake, plan, "test", &pairs[0]);
+    if (!(plan->twin > 0.0)) return;
+    fill_pair(fake, plan, "twin", &pairs[1]);
+    for (uint64_t i = 0; i < pairs[1].updates; i++, distance *= plan->twin)
+        pairs[1].records[i].reals[PAIR_DISTANCE] = distance;
 }
 
 /* ---- arrays ---- */
@@ -188,6 +199,44 @@ static void add_shares(struct fake *fake, const struct fake_plan *plan) {
     closure[2] = (double)plan->updates[0];
 }
 
+static void copy_to(double *out, const double *values, size_t count) {
+    memcpy(out, values, count * sizeof *out);
+}
+
+/* Games over {schedule, dtype}: after update 1 schedule brings the arms closer, at the end it makes
+ * a third of the distance. */
+static void add_marks(struct fake *fake, const struct fake_plan *plan) {
+    static const double distance[] = {0.0, 0.5e-5, 4e-5, 3e-5, 0.0, 3e-5, 6e-5, 9e-5};
+    static const double loss[] = {0.0, 0.0, 0.0, 0.0, 0.0, -2e-5, 3e-5, 1e-5};
+    static const double way[] = {0.0, 2e-5, 7e-5, 9e-5}, kl[] = {0.0, 1e-6, 2e-6, 3e-6};
+    const double first[] = {0.0, 4.0, 0.0, 4.0}, mark[] = {1.0, (double)plan->updates[0]};
+    if (!plan->marks) return;
+    copy_to(add_array(fake, "attribution/mark", 1, 2, 1), mark, 2);
+    copy_to(add_array(fake, "attribution/distance_at", 2, 2, 4), distance, 8);
+    copy_to(add_array(fake, "attribution/loss_at", 2, 2, 4), loss, 8);
+    copy_to(add_array(fake, "attribution/way", 1, 4, 1), way, 4);
+    copy_to(add_array(fake, "attribution/probe_kl", 1, 4, 1), kl, 4);
+    copy_to(add_array(fake, "attribution/first_update", 1, 4, 1), first, 4);
+}
+
+#define WAY_RUNS 4
+
+/* End points on the way: schedule goes 0.3 of it, dtype 0.7; and noise along it. */
+static void add_way(struct fake *fake, const struct fake_plan *plan) {
+    static const double noise[WAY_RUNS] = {1.0, -2.0, 2.0, -1.0};
+    const uint64_t runs = 4 * WAY_RUNS;
+    double end[4 * WAY_RUNS];
+    if (!(plan->way_noise > 0.0)) return;
+    double *gram = add_array(fake, "attribution/gram", 2, runs, runs);
+    for (uint64_t i = 0; i < runs; i++)
+        end[i] = 0.3 * (double)(i / WAY_RUNS & 1) + 0.7 * (double)(i / WAY_RUNS >> 1) +
+                 plan->way_noise * noise[(i + i / WAY_RUNS) % WAY_RUNS];
+    for (uint64_t i = 0; i < runs; i++)
+        for (uint64_t j = 0; j < runs; j++)
+            gram[i * runs + j] = end[i] * end[j];
+    put(fake, "attribution", "replicates", "4");
+}
+
 static void add_attributes(struct fake *fake, const struct fake_plan *plan) {
     const char *h = plan->hostile;
     put(fake, "", "name", spoil(fake, h, "made-up"));
@@ -223,9 +272,11 @@ void fake_open(struct fake *fake, const struct fake_plan *plan) {
     fake->image.complete = !plan->incomplete;
     add_attributes(fake, plan);
     add_runs(fake, plan);
-    add_pair(fake, plan);
+    add_pairs(fake, plan);
     add_floor(fake, plan);
     add_shares(fake, plan);
+    add_marks(fake, plan);
+    add_way(fake, plan);
 }
 
 /* ---- a log ---- */

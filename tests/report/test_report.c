@@ -145,7 +145,7 @@ static void validate_shares(void **state) {
     char *page = page_of(&plain, NULL); /* v = 0, 3, 6, 9 e-5: additive, 1/3 and 2/3 */
     require_text(page, ">dtype</th><td class=\"r\">66.67 %</td>");
     require_text(page, ">schedule</th><td class=\"r\">33.33 %</td>");
-    require_text(page, "<td>exact</td>");
+    require_text(page, "<td class=\"n\">exact</td>");
     require_text(page, "dtype &#215; schedule");
     free(page);
     static const struct {
@@ -293,7 +293,8 @@ static void validate_floor(void **state) {
     require_text(page, "floor: runs of one arm from each other, at each update");
     require_text(page, "baseline, 8 runs: least to largest");
     require_text(page, "<dt>runs</dt><dd>8 + 8</dd>");
-    require_text(page, "<td>not measured</td>"); /* shares of noisy runs have no interval */
+    require_text(page,
+                 "<td class=\"n\">not measured</td>"); /* shares of noisy runs have no interval */
     free(page);
 }
 

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * What the page says of causes besides their shares at the end: other measures, earlier updates,
+ * intervals of noisy runs, the twin, the law of growth; and that a trace without them has a page.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/bars.h"
+#include "tests/report/helper_page.h"
+
+static const struct fake_plan marked = {
+    .updates = {12, 12}, .tensors = 2, .groups = 1, .factors = 2, .marks = 1, .twin = 1.5};
+static const struct fake_plan bare = {.updates = {12, 12}, .tensors = 2, .groups = 1, .factors = 2};
+
+static char *page_of(const struct fake_plan *plan) {
+    struct fake fake;
+    fake_open(&fake, plan);
+    char *page = fake_page(&fake, NULL);
+    fake_close(&fake);
+    return page;
+}
+
+struct saying {
+    const char *text;
+    int said;
+};
+
+static void check_sayings(const char *page, const struct saying *sayings, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if ((strstr(page, sayings[i].text) != NULL) != sayings[i].said)
+            fail_msg("the page %s: %s", sayings[i].said ? "does not say" : "says", sayings[i].text);
+}
+
+static void validate_measures(void **state) {
+    static const struct saying sayings[] = {
+        {"gap of the last loss</th><td class=\"r\">1e-05</td><td class=\"r\">3e-05</td><td "
+         "class=\"r\">-2e-05</td>",
+         1},
+        {"KL divergence on the probe batch</th><td class=\"r\">3e-06</td><td "
+         "class=\"r\">2e-06</td>",
+         1},
+        {"<th scope=\"row\" class=\"r\">1</th><td class=\"r\">3e-05</td>", 1},
+        {"<td class=\"r\">108.3 %</td><td class=\"r\">-8.333 %</td>", 1},
+        {"<th scope=\"row\" class=\"r\">12</th><td class=\"r\">9e-05</td>", 1},
+        {"<td class=\"r\">66.67 %</td><td class=\"r\">33.33 %</td>", 1},
+        {"<td class=\"n\">from update 4</td>", 1},
+        {"<td class=\"n\">in no update</td>", 1},
+        {"whisker\"", 0}, /* exact shares have none */
+        {"<dt>shares</dt>", 0},
+        {"<dt>when</dt>", 0}, /* tables, not lines */
+    };
+    (void)state;
+    char *page = page_of(&marked);
+    check_sayings(page, sayings, COUNT_OF(sayings));
+    free(page);
+}
+
+/* Share of the way: 0.7 and 0.3, and noise of a size that does or does not order them. */
+static void validate_way(void **state) {
+    static const struct saying small[] = {
+        {"Every mixture was trained 4 times", 1},
+        {"interval: noise of runs", 1},
+        {"<td class=\"n\">&#177; ", 1},
+        {"<li>dtype: place 1</li>", 1},
+        {"<li>schedule: place 2</li>", 1},
+        {"<path class=\"whisker\"", 1},
+        {"Harsanyi", 0}, /* causes just add up along the way */
+        {"are of single runs", 0},
+        {"recorded of single runs", 1},
+        {"Shares over time", 0},
+        {"acts, alone", 0},
+    };
+    static const struct saying large[] = {
+        {"place 1 to 2, not ordered</li>", 1},
+        {"<path class=\"whisker\"", 1},
+    };
+    static const struct saying drowned[] = {
+        {"No interval of the noise of runs: ", 1},
+        {"<td class=\"n\">not measured</td>", 1},
+        {"<path class=\"whisker\"", 0},
+    };
+    static const struct {
+        double noise;
+        const struct saying *sayings;
+        size_t count;
+    } cases[] = {{0.003, small, COUNT_OF(small)},
+                 {0.15, large, COUNT_OF(large)},
+                 {5.0, drowned, COUNT_OF(drowned)}};
+    (void)state;
+    struct fake_plan plan = marked;
+    plan.repeats = 7;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        plan.way_noise = cases[i].noise;
+        char *page = page_of(&plan);
+        check_sayings(page, cases[i].sayings, cases[i].count);
+        free(page);
+    }
+}
+
+static void validate_twin(void **state) {
+    static const struct saying growing[] = {
+        {"<path class=\"line t\"", 1},
+        {"|A-twin|: one weight of A one unit in the last place off", 1},
+        {" |A-B| grows like k^1 [1, 1] over updates 1 to 12.", 1},
+        {" |A-twin| is multiplied by 1.5 [1.5, 1.5] in each update over updates 1 to 12.", 1},
+        {"Saturated", 0},
+    };
+    static const struct saying saturated[] = {
+        {"Saturated: rounding alone takes the arms this far apart by the end.", 1}};
+    static const struct saying none[] = {{"<path class=\"line t\"", 0},
+                                         {"|A-twin|", 0},
+                                         {" |A-B| grows like k^1 [1, 1] over updates 1 to 12.", 1},
+                                         {"Shares over time", 0},
+                                         {"By other measures", 0},
+                                         {"acts, alone", 0},
+                                         {"66.67 %", 1}};
+    (void)state;
+    struct fake_plan plan = marked;
+    char *page = page_of(&plan);
+    check_sayings(page, growing, COUNT_OF(growing));
+    free(page);
+    plan.twin = 2.0;
+    page = page_of(&plan);
+    check_sayings(page, saturated, COUNT_OF(saturated));
+    free(page);
+    page = page_of(&bare);
+    check_sayings(page, none, COUNT_OF(none));
+    free(page);
+}
+
+static void validate_bars(void **state) {
+    static const struct {
+        double parts[3];
+        const char *text;
+    } cases[] = {
+        /* scale -0.5 to 1.5: zero at 250 */
+        {{0.5, -0.5, 1.0},
+         "x=\"250\" width=\"250\"/><rect class=\"k k1\" y=\"1\" height=\"8\" "
+         "x=\"0\" width=\"250\"/><rect class=\"k k2\" y=\"1\" height=\"8\" "
+         "x=\"500\" width=\"500\"/>"},
+        {{(double)NAN, 1.5, -0.5},
+         "aria-hidden=\"true\"><rect class=\"k k1\" y=\"1\" "
+         "height=\"8\" x=\"250\" width=\"750\"/>"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct bars bars = {0.0, 1.0};
+        char *text = NULL;
+        size_t length;
+        struct html html = {open_memstream(&text, &length)};
+        bars_stretch_parts(&bars, cases[i].parts, 3);
+        bars_write_parts(&html, &bars, cases[i].parts, 3);
+        fclose(html.file);
+        if (strstr(text, cases[i].text) == NULL) fail_msg("%s", text);
+        free(text);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_measures),
+        cmocka_unit_test(validate_way),
+        cmocka_unit_test(validate_twin),
+        cmocka_unit_test(validate_bars),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
