@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "report/law_words.h"
 #include "report/page.h"
 
 #define GROUPS_DRAWN 4
@@ -198,45 +199,15 @@ static enum status add_distance(const struct curves *curves, const struct trace_
     return STATUS_OK;
 }
 
-/* "|A-B| grows like k^0.5 [0.4, 0.6] over updates 1 to 9." */
-static enum status growth_words(const struct curves *curves, const char *what,
-                                const struct judged_growth *growth, char **out) {
-    const struct growth_slope *power = &growth->fit.power, *rate = &growth->fit.rate;
-    struct arena *arena = curves->page->arena;
-    char *law;
-    switch (growth->fit.law) {
-    case GROWTH_CONSTANT:
-        TRY(arena_format(arena, &law, "stays the same"));
-        break;
-    case GROWTH_POWER:
-        TRY(arena_format(arena, &law, "grows like k^%.3g [%.3g, %.3g]", power->value, power->low,
-                         power->high));
-        break;
-    case GROWTH_EXPONENTIAL:
-        TRY(arena_format(arena, &law, "is multiplied by %.4g [%.4g, %.4g] in each update",
-                         real_exp_f64(rate->value), real_exp_f64(rate->low),
-                         real_exp_f64(rate->high)));
-        break;
-    default:
-        TRY(arena_format(
-            arena, &law,
-            "grows like k^%.3g [%.3g, %.3g] or by %.4g in each update, which fit about "
-            "alike,",
-            power->value, power->low, power->high, real_exp_f64(rate->value)));
-    }
-    return arena_format(arena, out, " %s %s over updates %ju to %ju.", what, law,
-                        (uintmax_t)growth->from, (uintmax_t)growth->to);
-}
-
 #define TWIN_NAME "|A-twin|: one weight of A one unit in the last place off"
 
 static enum status about_distance(const struct curves *curves, struct chart *chart) {
     const struct judgement *judgement = &curves->page->judgement;
     char *arms = NULL, *twin = NULL, *about;
     if (judgement->growth.known && judgement->growth.end > 0.0)
-        TRY(growth_words(curves, "|A-B|", &judgement->growth, &arms));
+        TRY(law_words("|A-B|", &judgement->growth, curves->page->arena, &arms));
     if (judgement->has_twin && judgement->twin.known)
-        TRY(growth_words(curves, "|A-twin|", &judgement->twin, &twin));
+        TRY(law_words("|A-twin|", &judgement->twin, curves->page->arena, &twin));
     TRY(arena_format(curves->page->arena, &about, "%s%s%s%s%s",
                      "Norm of the difference of all parameters after each update.",
                      arms == NULL ? "" : arms, twin == NULL ? "" : twin,

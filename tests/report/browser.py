@@ -4,10 +4,11 @@
 
     browser.py --binary TWINSTEP [--keep FOLDER]
 
-Writes pages of a catalogue scenario, of a measured floor, and of an imported log; measures each at
-phone, tablet and desktop width, light and dark, and prints one to PDF. A copy of the page gets a
-script that measures; the page itself has none. Exit status 77 (skipped) without Chromium, 1 when a
-page is wider than its window, 0 otherwise. --keep leaves pages and screenshots there to look at."""
+Writes pages of catalogue scenarios, exact, noisy, of several causes, and of an imported log;
+measures each at phone, tablet and desktop width, light and dark, and prints one to PDF. A copy of
+the page gets a script that measures; the page itself has none. Exit status 77 (skipped) without
+Chromium, 1 when a page is wider than its window, 0 otherwise. --keep leaves pages and screenshots
+there to look at."""
 import argparse
 import html
 import json
@@ -19,6 +20,7 @@ import sys
 import tempfile
 
 WIDTHS = [320, 375, 768, 1280]
+PAGES = ["exact", "floor", "causes", "sampled", "log"]
 # Elements that stick out without a scroller of their own, and the width the page asks for.
 PROBE = """
 <script>
@@ -84,11 +86,14 @@ def make_pages(binary, folder):
         + "\n" for k in range(1, 2001)))
     for words in (["run", "lr-set-before-step", "--quiet", "--overwrite", "-o", "exact.h5"],
                   ["run", "kernel-order", "--quiet", "--overwrite", "-o", "floor.h5"],
+                  ["run", "confounded", "--set", "common.numerics.mode=deterministic", "--quiet",
+                   "--overwrite", "-o", "causes.h5"],
+                  ["run", "six-differences", "--quiet", "--overwrite", "-o", "sampled.h5"],
                   ["import", "rows.jsonl", "--overwrite", "-o", "log.h5"]):
         code, _, error = call([binary, *words], folder)
         if code > 1:
             sys.exit(f"{words}: {error}")
-    for name in ("exact", "floor", "log"):
+    for name in PAGES:
         code, _, error = call([binary, "report", f"{name}.h5", "--overwrite", "-o",
                                f"{name}.html"], folder)
         if code != 0:
@@ -97,7 +102,7 @@ def make_pages(binary, folder):
         assert "<script" not in text
         (folder / f"{name}-probe.html").write_text(text.replace("</body>", PROBE + "</body>"),
                                                    encoding="utf-8")
-    return ["exact", "floor", "log"]
+    return PAGES
 
 
 def measure(program, folder, name, dark):
