@@ -67,3 +67,17 @@ struct strict_quoted strict_quote(const char *name) {
     snprintf(quoted.text + used, sizeof quoted.text - used, "%s\"", *name == '\0' ? "" : "...");
     return quoted;
 }
+
+struct strict_quoted strict_show(const json_t *value) {
+    struct strict_quoted shown;
+    if (value == NULL) {
+        snprintf(shown.text, sizeof shown.text, "nothing");
+        return shown;
+    }
+    const size_t room = sizeof shown.text - 4;
+    const size_t used =
+        json_dumpb(value, shown.text, room, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
+    const size_t kept = used < room ? used : room;
+    snprintf(shown.text + kept, sizeof shown.text - kept, "%s", used > room ? "..." : "");
+    return shown;
+}

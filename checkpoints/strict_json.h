@@ -32,4 +32,7 @@ struct strict_quoted {
 /* A name between quotes as errors print it: control bytes escaped, long ones cut. */
 struct strict_quoted strict_quote(const char *name);
 
+/* A value as it would stand in a file, on one line, cut when long; "nothing" for NULL. */
+struct strict_quoted strict_show(const json_t *value);
+
 #endif
