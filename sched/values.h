@@ -73,8 +73,9 @@ double sched_cos_pi(double p);
 /* cos(math.pi * cycles * 2.0 * p), rounded from left to right. */
 double sched_cos_waves(double cycles, double p);
 
-/* x^y for x > 0 within 0.51 ulp, and 2^x: as real_pow_f64, but with the C library's last bit where
- * that one is rounded correctly. */
+/* x^y for x > 0 within 0.51 ulp (0.507 is the largest of 1.7e6 sampled; within 1 where
+ * |y log x| >= 700: there it is real_pow_f64), and 2^x: as real_pow_f64, but with the C library's
+ * last bit where that one is rounded correctly. */
 double sched_pow(double x, double y);
 double sched_log(double x); /* x > 0 */
 double sched_exp2(double x);
