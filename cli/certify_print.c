@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Certificates as text and JSON. Checks nothing. */
-#include "cli/certify.h"
+#include "cli/certify_print.h"
 
 #include <inttypes.h>
 #include <stdio.h>

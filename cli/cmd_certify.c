@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/certify.h"
+#include "cli/certify_print.h"
 #include "cli/json.h"
 #include "cli/verb.h"
 #include "determinism/chain.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The rounds of law 14. */
-#include "kernels/cpu/call.h"
 #include "kernels/cpu/attention_racing.h"
+
+#include "kernels/cpu/call.h"
 #include "kernels/cpu/race.h"
 
 enum { RACERS = 1024 };

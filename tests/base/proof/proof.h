@@ -3,7 +3,7 @@
  *
  * The exact value comes from a double-double reference (proof_reference.c) whose relative error is
  * below PROOF_BOUND. Where that error could change which number is nearest, MPFR is asked
- * (exact.c): the counts are exact, none is an estimate. What a proof found is a tally; tallies add
+ * (decide.c): the counts are exact, none is an estimate. What a proof found is a tally; tallies add
  * up in any order, so threads change nothing. */
 #ifndef TWINSTEP_TESTS_BASE_PROOF_PROOF_H
 #define TWINSTEP_TESTS_BASE_PROOF_PROOF_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the parts of `twinstep certify` share: one run of one trace and its certificate, two of them
  * compared, and how both are shown. */
-#ifndef TWINSTEP_CLI_CERTIFY_H
-#define TWINSTEP_CLI_CERTIFY_H
+#ifndef TWINSTEP_CLI_CERTIFY_PRINT_H
+#define TWINSTEP_CLI_CERTIFY_PRINT_H
 
 #include <jansson.h>
 
