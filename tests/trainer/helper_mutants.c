@@ -27,7 +27,7 @@ const char *const gate_names[GATES] = {
     "loss equal to 5 decimals (Megatron-LM)",
     "loss within 5 % (Megatron-LM)",
     "loss within 1 % (msprobe)",
-    "loss and norm within 0.1 + 0.1 |b| (VeOmni)",
+    "loss and norm within 0.1 + 0.1 abs b (VeOmni)",
     "probability error 1.05 (NeMo-RL)",
     "R-ratio of logits 1.2 (Neuron)",
     "cosine of logits 0.99 (Megatron-Bridge, msprobe)",
@@ -45,7 +45,8 @@ static const char *const setting_overrides[SETTINGS] = {
     "optimizer.lr=5e-7",
     "numerics.mode=shuffled;shuffle.chunk=2;numerics.order_seed=1",
     "numerics.param=bf16;numerics.compute=bf16;numerics.master=f32;"
-    "numerics.mode=shuffled;shuffle.chunk=2;numerics.order_seed=1",
+    "numerics.mode=shuffled;shuffle.chunk=2;numerics.order_seed=1;"
+    "shuffle.kinds=[forward, weight, dq, embedding, norm, loss]",
 };
 
 #define COMMON                                                                                     \

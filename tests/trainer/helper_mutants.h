@@ -26,12 +26,12 @@ extern const size_t mutant_count;
 
 /* What both arms run under. */
 enum setting {
-    SETTING_F32 = 0,  /* exact */
-    SETTING_SFT,      /* exact, another task */
-    SETTING_BF16,     /* exact, bf16 with f32 masters */
-    SETTING_SMALL_LR, /* exact, LR 5e-7 */
-    SETTING_SHUFFLED, /* f32; every run draws its own order of sums */
-    SETTING_BF16_SHUFFLED,
+    SETTING_F32 = 0,       /* exact */
+    SETTING_SFT,           /* exact, another task */
+    SETTING_BF16,          /* exact, bf16 with f32 masters */
+    SETTING_SMALL_LR,      /* exact, LR 5e-7 */
+    SETTING_SHUFFLED,      /* f32; every run draws its own order of gradient sums */
+    SETTING_BF16_SHUFFLED, /* and of all sums, the forward's too */
     SETTINGS
 };
 

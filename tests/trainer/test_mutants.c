@@ -61,36 +61,52 @@ static void train_all(void **state) {
         }
 }
 
-static void print_alarms(enum gate gate, int from_start, int noisy) {
-    uint32_t alarms = 0, pairs = 0;
+static uint32_t alarms_of(enum gate gate, int from_start, int noisy, uint32_t *out_of) {
+    uint32_t alarms = 0;
+    *out_of = 0;
     for (int s = 0; s < SETTINGS; s++) {
         if (setting_noisy((enum setting)s) != noisy) continue;
         uint32_t all;
         alarms += score(MUTANT_EQUAL, (enum setting)s, gate, from_start, &all);
-        pairs += all;
+        *out_of += all;
     }
-    print_message(" %u/%u |", alarms, pairs);
+    return alarms;
 }
 
-static void print_table(enum mutant_kind kind, int from_start) {
-    print_message("\n%s, %s\n\n| gate |", kind == MUTANT_LR ? "LR and order" : "Others",
-                  from_start ? "updates 1 and 2" : "first update in force and the next");
-    for (int s = 0; s < SETTINGS; s++)
-        print_message(" %s |", setting_names[s]);
-    print_message(" equal, exact | equal, noisy | A/A f32 | A/A bf16 |\n");
-    for (int g = 0; g < GATES; g++) {
-        print_message("| %s |", gate_names[g]);
+/* Row `gate` == GATES: how many there are. */
+static void print_row(int gate, int from_start) {
+    const int whole = gate == GATES;
+    const enum gate at = whole ? GATE_OURS : (enum gate)gate;
+    print_message("| %s |", whole ? "pairs" : gate_names[at]);
+    for (int k = 0; k < MUTANT_EQUAL; k++)
         for (int s = 0; s < SETTINGS; s++) {
             uint32_t all;
-            const uint32_t hits = score(kind, (enum setting)s, (enum gate)g, from_start, &all);
-            print_message(" %u/%u |", hits, all);
+            const uint32_t hits = score((enum mutant_kind)k, (enum setting)s, at, from_start, &all);
+            print_message(" %u |", whole ? all : hits);
         }
-        print_alarms((enum gate)g, from_start, 0);
-        print_alarms((enum gate)g, from_start, 1);
-        for (int s = SETTING_SHUFFLED; s < SETTINGS; s++)
-            print_message(" %u/%u |", null_alarms[s][g], nulls);
-        print_message("\n");
+    for (int noisy = 0; noisy < 2; noisy++) {
+        uint32_t all;
+        const uint32_t alarms = alarms_of(at, from_start, noisy, &all);
+        print_message(" %u |", whole ? all : alarms);
     }
+    for (int s = SETTING_SHUFFLED; s < SETTINGS; s++)
+        print_message(" %u |", whole ? nulls : null_alarms[s][at]);
+    print_message("\n");
+}
+
+static void print_table(int from_start) {
+    print_message("\n%s\n\n| gate |",
+                  from_start ? "Updates 1 and 2" : "First update in force, and the next");
+    for (int k = 0; k < MUTANT_EQUAL; k++)
+        for (int s = 0; s < SETTINGS; s++)
+            print_message(" %s: %s |", k == MUTANT_LR ? "LR" : "other", setting_names[s]);
+    print_message(" equal, exact | equal, noisy | A/A f32 | A/A bf16 |\n|---|");
+    for (int c = 0; c < 2 * SETTINGS + 4; c++)
+        print_message("---|");
+    print_message("\n");
+    print_row(GATES, from_start);
+    for (int g = 0; g < GATES; g++)
+        print_row(g, from_start);
 }
 
 /* Gates by their place in the table, one digit each; '.' where it does not fire. */
@@ -114,11 +130,13 @@ static void print_mutant(size_t row) {
 static void print_all(void **state) {
     (void)state;
     for (int from_start = 0; from_start < 2; from_start++)
-        for (int k = 0; k < MUTANT_EQUAL; k++)
-            print_table((enum mutant_kind)k, from_start);
+        print_table(from_start);
     print_message("\n| kind | mutant |");
     for (int s = 0; s < SETTINGS; s++)
         print_message(" %s |", setting_names[s]);
+    print_message("\n|---|---|");
+    for (int s = 0; s < SETTINGS; s++)
+        print_message("---|");
     print_message("\n");
     for (size_t i = 0; i < mutant_count; i++)
         print_mutant(i);
