@@ -16,6 +16,7 @@
 
 #include "report/bars.h"
 #include "tests/report/helper_page.h"
+#include "trainer/judge.h"
 
 static const struct fake_plan marked = {
     .updates = {12, 12}, .tensors = 2, .groups = 1, .factors = 2, .marks = 1, .twin = 1.5};
@@ -106,6 +107,29 @@ static void validate_way(void **state) {
     }
 }
 
+/* The number beside +- is half the interval that was judged, in percent. */
+static void validate_half_interval(void **state) {
+    (void)state;
+    struct fake fake;
+    struct judgement judgement;
+    struct fake_plan plan = marked;
+    plan.repeats = 4;
+    plan.way_noise = 0.003;
+    fake_open(&fake, &plan);
+    assert_int_equal(judge(&fake.image, &fake.arena, &judgement), STATUS_OK);
+    char *page = fake_page(&fake, NULL);
+    for (uint32_t i = 0; i < 2; i++) {
+        char text[64];
+        const struct judged_cause *cause = &judgement.causes[i];
+        assert_true(cause->low < cause->share && cause->share < cause->high);
+        snprintf(text, sizeof text, "<td class=\"n\">&#177; %.2g %%</td>",
+                 100.0 * (cause->high - cause->share));
+        check_sayings(page, &(struct saying){text, 1}, 1);
+    }
+    free(page);
+    fake_close(&fake);
+}
+
 static void validate_twin(void **state) {
     static const struct saying growing[] = {
         {"<path class=\"line t\"", 1},
@@ -167,9 +191,8 @@ static void validate_bars(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_measures),
-        cmocka_unit_test(validate_way),
-        cmocka_unit_test(validate_twin),
+        cmocka_unit_test(validate_measures),      cmocka_unit_test(validate_way),
+        cmocka_unit_test(validate_half_interval), cmocka_unit_test(validate_twin),
         cmocka_unit_test(validate_bars),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
