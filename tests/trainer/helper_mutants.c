@@ -187,9 +187,11 @@ static double logits_cosine(const double *a, const double *b, size_t count) {
     return ab / sqrt(aa * bb);
 }
 
+/* By bits: a skipped update applies none, NaN. */
 static int rates_differ(const struct run *a, const struct run *b) {
     for (uint32_t g = 0; g < a->shape.groups; g++)
-        if (a->record.groups[g][GROUP_LR_APPLIED] != b->record.groups[g][GROUP_LR_APPLIED])
+        if (memcmp(&a->record.groups[g][GROUP_LR_APPLIED], &b->record.groups[g][GROUP_LR_APPLIED],
+                   sizeof(double)) != 0)
             return 1;
     return 0;
 }
