@@ -91,14 +91,16 @@ void VARIANT(embedding_shuffled)(const struct op_call *call,
         run_tile(call, args, &list, &shuffle, t / column_tiles, t % column_tiles);
 }
 
-/* `count` tokens of one id, to its row of the table. */
+/* `count` tokens of one id, to its row of the table; every other chunk from the row's end. */
 static void race_chunk(const struct embedding_weight_args *args, const uint32_t *token,
-                       size_t count, accumulator *acc) {
-    for (size_t c = 0; c < args->C; c += TILE) {
+                       size_t count, accumulator *acc, int back) {
+    const size_t tiles = (args->C + TILE - 1) / TILE;
+    for (size_t t = 0; t < tiles; t++) {
+        const size_t c = (back ? tiles - 1 - t : t) * TILE;
         const size_t n = least(TILE, args->C - c);
         accumulator sum[SHUFFLE_TILE];
         chunk_sum(args, token, count, c, n, sum);
-        race_add(acc + c, sum, n);
+        race_add_both_ways(acc + c, sum, n, back);
     }
 }
 
@@ -111,6 +113,6 @@ void VARIANT(embedding_racing)(const struct op_call *call,
         const size_t v = args->ids[list.token[i]];
         if ((i - list.start[v]) % chunk != 0) continue;
         race_chunk(args, list.token + i, least(chunk, list.start[v + 1] - i),
-                   (accumulator *)args->acc + v * args->C);
+                   (accumulator *)args->acc + v * args->C, (i - list.start[v]) / chunk % 2 != 0);
     }
 }

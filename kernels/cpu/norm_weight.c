@@ -93,7 +93,7 @@ static void racing(const struct op_call *call, const struct norm_weight_args *ar
         const size_t first = i % chunks * chunk;
         accumulator sum[COLUMNS] = {0};
         chain(args, first, least(first + chunk, args->rows.count), c, n, sum, call->compute);
-        race_add((accumulator *)args->acc + c, sum, n);
+        race_add_both_ways((accumulator *)args->acc + c, sum, n, i % chunks % 2 != 0);
     }
 }
 

@@ -57,6 +57,16 @@ static inline int race_threads(const struct op_call *call, size_t pieces) {
 #if defined(TWINSTEP_VARIANT)
 #include "base/variant.h"
 
+/* From the first to the last number, or from the last to the first: threads that go both ways cross
+ * somewhere, and where shows in the order of their additions. */
+static inline void race_add_both_ways(accumulator *sum, const accumulator *terms, size_t count,
+                                      int back) {
+    for (size_t i = 0; i < count; i++) {
+        const size_t at = back ? count - 1 - i : i;
+        ACC_NAME_(race_add)(sum + at, terms[at]);
+    }
+}
+
 static inline void race_add(accumulator *sum, const accumulator *terms, size_t count) {
     for (size_t i = 0; i < count; i++)
         ACC_NAME_(race_add)(sum + i, terms[i]);
