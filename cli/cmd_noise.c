@@ -182,6 +182,26 @@ static enum status measure_case(const struct asking *asking, struct noise_case *
     return STATUS_OK;
 }
 
+static int is_measured(const struct noise_case *one, int32_t mode) {
+    return one->untestable[0] == '\0' && one->config->numerics.mode == mode &&
+           one->table.path != NULL && one->table.instance != NULL;
+}
+
+/* Two orders against their neutral reference, of each dtype that has both. */
+static enum status relate_orders(const struct asking *asking, struct noise_report *report) {
+    struct arena *arena = &asking->cli->arena;
+    for (uint32_t a = 0; a < report->count; a++)
+        for (uint32_t b = 0; b < report->count; b++) {
+            struct noise_case *one = &report->cases[a];
+            const struct noise_case *other = &report->cases[b];
+            if (!is_measured(one, MODE_SHUFFLED) || !is_measured(other, MODE_ORDER_FREE)) continue;
+            if (strcmp(one->dtype, other->dtype) != 0) continue;
+            TRY(arena_take(arena, 1, sizeof *one->orders, "orders", &one->orders));
+            TRY(noise_orders_measure(&one->table, &other->table, arena, one->orders));
+        }
+    return STATUS_OK;
+}
+
 static enum status measure(const struct asking *asking, struct noise_report *out) {
     *out = (struct noise_report){.scenario = asking->scenario->name,
                                  .arm = asking->arm->name,
@@ -196,7 +216,7 @@ static enum status measure(const struct asking *asking, struct noise_report *out
             one->dtype = asking->dtypes[d];
             TRY(measure_case(asking, one));
         }
-    return STATUS_OK;
+    return relate_orders(asking, out);
 }
 
 /* Before anything is trained: measuring takes longer than being told. */

@@ -8,13 +8,29 @@ static json_t *growth_json(const struct noise_figures *figures, uint64_t steps) 
     json_t *list = json_array();
     for (uint64_t i = 0; i < steps; i++) {
         const struct noise_growth *growth = &figures->growth[i];
-        json_array_append_new(list, json_pack("{sI so so so so}", "update", (json_int_t)i + 1,
-                                              "loss", json_finite(growth->loss), "grad_norm",
+        json_array_append_new(list, json_pack("{sI so so so so so}", "update", (json_int_t)i + 1,
+                                              "loss", json_finite(growth->loss), "tensor",
+                                              json_finite(growth->tensor), "grad_norm",
                                               json_finite(growth->grad_norm), "distance",
                                               json_finite(growth->distance), "distance_share",
                                               json_finite(growth->share)));
     }
     return list;
+}
+
+/* Figures that hold between dtypes, too. */
+static json_t *relative_json(const struct noise_figures *figures, uint64_t steps) {
+    return json_pack("{si so ss so so}", "tensors", (int)figures->tensors, "tensor_relative",
+                     json_finite(figures->tensor_relative), "tensor_worst", figures->tensor_worst,
+                     "total_relative", json_finite(figures->total_relative), "growth",
+                     growth_json(figures, steps));
+}
+
+static json_t *orders_json(const struct noise_orders *orders, uint64_t steps) {
+    if (orders == NULL) return json_null();
+    return json_pack("{so so so}", "from_each_other", relative_json(&orders->apart, steps),
+                     "first_from_order_free", relative_json(&orders->neutral[0], steps),
+                     "second_from_order_free", relative_json(&orders->neutral[1], steps));
 }
 
 static json_t *row_json(const struct noise_row *row, uint64_t steps) {
@@ -23,6 +39,14 @@ static json_t *row_json(const struct noise_row *row, uint64_t steps) {
     if (row->untestable[0] != '\0')
         return json_pack("{ss ss ss}", "stratum", name, "variant", row->variant, "untestable",
                          row->untestable);
+    if (row->stratum == NOISE_F64) {
+        json_t *object = json_pack("{ss ss si sn}", "stratum", name, "variant", row->variant,
+                                   "repeats", (int)row->repeats, "bit_equal");
+        json_t *rest = relative_json(figures, steps);
+        json_object_update(object, rest);
+        json_decref(rest);
+        return object;
+    }
     return json_pack(
         "{ss ss si sb so si si si sI sI so ss so so}", "stratum", name, "variant", row->variant,
         "repeats", (int)row->repeats, "bit_equal", figures->first == 0, "first",
@@ -47,10 +71,10 @@ json_t *noise_json(const struct noise_report *report) {
             json_array_append_new(rows, row_json(&one->table.rows[i], report->steps));
         json_array_append_new(
             cases,
-            json_pack("{ss ss sI so so}", "mode", one->mode, "dtype", one->dtype, "threads",
+            json_pack("{ss ss sI so so so}", "mode", one->mode, "dtype", one->dtype, "threads",
                       (json_int_t)one->threads, "untestable",
                       one->untestable[0] == '\0' ? json_null() : json_string(one->untestable),
-                      "strata", rows));
+                      "strata", rows, "orders", orders_json(one->orders, report->steps)));
     }
     return json_pack("{ss ss sI si si si si so}", "scenario", report->scenario, "arm", report->arm,
                      "updates", (json_int_t)report->steps, "repeats", (int)report->repeats,

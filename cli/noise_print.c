@@ -13,7 +13,8 @@ struct noise_counts noise_count(const struct noise_report *report) {
         counts.untestable += one->untestable[0] != '\0';
         for (uint32_t i = 0; i < one->table.count; i++) {
             const struct noise_row *row = &one->table.rows[i];
-            if (row->stratum == NOISE_ONE_ULP) continue; /* it is meant to differ */
+            if (row->stratum == NOISE_ONE_ULP || row->stratum == NOISE_F64)
+                continue; /* they are meant to differ */
             if (row->untestable[0] != '\0')
                 counts.untestable++;
             else if (row->figures.first == 0)
@@ -32,21 +33,44 @@ static void print_share(FILE *out, double value) {
         fprintf(out, "  %9.2e", value);
 }
 
-static void print_figures(const struct noise_row *row, uint64_t steps, FILE *out) {
-    const struct noise_figures *figures = &row->figures;
-    if (figures->first == 0) {
-        fprintf(out, "  bit-equal: %ju updates, %u tensors%s%s\n", (uintmax_t)steps,
-                figures->tensors, row->variant[0] == '\0' ? "" : "; ", row->variant);
-        return;
-    }
-    fprintf(out, "  %5.1f %%  %5.1f %%  %8jd", 100.0 * figures->gradients_equal / figures->tensors,
-            100.0 * figures->updates_equal / figures->tensors, (intmax_t)figures->gradient_ulp);
+static void print_shares(const struct noise_figures *figures, uint64_t steps, FILE *out) {
     print_share(out, figures->tensor_relative);
     print_share(out, figures->total_relative);
     print_share(out, figures->growth[0].share);
     print_share(out, figures->growth[steps - 1].share);
-    fprintf(out, "  %ju: %s%s%s\n", (uintmax_t)figures->first, figures->first_place,
-            row->variant[0] == '\0' ? "" : "; ", row->variant);
+}
+
+static void print_figures(const struct noise_row *row, uint64_t steps, FILE *out) {
+    const struct noise_figures *figures = &row->figures;
+    if (row->stratum == NOISE_F64) {
+        fprintf(out, "  %7s  %7s  %8s", "-", "-", "-");
+    } else if (figures->first == 0) {
+        fprintf(out, "  bit-equal: %ju updates, %u tensors%s%s\n", (uintmax_t)steps,
+                figures->tensors, row->variant[0] == '\0' ? "" : "; ", row->variant);
+        return;
+    } else {
+        fprintf(out, "  %5.1f %%  %5.1f %%  %8jd",
+                100.0 * figures->gradients_equal / figures->tensors,
+                100.0 * figures->updates_equal / figures->tensors, (intmax_t)figures->gradient_ulp);
+    }
+    print_shares(figures, steps, out);
+    if (row->stratum == NOISE_F64)
+        fprintf(out, "  -; worst: %s\n", figures->tensor_worst);
+    else
+        fprintf(out, "  %ju: %s%s%s\n", (uintmax_t)figures->first, figures->first_place,
+                row->variant[0] == '\0' ? "" : "; ", row->variant);
+}
+
+static void print_orders(const struct noise_orders *orders, uint64_t steps, FILE *out) {
+    static const char *const titles[2] = {"first order, from order-free",
+                                          "second order, from order-free"};
+    fprintf(out, "  %-37s", "two orders of sums, from each other");
+    print_shares(&orders->apart, steps, out);
+    for (int i = 0; i < 2; i++) {
+        fprintf(out, "\n  %-37s", titles[i]);
+        print_shares(&orders->neutral[i], steps, out);
+    }
+    fprintf(out, "\n");
 }
 
 static void print_case(const struct noise_report *report, const struct noise_case *one, FILE *out) {
@@ -67,6 +91,7 @@ static void print_case(const struct noise_report *report, const struct noise_cas
         else
             print_figures(row, report->steps, out);
     }
+    if (one->orders != NULL) print_orders(one->orders, report->steps, out);
 }
 
 void noise_print(const struct noise_report *report, FILE *out) {

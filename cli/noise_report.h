@@ -13,6 +13,7 @@ struct noise_case {
     struct config *config;
     char untestable[NOISE_REASON_SIZE]; /* the whole case; "" */
     struct noise_table table;
+    struct noise_orders *orders; /* of mode shuffled, where order-free was measured, too; or NULL */
 };
 
 struct noise_report {

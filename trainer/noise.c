@@ -91,6 +91,33 @@ static enum status one_ulp_path(struct measuring *m, struct noise_variant *varia
          NOISE_ULP_TRIES, tensor);
 }
 
+/* The reference starts from the measured run's own weights: its first difference is arithmetic. */
+static enum status compare_f64(struct measuring *m, const struct config *config,
+                               struct arena *scratch, struct noise_figures *out) {
+    struct run_options options = noise_run_options(m->request->steps, config->numerics.order_seed);
+    struct noise_layout layout;
+    unsigned char *path = NULL;
+    struct run run;
+    options.start = &m->base;
+    TRY(run_open(config, &m->dataset, &options, &run));
+    enum status status = noise_layout_open(&run, m->request->steps, scratch, &layout);
+    if (status == STATUS_OK) status = arena_take(scratch, layout.bytes, 1, "path in f64", &path);
+    if (status == STATUS_OK) status = noise_path_take(&layout, &run, m->request->interrupted, path);
+    run_close(&run);
+    TRY(status);
+    const struct noise_side measured = {&m->table->layout, m->path}, exact = {&layout, path};
+    return noise_figures_against(measured, exact, out);
+}
+
+static enum status measure_f64(struct measuring *m, const struct config *config,
+                               struct noise_row *row) {
+    struct arena scratch = ARENA_EMPTY;
+    const enum status status = compare_f64(m, config, &scratch, &row->figures);
+    arena_close(&scratch);
+    row->repeats = status == STATUS_OK;
+    return status;
+}
+
 static enum status variant_path(struct measuring *m, struct noise_variant *variant,
                                 uint32_t repeat) {
     if (variant->stratum == NOISE_INSTANCE)
@@ -105,6 +132,15 @@ static enum status variant_path(struct measuring *m, struct noise_variant *varia
     return open_path(m, &variant->config);
 }
 
+static enum status keep_instance(struct measuring *m) {
+    const size_t bytes = m->table->layout.bytes;
+    unsigned char *copy;
+    TRY(arena_take(m->arena, bytes, 1, "path of an instance", &copy));
+    memcpy(copy, m->other, bytes);
+    m->table->instance = copy;
+    return STATUS_OK;
+}
+
 static enum status measure_row(struct measuring *m, struct noise_variant *variant) {
     struct noise_row *row = &m->table->rows[m->table->count++];
     const int one_ulp = variant->stratum == NOISE_ONE_ULP;
@@ -114,13 +150,17 @@ static enum status measure_row(struct measuring *m, struct noise_variant *varian
     TRY(noise_figures_open(&m->table->layout, m->arena, &row->figures));
     const uint32_t repeats = one_ulp && noise_is_exact(&m->config) ? 1 : m->request->repeats;
     while (variant->untestable[0] == '\0' && row->repeats < repeats) {
-        const enum status status = variant_path(m, variant, row->repeats);
+        const int f64 = variant->stratum == NOISE_F64;
+        const enum status status =
+            f64 ? measure_f64(m, &variant->config, row) : variant_path(m, variant, row->repeats);
         if (status == STATUS_UNTESTABLE || status == STATUS_UNSUPPORTED) {
             snprintf(variant->untestable, sizeof variant->untestable, "%s", status_text());
             break;
         }
         TRY(status);
+        if (f64) break;
         noise_figures_add(&m->table->layout, m->path, m->other, &row->figures);
+        if (variant->stratum == NOISE_INSTANCE && row->repeats == 0) TRY(keep_instance(m));
         if (one_ulp && row->repeats == 0)
             TRY(noise_twin_of(&m->table->layout, m->path, m->other, m->arena, &m->table->twin));
         row->repeats++;
@@ -140,10 +180,26 @@ static enum status measure_all(struct measuring *m) {
     TRY(arena_take(m->arena, NOISE_ROWS_MAX, sizeof *variants, "strata", &variants));
     run_snapshot(&m->base, m->start);
     TRY(noise_path_take(&table->layout, &m->base, m->request->interrupted, m->path));
+    table->path = m->path;
     const uint32_t count =
         noise_variants(&m->config, resolved_steps(m->request), m->request->processors, variants);
     for (uint32_t i = 0; i < count; i++)
         TRY(measure_row(m, &variants[i]));
+    return STATUS_OK;
+}
+
+enum status noise_orders_measure(const struct noise_table *measured,
+                                 const struct noise_table *reference, struct arena *arena,
+                                 struct noise_orders *out) {
+    const struct noise_side sides[2] = {{&measured->layout, measured->path},
+                                        {&measured->layout, measured->instance}};
+    const struct noise_side neutral = {&reference->layout, reference->path};
+    TRY(noise_figures_open(sides[0].layout, arena, &out->apart));
+    TRY(noise_figures_against(sides[0], sides[1], &out->apart));
+    for (int i = 0; i < 2; i++) {
+        TRY(noise_figures_open(sides[i].layout, arena, &out->neutral[i]));
+        TRY(noise_figures_against(sides[i], neutral, &out->neutral[i]));
+    }
     return STATUS_OK;
 }
 

@@ -21,6 +21,7 @@ enum noise_stratum {
     NOISE_PADDING,    /* batch.pad, batch.padding */
     NOISE_LAYOUT,     /* batch.layout */
     NOISE_ONE_ULP,    /* one weight moved by one unit in the last place of numerics.compute */
+    NOISE_F64,        /* the measured run's own rounding: the same training, all of it in f64 */
     NOISE_DEVICE,     /* a second device */
     NOISE_STRATA
 };
@@ -36,7 +37,9 @@ struct noise_row {
     char variant[NOISE_VARIANT_SIZE];   /* what was changed; "" */
     char untestable[NOISE_REASON_SIZE]; /* why there are no figures; "" when there are */
     uint32_t repeats;
-    struct noise_figures figures; /* the worst of the repeats */
+    /* The worst of the repeats. Of stratum f64: of update 1, and there are no shares of what is
+     * bit-equal, no ulps and no place. */
+    struct noise_figures figures;
 };
 
 struct noise_table {
@@ -44,7 +47,20 @@ struct noise_table {
     uint32_t count;
     struct noise_layout layout; /* names that the figures point to */
     struct noise_twin twin;     /* of the first one-ulp path; NULL arrays: there is none */
+    /* Paths of the baseline and of the first other instance, whose order is another one where it is
+     * drawn; NULL: not measured. */
+    const unsigned char *path, *instance;
 };
+
+/* Two orders of sums of one configuration and their neutral reference, mode order-free: how far
+ * each is from the other, and from the reference (baseline of it). Figures as of stratum f64. */
+struct noise_orders {
+    struct noise_figures apart;      /* the orders from each other */
+    struct noise_figures neutral[2]; /* each from the reference */
+};
+TWINSTEP_MUST_USE enum status noise_orders_measure(const struct noise_table *measured,
+                                                   const struct noise_table *reference,
+                                                   struct arena *arena, struct noise_orders *out);
 
 struct noise_request {
     const struct config *config; /* numerics.order_seed may be free (KEY_WORD_UINT) */
@@ -103,5 +119,9 @@ uint32_t noise_variants(const struct config *config, uint64_t steps, uint64_t pr
  * f16: those with f32 masters and slots. STATUS_INPUT names what was expected. */
 TWINSTEP_MUST_USE enum status noise_set_mode(struct config *config, const char *mode);
 TWINSTEP_MUST_USE enum status noise_set_dtype(struct config *config, const char *dtype);
+
+/* The reference of the stratum f64: every dtype f64 (numerics.*, clip.dtype, the DPO reference), no
+ * masters, since nothing is wider, mode invariant. */
+TWINSTEP_MUST_USE enum status noise_set_f64(struct config *config);
 
 #endif

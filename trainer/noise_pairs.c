@@ -27,19 +27,6 @@ static double norm_of(const struct run *run) {
     return real_sqrt_f64(squares);
 }
 
-/* As paths compare them: equal numbers and two NaNs are no distance apart. */
-static double apart(double a, double b) {
-    if (a == b || (isnan(a) && isnan(b))) return 0.0;
-    const double distance = fabs(a - b);
-    return isnan(distance) ? (double)INFINITY : distance;
-}
-
-static double apart_relative(double a, double b) {
-    const double distance = apart(a, b);
-    const double quotient = distance == 0.0 ? 0.0 : distance / fabs(a);
-    return isnan(quotient) ? (double)INFINITY : quotient;
-}
-
 static enum status step_both(struct pairing *pairing, struct run *a, struct run *b,
                              double *columns[FLOOR_COLUMNS]) {
     const uint64_t steps = pairing->request->steps;
@@ -57,8 +44,8 @@ static enum status step_both(struct pairing *pairing, struct run *a, struct run 
         point_copy(b, ends[1]);
         const uint64_t place = pairing->done * steps + step;
         const double distance = point_distance(ends[0], ends[1], point_count(a));
-        columns[FLOOR_LOSS][place] = apart(x->reals[REAL_LOSS], y->reals[REAL_LOSS]);
-        columns[FLOOR_GRAD_NORM][place] = apart_relative(norm_of(a), norm_of(b));
+        columns[FLOOR_LOSS][place] = noise_gap(x->reals[REAL_LOSS], y->reals[REAL_LOSS]);
+        columns[FLOOR_GRAD_NORM][place] = noise_relative(norm_of(a), norm_of(b));
         columns[FLOOR_DISTANCE][place] = isnan(distance) ? (double)INFINITY : distance;
     }
     return STATUS_OK;

@@ -180,15 +180,14 @@ enum status noise_figures_open(const struct noise_layout *layout, struct arena *
     return STATUS_OK;
 }
 
-/* Equal numbers, or two NaNs, are no distance apart; a number and a NaN are infinitely far. */
-static double gap(double a, double b) {
+double noise_gap(double a, double b) {
     if (a == b || (isnan(a) && isnan(b))) return 0.0;
     double distance = fabs(a - b);
     return isnan(distance) ? (double)INFINITY : distance;
 }
 
-static double relative(double a, double b) {
-    double distance = gap(a, b);
+double noise_relative(double a, double b) {
+    double distance = noise_gap(a, b);
     if (distance == 0.0) return 0.0;
     double quotient = distance / fabs(a);
     return isnan(quotient) ? (double)INFINITY : quotient;
@@ -223,10 +222,8 @@ static int64_t values_ulp(const struct update_pair *pair, size_t at, enum dtype 
     return distance_ulp(a.values, b.values, dtype, count_of(pair, tensor));
 }
 
-static double weight_distance(const struct noise_layout *layout, const unsigned char *x,
-                              const unsigned char *y) {
-    struct span a = {x, layout->weight}, b = {y, layout->weight};
-    double squares = distance_squares(a, b, layout->offset[layout->tensors]);
+static double weight_distance(struct span a, struct span b, size_t count) {
+    double squares = distance_squares(a, b, count);
     return isnan(squares) ? (double)INFINITY : real_sqrt_f64(squares);
 }
 
@@ -251,8 +248,8 @@ static void find_place(const struct update_pair *pair, char *out, size_t size) {
         snprintf(out, size, "update %s", layout->tensor_names[i]);
         return;
     }
-    if (gap(((const struct noise_head *)(const void *)pair->a)->loss,
-            ((const struct noise_head *)(const void *)pair->b)->loss) != 0.0)
+    if (noise_gap(((const struct noise_head *)(const void *)pair->a)->loss,
+                  ((const struct noise_head *)(const void *)pair->b)->loss) != 0.0)
         snprintf(out, size, "loss");
 }
 
@@ -272,7 +269,7 @@ static void add_tensors(const struct update_pair *pair, struct noise_figures *in
         if (ulp > into->weight_ulp) into->weight_ulp = ulp;
         gradients += (uint32_t)values_equal(pair, layout->at_gradients, layout->gradient, i);
         updates += (uint32_t)values_equal(pair, layout->at_weights, layout->weight, i);
-        double apart = relative(norm_of(pair, pair->a, i), norm_of(pair, pair->b, i));
+        double apart = noise_relative(norm_of(pair, pair->a, i), norm_of(pair, pair->b, i));
         if (apart <= into->tensor_relative) continue;
         into->tensor_relative = apart;
         snprintf(into->tensor_worst, sizeof into->tensor_worst, "%s", layout->tensor_names[i]);
@@ -285,18 +282,38 @@ static void raise_to(double *value, double other) {
     if (other > *value || isnan(*value)) *value = other;
 }
 
-static void add_growth(const struct update_pair *pair, const struct noise_head *a,
-                       const struct noise_head *b, struct noise_growth *into) {
-    const struct noise_layout *layout = pair->layout;
-    const unsigned char *weights = pair->a + layout->at_weights;
-    const double distance = weight_distance(layout, weights, pair->b + layout->at_weights);
-    const double travel =
-        layout->start == NULL ? 0.0 : weight_distance(layout, layout->start, weights);
-    raise_to(&into->loss, gap(a->loss, b->loss));
-    raise_to(&into->grad_norm, relative(a->grad_norm, b->grad_norm));
+static double norm_at(struct noise_side side, uint64_t step, uint32_t tensor) {
+    double norm;
+    memcpy(&norm,
+           side.path + (step - 1) * side.layout->update_bytes + side.layout->at_norms +
+               tensor * sizeof norm,
+           sizeof norm);
+    return norm;
+}
+
+static struct span weights_at(struct noise_side side, uint64_t step) {
+    return (struct span){side.path + (step - 1) * side.layout->update_bytes +
+                             side.layout->at_weights,
+                         side.layout->weight};
+}
+
+static void add_growth(struct noise_side a, struct noise_side b, uint64_t step,
+                       struct noise_figures *figures) {
+    const struct noise_layout *layout = a.layout;
+    struct noise_growth *into = &figures->growth[step - 1];
+    const struct noise_head x = noise_head_of(layout, a.path, step);
+    const struct noise_head y = noise_head_of(b.layout, b.path, step);
+    const struct span here = weights_at(a, step), start = {layout->start, layout->weight};
+    const size_t count = layout->offset[layout->tensors];
+    const double distance = weight_distance(here, weights_at(b, step), count);
+    const double travel = layout->start == NULL ? 0.0 : weight_distance(start, here, count);
+    raise_to(&into->loss, noise_gap(x.loss, y.loss));
+    raise_to(&into->grad_norm, noise_relative(x.grad_norm, y.grad_norm));
     raise_to(&into->distance, distance);
     if (distance == 0.0) raise_to(&into->share, 0.0);
     if (travel > 0.0) raise_to(&into->share, distance / travel);
+    for (uint32_t i = 0; i < layout->tensors; i++)
+        raise_to(&into->tensor, noise_relative(norm_at(a, step, i), norm_at(b, step, i)));
 }
 
 void noise_figures_add(const struct noise_layout *layout, const unsigned char *a,
@@ -308,17 +325,37 @@ void noise_figures_add(const struct noise_layout *layout, const unsigned char *a
         const struct noise_head x = noise_head_of(layout, a, step);
         const struct noise_head y = noise_head_of(layout, b, step);
         char place[sizeof into->first_place];
-        add_growth(&pair, &x, &y, &into->growth[step - 1]);
+        add_growth((struct noise_side){layout, a}, (struct noise_side){layout, b}, step, into);
         if (first != 0) continue;
         find_place(&pair, place, sizeof place);
         if (place[0] == '\0') continue;
         first = step;
         add_tensors(&pair, into);
-        raise_to(&into->total_relative, relative(x.grad_norm, y.grad_norm));
+        raise_to(&into->total_relative, noise_relative(x.grad_norm, y.grad_norm));
         if (into->first != 0 && into->first <= step) continue;
         into->first = step;
         memcpy(into->first_place, place, sizeof place);
     }
+}
+
+enum status noise_figures_against(struct noise_side a, struct noise_side b,
+                                  struct noise_figures *into) {
+    const struct noise_layout *layout = a.layout;
+    if (b.layout->tensors != layout->tensors || b.layout->steps != layout->steps ||
+        b.layout->offset[layout->tensors] != layout->offset[layout->tensors])
+        FAIL(STATUS_INTERNAL, "paths of other tensors or updates");
+    for (uint64_t step = 1; step <= layout->steps; step++)
+        add_growth(a, b, step, into);
+    into->tensors = layout->tensors;
+    into->gradients_equal = into->updates_equal = 0;
+    into->total_relative = into->growth[0].grad_norm;
+    for (uint32_t i = 0; i < layout->tensors; i++) {
+        const double apart = noise_relative(norm_at(a, 1, i), norm_at(b, 1, i));
+        if (apart <= into->tensor_relative) continue;
+        into->tensor_relative = apart;
+        snprintf(into->tensor_worst, sizeof into->tensor_worst, "%s", layout->tensor_names[i]);
+    }
+    return STATUS_OK;
 }
 
 enum status noise_twin_of(const struct noise_layout *layout, const unsigned char *a,
@@ -334,7 +371,8 @@ enum status noise_twin_of(const struct noise_layout *layout, const unsigned char
             const struct span x = values_of(&pair, pair.a, layout->at_weights, layout->weight, i);
             const struct span y = values_of(&pair, pair.b, layout->at_weights, layout->weight, i);
             const double squares = distance_squares(x, y, count_of(&pair, i));
-            out->gradient[place] = relative(norm_of(&pair, pair.a, i), norm_of(&pair, pair.b, i));
+            out->gradient[place] =
+                noise_relative(norm_of(&pair, pair.a, i), norm_of(&pair, pair.b, i));
             out->distance[place] = isnan(squares) ? (double)INFINITY : real_sqrt_f64(squares);
         }
     }

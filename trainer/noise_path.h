@@ -30,6 +30,7 @@ struct noise_head {
 
 struct noise_growth {
     double loss;      /* |a - b| */
+    double tensor;    /* largest |a - b| / |a| of a gradient's norm over tensors */
     double grad_norm; /* |a - b| / |a| */
     double distance;  /* of the working weights: masters, or parameters without them */
     double share;     /* distance / |a - a0|; NaN while a has not moved, or a0 was not kept */
@@ -68,6 +69,23 @@ TWINSTEP_MUST_USE enum status noise_figures_open(const struct noise_layout *layo
                                                  struct arena *arena, struct noise_figures *out);
 void noise_figures_add(const struct noise_layout *layout, const unsigned char *a,
                        const unsigned char *b, struct noise_figures *into);
+
+/* A path and its form. */
+struct noise_side {
+    const struct noise_layout *layout;
+    const unsigned char *path;
+};
+
+/* Two paths whose dtypes may differ: relative figures of update 1, growth of every update; `into`
+ * is fresh. Shares of equal tensors, ulps and the first difference are of one dtype and stay 0.
+ * STATUS_INTERNAL: other tensors, other updates. */
+TWINSTEP_MUST_USE enum status noise_figures_against(struct noise_side a, struct noise_side b,
+                                                    struct noise_figures *into);
+
+/* |a - b|: equal numbers, or two NaNs, are no distance apart; a number and a NaN infinitely far.
+ * Relative: over |a|. */
+double noise_gap(double a, double b);
+double noise_relative(double a, double b);
 
 /* The same by update and tensor, (steps, tensors): what the twin's envelope holds. */
 struct noise_twin {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "optim/clip.h"
 #include "scenarios/inert.h"
 #include "scenarios/scenario.h"
 #include "scenarios/selection.h"
@@ -13,9 +14,9 @@
 #define PAD_MORE 5 /* odd: rows change their alignment, too */
 
 const char *noise_stratum_name(enum noise_stratum stratum) {
-    static const char *const names[NOISE_STRATA] = {"repeat",  "instance",    "process",
-                                                    "threads", "micro-batch", "padding",
-                                                    "layout",  "one-ulp",     "device"};
+    static const char *const names[NOISE_STRATA] = {"repeat",      "instance", "process", "threads",
+                                                    "micro-batch", "padding",  "layout",  "one-ulp",
+                                                    "f64",         "device"};
     return stratum < NOISE_STRATA ? names[stratum] : "";
 }
 
@@ -109,6 +110,21 @@ static void add_layout(struct variants *variants) {
     check(variants, fresh);
 }
 
+static void add_f64(struct variants *variants) {
+    const struct config *config = variants->config;
+    struct noise_variant *fresh = add(variants, NOISE_F64);
+    if (config->numerics.param == DTYPE_F64 && config->numerics.compute == DTYPE_F64)
+        snprintf(fresh->untestable, sizeof fresh->untestable,
+                 "numerics.param and numerics.compute are f64: nothing wider to measure against");
+    else if (strcmp(config->init.nudge, CONFIG_NO_NUDGE) != 0)
+        snprintf(fresh->untestable, sizeof fresh->untestable,
+                 "init.nudge moves by a unit of the dtype: f64 would start elsewhere");
+    else if (noise_set_f64(&fresh->config) == STATUS_OK)
+        check(variants, fresh);
+    else
+        snprintf(fresh->untestable, sizeof fresh->untestable, "%s", status_text());
+}
+
 uint32_t noise_variants(const struct config *config, uint64_t steps, uint64_t processors,
                         struct noise_variant *out) {
     struct variants variants = {.config = config, .steps = steps, .out = out};
@@ -120,6 +136,7 @@ uint32_t noise_variants(const struct config *config, uint64_t steps, uint64_t pr
     add_padding(&variants);
     add_layout(&variants);
     add(&variants, NOISE_ONE_ULP);
+    add_f64(&variants);
     add_untestable(&variants, NOISE_DEVICE, "no second device");
     return variants.count;
 }
@@ -154,4 +171,12 @@ enum status noise_set_dtype(struct config *config, const char *dtype) {
         return STATUS_OK;
     }
     FAIL(STATUS_INPUT, "expected f32, bf16, f16 or f64, got \"%s\"", dtype);
+}
+
+enum status noise_set_f64(struct config *config) {
+    TRY(noise_set_dtype(config, "f64"));
+    config->numerics.mode = MODE_INVARIANT;
+    config->numerics.rope = DTYPE_F64;
+    config->clip.dtype = CLIP_GRADIENT;
+    return STATUS_OK;
 }

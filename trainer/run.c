@@ -73,6 +73,19 @@ static enum status open_tables(struct run *run) {
     return STATUS_OK;
 }
 
+static enum status init_row(struct run *run, uint32_t row, void *values) {
+    const struct run *start = run->options.start;
+    if (start == NULL) return params_init(&run->config, &run->table, row, values);
+    const enum dtype theirs = (enum dtype)start->config.numerics.param;
+    if (start->table.count != run->table.count ||
+        start->table.rows[row].count != run->table.rows[row].count)
+        FAIL(STATUS_INTERNAL, "%s: the run to start from has another model",
+             run->table.rows[row].name);
+    run_convert(run, run->table.rows[row].count, theirs, (enum dtype)run->config.numerics.param,
+                start->initial + start->packed[row] * dtype_carrier(theirs), values);
+    return STATUS_OK;
+}
+
 static enum status init_params(struct run *run) {
     enum dtype param = (enum dtype)run->config.numerics.param;
     size_t carrier = dtype_carrier(param);
@@ -80,7 +93,7 @@ static enum status init_params(struct run *run) {
         uint32_t row = run->owner[i];
         size_t count = run->table.rows[row].count;
         void *values = run_at(run, run->layout.tensor[row].param);
-        TRY(params_init(&run->config, &run->table, row, values));
+        TRY(init_row(run, row, values));
         memcpy(run->initial + run->packed[row] * carrier, values, count * carrier);
         if (run->layout.has_master)
             run_convert(run, count, param, run->layout.master_dtype, values,

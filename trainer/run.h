@@ -22,6 +22,9 @@ struct run_options {
     int poison;          /* fill activations with NaN before every forward (tests) */
     uint64_t steps;      /* updates that will be asked for; bounds the reference pass */
     uint64_t order_seed; /* resolved seed of the order of sums; never "free" */
+    /* An open run of the same model in any dtypes, whose initial parameters this one starts from,
+     * rounded to its own dtype. NULL: they are drawn. */
+    const struct run *start;
 };
 
 /* Names and lengths of a run's axes in the trace; known without opening the run. */

@@ -40,6 +40,27 @@ static void verify_apart(void **state) {
     expect(&said, needles);
 }
 
+/* Own rounding errors, and the neutral reference between two orders. */
+static void verify_references(void **state) {
+    (void)state;
+    helper_scenario("s.yaml", "steps: 2", "seed: 3", "");
+    struct said said = helper_run(1, "noise s.yaml --modes shuffled,order-free --repeat 1");
+    static const char *const text[] = {
+        "  f64                -        -         -   ", "two orders of sums, from each other",
+        "first order, from order-free", "second order, from order-free", NULL};
+    expect(&said, text);
+    said = helper_run(1, "noise s.yaml --modes shuffled,order-free --repeat 1 --json");
+    static const char *const json[] = {"\"stratum\": \"f64\"", "\"bit_equal\": null",
+                                       "\"second_from_order_free\": {", NULL};
+    expect(&said, json);
+    said = helper_run(0, "noise s.yaml --modes order-free --repeat 1");
+    if (strstr(said.out, "two orders") != NULL) fail_msg("%s", said.out);
+    helper_free(&said);
+    said = helper_run(1, "noise s.yaml --modes shuffled --dtypes f64 --repeat 1");
+    static const char *const none[] = {"  f64          untestable: numerics.param", NULL};
+    expect(&said, none);
+}
+
 /* Packed rows have no masks in torch's order: the variant is named, not left out. */
 static void verify_untestable(void **state) {
     (void)state;
@@ -215,10 +236,10 @@ static void verify_ops(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_equal),      cmocka_unit_test(verify_apart),
-        cmocka_unit_test(verify_untestable), cmocka_unit_test(verify_file),
-        cmocka_unit_test(verify_floor),      cmocka_unit_test(verify_compare),
-        cmocka_unit_test(verify_plan),       cmocka_unit_test(verify_ops),
-        cmocka_unit_test(verify_refusals),
+        cmocka_unit_test(verify_references), cmocka_unit_test(verify_untestable),
+        cmocka_unit_test(verify_file),       cmocka_unit_test(verify_floor),
+        cmocka_unit_test(verify_compare),    cmocka_unit_test(verify_plan),
+        cmocka_unit_test(verify_ops),        cmocka_unit_test(verify_refusals),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

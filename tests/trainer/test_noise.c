@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -20,14 +21,19 @@
 
 enum { UPDATES = 3 };
 
+static void measure_config(const struct config *config, struct arena *arena,
+                           struct noise_table *out) {
+    const struct noise_request request = {
+        .config = config, .steps = UPDATES, .repeats = 2, .processors = 3};
+    if (noise_measure(&request, arena, out) != STATUS_OK) fail_msg("%s", status_text());
+}
+
 static void measure(const char *words, const char *dtype, struct arena *arena,
                     struct noise_table *out) {
     struct config config;
     helper_config(UPDATES, &config, COMMON "%s", words);
     if (dtype != NULL) assert_int_equal(noise_set_dtype(&config, dtype), STATUS_OK);
-    const struct noise_request request = {
-        .config = &config, .steps = UPDATES, .repeats = 2, .processors = 3};
-    if (noise_measure(&request, arena, out) != STATUS_OK) fail_msg("%s: %s", words, status_text());
+    measure_config(&config, arena, out);
 }
 
 static const struct noise_row *row_of(const struct noise_table *table, enum noise_stratum stratum) {
@@ -55,6 +61,7 @@ static void verify_invariant(void **state) {
         for (uint32_t i = 0; i < table.count; i++) {
             const struct noise_row *row = &table.rows[i];
             if (row->untestable[0] != '\0' || row->stratum == NOISE_ONE_ULP) continue;
+            if (row->stratum == NOISE_F64) continue;
             const struct noise_figures *figures = &row->figures;
             if (figures->first != 0)
                 fail_msg("%s, %s %s: %s", dtypes[d], noise_stratum_name(row->stratum), row->variant,
@@ -121,6 +128,64 @@ static void verify_shuffled(void **state) {
     measure("numerics: {mode: shuffled, order_seed: 5}, shuffle: {kinds: [weight], chunk: 2}", NULL,
             &arena, &table);
     expect_equal(&table, NOISE_INSTANCE, 1);
+    arena_close(&arena);
+}
+
+/* A run's own rounding error: by the width of its dtype, and none in f64 itself. */
+static void verify_own_error(void **state) {
+    (void)state;
+    static const char *const dtypes[] = {"f32", "f16", "bf16"};
+    static const double least[] = {1e-9, 1e-6, 1e-4}, most[] = {1e-5, 1e-2, 0.3};
+    struct arena arena = ARENA_EMPTY;
+    struct noise_table table;
+    for (size_t d = 0; d < COUNT_OF(dtypes); d++) {
+        measure("numerics: {mode: invariant}", dtypes[d], &arena, &table);
+        const struct noise_row *row = row_of(&table, NOISE_F64);
+        const struct noise_figures *figures = &row->figures;
+        const double own = figures->tensor_relative;
+        if (row->untestable[0] != '\0' || !(own > least[d] && own < most[d]))
+            fail_msg("%s: %s %g", dtypes[d], row->untestable, own);
+        assert_int_equal(row->repeats, 1);
+        assert_true(figures->first == 0 && figures->gradients_equal == 0);
+        assert_true(figures->total_relative > 0.0 && figures->total_relative < own);
+        assert_true(figures->growth[0].tensor == own);
+        assert_true(figures->growth[0].grad_norm == figures->total_relative);
+        assert_true(figures->growth[UPDATES - 1].share > 0.0);
+        assert_true(figures->tensor_worst[0] != '\0');
+    }
+    measure("numerics: {mode: shuffled}", "f64", &arena, &table);
+    assert_memory_equal(row_of(&table, NOISE_F64)->untestable, "numerics.param and ", 19);
+    struct config config;
+    helper_config(UPDATES, &config, COMMON "numerics: {param: bf16}");
+    snprintf(config.init.nudge, sizeof config.init.nudge, "lm_head.weight");
+    measure_config(&config, &arena, &table);
+    assert_memory_equal(row_of(&table, NOISE_F64)->untestable, "init.nudge moves", 16);
+    /* The start is the measured run's: weights rounded to bf16 that do not move are its own. */
+    snprintf(config.init.nudge, sizeof config.init.nudge, "%s", CONFIG_NO_NUDGE);
+    config.optimizer.lr = 1e-30;
+    measure_config(&config, &arena, &table);
+    assert_true(row_of(&table, NOISE_F64)->figures.growth[UPDATES - 1].distance < 1e-20);
+    arena_close(&arena);
+}
+
+/* Exact sums, rounded once: nearer to f64 than either of two drawn orders, which share what they
+ * both lack. */
+static void verify_orders(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct noise_table drawn, neutral;
+    struct noise_orders orders;
+    measure("numerics: {mode: shuffled}, shuffle: {chunk: 2}", NULL, &arena, &drawn);
+    measure("numerics: {mode: order-free}", NULL, &arena, &neutral);
+    assert_int_equal(noise_orders_measure(&drawn, &neutral, &arena, &orders), STATUS_OK);
+    assert_true(orders.apart.tensor_relative > 0.0 && orders.apart.growth[0].distance > 0.0);
+    for (int i = 0; i < 2; i++)
+        assert_true(orders.neutral[i].tensor_relative > 0.0);
+    assert_true(orders.neutral[0].tensor_relative != orders.neutral[1].tensor_relative);
+    assert_true(row_of(&neutral, NOISE_F64)->figures.total_relative <
+                row_of(&drawn, NOISE_F64)->figures.total_relative);
+    assert_int_equal(noise_orders_measure(&neutral, &neutral, &arena, &orders), STATUS_OK);
+    assert_true(orders.apart.tensor_relative == 0.0 && orders.apart.growth[1].distance == 0.0);
     arena_close(&arena);
 }
 
@@ -215,7 +280,8 @@ static void validate_figures(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_invariant), cmocka_unit_test(verify_broken_plan),
-        cmocka_unit_test(verify_shuffled),  cmocka_unit_test(validate_reasons),
+        cmocka_unit_test(verify_shuffled),  cmocka_unit_test(verify_own_error),
+        cmocka_unit_test(verify_orders),    cmocka_unit_test(validate_reasons),
         cmocka_unit_test(validate_figures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
