@@ -14,6 +14,7 @@ struct opening {
     const char *path;
     struct arena *arena;
     struct safetensors_file *file;
+    struct mapped whole;
     struct safetensors_tensor *tensors; /* in the order of the header */
     const unsigned char *data;
     uint64_t data_length;
@@ -251,7 +252,7 @@ static enum status arrange(struct opening *opening) {
 }
 
 static enum status read_header(struct opening *opening) {
-    const struct mapped *mapped = &opening->file->mapped;
+    const struct mapped *mapped = &opening->whole;
     size_t length = 0;
     json_t *header;
     TRY(find_header(opening->path, mapped, &length));
@@ -264,16 +265,29 @@ static enum status read_header(struct opening *opening) {
     return arrange(opening);
 }
 
-enum status safetensors_open(const char *path, struct arena *arena, struct safetensors_file *out) {
-    struct opening opening = {path, arena, out, NULL, NULL, 0};
+static enum status begin(struct opening *opening, const char *path) {
     char *copy;
-    memset(out, 0, sizeof *out);
-    TRY(arena_text(arena, path, strlen(path), &copy));
-    out->path = opening.path = copy;
+    memset(opening->file, 0, sizeof *opening->file);
+    TRY(arena_text(opening->arena, path, strlen(path), &copy));
+    opening->file->path = opening->path = copy;
+    return STATUS_OK;
+}
+
+enum status safetensors_open(const char *path, struct arena *arena, struct safetensors_file *out) {
+    struct opening opening = {.arena = arena, .file = out};
+    TRY(begin(&opening, path));
     TRY(mapped_open(path, &out->mapped));
+    opening.whole = out->mapped;
     const enum status status = read_header(&opening);
     if (status != STATUS_OK) safetensors_close(out);
     return status;
+}
+
+enum status safetensors_open_bytes(const char *name, const unsigned char *bytes, size_t length,
+                                   struct arena *arena, struct safetensors_file *out) {
+    struct opening opening = {.arena = arena, .file = out, .whole = {bytes, length}};
+    TRY(begin(&opening, name));
+    return read_header(&opening);
 }
 
 void safetensors_close(struct safetensors_file *file) {

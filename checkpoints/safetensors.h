@@ -74,6 +74,10 @@ struct safetensors_file {
  * STATUS_IO name the file, the tensor, what was expected and what came; then nothing is open. */
 TWINSTEP_MUST_USE enum status safetensors_open(const char *path, struct arena *arena,
                                                struct safetensors_file *out);
+/* The same of bytes that stay the caller's; `name` stands for the path. */
+TWINSTEP_MUST_USE enum status safetensors_open_bytes(const char *name, const unsigned char *bytes,
+                                                     size_t length, struct arena *arena,
+                                                     struct safetensors_file *out);
 /* Ends every use of `data`. */
 void safetensors_close(struct safetensors_file *file);
 
