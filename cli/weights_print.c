@@ -56,7 +56,7 @@ static void print_summary(const struct weights_report *report) {
                    weights_state_name(states[i]));
     puts(")");
     if (report->differing > 0)
-        printf("%" PRIu64 " elements differ; max abs %s", report->differing,
+        printf("elements that differ: %" PRIu64 "; max abs %s", report->differing,
                number_text_f64(report->max_abs).text);
     if (report->max_ulp != NULL)
         printf("; max ulp %" PRIu64 " (%s)", report->max_ulp->max_ulp,
@@ -116,6 +116,10 @@ void weights_print_text(const struct checkpoint *a, const struct checkpoint *b,
         printf("and %zu more; --json prints them all\n", report->worst_count - TABLE_ROWS);
 }
 
+/* By enum weights_state. */
+static const char *const json_states[WEIGHTS_STATES] = {"equal", "tied",   "values", "dtype",
+                                                        "shape", "only_a", "only_b"};
+
 static json_t *json_shape(const struct safetensors_tensor *tensor) {
     if (tensor == NULL) return json_null();
     json_t *shape = json_array();
@@ -126,8 +130,8 @@ static json_t *json_shape(const struct safetensors_tensor *tensor) {
 
 static json_t *json_row(const struct weights_row *row) {
     json_t *object =
-        json_pack("{s:s,s:s,s:o,s:o}", "name", row->name, "what", weights_state_name(row->state),
-                  "a", json_shape(row->a), "b", json_shape(row->b));
+        json_pack("{s:s,s:s,s:o,s:o}", "name", row->name, "what", json_states[row->state], "a",
+                  json_shape(row->a), "b", json_shape(row->b));
     if (row->stands_for_head != 0)
         json_object_set_new(object, "tied_in", json_string(row->stands_for_head == 1 ? "a" : "b"));
     if (row->state >= WEIGHTS_SHAPE || (row->state == WEIGHTS_DTYPE && !row->has_numbers))
@@ -153,8 +157,7 @@ enum status weights_print_json(const struct checkpoint *a, const struct checkpoi
                                const struct weights_report *report) {
     json_t *counts = json_object(), *rows = json_array();
     for (size_t i = 0; i < WEIGHTS_STATES; i++)
-        json_object_set_new(counts, weights_state_name((enum weights_state)i),
-                            json_integer((json_int_t)report->counts[i]));
+        json_object_set_new(counts, json_states[i], json_integer((json_int_t)report->counts[i]));
     for (size_t i = 0; i < report->count; i++)
         if (report->rows[i].state == WEIGHTS_TIED)
             json_array_append_new(rows, json_row(&report->rows[i]));

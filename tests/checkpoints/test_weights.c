@@ -144,7 +144,8 @@ static void count_bytes(void *context, uint64_t done, uint64_t total) {
 static void validate_pairing(void **state) {
     (void)state;
     static const uint64_t four[] = {4}, two_two[] = {2, 2};
-    static const float zero[4] = {0.0f}, small[4] = {0.0f, 0.5f}, large[4] = {4.0f}, nan_[4] = {NAN};
+    static const float zero[4] = {0.0f}, small[4] = {0.0f, 0.5f}, large[4] = {4.0f},
+                       nan_[4] = {NAN};
     const struct safetensors_source a[] = {
         {"a", SAFETENSORS_F32, 1, four, zero, NULL}, {"b", SAFETENSORS_F32, 1, four, zero, NULL},
         {"c", SAFETENSORS_F32, 1, four, zero, NULL}, {"d", SAFETENSORS_F32, 1, four, zero, NULL},

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: cli short
+ * parity weights: what it prints, its JSON, exit codes, progress on a terminal only, refusals. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/macro.h"
+#include "checkpoints/checkpoint.h"
+#include "tests/cli/helper_cli.h"
+
+static void require_in(const char *text, const char *needle) {
+    if (strstr(text, needle) == NULL) fail_msg("expected: %s\nin: %s", needle, text);
+}
+
+/* Folder a; b: one value another, one tensor less; t: a without lm_head; s: a in shards. */
+static void make_checkpoints(void) {
+    static const uint64_t shape[] = {2, 4}, four[] = {4};
+    static const float values[8] = {1, 2, 3, 4, 5, 6, 7, 8}, other[8] = {1, 2, 3, 4, 5, 6, 7, 8.5f};
+    const struct safetensors_source a[] = {
+        {"lm_head.weight", SAFETENSORS_F32, 2, shape, values, NULL},
+        {"model.embed_tokens.weight", SAFETENSORS_F32, 2, shape, values, NULL},
+        {"norm\x1b[2J", SAFETENSORS_F32, 1, four, values, NULL},
+        {"x", SAFETENSORS_F32, 2, shape, values, NULL}};
+    const struct safetensors_source b[] = {
+        a[0], a[1], {"x", SAFETENSORS_F32, 2, shape, other, NULL}};
+    assert_int_equal(checkpoint_write("a", 1, a, 4, NULL, 0, 0), STATUS_OK);
+    assert_int_equal(checkpoint_write("b", 1, b, 3, NULL, 0, 0), STATUS_OK);
+    assert_int_equal(checkpoint_write("t", 1, a + 1, 3, NULL, 0, 0), STATUS_OK);
+    assert_int_equal(checkpoint_write("s", 1, a, 4, NULL, 0, 50), STATUS_OK);
+}
+
+static void validate_equal(void **state) {
+    (void)state;
+    make_checkpoints();
+    struct said said = helper_run(0, "parity weights a s");
+    assert_string_equal(said.err, "");
+    assert_string_equal(said.out, "A  a: 4 tensors, 112 bytes\n"
+                                  "B  s: 4 tensors, 112 bytes in 3 files\n"
+                                  "equal: every byte of 4 tensors\n");
+    helper_free(&said);
+    helper_accept(0, "parity weights a/model.safetensors a");
+}
+
+static void validate_tied(void **state) {
+    (void)state;
+    make_checkpoints();
+    struct said said = helper_run(0, "parity weights a t");
+    require_in(said.out, "lm_head.weight is not in B: the embedding of B stands for it (tied), and "
+                         "has its bytes\nequal: every byte of 4 tensors\n");
+    helper_free(&said);
+}
+
+static void validate_table(void **state) {
+    (void)state;
+    make_checkpoints();
+    struct said said = helper_run(1, "parity weights a b");
+    assert_string_equal(said.err, "");
+    require_in(said.out, "differs: 2 of 4 tensors (1 values, 1 only in A)\n"
+                         "elements that differ: 1; max abs 0.5; max ulp 524288 (f32)\n");
+    const char *norm = strstr(said.out, "norm\\x1b[2J "), *x = strstr(said.out, "\nx ");
+    assert_true(norm != NULL && x != NULL && norm < x);
+    require_in(norm, " only in A F32 [4]\n");
+    assert_null(strchr(said.out, '\x1b'));
+    helper_free(&said);
+}
+
+static void validate_json(void **state) {
+    (void)state;
+    make_checkpoints();
+    struct said said = helper_run(1, "parity weights --json a b");
+    json_error_t error;
+    json_t *json = json_loads(said.out, JSON_REJECT_DUPLICATES, &error);
+    if (json == NULL) fail_msg("%s in %s", error.text, said.out);
+    assert_true(json_is_false(json_object_get(json, "equal")));
+    assert_int_equal(json_integer_value(json_object_get(json, "differing")), 1);
+    json_t *counts = json_object_get(json, "counts");
+    assert_int_equal(json_integer_value(json_object_get(counts, "equal")), 2);
+    assert_int_equal(json_integer_value(json_object_get(counts, "only_a")), 1);
+    json_t *rows = json_object_get(json, "tensors");
+    assert_int_equal(json_array_size(rows), 2);
+    json_t *norm = json_array_get(rows, 0), *x = json_array_get(rows, 1);
+    assert_string_equal(json_string_value(json_object_get(norm, "what")), "only_a");
+    assert_true(json_is_null(json_object_get(norm, "b")));
+    assert_string_equal(json_string_value(json_object_get(x, "name")), "x");
+    assert_int_equal(json_integer_value(json_object_get(x, "max_abs_at")), 7);
+    assert_true(json_number_value(json_object_get(x, "max_abs")) == 0.5);
+    assert_string_equal(json_string_value(json_object_get(x, "ulp_dtype")), "f32");
+    json_decref(json);
+    helper_free(&said);
+}
+
+/* Small files end before the first line; the terminal stays clean. */
+static void validate_terminal(void **state) {
+    (void)state;
+    make_checkpoints();
+    struct said said = helper_on_terminal("parity weights a a");
+    assert_int_equal(said.code, 0);
+    assert_string_equal(said.err, "");
+    helper_free(&said);
+}
+
+static void validate_refusals(void **state) {
+    (void)state;
+    make_checkpoints();
+    (void)mkdir("empty", 0777);
+    helper_write("junk.safetensors", "not a checkpoint at all");
+    helper_refuse(2, "parity weights a", "expected");
+    helper_refuse(2, "parity weights a nowhere", "nowhere: cannot open: No such file");
+    helper_refuse(2, "parity weights empty a", "empty: expected a checkpoint: model.safetensors");
+    helper_refuse(2, "parity weights a junk.safetensors", "is this a safetensors file?");
+    helper_refuse(2, "parity", "parity: expected one more word");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_equal),    cmocka_unit_test(validate_tied),
+        cmocka_unit_test(validate_table),    cmocka_unit_test(validate_json),
+        cmocka_unit_test(validate_terminal), cmocka_unit_test(validate_refusals),
+    };
+    return cmocka_run_group_tests(tests, helper_enter, helper_leave);
+}
