@@ -12,6 +12,8 @@
 #include "cli/noise_ladder.h"
 #include "cli/noise_planning.h"
 #include "cli/noise_report.h"
+#include "cli/perform.h"
+#include "cli/progress.h"
 #include "cli/second.h"
 
 enum {
@@ -48,6 +50,7 @@ static const char own_scenario[] = "twinstep: 1\n"
 struct asking {
     struct cli *cli;
     const struct options *options;
+    struct progress *progress;
     struct scenario *scenario;
     const struct scenario_arm *arm;
     uint64_t steps, threads, processors; /* threads 0: as the scenario has them */
@@ -156,6 +159,11 @@ static enum status set_up(const struct asking *asking, const struct noise_case *
     return STATUS_OK;
 }
 
+static void show(void *context, const char *what, uint64_t done, uint64_t total) {
+    struct progress *progress = (struct progress *)context;
+    progress_count(progress, what, done, total);
+}
+
 static struct noise_request request_of(const struct asking *asking, const struct config *config) {
     return (struct noise_request){.config = config,
                                   .steps = asking->steps,
@@ -164,7 +172,9 @@ static struct noise_request request_of(const struct asking *asking, const struct
                                   .processors = asking->processors,
                                   .process = other_process,
                                   .context = asking->cli,
-                                  .interrupted = asking->cli->interrupted};
+                                  .interrupted = asking->cli->interrupted,
+                                  .progress = show,
+                                  .progress_context = asking->progress};
 }
 
 static enum status measure_case(const struct asking *asking, struct noise_case *one) {
@@ -240,7 +250,8 @@ static enum status write_file(const struct asking *asking, const struct noise_re
     if (options->output == NULL) return STATUS_OK;
     if (first->untestable[0] != '\0') FAIL(STATUS_UNTESTABLE, "noise: %s", first->untestable);
     const struct noise_request request = request_of(asking, first->config);
-    const struct noise_pairs_plan plan = {&request, first->config, asking->pairs, NOISE_PAIRS_RUN};
+    const struct noise_pairs_plan plan = {&request, first->config, asking->pairs, "A/A pairs",
+                                          NOISE_PAIRS_RUN};
     TRY(noise_pairs_measure(&plan, &asking->cli->arena, writing.columns));
     return noise_file_write(options->output, &writing);
 }
@@ -264,6 +275,7 @@ static enum status run_plan(const struct asking *asking, int *out_exit) {
                                       .name = theirs ? floor : asking->scenario->name,
                                       .floor = floor,
                                       .steps = asking->steps,
+                                      .progress = asking->progress,
                                       .json = options->json};
     struct config *config;
     size_t needed;
@@ -300,8 +312,9 @@ static enum status run_ops(const struct asking *asking, int *out_exit) {
     return noise_ladder_run(&ladder, out_exit);
 }
 
-static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
-    struct asking asking = {.cli = cli, .options = options};
+static enum status run_with(struct cli *cli, const struct options *options,
+                            struct progress *progress, int *out_exit) {
+    struct asking asking = {.cli = cli, .options = options, .progress = progress};
     struct noise_report report;
     asking.processors = count_processors();
     if (options_given(options, KEY_OPS)) return run_ops(&asking, out_exit);
@@ -310,6 +323,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     if (options_given(options, KEY_PLAN)) return run_plan(&asking, out_exit);
     TRY(measure(&asking, &report));
     TRY(write_file(&asking, &report));
+    progress_close(progress);
     const struct noise_counts counts = noise_count(&report);
     *out_exit = counts.apart != 0   ? EXIT_DIFFERS
                 : counts.equal != 0 ? EXIT_AS_EXPECTED
@@ -322,6 +336,14 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
                options->output, (uintmax_t)asking.pairs, report.cases[0].mode,
                report.cases[0].dtype);
     return STATUS_OK;
+}
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    struct progress progress;
+    progress_open(&progress, "noise", progress_wanted(options));
+    const enum status status = run_with(cli, options, &progress, out_exit);
+    progress_close(&progress);
+    return status;
 }
 
 static const struct argp_option option_rows[] = {
@@ -353,6 +375,7 @@ static const struct argp_option option_rows[] = {
     OPTION_OVERWRITE("Replace a floor file that exists"),
     OPTION_REPRODUCIBLE,
     OPTION_SET,
+    OPTION_QUIET,
     OPTION_JSON,
     OPTIONS_END};
 

@@ -21,10 +21,15 @@ static enum status open_floor(const struct noise_planning *planning, struct floo
     return noise_use_check(planning->cli->schema, planning->floor, floor, config, 1, arena);
 }
 
+static void show(void *context, const char *what, uint64_t done, uint64_t total) {
+    struct progress *progress = (struct progress *)context;
+    progress_count(progress, what, done, total);
+}
+
 static enum status measure_floor(const struct noise_planning *planning,
                                  const struct noise_request *request, struct floor_file *floor) {
     double *columns[FLOOR_COLUMNS];
-    const struct noise_pairs_plan pairs = {request, request->config, planning->pairs,
+    const struct noise_pairs_plan pairs = {request, request->config, planning->pairs, "A/A pairs",
                                            NOISE_PAIRS_RUN};
     TRY(noise_pairs_measure(&pairs, &planning->cli->arena, columns));
     floor->pairs = planning->pairs;
@@ -148,15 +153,18 @@ enum status noise_planning_run(const struct noise_planning *planning, int *out_e
         TRY(open_floor(planning, floor, config));
     else
         *config = *planning->config;
-    struct noise_plan_request request = {
-        .of = {.config = config, .interrupted = planning->cli->interrupted},
-        .floor = floor,
-        .lr_error = planning->lr_error,
-        .alpha = planning->alpha,
-        .power = planning->power};
+    struct noise_plan_request request = {.of = {.config = config,
+                                                .interrupted = planning->cli->interrupted,
+                                                .progress = show,
+                                                .progress_context = planning->progress},
+                                         .floor = floor,
+                                         .lr_error = planning->lr_error,
+                                         .alpha = planning->alpha,
+                                         .power = planning->power};
     request.of.steps = planning->floor != NULL ? floor->steps : planning->steps;
     if (planning->floor == NULL) TRY(measure_floor(planning, &request.of, floor));
     TRY(noise_plan_measure(&request, arena, &plan));
+    progress_close(planning->progress);
     *out_exit = plan.untestable[0] == '\0' && is_seen(&plan) ? EXIT_AS_EXPECTED : EXIT_UNTESTABLE;
     if (planning->json) return json_print(plan_json(planning, &plan));
     if (plan.untestable[0] != '\0')

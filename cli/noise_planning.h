@@ -3,6 +3,7 @@
 #ifndef TWINSTEP_CLI_NOISE_PLANNING_H
 #define TWINSTEP_CLI_NOISE_PLANNING_H
 
+#include "cli/progress.h"
 #include "cli/verb.h"
 #include "trainer/noise_plan.h"
 
@@ -13,6 +14,7 @@ struct noise_planning {
     const char *floor;           /* path of a floor file; NULL: measure one */
     uint64_t steps, pairs;       /* of a floor that is measured */
     double lr_error, alpha, power;
+    struct progress *progress;
     int json;
 };
 

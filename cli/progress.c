@@ -41,22 +41,42 @@ static size_t describe_step(char *out, size_t size, const struct experiment_prog
     return (size_t)used;
 }
 
+static int is_due(const struct progress *progress, const struct timespec *here, int last) {
+    return !progress->drawn || last || seconds_between(&progress->last, here) >= 0.1;
+}
+
+static void draw(struct progress *progress, const struct timespec *here, const char *step,
+                 uint64_t done, uint64_t total) {
+    char left[48], line[256];
+    const double spent = seconds_between(&progress->start, here);
+    time_left(left, done == 0 ? 0.0 : spent * (double)(total - done) / (double)done);
+    snprintf(line, sizeof line, "%s: %s  %.0f %%  %s", progress->label, step,
+             100.0 * (double)done / (double)total, done == 0 ? "" : left);
+    fprintf(stderr, "\r\033[K%.*s", LINE_WIDTH, line);
+    progress->last = *here;
+    progress->drawn = 1;
+}
+
 void progress_show(struct progress *progress, const struct experiment_progress *now) {
     struct timespec here;
-    char step[128], left[48], line[256];
+    char step[128];
     if (!progress->shown || now->total == 0) return;
     clock_gettime(CLOCK_MONOTONIC, &here);
-    if (progress->drawn && now->done < now->total && seconds_between(&progress->last, &here) < 0.1)
-        return;
-    double spent = seconds_between(&progress->start, &here);
-    double rest = (double)(now->total - now->done);
+    if (!is_due(progress, &here, now->done >= now->total)) return;
     describe_step(step, sizeof step, now);
-    time_left(left, now->done == 0 ? 0.0 : spent * rest / (double)now->done);
-    snprintf(line, sizeof line, "%s: %s  %.0f %%  %s", progress->label, step,
-             100.0 * (double)now->done / (double)now->total, left);
-    fprintf(stderr, "\r\033[K%.*s", LINE_WIDTH, line);
-    progress->last = here;
-    progress->drawn = 1;
+    draw(progress, &here, step, now->done, now->total);
+}
+
+void progress_count(struct progress *progress, const char *what, uint64_t done, uint64_t total) {
+    struct timespec here;
+    char step[128];
+    if (!progress->shown || total == 0) return;
+    clock_gettime(CLOCK_MONOTONIC, &here);
+    if (done == 0) progress->start = here;
+    if (!is_due(progress, &here, done >= total)) return;
+    snprintf(step, sizeof step, "%s %llu/%llu", what, (unsigned long long)done,
+             (unsigned long long)total);
+    draw(progress, &here, step, done, total);
 }
 
 void progress_close(struct progress *progress) {

@@ -18,6 +18,8 @@ struct progress {
 void progress_open(struct progress *progress, const char *label, int wanted);
 /* At most ten lines a second, and the last one. */
 void progress_show(struct progress *progress, const struct experiment_progress *now);
+/* The same for work that is counted: "LABEL: WHAT 12/99  12 %  0m03s left"; done 0 starts it. */
+void progress_count(struct progress *progress, const char *what, uint64_t done, uint64_t total);
 /* Clears the line. */
 void progress_close(struct progress *progress);
 

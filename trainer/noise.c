@@ -170,6 +170,11 @@ static enum status measure_row(struct measuring *m, struct noise_variant *varian
     return STATUS_OK;
 }
 
+static void tell(const struct noise_request *request, uint64_t done, uint64_t total) {
+    if (request->progress != NULL)
+        request->progress(request->progress_context, "strata", done, total);
+}
+
 static enum status measure_all(struct measuring *m) {
     struct noise_table *table = m->table;
     struct noise_variant *variants;
@@ -183,8 +188,11 @@ static enum status measure_all(struct measuring *m) {
     table->path = m->path;
     const uint32_t count =
         noise_variants(&m->config, resolved_steps(m->request), m->request->processors, variants);
-    for (uint32_t i = 0; i < count; i++)
+    tell(m->request, 0, count);
+    for (uint32_t i = 0; i < count; i++) {
         TRY(measure_row(m, &variants[i]));
+        tell(m->request, i + 1, count);
+    }
     return STATUS_OK;
 }
 

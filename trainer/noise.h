@@ -74,6 +74,9 @@ struct noise_request {
                            unsigned char *out_path, size_t size);
     void *context;
     const volatile int *interrupted; /* NULL: never */
+    /* Told how many strata, or pairs, are done, from 0 on; NULL: nobody is. */
+    void (*progress)(void *progress_context, const char *what, uint64_t done, uint64_t total);
+    void *progress_context;
 };
 
 /* Everything lives in `arena`. */
@@ -93,6 +96,7 @@ struct noise_pairs_plan {
     const struct noise_request *of; /* of.config is run a of every pair */
     const struct config *other;     /* run b; the same for A/A pairs */
     uint64_t pairs;
+    const char *what;   /* for progress: "A/A pairs" */
     uint64_t first_run; /* for order seeds that are free: 2 i and 2 i + 1 behind it are pair i's */
 };
 #define NOISE_PAIRS_RUN 1000000u /* first_run of a floor's pairs */

@@ -33,14 +33,14 @@ static enum status check(const struct noise_plan_request *request) {
          request->lr_error);
 }
 
-static enum status measure_effect(struct planning *planning, double error, uint64_t first,
-                                  double *columns[FLOOR_COLUMNS]) {
+static enum status measure_effect(struct planning *planning, const char *what, double error,
+                                  uint64_t first, double *columns[FLOOR_COLUMNS]) {
     struct config *other;
     const struct noise_request *of = &planning->request->of;
     TRY(arena_take(planning->arena, 1, sizeof *other, "configuration", &other));
     *other = *of->config;
     other->optimizer.lr = of->config->optimizer.lr * (1.0 + error);
-    const struct noise_pairs_plan pairs = {of, other, planning->out->pairs, first};
+    const struct noise_pairs_plan pairs = {of, other, planning->out->pairs, what, first};
     return noise_pairs_measure(&pairs, planning->arena, columns);
 }
 
@@ -163,7 +163,9 @@ enum status noise_plan_measure(const struct noise_plan_request *request, struct 
     if (out->untestable[0] != '\0') return STATUS_OK;
     const size_t most = pairs > out->floor_pairs ? pairs : (size_t)out->floor_pairs;
     TRY(arena_take(arena, most, sizeof *planning.values, "plan", &planning.values));
-    TRY(measure_effect(&planning, request->lr_error, EFFECT_RUN, planning.effect));
-    TRY(measure_effect(&planning, 2.0 * request->lr_error, TWICE_RUN, planning.twice));
+    TRY(measure_effect(&planning, "pairs with the error", request->lr_error, EFFECT_RUN,
+                       planning.effect));
+    TRY(measure_effect(&planning, "pairs with twice the error", 2.0 * request->lr_error, TWICE_RUN,
+                       planning.twice));
     return fill_cells(&planning);
 }

@@ -47,6 +47,26 @@ static void validate_line(void **state) {
     helper_free(&said);
 }
 
+/* Pairs of a floor and of a plan are counted. */
+static void validate_counts(void **state) {
+    (void)state;
+    helper_scenario("floor.yaml", "steps: 2", "numerics: {mode: shuffled}", "");
+    struct said said = helper_on_terminal("noise floor.yaml -o f.h5 --pairs 9 --repeat 1");
+    assert_int_equal(said.code, 1);
+    require_lines(said.err);
+    assert_true(shows(said.err, "noise: strata "));
+    assert_true(shows(said.err, "A/A pairs 9/9  100 %  0m00s left"));
+    helper_free(&said);
+    said = helper_on_terminal("noise --plan --floor f.h5 --alpha 0.2 --power 0.5");
+    require_lines(said.err);
+    assert_true(shows(said.err, "noise: pairs with the error 5/5  100 %"));
+    assert_true(shows(said.err, "noise: pairs with twice the error 5/5  100 %"));
+    helper_free(&said);
+    said = helper_on_terminal("noise floor.yaml --repeat 1 --quiet");
+    assert_string_equal(said.err, "");
+    helper_free(&said);
+}
+
 static void validate_silence(void **state) {
     (void)state;
     helper_scenario("still.yaml", "steps: 3", "seed: 3", "");
@@ -75,6 +95,7 @@ static void validate_error_after_progress(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_line),
+        cmocka_unit_test(validate_counts),
         cmocka_unit_test(validate_silence),
         cmocka_unit_test(validate_error_after_progress),
     };
