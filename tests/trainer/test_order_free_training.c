@@ -16,15 +16,18 @@
 
 static const enum isa sets[] = {ISA_V3, ISA_BASE, ISA_V4};
 
-static void check_family(uint32_t number) {
+static void check_family(uint32_t number, const char *params) {
     static const uint32_t shapes[] = {3, 4, 22, 57};
     struct family family;
     struct helper_outcome like, other;
+    char hex[DIGEST_HEX];
     const struct shape first = shape_of(shapes[0], backend_isa(ISA_AUTO));
     family_open(number, &family);
     family_outcome(&family, &first, &other);
     family.config.numerics.mode = MODE_ORDER_FREE;
     family_outcome(&family, &first, &like);
+    digest_hex(&like.params, hex);
+    assert_string_equal(hex, params);
     assert_non_null(helper_outcome_gap(&like, &other));
     for (uint32_t i = 1; i < COUNT_OF(shapes); i++) {
         enum isa isa = sets[(i + number) % COUNT_OF(sets)];
@@ -38,11 +41,12 @@ static void check_family(uint32_t number) {
     family_close(&family);
 }
 
-/* DPO, Llama, tied, bf16; SFT, OLMo-2, untied, f32. */
+/* DPO, Llama, tied, bf16; SFT, OLMo-2, untied, f32. The parameters' digest is the same in every
+ * build. */
 static void verify_shapes(void **state) {
     (void)state;
-    check_family(7);
-    check_family(8);
+    check_family(7, "73f05262c7df8ecf70ef32c7f648aa16d9e7f92c1ebcf7a3e04234bdb4cf0e01");
+    check_family(8, "170243db4d4789e97f22d822780a8d69aa87569306222d5fd72bd92fa841db02");
 }
 
 /* ---- the order of samples ---- */
