@@ -88,6 +88,9 @@ static void validate_distances(void **state) {
          DTYPE_BF16},
         {SAFETENSORS_F16, 0x3C01, SAFETENSORS_F32, 0x3F800000, WEIGHTS_DTYPE, 1, 0, 0x1p-10, 1,
          DTYPE_F16},
+        /* the same bytes as another dtype */
+        {SAFETENSORS_F16, 0x3C00, SAFETENSORS_BF16, 0x3C00, WEIGHTS_DTYPE, 1, 0, 0x1.fcp-1, 896,
+         DTYPE_BF16},
         /* no numbers */
         {SAFETENSORS_I64, 7, SAFETENSORS_I64, 8, WEIGHTS_VALUES, 1, 0, 0.0, 0, DTYPE_F32},
         {SAFETENSORS_I64, 7, SAFETENSORS_F32, 7, WEIGHTS_DTYPE, 0, 0, 0.0, 0, DTYPE_F32},
