@@ -142,7 +142,9 @@ static json_t *json_row(const struct weights_row *row) {
     json_object_set_new(object, "one_nan", json_integer((json_int_t)row->one_nan));
     json_object_set_new(object, "max_abs", json_finite(row->max_abs));
     json_object_set_new(object, "max_abs_at", json_integer((json_int_t)row->max_at));
-    json_object_set_new(object, "max_ulp", json_integer((json_int_t)row->max_ulp));
+    json_object_set_new(object, "max_ulp",
+                        row->max_ulp <= INT64_MAX ? json_integer((json_int_t)row->max_ulp)
+                                                  : json_real((double)row->max_ulp));
     json_object_set_new(object, "ulp_dtype", json_string(dtype_name(row->ulp_dtype)));
     return object;
 }
