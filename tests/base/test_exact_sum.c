@@ -194,6 +194,9 @@ static void validate_rounding(void **state) {
     }
 }
 
+#define INF ((double)INFINITY)
+#define NOT ((double)NAN)
+
 /* In any of the 6 orders, and joined from two halves. */
 static void validate_special(void **state) {
     (void)state;
@@ -201,13 +204,13 @@ static void validate_special(void **state) {
         double x[3];
         double sum;
     } rows[] = {
-        {{INFINITY, 1.0, 2.0}, INFINITY},
-        {{-INFINITY, 1.0, -INFINITY}, -INFINITY},
-        {{INFINITY, -INFINITY, 1.0}, NAN},
-        {{NAN, 1.0, 2.0}, NAN},
-        {{NAN, INFINITY, 1.0}, NAN},
-        {{INFINITY, INFINITY, INFINITY}, INFINITY},
-        {{0x1p+255, 0x1p+255, -INFINITY}, -INFINITY},
+        {{INF, 1.0, 2.0}, INF},
+        {{-INF, 1.0, -INF}, -INF},
+        {{INF, -INF, 1.0}, NOT},
+        {{NOT, 1.0, 2.0}, NOT},
+        {{NOT, INF, 1.0}, NOT},
+        {{INF, INF, INF}, INF},
+        {{0x1p+255, 0x1p+255, -INF}, -INF},
     };
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                      {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
