@@ -81,7 +81,7 @@ static void print_usage(FILE *out) {
           "difference, and says which cause made it and how sure it is.\n\n",
           out);
     for (size_t i = 0; i < COUNT_OF(verbs); i++)
-        if (verbs[i]->brief != NULL) fprintf(out, "  %-11s %s\n", verbs[i]->name, verbs[i]->brief);
+        if (verbs[i]->brief != NULL) fprintf(out, "  %-14s %s\n", verbs[i]->name, verbs[i]->brief);
     fputs("\n"
           "  twinstep VERB --help   options of a verb, with an example\n"
           "  twinstep --version     version of this program\n"
@@ -120,7 +120,7 @@ static void print_group(const char *word, FILE *out) {
     fprintf(out, "Usage: twinstep %s VERB [OPTIONS]\n\n", word);
     for (size_t i = 0; i < COUNT_OF(verbs); i++)
         if (strncmp(verbs[i]->name, word, length) == 0 && verbs[i]->name[length] == ' ')
-            fprintf(out, "  %-11s %s\n", verbs[i]->name, verbs[i]->brief);
+            fprintf(out, "  %-14s %s\n", verbs[i]->name, verbs[i]->brief);
     fprintf(out, "\n  twinstep %s VERB --help   options of a verb, with an example\n", word);
 }
 
