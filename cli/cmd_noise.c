@@ -10,6 +10,7 @@
 #include "cli/load.h"
 #include "cli/noise_file.h"
 #include "cli/noise_ladder.h"
+#include "cli/noise_models.h"
 #include "cli/noise_planning.h"
 #include "cli/noise_report.h"
 #include "cli/perform.h"
@@ -29,7 +30,8 @@ enum {
     KEY_ALPHA,
     KEY_POWER,
     KEY_FLOOR,
-    KEY_OPS
+    KEY_OPS,
+    KEY_MODELS
 };
 
 #define WORDS_MAX 8
@@ -141,24 +143,6 @@ static enum status other_process(void *context, const struct config *config, uin
     return second_process_path(config, steps, cli->interrupted, out_path, size);
 }
 
-static enum status with_option(enum status status, const char *option) {
-    return status == STATUS_OK ? status : status_prefix(status, "noise: %s", option);
-}
-
-/* Threads that race need another one; the others keep what the scenario has. */
-static enum status set_up(const struct asking *asking, const struct noise_case *one,
-                          struct config *out) {
-    *out = asking->arm->config;
-    if (strcmp(one->mode, "own") != 0) TRY(with_option(noise_set_mode(out, one->mode), "--modes"));
-    if (strcmp(one->dtype, "own") != 0)
-        TRY(with_option(noise_set_dtype(out, one->dtype), "--dtypes"));
-    if (asking->threads != 0)
-        out->numerics.threads = asking->threads;
-    else if (strcmp(one->mode, "atomic") == 0 && out->numerics.threads == 1)
-        out->numerics.threads = 2;
-    return STATUS_OK;
-}
-
 static void show(void *context, const char *what, uint64_t done, uint64_t total) {
     struct progress *progress = (struct progress *)context;
     progress_count(progress, what, done, total);
@@ -179,17 +163,10 @@ static struct noise_request request_of(const struct asking *asking, const struct
 
 static enum status measure_case(const struct asking *asking, struct noise_case *one) {
     TRY(arena_take(&asking->cli->arena, 1, sizeof *one->config, "configuration", &one->config));
-    TRY(set_up(asking, one, one->config));
-    one->threads = one->config->numerics.threads;
+    *one->config = asking->arm->config;
+    TRY(noise_case_set_up(one, asking->threads, one->config));
     const struct noise_request request = request_of(asking, one->config);
-    if (config_validate(one->config, asking->scenario->steps) != STATUS_OK) {
-        snprintf(one->untestable, sizeof one->untestable, "%s", status_text());
-        return STATUS_OK;
-    }
-    const enum status status = noise_measure(&request, &asking->cli->arena, &one->table);
-    if (status != STATUS_UNSUPPORTED && status != STATUS_UNTESTABLE) return status;
-    snprintf(one->untestable, sizeof one->untestable, "%s", status_text());
-    return STATUS_OK;
+    return noise_case_measure(&request, &asking->cli->arena, one);
 }
 
 static int is_measured(const struct noise_case *one, int32_t mode) {
@@ -285,7 +262,8 @@ static enum status run_plan(const struct asking *asking, int *out_exit) {
     TRY(statistics_distance_needed(planning.alpha, &needed));
     planning.pairs = asking->pairs != 0 ? asking->pairs : needed;
     TRY(arena_take(&asking->cli->arena, 1, sizeof *config, "configuration", &config));
-    TRY(set_up(asking, &own, config));
+    *config = asking->arm->config;
+    TRY(noise_case_set_up(&own, asking->threads, config));
     planning.config = theirs ? NULL : config;
     return noise_planning_run(&planning, out_exit);
 }
@@ -312,12 +290,37 @@ static enum status run_ops(const struct asking *asking, int *out_exit) {
     return noise_ladder_run(&ladder, out_exit);
 }
 
+static enum status run_models(const struct asking *asking, int *out_exit) {
+    const struct options *options = asking->options;
+    struct noise_models models = {.cli = asking->cli,
+                                  .options = options,
+                                  .progress = asking->progress,
+                                  .processors = asking->processors,
+                                  .process = other_process};
+    char modes[WORDS_MAX][CONFIG_NAME_SIZE], dtypes[WORDS_MAX][CONFIG_NAME_SIZE];
+    uint64_t repeats;
+    if (options->argument_count != 0 || options->output != NULL || options_given(options, KEY_PLAN))
+        FAIL(STATUS_INPUT, "noise: --models measures models of its own: expected no scenario, no "
+                           "output and no plan");
+    TRY(read_words(options, KEY_MODES, "modes", "invariant,deterministic,fast,shuffled,atomic",
+                   modes, &models.mode_count));
+    TRY(read_words(options, KEY_DTYPES, "dtypes", "bf16", dtypes, &models.dtype_count));
+    TRY(read_number(options, KEY_STEPS, "steps", 1000, 1, &models.steps));
+    TRY(read_number(options, KEY_REPEAT, "repeat", 1000, 1, &repeats));
+    TRY(read_number(options, KEY_THREADS, "threads", 1024, 0, &models.threads));
+    models.modes = (const char(*)[CONFIG_NAME_SIZE])modes;
+    models.dtypes = (const char(*)[CONFIG_NAME_SIZE])dtypes;
+    models.repeats = (uint32_t)repeats;
+    return noise_models_run(&models, out_exit);
+}
+
 static enum status run_with(struct cli *cli, const struct options *options,
                             struct progress *progress, int *out_exit) {
     struct asking asking = {.cli = cli, .options = options, .progress = progress};
     struct noise_report report;
     asking.processors = count_processors();
     if (options_given(options, KEY_OPS)) return run_ops(&asking, out_exit);
+    if (options_given(options, KEY_MODELS)) return run_models(&asking, out_exit);
     TRY(check_output(options));
     TRY(ask(&asking));
     if (options_given(options, KEY_PLAN)) return run_plan(&asking, out_exit);
@@ -364,6 +367,9 @@ static const struct argp_option option_rows[] = {
     OPTION("ops", KEY_OPS, NULL,
            "Measure single operations instead of trainings: which keep their bits when other rows, "
            "threads or buffers change"),
+    OPTION("models", KEY_MODELS, NULL,
+           "Measure a ladder of models (OLMo-2 and Llama, SFT and DPO, 1 to 16 layers) instead of "
+           "a scenario, one line per model, dtype and mode; default one update, one repeat, bf16"),
     OPTION("plan", KEY_PLAN, NULL,
            "How many runs and updates show an LR error above this floor; measures both"),
     OPTION("lr-error", KEY_LR_ERROR, "X", "Relative LR error of the plan; default 0.01"),
@@ -387,7 +393,8 @@ const struct verb verb_noise = {
         "Trains the baseline of SCENARIO (a file, or the name of a catalogue scenario; without one "
         "a small DPO training) again and again, changing one thing of the protocol at a time: the "
         "same run restored, a second run, a second process, other threads, micro-batches, padding, "
-        "layout. Prints what stays bit-equal, and how far the rest is apart.\v"
+        "layout. Prints what stays bit-equal, how far the rest is apart, and how far the run is "
+        "from the same training in f64.\v"
         "Exit status: 0 all that could be measured is bit-equal, 1 something is not, 2 error, 3 "
         "nothing could be measured.\n"
         "Example: twinstep noise --modes fast --dtypes f32,bf16",

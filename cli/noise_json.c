@@ -61,21 +61,21 @@ static json_t *row_json(const struct noise_row *row, uint64_t steps) {
         growth_json(figures, steps));
 }
 
+json_t *noise_case_json(const struct noise_case *one, uint64_t steps) {
+    json_t *rows = json_array();
+    for (uint32_t i = 0; i < one->table.count; i++)
+        json_array_append_new(rows, row_json(&one->table.rows[i], steps));
+    return json_pack("{ss ss sI so so so}", "mode", one->mode, "dtype", one->dtype, "threads",
+                     (json_int_t)one->threads, "untestable",
+                     one->untestable[0] == '\0' ? json_null() : json_string(one->untestable),
+                     "strata", rows, "orders", orders_json(one->orders, steps));
+}
+
 json_t *noise_json(const struct noise_report *report) {
     const struct noise_counts counts = noise_count(report);
     json_t *cases = json_array();
-    for (uint32_t c = 0; c < report->count; c++) {
-        const struct noise_case *one = &report->cases[c];
-        json_t *rows = json_array();
-        for (uint32_t i = 0; i < one->table.count; i++)
-            json_array_append_new(rows, row_json(&one->table.rows[i], report->steps));
-        json_array_append_new(
-            cases,
-            json_pack("{ss ss sI so so so}", "mode", one->mode, "dtype", one->dtype, "threads",
-                      (json_int_t)one->threads, "untestable",
-                      one->untestable[0] == '\0' ? json_null() : json_string(one->untestable),
-                      "strata", rows, "orders", orders_json(one->orders, report->steps)));
-    }
+    for (uint32_t c = 0; c < report->count; c++)
+        json_array_append_new(cases, noise_case_json(&report->cases[c], report->steps));
     return json_pack("{ss ss sI si si si si so}", "scenario", report->scenario, "arm", report->arm,
                      "updates", (json_int_t)report->steps, "repeats", (int)report->repeats,
                      "bit_equal", (int)counts.equal, "apart", (int)counts.apart, "untestable",

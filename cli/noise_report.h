@@ -31,6 +31,7 @@ struct noise_counts {
 struct noise_counts noise_count(const struct noise_report *report);
 
 void noise_print(const struct noise_report *report, FILE *out);
+json_t *noise_case_json(const struct noise_case *one, uint64_t steps);
 json_t *noise_json(const struct noise_report *report);
 
 #endif

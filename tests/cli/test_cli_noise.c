@@ -233,13 +233,41 @@ static void verify_ops(void **state) {
     helper_refuse(2, "noise null-pair --ops", "expected no scenario");
 }
 
+/* One line per model; modes keep on every rung what they promise, or do not. */
+static void verify_models(void **state) {
+    (void)state;
+#define SMALL "noise --models --set common.model.layers=1 --set common.model.hidden=32 --modes "
+    struct said said = helper_run(1, SMALL "invariant,shuffled --dtypes f32");
+    static const char *const text[] = {"noise of 24 models: 1 update, worst of 1 repeat",
+                                       "olmo2 sft 1x32     f32    invariant ",
+                                       "llama dpo 1x32     f32    shuffled ", NULL};
+    for (const char *line = strstr(said.out, "invariant "); line != NULL;
+         line = strstr(line + 1, "invariant ")) {
+        const char *cells = strstr(line, " of ");
+        assert_non_null(cells);
+        cells = strstr(cells, "=        =        =        =        =        =        =");
+        if (cells == NULL || cells - line > 60) fail_msg("%.200s", line);
+    }
+    expect(&said, text);
+    said = helper_run(0, SMALL "invariant --json");
+    static const char *const json[] = {"\"family\": \"llama\"", "\"hidden\": 32",
+                                       "\"stratum\": \"f64\"", "\"apart\": 0", NULL};
+    expect(&said, json);
+    said = helper_run(3, "noise --models --modes order-free --dtypes f64");
+    static const char *const none[] = {"untestable: numerics.compute: mode order-free", NULL};
+    expect(&said, none);
+    helper_refuse(2, "noise null-pair --models", "expected no scenario");
+    helper_refuse(2, "noise --models --modes quick", "noise: --modes: expected invariant");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_equal),      cmocka_unit_test(verify_apart),
         cmocka_unit_test(verify_references), cmocka_unit_test(verify_untestable),
         cmocka_unit_test(verify_file),       cmocka_unit_test(verify_floor),
         cmocka_unit_test(verify_compare),    cmocka_unit_test(verify_plan),
-        cmocka_unit_test(verify_ops),        cmocka_unit_test(verify_refusals),
+        cmocka_unit_test(verify_ops),        cmocka_unit_test(verify_models),
+        cmocka_unit_test(verify_refusals),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
