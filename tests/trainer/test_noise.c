@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short threads
+ * labels: unit threads
  * Noise floor: invariant is bit-equal in every stratum, a plan that cuts sums by shape is not, a
  * drawn order shows where it is drawn and nowhere else; figures of paths that differ by design. */
 #include <math.h>
