@@ -351,9 +351,11 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 
 static const struct argp_option option_rows[] = {
     OPTION("arm", KEY_ARM, "NAME", "Arm of the scenario; default its first"),
-    OPTION("modes", KEY_MODES, "LIST",
-           "Of invariant, deterministic, fast, shuffled, shaped, atomic, or own (as the scenario "
-           "has it); default own, all but shaped without scenario and output"),
+    OPTION(
+        "modes", KEY_MODES, "LIST",
+        "Of invariant, deterministic, fast, shuffled, shaped, atomic, order-free (beside shuffled: "
+        "how far two orders are from exact sums), or own (as the scenario has it); default own, "
+        "all but shaped and order-free without scenario and output"),
     OPTION("dtypes", KEY_DTYPES, "LIST",
            "Of f32, f64, bf16, f16 (the last two with f32 masters), or own; default own, f32,bf16 "
            "without scenario and output"),
