@@ -36,6 +36,7 @@ struct experiment {
     unsigned char *fork; /* baseline's state before the first update that differs */
     uint64_t fork_step;  /* that update, 1-based; 0: the states differ from the start */
     double **points;     /* end points of floor runs, by floor index */
+    double *losses;      /* their last losses */
     uint32_t point_count;
     double **way;    /* end points of the mixtures between none and all, by mask */
     size_t elements; /* of a point; 0: the arms have different parameters */
@@ -150,6 +151,7 @@ static enum status open_points(struct experiment *e, const struct run *a, const 
     if (!pair_comparable(a, b)) e->elements = 0;
     size_t most = e->plan.floor_runs[0] + e->plan.floor_runs[1];
     TRY(arena_take(e->arena, most, sizeof *e->points, "floor", &e->points));
+    TRY(arena_take(e->arena, most, sizeof *e->losses, "floor", &e->losses));
     return mixtures_open(&e->plan, a, e->elements, e->arena, &e->mixtures);
 }
 
@@ -328,12 +330,15 @@ static enum status floor_point(struct experiment *e, uint32_t index) {
     const struct alone alone = {STAGE_FLOOR, index, 1, NULL, NO_MIXTURE};
     TRY(open_planned(e, index, &run));
     enum status status = step_alone(e, &alone, &run, NULL);
+    e->losses[e->point_count] = run.record.reals[REAL_LOSS];
     if (status == STATUS_OK) status = keep_point(e, &run);
     run_close(&run);
     return status;
 }
 
-static enum status keep_arm(struct experiment *e, const double *end) {
+static enum status keep_arm(struct experiment *e, uint32_t arm, const double *end) {
+    const struct trace_run *run = &e->output.image.runs[arm];
+    e->losses[e->point_count] = run->records[run->updates - 1].reals[REAL_LOSS];
     double **slot = &e->points[e->point_count++];
     TRY(arena_take(e->arena, e->elements, sizeof **slot, "end points of the floor", slot));
     if (e->elements > 0) memcpy(*slot, end, e->elements * sizeof *end);
@@ -355,7 +360,7 @@ static enum status run_noise_floor(struct experiment *e) {
     uint32_t index = e->plan.first_floor;
     const double *ends[2] = {baseline_end(e), e->mixtures.test_end};
     for (uint32_t arm = 0; arm < 2; arm++) {
-        TRY(keep_arm(e, ends[arm]));
+        TRY(keep_arm(e, arm, ends[arm]));
         for (uint32_t i = 1; i < e->plan.floor_runs[arm]; i++)
             TRY(floor_point(e, index++));
     }
@@ -368,6 +373,7 @@ static enum status run_noise_floor(struct experiment *e) {
             matrix[i * m + j] = matrix[j * m + i] = d;
         }
     TRY(experiment_trace_array(&e->output, "floor/distance", matrix));
+    TRY(experiment_trace_array(&e->output, "floor/loss", e->losses));
     return e->plan.floor == FLOOR_FILE ? put_file_pairs(e) : STATUS_OK;
 }
 

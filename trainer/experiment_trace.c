@@ -11,7 +11,7 @@
 #include "determinism/floor_file.h"
 #include "trainer/mixtures.h"
 
-#define ARRAYS_MAX 16
+#define ARRAYS_MAX 20
 
 static const char *const texts[] = {"verdict/json", "verdict/text"};
 
@@ -144,9 +144,12 @@ static enum status plan_arrays(const struct experiment_plan *plan, struct arena 
     if (plan->floor == FLOOR_EXACT)
         list[count++] = (struct trace_array_plan){
             "floor/equal", 1, {2, 1}, "1", "rerun equal to the baseline: in process, in a second"};
-    else
+    if (plan->floor != FLOOR_EXACT) {
         list[count++] = (struct trace_array_plan){
             "floor/distance", 2, {runs, runs}, "1", "parameter distance of the floor's end points"};
+        list[count++] = (struct trace_array_plan){
+            "floor/loss", 1, {runs, 1}, "nat", "last loss of the floor's runs"};
+    }
     if (plan->floor == FLOOR_FILE)
         list[count++] = (struct trace_array_plan){"floor/pairs",
                                                   1,

@@ -44,8 +44,8 @@ static enum status open_court(struct court *court) {
     out->rng_words = "";
     out->image = court->image;
     out->floor_equal[0] = out->floor_equal[1] = -1;
-    out->p = out->power = out->smallest_p = out->floor_distance = out->floor_largest = out->total =
-        out->residual = (double)NAN;
+    out->loss_p = out->p = out->power = out->smallest_p = out->floor_distance = out->floor_largest =
+        out->total = out->residual = (double)NAN;
     return STATUS_OK;
 }
 

@@ -142,6 +142,7 @@ struct judgement {
     double floor_largest;  /* largest distance between runs meant to be the same */
     double p, alpha, smallest_p;
     double power; /* at 3 sigma; NaN for exact */
+    double loss_p; /* of the same test on the runs' last losses; NaN: not tested */
 
     enum expectation expectation;
     const char *missed; /* which expectations, with what came; "" otherwise */

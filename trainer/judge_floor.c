@@ -131,6 +131,24 @@ static enum status test_distances(struct court *court, const double *packed, siz
     return STATUS_OK;
 }
 
+/* The losses of the same runs, relabelled the same way: arms with equal weights may report
+ * different ones. No verdict rests on it. */
+static enum status test_losses(struct court *court, size_t m) {
+    struct judgement *out = court->out;
+    const struct trace_array *losses;
+    struct statistics_p p;
+    double *packed;
+    TRY(court_array(court, "floor/loss", m, 1, &losses));
+    if (losses == NULL || out->floor != FLOOR_PERMUTATION) return STATUS_OK;
+    TRY(arena_take(court->arena, statistics_pair_count(m), sizeof *packed, "floor", &packed));
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = i + 1; j < m; j++)
+            packed[statistics_pair(m, i, j)] = fabs(losses->values[i] - losses->values[j]);
+    const enum status status = statistics_test_labels(packed, m, out->floor_runs[0], &p);
+    if (status == STATUS_OK) out->loss_p = p.p;
+    return status == STATUS_UNTESTABLE ? STATUS_OK : status;
+}
+
 static enum status judge_noise(struct court *court) {
     struct judgement *out = court->out;
     const struct trace_array *matrix;
@@ -141,6 +159,7 @@ static enum status judge_noise(struct court *court) {
     double *packed;
     TRY(pack_distances(court, matrix, &packed));
     TRY(test_distances(court, packed, m));
+    TRY(test_losses(court, m));
     if (out->smallest_p > out->alpha) return needed_runs(court);
     if (out->p > out->alpha && out->power < LEAST_POWER) return weak_design(court);
     out->verdict = out->p <= out->alpha ? VERDICT_OUTSIDE_FLOOR : VERDICT_INSIDE_FLOOR;

@@ -77,7 +77,7 @@ static json_t *diverged_json(const struct judgement *judgement) {
 
 static json_t *floor_json(const struct judgement *judgement) {
     return json_pack(
-        "{ss so so sI sI sI so so so so so so}", "kind", floor_kind_name(judgement->floor),
+        "{ss so so sI sI sI so so so so so so so}", "kind", floor_kind_name(judgement->floor),
         "rerun_in_process", equal_json(judgement->floor_equal[0]), "rerun_second_process",
         equal_json(judgement->floor_equal[1]), "runs_baseline",
         (json_int_t)judgement->floor_runs[0], "runs_test", (json_int_t)judgement->floor_runs[1],
@@ -85,7 +85,8 @@ static json_t *floor_json(const struct judgement *judgement) {
         judge_json_real(judgement->floor_distance), "largest_inside_an_arm",
         judge_json_real(judgement->floor_largest), "p", judge_json_real(judgement->p), "smallest_p",
         judge_json_real(judgement->smallest_p), "alpha", judge_json_real(judgement->alpha),
-        "power_at_3_sigma", judge_json_real(judgement->power));
+        "power_at_3_sigma", judge_json_real(judgement->power), "loss_p",
+        judge_json_real(judgement->loss_p));
 }
 
 /* null where it was not measured. */

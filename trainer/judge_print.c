@@ -242,6 +242,12 @@ static void print_floor(const struct judgement *judgement, FILE *out) {
             judgement->floor_largest);
     fprintf(out, "           p = %.4g (least possible %.4g), alpha = %g, power at 3 sigma %.2f\n",
             judgement->p, judgement->smallest_p, judgement->alpha, judgement->power);
+    if (isnan(judgement->loss_p)) return;
+    fprintf(out, "           the last losses of these runs, tested alike: p = %.4g%s\n",
+            judgement->loss_p,
+            judgement->loss_p <= judgement->alpha && judgement->p > judgement->alpha
+                ? ": the arms report different losses though their weights are alike"
+                : "");
 }
 
 static void print_mask(const struct judgement *judgement, uint32_t mask, FILE *out) {

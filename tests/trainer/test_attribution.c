@@ -168,6 +168,28 @@ static void verify_way(void **state) {
     helper_bench_close(&bench);
 }
 
+/* A loss that is doubled leaves Adam's weights where they are: the losses of the repeats tell. */
+static void verify_losses(void **state) {
+    (void)state;
+    static const struct {
+        const char *arms;
+        int differ;
+    } cases[] = {{"arms: {baseline: {}, test: {loss: {divisor: sum-of-means}}}\n", 1},
+                 {"arms: {baseline: {}, test: {}}\n", 0}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct bench bench;
+        char text[1024];
+        snprintf(text, sizeof text, "%s%s%s", NOISY, cases[i].arms, "floor: {replicates: 6}\n");
+        helper_bench_open(&bench, 2, text);
+        helper_bench_run(&bench);
+        print_message("weights p = %.4g, losses p = %.4g\n", bench.judgement.p,
+                      bench.judgement.loss_p);
+        assert_int_equal(bench.judgement.loss_p <= 0.01, cases[i].differ);
+        helper_bench_check(&bench);
+        helper_bench_close(&bench);
+    }
+}
+
 /* As many repeats as asked for, and none where none are wanted. */
 static void verify_replicates(void **state) {
     (void)state;
@@ -219,7 +241,8 @@ int main(void) {
         cmocka_unit_test(verify_when),       cmocka_unit_test(verify_order),
         cmocka_unit_test(verify_measures),   cmocka_unit_test(verify_twin),
         cmocka_unit_test(verify_saturated),  cmocka_unit_test(verify_way),
-        cmocka_unit_test(verify_replicates), cmocka_unit_test(verify_notes),
+        cmocka_unit_test(verify_replicates), cmocka_unit_test(verify_losses),
+        cmocka_unit_test(verify_notes),
     };
     return cmocka_run_group_tests(tests, helper_bench_folder, helper_bench_remove);
 }
