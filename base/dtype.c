@@ -52,3 +52,9 @@ double dtype_round(double value, enum dtype dtype) {
 double dtype_epsilon(enum dtype dtype) {
     return formats[dtype].epsilon;
 }
+
+double dtype_spacing(double value, enum dtype dtype) {
+    const double magnitude = real_abs_f64(value), smallest = formats[dtype].smallest;
+    const uint64_t bits = real_bits_f64(magnitude > smallest ? magnitude : smallest);
+    return real_from_bits_f64(bits & UINT64_C(0x7FF0000000000000)) * formats[dtype].epsilon;
+}

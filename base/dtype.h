@@ -30,4 +30,8 @@ double dtype_round(double value, enum dtype dtype);
 /* Distance from 1 to the next larger value: 2^-23, 2^-52, 2^-7, 2^-10, 2^-10. */
 double dtype_epsilon(enum dtype dtype);
 
+/* Distance from |value| to the next larger value of the dtype: its epsilon times the power of two
+ * at or below |value|, which counts as no smaller than the smallest normal number. */
+double dtype_spacing(double value, enum dtype dtype);
+
 #endif

@@ -20,14 +20,6 @@ static enum dtype coarser(const struct config *config) {
     return dtype_epsilon(param) > dtype_epsilon(compute) ? param : compute;
 }
 
-/* The value's grid spacing: its epsilon times the power of two at or below |value|. */
-static double unit_of(double value, enum dtype dtype) {
-    const double smallest = dtype_smallest(dtype), magnitude = real_abs_f64(value);
-    const double at = magnitude > smallest ? magnitude : smallest;
-    const double power = real_from_bits_f64(real_bits_f64(at) & UINT64_C(0x7FF0000000000000));
-    return real_copysign_f64(power * dtype_epsilon(dtype), value);
-}
-
 static double get(const void *values, enum dtype dtype, size_t at) {
     return dtype == DTYPE_F64 ? ((const double *)values)[at] : (double)((const float *)values)[at];
 }
@@ -76,7 +68,8 @@ enum status nudge_apply(struct run *run) {
     const enum dtype dtype = run->table.rows[target.row].dtype;
     void *const param = run_at(run, tensor->param);
     const double old = get(param, dtype, target.element);
-    const double moved = old + unit_of(old, coarser(&run->config));
+    const double unit = dtype_spacing(old, coarser(&run->config));
+    const double moved = old + real_copysign_f64(unit, old);
     put(param, dtype, target.element, moved);
     if (run->layout.has_master) {
         const enum dtype wide = run->layout.master_dtype;

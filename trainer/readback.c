@@ -56,17 +56,10 @@ struct readback {
     double uu, up, pp, ud, pd, u, p;
 };
 
-/* Spacing of the dtype's values at x; of its smallest normal for zero and subnormals. A weight that
- * crosses zero is rounded like the larger of its two values. */
+/* Of zero and subnormals that of 2^-126 at least. A weight that crosses zero is rounded like the
+ * larger of its two values. */
 static double spacing(double x, enum dtype dtype) {
-    double smallest = dtype_smallest(dtype) > 0x1p-126 ? dtype_smallest(dtype) : 0x1p-126;
-    double magnitude = fabs(x) > smallest ? fabs(x) : smallest;
-    uint64_t bits;
-    memcpy(&bits, &magnitude, sizeof bits);
-    bits &= 0x7FF0000000000000u;
-    double power;
-    memcpy(&power, &bits, sizeof power);
-    return power * dtype_epsilon(dtype);
+    return dtype_spacing(fabs(x) > 0x1p-126 ? x : 0x1p-126, dtype);
 }
 
 static double value_at(const void *values, enum dtype dtype, size_t i) {

@@ -11,19 +11,10 @@
 
 enum { WORDS = 256 };
 
-/* Spacing of the dtype's values from |x| on towards infinity: its epsilon times the power of two at
- * or below |x|, which is no smaller than the smallest normal number. */
-static double spacing(double magnitude, enum dtype dtype) {
-    const double smallest = dtype_smallest(dtype);
-    const double at = magnitude > smallest ? magnitude : smallest;
-    return real_from_bits_f64(real_bits_f64(at) & UINT64_C(0x7FF0000000000000)) *
-           dtype_epsilon(dtype);
-}
-
 double rounding_draw(double value, enum dtype dtype, double u) {
     if (!real_finite_f64(value)) return value;
     const double magnitude = real_abs_f64(value);
-    const double step = spacing(magnitude, dtype);
+    const double step = dtype_spacing(magnitude, dtype);
     const double steps = magnitude / step; /* exact: step is a power of two */
     const double below = (double)(uint64_t)steps;
     const double chosen = u < steps - below ? below + 1.0 : below;
