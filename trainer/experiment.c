@@ -17,6 +17,7 @@
 #include "trainer/mixtures.h"
 #include "trainer/pair.h"
 #include "trainer/probe.h"
+#include "trainer/silent.h"
 #include "trainer/snapshot.h"
 
 /* A data set that runs with equal options share. */
@@ -41,7 +42,13 @@ struct experiment {
     double **way;    /* end points of the mixtures between none and all, by mask */
     size_t elements; /* of a point; 0: the arms have different parameters */
     struct mixtures mixtures;
-    struct run rerun; /* the baseline once more; equal to it in an exact floor */
+    uint64_t silent;       /* updates that swapping factor 0, the schedule, cannot change */
+    unsigned char *branch; /* state after them of mixture branch_mask */
+    uint32_t branch_mask;
+    int branch_known;
+    unsigned char *trunk;  /* state after them of the baseline */
+    size_t baseline_bytes; /* of its state */
+    struct run rerun;      /* the baseline once more; equal to it in an exact floor */
     int rerun_open;
     uint64_t done, total; /* updates */
 };
@@ -112,6 +119,7 @@ struct alone {
     uint64_t first;               /* its next update */
     const struct trace_run *like; /* whose roots it is compared with, or NULL */
     uint32_t mixture;             /* that it is the training of, or NO_MIXTURE */
+    unsigned char *branch;        /* gets its state after `silent` updates, or NULL */
 };
 
 static const double no_loss[2] = {(double)NAN, (double)NAN};
@@ -131,6 +139,7 @@ static enum status step_alone(struct experiment *e, const struct alone *alone, s
         if (alone->mixture != NO_MIXTURE)
             mixtures_note(&e->mixtures, alone->mixture, run, record,
                           &e->output.image.runs[0].records[step - 1]);
+        if (alone->branch != NULL && step == e->silent) run_snapshot(run, alone->branch);
         e->done++;
         report(e, alone->stage, index, step, no_loss, (double)NAN);
     }
@@ -183,6 +192,7 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
     TRY(experiment_trace_state(&e->output, 1, b, step, 0));
     TRY(experiment_trace_pair(&e->output, 0, &pair));
     mixtures_baseline(&e->mixtures, a, step);
+    if (step == e->silent) run_snapshot(a, e->trunk);
     mixtures_note(&e->mixtures, e->mixtures.count - 1, b, y, x);
     e->done += 2;
     double loss[2] = {x->reals[REAL_LOSS], y->reals[REAL_LOSS]};
@@ -190,9 +200,28 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
     return STATUS_OK;
 }
 
+/* Mixtures with and without the schedule's factor are one until it acts (silent.h). Factor 0 is the
+ * schedule's wherever it differs, so the two are trained one after the other. */
+static enum status open_branches(struct experiment *e, const struct run *a) {
+    const struct experiment_plan *plan = &e->plan;
+    const int every = plan->attributable && plan->orders.count == 0 && plan->factor_count > 1 &&
+                      plan->floor == FLOOR_EXACT;
+    if (!every || plan->factors[0].causes != 1u << CAUSE_SCHEDULE) return STATUS_OK;
+    struct config swapped = plan->runs[0].config;
+    config_swap_cause(plan->schema, &swapped, &plan->runs[1].config, CAUSE_SCHEDULE);
+    TRY(silent_updates(&plan->runs[0].config, &swapped, plan->scenario->steps, &e->silent));
+    if (e->silent >= plan->scenario->steps)
+        e->silent = 0; /* it never acts: nothing to go on with */
+    if (e->silent == 0) return STATUS_OK;
+    e->baseline_bytes = a->layout.bytes;
+    TRY(arena_take(e->arena, a->layout.bytes, 1, "snapshot", &e->trunk));
+    return arena_take(e->arena, a->layout.bytes, 1, "snapshot", &e->branch);
+}
+
 static enum status step_pair(struct experiment *e, struct run *a, struct run *b) {
     TRY(open_points(e, a, b));
     TRY(arena_take(e->arena, a->layout.bytes, 1, "snapshot", &e->fork));
+    TRY(open_branches(e, a));
     TRY(experiment_trace_state(&e->output, 0, a, 0, 1));
     TRY(experiment_trace_state(&e->output, 1, b, 0, 1));
     int equal = 1;
@@ -305,8 +334,8 @@ static enum status step_twins(struct experiment *e, int *out_equal) {
 }
 
 static enum status run_exact_floor(struct experiment *e) {
-    const struct alone alone = {STAGE_FLOOR, e->plan.first_floor, 1, &e->output.image.runs[0],
-                                NO_MIXTURE};
+    const struct alone alone = {
+        STAGE_FLOOR, e->plan.first_floor, 1, &e->output.image.runs[0], NO_MIXTURE, NULL};
     const struct trace_run *baseline = &e->output.image.runs[0];
     double equal[2] = {(double)NAN, (double)NAN};
     TRY(open_planned(e, alone.index, &e->rerun));
@@ -327,7 +356,7 @@ static enum status run_exact_floor(struct experiment *e) {
 /* End point of planned run `index`: the arms' are known, the others are trained. */
 static enum status floor_point(struct experiment *e, uint32_t index) {
     struct run run;
-    const struct alone alone = {STAGE_FLOOR, index, 1, NULL, NO_MIXTURE};
+    const struct alone alone = {STAGE_FLOOR, index, 1, NULL, NO_MIXTURE, NULL};
     TRY(open_planned(e, index, &run));
     enum status status = step_alone(e, &alone, &run, NULL);
     e->losses[e->point_count] = run.record.reals[REAL_LOSS];
@@ -395,8 +424,12 @@ static enum status measure_closure(struct experiment *e, const struct run *hybri
  * layout) it starts at its own step 0. Mixtures always do: equality of the arms does not prove that
  * a part of their differences had no effect yet. */
 static enum status run_full_hybrid(struct experiment *e, double closure[3]) {
-    struct alone alone = {STAGE_HYBRIDS, e->plan.mixtures[e->plan.mixture_count - 1].run, 1,
-                          &e->output.image.runs[1], NO_MIXTURE};
+    struct alone alone = {STAGE_HYBRIDS,
+                          e->plan.mixtures[e->plan.mixture_count - 1].run,
+                          1,
+                          &e->output.image.runs[1],
+                          NO_MIXTURE,
+                          NULL};
     struct run run;
     TRY(open_planned(e, alone.index, &run));
     if (e->fork_step > 0) {
@@ -413,10 +446,30 @@ static enum status run_full_hybrid(struct experiment *e, double closure[3]) {
     return status;
 }
 
+/* The state that a mixture with the schedule's factor goes on from; NULL: its own start. */
+static const unsigned char *branch_of(const struct experiment *e, uint32_t mask,
+                                      const struct run *run) {
+    if (e->silent == 0 || (mask & 1u) == 0) return NULL;
+    if (run->layout.bytes != e->baseline_bytes) return NULL;
+    if (mask == 1u) return e->trunk;
+    return e->branch_known && e->branch_mask == (mask ^ 1u) ? e->branch : NULL;
+}
+
 static enum status run_hybrid(struct experiment *e, uint32_t mixture) {
-    const struct alone alone = {STAGE_HYBRIDS, e->plan.mixtures[mixture].run, 1, NULL, mixture};
+    const uint32_t mask = e->plan.mixtures[mixture].mask;
+    struct alone alone = {STAGE_HYBRIDS, e->plan.mixtures[mixture].run, 1, NULL, mixture, NULL};
     struct run run;
     TRY(open_planned(e, alone.index, &run));
+    const unsigned char *from = branch_of(e, mask, &run);
+    if (from != NULL) {
+        run_restore(&run, from);
+        alone.first = e->silent + 1;
+        mixtures_share(&e->mixtures, mixture, mask ^ 1u, e->silent);
+    } else if (e->silent > 0 && (mask & 1u) == 0 && run.layout.bytes == e->baseline_bytes) {
+        alone.branch = e->branch;
+        e->branch_mask = mask;
+        e->branch_known = 1;
+    }
     enum status status = step_alone(e, &alone, &run, NULL);
     if (status == STATUS_OK)
         mixtures_end(&e->mixtures, mixture, e->rerun_open ? &e->rerun : NULL, &run);
@@ -472,7 +525,8 @@ static enum status way_points(struct experiment *e) {
     const uint32_t count = ((1u << e->plan.factor_count) - 2) * e->plan.way_runs;
     TRY(arena_take(e->arena, count, sizeof *e->way, "end points of mixtures", &e->way));
     for (uint32_t i = 0; i < count; i++) {
-        const struct alone alone = {STAGE_HYBRIDS, e->plan.first_way + i, 1, NULL, NO_MIXTURE};
+        const struct alone alone = {STAGE_HYBRIDS, e->plan.first_way + i, 1, NULL, NO_MIXTURE,
+                                    NULL};
         struct run run;
         TRY(arena_take(e->arena, e->elements, sizeof **e->way, "end points of mixtures",
                        &e->way[i]));

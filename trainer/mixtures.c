@@ -111,6 +111,15 @@ void mixtures_end(struct mixtures *mixtures, uint32_t mixture, struct run *basel
     mixtures->kl[mixture] = pair.reals[PAIR_PROBE_KL];
 }
 
+void mixtures_share(struct mixtures *mixtures, uint32_t mixture, uint32_t from, uint64_t shared) {
+    for (uint32_t m = 0; m < mixtures->marks && mixtures->mark[m] <= (double)shared; m++) {
+        const size_t row = (size_t)m * mixtures->count;
+        mixtures->distance[row + mixture] = mixtures->distance[row + from];
+        mixtures->loss[row + mixture] = mixtures->loss[row + from];
+    }
+    if (mixtures->first[from] <= (double)shared) mixtures->first[mixture] = mixtures->first[from];
+}
+
 void mixtures_copy(struct mixtures *mixtures, uint32_t mixture, uint32_t same) {
     for (uint32_t m = 0; m < mixtures->marks; m++) {
         const size_t row = (size_t)m * mixtures->count;

@@ -43,6 +43,9 @@ void mixtures_note(struct mixtures *mixtures, uint32_t mixture, const struct run
 void mixtures_end(struct mixtures *mixtures, uint32_t mixture, struct run *baseline,
                   struct run *run);
 
+/* `mixture` goes on from `from` after update `shared`: until then they are one. */
+void mixtures_share(struct mixtures *mixtures, uint32_t mixture, uint32_t from, uint64_t shared);
+
 /* `mixture` is determined like `same`. */
 void mixtures_copy(struct mixtures *mixtures, uint32_t mixture, uint32_t same);
 

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/trainer/helper_experiment.h"
+#include "trainer/pair.h"
 
 #define COMMON                                                                                     \
     "common: {batch: {size: 4, micro: 2}, model: {layers: 1, hidden: 16, heads: 2, mlp: 20, "      \
@@ -50,6 +51,67 @@ static void verify_when(void **state) {
     }
     assert_true(j->marks[3].whole == j->total);
     assert_true(j->marks[3].share[0] == j->causes[0].share);
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
+}
+
+static double value_by_hand(const struct bench *bench, uint32_t causes) {
+    static double ends[2][8192];
+    size_t count = 0;
+    for (int i = 0; i < 2; i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct dataset dataset;
+        struct run run;
+        struct config config = bench->scenario->arms[0].config;
+        for (uint32_t c = 0; i == 1 && c < CAUSE_COUNT; c++)
+            if (causes >> c & 1u)
+                config_swap_cause(bench->options.schema, &config, &bench->scenario->arms[1].config,
+                                  (enum cause)c);
+        helper_data_open(&config, &arena, &dataset);
+        helper_run_open(&config, &dataset, &(struct run_options){.steps = 9}, &run);
+        for (uint64_t k = 0; k < bench->scenario->steps; k++)
+            (void)helper_step(&run);
+        count = point_count(&run);
+        assert_true(count <= 8192);
+        point_copy(&run, ends[i]);
+        run_close(&run);
+        arena_close(&arena);
+    }
+    return point_distance(ends[0], ends[1], count);
+}
+
+/* The schedules part at update 6, and 3 updates are sure to be shared: mixtures with the schedule's
+ * factor go on from those without it, and are worth what they are worth from their own start. */
+static void verify_shared_prefix(void **state) {
+    (void)state;
+    struct bench bench;
+    helper_bench_open(&bench, 9,
+                      COMMON ", schedule: {name: linear, warmup: 4, total: 9}, task: sft}\n"
+                             "arms: {baseline: {}, test: {schedule: {total: 30}, optimizer: "
+                             "{weight_decay: 0.3}, loss: {divisor: mean-of-means}}}\n");
+    helper_bench_run(&bench);
+    const struct judgement *j = &bench.judgement;
+    const uint32_t schedule = 1u << CAUSE_SCHEDULE;
+    const uint32_t of[3] = {schedule, 1u << CAUSE_OPTIMIZER, 1u << CAUSE_NORMALISATION};
+    const struct trace_array *values = trace_array_of(j->image, "attribution/value");
+    struct arena arena = ARENA_EMPTY;
+    struct trace_image *image;
+    assert_int_equal(j->cause_count, 3);
+    assert_int_equal(trace_open(bench.path, &arena, &image), STATUS_OK);
+    for (uint32_t mask = 1; mask < 7; mask++) {
+        char id[32];
+        uint32_t causes = 0;
+        for (uint32_t i = 0; i < 3; i++)
+            if (mask >> i & 1u) causes |= of[i];
+        assert_true(values->values[mask] == value_by_hand(&bench, causes));
+        snprintf(id, sizeof id, "hybrid-%u%u%u", mask & 1u, mask >> 1 & 1u, mask >> 2);
+        const struct trace_run *run = trace_run_of(image, id);
+        assert_non_null(run);
+        assert_int_equal(run->records[0].step, (mask & 1u) != 0 ? 4 : 1);
+        assert_int_equal(run->records[run->updates - 1].step, 9);
+    }
+    assert_int_equal(cause_of(j, "schedule")->acted, 6);
+    arena_close(&arena);
     helper_bench_check(&bench);
     helper_bench_close(&bench);
 }
@@ -238,11 +300,11 @@ static void verify_notes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_when),       cmocka_unit_test(verify_order),
-        cmocka_unit_test(verify_measures),   cmocka_unit_test(verify_twin),
-        cmocka_unit_test(verify_saturated),  cmocka_unit_test(verify_way),
-        cmocka_unit_test(verify_replicates), cmocka_unit_test(verify_losses),
-        cmocka_unit_test(verify_notes),
+        cmocka_unit_test(verify_when),          cmocka_unit_test(verify_order),
+        cmocka_unit_test(verify_shared_prefix), cmocka_unit_test(verify_measures),
+        cmocka_unit_test(verify_twin),          cmocka_unit_test(verify_saturated),
+        cmocka_unit_test(verify_way),           cmocka_unit_test(verify_replicates),
+        cmocka_unit_test(verify_losses),        cmocka_unit_test(verify_notes),
     };
     return cmocka_run_group_tests(tests, helper_bench_folder, helper_bench_remove);
 }
