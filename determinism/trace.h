@@ -34,7 +34,8 @@ struct trace_run_plan {
     const char *arm; /* arm whose configuration it starts from */
     int64_t replicate;   /* 0: the arm itself */
     uint64_t mask;       /* factors swapped in from the test arm, bit i = factor i */
-    uint64_t first_step; /* updates before it are shared with the run it forked from; usually 1 */
+    uint64_t first_step; /* of its training; a hybrid that goes on from another's state has rows
+                            from a later one */
     struct record_shape shape;
     const char *const *phases; /* names, shape.phases of them */
     const char *const *sites;

@@ -103,11 +103,13 @@ static void note_curves(struct court *court) {
     }
 }
 
-/* Rounding apart, the moments take in what clipping leaves: norm x coefficient. */
+/* The moments take in what clipping leaves, norm x coefficient, but for the rounding of the stored
+ * gradient: half a unit of each element, 2^-8 of it in bf16, the coarsest dtype that it may have.
+ */
 static int took_another(const double *reals) {
     const double left = reals[REAL_GRAD_NORM] * reals[REAL_CLIP_COEF];
     const double gap = fabs(reals[REAL_GRAD_TAKEN] - left);
-    return gap > reals[REAL_GRAD_TAKEN_ERROR] + 0.001 * left;
+    return gap > reals[REAL_GRAD_TAKEN_ERROR] + 0x1p-8 * left;
 }
 
 static void note_arm(struct court *court, int arm) {
