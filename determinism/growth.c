@@ -6,6 +6,7 @@
 #include <gsl/gsl_fit.h>
 
 #include "base/real.h"
+#include "base/sum.h"
 
 #define GROWTH_POINTS_MAX 4096u
 #define CLEARLY_BETTER 2.0
@@ -26,8 +27,8 @@ static double effective_points(const struct line *line, double level, double slo
     const double n = (double)line->count;
     for (size_t i = 0; i < line->count; i++) {
         const double rest = line->y[i] - (level + slope * line->x[i]);
-        squares = real_fma_f64(rest, rest, squares);
-        if (i > 0) products = real_fma_f64(rest, before, products);
+        squares = sum_chain_products_f64_f64(squares, &rest, &rest, 1);
+        products = sum_chain_products_f64_f64(products, &rest, &before, 1);
         before = rest;
     }
     const double r = squares > 0.0 ? products / squares : 0.0;

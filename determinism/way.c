@@ -6,6 +6,7 @@
 #include <gsl/gsl_cdf.h>
 
 #include "base/real.h"
+#include "base/sum.h"
 
 #define MIXTURES (1u << WAY_FACTORS_MAX)
 
@@ -20,11 +21,13 @@ struct walk {
 static void sum_rows(struct walk *walk) {
     for (size_t i = 0; i < walk->runs; i++)
         for (uint32_t m = 0; m < walk->mixtures; m++) {
-            double sum = 0.0;
-            for (size_t j = m * walk->n; j < (m + 1) * walk->n; j++)
-                if (j != i) sum += walk->gram[i * walk->runs + j];
+            const double *const block = walk->gram + i * walk->runs + m * walk->n;
+            const size_t self = i / walk->n == m ? i % walk->n : walk->n; /* left out */
+            double sum = sum_chain_terms_f64_f64(0.0, block, self);
+            if (self < walk->n)
+                sum = sum_chain_terms_f64_f64(sum, block + self + 1, walk->n - self - 1);
             walk->row[i * walk->mixtures + m] = sum;
-            walk->sum[i / walk->n][m] += sum;
+            walk->sum[i / walk->n][m] = sum_chain_terms_f64_f64(walk->sum[i / walk->n][m], &sum, 1);
         }
 }
 
@@ -72,15 +75,17 @@ static double jackknife(const struct walk *walk, const double *left, double *out
     for (uint32_t m = 0; m < walk->mixtures; m++) {
         const double *const group = left + m * walk->n;
         double sum = 0.0, part = 0.0;
-        for (size_t i = 0; i < walk->n; i++)
-            sum += group[i] - group[0];
+        for (size_t i = 0; i < walk->n; i++) {
+            const double gap = group[i] - group[0];
+            sum = sum_chain_terms_f64_f64(sum, &gap, 1);
+        }
         for (size_t i = 0; i < walk->n; i++) {
             const double gap = (group[i] - group[0]) - sum / n;
-            part = real_fma_f64(gap, gap, part);
+            part = sum_chain_products_f64_f64(part, &gap, &gap, 1);
         }
         part *= (n - 1.0) / n;
-        variance += part;
-        squares = real_fma_f64(part, part, squares);
+        variance = sum_chain_terms_f64_f64(variance, &part, 1);
+        squares = sum_chain_products_f64_f64(squares, &part, &part, 1);
     }
     *out_freedom = squares > 0.0 ? variance * variance / squares * (n - 1.0) : n - 1.0;
     return variance;

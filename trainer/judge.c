@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sum.h"
+
 const char *floor_kind_name(enum floor_kind kind) {
     static const char *const names[] = {"none", "exact", "permutation", "rank", "file"};
     return names[kind];
@@ -117,7 +119,8 @@ static void note_arm(struct court *court, int arm) {
     double sum = 0.0;
     for (uint64_t i = 0; i < out->updates; i++) {
         const struct record *record = &court->run[arm]->records[i];
-        sum += 1.0 - record->reals[REAL_UPDATE_SURVIVAL];
+        const double still = 1.0 - record->reals[REAL_UPDATE_SURVIVAL];
+        sum = sum_chain_terms_f64_f64(sum, &still, 1);
         if (out->unclipped[arm] == 0 && took_another(record->reals))
             out->unclipped[arm] = record->step;
     }

@@ -42,6 +42,10 @@ TWINSTEP_MUST_USE enum status plugin_direction(const struct config_class *which,
                                                const struct optim_class *class_,
                                                const struct optim_call *call, uint32_t index,
                                                const void *before, double *out);
+/* out_known: 0 where these values make no linear moment (optim.h). */
+TWINSTEP_MUST_USE enum status plugin_moment(const struct config_class *which,
+                                            const struct optim_class *class_, uint64_t t,
+                                            double *out_keep, double *out_take, int *out_known);
 TWINSTEP_MUST_USE enum status plugin_check_values(const struct config_class *which,
                                                   const struct optim_class *class_);
 TWINSTEP_MUST_USE enum status plugin_check_call(const struct config_class *which,

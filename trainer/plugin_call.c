@@ -63,6 +63,16 @@ enum status plugin_direction(const struct config_class *which, const struct opti
     return after(which, "direction", &kept, class_->direction(call, index, old, out));
 }
 
+enum status plugin_moment(const struct config_class *which, const struct optim_class *class_,
+                          uint64_t t, double *out_keep, double *out_take, int *out_known) {
+    struct fpenv_kept kept;
+    *out_known = 0;
+    if (class_->moment == NULL) return STATUS_OK;
+    before(which, &kept);
+    *out_known = class_->moment(which->values, t, out_keep, out_take);
+    return after(which, "moment", &kept, STATUS_OK);
+}
+
 enum status plugin_check_values(const struct config_class *which,
                                 const struct optim_class *class_) {
     struct fpenv_kept kept;

@@ -192,47 +192,75 @@ static enum status read_group(struct run *run, const struct optim_call *call, ui
     return STATUS_OK;
 }
 
-/* The gradient that a tensor's first moment took in: m' = keep m + take g, so g = (m' - keep m) /
- * take; with decay inside the gradient that is g + wd * old. Adds squares and rounding's share of
- * them. */
-static void taken_tensor(struct run *run, const struct optim_call *call, uint32_t index,
-                         double keep, double take, double *squares, double *errors) {
-    const uint32_t row = run->owner[index];
-    const enum dtype slot = run->layout.slot_dtype, working = working_dtype(run);
-    const double decay = run->optimizer->flags & OPTIM_DECOUPLED
-                             ? 0.0
-                             : call->groups[run->table.rows[row].group].weight_decay;
-    const void *then = run->moment + run->packed[row] * dtype_carrier(slot);
-    const void *old = run->working + run->packed[row] * dtype_carrier(working);
-    const void *now = run_at(run, run->layout.tensor[row].slot[0]);
-    const double unit = READBACK_ROUNDINGS * dtype_epsilon(slot) / 2;
-    for (size_t i = 0; i < run->table.rows[row].count; i++) {
-        const double m = value_at(now, slot, i), kept = keep * value_at(then, slot, i);
-        const double inside = decay * value_at(old, working, i);
-        const double g = (m - kept) / take - inside;
-        const double error =
-            unit * ((fabs(m) + fabs(kept)) / fabs(take) + fabs(inside)) + spacing(0.0, slot);
-        *squares = real_fma_f64(g, g, *squares);
-        *errors = real_fma_f64(error, error, *errors);
+/* What a tensor's moment took in. */
+struct taking {
+    double keep, take, decay; /* decay: that inside the gradient */
+    const void *then, *now;   /* moment before and after the step */
+    const void *old;          /* weights before it */
+    enum dtype slot, working;
+};
+
+/* Squares of the gradients and of what rounding may have added, over all elements. */
+struct taken {
+    struct sum_blocks_f64 squares, errors;
+};
+
+/* m' = keep m + take g, so g = (m' - keep m) / take; with decay inside the gradient that is g + wd
+ * * old. */
+static void taken_block(const struct taking *taking, size_t first, size_t count,
+                        struct taken *out) {
+    const double unit = READBACK_ROUNDINGS * dtype_epsilon(taking->slot) / 2;
+    const double least = spacing(0.0, taking->slot);
+    double g[SUM_BLOCK], error[SUM_BLOCK];
+    for (size_t i = 0; i < count; i++) {
+        const double m = value_at(taking->now, taking->slot, first + i);
+        const double kept = taking->keep * value_at(taking->then, taking->slot, first + i);
+        const double inside = taking->decay * value_at(taking->old, taking->working, first + i);
+        g[i] = (m - kept) / taking->take - inside;
+        error[i] = unit * ((fabs(m) + fabs(kept)) / fabs(taking->take) + fabs(inside)) + least;
     }
+    sum_blocks_push_f64(&out->squares, products_block(g, g, count));
+    sum_blocks_push_f64(&out->errors, products_block(error, error, count));
 }
 
-static void read_taken(struct run *run, const struct optim_call *call) {
-    const struct config_class *which = &run->config.optimizer.which;
-    double keep, take, squares = 0.0, errors = 0.0;
-    if (run->moment == NULL || call->found_inf) return;
-    if (!run->optimizer->moment(which->values, *call->t, &keep, &take) || take == 0.0) return;
+static void taken_tensor(struct run *run, const struct optim_call *call, uint32_t index,
+                         struct taking *taking, double *squares, double *errors) {
+    const uint32_t row = run->owner[index];
+    const struct param_row *param = &run->table.rows[row];
+    struct taken sums = {{.count = 0}, {.count = 0}};
+    taking->decay =
+        run->optimizer->flags & OPTIM_DECOUPLED ? 0.0 : call->groups[param->group].weight_decay;
+    taking->then = run->moment + run->packed[row] * dtype_carrier(taking->slot);
+    taking->old = run->working + run->packed[row] * dtype_carrier(taking->working);
+    taking->now = run_at(run, run->layout.tensor[row].slot[0]);
+    for (size_t first = 0; first < param->count; first += SUM_BLOCK) {
+        const size_t left = param->count - first;
+        taken_block(taking, first, left < SUM_BLOCK ? left : SUM_BLOCK, &sums);
+    }
+    *squares += sum_blocks_close_f64(&sums.squares);
+    *errors += sum_blocks_close_f64(&sums.errors);
+}
+
+static enum status read_taken(struct run *run, const struct optim_call *call) {
+    struct taking taking = {.slot = run->layout.slot_dtype, .working = working_dtype(run)};
+    double squares = 0.0, errors = 0.0;
+    int known;
+    if (run->moment == NULL || call->found_inf) return STATUS_OK;
+    TRY(plugin_moment(&run->config.optimizer.which, run->optimizer, *call->t, &taking.keep,
+                      &taking.take, &known));
+    if (!known || taking.take == 0.0) return STATUS_OK;
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const uint32_t row = run->owner[i];
-        if (run->layout.tensor[row].slot_count[0] != run->table.rows[row].count) return;
-        taken_tensor(run, call, i, keep, take, &squares, &errors);
+        if (run->layout.tensor[row].slot_count[0] != run->table.rows[row].count) return STATUS_OK;
+        taken_tensor(run, call, i, &taking, &squares, &errors);
     }
     run->record.reals[REAL_GRAD_TAKEN] = real_sqrt_f64(squares);
     run->record.reals[REAL_GRAD_TAKEN_ERROR] = real_sqrt_f64(errors);
+    return STATUS_OK;
 }
 
 enum status readback_measure(struct run *run, const struct optim_call *call) {
-    read_taken(run, call);
+    TRY(read_taken(run, call));
     if (run->optimizer->direction == NULL) return STATUS_OK;
     for (uint32_t g = 0; g < run->table.groups; g++)
         TRY(read_group(run, call, g));
