@@ -8,6 +8,22 @@
 #include "trainer/model_ops.h"
 #include "trainer/watch.h"
 
+static void attend(const struct pass *pass, uint32_t i) {
+    const struct model *model = pass->model;
+    struct layer_buffers *layer = &model->layer[i];
+    if (model->attend != NULL) {
+        model->attend->run(model->attend->context, pass, i);
+        return;
+    }
+    struct op_call call = pass_call(pass, SITE_ATTENTION, i);
+    struct dropout dropout;
+    model->ops->attention_forward(
+        &call, &(struct attention_forward_args){
+                   pass->batch->sequences + pass->part->first_sequence, pass->part->sequence_count,
+                   model->H, model->G, model->D, model->scale, layer->q, layer->k, layer->v,
+                   layer->att, pass_dropout(pass, DROP_ATTENTION, i, 1, &dropout)});
+}
+
 static void attention_block(const struct pass *pass, uint32_t i) {
     const struct model *model = pass->model;
     struct layer_buffers *layer = &model->layer[i];
@@ -26,13 +42,7 @@ static void attention_block(const struct pass *pass, uint32_t i) {
     pass_rotary(pass, i, layer->k, model->G, 0);
     watch_heads(pass, i, "rotary", "Q", layer->q, model->Q);
     watch_heads(pass, i, "rotary", "K", layer->k, model->K);
-    struct op_call call = pass_call(pass, SITE_ATTENTION, i);
-    struct dropout dropout;
-    model->ops->attention_forward(
-        &call, &(struct attention_forward_args){
-                   pass->batch->sequences + pass->part->first_sequence, pass->part->sequence_count,
-                   model->H, model->G, model->D, model->scale, layer->q, layer->k, layer->v,
-                   layer->att, pass_dropout(pass, DROP_ATTENTION, i, 1, &dropout)});
+    attend(pass, i);
     watch_heads(pass, i, "attention", "output", layer->att, model->Q);
     pass_linear(pass, i, ROLE_O, layer->att, layer->o);
     void *branch = layer->o;

@@ -55,7 +55,8 @@ struct layer_gradients {
     void *a;               /* (R, C) */
 };
 
-struct watch; /* trainer/watch.h */
+struct watch;  /* trainer/watch.h */
+struct attend; /* trainer/model_ops.h */
 
 struct model {
     const struct config *config;
@@ -79,6 +80,7 @@ struct model {
     uint64_t *drop_offset;        /* (layers + 1, places, calls) offset that a forward used */
     struct stream_ledger *ledger; /* who drew what; NULL: nobody asks */
     struct watch *watch;          /* sees what ops write; NULL: nobody */
+    const struct attend *attend;  /* stands for attention's forward; NULL: the op */
     struct op_call call;          /* template: compute, threads, order, scratch */
 
     struct layer_buffers *layer; /* (layers) */

@@ -39,6 +39,13 @@ void pass_rotary(const struct pass *pass, uint32_t layer, void *x, uint32_t head
 /* y = a + b on the rows of the call, width C. */
 void pass_add(const struct pass *pass, uint32_t layer, const void *a, const void *b, void *y);
 
+/* What takes the place of attention's forward: reads layer[i].q, k and v of the pass's rows, writes
+ * layer[i].att. Who generates token by token keeps keys and values of earlier tokens. */
+struct attend {
+    void (*run)(void *context, const struct pass *pass, uint32_t layer);
+    void *context;
+};
+
 /* forward.c: layer i of the call, from layer[i].x to the next layer's x. */
 void pass_layer(const struct pass *pass, uint32_t i);
 
