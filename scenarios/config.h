@@ -25,7 +25,31 @@ enum task { TASK_SFT = 0, TASK_DPO };
 enum batch_layout { LAYOUT_SEPARATE = 0, LAYOUT_CONCATENATED };
 enum batch_padding { PADDING_LONGEST = 0, PADDING_PACKED };
 enum model_family { FAMILY_OLMO2 = 0, FAMILY_LLAMA }; /* norm_rounding: kernels/op.h */
-enum dpo_loss { DPO_SIGMOID = 0 };
+enum dpo_loss {
+    DPO_SIGMOID = 0,
+    DPO_CDPO,
+    DPO_ROBUST,
+    DPO_HINGE,
+    DPO_IPO,
+    DPO_IPO_SUM,
+    DPO_NORM,
+    DPO_SIGMOID_NORM,
+    DPO_SIMPO,
+    DPO_APO_ZERO,
+    DPO_APO_DOWN,
+    DPO_EXO_PAIR,
+    DPO_NCA_PAIR,
+    DPO_BCO_PAIR,
+    DPO_SPPO_HARD,
+    DPO_DISCOPOP,
+    DPO_LOSSES
+};
+enum dpo_divergence {
+    DIVERGENCE_REVERSE_KL = 0,
+    DIVERGENCE_FORWARD_KL,
+    DIVERGENCE_JS,
+    DIVERGENCE_ALPHA
+};
 enum dpo_reference { REFERENCE_CACHED = 0, REFERENCE_LIVE };
 enum loss_divisor {
     DIVISOR_UPDATE = 0,
@@ -128,7 +152,8 @@ struct config {
     } init;
     struct {
         int32_t loss, reference;
-        double beta;
+        double beta, label_smoothing, gamma_beta_ratio, discopop_tau, f_alpha;
+        int32_t f_divergence, zero;
         uint64_t reference_batch;
         int32_t reference_compute, reference_layout;
     } dpo;

@@ -17,9 +17,44 @@ static const char *without_sft(const struct config *config) {
     return config->task == TASK_SFT ? NULL : "task is dpo";
 }
 
-static const char *without_cached(const struct config *config) {
+static const char *without_reference(const struct config *config) {
     if (config->task != TASK_DPO) return "task is sft";
+    return config_has_reference(config) ? NULL : "dpo.loss is simpo";
+}
+
+static const char *without_cached(const struct config *config) {
+    const char *reason = without_reference(config);
+    if (reason != NULL) return reason;
     return config->dpo.reference == REFERENCE_CACHED ? NULL : "dpo.reference is live";
+}
+
+static const char *without_smoothing(const struct config *config) {
+    if (config->task != TASK_DPO) return "task is sft";
+    switch ((enum dpo_loss)config->dpo.loss) {
+    case DPO_CDPO:
+    case DPO_ROBUST:
+    case DPO_NORM:
+    case DPO_SIMPO:
+    case DPO_EXO_PAIR:
+        return NULL;
+    default:
+        return "dpo.loss does not smooth labels";
+    }
+}
+
+static const char *without_simpo(const struct config *config) {
+    if (config->task != TASK_DPO) return "task is sft";
+    return config->dpo.loss == DPO_SIMPO ? NULL : "dpo.loss is not simpo";
+}
+
+static const char *without_discopop(const struct config *config) {
+    if (config->task != TASK_DPO) return "task is sft";
+    return config->dpo.loss == DPO_DISCOPOP ? NULL : "dpo.loss is not discopop";
+}
+
+static const char *without_alpha(const struct config *config) {
+    if (config->task != TASK_DPO) return "task is sft";
+    return config->dpo.f_divergence == DIVERGENCE_ALPHA ? NULL : "dpo.f_divergence is not alpha";
 }
 
 /* The embedded pairs draw their rejected answers, too. */
@@ -138,10 +173,15 @@ static const struct silenced {
     {"batch.layout", without_dpo, NULL},
     {"dpo.loss", without_dpo, NULL},
     {"dpo.beta", without_dpo, NULL},
-    {"dpo.reference", without_dpo, NULL},
+    {"dpo.label_smoothing", without_smoothing, NULL},
+    {"dpo.gamma_beta_ratio", without_simpo, NULL},
+    {"dpo.discopop_tau", without_discopop, NULL},
+    {"dpo.f_divergence", without_dpo, NULL},
+    {"dpo.f_alpha", without_alpha, NULL},
+    {"dpo.reference", without_reference, NULL},
     {"dpo.reference_batch", without_cached, "8"},
-    {"dpo.reference_compute", without_dpo, "f32"},
-    {"dpo.reference_layout", without_dpo, "separate"},
+    {"dpo.reference_compute", without_reference, "f32"},
+    {"dpo.reference_layout", without_reference, "separate"},
     {"loss.ranks", without_mean_of_ranks, NULL},
     {"optimizer.no_decay", without_named, NULL},
     {"clip.max_norm", without_clip, NULL},

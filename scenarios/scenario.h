@@ -83,6 +83,9 @@ const struct schema_contract *schema_contract_find(const struct schema *schema, 
 /* Whether any rate of dropout is above 0. */
 int config_has_dropout(const struct config *config);
 
+/* Whether it is a dpo task whose loss reads a reference. */
+int config_has_reference(const struct config *config);
+
 /* Whether schedule.contract names one. */
 int config_has_contract(const struct config *config);
 

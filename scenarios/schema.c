@@ -21,7 +21,11 @@ static const char *const layout_names[] = {"separate", "concatenated", NULL};
 static const char *const padding_names[] = {"longest", "packed", NULL};
 static const char *const family_names[] = {"olmo2", "llama", NULL};
 static const char *const norm_rounding_names[] = {"before-weight", "after-weight", NULL};
-static const char *const dpo_loss_names[] = {"sigmoid", NULL};
+static const char *const dpo_loss_names[DPO_LOSSES + 1] = {
+    "sigmoid",   "cdpo",     "robust",   "hinge",    "ipo",       "ipo-sum",
+    "dpo-norm",  "sigmoid-norm", "simpo", "apo-zero", "apo-down", "exo-pair",
+    "nca-pair",  "bco-pair", "sppo-hard", "discopop", NULL};
+static const char *const divergence_names[] = {"reverse-kl", "forward-kl", "js", "alpha", NULL};
 static const char *const reference_names[] = {"cached", "live", NULL};
 static const char *const tail_names[] = {"drop", "keep", "keep-underscaled", "leak", NULL};
 static const char *const divisor_names[] = {
@@ -143,10 +147,27 @@ static const struct key_row rows[] = {
      "how rounding grows",
      AT(init.nudge), NO_BOUNDS, NULL, NULL},
 
-    {"dpo.loss", KEY_ENUM, "", "sigmoid", CAUSE_OBJECTIVE, "Form of the preference loss",
+    {"dpo.loss", KEY_ENUM, "", "sigmoid", CAUSE_OBJECTIVE,
+     "Form of the preference loss: TRL's (ipo and sigmoid-norm of scores per token; ipo-sum as "
+     "before its pull request 1265), open-instruct's dpo (cdpo), dpo_norm and simpo",
      AT(dpo.loss), NO_BOUNDS, NULL, dpo_loss_names},
     {"dpo.beta", KEY_REAL, "1", "0.1", CAUSE_OBJECTIVE,
      "Factor on the margin between policy and reference", AT(dpo.beta), 0, 1e6, NULL, NULL},
+    {"dpo.label_smoothing", KEY_REAL, "1", "0", CAUSE_OBJECTIVE,
+     "Share of pairs taken to be swapped, in the losses that know one: cdpo, robust, dpo-norm, "
+     "simpo, exo-pair",
+     AT(dpo.label_smoothing), 0, BELOW_ONE, NULL, NULL},
+    {"dpo.gamma_beta_ratio", KEY_REAL, "nat", "0.3", CAUSE_OBJECTIVE,
+     "Margin per token that simpo asks for, gamma / beta", AT(dpo.gamma_beta_ratio), -1e6, 1e6,
+     NULL, NULL},
+    {"dpo.discopop_tau", KEY_REAL, "1", "0.05", CAUSE_OBJECTIVE,
+     "Temperature of discopop's blend of logistic and exponential loss", AT(dpo.discopop_tau),
+     1e-6, 1e6, NULL, NULL},
+    {"dpo.f_divergence", KEY_ENUM, "", "reverse-kl", CAUSE_OBJECTIVE,
+     "Divergence whose derivative scores a side: TRL's f_divergence_type", AT(dpo.f_divergence),
+     NO_BOUNDS, NULL, divergence_names},
+    {"dpo.f_alpha", KEY_REAL, "1", "0.5", CAUSE_OBJECTIVE,
+     "Order of the alpha divergence; 1 is reverse-kl", AT(dpo.f_alpha), -1e3, 1e3, NULL, NULL},
     {"dpo.reference", KEY_ENUM, "", "cached", CAUSE_REFERENCE,
      "Reference log-probabilities from one pass before training, or live at each micro-batch",
      AT(dpo.reference), NO_BOUNDS, NULL, reference_names},

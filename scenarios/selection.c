@@ -87,6 +87,10 @@ int config_has_dropout(const struct config *config) {
            config->dropout.residual > 0.0;
 }
 
+int config_has_reference(const struct config *config) {
+    return config->task == TASK_DPO && config->dpo.loss != DPO_SIMPO;
+}
+
 int config_has_contract(const struct config *config) {
     return strcmp(config->schedule.contract, CONFIG_NO_CONTRACT) != 0;
 }

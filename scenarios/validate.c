@@ -4,6 +4,7 @@
  * a loop order is the trainer's. */
 #include <string.h>
 
+#include "base/number.h"
 #include "base/splits.h"
 #include "scenarios/fault.h"
 #include "scenarios/scenario.h"
@@ -29,7 +30,7 @@ static enum status check_dtypes(const struct config *config, struct fault *fault
         {"numerics.loss", config->numerics.loss},
         {"dpo.reference_compute", config->dpo.reference_compute},
     };
-    size_t count = COUNT_OF(uses) - (config->task != TASK_DPO); /* inert keys are not checked */
+    size_t count = COUNT_OF(uses) - !config_has_reference(config); /* inert keys are not checked */
     for (size_t i = 0; i < count; i++)
         if (!is_storage(uses[i].dtype))
             return fault_set(fault, STATUS_INPUT, uses[i].path,
@@ -60,7 +61,8 @@ static enum status check_products(const struct config *config, struct fault *fau
 
 /* Law 16: products of two f32 numbers are exact in f64, those of f64 numbers are not. */
 static enum status check_order_free(const struct config *config, struct fault *fault) {
-    const int reference = config->task == TASK_DPO && config->dpo.reference_compute == DTYPE_F64;
+    const int reference =
+        config_has_reference(config) && config->dpo.reference_compute == DTYPE_F64;
     if (config->numerics.mode != MODE_ORDER_FREE) return STATUS_OK;
     if (config->numerics.compute == DTYPE_F64)
         return fault_set(fault, STATUS_INPUT, "numerics.compute",
@@ -98,7 +100,7 @@ static enum status check_dtype_pairs(const struct config *config, struct fault *
         return fault_set(fault, STATUS_INPUT, "numerics.accumulate",
                          "f64 compute needs f64 accumulation, got %s",
                          dtype_name((enum dtype)accumulate));
-    if (config->task == TASK_DPO && config->dpo.reference_compute == DTYPE_F64 &&
+    if (config_has_reference(config) && config->dpo.reference_compute == DTYPE_F64 &&
         accumulate != DTYPE_F64)
         return fault_set(fault, STATUS_INPUT, "dpo.reference_compute",
                          "f64 compute needs f64 numerics.accumulate, got %s",
@@ -134,6 +136,38 @@ static enum status check_batch(const struct config *config, struct fault *fault)
         return fault_set(fault, STATUS_INPUT, "batch.micro",
                          "expected a divisor of batch.size (%ju), got %ju",
                          (uintmax_t)config->batch.size, (uintmax_t)config->batch.micro);
+    return STATUS_OK;
+}
+
+/* As TRL's DPOTrainer; the constant of the other divergences cancels in a margin only. */
+static int knows_divergences(int32_t loss) {
+    return loss == DPO_SIGMOID || loss == DPO_SIGMOID_NORM || loss == DPO_HINGE ||
+           loss == DPO_IPO || loss == DPO_EXO_PAIR || loss == DPO_ROBUST || loss == DPO_DISCOPOP;
+}
+
+static enum status check_preference(const struct config *config, struct fault *fault) {
+    int32_t loss = config->dpo.loss;
+    double smoothing = config->dpo.label_smoothing;
+    if (config->task != TASK_DPO) return STATUS_OK;
+    if (config->dpo.f_divergence != DIVERGENCE_REVERSE_KL && !knows_divergences(loss))
+        return fault_set(fault, STATUS_INPUT, "dpo.f_divergence",
+                         "expected reverse-kl, or another with dpo.loss sigmoid, sigmoid-norm, "
+                         "hinge, ipo, exo-pair, robust or discopop: what a divergence adds to "
+                         "every reward cancels in a margin only");
+    if (loss == DPO_ROBUST && smoothing >= 0.5)
+        return fault_set(fault, STATUS_INPUT, "dpo.label_smoothing",
+                         "expected less than 0.5 with dpo.loss robust, which divides by 1 - 2 "
+                         "label_smoothing, got %s",
+                         number_text_f64(smoothing).text);
+    if (loss == DPO_EXO_PAIR && smoothing == 0.0)
+        return fault_set(fault, STATUS_INPUT, "dpo.label_smoothing",
+                         "expected more than 0 with dpo.loss exo-pair, which takes its logarithm "
+                         "(the paper's value is 1e-3), got 0");
+    if ((loss == DPO_IPO || loss == DPO_IPO_SUM || loss == DPO_SPPO_HARD) &&
+        config->dpo.beta == 0.0)
+        return fault_set(fault, STATUS_INPUT, "dpo.beta",
+                         "expected more than 0 with dpo.loss ipo, ipo-sum and sppo-hard, whose "
+                         "target is 1 / (2 beta), got 0");
     return STATUS_OK;
 }
 
@@ -269,6 +303,7 @@ enum status config_check(const struct config *config, uint64_t steps, struct fau
     TRY(check_dtype_pairs(config, fault));
     TRY(check_model(config, fault));
     TRY(check_batch(config, fault));
+    TRY(check_preference(config, fault));
     TRY(check_loss(config, fault));
     TRY(check_dropout(config, fault));
     TRY(check_parallel(config, fault));

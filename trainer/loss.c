@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * SFT: -sum of log-probs over all label tokens of the update.
- * DPO sigmoid: -log sigmoid(beta x), x = (policy chosen - rejected) - (reference chosen -
- * rejected), mean over the update's pairs; d loss / d logp_chosen = -beta sigmoid(-beta x) / pairs.
+ * DPO: the pair losses of trainer/preference.h, mean over the update's pairs.
  * Other divisors than the update's (`loss.divisor`) are whole numbers, too, known before the first
  * backward; docs/DETERMINISM.md has them in a table. */
 #include "trainer/loss.h"
 
-#include "base/real.h"
 #include "base/sum.h"
 #include "kernels/racing_sum.h"
 #include "kernels/shuffle.h"
 #include "trainer/loop.h"
+#include "trainer/preference.h"
+#include "scenarios/scenario.h"
 
 double loss_sequence(const struct op_call *call, const struct batch *batch, uint32_t sequence,
                      const double *logp) {
@@ -51,18 +51,6 @@ static void set_coefficients(const struct batch *batch, uint32_t sequence, doubl
                              double *coefficient) {
     for (uint32_t i = 0; i < batch->label_length[sequence]; i++)
         coefficient[batch->label_first[sequence] + i] = value;
-}
-
-/* -log sigmoid(z) without overflow. */
-static double minus_log_sigmoid(double z) {
-    if (z >= 0.0) return real_log1p_f64(real_exp_f64(-z));
-    return real_log1p_f64(real_exp_f64(z)) - z;
-}
-
-static double sigmoid(double z) {
-    if (z >= 0.0) return 1.0 / (1.0 + real_exp_f64(-z));
-    double e = real_exp_f64(z);
-    return e / (1.0 + e);
 }
 
 /* Label tokens (sft) or pairs (dpo). */
@@ -147,26 +135,37 @@ static void sft_terms(const struct loss_call *call, struct state_window *window,
     }
 }
 
+static void note_pair(const struct loss_call *call, struct state_window *window,
+                      const struct preference_value *value) {
+    for (int side = 0; side < 2; side++) {
+        go_on(exact_of(call, OPEN_LOGP + side), &window->logp[side], value->logged[side]);
+        go_on(exact_of(call, OPEN_REWARD + side), &window->reward[side], value->reward[side]);
+    }
+    window->correct += value->reward[0] > value->reward[1] ? 1.0 : 0.0;
+}
+
 static void dpo_terms(const struct loss_call *call, struct state_window *window,
                       double *coefficient) {
     const struct batch *batch = call->batch;
-    double beta = call->config->dpo.beta;
+    const int referred = config_has_reference(call->config);
     enum dtype loss = (enum dtype)call->config->numerics.loss;
     for (uint32_t s = 0; s < batch->sample_count; s++) {
-        uint32_t chosen = sequence_of(batch, s, 0), rejected = sequence_of(batch, s, 1);
-        double c = call->sequence_logp[chosen], r = call->sequence_logp[rejected];
-        double reward_c = beta * (c - call->reference[s][0]);
-        double reward_r = beta * (r - call->reference[s][1]);
-        double z = beta * ((c - r) - (call->reference[s][0] - call->reference[s][1]));
-        call->terms[s] = minus_log_sigmoid(z);
-        double slope = dtype_round(beta * sigmoid(-z) / divisor_of(call, s) * call->scale, loss);
-        set_coefficients(batch, chosen, slope, coefficient);
-        set_coefficients(batch, rejected, -slope, coefficient);
-        go_on(exact_of(call, OPEN_LOGP), &window->logp[0], c);
-        go_on(exact_of(call, OPEN_LOGP + 1), &window->logp[1], r);
-        go_on(exact_of(call, OPEN_REWARD), &window->reward[0], reward_c);
-        go_on(exact_of(call, OPEN_REWARD + 1), &window->reward[1], reward_r);
-        window->correct += reward_c > reward_r ? 1.0 : 0.0;
+        struct preference_pair pair = {.reference = {0.0, 0.0}};
+        struct preference_value value;
+        for (uint32_t side = 0; side < 2; side++) {
+            uint32_t sequence = sequence_of(batch, s, side);
+            pair.logp[side] = call->sequence_logp[sequence];
+            pair.count[side] = batch->label_length[sequence];
+            if (referred) pair.reference[side] = call->reference[s][side];
+        }
+        preference_loss(call->config, &pair, &value);
+        call->terms[s] = value.loss;
+        for (uint32_t side = 0; side < 2; side++) {
+            double slope = -value.slope[side] / divisor_of(call, s) * call->scale;
+            set_coefficients(batch, sequence_of(batch, s, side), dtype_round(slope, loss),
+                             coefficient);
+        }
+        note_pair(call, window, &value);
     }
 }
 

@@ -96,8 +96,9 @@ static void start_drawing(struct run *run) {
 
 static enum status phase_forward(struct run *run) {
     struct state_head *head = run_head(run);
-    if (run->config.task == TASK_DPO) TRY(reference_score(run));
-    if (run->model.watch != NULL) watch_reference_scored(run);
+    const int referred = config_has_reference(&run->config);
+    if (referred) TRY(reference_score(run));
+    if (referred && run->model.watch != NULL) watch_reference_scored(run);
     phase_refresh_weights(run);
     if (run->options.poison) model_poison(&run->model);
     model_set_order(&run->model, streams_at(run, STREAM_ORDER).seed,

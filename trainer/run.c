@@ -256,7 +256,7 @@ static enum status open_all(struct run *run) {
     scaler_open(config, &head->scaler);
     for (uint32_t g = 0; g < run->table.groups; g++)
         TRY(run_start_lr(run, &head->lr[g]));
-    if (config->task == TASK_DPO) TRY(reference_open(run));
+    if (config_has_reference(config)) TRY(reference_open(run));
     return nudge_apply(run);
 }
 
