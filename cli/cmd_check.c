@@ -13,17 +13,12 @@ uint32_t check_trainings(const struct check *check) {
     return check->plan.run_count + (check->plan.floor == FLOOR_EXACT ? 1u : 0u);
 }
 
-static int same_options(const struct dataset_options *a, const struct dataset_options *b) {
-    return a->task == b->task && a->max_len == b->max_len && a->vocab == b->vocab &&
-           a->seed == b->seed && a->samples == b->samples && strcmp(a->source, b->source) == 0;
-}
-
 static enum status open_data(struct check *check, struct arena *arena) {
     struct dataset_options options[2];
     for (int i = 0; i < 2; i++) {
         options[i] = run_dataset_options(&check->arms[i].arm->config);
         check->arms[i].dataset = &check->datasets[i];
-        if (i == 1 && same_options(&options[0], &options[1]))
+        if (i == 1 && dataset_options_equal(&options[0], &options[1]))
             check->arms[1].dataset = &check->datasets[0];
         else
             TRY(dataset_open(&options[i], arena, &check->datasets[i]));

@@ -50,7 +50,7 @@ enum dpo_divergence {
     DIVERGENCE_JS,
     DIVERGENCE_ALPHA
 };
-enum dpo_reference { REFERENCE_CACHED = 0, REFERENCE_LIVE };
+enum dpo_reference { REFERENCE_CACHED = 0, REFERENCE_LIVE, REFERENCE_GIVEN };
 enum loss_divisor {
     DIVISOR_UPDATE = 0,
     DIVISOR_MEAN_OF_MEANS,

@@ -17,15 +17,18 @@ static const char *without_sft(const struct config *config) {
     return config->task == TASK_SFT ? NULL : "task is dpo";
 }
 
-static const char *without_reference(const struct config *config) {
+static const char *without_cached(const struct config *config) {
     if (config->task != TASK_DPO) return "task is sft";
-    return config_has_reference(config) ? NULL : "dpo.loss is simpo";
+    if (!config_has_reference(config)) return "dpo.loss is simpo";
+    if (config->dpo.reference == REFERENCE_CACHED) return NULL;
+    return config->dpo.reference == REFERENCE_LIVE ? "dpo.reference is live"
+                                                   : "dpo.reference is given";
 }
 
-static const char *without_cached(const struct config *config) {
-    const char *reason = without_reference(config);
-    if (reason != NULL) return reason;
-    return config->dpo.reference == REFERENCE_CACHED ? NULL : "dpo.reference is live";
+static const char *without_reference(const struct config *config) {
+    if (config->task != TASK_DPO) return "task is sft";
+    if (!config_has_reference(config)) return "dpo.loss is simpo";
+    return config->dpo.reference == REFERENCE_GIVEN ? "dpo.reference is given" : NULL;
 }
 
 static const char *without_smoothing(const struct config *config) {
@@ -40,6 +43,11 @@ static const char *without_smoothing(const struct config *config) {
     default:
         return "dpo.loss does not smooth labels";
     }
+}
+
+static const char *without_free(const struct config *config) {
+    if (config->task != TASK_DPO) return "task is sft";
+    return config_has_reference(config) ? NULL : "dpo.loss is simpo";
 }
 
 static const char *without_simpo(const struct config *config) {
@@ -178,7 +186,7 @@ static const struct silenced {
     {"dpo.discopop_tau", without_discopop, NULL},
     {"dpo.f_divergence", without_dpo, NULL},
     {"dpo.f_alpha", without_alpha, NULL},
-    {"dpo.reference", without_reference, NULL},
+    {"dpo.reference", without_free, NULL},
     {"dpo.reference_batch", without_cached, "8"},
     {"dpo.reference_compute", without_reference, "f32"},
     {"dpo.reference_layout", without_reference, "separate"},

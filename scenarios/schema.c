@@ -26,7 +26,7 @@ static const char *const dpo_loss_names[DPO_LOSSES + 1] = {
     "dpo-norm",  "sigmoid-norm", "simpo", "apo-zero", "apo-down", "exo-pair",
     "nca-pair",  "bco-pair", "sppo-hard", "discopop", NULL};
 static const char *const divergence_names[] = {"reverse-kl", "forward-kl", "js", "alpha", NULL};
-static const char *const reference_names[] = {"cached", "live", NULL};
+static const char *const reference_names[] = {"cached", "live", "given", NULL};
 static const char *const tail_names[] = {"drop", "keep", "keep-underscaled", "leak", NULL};
 static const char *const divisor_names[] = {
     "update", "mean-of-means", "sum-of-means", "update-and-micros", "mean-of-ranks", NULL};
@@ -169,7 +169,8 @@ static const struct key_row rows[] = {
     {"dpo.f_alpha", KEY_REAL, "1", "0.5", CAUSE_OBJECTIVE,
      "Order of the alpha divergence; 1 is reverse-kl", AT(dpo.f_alpha), -1e3, 1e3, NULL, NULL},
     {"dpo.reference", KEY_ENUM, "", "cached", CAUSE_REFERENCE,
-     "Reference log-probabilities from one pass before training, or live at each micro-batch",
+     "Reference log-probabilities from one pass before training, live at each micro-batch, or given "
+     "by the rows of data.pairs (ref_chosen_logps, ref_rejected_logps)",
      AT(dpo.reference), NO_BOUNDS, NULL, reference_names},
     {"dpo.reference_batch", KEY_UINT, "samples", "auto", CAUSE_REFERENCE,
      "Pairs of one forward of the cached pass; auto is batch.micro", AT(dpo.reference_batch), 1,

@@ -171,6 +171,17 @@ static enum status check_preference(const struct config *config, struct fault *f
     return STATUS_OK;
 }
 
+/* Embedded pairs carry no log-probs. */
+static enum status check_reference(const struct config *config, struct fault *fault) {
+    if (!config_has_reference(config) || config->dpo.reference != REFERENCE_GIVEN) return STATUS_OK;
+    if (strncmp(config->data.pairs, "builtin:", 8) == 0)
+        return fault_set(fault, STATUS_INPUT, "dpo.reference",
+                         "given is read from the rows of a file; expected data.pairs to name one, "
+                         "got %s",
+                         config->data.pairs);
+    return STATUS_OK;
+}
+
 static int divides_by_micros(int32_t divisor) {
     return divisor == DIVISOR_MEAN_OF_MEANS || divisor == DIVISOR_UPDATE_AND_MICROS;
 }
@@ -305,6 +316,7 @@ enum status config_check(const struct config *config, uint64_t steps, struct fau
     TRY(check_batch(config, fault));
     TRY(check_preference(config, fault));
     TRY(check_loss(config, fault));
+    TRY(check_reference(config, fault));
     TRY(check_dropout(config, fault));
     TRY(check_parallel(config, fault));
     TRY(check_loop(config, fault));

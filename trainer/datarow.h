@@ -16,10 +16,12 @@ enum datarow_form {
     DATAROW_PAIR_IDS,        /* prompt_ids, chosen_ids, rejected_ids  DPO */
     DATAROW_COMPLETION_TEXT, /* prompt, completion                    SFT */
     DATAROW_PLAIN_TEXT,      /* text                                  SFT */
-    DATAROW_LABELLED_IDS     /* input_ids, labels                     SFT */
+    DATAROW_LABELLED_IDS,    /* input_ids, labels                     SFT */
+    DATAROW_COMPLETION_IDS,  /* prompt_ids, completion_ids            SFT */
+    DATAROW_PAIR_LABELLED    /* chosen_input_ids, chosen_labels, rejected_...  DPO */
 };
 
-#define DATAROW_PARTS 3
+#define DATAROW_PARTS 4
 #define DATAROW_MASKED (-100) /* in `labels`: no loss on this token */
 
 struct datarow_part {
@@ -30,7 +32,8 @@ struct datarow_part {
 
 struct datarow {
     struct datarow_part part[DATAROW_PARTS];
-    size_t line; /* 1-based, in the source */
+    double reference[2]; /* log-probs of chosen and rejected, where the reading asked for them */
+    size_t line;         /* 1-based, in the source */
 };
 
 struct datarow_table {

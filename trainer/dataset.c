@@ -35,7 +35,8 @@ struct builder {
 };
 
 static bool form_is_text(enum datarow_form form) {
-    return form != DATAROW_PAIR_IDS && form != DATAROW_LABELLED_IDS;
+    return form == DATAROW_PAIR_TEXT || form == DATAROW_COMPLETION_TEXT ||
+           form == DATAROW_PLAIN_TEXT;
 }
 
 static struct recipe recipe_of(const struct datarow_table *table, size_t row, uint32_t side) {
@@ -46,6 +47,9 @@ static struct recipe recipe_of(const struct datarow_table *table, size_t row, ui
     } else if (table->form == DATAROW_LABELLED_IDS) {
         recipe.answer = &part[0];
         recipe.labels = &part[1];
+    } else if (table->form == DATAROW_PAIR_LABELLED) {
+        recipe.answer = &part[2 * side];
+        recipe.labels = &part[2 * side + 1];
     } else {
         recipe.prompt = &part[0];
         recipe.answer = &part[1 + side];
@@ -171,13 +175,27 @@ static enum status arrays_take(struct builder *builder, struct arena *arena) {
 static void dataset_digest(struct dataset *dataset) {
     const uint64_t shape[] = {(uint64_t)dataset->task, dataset->sides, dataset->samples,
                               dataset->tokens};
-    struct digest part[4];
+    struct digest part[5];
     digest_bytes("shape", shape, sizeof shape, &part[0]);
     digest_bytes("sequence", dataset->sequence,
                  dataset->samples * dataset->sides * sizeof *dataset->sequence, &part[1]);
     digest_bytes("token", dataset->token, dataset->tokens * sizeof *dataset->token, &part[2]);
     digest_bytes("target", dataset->target, dataset->tokens * sizeof *dataset->target, &part[3]);
-    digest_root("dataset", part, COUNT_OF(part), &dataset->digest);
+    size_t parts = 4;
+    if (dataset->reference != NULL)
+        digest_bytes("reference", dataset->reference, dataset->samples * sizeof *dataset->reference,
+                     &part[parts++]);
+    digest_root("dataset", part, parts, &dataset->digest);
+}
+
+static enum status reference_copy(const struct datarow_table *table, struct arena *arena,
+                                  struct dataset *dataset) {
+    double(*reference)[2];
+    TRY(arena_take(arena, dataset->samples, sizeof *reference, "reference", &reference));
+    for (size_t row = 0; row < dataset->samples; row++)
+        memcpy(reference[row], table->row[row].reference, sizeof reference[row]);
+    dataset->reference = (const double(*)[2])reference;
+    return STATUS_OK;
 }
 
 static enum status dataset_build(const struct dataset_options *options,
@@ -210,8 +228,15 @@ static enum status dataset_build(const struct dataset_options *options,
         for (uint32_t side = 0; side < dataset->sides; side++)
             TRY(sequence_write(&builder, row, side, &first));
     }
+    if (options->reference) TRY(reference_copy(table, arena, dataset));
     dataset_digest(dataset);
     return STATUS_OK;
+}
+
+int dataset_options_equal(const struct dataset_options *a, const struct dataset_options *b) {
+    return a->task == b->task && a->max_len == b->max_len && a->vocab == b->vocab &&
+           a->seed == b->seed && a->samples == b->samples && a->reference == b->reference &&
+           strcmp(a->source, b->source) == 0;
 }
 
 int dataset_is_builtin(const char *source) {
@@ -223,11 +248,14 @@ static enum status source_read(const struct dataset_options *options, struct are
     if (dataset_is_builtin(options->source))
         return builtin_rows(options->source + strlen(BUILTIN_PREFIX), options->task, options->seed,
                             arena, out_table);
-    const struct jsonl_options reading = {options->task, options->vocab};
+    const struct jsonl_options reading = {options->task, options->vocab, options->reference};
     return jsonl_read(options->source, &reading, arena, out_table);
 }
 
 static enum status options_check(const struct dataset_options *options) {
+    if (options->reference && dataset_is_builtin(options->source))
+        FAIL(STATUS_INPUT, "dpo.reference: %s holds no log-probabilities; expected cached or live",
+             options->source);
     if (options->max_len < 2 || options->max_len > DATASET_MAX_LEN)
         FAIL(STATUS_INPUT, "max_len: expected 2 to %" PRIu64 " tokens, got %" PRIu64,
              DATASET_MAX_LEN, options->max_len);
@@ -246,6 +274,7 @@ static enum status dataset_fill(const struct dataset_options *options, struct ar
              "%s: text needs a vocabulary of %u (256 bytes and 3 specials), got %" PRIu64,
              table.source, TOKENIZER_VOCAB, options->vocab);
     out_dataset->words = table.words;
+    out_dataset->bytes = form_is_text(table.form);
     return dataset_build(options, &table, arena, out_dataset);
 }
 
@@ -276,6 +305,10 @@ static void sequence_print(const struct dataset *dataset, const struct dataset_s
     fprintf(out, "\n    mask  ");
     for (uint32_t i = 0; i < sequence->length; i++)
         fprintf(out, " %d", mask_at(dataset, sequence, i));
+    if (!dataset->bytes) {
+        fputc('\n', out);
+        return;
+    }
     fprintf(out, "\n    text   ");
     for (uint32_t i = 0; i < sequence->length; i++) {
         char shown[TOKENIZER_SHOW];

@@ -8,7 +8,7 @@
  *   completion, text       <bos> prompt [completion <eos>]
  *   plain text             <bos> [text <eos>]
  *   ids                    as they are: prompt_ids [chosen_ids]; input_ids, labelled where labels
- *                          is not -100. No special token is added.
+ *                          is not -100, which need not be at the end. No special token is added.
  * The shift by one is made here: target[i] is token i + 1 where that token is labelled, else
  * DATASET_NO_TARGET. A position with a target has logits and a loss term; no other position has
  * either (laws.md, section 3). The last position never has one.
@@ -39,7 +39,11 @@ struct dataset_options {
     uint64_t vocab;     /* of the model; at least TOKENIZER_VOCAB for text */
     uint64_t seed;      /* draws the rejected answers of a builtin source; else unread */
     uint64_t samples;   /* the first ones are used; 0: all */
+    int reference;      /* rows must carry the reference's log-probs */
 };
+
+/* Whether both give the same data. */
+int dataset_options_equal(const struct dataset_options *a, const struct dataset_options *b);
 
 /* Sides of a sample: DPO has both, SFT only DATASET_CHOSEN. Order of sums: chosen first. */
 enum { DATASET_CHOSEN = 0, DATASET_REJECTED = 1 };
@@ -69,17 +73,19 @@ struct dataset {
     const int32_t *target;                   /* [tokens]: next token, or DATASET_NO_TARGET */
     const uint32_t *line;                    /* [samples]: 1-based line in the source */
     const struct dataset_sequence *sequence; /* [samples][sides]; read by dataset_side */
-    struct digest digest; /* of task, shapes, tokens and targets: a key for caches */
+    const double (*reference)[2]; /* [samples]: log-probs of chosen and rejected, or NULL */
+    int bytes;                    /* tokens are those of the byte tokenizer */
+    struct digest digest;         /* of task, shapes, tokens and targets: a key for caches */
 };
+
+/* Whether `source` names text that comes with twinstep; of pairs, their rejected answers are drawn.
+ */
+int dataset_is_builtin(const char *source);
 
 /* Reads the whole source. STATUS_INPUT: a bad row, an option out of range, fewer rows than
  * `samples`, a source whose rows are for the other task, or a sequence that truncation leaves
  * without a label (`file:line: reason`); STATUS_IO: the file cannot be read. Everything lives in
  * `arena`. */
-/* Whether `source` names text that comes with twinstep; of pairs, their rejected answers are drawn.
- */
-int dataset_is_builtin(const char *source);
-
 TWINSTEP_MUST_USE enum status dataset_open(const struct dataset_options *options,
                                            struct arena *arena, struct dataset *out_dataset);
 
@@ -89,7 +95,8 @@ static inline const struct dataset_sequence *dataset_side(const struct dataset *
 }
 
 /* For `check` and `data show`: the totals, then the first `samples` samples with their tokens,
- * label mask (1 where the token is labelled) and text, labelled part in brackets. */
+ * label mask (1 where the token is labelled) and, where it is known, text with the labelled part in
+ * brackets. */
 void dataset_describe(const struct dataset *dataset, size_t samples, FILE *out);
 
 #endif

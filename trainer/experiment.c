@@ -17,10 +17,7 @@ enum status experiment_dataset(struct experiment *e, const struct config *config
                                const struct dataset **out) {
     struct dataset_options options = run_dataset_options(config);
     for (uint32_t i = 0; i < e->dataset_count; i++) {
-        const struct dataset_options *known = &e->datasets[i].options;
-        if (known->task == options.task && known->max_len == options.max_len &&
-            known->vocab == options.vocab && known->seed == options.seed &&
-            known->samples == options.samples && strcmp(known->source, options.source) == 0) {
+        if (dataset_options_equal(&e->datasets[i].options, &options)) {
             *out = &e->datasets[i].dataset;
             return STATUS_OK;
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The user's JSONL, one JSON object per line, in TRL's text forms and in token ids (datarow.h lists
- * both). Knows nothing of special tokens, truncation or batches.
+ * The user's JSONL, one JSON object per line, in the text forms of TRL and in the token ids of TRL
+ * and open-instruct (docs/DATA.md lists them). Knows nothing of truncation or batches.
  *
  * Keys beyond the form's are ignored and counted, as TRL does with extra columns. Blank lines are
  * skipped. Everything else that is not exactly a row is an error that reads `file:line: reason`
@@ -22,6 +22,7 @@
 struct jsonl_options {
     enum task task; /* decides which forms are looked for */
     uint64_t vocab; /* ids are below it; at most 2^31 */
+    int reference;  /* pairs must carry ref_chosen_logps and ref_rejected_logps */
 };
 
 /* Reads a regular file of at most JSONL_MAX_BYTES. STATUS_IO: it cannot be opened or read.

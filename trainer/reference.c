@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reference log-probs of DPO: the initial parameters, scored live with every micro-batch or once in
- * a first pass with a batch size, layout and dtype of their own (the cache is part of the state).
+ * a first pass with a batch size, layout and dtype of their own (the cache is part of the state);
+ * or given by the data, which fills the same cache.
  * The first pass visits the samples that the run will use, in data set order. */
 #include "trainer/run_private.h"
 
@@ -110,6 +111,11 @@ static enum status fill_cache(struct run *run, struct run_reference *reference) 
 enum status reference_open(struct run *run) {
     struct arena *arena = &run->arena;
     struct run_reference *reference;
+    if (run->config.dpo.reference == REFERENCE_GIVEN) {
+        memcpy(run_at(run, run->layout.reference), run->dataset->reference,
+               run->dataset->samples * sizeof *run->dataset->reference);
+        return STATUS_OK;
+    }
     TRY(arena_take(arena, 1, sizeof *reference, "reference", &reference));
     run->reference = reference;
     adapt_config(&run->config, &reference->config);

@@ -49,7 +49,8 @@ struct dataset_options run_dataset_options(const struct config *config) {
         .samples = config->data.samples == KEY_WORD_UINT ? 0 : config->data.samples,
         .max_len = config->data.max_len,
         .vocab = config->model.vocab,
-        .seed = config->data.seed};
+        .seed = config->data.seed,
+        .reference = config_has_reference(config) && config->dpo.reference == REFERENCE_GIVEN};
 }
 
 static enum status open_tables(struct run *run) {

@@ -69,7 +69,7 @@ enum status state_layout_open(const struct config *config, const struct param_ta
         out->outliers = place(&walker, out->outlier_numbers, sizeof(double));
     }
     if (exact) out->sums = place(&walker, 1, sizeof(struct state_sums));
-    if (config_has_reference(config) && config->dpo.reference == REFERENCE_CACHED)
+    if (config_has_reference(config) && config->dpo.reference != REFERENCE_LIVE)
         out->reference = place(&walker, dataset_samples, 2 * sizeof(double));
     for (uint32_t i = 0; i < table->count; i++)
         if (table->rows[i].tied_to < 0)

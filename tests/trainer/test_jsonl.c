@@ -19,7 +19,7 @@
 
 static enum status parse(enum task task, const char *bytes, size_t length, struct arena *arena,
                          struct datarow_table *table) {
-    const struct jsonl_options options = {task, VOCAB};
+    const struct jsonl_options options = {task, VOCAB, 0};
     return jsonl_parse("x.jsonl", bytes, length, &options, arena, table);
 }
 
@@ -88,12 +88,102 @@ static void validate_other_forms(void **state) {
     assert_int_equal(table.form, DATAROW_PLAIN_TEXT);
     assert_text(&table.row[0].part[0], "plain");
 
-    text = "{\"input_ids\": [5, 6, 7], \"labels\": [-100, -100, 7], \"attention_mask\": [1, 1, 1]}";
+    text = "{\"input_ids\": [5, 6, 7], \"labels\": [-100, -100, 7], \"attention_mask\": [1, 1, 1], "
+           "\"seq_lengths\": [3]}";
     assert_int_equal(parse(TASK_SFT, text, strlen(text), &arena, &table), STATUS_OK);
     assert_int_equal(table.form, DATAROW_LABELLED_IDS);
     assert_ids(&table.row[0].part[0], (const int32_t[]){5, 6, 7}, 3);
     assert_ids(&table.row[0].part[1], (const int32_t[]){-100, -100, 7}, 3);
-    assert_string_equal(table.extra_first, "attention_mask");
+    assert_string_equal(table.extra_first, "seq_lengths");
+    assert_int_equal(table.extra_keys, 1);
+    arena_close(&arena);
+}
+
+/* Masks become labels; a label need not stand at the end. */
+static void validate_masks(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int32_t labels[4];
+    } cases[] = {
+        {"{\"input_ids\": [5, 6, 7, 8], \"completion_mask\": [0, 1, 0, 1]}", {-100, 6, -100, 8}},
+        {"{\"assistant_masks\": [1, 1, 0, 0], \"input_ids\": [5, 6, 7, 8]}", {5, 6, -100, -100}},
+        {"{\"assistant_masks\": [0, 1, 1, 0], \"input_ids\": [5, 6, 7, 8], "
+         "\"completion_mask\": [0, 0, 1, 1], \"attention_mask\": [1, 1, 1, 1]}",
+         {-100, -100, 7, -100}},
+        {"{\"input_ids\": [0, 0, 0, 0], \"labels\": [0, -100, 0, -100]}", {0, -100, 0, -100}},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct datarow_table table;
+        assert_int_equal(parse(TASK_SFT, cases[i].text, strlen(cases[i].text), &arena, &table),
+                         STATUS_OK);
+        assert_int_equal(table.form, DATAROW_LABELLED_IDS);
+        assert_int_equal(table.row[0].part[0].length, 4);
+        assert_ids(&table.row[0].part[1], cases[i].labels, 4);
+        assert_int_equal(table.extra_keys, 0);
+        arena_close(&arena);
+    }
+}
+
+static void validate_labelled_pair(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct datarow_table table;
+    const char *text = "{\"chosen_input_ids\": [1, 2, 3], \"chosen_labels\": [-100, 2, -100], "
+                       "\"chosen_attention_mask\": [1, 1, 1], \"rejected_input_ids\": [1, 9], "
+                       "\"rejected_labels\": [-100, 9], \"rejected_attention_mask\": [1, 1], "
+                       "\"ref_chosen_logps\": -1.5}";
+    assert_int_equal(parse(TASK_DPO, text, strlen(text), &arena, &table), STATUS_OK);
+    assert_int_equal(table.form, DATAROW_PAIR_LABELLED);
+    assert_ids(&table.row[0].part[0], (const int32_t[]){1, 2, 3}, 3);
+    assert_ids(&table.row[0].part[1], (const int32_t[]){-100, 2, -100}, 3);
+    assert_ids(&table.row[0].part[2], (const int32_t[]){1, 9}, 2);
+    assert_ids(&table.row[0].part[3], (const int32_t[]){-100, 9}, 2);
+    assert_int_equal(table.extra_keys, 1); /* read only where it is asked for */
+    assert_string_equal(table.extra_first, "ref_chosen_logps");
+
+    text = "{\"prompt_ids\": [1], \"completion_ids\": [2, 3]}";
+    assert_int_equal(parse(TASK_SFT, text, strlen(text), &arena, &table), STATUS_OK);
+    assert_int_equal(table.form, DATAROW_COMPLETION_IDS);
+    assert_ids(&table.row[0].part[1], (const int32_t[]){2, 3}, 2);
+    arena_close(&arena);
+}
+
+static void validate_references(void **state) {
+    (void)state;
+    static const char row[] = "{\"prompt\": \"p\", \"chosen\": \"c\", \"rejected\": \"r\"%s}";
+    static const struct {
+        const char *keys, *error;
+    } bad[] = {
+        {"", "key \"ref_chosen_logps\" is missing; dpo.reference given reads it in every row"},
+        {", \"ref_chosen_logps\": -1",
+         "key \"ref_rejected_logps\" is missing; dpo.reference given reads it in every row"},
+        {", \"ref_chosen_logps\": [-1], \"ref_rejected_logps\": -1",
+         "\"ref_chosen_logps\": expected a number, got an array"},
+        {", \"ref_chosen_logps\": -1, \"ref_rejected_logps\": 0.25",
+         "\"ref_rejected_logps\": expected a log-probability of at most 0, got 0.25"},
+    };
+    const struct jsonl_options options = {TASK_DPO, VOCAB, 1};
+    char text[512];
+    char error[512];
+    struct datarow_table table;
+    struct arena arena = ARENA_EMPTY;
+    snprintf(text, sizeof text, row,
+             ", \"ref_chosen_logps\": -12.345678901234567, \"ref_rejected_logps\": 0, \"id\": 1");
+    assert_int_equal(jsonl_parse("x.jsonl", text, strlen(text), &options, &arena, &table),
+                     STATUS_OK);
+    assert_true(table.row[0].reference[0] == -12.345678901234567);
+    assert_true(table.row[0].reference[1] == 0);
+    assert_int_equal(table.extra_keys, 1);
+    assert_string_equal(table.extra_first, "id");
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        snprintf(text, sizeof text, row, bad[i].keys);
+        snprintf(error, sizeof error, "x.jsonl:1: %s", bad[i].error);
+        assert_int_equal(jsonl_parse("x.jsonl", text, strlen(text), &options, &arena, &table),
+                         STATUS_INPUT);
+        assert_string_equal(status_text(), error);
+    }
     arena_close(&arena);
 }
 
@@ -145,16 +235,29 @@ static const struct bad_case bad_cases[] = {
     {TASK_DPO, "[1, 2]", "x.jsonl:1: expected an object {...}, got an array"},
     {TASK_DPO, "{}",
      "x.jsonl:1: expected the keys prompt, chosen, rejected (or prompt_ids, "
-     "chosen_ids, rejected_ids); the row has: none"},
+     "chosen_ids, rejected_ids, or chosen_input_ids, chosen_labels, rejected_input_ids, "
+     "rejected_labels); the row has: none"},
     {TASK_SFT, "{\"messages\": [], \"id\": 3}",
-     "x.jsonl:1: expected the keys prompt, completion (or text, or input_ids, labels); the row "
-     "has: messages, id"},
+     "x.jsonl:1: expected the keys prompt, completion (or text, or input_ids, labels, or "
+     "prompt_ids, completion_ids); the row has: messages, id"},
     {TASK_DPO, "{\"prompt\": \"p\", \"chosen\": \"c\"}",
      "x.jsonl:1: key \"rejected\" is missing; a row has prompt, chosen, rejected"},
     {TASK_DPO, "{\"prompt_ids\": [1], \"rejected_ids\": [2], \"chosen\": \"c\"}",
      "x.jsonl:1: key \"chosen_ids\" is missing; a row has prompt_ids, chosen_ids, rejected_ids"},
     {TASK_SFT, "{\"input_ids\": [1]}",
-     "x.jsonl:1: key \"labels\" is missing; a row has input_ids, labels"},
+     "x.jsonl:1: key \"labels\" is missing; a row has input_ids, labels (or completion_mask or "
+     "assistant_masks for labels)"},
+    {TASK_DPO, "{\"chosen_input_ids\": [1], \"rejected_input_ids\": [2], \"chosen_labels\": [1]}",
+     "x.jsonl:1: key \"rejected_labels\" is missing; a row has chosen_input_ids, chosen_labels, "
+     "rejected_input_ids, rejected_labels"},
+    {TASK_SFT, "{\"input_ids\": [1], \"labels\": [1], \"completion_mask\": [1]}",
+     "x.jsonl:1: the row has both input_ids, labels and input_ids, completion_mask; keep one of "
+     "them"},
+    {TASK_SFT,
+     "{\"input_ids\": [1, 2], \"completion_mask\": [0, 1]}\n"
+     "{\"input_ids\": [1, 2], \"assistant_masks\": [0, 1]}",
+     "x.jsonl:2: a row of input_ids, assistant_masks in a file whose line 1 has input_ids, "
+     "completion_mask"},
     {TASK_SFT, GOOD_PAIR,
      "x.jsonl:1: a row of prompt, chosen, rejected is for task dpo, but the task is sft"},
     {TASK_DPO, "{\"text\": \"t\"}",
@@ -191,6 +294,27 @@ static const struct bad_case bad_cases[] = {
      "x.jsonl:1: \"input_ids\"[0]: id -100 is negative"},
     {TASK_SFT, "{\"input_ids\": [4294967297], \"labels\": [1]}",
      "x.jsonl:1: \"input_ids\"[0]: id 4294967297 is not below the vocabulary size 259"},
+    {TASK_SFT, "{\"input_ids\": [1, 2], \"completion_mask\": [0, 2]}",
+     "x.jsonl:1: \"completion_mask\"[1]: expected 0 or 1, got 2"},
+    {TASK_SFT, "{\"input_ids\": [1, 2], \"completion_mask\": [0, true]}",
+     "x.jsonl:1: \"completion_mask\"[1]: expected an integer, got true"},
+    {TASK_SFT, "{\"input_ids\": [1, 2], \"completion_mask\": \"01\"}",
+     "x.jsonl:1: \"completion_mask\": expected an array of 0 and 1, got a string"},
+    {TASK_SFT,
+     "{\"input_ids\": [1, 2], \"completion_mask\": [0, 1], \"assistant_masks\": [1, 1, 1]}",
+     "x.jsonl:1: \"assistant_masks\" has 3 entries, \"input_ids\" has 2"},
+    {TASK_SFT, "{\"input_ids\": [1, 2], \"labels\": [1, 2], \"attention_mask\": [1, 0]}",
+     "x.jsonl:1: \"attention_mask\"[1] is not 1: write rows without padding"},
+    {TASK_SFT, "{\"input_ids\": [1, 2], \"labels\": [1, 2], \"attention_mask\": [1]}",
+     "x.jsonl:1: \"attention_mask\" has 1 entries, \"input_ids\" has 2"},
+    {TASK_SFT, "{\"input_ids\": [1, 2], \"labels\": [1, 2], \"attention_mask\": 1}",
+     "x.jsonl:1: \"attention_mask\": expected an array of ones, got an integer"},
+    {TASK_DPO,
+     "{\"chosen_input_ids\": [1, 2], \"chosen_labels\": [-100, 2], \"rejected_input_ids\": [3, 4], "
+     "\"rejected_labels\": [-100, 2]}",
+     "x.jsonl:1: \"rejected_labels\"[1] is 2, \"rejected_input_ids\"[1] is 4: a label is -100 or "
+     "the "
+     "token at the same place (the shift by one is made here)"},
     {TASK_SFT, "{\"input_ids\": [1, 2], \"labels\": [1]}",
      "x.jsonl:1: \"labels\" has 1 entries, \"input_ids\" has 2"},
     {TASK_SFT, "{\"input_ids\": [1, 2], \"labels\": [1, -1]}",
@@ -229,7 +353,7 @@ static void validate_nul_byte(void **state) {
 }
 
 static void assert_read_fails(const char *path, enum status expected, const char *part) {
-    const struct jsonl_options options = {TASK_DPO, VOCAB};
+    const struct jsonl_options options = {TASK_DPO, VOCAB, 0};
     struct arena arena = ARENA_EMPTY;
     struct datarow_table table;
     assert_int_equal(jsonl_read(path, &options, &arena, &table), expected);
@@ -257,9 +381,11 @@ static void validate_files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_pair_text), cmocka_unit_test(validate_other_forms),
-        cmocka_unit_test(verify_pool_bounds), cmocka_unit_test(validate_bad_rows),
-        cmocka_unit_test(validate_nul_byte),  cmocka_unit_test(validate_files),
+        cmocka_unit_test(validate_pair_text),  cmocka_unit_test(validate_other_forms),
+        cmocka_unit_test(validate_masks),      cmocka_unit_test(validate_labelled_pair),
+        cmocka_unit_test(validate_references), cmocka_unit_test(verify_pool_bounds),
+        cmocka_unit_test(validate_bad_rows),   cmocka_unit_test(validate_nul_byte),
+        cmocka_unit_test(validate_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,12 +35,26 @@ static const struct {
     {TASK_SFT, "{\"text\": \"plain\"}\n{\"text\": \"\\\\ \\\" \\/ \\b\\f\\t\", \"x\": true}\n"},
     {TASK_SFT, "{\"input_ids\": [5, 6, 7], \"labels\": [-100, -100, 7]}\n"
                "{\"labels\":[1,2,3],\"input_ids\":[1,2,3]}\n"},
+    {TASK_SFT, "{\"input_ids\":[5,6,7],\"assistant_masks\":[0,1,1],\"completion_mask\":[1,0,1],"
+               "\"attention_mask\":[1,1,1]}\n"},
+    {TASK_SFT, "{\"prompt_ids\":[],\"completion_ids\":[1,2]}\n"},
+    {TASK_DPO, "{\"chosen_input_ids\":[1,2],\"chosen_labels\":[-100,2],\"rejected_input_ids\":[3],"
+               "\"rejected_labels\":[3],\"chosen_attention_mask\":[1,1],\"x\":0}\n"},
 };
 
 static enum status parse(enum task task, const char *bytes, size_t length, struct arena *arena,
                          struct datarow_table *table) {
-    const struct jsonl_options options = {task, VOCAB};
+    const struct jsonl_options options = {task, VOCAB, 0};
     return jsonl_parse("fuzz.jsonl", bytes, length, &options, arena, table);
+}
+
+static bool form_of_text(enum datarow_form form) {
+    return form == DATAROW_PAIR_TEXT || form == DATAROW_COMPLETION_TEXT ||
+           form == DATAROW_PLAIN_TEXT;
+}
+
+static bool form_of_pairs(enum datarow_form form) {
+    return form == DATAROW_PAIR_TEXT || form == DATAROW_PAIR_IDS || form == DATAROW_PAIR_LABELLED;
 }
 
 static void assert_part(const struct datarow_part *part, bool text, bool labels) {
@@ -53,9 +67,11 @@ static void assert_part(const struct datarow_part *part, bool text, bool labels)
 }
 
 static void assert_table(const struct datarow_table *table, enum task task) {
-    static const size_t parts[] = {3, 3, 2, 1, 2};
-    const bool text = table->form != DATAROW_PAIR_IDS && table->form != DATAROW_LABELLED_IDS;
-    assert_int_equal(table->form <= DATAROW_PAIR_IDS, task == TASK_DPO);
+    static const size_t parts[] = {3, 3, 2, 1, 2, 2, 4};
+    const bool text = form_of_text(table->form);
+    const bool labelled =
+        table->form == DATAROW_LABELLED_IDS || table->form == DATAROW_PAIR_LABELLED;
+    assert_int_equal(form_of_pairs(table->form), task == TASK_DPO);
     assert_true(table->rows > 0);
     size_t line = 0;
     for (size_t i = 0; i < table->rows; i++) {
@@ -63,7 +79,9 @@ static void assert_table(const struct datarow_table *table, enum task task) {
         assert_true(row->line > line);
         line = row->line;
         for (size_t p = 0; p < parts[table->form]; p++) {
-            assert_part(&row->part[p], text, table->form == DATAROW_LABELLED_IDS && p == 1);
+            assert_part(&row->part[p], text, labelled && p % 2 == 1);
+            if (labelled && p % 2 == 1)
+                assert_int_equal(row->part[p].length, row->part[p - 1].length);
             if (p > 0 || parts[table->form] == 1) assert_true(row->part[p].length > 0);
         }
     }
