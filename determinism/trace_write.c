@@ -96,10 +96,24 @@ static enum status take_late(struct trace *trace, const struct trace_plan *plan,
     return STATUS_OK;
 }
 
+/* Keeps all metadata in memory, a few KiB per column. Where it evicts entries while there are live
+ * readers, HDF5 1.10 forgets which parent an array's index must be flushed before, and a file of
+ * a few thousand columns cannot be written. */
+static herr_t keep_metadata(hid_t access) {
+    H5AC_cache_config_t cache = {.version = H5AC__CURR_CACHE_CONFIG_VERSION};
+    if (H5Pget_mdc_config(access, &cache) < 0) return -1;
+    cache.evictions_enabled = 0;
+    cache.incr_mode = H5C_incr__off;
+    cache.flash_incr_mode = H5C_flash_incr__off;
+    cache.decr_mode = H5C_decr__off;
+    return H5Pset_mdc_config(access, &cache);
+}
+
 static enum status create_file(struct trace *trace) {
     const char *name = trace->file.name;
     hid_t access;
     TRY(hdf5_access_list(name, &access));
+    if (keep_metadata(access) < 0) return hdf5_fail(STATUS_IO, name, "set up HDF5");
     const hid_t create = H5Pcreate(H5P_FILE_CREATE);
     const unsigned order = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
     if (create < 0 || H5Pset_obj_track_times(create, 0) < 0 ||
