@@ -23,7 +23,7 @@
 #include "base/status.h"
 #include "determinism/shapley.h"
 
-#define WAY_FACTORS_MAX 3 /* 8 mixtures */
+#define WAY_FACTORS_MAX 5 /* 32 mixtures */
 #define WAY_RUNS_LEAST 3  /* of each mixture: two must be left when one is out */
 
 struct way {

@@ -64,7 +64,8 @@ static const struct key_row rows[] = {
      AT(orders), ORDERS_LEAST, ORDERS_MOST, "auto", NULL},
     {"attribution.replicates", KEY_UINT, "runs", "auto", NO_CAUSE,
      "Repeats of each mixture of noisy arms, which give its shares their intervals: 3 to 10, or 0 "
-     "for none. auto is as many as the floor has of each arm, for 2 and 3 factors",
+     "for none. auto is as many as the floor has of each arm, 4 of 5 factors; more factors have "
+     "none",
      AT(mixture_runs), 0, 10, "auto", NULL},
     {"attribution.twin", KEY_BOOL, "", "true", NO_CAUSE,
      "Train the baseline once more with one weight one unit in the last place off, where its floor "

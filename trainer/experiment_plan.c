@@ -16,6 +16,7 @@
 
 #define LABEL_RUNS 8
 #define WAY_BYTES_MAX ((size_t)2 << 30)
+#define WAY_RUNS_AUTO 128u /* of all mixtures together */
 #define ORDER_SEED_OP 511u /* the last op number: no kernel draws there */
 
 uint64_t experiment_order_seed(uint64_t seed, uint64_t run) {
@@ -332,14 +333,22 @@ static enum status plan_attribution(struct experiment_plan *plan, const struct c
     return plan_mixtures(plan, a->seed, arena);
 }
 
-/* As many runs of every mixture as the floor has of each arm, while their end points fit. */
+/* As many runs of every mixture as the floor has of each arm, while all of them are few enough. */
+static uint32_t way_runs_auto(uint32_t factors, uint32_t most) {
+    const uint32_t few = WAY_RUNS_AUTO >> factors;
+    return few < most ? few : most;
+}
+
+/* Runs of every mixture, while their end points fit. */
 static enum status plan_way(struct experiment_plan *plan, struct arena *arena) {
     const uint64_t wanted = plan->scenario->attribution.replicates;
     const uint32_t most = plan->floor_runs[0];
     const int equal = plan->floor == FLOOR_PERMUTATION && plan->floor_runs[1] == most;
     if (!plan->attributable || !equal || plan->factor_count < 2) return STATUS_OK;
     if (plan->factor_count > WAY_FACTORS_MAX || wanted == 0) return STATUS_OK;
-    const uint32_t runs = wanted < most ? (uint32_t)wanted : most;
+    const uint32_t runs = wanted == KEY_WORD_UINT ? way_runs_auto(plan->factor_count, most)
+                          : wanted < most         ? (uint32_t)wanted
+                                                  : most;
     struct param_table table;
     TRY(params_open(&plan->scenario->arms[0].config, arena, &table));
     if (((size_t)runs << plan->factor_count) * table.elements * sizeof(double) > WAY_BYTES_MAX)
@@ -390,7 +399,7 @@ enum status experiment_plan_open(const struct schema *schema, const struct scena
     TRY(plan_attribution(out, &runs[0].config, &runs[1].config, arena));
     TRY(plan_way(out, arena));
     size_t most = 3 + (size_t)out->floor_runs[0] + out->floor_runs[1] + out->mixture_count +
-                  ((size_t)out->way_runs << WAY_FACTORS_MAX);
+                  ((size_t)out->way_runs << out->factor_count);
     TRY(arena_take(arena, most, sizeof *out->runs, "experiment", &out->runs));
     for (uint32_t arm = 0; arm < 2; arm++)
         TRY(add_run(out, arena, &runs[arm]));
