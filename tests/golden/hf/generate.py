@@ -43,7 +43,7 @@ DPO = {
     "dpo-live": ("float32", dict(bf16=False, **DPO_WORDS)),
     "dpo-cached": ("float32", dict(bf16=False, precompute_ref_log_probs=True, **DPO_WORDS)),
     "dpo-sgd": ("float32", dict(bf16=False, max_length=hf_data.LONGEST, optim="sgd",
-                                learning_rate=0.5, weight_decay=0.01)),
+                                learning_rate=0.2, weight_decay=0.01)),
 }
 DPO_BF16 = {"dpo-live-bf16": ("float32", dict(bf16=True, **DPO_WORDS))}
 BF16 = ("llama", "qwen3")  # models with runs in bf16, too

@@ -12,13 +12,13 @@ source: {source}
 steps: 20
 common:
   task: {task}
-  model: {{from: tests/golden/hf/{name}}}
+  model: {{from: .}}
   data: {{{data}, max_len: 24, shuffle: false}}
   batch: {{size: 4, micro: 2, layout: concatenated, tail: keep}}
 """
 TASK = {
-    "sft": ("text: tests/golden/hf/texts.jsonl", "transformers.Trainer 5.23.0", ""),
-    "dpo": ("pairs: tests/golden/hf/pairs.jsonl", "trl.DPOTrainer 1.16.0",
+    "sft": ("text: ../texts.jsonl", "transformers.Trainer 5.23.0", ""),
+    "dpo": ("pairs: ../pairs.jsonl", "trl.DPOTrainer 1.16.0",
             "  loss: {divisor: mean-of-means}  # each micro-batch by its pairs, then by their number\n"),
 }
 SHARED = """\
@@ -36,16 +36,17 @@ PARTS = {
             [f"optimizer: {{{ADAMW}, lr: 2e-3, weight_decay: 0.05}}"],
             {"live": "dpo: {reference: live}", "cached": "dpo: {reference: cached}"}),
     "dpo-sgd": ("dpo", "DPO by SGD, in f32 and in f64",
-                [f"optimizer: {{{SGD}, lr: 0.5, weight_decay: 0.01}}", "dpo: {reference: live}"],
+                [f"optimizer: {{{SGD}, lr: 0.2, weight_decay: 0.01}}", "dpo: {reference: live}"],
                 {"f32": "", "f64": "numerics: {param: f64, compute: f64}"}),
     "sft-bf16": ("sft", "a model loaded in bf16 and trained without masters",
                  [f"optimizer: {{{ADAMW}, lr: 3e-3, weight_decay: 0.1}}"],
-                 {"bf16": "numerics: {param: bf16, compute: bf16, softmax: f32}",
+                 {"bf16": "numerics: {param: bf16, compute: bf16, softmax: f32, "
+                          "grad_accumulate: storage}, clip: {dtype: gradient}",
                   "f64": "numerics: {param: f64, compute: f64}"}),
     "dpo-bf16": ("dpo", "DPO in mixed precision: f32 weights, bf16 products",
                  [f"optimizer: {{{ADAMW}, lr: 2e-3, weight_decay: 0.05}}",
                   "dpo: {reference: live}"],
-                 {"mixed": "numerics: {param: f32, compute: bf16, softmax: f32}",
+                 {"mixed": "numerics: {param: f32, compute: f32, product: bf16}",
                   "f64": "numerics: {param: f64, compute: f64}"}),
 }
 
