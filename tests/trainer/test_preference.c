@@ -26,6 +26,11 @@ static const char *const names[DPO_LOSSES] = {"sigmoid",  "cdpo",     "robust", 
                                               "simpo",    "apo-zero", "apo-down",  "exo-pair",
                                               "nca-pair", "bco-pair", "sppo-hard", "discopop"};
 
+static int knows_divergences(int32_t loss) {
+    return loss == DPO_SIGMOID || loss == DPO_ROBUST || loss == DPO_HINGE || loss == DPO_IPO ||
+           loss == DPO_SIGMOID_NORM || loss == DPO_EXO_PAIR || loss == DPO_DISCOPOP;
+}
+
 /* ---- the golden tables ---- */
 
 struct golden {
@@ -88,7 +93,7 @@ struct tally {
 /* Where e^x overflows, the real code has inf - inf or inf * 0: NaN, and so may we. */
 static void check_value(double ours, const struct golden *row, int which, struct tally *tally) {
     const double exact = row->exact[which], real = row->real[which];
-    const double bound = 1e-12 * row->scale[which] + 1e-300;
+    const double bound = 1e-13 * row->scale[which] + 1e-300;
     if (!isfinite(real)) {
         tally->unlike++;
         assert_true(isnan(ours) || is_near(ours, exact, bound) || ours == real);
@@ -163,6 +168,7 @@ static void corroborate_differences(void **state) {
         config.dpo.loss = (int32_t)(i % DPO_LOSSES);
         config.dpo.f_divergence = (int32_t)(i / DPO_LOSSES % 4);
         config.dpo.beta = 0.1 + 0.01 * (i % 37);
+        if (config.dpo.f_divergence != 0 && !knows_divergences(config.dpo.loss)) continue;
         const double u = (double)(i % 41) / 8 - 2.5, v = (double)(i % 53) / 8 - 3.2;
         struct preference_pair pair = {{u - 7, v - 9}, {-7, -9}, {1 + i % 7, 1 + i % 5}};
         struct preference_value value;
@@ -181,7 +187,7 @@ static void corroborate_differences(void **state) {
             checked++;
         }
     }
-    assert_true(checked > 3900);
+    assert_true(checked > 2200);
 }
 
 /* ---- in a run ---- */
@@ -276,11 +282,8 @@ static void verify_descent(void **state) {
     for (int32_t loss = 0; loss < DPO_LOSSES; loss++)
         for (size_t f = 0; f < COUNT_OF(divergences); f++) {
             static const double lr = 1e-6;
-            const int known = loss == DPO_SIGMOID || loss == DPO_ROBUST || loss == DPO_HINGE ||
-                              loss == DPO_IPO || loss == DPO_SIGMOID_NORM || loss == DPO_EXO_PAIR ||
-                              loss == DPO_DISCOPOP;
             struct bench bench;
-            if (f > 0 && !known) continue;
+            if (f > 0 && !knows_divergences(loss)) continue;
             bench_open(&bench, 4,
                        "dpo: {loss: %s, label_smoothing: 0.1, f_divergence: %s}, batch: {size: 4, "
                        "micro: 2}, optimizer: {name: sgd, lr: %g}, schedule: {name: constant}, "
