@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Logits under teacher forcing: at every label both models have read the same tokens, those of the
+ * data. Cosine, KL, agreement on the likeliest token, largest difference by position.
+ *
+ * KL(high || B) is held against KL(high || replica) of `low` runs that differ from A in the order
+ * of their sums only: the threshold is the largest of n of them times PARITY_R_LINE squared (KL is
+ * quadratic in an error of the logits), so the line is the R-ratio's. For an exchangeable B the
+ * chance to exceed the largest of n is 1 / (n + 1); that comparison is printed, too.
+ * Invariant: KL is summed in a form without cancellation, so 1e-14 is as good as 1e-2. */
+#ifndef TWINSTEP_TRAINER_PARITY_LOGITS_H
+#define TWINSTEP_TRAINER_PARITY_LOGITS_H
+
+#include "trainer/parity.h"
+
+#define PARITY_COSINE_LINE 0.95 /* of the Equivalence skill, as is the next */
+#define PARITY_TOP_LINE 0.5
+#define PARITY_BINS 25 /* positions 0, 1, 2-3, 4-7, ... */
+
+struct parity_bin {
+    uint32_t from, to; /* positions; to is excluded */
+    uint64_t labels;
+    double kl;      /* mean */
+    double largest; /* max |difference| of a logit */
+};
+
+struct parity_logits {
+    enum parity_finding finding;
+    const char *why; /* the condition that failed; "" */
+    uint64_t labels;
+    double cosine_least, cosine_mean;
+    double kl_direct; /* KL(A || B), mean over labels */
+    double kl, kl_99; /* KL(high || B): mean, 99 % of labels (A where there is no high) */
+    double replica_least, replica_largest; /* KL(high || replica), means */
+    uint32_t replicas;
+    double alpha;     /* 1 / (replicas + 1) */
+    double threshold; /* of kl */
+    double top;       /* share of labels where A and B agree */
+    double largest;   /* max |A - B| of a logit */
+    double equal;     /* share of logits with equal bits */
+    struct parity_bin bins[PARITY_BINS];
+    uint32_t bin_count;
+};
+
+TWINSTEP_MUST_USE enum status parity_measure_logits(const struct parity *parity,
+                                                    struct parity_logits *out);
+
+#endif
