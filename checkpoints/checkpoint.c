@@ -238,3 +238,19 @@ const struct safetensors_tensor *checkpoint_find(const struct checkpoint *checkp
     }
     return NULL;
 }
+
+enum status checkpoint_digest(const struct checkpoint *checkpoint, struct arena *arena,
+                              struct digest *out) {
+    struct digest *parts;
+    TRY(arena_take(arena, checkpoint->count, sizeof *parts, "digests", &parts));
+    for (size_t i = 0; i < checkpoint->count; i++) {
+        const struct safetensors_tensor *tensor = checkpoint->tensors[i];
+        char shape[SAFETENSORS_SHAPE_TEXT];
+        char *name;
+        safetensors_shape_text(tensor, shape);
+        TRY(arena_format(arena, &name, "%s %s", tensor->name, shape));
+        digest_bytes(name, tensor->data, (size_t)(tensor->end - tensor->begin), &parts[i]);
+    }
+    digest_root("checkpoint", parts, checkpoint->count, out);
+    return STATUS_OK;
+}

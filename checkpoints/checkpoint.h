@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "checkpoints/safetensors.h"
+#include "determinism/digest.h"
 
 struct checkpoint {
     const char *path; /* as given */
@@ -35,6 +36,11 @@ void checkpoint_close(struct checkpoint *checkpoint);
 /* NULL when there is none of that name. */
 const struct safetensors_tensor *checkpoint_find(const struct checkpoint *checkpoint,
                                                  const char *name);
+
+/* Of every tensor, by name: its name, dtype, shape and bytes. How tensors lie in files, and what
+ * else is in those, does not count. Detects change, not forgery (determinism/digest.h). */
+TWINSTEP_MUST_USE enum status checkpoint_digest(const struct checkpoint *checkpoint,
+                                                struct arena *arena, struct digest *out);
 
 /* Writes `folder`/model.safetensors, or, when all tensors take more than `shard_bytes` (0: no
  * limit), shards and an index: tensors in the order given fill one shard after the other, a shard

@@ -24,7 +24,8 @@
 enum task { TASK_SFT = 0, TASK_DPO };
 enum batch_layout { LAYOUT_SEPARATE = 0, LAYOUT_CONCATENATED };
 enum batch_padding { PADDING_LONGEST = 0, PADDING_PACKED };
-enum model_family { FAMILY_OLMO2 = 0, FAMILY_LLAMA }; /* norm_rounding: kernels/op.h */
+enum model_family { FAMILY_OLMO2 = 0, FAMILY_LLAMA, FAMILY_QWEN2, FAMILY_QWEN3 };
+enum rope_scaling { ROPE_PLAIN = 0, ROPE_LLAMA3, ROPE_YARN };
 enum dpo_loss {
     DPO_SIGMOID = 0,
     DPO_CDPO,
@@ -98,6 +99,8 @@ enum reduce_order { REDUCE_TREE = 0 };
 #define CONFIG_NO_MODULE "none"
 /* schedule.contract without one. */
 #define CONFIG_NO_CONTRACT "none"
+/* model.from and its digest: weights are drawn. */
+#define CONFIG_NO_CHECKPOINT "none"
 /* init.nudge: every weight starts as drawn. */
 #define CONFIG_NO_NUDGE "none"
 
@@ -140,10 +143,19 @@ struct config {
         int32_t tail, zero; /* enum batch_tail */
     } batch;
     struct {
-        int32_t family, norm_rounding;
+        int32_t family, norm_rounding; /* enum norm_rounding: kernels/op.h */
         uint64_t layers, hidden, heads, kv_heads, head_dim, mlp, vocab;
         double norm_eps, rope_theta;
-        uint8_t tied, zero[7];
+        uint8_t tied, rope_truncate, zero[6];
+        int32_t qkv_bias, output_bias, mlp_bias; /* 0 or 1 */
+        int32_t rope_scaling;                    /* enum rope_scaling */
+        double rope_factor;
+        double rope_low_freq_factor, rope_high_freq_factor; /* of ROPE_LLAMA3 */
+        uint64_t rope_original_positions;
+        double rope_attention_factor, rope_beta_fast, rope_beta_slow; /* of ROPE_YARN */
+        double rope_mscale, rope_mscale_all_dim;                      /* KEY_WORD_REAL: none */
+        char from[CONFIG_PATH_SIZE];          /* folder of a checkpoint, or CONFIG_NO_CHECKPOINT */
+        char from_digest[CONFIG_SHA256_SIZE]; /* of its tensors, or CONFIG_NO_CHECKPOINT */
     } model;
     struct {
         double std;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/real.h"
 #include "scenarios/scenario.h"
 #include "scenarios/stream_course.h"
 
@@ -37,8 +38,25 @@ static void fill_enum(int32_t *value, int32_t automatic) {
     if (*value == KEY_WORD_ENUM) *value = automatic;
 }
 
+/* get_mscale of transformers' _compute_yarn_parameters. */
+static double yarn_mscale(double factor, double mscale) {
+    return factor <= 1.0 ? 1.0 : 0.1 * mscale * real_log_f64(factor) + 1.0;
+}
+
+static double yarn_attention_factor(const struct config *config) {
+    const double factor = config->model.rope_factor, one = config->model.rope_mscale;
+    const double all = config->model.rope_mscale_all_dim;
+    if (config->model.rope_scaling != ROPE_YARN) return 1.0;
+    if (one == KEY_WORD_REAL || all == KEY_WORD_REAL) return yarn_mscale(factor, 1.0);
+    return yarn_mscale(factor, one) / yarn_mscale(factor, all);
+}
+
 static enum status derive_model(struct config *config, struct fault *fault) {
-    int is_llama = config->model.family == FAMILY_LLAMA;
+    static const double thetas[] = {[FAMILY_OLMO2] = 500000,
+                                    [FAMILY_LLAMA] = 10000,
+                                    [FAMILY_QWEN2] = 1000000,
+                                    [FAMILY_QWEN3] = 1000000};
+    const int32_t family = config->model.family;
     uint64_t hidden = config->model.hidden;
     uint64_t heads = config->model.heads;
     if (config->model.head_dim == KEY_WORD_UINT && hidden % heads != 0)
@@ -49,8 +67,12 @@ static enum status derive_model(struct config *config, struct fault *fault) {
     fill_uint(&config->model.kv_heads, heads);
     fill_uint(&config->model.vocab, BYTE_TOKENIZER_VOCAB);
     fill_real(&config->model.norm_eps, 1e-6);
-    fill_real(&config->model.rope_theta, is_llama ? 10000 : 500000);
-    fill_enum(&config->model.norm_rounding, is_llama ? 0 : 1);
+    fill_real(&config->model.rope_theta, thetas[family]);
+    fill_enum(&config->model.norm_rounding, family == FAMILY_OLMO2);
+    fill_enum(&config->model.qkv_bias, family == FAMILY_QWEN2);
+    fill_enum(&config->model.output_bias, 0);
+    fill_enum(&config->model.mlp_bias, 0);
+    fill_real(&config->model.rope_attention_factor, yarn_attention_factor(config));
     return STATUS_OK;
 }
 

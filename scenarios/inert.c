@@ -169,6 +169,23 @@ static const char *without_fast(const struct config *config) {
     return config->numerics.mode == MODE_FAST ? NULL : "numerics.mode is not fast";
 }
 
+static const char *without_draw_of_weights(const struct config *config) {
+    return strcmp(config->model.from, CONFIG_NO_CHECKPOINT) == 0 ? NULL
+                                                                 : "model.from gives the weights";
+}
+
+static const char *without_rope_scaling(const struct config *config) {
+    return config->model.rope_scaling == ROPE_PLAIN ? "model.rope_scaling is none" : NULL;
+}
+
+static const char *without_llama3(const struct config *config) {
+    return config->model.rope_scaling == ROPE_LLAMA3 ? NULL : "model.rope_scaling is not llama3";
+}
+
+static const char *without_yarn(const struct config *config) {
+    return config->model.rope_scaling == ROPE_YARN ? NULL : "model.rope_scaling is not yarn";
+}
+
 /* Reasons look only at keys that are not rows of this table, or at the key that silences those. */
 static const struct silenced {
     const char *path;
@@ -179,6 +196,18 @@ static const struct silenced {
     {"data.text", without_sft, NULL},
     {"data.seed", without_draw, "17"},
     {"batch.layout", without_dpo, NULL},
+    {"model.rope_factor", without_rope_scaling, NULL},
+    {"model.rope_original_positions", without_rope_scaling, NULL},
+    {"model.rope_low_freq_factor", without_llama3, NULL},
+    {"model.rope_high_freq_factor", without_llama3, NULL},
+    {"model.rope_attention_factor", without_yarn, "1"},
+    {"model.rope_beta_fast", without_yarn, NULL},
+    {"model.rope_beta_slow", without_yarn, NULL},
+    {"model.rope_mscale", without_yarn, NULL},
+    {"model.rope_mscale_all_dim", without_yarn, NULL},
+    {"model.rope_truncate", without_yarn, NULL},
+    {"init.std", without_draw_of_weights, NULL},
+    {"init.seed", without_draw_of_weights, "17"},
     {"dpo.loss", without_dpo, NULL},
     {"dpo.beta", without_dpo, NULL},
     {"dpo.label_smoothing", without_smoothing, NULL},

@@ -161,6 +161,8 @@ static const struct {
 } origins[] = {
     {"model.head_dim", {"model.heads", "model.hidden"}},
     {"model.kv_heads", {"model.heads"}},
+    {"model.rope_theta", {"model.rope_scaling"}},
+    {"model.rope_factor", {"model.rope_scaling"}},
     {"batch.micro", {"batch.size"}},
     {"dpo.reference_batch", {"batch.micro", "batch.size"}},
     {"dpo.reference_compute", {"numerics.compute", "numerics.accumulate"}},
@@ -454,6 +456,7 @@ enum status arm_resolve(const struct arm_keys *keys, const char *label, const ch
     }
     TRY(fill_rows(&resolving));
     TRY(resolve_contract_implied(&resolving));
+    TRY(resolve_checkpoint(&resolving));
     for (const struct class_given *given = keys->classes; given != NULL; given = given->next)
         TRY(fill_class_given(&resolving, given));
     int warmup_given = settle_warmup(&resolving);

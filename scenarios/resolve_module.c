@@ -28,17 +28,17 @@ static int replaced(const struct resolving *resolving, enum selection selection)
 }
 
 /* Relative to the folder of the scenario, as data files are, and kept as FOLDER/FILE. */
-static enum status join_folder(const struct resolving *resolving, const struct yaml_node *node,
-                               const char *key, char module[CONFIG_PATH_SIZE]) {
+enum status resolve_join_folder(const struct resolving *resolving, const struct yaml_node *node,
+                                const char *key, char *path) {
     const char *slash = strrchr(resolving->label, '/');
-    if (slash == NULL || module[0] == '/') return STATUS_OK;
+    if (slash == NULL || path[0] == '/') return STATUS_OK;
     const size_t folder = (size_t)(slash - resolving->label) + 1;
-    const size_t length = strlen(module);
+    const size_t length = strlen(path);
     if (folder + length >= CONFIG_PATH_SIZE)
         return yaml_fail(node, "%s: expected a path of at most %d bytes, folder included", key,
                          CONFIG_PATH_SIZE - 1);
-    memmove(module + folder, module, length);
-    memcpy(module, resolving->label, folder);
+    memmove(path + folder, path, length);
+    memcpy(path, resolving->label, folder);
     return STATUS_OK;
 }
 
@@ -49,7 +49,7 @@ static enum status load(const struct resolving *resolving, enum selection select
     size_t count = 0;
     const char *key = schema_rows(&count)[selection_module_row(selection)].path;
     char text[1536];
-    TRY(join_folder(resolving, node, key, which->module));
+    TRY(resolve_join_folder(resolving, node, key, which->module));
     enum status status =
         schema->load == NULL
             ? status_fail(STATUS_UNSUPPORTED, "%s: modules are not loaded here", which->module)

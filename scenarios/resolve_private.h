@@ -40,6 +40,17 @@ TWINSTEP_MUST_USE enum status resolve_contract_choose(struct resolving *resolvin
 TWINSTEP_MUST_USE enum status resolve_module(const struct resolving *resolving,
                                              enum selection selection);
 
+/* Puts the folder of the scenario before a path that is relative; `path` has CONFIG_PATH_SIZE bytes.
+ */
+TWINSTEP_MUST_USE enum status resolve_join_folder(const struct resolving *resolving,
+                                                  const struct yaml_node *node, const char *key,
+                                                  char *path);
+
+/* model.from: fills section `model` with what its config.json says. A key that was written in an
+ * earlier layer than model.from gives way, one that a later layer wrote and that fits any weights
+ * (norm_eps, rope_*) stays, any other must say the same. */
+TWINSTEP_MUST_USE enum status resolve_checkpoint(const struct resolving *resolving);
+
 /* The class of a bare schedule name in the words of the contract. */
 TWINSTEP_MUST_USE enum status resolve_contract_schedule(const struct resolving *resolving);
 

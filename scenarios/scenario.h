@@ -72,6 +72,10 @@ struct schema {
     enum status (*load)(const struct schema *schema, const char *prefix, const char *path,
                         char *out_sha256);
     void *owner; /* of the table behind `classes`; for load */
+    /* Fills section `model` of `config` but norm_rounding, from and what is silent there, and
+     * from_digest, with what the checkpoint in `folder` is. STATUS_INPUT, STATUS_IO. NULL: no
+     * checkpoints here. */
+    enum status (*describe)(const char *folder, struct config *config);
 };
 
 /* What `twinstep keys` and errors print of it. */

@@ -19,7 +19,9 @@
 static const char *const task_names[] = {"sft", "dpo", NULL};
 static const char *const layout_names[] = {"separate", "concatenated", NULL};
 static const char *const padding_names[] = {"longest", "packed", NULL};
-static const char *const family_names[] = {"olmo2", "llama", NULL};
+static const char *const family_names[] = {"olmo2", "llama", "qwen2", "qwen3", NULL};
+static const char *const switch_names[] = {"false", "true", NULL};
+static const char *const rope_scaling_names[] = {"none", "llama3", "yarn", NULL};
 static const char *const norm_rounding_names[] = {"before-weight", "after-weight", NULL};
 static const char *const dpo_loss_names[DPO_LOSSES + 1] = {
     "sigmoid",   "cdpo",     "robust",   "hinge",    "ipo",       "ipo-sum",
@@ -105,8 +107,17 @@ static const struct key_row rows[] = {
      NULL, NULL},
 
     {"model.family", KEY_ENUM, "", "olmo2", CAUSE_MODEL,
-     "olmo2: norm after attention and MLP, q/k norm; llama: norm before them", AT(model.family),
-     NO_BOUNDS, NULL, family_names},
+     "olmo2: norm after attention and MLP, q/k norm; llama: norm before them; qwen2: llama with "
+     "biases at q, k and v; qwen3: llama with a norm of each head's q and k",
+     AT(model.family), NO_BOUNDS, NULL, family_names},
+    {"model.from", KEY_TEXT, "", CONFIG_NO_CHECKPOINT, CAUSE_INIT,
+     "Folder of a checkpoint (docs/CHECKPOINTS.md): its weights are the initial ones, its "
+     "config.json sets every key of this section but norm_rounding; none: weights are drawn",
+     AT(model.from), NO_BOUNDS, NULL, NULL},
+    {"model.from_digest", KEY_TEXT, "", "auto", CAUSE_INIT,
+     "Digest of the tensors in model.from; auto is what they have, and a digest that is written "
+     "refuses other weights",
+     AT(model.from_digest), NO_BOUNDS, NULL, NULL},
     {"model.layers", KEY_UINT, "1", "2", CAUSE_MODEL, "Transformer blocks", AT(model.layers), 1,
      510, NULL, NULL},
     {"model.hidden", KEY_UINT, "1", "64", CAUSE_MODEL, "Width of the residual stream",
@@ -126,15 +137,59 @@ static const struct key_row rows[] = {
      NULL},
     {"model.tied", KEY_BOOL, "", "false", CAUSE_MODEL, "The head is the embedding matrix",
      AT(model.tied), NO_BOUNDS, NULL, NULL},
+    {"model.qkv_bias", KEY_ENUM, "", "auto", CAUSE_MODEL,
+     "A bias behind the projections to q, k and v; auto is true for qwen2", AT(model.qkv_bias),
+     NO_BOUNDS, "auto", switch_names},
+    {"model.output_bias", KEY_ENUM, "", "auto", CAUSE_MODEL,
+     "A bias behind attention's output projection; auto is false", AT(model.output_bias), NO_BOUNDS,
+     "auto", switch_names},
+    {"model.mlp_bias", KEY_ENUM, "", "auto", CAUSE_MODEL,
+     "A bias behind each projection of the MLP; auto is false", AT(model.mlp_bias), NO_BOUNDS,
+     "auto", switch_names},
     {"model.norm_eps", KEY_REAL, "1", "auto", CAUSE_MODEL,
      "Added to the mean square in RMSNorm; auto is 1e-6", AT(model.norm_eps), SMALLEST, 1, "auto",
      NULL},
     {"model.rope_theta", KEY_REAL, "1", "auto", CAUSE_MODEL,
-     "Base of the rotary frequencies; auto is 500000 for olmo2, 10000 for llama",
+     "Base of the rotary frequencies; auto is 500000 for olmo2, 10000 for llama, 1000000 for qwen2 "
+     "and qwen3",
      AT(model.rope_theta), 1, 1e12, "auto", NULL},
+    {"model.rope_scaling", KEY_ENUM, "", "none", CAUSE_MODEL,
+     "How rotary frequencies are stretched for longer texts, as transformers' modeling_rope_utils "
+     "does",
+     AT(model.rope_scaling), NO_BOUNDS, NULL, rope_scaling_names},
+    {"model.rope_factor", KEY_REAL, "1", "8", CAUSE_MODEL,
+     "By what low frequencies are divided (llama3, yarn)", AT(model.rope_factor), SMALLEST, 1e6,
+     NULL, NULL},
+    {"model.rope_original_positions", KEY_UINT, "tokens", "8192", CAUSE_MODEL,
+     "Positions before the stretching (llama3, yarn)", AT(model.rope_original_positions), 1,
+     1099511627776, NULL, NULL},
+    {"model.rope_low_freq_factor", KEY_REAL, "1", "1", CAUSE_MODEL,
+     "Of llama3: wavelengths above original positions / this are stretched fully",
+     AT(model.rope_low_freq_factor), SMALLEST, 1e6, NULL, NULL},
+    {"model.rope_high_freq_factor", KEY_REAL, "1", "4", CAUSE_MODEL,
+     "Of llama3: wavelengths below original positions / this stay",
+     AT(model.rope_high_freq_factor), SMALLEST, 1e6, NULL, NULL},
+    {"model.rope_attention_factor", KEY_REAL, "1", "auto", CAUSE_MODEL,
+     "Of yarn: factor on cosine and sine; auto is m(mscale) / m(mscale_all_dim), or m(1) where one "
+     "is none, with m(s) = 0.1 s ln(rope_factor) + 1",
+     AT(model.rope_attention_factor), SMALLEST, 1e6, "auto", NULL},
+    {"model.rope_beta_fast", KEY_REAL, "1", "32", CAUSE_MODEL,
+     "Of yarn: turns within the original positions above which a frequency stays",
+     AT(model.rope_beta_fast), SMALLEST, 1e6, NULL, NULL},
+    {"model.rope_beta_slow", KEY_REAL, "1", "1", CAUSE_MODEL,
+     "Of yarn: turns below which it is stretched fully", AT(model.rope_beta_slow), SMALLEST, 1e6,
+     NULL, NULL},
+    {"model.rope_mscale", KEY_REAL, "1", "none", CAUSE_MODEL,
+     "Of yarn: see rope_attention_factor", AT(model.rope_mscale), SMALLEST, 1e6, "none", NULL},
+    {"model.rope_mscale_all_dim", KEY_REAL, "1", "none", CAUSE_MODEL,
+     "Of yarn: see rope_attention_factor", AT(model.rope_mscale_all_dim), SMALLEST, 1e6, "none",
+     NULL},
+    {"model.rope_truncate", KEY_BOOL, "", "true", CAUSE_MODEL,
+     "Of yarn: the ends of the ramp are whole numbers", AT(model.rope_truncate), NO_BOUNDS, NULL,
+     NULL},
     {"model.norm_rounding", KEY_ENUM, "", "auto", CAUSE_MODEL,
-     "Where RMSNorm rounds to the compute dtype; auto is before-weight for llama, after-weight for "
-     "olmo2",
+     "Where RMSNorm rounds to the compute dtype; auto is after-weight for olmo2, else "
+     "before-weight",
      AT(model.norm_rounding), NO_BOUNDS, "auto", norm_rounding_names},
 
     {"init.std", KEY_REAL, "1", "0.02", CAUSE_INIT,

@@ -118,6 +118,39 @@ static enum status check_dtype_pairs(const struct config *config, struct fault *
     return STATUS_OK;
 }
 
+static enum status check_rope(const struct config *config, struct fault *fault) {
+    const double fast = config->model.rope_beta_fast, slow = config->model.rope_beta_slow;
+    if (config->model.rope_scaling == ROPE_LLAMA3 &&
+        !(config->model.rope_high_freq_factor > config->model.rope_low_freq_factor))
+        return fault_set(fault, STATUS_INPUT, "model.rope_high_freq_factor",
+                         "expected more than model.rope_low_freq_factor (%g), got %g",
+                         config->model.rope_low_freq_factor, config->model.rope_high_freq_factor);
+    if (config->model.rope_scaling != ROPE_YARN) return STATUS_OK;
+    if (config->model.rope_factor < 1.0)
+        return fault_set(fault, STATUS_INPUT, "model.rope_factor",
+                         "expected at least 1 with model.rope_scaling yarn, got %g",
+                         config->model.rope_factor);
+    if (!(config->model.rope_theta > 1.0))
+        return fault_set(fault, STATUS_INPUT, "model.rope_theta",
+                         "expected more than 1 with model.rope_scaling yarn, got %g",
+                         config->model.rope_theta);
+    if (!(fast > slow))
+        return fault_set(fault, STATUS_INPUT, "model.rope_beta_fast",
+                         "expected more than model.rope_beta_slow (%g), got %g", slow, fast);
+    return STATUS_OK;
+}
+
+/* What later versions of this file drop again. */
+static enum status check_available(const struct config *config, struct fault *fault) {
+    if (config->model.family != FAMILY_OLMO2 && config->model.family != FAMILY_LLAMA)
+        return fault_set(fault, STATUS_UNSUPPORTED, "model.family", "not yet");
+    if (config->model.qkv_bias || config->model.output_bias || config->model.mlp_bias)
+        return fault_set(fault, STATUS_UNSUPPORTED, "model.qkv_bias", "not yet");
+    if (config->model.rope_scaling != ROPE_PLAIN)
+        return fault_set(fault, STATUS_UNSUPPORTED, "model.rope_scaling", "not yet");
+    return STATUS_OK;
+}
+
 static enum status check_model(const struct config *config, struct fault *fault) {
     uint64_t heads = config->model.heads;
     if (heads % config->model.kv_heads != 0)
@@ -128,7 +161,8 @@ static enum status check_model(const struct config *config, struct fault *fault)
         return fault_set(fault, STATUS_INPUT, "model.head_dim",
                          "expected an even number (rotary pairs), got %ju",
                          (uintmax_t)config->model.head_dim);
-    return STATUS_OK;
+    TRY(check_available(config, fault));
+    return check_rope(config, fault);
 }
 
 static enum status check_batch(const struct config *config, struct fault *fault) {

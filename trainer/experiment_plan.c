@@ -13,6 +13,7 @@
 #include "scenarios/inert.h"
 #include "scenarios/stream_course.h"
 #include "trainer/nudge.h"
+#include "trainer/pretrained.h"
 
 #define LABEL_RUNS 8
 #define WAY_BYTES_MAX ((size_t)2 << 30)
@@ -139,6 +140,7 @@ static enum status validate_mask(const struct experiment_plan *plan, const struc
     struct config hybrid = *a;
     swap_mask(plan, &hybrid, b, mask);
     TRY(config_validate(&hybrid, plan->scenario->steps));
+    TRY(pretrained_fits(&hybrid, a, b));
     return loop_check(&hybrid, NULL);
 }
 

@@ -24,7 +24,7 @@ static const char *const suffix[ROLE_COUNT] = {
 };
 
 static const char *norm_suffix(enum model_family family, enum param_role role) {
-    if (family == FAMILY_LLAMA)
+    if (family != FAMILY_OLMO2)
         return role == ROLE_NORM_A ? "input_layernorm.weight" : "post_attention_layernorm.weight";
     return role == ROLE_NORM_A ? "post_attention_layernorm.weight"
                                : "post_feedforward_layernorm.weight";

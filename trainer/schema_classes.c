@@ -10,6 +10,7 @@
 #include "scenarios/selection.h"
 #include "trainer/experiment.h"
 #include "trainer/plugin.h"
+#include "trainer/pretrained.h"
 #include "trainer/run_private.h"
 #include "trainer/schema_contracts.h"
 
@@ -163,6 +164,7 @@ enum status experiment_schema(struct arena *arena, const struct schema **out) {
     table->schema.classes = table->list;
     table->schema.load = load;
     table->schema.owner = table;
+    table->schema.describe = pretrained_describe;
     table->arena = arena;
     TRY(schema_contracts_open(arena, &table->schema));
     *out = &table->schema;

@@ -124,7 +124,7 @@ static const struct schema_contract contracts[] = {
      .resolve = resolve_tens},
 };
 const struct schema helper_schema = {
-    classes, COUNT_OF(classes), contracts, COUNT_OF(contracts), NULL, NULL};
+    classes, COUNT_OF(classes), contracts, COUNT_OF(contracts), NULL, NULL, NULL};
 
 static size_t count_of(const char *const *overrides) {
     size_t count = 0;
@@ -205,6 +205,18 @@ static const struct {
     {"numerics.shards", {NULL}},
     {"parallel.ranks", {NULL}},
     {"dpo.reference_compute", {"auto", "f32", "bf16", NULL}},
+    {"model.family", {"olmo2", "llama", NULL}},
+    {"model.from", {NULL}},
+    {"model.from_digest", {NULL}},
+    {"model.qkv_bias", {"auto", "false", NULL}},
+    {"model.output_bias", {"auto", "false", NULL}},
+    {"model.mlp_bias", {"auto", "false", NULL}},
+    {"model.rope_scaling", {"none", NULL}},
+    {"model.rope_factor", {"1", "8", "2.5", NULL}},
+    {"model.rope_low_freq_factor", {"1", "1.5", NULL}},
+    {"model.rope_high_freq_factor", {"4", "3", NULL}},
+    {"model.rope_beta_fast", {"32", "16", NULL}},
+    {"model.rope_beta_slow", {"1", "0.5", NULL}},
     {"optimizer.name", {"adamw", "sgd", NULL}},
     {"optimizer.no_decay", {"norm", "bias norm", "embed_tokens", NULL}},
     {"optimizer.module", {NULL}},

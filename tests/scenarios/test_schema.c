@@ -107,6 +107,7 @@ static void verify_rows_cover_the_struct(void **state) {
     MARK(data.zero);
     MARK(batch.zero);
     MARK(model.zero);
+    MARK(dpo.zero);
     MARK(loss.zero);
     MARK(optimizer.zero);
     MARK(optimizer.which.values);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The checkpoint that model.from names: what its config.json says as configuration, and its weights
+ * as initial values.
+ *
+ * The folder stays mapped only while weights are read; they are converted block by block, so there
+ * is no second copy of them. Knows no file format (checkpoints/).
+ * Invariant: the weights that a run starts from have the digest that stands in its configuration.
+ */
+#ifndef TWINSTEP_TRAINER_PRETRAINED_H
+#define TWINSTEP_TRAINER_PRETRAINED_H
+
+#include "checkpoints/checkpoint.h"
+#include "checkpoints/hf_config.h"
+#include "trainer/params.h"
+
+struct run; /* trainer/run.h */
+
+/* struct schema, describe: section `model` and model.from_digest of what lies in `folder`, tensors
+ * held against config.json. STATUS_INPUT, STATUS_IO. */
+TWINSTEP_MUST_USE enum status pretrained_describe(const char *folder, struct config *config);
+
+/* Whether model.from names one. */
+int pretrained_is_named(const struct config *config);
+
+/* STATUS_INPUT: a mixture of two arms, each of which fits its own checkpoint, has the weights of
+ * one and the sizes of the other. */
+TWINSTEP_MUST_USE enum status pretrained_fits(const struct config *mixture, const struct config *a,
+                                              const struct config *b);
+
+struct pretrained {
+    struct arena arena;
+    struct checkpoint checkpoint;
+};
+
+/* Opens what model.from names. STATUS_INPUT: its digest is another by now. */
+TWINSTEP_MUST_USE enum status pretrained_open(const struct config *config, struct pretrained *out);
+void pretrained_close(struct pretrained *pretrained);
+
+/* Values of a row's tensor, rounded to `to`, as its carriers. STATUS_INPUT: there is none of that
+ * name, or its shape is another. */
+TWINSTEP_MUST_USE enum status pretrained_values(const struct pretrained *pretrained,
+                                                const struct run *run, uint32_t row, enum dtype to,
+                                                void *out_values);
+
+#endif
