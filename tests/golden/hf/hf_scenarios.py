@@ -43,7 +43,7 @@ PARTS = {
                  {"bf16": "numerics: {param: bf16, compute: bf16, softmax: f32, "
                           "grad_accumulate: storage}, clip: {dtype: gradient}",
                   "f64": "numerics: {param: f64, compute: f64}"}),
-    "dpo-bf16": ("dpo", "DPO in mixed precision: f32 weights, bf16 products",
+    "dpo-bf16": ("dpo", "DPO in mixed precision, f32 weights and bf16 products",
                  [f"optimizer: {{{ADAMW}, lr: 2e-3, weight_decay: 0.05}}",
                   "dpo: {reference: live}"],
                  {"mixed": "numerics: {param: f32, compute: f32, product: bf16}",
