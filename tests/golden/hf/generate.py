@@ -178,7 +178,8 @@ def golden(out, name, texts, pairs):
     for label, (dtype, words) in {**SFT, **(SFT_BF16 if name in BF16 else {})}.items():
         runs[label] = run(sft_trainer, folder, dtype, words, texts, label, tensors)
     for label, (dtype, words) in {**DPO, **(DPO_BF16 if name in BF16 else {})}.items():
-        runs[label] = run(dpo_trainer, folder, dtype, words, pairs, label, tensors)
+        rows = pairs[:hf_scenarios.SAMPLES.get(label)]
+        runs[label] = run(dpo_trainer, folder, dtype, words, rows, label, tensors)
     save_file(tensors, os.path.join(folder, "golden.safetensors"))
     with open(os.path.join(folder, "golden.json"), "w", encoding="utf-8") as file:
         file.write(text({"model": name, "batches": batches, "runs": runs}) + "\n")

@@ -13,7 +13,7 @@ steps: 20
 common:
   task: {task}
   model: {{from: .}}
-  data: {{{data}, max_len: 24, shuffle: false}}
+  data: {{{data}, max_len: 24, shuffle: false{samples}}}
   batch: {{size: 4, micro: 2, layout: concatenated, tail: keep}}
 """
 TASK = {
@@ -21,6 +21,7 @@ TASK = {
     "dpo": ("pairs: ../pairs.jsonl", "trl.DPOTrainer 1.16.0",
             "  loss: {divisor: mean-of-means}  # each micro-batch by its pairs, then by their number\n"),
 }
+SAMPLES = {"dpo-sgd": 21}  # an epoch ends with a window of one micro-batch of one pair
 SHARED = """\
   schedule: {{contract: hf, name: linear, warmup: 3}}
   clip: {{max_norm: {clip}, norm: norms, dtype: f32}}
@@ -56,7 +57,9 @@ def write(out, name, clip, bf16):
         if part.endswith("bf16") and not bf16:
             continue
         data, source, more = TASK[task]
-        text = HEAD.format(name=name, part=part, about=about, source=source, task=task, data=data)
+        samples = f", samples: {SAMPLES[part]}" if part in SAMPLES else ""
+        text = HEAD.format(name=name, part=part, about=about, source=source, task=task, data=data,
+                           samples=samples)
         text += more + SHARED.format(clip=clip[task])
         text += "".join(f"  {line}\n" for line in lines) + "arms:\n"
         text += "".join(f"  {arm}: {{{words}}}\n" for arm, words in arms.items())
