@@ -2,6 +2,7 @@
  * Runs the plan: arms in lockstep, then the floor (experiment_floor.c), then the hybrids
  * (experiment_hybrids.c); keeps what the judge reads.
  * At any moment at most three runs are open. */
+#include "trainer/experiment.h"
 #include "trainer/experiment_private.h"
 
 #include <math.h>
@@ -85,7 +86,7 @@ enum status experiment_step_alone(struct experiment *e, const struct alone *alon
         if (alone->mixture != NO_MIXTURE)
             mixtures_note(&e->mixtures, alone->mixture, run, record,
                           &e->output.image.runs[0].records[step - 1]);
-        if (alone->branch != NULL && step == e->silent) run_snapshot(run, alone->branch);
+        if (alone->mixture != NO_MIXTURE) branches_keep(&e->branches, alone->mixture, run, step);
         e->done++;
         experiment_report(e, alone->stage, index, step, experiment_no_loss, (double)NAN);
     }
@@ -130,7 +131,7 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
     TRY(experiment_trace_state(&e->output, 1, b, step, 0));
     TRY(experiment_trace_pair(&e->output, 0, &pair));
     mixtures_baseline(&e->mixtures, a, step);
-    if (step == e->silent) run_snapshot(a, e->trunk);
+    branches_keep(&e->branches, 0, a, step);
     mixtures_note(&e->mixtures, e->mixtures.count - 1, b, y, x);
     e->done += 2;
     double loss[2] = {x->reals[REAL_LOSS], y->reals[REAL_LOSS]};
@@ -141,7 +142,8 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
 static enum status step_pair(struct experiment *e, struct run *a, struct run *b) {
     TRY(open_points(e, a, b));
     TRY(arena_take(e->arena, a->layout.bytes, 1, "snapshot", &e->fork));
-    TRY(experiment_branches(e, a));
+    TRY(experiment_branches(e,
+                            a->layout.bytes > b->layout.bytes ? a->layout.bytes : b->layout.bytes));
     TRY(experiment_trace_state(&e->output, 0, a, 0, 1));
     TRY(experiment_trace_state(&e->output, 1, b, 0, 1));
     int equal = 1;

@@ -50,7 +50,7 @@ static enum status step_twins(struct experiment *e, int *out_equal) {
 
 enum status experiment_exact_floor(struct experiment *e) {
     const struct alone alone = {
-        STAGE_FLOOR, e->plan.first_floor, 1, &e->output.image.runs[0], NO_MIXTURE, NULL};
+        STAGE_FLOOR, e->plan.first_floor, 1, &e->output.image.runs[0], NO_MIXTURE};
     const struct trace_run *baseline = &e->output.image.runs[0];
     double equal[2] = {(double)NAN, (double)NAN};
     TRY(experiment_open_planned(e, alone.index, &e->rerun));
@@ -72,7 +72,7 @@ enum status experiment_exact_floor(struct experiment *e) {
 /* End point of planned run `index`: the arms' are known, the others are trained. */
 static enum status floor_point(struct experiment *e, uint32_t index) {
     struct run run;
-    const struct alone alone = {STAGE_FLOOR, index, 1, NULL, NO_MIXTURE, NULL};
+    const struct alone alone = {STAGE_FLOOR, index, 1, NULL, NO_MIXTURE};
     TRY(experiment_open_planned(e, index, &run));
     enum status status = experiment_step_alone(e, &alone, &run, NULL);
     e->losses[e->point_count] = run.record.reals[REAL_LOSS];

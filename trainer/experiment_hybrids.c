@@ -8,24 +8,20 @@
 
 #include "trainer/distance.h"
 #include "trainer/pair.h"
-#include "trainer/silent.h"
 
-/* Mixtures with and without the schedule's factor are one until it acts (silent.h). Factor 0 is the
- * schedule's wherever it differs, so the two are trained one after the other. */
-enum status experiment_branches(struct experiment *e, const struct run *a) {
+enum status experiment_branches(struct experiment *e, size_t bytes) {
     const struct experiment_plan *plan = &e->plan;
-    const int every = plan->attributable && plan->orders.count == 0 && plan->factor_count > 1 &&
-                      plan->floor == FLOOR_EXACT;
-    if (!every || plan->factors[0].causes != 1u << CAUSE_SCHEDULE) return STATUS_OK;
-    struct config swapped = plan->runs[0].config;
-    config_swap_cause(plan->schema, &swapped, &plan->runs[1].config, CAUSE_SCHEDULE);
-    TRY(silent_updates(&plan->runs[0].config, &swapped, plan->scenario->steps, &e->silent));
-    if (e->silent >= plan->scenario->steps)
-        e->silent = 0; /* it never acts: nothing to go on with */
-    if (e->silent == 0) return STATUS_OK;
-    e->baseline_bytes = a->layout.bytes;
-    TRY(arena_take(e->arena, a->layout.bytes, 1, "snapshot", &e->trunk));
-    return arena_take(e->arena, a->layout.bytes, 1, "snapshot", &e->branch);
+    uint64_t *samples;
+    TRY(arena_take(e->arena, plan->mixture_count, sizeof *samples, "branches", &samples));
+    for (uint32_t i = 0; i < plan->mixture_count; i++) {
+        const struct dataset *dataset;
+        if (plan->mixtures[i].same != i) continue;
+        TRY(experiment_dataset(e, &plan->runs[plan->mixtures[i].run].config, &dataset));
+        samples[i] = dataset->samples;
+    }
+    TRY(branches_open(plan, samples, bytes, e->arena, &e->branches));
+    e->total -= e->branches.saved;
+    return STATUS_OK;
 }
 
 /* Noisy runs: how far the full hybrid is from each run of the test arm. */
@@ -43,15 +39,11 @@ static enum status measure_closure(struct experiment *e, const struct run *hybri
 
 /* The full hybrid continues the baseline's snapshot from the last update before which both arms'
  * states were equal, byte by byte; where they differ from the start (initial LR, cached reference,
- * layout) it starts at its own step 0. Mixtures always do: equality of the arms does not prove that
- * a part of their differences had no effect yet. */
+ * layout) it starts at its own step 0. Mixtures do not: equality of the arms does not prove that a
+ * part of their differences had no effect yet (branches.h). */
 static enum status run_full_hybrid(struct experiment *e, double closure[3]) {
-    struct alone alone = {STAGE_HYBRIDS,
-                          e->plan.mixtures[e->plan.mixture_count - 1].run,
-                          1,
-                          &e->output.image.runs[1],
-                          NO_MIXTURE,
-                          NULL};
+    struct alone alone = {STAGE_HYBRIDS, e->plan.mixtures[e->plan.mixture_count - 1].run, 1,
+                          &e->output.image.runs[1], NO_MIXTURE};
     struct run run;
     TRY(experiment_open_planned(e, alone.index, &run));
     if (e->fork_step > 0) {
@@ -68,30 +60,15 @@ static enum status run_full_hybrid(struct experiment *e, double closure[3]) {
     return status;
 }
 
-/* The state that a mixture with the schedule's factor goes on from; NULL: its own start. */
-static const unsigned char *branch_of(const struct experiment *e, uint32_t mask,
-                                      const struct run *run) {
-    if (e->silent == 0 || (mask & 1u) == 0) return NULL;
-    if (run->layout.bytes != e->baseline_bytes) return NULL;
-    if (mask == 1u) return e->trunk;
-    return e->branch_known && e->branch_mask == (mask ^ 1u) ? e->branch : NULL;
-}
-
 static enum status run_hybrid(struct experiment *e, uint32_t mixture) {
-    const uint32_t mask = e->plan.mixtures[mixture].mask;
-    struct alone alone = {STAGE_HYBRIDS, e->plan.mixtures[mixture].run, 1, NULL, mixture, NULL};
+    const struct branch *branch = &e->branches.of[mixture];
+    struct alone alone = {STAGE_HYBRIDS, e->plan.mixtures[mixture].run, 1, NULL, mixture};
     struct run run;
     TRY(experiment_open_planned(e, alone.index, &run));
-    const unsigned char *from = branch_of(e, mask, &run);
-    if (from != NULL) {
-        run_restore(&run, from);
-        alone.first = e->silent + 1;
-        mixtures_share(&e->mixtures, mixture, mask ^ 1u, e->silent);
-    } else if (e->silent > 0 && (mask & 1u) == 0 && run.layout.bytes == e->baseline_bytes) {
-        alone.branch = e->branch;
-        e->branch_mask = mask;
-        e->branch_known = 1;
-    }
+    const uint64_t behind = branches_take(&e->branches, mixture, &run);
+    if (behind > 0) mixtures_share(&e->mixtures, mixture, branch->from, behind);
+    e->total += branch->shared - behind;
+    alone.first = behind + 1;
     enum status status = experiment_step_alone(e, &alone, &run, NULL);
     if (status == STATUS_OK)
         mixtures_end(&e->mixtures, mixture, e->rerun_open ? &e->rerun : NULL, &run);
@@ -102,8 +79,8 @@ static enum status run_hybrid(struct experiment *e, uint32_t mixture) {
 /* The value of all swaps is the test arm's; `closure`: whether the hybrid equals it. */
 static enum status train_mixtures(struct experiment *e, double closure[3]) {
     const uint32_t count = e->plan.mixture_count;
-    for (uint32_t i = 1; i + 1 < count; i++)
-        if (e->plan.mixtures[i].same == i) TRY(run_hybrid(e, i));
+    for (uint32_t i = 0; i < e->branches.ordered; i++)
+        TRY(run_hybrid(e, e->branches.order[i]));
     TRY(run_full_hybrid(e, closure));
     for (uint32_t i = 1; i + 1 < count; i++)
         mixtures_copy(&e->mixtures, i, e->plan.mixtures[i].same);
@@ -147,8 +124,7 @@ static enum status way_points(struct experiment *e) {
     const uint32_t count = ((1u << e->plan.factor_count) - 2) * e->plan.way_runs;
     TRY(arena_take(e->arena, count, sizeof *e->way, "end points of mixtures", &e->way));
     for (uint32_t i = 0; i < count; i++) {
-        const struct alone alone = {STAGE_HYBRIDS, e->plan.first_way + i, 1, NULL, NO_MIXTURE,
-                                    NULL};
+        const struct alone alone = {STAGE_HYBRIDS, e->plan.first_way + i, 1, NULL, NO_MIXTURE};
         struct run run;
         TRY(arena_take(e->arena, e->elements, sizeof **e->way, "end points of mixtures",
                        &e->way[i]));

@@ -125,8 +125,8 @@ static enum status plan_factors(struct experiment_plan *plan, const struct confi
     return STATUS_OK;
 }
 
-static void swap_mask(const struct experiment_plan *plan, struct config *into,
-                      const struct config *from, uint32_t mask) {
+void experiment_swap_mask(const struct experiment_plan *plan, struct config *into,
+                          const struct config *from, uint32_t mask) {
     for (uint32_t i = 0; i < plan->factor_count; i++) {
         if ((mask >> i & 1u) == 0) continue;
         for (uint32_t cause = 0; cause < CAUSE_COUNT; cause++)
@@ -138,7 +138,7 @@ static void swap_mask(const struct experiment_plan *plan, struct config *into,
 static enum status validate_mask(const struct experiment_plan *plan, const struct config *a,
                                  const struct config *b, uint32_t mask) {
     struct config hybrid = *a;
-    swap_mask(plan, &hybrid, b, mask);
+    experiment_swap_mask(plan, &hybrid, b, mask);
     TRY(config_validate(&hybrid, plan->scenario->steps));
     TRY(pretrained_fits(&hybrid, a, b));
     return loop_check(&hybrid, NULL);
@@ -276,14 +276,14 @@ static enum status add_hybrid(struct experiment_plan *plan, struct arena *arena,
     char bits[CAUSE_COUNT + 1];
     name_mask(plan, mask, bits);
     snprintf(run.id, sizeof run.id, "hybrid-%s", bits);
-    swap_mask(plan, &run.config, &plan->runs[1].config, mask);
+    experiment_swap_mask(plan, &run.config, &plan->runs[1].config, mask);
     return add_run(plan, arena, &run);
 }
 
 static enum status settle_mixtures(struct experiment_plan *plan, struct arena *arena) {
     for (uint32_t i = 0; i < plan->mixture_count; i++) {
         struct config config = plan->runs[0].config;
-        swap_mask(plan, &config, &plan->runs[1].config, plan->mixtures[i].mask);
+        experiment_swap_mask(plan, &config, &plan->runs[1].config, plan->mixtures[i].mask);
         TRY(experiment_determines(plan->schema, &config, arena, &plan->mixtures[i].determines));
     }
     return STATUS_OK;
@@ -374,7 +374,7 @@ static enum status add_way(struct experiment_plan *plan, struct arena *arena) {
             run.replicate = i;
             name_mask(plan, mask, bits);
             snprintf(run.id, sizeof run.id, "hybrid-%s-%02u", bits, i);
-            swap_mask(plan, &run.config, &plan->runs[1].config, mask);
+            experiment_swap_mask(plan, &run.config, &plan->runs[1].config, mask);
             draw_order(plan, &run.config);
             TRY(add_run(plan, arena, &run));
         }

@@ -70,6 +70,10 @@ TWINSTEP_MUST_USE enum status experiment_plan_open(const struct schema *schema,
                                                    struct arena *arena,
                                                    struct experiment_plan *out);
 
+/* Takes the factors of `mask` from a configuration. */
+void experiment_swap_mask(const struct experiment_plan *plan, struct config *into,
+                          const struct config *from, uint32_t mask);
+
 /* Digest of all that decides what a configuration trains: its canonical text with every key that
  * nothing reads (scenarios/inert.h) at the value an empty scenario has. Equal digests: equal bits.
  */

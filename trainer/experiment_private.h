@@ -4,6 +4,7 @@
 #ifndef TWINSTEP_TRAINER_EXPERIMENT_PRIVATE_H
 #define TWINSTEP_TRAINER_EXPERIMENT_PRIVATE_H
 
+#include "trainer/branches.h"
 #include "trainer/experiment.h"
 #include "trainer/experiment_plan.h"
 #include "trainer/experiment_trace.h"
@@ -31,18 +32,11 @@ struct experiment {
     double **way;    /* end points of the mixtures between none and all, by mask */
     size_t elements; /* of a point; 0: the arms have different parameters */
     struct mixtures mixtures;
-    uint64_t silent;       /* updates that swapping factor 0, the schedule, cannot change */
-    unsigned char *branch; /* state after them of mixture branch_mask */
-    uint32_t branch_mask;
-    int branch_known;
-    unsigned char *trunk;  /* state after them of the baseline */
-    size_t baseline_bytes; /* of its state */
-    struct run rerun;      /* the baseline once more; equal to it in an exact floor */
+    struct branches branches;
+    struct run rerun; /* the baseline once more; equal to it in an exact floor */
     int rerun_open;
     uint64_t done, total; /* updates */
 };
-
-#define NO_MIXTURE UINT32_MAX
 
 /* A run that is stepped alone. */
 struct alone {
@@ -51,7 +45,6 @@ struct alone {
     uint64_t first;               /* its next update */
     const struct trace_run *like; /* whose roots it is compared with, or NULL */
     uint32_t mixture;             /* that it is the training of, or NO_MIXTURE */
-    unsigned char *branch;        /* gets its state after `silent` updates, or NULL */
 };
 
 extern const double experiment_no_loss[2]; /* NaN: of progress without losses */
@@ -78,7 +71,7 @@ TWINSTEP_MUST_USE enum status experiment_exact_floor(struct experiment *e);
 TWINSTEP_MUST_USE enum status experiment_noise_floor(struct experiment *e);
 
 /* experiment_hybrids.c: before the first update; after the floor. */
-TWINSTEP_MUST_USE enum status experiment_branches(struct experiment *e, const struct run *a);
+TWINSTEP_MUST_USE enum status experiment_branches(struct experiment *e, size_t bytes);
 TWINSTEP_MUST_USE enum status experiment_hybrids(struct experiment *e);
 TWINSTEP_MUST_USE enum status experiment_way(struct experiment *e);
 

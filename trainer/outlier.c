@@ -21,6 +21,10 @@ void outlier_std_mean(const double *values, size_t count, float *out_std, float 
     *out_std = (float)real_sqrt_f64(squares / (double)(count - 1));
 }
 
+uint64_t outlier_least(uint64_t length) {
+    return length / 2 > 2 ? length / 2 : 2;
+}
+
 static int is_within(const double *values, size_t count, double sigma, float latest) {
     float std, mean;
     outlier_std_mean(values, count, &std, &mean);
@@ -34,10 +38,9 @@ static void push(double *values, size_t count, uint64_t length, float latest) {
 
 int outlier_judge(double *window, uint64_t length, double sigma, struct outlier_latest latest) {
     const size_t count = (size_t)window[0];
-    const size_t least = length / 2 > 2 ? (size_t)(length / 2) : 2;
     double *losses = window + 1, *norms = losses + length;
     int skips = 0;
-    if (count + 1 >= least) {
+    if (count + 1 >= outlier_least(length)) {
         skips = !is_within(losses, count, sigma, latest.loss);
         if (latest.has_norm && !is_within(norms, count, sigma, latest.norm)) skips = 1;
     }

@@ -27,8 +27,12 @@ size_t outlier_numbers(uint64_t length);
  * value: NaN. */
 void outlier_std_mean(const double *values, size_t count, float *out_std, float *out_mean);
 
+/* The first update of a window of `length` that may be skipped, counted from 1: max(2, length / 2).
+ */
+uint64_t outlier_least(uint64_t length);
+
 /* Whether the update is skipped; then, and else, it joins the window and the oldest one may leave.
- * Nothing is skipped before max(2, length / 2) updates, the judged one counted. Comparisons are
+ * Nothing is skipped before outlier_least updates, the judged one counted. Comparisons are
  * torch's of f32 tensors, latest - mean <= sigma * deviation, so a NaN on either side skips. */
 int outlier_judge(double *window, uint64_t length, double sigma, struct outlier_latest latest);
 

@@ -59,7 +59,7 @@ static void compare_update(const struct record *recorded, const struct record *c
     out->scalars_only = digests.first == 0;
 }
 
-/* Updates before it belong to the run that it forked from. */
+/* Updates before it were recorded with the run that it went on from. */
 static uint64_t first_update(const struct trace_run *run) {
     return run->updates == 0 ? 1 : run->records[0].step;
 }
@@ -90,32 +90,17 @@ static enum status open_run(struct replay *replay, const struct trace_run *recor
     return run_open(&config, &replay->dataset, &options, &replay->run);
 }
 
-/* A fork: its arm up to the fork, whose state the run then takes over. */
-static enum status reach_fork(struct replay *replay) {
+/* A run that went on from another one has that one's updates behind it: its own configuration comes
+ * to the same state. */
+static enum status reach_first(struct replay *replay) {
     const struct trace_run *run = replay->request->run;
-    unsigned char *state;
-    if (first_update(run) == 1) return open_run(replay, run);
-    const struct trace_run *arm = trace_run_of(replay->request->image, run->plan.arm);
-    if (arm == NULL)
-        FAIL(STATUS_INPUT, "run %s forked from arm %s, which the trace does not hold", run->plan.id,
-             run->plan.arm);
-    TRY(open_run(replay, arm));
     const struct record *record;
     enum status status = STATUS_OK;
+    TRY(open_run(replay, run));
     for (uint64_t k = 1; k < first_update(run) && status == STATUS_OK; k++)
         status = run_step(&replay->run, &record);
-    const size_t bytes = replay->run.layout.bytes;
-    if (status == STATUS_OK) status = arena_take(replay->arena, bytes, 1, "state", &state);
-    if (status == STATUS_OK) run_snapshot(&replay->run, state);
-    run_close(&replay->run);
-    if (status != STATUS_OK) return status;
-    TRY(open_run(replay, run));
-    if (replay->run.layout.bytes != bytes) {
-        run_close(&replay->run);
-        FAIL(STATUS_INPUT, "run %s: its state has another layout than its arm's", run->plan.id);
-    }
-    run_restore(&replay->run, state);
-    return STATUS_OK;
+    if (status != STATUS_OK) run_close(&replay->run);
+    return status;
 }
 
 /* Opens the run with the state that it has after *out_after. */
@@ -124,7 +109,7 @@ static enum status reach_start(struct replay *replay, struct replay_result *out)
     uint64_t index = 0;
     out->after = first_update(request->run) - 1;
     if (!request->stored || !trace_snapshot_find(request->run, request->from, &index))
-        return reach_fork(replay);
+        return reach_first(replay);
     TRY(open_run(replay, request->run));
     const enum status status = snapshot_take(request->path, request->run, index, &replay->run);
     if (status != STATUS_OK) run_close(&replay->run);

@@ -2,9 +2,10 @@
  * A recorded run once more: the configuration as the trace holds it, trained by this build on this
  * machine, compared with the record update by update.
  *
- * Judges nothing: it says up to which update all bits agree, and what differs first. A run that
- * forked from another one (a hybrid) is replayed from its fork: its arm runs up to there. With
- * `from` it goes on from a stored state, if the trace holds one that early.
+ * Judges nothing: it says up to which update all bits agree, and what differs first. A run that went
+ * on from another one (a hybrid) is trained from step 0, too, and compared where it was recorded:
+ * that checks the branch. With `from` it goes on from a stored state, if the trace holds one that
+ * early.
  * Invariant: what is compared was recorded and is computed anew; equal means equal bytes. */
 #ifndef TWINSTEP_TRAINER_REPLAY_H
 #define TWINSTEP_TRAINER_REPLAY_H

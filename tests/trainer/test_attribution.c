@@ -80,7 +80,7 @@ static double value_by_hand(const struct bench *bench, uint32_t causes) {
     return point_distance(ends[0], ends[1], count);
 }
 
-/* The schedules part at update 6, and 3 updates are sure to be shared: mixtures with the schedule's
+/* The schedules part at update 6, and 4 updates are sure to be shared: mixtures with the schedule's
  * factor go on from those without it, and are worth what they are worth from their own start. */
 static void verify_shared_prefix(void **state) {
     (void)state;
@@ -107,7 +107,7 @@ static void verify_shared_prefix(void **state) {
         snprintf(id, sizeof id, "hybrid-%u%u%u", mask & 1u, mask >> 1 & 1u, mask >> 2);
         const struct trace_run *run = trace_run_of(image, id);
         assert_non_null(run);
-        assert_int_equal(run->records[0].step, (mask & 1u) != 0 ? 4 : 1);
+        assert_int_equal(run->records[0].step, (mask & 1u) != 0 ? 5 : 1);
         assert_int_equal(run->records[run->updates - 1].step, 9);
     }
     assert_int_equal(cause_of(j, "schedule")->acted, 6);
