@@ -133,8 +133,12 @@ double helper_hf_distance(const double *a, const double *b, size_t count) {
     return sqrt(sum);
 }
 
+int helper_hf_showing(void) {
+    return getenv("TWINSTEP_SHOW") != NULL;
+}
+
 void helper_hf_show(const char *format, ...) {
-    if (getenv("TWINSTEP_SHOW") == NULL) return;
+    if (!helper_hf_showing()) return;
     va_list arguments;
     va_start(arguments, format);
     vprintf(format, arguments);

@@ -12,7 +12,7 @@
 #include "tests/trainer/helper_train.h"
 
 #define HELPER_HF_STEPS 20
-#define HELPER_HF_LINES 8
+#define HELPER_HF_LINES 10
 
 /* One model's golden.json and golden.safetensors. */
 struct hf_golden {
@@ -53,7 +53,8 @@ void helper_hf_tensor(const struct hf_golden *golden, const char *label,
 /* sqrt(sum (a - b)^2); b NULL is zero. */
 double helper_hf_distance(const double *a, const double *b, size_t count);
 
-/* Printed where the environment variable TWINSTEP_SHOW is set (ctest -V shows it). */
+/* Whether the environment variable TWINSTEP_SHOW is set; then figures are printed (ctest -V). */
+int helper_hf_showing(void);
 void helper_hf_show(const char *format, ...) TWINSTEP_PRINTF(1, 2);
 
 #endif

@@ -38,6 +38,10 @@ static const char *const batch_lines[HELPER_HF_LINES] = {
     "loop.update=[clip, optimize, log, count, schedule]",
     NULL};
 
+static void keep(double *worst, double value) {
+    if (!(value <= *worst)) *worst = value;
+}
+
 struct gradient_gap {
     double worst; /* of the limit's unit */
     char name[128];
@@ -88,6 +92,31 @@ static double compare_logps(const struct run *run, const struct hf_golden *golde
     return worst;
 }
 
+/* How far both are from the same batch in f64: what rounding explains. */
+static void show_batch(const char *model, const char *part, const struct hf_golden *golden,
+                       struct run *run) {
+    const char *lines[HELPER_HF_LINES];
+    struct hf_arm arm;
+    struct run wide;
+    size_t count = 0;
+    for (; batch_lines[count] != NULL; count++)
+        lines[count] = batch_lines[count];
+    lines[count++] = "numerics.param=f64";
+    lines[count++] = "numerics.compute=f64";
+    assert_true(count <= HELPER_HF_LINES);
+    helper_hf_arm_open(model, part, 0, lines, &arm);
+    helper_hf_run_open(&arm, &wide);
+    helper_step(&wide);
+    double ours = 0;
+    for (uint32_t i = 0; i < run->batch.label_count; i++)
+        keep(&ours, fabs(run->model.logp[i] - wide.model.logp[i]));
+    helper_hf_show("%-10s %-4s off f64: log-prob ours %.1e, theirs %.1e; gradient theirs %.1e\n",
+                   model, part, ours, compare_logps(&wide, golden, part),
+                   compare_gradients(&wide, golden, part).worst);
+    run_close(&wide);
+    helper_hf_arm_close(&arm);
+}
+
 static void check_batch(const char *model, const char *part) {
     struct hf_golden golden;
     struct hf_arm arm;
@@ -102,6 +131,7 @@ static void check_batch(const char *model, const char *part) {
                              json_number_value(helper_hf_find(&golden, "batches", part, "loss")));
     helper_hf_show("%-10s %-4s batch: log-prob %.1e, loss %.1e, gradient %.1e (%s)\n", model, part,
                    logp, loss, gradient.worst, gradient.name);
+    if (helper_hf_showing()) show_batch(model, part, &golden, &run);
     if (!(logp <= LOGP_LIMIT)) fail_msg("%s %s: a log-prob is %g off", model, part, logp);
     if (!(loss <= LOSS_LIMIT)) fail_msg("%s %s: the loss is %g off", model, part, loss);
     if (!(gradient.worst <= GRADIENT_LIMIT))
@@ -140,10 +170,6 @@ static double ulps(double a, double b) {
     if (a == b) return 0;
     const double unit = dtype_spacing(fmin(fabs(a), fabs(b)), DTYPE_F64);
     return fabs(a - b) / unit;
-}
-
-static void keep(double *worst, double value) {
-    if (!(value <= *worst)) *worst = value;
 }
 
 /* All parameters, one behind the other. */
@@ -246,6 +272,31 @@ static double twin_distance(struct hf_arm *arm, const double *weights) {
     return (distance[TWINS / 2 - 1] + distance[TWINS / 2]) / 2;
 }
 
+/* How far both end from the same training in f64. */
+static void show_training(const char *model, const struct training *training,
+                          const struct hf_golden *golden, const double *weights,
+                          const struct figures *got) {
+    static const char *const lines[HELPER_HF_LINES] = {"numerics.param=f64", "numerics.compute=f64",
+                                                       NULL};
+    static double wide[WEIGHTS_MAX], theirs[WEIGHTS_MAX];
+    struct hf_arm arm;
+    struct run run;
+    double loss[HELPER_HF_STEPS], gap = 0;
+    helper_hf_list(golden, "runs", training->label, "loss", HELPER_HF_STEPS, loss);
+    helper_hf_arm_open(model, training->part, training->arm, lines, &arm);
+    helper_hf_run_open(&arm, &run);
+    for (uint64_t k = 0; k < HELPER_HF_STEPS; k++)
+        keep(&gap, fabs(helper_step(&run)->reals[REAL_LOSS] - loss[k]));
+    const size_t count = pack(&run, wide);
+    pack_golden(&run, golden, training->label, theirs);
+    helper_hf_show("%-10s %-10s off f64: weights ours %.1e of the way, theirs %.1e; loss theirs "
+                   "%.1e\n",
+                   model, training->label, helper_hf_distance(weights, wide, count) / got->travel,
+                   helper_hf_distance(theirs, wide, count) / got->travel, gap);
+    run_close(&run);
+    helper_hf_arm_close(&arm);
+}
+
 static void check_training(const char *model, const struct training *training) {
     static double weights[WEIGHTS_MAX];
     struct hf_golden golden;
@@ -255,13 +306,14 @@ static void check_training(const char *model, const struct training *training) {
     helper_hf_arm_open(model, training->part, training->arm, NULL, &arm);
     train(&arm, &golden, training->label, weights, &got);
     const int sgd = strcmp(arm.config.optimizer.which.name, "sgd") == 0;
-    const double unit = sgd ? got.travel : twin_distance(&arm, weights);
+    const double twin = sgd && !helper_hf_showing() ? 1 : twin_distance(&arm, weights);
+    const double unit = sgd ? got.travel : twin;
     const double limit = sgd ? SGD_LIMIT : TWIN_LIMIT;
-    helper_hf_show(
-        "%-10s %-10s loss %.1e, lr %.0f ulp, norm %.1e, metrics %.1e, weights %.1e of %s "
-        "(%.1e of the way)\n",
-        model, training->label, got.loss, got.lr, got.norm, got.metric, got.distance / unit,
-        sgd ? "the way" : "a twin's", got.distance / got.travel);
+    helper_hf_show("%-10s %-10s loss %.1e, lr %.0f ulp, norm %.1e, metrics %.1e, weights %.1e of "
+                   "the way, %.1f of a twin's\n",
+                   model, training->label, got.loss, got.lr, got.norm, got.metric,
+                   got.distance / got.travel, got.distance / twin);
+    if (helper_hf_showing()) show_training(model, training, &golden, weights, &got);
     if (!(got.loss <= LOSS_LIMIT))
         fail_msg("%s %s: a loss is %g off", model, training->label, got.loss);
     if (!(got.lr <= 1)) fail_msg("%s %s: a rate is %g ulp off", model, training->label, got.lr);
