@@ -51,6 +51,7 @@ enum dpo_divergence {
     DIVERGENCE_JS,
     DIVERGENCE_ALPHA
 };
+enum chat { CHAT_NONE = 0, CHAT_PLAIN, CHAT_CHATML, CHAT_LLAMA3, CHAT_OLMO, CHATS };
 enum dpo_reference { REFERENCE_CACHED = 0, REFERENCE_LIVE, REFERENCE_GIVEN };
 enum loss_divisor {
     DIVISOR_UPDATE = 0,
@@ -135,7 +136,8 @@ struct config {
         char text[CONFIG_PATH_SIZE];
         uint64_t samples; /* KEY_WORD_UINT: all */
         uint64_t max_len, seed;
-        uint8_t shuffle, zero[7];
+        uint8_t shuffle, zero[3];
+        int32_t chat; /* enum chat */
     } data;
     struct {
         uint64_t size, micro, pad;

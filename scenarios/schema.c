@@ -28,6 +28,7 @@ static const char *const dpo_loss_names[DPO_LOSSES + 1] = {
     "dpo-norm",  "sigmoid-norm", "simpo", "apo-zero", "apo-down", "exo-pair",
     "nca-pair",  "bco-pair", "sppo-hard", "discopop", NULL};
 static const char *const divergence_names[] = {"reverse-kl", "forward-kl", "js", "alpha", NULL};
+static const char *const chat_names[] = {"none", "plain", "chatml", "llama3", "olmo", NULL};
 static const char *const reference_names[] = {"cached", "live", "given", NULL};
 static const char *const tail_names[] = {"drop", "keep", "keep-underscaled", "leak", NULL};
 static const char *const divisor_names[] = {
@@ -80,6 +81,10 @@ static const struct key_row rows[] = {
     {"data.max_len", KEY_UINT, "tokens", "96", CAUSE_DATA_ORDER,
      "Longest sequence, prompt and completion together; the rest is cut", AT(data.max_len), 2,
      1048576, NULL, NULL},
+    {"data.template", KEY_ENUM, "", "none", CAUSE_DATA_ORDER,
+     "Chat template around prompts, completions and messages (docs/DATA.md); none joins prompt and "
+     "completion between <bos> and <eos>",
+     AT(data.chat), NO_BOUNDS, NULL, chat_names},
     {"data.shuffle", KEY_BOOL, "", "true", CAUSE_DATA_ORDER,
      "Draws a new order of the samples for each epoch; false keeps the order of the file",
      AT(data.shuffle), NO_BOUNDS, NULL, NULL},

@@ -41,6 +41,7 @@ struct datarow_table {
     enum datarow_form form;
     struct datarow *row;
     size_t rows;
+    int bytes;               /* ids are the byte tokenizer's: a chat template wrote them */
     uint64_t words;          /* random words drawn for the rows */
     size_t extra_keys;       /* keys beyond the form's, over all rows */
     const char *extra_first; /* the first such key; NULL when there is none */

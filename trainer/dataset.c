@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "trainer/builtin.h"
+#include "trainer/chat.h"
 #include "trainer/datarow.h"
 #include "trainer/jsonl.h"
 #include "trainer/tokenizer.h"
@@ -236,7 +237,7 @@ static enum status dataset_build(const struct dataset_options *options,
 int dataset_options_equal(const struct dataset_options *a, const struct dataset_options *b) {
     return a->task == b->task && a->max_len == b->max_len && a->vocab == b->vocab &&
            a->seed == b->seed && a->samples == b->samples && a->reference == b->reference &&
-           strcmp(a->source, b->source) == 0;
+           a->chat == b->chat && strcmp(a->source, b->source) == 0;
 }
 
 int dataset_is_builtin(const char *source) {
@@ -245,10 +246,13 @@ int dataset_is_builtin(const char *source) {
 
 static enum status source_read(const struct dataset_options *options, struct arena *arena,
                                struct datarow_table *out_table) {
-    if (dataset_is_builtin(options->source))
-        return builtin_rows(options->source + strlen(BUILTIN_PREFIX), options->task, options->seed,
-                            arena, out_table);
-    const struct jsonl_options reading = {options->task, options->vocab, options->reference};
+    if (dataset_is_builtin(options->source)) {
+        TRY(builtin_rows(options->source + strlen(BUILTIN_PREFIX), options->task, options->seed,
+                         arena, out_table));
+        return chat_rows(options->chat, arena, out_table);
+    }
+    const struct jsonl_options reading = {options->task, options->vocab, options->reference,
+                                          options->chat};
     return jsonl_read(options->source, &reading, arena, out_table);
 }
 
@@ -269,12 +273,12 @@ static enum status dataset_fill(const struct dataset_options *options, struct ar
                                 struct arena *arena, struct dataset *out_dataset) {
     struct datarow_table table;
     TRY(source_read(options, scratch, &table));
-    if (form_is_text(table.form) && options->vocab < TOKENIZER_VOCAB)
+    out_dataset->bytes = table.bytes || form_is_text(table.form);
+    if (out_dataset->bytes && options->vocab < TOKENIZER_VOCAB)
         FAIL(STATUS_INPUT,
              "%s: text needs a vocabulary of %u (256 bytes and 3 specials), got %" PRIu64,
              table.source, TOKENIZER_VOCAB, options->vocab);
     out_dataset->words = table.words;
-    out_dataset->bytes = form_is_text(table.form);
     return dataset_build(options, &table, arena, out_dataset);
 }
 

@@ -7,6 +7,7 @@
  *   pair, text             <bos> prompt [chosen <eos>]      <bos> prompt [rejected <eos>]
  *   completion, text       <bos> prompt [completion <eos>]
  *   plain text             <bos> [text <eos>]
+ *   with a chat template   as chat.h says; no other special token is added
  *   ids                    as they are: prompt_ids [chosen_ids]; input_ids, labelled where labels
  *                          is not -100, which need not be at the end. No special token is added.
  * The shift by one is made here: target[i] is token i + 1 where that token is labelled, else
@@ -40,6 +41,7 @@ struct dataset_options {
     uint64_t seed;      /* draws the rejected answers of a builtin source; else unread */
     uint64_t samples;   /* the first ones are used; 0: all */
     int reference;      /* rows must carry the reference's log-probs */
+    enum chat chat;     /* of text and conversations; ids and `text` rows must go without */
 };
 
 /* Whether both give the same data. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "trainer/chat.h"
 #include "trainer/jsonl_private.h"
 
 static bool line_blank(const char *line, size_t length) {
@@ -64,7 +65,7 @@ enum status jsonl_parse(const char *source, const char *bytes, size_t length,
     }
     if (out_table->rows == 0)
         FAIL(STATUS_INPUT, "%s: the file holds no row; expected one JSON object per line", source);
-    return STATUS_OK;
+    return reader.chat ? STATUS_OK : chat_rows(options->chat, arena, out_table);
 }
 
 static enum status file_read(FILE *file, const char *path, struct arena *arena, char **out_bytes,

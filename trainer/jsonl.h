@@ -23,6 +23,7 @@ struct jsonl_options {
     enum task task; /* decides which forms are looked for */
     uint64_t vocab; /* ids are below it; at most 2^31 */
     int reference;  /* pairs must carry ref_chosen_logps and ref_rejected_logps */
+    enum chat chat; /* the template of conversations and of text rows that are no plain `text` */
 };
 
 /* Reads a regular file of at most JSONL_MAX_BYTES. STATUS_IO: it cannot be opened or read.

@@ -16,6 +16,7 @@ static const struct form_rule form_rules[] = {
     {TASK_DPO,
      DATAROW_PAIR_TEXT,
      3,
+     0,
      {{"prompt", PART_TEXT, true},
       {"chosen", PART_TEXT, false},
       {"rejected", PART_TEXT, false},
@@ -23,8 +24,16 @@ static const struct form_rule form_rules[] = {
      "prompt, chosen, rejected",
      {NULL, NULL}},
     {TASK_DPO,
+     DATAROW_PAIR_TEXT,
+     2,
+     1,
+     {{"chosen", PART_TEXT, false}, {"rejected", PART_TEXT, false}, NO_KEY, NO_KEY},
+     "chosen, rejected",
+     {NULL, NULL}},
+    {TASK_DPO,
      DATAROW_PAIR_IDS,
      3,
+     0,
      {{"prompt_ids", PART_IDS, true},
       {"chosen_ids", PART_IDS, false},
       {"rejected_ids", PART_IDS, false},
@@ -34,6 +43,7 @@ static const struct form_rule form_rules[] = {
     {TASK_DPO,
      DATAROW_PAIR_LABELLED,
      4,
+     0,
      {{"chosen_input_ids", PART_IDS, false},
       {"chosen_labels", PART_LABELS, false},
       {"rejected_input_ids", PART_IDS, false},
@@ -43,36 +53,49 @@ static const struct form_rule form_rules[] = {
     {TASK_SFT,
      DATAROW_COMPLETION_TEXT,
      2,
+     0,
      {{"prompt", PART_TEXT, true}, {"completion", PART_TEXT, false}, NO_KEY, NO_KEY},
      "prompt, completion",
      {NULL, NULL}},
     {TASK_SFT,
      DATAROW_PLAIN_TEXT,
      1,
+     0,
      {{"text", PART_TEXT, false}, NO_KEY, NO_KEY, NO_KEY},
      "text",
      {NULL, NULL}},
     {TASK_SFT,
      DATAROW_LABELLED_IDS,
+     1,
+     0,
+     {{"messages", PART_CHAT, false}, NO_KEY, NO_KEY, NO_KEY},
+     "messages",
+     {NULL, NULL}},
+    {TASK_SFT,
+     DATAROW_LABELLED_IDS,
      2,
+     0,
      {{"input_ids", PART_IDS, false}, {"labels", PART_LABELS, false}, NO_KEY, NO_KEY},
      "input_ids, labels",
      {"attention_mask", NULL}},
     {TASK_SFT,
      DATAROW_LABELLED_IDS,
      2,
+     0,
      {{"input_ids", PART_IDS, false}, {"completion_mask", PART_MASK, false}, NO_KEY, NO_KEY},
      "input_ids, completion_mask",
      {"attention_mask", NULL}},
     {TASK_SFT,
      DATAROW_LABELLED_IDS,
      2,
+     0,
      {{"input_ids", PART_IDS, false}, {"assistant_masks", PART_MASK, false}, NO_KEY, NO_KEY},
      "input_ids, assistant_masks",
      {"attention_mask", NULL}},
     {TASK_SFT,
      DATAROW_LABELLED_IDS,
      3,
+     0,
      {{"input_ids", PART_IDS, false},
       {"completion_mask", PART_MASK, false},
       {"assistant_masks", PART_MASK, false},
@@ -82,6 +105,7 @@ static const struct form_rule form_rules[] = {
     {TASK_SFT,
      DATAROW_COMPLETION_IDS,
      2,
+     0,
      {{"prompt_ids", PART_IDS, true}, {"completion_ids", PART_IDS, false}, NO_KEY, NO_KEY},
      "prompt_ids, completion_ids",
      {NULL, NULL}},
@@ -144,17 +168,18 @@ static enum status form_fail(const struct jsonl_reader *reader, const json_t *ob
         if (json_object_get(object, nearest->key[i].key) == NULL)
             ROW_FAIL(reader, "key \"%s\" is missing; a row has %s%s", nearest->key[i].key,
                      nearest->names,
-                     nearest->form == DATAROW_LABELLED_IDS
+                     nearest->keys > 1 && nearest->form == DATAROW_LABELLED_IDS
                          ? " (or completion_mask or assistant_masks for labels)"
                          : "");
     char keys[256];
     keys_print(object, keys, sizeof keys);
     ROW_FAIL(reader, "expected the keys %s; the row has: %s",
              reader->options.task == TASK_DPO
-                 ? "prompt, chosen, rejected (or prompt_ids, chosen_ids, rejected_ids, or "
-                   "chosen_input_ids, chosen_labels, rejected_input_ids, rejected_labels)"
-                 : "prompt, completion (or text, or input_ids, labels, or prompt_ids, "
-                   "completion_ids)",
+                 ? "prompt, chosen, rejected (or chosen, rejected, or prompt_ids, chosen_ids, "
+                   "rejected_ids, or chosen_input_ids, chosen_labels, rejected_input_ids, "
+                   "rejected_labels)"
+                 : "prompt, completion (or messages, or text, or input_ids, labels, or "
+                   "prompt_ids, completion_ids)",
              keys);
 }
 

@@ -11,7 +11,8 @@
 #include "trainer/jsonl.h"
 
 enum part_type {
-    PART_TEXT,
+    PART_TEXT, /* a string, or a list of messages */
+    PART_CHAT, /* a list of messages */
     PART_IDS,
     PART_LABELS, /* the ids of the part before, or -100 */
     PART_MASK    /* 1 where the ids of the first part are labelled, else 0 */
@@ -26,7 +27,7 @@ struct key_rule {
 struct form_rule {
     enum task task;
     enum datarow_form form;
-    size_t keys;
+    size_t keys, first; /* key i is part first + i */
     struct key_rule key[DATAROW_PARTS];
     const char *names;    /* as errors print them */
     const char *whole[2]; /* optional: an attention mask of all ones, of the first ids, of the
@@ -40,6 +41,7 @@ struct jsonl_reader {
     struct arena *arena;
     struct datarow_table *table;
     const struct form_rule *rule; /* of the first row */
+    bool chat;                    /* its values are lists of messages */
     size_t capacity;              /* bytes of the source: bounds both pools */
     char *text;
     size_t text_used;
@@ -62,6 +64,15 @@ const char *jsonl_kind(const json_t *value);
 /* The only form whose keys the row has. Of forms whose keys include another's, the longer one. */
 TWINSTEP_MUST_USE enum status jsonl_form_find(const struct jsonl_reader *reader,
                                               const json_t *object, const struct form_rule **out);
+
+/* jsonl_chat.c: a row of conversations, rendered to ids and labels. */
+TWINSTEP_MUST_USE enum status jsonl_chat_read(struct jsonl_reader *reader,
+                                              const struct form_rule *rule, const json_t *object,
+                                              struct datarow *row);
+
+/* The prompt of a row that has none: what chosen and rejected begin with alike. */
+TWINSTEP_MUST_USE enum status jsonl_prompt_split(const struct jsonl_reader *reader,
+                                                 struct datarow *row);
 
 /* Appends one row to the table. */
 TWINSTEP_MUST_USE enum status jsonl_row_read(struct jsonl_reader *reader, const json_t *object);

@@ -27,8 +27,7 @@ enum status jsonl_row_fail(const struct jsonl_reader *reader, const char *format
 static enum status text_read(struct jsonl_reader *reader, const char *key, const json_t *value,
                              struct datarow_part *out) {
     if (!json_is_string(value))
-        ROW_FAIL(reader, "\"%s\": expected a string, got %s%s", key, jsonl_kind(value),
-                 json_is_array(value) ? " (conversations: apply the chat template first)" : "");
+        ROW_FAIL(reader, "\"%s\": expected a string, got %s", key, jsonl_kind(value));
     size_t length = json_string_length(value);
     char *to = reader->text + reader->text_used;
     memcpy(to, json_string_value(value), length);
@@ -139,16 +138,38 @@ static enum status part_read(struct jsonl_reader *reader, const struct form_rule
                              const json_t *object, struct datarow *row) {
     const struct key_rule *key = &rule->key[i];
     const json_t *value = json_object_get(object, key->key);
+    struct datarow_part *part = &row->part[rule->first + i];
     if (key->type == PART_TEXT)
-        TRY(text_read(reader, key->key, value, &row->part[i]));
+        TRY(text_read(reader, key->key, value, part));
     else
-        TRY(ids_read(reader, key, value, &row->part[i]));
-    if (row->part[i].length == 0 && !key->may_be_empty)
-        ROW_FAIL(reader, "\"%s\" is empty", key->key);
+        TRY(ids_read(reader, key, value, part));
+    if (part->length == 0 && !key->may_be_empty) ROW_FAIL(reader, "\"%s\" is empty", key->key);
     if (key->type == PART_LABELS)
         TRY(labels_check(reader, key, &row->part[i], &rule->key[i - 1], &row->part[i - 1]));
     if (key->type == PART_MASK) TRY(mask_fold(reader, rule, i, row));
     return STATUS_OK;
+}
+
+static bool row_is_chat(const struct form_rule *rule, const json_t *object) {
+    for (size_t i = 0; i < rule->keys; i++) {
+        enum part_type type = rule->key[i].type;
+        const json_t *value = json_object_get(object, rule->key[i].key);
+        if (type == PART_CHAT || (type == PART_TEXT && json_is_array(value))) return true;
+    }
+    return false;
+}
+
+static enum status parts_read(struct jsonl_reader *reader, const struct form_rule *rule,
+                              const json_t *object, struct datarow *row) {
+    const bool chat = row_is_chat(rule, object);
+    if (reader->rule != NULL && chat != reader->chat)
+        ROW_FAIL(reader, "a row of %s in a file whose line %zu has %s", chat ? "messages" : "text",
+                 reader->table->row[0].line, chat ? "text" : "messages");
+    reader->chat = chat;
+    if (chat) return jsonl_chat_read(reader, rule, object, row);
+    for (size_t i = 0; i < rule->keys; i++)
+        TRY(part_read(reader, rule, i, object, row));
+    return rule->first == 1 ? jsonl_prompt_split(reader, row) : STATUS_OK;
 }
 
 /* The attention masks that the row has; their number joins the form's keys. */
@@ -221,8 +242,7 @@ enum status jsonl_row_read(struct jsonl_reader *reader, const json_t *object) {
     TRY(jsonl_form_find(reader, object, &rule));
     struct datarow *row = &reader->table->row[reader->table->rows];
     row->line = reader->line;
-    for (size_t i = 0; i < rule->keys; i++)
-        TRY(part_read(reader, rule, i, object, row));
+    TRY(parts_read(reader, rule, object, row));
     TRY(wholes_read(reader, rule, object, row, &known));
     if (reader->options.reference) {
         TRY(reference_read(reader, object, row));
@@ -230,7 +250,10 @@ enum status jsonl_row_read(struct jsonl_reader *reader, const json_t *object) {
     }
     TRY(extras_count(reader, rule, known, object));
     reader->rule = rule;
-    reader->table->form = rule->form;
+    reader->table->form = reader->chat && reader->options.task == TASK_DPO ? DATAROW_PAIR_LABELLED
+                          : reader->chat                                   ? DATAROW_LABELLED_IDS
+                                                                           : rule->form;
+    reader->table->bytes = reader->chat;
     reader->table->rows++;
     return STATUS_OK;
 }

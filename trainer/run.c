@@ -51,6 +51,7 @@ struct dataset_options run_dataset_options(const struct config *config) {
         .max_len = config->data.max_len,
         .vocab = config->model.vocab,
         .seed = config->data.seed,
+        .chat = (enum chat)config->data.chat,
         .reference = config_has_reference(config) && config->dpo.reference == REFERENCE_GIVEN};
 }
 

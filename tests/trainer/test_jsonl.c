@@ -19,7 +19,7 @@
 
 static enum status parse(enum task task, const char *bytes, size_t length, struct arena *arena,
                          struct datarow_table *table) {
-    const struct jsonl_options options = {task, VOCAB, 0};
+    const struct jsonl_options options = {task, VOCAB, 0, CHAT_NONE};
     return jsonl_parse("x.jsonl", bytes, length, &options, arena, table);
 }
 
@@ -164,7 +164,7 @@ static void validate_references(void **state) {
         {", \"ref_chosen_logps\": -1, \"ref_rejected_logps\": 0.25",
          "\"ref_rejected_logps\": expected a log-probability of at most 0, got 0.25"},
     };
-    const struct jsonl_options options = {TASK_DPO, VOCAB, 1};
+    const struct jsonl_options options = {TASK_DPO, VOCAB, 1, CHAT_NONE};
     char text[512];
     char error[512];
     struct datarow_table table;
@@ -234,12 +234,12 @@ static const struct bad_case bad_cases[] = {
     /* not a row */
     {TASK_DPO, "[1, 2]", "x.jsonl:1: expected an object {...}, got an array"},
     {TASK_DPO, "{}",
-     "x.jsonl:1: expected the keys prompt, chosen, rejected (or prompt_ids, "
+     "x.jsonl:1: expected the keys prompt, chosen, rejected (or chosen, rejected, or prompt_ids, "
      "chosen_ids, rejected_ids, or chosen_input_ids, chosen_labels, rejected_input_ids, "
      "rejected_labels); the row has: none"},
-    {TASK_SFT, "{\"messages\": [], \"id\": 3}",
-     "x.jsonl:1: expected the keys prompt, completion (or text, or input_ids, labels, or "
-     "prompt_ids, completion_ids); the row has: messages, id"},
+    {TASK_SFT, "{\"message\": [], \"id\": 3}",
+     "x.jsonl:1: expected the keys prompt, completion (or messages, or text, or input_ids, labels, "
+     "or prompt_ids, completion_ids); the row has: message, id"},
     {TASK_DPO, "{\"prompt\": \"p\", \"chosen\": \"c\"}",
      "x.jsonl:1: key \"rejected\" is missing; a row has prompt, chosen, rejected"},
     {TASK_DPO, "{\"prompt_ids\": [1], \"rejected_ids\": [2], \"chosen\": \"c\"}",
@@ -276,8 +276,8 @@ static const struct bad_case bad_cases[] = {
     {TASK_DPO, "{\"prompt\": \"p\", \"chosen\": \"c\", \"rejected\": \"\"}",
      "x.jsonl:1: \"rejected\" is empty"},
     {TASK_DPO, "{\"prompt\": [{\"role\": \"user\"}], \"chosen\": \"c\", \"rejected\": \"r\"}",
-     "x.jsonl:1: \"prompt\": expected a string, got an array (conversations: apply the chat "
-     "template first)"},
+     "x.jsonl:1: messages need a chat template: data.template plain, chatml, llama3 or olmo "
+     "(another one: docs/DATA.md, pretokenise.py)"},
     {TASK_DPO, "{\"prompt_ids\": \"p\", \"chosen_ids\": [1], \"rejected_ids\": [2]}",
      "x.jsonl:1: \"prompt_ids\": expected an array of ids, got a string"},
     {TASK_DPO, "{\"prompt_ids\": [1], \"chosen_ids\": [], \"rejected_ids\": [2]}",
@@ -353,7 +353,7 @@ static void validate_nul_byte(void **state) {
 }
 
 static void assert_read_fails(const char *path, enum status expected, const char *part) {
-    const struct jsonl_options options = {TASK_DPO, VOCAB, 0};
+    const struct jsonl_options options = {TASK_DPO, VOCAB, 0, CHAT_NONE};
     struct arena arena = ARENA_EMPTY;
     struct datarow_table table;
     assert_int_equal(jsonl_read(path, &options, &arena, &table), expected);

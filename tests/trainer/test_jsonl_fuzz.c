@@ -44,7 +44,7 @@ static const struct {
 
 static enum status parse(enum task task, const char *bytes, size_t length, struct arena *arena,
                          struct datarow_table *table) {
-    const struct jsonl_options options = {task, VOCAB, 0};
+    const struct jsonl_options options = {task, VOCAB, 0, CHAT_NONE};
     return jsonl_parse("fuzz.jsonl", bytes, length, &options, arena, table);
 }
 
