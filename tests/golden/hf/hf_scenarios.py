@@ -21,6 +21,7 @@ TASK = {
     "dpo": ("pairs: ../pairs.jsonl", "trl.DPOTrainer 1.16.0",
             "  loss: {divisor: mean-of-means}  # each micro-batch by its pairs, then by their number\n"),
 }
+EXPECT = {"dpo": "expect: {verdict: identical}\n"}
 SAMPLES = {"dpo-sgd": 21}  # an epoch ends with a window of one micro-batch of one pair
 SHARED = """\
   schedule: {{contract: hf, name: linear, warmup: 3}}
@@ -63,5 +64,6 @@ def write(out, name, clip, bf16):
         text += more + SHARED.format(clip=clip[task])
         text += "".join(f"  {line}\n" for line in lines) + "arms:\n"
         text += "".join(f"  {arm}: {{{words}}}\n" for arm, words in arms.items())
+        text += EXPECT.get(part, "")
         with open(os.path.join(out, name, part + ".yaml"), "w", encoding="utf-8") as file:
             file.write(text)
