@@ -98,8 +98,23 @@ static enum status note_atomic(const struct config *config, const struct dataset
     return STATUS_OK;
 }
 
-static enum status note_divisor(const struct config *config, struct arena *arena,
-                                struct notes *out) {
+static int opens_any(const struct dataset *dataset) {
+    for (size_t i = 0; i < dataset->samples * dataset->sides; i++)
+        if (dataset->opens[i]) return 1;
+    return 0;
+}
+
+static enum status note_unshifted(const struct config *config, const struct dataset *dataset,
+                                  struct notes *out) {
+    if (config->task == TASK_DPO)
+        return add(out, "loss.divisor update-unshifted is that of the update here: it counts pairs");
+    if (opens_any(dataset)) return STATUS_OK;
+    return add(out, "loss.divisor update-unshifted is that of the update here: no first token is "
+                    "labelled");
+}
+
+static enum status note_divisor(const struct config *config, const struct dataset *dataset,
+                                struct arena *arena, struct notes *out) {
     const int32_t divisor = config->loss.divisor;
     const int dpo = config->task == TASK_DPO;
     if (divisor == DIVISOR_MEAN_OF_RANKS && config->loss.ranks == 1)
@@ -107,7 +122,10 @@ static enum status note_divisor(const struct config *config, struct arena *arena
     if (divisor == DIVISOR_MEAN_OF_RANKS && dpo)
         return add(out, "loss.divisor mean-of-ranks is that of the update here: ranks of dpo have "
                         "equally many pairs");
-    if (divisor == DIVISOR_UPDATE || divisor == DIVISOR_MEAN_OF_RANKS) return STATUS_OK;
+    if (divisor == DIVISOR_UPDATE_UNSHIFTED) return note_unshifted(config, dataset, out);
+    if (divisor == DIVISOR_UPDATE || divisor == DIVISOR_MEAN_OF_RANKS ||
+        divisor == DIVISOR_MEANS_OVER_SIZE)
+        return STATUS_OK;
     if (loop_micro_batches(config) == 1) {
         char *text;
         TRY(arena_format(arena, &text,
@@ -158,7 +176,7 @@ enum status notes_of(const struct config *config, const struct dataset *dataset,
     memset(out, 0, sizeof *out);
     TRY(note_shuffle(config, dataset, arena, out));
     TRY(note_atomic(config, dataset, arena, out));
-    TRY(note_divisor(config, arena, out));
+    TRY(note_divisor(config, dataset, arena, out));
     TRY(note_tail(config, dataset, out));
     TRY(note_dtypes(config, out));
     return note_threads(config, out);

@@ -58,8 +58,12 @@ enum loss_divisor {
     DIVISOR_MEAN_OF_MEANS,
     DIVISOR_SUM_OF_MEANS,
     DIVISOR_UPDATE_AND_MICROS,
-    DIVISOR_MEAN_OF_RANKS
+    DIVISOR_MEAN_OF_RANKS,
+    DIVISOR_UPDATE_UNSHIFTED,
+    DIVISOR_MEANS_OVER_SIZE,
+    DIVISOR_MICROS_BY_TOKENS
 };
+enum logged_loss { LOGGED_DIVIDED = 0, LOGGED_MEAN };
 enum batch_tail { TAIL_DROP = 0, TAIL_KEEP, TAIL_KEEP_UNDERSCALED, TAIL_LEAK };
 enum decay_rule { DECAY_ALL = 0, DECAY_MATRICES, DECAY_HF, DECAY_OLMO_CORE, DECAY_NAMED };
 enum schedule_start { START_F0 = 0, START_BASE, START_ZERO, START_MIN };
@@ -172,7 +176,7 @@ struct config {
         int32_t reference_compute, reference_layout;
     } dpo;
     struct {
-        int32_t divisor, zero;
+        int32_t divisor, logged; /* enum loss_divisor, enum logged_loss */
         uint64_t ranks;
     } loss;
     struct {

@@ -32,7 +32,10 @@ static const char *const chat_names[] = {"none", "plain", "chatml", "llama3", "o
 static const char *const reference_names[] = {"cached", "live", "given", NULL};
 static const char *const tail_names[] = {"drop", "keep", "keep-underscaled", "leak", NULL};
 static const char *const divisor_names[] = {
-    "update", "mean-of-means", "sum-of-means", "update-and-micros", "mean-of-ranks", NULL};
+    "update",        "mean-of-means",    "sum-of-means",    "update-and-micros",
+    "mean-of-ranks", "update-unshifted", "means-over-size", "micros-by-tokens",
+    NULL};
+static const char *const logged_loss_names[] = {"divided", "mean", NULL};
 static const char *const decay_names[] = {"all", "matrices", "hf", "olmo-core", "named", NULL};
 static const char *const clip_norm_names[] = {"squares", "norms", "flat", NULL};
 static const char *const clip_dtype_names[] = {"f64", "f32", "gradient", NULL};
@@ -243,14 +246,22 @@ static const struct key_row rows[] = {
      "auto", layout_names},
 
     {"loss.divisor", KEY_ENUM, "", "update", CAUSE_NORMALISATION,
-     "By what losses are divided: label tokens (sft) or pairs (dpo) of the update; each "
-     "micro-batch by its own, then by their number; by its own only; by the update's and then by "
-     "the number of micro-batches; each rank by its own, then by their number",
+     "By what losses are divided: label tokens (sft) or pairs (dpo) of the update (transformers 5, "
+     "torchtitan, torchtune); each micro-batch by its own, then by their number (transformers "
+     "below 4.46, Accelerate, TRL's DPO); by its own only; by the update's and then by the number "
+     "of micro-batches; each rank by its own, then by their number (OLMo-core); the update's with "
+     "first tokens that are labelled (transformers from 4.46 to 4.x); each micro-batch by its own, "
+     "then by batch.micro (VeOmni's DiT before its pull request 963); means of micro-batches "
+     "weighted by their tokens, metrics too (open-instruct's dpo.py)",
      AT(loss.divisor), NO_BOUNDS, NULL, divisor_names},
     {"loss.ranks", KEY_UINT, "1", "1", CAUSE_NORMALISATION,
      "Data-parallel ranks of mean-of-ranks, a divisor of batch.size: each has its share of the "
      "samples",
      AT(loss.ranks), 1, 1024, NULL, NULL},
+    {"loss.logged", KEY_ENUM, "", "divided", CAUSE_NORMALISATION,
+     "The loss that is logged: what backward gets, summed over the update (transformers); or the "
+     "mean over label tokens or pairs whatever backward divides by (Megatron)",
+     AT(loss.logged), NO_BOUNDS, NULL, logged_loss_names},
 
     {"optimizer.name", KEY_TEXT, "", "adamw", CAUSE_OPTIMIZER,
      "Algorithm; its own keys are listed under its name", AT(optimizer.which.name), NO_BOUNDS, NULL,

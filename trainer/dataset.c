@@ -33,6 +33,7 @@ struct builder {
     int32_t *target;
     uint32_t *line;
     struct dataset_sequence *sequence;
+    uint8_t *opens;
 };
 
 static bool form_is_text(enum datarow_form form) {
@@ -98,6 +99,12 @@ static bool token_labelled(const struct recipe *recipe, uint64_t answer, uint64_
     return recipe->labels == NULL || recipe->labels->ids[index - answer] != DATAROW_MASKED;
 }
 
+/* Of plain text a collator for language models labels <bos>, too. */
+static bool opens_labelled(const struct recipe *recipe) {
+    if (recipe->labels != NULL) return recipe->labels->ids[0] != DATAROW_MASKED;
+    return recipe->prompt == NULL;
+}
+
 static void targets_write(const struct recipe *recipe, uint64_t answer, const uint32_t *token,
                           int32_t *target, struct dataset_sequence *sequence) {
     for (uint32_t i = sequence->length; i-- > 0;) {
@@ -138,6 +145,7 @@ static enum status sequence_write(struct builder *builder, size_t row, uint32_t 
     uint32_t *token = builder->token + *first;
     uint64_t answer = tokens_write(&recipe, kept, token);
     targets_write(&recipe, answer, token, builder->target + *first, sequence);
+    builder->opens[row * dataset->sides + side] = opens_labelled(&recipe);
     if (sequence->labels == 0) return sequence_fail(builder, row, side, sequence);
     dataset->labels += sequence->labels;
     dataset->cut_sequences += sequence->cut > 0;
@@ -166,6 +174,9 @@ static enum status arrays_take(struct builder *builder, struct arena *arena) {
     TRY(arena_take(arena, dataset->samples, sizeof *builder->line, "data lines", &builder->line));
     TRY(arena_take(arena, dataset->samples * dataset->sides, sizeof *builder->sequence, "sequences",
                    &builder->sequence));
+    TRY(arena_take(arena, dataset->samples * dataset->sides, sizeof *builder->opens, "sequences",
+                   &builder->opens));
+    dataset->opens = builder->opens;
     dataset->token = builder->token;
     dataset->target = builder->target;
     dataset->line = builder->line;

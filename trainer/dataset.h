@@ -75,6 +75,8 @@ struct dataset {
     const int32_t *target;                   /* [tokens]: next token, or DATASET_NO_TARGET */
     const uint32_t *line;                    /* [samples]: 1-based line in the source */
     const struct dataset_sequence *sequence; /* [samples][sides]; read by dataset_side */
+    const uint8_t *opens; /* [samples][sides]: 1 where the first token is labelled, as that of plain
+                             text is by a collator that copies input_ids to labels; only counted */
     const double (*reference)[2]; /* [samples]: log-probs of chosen and rejected, or NULL */
     int bytes;                    /* tokens are those of the byte tokenizer */
     struct digest digest;         /* of task, shapes, tokens and targets: a key for caches */

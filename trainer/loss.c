@@ -59,10 +59,17 @@ static double items(const struct config *config, uint64_t labels, uint64_t sampl
 }
 
 /* What a window holds that belongs together: the update, or what leaked into it. */
+static struct sampler_window window_of(const struct sampler_plan *plan, int leaked) {
+    if (leaked) return plan->leaked;
+    return (struct sampler_window){plan->samples, plan->micros, plan->tokens, plan->labels,
+                                   plan->opens};
+}
+
 static double window_items(const struct config *config, const struct sampler_plan *plan,
                            int leaked) {
-    if (leaked) return items(config, plan->leaked.labels, plan->leaked.samples);
-    return items(config, plan->labels, plan->samples);
+    const struct sampler_window window = window_of(plan, leaked);
+    const int unshifted = config->loss.divisor == DIVISOR_UPDATE_UNSHIFTED;
+    return items(config, window.labels + (unshifted ? window.opens : 0), window.samples);
 }
 
 /* A loop that leaks or underscales does not know that its window is short. */
@@ -80,12 +87,13 @@ static double rank_items(const struct loss_call *call, uint32_t sample) {
 }
 
 /* Number by which the terms of this sample of the micro-batch are divided. Whole numbers below
- * 2^53: exact. */
+ * 2^53, exact; but for micros-by-tokens, a quotient of such. */
 static double divisor_of(const struct loss_call *call, uint32_t sample) {
     const struct config *config = call->config;
     const struct sampler_plan *plan = call->plan;
     const struct sampler_micro *micro = &plan->micro[call->micro];
-    double all = window_items(config, plan, call->micro < plan->leaked.micros);
+    const int leaked = call->micro < plan->leaked.micros;
+    double all = window_items(config, plan, leaked);
     double own = items(config, micro->labels, micro->samples);
     switch ((enum loss_divisor)config->loss.divisor) {
     case DIVISOR_MEAN_OF_MEANS:
@@ -96,19 +104,26 @@ static double divisor_of(const struct loss_call *call, uint32_t sample) {
         return all * window_micros(config, plan);
     case DIVISOR_MEAN_OF_RANKS:
         return rank_items(call, sample) * (double)config->loss.ranks;
+    case DIVISOR_MEANS_OVER_SIZE:
+        return own * (double)config->batch.micro;
+    case DIVISOR_MICROS_BY_TOKENS:
+        return own * (double)window_of(plan, leaked).tokens / (double)micro->tokens;
+    case DIVISOR_UPDATE_UNSHIFTED:
     case DIVISOR_UPDATE:
     default:
         return all;
     }
 }
 
-/* The window's loss is a raw sum that is divided when it is logged, where one number divides all of
- * it; else a sum of quotients, of micro-batches or of samples. */
+/* What backward is handed over the window is a raw sum that is divided when it is logged, where one
+ * number divides all of it; else a sum of quotients, of micro-batches or of samples. */
 enum sum_of { SUM_OF_RAW, SUM_OF_MICROS, SUM_OF_SAMPLES };
 
-static enum sum_of sum_of(const struct config *config, const struct sampler_plan *plan) {
+static enum sum_of handed_over(const struct config *config, const struct sampler_plan *plan) {
     int32_t divisor = config->loss.divisor;
-    if (divisor == DIVISOR_MEAN_OF_MEANS || divisor == DIVISOR_SUM_OF_MEANS) return SUM_OF_MICROS;
+    if (divisor == DIVISOR_MEAN_OF_MEANS || divisor == DIVISOR_SUM_OF_MEANS ||
+        divisor == DIVISOR_MEANS_OVER_SIZE || divisor == DIVISOR_MICROS_BY_TOKENS)
+        return SUM_OF_MICROS;
     if (divisor == DIVISOR_MEAN_OF_RANKS || plan->leaked.micros > 0) return SUM_OF_SAMPLES;
     return SUM_OF_RAW;
 }
@@ -135,13 +150,21 @@ static void sft_terms(const struct loss_call *call, struct state_window *window,
     }
 }
 
-static void note_pair(const struct loss_call *call, struct state_window *window,
+/* What a pair weighs in the logged means, of 1 on average. */
+static double weight_of(const struct loss_call *call, uint32_t sample) {
+    const int leaked = call->micro < call->plan->leaked.micros;
+    if (call->config->loss.divisor != DIVISOR_MICROS_BY_TOKENS) return 1.0;
+    return window_items(call->config, call->plan, leaked) / divisor_of(call, sample);
+}
+
+static void note_pair(const struct loss_call *call, struct state_window *window, double weight,
                       const struct preference_value *value) {
     for (int side = 0; side < 2; side++) {
-        go_on(exact_of(call, OPEN_LOGP + side), &window->logp[side], value->logged[side]);
-        go_on(exact_of(call, OPEN_REWARD + side), &window->reward[side], value->reward[side]);
+        go_on(exact_of(call, OPEN_LOGP + side), &window->logp[side], value->logged[side] * weight);
+        go_on(exact_of(call, OPEN_REWARD + side), &window->reward[side],
+              value->reward[side] * weight);
     }
-    window->correct += value->reward[0] > value->reward[1] ? 1.0 : 0.0;
+    window->correct += value->reward[0] > value->reward[1] ? weight : 0.0;
 }
 
 static void dpo_terms(const struct loss_call *call, struct state_window *window,
@@ -165,8 +188,18 @@ static void dpo_terms(const struct loss_call *call, struct state_window *window,
             set_coefficients(batch, sequence_of(batch, s, side), dtype_round(slope, loss),
                              coefficient);
         }
-        note_pair(call, window, &value);
+        note_pair(call, window, weight_of(call, s), &value);
     }
+}
+
+static void add_terms(const struct loss_call *call, struct state_window *window) {
+    const uint32_t count = call->batch->sample_count;
+    if (call->sums == NULL) {
+        window->loss = join_samples(call, window->loss, count);
+        return;
+    }
+    for (uint32_t s = 0; s < count; s++)
+        go_on(&call->sums->loss, &window->loss, call->terms[s]);
 }
 
 void loss_micro(const struct loss_call *call, struct state_window *window, double *coefficient,
@@ -178,25 +211,27 @@ void loss_micro(const struct loss_call *call, struct state_window *window, doubl
         sft_terms(call, window, coefficient);
     else
         dpo_terms(call, window, coefficient);
-    enum sum_of sum = sum_of(call->config, call->plan);
+    const int logs_mean = call->config->loss.logged == LOGGED_MEAN;
+    enum sum_of sum = handed_over(call->config, call->plan);
+    if (logs_mean) add_terms(call, window);
     for (uint32_t s = 0; s < batch->sample_count && sum == SUM_OF_SAMPLES; s++)
         call->terms[s] /= divisor_of(call, s);
     double own = join_samples(call, 0.0, batch->sample_count);
     *out_loss = sum == SUM_OF_SAMPLES ? own : own / divisor_of(call, 0);
-    if (sum == SUM_OF_MICROS)
+    if (sum == SUM_OF_MICROS && !logs_mean)
         go_on(exact_of(call, OPEN_LOSS), &window->loss, *out_loss);
-    else if (call->sums != NULL)
-        for (uint32_t s = 0; s < batch->sample_count; s++)
-            go_on(&call->sums->loss, &window->loss, call->terms[s]);
-    else
-        window->loss = join_samples(call, window->loss, batch->sample_count);
+    else if (!logs_mean)
+        add_terms(call, window);
     window->sequences += batch->sample_count;
     window->tokens += batch->label_count;
 }
 
 double loss_close(const struct config *config, const struct state_window *window,
                   const struct sampler_plan *plan) {
-    if (sum_of(config, plan) != SUM_OF_RAW) return window->loss;
+    if (config->loss.logged == LOGGED_MEAN)
+        return window->loss / (items(config, plan->labels, plan->samples) +
+                               items(config, plan->leaked.labels, plan->leaked.samples));
+    if (handed_over(config, plan) != SUM_OF_RAW) return window->loss;
     double all = window_items(config, plan, 0);
     if (config->loss.divisor == DIVISOR_UPDATE_AND_MICROS) all *= window_micros(config, plan);
     return window->loss / all;

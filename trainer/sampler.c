@@ -110,6 +110,7 @@ static void micro_count(const struct sampler *sampler, const uint32_t *sample,
             const struct dataset_sequence *sequence = dataset_side(dataset, sample[i], side);
             micro->tokens += sequence->length;
             micro->labels += sequence->labels;
+            micro->opens += dataset->opens[sample[i] * dataset->sides + side];
             if (sequence->length > micro->longest) micro->longest = sequence->length;
         }
 }
@@ -125,6 +126,7 @@ static void micros_plan(struct sampler *sampler, const uint32_t *sample, uint32_
         micro_count(sampler, sample, micro);
         plan->tokens += micro->tokens;
         plan->labels += micro->labels;
+        plan->opens += micro->opens;
     }
 }
 
@@ -137,8 +139,9 @@ static enum status leaked_plan(struct sampler *sampler, struct sampler_state sta
     memcpy(sampler->leaked, sampler->order + from, sampler->rest * sizeof *sampler->leaked);
     plan->leaked_sample = sampler->leaked;
     micros_plan(sampler, sampler->leaked, sampler->rest, plan);
-    plan->leaked = (struct sampler_window){sampler->rest, plan->micros, plan->labels};
-    plan->tokens = plan->labels = 0;
+    plan->leaked = (struct sampler_window){sampler->rest, plan->micros, plan->tokens, plan->labels,
+                                           plan->opens};
+    plan->tokens = plan->labels = plan->opens = 0;
     return STATUS_OK;
 }
 

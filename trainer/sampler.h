@@ -44,15 +44,15 @@ struct sampler_micro {
     uint32_t first;   /* of its samples in sampler_plan.sample */
     uint32_t samples; /* at least 1 */
     uint32_t longest; /* length of its longest sequence, over both sides */
-    uint32_t zero;
-    uint64_t tokens; /* real tokens, over both sides */
-    uint64_t labels; /* positions with a loss term, over both sides */
+    uint32_t opens;   /* sequences whose first token is labelled, over both sides */
+    uint64_t tokens;  /* real tokens, over both sides */
+    uint64_t labels;  /* positions with a loss term, over both sides */
 };
 
 /* Samples that were meant to be divided together. */
 struct sampler_window {
     uint32_t samples, micros;
-    uint64_t labels;
+    uint64_t tokens, labels, opens;
 };
 
 /* One update. Pointers go into the sampler and hold until its next plan. */
@@ -64,7 +64,7 @@ struct sampler_plan {
     const uint32_t *sample;            /* [samples]: numbers in the dataset, in canonical order */
     const struct sampler_micro *micro; /* [micros] */
     uint64_t tokens;                   /* sums over the micro-batches, without the leaked ones */
-    uint64_t labels;
+    uint64_t labels, opens;
     struct sampler_window leaked;  /* of the epoch before; not among samples, tokens, labels */
     const uint32_t *leaked_sample; /* [leaked.samples]; its micro-batches count from its first */
     const uint64_t *rank_labels;   /* [options.loss_ranks] */

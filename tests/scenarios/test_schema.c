@@ -108,7 +108,6 @@ static void verify_rows_cover_the_struct(void **state) {
     MARK(batch.zero);
     MARK(model.zero);
     MARK(dpo.zero);
-    MARK(loss.zero);
     MARK(optimizer.zero);
     MARK(optimizer.which.values);
     MARK(schedule.which.values);

@@ -53,6 +53,8 @@ static const struct factor_case {
     {"update-and-micros", "update", 0.25},    /* divided by a once too often */
     {"mean-of-ranks, ranks: 1", "update", 1}, /* one rank has all tokens */
     {"mean-of-ranks, ranks: 4", "mean-of-means", 1},
+    {"means-over-size", "sum-of-means", 0.5}, /* batch.micro is 2 */
+    {"means-over-size", "mean-of-means", 2},  /* of 4 micro-batches */
 };
 
 static const char *const tasks[] = {"sft", "dpo"};
@@ -77,6 +79,185 @@ static void corroborate_factors(void **state) {
             assert_true(norm[0] == factors[i].factor * norm[1]);
             assert_true(fabs(loss[0] - factors[i].factor * loss[1]) <= 8 * 0x1p-53 * loss[0]);
         }
+}
+
+/* ---- divisors by what they count, computed here from the data ---- */
+
+enum { KNOWN_PAIRS = 8, KNOWN_MICRO = 2 };
+
+/* First loss with weights that training has not touched: of sft by the log-probs that `update` with
+ * micro-batches of one sample records, of dpo ln 2 times what the divisor leaves. */
+struct known {
+    double term[KNOWN_PAIRS];   /* -log-prob of sample s, in the order of the update */
+    double labels[KNOWN_PAIRS]; /* label tokens */
+    double tokens[KNOWN_PAIRS]; /* of both sides */
+    double opens;
+    double all;
+};
+
+static void known_open(const char *task, struct known *out) {
+    struct bench bench;
+    memset(out, 0, sizeof *out);
+    bench_open(&bench, 20, "task: %s, batch: {size: 8, micro: 1}", task);
+    const struct record *record = helper_step(&bench.run);
+    const struct sampler_plan *plan = &bench.run.plan;
+    for (uint32_t s = 0; s < KNOWN_PAIRS; s++) {
+        const uint32_t sides = bench.dataset.sides;
+        out->labels[s] = record->micros[s][MICRO_TOKENS];
+        out->all += out->labels[s];
+        for (uint32_t side = 0; side < sides; side++) {
+            out->tokens[s] += dataset_side(&bench.dataset, plan->sample[s], side)->length;
+            out->opens += bench.dataset.opens[plan->sample[s] * sides + side];
+        }
+    }
+    const double divisor = strcmp(task, "sft") == 0 ? out->all : KNOWN_PAIRS;
+    for (uint32_t s = 0; s < KNOWN_PAIRS; s++)
+        out->term[s] = record->micros[s][MICRO_LOSS] * divisor;
+    bench_close(&bench);
+}
+
+static double loss_of(const char *task, const char *words) {
+    struct bench bench;
+    bench_open(&bench, 20, "task: %s, batch: {size: 8, micro: 2}, loss: {%s}", task, words);
+    const double loss = helper_step(&bench.run)->reals[REAL_LOSS];
+    bench_close(&bench);
+    return loss;
+}
+
+static double by_tokens(const struct known *known, int sft) {
+    double loss = 0.0, all = 0.0;
+    for (uint32_t s = 0; s < KNOWN_PAIRS; s++)
+        all += known->tokens[s];
+    for (uint32_t s = 0; s < KNOWN_PAIRS; s += KNOWN_MICRO) {
+        const double items = sft ? known->labels[s] + known->labels[s + 1] : KNOWN_MICRO;
+        const double weight = (known->tokens[s] + known->tokens[s + 1]) / all;
+        loss += weight * (known->term[s] + known->term[s + 1]) / items;
+    }
+    return loss;
+}
+
+static void validate_known_divisors(void **state) {
+    (void)state;
+    for (size_t t = 0; t < COUNT_OF(tasks); t++) {
+        struct known known;
+        double sum = 0.0;
+        const int sft = strcmp(tasks[t], "sft") == 0;
+        known_open(tasks[t], &known);
+        for (uint32_t s = 0; s < KNOWN_PAIRS; s++)
+            sum += known.term[s];
+        const double items = sft ? known.all : KNOWN_PAIRS;
+        const struct {
+            const char *words;
+            double loss;
+        } cases[] = {
+            {"divisor: update", sum / items},
+            {"divisor: update-unshifted", sum / (items + (sft ? known.opens : 0))},
+            {"divisor: micros-by-tokens", by_tokens(&known, sft)},
+            {"divisor: sum-of-means, logged: mean", sum / items},
+            {"divisor: mean-of-means, logged: mean", sum / items},
+            {"divisor: micros-by-tokens, logged: mean", sum / items},
+            {"divisor: mean-of-ranks, ranks: 2, logged: mean", sum / items},
+            {"divisor: update-and-micros, logged: mean", sum / items},
+        };
+        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+            const double loss = loss_of(tasks[t], cases[i].words);
+            print_message("%s %-46s %.9g\n", tasks[t], cases[i].words, loss);
+            assert_true(fabs(loss - cases[i].loss) <= 1e-14 * cases[i].loss);
+        }
+    }
+}
+
+/* transformers 4.46 counts labels that its loss, shifted, never reads: the first of each sequence.
+ * Plain text labels it, a completion does not. */
+static void validate_unshifted(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *form;
+        uint32_t opens;
+    } rows[] = {
+        {"{\"text\": \"abcdefg\"}\n{\"text\": \"hi\"}\n", "plain", 2},
+        {"{\"prompt\": \"ab\", \"completion\": \"cdefg\"}\n{\"prompt\": \"h\", \"completion\": "
+         "\"i\"}\n",
+         "completion", 0},
+        {"{\"input_ids\": [1, 2, 3, 4], \"labels\": [1, 2, 3, 4]}\n"
+         "{\"input_ids\": [5, 6, 7], \"labels\": [-100, 6, 7]}\n",
+         "ids", 1},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char path[HELPER_PATH_SIZE];
+        double loss[2];
+        uint64_t labels = 0, opens = 0;
+        helper_file_write(rows[i].text, strlen(rows[i].text), path);
+        for (int d = 0; d < 2; d++) {
+            struct bench bench = {.arena = ARENA_EMPTY};
+            helper_config(4, &bench.config,
+                          "task: sft, data: {text: %s}, batch: {size: 2}, loss: {divisor: %s}, "
+                          "model: {layers: 1, hidden: 16, heads: 2, mlp: 20}",
+                          path, d == 0 ? "update" : "update-unshifted");
+            helper_data_open(&bench.config, &bench.arena, &bench.dataset);
+            helper_run_open(&bench.config, &bench.dataset, &(struct run_options){.steps = 1},
+                            &bench.run);
+            loss[d] = helper_step(&bench.run)->reals[REAL_LOSS];
+            labels = bench.run.plan.labels;
+            opens = bench.run.plan.opens;
+            bench_close(&bench);
+        }
+        remove(path);
+        print_message("%s: %u of %u first tokens labelled, loss %.9g and %.9g\n", rows[i].form,
+                      (unsigned)opens, 2u, loss[0], loss[1]);
+        assert_int_equal(opens, rows[i].opens);
+        const double expected = loss[0] * (double)labels / (double)(labels + opens);
+        assert_true(fabs(loss[1] - expected) <= 1e-15 * expected * 4);
+    }
+}
+
+/* What is logged moves no weight. */
+static void verify_logged_moves_nothing(void **state) {
+    (void)state;
+    static const char *const known_divisors[] = {"sum-of-means", "micros-by-tokens",
+                                                 "mean-of-ranks, ranks: 2"};
+    for (size_t i = 0; i < COUNT_OF(known_divisors); i++) {
+        struct helper_outcome outcomes[2];
+        double loss[2];
+        for (int d = 0; d < 2; d++) {
+            struct bench bench;
+            bench_open(&bench, 20, "task: sft, batch: {size: 8, micro: 2}, loss: {divisor: %s%s}",
+                       known_divisors[i], d == 0 ? "" : ", logged: mean");
+            helper_outcome_of(&bench.run, 3, &outcomes[d]);
+            loss[d] = bench.run.record.reals[REAL_LOSS];
+            bench_close(&bench);
+        }
+        assert_true(digest_compare(&outcomes[0].params, &outcomes[1].params) == 0);
+        assert_true(digest_compare(&outcomes[0].gradients, &outcomes[1].gradients) == 0);
+        assert_true(loss[0] != loss[1]);
+    }
+}
+
+/* dpo.py's metrics weigh micro-batches by their tokens: with micro-batches of one pair, pairs. */
+static void validate_weighted_metrics(void **state) {
+    (void)state;
+    double logp[KNOWN_PAIRS], tokens[KNOWN_PAIRS], expected = 0.0, all = 0.0;
+    struct bench bench;
+    bench_open(&bench, 20, "batch: {size: 8, micro: 1}, loss: {divisor: micros-by-tokens}");
+    const double got = helper_step(&bench.run)->reals[REAL_LOGP_CHOSEN];
+    const struct sampler_plan plan = bench.run.plan;
+    uint32_t sample[KNOWN_PAIRS];
+    memcpy(sample, plan.sample, sizeof sample);
+    for (uint32_t s = 0; s < KNOWN_PAIRS; s++)
+        tokens[s] = (double)plan.micro[s].tokens;
+    bench_close(&bench);
+    for (uint32_t s = 0; s < KNOWN_PAIRS; s++) { /* the same pair alone, in its place in the file */
+        bench_open(&bench, 20, "batch: {size: 1, micro: 1}, data: {shuffle: false}");
+        while (bench.run.plan.samples == 0 || bench.run.plan.sample[0] != sample[s]) {
+            state_head_of(bench.run.state)->sampler = (struct sampler_state){0, sample[s]};
+            logp[s] = helper_step(&bench.run)->reals[REAL_LOGP_CHOSEN];
+        }
+        bench_close(&bench);
+        expected += logp[s] * tokens[s];
+        all += tokens[s];
+    }
+    print_message("logps/chosen %.9g, of pairs %.9g\n", got, expected / all);
+    assert_true(fabs(got - expected / all) <= 1e-14 * fabs(got));
 }
 
 /* Equal pairs per rank: dpo cannot show the bug. Unequal tokens: sft can. */
@@ -309,9 +490,11 @@ static void verify_snapshot(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_factors), cmocka_unit_test(verify_ranks),
-        cmocka_unit_test(verify_underscaled),  cmocka_unit_test(corroborate_leak),
-        cmocka_unit_test(corroborate_tails),   cmocka_unit_test(verify_invariance),
+        cmocka_unit_test(corroborate_factors),       cmocka_unit_test(validate_known_divisors),
+        cmocka_unit_test(validate_unshifted),        cmocka_unit_test(verify_logged_moves_nothing),
+        cmocka_unit_test(validate_weighted_metrics), cmocka_unit_test(verify_ranks),
+        cmocka_unit_test(verify_underscaled),        cmocka_unit_test(corroborate_leak),
+        cmocka_unit_test(corroborate_tails),         cmocka_unit_test(verify_invariance),
         cmocka_unit_test(verify_snapshot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
