@@ -17,11 +17,11 @@
 #include "trainer/experiment.h"
 
 static const struct verb *const verbs[] = {
-    &verb_run,      &verb_check,      &verb_demo,    &verb_suite,         &verb_attribute,
-    &verb_recover,  &verb_keys,       &verb_list,    &verb_env,           &verb_rerun_config,
-    &verb_lr_table, &verb_lr_compare, &verb_lr_fit,  &verb_lr_check,      &verb_doctor,
-    &verb_compare,  &verb_import,     &verb_export,  &verb_report,        &verb_replay,
-    &verb_bisect,   &verb_noise,      &verb_certify, &verb_parity_weights};
+    &verb_run,      &verb_check,      &verb_demo,    &verb_suite,    &verb_attribute,
+    &verb_recover,  &verb_keys,       &verb_list,    &verb_env,      &verb_rerun_config,
+    &verb_lr_table, &verb_lr_compare, &verb_lr_fit,  &verb_lr_check, &verb_doctor,
+    &verb_compare,  &verb_import,     &verb_export,  &verb_report,   &verb_replay,
+    &verb_bisect,   &verb_noise,      &verb_certify, &verb_parity,   &verb_parity_weights};
 
 static volatile int interrupted; /* set by the handler below, read between updates */
 
@@ -114,6 +114,12 @@ static int is_group(const char *word) {
     return 0;
 }
 
+static int is_verb(const char *word) {
+    for (size_t i = 0; i < COUNT_OF(verbs); i++)
+        if (strcmp(verbs[i]->name, word) == 0) return 1;
+    return 0;
+}
+
 /* The verbs of two words that begin with `word`. */
 static void print_group(const char *word, FILE *out) {
     const size_t length = strlen(word);
@@ -124,11 +130,15 @@ static void print_group(const char *word, FILE *out) {
     fprintf(out, "\n  twinstep %s VERB --help   options of a verb, with an example\n", word);
 }
 
-/* "lr", "table" become "lr table"; *argc and *argv then begin at the second word. */
+/* "lr", "table" become "lr table"; *argc and *argv then begin at the second word. A word that is a
+ * verb itself ("parity") stays alone where the second makes no verb of two. */
 static enum status join_words(struct arena *arena, int *argc, char ***argv, char **out_word) {
     *out_word = (*argv)[0];
     if (!is_group((*argv)[0]) || *argc < 2) return STATUS_OK;
-    TRY(arena_format(arena, out_word, "%s %s", (*argv)[0], (*argv)[1]));
+    char *both;
+    TRY(arena_format(arena, &both, "%s %s", (*argv)[0], (*argv)[1]));
+    if (is_verb((*argv)[0]) && !is_verb(both)) return STATUS_OK;
+    *out_word = both;
     *argc -= 1;
     *argv += 1;
     return STATUS_OK;
@@ -161,12 +171,12 @@ static enum status dispatch(struct cli *cli, int argc, char **argv, int *out_exi
         printf("twinstep %s\n", TWINSTEP_VERSION);
         return STATUS_OK;
     }
-    if (is_group(argv[1]) && argc == 3 &&
-        (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0)) {
+    const int group = is_group(argv[1]) && !is_verb(argv[1]);
+    if (group && argc == 3 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0)) {
         print_group(argv[1], stdout);
         return STATUS_OK;
     }
-    if (is_group(argv[1]) && argc == 2)
+    if (group && argc == 2)
         FAIL(STATUS_INPUT, "%s: expected one more word; see twinstep %s --help", argv[1], argv[1]);
     if (argv[1][0] == '-')
         FAIL(STATUS_INPUT, "expected a verb, got option %s; see twinstep --help", argv[1]);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Parity of two models, A and B, or of one model under two settings: what twinstep parity measures.
  *
- * A is the reference implementation, B the port. Four open runs with the same data and, unless B
- * has weights of its own, the same weights: A, B, A in the dtype of B (`low`) and A in a wider one
+ * A is the reference implementation, B the port. Four open runs with the same data; each of A and B
+ * has the weights of its own configuration, the others have A's: A, B, A in the dtype of B (`low`)
+ * and A in a wider one
  * (`high`), so that rounding that nobody can avoid, low against high, is the measure of B's error.
  * Sources: the Equivalence skill of NxD Inference (R-ratio, logits under teacher forcing), the
  * stress test of NeMo-RL (log-prob consistency); docs/PARITY.md has both, and what is ours.
@@ -20,7 +21,6 @@ enum parity_finding { PARITY_WITHIN = 0, PARITY_OUTSIDE, PARITY_UNTESTABLE };
 struct parity_request {
     struct config config[2]; /* of A and B */
     const char *name[2];     /* "scenario:arm" or a folder */
-    int own_weights;         /* B starts from weights of its own, not from A's */
     uint32_t batches;        /* micro-batches that components and logits see; at least 1 */
     uint32_t replicas;       /* of `low` with sums in drawn orders; at least 1 */
     uint64_t steps;          /* updates that A is trained by before a refit; at least 1 */

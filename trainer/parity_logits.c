@@ -61,7 +61,7 @@ struct measuring {
     struct parity_logits *out;
     const struct run *truth; /* high, or A */
     struct run *replica;
-    double *replica_kl;      /* (replicas) sums */
+    double *replica_kl;      /* (replicas, then low) sums */
     struct parity_sample kl; /* KL(truth || B) by label */
     double cosine, top, direct, logits, equal;
 };
@@ -117,19 +117,25 @@ static void add_label(struct measuring *m, uint32_t i) {
     m->out->labels++;
 }
 
+/* KL(truth || run) of every label goes to sum `at`. */
+static void add_calibration(struct measuring *m, const struct run *run, uint32_t at) {
+    for (uint32_t i = 0; i < run->batch.label_count; i++) {
+        const struct row_view truth = open_row(m->truth, i), b = open_row(run, i);
+        m->replica_kl[at] += divergence(&truth, &b);
+    }
+}
+
 static enum status add_replicas(struct measuring *m, const uint32_t *samples, uint32_t count,
                                 uint32_t batch) {
-    const uint32_t labels = m->parity->run[PARITY_A]->batch.label_count;
     const uint32_t replicas = m->parity->request->replicas;
     for (uint32_t r = 0; r < replicas; r++) {
         TRY(parity_tick(m->parity, "logits of replicas", (uint64_t)batch * replicas + r,
                         (uint64_t)m->parity->request->batches * replicas));
         parity_forward(m->replica, samples, count, m->parity->request->seed + 1000 + r);
-        for (uint32_t i = 0; i < labels; i++) {
-            const struct row_view truth = open_row(m->truth, i), b = open_row(m->replica, i);
-            m->replica_kl[r] += divergence(&truth, &b);
-        }
+        add_calibration(m, m->replica, r);
     }
+    parity_forward(m->parity->run[PARITY_LOW], samples, count, m->parity->request->seed);
+    add_calibration(m, m->parity->run[PARITY_LOW], replicas);
     return STATUS_OK;
 }
 
@@ -174,12 +180,12 @@ static void close(struct measuring *m) {
         if (out->bins[b].labels > 0) out->bins[b].kl /= (double)out->bins[b].labels;
     }
     out->replica_least = (double)INFINITY;
-    for (uint32_t r = 0; r < out->replicas; r++) {
+    for (uint32_t r = 0; r <= out->replicas; r++) {
         const double mean = m->replica_kl[r] / labels;
         if (mean < out->replica_least) out->replica_least = mean;
         if (!(mean <= out->replica_largest)) out->replica_largest = mean;
     }
-    out->alpha = 1.0 / ((double)out->replicas + 1.0);
+    out->alpha = 1.0 / ((double)out->replicas + 2.0);
     out->threshold = line * out->replica_largest;
     judge(out);
 }
@@ -189,7 +195,8 @@ static enum status measure(struct measuring *m) {
     struct arena *arena = parity->arena;
     uint32_t *samples;
     TRY(arena_take(arena, parity_batch_size(parity), sizeof *samples, "logits", &samples));
-    TRY(arena_take(arena, m->out->replicas, sizeof *m->replica_kl, "logits", &m->replica_kl));
+    TRY(arena_take(arena, m->out->replicas + (size_t)1, sizeof *m->replica_kl, "logits",
+                   &m->replica_kl));
     TRY(parity_sample_open(
         &m->kl, (size_t)parity->request->batches * parity->run[PARITY_A]->limits.tokens, arena));
     for (uint32_t b = 0; b < parity->request->batches; b++)

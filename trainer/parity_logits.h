@@ -2,11 +2,11 @@
  * Logits under teacher forcing: at every label both models have read the same tokens, those of the
  * data. Cosine, KL, agreement on the likeliest token, largest difference by position.
  *
- * KL(high || B) is held against KL(high || replica) of `low` runs that differ from A in the order
- * of their sums only: the threshold is the largest of n of them times PARITY_R_LINE squared (KL is
- * quadratic in an error of the logits), so the line is the R-ratio's. For an exchangeable B the
- * chance to exceed the largest of n is 1 / (n + 1); that comparison is printed, too.
- * Invariant: KL is summed in a form without cancellation, so 1e-14 is as good as 1e-2. */
+ * KL(high || B) is held against KL(high || low) and KL(high || replica) of runs that differ from
+ * low in the order of their sums only: the threshold is the largest of these n + 1 times the
+ * R-ratio's line squared, as KL is quadratic in an error of the logits. A run that is exchangeable
+ * with them exceeds the largest of them with probability 1 / (n + 2), and the threshold more
+ * rarely. Invariant: KL is summed in a form without cancellation, so 1e-14 is as good as 1e-2. */
 #ifndef TWINSTEP_TRAINER_PARITY_LOGITS_H
 #define TWINSTEP_TRAINER_PARITY_LOGITS_H
 
@@ -30,9 +30,9 @@ struct parity_logits {
     double cosine_least, cosine_mean;
     double kl_direct; /* KL(A || B), mean over labels */
     double kl, kl_99; /* KL(high || B): mean, 99 % of labels (A where there is no high) */
-    double replica_least, replica_largest; /* KL(high || replica), means */
+    double replica_least, replica_largest; /* of low and replicas, means */
     uint32_t replicas;
-    double alpha;     /* 1 / (replicas + 1) */
+    double alpha;     /* 1 / (replicas + 2) */
     double threshold; /* of kl */
     double top;       /* share of labels where A and B agree */
     double largest;   /* max |A - B| of a logit */

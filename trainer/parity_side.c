@@ -39,7 +39,7 @@ static int same_shapes(const struct config *a, const struct config *b) {
 
 /* Whose weights a run starts from: its own, or A's. */
 static enum status open_run(struct parity *parity, enum parity_who who) {
-    const int own = who == PARITY_A || (who == PARITY_B && parity->request->own_weights);
+    const int own = who == PARITY_A || who == PARITY_B;
     const struct run_options options = {.steps = parity->request->steps,
                                         .order_seed = parity->request->seed + (uint64_t)who,
                                         .start = own ? NULL : parity->run[PARITY_A]};
@@ -83,8 +83,6 @@ enum status parity_open(const struct parity_request *request, struct arena *aren
         FAIL(STATUS_INPUT, "A has a vocabulary of %ju, B of %ju: nothing can be compared",
              (uintmax_t)config[PARITY_A].model.vocab, (uintmax_t)config[PARITY_B].model.vocab);
     out->shapes_differ = !same_shapes(&config[PARITY_A], &config[PARITY_B]);
-    if (out->shapes_differ && !request->own_weights)
-        FAIL(STATUS_INPUT, "A and B have models of other shapes: one cannot start from the other");
     take_low(&config[PARITY_A], &config[PARITY_B], &config[PARITY_LOW]);
     if (!take_high(&config[PARITY_LOW], &config[PARITY_HIGH]))
         out->no_high = "B computes in f64, and there is no wider dtype";

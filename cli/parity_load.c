@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Finds what A and B are. Overrides act on B alone; a key without "common." or "arms." is one of
+ * B's arm. */
+#include "cli/parity_load.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/load.h"
+
+struct loading {
+    const struct cli *cli;
+    const struct options *options;
+    struct arena *arena;
+};
+
+static int is_folder(const char *word) {
+    struct stat info;
+    return stat(word, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* Keys of B's arm in full. */
+static enum status full_keys(struct loading *loading, const char *prefix, struct options *out) {
+    const struct options *options = loading->options;
+    TRY(arena_take(loading->arena, options->set_count, sizeof *out->sets, "options", &out->sets));
+    for (size_t i = 0; i < options->set_count; i++) {
+        const char *set = options->sets[i];
+        char *text;
+        const int full = strncmp(set, "common.", 7) == 0 || strncmp(set, "arms.", 5) == 0;
+        TRY(arena_format(loading->arena, &text, "%s%s", full ? "" : prefix, set));
+        out->sets[i] = text;
+    }
+    out->set_count = options->set_count;
+    return STATUS_OK;
+}
+
+static enum status find_arm(const struct scenario *scenario, const char *name,
+                            const struct scenario_arm **out) {
+    for (int i = 0; i < 2; i++) {
+        *out = &scenario->arms[i];
+        if (strcmp((*out)->name, name) == 0) return STATUS_OK;
+    }
+    FAIL(STATUS_INPUT, "parity: %s: expected arm %s or %s, got \"%s\"", scenario->name,
+         scenario->arms[0].name, scenario->arms[1].name, name);
+}
+
+/* Quotes a path for YAML: '' inside single quotes. */
+static enum status quote(struct arena *arena, const char *path, char **out) {
+    const size_t length = strlen(path);
+    size_t at = 0;
+    char *text;
+    TRY(arena_take(arena, 2 * length + 3, 1, "path", &text));
+    text[at++] = '\'';
+    for (size_t i = 0; i < length; i++) {
+        if (path[i] == '\'') text[at++] = '\'';
+        text[at++] = path[i];
+    }
+    text[at] = '\'';
+    *out = text;
+    return STATUS_OK;
+}
+
+/* A training that nobody asked for, around a checkpoint: its data are the built-in ones. */
+static enum status load_folder(struct loading *loading, const char *word, int overridden,
+                               struct parity_word *out) {
+    struct options options = {0};
+    struct scenario *scenario;
+    char *path, *text;
+    if (overridden) TRY(full_keys(loading, "common.", &options));
+    TRY(quote(loading->arena, word, &path));
+    TRY(arena_format(loading->arena, &text,
+                     "twinstep: 1\nname: checkpoint\nsteps: 8\ncommon:\n  task: sft\n"
+                     "  model: {from: %s}\narms: {baseline: {}, test: {}}\n",
+                     path));
+    TRY(scenario_parse(loading->arena, loading->cli->schema, word, text, strlen(text), options.sets,
+                       options.set_count, &scenario));
+    *out = (struct parity_word){word, word, scenario, &scenario->arms[0]};
+    return STATUS_OK;
+}
+
+/* "PATH:ARM", where PATH alone is no file; PATH and ARM may be NULL-terminated pieces of word. */
+static enum status split(struct loading *loading, const char *word, char **out_path,
+                         const char **out_arm) {
+    struct stat info;
+    const char *colon = strrchr(word, ':');
+    *out_arm = NULL;
+    if (colon == NULL || stat(word, &info) == 0)
+        return arena_text(loading->arena, word, strlen(word), out_path);
+    *out_arm = colon + 1;
+    return arena_text(loading->arena, word, (size_t)(colon - word), out_path);
+}
+
+/* Arm `standard` where the word names none. */
+static enum status load_word(struct loading *loading, const char *word, int standard,
+                             int overridden, struct parity_word *out) {
+    struct options options = {0};
+    struct scenario *scenario;
+    const char *arm;
+    char *path, *prefix, *name;
+    if (is_folder(word)) return load_folder(loading, word, overridden, out);
+    TRY(split(loading, word, &path, &arm));
+    TRY(load_scenario(loading->cli, loading->arena, path, &options, &scenario));
+    if (arm == NULL) arm = scenario->arms[standard].name;
+    if (overridden) {
+        TRY(arena_format(loading->arena, &prefix, "arms.%s.", arm));
+        TRY(full_keys(loading, prefix, &options));
+        TRY(load_scenario(loading->cli, loading->arena, path, &options, &scenario));
+    }
+    TRY(arena_format(loading->arena, &name, "%s:%s", path, arm));
+    *out = (struct parity_word){.name = name, .scenario = scenario};
+    return find_arm(scenario, arm, &out->arm);
+}
+
+enum status parity_load(const struct cli *cli, const struct options *options, struct arena *arena,
+                        struct parity_words *out) {
+    struct loading loading = {cli, options, arena};
+    const char *a = options->arguments[0];
+    const int alone = options->argument_count == 1;
+    const int overridden = options->set_count > 0;
+    memset(out, 0, sizeof *out);
+    TRY(load_word(&loading, a, 0, 0, &out->side[0]));
+    const int whole = out->side[0].folder == NULL && strcmp(out->side[0].name, a) != 0;
+    if (alone && !whole && !overridden)
+        FAIL(STATUS_INPUT, "parity: %s: expected B, or --set for what B does in another way", a);
+    return load_word(&loading, alone ? a : options->arguments[1], alone && whole ? 1 : 0,
+                     overridden, &out->side[1]);
+}
