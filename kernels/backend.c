@@ -78,8 +78,9 @@ enum status backend_scratch(const struct op_limits *limits, size_t *out_bytes) {
              "16777216, got %u and %u",
              limits->D, limits->length);
     const size_t exact = limits->order_free ? exact_attention_bytes(limits->length, limits->D) : 0;
+    const size_t ordered = larger(limits->rows, limits->norms);
     const size_t one_thread = larger(attention_bytes(limits->length, limits->D) + exact,
-                                     larger(row_bytes(limits->width), order_bytes(limits->rows)));
+                                     larger(row_bytes(limits->width), order_bytes(ordered)));
     const size_t shared = larger(embedding_bytes(limits->width, limits->rows), square_bytes());
     const size_t width = limits->width;
     const size_t dense = (3 * (size_t)limits->rows * width + 2 * width * width) * sizeof(double);

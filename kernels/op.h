@@ -77,6 +77,13 @@ enum op_site {
     SITE_ATTENTION,
     SITE_LOSS,
     SITE_GRADIENT_NORM,
+    SITE_Q_BIAS, /* gradients of biases are sums of their own */
+    SITE_K_BIAS,
+    SITE_V_BIAS,
+    SITE_O_BIAS,
+    SITE_GATE_BIAS,
+    SITE_UP_BIAS,
+    SITE_DOWN_BIAS,
     SITE_COUNT
 };
 
@@ -115,6 +122,14 @@ struct linear_forward_args {
     uint32_t N, K;
     const void *x, *w;
     void *y;
+};
+
+/* y[r,:] = round(y[r,:] + b): the bias of a linear layer, behind its finished chain (law 17). */
+struct bias_args {
+    struct row_list rows;
+    uint32_t C;
+    const void *b; /* (C) */
+    void *y;       /* (.., C), of the carrier: not yet rounded to `compute` */
 };
 
 /* dx[r,:] = round(dy[r,:] . w), chain over n ascending. With `add`: dx = round(dx + round(chain)),
@@ -330,6 +345,7 @@ struct convert_args {
 struct op_table {
     const char *name; /* "f32_f32_v4", ... */
     void (*linear_forward)(const struct op_call *, const struct linear_forward_args *);
+    void (*bias)(const struct op_call *, const struct bias_args *);
     void (*linear_input)(const struct op_call *, const struct linear_input_args *);
     void (*linear_weight)(const struct op_call *, const struct linear_weight_args *);
     void (*embedding_forward)(const struct op_call *, const struct embedding_forward_args *);
@@ -369,6 +385,7 @@ TWINSTEP_MUST_USE enum status backend_ops(enum isa isa, enum dtype compute, enum
 /* Largest problem of a run; fixes the size of op_call.scratch. */
 struct op_limits {
     uint32_t rows;   /* most rows of one call */
+    uint32_t norms;  /* most rows of one norm; 0: as rows */
     uint32_t width;  /* widest of C, N, K, V */
     uint32_t length; /* longest sequence */
     uint32_t H, G, D;

@@ -140,17 +140,6 @@ static enum status check_rope(const struct config *config, struct fault *fault) 
     return STATUS_OK;
 }
 
-/* What later versions of this file drop again. */
-static enum status check_available(const struct config *config, struct fault *fault) {
-    if (config->model.family != FAMILY_OLMO2 && config->model.family != FAMILY_LLAMA)
-        return fault_set(fault, STATUS_UNSUPPORTED, "model.family", "not yet");
-    if (config->model.qkv_bias || config->model.output_bias || config->model.mlp_bias)
-        return fault_set(fault, STATUS_UNSUPPORTED, "model.qkv_bias", "not yet");
-    if (config->model.rope_scaling != ROPE_PLAIN)
-        return fault_set(fault, STATUS_UNSUPPORTED, "model.rope_scaling", "not yet");
-    return STATUS_OK;
-}
-
 static enum status check_model(const struct config *config, struct fault *fault) {
     uint64_t heads = config->model.heads;
     if (heads % config->model.kv_heads != 0)
@@ -161,7 +150,6 @@ static enum status check_model(const struct config *config, struct fault *fault)
         return fault_set(fault, STATUS_INPUT, "model.head_dim",
                          "expected an even number (rotary pairs), got %ju",
                          (uintmax_t)config->model.head_dim);
-    TRY(check_available(config, fault));
     return check_rope(config, fault);
 }
 

@@ -30,18 +30,18 @@ static void norm_gradient(const struct pass *pass, uint32_t layer, enum param_ro
                           const void *dy, const void *x, const void *rstd, void *dx) {
     const struct config *config = pass->model->config;
     struct op_call call = pass_call(pass, pass_site(role), layer);
-    struct norm_input_args args = {.rows = pass->rows,
-                                   .rounding = (enum norm_rounding)config->model.norm_rounding,
+    struct norm_input_args args = {.rounding = (enum norm_rounding)config->model.norm_rounding,
                                    .dy = dy,
                                    .x = x,
                                    .w = pass_weight(pass, role, layer),
                                    .rstd = rstd,
                                    .dx = dx};
-    uint32_t unused;
-    pass_widths(pass->model, role, &args.C, &unused);
+    uint32_t width, unused;
+    pass_widths(pass->model, role, &width, &unused);
+    args.rows = pass_norm_rows(pass, role, &args.C);
     pass->model->ops->norm_input(&call, &args);
     if (pass->rows.index == NULL) return;
-    watch_role_output(pass, layer, role, 1, dx, args.C);
+    watch_role_output(pass, layer, role, 1, dx, width);
 }
 
 /* The gradient of a branch is that of the sum it was added to; where the branch was dropped, a copy
@@ -71,7 +71,7 @@ static void mlp_backward(const struct pass *pass, uint32_t i) {
     const struct layer_buffers *layer = &model->layer[i];
     const struct layer_gradients *gradient = &model->gradient;
     void *down = branch_gradient(pass, DROP_BRANCH_B, i, gradient->stream, gradient->branch_b);
-    if (pass->olmo2) {
+    if (model->post_norm) {
         norm_gradient(pass, i, ROLE_NORM_B, down, layer->down, layer->rstd_b, gradient->down);
         down = gradient->down;
     }
@@ -85,7 +85,7 @@ static void mlp_backward(const struct pass *pass, uint32_t i) {
     input_gradient(pass, i, ROLE_GATE, gradient->gate, gradient->b, 0);
     input_gradient(pass, i, ROLE_UP, gradient->up, gradient->b, 1);
     const void *branch = gradient->b;
-    if (!pass->olmo2) {
+    if (!model->post_norm) {
         norm_gradient(pass, i, ROLE_NORM_B, gradient->b, layer->h, layer->rstd_b, gradient->h);
         branch = gradient->h;
     }
@@ -101,7 +101,7 @@ static void qk_backward(const struct pass *pass, uint32_t i) {
     pass_rotary(pass, i, gradient->k, model->G, 1);
     watch_heads(pass, i, "rotary", "dQ", gradient->q, model->Q);
     watch_heads(pass, i, "rotary", "dK", gradient->k, model->K);
-    if (!pass->olmo2) return;
+    if (!model->qk_norm) return;
     norm_gradient(pass, i, ROLE_Q_NORM, gradient->q, layer->q_line, layer->rstd_q,
                   gradient->q_line);
     norm_gradient(pass, i, ROLE_K_NORM, gradient->k, layer->k_line, layer->rstd_k,
@@ -115,7 +115,7 @@ static void attention_block_backward(const struct pass *pass, uint32_t i) {
     const struct layer_buffers *layer = &model->layer[i];
     const struct layer_gradients *gradient = &model->gradient;
     void *o = branch_gradient(pass, DROP_BRANCH_A, i, gradient->h, gradient->branch_a);
-    if (pass->olmo2) {
+    if (model->post_norm) {
         norm_gradient(pass, i, ROLE_NORM_A, o, layer->o, layer->rstd_a, gradient->o);
         o = gradient->o;
     }
@@ -132,8 +132,10 @@ static void attention_block_backward(const struct pass *pass, uint32_t i) {
     watch_heads(pass, i, "attention", "dK", gradient->k, model->K);
     watch_heads(pass, i, "attention", "dV", gradient->v, model->K);
     qk_backward(pass, i);
-    input_gradient(pass, i, ROLE_Q, pass->olmo2 ? gradient->q_line : gradient->q, gradient->a, 0);
-    input_gradient(pass, i, ROLE_K, pass->olmo2 ? gradient->k_line : gradient->k, gradient->a, 1);
+    input_gradient(pass, i, ROLE_Q, model->qk_norm ? gradient->q_line : gradient->q, gradient->a,
+                   0);
+    input_gradient(pass, i, ROLE_K, model->qk_norm ? gradient->k_line : gradient->k, gradient->a,
+                   1);
     input_gradient(pass, i, ROLE_V, gradient->v, gradient->a, 1);
 }
 
@@ -141,7 +143,7 @@ static void residual_backward(const struct pass *pass, uint32_t i) {
     const struct layer_buffers *layer = &pass->model->layer[i];
     const struct layer_gradients *gradient = &pass->model->gradient;
     const void *branch = gradient->a;
-    if (!pass->olmo2) {
+    if (!pass->model->post_norm) {
         norm_gradient(pass, i, ROLE_NORM_A, gradient->a, layer->x, layer->rstd_a, gradient->stream);
         branch = gradient->stream;
     }
@@ -163,6 +165,17 @@ static void *accumulator(const struct weight_pass *joint, enum param_role role, 
     return joint->gradients->row[params_owner(table, role, layer_index(layer))][joint->use];
 }
 
+/* acc[n] += dy[r, n]: a weight gradient whose x is 1 (law 17). */
+static void bias_weight(const struct weight_pass *joint, uint32_t layer, enum param_role role,
+                        const void *dy, uint32_t width) {
+    const struct model *model = joint->pass.model;
+    struct op_call call = pass_call(&joint->pass, pass_site(role), layer);
+    const struct linear_weight_args args = {
+        joint->rows, width, 1, dy, model->ones, accumulator(joint, role, layer)};
+    model->ops->linear_weight(&call, &args);
+    if (model->watch != NULL) watch_see_weight(&joint->pass, layer, role, args.acc, joint->use);
+}
+
 static void matrix_weight(const struct weight_pass *joint, uint32_t layer, enum param_role role,
                           const void *dy, const void *x) {
     struct op_call call = pass_call(&joint->pass, pass_site(role), layer);
@@ -172,21 +185,23 @@ static void matrix_weight(const struct weight_pass *joint, uint32_t layer, enum 
     joint->pass.model->ops->linear_weight(&call, &args);
     if (joint->pass.model->watch != NULL)
         watch_see_weight(&joint->pass, layer, role, args.acc, joint->use);
+    if (pass_bias(&joint->pass, role, layer) != NULL)
+        bias_weight(joint, layer, params_bias(role), dy, args.N);
 }
 
 static void norm_weight(const struct weight_pass *joint, uint32_t layer, enum param_role role,
                         const void *dy, const void *x, const void *rstd) {
     const struct model *model = joint->pass.model;
     struct op_call call = pass_call(&joint->pass, pass_site(role), layer);
-    struct norm_weight_args args = {.rows = joint->rows,
-                                    .rounding =
+    struct norm_weight_args args = {.rounding =
                                         (enum norm_rounding)model->config->model.norm_rounding,
                                     .dy = dy,
                                     .x = x,
                                     .rstd = rstd,
                                     .acc = accumulator(joint, role, layer)};
-    uint32_t unused;
-    pass_widths(model, role, &args.C, &unused);
+    struct pass rows = joint->pass;
+    rows.rows = joint->rows;
+    args.rows = pass_norm_rows(&rows, role, &args.C);
     model->ops->norm_weight(&call, &args);
     if (model->watch != NULL) watch_see_weight(&joint->pass, layer, role, args.acc, joint->use);
 }
@@ -197,17 +212,19 @@ static void layer_weights(const struct weight_pass *joint, uint32_t i) {
     const struct model *model = joint->pass.model;
     const void *branch_a = branch_of(model, gradient->h, gradient->branch_a);
     const void *branch_b = branch_of(model, gradient->stream, gradient->branch_b);
-    int olmo2 = joint->pass.olmo2;
-    matrix_weight(joint, i, ROLE_Q, olmo2 ? gradient->q_line : gradient->q, layer->a);
-    matrix_weight(joint, i, ROLE_K, olmo2 ? gradient->k_line : gradient->k, layer->a);
+    int olmo2 = model->post_norm, qk_norm = model->qk_norm;
+    matrix_weight(joint, i, ROLE_Q, qk_norm ? gradient->q_line : gradient->q, layer->a);
+    matrix_weight(joint, i, ROLE_K, qk_norm ? gradient->k_line : gradient->k, layer->a);
     matrix_weight(joint, i, ROLE_V, gradient->v, layer->a);
     matrix_weight(joint, i, ROLE_O, olmo2 ? gradient->o : branch_a, layer->att);
     matrix_weight(joint, i, ROLE_GATE, gradient->gate, layer->b);
     matrix_weight(joint, i, ROLE_UP, gradient->up, layer->b);
     matrix_weight(joint, i, ROLE_DOWN, olmo2 ? gradient->down : branch_b, layer->act);
-    if (olmo2) {
+    if (qk_norm) {
         norm_weight(joint, i, ROLE_Q_NORM, gradient->q, layer->q_line, layer->rstd_q);
         norm_weight(joint, i, ROLE_K_NORM, gradient->k, layer->k_line, layer->rstd_k);
+    }
+    if (olmo2) {
         norm_weight(joint, i, ROLE_NORM_A, branch_a, layer->o, layer->rstd_a);
         norm_weight(joint, i, ROLE_NORM_B, branch_b, layer->down, layer->rstd_b);
     } else {

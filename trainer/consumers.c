@@ -21,7 +21,14 @@ static const char *const role_names[ROLE_COUNT] = {[ROLE_EMBEDDING] = "embedding
                                                    [ROLE_UP] = "up",
                                                    [ROLE_DOWN] = "down",
                                                    [ROLE_NORM_FINAL] = "norm",
-                                                   [ROLE_HEAD] = "head"};
+                                                   [ROLE_HEAD] = "head",
+                                                   [ROLE_Q_BIAS] = "q-bias",
+                                                   [ROLE_K_BIAS] = "k-bias",
+                                                   [ROLE_V_BIAS] = "v-bias",
+                                                   [ROLE_O_BIAS] = "o-bias",
+                                                   [ROLE_GATE_BIAS] = "gate-bias",
+                                                   [ROLE_UP_BIAS] = "up-bias",
+                                                   [ROLE_DOWN_BIAS] = "down-bias"};
 
 static const char *const stream_names[STREAM_COUNT] = {"init", "data", "dropout", "order",
                                                        "rounding"};
@@ -50,7 +57,7 @@ static enum status add(struct list *list, enum stream stream, uint32_t op, uint6
     return STATUS_OK;
 }
 
-/* Elements of all tensors of a role that own storage; those of rank 1 start as ones, undrawn. */
+/* Elements of all tensors of a role that own storage; those of rank 1 are not drawn. */
 static uint64_t elements(const struct param_table *table, int role, int drawn) {
     uint64_t count = 0;
     for (uint32_t i = 0; i < table->count; i++) {

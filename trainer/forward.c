@@ -27,15 +27,12 @@ static void attend(const struct pass *pass, uint32_t i) {
 static void attention_block(const struct pass *pass, uint32_t i) {
     const struct model *model = pass->model;
     struct layer_buffers *layer = &model->layer[i];
-    if (pass->olmo2) {
-        pass_linear(pass, i, ROLE_Q, layer->a, layer->q_line);
-        pass_linear(pass, i, ROLE_K, layer->a, layer->k_line);
+    if (!model->post_norm) pass_norm(pass, i, ROLE_NORM_A, layer->x, layer->a, layer->rstd_a);
+    pass_linear(pass, i, ROLE_Q, layer->a, model->qk_norm ? layer->q_line : layer->q);
+    pass_linear(pass, i, ROLE_K, layer->a, model->qk_norm ? layer->k_line : layer->k);
+    if (model->qk_norm) {
         pass_norm(pass, i, ROLE_Q_NORM, layer->q_line, layer->q, layer->rstd_q);
         pass_norm(pass, i, ROLE_K_NORM, layer->k_line, layer->k, layer->rstd_k);
-    } else {
-        pass_norm(pass, i, ROLE_NORM_A, layer->x, layer->a, layer->rstd_a);
-        pass_linear(pass, i, ROLE_Q, layer->a, layer->q);
-        pass_linear(pass, i, ROLE_K, layer->a, layer->k);
     }
     pass_linear(pass, i, ROLE_V, layer->a, layer->v);
     pass_rotary(pass, i, layer->q, model->H, 0);
@@ -46,7 +43,7 @@ static void attention_block(const struct pass *pass, uint32_t i) {
     watch_heads(pass, i, "attention", "output", layer->att, model->Q);
     pass_linear(pass, i, ROLE_O, layer->att, layer->o);
     void *branch = layer->o;
-    if (pass->olmo2) {
+    if (model->post_norm) {
         branch = layer->h;
         pass_norm(pass, i, ROLE_NORM_A, layer->o, branch, layer->rstd_a);
     }
@@ -58,7 +55,7 @@ static void attention_block(const struct pass *pass, uint32_t i) {
 static void mlp_block(const struct pass *pass, uint32_t i, void *out) {
     const struct model *model = pass->model;
     struct layer_buffers *layer = &model->layer[i];
-    if (!pass->olmo2) pass_norm(pass, i, ROLE_NORM_B, layer->h, layer->b, layer->rstd_b);
+    if (!model->post_norm) pass_norm(pass, i, ROLE_NORM_B, layer->h, layer->b, layer->rstd_b);
     pass_linear(pass, i, ROLE_GATE, layer->b, layer->gate);
     pass_linear(pass, i, ROLE_UP, layer->b, layer->up);
     struct op_call call = pass_call(pass, SITE_NONE, i);
@@ -68,7 +65,7 @@ static void mlp_block(const struct pass *pass, uint32_t i, void *out) {
     watch_tokens(pass, i, "swiglu", "output", layer->act, model->M);
     pass_linear(pass, i, ROLE_DOWN, layer->act, layer->down);
     void *branch = layer->down;
-    if (pass->olmo2) {
+    if (model->post_norm) {
         branch = out;
         pass_norm(pass, i, ROLE_NORM_B, layer->down, branch, layer->rstd_b);
     }

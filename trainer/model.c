@@ -7,6 +7,7 @@
 
 #include "base/real.h"
 #include "trainer/model_dropout.h"
+#include "trainer/rope_table.h"
 
 static void take_sizes(struct model *model) {
     const struct config *config = model->config;
@@ -19,6 +20,9 @@ static void take_sizes(struct model *model) {
     model->M = (uint32_t)config->model.mlp;
     model->V = (uint32_t)config->model.vocab;
     model->layers = (uint32_t)config->model.layers;
+    model->post_norm = config->model.family == FAMILY_OLMO2;
+    model->head_norm = config->model.family == FAMILY_QWEN3;
+    model->qk_norm = model->post_norm || model->head_norm;
     model->scale = 1.0 / real_sqrt_f64((double)model->D);
     model->compute = (enum dtype)config->numerics.compute;
     model->accumulate = (enum dtype)config->numerics.accumulate;
@@ -43,7 +47,6 @@ static void *carve(struct carver *carver, size_t rows, size_t width, size_t elem
 static void carve_layer(struct model *model, struct carver *carver, size_t R,
                         struct layer_buffers *layer) {
     size_t element = model->carrier, acc = model->accumulator;
-    int olmo2 = model->config->model.family == FAMILY_OLMO2;
     layer->x = carve(carver, R, model->C, element);
     layer->q = carve(carver, R, model->Q, element);
     layer->k = carve(carver, R, model->K, element);
@@ -57,13 +60,13 @@ static void carve_layer(struct model *model, struct carver *carver, size_t R,
     layer->down = carve(carver, R, model->C, element);
     layer->rstd_a = carve(carver, R, 1, acc);
     layer->rstd_b = carve(carver, R, 1, acc);
-    layer->a = olmo2 ? layer->x : carve(carver, R, model->C, element);
-    layer->b = olmo2 ? layer->h : carve(carver, R, model->C, element);
-    if (!olmo2) return;
+    layer->a = model->post_norm ? layer->x : carve(carver, R, model->C, element);
+    layer->b = model->post_norm ? layer->h : carve(carver, R, model->C, element);
+    if (!model->qk_norm) return;
     layer->q_line = carve(carver, R, model->Q, element);
     layer->k_line = carve(carver, R, model->K, element);
-    layer->rstd_q = carve(carver, R, 1, acc);
-    layer->rstd_k = carve(carver, R, 1, acc);
+    layer->rstd_q = carve(carver, R, model->head_norm ? model->H : 1, acc);
+    layer->rstd_k = carve(carver, R, model->head_norm ? model->G : 1, acc);
 }
 
 static void carve_gradients(struct model *model, struct carver *carver, size_t R) {
@@ -105,35 +108,6 @@ static void carve_all(struct model *model, struct carver *carver, size_t R, size
     model->maximum = carve(carver, L, 1, acc);
     model->sum = carve(carver, L, 1, acc);
     model->logp = (double *)carve(carver, L, 1, sizeof(double));
-}
-
-/* inv_freq[i] = theta^(-2i/D), computed in f64 and rounded to f32 as transformers stores it, then
- * to numerics.rope (seed 001, hypothesis 15); angle = position * inv_freq in f32; cosine and sine
- * are rounded to f32 and then to the compute dtype, as transformers casts them. With f64 compute
- * the whole table is f64. */
-static void fill_rotary(struct model *model, uint32_t positions) {
-    const struct config *config = model->config;
-    enum dtype table = (enum dtype)config->numerics.rope;
-    int wide = model->compute == DTYPE_F64 && table == DTYPE_F64;
-    uint32_t half = model->D / 2;
-    for (uint32_t i = 0; i < half; i++) {
-        double exponent = (double)(2 * i) / (double)model->D;
-        double exact = 1.0 / real_pow_f64(config->model.rope_theta, exponent);
-        float narrow = (float)exact;
-        if (table != DTYPE_F64) narrow = (float)dtype_round((double)narrow, table);
-        for (uint32_t p = 0; p < positions; p++) {
-            double angle = wide ? (double)p * exact : (double)((float)p * narrow);
-            double c = real_cos_f64(angle), s = real_sin_f64(angle);
-            size_t at = (size_t)p * half + i;
-            if (model->compute == DTYPE_F64) {
-                ((double *)model->cosine)[at] = wide ? c : (double)(float)c;
-                ((double *)model->sine)[at] = wide ? s : (double)(float)s;
-            } else {
-                ((float *)model->cosine)[at] = (float)dtype_round((double)(float)c, model->compute);
-                ((float *)model->sine)[at] = (float)dtype_round((double)(float)s, model->compute);
-            }
-        }
-    }
 }
 
 static enum dtype or_compute(const struct model *model, int32_t choice) {
@@ -178,6 +152,7 @@ static enum status open_call(struct model *model, const struct batch_limits *lim
     for (size_t i = 0; i < COUNT_OF(others); i++)
         if (others[i] > widest) widest = others[i];
     struct op_limits bounds = {.rows = limits->rows,
+                               .norms = model->head_norm ? limits->rows * model->H : 0,
                                .width = widest,
                                .length = limits->length,
                                .H = model->H,
@@ -201,6 +176,28 @@ static enum status open_call(struct model *model, const struct batch_limits *lim
     return open_mode(model);
 }
 
+/* Rows of heads have 32 bits. */
+static enum status open_rows(struct model *model, const struct batch_limits *limits,
+                             struct arena *arena) {
+    const struct config *config = model->config;
+    if (config->model.qkv_bias || config->model.output_bias || config->model.mlp_bias) {
+        TRY(arena_take(arena, limits->rows, model->carrier, "ones", &model->ones));
+        for (uint32_t i = 0; i < limits->rows; i++) {
+            if (model->compute == DTYPE_F64)
+                ((double *)model->ones)[i] = 1.0;
+            else
+                ((float *)model->ones)[i] = 1.0f;
+        }
+    }
+    if (!model->head_norm) return STATUS_OK;
+    if (limits->rows > UINT32_MAX / model->H)
+        FAIL(STATUS_INPUT,
+             "model.heads: expected fewer than 2^32 heads in a micro-batch, got %u positions of %u",
+             limits->rows, model->H);
+    return arena_take(arena, (size_t)limits->rows * model->H, sizeof *model->head_at, "head rows",
+                      &model->head_at);
+}
+
 enum status model_open(const struct config *config, const struct param_table *table,
                        const struct batch_limits *limits, struct arena *arena, struct model *out) {
     memset(out, 0, sizeof *out);
@@ -218,7 +215,8 @@ enum status model_open(const struct config *config, const struct param_table *ta
     size_t angles = (size_t)limits->length * (out->D / 2);
     TRY(arena_take(arena, angles, out->carrier, "rotary table", &out->cosine));
     TRY(arena_take(arena, angles, out->carrier, "rotary table", &out->sine));
-    fill_rotary(out, limits->length);
+    rope_table_fill(config, limits->length, out->cosine, out->sine);
+    TRY(open_rows(out, limits, arena));
     TRY(model_dropout_open(out, limits, arena));
     return open_call(out, limits, arena);
 }

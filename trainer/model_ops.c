@@ -12,8 +12,7 @@ struct pass pass_open(struct model *model, const struct model_weights *weights,
                          .batch = batch,
                          .part = part,
                          .rows = {batch->token_row + part->first_token, part->token_count},
-                         .side = part->side + side_offset,
-                         .olmo2 = model->config->model.family == FAMILY_OLMO2};
+                         .side = part->side + side_offset};
 }
 
 struct op_call pass_call(const struct pass *pass, enum op_site site, uint32_t layer) {
@@ -86,17 +85,53 @@ enum op_site pass_site(enum param_role role) {
         [ROLE_DOWN] = SITE_DOWN_PROJ,
         [ROLE_NORM_FINAL] = SITE_NORM_FINAL,
         [ROLE_HEAD] = SITE_HEAD,
+        [ROLE_Q_BIAS] = SITE_Q_BIAS,
+        [ROLE_K_BIAS] = SITE_K_BIAS,
+        [ROLE_V_BIAS] = SITE_V_BIAS,
+        [ROLE_O_BIAS] = SITE_O_BIAS,
+        [ROLE_GATE_BIAS] = SITE_GATE_BIAS,
+        [ROLE_UP_BIAS] = SITE_UP_BIAS,
+        [ROLE_DOWN_BIAS] = SITE_DOWN_BIAS,
     };
     return sites[role];
 }
 
+/* A head's row of a matrix of width heads * D is row r * heads + h of width D. */
+struct row_list pass_norm_rows(const struct pass *pass, enum param_role role, uint32_t *out_c) {
+    const struct model *model = pass->model;
+    const uint32_t heads = role == ROLE_Q_NORM ? model->H : model->G;
+    uint32_t *at = model->head_at, unused;
+    pass_widths(model, role, out_c, &unused);
+    if (!model->head_norm || (role != ROLE_Q_NORM && role != ROLE_K_NORM)) return pass->rows;
+    for (uint32_t i = 0; i < pass->rows.count; i++)
+        for (uint32_t h = 0; h < heads; h++)
+            *at++ = pass->rows.index[i] * heads + h;
+    *out_c = model->D;
+    return (struct row_list){model->head_at, pass->rows.count * heads};
+}
+
+const void *pass_bias(const struct pass *pass, enum param_role role, uint32_t layer) {
+    const enum param_role bias = params_bias(role);
+    if (bias == ROLE_COUNT) return NULL;
+    const uint32_t row = pass->model->table->index[layer_index(layer) * ROLE_COUNT + bias];
+    return row == PARAM_ABSENT ? NULL : pass->weights->row[row];
+}
+
+/* A chain that a bias follows is rounded to the carrier only (law 17). */
 void pass_linear(const struct pass *pass, uint32_t layer, enum param_role role, const void *x,
                  void *y) {
     struct op_call call = pass_call(pass, pass_site(role), layer);
     struct linear_forward_args args = {
         .rows = pass->rows, .x = x, .w = pass_weight(pass, role, layer), .y = y};
+    struct bias_args bias = {.rows = pass->rows, .b = pass_bias(pass, role, layer), .y = y};
     pass_widths(pass->model, role, &args.N, &args.K);
+    if (bias.b != NULL) call.compute = pass->model->compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
     pass->model->ops->linear_forward(&call, &args);
+    if (bias.b != NULL) {
+        call.compute = pass->model->compute;
+        bias.C = args.N;
+        pass->model->ops->bias(&call, &bias);
+    }
     watch_role_output(pass, layer, role, 0, y, args.N);
 }
 
@@ -104,17 +139,17 @@ void pass_norm(const struct pass *pass, uint32_t layer, enum param_role role, co
                void *y, void *rstd) {
     const struct config *config = pass->model->config;
     struct op_call call = pass_call(pass, pass_site(role), layer);
-    struct norm_forward_args args = {.rows = pass->rows,
-                                     .eps = config->model.norm_eps,
+    struct norm_forward_args args = {.eps = config->model.norm_eps,
                                      .rounding = (enum norm_rounding)config->model.norm_rounding,
                                      .x = x,
                                      .w = pass_weight(pass, role, layer),
                                      .y = y,
                                      .rstd = rstd};
-    uint32_t unused;
-    pass_widths(pass->model, role, &args.C, &unused);
+    uint32_t width, unused;
+    pass_widths(pass->model, role, &width, &unused);
+    args.rows = pass_norm_rows(pass, role, &args.C);
     pass->model->ops->norm_forward(&call, &args);
-    watch_role_output(pass, layer, role, 0, y, args.C);
+    watch_role_output(pass, layer, role, 0, y, width);
 }
 
 void pass_rotary(const struct pass *pass, uint32_t layer, void *x, uint32_t heads, int inverse) {

@@ -16,7 +16,6 @@ struct pass {
     const struct batch_call *part;
     struct row_list rows; /* real tokens of the call, call order */
     uint32_t side;
-    int olmo2;
 };
 
 struct pass pass_open(struct model *model, const struct model_weights *weights,
@@ -31,6 +30,14 @@ const void *pass_weight(const struct pass *pass, enum param_role role, uint32_t 
 void pass_widths(const struct model *model, enum param_role role, uint32_t *out_n, uint32_t *out_k);
 enum op_site pass_site(enum param_role role);
 
+/* The rows that a norm of this role visits, and their width: rows of the pass, or their heads. Good
+ * until the next call. */
+struct row_list pass_norm_rows(const struct pass *pass, enum param_role role, uint32_t *out_c);
+
+/* NULL where the matrix has no bias. */
+const void *pass_bias(const struct pass *pass, enum param_role role, uint32_t layer);
+
+/* With its bias. */
 void pass_linear(const struct pass *pass, uint32_t layer, enum param_role role, const void *x,
                  void *y);
 void pass_norm(const struct pass *pass, uint32_t layer, enum param_role role, const void *x,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Builds the table for the two families and draws initial values.
- * Names and shapes: transformers' Llama and Olmo2 state dictionaries. */
+ * Builds the table for the four families and draws initial values.
+ * Names and shapes: transformers' Llama, Olmo2, Qwen2 and Qwen3 state dictionaries. */
 #include "trainer/params.h"
 
 #include <string.h>
@@ -21,7 +21,39 @@ static const char *const suffix[ROLE_COUNT] = {
     [ROLE_DOWN] = "mlp.down_proj.weight",
     [ROLE_NORM_FINAL] = "model.norm.weight",
     [ROLE_HEAD] = "lm_head.weight",
+    [ROLE_Q_BIAS] = "self_attn.q_proj.bias",
+    [ROLE_K_BIAS] = "self_attn.k_proj.bias",
+    [ROLE_V_BIAS] = "self_attn.v_proj.bias",
+    [ROLE_O_BIAS] = "self_attn.o_proj.bias",
+    [ROLE_GATE_BIAS] = "mlp.gate_proj.bias",
+    [ROLE_UP_BIAS] = "mlp.up_proj.bias",
+    [ROLE_DOWN_BIAS] = "mlp.down_proj.bias",
 };
+
+enum param_role params_bias(enum param_role role) {
+    switch (role) {
+    case ROLE_Q:
+        return ROLE_Q_BIAS;
+    case ROLE_K:
+        return ROLE_K_BIAS;
+    case ROLE_V:
+        return ROLE_V_BIAS;
+    case ROLE_O:
+        return ROLE_O_BIAS;
+    case ROLE_GATE:
+        return ROLE_GATE_BIAS;
+    case ROLE_UP:
+        return ROLE_UP_BIAS;
+    case ROLE_DOWN:
+        return ROLE_DOWN_BIAS;
+    default:
+        return ROLE_COUNT;
+    }
+}
+
+int params_is_bias(enum param_role role) {
+    return role >= ROLE_Q_BIAS && role <= ROLE_DOWN_BIAS;
+}
 
 static const char *norm_suffix(enum model_family family, enum param_role role) {
     if (family != FAMILY_OLMO2)
@@ -98,22 +130,31 @@ static enum status add_row(struct builder *build, enum param_role role, uint32_t
     return STATUS_OK;
 }
 
+/* A matrix, and its bias where the switch says so. */
+static enum status add_linear(struct builder *build, enum param_role role, uint32_t layer,
+                              uint64_t out, uint64_t in, int32_t has_bias) {
+    TRY(add_row(build, role, layer, out, in));
+    return has_bias ? add_row(build, params_bias(role), layer, out, 0) : STATUS_OK;
+}
+
 static enum status add_layer(struct builder *build, uint32_t layer) {
     const struct config *config = build->config;
     uint64_t C = config->model.hidden, M = config->model.mlp, D = config->model.head_dim;
     uint64_t Q = config->model.heads * D, K = config->model.kv_heads * D;
-    int olmo2 = config->model.family == FAMILY_OLMO2;
-    TRY(add_row(build, ROLE_Q, layer, Q, C));
-    TRY(add_row(build, ROLE_K, layer, K, C));
-    TRY(add_row(build, ROLE_V, layer, K, C));
-    TRY(add_row(build, ROLE_O, layer, C, Q));
-    if (olmo2) {
-        TRY(add_row(build, ROLE_Q_NORM, layer, Q, 0));
-        TRY(add_row(build, ROLE_K_NORM, layer, K, 0));
+    int32_t qkv = config->model.qkv_bias, output = config->model.output_bias;
+    int32_t mlp = config->model.mlp_bias, family = config->model.family;
+    TRY(add_linear(build, ROLE_Q, layer, Q, C, qkv));
+    TRY(add_linear(build, ROLE_K, layer, K, C, qkv));
+    TRY(add_linear(build, ROLE_V, layer, K, C, qkv));
+    TRY(add_linear(build, ROLE_O, layer, C, Q, output));
+    if (family == FAMILY_OLMO2 || family == FAMILY_QWEN3) {
+        const int whole = family == FAMILY_OLMO2;
+        TRY(add_row(build, ROLE_Q_NORM, layer, whole ? Q : D, 0));
+        TRY(add_row(build, ROLE_K_NORM, layer, whole ? K : D, 0));
     }
-    TRY(add_row(build, ROLE_GATE, layer, M, C));
-    TRY(add_row(build, ROLE_UP, layer, M, C));
-    TRY(add_row(build, ROLE_DOWN, layer, C, M));
+    TRY(add_linear(build, ROLE_GATE, layer, M, C, mlp));
+    TRY(add_linear(build, ROLE_UP, layer, M, C, mlp));
+    TRY(add_linear(build, ROLE_DOWN, layer, C, M, mlp));
     TRY(add_row(build, ROLE_NORM_A, layer, C, 0));
     return add_row(build, ROLE_NORM_B, layer, C, 0);
 }
@@ -164,12 +205,12 @@ uint32_t params_owner(const struct param_table *table, enum param_role role, uin
     return row;
 }
 
-static void fill_ones(const struct param_row *row, void *values) {
+static void fill_constant(const struct param_row *row, float value, void *values) {
     for (size_t i = 0; i < row->count; i++) {
         if (row->dtype == DTYPE_F64)
-            ((double *)values)[i] = 1.0;
+            ((double *)values)[i] = (double)value;
         else
-            ((float *)values)[i] = 1.0f;
+            ((float *)values)[i] = value;
     }
 }
 
@@ -193,7 +234,7 @@ enum status params_init(const struct config *config, const struct param_table *t
                         void *values) {
     const struct param_row *r = &table->rows[row];
     if (r->rank == 1) {
-        fill_ones(r, values);
+        fill_constant(r, params_is_bias(r->role) ? 0.0f : 1.0f, values);
         return STATUS_OK;
     }
     int in_layer = r->role != ROLE_EMBEDDING && r->role != ROLE_HEAD;

@@ -18,15 +18,22 @@ enum param_role {
     ROLE_K,
     ROLE_V,
     ROLE_O,
-    ROLE_Q_NORM,
+    ROLE_Q_NORM, /* OLMo-2: over the whole projection; Qwen3: over each head, one weight for all */
     ROLE_K_NORM,
-    ROLE_NORM_A, /* before attention (Llama) or after it (OLMo-2) */
-    ROLE_NORM_B, /* before the MLP (Llama) or after it (OLMo-2) */
+    ROLE_NORM_A, /* before attention, or after it (OLMo-2) */
+    ROLE_NORM_B, /* before the MLP, or after it (OLMo-2) */
     ROLE_GATE,
     ROLE_UP,
     ROLE_DOWN,
     ROLE_NORM_FINAL,
     ROLE_HEAD,
+    ROLE_Q_BIAS, /* biases start at 0 */
+    ROLE_K_BIAS,
+    ROLE_V_BIAS,
+    ROLE_O_BIAS,
+    ROLE_GATE_BIAS,
+    ROLE_UP_BIAS,
+    ROLE_DOWN_BIAS,
     ROLE_COUNT
 };
 
@@ -63,7 +70,11 @@ TWINSTEP_MUST_USE enum status params_open(const struct config *config, struct ar
 /* Row that owns the storage of a role: follows tied_to. */
 uint32_t params_owner(const struct param_table *table, enum param_role role, uint32_t layer);
 
-/* Initial values (law 10): norms are 1, matrices normal(0, init.std) by inverse CDF, element =
+/* The bias behind a matrix; ROLE_COUNT: it never has one. Whether a model has it: table->index. */
+enum param_role params_bias(enum param_role role);
+int params_is_bias(enum param_role role);
+
+/* Initial values (law 10): norms are 1, biases 0, matrices normal(0, init.std) by inverse CDF, element =
  * row-major index, addressed by role as `op` and layer + 1, rounded to the dtype. `values` is the
  * carrier of the row's dtype. */
 TWINSTEP_MUST_USE enum status params_init(const struct config *config,

@@ -222,6 +222,8 @@ static enum status check_orders(const struct run *run) {
     uint64_t widest = model->V > model->M ? model->V : model->M;
     if (model->Q > widest) widest = model->Q;
     uint64_t rows = run->limits.rows > widest ? run->limits.rows : widest;
+    if (model->head_norm && (uint64_t)run->limits.rows * model->H > rows)
+        rows = (uint64_t)run->limits.rows * model->H;
     struct shuffle_extent extent = {.rows = rows,
                                     .columns = widest > model->C ? widest : model->C,
                                     .terms = rows,

@@ -77,8 +77,9 @@ void watch_see_weight(const struct pass *pass, uint32_t layer, enum param_role r
     const struct model *model = pass->model;
     const struct watch *watch = model->watch;
     static const char *const tensors[2] = {"weight gradient", "weight gradient, second use"};
+    const char *const tensor = params_is_bias(role) ? "bias gradient" : tensors[use != 0];
     const uint32_t row = params_owner(model->table, role, layer_index(layer));
-    struct watch_view view = view_of(watch, layer, watch_role(model, role), tensors[use != 0], acc);
+    struct watch_view view = view_of(watch, layer, watch_role(model, role), tensor, acc);
     view.axis = WATCH_WHOLE;
     view.dtype = model->accumulate;
     view.columns = WATCH_MATRIX;
@@ -183,6 +184,13 @@ const char *watch_role(const struct model *model, enum param_role role) {
         [ROLE_DOWN] = "down_proj",
         [ROLE_NORM_FINAL] = "norm",
         [ROLE_HEAD] = "lm_head",
+        [ROLE_Q_BIAS] = "q_proj",
+        [ROLE_K_BIAS] = "k_proj",
+        [ROLE_V_BIAS] = "v_proj",
+        [ROLE_O_BIAS] = "o_proj",
+        [ROLE_GATE_BIAS] = "gate_proj",
+        [ROLE_UP_BIAS] = "up_proj",
+        [ROLE_DOWN_BIAS] = "down_proj",
     };
     if (model->config->model.family != FAMILY_OLMO2) return names[role];
     if (role == ROLE_NORM_A) return "post_attention_layernorm";

@@ -9,6 +9,7 @@
 const struct op_table VARIANT(op_table) = {
     .name = TEXT(TWINSTEP_VARIANT),
     .linear_forward = VARIANT(linear_forward),
+    .bias = VARIANT(bias),
     .linear_input = VARIANT(linear_input),
     .linear_weight = VARIANT(linear_weight),
     .embedding_forward = VARIANT(embedding_forward),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
- * Element-wise ops against one rounding per operation: add, SwiGLU, rotary, gather, closing,
+ * Element-wise ops against one rounding per operation: add, bias, SwiGLU, rotary, gather, closing,
  * scaling, conversion; and values known otherwise. */
 #include <math.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@ static const struct {
 } shapes[] = {{1, 1}, {3, 7}, {5, 16}, {4, 33}, {9, 64}, {2, 130}, {20, 400}};
 
 static struct op_limits limits_of(uint32_t rows, uint32_t width) {
-    return (struct op_limits){rows, width, 8, 1, 1, 8, 0, 0, 0};
+    return (struct op_limits){.rows = rows, .width = width, .length = 8, .H = 1, .G = 1, .D = 8};
 }
 
 static void check_add(struct bench *b, uint32_t T, uint32_t C) {
@@ -43,6 +43,32 @@ static void check_add(struct bench *b, uint32_t T, uint32_t C) {
         void *const inplace = bench_output(b, y, count, b->carrier);
         ops->add(&b->call, &(struct add_args){rows, C, a, inplace, inplace});
         bench_check(b, ops, "add", inplace, want, count, b->carrier);
+    }
+}
+
+/* y holds what a chain left: numbers of the carrier, not of the compute dtype. */
+static void check_bias(struct bench *b, uint32_t T, uint32_t C) {
+    const struct row_list rows = bench_rows(b, T);
+    const size_t count = bench_physical(T) * C;
+    double *const y =
+        bench_draw(b, count, b->carrier == sizeof(double) ? DTYPE_F64 : DTYPE_F32, 1.0);
+    double *const bias = bench_draw(b, C, b->law.compute, 1.0);
+    double *const want = bench_numbers(b, count);
+    const struct op_limits limits = limits_of(T, C);
+    const struct op_table *ops = NULL;
+    bench_poison(y, C, &rows);
+    for (size_t i = 0; i < count; i++)
+        want[i] = y[i];
+    for (uint32_t i = 0; i < T; i++)
+        for (size_t c = 0; c < C; c++) {
+            const size_t at = rows.index[i] * (size_t)C + c;
+            want[at] = law_out(&b->law, law_add(&b->law, y[at], bias[c]));
+        }
+    void *const vector = bench_store(b, bias, C, b->carrier);
+    for (size_t state = 0; bench_machine(b, &limits, &state, &ops);) {
+        void *const inplace = bench_output(b, y, count, b->carrier);
+        ops->bias(&b->call, &(struct bias_args){rows, C, vector, inplace});
+        bench_check(b, ops, "bias", inplace, want, count, b->carrier);
     }
 }
 
@@ -161,6 +187,7 @@ static void check_gather(struct bench *b, uint32_t T, uint32_t C) {
 static void elements(struct bench *b) {
     for (size_t i = 0; i < COUNT_OF(shapes); i++) {
         check_add(b, shapes[i].rows, shapes[i].width);
+        check_bias(b, shapes[i].rows, shapes[i].width);
         check_swiglu(b, shapes[i].rows, shapes[i].width);
         check_gather(b, shapes[i].rows, shapes[i].width);
     }

@@ -55,6 +55,20 @@ static const struct subject {
     {"sft llama tied wide heads",
      "task: sft, model: {family: llama, MODEL, head_dim: 6, tied: true}, "
      "batch: {size: 6, micro: 2, pad: 5}"},
+    {"sft qwen2 tied 2 micro-batches",
+     "task: sft, model: {family: qwen2, MODEL, tied: true}, batch: {size: 6, micro: 3, pad: 2}"},
+    {"dpo qwen2 untied, biases everywhere, concatenated",
+     "task: dpo, model: {family: qwen2, MODEL, output_bias: true, mlp_bias: true}, "
+     "batch: {size: 6, micro: 2, layout: concatenated}"},
+    {"dpo qwen3 untied wide heads packed, yarn",
+     "task: dpo, model: {family: qwen3, MODEL, head_dim: 6, rope_scaling: yarn, rope_factor: 4, "
+     "rope_original_positions: 12}, batch: {size: 6, micro: 3, padding: packed}"},
+    {"sft qwen3 tied, q/k/v and output biases",
+     "task: sft, model: {family: qwen3, MODEL, tied: true, qkv_bias: true, output_bias: true}, "
+     "batch: {size: 6, micro: 2, pad: 3}"},
+    {"sft olmo2 untied, biases everywhere, dropout everywhere",
+     "task: sft, model: {family: olmo2, MODEL, qkv_bias: true, output_bias: true, mlp_bias: true}, "
+     "batch: {size: 6, micro: 3}, dropout: {embedding: 0.1, attention: 0.2, residual: 0.3}"},
     {"sft llama untied, dropout everywhere",
      "task: sft, model: {family: llama, MODEL, tied: false}, batch: {size: 6, micro: 2}, "
      "dropout: {embedding: 0.2, attention: 0.3, residual: 0.25}"},
