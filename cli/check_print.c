@@ -6,8 +6,6 @@
 
 #define SAMPLES_SHOWN 1
 
-static const char *const families[] = {"olmo2", "llama"};
-
 static void print_models(const struct check *check, FILE *out) {
     for (int i = 0; i < 2; i++) {
         const struct check_arm *arm = &check->arms[i];
@@ -16,7 +14,7 @@ static void print_models(const struct check *check, FILE *out) {
                 "  arm      %s: %s, %s, %" PRIu64 " layers, hidden %" PRIu64 ", %" PRIu64
                 " heads, mlp %" PRIu64 ", vocabulary %" PRIu64 "\n",
                 arm->arm->name, config->task == TASK_DPO ? "dpo" : "sft",
-                families[config->model.family], config->model.layers, config->model.hidden,
+                family_name(config->model.family), config->model.layers, config->model.hidden,
                 config->model.heads, config->model.mlp, config->model.vocab);
         fprintf(out,
                 "           %" PRIu64 " parameters in %" PRIu64 " tensors, training state %" PRIu64

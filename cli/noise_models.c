@@ -75,12 +75,9 @@ static enum status open_model(const struct noise_models *models, const struct ru
 
 /* What was built, --set included. */
 static struct rung rung_of(const struct config *config) {
-    static const char *const names[] = {[FAMILY_OLMO2] = "olmo2",
-                                        [FAMILY_LLAMA] = "llama",
-                                        [FAMILY_QWEN2] = "qwen2",
-                                        [FAMILY_QWEN3] = "qwen3"};
-    return (struct rung){names[config->model.family], config->task == TASK_DPO ? "dpo" : "sft",
-                         (unsigned)config->model.layers, (unsigned)config->model.hidden};
+    return (struct rung){family_name(config->model.family),
+                         config->task == TASK_DPO ? "dpo" : "sft", (unsigned)config->model.layers,
+                         (unsigned)config->model.hidden};
 }
 
 static void raise_to(double *value, double other) {

@@ -37,15 +37,12 @@ enum parity_finding parity_overall(const struct parity_report *report) {
 static void print_config(char side, const char *name, const struct config *config, FILE *out) {
     static const char *const modes[] = {"invariant", "shuffled", "shaped",    "deterministic",
                                         "fast",      "atomic",   "order-free"};
-    static const char *const families[] = {"olmo2", "llama"};
-    const int family = config->model.family;
     fprintf(out,
             "%c  %s: %s, %" PRIu64 " layers, hidden %" PRIu64 ", compute %s, mode %s, "
             "micro-batch %" PRIu64 "\n",
-            side, name, family >= 0 && family < 2 ? families[family] : "another family",
-            config->model.layers, config->model.hidden,
-            dtype_name((enum dtype)config->numerics.compute), modes[config->numerics.mode],
-            config->batch.micro);
+            side, name, family_name(config->model.family), config->model.layers,
+            config->model.hidden, dtype_name((enum dtype)config->numerics.compute),
+            modes[config->numerics.mode], config->batch.micro);
 }
 
 static void print_head(const struct parity_report *report, FILE *out) {

@@ -99,6 +99,9 @@ const struct key_row *schema_rows(size_t *out_count);
 /* "fetch", "forward", ..., "zero". */
 const char *phase_name(enum phase phase);
 
+/* "olmo2", "llama", "qwen2", "qwen3": model.family. */
+const char *family_name(int32_t family);
+
 /* `twinstep keys`: every row, then every class's rows; and the generated docs/SCENARIOS.md. */
 void schema_print(const struct schema *schema, FILE *out);
 void schema_print_json(const struct schema *schema, FILE *out);

@@ -567,3 +567,7 @@ const struct key_row *schema_rows(size_t *out_count) {
 const char *phase_name(enum phase phase) {
     return phase_names[phase];
 }
+
+const char *family_name(int32_t family) {
+    return family_names[family];
+}
