@@ -57,8 +57,10 @@ void parity_batch(const struct parity *parity, uint32_t number, uint32_t *sample
 /* Forward of one of the runs on these samples, its own layout; the model keeps the logits. */
 void parity_forward(struct run *run, const uint32_t *samples, uint32_t count, uint64_t order_seed);
 
-/* `low`, its forward sums in an order drawn anew each time (and its backward's). */
-TWINSTEP_MUST_USE enum status parity_replica_open(const struct parity *parity, struct run **out);
+/* `low` with all its sums in drawn orders: of its updates by `order_seed`, of single passes by the
+ * seed that they get. The caller closes it. */
+TWINSTEP_MUST_USE enum status parity_replica_open(const struct parity *parity, uint64_t order_seed,
+                                                  struct run **out);
 
 /* Tensors of B whose bits are not those of A's parameter rounded to B's dtype; `first`: the name of
  * the first, NULL without any. */

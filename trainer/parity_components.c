@@ -242,15 +242,15 @@ static double changed_by(const struct run *run, uint32_t row, size_t i) {
 
 /* No stored parameter is nearer to the exact one than rounding lets it: a spacing's square over 12
  * joins the baseline, or updates of a few spacings would make it 0. */
-static void sum_update(const struct parity *parity, uint32_t row, struct parity_sums *out) {
-    const struct run *b = parity->run[PARITY_B], *low = parity->run[PARITY_LOW];
-    const struct run *high = parity->run[PARITY_HIGH];
+static void sum_update(const struct parity *parity, const struct run *run, uint32_t row,
+                       struct parity_sums *out) {
+    const struct run *low = parity->run[PARITY_LOW], *high = parity->run[PARITY_HIGH];
     for (size_t i = 0; i < low->table.rows[row].count; i++) {
-        const double t = changed_by(b, row, i), l = changed_by(low, row, i);
+        const double t = changed_by(run, row, i), l = changed_by(low, row, i);
         const double h = changed_by(high, row, i);
-        out->target = real_fma_f64(t - h, t - h, out->target);
         const double space =
             dtype_spacing(start_of(low, row, i), (enum dtype)low->config.numerics.param);
+        out->target = real_fma_f64(t - h, t - h, out->target);
         out->baseline = real_fma_f64(l - h, l - h, out->baseline);
         out->baseline = real_fma_f64(space, space / 12.0, out->baseline);
         out->scale = real_fma_f64(h, h, out->scale);
@@ -259,30 +259,64 @@ static void sum_update(const struct parity *parity, uint32_t row, struct parity_
     }
 }
 
+/* Rows of updates: one per tensor, then all together. */
+static enum status open_updates(struct measuring *m) {
+    const struct run *low = m->parity->run[PARITY_LOW];
+    for (uint32_t i = 0; i <= low->owner_count; i++) {
+        struct parity_component_row *row;
+        TRY(add_row(m, &row));
+        row->level = PARITY_WHOLE;
+        row->component = i < low->owner_count ? PARITY_TENSOR : PARITY_MODEL;
+        row->side = PARITY_UPDATE;
+        row->layer = PASS_NO_LAYER;
+        row->op = i < low->owner_count ? low->table.rows[low->owner[i]].name : "all tensors";
+        row->tensor = "first update";
+    }
+    return STATUS_OK;
+}
+
+static void collect_updates(struct measuring *m, const struct run *run, int target) {
+    const struct run *low = m->parity->run[PARITY_LOW];
+    struct parity_component_row *rows = m->out->rows + m->out->count - low->owner_count - 1;
+    struct parity_sums all = {0};
+    for (uint32_t i = 0; i <= low->owner_count; i++) {
+        struct parity_sums sums = {0};
+        if (i < low->owner_count)
+            sum_update(m->parity, run, low->owner[i], &sums);
+        else
+            sums = all;
+        all.target += sums.target;
+        all.baseline += sums.baseline;
+        all.scale += sums.scale;
+        all.elements += sums.elements;
+        all.equal += sums.equal;
+        parity_sample_add(target ? &rows[i].ratio : &rows[i].replica, parity_sums_ratio(&sums));
+        if (target) rows[i].equal = (double)sums.equal / (double)sums.elements;
+    }
+}
+
+static enum status step_replica(struct measuring *m, uint64_t seed) {
+    const struct record *record;
+    struct run *replica;
+    TRY(parity_replica_open(m->parity, seed, &replica));
+    const enum status status = run_step(replica, &record);
+    if (status == STATUS_OK) collect_updates(m, replica, 0);
+    run_close(replica);
+    return status;
+}
+
 /* The first update of each training, as its own configuration has it. */
 static enum status compare_updates(struct measuring *m) {
     const struct parity *parity = m->parity;
-    const struct run *low = parity->run[PARITY_LOW];
     const struct record *record;
+    TRY(open_updates(m));
     for (int who = PARITY_B; who < PARITY_RUNS; who++) {
         TRY(parity_tick(parity, "first updates", (uint64_t)who, PARITY_RUNS));
         TRY(run_step(parity->run[who], &record));
     }
-    for (uint32_t i = 0; i < low->owner_count; i++) {
-        const struct param_row *param = &low->table.rows[low->owner[i]];
-        struct parity_component_row *row;
-        struct parity_sums sums = {0};
-        TRY(add_row(m, &row));
-        row->level = PARITY_WHOLE;
-        row->component = PARITY_MODEL;
-        row->side = PARITY_UPDATE;
-        row->layer = PASS_NO_LAYER;
-        row->op = param->name;
-        row->tensor = "first update";
-        sum_update(parity, low->owner[i], &sums);
-        parity_sample_add(&row->ratio, parity_sums_ratio(&sums));
-        row->equal = (double)sums.equal / (double)sums.elements;
-    }
+    collect_updates(m, parity->run[PARITY_B], 1);
+    for (uint32_t r = 0; r < m->out->replicas; r++)
+        TRY(step_replica(m, parity->request->seed + 2000 + r));
     return STATUS_OK;
 }
 
@@ -329,7 +363,7 @@ enum status parity_measure_components(const struct parity *parity, struct parity
     out->untestable = untestable(parity);
     out->finding = PARITY_UNTESTABLE;
     if (out->untestable != NULL) return STATUS_OK;
-    TRY(parity_replica_open(parity, &m.replica));
+    TRY(parity_replica_open(parity, parity->request->seed, &m.replica));
     const enum status status = measure_and_restore(&m);
     run_close(m.replica);
     TRY(status);

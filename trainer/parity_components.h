@@ -26,7 +26,8 @@ enum parity_component {
     PARITY_ATTENTION_PART, /* from the residual stream to the branch that is added to it */
     PARITY_MLP,
     PARITY_BLOCK,
-    PARITY_MODEL, /* end to end, own inputs: logits */
+    PARITY_MODEL,  /* end to end, own inputs: logits, weight gradients, the update */
+    PARITY_TENSOR, /* one tensor's update */
     PARITY_COMPONENTS
 };
 extern const char *const parity_component_names[PARITY_COMPONENTS];
@@ -42,7 +43,7 @@ extern const char *const parity_side_names[PARITY_SIDES];
 
 enum parity_band {
     PARITY_BAND_EXACT = 0, /* every bit is low's */
-    PARITY_BAND_OVER,      /* R below 0.8: B rounds less than A does */
+    PARITY_BAND_OVER,      /* R, over that of replicas, below 0.8: B rounds less than A does */
     PARITY_BAND_SAME,      /* below 1.2 */
     PARITY_BAND_POSSIBLE,  /* below 3 */
     PARITY_BAND_LIKELY,    /* below 10 */

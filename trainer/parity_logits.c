@@ -213,7 +213,7 @@ enum status parity_measure_logits(const struct parity *parity, struct parity_log
     out->cosine_least = 1.0;
     out->replicas = parity->request->replicas;
     if (m.truth == NULL) m.truth = parity->run[PARITY_A];
-    TRY(parity_replica_open(parity, &replica));
+    TRY(parity_replica_open(parity, parity->request->seed, &replica));
     m.replica = replica;
     const enum status status = measure(&m);
     run_close(replica);

@@ -130,9 +130,11 @@ void parity_forward(struct run *run, const uint32_t *samples, uint32_t count, ui
     model_forward(&run->model, &weights, &run->batch, 0);
 }
 
-enum status parity_replica_open(const struct parity *parity, struct run **out) {
+enum status parity_replica_open(const struct parity *parity, uint64_t order_seed,
+                                struct run **out) {
     struct config config = parity->config[PARITY_LOW];
-    const struct run_options options = {.steps = 1, .start = parity->run[PARITY_A]};
+    const struct run_options options = {
+        .steps = 1, .order_seed = order_seed, .start = parity->run[PARITY_A]};
     config.numerics.mode = MODE_SHUFFLED;
     config.shuffle.kinds = (struct key_list){0};
     for (uint8_t kind = 0; kind < 6; kind++) /* all of enum sum_kind */
