@@ -8,8 +8,9 @@
 #include "cli/output.h"
 #include "cli/verb.h"
 #include "logs/export.h"
+#include "logs/rename.h"
 
-enum { KEY_TO = KEY_OWN };
+enum { KEY_TO = KEY_OWN, KEY_NAMES };
 
 static enum status check_format(const char *format) {
     if (format == NULL)
@@ -18,6 +19,13 @@ static enum status check_format(const char *format) {
         if (strcmp(f->name, format) == 0) return STATUS_OK;
     FAIL(STATUS_INPUT,
          "export: --to: expected csv, jsonl, torchtitan, megatron or nemo-rl, got \"%s\"", format);
+}
+
+static enum status check_names(const char *names, const char *format) {
+    if (names == NULL || strcmp(format, "csv") == 0 || strcmp(format, "jsonl") == 0)
+        return STATUS_OK;
+    FAIL(STATUS_INPUT, "export: --names: %s has names of its own; expected --to csv or jsonl",
+         format);
 }
 
 static enum status write_file(const struct log *log, const char *format, const char *path,
@@ -30,11 +38,17 @@ static enum status write_file(const struct log *log, const char *format, const c
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     const char *format = options_value(options, KEY_TO);
     struct log_options how;
-    struct log *log;
+    const char *names = options_value(options, KEY_NAMES);
+    struct log *log, renamed;
     TRY(check_format(format));
+    TRY(check_names(names, format));
     TRY(log_options_read(options, &cli->arena, &how));
     TRY(log_options_apart(options->output, options->arguments[0], &cli->arena));
     TRY(log_import(options->arguments[0], &how, &cli->arena, &log));
+    if (names != NULL) {
+        TRY(log_rename(log, names, &cli->arena, &renamed));
+        log = &renamed;
+    }
     *out_exit = EXIT_AS_EXPECTED;
     if (options->output == NULL) return log_export(log, format, stdout);
     TRY(write_file(log, format, options->output, options->overwrite));
@@ -47,6 +61,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 
 static const struct argp_option option_rows[] = {
     OPTION("to", KEY_TO, "FORMAT", "csv, jsonl, torchtitan, megatron, nemo-rl"),
+    OPTION("names", KEY_NAMES, "TOOL", "Names of trl, open-instruct or torchtune (csv, jsonl)"),
     OPTION_OUTPUT("File to write; default standard output"),
     OPTION_OVERWRITE("Replace a file that exists; never LOG itself"),
     OPTIONS_LOG,

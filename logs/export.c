@@ -69,8 +69,12 @@ static void write_json_name(const char *name, FILE *out) {
 
 /* ---- rows ---- */
 
+static const char *step_name(const struct log *log) {
+    return log->step_name == NULL ? "step" : log->step_name;
+}
+
 static enum status write_csv(const struct log *log, FILE *out) {
-    fputs("step", out);
+    fputs(step_name(log), out);
     for (size_t c = 0; c < log->column_count; c++) {
         putc(',', out);
         write_csv_name(log->columns[c].source, out);
@@ -97,7 +101,7 @@ static void write_jsonl_row(const struct log *log, const struct export_style *st
     char text[EXPORT_TEXT];
     const char *comma = "{";
     if (log->step[row] > 0) {
-        fprintf(out, "{\"step\": %" PRId64, log->step[row]);
+        fprintf(out, "{\"%s\": %" PRId64, step_name(log), log->step[row]);
         comma = ", ";
     }
     for (size_t c = 0; c < log->column_count; c++) {
@@ -113,11 +117,11 @@ static void write_jsonl_row(const struct log *log, const struct export_style *st
 
 static enum status check_names(const struct log *log) {
     for (size_t c = 0; c < log->column_count; c++)
-        if (strcmp(log->columns[c].source, "step") == 0)
+        if (strcmp(log->columns[c].source, step_name(log)) == 0)
             FAIL(STATUS_INPUT,
-                 "%s: expected no column \"step\" beside the steps, got one: map it "
-                 "with --map step=step",
-                 log->path);
+                 "%s: expected no column \"%s\" beside the steps, got one: map it "
+                 "with --map step=%s",
+                 log->path, step_name(log), step_name(log));
     return STATUS_OK;
 }
 

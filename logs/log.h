@@ -72,6 +72,7 @@ struct log {
     struct log_column *columns;
     size_t column_count;
     int64_t step_base;        /* what the source called update 1 (0 for llm.c's main.log) */
+    const char *step_name;    /* for export; NULL: "step" */
     int step_guessed;         /* 1: rows were numbered by us (HF console lines print no step) */
     uint64_t max_steps;       /* the source's own total, 0: not said */
     const char *const *notes; /* what a reader should know: repeated rows, sampled history, ... */

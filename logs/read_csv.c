@@ -28,7 +28,7 @@ static struct log_csv open_head(const struct log_source *source) {
 }
 
 struct header_signs {
-    int epoch, step, dash, minimum, w_step, w_time, known_step, most;
+    int epoch, step, first_step, dash, minimum, w_step, w_time, known_step, most;
 };
 
 static const char *const usual_steps[] = {"step",
@@ -49,7 +49,7 @@ static const char *const usual_steps[] = {"step",
 
 static void see(void *self, struct log_span name, size_t index) {
     struct header_signs *signs = (struct header_signs *)self;
-    (void)index;
+    signs->first_step |= index == 0 && log_span_is(name, "step");
     signs->epoch |= log_span_is(name, "epoch");
     signs->step |= log_span_is(name, "step");
     signs->dash |= log_span_after(name, " - ").text != NULL;
@@ -70,8 +70,11 @@ static int look(const struct log_source *source, struct header_signs *signs) {
 
 /* ---- Lightning ---- */
 
+/* Its header is sorted, or has step last: a table that begins with step is another's (our own
+ * export of a run has epoch, too), and does not count from 0. */
 static int is_lightning(const struct header_signs *signs) {
-    return signs->epoch && signs->step && !signs->dash && !signs->minimum && !signs->w_step;
+    return signs->epoch && signs->step && !signs->first_step && !signs->dash && !signs->minimum &&
+           !signs->w_step;
 }
 
 static int lightning_claim(const struct log_source *source) {

@@ -158,9 +158,17 @@ static void verify_run_of_a_trace(void **state) {
     assert_false(json_equal(column_named(object, "lr_applied"), column_named(test, "lr_applied")));
     helper_accept(0, "export run.h5 --to csv -o run.csv");
     json_t *csv = import_json("import run.csv --json");
+    assert_int_equal(number(csv, "step_base"), 1); /* epoch and step make no Lightning log */
     const json_t *exact = column_named(object, "loss"), *back = column_named(csv, "loss");
     assert_true(number(exact, "least") == number(back, "least"));
     assert_true(number(back, "quantum_most") == 0.0);
+    json_decref(csv);
+    helper_accept(0, "export run.h5 --to jsonl --names open-instruct -o named.jsonl");
+    csv = import_json("import named.jsonl --json");
+    back = column_named(csv, "loss");
+    assert_true(number(exact, "least") == number(back, "least"));
+    helper_refuse(2, "export run.h5 --to csv --names axolotl", "expected names of trl, open-instr");
+    helper_refuse(2, "export run.h5 --to megatron --names trl", "megatron has names of its own");
     json_decref(object);
     json_decref(test);
     json_decref(csv);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A log in the names of a training tool, for export.
+ *
+ * Only what means the same is renamed; every other column keeps its name. Nothing is rescaled. */
+#ifndef TWINSTEP_LOGS_RENAME_H
+#define TWINSTEP_LOGS_RENAME_H
+
+#include "logs/log.h"
+
+struct log_naming {
+    const char *name, *about;
+};
+/* trl, open-instruct, torchtune. Ends with a row whose name is NULL. */
+const struct log_naming *log_namings(void);
+
+/* `out` shares rows and cells with `log`; what is new lives in `arena`. In open-instruct's names
+ * there is rewards/average besides, where both rewards are exact. STATUS_INPUT: an unknown naming,
+ * or a name that another column has. */
+TWINSTEP_MUST_USE enum status log_rename(const struct log *log, const char *naming,
+                                         struct arena *arena, struct log *out);
+
+#endif
