@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include "determinism/stream.h"
+#include "kernels/cuda/kernels_cuda.h"
+#include "kernels/cuda/shim.h"
 
 static const struct {
     enum dtype compute, accumulate;
@@ -59,9 +61,26 @@ static void *scratch_of(struct bench *bench, size_t bytes) {
     return bench->scratch + (bench->scratch_bytes - bytes);
 }
 
+extern const struct op_table op_table_f32_f32_shim, op_table_f32_f64_shim, op_table_f64_f64_shim;
+
+/* The kernels of kernels/cuda/, their threads in the order of a seed. */
+static int shim_machine(struct bench *bench, const struct op_limits *limits, uint64_t seed,
+                        const struct op_table **out_ops) {
+    if (cuda_refuses(&bench->call) != NULL) return 0;
+    *out_ops = bench->law.compute == DTYPE_F64 ? &op_table_f64_f64_shim
+               : bench->law.wide               ? &op_table_f32_f64_shim
+                                               : &op_table_f32_f32_shim;
+    bench->call.threads = 1;
+    bench->call.scratch = scratch_of(bench, cuda_scratch_bytes(limits));
+    shim_seed(seed);
+    return 1;
+}
+
 int bench_machine(struct bench *bench, const struct op_limits *limits, size_t *state,
                   const struct op_table **out_ops) {
     static const int threads[] = {1, 2};
+    static const uint64_t seeds[] = {SEED, ~SEED};
+    if (shim_error() != STATUS_OK) fail_msg("%s", status_text());
     for (; *state < 3 * COUNT_OF(threads);) {
         const size_t at = (*state)++;
         const enum isa isa = (enum isa)(ISA_BASE + at / COUNT_OF(threads));
@@ -74,7 +93,10 @@ int bench_machine(struct bench *bench, const struct op_limits *limits, size_t *s
         bench->call.scratch = scratch_of(bench, bytes);
         return 1;
     }
-    return 0;
+    const size_t own = *state - 3 * COUNT_OF(threads);
+    if (own >= COUNT_OF(seeds)) return 0;
+    (*state)++;
+    return shim_machine(bench, limits, seeds[own], out_ops);
 }
 
 double *bench_numbers(struct bench *bench, size_t count) {

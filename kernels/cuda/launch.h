@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the kernels share: shapes of launches, rows of a list, law 2 by warps.
+ *
+ * Law 2 has 32 lanes and so has a warp: lane l of a block of 4096 terms is lane l of the warp, and
+ * the lanes join by butterflies, which add the same pairs. Invariant: a sum's order comes from its
+ * terms' numbers alone, never from the shape of a launch. */
+#ifndef TWINSTEP_KERNELS_CUDA_LAUNCH_H
+#define TWINSTEP_KERNELS_CUDA_LAUNCH_H
+
+#include "base/rule.h"
+#include "base/sum.h"
+#include "kernels/cuda/port.h"
+#include "kernels/op.h"
+
+#define ELEMENT_THREADS 256u /* of a block whose threads take one element each */
+#define ROW_THREADS 128u     /* of a block whose warps take one row each */
+#define ROW_WARPS (ROW_THREADS / GPU_WARP)
+
+/* Blocks for `count` elements or rows. */
+static inline size_t element_blocks(size_t count) {
+    return (count + ELEMENT_THREADS - 1) / ELEMENT_THREADS;
+}
+
+static inline size_t row_blocks(size_t count) {
+    return (count + ROW_WARPS - 1) / ROW_WARPS;
+}
+
+/* The dtype that operands of products are rounded to; f64 where they enter as they are. */
+static inline enum dtype call_product(const struct op_call *call) {
+    const enum dtype product = call->rounding == NULL ? DTYPE_F64 : call->rounding->product;
+    return product == DTYPE_F32 ? DTYPE_F64 : product;
+}
+
+static inline enum dtype call_score(const struct op_call *call) {
+    return call->rounding == NULL ? call->compute : call->rounding->score;
+}
+
+GPU_INLINE size_t list_row(const struct row_list *rows, size_t i) {
+    return rows->index == NULL ? i : rows->index[i];
+}
+
+GPU_INLINE size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* A number as it enters a product. */
+GPU_INLINE accumulator operand(carrier x, enum dtype product) {
+    return (accumulator)carrier_round((accumulator)x, product);
+}
+
+/* The sum of one block of law 2, of which each lane has its own part; every lane gets it. */
+GPU_INLINE accumulator lanes_join(GPU_PARAM accumulator lane) {
+    for (unsigned half = GPU_WARP / 2; half > 0; half /= 2)
+        lane = lane + ACC_NAME_(gpu_shuffle_xor)(GPU_ARG lane, half);
+    return lane;
+}
+
+/* The larger of two; x where `than` is no number. */
+GPU_INLINE carrier larger(carrier x, carrier than) {
+    return than > x ? than : x;
+}
+
+/* The largest that a lane has; every lane gets it. */
+GPU_INLINE carrier lanes_largest(GPU_PARAM carrier x) {
+    for (unsigned half = GPU_WARP / 2; half > 0; half /= 2) {
+#if defined(TWINSTEP_CARRIER_f64)
+        x = larger(x, gpu_shuffle_xor_f64(GPU_ARG x, half));
+#else
+        x = larger(x, gpu_shuffle_xor_f32(GPU_ARG x, half));
+#endif
+    }
+    return x;
+}
+
+#endif

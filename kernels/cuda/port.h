@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The only place of CUDA's syntax: kernels in kernels/cuda/ are written in what C11 and CUDA C++
+ * have in common, plus the words below. nvcc makes kernels for a device of them; a C compiler makes
+ * the same kernels run on the host, thread by thread (kernels/cuda/shim.h).
+ *
+ * A kernel gets one struct by value and sees it as `args`. Grids and blocks have one dimension.
+ * A function that uses these words takes GPU_PARAM and is called with GPU_ARG in front of the rest.
+ * Invariant: no word here moves a bit of what a thread computes. */
+#ifndef TWINSTEP_KERNELS_CUDA_PORT_H
+#define TWINSTEP_KERNELS_CUDA_PORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPU_WARP 32u
+
+#if defined(__CUDACC__)
+
+#include <cuda_runtime.h>
+
+#define GPU_INLINE static __device__ __forceinline__
+#define GPU_PARAM
+#define GPU_ARG
+
+/* KERNEL(name, struct x) { ... args->field ... } */
+#define KERNEL(name, type)                                                                         \
+    static __device__ __forceinline__ void name##_thread(const type *args);                        \
+    static __global__ void name(const __grid_constant__ type given) {                              \
+        name##_thread(&given);                                                                     \
+    }                                                                                              \
+    static __device__ __forceinline__ void name##_thread(const type *args)
+
+/* Starts `grid` blocks of `block` threads, in order behind what was started before. No block: no
+ * start. What goes wrong is told by the backend's wait(). */
+#define LAUNCH(kernel, grid, block, shared_bytes, args_pointer)                                    \
+    do {                                                                                           \
+        if ((grid) != 0)                                                                           \
+            kernel<<<(unsigned)(grid), (unsigned)(block), (shared_bytes)>>>(*(args_pointer));      \
+    } while (0)
+
+/* The host waits until all that was started has ended. */
+#define GPU_WAIT() ((void)cudaDeviceSynchronize())
+
+#define THREAD threadIdx.x
+#define THREADS blockDim.x
+#define BLOCK blockIdx.x
+
+/* The block's shared memory, as many bytes as LAUNCH said, 16-byte aligned. */
+#define SHARED(type, name)                                                                         \
+    extern __shared__ __align__(16) unsigned char gpu_shared_bytes[];                              \
+    type *const name = (type *)gpu_shared_bytes
+
+/* All threads of a block; all lanes of a warp. */
+#define BARRIER() __syncthreads()
+#define WARP_BARRIER() __syncwarp()
+
+/* The value that lane (own ^ mask) gave. All 32 lanes take part. */
+GPU_INLINE float gpu_shuffle_xor_f32(float value, unsigned mask) {
+    return __shfl_xor_sync(0xffffffffu, value, (int)mask);
+}
+GPU_INLINE double gpu_shuffle_xor_f64(double value, unsigned mask) {
+    return __shfl_xor_sync(0xffffffffu, value, (int)mask);
+}
+
+/* Sum into memory that other threads add to; what stood there before. */
+GPU_INLINE float gpu_atomic_add_f32(float *sum, float term) {
+    return atomicAdd(sum, term);
+}
+GPU_INLINE double gpu_atomic_add_f64(double *sum, double term) {
+    return atomicAdd(sum, term);
+}
+GPU_INLINE uint32_t gpu_atomic_add_u32(uint32_t *sum, uint32_t term) {
+    return atomicAdd(sum, term);
+}
+
+#else
+
+#include "kernels/cuda/shim.h"
+
+#define GPU_INLINE static inline
+#define GPU_PARAM struct gpu *gpu,
+#define GPU_ARG gpu,
+
+#define KERNEL(name, type)                                                                         \
+    static void name##_thread(struct gpu *gpu, const type *args);                                  \
+    static void name(struct gpu *gpu, const void *given) {                                         \
+        name##_thread(gpu, (const type *)given);                                                   \
+    }                                                                                              \
+    static void name##_thread(struct gpu *gpu, const type *args)
+
+#define LAUNCH(kernel, grid, block, shared_bytes, args_pointer)                                    \
+    shim_launch(#kernel, kernel, (size_t)(grid), (unsigned)(block), (size_t)(shared_bytes),        \
+                (args_pointer))
+
+#define GPU_WAIT() ((void)0)
+
+#define THREAD (gpu->thread)
+#define THREADS (gpu->threads)
+#define BLOCK (gpu->block)
+
+#define SHARED(type, name) type *const name = (type *)gpu->shared
+
+#define BARRIER() shim_barrier(gpu, __LINE__)
+#define WARP_BARRIER() shim_warp_barrier(gpu, __LINE__)
+
+GPU_INLINE float gpu_shuffle_xor_f32(GPU_PARAM float value, unsigned mask) {
+    return shim_shuffle_f32(gpu, value, mask);
+}
+GPU_INLINE double gpu_shuffle_xor_f64(GPU_PARAM double value, unsigned mask) {
+    return shim_shuffle_f64(gpu, value, mask);
+}
+
+GPU_INLINE float gpu_atomic_add_f32(GPU_PARAM float *sum, float term) {
+    return shim_atomic_f32(gpu, sum, term);
+}
+GPU_INLINE double gpu_atomic_add_f64(GPU_PARAM double *sum, double term) {
+    return shim_atomic_f64(gpu, sum, term);
+}
+GPU_INLINE uint32_t gpu_atomic_add_u32(GPU_PARAM uint32_t *sum, uint32_t term) {
+    return shim_atomic_u32(gpu, sum, term);
+}
+
+#endif
+
+#endif

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Fibres are made when a thread waits for the first time: threads that never wait run one after
+ * another on one fibre. A fibre is a context of the C library with a stack from the arena. */
+#include "kernels/cuda/shim.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "base/arena.h"
+
+#define STACK_BYTES ((size_t)256 << 10)
+#define FENCE ((size_t)1024)
+#define FENCE_BYTE 0xa5
+
+enum state { NEW = 0, READY, AT_BARRIER, AT_WARP, DONE };
+
+struct fibre {
+    ucontext_t context;
+    void *stack;
+    int made, busy;
+};
+
+/* The block that runs. */
+struct shim {
+    struct arena arena;
+    ucontext_t scheduler;
+    struct fibre fibre[SHIM_THREADS];
+    struct gpu gpu[SHIM_THREADS];
+    unsigned char state[SHIM_THREADS];
+    int line[SHIM_THREADS];
+    unsigned fibre_of[SHIM_THREADS];
+    unsigned order[SHIM_THREADS];
+    uint64_t given[2][SHIM_THREADS]; /* values of shuffles, by turns */
+    unsigned turn[SHIM_THREADS];
+    unsigned warp_waits[SHIM_THREADS / 32];
+    unsigned threads, cursor, running, done, waits;
+    int redraw;
+    const char *name;
+    shim_kernel kernel;
+    const void *args;
+    uint64_t draw;
+    size_t shared_bytes;
+    unsigned char *memory; /* fence, shared memory, fence */
+};
+
+struct shim_host {
+    uint64_t seed, launches;
+    int failed;
+    char error[512];
+    struct shim *space;
+};
+
+static _Thread_local struct shim_host here;
+
+/* ---- errors and draws ---- */
+
+static void tell(const char *text) {
+    if (here.failed) return;
+    here.failed = 1;
+    snprintf(here.error, sizeof here.error, "%s", text);
+}
+
+static void tell_of(const struct shim *s, const char *what, unsigned a, unsigned b) {
+    char text[400];
+    char detail[256];
+    snprintf(detail, sizeof detail, what, a, b);
+    snprintf(text, sizeof text, "kernel %s, block %u: %s", s->name, s->gpu[0].block, detail);
+    tell(text);
+}
+
+enum status shim_error(void) {
+    if (!here.failed) return STATUS_OK;
+    here.failed = 0;
+    FAIL(STATUS_INTERNAL, "%s", here.error);
+}
+
+void shim_seed(uint64_t seed) {
+    here.seed = seed;
+    here.launches = 0;
+}
+
+/* splitmix64 (Steele, Lea, Flood, OOPSLA 2014). */
+static uint64_t next_draw(uint64_t *state) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static unsigned draw_below(uint64_t *state, unsigned bound) {
+    return (unsigned)((next_draw(state) >> 32) * bound >> 32);
+}
+
+static void draw_order(struct shim *s) {
+    for (unsigned i = 0; i < s->threads; i++) {
+        const unsigned at = draw_below(&s->draw, i + 1);
+        s->order[i] = s->order[at];
+        s->order[at] = i;
+    }
+    s->redraw = 0;
+    s->cursor = 0;
+}
+
+/* ---- fibres ---- */
+
+static void leave(struct shim *s) {
+    struct fibre *const fibre = &s->fibre[s->fibre_of[s->running]];
+    swapcontext(&fibre->context, &s->scheduler);
+}
+
+/* The thread behind the cursor, where it has not begun: it needs no fibre of its own yet. */
+static int take_next_new(struct shim *s) {
+    if (here.failed || s->redraw || s->cursor >= s->threads) return 0;
+    if (s->state[s->order[s->cursor]] != NEW) return 0;
+    const unsigned own = s->fibre_of[s->running];
+    s->running = s->order[s->cursor++];
+    s->fibre_of[s->running] = own;
+    return 1;
+}
+
+static void fibre_main(void) {
+    struct shim *const s = here.space;
+    for (;;) {
+        do {
+            s->state[s->running] = READY;
+            s->kernel(&s->gpu[s->running], s->args);
+            s->state[s->running] = DONE;
+            s->done++;
+        } while (take_next_new(s));
+        s->fibre[s->fibre_of[s->running]].busy = 0;
+        leave(s);
+    }
+}
+
+static int make_fibre(struct shim *s, struct fibre *fibre) {
+    if (fibre->stack == NULL &&
+        arena_take(&s->arena, STACK_BYTES, 1, "shim stack", &fibre->stack) != STATUS_OK)
+        return 0;
+    if (getcontext(&fibre->context) != 0) return 0;
+    fibre->context.uc_stack.ss_sp = fibre->stack;
+    fibre->context.uc_stack.ss_size = STACK_BYTES;
+    fibre->context.uc_link = NULL;
+    makecontext(&fibre->context, fibre_main, 0);
+    fibre->made = 1;
+    return 1;
+}
+
+/* Runs thread `t` until it waits or ends. */
+static void resume(struct shim *s, unsigned t) {
+    if (s->state[t] == NEW) {
+        unsigned f = 0;
+        while (s->fibre[f].busy)
+            f++;
+        if (!s->fibre[f].made && !make_fibre(s, &s->fibre[f])) {
+            tell("shim: no memory for a fibre");
+            return;
+        }
+        s->fibre[f].busy = 1;
+        s->fibre_of[t] = f;
+    }
+    s->running = t;
+    swapcontext(&s->scheduler, &s->fibre[s->fibre_of[t]].context);
+}
+
+/* ---- barriers ---- */
+
+void shim_barrier(struct gpu *gpu, int line) {
+    struct shim *const s = here.space;
+    const unsigned t = gpu->thread;
+    for (unsigned i = 0; s->waits > 0 && i < s->threads; i++)
+        if (s->state[i] == AT_BARRIER && s->line[i] != line) {
+            tell_of(s, "threads wait at different barriers, of lines %u and %u",
+                    (unsigned)s->line[i], (unsigned)line);
+            leave(s);
+        }
+    s->state[t] = AT_BARRIER;
+    s->line[t] = line;
+    if (++s->waits == s->threads) {
+        memset(s->state, READY, s->threads);
+        s->waits = 0;
+        s->redraw = 1;
+    }
+    leave(s);
+}
+
+void shim_warp_barrier(struct gpu *gpu, int line) {
+    struct shim *const s = here.space;
+    const unsigned t = gpu->thread;
+    const unsigned warp = t / 32;
+    s->state[t] = AT_WARP;
+    s->line[t] = line;
+    if (++s->warp_waits[warp] == 32) {
+        memset(s->state + (size_t)warp * 32, READY, 32);
+        s->warp_waits[warp] = 0;
+    }
+    leave(s);
+}
+
+/* Values stand until the warp has met once more: two turns do. */
+static uint64_t exchange(struct gpu *gpu, uint64_t bits, unsigned mask) {
+    struct shim *const s = here.space;
+    const unsigned t = gpu->thread;
+    uint64_t *const given = s->given[s->turn[t]++ & 1];
+    given[t] = bits;
+    shim_warp_barrier(gpu, 0);
+    return given[t ^ mask];
+}
+
+float shim_shuffle_f32(struct gpu *gpu, float value, unsigned mask) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits = (uint32_t)exchange(gpu, bits, mask % 32);
+    memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+
+double shim_shuffle_f64(struct gpu *gpu, double value, unsigned mask) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits = exchange(gpu, bits, mask % 32);
+    memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+
+/* Threads of the shim never run at one time. */
+float shim_atomic_f32(struct gpu *gpu, float *sum, float term) {
+    const float before = *sum;
+    (void)gpu;
+    *sum = before + term;
+    return before;
+}
+
+double shim_atomic_f64(struct gpu *gpu, double *sum, double term) {
+    const double before = *sum;
+    (void)gpu;
+    *sum = before + term;
+    return before;
+}
+
+uint32_t shim_atomic_u32(struct gpu *gpu, uint32_t *sum, uint32_t term) {
+    const uint32_t before = *sum;
+    (void)gpu;
+    *sum = before + term;
+    return before;
+}
+
+/* ---- blocks ---- */
+
+static void tell_why_stuck(struct shim *s) {
+    for (unsigned w = 0; w < s->threads / 32; w++)
+        if (s->warp_waits[w] != 0) {
+            tell_of(s, "%u lanes of warp %u wait for the others, which wait elsewhere or have left",
+                    s->warp_waits[w], w);
+            return;
+        }
+    unsigned t = 0;
+    while (t + 1 < s->threads && s->state[t] != AT_BARRIER)
+        t++;
+    tell_of(s, "%u threads wait at the barrier of line %u, the others have left", s->waits,
+            (unsigned)s->line[t]);
+}
+
+static void check_fences(struct shim *s) {
+    for (size_t i = 0; i < FENCE; i++) {
+        if (s->memory[i] == FENCE_BYTE && s->memory[FENCE + s->shared_bytes + i] == FENCE_BYTE)
+            continue;
+        tell_of(s, "wrote outside its %u bytes of shared memory, %u bytes away at most",
+                (unsigned)s->shared_bytes, (unsigned)FENCE);
+        return;
+    }
+}
+
+static void open_block(struct shim *s, unsigned block) {
+    for (unsigned t = 0; t < s->threads; t++)
+        s->gpu[t] = (struct gpu){t, s->threads, block, s->memory + FENCE};
+    memset(s->state, NEW, s->threads);
+    memset(s->turn, 0, sizeof s->turn);
+    memset(s->warp_waits, 0, sizeof s->warp_waits);
+    memset(s->memory, FENCE_BYTE, FENCE);
+    memset(s->memory + FENCE, 0xff, s->shared_bytes);
+    memset(s->memory + FENCE + s->shared_bytes, FENCE_BYTE, FENCE);
+    s->done = s->waits = 0;
+}
+
+static void run_block(struct shim *s, unsigned block) {
+    open_block(s, block);
+    while (s->done < s->threads && !here.failed) {
+        int moved = 0;
+        draw_order(s);
+        while (s->cursor < s->threads && !s->redraw && !here.failed) {
+            const unsigned t = s->order[s->cursor++];
+            if (s->state[t] != NEW && s->state[t] != READY) continue;
+            resume(s, t);
+            moved = 1;
+        }
+        if (!moved) tell_why_stuck(s);
+    }
+    if (!here.failed) check_fences(s);
+}
+
+/* ---- launches ---- */
+
+static enum status open_space(void) {
+    struct arena arena = ARENA_EMPTY;
+    struct shim *space = NULL;
+    TRY(arena_take(&arena, 1, sizeof *space, "shim", &space));
+    const enum status status =
+        arena_take(&arena, SHIM_SHARED + 2 * FENCE, 1, "shim", &space->memory);
+    space->arena = arena;
+    if (status != STATUS_OK) arena_close(&arena);
+    if (status == STATUS_OK) here.space = space;
+    return status;
+}
+
+void shim_close(void) {
+    if (here.space == NULL) return;
+    struct arena arena = here.space->arena;
+    here.space = NULL;
+    arena_close(&arena);
+}
+
+/* Whole grids are drawn one block at a time: a step that has no factor in common with the number of
+ * blocks visits each once. */
+static size_t stride_of(size_t grid, uint64_t *draw) {
+    for (;;) {
+        const size_t step = 1 + (size_t)(next_draw(draw) % grid);
+        size_t a = step, b = grid;
+        while (b != 0) {
+            const size_t rest = a % b;
+            a = b;
+            b = rest;
+        }
+        if (a == 1) return step;
+    }
+}
+
+static int launch_is_possible(const char *name, size_t grid, unsigned block, size_t bytes) {
+    char text[256];
+    if (block >= 32 && block <= SHIM_THREADS && block % 32 == 0 && bytes <= SHIM_SHARED &&
+        grid < (size_t)1 << 31)
+        return 1;
+    snprintf(
+        text, sizeof text,
+        "kernel %s: expected blocks of whole warps, at most %u threads and %zu bytes of shared "
+        "memory, and fewer than 2^31 of them, got %zu of %u threads and %zu bytes",
+        name, SHIM_THREADS, SHIM_SHARED, grid, block, bytes);
+    tell(text);
+    return 0;
+}
+
+void shim_launch(const char *name, shim_kernel kernel, size_t grid, unsigned block,
+                 size_t shared_bytes, const void *args) {
+    if (here.failed || grid == 0) return;
+    if (!launch_is_possible(name, grid, block, shared_bytes)) return;
+    if (here.space == NULL && open_space() != STATUS_OK) {
+        tell("shim: no memory");
+        return;
+    }
+    struct shim *const s = here.space;
+    s->name = name;
+    s->kernel = kernel;
+    s->args = args;
+    s->threads = block;
+    s->shared_bytes = (shared_bytes + 15) / 16 * 16;
+    s->draw = here.seed ^ here.launches++ * 0xd1342543de82ef95u;
+    const size_t step = stride_of(grid, &s->draw);
+    size_t at = (size_t)(next_draw(&s->draw) % grid);
+    for (size_t i = 0; i < grid && !here.failed; i++, at = (at + step) % grid)
+        run_block(s, (unsigned)at);
+    for (unsigned f = 0; here.failed && f < SHIM_THREADS; f++) /* they stopped somewhere inside */
+        s->fibre[f].made = s->fibre[f].busy = 0;
+}

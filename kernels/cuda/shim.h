@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Runs a CUDA kernel on the host: one fibre per thread that waits, blocks one after another.
+ *
+ * Blocks come in a drawn order; the threads of a block go in a drawn order, which is drawn anew
+ * after every barrier, so that a result that hangs on who comes first changes with the seed.
+ * Shared memory is full of 0xff (NaN) before each block and has fences around it. Told as an error,
+ * once, by shim_error(): a write to a fence, threads that wait at different barriers or leave while
+ * others wait, a shuffle without the whole warp, an impossible launch. Where the kernels are
+ * compiled with their reads and writes watched (kernels/cuda/watch.h), also: two threads that touch
+ * one place without a barrier between them, and reads of shared memory that nobody wrote.
+ *
+ * Not imitated: that threads really run at one time, weak memory order, warps that diverge, time.
+ * State (seed, error, fibres) belongs to the host thread, as the CUDA runtime's does. */
+#ifndef TWINSTEP_KERNELS_CUDA_SHIM_H
+#define TWINSTEP_KERNELS_CUDA_SHIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+#define SHIM_THREADS 1024u             /* of a block, at most; a multiple of 32 */
+#define SHIM_SHARED ((size_t)48 << 10) /* bytes of shared memory, at most */
+
+/* What a thread of a kernel sees. */
+struct gpu {
+    unsigned thread, threads, block;
+    void *shared;
+};
+
+typedef void (*shim_kernel)(struct gpu *gpu, const void *args);
+
+/* Every later launch of this host thread draws its orders from `seed`, counted from 0. */
+void shim_seed(uint64_t seed);
+
+/* Runs the kernel to its end. After an error nothing runs until the error was taken. */
+void shim_launch(const char *name, shim_kernel kernel, size_t grid, unsigned block,
+                 size_t shared_bytes, const void *args);
+
+/* STATUS_INTERNAL with the text of the first error since the last call; else STATUS_OK. */
+TWINSTEP_MUST_USE enum status shim_error(void);
+
+/* Gives the fibres' memory back; a later launch takes it again. */
+void shim_close(void);
+
+void shim_barrier(struct gpu *gpu, int line);
+void shim_warp_barrier(struct gpu *gpu, int line);
+float shim_shuffle_f32(struct gpu *gpu, float value, unsigned mask);
+double shim_shuffle_f64(struct gpu *gpu, double value, unsigned mask);
+float shim_atomic_f32(struct gpu *gpu, float *sum, float term);
+double shim_atomic_f64(struct gpu *gpu, double *sum, double term);
+uint32_t shim_atomic_u32(struct gpu *gpu, uint32_t *sum, uint32_t term);
+
+#endif
