@@ -98,7 +98,7 @@ static inline const struct dataset_sequence *dataset_side(const struct dataset *
     return &dataset->sequence[sample * dataset->sides + side];
 }
 
-/* For `check` and `data show`: the totals, then the first `samples` samples with their tokens,
+/* For `check`: the totals, then the first `samples` samples with their tokens,
  * label mask (1 where the token is labelled) and, where it is known, text with the labelled part in
  * brackets. */
 void dataset_describe(const struct dataset *dataset, size_t samples, FILE *out);

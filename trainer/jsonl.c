@@ -84,14 +84,36 @@ static enum status file_read(FILE *file, const char *path, struct arena *arena, 
     return STATUS_OK;
 }
 
-enum status jsonl_read(const char *path, const struct jsonl_options *options, struct arena *arena,
-                       struct datarow_table *out_table) {
+static enum status path_read(const char *path, struct arena *arena, char **out_bytes,
+                             size_t *out_length) {
     FILE *file = fopen(path, "rb");
     if (file == NULL) FAIL(STATUS_IO, "%s: cannot be opened: %s", path, strerror(errno));
+    enum status status = file_read(file, path, arena, out_bytes, out_length);
+    fclose(file);
+    return status;
+}
+
+enum status jsonl_read(const char *path, const struct jsonl_options *options, struct arena *arena,
+                       struct datarow_table *out_table) {
     char *bytes = NULL;
     size_t length = 0;
-    enum status status = file_read(file, path, arena, &bytes, &length);
-    fclose(file);
-    TRY(status);
+    TRY(path_read(path, arena, &bytes, &length));
     return jsonl_parse(path, bytes, length, options, arena, out_table);
+}
+
+enum status jsonl_task_of(const char *path, struct arena *arena, int *out_task) {
+    char *bytes = NULL;
+    size_t length = 0;
+    TRY(path_read(path, arena, &bytes, &length));
+    *out_task = TASK_DPO;
+    for (size_t line = 0; length > 0; length -= line, bytes += line) {
+        const char *stop = (const char *)memchr(bytes, '\n', length);
+        line = stop == NULL ? length : (size_t)(stop - bytes) + 1;
+        if (line_blank(bytes, stop == NULL ? line : line - 1)) continue;
+        json_t *object = json_loadb(bytes, line, JSON_REJECT_DUPLICATES, NULL);
+        if (object != NULL) *out_task = (int)jsonl_form_task(object);
+        json_decref(object);
+        return STATUS_OK;
+    }
+    return STATUS_OK;
 }

@@ -36,4 +36,8 @@ TWINSTEP_MUST_USE enum status jsonl_parse(const char *source, const char *bytes,
                                           const struct jsonl_options *options, struct arena *arena,
                                           struct datarow_table *out_table);
 
+/* The enum task that the file's first row is for; TASK_DPO where that does not say, so that reading
+ * the file says what is wrong. STATUS_IO, STATUS_INPUT: it cannot be read at all. */
+TWINSTEP_MUST_USE enum status jsonl_task_of(const char *path, struct arena *arena, int *out_task);
+
 #endif

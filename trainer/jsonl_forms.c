@@ -188,6 +188,12 @@ static bool form_complete(const struct form_rule *rule, const struct jsonl_reade
     return rule->task == reader->options.task && form_matches(rule, object) == rule->keys;
 }
 
+enum task jsonl_form_task(const json_t *object) {
+    for (size_t i = 0; i < COUNT_OF(form_rules); i++)
+        if (form_matches(&form_rules[i], object) == form_rules[i].keys) return form_rules[i].task;
+    return TASK_DPO;
+}
+
 static bool rule_has(const struct form_rule *rule, const char *key) {
     for (size_t i = 0; i < rule->keys; i++)
         if (strcmp(rule->key[i].key, key) == 0) return true;

@@ -65,6 +65,9 @@ const char *jsonl_kind(const json_t *value);
 TWINSTEP_MUST_USE enum status jsonl_form_find(const struct jsonl_reader *reader,
                                               const json_t *object, const struct form_rule **out);
 
+/* The task of the first form that the row has; TASK_DPO when it has none. */
+enum task jsonl_form_task(const json_t *object);
+
 /* jsonl_chat.c: a row of conversations, rendered to ids and labels. */
 TWINSTEP_MUST_USE enum status jsonl_chat_read(struct jsonl_reader *reader,
                                               const struct form_rule *rule, const json_t *object,

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Data sets for people and for scripts. Text is shown where the tokens are the byte tokenizer's:
+ * ids of another tokenizer are numbers here. No byte of the data reaches the terminal unescaped. */
+#include "cli/data_print.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+
+#include "cli/json.h"
+#include "trainer/data_check.h"
+#include "trainer/tokenizer.h"
+
+#define NOTE_SIZE 512
+#define WIDTH 90 /* of wrapped text */
+#define AROUND 3 /* tokens shown on each side of a change of the mask, and at both ends */
+#define EDGES 8  /* tokens shown at the beginning */
+
+static const char *side_name(const struct dataset *dataset, uint32_t side) {
+    if (dataset->sides == 1) return "row";
+    return side == DATASET_CHOSEN ? "chosen" : "rejected";
+}
+
+static bool labelled(const struct dataset *dataset, const struct dataset_sequence *sequence,
+                     uint32_t index) {
+    return index > 0 && dataset->target[sequence->first + index - 1] != DATASET_NO_TARGET;
+}
+
+static void print_flow(const struct dataset *dataset, const struct dataset_sequence *sequence,
+                       FILE *out) {
+    int column = 0;
+    for (uint32_t i = 0; i <= sequence->length; i++) {
+        char shown[TOKENIZER_SHOW] = "";
+        const bool before = i > 0 && labelled(dataset, sequence, i - 1);
+        const bool now = i < sequence->length && labelled(dataset, sequence, i);
+        if (i < sequence->length) tokenizer_show(dataset->token[sequence->first + i], shown);
+        if (column == 0 || column > WIDTH) {
+            fputs(column == 0 ? "    " : "\n    ", out);
+            column = 0;
+        }
+        column += fprintf(out, "%s%s", now == before ? "" : now ? "[" : "]", shown);
+        if (column == 0) column = 1;
+    }
+    fputc('\n', out);
+}
+
+/* Whether the row of token `index` is printed. */
+static bool row_shown(const struct dataset *dataset, const struct dataset_sequence *sequence,
+                      uint32_t index) {
+    if (index < EDGES || index + AROUND >= sequence->length) return true;
+    const uint32_t first = index - AROUND;
+    for (uint32_t i = first + 1; i < sequence->length && i <= index + AROUND; i++)
+        if (labelled(dataset, sequence, i) != labelled(dataset, sequence, i - 1)) return true;
+    return false;
+}
+
+static void print_table(const struct dataset *dataset, const struct dataset_sequence *sequence,
+                        int all, FILE *out) {
+    uint32_t left_out = 0;
+    fprintf(out, "      place      id  loss%s\n", dataset->bytes ? "  text" : "");
+    for (uint32_t i = 0; i < sequence->length; i++) {
+        if (!all && !row_shown(dataset, sequence, i)) {
+            left_out++;
+            continue;
+        }
+        if (left_out > 0) fprintf(out, "        ... %" PRIu32 " more alike\n", left_out);
+        left_out = 0;
+        char shown[TOKENIZER_SHOW] = "";
+        const uint32_t token = dataset->token[sequence->first + i];
+        if (dataset->bytes) tokenizer_show(token, shown);
+        if (token == ' ') snprintf(shown, sizeof shown, "(space)");
+        fprintf(out, "    %7" PRIu32 " %7" PRIu32 "  %s%s%s\n", i, token,
+                labelled(dataset, sequence, i) ? "yes" : "-",
+                !dataset->bytes                  ? ""
+                : labelled(dataset, sequence, i) ? "   "
+                                                 : "     ",
+                dataset->bytes ? shown : "");
+    }
+}
+
+static void print_sequence(const struct dataset *dataset, size_t sample, uint32_t side, int all,
+                           FILE *out) {
+    const struct dataset_sequence *sequence = dataset_side(dataset, sample, side);
+    fprintf(out, "  %s: %" PRIu32 " tokens, %" PRIu32 " with a loss", side_name(dataset, side),
+            sequence->length, sequence->labels);
+    if (sequence->cut > 0) fprintf(out, ", %" PRIu32 " cut off", sequence->cut);
+    if (dataset->reference != NULL)
+        fprintf(out, ", reference log-prob %g", dataset->reference[sample][side]);
+    fputc('\n', out);
+    if (dataset->bytes) print_flow(dataset, sequence, out);
+    print_table(dataset, sequence, all, out);
+}
+
+static void print_head(const struct dataset *dataset, FILE *out) {
+    char hex[DIGEST_HEX];
+    digest_hex(&dataset->digest, hex);
+    fprintf(out, "%s: %zu %s, %zu tokens, %zu with a loss, longest sequence %" PRIu32 "\n",
+            dataset->source, dataset->samples, dataset->sides == 2 ? "pairs" : "samples",
+            dataset->tokens, dataset->labels, dataset->longest);
+    fprintf(out, "digest %s\n", hex);
+    fprintf(out, "tokens are %s\n",
+            dataset->bytes ? "bytes, <bos> 256 and <eos> 257"
+                           : "ids of the file: their text is not known here");
+    if (dataset->cut_sequences > 0)
+        fprintf(out, "truncated: %zu sequences, %zu tokens cut off\n", dataset->cut_sequences,
+                dataset->cut_tokens);
+    if (dataset->extra_keys > 0)
+        fprintf(out, "ignored: %zu values of other keys, the first is \"%s\"\n",
+                dataset->extra_keys, dataset->extra_first);
+}
+
+void data_print_text(const struct dataset *dataset, const struct data_print *print, FILE *out) {
+    struct data_check check;
+    char note[NOTE_SIZE];
+    print_head(dataset, out);
+    data_check(dataset, &check);
+    for (size_t i = 0; i < DATA_CHECK_NOTES; i++)
+        if (data_check_note(dataset, &check, i, note, sizeof note))
+            fprintf(out, "warning: %s\n", note);
+    for (size_t i = 0; i < print->samples && i < dataset->samples; i++) {
+        fprintf(out, "\n%s %zu, line %" PRIu32 "\n", dataset->sides == 2 ? "pair" : "sample", i,
+                dataset->line[i]);
+        for (uint32_t side = 0; side < dataset->sides; side++)
+            print_sequence(dataset, i, side, print->all, out);
+    }
+}
+
+static json_t *json_sequence(const struct dataset *dataset, size_t sample, uint32_t side) {
+    const struct dataset_sequence *sequence = dataset_side(dataset, sample, side);
+    json_t *tokens = json_array();
+    json_t *mask = json_array();
+    json_t *text = dataset->bytes ? json_array() : json_null();
+    for (uint32_t i = 0; i < sequence->length; i++) {
+        char shown[TOKENIZER_SHOW];
+        const uint32_t token = dataset->token[sequence->first + i];
+        tokenizer_show(token, shown);
+        json_array_append_new(tokens, json_integer(token));
+        json_array_append_new(mask, json_integer(labelled(dataset, sequence, i)));
+        if (dataset->bytes) json_array_append_new(text, json_string(shown));
+    }
+    return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "side", side_name(dataset, side),
+                     "length", (json_int_t)sequence->length, "labelled",
+                     (json_int_t)sequence->labels, "cut", (json_int_t)sequence->cut, "reference",
+                     dataset->reference != NULL ? json_finite(dataset->reference[sample][side])
+                                                : json_null(),
+                     "tokens", tokens, "mask", mask, "text", text);
+}
+
+static json_t *json_samples(const struct dataset *dataset, uint64_t samples) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < samples && i < dataset->samples; i++) {
+        json_t *sequences = json_array();
+        for (uint32_t side = 0; side < dataset->sides; side++)
+            json_array_append_new(sequences, json_sequence(dataset, i, side));
+        json_array_append_new(list, json_pack("{s:I, s:o}", "line", (json_int_t)dataset->line[i],
+                                              "sequences", sequences));
+    }
+    return list;
+}
+
+json_t *data_print_json(const struct dataset *dataset, const struct data_print *print) {
+    struct data_check check;
+    char note[NOTE_SIZE];
+    char hex[DIGEST_HEX];
+    json_t *warnings = json_array();
+    digest_hex(&dataset->digest, hex);
+    data_check(dataset, &check);
+    for (size_t i = 0; i < DATA_CHECK_NOTES; i++)
+        if (data_check_note(dataset, &check, i, note, sizeof note))
+            json_array_append_new(warnings, json_string(note));
+    return json_pack(
+        "{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:{s:I, s:I}, s:I, s:o, s:o}", "source",
+        dataset->source, "task", dataset->task == TASK_DPO ? "dpo" : "sft", "digest", hex,
+        "samples", (json_int_t)dataset->samples, "tokens", (json_int_t)dataset->tokens, "labelled",
+        (json_int_t)dataset->labels, "longest", (json_int_t)dataset->longest, "bytes",
+        dataset->bytes, "truncated", "sequences", (json_int_t)dataset->cut_sequences, "tokens",
+        (json_int_t)dataset->cut_tokens, "ignored_values", (json_int_t)dataset->extra_keys,
+        "warnings", warnings, "shown", json_samples(dataset, print->samples));
+}

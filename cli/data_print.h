@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What `data show` prints of a data set: totals, notes, and the first samples token by token. */
+#ifndef TWINSTEP_CLI_DATA_PRINT_H
+#define TWINSTEP_CLI_DATA_PRINT_H
+
+#include <jansson.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "trainer/dataset.h"
+
+struct data_print {
+    uint64_t samples; /* to show */
+    int all; /* every token; else long stretches without a change of the mask are left out */
+};
+
+void data_print_text(const struct dataset *dataset, const struct data_print *print, FILE *out);
+
+json_t *data_print_json(const struct dataset *dataset,
+                        const struct data_print *print); /* NULL: no memory */
+
+#endif

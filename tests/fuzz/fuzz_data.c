@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * libFuzzer target: any bytes give rows that keep every promise of datarow.h, or an error with a
+ * text, never a crash.
+ *
+ * TWINSTEP_FUZZ_FORMAT: rows-text, rows-ids or rows-messages; without it all. What differs is which
+ * templates are tried: messages need one, ids refuse one. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer/chat.h"
+#include "trainer/jsonl.h"
+#include "trainer/tokenizer.h"
+
+#define VOCAB 300
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int holds, const char *what) {
+    if (holds) return;
+    fprintf(stderr, "fuzz_data: broken: %s\n", what);
+    abort();
+}
+
+static void look_at_ids(const struct datarow_part *part, int labels) {
+    require(part->text == NULL && part->ids != NULL, "a part of ids is no text");
+    for (size_t i = 0; i < part->length; i++)
+        require((part->ids[i] >= 0 && part->ids[i] < VOCAB) ||
+                    (labels && part->ids[i] == DATAROW_MASKED),
+                "ids are below the vocabulary");
+}
+
+static void look_at_labels(const struct datarow_part *ids, const struct datarow_part *labels) {
+    look_at_ids(ids, 0);
+    look_at_ids(labels, 1);
+    require(ids->length == labels->length && ids->length > 0, "each id has a label");
+    for (size_t i = 0; i < ids->length; i++)
+        require(labels->ids[i] == DATAROW_MASKED || labels->ids[i] == ids->ids[i],
+                "a label is its token");
+}
+
+static void look_at_text(const struct datarow_part *part, uint64_t *sum) {
+    require(part->text != NULL && part->ids == NULL, "a part of text is no ids");
+    for (size_t i = 0; i < part->length; i++)
+        *sum += (unsigned char)part->text[i];
+}
+
+static void look_at_row(enum datarow_form form, const struct datarow *row, uint64_t *sum) {
+    static const size_t parts[] = {3, 3, 2, 1, 2, 2, 4};
+    for (size_t i = 0; i < parts[form]; i++)
+        switch (form) {
+        case DATAROW_LABELLED_IDS:
+        case DATAROW_PAIR_LABELLED:
+            if (i % 2 == 1) look_at_labels(&row->part[i - 1], &row->part[i]);
+            break;
+        case DATAROW_PAIR_IDS:
+        case DATAROW_COMPLETION_IDS:
+            look_at_ids(&row->part[i], 0);
+            break;
+        default:
+            look_at_text(&row->part[i], sum);
+        }
+}
+
+static void read_rows(const uint8_t *data, size_t size, const struct jsonl_options *options) {
+    struct arena arena = ARENA_EMPTY;
+    struct datarow_table table;
+    uint64_t sum = 0;
+    size_t line = 0;
+    if (jsonl_parse("fuzz", (const char *)data, size, options, &arena, &table) != STATUS_OK) {
+        require(strncmp(status_text(), "fuzz:", 5) == 0, "an error names the source");
+    } else {
+        require(table.rows > 0, "there is a row");
+        for (size_t i = 0; i < table.rows; i++) {
+            require(table.row[i].line > line, "lines rise");
+            line = table.row[i].line;
+            look_at_row(table.form, &table.row[i], &sum);
+            require(!options->reference || table.row[i].reference[1] <= 0.0,
+                    "log-probs are not positive");
+        }
+        require(sum < UINT64_MAX, "text is readable");
+    }
+    arena_close(&arena);
+}
+
+/* Every template would render the same structure five times: one is taken, by the input's size. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    const char *format = getenv("TWINSTEP_FUZZ_FORMAT");
+    const enum chat chat = (enum chat)(1 + size % (CHATS - 1));
+    for (int task = TASK_SFT; task <= TASK_DPO; task++) {
+        if (format == NULL || strcmp(format, "rows-messages") != 0)
+            read_rows(data, size,
+                      &(struct jsonl_options){(enum task)task, VOCAB, size % 3 == 0, CHAT_NONE});
+        if (format == NULL || strcmp(format, "rows-ids") != 0)
+            read_rows(data, size, &(struct jsonl_options){(enum task)task, VOCAB, 0, chat});
+    }
+    return 0;
+}
