@@ -4,8 +4,8 @@
 
 const struct record_column record_reals[RECORD_REALS] = {
     [REAL_LOSS] = {"loss", "nat", "loss of the update"},
-    [REAL_LOGP_CHOSEN] = {"logp_chosen", "nat", "mean summed log-probability, chosen"},
-    [REAL_LOGP_REJECTED] = {"logp_rejected", "nat", "mean summed log-probability, rejected"},
+    [REAL_LOGP_CHOSEN] = {"logp_chosen", "nat", "mean log-probability, chosen"},
+    [REAL_LOGP_REJECTED] = {"logp_rejected", "nat", "mean log-probability, rejected"},
     [REAL_REWARD_CHOSEN] = {"reward_chosen", "nat", "mean implicit reward, chosen"},
     [REAL_REWARD_REJECTED] = {"reward_rejected", "nat", "mean implicit reward, rejected"},
     [REAL_REWARD_MARGIN] = {"reward_margin", "nat", "mean reward of chosen less rejected"},

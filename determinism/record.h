@@ -21,7 +21,7 @@ struct record_column {
 /* Reals of one update, f64. */
 enum record_real {
     REAL_LOSS = 0,    /* of the update, divisor applied */
-    REAL_LOGP_CHOSEN, /* DPO: mean over pairs of the summed log-probs; else NaN */
+    REAL_LOGP_CHOSEN, /* DPO: mean over pairs of log-probs as the loss takes them */
     REAL_LOGP_REJECTED,
     REAL_REWARD_CHOSEN, /* beta * (logp - reference) */
     REAL_REWARD_REJECTED,

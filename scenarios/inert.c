@@ -17,17 +17,22 @@ static const char *without_sft(const struct config *config) {
     return config->task == TASK_SFT ? NULL : "task is dpo";
 }
 
-static const char *without_cached(const struct config *config) {
+static const char *without_free(const struct config *config) {
     if (config->task != TASK_DPO) return "task is sft";
-    if (!config_has_reference(config)) return "dpo.loss is simpo";
+    return config_has_reference(config) ? NULL : "dpo.loss is simpo";
+}
+
+static const char *without_cached(const struct config *config) {
+    const char *reason = without_free(config);
+    if (reason != NULL) return reason;
     if (config->dpo.reference == REFERENCE_CACHED) return NULL;
     return config->dpo.reference == REFERENCE_LIVE ? "dpo.reference is live"
                                                    : "dpo.reference is given";
 }
 
 static const char *without_reference(const struct config *config) {
-    if (config->task != TASK_DPO) return "task is sft";
-    if (!config_has_reference(config)) return "dpo.loss is simpo";
+    const char *reason = without_free(config);
+    if (reason != NULL) return reason;
     return config->dpo.reference == REFERENCE_GIVEN ? "dpo.reference is given" : NULL;
 }
 
@@ -43,11 +48,6 @@ static const char *without_smoothing(const struct config *config) {
     default:
         return "dpo.loss does not smooth labels";
     }
-}
-
-static const char *without_free(const struct config *config) {
-    if (config->task != TASK_DPO) return "task is sft";
-    return config_has_reference(config) ? NULL : "dpo.loss is simpo";
 }
 
 static const char *without_simpo(const struct config *config) {
