@@ -39,7 +39,10 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(arena_format(&cli->arena, &live, "%s.part", path));
     TRY(check_ours(path, scenario->name, &cli->arena));
     TRY(check_ours(live, scenario->name, &cli->arena));
-    struct performance how = {path, 1, options->reproducible, progress_wanted(options)};
+    struct performance how = {.path = path,
+                              .overwrite = 1,
+                              .reproducible = options->reproducible,
+                              .progress = progress_wanted(options)};
     TRY(perform(cli, scenario, &how, &cli->arena, &judgement));
     print_judgement(&judgement, path, options->json);
     *out_exit = judgement_exit(&judgement);

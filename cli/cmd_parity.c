@@ -190,7 +190,8 @@ static enum status measure_training(struct asking *asking) {
     pair->expect.cause = pair->expect.first_phase = -1;
     if (mkdtemp(folder) == NULL) FAIL(STATUS_IO, "%s: cannot make a folder", folder);
     snprintf(asking->trace, sizeof asking->trace, "%s/pair.h5", folder);
-    const struct performance how = {asking->trace, 0, 1, progress_wanted(asking->options)};
+    const struct performance how = {
+        .path = asking->trace, .reproducible = 1, .progress = progress_wanted(asking->options)};
     const enum status status = perform(asking->cli, pair, &how, arena, judgement);
     remove(asking->trace);
     remove(folder);

@@ -2,6 +2,7 @@
  * twinstep run: train, record, judge; one scenario after the other.
  * Invariant: a scenario that fails does not keep the next one from running; an interruption does.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,7 +12,7 @@
 #include "cli/perform.h"
 #include "trainer/noise_use.h"
 
-enum { KEY_CHECKPOINT = KEY_OWN, KEY_FLOOR };
+enum { KEY_CHECKPOINT = KEY_OWN, KEY_FLOOR, KEY_SAVE };
 
 static int is_folder(const char *path) {
     struct stat info;
@@ -63,6 +64,33 @@ static enum status with_floor(const struct cli *cli, const struct options *optio
     return STATUS_OK;
 }
 
+/* FOLDER/ARM for both arms, or ARM=FOLDER for one. */
+static enum status with_saving(const struct options *options, const struct scenario *scenario,
+                               struct arena *arena, const char *out[2]) {
+    const char *given = options_value(options, KEY_SAVE);
+    const char *equals = given == NULL ? NULL : strchr(given, '=');
+    if (given == NULL) return STATUS_OK;
+    if (given[0] == '\0' || (equals != NULL && equals[1] == '\0'))
+        FAIL(STATUS_INPUT, "run: --save-model: expected FOLDER or ARM=FOLDER, got \"%s\"", given);
+    if (equals == NULL && mkdir(given, 0777) != 0 && errno != EEXIST)
+        FAIL(STATUS_IO, "%s: cannot create: %s", given, strerror(errno));
+    for (int arm = 0; arm < 2; arm++) {
+        const char *name = scenario->arms[arm].name;
+        char *path;
+        if (equals == NULL) {
+            TRY(arena_format(arena, &path, "%s/%s", given, name));
+            out[arm] = path;
+        } else if (strlen(name) == (size_t)(equals - given) &&
+                   strncmp(name, given, strlen(name)) == 0) {
+            out[arm] = equals + 1;
+        }
+    }
+    if (out[0] == NULL && out[1] == NULL)
+        FAIL(STATUS_INPUT, "run: --save-model %s: no such arm; there are %s and %s", given,
+             scenario->arms[0].name, scenario->arms[1].name);
+    return STATUS_OK;
+}
+
 static enum status run_scenario(const struct cli *cli, const struct options *options,
                                 const char *word, struct arena *arena, int *out_exit) {
     struct scenario *scenario;
@@ -74,8 +102,11 @@ static enum status run_scenario(const struct cli *cli, const struct options *opt
     TRY(with_floor(cli, options, arena, scenario));
     TRY(output_path(options, scenario->name, arena, &path));
     TRY(output_apart(path, word));
-    struct performance how = {path, options->overwrite, options->reproducible,
-                              progress_wanted(options)};
+    struct performance how = {.path = path,
+                              .overwrite = options->overwrite,
+                              .reproducible = options->reproducible,
+                              .progress = progress_wanted(options)};
+    TRY(with_saving(options, scenario, arena, how.save));
     TRY(perform(cli, scenario, &how, arena, &judgement));
     print_judgement(&judgement, path, options->json);
     *out_exit = judgement_exit(&judgement);
@@ -87,6 +118,9 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     if (options->output != NULL && options->argument_count > 1 && !is_folder(options->output))
         FAIL(STATUS_INPUT, "run: --output with %zu scenarios: expected a folder, got \"%s\"",
              options->argument_count, options->output);
+    if (options_given(options, KEY_SAVE) && options->argument_count > 1)
+        FAIL(STATUS_INPUT, "run: --save-model: expected one scenario, got %zu",
+             options->argument_count);
     *out_exit = EXIT_AS_EXPECTED;
     for (size_t i = 0; i < options->argument_count; i++) {
         struct arena arena = ARENA_EMPTY;
@@ -114,7 +148,10 @@ static const struct argp_option option_rows[] = {
     OPTION("floor", KEY_FLOOR, "FILE",
            "Judge against this floor file (twinstep noise -o) of the same baseline instead of "
            "training runs for the floor"),
-    OPTION_OVERWRITE("Replace a trace that exists"),
+    OPTION("save-model", KEY_SAVE, "FOLDER",
+           "Write each arm's final weights to FOLDER/ARM, as checkpoints that transformers loads; "
+           "ARM=FOLDER: those of one arm"),
+    OPTION_OVERWRITE("Replace a trace that exists, and saved models"),
     OPTION_JSON,
     OPTION_QUIET,
     OPTIONS_END};

@@ -38,8 +38,10 @@ static enum status run_case(struct cli *cli, const struct options *options,
     struct arena arena = ARENA_EMPTY;
     struct scenario *scenario;
     struct judgement judgement;
-    struct performance how = {member->trace, options->overwrite, options->reproducible,
-                              progress_wanted(options)};
+    struct performance how = {.path = member->trace,
+                              .overwrite = options->overwrite,
+                              .reproducible = options->reproducible,
+                              .progress = progress_wanted(options)};
     enum status status = member->file != NULL
                              ? load_catalog(cli, &arena, member->file, options, &scenario)
                              : load_scenario(cli, &arena, member->path, options, &scenario);

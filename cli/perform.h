@@ -10,7 +10,8 @@ struct performance {
     const char *path; /* of the trace */
     int overwrite;
     int reproducible;
-    int progress; /* wanted, where stderr is a terminal */
+    const char *save[2]; /* folders for the final weights of the arms; NULL: none */
+    int progress;        /* wanted, where stderr is a terminal */
 };
 
 /* Not with --quiet, and not with --json into a pipe or file. */

@@ -12,6 +12,7 @@
 #include "trainer/datarow.h"
 #include "trainer/pair.h"
 #include "trainer/probe.h"
+#include "trainer/save_model.h"
 #include "trainer/snapshot.h"
 
 enum status experiment_dataset(struct experiment *e, const struct config *config,
@@ -139,6 +140,23 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
     return STATUS_OK;
 }
 
+static enum status save_models(const struct experiment *e, const struct run *a,
+                               const struct run *b) {
+    const struct run *const runs[2] = {a, b};
+    for (int arm = 0; arm < 2; arm++)
+        if (e->options->save[arm] != NULL)
+            TRY(save_model(runs[arm], e->options->save[arm], e->options->overwrite));
+    return STATUS_OK;
+}
+
+static enum status check_saving(const struct experiment *e) {
+    for (int arm = 0; arm < 2; arm++)
+        if (e->options->save[arm] != NULL)
+            TRY(save_model_check(&e->plan.runs[arm].config, e->options->save[arm],
+                                 e->options->overwrite));
+    return STATUS_OK;
+}
+
 static enum status step_pair(struct experiment *e, struct run *a, struct run *b) {
     TRY(open_points(e, a, b));
     TRY(arena_take(e->arena, a->layout.bytes, 1, "snapshot", &e->fork));
@@ -151,6 +169,7 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
         TRY(experiment_check_interrupt(e));
         TRY(pair_update(e, a, b, step, &equal));
     }
+    TRY(save_models(e, a, b));
     if (e->elements == 0) return STATUS_OK;
     point_copy(b, e->mixtures.test_end);
     mixtures_end(&e->mixtures, e->mixtures.count - 1, a, b);
@@ -212,6 +231,7 @@ static enum status open_output(struct experiment *e) {
 
 static enum status run_pair(struct experiment *e) {
     struct run a, b;
+    TRY(check_saving(e));
     TRY(experiment_open_planned(e, 0, &a));
     enum status status = check_memory(&a);
     if (status == STATUS_OK) status = experiment_open_planned(e, 1, &b);

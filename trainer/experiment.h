@@ -32,6 +32,7 @@ struct experiment_options {
     const char *path; /* of the trace; never NULL */
     int overwrite;
     int reproducible; /* leave /env/volatile out */
+    const char *save[2]; /* folders for the final weights of the arms (save_model.h); NULL: none */
     const struct schema *schema;
     const struct scenario *scenario;
     /* May be NULL. */

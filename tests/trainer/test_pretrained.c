@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * model.from: weights that were drawn, written as a checkpoint and read again train as the drawn
- * ones do, bit for bit; a master gets what a parameter cannot hold; keys that contradict
- * config.json, files that are not what they seem, and mixtures that fit no weights are refused. */
+ * ones do, bit for bit; what save_model wrote reads back as it was; a master gets what a parameter
+ * cannot hold; keys that contradict config.json, files that are not what they seem, and mixtures
+ * that fit no weights are refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -17,6 +18,7 @@
 #include "checkpoints/checkpoint.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/pretrained.h"
+#include "trainer/save_model.h"
 
 #define SIZES "layers: 2, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19"
 #define REST "task: sft, seed: 5, init: {std: 0.2}, data: {max_len: 16}, batch: {size: 2}"
@@ -126,6 +128,48 @@ static void corroborate_drawn_weights(void **state) {
         const char *gap = helper_outcome_gap(&outcomes[0], &outcomes[1]);
         if (gap != NULL) fail_msg("%s: %s differs", subjects[i].name, gap);
         close_run(&drawn);
+        close_run(&read);
+    }
+}
+
+/* Saved and read again: the same parameters, the same section model. */
+static void verify_saving(void **state) {
+    static const char *const models[] = {
+        "family: llama, " SIZES ", norm_eps: 1e-5",
+        "family: llama, " SIZES ", head_dim: 6, tied: true, qkv_bias: true, output_bias: true, "
+        "mlp_bias: true, rope_scaling: llama3, rope_factor: 3, rope_original_positions: 16",
+        "family: olmo2, " SIZES ", rope_theta: 123.5",
+        "family: qwen2, " SIZES ", tied: true",
+        "family: qwen3, " SIZES ", head_dim: 8, rope_scaling: yarn, rope_factor: 4, "
+        "rope_original_positions: 8, rope_mscale: 0.7, rope_mscale_all_dim: 0.9, "
+        "rope_truncate: false",
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(models); i++) {
+        const char *param = i % 2 == 0 ? "f32" : "bf16";
+        struct trained saved, read;
+        char words[512], name[16];
+        snprintf(name, sizeof name, "saved%zu", i);
+        snprintf(words, sizeof words, REST ", numerics: {param: %s}, model: {%s}", param,
+                 models[i]);
+        open_run(&saved, words);
+        helper_step(&saved.run);
+        assert_int_equal(save_model(&saved.run, name, 0), STATUS_OK);
+        snprintf(words, sizeof words, REST ", numerics: {param: %s}, model: {from: %s}", param,
+                 name);
+        open_run(&read, words);
+        assert_int_equal(saved.run.owner_count, read.run.owner_count);
+        for (uint32_t o = 0; o < read.run.owner_count; o++) {
+            const struct param_row *row = &read.run.table.rows[read.run.owner[o]];
+            assert_memory_equal(run_param(&saved.run, saved.run.owner[o]),
+                                run_param(&read.run, read.run.owner[o]),
+                                row->count * dtype_carrier(row->dtype));
+        }
+        memcpy(read.config.model.from, saved.config.model.from, sizeof read.config.model.from);
+        memcpy(read.config.model.from_digest, saved.config.model.from_digest,
+               sizeof read.config.model.from_digest);
+        assert_memory_equal(&read.config.model, &saved.config.model, sizeof read.config.model);
+        close_run(&saved);
         close_run(&read);
     }
 }
@@ -260,6 +304,7 @@ int main(void) {
         cmocka_unit_test(validate_written),
         cmocka_unit_test(validate_changed_weights),
         cmocka_unit_test(validate_fits),
+        cmocka_unit_test(verify_saving),
     };
     return cmocka_run_group_tests(tests, enter, leave);
 }

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The parameters of a run as a checkpoint folder that transformers loads: model.safetensors and
+ * config.json. Values are those of numerics.param, as they are; masters and optimizer states are
+ * not part of it (record.snapshots has those).
+ * Invariant: model.from of the folder opens a run with the same parameters and the same section
+ * model, norm_rounding excepted: config.json has no word for it. */
+#ifndef TWINSTEP_TRAINER_SAVE_MODEL_H
+#define TWINSTEP_TRAINER_SAVE_MODEL_H
+
+#include "trainer/run.h"
+
+/* What can be known before anything is trained. STATUS_UNSUPPORTED: config.json cannot say what the
+ * model is (checkpoints/hf_config_write.h). STATUS_IO: the folder holds a model and `overwrite` is
+ * 0. */
+TWINSTEP_MUST_USE enum status save_model_check(const struct config *config, const char *folder,
+                                               int overwrite);
+
+/* Makes the folder if it is not there; its parent must be. */
+TWINSTEP_MUST_USE enum status save_model(const struct run *run, const char *folder, int overwrite);
+
+#endif
