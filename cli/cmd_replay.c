@@ -4,16 +4,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/divisor_print.h"
 #include "cli/json.h"
 #include "cli/verb.h"
 #include "trainer/replay.h"
 
-enum { KEY_RUN = KEY_OWN, KEY_FROM, KEY_TO };
+enum { KEY_RUN = KEY_OWN, KEY_FROM, KEY_TO, KEY_DIVISOR };
 
 struct range {
-    int stored;    /* --from was given */
-    uint64_t from; /* 0: the start */
-    uint64_t to;   /* 0: as far as it was recorded */
+    int stored;       /* --from was given */
+    uint64_t from;    /* 0: the start */
+    uint64_t to;      /* 0: as far as it was recorded */
+    uint64_t divisor; /* update whose divisors are read back; 0: none */
 };
 
 static enum status read_update(const struct options *options, int key, const char *name,
@@ -35,7 +37,11 @@ static enum status read_update(const struct options *options, int key, const cha
 static enum status read_range(const struct options *options, struct range *out) {
     out->stored = options_value(options, KEY_FROM) != NULL;
     TRY(read_update(options, KEY_FROM, "from", 0, &out->from));
-    return read_update(options, KEY_TO, "to", 1, &out->to);
+    TRY(read_update(options, KEY_TO, "to", 1, &out->to));
+    TRY(read_update(options, KEY_DIVISOR, "divisor", 1, &out->divisor));
+    if (out->divisor != 0 && options_value(options, KEY_RUN) == NULL)
+        FAIL(STATUS_INPUT, "replay: --divisor: expected --run RUN with it: it reads one run");
+    return STATUS_OK;
 }
 
 static enum status chosen_run(const struct trace_image *image, const char *path, const char *id,
@@ -90,10 +96,25 @@ static void print_result(const char *run, const struct replay_result *result) {
         printf("  the digests of the training agree: only what was measured of it differs\n");
 }
 
+static void show_one(const struct trace_run *run, const struct range *range,
+                     const struct replay_result *result, json_t *list) {
+    const char *const id = run->plan.id;
+    if (list != NULL) {
+        json_t *one = result_json(id, result);
+        if (result->divisor != NULL)
+            json_object_set_new(one, "divisor", divisor_json(result->divisor, range->divisor));
+        json_array_append_new(list, one);
+        return;
+    }
+    print_start(id, range, result);
+    print_result(id, result);
+    if (result->divisor != NULL) divisor_print(id, result->divisor, range->divisor, stdout);
+}
+
 static enum status replay_one(struct cli *cli, const struct trace_image *image,
                               const struct trace_run *run, const char *path,
-                              const struct range *range, struct replay_result *out) {
-    struct arena arena = ARENA_EMPTY;
+                              const struct range *range, struct arena *arena,
+                              struct replay_result *out) {
     const struct replay_request request = {.image = image,
                                            .run = run,
                                            .schema = cli->schema,
@@ -101,10 +122,9 @@ static enum status replay_one(struct cli *cli, const struct trace_image *image,
                                            .to = range->to,
                                            .stored = range->stored,
                                            .from = range->from,
+                                           .divisor = range->divisor,
                                            .interrupted = cli->interrupted};
-    const enum status status = replay_run(&request, &arena, out);
-    arena_close(&arena);
-    return status;
+    return replay_run(&request, arena, out);
 }
 
 /* A log that was imported has runs without a configuration. */
@@ -134,19 +154,16 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     for (uint32_t i = 0; i < image->run_count; i++) {
         const struct trace_run *here = &image->runs[i];
         struct replay_result result;
+        struct arena arena = ARENA_EMPTY;
         if ((only != NULL && here != only) || !is_replayable(here)) continue;
-        const enum status status = replay_one(cli, image, here, path, &range, &result);
+        const enum status status = replay_one(cli, image, here, path, &range, &arena, &result);
+        if (status == STATUS_OK) show_one(here, &range, &result, list);
+        arena_close(&arena);
         if (status != STATUS_OK) {
             json_decref(list);
             return name_file(status, path);
         }
         replayed++;
-        if (list != NULL) {
-            json_array_append_new(list, result_json(here->plan.id, &result));
-        } else {
-            print_start(here->plan.id, &range, &result);
-            print_result(here->plan.id, &result);
-        }
         if (result.first != 0) *out_exit = EXIT_DIFFERS;
     }
     if (list != NULL && replayed > 0) return json_print(list);
@@ -164,6 +181,8 @@ static const struct argp_option option_rows[] = {
     {"from", KEY_FROM, "UPDATE", 0,
      "Go on from the last stored state not after this update (0: the one before the first)", 0},
     {"to", KEY_TO, "UPDATE", 0, "Stop after this update; default as far as it was recorded", 0},
+    {"divisor", KEY_DIVISOR, "UPDATE", 0,
+     "With --run: read back by what this update divided the loss of each micro-batch, and stop", 0},
     OPTION_JSON,
     OPTIONS_END};
 
@@ -176,8 +195,11 @@ const struct verb verb_replay = {
         "this machine, and compares digests, losses, norms and learning rates of every update, bit "
         "by bit. Exit status 0: all equal; 1: something differs. Data files and modules are "
         "looked for where they were. With --from a run goes on from a state that run "
-        "--checkpoint-every stored; without one that early it is trained from the start.\v"
-        "Example: twinstep replay lr-set-before-step.h5 --run baseline --from 3",
+        "--checkpoint-every stored; without one that early it is trained from the start. With "
+        "--divisor it says by what one update divided its micro-batches: what the optimizer took "
+        "in, against the gradient of each micro-batch's plain sum.\v"
+        "Example: twinstep replay lr-set-before-step.h5 --run baseline --from 3\n"
+        "         twinstep replay grad-accum-pre2410.h5 --run test --divisor 2",
     .options = option_rows,
     .least = 1,
     .most = 1,

@@ -79,20 +79,16 @@ static double window_micros(const struct config *config, const struct sampler_pl
     return (double)loop_micro_batches(config);
 }
 
-static double rank_items(const struct loss_call *call, uint32_t sample) {
-    const struct config *config = call->config;
+static double rank_items(const struct config *config, const struct sampler_plan *plan,
+                         uint32_t sample) {
     uint64_t share = config->batch.size / config->loss.ranks;
-    return items(config, call->plan->rank_labels[(call->batch->first_sample + sample) / share],
-                 share);
+    return items(config, plan->rank_labels[sample / share], share);
 }
 
-/* Number by which the terms of this sample of the micro-batch are divided. Whole numbers below
- * 2^53, exact; but for micros-by-tokens, a quotient of such. */
-static double divisor_of(const struct loss_call *call, uint32_t sample) {
-    const struct config *config = call->config;
-    const struct sampler_plan *plan = call->plan;
-    const struct sampler_micro *micro = &plan->micro[call->micro];
-    const int leaked = call->micro < plan->leaked.micros;
+double loss_divisor_of(const struct config *config, const struct sampler_plan *plan, uint32_t index,
+                       uint32_t sample) {
+    const struct sampler_micro *micro = &plan->micro[index];
+    const int leaked = index < plan->leaked.micros;
     double all = window_items(config, plan, leaked);
     double own = items(config, micro->labels, micro->samples);
     switch ((enum loss_divisor)config->loss.divisor) {
@@ -103,7 +99,7 @@ static double divisor_of(const struct loss_call *call, uint32_t sample) {
     case DIVISOR_UPDATE_AND_MICROS:
         return all * window_micros(config, plan);
     case DIVISOR_MEAN_OF_RANKS:
-        return rank_items(call, sample) * (double)config->loss.ranks;
+        return rank_items(config, plan, micro->first + sample) * (double)config->loss.ranks;
     case DIVISOR_MEANS_OVER_SIZE:
         return own * (double)config->batch.micro;
     case DIVISOR_MICROS_BY_TOKENS:
@@ -113,6 +109,10 @@ static double divisor_of(const struct loss_call *call, uint32_t sample) {
     default:
         return all;
     }
+}
+
+static double divisor_of(const struct loss_call *call, uint32_t sample) {
+    return call->undivided ? 1.0 : loss_divisor_of(call->config, call->plan, call->micro, sample);
 }
 
 /* What backward is handed over the window is a raw sum that is divided when it is logged, where one

@@ -20,6 +20,7 @@ struct loss_call {
     const double *logp;           /* (labels) call order */
     const double (*reference)[2]; /* per sample of the micro-batch; NULL for SFT */
     const struct op_call *call;   /* for the order of sums in `shuffled` */
+    int undivided;                /* every term is divided by 1 */
     struct state_sums *sums;      /* of the window, in mode order-free; else NULL */
     double *sequence_logp;        /* scratch (sequences) */
     double *terms;                /* scratch (samples) */
@@ -29,6 +30,11 @@ struct loss_call {
  * out_loss: what the micro-batch adds to the update's loss, divisor applied. */
 void loss_micro(const struct loss_call *call, struct state_window *window, double *coefficient,
                 double *out_loss);
+
+/* Number by which the terms of a sample of a planned micro-batch are divided. Whole numbers below
+ * 2^53, exact; but for micros-by-tokens, a quotient of such. */
+double loss_divisor_of(const struct config *config, const struct sampler_plan *plan, uint32_t micro,
+                       uint32_t sample);
 
 /* The loss of a window that holds `plan`'s update, as its loop logs it: the sum of what each
  * micro-batch hands to backward; one raw sum divided once where one number divides all of it. */

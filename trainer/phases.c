@@ -112,10 +112,11 @@ static enum status phase_forward(struct run *run) {
                              .batch = &run->batch,
                              .plan = &run->plan,
                              .micro = micro,
-                             .scale = scaler_factor(&head->scaler),
+                             .scale = run->options.undivided ? 1.0 : scaler_factor(&head->scaler),
                              .logp = run->model.logp,
                              .reference = (const double(*)[2])run->reference_logp,
                              .call = &run->model.call,
+                             .undivided = run->options.undivided,
                              .sums = run_sums(run),
                              .sequence_logp = run->sequence_logp,
                              .terms = run->terms};

@@ -11,11 +11,7 @@
 #include "kernels/products.h"
 #include "trainer/plugin.h"
 #include "trainer/run_private.h"
-
-static enum dtype working_dtype(const struct run *run) {
-    return run->layout.has_master ? run->layout.master_dtype
-                                  : (enum dtype)run->config.numerics.param;
-}
+#include "trainer/taken.h"
 
 static size_t working_offset(const struct run *run, uint32_t row) {
     const struct state_tensor *tensor = &run->layout.tensor[row];
@@ -27,7 +23,7 @@ static int has_moment(const struct run *run) {
 }
 
 enum status readback_open(struct run *run) {
-    size_t carrier = dtype_carrier(working_dtype(run));
+    size_t carrier = dtype_carrier(taken_working(run));
     TRY(arena_take(&run->arena, run->table.elements, carrier, "last weights", &run->working));
     if (!has_moment(run)) return STATUS_OK;
     carrier = dtype_carrier(run->layout.slot_dtype);
@@ -35,7 +31,7 @@ enum status readback_open(struct run *run) {
 }
 
 void readback_keep(struct run *run) {
-    const size_t carrier = dtype_carrier(working_dtype(run));
+    const size_t carrier = dtype_carrier(taken_working(run));
     const size_t slot = dtype_carrier(run->layout.slot_dtype);
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const uint32_t row = run->owner[i];
@@ -84,7 +80,7 @@ struct readback_block {
 
 static void readback_fill(const struct run *run, const void *old, const void *now, size_t first,
                           size_t count, double decay, struct readback_block *out) {
-    enum dtype dtype = working_dtype(run);
+    enum dtype dtype = taken_working(run);
     for (size_t i = 0; i < count; i++) {
         double before = value_at(old, dtype, first + i), after = value_at(now, dtype, first + i);
         double weight = 1.0 / spacing(fabs(before) > fabs(after) ? before : after, dtype);
@@ -99,7 +95,7 @@ static void readback_fill(const struct run *run, const void *old, const void *no
 
 static void readback_tensor(const struct run *run, uint32_t row, double decay,
                             struct readback *out) {
-    const unsigned char *old = run->working + run->packed[row] * dtype_carrier(working_dtype(run));
+    const unsigned char *old = run->working + run->packed[row] * dtype_carrier(taken_working(run));
     const void *now = run->state + working_offset(run, row);
     struct sum_blocks_f64 sums[7] = {{.count = 0}};
     struct readback_block block;
@@ -123,10 +119,8 @@ static void readback_tensor(const struct run *run, uint32_t row, double decay,
 
 /* Half an ulp per rounding of the stored value (decay rounds it once more; one whole ulp where the
  * rounding is drawn), all in the sense that hurts most; and the direction itself, which the
- * optimizer rounded in a handful of operations: READBACK_ROUNDINGS half units of the working dtype
+ * optimizer rounded in a handful of operations: TAKEN_ROUNDINGS half units of the working dtype
  * bound that part. */
-#define READBACK_ROUNDINGS 8
-
 struct answer {
     double lr, lr_error, decay, decay_error;
 };
@@ -162,13 +156,13 @@ static struct answer solve(const struct readback *sum, int decayed, double half,
         solve_rate(sum, half, &out);
     out.decay = both.decay;
     out.decay_error = both.decay_error;
-    out.lr_error += fabs(out.lr) * READBACK_ROUNDINGS * dtype_epsilon(dtype) / 2;
-    out.decay_error += fabs(out.decay) * READBACK_ROUNDINGS * dtype_epsilon(dtype) / 2;
+    out.lr_error += fabs(out.lr) * TAKEN_ROUNDINGS * dtype_epsilon(dtype) / 2;
+    out.decay_error += fabs(out.decay) * TAKEN_ROUNDINGS * dtype_epsilon(dtype) / 2;
     return out;
 }
 
 static enum status read_group(struct run *run, const struct optim_call *call, uint32_t group) {
-    const enum dtype dtype = working_dtype(run);
+    const enum dtype dtype = taken_working(run);
     const double decay = call->groups[group].weight_decay;
     struct readback sum = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
     for (uint32_t i = 0; i < run->owner_count; i++) {
@@ -192,67 +186,24 @@ static enum status read_group(struct run *run, const struct optim_call *call, ui
     return STATUS_OK;
 }
 
-/* What a tensor's moment took in. */
-struct taking {
-    double keep, take, decay; /* decay: that inside the gradient */
-    const void *then, *now;   /* moment before and after the step */
-    const void *old;          /* weights before it */
-    enum dtype slot, working;
-};
-
-/* Squares of the gradients and of what rounding may have added, over all elements. */
-struct taken {
-    struct sum_blocks_f64 squares, errors;
-};
-
-/* m' = keep m + take g, so g = (m' - keep m) / take; with decay inside the gradient that is g + wd
- * * old. */
-static void taken_block(const struct taking *taking, size_t first, size_t count,
-                        struct taken *out) {
-    const double unit = READBACK_ROUNDINGS * dtype_epsilon(taking->slot) / 2;
-    const double least = spacing(0.0, taking->slot);
-    double g[SUM_BLOCK], error[SUM_BLOCK];
-    for (size_t i = 0; i < count; i++) {
-        const double m = value_at(taking->now, taking->slot, first + i);
-        const double kept = taking->keep * value_at(taking->then, taking->slot, first + i);
-        const double inside = taking->decay * value_at(taking->old, taking->working, first + i);
-        g[i] = (m - kept) / taking->take - inside;
-        error[i] = unit * ((fabs(m) + fabs(kept)) / fabs(taking->take) + fabs(inside)) + least;
-    }
-    sum_blocks_push_f64(&out->squares, products_block(g, g, count));
-    sum_blocks_push_f64(&out->errors, products_block(error, error, count));
-}
-
-static void taken_tensor(struct run *run, const struct optim_call *call, uint32_t index,
-                         struct taking *taking, double *squares, double *errors) {
-    const uint32_t row = run->owner[index];
-    const struct param_row *param = &run->table.rows[row];
-    struct taken sums = {{.count = 0}, {.count = 0}};
-    taking->decay =
-        run->optimizer->flags & OPTIM_DECOUPLED ? 0.0 : call->groups[param->group].weight_decay;
-    taking->then = run->moment + run->packed[row] * dtype_carrier(taking->slot);
-    taking->old = run->working + run->packed[row] * dtype_carrier(taking->working);
-    taking->now = run_at(run, run->layout.tensor[row].slot[0]);
-    for (size_t first = 0; first < param->count; first += SUM_BLOCK) {
-        const size_t left = param->count - first;
-        taken_block(taking, first, left < SUM_BLOCK ? left : SUM_BLOCK, &sums);
-    }
-    *squares += sum_blocks_close_f64(&sums.squares);
-    *errors += sum_blocks_close_f64(&sums.errors);
-}
-
 static enum status read_taken(struct run *run, const struct optim_call *call) {
-    struct taking taking = {.slot = run->layout.slot_dtype, .working = working_dtype(run)};
-    double squares = 0.0, errors = 0.0;
-    int known;
-    if (run->moment == NULL || call->found_inf) return STATUS_OK;
-    TRY(plugin_moment(&run->config.optimizer.which, run->optimizer, *call->t, &taking.keep,
-                      &taking.take, &known));
-    if (!known || taking.take == 0.0) return STATUS_OK;
+    struct taken_rule rule;
+    double squares = 0.0, errors = 0.0, gradient[SUM_BLOCK], error[SUM_BLOCK];
+    if (call->found_inf) return STATUS_OK;
+    TRY(taken_rule_of(run, &rule));
+    if (rule.source != TAKEN_MOMENT) return STATUS_OK;
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const uint32_t row = run->owner[i];
-        if (run->layout.tensor[row].slot_count[0] != run->table.rows[row].count) return STATUS_OK;
-        taken_tensor(run, call, i, &taking, &squares, &errors);
+        struct sum_blocks_f64 sums[2] = {{.count = 0}, {.count = 0}};
+        for (size_t first = 0; first < run->table.rows[row].count; first += SUM_BLOCK) {
+            const size_t left = run->table.rows[row].count - first;
+            const size_t count = left < SUM_BLOCK ? left : SUM_BLOCK;
+            taken_values(run, &rule, row, first, count, gradient, error);
+            sum_blocks_push_f64(&sums[0], products_block(gradient, gradient, count));
+            sum_blocks_push_f64(&sums[1], products_block(error, error, count));
+        }
+        squares += sum_blocks_close_f64(&sums[0]);
+        errors += sum_blocks_close_f64(&sums[1]);
     }
     run->record.reals[REAL_GRAD_TAKEN] = real_sqrt_f64(squares);
     run->record.reals[REAL_GRAD_TAKEN_ERROR] = real_sqrt_f64(errors);

@@ -118,6 +118,17 @@ static enum status reach_start(struct replay *replay, struct replay_result *out)
     return status;
 }
 
+static enum status step_read(struct replay *replay, const struct record **out_record,
+                             struct replay_result *out) {
+    struct divisor_reader *reader;
+    TRY(arena_take(replay->arena, 1, sizeof *reader, "divisors", &reader));
+    TRY(divisor_before(&replay->run, replay->arena, reader));
+    TRY(run_step(&replay->run, out_record));
+    TRY(divisor_after(reader, &replay->run, replay->arena));
+    out->divisor = &reader->reading;
+    return STATUS_OK;
+}
+
 static enum status step_all(struct replay *replay, struct replay_result *out) {
     const struct replay_request *request = replay->request;
     const struct trace_run *run = request->run;
@@ -126,7 +137,8 @@ static enum status step_all(struct replay *replay, struct replay_result *out) {
         const struct record *computed;
         if (request->interrupted != NULL && *request->interrupted)
             FAIL(STATUS_INTERRUPTED, "interrupted before update %ju", (uintmax_t)k);
-        TRY(run_step(&replay->run, &computed));
+        TRY(k == request->divisor ? step_read(replay, &computed, out)
+                                  : run_step(&replay->run, &computed));
         compare_update(&run->records[k - first], computed, replay->run.table.groups, out);
         out->compared++;
         if (request->progress != NULL) request->progress(request->context, k, replay->steps);
@@ -141,7 +153,7 @@ enum status replay_run(const struct replay_request *request, struct arena *arena
     const uint64_t first = first_update(run);
     const uint64_t last = first - 1 + run->updates;
     memset(out, 0, sizeof *out);
-    replay.steps = request->to == 0 ? last : request->to;
+    replay.steps = request->to != 0 ? request->to : request->divisor != 0 ? request->divisor : last;
     if (run->updates == 0) FAIL(STATUS_INPUT, "run %s: no update is recorded", run->plan.id);
     if (replay.steps > last || replay.steps < first)
         FAIL(STATUS_INPUT, "run %s: expected an update from %ju to %ju, got %ju", run->plan.id,
@@ -149,6 +161,10 @@ enum status replay_run(const struct replay_request *request, struct arena *arena
     if (request->stored && request->from >= replay.steps)
         FAIL(STATUS_INPUT, "run %s: --from: expected an update before %ju, got %ju", run->plan.id,
              (uintmax_t)replay.steps, (uintmax_t)request->from);
+    const uint64_t least = request->stored && request->from >= first ? request->from + 1 : first;
+    if (request->divisor != 0 && (request->divisor < least || request->divisor > replay.steps))
+        FAIL(STATUS_INPUT, "run %s: --divisor: expected an update from %ju to %ju, got %ju",
+             run->plan.id, (uintmax_t)least, (uintmax_t)replay.steps, (uintmax_t)request->divisor);
     TRY(reach_start(&replay, out));
     const enum status status = step_all(&replay, out);
     run_close(&replay.run);

@@ -20,6 +20,7 @@ struct run_options {
     int tensors;         /* record.tensors */
     int phases;          /* record.phases: phase and activation digests */
     int poison;          /* fill activations with NaN before every forward (tests) */
+    int undivided;       /* no term of a loss is divided or scaled: gradients of plain sums */
     uint64_t steps;      /* updates that will be asked for; bounds the reference pass */
     uint64_t order_seed; /* resolved seed of the order of sums; never "free" */
     /* An open run of the same model in any dtypes, whose initial parameters this one starts from,

@@ -100,6 +100,41 @@ static void validate_races(void **state) {
     helper_free(&said);
 }
 
+/* Two micro-batches of 2 and 5 label tokens. */
+static void validate_divisor(void **state) {
+    (void)state;
+    helper_write("two.jsonl", "{\"input_ids\": [1, 2, 3], \"labels\": [-100, 2, 3]}\n"
+                              "{\"input_ids\": [4, 5, 6, 7, 8, 9], "
+                              "\"labels\": [-100, 5, 6, 7, 8, 9]}\n");
+    helper_write("v.yaml", "twinstep: 1\nname: v\nsteps: 2\ncommon:\n  task: sft\n"
+                           "  data: {text: two.jsonl, max_len: 16, shuffle: false}\n"
+                           "  batch: {size: 2, micro: 1}\n"
+                           "  model: {layers: 1, hidden: 16, heads: 2, mlp: 24, vocab: 31}\n"
+                           "arms: {baseline: {}, test: {loss: {divisor: sum-of-means}}}\n");
+    record("v.yaml", "v.h5");
+    struct said said = helper_run(0, "replay v.h5 --run test --divisor 2");
+    assert_non_null(strstr(said.out, "test: 2 updates replayed"));
+    assert_non_null(strstr(said.out, "micro-batch 1: divided by 2 +- "));
+    assert_non_null(strstr(said.out, " (its own 2 label tokens)"));
+    assert_non_null(strstr(said.out, "micro-batch 2: divided by 5 +- "));
+    assert_non_null(strstr(said.out, "one divisor for the update would be 7\n"));
+    assert_non_null(strstr(said.out, "loss.divisor that explains it: sum-of-means, means-over-size\n"));
+    helper_free(&said);
+    said = helper_run(0, "replay v.h5 --run baseline --divisor 1 --json");
+    assert_non_null(strstr(said.out, "\"items\": 5"));
+    assert_non_null(strstr(said.out, "\"kind\": \"update\""));
+    helper_free(&said);
+    said = helper_run(2, "replay v.h5 --divisor 1");
+    assert_non_null(strstr(said.err, "--divisor: expected --run RUN with it"));
+    helper_free(&said);
+    said = helper_run(2, "replay v.h5 --run test --divisor 2 --to 1");
+    assert_non_null(strstr(said.err, "run test: --divisor: expected an update from 1 to 1, got 2"));
+    helper_free(&said);
+    said = helper_run(2, "replay v.h5 --run test --divisor 9");
+    assert_non_null(strstr(said.err, "run test: expected an update from 1 to 2, got 9"));
+    helper_free(&said);
+}
+
 static void validate_errors(void **state) {
     (void)state;
     struct said said = helper_run(2, "replay d.h5 --run nobody");
@@ -123,9 +158,8 @@ static void validate_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_equal),
-        cmocka_unit_test(validate_difference),
-        cmocka_unit_test(validate_races),
+        cmocka_unit_test(verify_equal),    cmocka_unit_test(validate_difference),
+        cmocka_unit_test(validate_races),  cmocka_unit_test(validate_divisor),
         cmocka_unit_test(validate_errors),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);

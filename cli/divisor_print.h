@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What trainer/divisor.h read, in words and as JSON. */
+#ifndef TWINSTEP_CLI_DIVISOR_PRINT_H
+#define TWINSTEP_CLI_DIVISOR_PRINT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "trainer/divisor.h"
+
+void divisor_print(const char *run, const struct divisor_reading *reading, uint64_t update,
+                   FILE *out);
+json_t *divisor_json(const struct divisor_reading *reading, uint64_t update);
+
+#endif

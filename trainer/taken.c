@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One element after another; what scales them was settled for the whole step. */
+#include "trainer/taken.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "trainer/plugin.h"
+#include "trainer/run_private.h"
+
+enum dtype taken_working(const struct run *run) {
+    return run->layout.has_master ? run->layout.master_dtype
+                                  : (enum dtype)run->config.numerics.param;
+}
+
+static double value_at(const void *values, enum dtype dtype, size_t i) {
+    return dtype == DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
+}
+
+static int every_moment_is_whole(const struct run *run) {
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const uint32_t row = run->owner[i];
+        if (run->layout.tensor[row].slot_count[0] != run->table.rows[row].count) return 0;
+    }
+    return 1;
+}
+
+/* Our own class: no module can take its name from it. */
+static int is_plain_descent(const struct run *run) {
+    return strcmp(run->config.optimizer.which.module, CONFIG_NO_MODULE) == 0 &&
+           strcmp(run->optimizer->name, "sgd") == 0;
+}
+
+enum status taken_rule_of(const struct run *run, struct taken_rule *out) {
+    int known = 0;
+    *out = (struct taken_rule){TAKEN_UNKNOWN, 0.0, 1.0};
+    if (run->moment == NULL) return STATUS_OK;
+    TRY(plugin_moment(&run->config.optimizer.which, run->optimizer, state_head_of(run->state)->t,
+                      &out->keep, &out->take, &known));
+    if (known && out->take != 0.0 && every_moment_is_whole(run))
+        out->source = TAKEN_MOMENT;
+    else if (!known && is_plain_descent(run))
+        out->source = TAKEN_WEIGHTS;
+    return STATUS_OK;
+}
+
+/* Where an owner's row lies: before and after the step. */
+struct places {
+    const void *old, *now;   /* weights */
+    const void *then, *slot; /* first moment */
+    enum dtype working, slots;
+    double decay, lr; /* decay: that inside the gradient */
+};
+
+static struct places places_of(const struct run *run, uint32_t row) {
+    const struct state_layout *layout = &run->layout;
+    const struct state_tensor *tensor = &layout->tensor[row];
+    const double *const group = run->record.groups[run->table.rows[row].group];
+    struct places at = {.working = taken_working(run), .slots = layout->slot_dtype};
+    at.old = run->working + run->packed[row] * dtype_carrier(at.working);
+    at.now = run->state + (layout->has_master ? tensor->master : tensor->param);
+    at.then = run->moment + run->packed[row] * dtype_carrier(at.slots);
+    at.slot = run->state + tensor->slot[0];
+    at.decay = run->optimizer->flags & OPTIM_DECOUPLED ? 0.0 : group[GROUP_WD_APPLIED];
+    at.lr = group[GROUP_LR_APPLIED];
+    return at;
+}
+
+static void from_moment(const struct taken_rule *rule, const struct places *at, size_t first,
+                        size_t count, double *gradient, double *error) {
+    const double unit = TAKEN_ROUNDINGS * dtype_epsilon(at->slots) / 2;
+    const double least = dtype_spacing(0x1p-126, at->slots);
+    for (size_t i = 0; i < count; i++) {
+        const double m = value_at(at->slot, at->slots, first + i);
+        const double kept = rule->keep * value_at(at->then, at->slots, first + i);
+        const double inside = at->decay * value_at(at->old, at->working, first + i);
+        gradient[i] = (m - kept) / rule->take - inside;
+        error[i] = unit * ((fabs(m) + fabs(kept)) / fabs(rule->take) + fabs(inside)) + least;
+    }
+}
+
+/* The stored weight was rounded once; one whole unit where the rounding is drawn. */
+static void from_weights(const struct run *run, const struct places *at, size_t first, size_t count,
+                         double *gradient, double *error) {
+    const double unit = TAKEN_ROUNDINGS * dtype_epsilon(at->working) / 2;
+    const double half = run->config.numerics.rounding == ROUNDING_STOCHASTIC ? 1.0 : 0.5;
+    for (size_t i = 0; i < count; i++) {
+        const double old = value_at(at->old, at->working, first + i);
+        const double now = value_at(at->now, at->working, first + i);
+        const double size = fabs(old) > fabs(now) ? fabs(old) : fabs(now);
+        const double spacing = dtype_spacing(size > 0x1p-126 ? size : 0x1p-126, at->working);
+        const double change = (old - now) / at->lr, inside = at->decay * old;
+        gradient[i] = change - inside;
+        error[i] = half * spacing / fabs(at->lr) + unit * (fabs(change) + fabs(inside));
+    }
+}
+
+void taken_values(const struct run *run, const struct taken_rule *rule, uint32_t row, size_t first,
+                  size_t count, double *gradient, double *error) {
+    const struct places at = places_of(run, row);
+    if (rule->source == TAKEN_MOMENT)
+        from_moment(rule, &at, first, count, gradient, error);
+    else
+        from_weights(run, &at, first, count, gradient, error);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The gradient that the optimizer took in, element by element, as its own arithmetic tells it: from
+ * the first moment before and after a step, or, of gradient descent without a moment, from the
+ * weights. Each element with a bound of its error from rounding.
+ *
+ * Private to the run: reads what readback_keep kept. Knows nothing of how the gradient came about.
+ */
+#ifndef TWINSTEP_TRAINER_TAKEN_H
+#define TWINSTEP_TRAINER_TAKEN_H
+
+#include "trainer/run.h"
+
+/* m' = keep m + take g, so g = (m' - keep m) / take, less the decay that is inside g; or
+ * w' = w - lr (g + decay w). */
+enum taken_source { TAKEN_UNKNOWN = 0, TAKEN_MOMENT, TAKEN_WEIGHTS };
+
+struct taken_rule {
+    enum taken_source source;
+    double keep, take; /* of TAKEN_MOMENT */
+};
+
+/* Half units of rounding that bound what an optimizer's handful of operations does to its result.
+ */
+#define TAKEN_ROUNDINGS 8
+
+/* Weights that an update is made on: masters where there are any. */
+enum dtype taken_working(const struct run *run);
+
+/* How the last step's gradient can be read; after it. */
+TWINSTEP_MUST_USE enum status taken_rule_of(const struct run *run, struct taken_rule *out);
+
+/* Elements first ... first + count - 1 of an owner's row. */
+void taken_values(const struct run *run, const struct taken_rule *rule, uint32_t row, size_t first,
+                  size_t count, double *gradient, double *error);
+
+#endif
