@@ -16,12 +16,14 @@ static json_t *row_json(const struct parity_component_row *row) {
         parity_component_names[row->component], "of", parity_side_names[row->side], "layer",
         row->layer == PASS_NO_LAYER ? json_null() : json_integer((json_int_t)row->layer), "op",
         row->op, "tensor", row->tensor);
-    json_t *figures = json_pack(
-        "{so so so so so so so ss ss}", "r_median", json_finite(row->median), "r_95",
-        json_finite(row->high), "r_max", json_finite(row->most), "replica_r_95",
-        json_finite(row->replica_high), "element", json_finite(row->sparse), "replica_element",
-        json_finite(row->replica_sparse), "equal_bits", json_finite(row->equal), "band",
-        parity_band_words(row->band), "finding", parity_finding_name(row->finding));
+    json_t *figures =
+        json_pack("{so so so so so so so so so so ss ss}", "r_median", json_finite(row->median),
+                  "r_95", json_finite(row->high), "r_max", json_finite(row->most), "replica_r_95",
+                  json_finite(row->replica_high), "element", json_finite(row->sparse),
+                  "replica_element", json_finite(row->replica_sparse), "equal_bits",
+                  json_finite(row->equal), "relative_error", json_finite(row->relative), "factor",
+                  json_finite(row->factor), "factor_explains", json_finite(row->explained), "words",
+                  parity_row_words(row), "finding", parity_finding_name(row->finding));
     if (row->sparse_stands_out)
         json_object_set_new(figures, "element_at",
                             json_pack("{si si sI}", "batch", (int)row->worst_batch, "row",

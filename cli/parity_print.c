@@ -85,8 +85,10 @@ static void print_row(const struct parity_component_row *row, FILE *out) {
     static const char *const levels[PARITY_LEVELS] = {"alone", "from the stream", "from the stream",
                                                       "end to end"};
     char where[32];
-    fprintf(out, "  %s%s, %s (%s): R %.3g, %s", place(row, where), row->op, row->tensor,
-            levels[row->level], row->median, parity_band_words(row->band));
+    fprintf(out, "  %s%s, %s (%s): R %.3g, relative error %.2g: %s", place(row, where), row->op,
+            row->tensor, levels[row->level], row->median, row->relative, parity_row_words(row));
+    if (row->band >= PARITY_BAND_POSSIBLE && row->explained > 0.5)
+        fprintf(out, " (%.6g)", row->factor);
     if (row->sparse_stands_out)
         fprintf(out,
                 "; one element is off by %.3g rounding units (low and replicas: %.3g), row %u "

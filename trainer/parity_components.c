@@ -99,9 +99,19 @@ static enum status make_row(struct measuring *m, const struct parity_tensor *ten
     return STATUS_OK;
 }
 
+/* A factor on the whole leaves an error along h; rounding, and most faults, do not. */
+static void add_relative(struct parity_component_row *row, const struct parity_sums *sums) {
+    const double relative = sums->scale > 0.0 ? real_sqrt_f64(sums->target / sums->scale) : 0.0;
+    if (relative <= row->relative) return;
+    row->relative = relative;
+    row->factor = 1.0 + sums->along / sums->scale;
+    row->explained = sums->along * sums->along / (sums->scale * sums->target);
+}
+
 static void add_target(const struct measuring *m, struct parity_component_row *row,
                        const struct parity_sums *sums) {
     parity_sample_add(&row->ratio, parity_sums_ratio(sums));
+    add_relative(row, sums);
     row->equal += sums->elements == 0
                       ? 0.0
                       : (double)sums->equal / (double)sums->elements / (double)m->out->batches;
@@ -254,6 +264,7 @@ static void sum_update(const struct parity *parity, const struct run *run, uint3
         out->baseline = real_fma_f64(l - h, l - h, out->baseline);
         out->baseline = real_fma_f64(space, space / 12.0, out->baseline);
         out->scale = real_fma_f64(h, h, out->scale);
+        out->along = real_fma_f64(t - h, h, out->along);
         out->elements++;
         out->equal += memcmp(&t, &l, sizeof t) == 0;
     }
@@ -288,10 +299,13 @@ static void collect_updates(struct measuring *m, const struct run *run, int targ
         all.target += sums.target;
         all.baseline += sums.baseline;
         all.scale += sums.scale;
+        all.along += sums.along;
         all.elements += sums.elements;
         all.equal += sums.equal;
         parity_sample_add(target ? &rows[i].ratio : &rows[i].replica, parity_sums_ratio(&sums));
-        if (target) rows[i].equal = (double)sums.equal / (double)sums.elements;
+        if (!target) continue;
+        add_relative(&rows[i], &sums);
+        rows[i].equal = (double)sums.equal / (double)sums.elements;
     }
 }
 

@@ -51,7 +51,6 @@ enum parity_band {
     PARITY_BAND_WRONG,
     PARITY_BANDS
 };
-const char *parity_band_words(enum parity_band band);
 
 /* One tensor of one layer at one level. */
 struct parity_component_row {
@@ -67,11 +66,17 @@ struct parity_component_row {
     double sparse, replica_sparse;   /* largest; of low and replicas */
     uint32_t worst_row, worst_batch; /* where sparse is */
     size_t worst_column;
-    double equal; /* share of elements with low's bits */
+    double relative;  /* largest |B - high| / |high| */
+    double factor;    /* of that batch: B is about high times this, where `explained` is near 1 */
+    double explained; /* share of |B - high|^2 that the factor explains */
+    double equal;     /* share of elements with low's bits */
     enum parity_band band;
     int sparse_stands_out, not_exact;
     enum parity_finding finding;
 };
+
+/* What a row's R, relative error and factor say together. */
+const char *parity_row_words(const struct parity_component_row *row);
 
 /* A component over all layers: the row with the largest median speaks for it. */
 struct parity_component_sum {

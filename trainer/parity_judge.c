@@ -16,7 +16,9 @@ const char *const parity_component_names[PARITY_COMPONENTS] = {
 const char *const parity_side_names[PARITY_SIDES] = {"output", "input gradient", "weight gradient",
                                                      "first update"};
 
-const char *parity_band_words(enum parity_band band) {
+/* Many times A's rounding may still be rounding: of fewer bits. An error below 2^-7, the spacing of
+ * bf16, cannot be told from that by its size. */
+const char *parity_row_words(const struct parity_component_row *row) {
     static const char *const words[PARITY_BANDS] = {
         [PARITY_BAND_EXACT] = "every bit",
         [PARITY_BAND_OVER] = "rounds less than A",
@@ -25,7 +27,10 @@ const char *parity_band_words(enum parity_band band) {
         [PARITY_BAND_LIKELY] = "likely fault",
         [PARITY_BAND_MISSING] = "part of the algorithm is missing",
         [PARITY_BAND_WRONG] = "another computation"};
-    return words[band];
+    if (row->band >= PARITY_BAND_POSSIBLE && row->explained > 0.5) return "a factor on the whole";
+    if (row->band >= PARITY_BAND_LIKELY && row->relative < 0x1p-7)
+        return "rounds to fewer bits, or a small term differs";
+    return words[row->band];
 }
 
 static enum parity_band band_of(double ratio, double equal) {
@@ -43,7 +48,8 @@ static int is_exact_op(const struct parity_component_row *row) {
            (row->component == PARITY_EMBEDDING || row->component == PARITY_RESIDUAL);
 }
 
-/* R of replicas above 1 means that low's own error was small by luck: R is held against theirs. */
+/* One element is judged where inputs are the same: elsewhere its error has no scale of its own.
+ * R of replicas above 1 means that low's own error was small by luck: R is held against theirs. */
 static void judge_row(struct parity_component_row *row) {
     row->median = parity_sample_quantile(&row->ratio, 0.5);
     row->high = parity_sample_quantile(&row->ratio, 0.95);
@@ -54,7 +60,7 @@ static void judge_row(struct parity_component_row *row) {
     row->band = band_of(row->median / own, row->equal);
     const double line =
         SPARSE_LINE * (row->replica_sparse > SPARSE_LEAST ? row->replica_sparse : SPARSE_LEAST);
-    row->sparse_stands_out = row->sparse > line;
+    row->sparse_stands_out = row->level == PARITY_OPS && row->sparse > line;
     row->not_exact = is_exact_op(row) && row->equal < 1.0;
     /* the first update of one tensor is a sign times the LR where the optimizer is Adam's: a few
      * gradients near 0 decide, so only what is likely a fault counts */

@@ -121,6 +121,7 @@ static void hold_row(const struct parity_record *record, struct parity_tensor *t
         sums->target = real_fma_f64(apart, apart, sums->target);
         sums->baseline = real_fma_f64(low[c] - high[c], low[c] - high[c], sums->baseline);
         sums->scale = real_fma_f64(high[c], high[c], sums->scale);
+        sums->along = real_fma_f64(apart, high[c], sums->along);
         sums->elements++;
         sums->equal += memcmp(&t, &low[c], sizeof t) == 0;
         if (apart == 0.0) continue;

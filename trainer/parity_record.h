@@ -25,6 +25,7 @@ enum parity_level {
 struct parity_sums {
     double target, baseline;  /* sums of (t - h)^2, (l - h)^2 */
     double scale;             /* sum of h^2 */
+    double along;             /* sum of (t - h) h */
     double sparse;            /* max |t - h| / (root mean square of l - h over the row + u |h|) */
     uint64_t elements, equal; /* of t with the bits of l */
     uint32_t worst_row;       /* canonical row and column of `sparse` */

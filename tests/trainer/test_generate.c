@@ -42,6 +42,11 @@ static const struct subject {
      1},
     {"llama tf32 products", BATCH "model: {family: llama, " SIZES "}, numerics: {product: tf32}",
      1},
+    {"qwen2 bf16, biases", BATCH "model: {family: qwen2, " SIZES "}, numerics: {compute: bf16}", 1},
+    {"qwen3 yarn",
+     BATCH "model: {family: qwen3, rope_scaling: yarn, rope_factor: 4, "
+           "rope_original_positions: 8, " SIZES "}",
+     1},
     {"llama two threads", BATCH "model: {family: llama, " SIZES "}, numerics: {threads: 2}", 1},
     {"olmo2 shaped",
      BATCH "model: {family: olmo2, layers: 2, hidden: 256, heads: 4, kv_heads: 2, "

@@ -24,6 +24,9 @@
 #define OLMO2 "model: {family: olmo2, " SIZES "}"
 #define WIDE_MLP                                                                                   \
     "model: {family: llama, layers: 2, hidden: 32, heads: 4, kv_heads: 2, mlp: 400, vocab: 300}"
+#define YARN(attention)                                                                            \
+    "model: {family: qwen3, rope_scaling: yarn, rope_factor: 4, rope_original_positions: 16, "     \
+    "rope_attention_factor: " attention ", " SIZES "}"
 #define BF16 "numerics: {compute: bf16}"
 
 static void expect_ok(enum status status) {
@@ -118,6 +121,10 @@ static const struct planted {
      plant_one_weight, "up_proj", 0, 0},
     {"one row of the embedding", COMMON MICRO LLAMA ", " BF16, COMMON MICRO LLAMA ", " BF16,
      plant_one_id, "embed_tokens", -1, 1},
+    {"missing YaRN factor on cosine and sine", COMMON MICRO YARN("auto"), COMMON MICRO YARN("1"),
+     plant_nothing, "rotary", -1, 1},
+    {"missing YaRN", COMMON MICRO YARN("auto") ", " BF16,
+     COMMON MICRO "model: {family: qwen3, " SIZES "}, " BF16, plant_nothing, "rotary", -1, 1},
     {"products in tf32", COMMON MICRO LLAMA, COMMON MICRO LLAMA ", numerics: {product: tf32}",
      plant_nothing, "proj", -1, 1},
 };
@@ -183,6 +190,25 @@ static void validate_rope_element(void **state) {
     assert_int_equal(components.rope.apart, 1);
     assert_int_equal(components.rope.position, 5);
     assert_int_equal(components.rope.pair, 1);
+    close_bench(&bench);
+}
+
+/* A factor that is missing on the whole is named: 1 / (0.1 ln 4 + 1). */
+static void validate_factor(void **state) {
+    (void)state;
+    struct bench bench;
+    struct parity_components components;
+    uint32_t told = 0;
+    open_bench(&bench, COMMON MICRO YARN("auto"), COMMON MICRO YARN("1"));
+    expect_ok(parity_measure_components(&bench.parity, &components));
+    for (uint32_t i = 0; i < components.count; i++) {
+        const struct parity_component_row *row = &components.rows[i];
+        if (row->level != PARITY_OPS || strcmp(row->op, "rotary") != 0) continue;
+        assert_true(fabs(row->factor - 1.0 / 1.1386294361) < 1e-5 && row->explained > 0.999);
+        assert_string_equal(parity_row_words(row), "a factor on the whole");
+        told++;
+    }
+    assert_int_equal(told, 8); /* Q, K and their gradients in two layers */
     close_bench(&bench);
 }
 
@@ -310,10 +336,11 @@ static void validate_quantiles(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_planted_faults),       cmocka_unit_test(validate_rope_element),
-        cmocka_unit_test(verify_measuring_is_pure),    cmocka_unit_test(validate_untestable),
-        cmocka_unit_test(verify_invariant_generation), cmocka_unit_test(validate_stale_refit),
-        cmocka_unit_test(validate_wrong_model),        cmocka_unit_test(validate_quantiles),
+        cmocka_unit_test(verify_planted_faults), cmocka_unit_test(validate_rope_element),
+        cmocka_unit_test(validate_factor),       cmocka_unit_test(verify_measuring_is_pure),
+        cmocka_unit_test(validate_untestable),   cmocka_unit_test(verify_invariant_generation),
+        cmocka_unit_test(validate_stale_refit),  cmocka_unit_test(validate_wrong_model),
+        cmocka_unit_test(validate_quantiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
