@@ -101,7 +101,7 @@ GPU_INLINE uint32_t gpu_atomic_add_u32(uint32_t *sum, uint32_t term) {
 #define SHARED(type, name) type *const name = (type *)gpu->shared
 
 #define BARRIER() shim_barrier(gpu, __LINE__)
-#define WARP_BARRIER() shim_warp_barrier(gpu, __LINE__)
+#define WARP_BARRIER() shim_warp_barrier(gpu)
 
 GPU_INLINE float gpu_shuffle_xor_f32(GPU_PARAM float value, unsigned mask) {
     return shim_shuffle_f32(gpu, value, mask);

@@ -44,7 +44,7 @@ TWINSTEP_MUST_USE enum status shim_error(void);
 void shim_close(void);
 
 void shim_barrier(struct gpu *gpu, int line);
-void shim_warp_barrier(struct gpu *gpu, int line);
+void shim_warp_barrier(struct gpu *gpu);
 float shim_shuffle_f32(struct gpu *gpu, float value, unsigned mask);
 double shim_shuffle_f64(struct gpu *gpu, double value, unsigned mask);
 float shim_atomic_f32(struct gpu *gpu, float *sum, float term);

@@ -79,7 +79,6 @@ static int shim_machine(struct bench *bench, const struct op_limits *limits, uin
 int bench_machine(struct bench *bench, const struct op_limits *limits, size_t *state,
                   const struct op_table **out_ops) {
     static const int threads[] = {1, 2};
-    static const uint64_t seeds[] = {SEED, ~SEED};
     if (shim_error() != STATUS_OK) fail_msg("%s", status_text());
     for (; *state < 3 * COUNT_OF(threads);) {
         const size_t at = (*state)++;
@@ -93,10 +92,8 @@ int bench_machine(struct bench *bench, const struct op_limits *limits, size_t *s
         bench->call.scratch = scratch_of(bench, bytes);
         return 1;
     }
-    const size_t own = *state - 3 * COUNT_OF(threads);
-    if (own >= COUNT_OF(seeds)) return 0;
-    (*state)++;
-    return shim_machine(bench, limits, seeds[own], out_ops);
+    if ((*state)++ > 3 * COUNT_OF(threads)) return 0;
+    return shim_machine(bench, limits, SEED ^ bench->next, out_ops);
 }
 
 double *bench_numbers(struct bench *bench, size_t count) {

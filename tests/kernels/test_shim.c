@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * The shim runs kernels as the words of kernels/cuda/port.h say, and shows what is wrong with
+ * planted ones: a race, a barrier left out, threads that part ways, a write beyond shared memory.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/real.h"
+#include "kernels/cuda/port.h"
+
+#define SEEDS 20
+
+static void assert_told(const char *text) {
+    assert_int_equal(shim_error(), STATUS_INTERNAL);
+    if (strstr(status_text(), text) == NULL)
+        fail_msg("expected \"...%s...\", got \"%s\"", text, status_text());
+    assert_int_equal(shim_error(), STATUS_OK); /* it is told once */
+}
+
+/* ---- what is right ---- */
+
+struct places {
+    uint32_t *visits; /* (grid * block) */
+    uint32_t *total;
+};
+
+KERNEL(visit, struct places) {
+    args->visits[BLOCK * THREADS + THREAD] += 1 + THREAD + 1000 * BLOCK;
+    gpu_atomic_add_u32(GPU_ARG args->total, 1);
+}
+
+static void verify_every_thread_once(void **state) {
+    (void)state;
+    static const unsigned blocks[] = {1, 2, 7, 64}, threads[] = {32, 96, 1024};
+    static uint32_t visits[64 * 1024];
+    for (size_t b = 0; b < COUNT_OF(blocks); b++)
+        for (size_t t = 0; t < COUNT_OF(threads); t++) {
+            uint32_t total = 0;
+            const struct places args = {visits, &total};
+            memset(visits, 0, sizeof visits);
+            LAUNCH(visit, blocks[b], threads[t], 0, &args);
+            assert_int_equal(shim_error(), STATUS_OK);
+            assert_int_equal(total, blocks[b] * threads[t]);
+            for (unsigned i = 0; i < blocks[b] * threads[t]; i++)
+                assert_int_equal(visits[i], 1 + i % threads[t] + 1000 * (i / threads[t]));
+        }
+    LAUNCH(visit, 0, 32, 0, &(struct places){NULL, NULL});
+    assert_int_equal(shim_error(), STATUS_OK);
+}
+
+struct sums {
+    double *wide;
+    float *narrow;
+};
+
+/* Each lane's part of a warp's sum; then all warps through shared memory. */
+KERNEL(add_up, struct sums) {
+    SHARED(double, part);
+    double lane = (double)THREAD;
+    float high = (float)THREAD;
+    for (unsigned half = GPU_WARP / 2; half > 0; half /= 2) {
+        lane = lane + gpu_shuffle_xor_f64(GPU_ARG lane, half);
+        const float other = gpu_shuffle_xor_f32(GPU_ARG high, half);
+        high = other > high ? other : high;
+    }
+    if (THREAD % GPU_WARP == 0) part[THREAD / GPU_WARP] = lane;
+    BARRIER();
+    double sum = 0.0;
+    for (unsigned w = 0; w < THREADS / GPU_WARP; w++)
+        sum = sum + part[w];
+    args->wide[THREAD] = sum;
+    args->narrow[THREAD] = high;
+    WARP_BARRIER();
+    if (args->narrow[THREAD ^ 1] != high) args->wide[THREAD] = -1.0;
+}
+
+static void validate_shuffles_and_barriers(void **state) {
+    (void)state;
+    double wide[256];
+    float narrow[256];
+    const struct sums args = {wide, narrow};
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        shim_seed(seed);
+        LAUNCH(add_up, 1, 256, 8 * sizeof(double), &args);
+        assert_int_equal(shim_error(), STATUS_OK);
+        for (unsigned i = 0; i < 256; i++) {
+            assert_true(wide[i] == 255.0 * 128.0);
+            assert_true(narrow[i] == (float)(i | 31u));
+        }
+    }
+}
+
+struct atomics {
+    float *narrow;
+    double *wide;
+};
+
+KERNEL(add_atomically, struct atomics) {
+    gpu_atomic_add_f32(GPU_ARG args->narrow, (float)(1 + THREAD) * 0x1p-20f);
+    gpu_atomic_add_f64(GPU_ARG args->wide, 1.0 + (double)THREAD * 0x1p-50);
+}
+
+/* Each addition happens once; their order is the seed's, which rounding shows. */
+static void verify_atomics(void **state) {
+    (void)state;
+    int moved = 0;
+    double first = 0.0;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        float narrow = 0.0f;
+        double wide = 0.0;
+        const struct atomics args = {&narrow, &wide};
+        shim_seed(seed);
+        LAUNCH(add_atomically, 3, 64, 0, &args);
+        assert_true(narrow == 3.0f * 64.0f * 65.0f / 2.0f * 0x1p-20f);
+        assert_true(wide > 191.9 && wide < 192.1);
+        moved += seed > 0 && wide != first;
+        first = seed == 0 ? wide : first;
+    }
+    assert_true(moved > 0);
+}
+
+/* ---- what is wrong ---- */
+
+struct line {
+    float *out; /* (block) */
+    int with_barrier;
+};
+
+/* Reads what the neighbour wrote, with a barrier between or without. */
+KERNEL(shift, struct line) {
+    SHARED(float, at);
+    at[THREAD] = (float)THREAD;
+    if (args->with_barrier) BARRIER();
+    args->out[THREAD] = at[(THREAD + 1) % THREADS];
+}
+
+static int shift_is_right(int with_barrier, uint64_t seed) {
+    float out[64];
+    const struct line args = {out, with_barrier};
+    int right = 1;
+    shim_seed(seed);
+    LAUNCH(shift, 1, 64, sizeof out, &args);
+    assert_int_equal(shim_error(), STATUS_OK);
+    for (unsigned i = 0; i < 64; i++)
+        right = right && out[i] == (float)((i + 1) % 64);
+    return right;
+}
+
+static void verify_missing_barrier_shows(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        assert_true(shift_is_right(1, seed));
+        assert_false(shift_is_right(0, seed));
+    }
+}
+
+struct winner {
+    uint32_t *thread, *block;
+};
+
+/* All threads write one place: which comes last is nobody's promise. */
+KERNEL(race, struct winner) {
+    *args->thread = THREAD;
+    *args->block = BLOCK;
+}
+
+static void verify_race_shows(void **state) {
+    (void)state;
+    uint32_t threads[SEEDS], blocks[SEEDS], thread_changes = 0, block_changes = 0;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        const struct winner args = {&threads[seed], &blocks[seed]};
+        shim_seed(seed);
+        LAUNCH(race, 16, 64, 0, &args);
+        thread_changes += threads[seed] != threads[0];
+        block_changes += blocks[seed] != blocks[0];
+    }
+    assert_true(thread_changes > SEEDS / 2 && block_changes > SEEDS / 2);
+    for (uint64_t seed = 0; seed < SEEDS; seed++) { /* and a seed shows the same again */
+        uint32_t thread = 0, block = 0;
+        const struct winner args = {&thread, &block};
+        shim_seed(seed);
+        LAUNCH(race, 16, 64, 0, &args);
+        assert_true(thread == threads[seed] && block == blocks[seed]);
+    }
+}
+
+struct broken {
+    int how;
+    float *out;
+};
+
+enum { LEAVES, PARTS, LANE_LEAVES, BEHIND, BEFORE, READS_POISON };
+
+KERNEL(misbehave, struct broken) {
+    SHARED(float, at);
+    if (args->how == LEAVES && THREAD == 5) return;
+    if (args->how == LEAVES) BARRIER();
+    if (args->how == PARTS && THREAD % 2 == 0) BARRIER();
+    if (args->how == PARTS) BARRIER();
+    if (args->how == LANE_LEAVES && THREAD == 40) return;
+    if (args->how == LANE_LEAVES) *args->out = gpu_shuffle_xor_f32(GPU_ARG 1.0f, 1);
+    if (args->how == BEHIND && THREAD == 0) at[64] = 1.0f;
+    if (args->how == BEFORE && THREAD == 0) at[-1] = 1.0f;
+    if (args->how == READS_POISON && THREAD == 0) *args->out = at[3];
+}
+
+static void tell(int how, const char *text) {
+    float out = 0.0f;
+    const struct broken args = {how, &out};
+    LAUNCH(misbehave, 2, 64, 64 * sizeof(float), &args);
+    assert_told(text);
+    LAUNCH(misbehave, 2, 64, 64 * sizeof(float), &((struct broken){-1, &out}));
+    assert_int_equal(shim_error(), STATUS_OK); /* fibres that stuck are made anew */
+}
+
+static void validate_texts(void **state) {
+    (void)state;
+    tell(LEAVES, "63 threads wait at the barrier of line");
+    tell(PARTS, "threads wait at different barriers, of lines");
+    tell(LANE_LEAVES, "31 lanes of warp 1 wait for the others");
+    tell(BEHIND, "wrote outside its 256 bytes of shared memory");
+    tell(BEFORE, "wrote outside its 256 bytes of shared memory");
+}
+
+static void verify_poison(void **state) {
+    (void)state;
+    float out = 0.0f;
+    const struct broken args = {READS_POISON, &out};
+    LAUNCH(misbehave, 1, 64, 64 * sizeof(float), &args);
+    assert_true(out != out);
+}
+
+static void validate_launches(void **state) {
+    (void)state;
+    uint32_t total = 0, visits[64] = {0};
+    const struct places args = {visits, &total};
+    LAUNCH(visit, 1, 33, 0, &args);
+    assert_told("expected blocks of whole warps");
+    LAUNCH(visit, 1, 2048, 0, &args);
+    assert_told("2048 threads");
+    LAUNCH(visit, 1, 32, SHIM_SHARED + 1, &args);
+    LAUNCH(visit, 1, 32, 0, &args); /* after an error nothing runs */
+    assert_told("bytes of shared");
+    assert_int_equal(total, 0);
+}
+
+static int close_shim(void **state) {
+    (void)state;
+    shim_close();
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_every_thread_once),
+        cmocka_unit_test(validate_shuffles_and_barriers),
+        cmocka_unit_test(verify_atomics),
+        cmocka_unit_test(verify_missing_barrier_shows),
+        cmocka_unit_test(verify_race_shows),
+        cmocka_unit_test(validate_texts),
+        cmocka_unit_test(verify_poison),
+        cmocka_unit_test(validate_launches),
+    };
+    return cmocka_run_group_tests(tests, NULL, close_shim);
+}
