@@ -33,6 +33,7 @@ BATCH = 4  # rows of the single batch whose gradient is kept
 # run: model's dtype, then what its trainer is told beside ARGUMENTS
 SFT = {
     "sft-adamw": ("float32", dict(optim="adamw_torch", learning_rate=3e-3, weight_decay=0.1)),
+    "sft-default": ("float32", dict(learning_rate=3e-3, weight_decay=0.1)),  # fused AdamW
     "sft-sgd": ("float32", dict(optim="sgd", optim_args="momentum=0.9", learning_rate=0.1,
                                 weight_decay=0.01)),
 }
@@ -101,6 +102,14 @@ def dpo_trainer(folder, dtype, words, rows, out):
                           processing_class=hf_data.tokenizer())
 
 
+def same_weights(label, ends, tensors):
+    """The other of live and cached, where it ended with the same bits."""
+    if label == "dpo-cached" and all(end.equal(tensors[f"dpo-live/{name}"])
+                                     for name, end in ends.items()):
+        return "dpo-live"
+    return None
+
+
 def run(make, folder, dtype, words, rows, label, tensors):
     """One training; its final weights go to `tensors`."""
     with tempfile.TemporaryDirectory() as out:
@@ -110,11 +119,14 @@ def run(make, folder, dtype, words, rows, label, tensors):
         trainer.train()
     history = [row for row in trainer.state.log_history if "loss" in row]
     assert len(history) == STEPS
-    for name, parameter in trainer.model.named_parameters():
-        tensors[f"{label}/{name}"] = parameter.detach().clone()
+    ends = {name: end.detach().clone() for name, end in trainer.model.named_parameters()}
+    same = same_weights(label, ends, tensors)
+    if not same:
+        tensors.update({f"{label}/{name}": end for name, end in ends.items()})
     log = {name: [row[name] for row in history] for name in METRICS if name in history[0]}
     assert all(len(set(rates)) == 1 for rates in truth.lr)
-    return {"applied": [rates[0] for rates in truth.lr], **log}
+    return {"optimizer": str(trainer.args.optim), "weights": same or label,
+            "applied": [rates[0] for rates in truth.lr], **log}
 
 
 def gradients(model, label, tensors):

@@ -58,6 +58,10 @@ class Comparison:
         for group in ("batches", "runs"):
             for entry, values in a[group].items():
                 for key, numbers in values.items():
+                    if isinstance(numbers, str):
+                        if numbers != b[group][entry][key]:
+                            self.wrong.append(f"{model} {entry} {key}: {b[group][entry][key]}")
+                        continue
                     limit = 0 if key in ("applied", "learning_rate") else LIMIT
                     if entry.endswith("bf16"):
                         if key != "loss":

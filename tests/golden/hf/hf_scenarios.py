@@ -28,12 +28,17 @@ SHARED = """\
   clip: {{max_norm: {clip}, norm: norms, dtype: f32}}
 """
 ADAMW = "name: adamw, variant: torch-cpu, decay: hf"
+FUSED = "name: adamw, variant: torch-fused, decay: hf"
 SGD = "name: sgd, variant: torch-cpu, decay: hf"
 # part: task, what it shows, lines of common, arms
 PARTS = {
     "sft": ("sft", "a checkpoint of transformers trained on texts, by AdamW and by SGD", [], {
         "adamw": f"optimizer: {{{ADAMW}, lr: 3e-3, weight_decay: 0.1}}",
         "sgd": f"optimizer: {{{SGD}, momentum: 0.9, lr: 0.1, weight_decay: 0.01}}"}),
+    "sft-default": ("sft", "what Trainer takes unless told otherwise, fused AdamW, as a CPU's kernel "
+                    "rounds it and as CUDA's does", [], {
+                        "cpu": f"optimizer: {{{ADAMW}, lr: 3e-3, weight_decay: 0.1}}",
+                        "cuda": f"optimizer: {{{FUSED}, lr: 3e-3, weight_decay: 0.1}}"}),
     "dpo": ("dpo", "DPO with the reference beside the policy, and from a pass before training",
             [f"optimizer: {{{ADAMW}, lr: 2e-3, weight_decay: 0.05}}"],
             {"live": "dpo: {reference: live}", "cached": "dpo: {reference: cached}"}),
