@@ -49,7 +49,8 @@ static void verify_every_thread_once(void **state) {
             for (unsigned i = 0; i < blocks[b] * threads[t]; i++)
                 assert_int_equal(visits[i], 1 + i % threads[t] + 1000 * (i / threads[t]));
         }
-    LAUNCH(visit, 0, 32, 0, &(struct places){NULL, NULL});
+    const struct places nothing = {NULL, NULL};
+    LAUNCH(visit, 0, 32, 0, &nothing);
     assert_int_equal(shim_error(), STATUS_OK);
 }
 
@@ -211,10 +212,10 @@ KERNEL(misbehave, struct broken) {
 
 static void tell(int how, const char *text) {
     float out = 0.0f;
-    const struct broken args = {how, &out};
+    const struct broken args = {how, &out}, well = {-1, &out};
     LAUNCH(misbehave, 2, 64, 64 * sizeof(float), &args);
     assert_told(text);
-    LAUNCH(misbehave, 2, 64, 64 * sizeof(float), &((struct broken){-1, &out}));
+    LAUNCH(misbehave, 2, 64, 64 * sizeof(float), &well);
     assert_int_equal(shim_error(), STATUS_OK); /* fibres that stuck are made anew */
 }
 
