@@ -145,8 +145,64 @@ static void verify_modes(void **state) {
     family_close(&family);
 }
 
+/* Vectors start undrawn: biases at 0, norms at 1. */
+static void check_start(const struct run *run) {
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const struct param_row *row = &run->table.rows[run->owner[i]];
+        const float *values = (const float *)run_param(run, run->owner[i]);
+        const float wanted = strstr(row->name, "bias") == NULL ? 1.0f : 0.0f;
+        for (size_t j = 0; row->rank == 1 && j < row->count; j++)
+            assert_true(values[j] == wanted);
+    }
+}
+
+/* Law 17 written out for v, which nothing turns: chain in f32, bias added, one rounding to bf16.
+ * Where the chain were rounded first, some element would differ. */
+static void verify_one_rounding(void **state) {
+    uint32_t once = 0, values = 0;
+    struct run_options options = {.steps = 3};
+    struct family family;
+    struct run run;
+    (void)state;
+    open_subject(&subjects[1], &family);
+    helper_run_open(&family.config, &family.dataset, &options, &run);
+    check_start(&run);
+    helper_step(&run);
+    helper_step(&run);
+    assert_int_equal(sampler_plan_update(&run.sampler, run_head(&run)->sampler, &run.plan),
+                     STATUS_OK);
+    measure_begin(&run);
+    run.micro = 0;
+    assert_int_equal(phase_run(&run, PHASE_FETCH), STATUS_OK);
+    assert_int_equal(phase_run(&run, PHASE_FORWARD), STATUS_OK);
+    const struct model *model = &run.model;
+    const uint32_t *rows = &run.table.index[0];
+    const float *w = (const float *)run.weights[rows[ROLE_V]];
+    const float *b = (const float *)run.weights[rows[ROLE_V_BIAS]];
+    const float *a = (const float *)model->layer[0].a, *v = (const float *)model->layer[0].v;
+    for (uint32_t t = 0; t < run.batch.token_count; t++)
+        for (uint32_t n = 0; n < model->K; n++) {
+            const size_t row = run.batch.canonical_row[t];
+            float chain = 0.0f;
+            for (uint32_t k = 0; k < model->C; k++)
+                chain = fmaf(a[row * model->C + k], w[n * (size_t)model->C + k], chain);
+            const double twice = (double)((float)dtype_round((double)chain, DTYPE_BF16) + b[n]);
+            const double wanted = dtype_round((double)(chain + b[n]), DTYPE_BF16);
+            if ((double)v[row * model->K + n] != wanted)
+                fail_msg("row %zu, channel %u: %.9g, law 17 gives %.9g", row, n,
+                         (double)v[row * model->K + n], wanted);
+            once += wanted != dtype_round(twice, DTYPE_BF16);
+            values++;
+        }
+    print_message("%u of %u values would differ with two roundings\n", once, values);
+    assert_true(once > 20);
+    run_close(&run);
+    family_close(&family);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(verify_shapes),
-                                       cmocka_unit_test(verify_modes)};
+                                       cmocka_unit_test(verify_modes),
+                                       cmocka_unit_test(verify_one_rounding)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
