@@ -371,6 +371,35 @@ static void corroborate_leak(void **state) {
         }
 }
 
+/* With `logged: mean` a leaked window's terms are counted where they are logged. */
+static void validate_logged_leak(void **state) {
+    (void)state;
+    static const char *const logged[] = {"divisor: update", "divisor: sum-of-means, logged: mean"};
+    double loss[2], expected = 0.0;
+    for (int d = 0; d < 2; d++) {
+        struct bench bench;
+        bench_open(&bench, 22,
+                   "task: sft, batch: {size: 8, micro: 2, tail: leak}, loss: {%s}, optimizer: {lr: "
+                   "0}",
+                   logged[d]);
+        for (int k = 0; k < 3; k++) /* two updates of the first epoch; what leaked, and another */
+            loss[d] = helper_step(&bench.run)->reals[REAL_LOSS];
+        const struct sampler_plan *plan = &bench.run.plan;
+        assert_true(plan->leaked.labels > 0);
+        if (d == 0) {
+            double shares[2] = {0.0, 0.0};
+            for (uint32_t m = 0; m < plan->micros; m++)
+                shares[m >= plan->leaked.micros] += bench.run.record.micros[m][MICRO_LOSS];
+            const double leaked = (double)plan->leaked.labels, own = (double)plan->labels;
+            expected = (shares[0] * leaked + shares[1] * own) / (leaked + own);
+            assert_true(fabs(loss[0] - (shares[0] + shares[1])) <= 1e-14 * loss[0]);
+        }
+        bench_close(&bench);
+    }
+    print_message("logged %.9g, of all terms %.9g\n", loss[1], expected);
+    assert_true(fabs(loss[1] - expected) <= 1e-14 * expected);
+}
+
 static void outcome_of(struct helper_outcome *out, uint32_t samples, const char *words) {
     struct bench bench;
     bench_open(&bench, samples, "%s", words);
@@ -494,8 +523,8 @@ int main(void) {
         cmocka_unit_test(validate_unshifted),        cmocka_unit_test(verify_logged_moves_nothing),
         cmocka_unit_test(validate_weighted_metrics), cmocka_unit_test(verify_ranks),
         cmocka_unit_test(verify_underscaled),        cmocka_unit_test(corroborate_leak),
-        cmocka_unit_test(corroborate_tails),         cmocka_unit_test(verify_invariance),
-        cmocka_unit_test(verify_snapshot),
+        cmocka_unit_test(validate_logged_leak),      cmocka_unit_test(corroborate_tails),
+        cmocka_unit_test(verify_invariance),         cmocka_unit_test(verify_snapshot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
