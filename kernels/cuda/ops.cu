@@ -20,32 +20,63 @@
 #include "kernels/cuda/gradient.cu"
 #include "kernels/cuda/convert.cu"
 
+/* An op's work is done when it returns, as on the CPU: what the host reads next is there. */
+#define OP(op, start)                                                                              \
+    static void op_##op(const struct op_call *call, const struct op##_args *args) {                \
+        start(call, args);                                                                         \
+        GPU_WAIT();                                                                                \
+    }
+/* clang-format off */
+OP(linear_forward, linear_forward)
+OP(bias, bias)
+OP(linear_input, linear_input)
+OP(linear_weight, linear_weight)
+OP(embedding_forward, embedding_forward)
+OP(embedding_weight, embedding_weight)
+OP(norm_forward, norm_forward)
+OP(norm_input, norm_input)
+OP(norm_weight, norm_weight)
+OP(rotary, rotary)
+OP(attention_forward, attention_forward)
+OP(attention_backward, attention_backward)
+OP(dropout, drop)
+OP(swiglu_forward, swiglu_forward)
+OP(swiglu_backward, swiglu_backward)
+OP(add, add)
+OP(logprob_forward, logprob_forward)
+OP(logprob_backward, logprob_backward)
+OP(close, close_gradient)
+OP(square, square)
+OP(scale, scale)
+OP(convert, convert)
+/* clang-format on */
+
 #define OPS_TEXT_(name) #name
 #define OPS_TEXT(name) OPS_TEXT_(name)
 
 extern const struct op_table VARIANT(op_table);
 const struct op_table VARIANT(op_table) = {
     .name = OPS_TEXT(TWINSTEP_VARIANT),
-    .linear_forward = linear_forward,
-    .bias = bias,
-    .linear_input = linear_input,
-    .linear_weight = linear_weight,
-    .embedding_forward = embedding_forward,
-    .embedding_weight = embedding_weight,
-    .norm_forward = norm_forward,
-    .norm_input = norm_input,
-    .norm_weight = norm_weight,
-    .rotary = rotary,
-    .attention_forward = attention_forward,
-    .attention_backward = attention_backward,
-    .dropout = drop,
-    .swiglu_forward = swiglu_forward,
-    .swiglu_backward = swiglu_backward,
-    .add = add,
-    .logprob_forward = logprob_forward,
-    .logprob_backward = logprob_backward,
-    .close = close_gradient,
-    .square = square,
-    .scale = scale,
-    .convert = convert,
+    .linear_forward = op_linear_forward,
+    .bias = op_bias,
+    .linear_input = op_linear_input,
+    .linear_weight = op_linear_weight,
+    .embedding_forward = op_embedding_forward,
+    .embedding_weight = op_embedding_weight,
+    .norm_forward = op_norm_forward,
+    .norm_input = op_norm_input,
+    .norm_weight = op_norm_weight,
+    .rotary = op_rotary,
+    .attention_forward = op_attention_forward,
+    .attention_backward = op_attention_backward,
+    .dropout = op_dropout,
+    .swiglu_forward = op_swiglu_forward,
+    .swiglu_backward = op_swiglu_backward,
+    .add = op_add,
+    .logprob_forward = op_logprob_forward,
+    .logprob_backward = op_logprob_backward,
+    .close = op_close,
+    .square = op_square,
+    .scale = op_scale,
+    .convert = op_convert,
 };

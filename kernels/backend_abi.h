@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a backend in a module and this program tell each other (docs/CUDA.md): symbol
+ * twinstep_backend_v1, an object that begins with a module_stamp (base/module_abi.h).
+ *
+ * The program asks `refuses` before it runs anything, takes all memory that ops see from `take`,
+ * and asks `wait` whether what ran went well. An op's work is done when it returns, as on the CPU.
+ * Invariant: a table of mode invariant gives the CPU's bits (docs/DETERMINISM.md). */
+#ifndef TWINSTEP_KERNELS_BACKEND_ABI_H
+#define TWINSTEP_KERNELS_BACKEND_ABI_H
+
+#include "base/module_abi.h"
+#include "kernels/op.h"
+
+/* Sizes of what both sides read besides the stamp's; must be equal. */
+#define BACKEND_LAYOUT                                                                             \
+    (sizeof(struct op_table) + 1000 * sizeof(struct op_limits) +                                   \
+     1000000 * (sizeof(struct attention_backward_args) + sizeof(struct linear_forward_args) +      \
+                sizeof(struct norm_forward_args) + sizeof(struct logprob_forward_args)))
+
+struct backend {
+    struct module_stamp stamp;
+    const char *name; /* "cuda", "shim" */
+    uint64_t layout;  /* BACKEND_LAYOUT */
+    /* STATUS_UNSUPPORTED, with one line that says what is missing: no driver, no device. */
+    enum status (*open)(void);
+    /* After open: one line on what the ops run on. */
+    enum status (*describe)(char *text, size_t size);
+    /* Zeroed memory that ops and the host both see, 64-byte aligned. */
+    enum status (*take)(size_t bytes, void **out);
+    void (*give)(void *memory);
+    /* The first thing that went wrong since the last call. */
+    enum status (*wait)(void);
+    /* What of the call its tables do not have, as a scenario calls it; NULL: nothing. */
+    const char *(*refuses)(const struct op_call *call);
+    /* As backend_ops() and backend_scratch() of kernels/op.h. */
+    enum status (*ops)(enum dtype compute, enum dtype accumulate, const struct op_table **out);
+    enum status (*scratch)(const struct op_limits *limits, size_t *out_bytes);
+};
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What both modules of kernels/cuda/ (CUDA, shim) answer alike: which table, how much scratch.
+ *
+ * BACKEND_WORD is the last word of their variants. Included once by each module. */
+#ifndef TWINSTEP_KERNELS_CUDA_TABLES_H
+#define TWINSTEP_KERNELS_CUDA_TABLES_H
+
+#include "base/module_kit.h"
+#include "kernels/backend_abi.h"
+#include "kernels/cuda/kernels_cuda.h"
+
+#define TABLE_JOIN_(pair, word) op_table_##pair##_##word
+#define TABLE_NAME_(pair, word) TABLE_JOIN_(pair, word)
+#define TABLE(pair) TABLE_NAME_(pair, BACKEND_WORD)
+
+extern const struct op_table TABLE(f32_f32);
+extern const struct op_table TABLE(f32_f64);
+extern const struct op_table TABLE(f64_f64);
+
+static enum status tables_ops(enum dtype compute, enum dtype accumulate,
+                              const struct op_table **out) {
+    const int wide = accumulate == DTYPE_F64;
+    if ((!wide && accumulate != DTYPE_F32) || (compute == DTYPE_F64 && !wide))
+        FAIL(STATUS_INPUT, "accumulation dtype: expected f32 or f64, and f64 for f64 compute");
+    *out = compute == DTYPE_F64 ? &TABLE(f64_f64) : wide ? &TABLE(f32_f64) : &TABLE(f32_f32);
+    return STATUS_OK;
+}
+
+static enum status tables_scratch(const struct op_limits *limits, size_t *out_bytes) {
+    if (limits->D > CUDA_HEAD_MAX)
+        FAIL(STATUS_UNSUPPORTED, "attention: heads of at most %u columns on this backend, got %u",
+             CUDA_HEAD_MAX, (unsigned)limits->D);
+    *out_bytes = cuda_scratch_bytes(limits);
+    return STATUS_OK;
+}
+
+static const char *tables_refuse(const struct op_call *call) {
+    return cuda_refuses(call);
+}
+
+#define BACKEND_STAMP MODULE_STAMP(struct backend, struct op_call, 0, 0)
+
+#endif

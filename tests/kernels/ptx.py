@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the PTX of the invariant kernels: what nvcc makes of kernels/cuda/ops.cu may hold no
+approximate instruction, none that flushes subnormals, and no fused product that the source does not
+name. With the source's own fma under another name (an undefined function), none may be left.
+
+Needs nvcc, no device; skipped (77) without. `--planted` compiles kernels that break each rule and
+passes when each is found."""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAIRS = (("f32", "f32"), ("f32", "f64"), ("f64", "f64"))
+# Opcodes (the first word of a line) that no invariant kernel may hold. div, rcp and sqrt round once
+# as .rn; a conversion to or from integers may have any rounding, one between floats .rn or none.
+FORBIDDEN = (
+    (re.compile(r"\.approx|\.full\b"), "an approximation"),
+    (re.compile(r"^(ex2|lg2|sin|cos|tanh|rsqrt)\b"), "a function of the hardware"),
+    (re.compile(r"\.ftz\b"), "flushes subnormals"),
+    (re.compile(r"^(div|rcp|sqrt|add|sub|mul|fma)(\.(rz|rm|rp))\.f(32|64)"), "rounds otherwise"),
+    (re.compile(r"^(div|rcp|sqrt)\.f(32|64)"), "has no rounding of its own"),
+    (re.compile(r"^cvt\.(rz|rm|rp)\.f32\.f64"), "rounds otherwise"),
+    (re.compile(r"^(atom|red)\."), "is atomic"),
+    (re.compile(r"^(mma|wmma|wgmma)\."), "is a tensor core's"),
+)
+FUSED = re.compile(r"^(fma|mad)\.\w*\.?(rn\.)?f(32|64)|^fma\.")
+OPCODE = re.compile(r"^\s*(?:@!?%\w+\s+)?([a-z][\w.:]*)\s", re.M)
+
+PLANTED = (
+    ("*x = *x * x[1] + x[2];", ["--fmad=true"], "a fused product that the source does not name"),
+    ("*x = *x / x[1];", ["--prec-div=false"], "an approximation"),
+    ("*x = __fsqrt_rn(*x) + *x;", ["--ftz=true"], "flushes subnormals"),
+    ("*x = __expf(*x);", [], "an approximation"),
+    ("*x = __fadd_rz(*x, x[1]);", [], "rounds otherwise"),
+    ("atomicAdd(x, x[1]);", [], "is atomic"),
+)
+
+
+def compile_ptx(arguments, source, flags, extra):
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "out.ptx"
+        command = [arguments.nvcc, "-ptx", "-arch=" + arguments.arch, "-I", str(ROOT), *flags,
+                   *extra, str(source), "-o", str(out)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+        return out.read_text()
+
+
+def opcodes(ptx):
+    body = re.sub(r"//[^\n]*", "", ptx)
+    return OPCODE.findall(body)
+
+
+def findings(ptx, named):
+    """`named`: fused products that stand in the source are there under their own name."""
+    found = []
+    for opcode in opcodes(ptx):
+        found += [f"{opcode} {why}" for rule, why in FORBIDDEN if rule.search(opcode)]
+        if not named and FUSED.search(opcode):
+            found.append(f"{opcode} is a fused product that the source does not name")
+    return found
+
+
+def check(arguments, flags):
+    bad = 0
+    for carrier, accumulator in PAIRS:
+        defined = [f"-DTWINSTEP_VARIANT={carrier}_{accumulator}_cuda",
+                   f"-DTWINSTEP_CARRIER_{carrier}=1", f"-DTWINSTEP_ACCUMULATOR_{accumulator}=1"]
+        source = ROOT / "kernels/cuda/ops.cu"
+        ptx = compile_ptx(arguments, source, flags, defined)
+        renamed = compile_ptx(arguments, source, flags,
+                              [*defined, "-D__fmaf_rn=named_fma_f32", "-D__fma_rn=named_fma_f64"])
+        fused = sum(bool(FUSED.search(opcode)) for opcode in opcodes(ptx))
+        kernels = len(re.findall(r"\.entry\s", ptx))
+        found = findings(ptx, True) + findings(renamed, False)
+        print(f"{carrier}/{accumulator}: {kernels} kernels, {len(opcodes(ptx))} instructions, "
+              f"{fused} named fma, {len(found)} findings")
+        for text in sorted(set(found)):
+            print("   ", text)
+        bad += len(found) + (kernels < 22) + (fused == 0)
+    return bad
+
+
+def plant(arguments, flags):
+    missed = 0
+    for body, extra, why in PLANTED:
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder) / "planted.cu"
+            source.write_text("__global__ void planted(float *x) { " + body + " }\n")
+            changed = [flag for flag in flags
+                       if not any(flag.split("=")[0] == e.split("=")[0] for e in extra)]
+            found = findings(compile_ptx(arguments, source, changed, extra), False)
+        hit = any(why in text for text in found)
+        print(("found  " if hit else "MISSED ") + body, extra, sorted(set(found)))
+        missed += not hit
+    return missed
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--nvcc", default="")
+    parser.add_argument("--arch", default="compute_90")
+    parser.add_argument("--planted", action="store_true")
+    parser.add_argument("--flags", nargs=argparse.REMAINDER, default=[])
+    arguments = parser.parse_args()
+    if arguments.nvcc in ("", "NVCC-NOTFOUND"):
+        print("no nvcc: skipped")
+        sys.exit(77)
+    sys.exit(1 if (plant if arguments.planted else check)(arguments, arguments.flags) else 0)
+
+
+if __name__ == "__main__":
+    main()
