@@ -20,7 +20,7 @@
 
 #define UPDATES 3
 #define FLOOR_PAIRS 9
-#define EFFECT_RUN 2000000u /* docs/NOISE.md: order seeds of a plan's pairs */
+#define EFFECT_RUN 2000000u /* behind which a plan draws its orders (trainer/noise_plan.c) */
 #define TWICE_RUN 3000000u
 
 #define MODEL                                                                                      \
