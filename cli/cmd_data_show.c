@@ -12,13 +12,23 @@
 #include "trainer/jsonl.h"
 #include "trainer/run.h"
 
-enum { KEY_COUNT = KEY_OWN, KEY_ALL, KEY_ARM, KEY_TASK, KEY_TEMPLATE, KEY_MAX_LEN, KEY_VOCAB };
+enum {
+    KEY_COUNT = KEY_OWN,
+    KEY_ALL,
+    KEY_ARM,
+    KEY_TASK,
+    KEY_TEMPLATE,
+    KEY_MAX_LEN,
+    KEY_VOCAB,
+    KEY_TOKENIZER
+};
 
 #define SAMPLES_SHOWN 2
 
 /* One data set to print, and what stands above it. */
 struct shown {
-    const char *title; /* NULL: nothing */
+    const char *title;     /* NULL: nothing */
+    const char *tokenizer; /* of ids, as the model's folder has it; NULL: none is named */
     struct dataset_options options;
 };
 
@@ -91,6 +101,7 @@ static enum status open_file(struct cli *cli, const struct options *options, str
     TRY(whole_number(options, KEY_MAX_LEN, "--max-len", 2, DATASET_MAX_LEN, &max_len));
     TRY(whole_number(options, KEY_VOCAB, "--vocab", 1, DATASET_MAX_VOCAB, &vocab));
     *out = (struct shown){NULL,
+                          NULL,
                           {.task = (enum task)task,
                            .source = word,
                            .max_len = max_len,
@@ -136,7 +147,9 @@ static enum status open_scenario(struct cli *cli, const struct options *options,
             out[0].title = "both arms";
             continue;
         }
-        out[(*out_count)++] = (struct shown){here->name, data};
+        const char *from = here->config.model.from;
+        out[(*out_count)++] =
+            (struct shown){here->name, strcmp(from, CONFIG_NO_CHECKPOINT) == 0 ? NULL : from, data};
     }
     if (*out_count == 0)
         FAIL(STATUS_INPUT, "--arm: expected %s or %s, got %s", scenario->arms[0].name,
@@ -144,12 +157,32 @@ static enum status open_scenario(struct cli *cli, const struct options *options,
     return STATUS_OK;
 }
 
+/* A tokenizer that was asked for must be readable; that of the model's folder need not be there. */
+static enum status find_text(struct cli *cli, const struct options *options,
+                             const struct shown *shown, struct vocabulary *vocabulary,
+                             struct data_print *print) {
+    const char *asked = options_value(options, KEY_TOKENIZER);
+    const char *path = asked != NULL ? asked : shown->tokenizer;
+    char *why;
+    print->vocabulary = NULL;
+    print->why = NULL;
+    if (path == NULL) return STATUS_OK;
+    enum status status = vocabulary_open(path, &cli->arena, vocabulary);
+    if (status == STATUS_OK) print->vocabulary = vocabulary;
+    if (status == STATUS_OK || asked != NULL) return status;
+    TRY(arena_text(&cli->arena, status_text(), strlen(status_text()), &why));
+    print->why = why;
+    return STATUS_OK;
+}
+
 static enum status show(struct cli *cli, const struct options *options, const struct shown *shown,
-                        const struct data_print *print, json_t *list) {
+                        struct data_print *print, json_t *list) {
     struct dataset dataset;
+    struct vocabulary vocabulary;
     enum status status = dataset_open(&shown->options, &cli->arena, &dataset);
     if (status != STATUS_OK)
         return shown->title == NULL ? status : status_prefix(status, "data of %s", shown->title);
+    TRY(find_text(cli, options, shown, &vocabulary, print));
     if (options->json) {
         json_t *object = data_print_json(&dataset, print);
         if (object != NULL && shown->title != NULL)
@@ -165,7 +198,7 @@ static enum status show(struct cli *cli, const struct options *options, const st
 
 static enum status show_all(struct cli *cli, const struct options *options,
                             const struct shown *shown, size_t count, json_t *list) {
-    struct data_print print = {SAMPLES_SHOWN, options_given(options, KEY_ALL)};
+    struct data_print print = {SAMPLES_SHOWN, options_given(options, KEY_ALL), NULL, NULL};
     TRY(whole_number(options, KEY_COUNT, "--samples", 0, UINT32_MAX, &print.samples));
     for (size_t i = 0; i < count; i++) {
         if (i > 0 && !options->json) printf("\n");
@@ -199,6 +232,8 @@ static const struct argp_option option_rows[] = {
            "Of a data file: none (default), plain, chatml, llama3, olmo"),
     OPTION("max-len", KEY_MAX_LEN, "TOKENS", "Of a data file: cut sequences (default: never)"),
     OPTION("vocab", KEY_VOCAB, "N", "Of a data file: ids are below N (default: 2147483648)"),
+    OPTION("tokenizer", KEY_TOKENIZER, "PATH",
+           "The tokenizer.json, or its folder, that spells ids (default: that of model.from)"),
     OPTION_JSON,
     OPTIONS_END};
 
@@ -210,8 +245,8 @@ const struct verb verb_data_show = {
         "Reads the data of SCENARIO as `run` would, or a data file alone (FILE.jsonl, "
         "builtin:quiz), and prints totals, what is odd (a beginning or end of text that was "
         "added twice, sides that are equal), and the first pairs or samples token by token: id, "
-        "whether it has a loss, text. Ids of another tokenizer have no text here "
-        "(docs/DATA.md).\v"
+        "whether it has a loss, text. Ids are spelled where a tokenizer.json "
+        "is named (docs/DATA.md).\v"
         "Example: twinstep data show pairs.jsonl --template chatml",
     .options = option_rows,
     .least = 1,

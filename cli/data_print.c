@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Data sets for people and for scripts. Text is shown where the tokens are the byte tokenizer's:
- * ids of another tokenizer are numbers here. No byte of the data reaches the terminal unescaped. */
+ * Data sets for people and for scripts. Text is shown where the tokens are bytes, or where a
+ * vocabulary spells the ids. No byte of the data reaches the terminal unescaped. */
 #include "cli/data_print.h"
 
 #include <inttypes.h>
@@ -14,10 +14,25 @@
 #define WIDTH 90 /* of wrapped text */
 #define AROUND 3 /* tokens shown on each side of a change of the mask, and at both ends */
 #define EDGES 8  /* tokens shown at the beginning */
+#define SHOWN 48 /* bytes of a token's text */
 
 static const char *side_name(const struct dataset *dataset, uint32_t side) {
     if (dataset->sides == 1) return "row";
     return side == DATASET_CHOSEN ? "chosen" : "rejected";
+}
+
+static bool has_text(const struct dataset *dataset, const struct data_print *print) {
+    return dataset->bytes || print->vocabulary != NULL;
+}
+
+/* "" where the text is not known. */
+static void token_show(const struct dataset *dataset, const struct data_print *print,
+                       uint32_t token, char out[SHOWN]) {
+    out[0] = '\0';
+    if (dataset->bytes)
+        tokenizer_show(token, out);
+    else if (print->vocabulary != NULL)
+        vocabulary_show(print->vocabulary, token, out, SHOWN);
 }
 
 static bool labelled(const struct dataset *dataset, const struct dataset_sequence *sequence,
@@ -25,14 +40,15 @@ static bool labelled(const struct dataset *dataset, const struct dataset_sequenc
     return index > 0 && dataset->target[sequence->first + index - 1] != DATASET_NO_TARGET;
 }
 
-static void print_flow(const struct dataset *dataset, const struct dataset_sequence *sequence,
-                       FILE *out) {
+static void print_flow(const struct dataset *dataset, const struct data_print *print,
+                       const struct dataset_sequence *sequence, FILE *out) {
     int column = 0;
     for (uint32_t i = 0; i <= sequence->length; i++) {
-        char shown[TOKENIZER_SHOW] = "";
+        char shown[SHOWN] = "";
         const bool before = i > 0 && labelled(dataset, sequence, i - 1);
         const bool now = i < sequence->length && labelled(dataset, sequence, i);
-        if (i < sequence->length) tokenizer_show(dataset->token[sequence->first + i], shown);
+        if (i < sequence->length)
+            token_show(dataset, print, dataset->token[sequence->first + i], shown);
         if (column == 0 || column > WIDTH) {
             fputs(column == 0 ? "    " : "\n    ", out);
             column = 0;
@@ -53,32 +69,35 @@ static bool row_shown(const struct dataset *dataset, const struct dataset_sequen
     return false;
 }
 
-static void print_table(const struct dataset *dataset, const struct dataset_sequence *sequence,
-                        int all, FILE *out) {
+static void print_row(const struct dataset *dataset, const struct data_print *print,
+                      const struct dataset_sequence *sequence, uint32_t index, FILE *out) {
+    char shown[SHOWN];
+    const uint32_t token = dataset->token[sequence->first + index];
+    const bool now = labelled(dataset, sequence, index);
+    token_show(dataset, print, token, shown);
+    if (shown[0] == ' ' && shown[1] == '\0') snprintf(shown, sizeof shown, "(space)");
+    fprintf(out, "    %7" PRIu32 " %7" PRIu32 "  %s", index, token, now ? "yes" : "-");
+    if (shown[0] != '\0') fprintf(out, "%s   %s", now ? "" : "  ", shown);
+    fputc('\n', out);
+}
+
+static void print_table(const struct dataset *dataset, const struct data_print *print,
+                        const struct dataset_sequence *sequence, FILE *out) {
     uint32_t left_out = 0;
-    fprintf(out, "      place      id  loss%s\n", dataset->bytes ? "  text" : "");
+    fprintf(out, "      place      id  loss%s\n", has_text(dataset, print) ? "  text" : "");
     for (uint32_t i = 0; i < sequence->length; i++) {
-        if (!all && !row_shown(dataset, sequence, i)) {
+        if (!print->all && !row_shown(dataset, sequence, i)) {
             left_out++;
             continue;
         }
         if (left_out > 0) fprintf(out, "        ... %" PRIu32 " more alike\n", left_out);
         left_out = 0;
-        char shown[TOKENIZER_SHOW] = "";
-        const uint32_t token = dataset->token[sequence->first + i];
-        if (dataset->bytes) tokenizer_show(token, shown);
-        if (token == ' ') snprintf(shown, sizeof shown, "(space)");
-        fprintf(out, "    %7" PRIu32 " %7" PRIu32 "  %s%s%s\n", i, token,
-                labelled(dataset, sequence, i) ? "yes" : "-",
-                !dataset->bytes                  ? ""
-                : labelled(dataset, sequence, i) ? "   "
-                                                 : "     ",
-                dataset->bytes ? shown : "");
+        print_row(dataset, print, sequence, i, out);
     }
 }
 
-static void print_sequence(const struct dataset *dataset, size_t sample, uint32_t side, int all,
-                           FILE *out) {
+static void print_sequence(const struct dataset *dataset, const struct data_print *print,
+                           size_t sample, uint32_t side, FILE *out) {
     const struct dataset_sequence *sequence = dataset_side(dataset, sample, side);
     fprintf(out, "  %s: %" PRIu32 " tokens, %" PRIu32 " with a loss", side_name(dataset, side),
             sequence->length, sequence->labels);
@@ -86,20 +105,30 @@ static void print_sequence(const struct dataset *dataset, size_t sample, uint32_
     if (dataset->reference != NULL)
         fprintf(out, ", reference log-prob %g", dataset->reference[sample][side]);
     fputc('\n', out);
-    if (dataset->bytes) print_flow(dataset, sequence, out);
-    print_table(dataset, sequence, all, out);
+    if (has_text(dataset, print)) print_flow(dataset, print, sequence, out);
+    print_table(dataset, print, sequence, out);
 }
 
-static void print_head(const struct dataset *dataset, FILE *out) {
+/* What the numbers are. */
+static void print_tokens(const struct dataset *dataset, const struct data_print *print, FILE *out) {
+    if (dataset->bytes)
+        fprintf(out, "tokens are bytes, <bos> %u and <eos> %u\n", TOKENIZER_BOS, TOKENIZER_EOS);
+    else if (print->vocabulary != NULL)
+        fprintf(out, "tokens are ids of the file, spelled by a tokenizer of %zu\n",
+                print->vocabulary->ids);
+    else
+        fprintf(out, "tokens are ids of the file: their text is not known (%s)\n",
+                print->why != NULL ? print->why : "--tokenizer names a tokenizer.json");
+}
+
+static void print_head(const struct dataset *dataset, const struct data_print *print, FILE *out) {
     char hex[DIGEST_HEX];
     digest_hex(&dataset->digest, hex);
     fprintf(out, "%s: %zu %s, %zu tokens, %zu with a loss, longest sequence %" PRIu32 "\n",
             dataset->source, dataset->samples, dataset->sides == 2 ? "pairs" : "samples",
             dataset->tokens, dataset->labels, dataset->longest);
     fprintf(out, "digest %s\n", hex);
-    fprintf(out, "tokens are %s\n",
-            dataset->bytes ? "bytes, <bos> 256 and <eos> 257"
-                           : "ids of the file: their text is not known here");
+    print_tokens(dataset, print, out);
     if (dataset->cut_sequences > 0)
         fprintf(out, "truncated: %zu sequences, %zu tokens cut off\n", dataset->cut_sequences,
                 dataset->cut_tokens);
@@ -111,7 +140,7 @@ static void print_head(const struct dataset *dataset, FILE *out) {
 void data_print_text(const struct dataset *dataset, const struct data_print *print, FILE *out) {
     struct data_check check;
     char note[NOTE_SIZE];
-    print_head(dataset, out);
+    print_head(dataset, print, out);
     data_check(dataset, &check);
     for (size_t i = 0; i < DATA_CHECK_NOTES; i++)
         if (data_check_note(dataset, &check, i, note, sizeof note))
@@ -120,22 +149,23 @@ void data_print_text(const struct dataset *dataset, const struct data_print *pri
         fprintf(out, "\n%s %zu, line %" PRIu32 "\n", dataset->sides == 2 ? "pair" : "sample", i,
                 dataset->line[i]);
         for (uint32_t side = 0; side < dataset->sides; side++)
-            print_sequence(dataset, i, side, print->all, out);
+            print_sequence(dataset, print, i, side, out);
     }
 }
 
-static json_t *json_sequence(const struct dataset *dataset, size_t sample, uint32_t side) {
+static json_t *json_sequence(const struct dataset *dataset, const struct data_print *print,
+                             size_t sample, uint32_t side) {
     const struct dataset_sequence *sequence = dataset_side(dataset, sample, side);
     json_t *tokens = json_array();
     json_t *mask = json_array();
-    json_t *text = dataset->bytes ? json_array() : json_null();
+    json_t *text = has_text(dataset, print) ? json_array() : json_null();
     for (uint32_t i = 0; i < sequence->length; i++) {
-        char shown[TOKENIZER_SHOW];
+        char shown[SHOWN];
         const uint32_t token = dataset->token[sequence->first + i];
-        tokenizer_show(token, shown);
+        token_show(dataset, print, token, shown);
         json_array_append_new(tokens, json_integer(token));
         json_array_append_new(mask, json_integer(labelled(dataset, sequence, i)));
-        if (dataset->bytes) json_array_append_new(text, json_string(shown));
+        if (has_text(dataset, print)) json_array_append_new(text, json_string(shown));
     }
     return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "side", side_name(dataset, side),
                      "length", (json_int_t)sequence->length, "labelled",
@@ -145,12 +175,12 @@ static json_t *json_sequence(const struct dataset *dataset, size_t sample, uint3
                      "tokens", tokens, "mask", mask, "text", text);
 }
 
-static json_t *json_samples(const struct dataset *dataset, uint64_t samples) {
+static json_t *json_samples(const struct dataset *dataset, const struct data_print *print) {
     json_t *list = json_array();
-    for (size_t i = 0; i < samples && i < dataset->samples; i++) {
+    for (size_t i = 0; i < print->samples && i < dataset->samples; i++) {
         json_t *sequences = json_array();
         for (uint32_t side = 0; side < dataset->sides; side++)
-            json_array_append_new(sequences, json_sequence(dataset, i, side));
+            json_array_append_new(sequences, json_sequence(dataset, print, i, side));
         json_array_append_new(list, json_pack("{s:I, s:o}", "line", (json_int_t)dataset->line[i],
                                               "sequences", sequences));
     }
@@ -174,5 +204,5 @@ json_t *data_print_json(const struct dataset *dataset, const struct data_print *
         (json_int_t)dataset->labels, "longest", (json_int_t)dataset->longest, "bytes",
         dataset->bytes, "truncated", "sequences", (json_int_t)dataset->cut_sequences, "tokens",
         (json_int_t)dataset->cut_tokens, "ignored_values", (json_int_t)dataset->extra_keys,
-        "warnings", warnings, "shown", json_samples(dataset, print->samples));
+        "warnings", warnings, "shown", json_samples(dataset, print));
 }

@@ -8,10 +8,13 @@
 #include <stdio.h>
 
 #include "trainer/dataset.h"
+#include "trainer/vocabulary.h"
 
 struct data_print {
     uint64_t samples; /* to show */
-    int all; /* every token; else long stretches without a change of the mask are left out */
+    int all;          /* every token; else stretches without a change of the mask are left out */
+    const struct vocabulary *vocabulary; /* of ids; NULL: their text is not known */
+    const char *why;                     /* it is not known; NULL: nothing names one */
 };
 
 void data_print_text(const struct dataset *dataset, const struct data_print *print, FILE *out);

@@ -80,7 +80,8 @@ static void validate_long(void **state) {
                             "\"labels\": [-100,-100,-100,-100,-100,-100,-100,-100,-100,-100,-100,"
                             "-100,-100,13,14,15,16,17,18,19]}\n");
     struct said said = helper_run(0, "data show i.jsonl");
-    require_in(said.out, "tokens are ids of the file: their text is not known here\n");
+    require_in(said.out, "tokens are ids of the file: their text is not known (--tokenizer names a "
+                         "tokenizer.json)\n");
     require_in(said.out, "  row: 20 tokens, 7 with a loss\n"
                          "      place      id  loss\n"
                          "          0       0  -\n");
@@ -92,6 +93,28 @@ static void validate_long(void **state) {
     require_in(said.out, "         19      19  yes\n");
     helper_free(&said);
     expect_say("data show i.jsonl --all", "          8       8  -\n          9       9  -\n");
+}
+
+/* Ids are spelled by a tokenizer that is named. */
+static void validate_tokenizer(void **state) {
+    (void)state;
+    helper_write("i.jsonl", "{\"input_ids\": [1, 0, 2, 5], \"labels\": [-100, 0, 2, 5]}\n");
+    helper_write("t.json", "{\"added_tokens\": [{\"id\": 2, \"content\": \"<|end|>\"}], "
+                           "\"decoder\": {\"type\": \"ByteLevel\"}, \"model\": {\"type\": "
+                           "\"BPE\", \"vocab\": {\"\\u0120\": 0, \"Hi\": 1}}}");
+    struct said said = helper_run(0, "data show i.jsonl --tokenizer t.json");
+    require_in(said.out, "tokens are ids of the file, spelled by a tokenizer of 3\n");
+    require_in(said.out, "    Hi[ <|end|><5>]\n"
+                         "      place      id  loss  text\n"
+                         "          0       1  -     Hi\n"
+                         "          1       0  yes   (space)\n"
+                         "          2       2  yes   <|end|>\n"
+                         "          3       5  yes   <5>\n");
+    helper_free(&said);
+    expect_say("data show i.jsonl --json --tokenizer t.json", "\"<|end|>\"");
+    helper_refuse(2, "data show i.jsonl --tokenizer i.jsonl",
+                  "i.jsonl: expected a tokenizer.json whose model.vocab gives ids to tokens");
+    helper_refuse(2, "data show i.jsonl --tokenizer none", "none: cannot be opened");
 }
 
 static void validate_json(void **state) {
@@ -214,10 +237,10 @@ static void validate_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_text),     cmocka_unit_test(validate_table),
-        cmocka_unit_test(validate_long),     cmocka_unit_test(validate_json),
-        cmocka_unit_test(validate_scenario), cmocka_unit_test(validate_task),
-        cmocka_unit_test(validate_refused),
+        cmocka_unit_test(validate_text), cmocka_unit_test(validate_table),
+        cmocka_unit_test(validate_long), cmocka_unit_test(validate_tokenizer),
+        cmocka_unit_test(validate_json), cmocka_unit_test(validate_scenario),
+        cmocka_unit_test(validate_task), cmocka_unit_test(validate_refused),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

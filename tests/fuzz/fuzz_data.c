@@ -2,8 +2,8 @@
  * libFuzzer target: any bytes give rows that keep every promise of datarow.h, or an error with a
  * text, never a crash.
  *
- * TWINSTEP_FUZZ_FORMAT: rows-text, rows-ids or rows-messages; without it all. What differs is which
- * templates are tried: messages need one, ids refuse one. */
+ * TWINSTEP_FUZZ_FORMAT: rows-text, rows-ids, rows-messages or tokenizer; without it all. Rows
+ * differ in the templates that are tried: messages need one, ids refuse one. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "trainer/chat.h"
 #include "trainer/jsonl.h"
-#include "trainer/tokenizer.h"
+#include "trainer/vocabulary.h"
 
 #define VOCAB 300
 
@@ -84,9 +84,32 @@ static void read_rows(const uint8_t *data, size_t size, const struct jsonl_optio
     arena_close(&arena);
 }
 
+static void read_vocabulary(const uint8_t *data, size_t size) {
+    struct arena arena = ARENA_EMPTY;
+    struct vocabulary vocabulary;
+    if (vocabulary_parse("fuzz", (const char *)data, size, &arena, &vocabulary) != STATUS_OK) {
+        require(strncmp(status_text(), "fuzz:", 5) == 0, "an error names the source");
+    } else {
+        size_t total = 0;
+        for (uint32_t i = 0; i <= vocabulary.ids; i++) {
+            char shown[24];
+            vocabulary_show(&vocabulary, i, shown, sizeof shown);
+            if (i < vocabulary.ids && vocabulary.token[i].text != NULL)
+                total += vocabulary.token[i].length;
+            for (const char *c = shown; *c != '\0'; c++)
+                require(*c >= ' ' && *c <= '~', "what is shown is printable");
+        }
+        require(total <= size, "texts are no longer than the file");
+    }
+    arena_close(&arena);
+}
+
 /* Every template would render the same structure five times: one is taken, by the input's size. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *format = getenv("TWINSTEP_FUZZ_FORMAT");
+    const int tokenizer = format != NULL && strcmp(format, "tokenizer") == 0;
+    if (format == NULL || tokenizer) read_vocabulary(data, size);
+    if (tokenizer) return 0;
     const enum chat chat = (enum chat)(1 + size % (CHATS - 1));
     for (int task = TASK_SFT; task <= TASK_DPO; task++) {
         if (format == NULL || strcmp(format, "rows-messages") != 0)

@@ -61,6 +61,34 @@ def labels_of(row, side):
     return row["prompt_ids"] + answer, [0] * len(row["prompt_ids"]) + [1] * len(answer)
 
 
+def bytes_of(token):
+    """GPT-2's alphabet: bytes that print are themselves, the others follow U+0100 in order."""
+    printing = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    rest = [b for b in range(256) if b not in printing]
+    table = {chr(b): b for b in printing} | {chr(256 + n): b for n, b in enumerate(rest)}
+    return bytes(table[c] for c in token)
+
+
+def shown_of(data):
+    """As tokenizer_show writes bytes."""
+    names = {10: "\\n", 9: "\\t", 13: "\\r", 92: "\\\\"}
+    return "".join(names.get(b, chr(b) if 32 <= b < 127 else f"\\x{b:02X}") for b in data)
+
+
+def check_vocabulary(binary, folder, tokenizer):
+    """Every id of the vocabulary, spelled by `data show`."""
+    ids = list(range(len(tokenizer)))
+    path = pathlib.Path(folder, "ids.jsonl")
+    path.write_text(json.dumps({"input_ids": ids, "labels": ids}), encoding="utf-8")
+    shown = json.loads(subprocess.run([binary, "data", "show", path, "--json", "--tokenizer", folder],
+                                      check=True, stdout=subprocess.PIPE).stdout)[0]["shown"]
+    special = set(tokenizer.all_special_tokens)
+    want = [token if token in special else shown_of(bytes_of(token))
+            for token in tokenizer.convert_ids_to_tokens(ids)]
+    assert shown[0]["sequences"][0]["text"] == want
+    print(f"{len(ids)} ids spelled alike")
+
+
 def check_shown(binary, folder, name, text, rows):
     path = pathlib.Path(folder, name + ".jsonl")
     path.write_text(text, encoding="utf-8")
@@ -127,6 +155,7 @@ def main():
         except ImportError as error:
             print(f"skipped: {error}")
             return 77
+        check_vocabulary(binary, folder, tokenizer)
         for name, given in ROWS.items():
             text = pretokenise(folder, given)
             rows = [json.loads(line) for line in text.splitlines()]
