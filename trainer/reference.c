@@ -60,7 +60,7 @@ static void score_batch(struct run *run, struct run_reference *reference, const 
         for (uint32_t side = 0; side < 2; side++) {
             uint32_t sequence = reference->batch.canonical_sequence[2 * s + side];
             out[s][side] = loss_sequence(&reference->model.call, &reference->batch, sequence,
-                                        reference->model.logp);
+                                         reference->model.logp);
         }
 }
 
