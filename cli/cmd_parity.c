@@ -29,7 +29,8 @@ enum {
     KEY_TOP_P,
     KEY_NO_REFIT,
     KEY_STALE,
-    KEY_STEPS
+    KEY_STEPS,
+    KEY_DATA
 };
 
 struct asking {
@@ -114,6 +115,20 @@ static void tell(void *context, const char *what, uint64_t done, uint64_t total)
     progress_count((struct progress *)context, what, done, total);
 }
 
+/* One file of completions or texts for both, instead of A's data. */
+static enum status read_data(struct asking *asking) {
+    const char *path = options_value(asking->options, KEY_DATA);
+    struct config *config = &asking->request.config[0];
+    if (path == NULL) return STATUS_OK;
+    if (strlen(path) >= sizeof config->data.text)
+        FAIL(STATUS_INPUT, "parity: --data: expected a path of at most %zu bytes",
+             sizeof config->data.text - 1);
+    config->task = TASK_SFT;
+    snprintf(config->data.text, sizeof config->data.text, "%s", path);
+    config->data.samples = KEY_WORD_UINT;
+    return STATUS_OK;
+}
+
 static enum status read_request(struct asking *asking) {
     struct parity_request *request = &asking->request;
     uint64_t batches = 4, replicas = 19, steps = 5;
@@ -124,6 +139,7 @@ static enum status read_request(struct asking *asking) {
         request->config[i] = asking->words.side[i].arm->config;
         request->name[i] = asking->words.side[i].name;
     }
+    TRY(read_data(asking));
     request->batches = (uint32_t)batches;
     request->replicas = (uint32_t)replicas;
     request->steps = steps;
@@ -280,6 +296,8 @@ static const struct argp_option option_rows[] = {
     OPTION("no-refit", KEY_NO_REFIT, NULL, "Only rows without refit"),
     OPTION("stale", KEY_STALE, NULL,
            "Drill: leave out the refit itself, to see what that looks like"),
+    OPTION("data", KEY_DATA, "FILE",
+           "JSONL of one text, completion or id list per row, for both; default: A's data"),
     OPTION("steps", KEY_STEPS, "N", "Updates of A before the refit; default 5"),
     OPTION_OUTPUT("Write the figures as JSON to FILE, too"),
     OPTION_OVERWRITE("Replace FILE if it is there"),

@@ -73,8 +73,8 @@ static enum status load_folder(struct loading *loading, const char *word, int ov
                      "twinstep: 1\nname: checkpoint\nsteps: 8\ncommon:\n  task: sft\n"
                      "  model: {from: %s}\narms: {baseline: {}, test: {}}\n",
                      path));
-    TRY(scenario_parse(loading->arena, loading->cli->schema, word, text, strlen(text), options.sets,
-                       options.set_count, &scenario));
+    TRY(scenario_parse(loading->arena, loading->cli->schema, "parity", text, strlen(text),
+                       options.sets, options.set_count, &scenario));
     *out = (struct parity_word){word, word, scenario, &scenario->arms[0]};
     return STATUS_OK;
 }

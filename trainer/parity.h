@@ -32,7 +32,7 @@ struct parity_request {
 
 struct parity {
     const struct parity_request *request;
-    struct dataset dataset; /* A's; B is fed with it, too */
+    struct dataset dataset; /* A's, for all; drawn ids where the vocabulary has no room for bytes */
     struct run *run[PARITY_RUNS];
     struct config config[PARITY_RUNS];
     const char *no_high; /* why there is no wider dtype; NULL: there is */

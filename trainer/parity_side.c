@@ -2,9 +2,15 @@
  * Opens the runs that are compared. */
 #include <string.h>
 
+#include "determinism/stream.h"
 #include "scenarios/scenario.h"
 #include "trainer/parity.h"
 #include "trainer/run_private.h"
+#include "trainer/tokenizer.h"
+
+#define DRAWN_OP 258 /* of STREAM_DATA */
+#define DRAWN_SAMPLES 16u
+#define DRAWN_LENGTH 32u
 
 /* B's dtypes in A's configuration, so that only what else differs is left. */
 static void take_low(const struct config *a, const struct config *b, struct config *out) {
@@ -51,8 +57,54 @@ static enum status open_run(struct parity *parity, enum parity_who who) {
     return STATUS_OK;
 }
 
+/* Ids for a vocabulary that has no room for bytes. */
+static enum status draw_data(struct parity *parity) {
+    const struct stream_address address = {
+        .stream = STREAM_DATA, .op = DRAWN_OP, .last_element = 2 * DRAWN_SAMPLES * DRAWN_LENGTH};
+    struct dataset *dataset = &parity->dataset;
+    struct dataset_sequence *sequence;
+    struct stream_site site;
+    uint32_t *token, *line;
+    uint8_t *opens;
+    int32_t *target;
+    TRY(stream_pack(&address, &site));
+    TRY(arena_take(parity->arena, DRAWN_SAMPLES, sizeof *sequence, "data", &sequence));
+    TRY(arena_take(parity->arena, DRAWN_SAMPLES, sizeof *line, "data", &line));
+    TRY(arena_take(parity->arena, DRAWN_SAMPLES, sizeof *opens, "data", &opens));
+    TRY(arena_take(parity->arena, DRAWN_SAMPLES * DRAWN_LENGTH, sizeof *token, "data", &token));
+    TRY(arena_take(parity->arena, DRAWN_SAMPLES * DRAWN_LENGTH, sizeof *target, "data", &target));
+    for (uint32_t i = 0; i < DRAWN_SAMPLES * DRAWN_LENGTH; i++)
+        token[i] = stream_bounded(stream_word64(parity->request->seed, site, i),
+                                  (uint32_t)parity->config[PARITY_A].model.vocab);
+    for (uint32_t s = 0; s < DRAWN_SAMPLES; s++) {
+        sequence[s] = (struct dataset_sequence){(uint64_t)s * DRAWN_LENGTH, DRAWN_LENGTH, 1,
+                                                DRAWN_LENGTH - 1, 0};
+        for (uint32_t p = 0; p < DRAWN_LENGTH; p++) {
+            const uint32_t at = s * DRAWN_LENGTH + p;
+            target[at] = p + 1 < DRAWN_LENGTH ? (int32_t)token[at + 1] : DATASET_NO_TARGET;
+        }
+    }
+    *dataset = (struct dataset){.source = "drawn ids",
+                                .task = TASK_SFT,
+                                .sides = 1,
+                                .samples = DRAWN_SAMPLES,
+                                .tokens = (size_t)DRAWN_SAMPLES * DRAWN_LENGTH,
+                                .labels = (size_t)DRAWN_SAMPLES * (DRAWN_LENGTH - 1),
+                                .longest = DRAWN_LENGTH,
+                                .token = token,
+                                .target = target,
+                                .line = line,
+                                .sequence = sequence,
+                                .opens = opens};
+    return STATUS_OK;
+}
+
 static enum status open_data(struct parity *parity) {
-    const struct dataset_options options = run_dataset_options(&parity->config[PARITY_A]);
+    const struct config *a = &parity->config[PARITY_A];
+    const struct dataset_options options = run_dataset_options(a);
+    if (a->task == TASK_SFT && dataset_is_builtin(options.source) &&
+        a->model.vocab < TOKENIZER_VOCAB)
+        return draw_data(parity);
     return dataset_open(&options, parity->arena, &parity->dataset);
 }
 
