@@ -62,13 +62,21 @@ static int is_exact(const struct log_column *column, size_t rows) {
     return 1;
 }
 
+static size_t rows_with_both(const struct log_column *a, const struct log_column *b, size_t rows) {
+    size_t count = 0;
+    for (size_t i = 0; i < rows; i++)
+        count += log_has(a, i) && log_has(b, i);
+    return count;
+}
+
 /* (chosen + rejected) / 2, of the means. */
 static enum status add_average(struct log *log, struct arena *arena) {
     const struct log_column *chosen = log_column_of(log, LOG_REWARD_CHOSEN);
     const struct log_column *rejected = log_column_of(log, LOG_REWARD_REJECTED);
     struct log_column *average = &log->columns[log->column_count];
     if (chosen == NULL || rejected == NULL || !is_exact(chosen, log->rows) ||
-        !is_exact(rejected, log->rows) || log_column_by_source(log, "rewards/average") != NULL)
+        !is_exact(rejected, log->rows) || rows_with_both(chosen, rejected, log->rows) == 0 ||
+        log_column_by_source(log, "rewards/average") != NULL)
         return STATUS_OK;
     *average = (struct log_column){.source = "rewards/average", .windowed = chosen->windowed};
     TRY(arena_take(arena, log->rows, sizeof *average->value, "column", &average->value));

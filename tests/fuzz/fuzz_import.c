@@ -10,6 +10,7 @@
 
 #include "logs/export.h"
 #include "logs/import.h"
+#include "logs/rename.h"
 #include "logs/tfrecord.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -36,13 +37,26 @@ static void look_at(const struct log *log) {
         require(log->step[i] >= 0, "steps are not negative");
 }
 
-static void export_all(const struct log *log) {
+static void rename_all(const struct log *log, struct arena *arena, FILE *nowhere) {
+    for (const struct log_naming *n = log_namings(); n->name != NULL; n++) {
+        struct log renamed;
+        enum status status = log_rename(log, n->name, arena, &renamed);
+        if (status == STATUS_OK) {
+            look_at(&renamed);
+            status = log_export(&renamed, "jsonl", nowhere);
+        }
+        require(status == STATUS_OK || strlen(status_text()) > 0, "a refusal has a text");
+    }
+}
+
+static void export_all(const struct log *log, struct arena *arena) {
     FILE *nowhere = fopen("/dev/null", "w");
     require(nowhere != NULL, "/dev/null opens");
     for (const struct log_export_format *f = log_export_formats(); f->name != NULL; f++) {
         const enum status status = log_export(log, f->name, nowhere);
         require(status == STATUS_OK || strlen(status_text()) > 0, "a refusal has a text");
     }
+    rename_all(log, arena, nowhere);
     fclose(nowhere);
 }
 
@@ -54,7 +68,7 @@ static void import_bytes(const uint8_t *data, size_t size, const char *format) {
     options.format = format;
     if (log_import_bytes("fuzz", data, size, &options, &arena, &log) == STATUS_OK) {
         look_at(log);
-        export_all(log);
+        export_all(log, &arena);
     } else {
         require(strlen(status_text()) > 0, "an error has a text");
     }

@@ -111,6 +111,10 @@ static void validate_average(void **state) {
     renamed(&arena, "{\"step\": 1, \"rewards/chosen\": 0.25, \"rewards/rejected\": 0.5}\n",
             "open-instruct", &log); /* rounded: an average would have no quantum in decimals */
     assert_null(log_column_by_source(&log, "rewards/average"));
+    renamed(&arena,
+            "{\"step\": 1, \"rewards/chosen\": 1}\n{\"step\": 2, \"rewards/rejected\": 2}\n",
+            "open-instruct", &log); /* never in one row */
+    assert_null(log_column_by_source(&log, "rewards/average"));
     arena_close(&arena);
 }
 
