@@ -4,6 +4,7 @@
 
 #include "kernels/op.h"
 #include "trainer/dataset.h"
+#include "trainer/pretrained.h"
 #include "trainer/datarow.h"
 
 #define CONSUMERS_MAX (2 * ROLE_COUNT + 2 + 2 * 4)
@@ -103,7 +104,7 @@ enum status consumers_open(const struct config *config, const struct param_table
                            struct arena *arena, struct record_consumer **out, uint32_t *out_count) {
     struct list list = {arena, NULL, 0};
     TRY(arena_take(arena, CONSUMERS_MAX, sizeof *list.rows, "consumers", &list.rows));
-    TRY(add_roles(&list, table, STREAM_INIT, config->init.seed));
+    if (!pretrained_is_named(config)) TRY(add_roles(&list, table, STREAM_INIT, config->init.seed));
     if (config->data.shuffle)
         TRY(add(&list, STREAM_DATA, DATA_OP_PERMUTE, config->data.seed, "permute", ""));
     if (config->task == TASK_DPO && dataset_is_builtin(config->data.pairs))

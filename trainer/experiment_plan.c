@@ -145,14 +145,14 @@ static enum status validate_mask(const struct experiment_plan *plan, const struc
 }
 
 static enum status merge_factors(struct experiment_plan *plan, uint32_t keep, uint32_t gone,
-                                 struct arena *arena) {
+                                 const char *why, struct arena *arena) {
     struct planned_factor *into = &plan->factors[keep], *from = &plan->factors[gone];
     char joined[2 * sizeof into->name];
     snprintf(joined, sizeof joined, "%s+%s", into->name, from->name);
     TRY(arena_format(arena, &plan->merged,
                      "%s%s and %s act as one factor: swapped alone they do "
                      "not validate (%s)\n",
-                     plan->merged, into->name, from->name, status_text()));
+                     plan->merged, into->name, from->name, why));
     TRY(arena_format(arena, &into->keys, "%s%s", into->keys, from->keys));
     snprintf(into->name, sizeof into->name, "%.*s", (int)sizeof into->name - 1, joined);
     into->causes |= from->causes;
@@ -169,16 +169,41 @@ static uint32_t lowest_bit(uint32_t bits) {
     return index;
 }
 
+struct clash {
+    uint32_t inside, outside; /* factors of a mixture that does not validate, and out of it */
+};
+
+/* Two that the mixture parts: without the one it validates, with the other too. Where no two alone
+ * do, the lowest of each. */
+static struct clash find_clash(const struct experiment_plan *plan, const struct config *a,
+                               const struct config *b, uint32_t mask) {
+    const uint32_t full = (1u << plan->factor_count) - 1;
+    struct clash found = {lowest_bit(mask), lowest_bit(full & ~mask)};
+    int known = 0;
+    for (uint32_t i = 0; i < plan->factor_count && !known; i++) {
+        if ((mask >> i & 1u) == 0 || validate_mask(plan, a, b, mask & ~(1u << i)) != STATUS_OK)
+            continue;
+        for (uint32_t o = 0; o < plan->factor_count && !known; o++) {
+            if ((mask >> o & 1u) != 0) continue;
+            known = validate_mask(plan, a, b, mask | 1u << o) == STATUS_OK;
+            if (known) found = (struct clash){i, o};
+        }
+    }
+    return found;
+}
+
 /* A mixture that does not validate merges one factor inside it with one outside, until all
  * mixtures validate; at the latest with one factor left. */
 static enum status settle_factors(struct experiment_plan *plan, const struct config *a,
                                   const struct config *b, struct arena *arena) {
     uint32_t full = (1u << plan->factor_count) - 1;
     for (uint32_t mask = 1; mask < full; mask++) {
+        char why[512];
         if (validate_mask(plan, a, b, mask) == STATUS_OK) continue;
-        uint32_t inside = lowest_bit(mask), outside = lowest_bit(full & ~mask);
-        uint32_t keep = inside < outside ? inside : outside;
-        TRY(merge_factors(plan, keep, inside + outside - keep, arena));
+        snprintf(why, sizeof why, "%s", status_text());
+        const struct clash clash = find_clash(plan, a, b, mask);
+        const uint32_t keep = clash.inside < clash.outside ? clash.inside : clash.outside;
+        TRY(merge_factors(plan, keep, clash.inside + clash.outside - keep, why, arena));
         full = (1u << plan->factor_count) - 1;
         mask = 0;
     }

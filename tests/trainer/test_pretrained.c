@@ -17,6 +17,7 @@
 
 #include "checkpoints/checkpoint.h"
 #include "tests/trainer/helper_train.h"
+#include "trainer/experiment_plan.h"
 #include "trainer/pretrained.h"
 #include "trainer/save_model.h"
 
@@ -297,6 +298,34 @@ static void validate_fits(void **state) {
         close_run(&runs[i]);
 }
 
+/* The two causes that only go together act as one factor, and only they; the ledger of a model that
+ * was read has no draw of weights. */
+static void validate_plan(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    const struct schema *schema;
+    struct experiment_plan plan;
+    struct scenario *scenario;
+    struct trained runs[2];
+    (void)state;
+    make(&subjects[0], "one", &runs[0]);
+    make(&subjects[2], "two", &runs[1]);
+    assert_int_equal(experiment_schema(&arena, &schema), STATUS_OK);
+    if (parse(&arena, "model: {from: one}", "model: {from: two}, optimizer: {lr: 1e-3, beta1: 0.5}",
+              &scenario) != STATUS_OK)
+        fail_msg("%s", status_text());
+    assert_int_equal(experiment_plan_open(schema, scenario, &arena, &plan), STATUS_OK);
+    assert_int_equal(plan.factor_count, 3);
+    assert_string_equal(plan.factors[0].name, "schedule");
+    assert_string_equal(plan.factors[1].name, "optimizer");
+    assert_string_equal(plan.factors[2].name, "model+init");
+    assert_non_null(strstr(plan.merged, "model and init act as one factor"));
+    for (uint32_t i = 0; i < plan.runs[0].axes.shape.consumers; i++)
+        assert_null(strstr(plan.runs[0].axes.consumers[i].name, "init/"));
+    arena_close(&arena);
+    for (int i = 0; i < 2; i++)
+        close_run(&runs[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_drawn_weights),
@@ -305,6 +334,7 @@ int main(void) {
         cmocka_unit_test(validate_changed_weights),
         cmocka_unit_test(validate_fits),
         cmocka_unit_test(verify_saving),
+        cmocka_unit_test(validate_plan),
     };
     return cmocka_run_group_tests(tests, enter, leave);
 }
