@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: cli short
+ * parity: what A and B may be, parts, exit codes, JSON, refusals; faults planted by a key and by an
+ * altered checkpoint folder. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/macro.h"
+#include "tests/cli/helper_cli.h"
+
+#define GOLDEN TWINSTEP_SOURCE_DIR "/tests/golden/hf/"
+#define QUICK " --batches 2 --replicas 3 "
+#define GRID " --lengths 12,16 --sizes 1,3 --repeats 2 --steps 2 "
+
+static void require_in(const char *text, const char *needle) {
+    if (strstr(text, needle) == NULL) fail_msg("expected: %s\nin: %s", needle, text);
+}
+
+static void require_not_in(const char *text, const char *needle) {
+    if (strstr(text, needle) != NULL) fail_msg("not expected: %s\nin: %s", needle, text);
+}
+
+static void validate_two_arms(void **state) {
+    (void)state;
+    helper_scenario("pair.yaml", "", "", "numerics: {compute: bf16}");
+    struct said said = helper_run(0, "parity pair.yaml" QUICK GRID);
+    assert_string_equal(said.err, "");
+    require_in(said.out, "A  pair.yaml:baseline: ");
+    require_in(said.out, "B  pair.yaml:test: ");
+    require_in(said.out, "weights  B has A's, every bit of ");
+    require_in(said.out, "\nComponents: within\n");
+    require_in(said.out, "low: A in bf16, high: A in f32; 2 batches, 3 replicas");
+    require_in(said.out, "\nLogits under teacher forcing: within\n");
+    require_in(said.out, "\nLog-prob consistency: within ");
+    require_in(said.out, "refit after 2 updates of A: B has A's weights");
+    require_not_in(said.out, "Training");
+    require_in(said.out, "\n\nwithin\n");
+    helper_free(&said);
+}
+
+/* Only what is asked for; overrides act on B alone. */
+static void validate_planted_key(void **state) {
+    (void)state;
+    helper_scenario("pair.yaml", "", "", "");
+    struct said said =
+        helper_run(1, "parity pair.yaml:baseline --set model.norm_eps=1e-3 --components" QUICK);
+    require_in(said.out, "\nComponents: outside\n");
+    require_in(said.out, "a factor on the whole");
+    require_not_in(said.out, "Logits");
+    require_in(said.out, "depth: R of the residual stream is above the line from layer 0 on");
+    helper_free(&said);
+    said = helper_run(1, "parity pair.yaml --set numerics.rope=bf16 --logits" QUICK);
+    require_in(said.out, "Logits under teacher forcing: outside: KL is above its threshold");
+    require_not_in(said.out, "Components");
+    helper_free(&said);
+    helper_accept(0, "parity pair.yaml pair.yaml:test --logits --quiet" QUICK);
+}
+
+static void validate_stale(void **state) {
+    (void)state;
+    helper_scenario("pair.yaml", "", "", "");
+    struct said said = helper_run(1, "parity pair.yaml --logprobs --stale" GRID);
+    require_in(said.out, "tensors of B are NOT A's; the first is model.embed_tokens.weight");
+    helper_free(&said);
+    helper_accept(0, "parity pair.yaml --logprobs --no-refit" GRID);
+    helper_refuse(2, "parity pair.yaml --no-refit --stale", "expected --no-refit or --stale");
+}
+
+static void validate_training(void **state) {
+    (void)state;
+    helper_scenario("same.yaml", "", "", "batch: {micro: 1}");
+    struct said said = helper_run(0, "parity same.yaml --training");
+    require_in(said.out, "\nTraining: within\n");
+    helper_free(&said);
+    helper_scenario("other.yaml", "", "", "numerics: {compute: bf16}");
+    said = helper_run(1, "parity other.yaml --training");
+    require_in(said.out, "\nTraining: outside\n");
+    helper_free(&said);
+}
+
+static void validate_json(void **state) {
+    (void)state;
+    helper_scenario("pair.yaml", "", "", "numerics: {rope: bf16}");
+    struct said said = helper_run(1, "parity pair.yaml --json -o file.json" QUICK GRID);
+    json_t *object = json_loads(said.out, 0, NULL);
+    json_t *written = json_load_file("file.json", 0, NULL);
+    assert_non_null(object);
+    assert_true(json_equal(object, written));
+    assert_string_equal(json_string_value(json_object_get(object, "finding")), "outside");
+    json_t *components = json_object_get(object, "components");
+    json_t *rows = json_object_get(components, "rows"), *row;
+    json_t *table = json_object_get(components, "rotary_table");
+    assert_true(json_integer_value(json_object_get(table, "apart")) > 0);
+    assert_string_equal(json_string_value(json_object_get(components, "shape")), "step");
+    size_t i, outside = 0;
+    json_array_foreach(rows, i, row) {
+        if (strcmp(json_string_value(json_object_get(row, "finding")), "outside") != 0) continue;
+        if (strcmp(json_string_value(json_object_get(row, "level")), "op") != 0) continue;
+        assert_string_equal(json_string_value(json_object_get(row, "op")), "rotary");
+        outside++;
+    }
+    assert_true(outside > 0);
+    json_t *grid = json_object_get(json_object_get(object, "logprobs"), "rows");
+    assert_int_equal(json_array_size(grid), 2 * 2 * 2 * 2 * 2);
+    row = json_array_get(grid, 0);
+    assert_int_equal(json_integer_value(json_object_get(row, "length")), 12);
+    assert_int_equal(json_integer_value(json_object_get(row, "repeats_alike")), 2);
+    assert_true(json_real_value(json_object_get(row, "error")) > 1.0);
+    json_decref(object);
+    json_decref(written);
+    helper_free(&said);
+    helper_refuse(2, "parity pair.yaml --logits -o file.json" QUICK, "file.json");
+}
+
+static void copy(const char *from, const char *to) {
+    size_t length;
+    char *bytes = helper_read(from, &length);
+    helper_write_bytes(to, bytes, length);
+    free(bytes);
+}
+
+/* A folder with the same weights and one line of config.json changed. */
+static void alter(const char *family, const char *folder, const char *old, const char *now) {
+    char path[512], text[8192];
+    size_t length;
+    assert_int_equal(mkdir(folder, 0777), 0);
+    snprintf(path, sizeof path, GOLDEN "%s/model.safetensors", family);
+    char to[512];
+    snprintf(to, sizeof to, "%s/model.safetensors", folder);
+    copy(path, to);
+    snprintf(path, sizeof path, GOLDEN "%s/config.json", family);
+    char *config = helper_read(path, &length);
+    const char *at = strstr(config, old);
+    if (at == NULL) fail_msg("%s: no %s", path, old);
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - config), config, now, at + strlen(old));
+    free(config);
+    snprintf(to, sizeof to, "%s/config.json", folder);
+    helper_write(to, text);
+}
+
+static void validate_checkpoints(void **state) {
+    (void)state;
+    alter("qwen2", "plain", "\"rope_type\": \"yarn\"", "\"rope_type\": \"yarn\"");
+    alter("qwen2", "eps", "\"rms_norm_eps\": 1e-06", "\"rms_norm_eps\": 1e-04");
+    helper_accept(0, "parity plain --set numerics.compute=bf16 --quiet" QUICK GRID);
+    helper_accept(0, "parity plain " GOLDEN "qwen2 --components --logits --quiet" QUICK);
+    struct said said = helper_run(1, "parity plain eps --components" QUICK);
+    require_in(said.out, "norm, output (alone): R ");
+    helper_free(&said);
+    alter("qwen2", "bare",
+          "    \"beta_fast\": 4.0,\n    \"beta_slow\": 1.0,\n    \"factor\": 4.0,\n"
+          "    \"original_max_position_embeddings\": 64,\n    \"rope_theta\": 100.0,\n"
+          "    \"rope_type\": \"yarn\"",
+          "    \"rope_theta\": 100.0,\n    \"rope_type\": \"default\"");
+    said = helper_run(1, "parity plain bare --components" QUICK);
+    require_in(said.out, "rotary, Q (alone): R ");
+    require_in(said.out, "rotary table: ");
+    helper_free(&said);
+    said = helper_run(1, "parity plain --set model.rope_attention_factor=1 --components" QUICK);
+    require_in(said.out, "rotary, Q (alone): R ");
+    require_in(said.out, "a factor on the whole");
+    helper_free(&said);
+}
+
+static void validate_untestable(void **state) {
+    (void)state;
+    helper_scenario("pair.yaml", "", "", "model: {family: llama}");
+    struct said said = helper_run(3, "parity pair.yaml --components" QUICK);
+    require_in(said.out, "A and B have models of other shapes");
+    require_in(said.out, "\nuntestable\n");
+    helper_free(&said);
+}
+
+static void validate_refusals(void **state) {
+    (void)state;
+    helper_scenario("pair.yaml", "", "", "");
+    helper_refuse(2, "parity", "expected A [B], got nothing");
+    helper_refuse(2, "parity pair.yaml:baseline", "expected B, or --set");
+    helper_refuse(2, "parity pair.yaml:none", "expected arm baseline or test, got \"none\"");
+    helper_refuse(2, "parity nothing.yaml", "nothing.yaml");
+    helper_refuse(2, "parity pair.yaml --batches 0", "--batches: expected an integer from 1");
+    helper_refuse(2, "parity pair.yaml --lengths 8,,9", "--lengths: expected integers");
+    helper_refuse(2, "parity pair.yaml --top-p 1.5", "--top-p: expected a number above 0");
+    helper_refuse(2, "parity pair.yaml --set nothing.here=1", "nothing.here");
+    helper_refuse(2, "parity . pair.yaml", "model.from: .: expected a checkpoint");
+    helper_refuse(2, "parity weights", "parity weights: expected A B");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_two_arms),   cmocka_unit_test(validate_planted_key),
+        cmocka_unit_test(validate_stale),      cmocka_unit_test(validate_training),
+        cmocka_unit_test(validate_json),       cmocka_unit_test(validate_checkpoints),
+        cmocka_unit_test(validate_untestable), cmocka_unit_test(validate_refusals),
+    };
+    return cmocka_run_group_tests(tests, helper_enter, helper_leave);
+}
