@@ -42,8 +42,10 @@ struct generate_cache {
     uint32_t sequences, length; /* room */
     uint32_t *filled;           /* (sequences) tokens that are in it */
     void *line;                 /* (heads of a group, length) scores, then probabilities */
-    void *wide;                 /* (length) exponentials, accumulation dtype */
-    void *scratch;              /* of the two products */
+    void *maximum, *sum;        /* (heads of a group) of scores, accumulation dtype */
+    double *logp, *first, *coefficient;
+    uint32_t *target;
+    void *scratch; /* of the two products */
 };
 
 /* Points into itself (attend): not to be copied. */

@@ -3,11 +3,9 @@
  * are ops of one row per query head of a group, what is between them is written out here. */
 #include "trainer/generate.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/real.h"
-#include "base/sum.h"
 
 enum status generate_cache_open(const struct model *model, uint32_t sequences, uint32_t length,
                                 struct arena *arena, struct generate_cache *out) {
@@ -34,7 +32,14 @@ enum status generate_cache_open(const struct model *model, uint32_t sequences, u
     TRY(arena_take(arena, sequences, sizeof *out->filled, "cache of keys and values",
                    &out->filled));
     TRY(arena_take(arena, (size_t)heads * length, model->carrier, "scores", &out->line));
-    TRY(arena_take(arena, length, model->accumulator, "exponentials", &out->wide));
+    TRY(arena_take(arena, heads, model->accumulator, "scores", &out->maximum));
+    TRY(arena_take(arena, heads, model->accumulator, "scores", &out->sum));
+    TRY(arena_take(arena, heads, sizeof *out->logp, "scores", &out->logp));
+    TRY(arena_take(arena, heads, sizeof *out->first, "scores", &out->first));
+    TRY(arena_take(arena, heads, sizeof *out->coefficient, "scores", &out->coefficient));
+    TRY(arena_take(arena, heads, sizeof *out->target, "scores", &out->target));
+    for (uint32_t h = 0; h < heads; h++)
+        out->coefficient[h] = 1.0;
     return arena_take(arena, (size_t)model->layers * 2 * sequences * length, row * model->carrier,
                       "cache of keys and values", &out->values);
 }
@@ -90,31 +95,41 @@ static double exponential(double shifted, enum dtype accumulate) {
     return (double)real_exp_f32((float)shifted);
 }
 
-static double sum_of(const void *wide, enum dtype accumulate, size_t n) {
-    if (accumulate == DTYPE_F64) return sum_terms_f64_f64((const double *)wide, n);
-    return (double)sum_terms_f32_f32((const float *)wide, n);
+/* The op that scales gradients multiplies in the carrier: where products are wider, one by one. */
+static void scale_scores(const struct model *model, const struct op_call *call, void *line,
+                         size_t count) {
+    const enum dtype score = model->rounding.score, compute = model->compute;
+    const int wide = compute == DTYPE_F64;
+    const double scale = wide ? model->scale : (double)(float)model->scale;
+    if (wide ? score == DTYPE_F64 : model->accumulate == DTYPE_F32) {
+        model->ops->scale(call, &(struct scale_args){count, score, scale, line});
+        return;
+    }
+    for (size_t j = 0; j < count; j++)
+        write(line, compute, j, settle(read(line, compute, j) * scale, model->accumulate, score));
 }
 
-/* Scores of n keys become probabilities, in place. */
-static void softmax(const struct model *model, void *wide, unsigned char *line, size_t n) {
-    const enum dtype score = model->rounding.score, compute = model->compute;
-    const enum dtype accumulate = model->accumulate;
-    const double scale = compute == DTYPE_F64 ? model->scale : (double)(float)model->scale;
-    double maximum = -(double)INFINITY;
-    for (size_t j = 0; j < n; j++) {
-        const double s = settle(read(line, compute, j) * scale, accumulate, score);
-        write(line, compute, j, s);
-        if (s > maximum) maximum = s;
+/* Probabilities by the ops of the vocabulary: the gradient of a log-prob is the probability, but
+ * for the target's element, which takes 1 away; that one is written out. */
+static void softmax(const struct generate_cache *cache, const struct model *model,
+                    const struct op_call *call, uint32_t heads, uint32_t keys) {
+    const enum dtype compute = model->compute, accumulate = model->accumulate;
+    for (uint32_t h = 0; h < heads; h++)
+        cache->first[h] = read(cache->line, compute, (size_t)h * keys);
+    model->ops->logprob_forward(
+        call, &(struct logprob_forward_args){heads, keys, model->loss, cache->target, cache->line,
+                                             cache->maximum, cache->sum, cache->logp});
+    model->ops->logprob_backward(
+        call,
+        &(struct logprob_backward_args){heads, keys, model->loss, cache->target, cache->coefficient,
+                                        cache->maximum, cache->sum, cache->line});
+    for (uint32_t h = 0; h < heads; h++) {
+        const double shifted = cache->first[h] - read(cache->maximum, accumulate, h);
+        const double e =
+            exponential(accumulate == DTYPE_F64 ? shifted : (double)(float)shifted, accumulate);
+        write(cache->line, compute, (size_t)h * keys,
+              settle(e / read(cache->sum, accumulate, h), accumulate, model->rounding.score));
     }
-    maximum += 0.0;
-    for (size_t j = 0; j < n; j++) {
-        const double shifted = read(line, compute, j) - maximum;
-        write(wide, accumulate, j,
-              exponential(accumulate == DTYPE_F64 ? shifted : (double)(float)shifted, accumulate));
-    }
-    const double sum = sum_of(wide, accumulate, n);
-    for (size_t j = 0; j < n; j++)
-        write(line, compute, j, settle(read(wide, accumulate, j) / sum, accumulate, score));
 }
 
 /* One sequence, one key/value head: the query heads of its group are the rows. */
@@ -122,7 +137,6 @@ static void attend_group(const struct generate_cache *cache, const struct pass *
                          uint32_t layer, uint32_t sequence, uint32_t head, uint32_t keys) {
     const struct model *model = pass->model;
     const uint32_t heads = model->H / model->G;
-    const size_t line = keys * model->carrier;
     const size_t at = ((size_t)sequence * model->H + (size_t)head * heads) * model->D;
     struct op_call call = pass_call(pass, SITE_ATTENTION, layer);
     call.scratch = cache->scratch;
@@ -138,8 +152,8 @@ static void attend_group(const struct generate_cache *cache, const struct pass *
                                                  at * model->carrier,
                                              head_of(cache, model, layer, 0, sequence, head),
                                              cache->line});
-    for (uint32_t h = 0; h < heads; h++)
-        softmax(model, cache->wide, (unsigned char *)cache->line + h * line, keys);
+    scale_scores(model, &call, cache->line, (size_t)heads * keys);
+    softmax(cache, model, &call, heads, keys);
     call.compute = model->compute;
     model->ops->linear_input(
         &call,
