@@ -205,7 +205,7 @@ static double clip_of(const struct run *run) {
     const double coefficient = run->record.reals[REAL_CLIP_COEF];
     const uint32_t clip = place_of(list, PHASE_CLIP);
     if (clip == list->count || clip > place_of(list, PHASE_OPTIMIZE)) return 1.0;
-    if (run->config.clip.max_norm == 0.0 || run->config.clip.apply == CLIP_COPY) return 1.0;
+    if (run->config.clip.apply == CLIP_COPY) return 1.0;
     return run->config.clip.apply == CLIP_ABOVE && coefficient > 1.0 ? 1.0 : coefficient;
 }
 

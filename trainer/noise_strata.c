@@ -79,16 +79,11 @@ static void add_micro(struct variants *variants) {
 }
 
 static void add_padding(struct variants *variants) {
-    const char *inert = inert_reason(variants->config, "batch.pad");
     const int packed = variants->config->batch.padding == PADDING_PACKED;
     struct noise_variant *fresh = add(variants, NOISE_PADDING);
-    if (inert != NULL) {
-        snprintf(fresh->untestable, sizeof fresh->untestable, "%s", inert);
-    } else {
-        fresh->config.batch.pad += PAD_MORE;
-        snprintf(fresh->name, sizeof fresh->name, "%d more positions", PAD_MORE);
-        check(variants, fresh);
-    }
+    fresh->config.batch.pad += PAD_MORE;
+    snprintf(fresh->name, sizeof fresh->name, "%d more positions", PAD_MORE);
+    check(variants, fresh);
     fresh = add(variants, NOISE_PADDING);
     fresh->config.batch.padding = packed ? PADDING_LONGEST : PADDING_PACKED;
     snprintf(fresh->name, sizeof fresh->name, "%s instead of %s", packed ? "longest" : "packed",

@@ -41,6 +41,7 @@ static const struct setting {
     {"sgd with momentum", MOMENTUM CLIPPED, 1e-3},
     {"lion", "optimizer: {name: lion, lr: 1e-4}, " CLIPPED, 1e-5},
     {"adamw, bf16 with masters", ADAMW UNCLIPPED BF16, 0.05},
+    {"sgd, bf16 with masters", PLAIN UNCLIPPED BF16, 0.05},
     {"f64", ADAMW CLIPPED "numerics: {param: f64, compute: f64}, ", 1e-12},
     {"order-free", ADAMW CLIPPED "numerics: {mode: order-free}, ", 1e-5},
     {"dropout", PLAIN CLIPPED "dropout: {residual: 0.2, attention: 0.1}, ", 1e-2},
@@ -204,6 +205,9 @@ static const struct mute_case {
     {SFT ADAMW "loop: {micro: [fetch, forward, backward, optimize], update: [clip, log, count, "
                "schedule, zero]}",
      "does not step once", 2},
+    {SFT ADAMW "loop: {micro: [fetch, forward, backward, optimize], update: [clip, optimize, log, "
+               "count, schedule, zero]}",
+     "does not step once", 2},
     {SFT ADAMW "loop: {micro: [fetch, forward, backward, clip]}", "more than once", 2},
     {SFT ADAMW "loss: {divisor: mean-of-ranks, ranks: 2}", "shares of two ranks", 2},
     {SFT PLAIN "schedule: {warmup: 3}", "learning rate is 0", 1},
@@ -230,8 +234,8 @@ static void verify_dependence(void **state) {
     for (int zero = 0; zero < 2; zero++) {
         struct training t;
         training_open(SFT ADAMW "seed: 4", 3, &t);
-        float *const second = (float *)(void *)t.reader.plain[1];
-        const float *const first = (const float *)(void *)t.reader.plain[0];
+        float *const second = (float *)(void *)t.reader.plain[2];
+        const float *const first = (const float *)(void *)t.reader.plain[1];
         assert_null(t.reader.reading.untestable);
         for (size_t e = 0; e < t.reader.elements; e++)
             second[e] = zero ? 0.0f : 2.0f * first[e];
@@ -241,6 +245,52 @@ static void verify_dependence(void **state) {
             strstr(t.reader.reading.untestable, zero ? "has no gradient" : "linearly dependent"));
         training_close(&t);
     }
+}
+
+/* Both parts of a bound: what the gradients leave over, and what rounding hides in the weights. */
+static void verify_bounds(void **state) {
+    (void)state;
+    struct training t;
+    training_open(SFT ADAMW "seed: 4", 3, &t);
+    const struct divisor_reading *r = &t.reader.reading;
+    float *plain[MICROS];
+    double taken = 0.0, own = 0.0;
+    for (int m = 0; m < MICROS; m++)
+        plain[m] = (float *)(void *)t.reader.plain[m];
+    for (size_t e = 0; e < t.reader.elements; e++) {
+        double sum = 0.0;
+        for (int m = 0; m < MICROS; m++)
+            sum += (double)plain[m][e] / r->divisor[m];
+        taken += sum * sum;
+    }
+    plain[0][5] += 1.0f; /* the gradient that was taken knows nothing of it */
+    for (size_t e = 0; e < t.reader.elements; e++)
+        own += (double)plain[0][e] * (double)plain[0][e];
+    assert_int_equal(divisor_after(&t.reader, &t.run, &t.arena), STATUS_OK);
+    assert_null(r->untestable);
+    const double most = 1.0 / (r->divisor[0] * sqrt(taken));
+    assert_true(r->rest > 0.3 * most && r->rest < 1.01 * most);
+    assert_true(r->error[0] >
+                0.99 * r->rest * sqrt(taken) / sqrt(own) * r->divisor[0] * r->divisor[0]);
+    training_close(&t);
+
+    training_open("task: sft, batch: {size: 6, micro: 6}, " MODEL
+                  "optimizer: {name: sgd, lr: 1e-3, weight_decay: 0}, " UNCLIPPED,
+                  2, &t);
+    const float *const gradient = (const float *)(void *)t.reader.plain[0];
+    double gain = 0.0, squares = 0.0;
+    assert_null(r->untestable);
+    for (uint32_t i = 0; i < t.run.owner_count; i++) {
+        const uint32_t row = t.run.owner[i];
+        const float *const weight = (const float *)run_param(&t.run, row);
+        for (size_t e = 0; e < t.run.table.rows[row].count; e++) {
+            const double g = fabs((double)gradient[t.run.packed[row] + e]);
+            gain += g * 0.5 * dtype_spacing(fabs((double)weight[e]) + 1e-30, DTYPE_F32) / 1e-3;
+            squares += g * g;
+        }
+    }
+    assert_true(r->error[0] > 0.9 * gain / squares * r->divisor[0] * r->divisor[0]);
+    training_close(&t);
 }
 
 /* A log that tells another clip factor than acted: the kind is found, but for a factor. */
@@ -273,6 +323,7 @@ static void validate_shapes(void **state) {
         const enum loss_divisor kind = t.reader.reading.kinds[k].kind;
         if (kind != DIVISOR_UPDATE_UNSHIFTED)
             assert_int_equal(t.reader.reading.kinds[k].explains, kind != DIVISOR_MEANS_OVER_SIZE);
+        if (kind == DIVISOR_MEANS_OVER_SIZE) assert_true(isnan(t.reader.reading.kinds[k].factor));
     }
     training_close(&t);
     training_open("task: sft, batch: {size: 5, micro: 1, tail: leak}, " MODEL ADAMW "seed: 1", 5,
@@ -308,8 +359,9 @@ static void verify_untouched(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_definitions), cmocka_unit_test(validate_reasons),
-        cmocka_unit_test(verify_dependence),       cmocka_unit_test(verify_factor),
-        cmocka_unit_test(validate_shapes),         cmocka_unit_test(verify_untouched),
+        cmocka_unit_test(verify_dependence),       cmocka_unit_test(verify_bounds),
+        cmocka_unit_test(verify_factor),           cmocka_unit_test(validate_shapes),
+        cmocka_unit_test(verify_untouched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
