@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LOGP_LIMIT 1e-5
 #define GRADIENT_LIMIT 1e-5 /* of max(norm of the tensor, 1e-6 of the global norm) */
@@ -241,6 +242,78 @@ static void train(const struct hf_arm *arm, const struct hf_golden *golden, cons
     run_close(&run);
 }
 
+/* Rows of pairs.jsonl with TRL's precomputed log-probs at their ends. */
+static void write_given(const struct hf_golden *golden, char out_path[HELPER_PATH_SIZE]) {
+    const json_t *references = helper_hf_find(golden, "runs", "dpo-cached", "references");
+    char text[8192], line[512];
+    size_t used = 0;
+    FILE *file = fopen("tests/golden/hf/pairs.jsonl", "r");
+    assert_non_null(file);
+    for (size_t i = 0; fgets(line, sizeof line, file) != NULL; i++) {
+        const json_t *pair = json_array_get(references, i);
+        line[strcspn(line, "}")] = '\0';
+        used += (size_t)snprintf(
+            text + used, sizeof text - used,
+            "%s, \"ref_chosen_logps\": %.17g, \"ref_rejected_logps\": %.17g}\n", line,
+            json_number_value(json_array_get(pair, 0)), json_number_value(json_array_get(pair, 1)));
+        assert_true(used < sizeof text);
+    }
+    fclose(file);
+    helper_file_write(text, used, out_path);
+}
+
+/* Of each sequence's sum, per token. */
+static double compare_references(const struct hf_golden *golden, const struct hf_arm *arm,
+                                 struct run *run) {
+    const json_t *references = helper_hf_find(golden, "runs", "dpo-cached", "references");
+    const double *ours = (const double *)(const void *)(run->state + run->layout.reference);
+    assert_int_equal(json_array_size(references), arm->dataset.samples);
+    double worst = 0;
+    for (size_t i = 0; i < arm->dataset.samples; i++)
+        for (uint32_t side = 0; side < 2; side++) {
+            const json_t *theirs = json_array_get(json_array_get(references, i), side);
+            const double gap = fabs(ours[2 * i + side] - json_number_value(theirs));
+            keep(&worst, gap / (double)dataset_side(&arm->dataset, i, side)->labels);
+        }
+    return worst;
+}
+
+/* The pass before training, and a training on the log-probs of theirs. */
+static void check_references(const char *model) {
+    static double weights[WEIGHTS_MAX];
+    char path[HELPER_PATH_SIZE], pairs[HELPER_PATH_SIZE + 16];
+    const char *const lines[HELPER_HF_LINES] = {pairs, "arms.cached.dpo.reference=given", NULL};
+    struct hf_golden golden;
+    struct hf_arm arm;
+    struct run run;
+    struct figures got;
+    helper_hf_golden_open(model, &golden);
+    helper_hf_arm_open(model, "dpo", 1, NULL, &arm);
+    helper_hf_run_open(&arm, &run);
+    const double reference = compare_references(&golden, &arm, &run);
+    run_close(&run);
+    helper_hf_arm_close(&arm);
+    write_given(&golden, path);
+    snprintf(pairs, sizeof pairs, "data.pairs=%s", path);
+    helper_hf_arm_open(model, "dpo", 1, lines, &arm);
+    unlink(path);
+    train(&arm, &golden, "dpo-cached", weights, &got);
+    helper_hf_show(
+        "%-10s reference: sums %.1e per token; given: loss %.1e, weights %.1e of the way\n", model,
+        reference, got.loss, got.distance / got.travel);
+    if (!(reference <= LOGP_LIMIT))
+        fail_msg("%s: a reference's log-prob is %g per token off", model, reference);
+    if (!(got.loss <= LOSS_LIMIT)) fail_msg("%s given: a loss is %g off", model, got.loss);
+    helper_hf_arm_close(&arm);
+    helper_hf_golden_close(&golden);
+}
+
+static void corroborate_references(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        check_references(models[i]);
+}
+
 static int by_size(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -335,6 +408,7 @@ static void corroborate_trainings(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(corroborate_batches),
+                                       cmocka_unit_test(corroborate_references),
                                        cmocka_unit_test(corroborate_trainings)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

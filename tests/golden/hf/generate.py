@@ -125,7 +125,10 @@ def run(make, folder, dtype, words, rows, label, tensors):
         tensors.update({f"{label}/{name}": end for name, end in ends.items()})
     log = {name: [row[name] for row in history] for name in METRICS if name in history[0]}
     assert all(len(set(rates)) == 1 for rates in truth.lr)
-    return {"optimizer": str(trainer.args.optim), "weights": same or label,
+    rows = trainer.train_dataset
+    if "ref_chosen_logps" in rows.column_names:
+        log["references"] = [[row["ref_chosen_logps"], row["ref_rejected_logps"]] for row in rows]
+    return {"optimizer": str(trainer.args.optim.value), "weights": same or label,
             "applied": [rates[0] for rates in truth.lr], **log}
 
 
