@@ -62,7 +62,7 @@ static int is_of_level(const struct parity_record *record, uint32_t i, enum pari
         return forward && is_stream(tensor, "after MLP");
     case PARITY_WHOLE:
     default:
-        *out = PARITY_MODEL;
+        *out = forward ? PARITY_MODEL : PARITY_TENSOR;
         if (!forward) return side_of(tensor) == PARITY_WEIGHT_GRADIENT;
         return is_stream(tensor, "after MLP") || strcmp(tensor->tensor, "logits") == 0;
     }
@@ -130,19 +130,49 @@ static void add_replica(struct parity_component_row *row, const struct parity_su
 
 enum passing { OF_TARGET, OF_REPLICA, OF_LOW };
 
-/* Rows of a level stand in the order of its tensors, in every batch. */
+static void pool(struct parity_sums *all, const struct parity_sums *sums) {
+    all->target += sums->target;
+    all->baseline += sums->baseline;
+    all->scale += sums->scale;
+    all->along += sums->along;
+    all->elements += sums->elements;
+    all->equal += sums->equal;
+}
+
+static void add(const struct measuring *m, struct parity_component_row *row,
+                const struct parity_sums *sums, enum passing passing) {
+    if (passing == OF_TARGET)
+        add_target(m, row, sums);
+    else
+        add_replica(row, sums, passing == OF_REPLICA);
+}
+
+/* Rows of a level stand in the order of its tensors, in every batch; where gradients come end to
+ * end, a row of all of them follows. */
 static void collect(const struct measuring *m, const struct parity_record *record,
                     enum parity_level level, uint32_t first_row, enum passing passing) {
+    struct parity_sums all = {0};
     uint32_t at = first_row;
     for (uint32_t i = 0; i < record->count; i++) {
         const struct parity_sums *sums = &record->tensors[i].sums;
         enum parity_component component;
         if (!is_of_level(record, i, level, &component)) continue;
-        if (passing == OF_TARGET)
-            add_target(m, &m->out->rows[at++], sums);
-        else
-            add_replica(&m->out->rows[at++], sums, passing == OF_REPLICA);
+        if (component == PARITY_TENSOR) pool(&all, sums);
+        add(m, &m->out->rows[at++], sums, passing);
     }
+    if (level == PARITY_WHOLE) add(m, &m->out->rows[at], &all, passing);
+}
+
+static enum status make_pool(struct measuring *m, enum parity_side side, const char *tensor) {
+    struct parity_component_row *row;
+    TRY(add_row(m, &row));
+    row->level = PARITY_WHOLE;
+    row->component = PARITY_MODEL;
+    row->side = side;
+    row->layer = PASS_NO_LAYER;
+    row->op = "all tensors";
+    row->tensor = tensor;
+    return STATUS_OK;
 }
 
 /* The first batch makes them. */
@@ -154,7 +184,9 @@ static enum status open_level(struct measuring *m, const struct parity_record *r
         if (m->batch == 0) TRY(make_row(m, &record->tensors[i], level, component));
         m->cursor++;
     }
-    return STATUS_OK;
+    if (level != PARITY_WHOLE) return STATUS_OK;
+    m->cursor++;
+    return m->batch == 0 ? make_pool(m, PARITY_WEIGHT_GRADIENT, "weight gradients") : STATUS_OK;
 }
 
 /* ---- passes ---- */
@@ -273,17 +305,17 @@ static void sum_update(const struct parity *parity, const struct run *run, uint3
 /* Rows of updates: one per tensor, then all together. */
 static enum status open_updates(struct measuring *m) {
     const struct run *low = m->parity->run[PARITY_LOW];
-    for (uint32_t i = 0; i <= low->owner_count; i++) {
+    for (uint32_t i = 0; i < low->owner_count; i++) {
         struct parity_component_row *row;
         TRY(add_row(m, &row));
         row->level = PARITY_WHOLE;
-        row->component = i < low->owner_count ? PARITY_TENSOR : PARITY_MODEL;
+        row->component = PARITY_TENSOR;
         row->side = PARITY_UPDATE;
         row->layer = PASS_NO_LAYER;
-        row->op = i < low->owner_count ? low->table.rows[low->owner[i]].name : "all tensors";
+        row->op = low->table.rows[low->owner[i]].name;
         row->tensor = "first update";
     }
-    return STATUS_OK;
+    return make_pool(m, PARITY_UPDATE, "first update");
 }
 
 static void collect_updates(struct measuring *m, const struct run *run, int target) {
@@ -296,12 +328,7 @@ static void collect_updates(struct measuring *m, const struct run *run, int targ
             sum_update(m->parity, run, low->owner[i], &sums);
         else
             sums = all;
-        all.target += sums.target;
-        all.baseline += sums.baseline;
-        all.scale += sums.scale;
-        all.along += sums.along;
-        all.elements += sums.elements;
-        all.equal += sums.equal;
+        if (i < low->owner_count) pool(&all, &sums);
         parity_sample_add(target ? &rows[i].ratio : &rows[i].replica, parity_sums_ratio(&sums));
         if (!target) continue;
         add_relative(&rows[i], &sums);

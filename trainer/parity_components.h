@@ -27,7 +27,7 @@ enum parity_component {
     PARITY_MLP,
     PARITY_BLOCK,
     PARITY_MODEL,  /* end to end, own inputs: logits, weight gradients, the update */
-    PARITY_TENSOR, /* one tensor's update */
+    PARITY_TENSOR, /* one tensor's gradient, and update, which alone is no finding */
     PARITY_COMPONENTS
 };
 extern const char *const parity_component_names[PARITY_COMPONENTS];

@@ -48,6 +48,14 @@ static int is_exact_op(const struct parity_component_row *row) {
            (row->component == PARITY_EMBEDDING || row->component == PARITY_RESIDUAL);
 }
 
+/* End to end, B's roundings are not low's: of a tensor of few elements R spreads by itself, and
+ * Adam's first update is a sign times the LR, so that a few gradients near 0 decide. */
+static enum parity_band least_band(const struct parity_component_row *row) {
+    if (row->component == PARITY_TENSOR && row->side == PARITY_UPDATE) return PARITY_BANDS;
+    if (row->component == PARITY_TENSOR || row->side == PARITY_UPDATE) return PARITY_BAND_LIKELY;
+    return PARITY_BAND_POSSIBLE;
+}
+
 /* One element is judged where inputs are the same: elsewhere its error has no scale of its own.
  * R of replicas above 1 means that low's own error was small by luck: R is held against theirs. */
 static void judge_row(struct parity_component_row *row) {
@@ -62,10 +70,7 @@ static void judge_row(struct parity_component_row *row) {
         SPARSE_LINE * (row->replica_sparse > SPARSE_LEAST ? row->replica_sparse : SPARSE_LEAST);
     row->sparse_stands_out = row->level == PARITY_OPS && row->sparse > line;
     row->not_exact = is_exact_op(row) && row->equal < 1.0;
-    /* the first update of one tensor is a sign times the LR where the optimizer is Adam's: a few
-     * gradients near 0 decide, so only what is likely a fault counts */
-    const enum parity_band least =
-        row->component == PARITY_TENSOR ? PARITY_BAND_LIKELY : PARITY_BAND_POSSIBLE;
+    const enum parity_band least = least_band(row);
     row->finding = row->band >= least || row->sparse_stands_out || row->not_exact ? PARITY_OUTSIDE
                                                                                   : PARITY_WITHIN;
 }
