@@ -166,7 +166,7 @@ static const struct key_row rows[] = {
      "does",
      AT(model.rope_scaling), NO_BOUNDS, NULL, rope_scaling_names},
     {"model.rope_factor", KEY_REAL, "1", "8", CAUSE_MODEL,
-     "By what low frequencies are divided (llama3, yarn)", AT(model.rope_factor), SMALLEST, 1e6,
+     "By what low frequencies are divided (llama3, yarn)", AT(model.rope_factor), 1, 1e6,
      NULL, NULL},
     {"model.rope_original_positions", KEY_UINT, "tokens", "8192", CAUSE_MODEL,
      "Positions before the stretching (llama3, yarn)", AT(model.rope_original_positions), 1,

@@ -126,10 +126,6 @@ static enum status check_rope(const struct config *config, struct fault *fault) 
                          "expected more than model.rope_low_freq_factor (%g), got %g",
                          config->model.rope_low_freq_factor, config->model.rope_high_freq_factor);
     if (config->model.rope_scaling != ROPE_YARN) return STATUS_OK;
-    if (config->model.rope_factor < 1.0)
-        return fault_set(fault, STATUS_INPUT, "model.rope_factor",
-                         "expected at least 1 with model.rope_scaling yarn, got %g",
-                         config->model.rope_factor);
     if (!(config->model.rope_theta > 1.0))
         return fault_set(fault, STATUS_INPUT, "model.rope_theta",
                          "expected more than 1 with model.rope_scaling yarn, got %g",

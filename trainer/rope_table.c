@@ -37,8 +37,8 @@ static double place_of_turns(const struct config *config, double turns) {
            (2.0 * real_log_f64(config->model.rope_theta));
 }
 
-/* |x| is far below 2^63: a logarithm times a width. */
 static double whole_below(double x) {
+    if (!(real_abs_f64(x) < 0x1p52)) return x; /* it is whole */
     const double whole = (double)(int64_t)x;
     return whole > x ? whole - 1.0 : whole;
 }

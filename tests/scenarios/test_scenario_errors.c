@@ -142,6 +142,17 @@ static const struct {
     {"common: {model: {rope_theta: 0.5}}", "f.yaml:2:30: error: model.rope_theta: expected a "
                                            "number from 1 to 1000000000000, or auto, got "
                                            "\"0.5\""},
+    {"common: {model: {rope_scaling: llama3, rope_factor: 0.5}}",
+     "f.yaml:2:53: error: model.rope_factor: expected a number from 1 to 1000000, got \"0.5\""},
+    {"common: {model: {rope_scaling: llama3, rope_high_freq_factor: 1}}",
+     "f.yaml:2:63: error: model.rope_high_freq_factor: expected more than "
+     "model.rope_low_freq_factor (1), got 1"},
+    {"common: {model: {rope_scaling: yarn, rope_beta_fast: 1}}",
+     "f.yaml:2:54: error: model.rope_beta_fast: expected more than model.rope_beta_slow (1), got "
+     "1"},
+    {"common: {model: {rope_scaling: yarn, rope_theta: 1}}",
+     "f.yaml:2:50: error: model.rope_theta: expected more than 1 with model.rope_scaling yarn, got "
+     "1"},
     {"common: {schedule: {shift: 9007199254740993}}",
      "f.yaml:2:28: error: schedule.shift: expected an integer from -9007199254740992 to "
      "9007199254740992, got \"9007199254740993\""},
