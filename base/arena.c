@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Blocks in a list, newest first. A piece larger than a quarter of the block size gets a block of
  * its own, so that large states are contiguous and waste nothing.
- * Invariant: used <= size in every block; every byte handed out was zeroed by calloc. */
+ * Invariant: used <= size in every block; every byte handed out was zeroed by its source. */
 #include "base/arena.h"
 
 #include <stdarg.h>
@@ -40,8 +40,14 @@ static size_t round_up(size_t value) {
     return (value + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
 }
 
-static struct arena_block *block_open(size_t size) {
-    struct arena_block *block = (struct arena_block *)calloc(1, sizeof *block + ALIGNMENT + size);
+static struct arena_block *block_open(const struct arena_source *source, size_t size) {
+    const size_t bytes = sizeof(struct arena_block) + ALIGNMENT + size;
+    void *memory = NULL;
+    if (source == NULL)
+        memory = calloc(1, bytes);
+    else if (source->take(bytes, &memory) != STATUS_OK)
+        return NULL;
+    struct arena_block *const block = (struct arena_block *)memory;
     if (block == NULL) return NULL;
     uintptr_t start = (uintptr_t)(block + 1);
     block->data = (unsigned char *)(block + 1) + (round_up(start) - start);
@@ -59,7 +65,7 @@ enum status arena_take(struct arena *arena, size_t count, size_t size, const cha
     struct arena_block *block = arena->head;
     if (block == NULL || block->size - block->used < step) {
         size_t block_size = step > BLOCK_SIZE / 4 ? step : BLOCK_SIZE;
-        struct arena_block *fresh = block_open(block_size);
+        struct arena_block *fresh = block_open(arena->source, block_size);
         if (fresh == NULL) FAIL(STATUS_MEMORY, "%s: cannot get %zu bytes of memory", what, wanted);
         if (block != NULL && block_size != BLOCK_SIZE) { /* keep filling the small block */
             fresh->next = block->next;
@@ -102,7 +108,10 @@ void arena_close(struct arena *arena) {
     while (block != NULL) {
         struct arena_block *next = block->next;
         UNPOISON(block->data, block->size);
-        free(block);
+        if (arena->source == NULL)
+            free(block);
+        else
+            arena->source->give(block);
         block = next;
     }
     arena->head = NULL;

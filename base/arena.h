@@ -5,7 +5,9 @@
  * Two uses: (1) load-time objects of unknown number: call arena_take as needed, it grows by blocks;
  * (2) the training state: measure the layout first, then take it once as one contiguous piece that
  * holds no pointers, so that copy, compare and hash are one memory pass.
- * Builds with AddressSanitizer poison the gap after each piece. */
+ * Builds with AddressSanitizer poison the gap after each piece.
+ * An arena may take its blocks from another source than the C library (memory that a device sees,
+ * too): set `source` while it is empty. */
 #ifndef TWINSTEP_BASE_ARENA_H
 #define TWINSTEP_BASE_ARENA_H
 
@@ -15,12 +17,19 @@
 
 struct arena_block;
 
-struct arena {
-    struct arena_block *head; /* newest block */
-    size_t total;             /* bytes obtained from the system so far */
+/* Where blocks come from: zeroed memory, and its way back. */
+struct arena_source {
+    enum status (*take)(size_t bytes, void **out);
+    void (*give)(void *memory);
 };
 
-#define ARENA_EMPTY {NULL, 0}
+struct arena {
+    struct arena_block *head;          /* newest block */
+    size_t total;                      /* bytes obtained from the system so far */
+    const struct arena_source *source; /* NULL: the C library */
+};
+
+#define ARENA_EMPTY {NULL, 0, NULL}
 
 /* `count` zeroed elements of `size` bytes. A product that overflows, or a refusal by the system, is
  * STATUS_MEMORY and names `what`. count * size == 0 gives a valid, unreadable pointer. */

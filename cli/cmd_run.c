@@ -33,18 +33,23 @@ static enum status output_path(const struct options *options, const char *name, 
 }
 
 /* The option is the key, set last: the trace holds it among its overrides. */
-static enum status with_checkpoints(const struct options *options, struct arena *arena,
-                                    struct options *out) {
+static enum status with_options(const struct options *options, struct arena *arena,
+                                struct options *out) {
     const char *every = options_value(options, KEY_CHECKPOINT);
     char *set;
     *out = *options;
-    if (every == NULL) return STATUS_OK;
-    if (every[0] == '\0' || every[strspn(every, "0123456789")] != '\0')
+    if (every == NULL && options->backend == NULL) return STATUS_OK;
+    if (every != NULL && (every[0] == '\0' || every[strspn(every, "0123456789")] != '\0'))
         FAIL(STATUS_INPUT, "run: --checkpoint-every: expected a number of updates, got \"%s\"",
              every);
-    TRY(arena_take(arena, options->set_count + 1, sizeof *out->sets, "options", &out->sets));
+    TRY(arena_take(arena, options->set_count + 2, sizeof *out->sets, "options", &out->sets));
     for (size_t i = 0; i < options->set_count; i++)
         out->sets[i] = options->sets[i];
+    if (options->backend != NULL) {
+        TRY(arena_format(arena, &set, "common.numerics.backend=%s", options->backend));
+        out->sets[out->set_count++] = set;
+    }
+    if (every == NULL) return STATUS_OK;
     TRY(arena_format(arena, &set, "record.snapshots=%s", every));
     out->sets[out->set_count++] = set;
     return STATUS_OK;
@@ -97,7 +102,7 @@ static enum status run_scenario(const struct cli *cli, const struct options *opt
     struct judgement judgement;
     struct options all;
     char *path;
-    TRY(with_checkpoints(options, arena, &all));
+    TRY(with_options(options, arena, &all));
     TRY(load_scenario(cli, arena, word, &all, &scenario));
     TRY(with_floor(cli, options, arena, scenario));
     TRY(output_path(options, scenario->name, arena, &path));

@@ -10,6 +10,7 @@
 
 #include "base/fpenv.h"
 #include "determinism/libraries.h"
+#include "kernels/backend_module.h"
 #include "kernels/blas.h"
 #include "kernels/op.h"
 #include "scenarios/yaml_version.h"
@@ -105,6 +106,18 @@ static enum status add_blas(struct facts *facts) {
     return add(facts, "openblas", line);
 }
 
+/* What numerics.backend cuda would run on, or what is missing for it. */
+static enum status add_cuda(struct facts *facts) {
+    const struct backend *backend;
+    char line[LINE_SIZE];
+    enum status status = backend_module_open(BACKEND_MODULE_AUTO, &backend);
+    if (status == STATUS_OK) status = backend->describe(line, sizeof line);
+    if (status == STATUS_OK) return add(facts, "cuda", line);
+    char *text;
+    TRY(arena_format(facts->arena, &text, "none (%s)", status_text()));
+    return add(facts, "cuda", text);
+}
+
 static enum status add_machine(struct facts *facts) {
     char line[LINE_SIZE];
     cpu_model(line);
@@ -122,7 +135,7 @@ enum status environment_facts(struct arena *arena, const struct fact **out) {
     TRY(add_machine(&facts));
     TRY(add_blas(&facts));
     TRY(add(&facts, "threads", "1 unless numerics.threads of a scenario says more"));
-    TRY(add(&facts, "cuda", "not part of this build"));
+    TRY(add_cuda(&facts));
     *out = facts.list;
     return STATUS_OK;
 }

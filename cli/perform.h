@@ -22,7 +22,7 @@ TWINSTEP_MUST_USE enum status perform(const struct cli *cli, const struct scenar
                                       const struct performance *how, struct arena *arena,
                                       struct judgement *out);
 
-/* STATUS_UNSUPPORTED for a backend that is known but not here, STATUS_INPUT for an unknown one. */
+/* STATUS_INPUT for an unknown one. */
 TWINSTEP_MUST_USE enum status check_backend(const char *backend);
 
 /* The verdict and where the trace is; or one JSON object. */

@@ -2,12 +2,13 @@
  * What a backend in a module and this program tell each other (docs/CUDA.md): symbol
  * twinstep_backend_v1, an object that begins with a module_stamp (base/module_abi.h).
  *
- * The program asks `refuses` before it runs anything, takes all memory that ops see from `take`,
+ * The program asks `refuses` before it runs anything, takes all memory that ops see from `memory`,
  * and asks `wait` whether what ran went well. An op's work is done when it returns, as on the CPU.
  * Invariant: a table of mode invariant gives the CPU's bits (docs/DETERMINISM.md). */
 #ifndef TWINSTEP_KERNELS_BACKEND_ABI_H
 #define TWINSTEP_KERNELS_BACKEND_ABI_H
 
+#include "base/arena.h"
 #include "base/module_abi.h"
 #include "kernels/op.h"
 
@@ -25,9 +26,8 @@ struct backend {
     enum status (*open)(void);
     /* After open: one line on what the ops run on. */
     enum status (*describe)(char *text, size_t size);
-    /* Zeroed memory that ops and the host both see, 64-byte aligned. */
-    enum status (*take)(size_t bytes, void **out);
-    void (*give)(void *memory);
+    /* Memory that ops and the host both see. */
+    struct arena_source memory;
     /* The first thing that went wrong since the last call. */
     enum status (*wait)(void);
     /* What of the call its tables do not have, as a scenario calls it; NULL: nothing. */

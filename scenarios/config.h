@@ -81,6 +81,7 @@ enum kernel_mode {
     MODE_ORDER_FREE
 };
 enum linear_library { LIBRARY_AUTO = 0, LIBRARY_NONE, LIBRARY_OPENBLAS };
+enum ops_backend { BACKEND_CPU = 0, BACKEND_CUDA };
 enum grad_accumulate { GRAD_ACCUMULATE_WIDE = 0, GRAD_ACCUMULATE_STORAGE };
 enum dropout_masks { MASKS_OWN = 0, MASKS_SAME };
 enum dropout_recompute { RECOMPUTE_PRESERVE = 0, RECOMPUTE_REDRAW };
@@ -214,8 +215,9 @@ struct config {
         int32_t param, compute, accumulate, gradient, optimizer, master, rope, loss;
         int32_t product, softmax; /* of products' operands, of attention scores */
         int32_t grad_accumulate, mode, isa, library;
-        int32_t rounding, zero; /* of updated parameters */
+        int32_t rounding, backend; /* of updated parameters; who runs the ops */
         uint64_t order_seed, threads, shards;
+        char backend_module[CONFIG_PATH_SIZE]; /* or "auto" */
     } numerics;
     struct {
         char table[CONFIG_PATH_SIZE];

@@ -165,6 +165,10 @@ static const char *without_shaped(const struct config *config) {
     return config->numerics.mode == MODE_SHAPED ? NULL : "numerics.mode is not shaped";
 }
 
+static const char *without_backend(const struct config *config) {
+    return config->numerics.backend == BACKEND_CUDA ? NULL : "numerics.backend is cpu";
+}
+
 static const char *without_fast(const struct config *config) {
     return config->numerics.mode == MODE_FAST ? NULL : "numerics.mode is not fast";
 }
@@ -262,6 +266,7 @@ static const struct silenced {
     {"atomic.chunk", without_atomic, NULL},
     {"shaped.table", without_shaped, NULL},
     {"numerics.library", without_fast, NULL},
+    {"numerics.backend_module", without_backend, NULL},
 };
 
 const char *inert_reason(const struct config *config, const char *path) {

@@ -49,6 +49,7 @@ static const char *const skip_names[] = {"none", "nonfinite", "olmo-outlier", NU
 static const char *const mode_names[] = {"invariant", "shuffled", "shaped", "deterministic",
                                          "fast",      "atomic",   "order-free", NULL};
 static const char *const library_names[] = {"auto", "none", "openblas", NULL};
+static const char *const backend_names[] = {"cpu", "cuda", NULL};
 static const char *const grad_accumulate_names[] = {"wide", "storage", NULL};
 static const char *const reduce_names[] = {"tree", NULL};
 static const char *const isa_names[] = {"auto", "base", "v3", "v4", NULL};
@@ -447,6 +448,13 @@ static const struct key_row rows[] = {
     {"numerics.library", KEY_ENUM, "", "auto", CAUSE_NONDETERMINISM,
      "Linear layers in mode fast: through OpenBLAS where it is installed (auto), never, or surely",
      AT(numerics.library), NO_BOUNDS, NULL, library_names},
+    {"numerics.backend", KEY_ENUM, "", "cpu", CAUSE_NONDETERMINISM,
+     "Who runs the ops: this program, or a module with a device (docs/CUDA.md), whose bits are the "
+     "same in mode invariant",
+     AT(numerics.backend), NO_BOUNDS, NULL, backend_names},
+    {"numerics.backend_module", KEY_TEXT, "", "auto", CAUSE_NONDETERMINISM,
+     "File of the module behind numerics.backend; auto is twinstep_cuda.so beside the program",
+     AT(numerics.backend_module), NO_BOUNDS, NULL, NULL},
     {"numerics.shards", KEY_UINT, "1", "1", CAUSE_PARALLELISM,
      "Shards of an update whose sums are joined by a tree", AT(numerics.shards), 1, 1024, NULL,
      NULL},

@@ -79,6 +79,13 @@ static enum status check_order_free(const struct config *config, struct fault *f
     return STATUS_OK;
 }
 
+static enum status check_backend(const struct config *config, struct fault *fault) {
+    if (config->numerics.backend == BACKEND_CPU || config->numerics.mode == MODE_INVARIANT)
+        return STATUS_OK;
+    return fault_set(fault, STATUS_UNSUPPORTED, "numerics.mode",
+                     "numerics.backend cuda has mode invariant and no other yet");
+}
+
 static enum status check_rounding(const struct config *config, struct fault *fault) {
     int32_t param = config->numerics.param;
     if (config->numerics.rounding != ROUNDING_STOCHASTIC) return STATUS_OK;
@@ -108,6 +115,7 @@ static enum status check_dtype_pairs(const struct config *config, struct fault *
     TRY(check_order_free(config, fault));
     TRY(check_products(config, fault));
     TRY(check_rounding(config, fault));
+    TRY(check_backend(config, fault));
     int32_t master = config->numerics.master;
     int32_t param = config->numerics.param;
     if (master == CONFIG_MASTER_NONE) return STATUS_OK;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "kernels/backend_abi.h"
 #include "trainer/model_dropout.h"
 #include "trainer/rope_table.h"
 
@@ -144,23 +145,28 @@ static enum status open_mode(struct model *model) {
     return STATUS_OK;
 }
 
-static enum status open_call(struct model *model, const struct batch_limits *limits,
-                             struct arena *arena) {
+static struct op_limits bounds_of(const struct model *model, const struct batch_limits *limits) {
     const struct config *config = model->config;
     uint32_t widest = model->V;
     uint32_t others[] = {model->C, model->Q, model->M};
     for (size_t i = 0; i < COUNT_OF(others); i++)
         if (others[i] > widest) widest = others[i];
-    struct op_limits bounds = {.rows = limits->rows,
-                               .norms = model->head_norm ? limits->rows * model->H : 0,
-                               .width = widest,
-                               .length = limits->length,
-                               .H = model->H,
-                               .G = model->G,
-                               .D = model->D,
-                               .threads = (int)config->numerics.threads,
-                               .library = config->numerics.mode == MODE_FAST,
-                               .order_free = config->numerics.mode == MODE_ORDER_FREE};
+    return (struct op_limits){.rows = limits->rows,
+                              .norms = model->head_norm ? limits->rows * model->H : 0,
+                              .width = widest,
+                              .length = limits->length,
+                              .H = model->H,
+                              .G = model->G,
+                              .D = model->D,
+                              .threads = (int)config->numerics.threads,
+                              .library = config->numerics.mode == MODE_FAST,
+                              .order_free = config->numerics.mode == MODE_ORDER_FREE};
+}
+
+static enum status open_call(struct model *model, const struct batch_limits *limits,
+                             struct arena *arena) {
+    const struct config *config = model->config;
+    const struct op_limits bounds = bounds_of(model, limits);
     size_t bytes;
     TRY(backend_scratch(&bounds, &bytes));
     TRY(arena_take(arena, bytes, 1, "kernel scratch", &model->call.scratch));
@@ -219,6 +225,18 @@ enum status model_open(const struct config *config, const struct param_table *ta
     TRY(open_rows(out, limits, arena));
     TRY(model_dropout_open(out, limits, arena));
     return open_call(out, limits, arena);
+}
+
+enum status model_use_backend(struct model *model, const struct backend *backend,
+                              const struct batch_limits *limits, struct arena *arena) {
+    const struct op_limits bounds = bounds_of(model, limits);
+    const char *const lacks = backend->refuses(&model->call);
+    size_t bytes;
+    if (lacks != NULL)
+        FAIL(STATUS_UNSUPPORTED, "numerics.backend: %s does not have %s yet", backend->name, lacks);
+    TRY(backend->ops(model->compute, model->accumulate, &model->ops));
+    TRY(backend->scratch(&bounds, &bytes));
+    return arena_take(arena, bytes, 1, "kernel scratch", &model->call.scratch);
 }
 
 void model_set_order(struct model *model, uint64_t seed, uint32_t update) {

@@ -56,6 +56,7 @@ struct layer_gradients {
     void *a;               /* (R, C) */
 };
 
+struct backend; /* kernels/backend_abi.h */
 struct watch;  /* trainer/watch.h */
 struct attend; /* trainer/model_ops.h */
 
@@ -118,6 +119,12 @@ TWINSTEP_MUST_USE enum status model_open(const struct config *config,
                                          const struct param_table *table,
                                          const struct batch_limits *limits, struct arena *arena,
                                          struct model *out);
+
+/* From here on the model's ops are the backend's; `arena` gives memory that it sees, and everything
+ * the model has came from such memory. STATUS_UNSUPPORTED names what the backend lacks. */
+TWINSTEP_MUST_USE enum status model_use_backend(struct model *model, const struct backend *backend,
+                                                const struct batch_limits *limits,
+                                                struct arena *arena);
 
 /* Address of the order of sums from here on (mode shuffled): update and order seed. */
 void model_set_order(struct model *model, uint64_t seed, uint32_t update);

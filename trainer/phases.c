@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "kernels/backend_abi.h"
 #include "trainer/distance.h"
 #include "trainer/plugin.h"
 #include "trainer/readback.h"
@@ -432,9 +433,9 @@ enum status phase_run(struct run *run, enum phase phase) {
         [PHASE_COUNT_UPDATE] = phase_count, [PHASE_SCHEDULE] = phase_schedule,
         [PHASE_ZERO] = phase_zero,
     };
-    if (run->model.watch == NULL) return functions[phase](run);
-    watch_phase_begin(run, phase);
+    if (run->model.watch != NULL) watch_phase_begin(run, phase);
     TRY(functions[phase](run));
-    watch_phase_end(run, phase);
+    if (run->backend != NULL) TRY(run->backend->wait());
+    if (run->model.watch != NULL) watch_phase_end(run, phase);
     return STATUS_OK;
 }

@@ -125,6 +125,7 @@ enum status reference_open(struct run *run) {
                           (enum batch_layout)run->config.dpo.reference_layout, &reference->limits));
     TRY(batch_open(&reference->limits, arena, &reference->batch));
     TRY(model_open(&reference->config, &run->table, &reference->limits, arena, &reference->model));
+    TRY(run_use_backend(run, &reference->limits, &reference->model));
     TRY(open_weights(run, reference));
     return cached ? fill_cache(run, reference) : STATUS_OK;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/backend_module.h"
 #include "kernels/shuffle.h"
 #include "scenarios/scenario.h"
 #include "trainer/datarow.h"
@@ -22,7 +23,7 @@
 void run_convert(const struct run *run, size_t count, enum dtype from, enum dtype to,
                  const void *source, void *destination) {
     struct convert_args args = {count, from, to, source, destination};
-    run->model.ops->convert(&run->model.call, &args);
+    run->host->convert(&run->model.call, &args);
 }
 
 const void *run_param(const struct run *run, uint32_t row) {
@@ -251,14 +252,34 @@ static uint64_t counted_ranks(const struct config *config) {
     return config->loss.divisor == DIVISOR_MEAN_OF_RANKS ? config->loss.ranks : 0;
 }
 
+/* Before the arena is used: its memory is the backend's. */
+static enum status open_backend(struct run *run) {
+    const struct config *config = &run->config;
+    TRY(backend_ops((enum isa)config->numerics.isa, (enum dtype)config->numerics.compute,
+                    (enum dtype)config->numerics.accumulate, &run->host));
+    if (config->numerics.backend == BACKEND_CPU) return STATUS_OK;
+    const enum status status = backend_module_open(config->numerics.backend_module, &run->backend);
+    if (status != STATUS_OK) return status_prefix(status, "numerics.backend");
+    run->arena.source = &run->backend->memory;
+    return STATUS_OK;
+}
+
+enum status run_use_backend(struct run *run, const struct batch_limits *limits,
+                            struct model *model) {
+    if (run->backend == NULL) return STATUS_OK;
+    return model_use_backend(model, run->backend, limits, &run->arena);
+}
+
 static enum status open_all(struct run *run) {
     const struct config *config = &run->config;
     TRY(loop_check(config, NULL));
+    TRY(open_backend(run));
     TRY(open_tables(run));
     TRY(batch_limits_open(config, run->dataset, config->batch.micro,
                           (enum batch_layout)config->batch.layout, &run->limits));
     TRY(batch_open(&run->limits, &run->arena, &run->batch));
     TRY(model_open(config, &run->table, &run->limits, &run->arena, &run->model));
+    TRY(run_use_backend(run, &run->limits, &run->model));
     TRY(check_orders(run));
     struct sampler_options options = {.seed = config->data.seed,
                                       .size = config->batch.size,

@@ -53,7 +53,9 @@ struct run {
     struct config config;
     struct run_options options;
     const struct dataset *dataset;
-    struct arena arena;
+    struct arena arena; /* of memory that the backend sees */
+    const struct backend *backend;    /* NULL: this program's own ops */
+    const struct op_table *host;      /* this program's, for memory of any origin */
 
     struct param_table table;
     const struct optim_class *optimizer;

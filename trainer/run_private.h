@@ -42,6 +42,10 @@ TWINSTEP_MUST_USE enum status reference_score(struct run *run);
 void measure_begin(struct run *run);
 TWINSTEP_MUST_USE enum status measure_end(struct run *run);
 
+/* run.c: the model's ops are those of the run's backend, if it has one. */
+TWINSTEP_MUST_USE enum status run_use_backend(struct run *run, const struct batch_limits *limits,
+                                              struct model *model);
+
 /* Rounds and converts `count` elements between carriers; for copies outside a phase's ops. */
 void run_convert(const struct run *run, size_t count, enum dtype from, enum dtype to,
                  const void *source, void *destination);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The stamp is checked by base/module.c, the structs of ops here. */
+#include "kernels/backend_module.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/module.h"
+
+#define PATH_SIZE 4096
+
+int backend_module_find(char *out, size_t size) {
+    static const char *const places[] = {"", "../", "../lib/twinstep/"};
+    char program[PATH_SIZE];
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length <= 0) return 0;
+    program[length] = '\0';
+    char *const name = strrchr(program, '/');
+    if (name == NULL) return 0;
+    name[1] = '\0';
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        const int used = snprintf(out, size, "%s%stwinstep_cuda.so", program, places[i]);
+        if (used > 0 && (size_t)used < size && access(out, R_OK) == 0) return 1;
+    }
+    return 0;
+}
+
+static enum status check(const char *path, const struct backend *backend) {
+    if (backend->layout != BACKEND_LAYOUT)
+        FAIL(STATUS_INPUT,
+             "%s: built with other headers than this program (layout of the ops %llu, expected "
+             "%llu); rebuild it",
+             path, (unsigned long long)backend->layout, (unsigned long long)BACKEND_LAYOUT);
+    if (backend->name == NULL || backend->open == NULL || backend->describe == NULL ||
+        backend->memory.take == NULL || backend->memory.give == NULL || backend->wait == NULL ||
+        backend->refuses == NULL || backend->ops == NULL || backend->scratch == NULL)
+        FAIL(STATUS_INPUT, "%s: its backend is not filled in", path);
+    return STATUS_OK;
+}
+
+enum status backend_module_open(const char *path, const struct backend **out) {
+    const struct module_sizes sizes = {.stamp = sizeof(struct module_stamp),
+                                       .row = sizeof(struct key_row),
+                                       .class_ = sizeof(struct backend),
+                                       .call = sizeof(struct op_call)};
+    char found[PATH_SIZE];
+    struct module module;
+    const struct module_stamp *stamp = NULL;
+    if (strcmp(path, BACKEND_MODULE_AUTO) == 0) {
+        if (!backend_module_find(found, sizeof found))
+            FAIL(STATUS_UNSUPPORTED,
+                 "expected twinstep_cuda.so beside the program or in ../lib/twinstep, found none; "
+                 "cmake --preset cuda builds it (docs/CUDA.md)");
+        path = found;
+    }
+    TRY(module_open(path, &module));
+    enum status status = module_entry(&module, "backend", &sizes, &stamp);
+    const struct backend *const backend = (const struct backend *)(const void *)stamp;
+    if (status == STATUS_OK) status = check(path, backend);
+    if (status == STATUS_OK) status = backend->open();
+    if (status != STATUS_OK) {
+        module_close(&module);
+        return status;
+    }
+    *out = backend;
+    return STATUS_OK;
+}
