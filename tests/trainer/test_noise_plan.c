@@ -263,8 +263,9 @@ static void check_plan(const char *words, double lr_error, double alpha, double 
         print_message("%g: column %d from update %ju\n", lr_error, c, (uintmax_t)first);
     }
     check_runs(&p.plan);
-    print_message("%g: %zu runs, update %ju\n", lr_error, p.plan.runs,
-                  (uintmax_t)p.plan.runs_update);
+    print_message("%g: %zu runs, update %ju; shifts %.3g, %.3g, %.3g\n", lr_error, p.plan.runs,
+                  (uintmax_t)p.plan.runs_update, p.plan.cells[FLOOR_DISTANCE][0].shift,
+                  p.plan.cells[FLOOR_DISTANCE][1].shift, p.plan.cells[FLOOR_DISTANCE][2].shift);
     arena_close(&p.arena);
 }
 
@@ -274,6 +275,24 @@ static void corroborate_plan(void **state) {
     check_plan(FREE, 0.5, 0.3, 0.5, 5);
     check_plan(FREE, 1e-5, 0.3, 0.5, 5);
     check_plan(FREE, 1e-7, 0.2, 0.5, 5);
+}
+
+/* Asked for what a simulated power may be, but need not: not enough. */
+static void verify_power_is_a_bound(void **state) {
+    (void)state;
+    struct planned p;
+    struct power power;
+    size_t least;
+    planned_open(&p, FREE, 1e-7, 0.2, 0.5);
+    const double shift = p.plan.cells[FLOOR_DISTANCE][0].shift;
+    assert_true(shift > p.plan.cells[FLOOR_DISTANCE][1].shift);
+    assert_int_equal(statistics_labels_needed(0.2, &least), STATUS_OK);
+    assert_int_equal(power_labels(least, least, 0.2, shift, &power), STATUS_OK);
+    p.request.power = (power.interval.low + power.interval.high) / 2;
+    assert_int_equal(noise_plan_measure(&p.request, &p.arena, &p.plan), STATUS_OK);
+    if (p.plan.cells[FLOOR_DISTANCE][0].shift <= shift) assert_int_not_equal(p.plan.runs, least);
+    check_runs(&p.plan);
+    arena_close(&p.arena);
 }
 
 /* Without noise every error is seen, and by every test. */
@@ -426,10 +445,10 @@ static void validate_image(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_pairs),      cmocka_unit_test(validate_divergence),
-        cmocka_unit_test(corroborate_plan),       cmocka_unit_test(validate_exact),
-        cmocka_unit_test(validate_few_and_wrong), cmocka_unit_test(validate_use),
-        cmocka_unit_test(validate_image),
+        cmocka_unit_test(corroborate_pairs), cmocka_unit_test(validate_divergence),
+        cmocka_unit_test(corroborate_plan),  cmocka_unit_test(verify_power_is_a_bound),
+        cmocka_unit_test(validate_exact),    cmocka_unit_test(validate_few_and_wrong),
+        cmocka_unit_test(validate_use),      cmocka_unit_test(validate_image),
     };
     return cmocka_run_group_tests(tests, helper_bench_folder, helper_bench_remove);
 }

@@ -456,18 +456,22 @@ static void validate_place(void **state) {
     put_float(&s, s.b, 2, l->at_weights + 12, 2.0f);
     assert_string_equal(compare(&s)->first_place, "update first");
     assert_int_equal(s.figures.first, 2);
+    arena_close(&s.arena);
     small_open(&s);
     put_float(&s, s.b, 2, l->at_weights, 2.0f);
     put_float(&s, s.b, 2, l->at_gradients, 1.0f);
     put_float(&s, s.b, 2, l->at_gradients + 12, 1.0f);
     assert_string_equal(compare(&s)->first_place, "gradient second");
+    arena_close(&s.arena);
     small_open(&s);
     put_float(&s, s.b, 2, l->at_gradients, 1.0f);
     s.b[l->update_bytes + l->at_sites + DIGEST_BYTES] = 1;
     assert_string_equal(compare(&s)->first_place, "forward far");
+    arena_close(&s.arena);
     small_open(&s);
     s.b[l->update_bytes + l->at_sites] = s.b[l->update_bytes + l->at_sites + DIGEST_BYTES] = 1;
     assert_string_equal(compare(&s)->first_place, "forward near");
+    arena_close(&s.arena);
 }
 
 /* The worse of all comparisons, each at its own first difference; later updates grow only. */
