@@ -124,7 +124,9 @@ static enum status check_words(const struct hf_config *config) {
              "at none of them (attention_bias); expected one of both",
              family);
     if (config->mlp_bias && config->family != HF_LLAMA)
-        FAIL(STATUS_UNSUPPORTED, "config.json: a %s model has no biases in its MLP", family);
+        FAIL(STATUS_UNSUPPORTED,
+             "config.json: model.mlp_bias: the class of %s models has no biases in its MLP",
+             family);
     if (config->dtype == DTYPE_TF32)
         FAIL(STATUS_UNSUPPORTED, "config.json: weights are not stored in tf32");
     return STATUS_OK;

@@ -150,10 +150,10 @@ static void validate_refused(void **state) {
     } cases[] = {
         {4, 0, 0, 0, DTYPE_F32, "a qwen2 model has biases at q, k and v"},
         {4, 1, 1, 0, DTYPE_F32, "none at the output"},
-        {4, 1, 0, 1, DTYPE_F32, "a qwen2 model has no biases in its MLP"},
+        {4, 1, 0, 1, DTYPE_F32, "qwen2 models has no biases in its MLP"},
         {0, 1, 0, 0, DTYPE_F32, "attention_bias"},
         {5, 0, 1, 0, DTYPE_F32, "attention_bias"},
-        {2, 0, 0, 1, DTYPE_F32, "olmo2 model has no biases in its MLP"},
+        {2, 0, 0, 1, DTYPE_F32, "olmo2 models has no biases in its MLP"},
         {0, 0, 0, 0, DTYPE_TF32, "tf32"},
     };
     (void)state;

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: cli short
+ * run --save-model writes what model.from reads: the saved arm goes on as a training of its own,
+ * and two saved arms compare tensor by tensor; what cannot be saved is refused before it trains. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cli/helper_cli.h"
+
+static void require_in(const char *text, const char *needle) {
+    if (strstr(text, needle) == NULL) fail_msg("expected: %s\nin: %s", needle, text);
+}
+
+static void validate_both_arms(void **state) {
+    (void)state;
+    helper_scenario("s.yaml", "", "", "optimizer: {lr: 0.02}");
+    struct said said = helper_run(1, "run s.yaml -o s.h5 --save-model=saved --quiet");
+    helper_free(&said);
+    assert_true(helper_exists("saved/baseline/config.json"));
+    assert_true(helper_exists("saved/test/model.safetensors"));
+    said = helper_run(1, "parity weights saved/baseline saved/test");
+    require_in(said.out, "model.embed_tokens.weight");
+    helper_free(&said);
+    /* the folder of the scenario is what paths are relative to */
+    helper_write("saved/on.yaml", "twinstep: 1\nname: on\nabout: x\nsteps: 2\n"
+                                  "common: {model: {from: baseline}}\n"
+                                  "arms: {baseline: {}, test: {model: {from: test}}}\n");
+    said = helper_run(1, "run saved/on.yaml -o on.h5 --quiet");
+    require_in(said.out, "Cause: init, 100 %");
+    require_in(said.out, "model.from: saved/baseline -> saved/test");
+    helper_free(&said);
+    said = helper_run(0, "replay on.h5");
+    require_in(said.out, "test: 2 updates replayed, bit-equal to the record");
+    helper_free(&said);
+}
+
+/* Saved weights are those behind the last update: without an update they are the initial ones. */
+static void validate_one_arm(void **state) {
+    (void)state;
+    helper_scenario("s.yaml", "", "", "optimizer: {lr: 0.0}");
+    struct said said = helper_run(1, "run s.yaml -o one.h5 --save-model=test=one --quiet");
+    helper_free(&said);
+    assert_true(helper_exists("one/config.json"));
+    said = helper_run(1, "run s.yaml -o one.h5 --overwrite --save-model=test=two --quiet "
+                         "--set=steps=1");
+    helper_free(&said);
+    assert_true(helper_same_bytes("one/model.safetensors", "two/model.safetensors"));
+    assert_true(helper_same_bytes("one/config.json", "two/config.json"));
+    helper_refuse(2, "run s.yaml -o x.h5 --save-model=test=one --quiet",
+                  "one/model.safetensors: it is there already");
+    assert_false(helper_exists("x.h5"));
+    said = helper_run(1, "run s.yaml -o one.h5 --overwrite --save-model=test=one --quiet");
+    helper_free(&said);
+}
+
+static void validate_refusals(void **state) {
+    (void)state;
+    helper_scenario("s.yaml", "", "", "optimizer: {lr: 0.02}");
+    helper_refuse(2, "run s.yaml -o x.h5 --save-model=", "expected FOLDER or ARM=FOLDER");
+    helper_refuse(2, "run s.yaml -o x.h5 --save-model=test=", "expected FOLDER or ARM=FOLDER");
+    helper_refuse(2, "run s.yaml -o x.h5 --save-model=third=f", "there are baseline and test");
+    helper_refuse(2, "run s.yaml s.yaml --save-model=f", "expected one scenario, got 2");
+    helper_refuse(2, "run s.yaml -o x.h5 --save-model=f --set=common.model.mlp_bias=true",
+                  "the class of olmo2 models has no biases in its MLP");
+    assert_false(helper_exists("x.h5"));
+    assert_false(helper_exists("f/baseline/config.json"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_both_arms),
+        cmocka_unit_test(validate_one_arm),
+        cmocka_unit_test(validate_refusals),
+    };
+    return cmocka_run_group_tests(tests, helper_enter, helper_leave);
+}
