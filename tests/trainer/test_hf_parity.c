@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit
  * Tiny checkpoints of four families, trained here as transformers' Trainer and TRL's DPOTrainer
  * trained them (tests/golden/hf). f32 against f32; the limits are those of the project's issue and
  * follow from rounding (docs/measurements/hf-parity.md), none was fitted. TWINSTEP_SHOW=1 prints
@@ -321,26 +321,27 @@ static int by_size(const void *a, const void *b) {
 
 /* Median distance, after all updates, of 16 runs with one weight moved by one unit in the last
  * place: elements spread over all tensors. */
-static double twin_distance(struct hf_arm *arm, const double *weights) {
+static double twin_distance(const struct hf_arm *arm, const double *weights) {
     static double twin[WEIGHTS_MAX];
     double distance[TWINS];
+    struct run names;
+    helper_hf_run_open(arm, &names);
     for (uint32_t t = 0; t < TWINS; t++) {
+        const struct param_row *row =
+            &names.table.rows[names.owner[(size_t)t * names.owner_count / TWINS]];
+        struct config config = arm->config;
+        snprintf(config.init.nudge, sizeof config.init.nudge, "%s[%zu]", row->name,
+                 (size_t)t * 7919 % row->count);
         struct run run;
-        helper_hf_run_open(arm, &run);
-        const uint32_t row = run.owner[(size_t)t * run.owner_count / TWINS];
-        char nudge[CONFIG_WORDS_SIZE];
-        snprintf(nudge, sizeof nudge, "%s[%zu]", run.table.rows[row].name,
-                 (size_t)t * 7919 % run.table.rows[row].count);
-        run_close(&run);
-        struct hf_arm other = *arm;
-        snprintf(other.config.init.nudge, sizeof other.config.init.nudge, "%s", nudge);
-        helper_hf_run_open(&other, &run);
+        const struct run_options options = {.steps = HELPER_HF_STEPS};
+        helper_run_open(&config, &arm->dataset, &options, &run);
         for (uint64_t k = 0; k < HELPER_HF_STEPS; k++)
             helper_step(&run);
         const size_t count = pack(&run, twin);
         distance[t] = helper_hf_distance(weights, twin, count);
         run_close(&run);
     }
+    run_close(&names);
     qsort(distance, TWINS, sizeof *distance, by_size);
     return (distance[TWINS / 2 - 1] + distance[TWINS / 2]) / 2;
 }
