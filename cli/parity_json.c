@@ -25,10 +25,14 @@ static json_t *row_json(const struct parity_component_row *row) {
                   json_finite(row->factor), "factor_explains", json_finite(row->explained), "words",
                   parity_row_words(row), "finding", parity_finding_name(row->finding));
     if (row->sparse_stands_out)
-        json_object_set_new(figures, "element_at",
-                            json_pack("{si si sI}", "batch", (int)row->worst_batch, "row",
-                                      (int)row->worst_row, "column",
-                                      (json_int_t)row->worst_column));
+        json_object_set_new(
+            figures, "element_at",
+            json_pack("{si so si sI}", "batch", (int)row->worst_batch, "sequence",
+                      row->worst_sequence == UINT32_MAX
+                          ? json_null()
+                          : json_pack("{si si}", "sample", (int)(row->worst_sequence / 2), "side",
+                                      (int)(row->worst_sequence % 2)),
+                      "row", (int)row->worst_within, "column", (json_int_t)row->worst_column));
     json_object_update(object, figures);
     json_decref(figures);
     return object;

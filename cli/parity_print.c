@@ -81,6 +81,17 @@ static void print_sum(enum parity_component component, enum parity_side side,
             100.0 * sum->equal, sum->outside, place(worst, where), worst->op);
 }
 
+static void print_element(const struct parity_component_row *row, FILE *out) {
+    fprintf(out, "; one element is off by %.3g rounding units (low and replicas: %.3g): batch %u, ",
+            row->sparse, row->replica_sparse, row->worst_batch);
+    if (row->worst_sequence == UINT32_MAX)
+        fprintf(out, "row %u", row->worst_within);
+    else
+        fprintf(out, "sample %u%s, position %u", row->worst_sequence / 2,
+                row->worst_sequence % 2 == 0 ? "" : " rejected", row->worst_within);
+    fprintf(out, ", column %zu", row->worst_column);
+}
+
 static void print_row(const struct parity_component_row *row, FILE *out) {
     static const char *const levels[PARITY_LEVELS] = {"alone", "from the stream", "from the stream",
                                                       "end to end"};
@@ -89,12 +100,7 @@ static void print_row(const struct parity_component_row *row, FILE *out) {
             row->tensor, levels[row->level], row->median, row->relative, parity_row_words(row));
     if (row->band >= PARITY_BAND_POSSIBLE && row->explained > 0.5)
         fprintf(out, " (%.6g)", row->factor);
-    if (row->sparse_stands_out)
-        fprintf(out,
-                "; one element is off by %.3g rounding units (low and replicas: %.3g), row %u "
-                "column %zu of batch %u",
-                row->sparse, row->replica_sparse, row->worst_row, row->worst_column,
-                row->worst_batch);
+    if (row->sparse_stands_out) print_element(row, out);
     if (row->not_exact)
         fprintf(out, "; an exact op, but %.2f %% of its bits are A's", 100.0 * row->equal);
     fputc('\n', out);

@@ -62,15 +62,15 @@ void parity_forward(struct run *run, const uint32_t *samples, uint32_t count, ui
 TWINSTEP_MUST_USE enum status parity_replica_open(const struct parity *parity, uint64_t order_seed,
                                                   struct run **out);
 
-/* Tensors of B whose bits are not those of A's parameter rounded to B's dtype; `first`: the name of
- * the first, NULL without any. */
+/* Tensors of B whose bits are not those of A's parameter of the same name, rounded to B's dtype;
+ * `first`: the name of the first, NULL without any. */
 struct parity_weights {
     uint32_t tensors, apart;
     const char *first;
 };
 void parity_compare_weights(const struct run *a, const struct run *b, struct parity_weights *out);
 
-/* B's weights become A's, rounded to B's dtype: what a refit does. */
+/* B's weights become A's, rounded to B's dtype: what a refit does. Not where shapes differ. */
 void parity_refit(const struct run *a, struct run *b);
 
 #endif

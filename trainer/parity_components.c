@@ -117,7 +117,6 @@ static void add_target(const struct measuring *m, struct parity_component_row *r
                       : (double)sums->equal / (double)sums->elements / (double)m->out->batches;
     if (sums->sparse <= row->sparse) return;
     row->sparse = sums->sparse;
-    row->worst_row = sums->worst_row;
     row->worst_column = sums->worst_column;
     row->worst_batch = m->batch;
 }
@@ -158,7 +157,11 @@ static void collect(const struct measuring *m, const struct parity_record *recor
         enum parity_component component;
         if (!is_of_level(record, i, level, &component)) continue;
         if (component == PARITY_TENSOR) pool(&all, sums);
-        add(m, &m->out->rows[at++], sums, passing);
+        add(m, &m->out->rows[at], sums, passing);
+        if (passing == OF_TARGET && m->out->rows[at].worst_batch == m->batch)
+            parity_record_place(record, &record->tensors[i], sums->worst_row,
+                                &m->out->rows[at].worst_sequence, &m->out->rows[at].worst_within);
+        at++;
     }
     if (level == PARITY_WHOLE) add(m, &m->out->rows[at], &all, passing);
 }

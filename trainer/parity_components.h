@@ -59,12 +59,12 @@ struct parity_component_row {
     enum parity_side side;
     uint32_t layer; /* PASS_NO_LAYER outside layers */
     const char *op, *tensor;
-    struct parity_sample ratio;      /* of B, by batch */
-    struct parity_sample replica;    /* of replicas, by batch and replica */
-    double median, high, most;       /* of ratio: 50 %, 95 %, largest */
-    double replica_high;             /* 95 % of replica */
-    double sparse, replica_sparse;   /* largest; of low and replicas */
-    uint32_t worst_row, worst_batch; /* where sparse is */
+    struct parity_sample ratio;                         /* of B, by batch */
+    struct parity_sample replica;                       /* of replicas, by batch and replica */
+    double median, high, most;                          /* of ratio: 50 %, 95 %, largest */
+    double replica_high;                                /* 95 % of replica */
+    double sparse, replica_sparse;                      /* largest; of low and replicas */
+    uint32_t worst_batch, worst_sequence, worst_within; /* where sparse is: parity_record_place */
     size_t worst_column;
     double relative;  /* largest |B - high| / |high| */
     double factor;    /* of that batch: B is about high times this, where `explained` is near 1 */

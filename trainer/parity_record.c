@@ -179,6 +179,9 @@ static enum status open_bases(struct parity_record *record, const struct batch *
     const size_t count = 2 * (size_t)batch->sample_count;
     TRY(arena_take(record->arena, count, sizeof(uint32_t), "components", &record->token_base));
     TRY(arena_take(record->arena, count, sizeof(uint32_t), "components", &record->label_base));
+    record->base_count = (uint32_t)count;
+    memset(record->token_base, 0xFF, count * sizeof *record->token_base);
+    memset(record->label_base, 0xFF, count * sizeof *record->label_base);
     for (uint32_t i = 0; i < batch->sequence_count; i++) {
         const uint32_t s = batch->canonical_sequence[i];
         const uint32_t at = 2 * batch->sequences[s].sample + batch->sequences[s].side;
@@ -242,6 +245,19 @@ enum status parity_record_pass(struct parity_record *record, struct run *run,
     arena_close(&record->watch.arena);
     if (record->watch.status != STATUS_OK) return record->watch.status;
     return record->status;
+}
+
+void parity_record_place(const struct parity_record *record, const struct parity_tensor *tensor,
+                         uint32_t row, uint32_t *out_sequence, uint32_t *out_within) {
+    const uint32_t *base = tensor->axis == WATCH_LABELS ? record->label_base : record->token_base;
+    *out_sequence = UINT32_MAX;
+    *out_within = row;
+    if (tensor->axis == WATCH_WHOLE) return;
+    for (uint32_t i = 0; i < record->base_count; i++) {
+        if (base[i] > row) continue; /* later ones overwrite earlier: bases ascend */
+        *out_sequence = i;
+        *out_within = row - base[i];
+    }
 }
 
 double parity_sums_ratio(const struct parity_sums *sums) {

@@ -52,7 +52,8 @@ struct parity_record {
     double unit; /* epsilon of the recorded dtype */
     struct parity_tensor *tensors;
     uint32_t count, room, cursor;
-    uint32_t *token_base, *label_base; /* by 2 * sample + side */
+    uint32_t *token_base, *label_base; /* by 2 * sample + side; UINT32_MAX: no such sequence */
+    uint32_t base_count;
     uint32_t token_count, label_count;
     struct watch watch;
     enum status status;
@@ -65,6 +66,11 @@ TWINSTEP_MUST_USE enum status parity_record_open(struct parity_record *record,
 TWINSTEP_MUST_USE enum status parity_record_pass(struct parity_record *record, struct run *run,
                                                  enum parity_recording doing,
                                                  enum parity_level level, uint64_t order_seed);
+
+/* Where canonical row `row` of a tensor is: sample * 2 + side of its sequence, and its row in it (a
+ * position; of labels, their number). Of a whole tensor: UINT32_MAX, and the row itself. */
+void parity_record_place(const struct parity_record *record, const struct parity_tensor *tensor,
+                         uint32_t row, uint32_t *out_sequence, uint32_t *out_within);
 
 /* R of one tensor after a pass; NaN where no element was seen. Infinite where the baseline is exact
  * and the run is not; 0 where both are. */

@@ -43,6 +43,16 @@ static int same_shapes(const struct config *a, const struct config *b) {
            a->model.mlp == b->model.mlp;
 }
 
+/* The same tensors in the same rows: biases, norms of q and k, a tied head. */
+static int same_tables(const struct param_table *a, const struct param_table *b) {
+    if (a->count != b->count) return 0;
+    for (uint32_t i = 0; i < a->count; i++)
+        if (strcmp(a->rows[i].name, b->rows[i].name) != 0 || a->rows[i].count != b->rows[i].count ||
+            a->rows[i].tied_to != b->rows[i].tied_to)
+            return 0;
+    return 1;
+}
+
 /* Whose weights a run starts from: its own, or A's. */
 static enum status open_run(struct parity *parity, enum parity_who who) {
     const int own = who == PARITY_A || who == PARITY_B;
@@ -118,6 +128,8 @@ static enum status open_all(struct parity *parity) {
         const enum status status = open_run(parity, who);
         if (status != STATUS_OK) return status_prefix(status, "%s", names[who]);
     }
+    if (!same_tables(&parity->run[PARITY_A]->table, &parity->run[PARITY_B]->table))
+        parity->shapes_differ = 1;
     return STATUS_OK;
 }
 
@@ -203,11 +215,20 @@ static double value_at(const struct run *run, uint32_t row, size_t i) {
                                                    : (double)((const float *)values)[i];
 }
 
+/* PARAM_ABSENT: no owner of this name. */
+static uint32_t row_named(const struct run *run, const char *name) {
+    for (uint32_t i = 0; i < run->owner_count; i++)
+        if (strcmp(run->table.rows[run->owner[i]].name, name) == 0) return run->owner[i];
+    return PARAM_ABSENT;
+}
+
 static int same_tensor(const struct run *a, const struct run *b, uint32_t row) {
     const enum dtype to = (enum dtype)b->config.numerics.param;
-    if (a->table.rows[row].count != b->table.rows[row].count) return 0;
-    for (size_t i = 0; i < b->table.rows[row].count; i++) {
-        const double x = dtype_round(value_at(a, row, i), to), y = value_at(b, row, i);
+    const struct param_row *param = &b->table.rows[row];
+    const uint32_t other = row_named(a, param->name);
+    if (other == PARAM_ABSENT || a->table.rows[other].count != param->count) return 0;
+    for (size_t i = 0; i < param->count; i++) {
+        const double x = dtype_round(value_at(a, other, i), to), y = value_at(b, row, i);
         if (memcmp(&x, &y, sizeof x) != 0) return 0;
     }
     return 1;
@@ -216,10 +237,9 @@ static int same_tensor(const struct run *a, const struct run *b, uint32_t row) {
 void parity_compare_weights(const struct run *a, const struct run *b, struct parity_weights *out) {
     memset(out, 0, sizeof *out);
     for (uint32_t i = 0; i < b->owner_count; i++) {
-        const uint32_t row = b->owner[i];
         out->tensors++;
-        if (row < a->table.count && same_tensor(a, b, row)) continue;
-        if (out->apart++ == 0) out->first = b->table.rows[row].name;
+        if (same_tensor(a, b, b->owner[i])) continue;
+        if (out->apart++ == 0) out->first = b->table.rows[b->owner[i]].name;
     }
 }
 

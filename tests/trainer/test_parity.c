@@ -15,6 +15,7 @@
 #include "trainer/parity_components.h"
 #include "trainer/parity_logits.h"
 #include "trainer/parity_logprob.h"
+#include "trainer/probe.h"
 #include "trainer/run_private.h"
 
 #define SIZES "layers: 2, hidden: 32, heads: 4, kv_heads: 2, mlp: 48, vocab: 300"
@@ -190,6 +191,16 @@ static void validate_rope_element(void **state) {
     assert_int_equal(components.rope.apart, 1);
     assert_int_equal(components.rope.position, 5);
     assert_int_equal(components.rope.pair, 1);
+    uint32_t told = 0;
+    for (uint32_t i = 0; i < components.count; i++) {
+        const struct parity_component_row *row = &components.rows[i];
+        if (row->level != PARITY_OPS || !row->sparse_stands_out) continue;
+        assert_string_equal(row->op, "rotary");
+        assert_int_equal(row->worst_within, 5);
+        assert_int_equal(row->worst_column % 4, 1); /* frequency 1 of its half of a head of 8 */
+        told += row->side == PARITY_OUTPUT;
+    }
+    assert_int_equal(told, 4);
     close_bench(&bench);
 }
 
@@ -248,6 +259,22 @@ static void validate_untestable(void **state) {
     open_bench(&bench, COMMON MICRO LLAMA, COMMON MICRO OLMO2);
     expect_ok(parity_measure_components(&bench.parity, &components));
     assert_int_equal(components.finding, PARITY_UNTESTABLE);
+    close_bench(&bench);
+}
+
+/* The probe of a pair computes the same KL in another way, on the first micro-batch. */
+static void corroborate_probe(void **state) {
+    (void)state;
+    struct bench bench;
+    struct parity_logits logits;
+    struct pair_record record = {.reals = {0}};
+    open_bench(&bench, COMMON MICRO OLMO2, COMMON MICRO OLMO2 ", " BF16);
+    bench.request.batches = 1;
+    expect_ok(parity_measure_logits(&bench.parity, &logits));
+    probe_measure(bench.parity.run[PARITY_A], bench.parity.run[PARITY_B], &record);
+    assert_true(fabs(logits.kl_direct / record.reals[PAIR_PROBE_KL] - 1.0) < 1e-9);
+    assert_true(logits.kl_direct > 1e-7);
+    assert_true(logits.top == record.reals[PAIR_PROBE_TOP1]);
     close_bench(&bench);
 }
 
@@ -336,10 +363,15 @@ static void validate_quantiles(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_planted_faults), cmocka_unit_test(validate_rope_element),
-        cmocka_unit_test(validate_factor),       cmocka_unit_test(verify_measuring_is_pure),
-        cmocka_unit_test(validate_untestable),   cmocka_unit_test(verify_invariant_generation),
-        cmocka_unit_test(validate_stale_refit),  cmocka_unit_test(validate_wrong_model),
+        cmocka_unit_test(verify_planted_faults),
+        cmocka_unit_test(validate_rope_element),
+        cmocka_unit_test(validate_factor),
+        cmocka_unit_test(verify_measuring_is_pure),
+        cmocka_unit_test(validate_untestable),
+        cmocka_unit_test(corroborate_probe),
+        cmocka_unit_test(verify_invariant_generation),
+        cmocka_unit_test(validate_stale_refit),
+        cmocka_unit_test(validate_wrong_model),
         cmocka_unit_test(validate_quantiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
