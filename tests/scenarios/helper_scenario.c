@@ -231,6 +231,7 @@ static const struct {
     {"loop.epoch", {"[]", "[schedule]", NULL}},
     {"loop.eval", {"[]", "[log]", NULL}},
     {"loop.on_skip", {"[]", "[log]", "[zero, count, schedule]", NULL}},
+    {"numerics.backend_module", {"auto", "./twinstep_cuda.so", NULL}},
     {"shuffle.kinds", {"[]", "[loss, forward]", "[norm]", NULL}},
     {"atomic.kinds", {"[]", "[norm, weight]", "[dq]", NULL}},
 };

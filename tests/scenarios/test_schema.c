@@ -113,7 +113,6 @@ static void verify_rows_cover_the_struct(void **state) {
     MARK(schedule.which.values);
     MARK(loop.zero);
     MARK(scaler.zero);
-    MARK(numerics.zero);
     MARK(rng.zero);
     MARK(parallel.zero);
     for (size_t i = 0; i < sizeof seen; i++)
