@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "determinism/floor_file.h"
 #include "tests/cli/helper_cli.h"
 
 static void expect(struct said *said, const char *const *needles) {
@@ -103,16 +104,89 @@ static void verify_file(void **state) {
     helper_refuse(2, "noise s.yaml -o nowhere/h.h5 --pairs 1 --repeat 1", "nowhere/h.h5");
 }
 
+static const struct floor_stratum *stratum_of(const struct floor_file *file, const char *name) {
+    for (uint32_t i = 0; i < file->stratum_count; i++)
+        if (strcmp(file->strata[i].words[WORD_STRATUM], name) == 0) return &file->strata[i];
+    fail_msg("no stratum %s", name);
+    return NULL;
+}
+
+static int is_dated(const struct floor_file *file) {
+    for (uint32_t i = 0; i < file->environment_count; i++)
+        if (strcmp(file->environment[i].path, "env/volatile") == 0) return 1;
+    return 0;
+}
+
+/* What the table shows stands in the file; a date only where bytes need not repeat. */
+static void validate_content(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct floor_file file;
+    helper_scenario("s.yaml", "steps: 2", "numerics: {mode: shuffled}", "");
+    helper_accept(1, "noise s.yaml -o f.h5 --pairs 3 --repeat 2 --reproducible --overwrite");
+    assert_int_equal(floor_file_open("f.h5", &arena, &file), STATUS_OK);
+    const struct floor_stratum *instance = stratum_of(&file, "instance");
+    const struct floor_stratum *repeat = stratum_of(&file, "repeat");
+    assert_true(repeat->figures[FIGURE_REPEATS] == 2.0 && repeat->figures[FIGURE_FIRST] == 0.0);
+    assert_true(instance->figures[FIGURE_FIRST] == 1.0);
+    assert_true(instance->figures[FIGURE_TENSORS] > instance->figures[FIGURE_GRADIENTS_EQUAL]);
+    assert_true(instance->figures[FIGURE_GRADIENT_ULP] > 0.0);
+    assert_true(instance->figures[FIGURE_TENSOR_RELATIVE] > 0.0 && instance->share[1] > 0.0);
+    assert_string_equal(file.twin.weight, stratum_of(&file, "one-ulp")->words[WORD_VARIANT]);
+    assert_non_null(strstr(file.twin.weight, "weight["));
+    assert_false(is_dated(&file));
+    helper_accept(1, "noise s.yaml -o f.h5 --pairs 1 --repeat 1 --overwrite");
+    assert_int_equal(floor_file_open("f.h5", &arena, &file), STATUS_OK);
+    assert_true(is_dated(&file));
+    arena_close(&arena);
+}
+
+/* The line of a text that begins with these words, up to its end. */
+static void line_of(const struct said *said, const char *words, char *out, size_t size) {
+    const char *at = strstr(said->out, words);
+    assert_non_null(at);
+    const size_t length = strcspn(at, "\n");
+    assert_true(length < size);
+    memcpy(out, at, length);
+    out[length] = '\0';
+}
+
+/* Atomic needs two threads; a dtype's orders are held against its own reference; no file of what
+ * cannot be measured. */
+static void validate_cases(void **state) {
+    (void)state;
+    char alone[256], beside[256];
+    helper_scenario("s.yaml", "steps: 1", "seed: 3", "");
+    const char *const words[] = {"noise", "s.yaml", "--repeat", "1", "--modes", "atomic", NULL};
+    struct said said = helper_say(words, NULL);
+    static const char *const needles[] = {"atomic, own, 2 threads", NULL};
+    assert_true(said.code <= 1);
+    expect(&said, needles);
+    said = helper_run(1, "noise s.yaml --modes shuffled,order-free --repeat 1");
+    line_of(&said, "first order, from order-free", alone, sizeof alone);
+    helper_free(&said);
+    said =
+        helper_run(1, "noise s.yaml --modes shuffled,order-free --repeat 1 --dtypes own,f32,bf16");
+    line_of(&said, "first order, from order-free", beside, sizeof beside);
+    assert_string_equal(alone, beside);
+    helper_free(&said);
+    helper_refuse(3, "noise s.yaml --modes order-free --dtypes f64 -o no.h5",
+                  "noise: numerics.compute: mode order-free");
+    assert_false(helper_exists("no.h5"));
+}
+
 /* The same floor gives run and attribute the same p; another baseline, too few pairs or a file that
  * is none are told apart. */
 static void verify_floor(void **state) {
     (void)state;
     helper_scenario("s.yaml", "steps: 2", "numerics: {mode: shuffled}", "optimizer: {lr: 1e-3}");
-    helper_accept(1, "noise s.yaml -o floor.h5 --pairs 99 --repeat 1");
+    struct said said = helper_run(1, "noise s.yaml -o floor.h5 --repeat 1");
+    static const char *const standard[] = {"floor    floor.h5: 99 A/A pairs of own, own", NULL};
+    expect(&said, standard);
     static const char *const outside[] = {
         "OUTSIDE THE FLOOR", "from a file: rank among 99 A/A pairs",
         "p = 0.01 (least possible 0.01), alpha = 0.01, power at 3 sigma 0.28", NULL};
-    struct said said = helper_run(1, "run s.yaml --floor floor.h5 -o r.h5");
+    said = helper_run(1, "run s.yaml --floor floor.h5 -o r.h5");
     expect(&said, outside);
     said = helper_run(1, "attribute r.h5");
     expect(&said, outside);
@@ -194,7 +268,9 @@ static void verify_plan(void **state) {
                                        "from losses: ",
                                        "without a floor: 5 + 5 runs, 1 update",
                                        "9/9",
+                                       "checked: twice the error moved the weights ",
                                        NULL};
+    if (strstr(said.out, "least is no guide") != NULL) fail_msg("%s", said.out);
     expect(&said, seen);
     said =
         helper_run(3, "noise p.yaml --plan --floor p-floor.h5 --lr-error 1e-17 --power 0.5 --json");
@@ -267,7 +343,8 @@ int main(void) {
         cmocka_unit_test(verify_file),       cmocka_unit_test(verify_floor),
         cmocka_unit_test(verify_compare),    cmocka_unit_test(verify_plan),
         cmocka_unit_test(verify_ops),        cmocka_unit_test(verify_models),
-        cmocka_unit_test(verify_refusals),
+        cmocka_unit_test(verify_refusals),   cmocka_unit_test(validate_content),
+        cmocka_unit_test(validate_cases),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
