@@ -202,7 +202,7 @@ static void check_cell(struct planned *p, int column, uint64_t update) {
     at_update(p->columns[column], FLOOR_PAIRS, update, floor);
     at_update(p->effect[column], pairs, update, effect);
     at_update(p->twice[column], pairs, update, twice);
-    assert_true(p_of(floor, nextafter(cell->bound, INFINITY)) <= p->plan.alpha);
+    assert_true(p_of(floor, nextafter(cell->bound, (double)INFINITY)) <= p->plan.alpha);
     assert_true(p_of(floor, cell->bound) > p->plan.alpha);
     for (uint64_t i = 0; i < pairs; i++)
         seen += p_of(floor, effect[i]) <= p->plan.alpha;
