@@ -2,16 +2,12 @@
 # The kernels of kernels/cuda/ twice: for a device, as a module (TWINSTEP_CUDA, where nvcc is), and
 # always for the host, run by the shim, which tests link and load. The program itself has neither.
 
-# twinstep_host_kernels(NAME WORD ...): ops.cu of each number pair as C, and the shim.
-function(twinstep_host_kernels name word)
-  add_library(${name} STATIC ${CMAKE_SOURCE_DIR}/kernels/cuda/shim.c)
-  target_link_libraries(${name} PUBLIC twinstep_base)
-  target_compile_options(${name} PRIVATE ${TWINSTEP_OPTIMISED})
-  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+# twinstep_host_kernels(WORD FLAGS ...): ops.cu of each number pair as C, objects kernels_WORD_PAIR.
+function(twinstep_host_kernels word)
   foreach(pair "f32;f32" "f32;f64" "f64;f64")
     list(GET pair 0 carrier)
     list(GET pair 1 accumulator)
-    set(part ${name}_${carrier}_${accumulator})
+    set(part kernels_${word}_${carrier}_${accumulator})
     add_library(${part} OBJECT ${CMAKE_SOURCE_DIR}/kernels/cuda/ops.cu)
     set_target_properties(${part} PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_link_libraries(${part} PRIVATE twinstep_flags)
@@ -19,27 +15,49 @@ function(twinstep_host_kernels name word)
     target_compile_definitions(
       ${part} PRIVATE TWINSTEP_VARIANT=${carrier}_${accumulator}_${word}
                       TWINSTEP_CARRIER_${carrier}=1 TWINSTEP_ACCUMULATOR_${accumulator}=1)
-    target_sources(${name} PRIVATE $<TARGET_OBJECTS:${part}>)
   endforeach()
 endfunction()
 
-set_source_files_properties(${CMAKE_SOURCE_DIR}/kernels/cuda/ops.cu PROPERTIES LANGUAGE C)
-twinstep_host_kernels(twinstep_shim shim)
-
-# twinstep_backend_shim.so, what a module with a device would be, for tests. It links nothing of
+# twinstep_backend_WORD.so, what a module with a device would be, for tests. It links nothing of
 # ours: what it needs of base/ is compiled into it and fails through the module's host.
-if(BUILD_TESTING)
-  set(backends ${CMAKE_BINARY_DIR}/backends)
-  add_library(backend_shim MODULE kernels/cuda/shim_module.c kernels/cuda/shim.c base/arena.c)
+function(twinstep_host_module word)
+  set(target backend_${word})
+  add_library(${target} MODULE kernels/cuda/shim_module.c kernels/cuda/shim.c kernels/cuda/watch.c
+                               base/arena.c)
   foreach(pair f32_f32 f32_f64 f64_f64)
-    target_sources(backend_shim PRIVATE $<TARGET_OBJECTS:twinstep_shim_${pair}>)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:kernels_${word}_${pair}>)
   endforeach()
-  set_target_properties(backend_shim PROPERTIES PREFIX "" OUTPUT_NAME twinstep_backend_shim
-                                                SUFFIX .so LIBRARY_OUTPUT_DIRECTORY ${backends})
-  target_link_libraries(backend_shim PRIVATE twinstep_flags)
+  set_target_properties(
+    ${target} PROPERTIES PREFIX "" OUTPUT_NAME twinstep_backend_${word} SUFFIX .so
+                         LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/backends)
+  target_link_libraries(${target} PRIVATE twinstep_flags)
+  target_compile_definitions(${target} PRIVATE BACKEND_WORD=${word} BACKEND_IS_${word}=1)
   target_compile_options(
-    backend_shim PRIVATE ${TWINSTEP_OPTIMISED} -fno-tree-slp-vectorize -fvisibility=hidden
-                         -Wno-unused-function -include ${CMAKE_SOURCE_DIR}/base/module_kit.h)
+    ${target} PRIVATE ${TWINSTEP_OPTIMISED} -fno-tree-slp-vectorize -fvisibility=hidden
+                      -Wno-unused-function -include ${CMAKE_SOURCE_DIR}/base/module_kit.h)
+endfunction()
+
+set_source_files_properties(${CMAKE_SOURCE_DIR}/kernels/cuda/ops.cu PROPERTIES LANGUAGE C)
+if(BUILD_TESTING)
+  twinstep_host_kernels(shim)
+  twinstep_host_module(shim)
+  add_library(twinstep_shim STATIC kernels/cuda/shim.c kernels/cuda/watch.c)
+  target_link_libraries(twinstep_shim PUBLIC twinstep_base)
+  target_compile_options(twinstep_shim PRIVATE ${TWINSTEP_OPTIMISED})
+  foreach(pair f32_f32 f32_f64 f64_f64)
+    target_sources(twinstep_shim PRIVATE $<TARGET_OBJECTS:kernels_shim_${pair}>)
+  endforeach()
+endif()
+# Watched kernels (kernels/cuda/watch.h). Another sanitizer cannot be had in the same file.
+if(BUILD_TESTING AND NOT TWINSTEP_SANITIZE)
+  twinstep_host_kernels(watch -fsanitize=thread)
+  twinstep_host_module(watch)
+  add_library(twinstep_watched STATIC)
+  target_link_libraries(twinstep_watched PUBLIC twinstep_shim)
+  foreach(pair f32_f32 f32_f64 f64_f64)
+    target_sources(twinstep_watched PRIVATE $<TARGET_OBJECTS:kernels_watch_${pair}>)
+  endforeach()
+  set_target_properties(twinstep_watched PROPERTIES LINKER_LANGUAGE C)
 endif()
 
 # The module for devices. nvcc is called as a program: CMake's CUDA language would ask for a device's

@@ -90,7 +90,7 @@ GPU_INLINE uint32_t gpu_atomic_add_u32(uint32_t *sum, uint32_t term) {
 
 #define LAUNCH(kernel, grid, block, shared_bytes, args_pointer)                                    \
     shim_launch(#kernel, kernel, (size_t)(grid), (unsigned)(block), (size_t)(shared_bytes),        \
-                (args_pointer))
+                (args_pointer), sizeof *(args_pointer))
 
 #define GPU_WAIT() ((void)0)
 

@@ -10,6 +10,7 @@
 #include <ucontext.h>
 
 #include "base/arena.h"
+#include "kernels/cuda/watch.h"
 
 #define STACK_BYTES ((size_t)256 << 10)
 #define FENCE ((size_t)1024)
@@ -37,11 +38,14 @@ struct shim {
     uint64_t given[2][SHIM_THREADS]; /* values of shuffles, by turns */
     unsigned turn[SHIM_THREADS];
     unsigned warp_waits[SHIM_THREADS / 32];
+    uint32_t epoch, warp_epoch[SHIM_THREADS / 32]; /* barriers so far */
+    int inside;                                    /* a thread of the kernel runs */
     unsigned threads, cursor, running, done, waits;
     int redraw;
     const char *name;
     shim_kernel kernel;
     const void *args;
+    size_t args_bytes;
     uint64_t draw;
     size_t shared_bytes;
     unsigned char *memory; /* fence, shared memory, fence */
@@ -49,6 +53,7 @@ struct shim {
 
 struct shim_host {
     uint64_t seed, launches;
+    uint64_t count; /* launches of this thread, whatever the seed */
     int failed;
     char error[512];
     struct shim *space;
@@ -70,6 +75,36 @@ static void tell_of(const struct shim *s, const char *what, unsigned a, unsigned
     snprintf(detail, sizeof detail, what, a, b);
     snprintf(text, sizeof text, "kernel %s, block %u: %s", s->name, s->gpu[0].block, detail);
     tell(text);
+}
+
+void shim_tell(const char *what) {
+    if (here.space == NULL)
+        tell(what);
+    else
+        tell_of(here.space, what, 0, 0);
+}
+
+int shim_place(struct watch_place *out) {
+    const struct shim *const s = here.space;
+    if (s == NULL || !s->inside || here.failed) return 0;
+    const unsigned t = s->running;
+    *out = (struct watch_place){
+        .launch = (uint32_t)here.count,
+        .block = s->gpu[t].block,
+        .epoch = s->epoch,
+        .warp_epoch = s->warp_epoch[t / 32],
+        .thread = t,
+        .stack = (const unsigned char *)s->fibre[s->fibre_of[t]].stack,
+        .stack_bytes = STACK_BYTES,
+        .shared = s->memory + FENCE,
+        .shared_bytes = s->shared_bytes,
+        .fence = FENCE,
+        .args = (const unsigned char *)s->args,
+        .args_bytes = s->args_bytes,
+        .gpu = (const unsigned char *)&s->gpu[t],
+        .gpu_bytes = sizeof s->gpu[t],
+    };
+    return 1;
 }
 
 enum status shim_error(void) {
@@ -109,7 +144,9 @@ static void draw_order(struct shim *s) {
 
 static void leave(struct shim *s) {
     struct fibre *const fibre = &s->fibre[s->fibre_of[s->running]];
+    s->inside = 0;
     if (setjmp(fibre->place) == 0) longjmp(s->scheduler, 1);
+    s->inside = s->state[s->running] == READY;
 }
 
 /* The thread behind the cursor, where it has not begun: it needs no fibre of its own yet. */
@@ -127,7 +164,9 @@ static void fibre_main(void) {
     for (;;) {
         do {
             s->state[s->running] = READY;
+            s->inside = 1;
             s->kernel(&s->gpu[s->running], s->args);
+            s->inside = 0;
             s->state[s->running] = DONE;
             s->done++;
         } while (take_next_new(s));
@@ -190,6 +229,7 @@ void shim_barrier(struct gpu *gpu, int line) {
         memset(s->state, READY, s->threads);
         s->waits = 0;
         s->redraw = 1;
+        s->epoch++;
     }
     leave(s);
 }
@@ -202,6 +242,7 @@ void shim_warp_barrier(struct gpu *gpu) {
     if (++s->warp_waits[warp] == 32) {
         memset(s->state + (size_t)warp * 32, READY, 32);
         s->warp_waits[warp] = 0;
+        s->warp_epoch[warp]++;
     }
     leave(s);
 }
@@ -236,6 +277,7 @@ double shim_shuffle_f64(struct gpu *gpu, double value, unsigned mask) {
 float shim_atomic_f32(struct gpu *gpu, float *sum, float term) {
     const float before = *sum;
     (void)gpu;
+    watch_atomic(sum, sizeof *sum);
     *sum = before + term;
     return before;
 }
@@ -243,6 +285,7 @@ float shim_atomic_f32(struct gpu *gpu, float *sum, float term) {
 double shim_atomic_f64(struct gpu *gpu, double *sum, double term) {
     const double before = *sum;
     (void)gpu;
+    watch_atomic(sum, sizeof *sum);
     *sum = before + term;
     return before;
 }
@@ -250,6 +293,7 @@ double shim_atomic_f64(struct gpu *gpu, double *sum, double term) {
 uint32_t shim_atomic_u32(struct gpu *gpu, uint32_t *sum, uint32_t term) {
     const uint32_t before = *sum;
     (void)gpu;
+    watch_atomic(sum, sizeof *sum);
     *sum = before + term;
     return before;
 }
@@ -287,6 +331,8 @@ static void open_block(struct shim *s, unsigned block) {
     memset(s->memory + FENCE, 0xff, s->shared_bytes);
     memset(s->memory + FENCE + s->shared_bytes, FENCE_BYTE, FENCE);
     s->done = s->waits = 0;
+    s->inside = 0;
+    s->epoch++;
 }
 
 static void run_block(struct shim *s, unsigned block) {
@@ -356,7 +402,7 @@ static int launch_is_possible(const char *name, size_t grid, unsigned block, siz
 }
 
 void shim_launch(const char *name, shim_kernel kernel, size_t grid, unsigned block,
-                 size_t shared_bytes, const void *args) {
+                 size_t shared_bytes, const void *args, size_t args_bytes) {
     if (here.failed || grid == 0) return;
     if (!launch_is_possible(name, grid, block, shared_bytes)) return;
     if (here.space == NULL && open_space() != STATUS_OK) {
@@ -367,6 +413,8 @@ void shim_launch(const char *name, shim_kernel kernel, size_t grid, unsigned blo
     s->name = name;
     s->kernel = kernel;
     s->args = args;
+    s->args_bytes = args_bytes;
+    here.count++;
     s->threads = block;
     s->shared_bytes = (shared_bytes + 15) / 16 * 16;
     s->draw = here.seed ^ here.launches++ * 0xd1342543de82ef95u;

@@ -35,7 +35,7 @@ void shim_seed(uint64_t seed);
 
 /* Runs the kernel to its end. After an error nothing runs until the error was taken. */
 void shim_launch(const char *name, shim_kernel kernel, size_t grid, unsigned block,
-                 size_t shared_bytes, const void *args);
+                 size_t shared_bytes, const void *args, size_t args_bytes);
 
 /* STATUS_INTERNAL with the text of the first error since the last call; else STATUS_OK. */
 TWINSTEP_MUST_USE enum status shim_error(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The backend "shim" as a module: the kernels of kernels/cuda/ on the host, for tests without a
- * device. Its memory comes in arenas of their own. */
-#define BACKEND_WORD shim
+ * device. Its memory comes in arenas of their own. As "watch", whose kernels are watched, it tells
+ * races and whatever a kernel touches that did not come from here. */
 #include "kernels/cuda/tables.h"
 
 #include <stdio.h>
@@ -9,10 +9,23 @@
 
 #include "base/arena.h"
 #include "kernels/cuda/shim.h"
+#include "kernels/cuda/watch.h"
+
+#if defined(BACKEND_IS_watch)
+#define BACKEND_NAME "watch"
+#else
+#define BACKEND_NAME "shim"
+#endif
 
 static enum status shim_open(void) {
     shim_seed(0x7d3c91e5a2f08b46u);
+#if defined(BACKEND_IS_watch)
+    TRY(watch_open());
+    watch_memory(NULL, 0);
     return STATUS_OK;
+#else
+    return STATUS_OK;
+#endif
 }
 
 static enum status shim_describe(char *text, size_t size) {
@@ -27,23 +40,18 @@ static enum status shim_take(size_t bytes, void **out) {
     TRY(arena_take(&arena, bytes + 64, 1, "shim memory", &memory));
     memcpy(memory, &arena, sizeof arena);
     *out = memory + 64;
+    watch_memory(*out, bytes);
     return STATUS_OK;
 }
 
 static void shim_give(void *memory) {
     struct arena arena;
+    watch_forget(memory);
     memcpy(&arena, (unsigned char *)memory - 64, sizeof arena);
     arena_close(&arena);
 }
 
 extern MODULE_EXPORT const struct backend twinstep_backend_v1;
-const struct backend twinstep_backend_v1 = {BACKEND_STAMP,
-                                                    "shim",
-                                                    BACKEND_LAYOUT,
-                                                    shim_open,
-                                                    shim_describe,
-                                                    {shim_take, shim_give},
-                                                    shim_error,
-                                                    tables_refuse,
-                                                    tables_ops,
-                                                    tables_scratch};
+const struct backend twinstep_backend_v1 = {
+    BACKEND_STAMP,          BACKEND_NAME, BACKEND_LAYOUT, shim_open,  shim_describe,
+    {shim_take, shim_give}, shim_error,   tables_refuse,  tables_ops, tables_scratch};

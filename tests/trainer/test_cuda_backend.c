@@ -42,12 +42,12 @@ static const struct {
      "mlp: 40}, optimizer: {lr: 1e-3}, numerics: {param: f64, compute: f64}"},
 };
 
-static void train(const struct config *config, const struct dataset *dataset,
+static void train(const struct config *config, const struct dataset *dataset, uint64_t updates,
                   struct helper_outcome *out) {
-    const struct run_options options = {.tensors = 1, .phases = 1, .poison = 1, .steps = UPDATES};
+    const struct run_options options = {.tensors = 1, .phases = 1, .poison = 1, .steps = updates};
     struct run run;
     helper_run_open(config, dataset, &options, &run);
-    helper_outcome_of(&run, UPDATES, out);
+    helper_outcome_of(&run, updates, out);
     run_close(&run);
 }
 
@@ -65,13 +65,38 @@ static void corroborate_trainings(void **state) {
         struct helper_outcome cpu, shim;
         helper_config(UPDATES, &config, "%s", trainings[i].body);
         helper_data_open(&config, &arena, &dataset);
-        train(&config, &dataset, &cpu);
+        train(&config, &dataset, UPDATES, &cpu);
         on_the_shim(&config);
-        train(&config, &dataset, &shim);
+        train(&config, &dataset, UPDATES, &shim);
         const char *const gap = helper_outcome_gap(&cpu, &shim);
         if (gap != NULL) fail_msg("%s: %s differ", trainings[i].name, gap);
         arena_close(&arena);
     }
+}
+
+/* Kernels touch nothing but what the run took from the backend, and two threads never one place
+ * without a barrier between them. */
+static void verify_watched_training(void **state) {
+    (void)state;
+#if defined(TWINSTEP_WATCHED)
+    for (size_t i = 0; i < COUNT_OF(trainings); i += 2) {
+        struct arena arena = ARENA_EMPTY;
+        struct config config;
+        struct dataset dataset;
+        struct helper_outcome cpu, watched;
+        helper_config(1, &config, "%s", trainings[i].body);
+        helper_data_open(&config, &arena, &dataset);
+        train(&config, &dataset, 1, &cpu);
+        config.numerics.backend = BACKEND_CUDA;
+        snprintf(config.numerics.backend_module, sizeof config.numerics.backend_module, "%s",
+                 TWINSTEP_BACKENDS "/twinstep_backend_watch.so");
+        train(&config, &dataset, 1, &watched);
+        assert_null(helper_outcome_gap(&cpu, &watched));
+        arena_close(&arena);
+    }
+#else
+    skip();
+#endif
 }
 
 /* The backend really ran: its memory holds the run, its table is the model's. */
@@ -132,9 +157,8 @@ static void validate_description(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_trainings),
-        cmocka_unit_test(verify_backend_is_used),
-        cmocka_unit_test(verify_refused),
+        cmocka_unit_test(corroborate_trainings),  cmocka_unit_test(verify_watched_training),
+        cmocka_unit_test(verify_backend_is_used), cmocka_unit_test(verify_refused),
         cmocka_unit_test(validate_description),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

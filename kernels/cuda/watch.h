@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Looks at every read and write of kernels that the shim runs and that were compiled with
+ * -fsanitize=thread but linked without its library: the calls before each access come here.
+ *
+ * Found: two threads at one place of which one writes, with no barrier between them (atomics
+ * together are no race); a read of shared memory that the block has not written; an access beyond
+ * shared memory; and, once shim_memory() named what a device sees, an access to anything else.
+ * Told by shim_error(), as the shim's own findings. Places are 4 bytes wide. memcpy is not seen.
+ * Invariant: barriers order the accesses of a block; nothing orders two blocks of a launch. */
+#ifndef TWINSTEP_KERNELS_CUDA_WATCH_H
+#define TWINSTEP_KERNELS_CUDA_WATCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+/* From here on kernels of this host thread are watched; until watch_close(). */
+TWINSTEP_MUST_USE enum status watch_open(void);
+void watch_close(void);
+
+/* Memory that a device would see; the first call makes everything else forbidden. */
+void watch_memory(const void *memory, size_t bytes);
+void watch_forget(const void *memory);
+
+/* ---- for the shim ---- */
+
+/* Where the running thread stands. Its stack is its own and is not looked at. */
+struct watch_place {
+    uint32_t launch, block, epoch, warp_epoch, thread;
+    const unsigned char *stack, *shared;
+    size_t stack_bytes, shared_bytes, fence;
+    const unsigned char *args, *gpu; /* what the kernel was given; its own struct gpu */
+    size_t args_bytes, gpu_bytes;
+};
+
+/* shim.c: the running thread; 0: none runs. And what is to be told. */
+int shim_place(struct watch_place *out);
+void shim_tell(const char *what);
+
+/* An atomic addition to `bytes` bytes. */
+void watch_atomic(const void *memory, size_t bytes);
+
+#endif
