@@ -22,7 +22,7 @@ endfunction()
 # ours: what it needs of base/ is compiled into it and fails through the module's host.
 function(twinstep_host_module word)
   set(target backend_${word})
-  add_library(${target} MODULE kernels/cuda/shim_module.c kernels/cuda/shim.c kernels/cuda/watch.c
+  add_library(${target} MODULE kernels/cuda/shim_module.c kernels/cuda/shim.c kernels/cuda/accesses.c
                                base/arena.c)
   foreach(pair f32_f32 f32_f64 f64_f64)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:kernels_${word}_${pair}>)
@@ -41,14 +41,14 @@ set_source_files_properties(${CMAKE_SOURCE_DIR}/kernels/cuda/ops.cu PROPERTIES L
 if(BUILD_TESTING)
   twinstep_host_kernels(shim)
   twinstep_host_module(shim)
-  add_library(twinstep_shim STATIC kernels/cuda/shim.c kernels/cuda/watch.c)
+  add_library(twinstep_shim STATIC kernels/cuda/shim.c kernels/cuda/accesses.c)
   target_link_libraries(twinstep_shim PUBLIC twinstep_base)
   target_compile_options(twinstep_shim PRIVATE ${TWINSTEP_OPTIMISED})
   foreach(pair f32_f32 f32_f64 f64_f64)
     target_sources(twinstep_shim PRIVATE $<TARGET_OBJECTS:kernels_shim_${pair}>)
   endforeach()
 endif()
-# Watched kernels (kernels/cuda/watch.h). Another sanitizer cannot be had in the same file.
+# Watched kernels (kernels/cuda/accesses.h). Another sanitizer cannot be had in the same file.
 if(BUILD_TESTING AND NOT TWINSTEP_SANITIZE)
   twinstep_host_kernels(watch -fsanitize=thread)
   twinstep_host_module(watch)

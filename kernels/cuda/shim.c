@@ -10,7 +10,7 @@
 #include <ucontext.h>
 
 #include "base/arena.h"
-#include "kernels/cuda/watch.h"
+#include "kernels/cuda/accesses.h"
 
 #define STACK_BYTES ((size_t)256 << 10)
 #define FENCE ((size_t)1024)

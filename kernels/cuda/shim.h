@@ -6,8 +6,8 @@
  * Shared memory is full of 0xff (NaN) before each block and has fences around it. Told as an error,
  * once, by shim_error(): a write to a fence, threads that wait at different barriers or leave while
  * others wait, a shuffle without the whole warp, an impossible launch. Where the kernels are
- * compiled with their reads and writes watched (kernels/cuda/watch.h), also: two threads that touch
- * one place without a barrier between them, and reads of shared memory that nobody wrote.
+ * compiled with their reads and writes watched (kernels/cuda/accesses.h), also: two threads that
+ * touch one place without a barrier between them, and reads of shared memory that nobody wrote.
  *
  * Not imitated: that threads really run at one time, weak memory order, warps that diverge, time.
  * State (seed, error, fibres) belongs to the host thread, as the CUDA runtime's does. */

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "kernels/cuda/shim.h"
-#include "kernels/cuda/watch.h"
+#include "kernels/cuda/accesses.h"
 
 #if defined(BACKEND_IS_watch)
 #define BACKEND_NAME "watch"

@@ -17,7 +17,7 @@
 #include "tests/kernels/helper_ops.h"
 
 #if defined(TWINSTEP_WATCHED) /* every read and write of the kernels is looked at */
-#include "kernels/cuda/watch.h"
+#include "kernels/cuda/accesses.h"
 #define TABLE(pair) op_table_##pair##_watch
 #define WATCHED 1
 #else

@@ -213,7 +213,7 @@ def rule_mutable(tree):
     """File-scope variables that can change, but the error text, the signal's flag, the shim."""
     allowed = {("base/status.c", "text"), ("cli/main.c", "interrupted"),
                ("kernels/cuda/shim.c", "here"),
-               ("kernels/cuda/watch.c", "watching")}  # as the CUDA runtime has a state per thread
+               ("kernels/cuda/accesses.c", "watching")}  # as the CUDA runtime has a state per thread
     declaration = re.compile(r"^static ([^;={(\n]*?)(\w+)\s*((?:\[[^\]\n]*\])*)\s*(=|;)", re.M)
     for name, code in tree.code.items():
         if folder(name) not in LAYERS:

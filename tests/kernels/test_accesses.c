@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * What kernels/cuda/watch.h finds in planted kernels, and that it finds nothing in right ones. This
+ * What kernels/cuda/accesses.h finds in planted kernels, and that it finds nothing in right ones. This
  * file is compiled with -fsanitize=thread, without its library; skipped in builds with another
  * sanitizer. (test_cuda_watched holds all kernels of kernels/cuda/ to it.) */
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "kernels/cuda/port.h"
-#include "kernels/cuda/watch.h"
+#include "kernels/cuda/accesses.h"
 
 enum { RIGHT, NO_BARRIER, LOST_UPDATE, BLOCKS, UNWRITTEN, BEYOND, FOREIGN, PLAIN_AND_ATOMIC, HOWS };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A table of places by address, open, whose cells belong to one launch: those of another are empty.
  * The names with two underscores are the compiler's (gcc's and clang's ThreadSanitizer). */
-#include "kernels/cuda/watch.h"
+#include "kernels/cuda/accesses.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,8 +7,8 @@
  * shared memory; and, once shim_memory() named what a device sees, an access to anything else.
  * Told by shim_error(), as the shim's own findings. Places are 4 bytes wide. memcpy is not seen.
  * Invariant: barriers order the accesses of a block; nothing orders two blocks of a launch. */
-#ifndef TWINSTEP_KERNELS_CUDA_WATCH_H
-#define TWINSTEP_KERNELS_CUDA_WATCH_H
+#ifndef TWINSTEP_KERNELS_CUDA_ACCESSES_H
+#define TWINSTEP_KERNELS_CUDA_ACCESSES_H
 
 #include <stddef.h>
 #include <stdint.h>
