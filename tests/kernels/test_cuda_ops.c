@@ -428,6 +428,31 @@ static void corroborate_dropout(void **state) {
     on_pairs(dropped);
 }
 
+/* Shapes nobody chose; the seed is in the draws. */
+static void any_shape(struct both *b) {
+    for (int i = 0; i < 4; i++) {
+        const uint32_t rows = 1 + bench_integer(&b->bench, 90);
+        const uint32_t N = 1 + bench_integer(&b->bench, 90), K = 1 + bench_integer(&b->bench, 60);
+        linear_one(b, rows, N, K, (int)bench_integer(&b->bench, 2));
+    }
+    const uint32_t G = 1 + bench_integer(&b->bench, 2);
+    const struct heads h = {G * (1 + bench_integer(&b->bench, 2)), G,
+                            1 + bench_integer(&b->bench, 40)};
+    uint32_t lengths[3];
+    for (size_t i = 0; i < COUNT_OF(lengths); i++)
+        lengths[i] = 1 + bench_integer(&b->bench, 24);
+    attention_one(b, h, lengths, COUNT_OF(lengths), 24, NULL);
+    norm_one(b, 1 + bench_integer(&b->bench, 9), 1 + bench_integer(&b->bench, 400),
+             NORM_ROUND_AFTER_WEIGHT, 1);
+    logprob_one(b, 1 + bench_integer(&b->bench, 9), 1 + bench_integer(&b->bench, 400),
+                b->bench.law.compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32);
+}
+
+static void corroborate_any_shape(void **state) {
+    (void)state;
+    on_pairs(any_shape);
+}
+
 /* ---- refusals ---- */
 
 static void verify_refused(void **state) {
@@ -449,7 +474,8 @@ int main(void) {
         cmocka_unit_test(corroborate_linear),    cmocka_unit_test(corroborate_norms),
         cmocka_unit_test(corroborate_logprobs),  cmocka_unit_test(corroborate_elements),
         cmocka_unit_test(corroborate_gradients), cmocka_unit_test(corroborate_attention),
-        cmocka_unit_test(corroborate_dropout),   cmocka_unit_test(verify_refused),
+        cmocka_unit_test(corroborate_dropout),   cmocka_unit_test(corroborate_any_shape),
+        cmocka_unit_test(verify_refused),
     };
 #if defined(TWINSTEP_WATCHED)
     if (watch_open() != STATUS_OK) return 1;
