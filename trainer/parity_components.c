@@ -96,6 +96,7 @@ static enum status make_row(struct measuring *m, const struct parity_tensor *ten
     row->layer = tensor->layer;
     row->op = tensor->op;
     row->tensor = tensor->tensor;
+    row->vector = tensor->axis == WATCH_WHOLE && tensor->width <= 1;
     return STATUS_OK;
 }
 

@@ -71,6 +71,7 @@ struct parity_component_row {
     double explained; /* share of |B - high|^2 that the factor explains */
     double equal;     /* share of elements with low's bits */
     enum parity_band band;
+    int vector; /* gradient of a norm's weight or a bias: each element sums terms of its own size */
     int sparse_stands_out, not_exact;
     enum parity_finding finding;
 };

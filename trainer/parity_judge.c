@@ -56,7 +56,8 @@ static enum parity_band least_band(const struct parity_component_row *row) {
     return PARITY_BAND_POSSIBLE;
 }
 
-/* One element is judged where inputs are the same: elsewhere its error has no scale of its own.
+/* One element is judged where inputs are the same and a row has a scale: elsewhere its error has
+ * none to be held against.
  * R of replicas above 1 means that low's own error was small by luck: R is held against theirs. */
 static void judge_row(struct parity_component_row *row) {
     row->median = parity_sample_quantile(&row->ratio, 0.5);
@@ -68,7 +69,7 @@ static void judge_row(struct parity_component_row *row) {
     row->band = band_of(row->median / own, row->equal);
     const double line =
         SPARSE_LINE * (row->replica_sparse > SPARSE_LEAST ? row->replica_sparse : SPARSE_LEAST);
-    row->sparse_stands_out = row->level == PARITY_OPS && row->sparse > line;
+    row->sparse_stands_out = row->level == PARITY_OPS && !row->vector && row->sparse > line;
     row->not_exact = is_exact_op(row) && row->equal < 1.0;
     const enum parity_band least = least_band(row);
     row->finding = row->band >= least || row->sparse_stands_out || row->not_exact ? PARITY_OUTSIDE

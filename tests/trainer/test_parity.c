@@ -22,6 +22,8 @@
 #define COMMON "task: sft, seed: 3, init: {std: 0.3}, data: {samples: 4, max_len: 48}, "
 #define MICRO "batch: {size: 4, micro: 2}, "
 #define LLAMA "model: {family: llama, " SIZES "}"
+#define QWEN2                                                                                      \
+    "model: {family: qwen2, layers: 2, hidden: 48, heads: 4, kv_heads: 2, mlp: 96, vocab: 300}"
 #define OLMO2 "model: {family: olmo2, " SIZES "}"
 #define WIDE_MLP                                                                                   \
     "model: {family: llama, layers: 2, hidden: 32, heads: 4, kv_heads: 2, mlp: 400, vocab: 300}"
@@ -108,6 +110,8 @@ static const struct planted {
     {"none, sums in another order", COMMON MICRO OLMO2 ", " BF16,
      COMMON MICRO OLMO2 ", numerics: {compute: bf16, mode: shuffled}, shuffle: {kinds: [forward, "
                         "weight, dq, embedding, norm], chunk: 8}",
+     plant_nothing, NULL, -1, 0},
+    {"none, cut sums, biases", COMMON MICRO QWEN2, COMMON MICRO QWEN2 ", numerics: {mode: shaped}",
      plant_nothing, NULL, -1, 0},
     {"one rope element", COMMON MICRO LLAMA ", " BF16, COMMON MICRO LLAMA ", " BF16,
      plant_rope_element, "rotary", -1, 1},
