@@ -6,19 +6,10 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "trainer/parity_measuring.h"
 #include "trainer/run_private.h"
 
 #define REPLICAS_MOST 4u /* of each batch; the batches multiply them */
-
-struct measuring {
-    const struct parity *parity;
-    struct parity_components *out;
-    struct run *replica;
-    uint32_t room;
-    uint32_t cursor; /* first row of the level that comes next */
-    uint32_t batch;
-    uint32_t *samples;
-};
 
 /* ---- what a tensor is ---- */
 
@@ -70,7 +61,7 @@ static int is_of_level(const struct parity_record *record, uint32_t i, enum pari
 
 /* ---- rows ---- */
 
-static enum status add_row(struct measuring *m, struct parity_component_row **out) {
+enum status parity_add_row(struct parity_measuring *m, struct parity_component_row **out) {
     struct parity_components *all = m->out;
     const uint32_t room = m->room == 0 ? 256 : 2 * m->room;
     if (all->count == m->room) {
@@ -86,10 +77,10 @@ static enum status add_row(struct measuring *m, struct parity_component_row **ou
                               m->parity->arena);
 }
 
-static enum status make_row(struct measuring *m, const struct parity_tensor *tensor,
+static enum status make_row(struct parity_measuring *m, const struct parity_tensor *tensor,
                             enum parity_level level, enum parity_component component) {
     struct parity_component_row *row;
-    TRY(add_row(m, &row));
+    TRY(parity_add_row(m, &row));
     row->level = level;
     row->component = component;
     row->side = side_of(tensor);
@@ -101,7 +92,7 @@ static enum status make_row(struct measuring *m, const struct parity_tensor *ten
 }
 
 /* A factor on the whole leaves an error along h; rounding, and most faults, do not. */
-static void add_relative(struct parity_component_row *row, const struct parity_sums *sums) {
+void parity_add_relative(struct parity_component_row *row, const struct parity_sums *sums) {
     const double relative = sums->scale > 0.0 ? real_sqrt_f64(sums->target / sums->scale) : 0.0;
     if (relative <= row->relative) return;
     row->relative = relative;
@@ -109,10 +100,10 @@ static void add_relative(struct parity_component_row *row, const struct parity_s
     row->explained = sums->along * sums->along / (sums->scale * sums->target);
 }
 
-static void add_target(const struct measuring *m, struct parity_component_row *row,
+static void add_target(const struct parity_measuring *m, struct parity_component_row *row,
                        const struct parity_sums *sums) {
     parity_sample_add(&row->ratio, parity_sums_ratio(sums));
-    add_relative(row, sums);
+    parity_add_relative(row, sums);
     row->equal += sums->elements == 0
                       ? 0.0
                       : (double)sums->equal / (double)sums->elements / (double)m->out->batches;
@@ -130,7 +121,7 @@ static void add_replica(struct parity_component_row *row, const struct parity_su
 
 enum passing { OF_TARGET, OF_REPLICA, OF_LOW };
 
-static void pool(struct parity_sums *all, const struct parity_sums *sums) {
+void parity_pool(struct parity_sums *all, const struct parity_sums *sums) {
     all->target += sums->target;
     all->baseline += sums->baseline;
     all->scale += sums->scale;
@@ -139,7 +130,7 @@ static void pool(struct parity_sums *all, const struct parity_sums *sums) {
     all->equal += sums->equal;
 }
 
-static void add(const struct measuring *m, struct parity_component_row *row,
+static void add(const struct parity_measuring *m, struct parity_component_row *row,
                 const struct parity_sums *sums, enum passing passing) {
     if (passing == OF_TARGET)
         add_target(m, row, sums);
@@ -149,7 +140,7 @@ static void add(const struct measuring *m, struct parity_component_row *row,
 
 /* Rows of a level stand in the order of its tensors, in every batch; where gradients come end to
  * end, a row of all of them follows. */
-static void collect(const struct measuring *m, const struct parity_record *record,
+static void collect(const struct parity_measuring *m, const struct parity_record *record,
                     enum parity_level level, uint32_t first_row, enum passing passing) {
     struct parity_sums all = {0};
     uint32_t at = first_row;
@@ -157,7 +148,7 @@ static void collect(const struct measuring *m, const struct parity_record *recor
         const struct parity_sums *sums = &record->tensors[i].sums;
         enum parity_component component;
         if (!is_of_level(record, i, level, &component)) continue;
-        if (component == PARITY_TENSOR) pool(&all, sums);
+        if (component == PARITY_TENSOR) parity_pool(&all, sums);
         add(m, &m->out->rows[at], sums, passing);
         if (passing == OF_TARGET && m->out->rows[at].worst_batch == m->batch)
             parity_record_place(record, &record->tensors[i], sums->worst_row,
@@ -167,9 +158,10 @@ static void collect(const struct measuring *m, const struct parity_record *recor
     if (level == PARITY_WHOLE) add(m, &m->out->rows[at], &all, passing);
 }
 
-static enum status make_pool(struct measuring *m, enum parity_side side, const char *tensor) {
+enum status parity_make_pool(struct parity_measuring *m, enum parity_side side,
+                             const char *tensor) {
     struct parity_component_row *row;
-    TRY(add_row(m, &row));
+    TRY(parity_add_row(m, &row));
     row->level = PARITY_WHOLE;
     row->component = PARITY_MODEL;
     row->side = side;
@@ -180,7 +172,7 @@ static enum status make_pool(struct measuring *m, enum parity_side side, const c
 }
 
 /* The first batch makes them. */
-static enum status open_level(struct measuring *m, const struct parity_record *record,
+static enum status open_level(struct parity_measuring *m, const struct parity_record *record,
                               enum parity_level level) {
     for (uint32_t i = 0; i < record->count; i++) {
         enum parity_component component;
@@ -190,12 +182,13 @@ static enum status open_level(struct measuring *m, const struct parity_record *r
     }
     if (level != PARITY_WHOLE) return STATUS_OK;
     m->cursor++;
-    return m->batch == 0 ? make_pool(m, PARITY_WEIGHT_GRADIENT, "weight gradients") : STATUS_OK;
+    return m->batch == 0 ? parity_make_pool(m, PARITY_WEIGHT_GRADIENT, "weight gradients")
+                         : STATUS_OK;
 }
 
 /* ---- passes ---- */
 
-static enum status run_level(struct measuring *m, struct parity_record *record,
+static enum status run_level(struct parity_measuring *m, struct parity_record *record,
                              enum parity_level level) {
     const struct parity *parity = m->parity;
     const uint64_t seed = parity->request->seed;
@@ -213,11 +206,11 @@ static enum status run_level(struct measuring *m, struct parity_record *record,
     return STATUS_OK;
 }
 
-static void fill(struct measuring *m, struct run *run, uint32_t count) {
+static void fill(struct parity_measuring *m, struct run *run, uint32_t count) {
     batch_fill(&run->batch, &run->limits, run->dataset, m->samples, count, 0);
 }
 
-static enum status run_levels(struct measuring *m, struct arena *arena) {
+static enum status run_levels(struct parity_measuring *m, struct arena *arena) {
     const struct parity *parity = m->parity;
     struct parity_record record;
     const uint32_t count = parity_batch_size(parity);
@@ -237,7 +230,7 @@ static enum status run_levels(struct measuring *m, struct arena *arena) {
     return STATUS_OK;
 }
 
-static enum status run_batches(struct measuring *m) {
+static enum status run_batches(struct parity_measuring *m) {
     for (m->batch = 0; m->batch < m->out->batches; m->batch++) {
         struct arena arena = ARENA_EMPTY;
         const enum status status = run_levels(m, &arena);
@@ -272,99 +265,6 @@ static void compare_rope(const struct run *low, const struct run *b, struct pari
         }
 }
 
-static double start_of(const struct run *run, uint32_t row, size_t i) {
-    const enum dtype param = (enum dtype)run->config.numerics.param;
-    const unsigned char *then = run->initial + run->packed[row] * dtype_carrier(param);
-    return param == DTYPE_F64 ? ((const double *)(const void *)then)[i]
-                              : (double)((const float *)(const void *)then)[i];
-}
-
-static double changed_by(const struct run *run, uint32_t row, size_t i) {
-    const void *now = run_param(run, row);
-    const double then = start_of(run, row, i);
-    return run->config.numerics.param == DTYPE_F64 ? ((const double *)now)[i] - then
-                                                   : (double)((const float *)now)[i] - then;
-}
-
-/* No stored parameter is nearer to the exact one than rounding lets it: a spacing's square over 12
- * joins the baseline, or updates of a few spacings would make it 0. */
-static void sum_update(const struct parity *parity, const struct run *run, uint32_t row,
-                       struct parity_sums *out) {
-    const struct run *low = parity->run[PARITY_LOW], *high = parity->run[PARITY_HIGH];
-    for (size_t i = 0; i < low->table.rows[row].count; i++) {
-        const double t = changed_by(run, row, i), l = changed_by(low, row, i);
-        const double h = changed_by(high, row, i);
-        const double space =
-            dtype_spacing(start_of(low, row, i), (enum dtype)low->config.numerics.param);
-        out->target = real_fma_f64(t - h, t - h, out->target);
-        out->baseline = real_fma_f64(l - h, l - h, out->baseline);
-        out->baseline = real_fma_f64(space, space / 12.0, out->baseline);
-        out->scale = real_fma_f64(h, h, out->scale);
-        out->along = real_fma_f64(t - h, h, out->along);
-        out->elements++;
-        out->equal += memcmp(&t, &l, sizeof t) == 0;
-    }
-}
-
-/* Rows of updates: one per tensor, then all together. */
-static enum status open_updates(struct measuring *m) {
-    const struct run *low = m->parity->run[PARITY_LOW];
-    for (uint32_t i = 0; i < low->owner_count; i++) {
-        struct parity_component_row *row;
-        TRY(add_row(m, &row));
-        row->level = PARITY_WHOLE;
-        row->component = PARITY_TENSOR;
-        row->side = PARITY_UPDATE;
-        row->layer = PASS_NO_LAYER;
-        row->op = low->table.rows[low->owner[i]].name;
-        row->tensor = "first update";
-    }
-    return make_pool(m, PARITY_UPDATE, "first update");
-}
-
-static void collect_updates(struct measuring *m, const struct run *run, int target) {
-    const struct run *low = m->parity->run[PARITY_LOW];
-    struct parity_component_row *rows = m->out->rows + m->out->count - low->owner_count - 1;
-    struct parity_sums all = {0};
-    for (uint32_t i = 0; i <= low->owner_count; i++) {
-        struct parity_sums sums = {0};
-        if (i < low->owner_count)
-            sum_update(m->parity, run, low->owner[i], &sums);
-        else
-            sums = all;
-        if (i < low->owner_count) pool(&all, &sums);
-        parity_sample_add(target ? &rows[i].ratio : &rows[i].replica, parity_sums_ratio(&sums));
-        if (!target) continue;
-        add_relative(&rows[i], &sums);
-        rows[i].equal = (double)sums.equal / (double)sums.elements;
-    }
-}
-
-static enum status step_replica(struct measuring *m, uint64_t seed) {
-    const struct record *record;
-    struct run *replica;
-    TRY(parity_replica_open(m->parity, seed, &replica));
-    const enum status status = run_step(replica, &record);
-    if (status == STATUS_OK) collect_updates(m, replica, 0);
-    run_close(replica);
-    return status;
-}
-
-/* The first update of each training, as its own configuration has it. */
-static enum status compare_updates(struct measuring *m) {
-    const struct parity *parity = m->parity;
-    const struct record *record;
-    TRY(open_updates(m));
-    for (int who = PARITY_B; who < PARITY_RUNS; who++) {
-        TRY(parity_tick(parity, "first updates", (uint64_t)who, PARITY_RUNS));
-        TRY(run_step(parity->run[who], &record));
-    }
-    collect_updates(m, parity->run[PARITY_B], 1);
-    for (uint32_t r = 0; r < m->out->replicas; r++)
-        TRY(step_replica(m, parity->request->seed + 2000 + r));
-    return STATUS_OK;
-}
-
 /* ---- all ---- */
 
 static const char *untestable(const struct parity *parity) {
@@ -376,17 +276,17 @@ static const char *untestable(const struct parity *parity) {
     return NULL;
 }
 
-static enum status measure(struct measuring *m) {
+static enum status measure(struct parity_measuring *m) {
     const struct parity *parity = m->parity;
     TRY(arena_take(parity->arena, parity_batch_size(parity), sizeof *m->samples, "components",
                    &m->samples));
     compare_rope(parity->run[PARITY_LOW], parity->run[PARITY_B], &m->out->rope);
     TRY(run_batches(m));
-    return compare_updates(m);
+    return parity_compare_updates(m);
 }
 
 /* Updates move B's, low's and high's weights: taken back. */
-static enum status measure_and_restore(struct measuring *m) {
+static enum status measure_and_restore(struct parity_measuring *m) {
     const struct parity *parity = m->parity;
     unsigned char *state[PARITY_RUNS];
     for (int who = PARITY_B; who < PARITY_RUNS; who++) {
@@ -400,7 +300,7 @@ static enum status measure_and_restore(struct measuring *m) {
 }
 
 enum status parity_measure_components(const struct parity *parity, struct parity_components *out) {
-    struct measuring m = {.parity = parity, .out = out};
+    struct parity_measuring m = {.parity = parity, .out = out};
     memset(out, 0, sizeof *out);
     out->batches = parity->request->batches;
     out->replicas = parity->request->replicas;
