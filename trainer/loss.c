@@ -150,11 +150,17 @@ static void sft_terms(const struct loss_call *call, struct state_window *window,
     }
 }
 
-/* What a pair weighs in the logged means, of 1 on average. */
-static double weight_of(const struct loss_call *call, uint32_t sample) {
+/* What a pair weighs in the logged means, of 1 on average: where the loss is a mean of
+ * micro-batches, as in TRL and open-instruct, so are the metrics beside it. */
+static double weight_of(const struct loss_call *call) {
     const int leaked = call->micro < call->plan->leaked.micros;
-    if (call->config->loss.divisor != DIVISOR_MICROS_BY_TOKENS) return 1.0;
-    return window_items(call->config, call->plan, leaked) / divisor_of(call, sample);
+    const struct sampler_window window = window_of(call->plan, leaked);
+    const struct sampler_micro *micro = &call->plan->micro[call->micro];
+    const double share = (double)window.samples / (double)micro->samples;
+    if (call->config->loss.divisor == DIVISOR_MEAN_OF_MEANS) return share / (double)window.micros;
+    if (call->config->loss.divisor == DIVISOR_MICROS_BY_TOKENS)
+        return share * (double)micro->tokens / (double)window.tokens;
+    return 1.0;
 }
 
 static void note_pair(const struct loss_call *call, struct state_window *window, double weight,
@@ -188,7 +194,7 @@ static void dpo_terms(const struct loss_call *call, struct state_window *window,
             set_coefficients(batch, sequence_of(batch, s, side), dtype_round(slope, loss),
                              coefficient);
         }
-        note_pair(call, window, weight_of(call, s), &value);
+        note_pair(call, window, weight_of(call), &value);
     }
 }
 

@@ -202,11 +202,10 @@ static const struct metric {
     {"rewards/margins", REAL_REWARD_MARGIN}, {"rewards/accuracies", REAL_REWARD_ACCURACY},
     {"logps/chosen", REAL_LOGP_CHOSEN},      {"logps/rejected", REAL_LOGP_REJECTED}};
 
-/* TRL takes the mean of its micro-batches' means, also in a window of 2 pairs and 1. Ours is the
- * mean over pairs: windows that are full say the same. */
+/* TRL takes the mean of its micro-batches' means, also in a window of 2 pairs and 1. */
 static void compare_metrics(const struct hf_golden *golden, const char *label, uint64_t step,
                             const struct record *record, struct figures *out) {
-    if (helper_hf_find(golden, "runs", label, "logps/chosen") == NULL || step % 6 == 5) return;
+    if (helper_hf_find(golden, "runs", label, "logps/chosen") == NULL) return;
     for (size_t m = 0; m < sizeof metrics / sizeof *metrics; m++) {
         double values[HELPER_HF_STEPS];
         helper_hf_list(golden, "runs", label, metrics[m].key, HELPER_HF_STEPS, values);
