@@ -18,17 +18,35 @@
 
 enum state { NEW = 0, READY, AT_BARRIER, AT_WARP, DONE };
 
+/* AddressSanitizer follows swapcontext(), not jumps between stacks. */
+#if defined(__SANITIZE_ADDRESS__)
+#define SWAPS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SWAPS 1
+#endif
+#endif
+#ifndef SWAPS
+#define SWAPS 0
+#endif
+
+/* Where a fibre, or the scheduler, goes on. */
+struct spot {
+    ucontext_t context; /* where it begins; with SWAPS, where it stands */
+    jmp_buf jump;
+    int begun;
+};
+
 struct fibre {
-    ucontext_t entry;
-    jmp_buf place;
+    struct spot spot;
     void *stack;
-    int made, entered, busy;
+    int made, busy;
 };
 
 /* The block that runs. */
 struct shim {
     struct arena arena;
-    jmp_buf scheduler;
+    struct spot scheduler;
     struct fibre fibre[SHIM_THREADS];
     struct gpu gpu[SHIM_THREADS];
     unsigned char state[SHIM_THREADS];
@@ -142,10 +160,21 @@ static void draw_order(struct shim *s) {
 
 /* ---- fibres ---- */
 
+static void change(struct spot *from, struct spot *to) {
+#if SWAPS
+    swapcontext(&from->context, &to->context);
+#else
+    if (setjmp(from->jump) != 0) return;
+    if (to->begun) longjmp(to->jump, 1);
+    to->begun = 1;
+    setcontext(&to->context);
+#endif
+}
+
 static void leave(struct shim *s) {
     struct fibre *const fibre = &s->fibre[s->fibre_of[s->running]];
     s->inside = 0;
-    if (setjmp(fibre->place) == 0) longjmp(s->scheduler, 1);
+    change(&fibre->spot, &s->scheduler);
     s->inside = s->state[s->running] == READY;
 }
 
@@ -179,21 +208,15 @@ static int make_fibre(struct shim *s, struct fibre *fibre) {
     if (fibre->stack == NULL &&
         arena_take(&s->arena, STACK_BYTES, 1, "shim stack", &fibre->stack) != STATUS_OK)
         return 0;
-    if (getcontext(&fibre->entry) != 0) return 0;
-    fibre->entry.uc_stack.ss_sp = fibre->stack;
-    fibre->entry.uc_stack.ss_size = STACK_BYTES;
-    fibre->entry.uc_link = NULL;
-    makecontext(&fibre->entry, fibre_main, 0);
+    ucontext_t *const context = &fibre->spot.context;
+    if (getcontext(context) != 0) return 0;
+    context->uc_stack.ss_sp = fibre->stack;
+    context->uc_stack.ss_size = STACK_BYTES;
+    context->uc_link = NULL;
+    makecontext(context, fibre_main, 0);
     fibre->made = 1;
-    fibre->entered = 0;
+    fibre->spot.begun = 0;
     return 1;
-}
-
-static void enter(struct shim *s, struct fibre *fibre) {
-    if (setjmp(s->scheduler) != 0) return;
-    if (fibre->entered) longjmp(fibre->place, 1);
-    fibre->entered = 1;
-    setcontext(&fibre->entry);
 }
 
 /* Runs thread `t` until it waits or ends. */
@@ -210,7 +233,8 @@ static void resume(struct shim *s, unsigned t) {
         s->fibre_of[t] = f;
     }
     s->running = t;
-    enter(s, &s->fibre[s->fibre_of[t]]);
+    s->scheduler.begun = 1;
+    change(&s->scheduler, &s->fibre[s->fibre_of[t]].spot);
 }
 
 /* ---- barriers ---- */

@@ -63,10 +63,23 @@ static void *scratch_of(struct bench *bench, size_t bytes) {
 
 extern const struct op_table op_table_f32_f32_shim, op_table_f32_f64_shim, op_table_f64_f64_shim;
 
+/* Fibres are slow under AddressSanitizer, and unknown to ThreadSanitizer: there test_cuda_ops and
+ * test_shim stand for them. */
+#if defined(__SANITIZE_ADDRESS__)
+#define WITHOUT_SHIM 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define WITHOUT_SHIM 1
+#endif
+#endif
+#ifndef WITHOUT_SHIM
+#define WITHOUT_SHIM 0
+#endif
+
 /* The kernels of kernels/cuda/, their threads in the order of a seed. */
 static int shim_machine(struct bench *bench, const struct op_limits *limits, uint64_t seed,
                         const struct op_table **out_ops) {
-    if (cuda_refuses(&bench->call) != NULL) return 0;
+    if (WITHOUT_SHIM || cuda_refuses(&bench->call) != NULL) return 0;
     *out_ops = bench->law.compute == DTYPE_F64 ? &op_table_f64_f64_shim
                : bench->law.wide               ? &op_table_f32_f64_shim
                                                : &op_table_f32_f32_shim;

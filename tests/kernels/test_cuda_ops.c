@@ -19,10 +19,14 @@
 #if defined(TWINSTEP_WATCHED) /* every read and write of the kernels is looked at */
 #include "kernels/cuda/accesses.h"
 #define TABLE(pair) op_table_##pair##_watch
-#define WATCHED 1
+#define SLOW 1
 #else
 #define TABLE(pair) op_table_##pair##_shim
-#define WATCHED 0
+#if defined(__SANITIZE_ADDRESS__)
+#define SLOW 1
+#else
+#define SLOW 0
+#endif
 #endif
 extern const struct op_table TABLE(f32_f32), TABLE(f32_f64), TABLE(f64_f64);
 
@@ -64,7 +68,7 @@ static void open_both(struct both *b, size_t pair) {
 static void on_pairs(void (*test)(struct both *b)) {
     for (size_t pair = 0; pair < BENCH_PAIRS; pair++) {
         struct both b;
-        if (WATCHED && pair > 1 && pair + 1 < BENCH_PAIRS) continue; /* one dtype of each table */
+        if (SLOW && pair > 1 && pair + 1 < BENCH_PAIRS) continue; /* one dtype of each table */
         open_both(&b, pair);
         test(&b);
         bench_close(&b.bench);
@@ -321,7 +325,7 @@ static void gradients(struct both *b) {
         gradient_one(b, 2, (enum dtype)storage);
         gradient_one(b, 3 * 4096 + 100, (enum dtype)storage);
     }
-    if (b->bench.law.compute == DTYPE_BF16 && !b->bench.law.wide && !WATCHED)
+    if (b->bench.law.compute == DTYPE_BF16 && !b->bench.law.wide && !SLOW)
         gradient_one(b, 300 * 4096 + 7, DTYPE_F32); /* more blocks than groups */
 }
 

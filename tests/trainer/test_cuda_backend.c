@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: repro short
+ * labels: repro
  * Whole trainings through a backend in a module (kernels/cuda/ run by the shim): every digest is
  * the CPU's, for DPO and SFT, each family, f32, bf16 and f64, dropout, masters and tied tensors.
  * And what numerics.backend refuses. */
