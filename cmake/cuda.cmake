@@ -34,7 +34,7 @@ function(twinstep_host_module word)
   target_compile_definitions(${target} PRIVATE BACKEND_WORD=${word} BACKEND_IS_${word}=1)
   target_compile_options(
     ${target} PRIVATE ${TWINSTEP_OPTIMISED} -fno-tree-slp-vectorize -fvisibility=hidden
-                      -Wno-unused-function -include ${CMAKE_SOURCE_DIR}/base/module_kit.h)
+                      -include ${CMAKE_SOURCE_DIR}/base/module_kit.h)
 endfunction()
 
 set_source_files_properties(${CMAKE_SOURCE_DIR}/kernels/cuda/ops.cu PROPERTIES LANGUAGE C)
@@ -73,7 +73,7 @@ if(TWINSTEP_CUDA)
   set(device -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode
              arch=compute_90,code=compute_90)
   set(host -O3 -I${CMAKE_SOURCE_DIR} -Xcompiler
-           -fPIC,-ffp-contract=off,-fno-tree-slp-vectorize,-fvisibility=hidden,-Wno-unused-function)
+           -fPIC,-ffp-contract=off,-fno-tree-slp-vectorize,-fvisibility=hidden)
   set(headers ${CMAKE_SOURCE_DIR}/kernels/cuda/*.cu ${CMAKE_SOURCE_DIR}/kernels/cuda/*.h
               ${CMAKE_SOURCE_DIR}/kernels/*.h ${CMAKE_SOURCE_DIR}/base/*.h
               ${CMAKE_SOURCE_DIR}/base/*.inc)

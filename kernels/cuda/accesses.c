@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 
-#define CELLS ((size_t)1 << 18)
+#define CELLS ((size_t)1 << 20)
 #define RANGES 1024u
 #define MANY UINT32_MAX
 
