@@ -176,7 +176,14 @@ void watch_atomic(const void *memory, size_t bytes) {
     touch(memory, bytes, 1, 1);
 }
 
-/* ---- what the compiler calls ---- */
+/* ---- what the compiler calls, where the sanitizer's own library does not ---- */
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#if !defined(SANITIZED) && !defined(__SANITIZE_THREAD__)
 
 void __tsan_init(void);
 void __tsan_func_entry(void *caller);
@@ -236,3 +243,5 @@ void *__tsan_memset(void *to, int byte, unsigned long bytes) {
     touch(to, bytes, 1, 0);
     return memset(to, byte, bytes);
 }
+
+#endif

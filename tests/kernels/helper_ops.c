@@ -65,7 +65,7 @@ extern const struct op_table op_table_f32_f32_shim, op_table_f32_f64_shim, op_ta
 
 /* Fibres are slow under AddressSanitizer, and unknown to ThreadSanitizer: there test_cuda_ops and
  * test_shim stand for them. */
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define WITHOUT_SHIM 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
