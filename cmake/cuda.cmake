@@ -18,20 +18,20 @@ function(twinstep_host_kernels word)
   endforeach()
 endfunction()
 
-# twinstep_backend_WORD.so, what a module with a device would be, for tests. It links nothing of
+# twinstep_backend_NAME.so, what a module with a device would be, for tests. It links nothing of
 # ours: what it needs of base/ is compiled into it and fails through the module's host.
-function(twinstep_host_module word)
-  set(target backend_${word})
+function(twinstep_host_module name word)
+  set(target backend_${name})
   add_library(${target} MODULE kernels/cuda/shim_module.c kernels/cuda/shim.c kernels/cuda/accesses.c
                                base/arena.c)
   foreach(pair f32_f32 f32_f64 f64_f64)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:kernels_${word}_${pair}>)
   endforeach()
   set_target_properties(
-    ${target} PROPERTIES PREFIX "" OUTPUT_NAME twinstep_backend_${word} SUFFIX .so
+    ${target} PROPERTIES PREFIX "" OUTPUT_NAME twinstep_backend_${name} SUFFIX .so
                          LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/backends)
   target_link_libraries(${target} PRIVATE twinstep_flags)
-  target_compile_definitions(${target} PRIVATE BACKEND_WORD=${word} BACKEND_IS_${word}=1)
+  target_compile_definitions(${target} PRIVATE BACKEND_WORD=${word} BACKEND_IS_${word}=1 ${ARGN})
   target_compile_options(
     ${target} PRIVATE ${TWINSTEP_OPTIMISED} -fno-tree-slp-vectorize -fvisibility=hidden
                       -include ${CMAKE_SOURCE_DIR}/base/module_kit.h)
@@ -40,7 +40,8 @@ endfunction()
 set_source_files_properties(${CMAKE_SOURCE_DIR}/kernels/cuda/ops.cu PROPERTIES LANGUAGE C)
 if(BUILD_TESTING)
   twinstep_host_kernels(shim)
-  twinstep_host_module(shim)
+  twinstep_host_module(shim shim)
+  twinstep_host_module(layout shim BACKEND_LAYOUT=1) # to be refused
   add_library(twinstep_shim STATIC kernels/cuda/shim.c kernels/cuda/accesses.c)
   target_link_libraries(twinstep_shim PUBLIC twinstep_base)
   target_compile_options(twinstep_shim PRIVATE ${TWINSTEP_OPTIMISED})
@@ -51,7 +52,7 @@ endif()
 # Watched kernels (kernels/cuda/accesses.h). Another sanitizer cannot be had in the same file.
 if(BUILD_TESTING AND NOT TWINSTEP_SANITIZE)
   twinstep_host_kernels(watch -fsanitize=thread)
-  twinstep_host_module(watch)
+  twinstep_host_module(watch watch)
   add_library(twinstep_watched STATIC)
   target_link_libraries(twinstep_watched PUBLIC twinstep_shim)
   foreach(pair f32_f32 f32_f64 f64_f64)

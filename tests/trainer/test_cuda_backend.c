@@ -138,6 +138,9 @@ static void verify_refused(void **state) {
     config.numerics.backend = BACKEND_CUDA;
     snprintf(config.numerics.backend_module, 64, "no-such-module.so");
     assert_refused(&config, STATUS_INPUT, "numerics.backend: no-such-module.so: cannot open");
+    snprintf(config.numerics.backend_module, sizeof config.numerics.backend_module, "%s",
+             TWINSTEP_BACKENDS "/twinstep_backend_layout.so");
+    assert_refused(&config, STATUS_INPUT, "built with other headers than this program");
     on_the_shim(&config);
     config.numerics.mode = MODE_SHUFFLED; /* a resolved scenario says so earlier */
     assert_refused(&config, STATUS_UNSUPPORTED, "shim does not have mode shuffled yet");
