@@ -117,7 +117,7 @@ static void validate_refusals(void **state) {
     helper_refuse(2, "parity weights a nowhere", "nowhere: cannot open: No such file");
     helper_refuse(2, "parity weights empty a", "empty: expected a checkpoint: model.safetensors");
     helper_refuse(2, "parity weights a junk.safetensors", "is this a safetensors file?");
-    helper_refuse(2, "parity", "parity: expected one more word");
+    helper_refuse(2, "parity", "parity: expected A [B], got nothing");
 }
 
 int main(void) {

@@ -380,7 +380,7 @@ def compile_header(root, compiler, flags, language, name):
     if language == "c++":
         words = []  # -Wshadow there minds functions named as their struct
     variant = []
-    if re.search(r"(kernels|optim)/cpu/|base/variant\.h", name):
+    if re.search(r"(kernels|optim)/(cpu|cuda)/|base/variant\.h", name):
         variant = ["-DTWINSTEP_VARIANT=f32_f64_base", "-DTWINSTEP_CARRIER_f32=1",
                    "-DTWINSTEP_ACCUMULATOR_f64=1", "-DTWINSTEP_ISA_base=1", "-fopenmp"]
     source = f'#include "{name}"\n#include "{name}"\nextern int twinstep_lint;\n'
