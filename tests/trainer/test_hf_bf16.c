@@ -19,7 +19,7 @@
 #define WEIGHTS_MAX 16384
 #define NUMBERS_MAX 512
 
-static const char *const models[] = {"llama", "olmo2"};
+static const char *const models[] = {"llama", "olmo2", "qwen2", "qwen3"};
 
 static const struct case_bf16 {
     const char *part, *label, *batch;

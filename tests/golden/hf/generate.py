@@ -47,7 +47,7 @@ DPO = {
                                 learning_rate=0.2, weight_decay=0.01)),
 }
 DPO_BF16 = {"dpo-live-bf16": ("float32", dict(bf16=True, **DPO_WORDS))}
-BF16 = ("llama", "olmo2")  # models with runs in bf16, too
+BF16 = ("llama", "olmo2", "qwen2", "qwen3")  # one of every family has runs in bf16
 CLIP = {"sft": 1.6, "dpo": 1.3}
 METRICS = ("loss", "grad_norm", "learning_rate", "rewards/chosen", "rewards/rejected",
            "rewards/accuracies", "rewards/margins", "logps/chosen", "logps/rejected")
