@@ -107,7 +107,8 @@ static int opens_any(const struct dataset *dataset) {
 static enum status note_unshifted(const struct config *config, const struct dataset *dataset,
                                   struct notes *out) {
     if (config->task == TASK_DPO)
-        return add(out, "loss.divisor update-unshifted is that of the update here: it counts pairs");
+        return add(out,
+                   "loss.divisor update-unshifted is that of the update here: it counts pairs");
     if (opens_any(dataset)) return STATUS_OK;
     return add(out, "loss.divisor update-unshifted is that of the update here: no first token is "
                     "labelled");

@@ -34,13 +34,14 @@ enum status resolve_place(const struct resolving *resolving, enum selection sele
 /* Reads schedule.contract into the configuration and `resolving`; refuses keys that follow. */
 TWINSTEP_MUST_USE enum status resolve_contract_choose(struct resolving *resolving);
 
-/* optimizer.module or schedule.module: loads it, so that its classes are in the schema, and puts its
- * path (with the folder of the scenario) and digest into the configuration. A built-in that a later
- * layer named leaves no module. */
+/* optimizer.module or schedule.module: loads it, so that its classes are in the schema, and puts
+ * its path (with the folder of the scenario) and digest into the configuration. A built-in that a
+ * later layer named leaves no module. */
 TWINSTEP_MUST_USE enum status resolve_module(const struct resolving *resolving,
                                              enum selection selection);
 
-/* Puts the folder of the scenario before a path that is relative; `path` has CONFIG_PATH_SIZE bytes.
+/* Puts the folder of the scenario before a path that is relative; `path` has CONFIG_PATH_SIZE
+ * bytes.
  */
 TWINSTEP_MUST_USE enum status resolve_join_folder(const struct resolving *resolving,
                                                   const struct yaml_node *node, const char *key,

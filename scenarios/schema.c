@@ -24,17 +24,22 @@ static const char *const switch_names[] = {"false", "true", NULL};
 static const char *const rope_scaling_names[] = {"none", "llama3", "yarn", NULL};
 static const char *const norm_rounding_names[] = {"before-weight", "after-weight", NULL};
 static const char *const dpo_loss_names[DPO_LOSSES + 1] = {
-    "sigmoid",   "cdpo",     "robust",   "hinge",    "ipo",       "ipo-sum",
-    "dpo-norm",  "sigmoid-norm", "simpo", "apo-zero", "apo-down", "exo-pair",
-    "nca-pair",  "bco-pair", "sppo-hard", "discopop", NULL};
+    "sigmoid",  "cdpo",         "robust",    "hinge",    "ipo",      "ipo-sum",
+    "dpo-norm", "sigmoid-norm", "simpo",     "apo-zero", "apo-down", "exo-pair",
+    "nca-pair", "bco-pair",     "sppo-hard", "discopop", NULL};
 static const char *const divergence_names[] = {"reverse-kl", "forward-kl", "js", "alpha", NULL};
 static const char *const chat_names[] = {"none", "plain", "chatml", "llama3", "olmo", NULL};
 static const char *const reference_names[] = {"cached", "live", "given", NULL};
 static const char *const tail_names[] = {"drop", "keep", "keep-underscaled", "leak", NULL};
-static const char *const divisor_names[] = {
-    "update",        "mean-of-means",    "sum-of-means",    "update-and-micros",
-    "mean-of-ranks", "update-unshifted", "means-over-size", "micros-by-tokens",
-    NULL};
+static const char *const divisor_names[] = {"update",
+                                            "mean-of-means",
+                                            "sum-of-means",
+                                            "update-and-micros",
+                                            "mean-of-ranks",
+                                            "update-unshifted",
+                                            "means-over-size",
+                                            "micros-by-tokens",
+                                            NULL};
 static const char *const logged_loss_names[] = {"divided", "mean", NULL};
 static const char *const decay_names[] = {"all", "matrices", "hf", "olmo-core", "named", NULL};
 static const char *const clip_norm_names[] = {"squares", "norms", "flat", NULL};
@@ -46,7 +51,7 @@ static const char *const rounding_names[] = {"ceil", "floor", "half-even", "none
 static const char *const rescaled_names[] = {"contract", "none", "total", "warmup", NULL};
 static const char *const logged_names[] = {"current", "recomputed", NULL};
 static const char *const skip_names[] = {"none", "nonfinite", "olmo-outlier", NULL};
-static const char *const mode_names[] = {"invariant", "shuffled", "shaped", "deterministic",
+static const char *const mode_names[] = {"invariant", "shuffled", "shaped",     "deterministic",
                                          "fast",      "atomic",   "order-free", NULL};
 static const char *const library_names[] = {"auto", "none", "openblas", NULL};
 static const char *const backend_names[] = {"cpu", "cuda", NULL};
@@ -107,7 +112,8 @@ static const struct key_row rows[] = {
      "Rows padded to the longest of the micro-batch, or packed one behind the other",
      AT(batch.padding), NO_BOUNDS, NULL, padding_names},
     {"batch.tail", KEY_ENUM, "", "drop", CAUSE_NORMALISATION,
-     "Samples that do not fill an epoch's last update: dropped; kept as a smaller update; kept, but "
+     "Samples that do not fill an epoch's last update: dropped; kept as a smaller update; kept, "
+     "but "
      "divided by the micro-batches of a full one; or their gradients leak into the next epoch's "
      "first update",
      AT(batch.tail), NO_BOUNDS, NULL, tail_names},
@@ -167,8 +173,8 @@ static const struct key_row rows[] = {
      "does",
      AT(model.rope_scaling), NO_BOUNDS, NULL, rope_scaling_names},
     {"model.rope_factor", KEY_REAL, "1", "8", CAUSE_MODEL,
-     "By what low frequencies are divided (llama3, yarn)", AT(model.rope_factor), 1, 1e6,
-     NULL, NULL},
+     "By what low frequencies are divided (llama3, yarn)", AT(model.rope_factor), 1, 1e6, NULL,
+     NULL},
     {"model.rope_original_positions", KEY_UINT, "tokens", "8192", CAUSE_MODEL,
      "Positions before the stretching (llama3, yarn)", AT(model.rope_original_positions), 1,
      1099511627776, NULL, NULL},
@@ -176,8 +182,8 @@ static const struct key_row rows[] = {
      "Of llama3: wavelengths above original positions / this are stretched fully",
      AT(model.rope_low_freq_factor), SMALLEST, 1e6, NULL, NULL},
     {"model.rope_high_freq_factor", KEY_REAL, "1", "4", CAUSE_MODEL,
-     "Of llama3: wavelengths below original positions / this stay",
-     AT(model.rope_high_freq_factor), SMALLEST, 1e6, NULL, NULL},
+     "Of llama3: wavelengths below original positions / this stay", AT(model.rope_high_freq_factor),
+     SMALLEST, 1e6, NULL, NULL},
     {"model.rope_attention_factor", KEY_REAL, "1", "auto", CAUSE_MODEL,
      "Of yarn: factor on cosine and sine; auto is m(mscale) / m(mscale_all_dim), or m(1) where one "
      "is none, with m(s) = 0.1 s ln(rope_factor) + 1",
@@ -188,8 +194,8 @@ static const struct key_row rows[] = {
     {"model.rope_beta_slow", KEY_REAL, "1", "1", CAUSE_MODEL,
      "Of yarn: turns below which it is stretched fully", AT(model.rope_beta_slow), SMALLEST, 1e6,
      NULL, NULL},
-    {"model.rope_mscale", KEY_REAL, "1", "none", CAUSE_MODEL,
-     "Of yarn: see rope_attention_factor", AT(model.rope_mscale), SMALLEST, 1e6, "none", NULL},
+    {"model.rope_mscale", KEY_REAL, "1", "none", CAUSE_MODEL, "Of yarn: see rope_attention_factor",
+     AT(model.rope_mscale), SMALLEST, 1e6, "none", NULL},
     {"model.rope_mscale_all_dim", KEY_REAL, "1", "none", CAUSE_MODEL,
      "Of yarn: see rope_attention_factor", AT(model.rope_mscale_all_dim), SMALLEST, 1e6, "none",
      NULL},
@@ -207,7 +213,8 @@ static const struct key_row rows[] = {
     {"init.seed", KEY_UINT, "", "auto", CAUSE_INIT, "Seed of the initial weights; auto is seed",
      AT(init.seed), UINT_ALL, "auto", NULL},
     {"init.nudge", KEY_TEXT, "", "none", CAUSE_INIT,
-     "Weight that starts one unit in the last place off, TENSOR or TENSOR[ELEMENT]: a twin that shows "
+     "Weight that starts one unit in the last place off, TENSOR or TENSOR[ELEMENT]: a twin that "
+     "shows "
      "how rounding grows",
      AT(init.nudge), NO_BOUNDS, NULL, NULL},
 
@@ -225,15 +232,16 @@ static const struct key_row rows[] = {
      "Margin per token that simpo asks for, gamma / beta", AT(dpo.gamma_beta_ratio), -1e6, 1e6,
      NULL, NULL},
     {"dpo.discopop_tau", KEY_REAL, "1", "0.05", CAUSE_OBJECTIVE,
-     "Temperature of discopop's blend of logistic and exponential loss", AT(dpo.discopop_tau),
-     1e-6, 1e6, NULL, NULL},
+     "Temperature of discopop's blend of logistic and exponential loss", AT(dpo.discopop_tau), 1e-6,
+     1e6, NULL, NULL},
     {"dpo.f_divergence", KEY_ENUM, "", "reverse-kl", CAUSE_OBJECTIVE,
      "Divergence whose derivative scores a side: TRL's f_divergence_type", AT(dpo.f_divergence),
      NO_BOUNDS, NULL, divergence_names},
     {"dpo.f_alpha", KEY_REAL, "1", "0.5", CAUSE_OBJECTIVE,
      "Order of the alpha divergence; 1 is reverse-kl", AT(dpo.f_alpha), -1e3, 1e3, NULL, NULL},
     {"dpo.reference", KEY_ENUM, "", "cached", CAUSE_REFERENCE,
-     "Reference log-probabilities from one pass before training, live at each micro-batch, or given "
+     "Reference log-probabilities from one pass before training, live at each micro-batch, or "
+     "given "
      "by the rows of data.pairs (ref_chosen_logps, ref_rejected_logps)",
      AT(dpo.reference), NO_BOUNDS, NULL, reference_names},
     {"dpo.reference_batch", KEY_UINT, "samples", "auto", CAUSE_REFERENCE,
@@ -299,7 +307,8 @@ static const struct key_row rows[] = {
      "(norms: torch), or as one long vector (flat: Megatron, llm.c)",
      AT(clip.norm), NO_BOUNDS, NULL, clip_norm_names},
     {"clip.dtype", KEY_ENUM, "", "f64", CAUSE_OPTIMIZER,
-     "Dtype of norms: f64, or f32 with sums in f32, both with a coefficient of host numbers rounded "
+     "Dtype of norms: f64, or f32 with sums in f32, both with a coefficient of host numbers "
+     "rounded "
      "to f32; or the gradients', for norms and coefficient (torch: bf16 norms of bf16 gradients)",
      AT(clip.dtype), NO_BOUNDS, NULL, clip_dtype_names},
     {"clip.form", KEY_ENUM, "", "quotient", CAUSE_OPTIMIZER,
@@ -379,7 +388,8 @@ static const struct key_row rows[] = {
     {"loop.eval_every", KEY_UINT, "updates", "0", CAUSE_SCHEDULE,
      "Updates between two evaluations; 0 is never", AT(loop.eval_every), 0, 1e9, NULL, NULL},
     {"loop.skip", KEY_ENUM, "", "none", CAUSE_SCHEDULE,
-     "Which updates are skipped: none; those with a gradient that is not finite; or those whose loss "
+     "Which updates are skipped: none; those with a gradient that is not finite; or those whose "
+     "loss "
      "or gradient norm is an outlier, as OLMo-core's SkipStep optimizers judge",
      AT(loop.skip), NO_BOUNDS, NULL, skip_names},
     {"loop.skip_window", KEY_UINT, "updates", "128", CAUSE_SCHEDULE,
@@ -419,7 +429,8 @@ static const struct key_row rows[] = {
      "Dtype of log-probabilities and loss coefficients; auto is f64 for f64 compute, else f32",
      AT(numerics.loss), NO_BOUNDS, "auto", dtype_names},
     {"numerics.product", KEY_ENUM, "", "compute", CAUSE_DTYPE,
-     "Dtype that operands of matrix products are rounded to on their way in: numerics.compute; tf32 "
+     "Dtype that operands of matrix products are rounded to on their way in: numerics.compute; "
+     "tf32 "
      "under f32 compute is torch's allow_tf32",
      AT(numerics.product), NO_BOUNDS, "compute", dtype_names},
     {"numerics.softmax", KEY_ENUM, "", "compute", CAUSE_DTYPE,
@@ -496,11 +507,13 @@ static const struct key_row rows[] = {
      AT(rng.vector), 1, 8, "auto", NULL},
     {"rng.data", KEY_TEXT, "", "none", CAUSE_DATA_ORDER,
      "What happens to the stream of batches, each before the update that it names: advance N at K "
-     "(skip N updates' worth), save A at K, load A at K, seed S at K, seed S clock C at K, take ARM "
+     "(skip N updates' worth), save A at K, load A at K, seed S at K, seed S clock C at K, take "
+     "ARM "
      "at K (go on from where the other arm's stream is); joined by commas",
      AT(rng.data), NO_BOUNDS, NULL, NULL},
     {"rng.dropout", KEY_TEXT, "", "none", CAUSE_RNG,
-     "What happens to the stream of dropout masks, as in rng.data; under rng.kind torch N and C are "
+     "What happens to the stream of dropout masks, as in rng.data; under rng.kind torch N and C "
+     "are "
      "words of the generator's offset, and seed S starts at offset 0",
      AT(rng.dropout), NO_BOUNDS, NULL, NULL},
     {"rng.rounding", KEY_TEXT, "", "none", CAUSE_RNG,

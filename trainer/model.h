@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The model: activation buffers, forward to label log-probs, backward to gradient accumulators.
  *
- * Decoder-only transformers of four families (OLMo-2; Llama, Qwen2, Qwen3), written out op by op. It
- * reads weights through a pointer per parameter row and never changes them; it knows no loss (the caller
- * gives one coefficient per label), no optimizer and no data set. Everything here is scratch:
- * nothing carries from one micro-batch to the next. Invariant: outputs depend on weights and real
- * tokens only; buffers may be poisoned before each forward (model_poison) without moving a bit.
+ * Decoder-only transformers of four families (OLMo-2; Llama, Qwen2, Qwen3), written out op by op.
+ * It reads weights through a pointer per parameter row and never changes them; it knows no loss
+ * (the caller gives one coefficient per label), no optimizer and no data set. Everything here is
+ * scratch: nothing carries from one micro-batch to the next. Invariant: outputs depend on weights
+ * and real tokens only; buffers may be poisoned before each forward (model_poison) without moving a
+ * bit.
  *
  * Legend: C hidden, Q heads*D, K kv_heads*D, M mlp, V vocabulary, R physical rows, L label rows. */
 #ifndef TWINSTEP_TRAINER_MODEL_H
@@ -20,21 +21,21 @@
 
 /* What a layer keeps from forward for backward. Matrices of the compute carrier, (R, width). */
 struct layer_buffers {
-    void *x;      /* (R, C) residual stream entering the layer */
-    void *a;      /* (R, C) input_layernorm(x); OLMo-2: x itself */
-    void *q_line; /* (R, Q) OLMo-2, Qwen3: q_proj output before its norm; others: unused */
-    void *k_line; /* (R, K) */
-    void *q;      /* (R, Q) rotated */
-    void *k;      /* (R, K) rotated */
-    void *v;      /* (R, K) */
-    void *att;    /* (R, Q) */
-    void *o;      /* (R, C) o_proj output */
-    void *h;      /* (R, C) residual stream after attention */
-    void *b;      /* (R, C) post_attention_layernorm(h); OLMo-2: h itself */
-    void *gate;   /* (R, M) */
-    void *up;     /* (R, M) */
-    void *act;    /* (R, M) */
-    void *down;   /* (R, C) */
+    void *x;               /* (R, C) residual stream entering the layer */
+    void *a;               /* (R, C) input_layernorm(x); OLMo-2: x itself */
+    void *q_line;          /* (R, Q) OLMo-2, Qwen3: q_proj output before its norm; others: unused */
+    void *k_line;          /* (R, K) */
+    void *q;               /* (R, Q) rotated */
+    void *k;               /* (R, K) rotated */
+    void *v;               /* (R, K) */
+    void *att;             /* (R, Q) */
+    void *o;               /* (R, C) o_proj output */
+    void *h;               /* (R, C) residual stream after attention */
+    void *b;               /* (R, C) post_attention_layernorm(h); OLMo-2: h itself */
+    void *gate;            /* (R, M) */
+    void *up;              /* (R, M) */
+    void *act;             /* (R, M) */
+    void *down;            /* (R, C) */
     void *rstd_a, *rstd_b; /* (R) accumulation dtype */
     void *rstd_q, *rstd_k; /* (R); Qwen3: (R, heads), (R, kv_heads) */
 };
@@ -57,8 +58,8 @@ struct layer_gradients {
 };
 
 struct backend; /* kernels/backend_abi.h */
-struct watch;  /* trainer/watch.h */
-struct attend; /* trainer/model_ops.h */
+struct watch;   /* trainer/watch.h */
+struct attend;  /* trainer/model_ops.h */
 
 struct model {
     const struct config *config;
@@ -67,7 +68,7 @@ struct model {
     enum dtype compute, accumulate, loss;
     size_t carrier, accumulator; /* bytes of one element */
     uint32_t C, Q, K, M, V, H, G, D, layers;
-    double scale; /* 1 / sqrt(D) */
+    double scale;      /* 1 / sqrt(D) */
     int post_norm;     /* OLMo-2: norms behind attention and MLP, not before them */
     int qk_norm;       /* OLMo-2, Qwen3 */
     int head_norm;     /* Qwen3: it is over each head */

@@ -74,9 +74,9 @@ uint32_t params_owner(const struct param_table *table, enum param_role role, uin
 enum param_role params_bias(enum param_role role);
 int params_is_bias(enum param_role role);
 
-/* Initial values (law 10): norms are 1, biases 0, matrices normal(0, init.std) by inverse CDF, element =
- * row-major index, addressed by role as `op` and layer + 1, rounded to the dtype. `values` is the
- * carrier of the row's dtype. */
+/* Initial values (law 10): norms are 1, biases 0, matrices normal(0, init.std) by inverse CDF,
+ * element = row-major index, addressed by role as `op` and layer + 1, rounded to the dtype.
+ * `values` is the carrier of the row's dtype. */
 TWINSTEP_MUST_USE enum status params_init(const struct config *config,
                                           const struct param_table *table, uint32_t row,
                                           void *values);

@@ -118,7 +118,8 @@ static void validate_divisor(void **state) {
     assert_non_null(strstr(said.out, " (its own 2 label tokens)"));
     assert_non_null(strstr(said.out, "micro-batch 2: divided by 5 +- "));
     assert_non_null(strstr(said.out, "one divisor for the update would be 7\n"));
-    assert_non_null(strstr(said.out, "loss.divisor that explains it: sum-of-means, means-over-size\n"));
+    assert_non_null(
+        strstr(said.out, "loss.divisor that explains it: sum-of-means, means-over-size\n"));
     helper_free(&said);
     said = helper_run(0, "replay v.h5 --run baseline --divisor 1 --json");
     assert_non_null(strstr(said.out, "\"items\": 5"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * What kernels/cuda/accesses.h finds in planted kernels, and that it finds nothing in right ones. This
- * file is compiled with -fsanitize=thread, without its library; skipped in builds with another
+ * What kernels/cuda/accesses.h finds in planted kernels, and that it finds nothing in right ones.
+ * This file is compiled with -fsanitize=thread, without its library; skipped in builds with another
  * sanitizer. (test_cuda_watched holds all kernels of kernels/cuda/ to it.) */
 #include <stdarg.h>
 #include <stddef.h>
