@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/trainer/helper_folder.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/params.h"
 #include "trainer/save_model.h"
@@ -28,8 +29,6 @@
     "family: olmo2, layers: 2, hidden: 2048, heads: 16, mlp: 8192, vocab: 100352, tied: false"
 #define MEMORY_NEEDED ((uint64_t)19 << 30)
 #define DISK_NEEDED ((uint64_t)3 << 29)
-
-static char folder[] = "/tmp/twinstep-large-XXXXXX";
 
 static uint64_t memory_available(void) {
     char line[256];
@@ -45,18 +44,6 @@ static int has_room(void) {
     struct statvfs disk;
     return memory_available() >= MEMORY_NEEDED && statvfs("/tmp", &disk) == 0 &&
            (uint64_t)disk.f_bavail * disk.f_frsize >= DISK_NEEDED;
-}
-
-static int enter(void **state) {
-    (void)state;
-    return mkdtemp(folder) == NULL || chdir(folder) != 0;
-}
-
-static int leave(void **state) {
-    char command[128];
-    (void)state;
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return chdir("/") != 0 || system(command) != 0;
 }
 
 /* What a child tells of itself. */
@@ -156,5 +143,5 @@ static void verify_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(verify_memory)};
-    return cmocka_run_group_tests(tests, enter, leave);
+    return cmocka_run_group_tests(tests, helper_folder_enter, helper_folder_leave);
 }

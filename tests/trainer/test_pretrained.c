@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "checkpoints/checkpoint.h"
+#include "tests/trainer/helper_folder.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/experiment_plan.h"
 #include "trainer/pretrained.h"
@@ -23,20 +24,6 @@
 
 #define SIZES "layers: 2, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19"
 #define REST "task: sft, seed: 5, init: {std: 0.2}, data: {max_len: 16}, batch: {size: 2}"
-
-static char folder[] = "/tmp/twinstep-pretrained-XXXXXX";
-
-static int enter(void **state) {
-    (void)state;
-    return mkdtemp(folder) == NULL || chdir(folder) != 0;
-}
-
-static int leave(void **state) {
-    char command[128];
-    (void)state;
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return chdir("/") != 0 || system(command) != 0;
-}
 
 static void write_text(const char *path, const char *text) {
     FILE *file = fopen(path, "wb");
@@ -336,5 +323,5 @@ int main(void) {
         cmocka_unit_test(verify_saving),
         cmocka_unit_test(validate_plan),
     };
-    return cmocka_run_group_tests(tests, enter, leave);
+    return cmocka_run_group_tests(tests, helper_folder_enter, helper_folder_leave);
 }

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/trainer/helper_folder.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/pretrained.h"
 #include "trainer/save_model.h"
@@ -35,20 +36,6 @@ static const struct {
     {"qwen3", "family: qwen3, " SIZES ", head_dim: 8, rope_scaling: yarn, rope_factor: 4, "
               "rope_original_positions: 8"},
 };
-
-static char folder[] = "/tmp/twinstep-real-model-XXXXXX";
-
-static int enter(void **state) {
-    (void)state;
-    return mkdtemp(folder) == NULL || chdir(folder) != 0;
-}
-
-static int leave(void **state) {
-    char command[128];
-    (void)state;
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return chdir("/") != 0 || system(command) != 0;
-}
 
 static int ask(const char *arguments, char *out, size_t size) {
     static char command[8 * HELPER_PATH_SIZE];
@@ -143,5 +130,5 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(corroborate_saved_models)};
     char out[64];
     if (ask("", out, sizeof out) == 77) return 77;
-    return cmocka_run_group_tests(tests, enter, leave);
+    return cmocka_run_group_tests(tests, helper_folder_enter, helper_folder_leave);
 }
