@@ -11,6 +11,7 @@
 
 #include "trainer/datarow.h"
 #include "trainer/pair.h"
+#include "trainer/pretrained.h"
 #include "trainer/probe.h"
 #include "trainer/save_model.h"
 #include "trainer/snapshot.h"
@@ -149,11 +150,27 @@ static enum status save_models(const struct experiment *e, const struct run *a,
     return STATUS_OK;
 }
 
+/* The floor's and the hybrids' runs read the arms' checkpoints after the arms are saved. */
+static enum status check_source(const struct experiment *e, const char *folder) {
+    for (int arm = 0; arm < 2; arm++) {
+        const struct config *config = &e->plan.runs[arm].config;
+        if (pretrained_is_named(config) && save_model_same_folder(folder, config->model.from))
+            FAIL(STATUS_INPUT, "%s: model.from of arm %s is this folder; save to another one",
+                 folder, e->plan.scenario->arms[arm].name);
+    }
+    return STATUS_OK;
+}
+
 static enum status check_saving(const struct experiment *e) {
-    for (int arm = 0; arm < 2; arm++)
-        if (e->options->save[arm] != NULL)
-            TRY(save_model_check(&e->plan.runs[arm].config, e->options->save[arm],
-                                 e->options->overwrite));
+    const char *const *save = e->options->save;
+    for (int arm = 0; arm < 2; arm++) {
+        if (save[arm] == NULL) continue;
+        TRY(check_source(e, save[arm]));
+        TRY(save_model_check(&e->plan.runs[arm].config, save[arm], e->options->overwrite));
+    }
+    if (save[0] != NULL && save[1] != NULL && save_model_same_folder(save[0], save[1]))
+        FAIL(STATUS_INPUT, "%s: expected a folder for each arm to save to, got one for both",
+             save[1]);
     return STATUS_OK;
 }
 

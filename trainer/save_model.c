@@ -2,6 +2,9 @@
  * From configuration to config.json, from parameter rows to tensors. */
 #include "trainer/save_model.h"
 
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "checkpoints/checkpoint.h"
@@ -108,6 +111,42 @@ enum status save_model_check(const struct config *config, const char *folder, in
     return status;
 }
 
+/* A folder that is there; or the one it would be made in, and its name. */
+struct place {
+    struct stat info;
+    char name[256];
+};
+
+static int find_place(const char *path, struct place *out) {
+    char parent[4096];
+    size_t end = strlen(path);
+    memset(out, 0, sizeof *out);
+    if (stat(path, &out->info) == 0) return 1;
+    while (end > 0 && path[end - 1] == '/')
+        end--;
+    size_t start = end;
+    while (start > 0 && path[start - 1] != '/')
+        start--;
+    if (start >= sizeof parent || end - start >= sizeof out->name) return 0;
+    memcpy(out->name, path + start, end - start);
+    memcpy(parent, path, start);
+    parent[start] = '\0';
+    return stat(start == 0 ? "." : parent, &out->info) == 0;
+}
+
+int save_model_same_folder(const char *a, const char *b) {
+    struct place x, y;
+    return find_place(a, &x) && find_place(b, &y) && x.info.st_dev == y.info.st_dev &&
+           x.info.st_ino == y.info.st_ino && strcmp(x.name, y.name) == 0;
+}
+
+static enum status remove_config(const char *path) {
+    struct stat info;
+    if (lstat(path, &info) == 0 && unlink(path) != 0)
+        FAIL(STATUS_IO, "%s: cannot remove: %s", path, strerror(errno));
+    return STATUS_OK;
+}
+
 static enum status write_weights(const struct run *run, const char *folder, int overwrite,
                                  struct arena *arena) {
     static const struct safetensors_pair metadata[] = {{"format", "pt"}};
@@ -129,8 +168,9 @@ enum status save_model(const struct run *run, const char *folder, int overwrite)
     struct hf_config hf;
     char *path;
     enum status status = describe(&run->config, &arena, &hf);
-    if (status == STATUS_OK) status = write_weights(run, folder, overwrite, &arena);
     if (status == STATUS_OK) status = arena_format(&arena, &path, "%s/config.json", folder);
+    if (status == STATUS_OK) status = overwrite ? remove_config(path) : check_free(folder, &arena);
+    if (status == STATUS_OK) status = write_weights(run, folder, overwrite, &arena);
     if (status == STATUS_OK) status = hf_config_write(path, overwrite, &hf);
     arena_close(&arena);
     return status;

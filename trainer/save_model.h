@@ -15,7 +15,12 @@
 TWINSTEP_MUST_USE enum status save_model_check(const struct config *config, const char *folder,
                                                int overwrite);
 
-/* Makes the folder if it is not there; its parent must be. */
+/* Whether both are, or would become, one folder, however they are spelled or linked. */
+int save_model_same_folder(const char *a, const char *b);
+
+/* Makes the folder if it is not there; its parent must be. config.json comes last, and with
+ * `overwrite` the old one goes before anything else: a save that is cut off leaves a folder that
+ * model.from refuses. */
 TWINSTEP_MUST_USE enum status save_model(const struct run *run, const char *folder, int overwrite);
 
 #endif

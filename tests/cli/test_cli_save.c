@@ -8,8 +8,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/cli/helper_cli.h"
 
@@ -72,11 +74,34 @@ static void validate_refusals(void **state) {
     assert_false(helper_exists("f/baseline/config.json"));
 }
 
+/* The runs behind the arms read the source again; it must still be what it was. */
+static void validate_sources(void **state) {
+    (void)state;
+    helper_scenario("s.yaml", "", "", "optimizer: {lr: 0.02}");
+    struct said said = helper_run(1, "run s.yaml -o from.h5 --save-model=test=from --quiet");
+    helper_free(&said);
+    helper_write("on.yaml", "twinstep: 1\nname: on\nabout: x\nsteps: 2\n"
+                            "common: {model: {from: from}}\n"
+                            "arms: {baseline: {}, test: {optimizer: {lr: 0.02}}}\n");
+    assert_int_equal(symlink("from", "linked"), 0);
+    static const char *const spellings[] = {"test=from", "baseline=./from/", "test=linked"};
+    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
+        char words[128];
+        snprintf(words, sizeof words, "run on.yaml -o x.h5 --overwrite --save-model=%s --quiet",
+                 spellings[i]);
+        helper_refuse(2, words, "model.from of arm baseline is this folder; save to another one");
+    }
+    assert_false(helper_exists("x.h5"));
+    said = helper_run(1, "run on.yaml -o on.h5 --overwrite --save-model=test=fresh --quiet");
+    helper_free(&said);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_both_arms),
         cmocka_unit_test(validate_one_arm),
         cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_sources),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "checkpoints/checkpoint.h"
@@ -160,6 +161,27 @@ static void verify_saving(void **state) {
         close_run(&saved);
         close_run(&read);
     }
+}
+
+/* Cut off behind the weights: the old config.json must not describe the new ones. */
+static void verify_saving_cut_off(void **state) {
+    struct trained trained;
+    struct config config;
+    (void)state;
+    open_run(&trained, REST ", model: {family: llama, " SIZES "}");
+    assert_int_equal(save_model(&trained.run, "cut", 0), STATUS_OK);
+    config = trained.config;
+    assert_int_equal(pretrained_describe("cut", &config), STATUS_OK);
+    assert_int_equal(mkdir("cut/config.json.part", 0777), 0);
+    assert_int_equal(save_model(&trained.run, "cut", 1), STATUS_IO);
+    config = trained.config;
+    assert_int_equal(pretrained_describe("cut", &config), STATUS_IO);
+    assert_non_null(strstr(status_text(), "cut/config.json"));
+    assert_int_equal(rmdir("cut/config.json.part"), 0);
+    assert_int_equal(save_model(&trained.run, "cut", 0), STATUS_IO);
+    assert_int_equal(save_model(&trained.run, "cut", 1), STATUS_OK);
+    assert_int_equal(pretrained_describe("cut", &config), STATUS_OK);
+    close_run(&trained);
 }
 
 /* numerics.param bf16 with a master: the parameter is rounded, the master is not. */
@@ -321,6 +343,7 @@ int main(void) {
         cmocka_unit_test(validate_changed_weights),
         cmocka_unit_test(validate_fits),
         cmocka_unit_test(verify_saving),
+        cmocka_unit_test(verify_saving_cut_off),
         cmocka_unit_test(validate_plan),
     };
     return cmocka_run_group_tests(tests, helper_folder_enter, helper_folder_leave);
