@@ -70,11 +70,10 @@ static enum status with_floor(const struct cli *cli, const struct options *optio
 }
 
 /* FOLDER/ARM for both arms, or ARM=FOLDER for one. */
-static enum status with_saving(const struct options *options, const struct scenario *scenario,
-                               struct arena *arena, const char *out[2]) {
-    const char *given = options_value(options, KEY_SAVE);
-    const char *equals = given == NULL ? NULL : strchr(given, '=');
-    if (given == NULL) return STATUS_OK;
+static enum status add_saving(const char *given, const struct scenario *scenario,
+                              struct arena *arena, const char *out[2]) {
+    const char *equals = strchr(given, '=');
+    int found = 0;
     if (given[0] == '\0' || (equals != NULL && equals[1] == '\0'))
         FAIL(STATUS_INPUT, "run: --save-model: expected FOLDER or ARM=FOLDER, got \"%s\"", given);
     if (equals == NULL && mkdir(given, 0777) != 0 && errno != EEXIST)
@@ -82,17 +81,28 @@ static enum status with_saving(const struct options *options, const struct scena
     for (int arm = 0; arm < 2; arm++) {
         const char *name = scenario->arms[arm].name;
         char *path;
-        if (equals == NULL) {
-            TRY(arena_format(arena, &path, "%s/%s", given, name));
-            out[arm] = path;
-        } else if (strlen(name) == (size_t)(equals - given) &&
-                   strncmp(name, given, strlen(name)) == 0) {
-            out[arm] = equals + 1;
-        }
+        if (equals != NULL &&
+            (strlen(name) != (size_t)(equals - given) || strncmp(name, given, strlen(name)) != 0))
+            continue;
+        if (out[arm] != NULL)
+            FAIL(STATUS_INPUT, "run: --save-model %s: arm %s is saved to %s already", given, name,
+                 out[arm]);
+        TRY(equals == NULL ? arena_format(arena, &path, "%s/%s", given, name)
+                           : arena_format(arena, &path, "%s", equals + 1));
+        out[arm] = path;
+        found = 1;
     }
-    if (out[0] == NULL && out[1] == NULL)
+    if (!found)
         FAIL(STATUS_INPUT, "run: --save-model %s: no such arm; there are %s and %s", given,
              scenario->arms[0].name, scenario->arms[1].name);
+    return STATUS_OK;
+}
+
+static enum status with_saving(const struct options *options, const struct scenario *scenario,
+                               struct arena *arena, const char *out[2]) {
+    for (size_t i = 0; i < options->given_count; i++)
+        if (options->given[i].key == KEY_SAVE)
+            TRY(add_saving(options->given[i].value, scenario, arena, out));
     return STATUS_OK;
 }
 
@@ -155,7 +165,7 @@ static const struct argp_option option_rows[] = {
            "training runs for the floor"),
     OPTION("save-model", KEY_SAVE, "FOLDER",
            "Write each arm's final weights to FOLDER/ARM, as checkpoints that transformers loads; "
-           "ARM=FOLDER: those of one arm"),
+           "ARM=FOLDER: those of one arm (repeatable)"),
     OPTION_OVERWRITE("Replace a trace that exists, and saved models"),
     OPTION_JSON,
     OPTION_QUIET,

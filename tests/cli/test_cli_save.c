@@ -96,12 +96,33 @@ static void validate_sources(void **state) {
     helper_free(&said);
 }
 
+/* Each arm's own folder, or an error: no value is passed over. */
+static void validate_repeated(void **state) {
+    (void)state;
+    helper_scenario("s.yaml", "", "", "optimizer: {lr: 0.02}");
+    struct said said = helper_run(1, "run s.yaml -o two.h5 --save-model=baseline=own0 "
+                                     "--save-model=test=own1 --quiet");
+    helper_free(&said);
+    assert_true(helper_exists("own0/config.json"));
+    assert_true(helper_exists("own1/config.json"));
+    helper_refuse(2, "run s.yaml -o x.h5 --save-model=test=p --save-model=test=q",
+                  "--save-model test=q: arm test is saved to p already");
+    helper_refuse(2, "run s.yaml -o x.h5 --save-model=p --save-model=test=q",
+                  "--save-model test=q: arm test is saved to p/test already");
+    helper_refuse(2, "run s.yaml -o x.h5 --save-model=test=q --save-model=third=r", "no such arm");
+    helper_refuse(2, "run s.yaml -o x.h5 --save-model=test=q --save-model=baseline=./q/ --quiet",
+                  "expected a folder for each arm to save to, got one for both");
+    assert_false(helper_exists("x.h5"));
+    assert_false(helper_exists("q"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_both_arms),
         cmocka_unit_test(validate_one_arm),
         cmocka_unit_test(validate_refusals),
         cmocka_unit_test(validate_sources),
+        cmocka_unit_test(validate_repeated),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
