@@ -180,6 +180,23 @@ static int is_there(const char *path) {
     return lstat(path, &info) == 0;
 }
 
+static enum status fail_without(const struct opening *opening) {
+    static const char *const pickles[] = {"pytorch_model.bin", "pytorch_model.bin.index.json"};
+    const char *folder = opening->checkpoint->path;
+    char *path;
+    for (size_t i = 0; i < COUNT_OF(pickles); i++) {
+        TRY(arena_format(opening->arena, &path, "%s/%s", folder, pickles[i]));
+        if (is_there(path))
+            FAIL(STATUS_INPUT,
+                 "%s: expected a checkpoint of safetensors, got %s, whose weights are pickled: "
+                 "%s is missing; save_pretrained(folder, safe_serialization=True) of transformers "
+                 "writes it",
+                 folder, pickles[i], CHECKPOINT_SINGLE);
+    }
+    FAIL(STATUS_INPUT, "%s: expected a checkpoint: %s or %s is missing", folder, CHECKPOINT_SINGLE,
+         CHECKPOINT_INDEX);
+}
+
 static enum status open_folder(struct opening *opening) {
     const char *folder = opening->checkpoint->path;
     char *single;
@@ -190,9 +207,7 @@ static enum status open_folder(struct opening *opening) {
         FAIL(STATUS_INPUT,
              "%s: expected %s or %s, got both: programs differ in which of them they read", folder,
              CHECKPOINT_SINGLE, CHECKPOINT_INDEX);
-    if (!has_single && !has_index)
-        FAIL(STATUS_INPUT, "%s: expected a checkpoint: %s or %s is missing", folder,
-             CHECKPOINT_SINGLE, CHECKPOINT_INDEX);
+    if (!has_single && !has_index) return fail_without(opening);
     return has_single ? open_single(opening->checkpoint, single, opening->arena)
                       : open_shards(opening);
 }

@@ -33,12 +33,17 @@ json_t *hf_get(const json_t *object, const char *key) {
     return json_is_null(value) ? NULL : value;
 }
 
-enum status hf_read_positive(const char *name, const json_t *object, const char *key, double *out) {
+enum status hf_read_real(const char *name, const json_t *object, const char *key, const char *shown,
+                         struct hf_range range, double *out) {
     const json_t *value = hf_get(object, key);
-    if (!json_is_number(value) || !(json_number_value(value) > 0.0))
-        return hf_fail(name, key, "a number above 0", value);
+    char what[64];
     *out = json_number_value(value);
-    return STATUS_OK;
+    if (json_is_number(value) && *out >= range.least && *out <= range.most) return STATUS_OK;
+    if (range.least < 1.0)
+        snprintf(what, sizeof what, "a number above 0, at most %g", range.most);
+    else
+        snprintf(what, sizeof what, "a number from %g to %g", range.least, range.most);
+    return hf_fail(name, shown, what, value);
 }
 
 static enum status read_size(const char *name, const json_t *root, const char *key, uint64_t limit,
@@ -79,7 +84,7 @@ static enum status read_kv_heads(const char *name, const json_t *root, struct hf
         return hf_fail(name, "num_key_value_heads", "a whole number or null", NULL);
     out->kv_heads = out->heads;
     if (hf_get(root, "num_key_value_heads") == NULL) return STATUS_OK;
-    TRY(read_size(name, root, "num_key_value_heads", HF_SIZE_LIMIT, &out->kv_heads));
+    TRY(read_size(name, root, "num_key_value_heads", HF_HEADS_LIMIT, &out->kv_heads));
     if (out->heads % out->kv_heads == 0) return STATUS_OK;
     return hf_fail(name, "num_key_value_heads", "a divisor of num_attention_heads",
                    hf_get(root, "num_key_value_heads"));
@@ -89,7 +94,7 @@ static enum status read_kv_heads(const char *name, const json_t *root, struct hf
 static enum status read_head_dim(const char *name, const json_t *root, struct hf_config *out) {
     const json_t *value = hf_get(root, "head_dim");
     if (value != NULL) {
-        TRY(read_size(name, root, "head_dim", HF_SIZE_LIMIT, &out->head_dim));
+        TRY(read_size(name, root, "head_dim", HF_HEAD_DIM_LIMIT, &out->head_dim));
     } else if (out->family == HF_QWEN3) {
         out->head_dim = 128;
     } else {
@@ -105,10 +110,10 @@ static enum status read_head_dim(const char *name, const json_t *root, struct hf
 
 static enum status read_sizes(const char *name, const json_t *root, struct hf_config *out) {
     TRY(read_size(name, root, "vocab_size", HF_SIZE_LIMIT, &out->vocab));
-    TRY(read_size(name, root, "hidden_size", HF_SIZE_LIMIT, &out->hidden));
-    TRY(read_size(name, root, "intermediate_size", HF_SIZE_LIMIT, &out->intermediate));
+    TRY(read_size(name, root, "hidden_size", HF_HIDDEN_LIMIT, &out->hidden));
+    TRY(read_size(name, root, "intermediate_size", HF_MLP_LIMIT, &out->intermediate));
     TRY(read_size(name, root, "num_hidden_layers", HF_LAYERS_LIMIT, &out->layers));
-    TRY(read_size(name, root, "num_attention_heads", HF_SIZE_LIMIT, &out->heads));
+    TRY(read_size(name, root, "num_attention_heads", HF_HEADS_LIMIT, &out->heads));
     TRY(read_size(name, root, "max_position_embeddings", (uint64_t)1 << 40, &out->positions));
     TRY(read_kv_heads(name, root, out));
     return read_head_dim(name, root, out);
@@ -130,13 +135,17 @@ static enum status read_biases(const char *name, const json_t *root, struct hf_c
 
 /* transformers looks at sliding_window only where use_sliding_window, which must be off, says so;
  * of the families here Llama and OLMo-2 have none at all. */
-static enum status check_windows(const char *name, const json_t *root, enum hf_family family) {
+static enum status check_windows(const char *name, const json_t *root,
+                                 const struct hf_config *config) {
+    const enum hf_family family = config->family;
     const json_t *window = hf_get(root, "sliding_window"), *layers = hf_get(root, "layer_types");
     if (window != NULL && family != HF_QWEN2 && family != HF_QWEN3)
         return hf_fail(name, "sliding_window", "nothing: a sliding window is not supported",
                        window);
     if (layers != NULL && !json_is_array(layers))
         return hf_fail(name, "layer_types", "a list", layers);
+    if (layers != NULL && json_array_size(layers) != config->layers)
+        return hf_fail(name, "layer_types", "as many entries as num_hidden_layers says", layers);
     for (size_t i = 0; i < json_array_size(layers); i++) {
         const char *type = json_string_value(json_array_get(layers, i));
         if (type == NULL || strcmp(type, "full_attention") != 0)
@@ -204,10 +213,10 @@ static enum status read_root(const char *name, const json_t *root, struct hf_con
     TRY(read_family(name, root, &out->family));
     TRY(hf_check_keys(name, root, out->family));
     TRY(read_sizes(name, root, out));
-    TRY(hf_read_positive(name, root, "rms_norm_eps", &out->eps));
+    TRY(hf_read_real(name, root, "rms_norm_eps", "rms_norm_eps", HF_ABOVE_0(1.0), &out->eps));
     if (act != NULL && !(json_is_string(act) && strcmp(json_string_value(act), "silu") == 0))
         return hf_fail(name, "hidden_act", "silu", act);
-    TRY(check_windows(name, root, out->family));
+    TRY(check_windows(name, root, out));
     TRY(read_biases(name, root, out));
     TRY(read_switch(name, root, "tie_word_embeddings", &out->tied));
     TRY(hf_read_rope(name, root, out));

@@ -57,7 +57,7 @@ static const struct off_row off_rows[] = {
     {"add_cross_attention", "cross attention", ALL, 0.0},
     {"cross_attention_hidden_size", "cross attention", ALL, 0.0},
     {"tie_encoder_decoder", "an encoder", ALL, 0.0},
-    {"mlp_bias", "biases that this family has not", ALL & ~IN(HF_LLAMA), 0.0},
+    {"mlp_bias", "biases in the MLP", ALL & ~IN(HF_LLAMA), 0.0},
 };
 
 /* hf_config.c and hf_rope.c. */
@@ -156,8 +156,8 @@ static enum status check_off(const char *name, const char *key, const json_t *va
         if (strcmp(row->key, key) != 0) continue;
         *out_known = 1;
         if ((row->families & IN(family)) == 0 || is_off(value, row->neutral)) return STATUS_OK;
-        snprintf(what, sizeof what, "it to be off (%s: %s is not supported)",
-                 hf_family_name(family), row->what);
+        snprintf(what, sizeof what, "it to be off (%s: no support for %s)", hf_family_name(family),
+                 row->what);
         return hf_fail(name, key, what, value);
     }
     return STATUS_OK;

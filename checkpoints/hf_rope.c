@@ -38,16 +38,18 @@ static enum status place_fail(const struct place *place, const char *key, const 
     return hf_fail(place->name, full, what, value);
 }
 
-static enum status read_factor(const struct place *place, const char *key, double *out) {
-    const json_t *value = hf_get(place->values, key);
-    if (!json_is_number(value) || !(json_number_value(value) > 0.0))
-        return place_fail(place, key, "a number above 0", value);
-    *out = json_number_value(value);
-    return STATUS_OK;
+static const struct hf_range theta_range = {1.0, 1e12}, factor_range = {1.0, 1e6};
+
+static enum status read_real(const struct place *place, const char *key, struct hf_range range,
+                             double *out) {
+    char full[96];
+    snprintf(full, sizeof full, "%s.%s", place->key, key);
+    return hf_read_real(place->name, place->values, key, full, range, out);
 }
 
 static enum status read_optional(const struct place *place, const char *key, double *out) {
-    return hf_get(place->values, key) == NULL ? STATUS_OK : read_factor(place, key, out);
+    if (hf_get(place->values, key) == NULL) return STATUS_OK;
+    return read_real(place, key, HF_ABOVE_0(1e6), out);
 }
 
 static enum status read_original(const struct place *place, struct hf_config *out) {
@@ -56,16 +58,16 @@ static enum status read_original(const struct place *place, struct hf_config *ou
     out->rope.original_positions = out->positions;
     if (value == NULL) return STATUS_OK;
     if (!strict_json_count(value, &out->rope.original_positions) ||
-        out->rope.original_positions == 0)
-        return place_fail(place, key, "a whole number above 0", value);
+        out->rope.original_positions == 0 || out->rope.original_positions > (uint64_t)1 << 40)
+        return place_fail(place, key, "a whole number above 0, at most 1099511627776", value);
     return STATUS_OK;
 }
 
 static enum status read_llama3(const struct place *place, struct hf_config *out) {
     struct hf_rope *rope = &out->rope;
-    TRY(read_factor(place, "factor", &rope->factor));
-    TRY(read_factor(place, "low_freq_factor", &rope->low_freq_factor));
-    TRY(read_factor(place, "high_freq_factor", &rope->high_freq_factor));
+    TRY(read_real(place, "factor", factor_range, &rope->factor));
+    TRY(read_real(place, "low_freq_factor", HF_ABOVE_0(1e6), &rope->low_freq_factor));
+    TRY(read_real(place, "high_freq_factor", HF_ABOVE_0(1e6), &rope->high_freq_factor));
     if (!(rope->high_freq_factor > rope->low_freq_factor))
         return place_fail(place, "high_freq_factor", "more than low_freq_factor",
                           hf_get(place->values, "high_freq_factor"));
@@ -81,7 +83,7 @@ static enum status read_yarn(const struct place *place, struct hf_config *out) {
     rope->beta_fast = 32.0;
     rope->beta_slow = 1.0;
     rope->truncate = truncate == NULL || json_is_true(truncate);
-    TRY(read_factor(place, "factor", &rope->factor));
+    TRY(read_real(place, "factor", factor_range, &rope->factor));
     TRY(read_original(place, out));
     TRY(read_optional(place, "attention_factor", &rope->attention_factor));
     TRY(read_optional(place, "beta_fast", &rope->beta_fast));
@@ -90,8 +92,6 @@ static enum status read_yarn(const struct place *place, struct hf_config *out) {
     TRY(read_optional(place, "mscale_all_dim", &rope->mscale_all_dim));
     if (truncate != NULL && !json_is_boolean(truncate))
         return place_fail(place, "truncate", "true or false", truncate);
-    if (rope->factor < 1.0)
-        return place_fail(place, "factor", "at least 1", hf_get(place->values, "factor"));
     if (!(rope->beta_fast > rope->beta_slow))
         return place_fail(place, "beta_fast", "more than beta_slow",
                           hf_get(place->values, "beta_fast"));
@@ -162,9 +162,9 @@ static enum status read_theta(const char *name, const json_t *root, const struct
              "%s: expected rope_theta (transformers v4) or rope_parameters.rope_theta (v5), got "
              "neither: a guess would give another model",
              name);
-    if (older != NULL) TRY(hf_read_positive(name, root, "rope_theta", out));
+    if (older != NULL) TRY(hf_read_real(name, root, "rope_theta", "rope_theta", theta_range, out));
     if (newer == NULL) return STATUS_OK;
-    TRY(read_factor(place, "rope_theta", out));
+    TRY(read_real(place, "rope_theta", theta_range, out));
     if (older != NULL && json_number_value(older) != *out)
         return hf_fail(name, "rope_theta", "the same as in the other spelling", older);
     return STATUS_OK;
@@ -178,5 +178,8 @@ enum status hf_read_rope(const char *name, const json_t *root, struct hf_config 
     TRY(read_type(&place, &out->rope.type));
     TRY(check_place(&place, out->rope.type));
     if (out->rope.type == HF_ROPE_LLAMA3) return read_llama3(&place, out);
-    return out->rope.type == HF_ROPE_YARN ? read_yarn(&place, out) : STATUS_OK;
+    if (out->rope.type != HF_ROPE_YARN) return STATUS_OK;
+    if (!(out->rope.theta > 1.0))
+        FAIL(STATUS_INPUT, "%s: rope_theta: expected more than 1 with yarn, got 1", name);
+    return read_yarn(&place, out);
 }

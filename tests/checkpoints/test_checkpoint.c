@@ -210,12 +210,26 @@ static void verify_cut_off(void **state) {
     helper_require(open_once("k"), STATUS_INPUT, "is missing");
 }
 
+/* Weights in the format of old: named, and how to get others. */
+static void validate_pickled(void **state) {
+    (void)state;
+    assert_int_equal(mkdir("b", 0777), 0);
+    helper_require(open_once("b"), STATUS_INPUT, "b: expected a checkpoint: model.safetensors or");
+    helper_write_text("b/pytorch_model.bin", "x");
+    helper_require(open_once("b"), STATUS_INPUT,
+                   "got pytorch_model.bin, whose weights are pickled");
+    helper_require(open_once("b"), STATUS_INPUT, "safe_serialization=True");
+    assert_int_equal(remove("b/pytorch_model.bin"), 0);
+    helper_write_text("b/pytorch_model.bin.index.json", "{}");
+    helper_require(open_once("b"), STATUS_INPUT, "got pytorch_model.bin.index.json, whose");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_shards),  cmocka_unit_test(validate_refusals),
         cmocka_unit_test(validate_twice),   cmocka_unit_test(validate_many_names),
         cmocka_unit_test(validate_folders), cmocka_unit_test(verify_written_shards),
-        cmocka_unit_test(verify_cut_off),
+        cmocka_unit_test(verify_cut_off),   cmocka_unit_test(validate_pickled),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

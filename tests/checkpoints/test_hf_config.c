@@ -135,6 +135,10 @@ static void validate_releases(void **state) {
 #define KV "\"num_key_value_heads\":2,"
 #define DTYPE "\"dtype\":\"float32\""
 #define LLAMA(more) HEAD("llama") KV ROPE more DTYPE "}"
+#define LLAMA_NUMBERS(eps, theta)                                                                  \
+    "{\"model_type\":\"llama\",\"hidden_size\":16,\"intermediate_size\":24,"                       \
+    "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"vocab_size\":32,"                         \
+    "\"max_position_embeddings\":64,\"rms_norm_eps\":" eps ",\"rope_theta\":" theta "," DTYPE "}"
 
 static void validate_yarn(void **state) {
     (void)state;
@@ -220,7 +224,8 @@ static void validate_refusals(void **state) {
         {LLAMA("\"rope_scaling\":{\"type\":\"yarn\",\"rope_type\":\"llama3\",\"factor\":4},"),
          "rope_scaling.type: expected the same as rope_type"},
         {LLAMA("\"rope_scaling\":{\"type\":\"yarn\"},"), "rope_scaling.factor: expected a number"},
-        {LLAMA("\"rope_scaling\":{\"type\":\"yarn\",\"factor\":0.5},"), "expected at least 1"},
+        {LLAMA("\"rope_scaling\":{\"type\":\"yarn\",\"factor\":0.5},"),
+         "factor: expected a number from 1"},
         {LLAMA("\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"beta_fast\":1},"),
          "more than beta_slow"},
         {LLAMA("\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"truncate\":1},"),
@@ -240,21 +245,44 @@ static void validate_refusals(void **state) {
         {LLAMA("\"rope_scaling\":[],"), "rope_scaling: expected an object"},
         {LLAMA("\"partial_rotary_factor\":0.25,"), "rotation of a part of each head"},
         {LLAMA("\"sliding_window\":4096,"), "sliding_window: expected nothing"},
-        {LLAMA("\"use_sliding_window\":true,"), "a sliding window is not supported"},
+        {LLAMA("\"use_sliding_window\":true,"), "no support for a sliding window"},
         {HEAD("qwen2") ROPE KV "\"use_sliding_window\":true," DTYPE "}", "sliding window"},
         {HEAD("qwen2") ROPE KV "\"layer_types\":[\"full_attention\",\"sliding_attention\"]," DTYPE
                                "}",
          "full_attention in every layer, got \"sliding_attention\""},
-        {LLAMA("\"num_local_experts\":8,"), "a mixture of experts is not supported"},
+        {LLAMA("\"layer_types\":[\"full_attention\"],"),
+         "layer_types: expected as many entries as num_hidden_layers says, got [\"full"},
+        {LLAMA("\"layer_types\":[],"), "as many entries as num_hidden_layers says, got []"},
+        {LLAMA_NUMBERS("2.0", "1e4"), "rms_norm_eps: expected a number above 0, at most 1, got 2"},
+        {LLAMA_NUMBERS("0", "1e4"), "rms_norm_eps: expected a number above 0"},
+        {LLAMA_NUMBERS("1e-310", "1e4"), "rms_norm_eps: expected a number above 0"},
+        {LLAMA_NUMBERS("1e-6", "1e300"), "rope_theta: expected a number from 1 to 1e+12, got 1"},
+        {LLAMA_NUMBERS("1e-6", "0.5"), "rope_theta: expected a number from 1 to 1e+12, got 0.5"},
+        {LLAMA_NUMBERS("1e-6", "\"1e4\""), "rope_theta: expected a number from 1"},
+        {LLAMA("\"rope_parameters\":{\"rope_theta\":1e13},"),
+         "rope_parameters.rope_theta: expected a number from 1 to 1e+12, got"},
+        {LLAMA("\"rope_scaling\":{\"type\":\"llama3\",\"factor\":0.5,\"low_freq_factor\":1,"
+               "\"high_freq_factor\":4,\"original_max_position_embeddings\":32},"),
+         "rope_scaling.factor: expected a number from 1 to 1e+06, got 0.5"},
+        {LLAMA("\"rope_scaling\":{\"type\":\"llama3\",\"factor\":4,\"low_freq_factor\":1,"
+               "\"high_freq_factor\":1e7,\"original_max_position_embeddings\":32},"),
+         "rope_scaling.high_freq_factor: expected a number above 0, at most 1e+06, got"},
+        {LLAMA("\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,"
+               "\"original_max_position_embeddings\":1099511627777},"),
+         "a whole number above 0, at most 1099511627776, got 1099511627777"},
+        {LLAMA_NUMBERS("1e-6", "1,\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4}"),
+         "rope_theta: expected more than 1 with yarn"},
+        {LLAMA("\"num_local_experts\":8,"), "no support for a mixture of experts)"},
         {LLAMA("\"quantization_config\":{\"quant_method\":\"gptq\"},"),
-         "quantised weights is not supported), got {\"quant_method\":\"gptq\"}"},
+         "no support for quantised weights), got {\"quant_method\":\"gptq\"}"},
         {LLAMA("\"auto_map\":{\"AutoModel\":\"m.M\"},"), "code of its own"},
         {LLAMA("\"attention_dropout\":0.1,"), "dropout of attention weights"},
         {LLAMA("\"pretraining_tp\":2,"), "split products"},
         {LLAMA("\"final_logit_softcapping\":30.0,"), "a soft cap on logits"},
         {LLAMA("\"embedding_multiplier\":12,"), "scaled embeddings"},
         {LLAMA("\"new_norm\":true,\"b\":null,"), "got \"new_norm\", \"b\": what is not known"},
-        {HEAD("olmo2") ROPE "\"mlp_bias\":true," DTYPE "}", "biases that this family has not"},
+        {HEAD("olmo2") ROPE "\"mlp_bias\":true," DTYPE "}",
+         "mlp_bias: expected it to be off (olmo2: no support for biases in the MLP), got true"},
         {HEAD("qwen2") ROPE KV "\"attention_bias\":false," DTYPE "}", "always has biases"},
         {HEAD("qwen2") ROPE DTYPE "}", "num_key_value_heads: expected a whole number or null"},
         {HEAD("llama") ROPE "\"num_key_value_heads\":3," DTYPE "}", "a divisor of num_attention"},
@@ -264,6 +292,8 @@ static void validate_refusals(void **state) {
         {LLAMA("\"eos_token_id\":\"</s>\","), "a token id"},
         {"{\"model_type\":\"llama\"}", "vocab_size: expected a whole number from 1 to 2097152"},
         {"{\"model_type\":\"llama\",\"vocab_size\":2097153}", "got 2097153"},
+        {"{\"model_type\":\"llama\",\"vocab_size\":9,\"hidden_size\":262145}",
+         "hidden_size: expected a whole number from 1 to 262144, got 262145"},
         {"{\"model_type\":\"llama\",\"vocab_size\":-1}", "got -1"},
         {"{\"model_type\":\"llama\",\"vocab_size\":32.0}", "got 32.0"},
     };

@@ -89,7 +89,7 @@ static const struct hf_config configs[] = {
      .dtype = DTYPE_BF16,
      TOKENS,
      .rope = {.type = HF_ROPE_YARN,
-              .theta = 1e300,
+              .theta = 1e12,
               .factor = 1.5,
               .original_positions = 77,
               .attention_factor = 1.25,
@@ -104,7 +104,7 @@ static const struct hf_config configs[] = {
      .eps = 0x1p-1022,
      .qkv_bias = 1,
      .output_bias = 1,
-     .rope = {.theta = 0.1},
+     .rope = {.theta = 1.0},
      .dtype = DTYPE_F32,
      TOKENS},
 };
