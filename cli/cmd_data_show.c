@@ -73,7 +73,8 @@ static int ends_with(const char *text, const char *end) {
 }
 
 static int is_data(const char *word) {
-    return dataset_is_builtin(word) || ends_with(word, ".jsonl") || ends_with(word, ".json");
+    return dataset_is_builtin(word) || ends_with(word, ".jsonl") || ends_with(word, ".json") ||
+           ends_with(word, ".parquet") || ends_with(word, ".arrow");
 }
 
 static const char *const *names_of(const char *path) {
@@ -247,6 +248,7 @@ const struct verb verb_data_show = {
         "added twice, sides that are equal), and the first pairs or samples token by token: id, "
         "whether it has a loss, text. Ids are spelled where a tokenizer.json "
         "is named (docs/DATA.md).\v"
+        "Exit status: 0 shown, 2 error.\n"
         "Example: twinstep data show pairs.jsonl --template chatml",
     .options = option_rows,
     .least = 1,

@@ -68,6 +68,22 @@ enum status jsonl_parse(const char *source, const char *bytes, size_t length,
     return reader.chat ? STATUS_OK : chat_rows(options->chat, arena, out_table);
 }
 
+/* Files that `datasets` keeps, by their first bytes; the last begins a stream of Arrow. */
+static enum status refuse_columns(const char *path, const char *bytes, size_t length) {
+    static const struct {
+        const char *start, *name;
+    } formats[] = {{"PAR1", "Parquet"}, {"ARROW1", "Arrow"}, {"\xff\xff\xff\xff", "Arrow"}};
+    for (size_t i = 0; i < COUNT_OF(formats); i++) {
+        const size_t size = strlen(formats[i].start);
+        if (length >= size && memcmp(bytes, formats[i].start, size) == 0)
+            FAIL(STATUS_INPUT,
+                 "%s: expected JSONL, got %s; dataset.to_json(\"x.jsonl\") of datasets writes "
+                 "JSONL",
+                 path, formats[i].name);
+    }
+    return STATUS_OK;
+}
+
 static enum status file_read(FILE *file, const char *path, struct arena *arena, char **out_bytes,
                              size_t *out_length) {
     struct stat info;
@@ -81,7 +97,7 @@ static enum status file_read(FILE *file, const char *path, struct arena *arena, 
     TRY(arena_take(arena, length, 1, path, out_bytes));
     *out_length = fread(*out_bytes, 1, length, file);
     if (ferror(file)) FAIL(STATUS_IO, "%s: cannot be read: %s", path, strerror(errno));
-    return STATUS_OK;
+    return refuse_columns(path, *out_bytes, *out_length);
 }
 
 static enum status path_read(const char *path, struct arena *arena, char **out_bytes,

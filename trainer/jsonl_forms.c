@@ -189,9 +189,16 @@ static bool form_complete(const struct form_rule *rule, const struct jsonl_reade
 }
 
 enum task jsonl_form_task(const json_t *object) {
-    for (size_t i = 0; i < COUNT_OF(form_rules); i++)
-        if (form_matches(&form_rules[i], object) == form_rules[i].keys) return form_rules[i].task;
-    return TASK_DPO;
+    enum task nearest = TASK_DPO;
+    size_t best = 0;
+    for (size_t i = 0; i < COUNT_OF(form_rules); i++) {
+        const size_t found = form_matches(&form_rules[i], object);
+        if (found == form_rules[i].keys) return form_rules[i].task;
+        if (found <= best) continue;
+        best = found;
+        nearest = form_rules[i].task;
+    }
+    return nearest;
 }
 
 static bool rule_has(const struct form_rule *rule, const char *key) {

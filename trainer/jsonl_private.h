@@ -65,7 +65,8 @@ const char *jsonl_kind(const json_t *value);
 TWINSTEP_MUST_USE enum status jsonl_form_find(const struct jsonl_reader *reader,
                                               const json_t *object, const struct form_rule **out);
 
-/* The task of the first form that the row has; TASK_DPO when it has none. */
+/* The task of the first form that the row has, or of the one it has most keys of; TASK_DPO when it
+ * has none. */
 enum task jsonl_form_task(const json_t *object);
 
 /* jsonl_chat.c: a row of conversations, rendered to ids and labels. */

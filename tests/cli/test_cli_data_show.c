@@ -199,6 +199,14 @@ static const struct {
     {"data", "data: expected one more word; see twinstep data --help"},
     {"data show none.jsonl", "none.jsonl: cannot be opened: No such file"},
     {"data show bad.jsonl", "bad.jsonl:1:"},
+    {"data show x.parquet", "x.parquet: expected JSONL, got Parquet; "
+                            "dataset.to_json(\"x.jsonl\") of datasets writes JSONL"},
+    {"data show x.arrow", "x.arrow: expected JSONL, got Arrow; dataset.to_json("},
+    {"data show stream.jsonl", "stream.jsonl: expected JSONL, got Arrow"},
+    {"data show s.yaml --set common.data.pairs=x.parquet",
+     "data of both arms: x.parquet: expected JSONL, got Parquet; dataset.to_json("},
+    {"data show bare.jsonl",
+     "bare.jsonl:1: key \"labels\" is missing; a row has input_ids, labels"},
     {"data show x.jsonl --arm test",
      "x.jsonl is a data file: expected --task, --template, --max-len or --vocab, got --arm, which "
      "is for scenarios"},
@@ -228,6 +236,10 @@ static void validate_refused(void **state) {
     (void)state;
     helper_write("x.jsonl", PAIR);
     helper_write("bad.jsonl", "{\n");
+    helper_write("x.parquet", "PAR1\x15\x04");
+    helper_write("x.arrow", "ARROW1");
+    helper_write("stream.jsonl", "\xff\xff\xff\xff\x01");
+    helper_write("bare.jsonl", "{\"input_ids\":[1,2,3]}\n");
     helper_write("i.jsonl", "{\"input_ids\": [1, 19], \"labels\": [1, 19]}\n");
     scenario_write("s.yaml", "pairs: x.jsonl", "");
     for (size_t i = 0; i < COUNT_OF(refused); i++)
