@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * twinstep parity: two models, or one under two settings: components, logits, log-probs, training.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/number.h"
@@ -13,6 +15,8 @@
 #include "cli/perform.h"
 #include "cli/progress.h"
 #include "cli/verb.h"
+#include "trainer/dataset.h"
+#include "trainer/tokenizer.h"
 
 enum {
     KEY_COMPONENTS = KEY_OWN,
@@ -42,7 +46,6 @@ struct asking {
     struct parity parity;
     struct parity_report report;
     struct progress progress;
-    char trace[64];
 };
 
 static enum status read_count(const struct options *options, int key, const char *name,
@@ -111,6 +114,65 @@ static enum status read_grid(struct asking *asking) {
     return STATUS_OK;
 }
 
+static int wants(const struct asking *asking, int key) {
+    const struct options *options = asking->options;
+    for (int other = KEY_COMPONENTS; other <= KEY_TRAINING; other++)
+        if (options_given(options, other)) return options_given(options, key);
+    return key != KEY_TRAINING;
+}
+
+/* An option whose parts are not measured would change nothing. */
+static enum status check_parts(const struct asking *asking) {
+    static const struct {
+        int key, part[2];
+        const char *name, *needs;
+    } rows[] = {
+        {KEY_BATCHES, {KEY_COMPONENTS, KEY_LOGITS}, "batches", "--components or --logits"},
+        {KEY_REPLICAS, {KEY_COMPONENTS, KEY_LOGITS}, "replicas", "--components or --logits"},
+        {KEY_FULL, {KEY_LOGPROBS, KEY_LOGPROBS}, "full", "--logprobs"},
+        {KEY_LENGTHS, {KEY_LOGPROBS, KEY_LOGPROBS}, "lengths", "--logprobs"},
+        {KEY_SIZES, {KEY_LOGPROBS, KEY_LOGPROBS}, "sizes", "--logprobs"},
+        {KEY_REPEATS, {KEY_LOGPROBS, KEY_LOGPROBS}, "repeats", "--logprobs"},
+        {KEY_TEMPERATURE, {KEY_LOGPROBS, KEY_LOGPROBS}, "temperature", "--logprobs"},
+        {KEY_TOP_P, {KEY_LOGPROBS, KEY_LOGPROBS}, "top-p", "--logprobs"},
+        {KEY_NO_REFIT, {KEY_LOGPROBS, KEY_LOGPROBS}, "no-refit", "--logprobs"},
+        {KEY_STALE, {KEY_LOGPROBS, KEY_LOGPROBS}, "stale", "--logprobs"},
+        {KEY_STEPS, {KEY_LOGPROBS, KEY_TRAINING}, "steps", "--logprobs or --training"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (options_given(asking->options, rows[i].key) && !wants(asking, rows[i].part[0]) &&
+            !wants(asking, rows[i].part[1]))
+            FAIL(STATUS_INPUT, "parity: --%s: acts on %s alone, which is not measured",
+                 rows[i].name, rows[i].needs);
+    return STATUS_OK;
+}
+
+/* That -o FILE can be written; better now than after all measuring. Leaves nothing behind. */
+static enum status check_output(const struct options *options) {
+    struct output output;
+    struct stat info;
+    const char *path = options->output;
+    if (path == NULL) return STATUS_OK;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        FAIL(STATUS_IO, "%s: expected a file, got a folder", path);
+    if (options->overwrite && lstat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return STATUS_OK; /* a device, pipe or link: opening it would empty it */
+    TRY(output_open(path, options->overwrite, &output));
+    return output_close(&output, STATUS_UNTESTABLE) == STATUS_UNTESTABLE ? STATUS_OK : STATUS_IO;
+}
+
+/* The built-in text is bytes; parity draws ids instead, a training cannot. */
+static enum status check_vocabulary(const struct asking *asking) {
+    const struct config *config = &asking->request.config[0];
+    if (!wants(asking, KEY_TRAINING) || config->task != TASK_SFT) return STATUS_OK;
+    if (!dataset_is_builtin(config->data.text) || config->model.vocab >= TOKENIZER_VOCAB)
+        return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "parity: --training: the built-in text needs a vocabulary of %u, A's is %ju; expected "
+         "--data FILE with lists of ids",
+         TOKENIZER_VOCAB, (uintmax_t)config->model.vocab);
+}
+
 static void tell(void *context, const char *what, uint64_t done, uint64_t total) {
     progress_count((struct progress *)context, what, done, total);
 }
@@ -140,6 +202,7 @@ static enum status read_request(struct asking *asking) {
         request->name[i] = asking->words.side[i].name;
     }
     TRY(read_data(asking));
+    TRY(check_vocabulary(asking));
     request->batches = (uint32_t)batches;
     request->replicas = (uint32_t)replicas;
     request->steps = steps;
@@ -151,13 +214,6 @@ static enum status read_request(struct asking *asking) {
 }
 
 /* ---- parts ---- */
-
-static int wants(const struct asking *asking, int key) {
-    const struct options *options = asking->options;
-    for (int other = KEY_COMPONENTS; other <= KEY_TRAINING; other++)
-        if (options_given(options, other)) return options_given(options, key);
-    return key != KEY_TRAINING;
-}
 
 static enum status measure_components(struct asking *asking) {
     struct parity_components *components;
@@ -186,31 +242,49 @@ static enum status measure_logprob(struct asking *asking) {
     return STATUS_OK;
 }
 
-/* Both arms in lockstep against a floor, as `twinstep run` does, in a trace that goes away. */
-static enum status measure_training(struct asking *asking) {
+/* A's scenario with A and B as its arms, both on A's data. */
+static enum status take_pair(const struct asking *asking, struct scenario *pair) {
     const struct parity_words *words = &asking->words;
-    struct arena *arena = &asking->cli->arena;
-    struct scenario *pair;
-    struct judgement *judgement;
-    char folder[] = "/tmp/twinstep-parity-XXXXXX";
-    TRY(arena_take(arena, 1, sizeof *pair, "scenario", &pair));
-    TRY(arena_take(arena, 1, sizeof *judgement, "judgement", &judgement));
+    const struct config *a = &asking->request.config[0];
     *pair = *words->side[0].scenario;
-    pair->arms[0] = *words->side[0].arm;
-    pair->arms[1] = *words->side[1].arm;
+    for (int i = 0; i < 2; i++) {
+        pair->arms[i] = *words->side[i].arm;
+        pair->arms[i].config.data = a->data;
+        pair->arms[i].config.task = a->task;
+        TRY(config_validate(&pair->arms[i].config, pair->steps));
+    }
     if (strcmp(pair->arms[0].name, pair->arms[1].name) == 0) {
         snprintf(pair->arms[0].name, sizeof pair->arms[0].name, "A");
         snprintf(pair->arms[1].name, sizeof pair->arms[1].name, "B");
     }
     memset(&pair->expect, 0, sizeof pair->expect);
     pair->expect.cause = pair->expect.first_phase = -1;
-    if (mkdtemp(folder) == NULL) FAIL(STATUS_IO, "%s: cannot make a folder", folder);
-    snprintf(asking->trace, sizeof asking->trace, "%s/pair.h5", folder);
+    return STATUS_OK;
+}
+
+/* Both arms in lockstep against a floor, as `twinstep run` does, in a trace that goes away. */
+static enum status measure_training(struct asking *asking) {
+    struct arena *arena = &asking->cli->arena;
+    struct scenario *pair;
+    struct judgement *judgement;
+    const char *parent = getenv("TMPDIR");
+    char *folder, *trace, *live;
+    TRY(arena_take(arena, 1, sizeof *pair, "scenario", &pair));
+    TRY(arena_take(arena, 1, sizeof *judgement, "judgement", &judgement));
+    TRY(take_pair(asking, pair));
+    if (parent == NULL || parent[0] == '\0') parent = "/tmp";
+    TRY(arena_format(arena, &folder, "%s/twinstep-parity-XXXXXX", parent));
+    if (mkdtemp(folder) == NULL)
+        FAIL(STATUS_IO, "%s: cannot make a folder: %s (TMPDIR names its parent)", folder,
+             strerror(errno));
+    TRY(arena_format(arena, &trace, "%s/pair.h5", folder));
+    TRY(arena_format(arena, &live, "%s.part", trace));
     const struct performance how = {
-        .path = asking->trace, .reproducible = 1, .progress = progress_wanted(asking->options)};
+        .path = trace, .reproducible = 1, .progress = progress_wanted(asking->options)};
     const enum status status = perform(asking->cli, pair, &how, arena, judgement);
-    remove(asking->trace);
-    remove(folder);
+    unlink(trace);
+    unlink(live); /* of an interrupted training */
+    rmdir(folder);
     asking->report.training = judgement;
     return status;
 }
@@ -247,21 +321,31 @@ static enum status write_json(const struct asking *asking, const char *path) {
     return output_close(&output, status);
 }
 
+/* Printed first: what was measured is not lost with FILE. */
 static enum status print_all(const struct asking *asking) {
-    if (asking->options->output != NULL) TRY(write_json(asking, asking->options->output));
-    if (asking->options->json) return json_print(parity_json(&asking->report));
-    parity_print_text(&asking->report, stdout);
-    return STATUS_OK;
+    if (asking->options->json)
+        TRY(json_print(parity_json(&asking->report)));
+    else
+        parity_print_text(&asking->report, stdout);
+    if (asking->options->output == NULL) return STATUS_OK;
+    fflush(stdout);
+    return write_json(asking, asking->options->output);
 }
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     static const int exits[] = {EXIT_AS_EXPECTED, EXIT_DIFFERS, EXIT_UNTESTABLE};
     struct asking *asking;
+    uint64_t steps = 0;
     TRY(arena_take(&cli->arena, 1, sizeof *asking, "parity", &asking));
     asking->cli = cli;
     asking->options = options;
-    TRY(parity_load(cli, options, &cli->arena, &asking->words));
+    TRY(check_parts(asking));
+    TRY(read_count(options, KEY_STEPS, "steps", 1000000, &steps));
+    TRY(parity_load(cli, options,
+                    wants(asking, KEY_TRAINING) ? options_value(options, KEY_STEPS) : NULL,
+                    &cli->arena, &asking->words));
     TRY(read_request(asking));
+    TRY(check_output(options));
     asking->report.words = &asking->words;
     asking->report.parity = &asking->parity;
     enum status status = measure_all(asking);
@@ -277,8 +361,7 @@ static const struct argp_option option_rows[] = {
     OPTION("logits", KEY_LOGITS, NULL, "Logits under teacher forcing"),
     OPTION("logprobs", KEY_LOGPROBS, NULL, "B's generation against A's forward"),
     OPTION("training", KEY_TRAINING, NULL,
-           "Train both for the scenario's steps against a floor; without one of these four: the "
-           "first three"),
+           "Train both on A's data against a floor; without one of these four: the first three"),
     OPTION("set", KEY_SET, "KEY=VALUE",
            "Change one key of B, e.g. numerics.compute=bf16 (repeatable)"),
     OPTION("batches", KEY_BATCHES, "N", "Micro-batches for components and logits; default 4"),
@@ -298,7 +381,9 @@ static const struct argp_option option_rows[] = {
            "Drill: leave out the refit itself, to see what that looks like"),
     OPTION("data", KEY_DATA, "FILE",
            "JSONL of one text, completion or id list per row, for both; default: A's data"),
-    OPTION("steps", KEY_STEPS, "N", "Updates of A before the refit; default 5"),
+    OPTION("steps", KEY_STEPS, "N",
+           "Updates of A before the refit; default 5. Of --training; default the scenario's, 8 "
+           "of folders"),
     OPTION_OUTPUT("Write the figures as JSON to FILE, too"),
     OPTION_OVERWRITE("Replace FILE if it is there"),
     OPTION_JSON,

@@ -12,26 +12,34 @@
 struct loading {
     const struct cli *cli;
     const struct options *options;
+    const char *steps; /* NULL: their own */
     struct arena *arena;
 };
+
+#define LABEL "parity" /* of a text that the user never wrote */
 
 static int is_folder(const char *word) {
     struct stat info;
     return stat(word, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* Keys of B's arm in full. */
+/* Keys of the scenario itself, and of B's arm in full; `prefix` NULL: none of those. */
 static enum status full_keys(struct loading *loading, const char *prefix, struct options *out) {
     const struct options *options = loading->options;
-    TRY(arena_take(loading->arena, options->set_count, sizeof *out->sets, "options", &out->sets));
-    for (size_t i = 0; i < options->set_count; i++) {
+    char *steps;
+    *out = (struct options){0};
+    TRY(arena_take(loading->arena, options->set_count + 1, sizeof *out->sets, "options",
+                   &out->sets));
+    for (size_t i = 0; prefix != NULL && i < options->set_count; i++) {
         const char *set = options->sets[i];
         char *text;
         const int full = strncmp(set, "common.", 7) == 0 || strncmp(set, "arms.", 5) == 0;
         TRY(arena_format(loading->arena, &text, "%s%s", full ? "" : prefix, set));
-        out->sets[i] = text;
+        out->sets[out->set_count++] = text;
     }
-    out->set_count = options->set_count;
+    if (loading->steps == NULL) return STATUS_OK;
+    TRY(arena_format(loading->arena, &steps, "steps=%s", loading->steps));
+    out->sets[out->set_count++] = steps;
     return STATUS_OK;
 }
 
@@ -61,20 +69,31 @@ static enum status quote(struct arena *arena, const char *path, char **out) {
     return STATUS_OK;
 }
 
+/* Without the place in a text that the user never wrote. */
+static enum status drop_place(enum status status) {
+    char text[2048];
+    snprintf(text, sizeof text, "%s", status_text());
+    const char *mark = " error: ", *at = strstr(text, mark);
+    if (at == NULL || strncmp(text, LABEL ":", sizeof LABEL) != 0) return status;
+    return status_fail(status, "parity: %s", at + strlen(mark));
+}
+
 /* A training that nobody asked for, around a checkpoint: its data are the built-in ones. */
 static enum status load_folder(struct loading *loading, const char *word, int overridden,
                                struct parity_word *out) {
-    struct options options = {0};
+    struct options options;
     struct scenario *scenario;
     char *path, *text;
-    if (overridden) TRY(full_keys(loading, "common.", &options));
+    TRY(full_keys(loading, overridden ? "common." : NULL, &options));
     TRY(quote(loading->arena, word, &path));
     TRY(arena_format(loading->arena, &text,
                      "twinstep: 1\nname: checkpoint\nsteps: 8\ncommon:\n  task: sft\n"
                      "  model: {from: %s}\narms: {baseline: {}, test: {}}\n",
                      path));
-    TRY(scenario_parse(loading->arena, loading->cli->schema, "parity", text, strlen(text),
-                       options.sets, options.set_count, &scenario));
+    const enum status status =
+        scenario_parse(loading->arena, loading->cli->schema, LABEL, text, strlen(text),
+                       options.sets, options.set_count, &scenario);
+    if (status != STATUS_OK) return drop_place(status);
     *out = (struct parity_word){word, word, scenario, &scenario->arms[0]};
     return STATUS_OK;
 }
@@ -91,15 +110,33 @@ static enum status split(struct loading *loading, const char *word, char **out_p
     return arena_text(loading->arena, word, (size_t)(colon - word), out_path);
 }
 
+static int ends_in(const char *word, const char *end) {
+    const size_t length = strlen(word), tail = strlen(end);
+    return length >= tail && strcmp(word + length - tail, end) == 0;
+}
+
+/* What a folder's name was mistaken for. */
+static enum status check_path(const char *word, const char *path, const char *arm) {
+    if (arm != NULL && is_folder(path))
+        FAIL(STATUS_INPUT, "parity: %s: a folder has no arms; expected %s alone", word, path);
+    if (ends_in(path, ".safetensors") || ends_in(path, "config.json"))
+        FAIL(STATUS_INPUT,
+             "parity: %s: expected a scenario or the folder of a checkpoint, got a file of one",
+             word);
+    return STATUS_OK;
+}
+
 /* Arm `standard` where the word names none. */
 static enum status load_word(struct loading *loading, const char *word, int standard,
                              int overridden, struct parity_word *out) {
-    struct options options = {0};
+    struct options options;
     struct scenario *scenario;
     const char *arm;
     char *path, *prefix, *name;
     if (is_folder(word)) return load_folder(loading, word, overridden, out);
     TRY(split(loading, word, &path, &arm));
+    TRY(check_path(word, path, arm));
+    TRY(full_keys(loading, NULL, &options));
     TRY(load_scenario(loading->cli, loading->arena, path, &options, &scenario));
     if (arm == NULL) arm = scenario->arms[standard].name;
     if (overridden) {
@@ -112,9 +149,9 @@ static enum status load_word(struct loading *loading, const char *word, int stan
     return find_arm(scenario, arm, &out->arm);
 }
 
-enum status parity_load(const struct cli *cli, const struct options *options, struct arena *arena,
-                        struct parity_words *out) {
-    struct loading loading = {cli, options, arena};
+enum status parity_load(const struct cli *cli, const struct options *options, const char *steps,
+                        struct arena *arena, struct parity_words *out) {
+    struct loading loading = {cli, options, steps, arena};
     const char *a = options->arguments[0];
     const int alone = options->argument_count == 1;
     const int overridden = options->set_count > 0;

@@ -20,8 +20,10 @@ struct parity_words {
     struct parity_word side[2];
 };
 
-/* STATUS_INPUT: a word that names nothing, an arm that is not there, one arm without --set. */
+/* `steps`: updates of both, as digits; NULL: their own. STATUS_INPUT: a word that names nothing, an
+ * arm that is not there, one arm without --set. */
 TWINSTEP_MUST_USE enum status parity_load(const struct cli *cli, const struct options *options,
-                                          struct arena *arena, struct parity_words *out);
+                                          const char *steps, struct arena *arena,
+                                          struct parity_words *out);
 
 #endif

@@ -8,11 +8,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/macro.h"
 #include "tests/cli/helper_cli.h"
@@ -85,6 +88,105 @@ static void validate_training(void **state) {
     said = helper_run(1, "parity other.yaml --training");
     require_in(said.out, "\nTraining: outside\n");
     helper_free(&said);
+}
+
+static void require_training(int code, const char *line, const char *needle) {
+    struct said said = helper_run(code, line);
+    require_in(said.out, needle);
+    require_not_in(said.out, "data-order");
+    helper_free(&said);
+}
+
+/* B trains on A's data, or both on --data, for --steps. */
+static void validate_training_data(void **state) {
+    (void)state;
+    helper_scenario("a.yaml", "steps: 2", "", "");
+    helper_scenario("b.yaml", "steps: 2", "", "data: {seed: 9}");
+    require_training(0, "parity a.yaml b.yaml:test --training", "IDENTICAL");
+    require_training(0, "parity a.yaml b.yaml:test --training --steps 3", "all 3 updates");
+    require_training(
+        0, "parity " GOLDEN "llama " GOLDEN "llama --training --data " GOLDEN "texts.jsonl",
+        "all 8 updates");
+    require_training(1,
+                     "parity " GOLDEN
+                     "llama --set optimizer.lr=0.01 --training --steps 2 --data " GOLDEN
+                     "texts.jsonl",
+                     "Cause: schedule, 100 %");
+    helper_refuse(2, "parity " GOLDEN "llama " GOLDEN "llama --training --components",
+                  "--training: the built-in text needs a vocabulary of 259, A's is 64; expected "
+                  "--data FILE");
+}
+
+/* Told before anything is opened (models that cannot be compared); what was measured is printed
+ * even where FILE then cannot be written. */
+static void validate_output_first(void **state) {
+    (void)state;
+    helper_scenario("pair.yaml", "", "", "");
+    helper_write("kept.json", "kept");
+    struct said said = helper_run(2, "parity pair.yaml --set model.vocab=300 -o no/such.json");
+    require_in(said.err, "no/such.json: cannot create");
+    assert_string_equal(said.out, "");
+    helper_free(&said);
+    said = helper_run(2, "parity pair.yaml --set model.vocab=300 -o kept.json");
+    require_in(said.err, "kept.json: exists");
+    assert_string_equal(said.out, "");
+    helper_free(&said);
+    helper_refuse(2, "parity pair.yaml --logits -o . --overwrite" QUICK, "expected a file");
+    helper_accept(0, "parity pair.yaml --logits -o kept.json --overwrite" QUICK);
+    assert_false(helper_exists("kept.json.part"));
+    said = helper_run(2, "parity pair.yaml --logits -o /dev/full --overwrite" QUICK);
+    require_in(said.out, "Logits under teacher forcing: within");
+    helper_free(&said);
+}
+
+/* An option that would change nothing is refused by name. */
+static void validate_idle_options(void **state) {
+    static const char *const rows[][2] = {
+        {"--logits", "--stale"},       {"--logits", "--no-refit"},
+        {"--components", "--full"},    {"--training", "--lengths 8"},
+        {"--training", "--sizes 2"},   {"--logits", "--repeats 2"},
+        {"--logits", "--top-p 0.5"},   {"--logits", "--temperature 0.5"},
+        {"--logprobs", "--batches 2"}, {"--training", "--replicas 3"},
+        {"--components", "--steps 2"},
+    };
+    (void)state;
+    helper_scenario("pair.yaml", "", "", "");
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char line[128], needle[64];
+        snprintf(line, sizeof line, "parity pair.yaml %s %s", rows[i][0], rows[i][1]);
+        snprintf(needle, sizeof needle, "parity: %.*s: acts on", (int)strcspn(rows[i][1], " "),
+                 rows[i][1]);
+        helper_refuse(2, line, needle);
+    }
+}
+
+static int entries(const char *folder) {
+    DIR *open = opendir(folder);
+    int count = 0;
+    if (open == NULL) return -1;
+    while (readdir(open) != NULL)
+        count++;
+    closedir(open);
+    return count - 2;
+}
+
+static void validate_interrupted(void **state) {
+    (void)state;
+    const struct timespec moment = {0, 5000000};
+    int waited = 0;
+    assert_int_equal(mkdir("scratch", 0777), 0);
+    setenv("TMPDIR", "scratch", 1);
+    helper_scenario("long.yaml", "", "", "batch: {micro: 1}");
+    const pid_t child = helper_start("parity long.yaml --training --steps 20000");
+    while (entries("scratch") < 1 && waited++ < 2000)
+        nanosleep(&moment, NULL);
+    assert_int_equal(entries("scratch"), 1);
+    for (int i = 0; i < 40; i++)
+        nanosleep(&moment, NULL);
+    kill(child, SIGINT);
+    assert_int_equal(helper_wait(child), 130);
+    unsetenv("TMPDIR");
+    assert_int_equal(entries("scratch"), 0);
 }
 
 static void validate_json(void **state) {
@@ -191,16 +293,24 @@ static void validate_refusals(void **state) {
     helper_refuse(2, "parity pair.yaml --lengths 8,,9", "--lengths: expected integers");
     helper_refuse(2, "parity pair.yaml --top-p 1.5", "--top-p: expected a number above 0");
     helper_refuse(2, "parity pair.yaml --set nothing.here=1", "nothing.here");
-    helper_refuse(2, "parity . pair.yaml", "model.from: .: expected a checkpoint");
+    struct said said = helper_run(2, "parity . pair.yaml");
+    require_in(said.err, "parity: model.from: .: expected a checkpoint");
+    helper_free(&said);
+    helper_refuse(2, "parity pair.yaml --steps 0", "--steps: expected an integer from 1");
+    helper_refuse(2, "parity " GOLDEN "llama/model.safetensors pair.yaml",
+                  "expected a scenario or the folder of a checkpoint, got a file of one");
+    helper_refuse(2, "parity " GOLDEN "llama:a pair.yaml", "a folder has no arms");
     helper_refuse(2, "parity weights", "parity weights: expected A B");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_two_arms),   cmocka_unit_test(validate_planted_key),
-        cmocka_unit_test(validate_stale),      cmocka_unit_test(validate_training),
-        cmocka_unit_test(validate_json),       cmocka_unit_test(validate_checkpoints),
-        cmocka_unit_test(validate_untestable), cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_two_arms),      cmocka_unit_test(validate_planted_key),
+        cmocka_unit_test(validate_stale),         cmocka_unit_test(validate_training),
+        cmocka_unit_test(validate_training_data), cmocka_unit_test(validate_output_first),
+        cmocka_unit_test(validate_idle_options),  cmocka_unit_test(validate_interrupted),
+        cmocka_unit_test(validate_json),          cmocka_unit_test(validate_checkpoints),
+        cmocka_unit_test(validate_untestable),    cmocka_unit_test(validate_refusals),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
