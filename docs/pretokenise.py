@@ -5,7 +5,8 @@
     pretokenise.py MODEL < rows.jsonl > ids.jsonl
 
 MODEL is a folder with tokenizer.json (or a name that transformers knows); its own chat template is
-applied. Rows: prompt, chosen, rejected; or prompt, completion; or messages (SFT: assistant turns)."""
+applied. Rows: prompt, chosen, rejected; or prompt, completion; or messages (SFT: assistant turns);
+or text (SFT: all of it)."""
 import json
 import sys
 
@@ -20,8 +21,9 @@ def encode(prompt, answer):
         texts = (tokenizer.apply_chat_template(prompt, tokenize=False, add_generation_prompt=True),
                  tokenizer.apply_chat_template(prompt + answer, tokenize=False))
         return [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
-    eos = "" if answer.endswith(tokenizer.eos_token) else tokenizer.eos_token
-    return [tokenizer(text)["input_ids"] for text in (prompt, prompt + answer + eos)]
+    eos = tokenizer.eos_token or sys.exit("the tokenizer has no eos_token, which ends a text: set it")
+    answer = answer.removesuffix(eos) + eos
+    return [tokenizer(text)["input_ids"] for text in (prompt, prompt + answer)]
 
 
 def common(a, b):
@@ -40,6 +42,11 @@ for line in filter(str.strip, sys.stdin):
             first, end = common(before, ids), common(upto, ids)
             labels[first:end] = ids[first:end]
         out = {"input_ids": ids, "labels": labels}
+    elif "text" in row:
+        ids = encode("", row["text"])[1]
+        out = {"input_ids": ids, "labels": ids}
+    elif "prompt" not in row:
+        sys.exit("expected keys prompt, messages or text, got " + ", ".join(row))
     else:
         names = ["completion"] if "completion" in row else ["chosen", "rejected"]
         pairs = [encode(row["prompt"], row[name]) for name in names]

@@ -13,7 +13,8 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-SCRIPT = HERE.parents[2] / "docs" / "pretokenise.py"
+DOCS = HERE.parents[2] / "docs"
+SCRIPT = DOCS / "pretokenise.py"
 TEXT = ["the quick brown fox jumps over the lazy dog", "a lazy dog sleeps; the fox does not.",
         "What is two and two? Four, of course: two and two is four."]
 ASK = [{"role": "user", "content": "What is two and two?"}]
@@ -26,6 +27,7 @@ ROWS = {
          "rejected": [{"role": "assistant", "content": " Five?"}]}],
     "completions": [{"prompt": "a lazy", "completion": " dog"}, {"prompt": "a la", "completion": "zy"}],
     "completions-chat": [{"prompt": ASK, "completion": [{"role": "assistant", "content": "Four."}]}],
+    "texts": [{"text": TEXT[0]}, {"text": TEXT[1] + "<|endoftext|>"}],
     "messages": [{"messages": ASK + [{"role": "assistant", "content": "Four."}] + ASK +
                   [{"role": "assistant", "content": "Four!"}]}],
 }
@@ -51,6 +53,23 @@ def pretokenise(folder, rows):
     done = subprocess.run([sys.executable, SCRIPT, folder], text=True, stdout=subprocess.PIPE,
                           input="".join(json.dumps(row) + "\n" for row in rows), check=True)
     return done.stdout
+
+
+def check_short(folder):
+    """The lines in DATA.md make what the script makes."""
+    lines = (DOCS / "DATA.md").read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    given = "".join(json.dumps(row) + "\n" for row in ROWS["pairs-chat"])
+    done = subprocess.run([sys.executable, "-c", lines, folder], text=True, stdout=subprocess.PIPE,
+                          input=given, check=True)
+    assert done.stdout == pretokenise(folder, ROWS["pairs-chat"]), done.stdout
+    print("the lines of DATA.md make the same")
+
+
+def check_refused(folder, row, needle):
+    done = subprocess.run([sys.executable, SCRIPT, folder], text=True, stderr=subprocess.PIPE,
+                          input=json.dumps(row), check=False)
+    assert done.returncode == 1 and needle in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
 
 
 def labels_of(row, side):
@@ -99,7 +118,7 @@ def check_shown(binary, folder, name, text, rows):
             side = sequence["side"] if "chosen_ids" in row else "completion"
             ids, mask = labels_of(row, side)
             assert sequence["tokens"] == ids, (name, sequence, ids)
-            assert sequence["mask"] == mask, (name, sequence, mask)
+            assert sequence["mask"] == [0, *mask[1:]], (name, sequence, mask)  # nothing before the first
 
 
 def trl_rows(tokenizer, name, folder):
@@ -165,6 +184,11 @@ def main():
                 print(f"{name}: {len(rows)} rows as TRL's, and as shown")
             except ImportError as error:
                 print(f"{name}: {len(rows)} rows as shown; without TRL: {error}")
+        check_short(folder)
+        check_refused(folder, {"body": "x"}, "expected keys prompt, messages or text, got body")
+        tokenizer.eos_token = None
+        tokenizer.save_pretrained(folder)
+        check_refused(folder, ROWS["texts"][0], "the tokenizer has no eos_token")
     return 0
 
 
