@@ -5,8 +5,13 @@
 #include "trainer/model_ops.h"
 
 static json_t *weights_json(const struct parity_weights *weights) {
-    return json_pack("{si si ss?}", "tensors", (int)weights->tensors, "apart", (int)weights->apart,
-                     "first", weights->first);
+    json_t *sides[2];
+    for (int side = 0; side < 2; side++)
+        sides[side] = json_pack("{si ss?}", "tensors", (int)weights->broken[side], "first",
+                                weights->first_broken[side]);
+    return json_pack("{si si ss? s{so so}}", "tensors", (int)weights->tensors, "apart",
+                     (int)weights->apart, "first", weights->first, "not_finite", "a", sides[0], "b",
+                     sides[1]);
 }
 
 static json_t *row_json(const struct parity_component_row *row) {
@@ -24,6 +29,8 @@ static json_t *row_json(const struct parity_component_row *row) {
                   json_finite(row->equal), "relative_error", json_finite(row->relative), "factor",
                   json_finite(row->factor), "factor_explains", json_finite(row->explained), "words",
                   parity_row_words(row), "finding", parity_finding_name(row->finding));
+    json_object_set_new(figures, "bits_apart", json_integer((json_int_t)row->apart));
+    json_object_set_new(figures, "not_finite", json_integer((json_int_t)row->broken));
     if (row->sparse_stands_out)
         json_object_set_new(
             figures, "element_at",

@@ -34,6 +34,16 @@ enum parity_finding parity_overall(const struct parity_report *report) {
     return untestable ? PARITY_UNTESTABLE : PARITY_WITHIN;
 }
 
+/* NaN has a sign, and printf writes it. */
+static double unsigned_nan(double value) {
+    return isnan(value) ? (double)NAN : value;
+}
+
+/* Percent; one element that differs must not round to 100. */
+static double percent(double share, double most) {
+    return share < 1.0 && 100.0 * share > most ? most : 100.0 * share;
+}
+
 static void print_config(char side, const char *name, const struct config *config, FILE *out) {
     static const char *const modes[] = {"invariant", "shuffled", "shaped",    "deterministic",
                                         "fast",      "atomic",   "order-free"};
@@ -54,6 +64,10 @@ static void print_head(const struct parity_report *report, FILE *out) {
     else
         fprintf(out, "weights  %u of %u tensors of B are not A's in B's dtype; the first is %s\n",
                 report->weights.apart, report->weights.tensors, report->weights.first);
+    for (int side = 0; side < 2; side++)
+        if (report->weights.broken[side] > 0)
+            fprintf(out, "weights  %c: %u tensors hold NaN or infinity, first %s\n", "AB"[side],
+                    report -> weights.broken[side], report->weights.first_broken[side]);
 }
 
 /* ---- components ---- */
@@ -72,18 +86,24 @@ static void print_sum(enum parity_component component, enum parity_side side,
     char where[32];
     if (sum->rows == 0) return;
     fprintf(out, "  %-14s %-15s %4u %8.3g %8.3g %8.3g", parity_component_names[component],
-            parity_side_names[side], sum->rows, worst->median, worst->high, worst->most);
+            parity_side_names[side], sum->rows, unsigned_nan(worst->median),
+            unsigned_nan(worst->high), unsigned_nan(worst->most));
     if (worst->replica.count > 0)
-        fprintf(out, " %9.3g", worst->replica_high);
+        fprintf(out, " %9.3g", unsigned_nan(worst->replica_high));
     else
         fprintf(out, " %9s", "-");
-    fprintf(out, " %8.3g %8.3g %7.1f %% %4u  %s%s\n", sparse->sparse, sparse->replica_sparse,
-            100.0 * sum->equal, sum->outside, place(worst, where), worst->op);
+    fprintf(out, " %8.3g %8.3g %7.1f %% %4u  %s%s\n", unsigned_nan(sparse->sparse),
+            unsigned_nan(sparse->replica_sparse), percent(sum->equal, 99.9), sum->outside,
+            place(worst, where), worst->op);
 }
 
 static void print_element(const struct parity_component_row *row, FILE *out) {
-    fprintf(out, "; one element is off by %.3g rounding units (low and replicas: %.3g): batch %u, ",
-            row->sparse, row->replica_sparse, row->worst_batch);
+    if (isnan(row->sparse))
+        fprintf(out, "; the first such element: batch %u, ", row->worst_batch);
+    else
+        fprintf(out,
+                "; one element is off by %.3g rounding units (low and replicas: %.3g): batch %u, ",
+                row->sparse, unsigned_nan(row->replica_sparse), row->worst_batch);
     if (row->worst_sequence == UINT32_MAX)
         fprintf(out, "row %u", row->worst_within);
     else
@@ -97,12 +117,14 @@ static void print_row(const struct parity_component_row *row, FILE *out) {
                                                       "end to end"};
     char where[32];
     fprintf(out, "  %s%s, %s (%s): R %.3g, relative error %.2g: %s", place(row, where), row->op,
-            row->tensor, levels[row->level], row->median, row->relative, parity_row_words(row));
-    if (row->band >= PARITY_BAND_POSSIBLE && row->explained > 0.5)
+            row->tensor, levels[row->level], unsigned_nan(row->median), unsigned_nan(row->relative),
+            parity_row_words(row));
+    if (!row->not_finite && row->band >= PARITY_BAND_POSSIBLE && row->explained > 0.5)
         fprintf(out, " (%.6g)", row->factor);
     if (row->sparse_stands_out) print_element(row, out);
     if (row->not_exact)
-        fprintf(out, "; an exact op, but %.2f %% of its bits are A's", 100.0 * row->equal);
+        fprintf(out, "; an exact op, but %" PRIu64 " of %" PRIu64 " elements have other bits",
+                row->apart, row->elements);
     fputc('\n', out);
 }
 
@@ -121,7 +143,7 @@ static void print_rope(const struct parity_rope *rope, FILE *out) {
     fprintf(out,
             "rotary table: %" PRIu64 " of %" PRIu64 " entries have other bits, by up to %.3g; the "
             "first at position %u, frequency %u\n",
-            rope->apart, rope->entries, rope->largest, rope->position, rope->pair);
+            rope->apart, rope->entries, unsigned_nan(rope->largest), rope->position, rope->pair);
 }
 
 static void print_shape(const struct parity_components *components, FILE *out) {
@@ -167,17 +189,19 @@ static void print_logits(const struct parity_report *report, FILE *out) {
     fprintf(out, "\nLogits under teacher forcing: %s%s%s\n", parity_finding_name(logits->finding),
             logits->why[0] == '\0' ? "" : ": ", logits->why);
     fprintf(out, "  labels       %" PRIu64 "; %.2f %% of the logits have A's bits\n",
-            logits->labels, 100.0 * logits->equal);
-    fprintf(out, "  cosine       least %.9g, mean %.9g (line %.2f)\n", logits->cosine_least,
-            logits->cosine_mean, PARITY_COSINE_LINE);
+            logits->labels, percent(logits->equal, 99.99));
+    fprintf(out, "  cosine       least %.9g, mean %.9g (line %.2f)\n",
+            unsigned_nan(logits->cosine_least), unsigned_nan(logits->cosine_mean),
+            PARITY_COSINE_LINE);
     fprintf(out, "  KL           (%s || B) %.4g nat, 99 %% of labels below %.4g; (A || B) %.4g\n",
-            has_high ? "high" : "A", logits->kl, logits->kl_99, logits->kl_direct);
+            has_high ? "high" : "A", unsigned_nan(logits->kl), unsigned_nan(logits->kl_99),
+            unsigned_nan(logits->kl_direct));
     fprintf(out,
             "  threshold    %.4g = 1.44 times the largest of low and %u replicas (%.4g to %.4g; "
             "alpha %.3g)"
             "\n",
-            logits->threshold, logits->replicas, logits->replica_least, logits->replica_largest,
-            logits->alpha);
+            unsigned_nan(logits->threshold), logits->replicas, unsigned_nan(logits->replica_least),
+            unsigned_nan(logits->replica_largest), logits->alpha);
     fprintf(out, "  likeliest    the same token at %.2f %% of labels (line %.0f %%)\n",
             100.0 * logits->top, 100.0 * PARITY_TOP_LINE);
     fputs("  positions    labels   mean KL   max |A - B|\n", out);
@@ -186,8 +210,8 @@ static void print_logits(const struct parity_report *report, FILE *out) {
         char range[32];
         if (bin->labels == 0) continue;
         snprintf(range, sizeof range, "%u-%u", bin->from, bin->to - 1);
-        fprintf(out, "  %-12s %6" PRIu64 " %9.3g %13.3g\n", range, bin->labels, bin->kl,
-                bin->largest);
+        fprintf(out, "  %-12s %6" PRIu64 " %9.3g %13.3g\n", range, bin->labels,
+                unsigned_nan(bin->kl), unsigned_nan(bin->largest));
     }
 }
 
@@ -199,7 +223,8 @@ static void print_logprob_row(const struct parity_row *row, uint32_t repeats, FI
             " %s\n",
             row->prompt, row->generated, row->length, parity_data_names[row->data],
             row->sampled ? "sampled" : "greedy", row->batch, row->refit ? "refit" : "no_refit",
-            row->error, row->median, row->high, row->bias, 100.0 * row->equal, row->alike, repeats,
+            unsigned_nan(row->error), unsigned_nan(row->median), unsigned_nan(row->high),
+            unsigned_nan(row->bias), percent(row->equal, 99.9), row->alike, repeats,
             parity_finding_name(row->finding));
 }
 

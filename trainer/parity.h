@@ -67,6 +67,8 @@ TWINSTEP_MUST_USE enum status parity_replica_open(const struct parity *parity, u
 struct parity_weights {
     uint32_t tensors, apart;
     const char *first;
+    uint32_t broken[2]; /* tensors of A, of B, that hold NaN or infinity */
+    const char *first_broken[2];
 };
 void parity_compare_weights(const struct run *a, const struct run *b, struct parity_weights *out);
 

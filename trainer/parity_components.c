@@ -92,22 +92,33 @@ static enum status make_row(struct parity_measuring *m, const struct parity_tens
 }
 
 /* A factor on the whole leaves an error along h; rounding, and most faults, do not. */
-void parity_add_relative(struct parity_component_row *row, const struct parity_sums *sums) {
-    const double relative = sums->scale > 0.0 ? real_sqrt_f64(sums->target / sums->scale) : 0.0;
-    if (relative <= row->relative) return;
+static void add_relative(struct parity_component_row *row, const struct parity_sums *sums) {
+    const int nothing = sums->target == 0.0 || (sums->scale == 0.0 && !isnan(sums->target));
+    const double relative = nothing ? 0.0 : real_sqrt_f64(sums->target / sums->scale);
+    if (isnan(row->relative) || relative <= row->relative) return;
     row->relative = relative;
     row->factor = 1.0 + sums->along / sums->scale;
     row->explained = sums->along * sums->along / (sums->scale * sums->target);
 }
 
+/* NaN in one batch of many must not hide behind a median. */
+void parity_add_ratio(struct parity_component_row *row, const struct parity_sums *sums) {
+    const double ratio = parity_sums_ratio(sums);
+    parity_sample_add(&row->ratio, ratio);
+    add_relative(row, sums);
+    row->elements += sums->elements;
+    row->apart += sums->elements - sums->equal;
+    row->broken += sums->broken;
+    row->not_finite |= sums->broken > 0 || (sums->elements > 0 && isnan(ratio));
+}
+
 static void add_target(const struct parity_measuring *m, struct parity_component_row *row,
                        const struct parity_sums *sums) {
-    parity_sample_add(&row->ratio, parity_sums_ratio(sums));
-    parity_add_relative(row, sums);
+    parity_add_ratio(row, sums);
     row->equal += sums->elements == 0
                       ? 0.0
                       : (double)sums->equal / (double)sums->elements / (double)m->out->batches;
-    if (sums->sparse <= row->sparse) return;
+    if (isnan(row->sparse) || sums->sparse <= row->sparse) return;
     row->sparse = sums->sparse;
     row->worst_column = sums->worst_column;
     row->worst_batch = m->batch;
@@ -128,6 +139,7 @@ void parity_pool(struct parity_sums *all, const struct parity_sums *sums) {
     all->along += sums->along;
     all->elements += sums->elements;
     all->equal += sums->equal;
+    all->broken += sums->broken;
 }
 
 static void add(const struct parity_measuring *m, struct parity_component_row *row,
@@ -261,7 +273,7 @@ static void compare_rope(const struct run *low, const struct run *b, struct pari
                 out->position = (uint32_t)(at / half);
                 out->pair = (uint32_t)(at % half);
             }
-            if (!(fabs(x - y) <= out->largest)) out->largest = fabs(x - y);
+            out->largest = parity_larger(out->largest, fabs(x - y));
         }
 }
 

@@ -70,13 +70,16 @@ struct parity_component_row {
     double factor;    /* of that batch: B is about high times this, where `explained` is near 1 */
     double explained; /* share of |B - high|^2 that the factor explains */
     double equal;     /* share of elements with low's bits */
+    uint64_t elements, apart; /* of all batches; with other bits than low's */
+    uint64_t broken;          /* NaN or infinite where A is finite */
     enum parity_band band;
     int vector; /* gradient of a norm's weight or a bias: each element sums terms of its own size */
     int sparse_stands_out, not_exact;
+    int not_finite; /* B, or A itself, in at least one batch: outside */
     enum parity_finding finding;
 };
 
-/* What a row's R, relative error and factor say together. */
+/* "not finite" before all else; then what a row's R, relative error and factor say together. */
 const char *parity_row_words(const struct parity_component_row *row);
 
 /* A component over all layers: the row with the largest median speaks for it. */

@@ -27,6 +27,7 @@ const char *parity_row_words(const struct parity_component_row *row) {
         [PARITY_BAND_LIKELY] = "likely fault",
         [PARITY_BAND_MISSING] = "part of the algorithm is missing",
         [PARITY_BAND_WRONG] = "another computation"};
+    if (row->not_finite) return row->broken > 0 ? "not finite" : "not finite in A";
     if (row->band >= PARITY_BAND_POSSIBLE && row->explained > 0.5) return "a factor on the whole";
     if (row->band >= PARITY_BAND_LIKELY && row->relative < 0x1p-7)
         return "rounds to fewer bits, or a small term differs";
@@ -66,19 +67,27 @@ static void judge_row(struct parity_component_row *row) {
     row->replica_high = parity_sample_quantile(&row->replica, 0.95);
     row->equal = row->equal > 1.0 - 1e-12 ? 1.0 : row->equal;
     const double own = row->replica_high > 1.0 ? row->replica_high : 1.0;
-    row->band = band_of(row->median / own, row->equal);
+    row->band = row->not_finite ? PARITY_BAND_WRONG : band_of(row->median / own, row->equal);
     const double line =
         SPARSE_LINE * (row->replica_sparse > SPARSE_LEAST ? row->replica_sparse : SPARSE_LEAST);
-    row->sparse_stands_out = row->level == PARITY_OPS && !row->vector && row->sparse > line;
+    row->sparse_stands_out = row->level == PARITY_OPS && !row->vector && !(row->sparse <= line);
     row->not_exact = is_exact_op(row) && row->equal < 1.0;
     const enum parity_band least = least_band(row);
-    row->finding = row->band >= least || row->sparse_stands_out || row->not_exact ? PARITY_OUTSIDE
-                                                                                  : PARITY_WITHIN;
+    const int outside =
+        row->band >= least || row->sparse_stands_out || row->not_exact || row->not_finite;
+    row->finding = outside ? PARITY_OUTSIDE : PARITY_WITHIN;
 }
 
 static int is_worse(const struct parity_component_row *row,
                     const struct parity_component_row *than) {
-    return than == NULL || !(row->median <= than->median);
+    if (than == NULL) return 1;
+    if (row->not_finite != than->not_finite) return row->not_finite;
+    return !isnan(than->median) && !(row->median <= than->median);
+}
+
+static int is_sparser(const struct parity_component_row *row,
+                      const struct parity_component_row *than) {
+    return than == NULL || (!isnan(than->sparse) && !(row->sparse <= than->sparse));
 }
 
 static void add_to_sum(struct parity_component_sum *sum, const struct parity_component_row *row) {
@@ -86,8 +95,7 @@ static void add_to_sum(struct parity_component_sum *sum, const struct parity_com
     sum->outside += row->finding == PARITY_OUTSIDE;
     sum->equal += row->equal;
     if (is_worse(row, sum->worst)) sum->worst = row;
-    if (sum->worst_sparse == NULL || row->sparse > sum->worst_sparse->sparse)
-        sum->worst_sparse = row;
+    if (is_sparser(row, sum->worst_sparse)) sum->worst_sparse = row;
 }
 
 /* R of the residual stream with own inputs: does it stay above the line once it got there? */

@@ -93,13 +93,14 @@ static void add_difference(struct measuring *m, const struct row_view *a, const 
         yy = real_fma_f64(y, y, yy);
         xy = real_fma_f64(x, y, xy);
         m->equal += memcmp(&x, &y, sizeof x) == 0 ? 1.0 : 0.0;
-        if (!(apart <= bin->largest)) bin->largest = apart;
+        bin->largest = parity_larger(bin->largest, apart);
     }
-    const double cosine = xy / (real_sqrt_f64(xx) * real_sqrt_f64(yy));
+    const double cosine =
+        xx == 0.0 && yy == 0.0 ? 1.0 : xy / (real_sqrt_f64(xx) * real_sqrt_f64(yy));
     m->logits += (double)a->run->model.V;
     m->cosine += cosine;
-    if (!(cosine >= m->out->cosine_least)) m->out->cosine_least = cosine;
-    if (!(bin->largest <= m->out->largest)) m->out->largest = bin->largest;
+    m->out->cosine_least = parity_smaller(m->out->cosine_least, cosine);
+    m->out->largest = parity_larger(m->out->largest, bin->largest);
 }
 
 static void add_label(struct measuring *m, uint32_t i) {
@@ -154,7 +155,9 @@ static enum status measure_batch(struct measuring *m, uint32_t *samples, uint32_
 
 static void judge(struct parity_logits *out) {
     out->finding = PARITY_OUTSIDE;
-    if (!(out->kl <= out->threshold))
+    if (!isfinite(out->kl) || !isfinite(out->threshold) || isnan(out->cosine_least))
+        out->why = "not finite";
+    else if (!(out->kl <= out->threshold))
         out->why = "KL is above its threshold";
     else if (!(out->cosine_least >= PARITY_COSINE_LINE))
         out->why = "a cosine is below 0.95";
@@ -182,8 +185,8 @@ static void close(struct measuring *m) {
     out->replica_least = (double)INFINITY;
     for (uint32_t r = 0; r <= out->replicas; r++) {
         const double mean = m->replica_kl[r] / labels;
-        if (mean < out->replica_least) out->replica_least = mean;
-        if (!(mean <= out->replica_largest)) out->replica_largest = mean;
+        out->replica_least = parity_smaller(out->replica_least, mean);
+        out->replica_largest = parity_larger(out->replica_largest, mean);
     }
     out->alpha = 1.0 / ((double)out->replicas + 2.0);
     out->threshold = line * out->replica_largest;

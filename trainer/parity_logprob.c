@@ -247,8 +247,8 @@ static enum status run_repeat(struct casing *c, uint32_t repeat) {
     phase_refresh_weights(b);
     TRY(generate(c->generator, &weights, c->prompts, c->row->batch, &options, c->token, c->logp));
     const double error = score(c, repeat);
-    if (repeat == 0 || !(error >= c->row->error_least)) c->row->error_least = error;
-    if (repeat == 0 || !(error <= c->row->error_most)) c->row->error_most = error;
+    c->row->error_least = repeat == 0 ? error : parity_smaller(c->row->error_least, error);
+    c->row->error_most = repeat == 0 ? error : parity_larger(c->row->error_most, error);
     c->row->alike += (uint32_t)is_first(c, repeat);
     return STATUS_OK;
 }

@@ -22,7 +22,8 @@ TWINSTEP_MUST_USE enum status parity_add_row(struct parity_measuring *m,
 TWINSTEP_MUST_USE enum status parity_make_pool(struct parity_measuring *m, enum parity_side side,
                                                const char *tensor);
 void parity_pool(struct parity_sums *all, const struct parity_sums *sums);
-void parity_add_relative(struct parity_component_row *row, const struct parity_sums *sums);
+/* R of B in one batch, its relative error and what is not finite. */
+void parity_add_ratio(struct parity_component_row *row, const struct parity_sums *sums);
 
 /* Steps B, low and high once; the caller restores them. */
 TWINSTEP_MUST_USE enum status parity_compare_updates(struct parity_measuring *m);

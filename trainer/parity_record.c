@@ -124,9 +124,10 @@ static void hold_row(const struct parity_record *record, struct parity_tensor *t
         sums->along = real_fma_f64(apart, high[c], sums->along);
         sums->elements++;
         sums->equal += memcmp(&t, &low[c], sizeof t) == 0;
+        sums->broken += !isfinite(t) && isfinite(low[c]) && isfinite(high[c]);
         if (apart == 0.0) continue;
         const double sparse = fabs(apart) / unit; /* infinite where nothing rounds */
-        if (sparse <= sums->sparse) continue;
+        if (isnan(sums->sparse) || sparse <= sums->sparse) continue;
         sums->sparse = sparse;
         sums->worst_row = (uint32_t)at;
         sums->worst_column = c;

@@ -28,6 +28,7 @@ struct parity_sums {
     double along;             /* sum of (t - h) h */
     double sparse;            /* max |t - h| / (root mean square of l - h over the row + u |h|) */
     uint64_t elements, equal; /* of t with the bits of l */
+    uint64_t broken;          /* t that are NaN or infinite where l and h are finite */
     uint32_t worst_row;       /* canonical row and column of `sparse` */
     size_t worst_column;
 };

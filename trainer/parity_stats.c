@@ -64,3 +64,11 @@ double parity_sample_quantile(struct parity_sample *sample, double share) {
         at++;
     return sample->value[at];
 }
+
+double parity_larger(double most, double value) {
+    return isnan(most) || value <= most ? most : value;
+}
+
+double parity_smaller(double least, double value) {
+    return isnan(least) || value >= least ? least : value;
+}

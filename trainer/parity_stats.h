@@ -23,4 +23,8 @@ double parity_sample_mean(const struct parity_sample *sample);
  * than every number; NaN of an empty sample. */
 double parity_sample_quantile(struct parity_sample *sample, double share);
 
+/* The larger, the smaller; once NaN, always NaN. */
+double parity_larger(double most, double value);
+double parity_smaller(double least, double value);
+
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The first update of B, low, high and replicas, tensor by tensor and together. */
+#include <math.h>
 #include <string.h>
 
 #include "base/real.h"
@@ -36,6 +37,7 @@ static void sum_update(const struct parity *parity, const struct run *run, uint3
         out->along = real_fma_f64(t - h, h, out->along);
         out->elements++;
         out->equal += memcmp(&t, &l, sizeof t) == 0;
+        out->broken += !isfinite(t) && isfinite(l) && isfinite(h);
     }
 }
 
@@ -66,9 +68,11 @@ static void collect_updates(struct parity_measuring *m, const struct run *run, i
         else
             sums = all;
         if (i < low->owner_count) parity_pool(&all, &sums);
-        parity_sample_add(target ? &rows[i].ratio : &rows[i].replica, parity_sums_ratio(&sums));
-        if (!target) continue;
-        parity_add_relative(&rows[i], &sums);
+        if (!target) {
+            parity_sample_add(&rows[i].replica, parity_sums_ratio(&sums));
+            continue;
+        }
+        parity_add_ratio(&rows[i], &sums);
         rows[i].equal = (double)sums.equal / (double)sums.elements;
     }
 }

@@ -227,6 +227,88 @@ static void validate_factor(void **state) {
     close_bench(&bench);
 }
 
+/* ---- not finite ---- */
+
+/* The row of an id that one of two batches reads. */
+static uint32_t id_of_one_batch(const struct parity *parity) {
+    uint8_t seen[2][512] = {{0}};
+    const struct dataset *dataset = &parity->dataset;
+    for (uint32_t i = 0; i < dataset->samples; i++) {
+        const struct dataset_sequence *sequence = dataset_side(dataset, i, DATASET_CHOSEN);
+        for (uint32_t t = 0; t < sequence->length; t++)
+            seen[i / parity_batch_size(parity) % 2][dataset->token[sequence->first + t]] = 1;
+    }
+    for (uint32_t id = 0; id < 300; id++)
+        if (!seen[0][id] && seen[1][id]) return id;
+    fail_msg("no id is in batch 1 alone");
+    return 0;
+}
+
+static void plant_at_id(const struct bench *bench, enum parity_who who, float value) {
+    struct run *run = bench->parity.run[who];
+    weights_of(run, ROLE_EMBEDDING, 0)[id_of_one_batch(&bench->parity) * run->model.C] = value;
+}
+
+/* NaN in one batch of several is beside every median, and still outside. */
+static void require_not_finite(float value) {
+    struct bench bench;
+    struct parity_components components;
+    struct parity_weights weights;
+    struct parity_logits logits;
+    uint32_t told = 0;
+    memset(&logits, 0, sizeof logits);
+    open_bench(&bench, COMMON MICRO LLAMA, COMMON MICRO LLAMA);
+    bench.request.batches = 3; /* the samples of batches 0, 1, 0 */
+    plant_at_id(&bench, PARITY_B, value);
+    parity_compare_weights(bench.parity.run[PARITY_A], bench.parity.run[PARITY_B], &weights);
+    assert_int_equal(weights.broken[0], 0);
+    assert_int_equal(weights.broken[1], 1);
+    assert_string_equal(weights.first_broken[1], "model.embed_tokens.weight");
+    expect_ok(parity_measure_components(&bench.parity, &components));
+    assert_int_equal(components.finding, PARITY_OUTSIDE);
+    for (uint32_t i = 0; i < components.count; i++) {
+        const struct parity_component_row *row = &components.rows[i];
+        if (row->broken == 0) continue;
+        assert_int_equal(row->finding, PARITY_OUTSIDE);
+        assert_string_equal(parity_row_words(row), "not finite");
+        told += row->side == PARITY_OUTPUT && isfinite(row->median);
+    }
+    assert_int_equal(told, 4); /* the look-up; with own inputs both layers and the logits */
+    assert_true(components.sums[PARITY_EMBEDDING][PARITY_OUTPUT].worst->apart > 0);
+    expect_ok(parity_measure_logits(&bench.parity, &logits));
+    assert_int_equal(logits.finding, PARITY_OUTSIDE);
+    assert_string_equal(logits.why, "not finite");
+    assert_true(isnan(logits.largest) && isnan(logits.cosine_least));
+    close_bench(&bench);
+}
+
+static void validate_not_finite(void **state) {
+    (void)state;
+    require_not_finite((float)NAN);
+    require_not_finite((float)INFINITY);
+}
+
+/* A's own NaN is no rounding, even where B has its bits. */
+static void validate_not_finite_in_a(void **state) {
+    (void)state;
+    struct bench bench;
+    struct parity_components components;
+    struct parity_logits logits;
+    open_bench(&bench, COMMON MICRO LLAMA, COMMON MICRO LLAMA);
+    bench.request.batches = 3;
+    for (int who = 0; who < PARITY_RUNS; who++)
+        plant_at_id(&bench, (enum parity_who)who, (float)NAN);
+    expect_ok(parity_measure_components(&bench.parity, &components));
+    assert_int_equal(components.finding, PARITY_OUTSIDE);
+    for (uint32_t i = 0; i < components.count; i++)
+        if (components.rows[i].not_finite)
+            assert_non_null(strstr(parity_row_words(&components.rows[i]), "not finite in A"));
+    expect_ok(parity_measure_logits(&bench.parity, &logits));
+    assert_string_equal(logits.why, "not finite");
+    assert_true(isnan(logits.largest) && isnan(logits.replica_largest));
+    close_bench(&bench);
+}
+
 /* The same figures twice: measuring leaves nothing behind. */
 static void verify_measuring_is_pure(void **state) {
     (void)state;
@@ -370,6 +452,8 @@ int main(void) {
         cmocka_unit_test(verify_planted_faults),
         cmocka_unit_test(validate_rope_element),
         cmocka_unit_test(validate_factor),
+        cmocka_unit_test(validate_not_finite),
+        cmocka_unit_test(validate_not_finite_in_a),
         cmocka_unit_test(verify_measuring_is_pure),
         cmocka_unit_test(validate_untestable),
         cmocka_unit_test(corroborate_probe),
