@@ -177,7 +177,7 @@ static void validate_interrupted(void **state) {
     assert_int_equal(mkdir("scratch", 0777), 0);
     setenv("TMPDIR", "scratch", 1);
     helper_scenario("long.yaml", "", "", "batch: {micro: 1}");
-    const pid_t child = helper_start("parity long.yaml --training --steps 20000");
+    const pid_t child = helper_start("parity long.yaml --training --steps 1000");
     while (entries("scratch") < 1 && waited++ < 2000)
         nanosleep(&moment, NULL);
     assert_int_equal(entries("scratch"), 1);
