@@ -101,10 +101,11 @@ static json_t *logprob_row_json(const struct parity_row *row) {
                                row->sampled ? "sampled" : "greedy", "batch", (int)row->batch,
                                "refit", row->refit, "finding", parity_finding_name(row->finding));
     json_t *figures =
-        json_pack("{sI so so so so so so so si}", "tokens", (json_int_t)row->tokens, "error",
+        json_pack("{sI so so so so so so so so so si}", "tokens", (json_int_t)row->tokens, "error",
                   json_finite(row->error), "error_min", json_finite(row->error_least), "error_max",
                   json_finite(row->error_most), "median", json_finite(row->median), "p999",
-                  json_finite(row->high), "mean_d", json_finite(row->bias), "equal_bits",
+                  json_finite(row->high), "mean_d", json_finite(row->bias), "mean_abs_d",
+                  json_finite(row->apart), "own_abs_d", json_finite(row->own), "equal_bits",
                   json_finite(row->equal), "repeats_alike", (int)row->alike);
     json_object_update(object, figures);
     json_decref(figures);

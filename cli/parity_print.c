@@ -220,24 +220,25 @@ static void print_logits(const struct parity_report *report, FILE *out) {
 static void print_logprob_row(const struct parity_row *row, uint32_t repeats, FILE *out) {
     fprintf(out,
             "  %9.2f %9u %6u   %-9s %-9s %5u   %-8s %12.6f %10.6f %10.6f %10.2e %6.1f %% %3u/%u "
-            " %s\n",
+            "%9.2e %9.2e  %s\n",
             row->prompt, row->generated, row->length, parity_data_names[row->data],
             row->sampled ? "sampled" : "greedy", row->batch, row->refit ? "refit" : "no_refit",
             unsigned_nan(row->error), unsigned_nan(row->median), unsigned_nan(row->high),
             unsigned_nan(row->bias), percent(row->equal, 99.9), row->alike, repeats,
-            parity_finding_name(row->finding));
+            unsigned_nan(row->apart), unsigned_nan(row->own), parity_finding_name(row->finding));
 }
 
 static void print_logprob(const struct parity_report *report, FILE *out) {
     const struct parity_logprob *logprob = report->logprob;
     fprintf(out, "\nLog-prob consistency: %s (B generates from a cache, A's forward scores)\n",
             parity_finding_name(logprob->finding));
-    fprintf(out,
-            "  error: mean exp|d|, d = log-prob of B - A; line %.2f; sampled: temperature %g, "
-            "top-p %g\n",
-            PARITY_ERROR_LINE, report->grid->temperature, report->grid->top_p);
+    fprintf(
+        out,
+        "  error: mean exp|d|, d = log-prob of B - A; line %.2f, and %g times A's own mean |d|; "
+        "sampled: temperature %g, top-p %g\n",
+        PARITY_ERROR_LINE, PARITY_OWN_LINE, report->grid->temperature, report->grid->top_p);
     fputs("  ISL (avg)       OSL length   data      method    batch   refit     A vs B (gen)     "
-          "median     99.9 %     mean d    equal alike\n",
+          "median     99.9 %     mean d    equal alike  mean |d|   A's own\n",
           out);
     for (uint32_t i = 0; i < logprob->count; i++)
         print_logprob_row(&logprob->rows[i], report->grid->repeats, out);

@@ -12,6 +12,9 @@
 #include "trainer/run_private.h"
 
 #define PROMPT_OP 257 /* of STREAM_DATA: dummy data */
+#define OWN_ORDERS 2u /* drawn orders of A's own sums */
+
+enum { OWN_REPLICA = 0, OWN_HIGH, OWN_RUNS };
 
 const char *const parity_data_names[PARITY_DATA] = {"real", "numbers", "random"};
 
@@ -52,6 +55,8 @@ struct casing {
     uint32_t *first_token; /* of the first repeat */
     double *first_logp;
     struct model *scorer;
+    struct run *own[OWN_RUNS]; /* A in B's dtype with sums in drawn orders; A in a wider dtype */
+    struct model *rival[OWN_RUNS];
     struct batch_limits limits;
     struct batch batch;
     struct dataset dataset; /* the generated sequences */
@@ -151,7 +156,13 @@ static enum status open_scorer(struct casing *c) {
     TRY(batch_limits_open(&a->config, dataset, micro < c->row->batch ? micro : c->row->batch,
                           LAYOUT_CONCATENATED, &c->limits));
     TRY(batch_open(&c->limits, &c->arena, &c->batch));
-    return model_open(&a->config, &a->table, &c->limits, &c->arena, c->scorer);
+    TRY(model_open(&a->config, &a->table, &c->limits, &c->arena, c->scorer));
+    for (int i = 0; i < OWN_RUNS; i++) {
+        if (c->own[i] == NULL) continue;
+        TRY(arena_take(&c->arena, 1, sizeof *c->rival[i], "scores", &c->rival[i]));
+        TRY(model_open(&c->own[i]->config, &c->own[i]->table, &c->limits, &c->arena, c->rival[i]));
+    }
+    return STATUS_OK;
 }
 
 static enum status open_case(struct casing *c) {
@@ -199,6 +210,36 @@ static double add_token(struct casing *c, double trained, double generated) {
     return factor;
 }
 
+/* Mean |d| of `logp` (label order of the batch, or of what was generated) on the scorer's batch. */
+static double apart_of(const struct casing *c, uint32_t count, const double *logp, int generated) {
+    const uint32_t tokens = c->row->generated;
+    double sum = 0.0;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t t = 0; t < tokens; t++) {
+            const uint32_t label = c->batch.label_first[i] + t;
+            const double value = logp[generated ? (size_t)i * tokens + t : label];
+            sum += fabs(value - c->scorer->logp[label]);
+        }
+    return sum / ((double)count * (double)tokens);
+}
+
+static void measure_own(struct casing *c, int which, uint32_t order, uint32_t count) {
+    struct model *rival = c->rival[which];
+    const struct model_weights weights = {c->own[which]->weights};
+    phase_refresh_weights(c->own[which]);
+    model_set_order(rival, c->parity->request->seed + 2000 + order, 0);
+    model_forward(rival, &weights, &c->batch, 0);
+    c->row->own = parity_larger(c->row->own, apart_of(c, count, rival->logp, 0));
+}
+
+/* After A's forward over the first sequences: how far B is, and how far rounding alone goes. */
+static void calibrate(struct casing *c, uint32_t count) {
+    c->row->apart = apart_of(c, count, c->logp, 1);
+    for (uint32_t order = 0; order < OWN_ORDERS; order++)
+        measure_own(c, OWN_REPLICA, order, count);
+    if (c->own[OWN_HIGH] != NULL) measure_own(c, OWN_HIGH, 0, count);
+}
+
 /* Mean exp|d| of this repeat. */
 static double score(struct casing *c, uint32_t repeat) {
     struct run *a = c->parity->run[PARITY_A];
@@ -215,6 +256,7 @@ static double score(struct casing *c, uint32_t repeat) {
             c->samples[i] = first + i;
         batch_fill(&c->batch, &c->limits, &c->dataset, c->samples, count, 0);
         model_forward(c->scorer, &weights, &c->batch, 0);
+        if (repeat == 0 && first == 0) calibrate(c, count);
         for (uint32_t i = 0; i < count; i++)
             for (uint32_t t = 0; t < generated; t++)
                 sum += add_token(c, c->scorer->logp[c->batch.label_first[i] + t],
@@ -264,14 +306,15 @@ static enum status run_case(struct casing *c) {
     row->high = parity_sample_quantile(&c->factor, 0.999);
     row->bias = c->bias / (double)row->tokens;
     row->equal = (double)c->equal / (double)row->tokens;
-    row->finding = row->error <= PARITY_ERROR_LINE ? PARITY_WITHIN : PARITY_OUTSIDE;
+    const int near = row->error <= PARITY_ERROR_LINE && row->apart <= PARITY_OWN_LINE * row->own;
+    row->finding = near ? PARITY_WITHIN : PARITY_OUTSIDE;
     return STATUS_OK;
 }
 
 /* ---- grid ---- */
 
 static enum status train_and_refit(struct parity *parity, const struct parity_grid *grid,
-                                   struct parity_logprob *out) {
+                                   struct run *const *own, struct parity_logprob *out) {
     struct run *a = parity->run[PARITY_A];
     const struct record *record;
     for (; out->updates < parity->request->steps; out->updates++) {
@@ -279,6 +322,8 @@ static enum status train_and_refit(struct parity *parity, const struct parity_gr
         TRY(run_step(a, &record));
     }
     if (!grid->stale) parity_refit(a, parity->run[PARITY_B]);
+    for (int i = 0; i < OWN_RUNS; i++)
+        if (own[i] != NULL) parity_refit(a, own[i]);
     parity_compare_weights(a, parity->run[PARITY_B], &out->weights);
     return STATUS_OK;
 }
@@ -309,10 +354,13 @@ static void list_rows(const struct parity_grid *grid, struct parity_logprob *out
 }
 
 static enum status run_row(struct parity *parity, const struct parity_grid *grid,
-                           struct parity_logprob *out, uint32_t number) {
-    struct casing c = {.parity = parity, .grid = grid, .row = &out->rows[number]};
+                           struct run *const *own, struct parity_logprob *out, uint32_t number) {
+    struct casing c = {.parity = parity,
+                       .grid = grid,
+                       .row = &out->rows[number],
+                       .own = {own[OWN_REPLICA], own[OWN_HIGH]}};
     TRY(parity_tick(parity, "log-probs", number, out->count));
-    if (c.row->refit && out->updates == 0) TRY(train_and_refit(parity, grid, out));
+    if (c.row->refit && out->updates == 0) TRY(train_and_refit(parity, grid, own, out));
     const enum status status = run_case(&c);
     arena_close(&c.arena);
     if (status != STATUS_OK)
@@ -330,7 +378,12 @@ enum status parity_measure_logprob(struct parity *parity, const struct parity_gr
     TRY(check_grid(parity, grid));
     TRY(arena_take(parity->arena, most, sizeof *out->rows, "log-probs", &out->rows));
     list_rows(grid, out);
-    for (uint32_t i = 0; i < out->count; i++)
-        TRY(run_row(parity, grid, out, i));
-    return STATUS_OK;
+    struct run *own[OWN_RUNS] = {NULL};
+    enum status status = STATUS_OK;
+    TRY(parity_replica_open(parity, parity->request->seed, &own[OWN_REPLICA]));
+    if (parity->no_high == NULL) own[OWN_HIGH] = parity->run[PARITY_HIGH];
+    for (uint32_t i = 0; i < out->count && status == STATUS_OK; i++)
+        status = run_row(parity, grid, own, out, i);
+    run_close(own[OWN_REPLICA]);
+    return status;
 }

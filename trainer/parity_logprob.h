@@ -4,10 +4,12 @@
  * d = log-prob of B minus that of A, token by token, both at temperature 1 over the whole
  * vocabulary. The figure of NeMo-RL's stress test is the mean of exp|d|, its line 1.05; the mean of
  * exp|d| is neither robust nor complete, so the median, 99.9 %, the signed mean and the share of
- * equal bits stand beside it. Rows are that document's: length, data, method, batch, refit.
- * Rows with refit come last: A is trained, then B gets A's weights, and whether it did is compared
- * bit by bit, for a refit that fails may stay below any line.
- * Invariant: a row depends on its own case and the seed alone. */
+ * equal bits stand beside it. A fixed line sees no small fault, so the mean |d| of the first tokens
+ * is held against A's own, on the same tokens: A in B's dtype with its sums in drawn orders, and
+ * A in a wider dtype. Rows
+ * are that document's: length, data, method, batch, refit. Rows with refit come last: A is trained,
+ * then B gets A's weights, and whether it did is compared bit by bit, for a refit that fails may
+ * stay below any line. Invariant: a row depends on its own case and the seed alone. */
 #ifndef TWINSTEP_TRAINER_PARITY_LOGPROB_H
 #define TWINSTEP_TRAINER_PARITY_LOGPROB_H
 
@@ -38,8 +40,10 @@ struct parity_row {
     double error, error_least, error_most; /* mean exp|d| over all, and of repeats */
     double median, high;                   /* of exp|d|: 50 %, 99.9 % */
     double bias;                           /* mean d */
-    double equal;                          /* share of log-probs with equal bits */
-    uint32_t alike;                        /* repeats that have the bits of the first */
+    double apart, own; /* mean |d| of B, and the largest of A's own, on the first
+                          forward of the first repeat */
+    double equal;      /* share of log-probs with equal bits */
+    uint32_t alike;    /* repeats that have the bits of the first */
     enum parity_finding finding;
 };
 

@@ -7,6 +7,7 @@
 
 #define PARITY_R_LINE 1.2      /* R-ratio of an acceptable port (Equivalence skill) */
 #define PARITY_ERROR_LINE 1.05 /* multiplicative probability error (NeMo-RL) */
+#define PARITY_OWN_LINE 3.0    /* times A's own mean |d| of log-probs; ours */
 
 struct parity_sample {
     double *value;

@@ -388,6 +388,7 @@ static void verify_invariant_generation(void **state) {
     for (uint32_t i = 0; i < logprob.count; i++) {
         const struct parity_row *row = &logprob.rows[i];
         assert_int_equal(row->refit, i >= logprob.count / 2);
+        assert_true(row->own > 0.0 && row->own < 1e-5); /* the replica is refitted, too */
         assert_true(row->error == 1.0 && row->equal == 1.0 && row->bias == 0.0);
         assert_int_equal(row->alike, row->sampled ? 1 : 2);
         assert_int_equal(row->tokens, (uint64_t)row->generated * row->batch * 2);
@@ -428,6 +429,69 @@ static void validate_wrong_model(void **state) {
     close_bench(&bench);
 }
 
+#define OF_LLAMA(more) "model: {family: llama, " more ", " SIZES "}"
+#define PLAIN_QWEN3 "model: {family: qwen3, " SIZES "}"
+
+/* Faults of one key, in f32: logits and generation both tell, whatever the lines of others say. */
+static void verify_faults_of_keys(void **state) {
+    (void)state;
+    static const char *const keys[][2] = {
+        {COMMON MICRO OF_LLAMA("norm_eps: 1e-6"), COMMON MICRO OF_LLAMA("norm_eps: 1e-5")},
+        {COMMON MICRO LLAMA, COMMON MICRO LLAMA ", numerics: {rope: bf16}"},
+        {COMMON MICRO YARN("auto"), COMMON MICRO PLAIN_QWEN3},
+    };
+    struct parity_grid grid = small;
+    grid.refit = 0;
+    uint32_t unseen = 0;
+    for (size_t f = 0; f < sizeof keys / sizeof *keys; f++) {
+        struct bench bench;
+        struct parity_logits logits;
+        struct parity_logprob logprob;
+        open_bench(&bench, keys[f][0], keys[f][1]);
+        expect_ok(parity_measure_logits(&bench.parity, &logits));
+        assert_int_equal(logits.finding, PARITY_OUTSIDE);
+        expect_ok(parity_measure_logprob(&bench.parity, &grid, &logprob));
+        for (uint32_t i = 0; i < logprob.count; i++) {
+            const struct parity_row *row = &logprob.rows[i];
+            assert_int_equal(row->finding, PARITY_OUTSIDE);
+            assert_true(row->own > 0.0 && row->apart > 10.0 * row->own);
+            unseen += row->error <= PARITY_ERROR_LINE;
+        }
+        close_bench(&bench);
+    }
+    assert_true(unseen > 0); /* by the line of 1.05 alone */
+}
+
+/* Settings that round otherwise are no fault. */
+static void verify_settings_within(void **state) {
+    (void)state;
+    static const char *const settings[] = {
+        ", " BF16,
+        ", numerics: {compute: f16}",
+        ", numerics: {mode: shaped}, shaped: {table: \"forward m<=8: 4; attention: 3; *: 2\"}",
+        ", numerics: {mode: shuffled}, shuffle: {chunk: 3, kinds: [forward]}",
+    };
+    struct parity_grid grid = small;
+    grid.refit = 0;
+    for (size_t s = 0; s < sizeof settings / sizeof *settings; s++) {
+        char b[512];
+        struct bench bench;
+        struct parity_logprob logprob;
+        snprintf(b, sizeof b, "%s%s", COMMON MICRO LLAMA, settings[s]);
+        open_bench(&bench, COMMON MICRO LLAMA, b);
+        expect_ok(parity_measure_logprob(&bench.parity, &grid, &logprob));
+        uint32_t moved = 0;
+        for (uint32_t i = 0; i < logprob.count; i++) {
+            if (logprob.rows[i].finding != PARITY_WITHIN)
+                fail_msg("%s: %g against %g", settings[s], logprob.rows[i].apart,
+                         logprob.rows[i].own);
+            moved += logprob.rows[i].apart > 0.0;
+        }
+        if (moved == 0) fail_msg("%s moves no bit", settings[s]);
+        close_bench(&bench);
+    }
+}
+
 static void validate_quantiles(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -460,6 +524,8 @@ int main(void) {
         cmocka_unit_test(verify_invariant_generation),
         cmocka_unit_test(validate_stale_refit),
         cmocka_unit_test(validate_wrong_model),
+        cmocka_unit_test(verify_faults_of_keys),
+        cmocka_unit_test(verify_settings_within),
         cmocka_unit_test(validate_quantiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
