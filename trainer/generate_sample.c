@@ -34,7 +34,7 @@ static double weigh(struct generator *generator, const struct model *model, uint
         generator->share[v] = share;
         memcpy(&generator->keys[v], &share, sizeof share);
         generator->keys[v] = ~generator->keys[v];
-        sum += share;
+        sum = sum_chain_terms_f64_f64(sum, &share, 1);
     }
     return sum;
 }

@@ -133,10 +133,10 @@ static void add_replica(struct parity_component_row *row, const struct parity_su
 enum passing { OF_TARGET, OF_REPLICA, OF_LOW };
 
 void parity_pool(struct parity_sums *all, const struct parity_sums *sums) {
-    all->target += sums->target;
-    all->baseline += sums->baseline;
-    all->scale += sums->scale;
-    all->along += sums->along;
+    all->target = parity_add(all->target, sums->target);
+    all->baseline = parity_add(all->baseline, sums->baseline);
+    all->scale = parity_add(all->scale, sums->scale);
+    all->along = parity_add(all->along, sums->along);
     all->elements += sums->elements;
     all->equal += sums->equal;
     all->broken += sums->broken;

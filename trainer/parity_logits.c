@@ -30,7 +30,7 @@ static struct row_view open_row(const struct run *run, uint32_t canonical) {
         if (logit(&view, v) > logit(&view, view.best)) view.best = v;
     view.maximum = logit(&view, view.best);
     for (uint32_t v = 0; v < run->model.V; v++)
-        sum += real_exp_f64(logit(&view, v) - view.maximum);
+        sum = parity_add(sum, real_exp_f64(logit(&view, v) - view.maximum));
     view.log_sum = real_log_f64(sum);
     return view;
 }
@@ -98,7 +98,7 @@ static void add_difference(struct measuring *m, const struct row_view *a, const 
     const double cosine =
         xx == 0.0 && yy == 0.0 ? 1.0 : xy / (real_sqrt_f64(xx) * real_sqrt_f64(yy));
     m->logits += (double)a->run->model.V;
-    m->cosine += cosine;
+    m->cosine = parity_add(m->cosine, cosine);
     m->out->cosine_least = parity_smaller(m->out->cosine_least, cosine);
     m->out->largest = parity_larger(m->out->largest, bin->largest);
 }
@@ -111,9 +111,9 @@ static void add_label(struct measuring *m, uint32_t i) {
     const double kl = divergence(&truth, &b);
     add_difference(m, &a, &b, bin);
     bin->labels++;
-    bin->kl += kl;
+    bin->kl = parity_add(bin->kl, kl);
     parity_sample_add(&m->kl, kl);
-    m->direct += divergence(&a, &b);
+    m->direct = parity_add(m->direct, divergence(&a, &b));
     m->top += a.best == b.best ? 1.0 : 0.0;
     m->out->labels++;
 }
@@ -122,7 +122,7 @@ static void add_label(struct measuring *m, uint32_t i) {
 static void add_calibration(struct measuring *m, const struct run *run, uint32_t at) {
     for (uint32_t i = 0; i < run->batch.label_count; i++) {
         const struct row_view truth = open_row(m->truth, i), b = open_row(run, i);
-        m->replica_kl[at] += divergence(&truth, &b);
+        m->replica_kl[at] = parity_add(m->replica_kl[at], divergence(&truth, &b));
     }
 }
 

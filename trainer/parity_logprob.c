@@ -205,7 +205,7 @@ static double add_token(struct casing *c, double trained, double generated) {
     const double d = generated - trained;
     const double factor = real_exp_f64(fabs(d));
     parity_sample_add(&c->factor, factor);
-    c->bias += d;
+    c->bias = parity_add(c->bias, d);
     c->equal += memcmp(&trained, &generated, sizeof trained) == 0;
     return factor;
 }
@@ -218,7 +218,7 @@ static double apart_of(const struct casing *c, uint32_t count, const double *log
         for (uint32_t t = 0; t < tokens; t++) {
             const uint32_t label = c->batch.label_first[i] + t;
             const double value = logp[generated ? (size_t)i * tokens + t : label];
-            sum += fabs(value - c->scorer->logp[label]);
+            sum = parity_add(sum, fabs(value - c->scorer->logp[label]));
         }
     return sum / ((double)count * (double)tokens);
 }
@@ -259,8 +259,8 @@ static double score(struct casing *c, uint32_t repeat) {
         if (repeat == 0 && first == 0) calibrate(c, count);
         for (uint32_t i = 0; i < count; i++)
             for (uint32_t t = 0; t < generated; t++)
-                sum += add_token(c, c->scorer->logp[c->batch.label_first[i] + t],
-                                 c->logp[(size_t)(first + i) * generated + t]);
+                sum = parity_add(sum, add_token(c, c->scorer->logp[c->batch.label_first[i] + t],
+                                                c->logp[(size_t)(first + i) * generated + t]));
     }
     return sum / ((double)c->row->batch * (double)generated);
 }

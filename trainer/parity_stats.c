@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sum.h"
+
 enum status parity_sample_open(struct parity_sample *sample, size_t room, struct arena *arena) {
     memset(sample, 0, sizeof *sample);
     sample->room = room;
@@ -18,10 +20,11 @@ void parity_sample_add(struct parity_sample *sample, double value) {
 }
 
 double parity_sample_mean(const struct parity_sample *sample) {
-    double sum = 0.0;
-    for (size_t i = 0; i < sample->count; i++)
-        sum += sample->value[i];
-    return sum / (double)sample->count;
+    return sum_chain_terms_f64_f64(0.0, sample->value, sample->count) / (double)sample->count;
+}
+
+double parity_add(double sum, double term) {
+    return sum_chain_terms_f64_f64(sum, &term, 1);
 }
 
 static int before(double a, double b) {

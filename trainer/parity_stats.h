@@ -24,6 +24,9 @@ double parity_sample_mean(const struct parity_sample *sample);
  * than every number; NaN of an empty sample. */
 double parity_sample_quantile(struct parity_sample *sample, double share);
 
+/* One more term of a chain, by the engine of all sums. */
+double parity_add(double sum, double term);
+
 /* The larger, the smaller; once NaN, always NaN. */
 double parity_larger(double most, double value);
 double parity_smaller(double least, double value);
