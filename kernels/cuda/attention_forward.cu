@@ -22,13 +22,7 @@ KERNEL(attention_forward_kernel, struct attention_job) {
             shared.own[THREAD] = attention_weight(&own, key, p);
         }
         BARRIER();
-        for (uint32_t d = THREAD; d < args->D; d += THREADS) {
-            accumulator sum = shared.sum[d];
-            for (uint32_t j = first; j < keys && j < first + THREADS; j++)
-                sum = acc_fma(shared.own[j - first],
-                              operand(own.v[j * own.k_line + d], args->product), sum);
-            shared.sum[d] = sum;
-        }
+        attention_chain(GPU_ARG & shared, args, own.v, own.k_line, first, keys);
         BARRIER();
     }
     const size_t at = (size_t)(own.q - args->q);

@@ -216,4 +216,18 @@ static inline struct attention_job attention_job_of(const struct op_call *call,
     return job;
 }
 
+/* Every column's chain over the keys of one tile, weights in shared->own: sum = fma(weight, value,
+ * sum). `values` has `line` elements per key. Barriers before and after are the caller's. */
+GPU_INLINE void attention_chain(GPU_PARAM const struct attention_shared *shared,
+                                const struct attention_job *args, const carrier *values,
+                                size_t line, uint32_t first, uint32_t keys) {
+    for (uint32_t d = THREAD; d < args->D; d += THREADS) {
+        accumulator sum = shared->sum[d];
+        for (uint32_t j = first; j < keys && j < first + THREADS; j++)
+            sum =
+                acc_fma(shared->own[j - first], operand(values[j * line + d], args->product), sum);
+        shared->sum[d] = sum;
+    }
+}
+
 #endif
