@@ -15,11 +15,19 @@
 /* Widest head: a block keeps two sums of each column in shared memory. */
 #define CUDA_HEAD_MAX 2048u
 
+/* Scratch begins with a table of orders (kernels/cuda/order.h), which holds at least one tile of
+ * SHUFFLE_CHUNKS chunks; what else an op needs lies behind it. */
+#define CUDA_ORDER_BYTES ((size_t)1 << 21)
+
+static inline void *cuda_rest(const struct op_call *call) {
+    return (char *)call->scratch + CUDA_ORDER_BYTES;
+}
+
 /* Bytes of scratch that every op is content with: three numbers of each token and head. */
 static inline size_t cuda_scratch_bytes(const struct op_limits *limits) {
     const size_t state = (size_t)limits->rows * limits->H * 3 * sizeof(double);
     const size_t square = (SQUARE_GROUPS + 1) * sizeof(double);
-    return (state > square ? state : square) + 64;
+    return CUDA_ORDER_BYTES + (state > square ? state : square) + 64;
 }
 
 /* What of `call` these tables do not have; NULL: nothing. They have mode invariant alone. */
