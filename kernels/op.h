@@ -56,6 +56,17 @@ struct racing {
     uint32_t chunk; /* terms per chunk, >= 1; default 16 */
 };
 
+/* What modes `fast` and `deterministic` of a device leave to its library, linear layers, and what
+ * the library may do there: numerics.determinism.*, one mechanism each. What a mode leaves free is
+ * what its results may hang on besides the values. */
+struct library_mode {
+    int pinned;  /* workspace of one size at one place; else the library's own */
+    int ordered; /* one stream; else several work at once */
+    int split_k; /* a sum's terms may be dealt to several workers whose sums are joined */
+    int atomics; /* atomics are allowed (own kernels: op_call.racing) */
+    int fill;    /* scratch is all NaN before it is written */
+};
+
 /* Which instance of an op this is: field `op` (9 bits) of a stream address is site * 4 + pass. */
 enum op_pass { PASS_FORWARD = 0, PASS_INPUT = 1, PASS_WEIGHT = 2 };
 enum op_site {
@@ -106,6 +117,7 @@ struct op_call {
     const struct splits *splits; /* mode shaped (base/splits.h); NULL: no contraction is cut */
     const struct racing *racing; /* mode atomic; NULL: no sum races */
     const struct blas *blas;     /* linear layers through a library (kernels/blas.h); NULL: ours */
+    const struct library_mode *library; /* the same on a device; NULL: ours */
     int order_free; /* law 16: sums are exact; accumulators of weights are struct exact_sum */
     uint32_t rows, first_row; /* physical rows of the forward call; 0: not known */
     uint32_t length;          /* rows of each of its sequences, padding included; 0: not known */
