@@ -83,7 +83,7 @@ enum status backend_scratch(const struct op_limits *limits, size_t *out_bytes) {
                                      larger(row_bytes(limits->width), order_bytes(ordered)));
     const size_t shared = larger(embedding_bytes(limits->width, limits->rows), square_bytes());
     const size_t width = limits->width;
-    const size_t dense = (3 * (size_t)limits->rows * width + 2 * width * width) * sizeof(double);
+    const size_t dense = (3 * (size_t)limits->rows * width + 2 * limits->library) * sizeof(double);
     const size_t ops = shared + (size_t)limits->threads * one_thread;
     *out_bytes = larger(ops, linear_scratch(limits)) + 64;
     const size_t terms = larger(limits->rows, limits->width);

@@ -402,7 +402,7 @@ struct op_limits {
     uint32_t length; /* longest sequence */
     uint32_t H, G, D;
     int threads;
-    int library;    /* linear layers may go through a library */
+    size_t library; /* elements of the largest weight that may go through a library; 0: none does */
     int order_free; /* calls may be order_free */
 };
 

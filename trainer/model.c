@@ -145,6 +145,11 @@ static enum status open_mode(struct model *model) {
     return STATUS_OK;
 }
 
+static int through_library(const struct config *config) {
+    return config->numerics.mode == MODE_FAST && config->numerics.library != LIBRARY_NONE;
+}
+
+/* Every weight of a linear layer has C rows or columns. */
 static struct op_limits bounds_of(const struct model *model, const struct batch_limits *limits) {
     const struct config *config = model->config;
     uint32_t widest = model->V;
@@ -159,7 +164,7 @@ static struct op_limits bounds_of(const struct model *model, const struct batch_
                               .G = model->G,
                               .D = model->D,
                               .threads = (int)config->numerics.threads,
-                              .library = config->numerics.mode == MODE_FAST,
+                              .library = through_library(config) ? (size_t)widest * model->C : 0,
                               .order_free = config->numerics.mode == MODE_ORDER_FREE};
 }
 

@@ -122,7 +122,7 @@ static enum status open_bench(struct probing *p) {
     TRY(backend_ops(ISA_AUTO, bench->dtype, DTYPE_F32, &bench->ops));
     TRY(set_mode(p));
     limits.width = 1024; /* of products; a row of log-probs is wider, and needs less */
-    limits.library = bench->call.blas != NULL;
+    limits.library = bench->call.blas != NULL ? (size_t)limits.width * limits.width : 0;
     TRY(backend_scratch(&limits, &bytes));
     size_t rows = 0;
     limits.rows = 64;
