@@ -16,6 +16,8 @@ static const struct {
     [DTYPE_BF16] = {"bf16", 2, 4, 0x1p-7, 0x1p-126},
     [DTYPE_F16] = {"f16", 2, 4, 0x1p-10, 0x1p-14},
     [DTYPE_TF32] = {"tf32", 4, 4, 0x1p-10, 0x1p-126},
+    [DTYPE_E4M3] = {"e4m3", 1, 4, 0x1p-3, 0x1p-6},
+    [DTYPE_E5M2] = {"e5m2", 1, 4, 0x1p-2, 0x1p-14},
 };
 
 const char *dtype_name(enum dtype dtype) {
@@ -44,6 +46,10 @@ double dtype_round(double value, enum dtype dtype) {
         return (double)real_round_f16_f64(value);
     case DTYPE_TF32:
         return (double)real_round_tf32_f64(value);
+    case DTYPE_E4M3:
+        return (double)real_round_e4m3_f64(value);
+    case DTYPE_E5M2:
+        return (double)real_round_e5m2_f64(value);
     default:
         return (double)(float)value;
     }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rounding to the emulated dtypes bf16, f16 and tf32, from f32 and from f64. Part of base/real.h.
+ * Rounding to the emulated dtypes bf16, f16, tf32, e4m3 and e5m2, from f32 and from f64. Part of
+ * base/real.h.
  *
  * The result stands in a float whose unused low bits are 0. Ties go to even (tf32: away from zero).
- * Subnormals of the target are kept, overflow gives infinity, NaN stays NaN. The _f64 forms round
- * the double once.
+ * Subnormals of the target are kept, overflow gives infinity (e4m3, which has none: the largest
+ * number), NaN stays NaN. The _f64 forms round the double once.
  *
  * Normal results: add half an ulp of the target to the bits (less one if the last bit kept is
  * even), cut. Subnormal results: adding the power of two whose ulp is the quantum rounds to it. */
@@ -73,6 +74,55 @@ TWINSTEP_HD float real_round_odd_f32(double x) {
 
 TWINSTEP_HD float real_round_tf32_f64(double x) {
     return real_round_tf32_f32(real_round_odd_f32(x));
+}
+
+/* torch.float8_e4m3fn: 4 exponent bits, 3 fraction bits, largest number 448, no infinity. What lies
+ * beyond, infinity included, becomes 448 with its sign, as in PyTorch since its pull request 178817
+ * (before: NaN beyond 464) and in cvt.rn.satfinite. The quantum below 2^-6 is 2^-9. */
+TWINSTEP_HD float real_round_e4m3_f32(float x) {
+    uint32_t bits = real_bits_f32(x);
+    float magnitude = real_abs_f32(x);
+    float small = (magnitude + 0x1p14f) - 0x1p14f;
+    float large = real_from_bits_f32((bits + 0x7ffffu + ((bits >> 20) & 1u)) & 0x7ff00000u);
+    float result = magnitude < 0x1p-6f ? small : large;
+    result = magnitude < 464.0f ? result : 448.0f;
+    result = real_copysign_f32(result, x);
+    return x == x ? result : real_from_bits_f32((bits | 0x00400000u) & 0xfff00000u);
+}
+
+TWINSTEP_HD float real_round_e4m3_f64(double x) {
+    uint64_t bits = real_bits_f64(x);
+    uint64_t even = (bits + 0x0000ffffffffffffu + ((bits >> 49) & 1u)) & 0x7ffe000000000000u;
+    double magnitude = real_abs_f64(x);
+    double small = (magnitude + 0x1p43) - 0x1p43;
+    double result = magnitude < 0x1p-6 ? small : real_from_bits_f64(even);
+    result = magnitude < 464.0 ? result : 448.0;
+    result = x == x ? result : x;
+    return (float)real_copysign_f64(result, x);
+}
+
+/* torch.float8_e5m2: f16 with 2 fraction bits; largest number 57344. The quantum below 2^-14 is
+ * 2^-16. */
+TWINSTEP_HD float real_round_e5m2_f32(float x) {
+    uint32_t bits = real_bits_f32(x);
+    float magnitude = real_abs_f32(x);
+    float small = (magnitude + 0x1p7f) - 0x1p7f;
+    float large = real_from_bits_f32((bits + 0xfffffu + ((bits >> 21) & 1u)) & 0x7fe00000u);
+    float result = magnitude < 0x1p-14f ? small : large;
+    result = magnitude < 61440.0f ? result : real_inf_f32();
+    result = real_copysign_f32(result, x);
+    return x == x ? result : real_from_bits_f32((bits | 0x00400000u) & 0xffe00000u);
+}
+
+TWINSTEP_HD float real_round_e5m2_f64(double x) {
+    uint64_t bits = real_bits_f64(x);
+    uint64_t even = (bits + 0x0001ffffffffffffu + ((bits >> 50) & 1u)) & 0x7ffc000000000000u;
+    double magnitude = real_abs_f64(x);
+    double small = (magnitude + 0x1p36) - 0x1p36;
+    double result = magnitude < 0x1p-14 ? small : real_from_bits_f64(even);
+    result = magnitude < 61440.0 ? result : real_inf_f64();
+    result = x == x ? result : x;
+    return (float)real_copysign_f64(result, x);
 }
 
 #endif

@@ -124,6 +124,10 @@ TWINSTEP_HD carrier carrier_round(accumulator x, enum dtype dtype) {
         return (carrier)ACC_NAME_(real_round_f16)(x);
     case DTYPE_TF32:
         return (carrier)ACC_NAME_(real_round_tf32)(x);
+    case DTYPE_E4M3:
+        return (carrier)ACC_NAME_(real_round_e4m3)(x);
+    case DTYPE_E5M2:
+        return (carrier)ACC_NAME_(real_round_e5m2)(x);
     case DTYPE_F32:
     case DTYPE_COUNT:
         break;
@@ -131,7 +135,8 @@ TWINSTEP_HD carrier carrier_round(accumulator x, enum dtype dtype) {
     return (carrier)(float)x;
 }
 
-/* Runs `call(DTYPE)` with DTYPE a constant equal to `dtype`:
+/* Runs `call(DTYPE)` with DTYPE a constant equal to `dtype`, a dtype that operations compute in (no
+ * fp8, which validation keeps out):
  *     #define RUN(d) scale_rows(rows, d)
  *     DTYPE_SWITCH(t->dtype, RUN); */
 #define DTYPE_SWITCH(dtype, call)                                                                  \
@@ -150,10 +155,23 @@ TWINSTEP_HD carrier carrier_round(accumulator x, enum dtype dtype) {
             call(DTYPE_TF32);                                                                      \
             break;                                                                                 \
         case DTYPE_F32:                                                                            \
+        case DTYPE_E4M3:                                                                           \
+        case DTYPE_E5M2:                                                                           \
         case DTYPE_COUNT:                                                                          \
             call(DTYPE_F32);                                                                       \
             break;                                                                                 \
         }                                                                                          \
+    } while (0)
+
+/* The same for every dtype in which numbers are stored, fp8 included. */
+#define STORAGE_SWITCH(dtype, call)                                                                \
+    do {                                                                                           \
+        if ((dtype) == DTYPE_E4M3)                                                                 \
+            call(DTYPE_E4M3);                                                                      \
+        else if ((dtype) == DTYPE_E5M2)                                                            \
+            call(DTYPE_E5M2);                                                                      \
+        else                                                                                       \
+            DTYPE_SWITCH(dtype, call);                                                             \
     } while (0)
 
 #endif

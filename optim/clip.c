@@ -19,23 +19,6 @@ static enum dtype norm_dtype(const struct clip_rule *rule, enum dtype storage) {
     return rule->dtype == CLIP_F32 ? DTYPE_F32 : storage;
 }
 
-static double round_to(double x, enum dtype dtype) {
-    switch (dtype) {
-    case DTYPE_F64:
-        return x;
-    case DTYPE_BF16:
-        return (double)real_round_bf16_f64(x);
-    case DTYPE_F16:
-        return (double)real_round_f16_f64(x);
-    case DTYPE_TF32:
-        return (double)real_round_tf32_f64(x);
-    case DTYPE_F32:
-    case DTYPE_COUNT:
-        break;
-    }
-    return (double)(float)x;
-}
-
 /* Tensors of one call are told apart, in mode shuffled, by the address fields layer and side. */
 static struct op_call call_of(const struct clip_call *clip, size_t index) {
     struct op_call call = *clip->call;
@@ -147,7 +130,7 @@ static double measure(const struct clip_call *clip) {
     double sum;
     for (size_t i = 0; each && i < clip->tensor_count; ++i) {
         const double square = square_of(clip, i);
-        const double norm = round_to(root_of(square, narrow), dtype);
+        const double norm = dtype_round(root_of(square, narrow), dtype);
         if (clip->out_tensor_norm != NULL) clip->out_tensor_norm[i] = norm;
         if (rule->norm == CLIP_NORMS)
             add_square(&total, norm);
@@ -158,21 +141,21 @@ static double measure(const struct clip_call *clip) {
         sum = total_value(&total);
     else
         sum = total.free ? measure_flat_exactly(clip, &total) : measure_flat(clip, narrow);
-    const double norm = round_to(root_of(sum, narrow), dtype);
+    const double norm = dtype_round(root_of(sum, narrow), dtype);
     if (rule->replicas <= 1) return norm;
-    return round_to(norm * real_sqrt_f64((double)rule->replicas), dtype);
+    return dtype_round(norm * real_sqrt_f64((double)rule->replicas), dtype);
 }
 
 /* _tensor.py, __rdiv__, for max / (norm + eps): a reciprocal, then a product. */
 static double quotient_of(const struct clip_rule *rule, double norm, enum dtype storage) {
     if (rule->dtype != CLIP_GRADIENT) return rule->max_norm / (norm + rule->eps);
-    const double shifted = round_to(norm + rule->eps, storage);
-    return round_to(round_to(1.0 / shifted, storage) * rule->max_norm, storage);
+    const double shifted = dtype_round(norm + rule->eps, storage);
+    return dtype_round(dtype_round(1.0 / shifted, storage) * rule->max_norm, storage);
 }
 
 static double reciprocal_of(const struct clip_rule *rule, double norm, enum dtype storage) {
     const enum dtype dtype = rule->dtype == CLIP_GRADIENT ? storage : DTYPE_F64;
-    const double ratio = round_to(round_to(norm + rule->eps, dtype) / rule->max_norm, dtype);
+    const double ratio = dtype_round(dtype_round(norm + rule->eps, dtype) / rule->max_norm, dtype);
     return ratio <= 1.0 ? 1.0 : 1.0 / ratio;
 }
 
@@ -180,7 +163,7 @@ double clip_coefficient(const struct clip_rule *rule, double norm, enum dtype st
     const enum dtype last = rule->dtype == CLIP_GRADIENT ? storage : DTYPE_F32;
     const double c = rule->form == CLIP_QUOTIENT ? quotient_of(rule, norm, storage)
                                                  : reciprocal_of(rule, norm, storage);
-    return round_to(c > 1.0 ? 1.0 : c, last);
+    return dtype_round(c > 1.0 ? 1.0 : c, last);
 }
 
 static void scale(const struct clip_call *clip, double coefficient) {

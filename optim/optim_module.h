@@ -50,6 +50,10 @@ static inline double optim_round(double x, enum dtype dtype) {
         return (double)real_round_f16_f32((float)x);
     case DTYPE_TF32:
         return (double)real_round_tf32_f32((float)x);
+    case DTYPE_E4M3:
+        return (double)real_round_e4m3_f32((float)x);
+    case DTYPE_E5M2:
+        return (double)real_round_e5m2_f32((float)x);
     case DTYPE_F32:
     default:
         return (double)(float)x;

@@ -12,6 +12,10 @@ ROW_INLINE float narrow(double x, enum dtype dtype) {
         return real_round_f16_f64(x);
     case DTYPE_TF32:
         return real_round_tf32_f64(x);
+    case DTYPE_E4M3:
+        return real_round_e4m3_f64(x);
+    case DTYPE_E5M2:
+        return real_round_e5m2_f64(x);
     case DTYPE_F32:
     case DTYPE_F64:
     case DTYPE_COUNT:
@@ -28,6 +32,10 @@ ROW_INLINE float narrow_float(float x, enum dtype dtype) {
         return real_round_f16_f32(x);
     case DTYPE_TF32:
         return real_round_tf32_f32(x);
+    case DTYPE_E4M3:
+        return real_round_e4m3_f32(x);
+    case DTYPE_E5M2:
+        return real_round_e5m2_f32(x);
     case DTYPE_F32:
     case DTYPE_F64:
     case DTYPE_COUNT:
@@ -59,10 +67,10 @@ static void convert_piece(const struct convert_args *args, size_t first, size_t 
     void *const y = (char *)args->destination + first * dtype_carrier(args->to);
     if (args->from == DTYPE_F64) {
 #define DOUBLE(d) from_double((const double *)x, y, n, d)
-        DTYPE_SWITCH(args->to, DOUBLE);
+        STORAGE_SWITCH(args->to, DOUBLE);
     } else {
 #define FLOAT(d) from_float((const float *)x, y, n, d)
-        DTYPE_SWITCH(args->to, FLOAT);
+        STORAGE_SWITCH(args->to, FLOAT);
     }
 }
 

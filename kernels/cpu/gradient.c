@@ -51,7 +51,7 @@ void VARIANT(close)(const struct op_call *call, const struct close_args *args) {
             continue;
         }
 #define CLOSE(d) close_piece(args, first, last, d)
-        DTYPE_SWITCH(args->storage, CLOSE);
+        STORAGE_SWITCH(args->storage, CLOSE);
     }
 }
 
@@ -154,6 +154,6 @@ void VARIANT(scale)(const struct op_call *call, const struct scale_args *args) {
     for (size_t first = 0; first < args->count; first += SUM_BLOCK) {
         const size_t last = least(first + SUM_BLOCK, args->count);
 #define SCALE(d) scale_elements(args, first, last, d)
-        DTYPE_SWITCH(args->storage, SCALE);
+        STORAGE_SWITCH(args->storage, SCALE);
     }
 }

@@ -7,6 +7,8 @@ GPU_INLINE float convert_narrow(double x, enum dtype dtype) {
     if (dtype == DTYPE_BF16) return real_round_bf16_f64(x);
     if (dtype == DTYPE_F16) return real_round_f16_f64(x);
     if (dtype == DTYPE_TF32) return real_round_tf32_f64(x);
+    if (dtype == DTYPE_E4M3) return real_round_e4m3_f64(x);
+    if (dtype == DTYPE_E5M2) return real_round_e5m2_f64(x);
     return (float)x;
 }
 
@@ -14,6 +16,8 @@ GPU_INLINE float convert_narrow_float(float x, enum dtype dtype) {
     if (dtype == DTYPE_BF16) return real_round_bf16_f32(x);
     if (dtype == DTYPE_F16) return real_round_f16_f32(x);
     if (dtype == DTYPE_TF32) return real_round_tf32_f32(x);
+    if (dtype == DTYPE_E4M3) return real_round_e4m3_f32(x);
+    if (dtype == DTYPE_E5M2) return real_round_e5m2_f32(x);
     return x;
 }
 

@@ -78,19 +78,24 @@ struct format {
     int precision; /* bits of the significand */
     int least;     /* exponent of the least normal number */
     double largest;
-    int away; /* ties away from zero */
+    int away;     /* ties away from zero */
+    int saturate; /* beyond the largest: the largest */
     float (*from_f32)(float);
     float (*from_f64)(double);
 };
 
 static const struct format formats[] = {
-    {"bf16", 8, -126, 0x1.fep127, 0, real_round_bf16_f32, real_round_bf16_f64},
-    {"f16", 11, -14, 65504.0, 0, real_round_f16_f32, real_round_f16_f64},
-    {"tf32", 11, -126, 0x1.ffcp127, 1, real_round_tf32_f32, real_round_tf32_f64},
+    {"bf16", 8, -126, 0x1.fep127, 0, 0, real_round_bf16_f32, real_round_bf16_f64},
+    {"f16", 11, -14, 65504.0, 0, 0, real_round_f16_f32, real_round_f16_f64},
+    {"tf32", 11, -126, 0x1.ffcp127, 1, 0, real_round_tf32_f32, real_round_tf32_f64},
+    {"e4m3", 4, -6, 448.0, 0, 1, real_round_e4m3_f32, real_round_e4m3_f64},
+    {"e5m2", 3, -14, 57344.0, 0, 0, real_round_e5m2_f32, real_round_e5m2_f64},
 };
 
 static double round_exactly(double x, const struct format *format) {
-    if (x == 0.0 || !real_finite_f64(x)) return x;
+    const double beyond = format->saturate ? format->largest : (double)INFINITY;
+    if (x == 0.0 || x != x) return x;
+    if (!real_finite_f64(x)) return copysign(beyond, x);
     int exponent = 0;
     double fraction = frexp(fabs(x), &exponent); /* [0.5, 1) */
     uint64_t significand = (uint64_t)ldexp(fraction, 53);
@@ -103,7 +108,7 @@ static double round_exactly(double x, const struct format *format) {
     uint64_t half = (uint64_t)1 << (shift - 1);
     if (low > half || (low == half && (format->away || (kept & 1) != 0))) kept++;
     double y = ldexp((double)kept, quantum);
-    return copysign(y > format->largest ? (double)INFINITY : y, x);
+    return copysign(y > format->largest ? beyond : y, x);
 }
 
 static void check_rounding(const struct format *format, double x) {
@@ -170,6 +175,22 @@ static void corroborate_roundings(void **state) {
         0x1.fffffep127,
         1e-320,
         0x1.ffep127,
+        448.0,
+        463.99,
+        464.0,
+        480.0,
+        512.0,
+        0x1p-6,
+        0x1.fp-7,
+        0x1p-9,
+        0x1p-10,
+        0x1.8p-9,
+        57344.0,
+        61439.99,
+        61440.0,
+        0x1p-16,
+        0x1p-17,
+        0x1.8p-16,
     };
     struct random_source source = {2};
     for (size_t f = 0; f < COUNT_OF(formats); f++) {
@@ -195,6 +216,11 @@ static void verify_double_rounds_once(void **state) {
     assert_same_f32(real_round_bf16_f32((float)x), 1.0f);
     assert_same_f32(real_round_f16_f64(1.0 + 0x1p-11 + 0x1p-40), 0x1.004p0f);
     assert_same_f32(real_round_tf32_f64(1.0 + 0x1p-11 - 0x1p-40), 1.0f);
+    assert_same_f32(real_round_e4m3_f64(1.0 + 0x1p-4 + 0x1p-40), 1.125f);
+    assert_same_f32(real_round_e4m3_f32((float)(1.0 + 0x1p-4 + 0x1p-40)), 1.0f);
+    assert_same_f32(real_round_e4m3_f64(0x1p-10 + 0x1p-60), 0x1p-9f);
+    assert_same_f32(real_round_e5m2_f64(1.0 + 0x1p-3 + 0x1p-40), 1.25f);
+    assert_same_f32(real_round_e5m2_f32((float)(1.0 + 0x1p-3 + 0x1p-40)), 1.0f);
 }
 
 /* ---- neighbours and distances ---- */

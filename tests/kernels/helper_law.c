@@ -17,18 +17,21 @@ static const struct {
 } formats[DTYPE_COUNT] = {
     [DTYPE_F32] = {23, -126, 0x1.fffffep127}, [DTYPE_F64] = {52, -1022, 0x1.fffffffffffffp1023},
     [DTYPE_BF16] = {7, -126, 0x1.fep127},     [DTYPE_F16] = {10, -14, 65504.0},
-    [DTYPE_TF32] = {10, -126, 0x1.ffcp127},
+    [DTYPE_TF32] = {10, -126, 0x1.ffcp127},   [DTYPE_E4M3] = {3, -6, 448.0},
+    [DTYPE_E5M2] = {2, -14, 57344.0},
 };
 
 double law_round(double x, enum dtype dtype) {
-    if (dtype == DTYPE_F64 || x == 0.0 || !isfinite(x)) return x;
+    const double beyond = dtype == DTYPE_E4M3 ? 448.0 : (double)INFINITY;
+    if (isinf(x)) return copysign(beyond, x);
+    if (dtype == DTYPE_F64 || x == 0.0 || isnan(x)) return x;
     int exponent = ilogb(x);
     if (exponent < formats[dtype].least) exponent = formats[dtype].least;
     const int shift = formats[dtype].digits - exponent;
     const double scaled = ldexp(x, shift);
     const double whole = dtype == DTYPE_TF32 ? round(scaled) : nearbyint(scaled);
     const double result = ldexp(whole, -shift);
-    return fabs(result) > formats[dtype].largest ? copysign((double)INFINITY, x) : result;
+    return fabs(result) > formats[dtype].largest ? copysign(beyond, x) : result;
 }
 
 double law_acc(const struct law *law, double x) {

@@ -110,6 +110,10 @@ static inline double round_to(double x, enum dtype dtype) {
         return round_digits(x, 11, -24, 16, 0);
     case DTYPE_TF32:
         return round_digits(x, 11, -136, 128, 1);
+    case DTYPE_E4M3:
+        return fabs(x) >= 464.0 ? copysign(448.0, x) : round_digits(x, 4, -9, 9, 0);
+    case DTYPE_E5M2:
+        return round_digits(x, 3, -16, 16, 0);
     case DTYPE_F32:
         return (double)(float)x;
     case DTYPE_F64:
