@@ -30,28 +30,40 @@ static uint32_t canonical_f32(uint32_t bits) {
     return (bits & 0x7FFFFFFFu) > INFINITE_F32 ? QUIET_F32 : bits;
 }
 
-/* binary32 to binary16 where that is exact; *fits says whether it was. */
-static uint16_t half_from_f32(uint32_t bits, int *fits) {
+/* A format of at most 16 bits whose quantum f32 has as a normal number. */
+struct narrow {
+    uint32_t fraction;  /* bits of it */
+    uint32_t below;     /* f32's exponent field of the least normal number, less 1 */
+    uint32_t magnitude; /* bits but the sign */
+    uint32_t largest, nan;
+    uint32_t infinite; /* 0: has none */
+};
+
+static const struct narrow f16 = {10, 112, 15, 0x7BFF, 0x7E00, 0x7C00};
+static const struct narrow e4m3 = {3, 120, 7, 0x7E, 0x7F, 0};
+static const struct narrow e5m2 = {2, 112, 7, 0x7B, 0x7F, 0x7C};
+
+/* binary32 to the format where that is exact; *fits says whether it was. */
+static uint32_t narrow_from_f32(const struct narrow *format, uint32_t bits, int *fits) {
     bits = canonical_f32(bits);
-    const uint32_t sign = bits >> 16 & 0x8000u;
+    const uint32_t sign = (bits >> 31) << format->magnitude;
     const uint32_t magnitude = bits & 0x7FFFFFFFu;
     const uint32_t exponent = magnitude >> 23;
+    const uint32_t quantum = format->below + 1 - format->fraction; /* as an exponent field */
     *fits = 1;
-    if (magnitude == 0) return (uint16_t)sign;
-    if (magnitude == INFINITE_F32) return (uint16_t)(sign | 0x7C00u);
-    if (magnitude > INFINITE_F32) return 0x7E00u;
-    if (exponent > 142 || exponent < 103) { /* above 65504 or below 2^-24 */
-        *fits = 0;
-        return 0;
-    }
-    if (exponent >= 113) { /* normal in f16 */
-        *fits = (magnitude & 0x1FFFu) == 0;
-        return (uint16_t)(sign | ((magnitude - (112u << 23)) >> 13));
-    }
+    if (magnitude == 0) return sign;
+    if (magnitude > INFINITE_F32) return format->nan;
+    *fits = format->infinite != 0;
+    if (magnitude == INFINITE_F32) return sign | format->infinite;
+    *fits = 0;
+    if (exponent < quantum) return 0;
+    const uint32_t normal = exponent > format->below; /* in the format */
+    const uint32_t shift = 23 - format->fraction + (normal ? 0 : format->below + 1 - exponent);
     const uint32_t significand = (magnitude & 0x7FFFFFu) | 0x800000u;
-    const uint32_t shift = 126 - exponent; /* to units of 2^-24 */
-    *fits = (significand & ((1u << shift) - 1u)) == 0;
-    return (uint16_t)(sign | significand >> shift);
+    const uint32_t code =
+        normal ? (magnitude - (format->below << 23)) >> shift : significand >> shift;
+    *fits = (significand & ((1u << shift) - 1u)) == 0 && code <= format->largest;
+    return sign | code;
 }
 
 static int pack_one(enum dtype dtype, const unsigned char *carrier, unsigned char *out) {
@@ -62,8 +74,12 @@ static int pack_one(enum dtype dtype, const unsigned char *carrier, unsigned cha
         if ((bits & ~(UINT64_C(1) << 63)) > INFINITE_F64) bits = QUIET_F64;
         memcpy(out, &bits, sizeof bits);
     } else if (dtype == DTYPE_F16) {
-        const uint16_t half = half_from_f32(load_u32(carrier), &fits);
+        const uint16_t half = (uint16_t)narrow_from_f32(&f16, load_u32(carrier), &fits);
         memcpy(out, &half, sizeof half);
+    } else if (dtype == DTYPE_E4M3) {
+        *out = (unsigned char)narrow_from_f32(&e4m3, load_u32(carrier), &fits);
+    } else if (dtype == DTYPE_E5M2) {
+        *out = (unsigned char)narrow_from_f32(&e5m2, load_u32(carrier), &fits);
     } else {
         const uint32_t bits = canonical_f32(load_u32(carrier));
         const uint32_t spare = dtype == DTYPE_BF16   ? SPARE_BF16
@@ -181,7 +197,8 @@ size_t carrier_pack(enum dtype dtype, const void *carriers, size_t count, void *
     unsigned char *const out = (unsigned char *)out_bytes;
     const size_t carrier = dtype_carrier(dtype);
     const size_t width = dtype_width(dtype);
-    const size_t bulk = dtype == DTYPE_F16 ? 0 : count - count % VECTOR;
+    const int vectors = dtype != DTYPE_F16 && width > 1;
+    const size_t bulk = vectors ? count - count % VECTOR : 0;
     const size_t done = bulk_best(dtype, in, bulk, out) ? bulk : 0;
     for (size_t i = done; i < count; i++)
         if (!pack_one(dtype, in + i * carrier, out + i * width)) return i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * From carriers (base/dtype.h) to a dtype's own bytes, little-endian, exactly: digests hash them.
  * Every NaN becomes the dtype's positive quiet NaN without payload (7fc00000, 7ff8000000000000,
- * 7fc0, 7e00). Nothing is rounded: a carrier that its dtype cannot hold is reported, because it
+ * 7fc0, 7e00; 7f in fp8). Nothing is rounded: a carrier that its dtype cannot hold is reported, because it
  * means that somebody forgot to round. Integer arithmetic only. */
 #ifndef TWINSTEP_DETERMINISM_CARRIER_H
 #define TWINSTEP_DETERMINISM_CARRIER_H

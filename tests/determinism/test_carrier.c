@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * Packing of carriers: known patterns of every dtype, NaNs, misfits found at their index, vectors
- * against one element at a time, and all 65536 halves there and back. */
+ * against one element at a time, and all 65536 halves and 2 * 256 codes of fp8 there and back. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -43,6 +43,16 @@ static const struct {
     {DTYPE_F16, 0x80000000u, 0x8000u},
     {DTYPE_F16, 0xFF800000u, 0xFC00u},
     {DTYPE_F16, 0xFFC12345u, 0x7E00u},
+    {DTYPE_E4M3, 0x3F800000u, 0x38u},
+    {DTYPE_E4M3, 0xC3E00000u, 0xFEu}, /* -448 */
+    {DTYPE_E4M3, 0x3C800000u, 0x08u}, /* 2^-6, smallest normal */
+    {DTYPE_E4M3, 0x3B000000u, 0x01u}, /* 2^-9, smallest subnormal */
+    {DTYPE_E4M3, 0xFFC00000u, 0x7Fu},
+    {DTYPE_E5M2, 0x3FA00000u, 0x3Du}, /* 1.25 */
+    {DTYPE_E5M2, 0xC7600000u, 0xFBu}, /* -57344 */
+    {DTYPE_E5M2, 0x37800000u, 0x01u}, /* 2^-16 */
+    {DTYPE_E5M2, 0xFF800000u, 0xFCu},
+    {DTYPE_E5M2, 0xFF800001u, 0x7Fu},
 };
 
 static const struct {
@@ -51,10 +61,14 @@ static const struct {
 } misfits[] = {
     {DTYPE_TF32, 0x3F800001u}, {DTYPE_TF32, 0x3F801000u}, {DTYPE_BF16, 0x3F800001u},
     {DTYPE_BF16, 0x3F808000u}, {DTYPE_F16, 0x3F800001u},  {DTYPE_F16, 0x3F801000u},
-    {DTYPE_F16, 0x47800000u},                            /* 65536 */
-    {DTYPE_F16, 0x47801000u},  {DTYPE_F16, 0x33000000u}, /* 2^-25 */
-    {DTYPE_F16, 0x34400001u},  {DTYPE_F16, 0x33C00000u}, /* 1.5 * 2^-24 */
-    {DTYPE_F16, 0x00000001u},
+    {DTYPE_F16, 0x47800000u},                             /* 65536 */
+    {DTYPE_F16, 0x47801000u},  {DTYPE_F16, 0x33000000u},  /* 2^-25 */
+    {DTYPE_F16, 0x34400001u},  {DTYPE_F16, 0x33C00000u},  /* 1.5 * 2^-24 */
+    {DTYPE_F16, 0x00000001u},  {DTYPE_E4M3, 0x3F880000u}, /* 1.0625 */
+    {DTYPE_E4M3, 0x43F00000u}, {DTYPE_E4M3, 0x7F800000u}, /* 480, infinity */
+    {DTYPE_E4M3, 0x3A800000u}, {DTYPE_E4M3, 0x3B400000u}, /* 2^-10, 1.5 2^-9 */
+    {DTYPE_E5M2, 0x3F900000u}, {DTYPE_E5M2, 0x47800000u}, /* 1.125, 65536 */
+    {DTYPE_E5M2, 0x37000000u}, {DTYPE_E5M2, 0x37C00000u}, /* 2^-17, 1.5 2^-16 */
 };
 
 static uint64_t pack_value(enum dtype dtype, uint64_t carrier, size_t *packed) {
@@ -87,7 +101,8 @@ static void validate_every_spare_bit(void **state) {
     static const struct {
         enum dtype dtype;
         unsigned spare;
-    } spares[] = {{DTYPE_BF16, 16}, {DTYPE_TF32, 13}, {DTYPE_F16, 13}, {DTYPE_F32, 0}};
+    } spares[] = {{DTYPE_BF16, 16}, {DTYPE_TF32, 13}, {DTYPE_F16, 13},
+                  {DTYPE_F32, 0},   {DTYPE_E4M3, 20}, {DTYPE_E5M2, 21}};
     for (size_t d = 0; d < COUNT_OF(spares); d++) {
         for (unsigned bit = 0; bit < 23; bit++) {
             uint32_t carriers[17];
@@ -104,7 +119,7 @@ static void validate_every_spare_bit(void **state) {
 /* The index is right wherever the misfit stands, in the vectors or in the tail. */
 static void validate_misfit_index(void **state) {
     (void)state;
-    static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_F16, DTYPE_TF32};
+    static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_F16, DTYPE_TF32, DTYPE_E4M3, DTYPE_E5M2};
     for (size_t d = 0; d < COUNT_OF(dtypes); d++) {
         for (size_t at = 0; at < 29; at++) {
             float carriers[29] = {0.0f};
@@ -114,6 +129,10 @@ static void validate_misfit_index(void **state) {
             assert_int_equal(carrier_pack(dtypes[d], carriers, 29, own), at);
         }
     }
+}
+
+static int has_vectors(enum dtype dtype) {
+    return dtype != DTYPE_F16 && dtype_width(dtype) > 1;
 }
 
 /* Random carriers with all kinds of exponents, one in eight NaN, one in eight infinite. */
@@ -126,7 +145,7 @@ static void make_carriers(enum dtype dtype, uint32_t *bits, uint32_t count) {
         if (draw.word[1] % 8 == 1) bits[i] = (draw.word[0] & 0x80000000u) | 0x7F800000u;
         if (draw.word[1] % 8 == 2) bits[i] = (draw.word[0] & 0x80000000u) | 0x7FF00000u;
         if (draw.word[1] % 8 == 2 && i % 2 == 1) bits[i - 1] = 0u; /* an infinity of f64 */
-        if (dtype == DTYPE_F16) bits[i] = (draw.word[1] % 16 + 120u) << 23;
+        if (!has_vectors(dtype)) bits[i] = (draw.word[1] % 16 + 120u) << 23;
     }
 }
 
@@ -148,7 +167,7 @@ static void corroborate_vectors_and_elements(void **state) {
                 assert_int_equal(carrier_pack(dtype, one, 1, alone + i * width), 1);
             }
             assert_memory_equal(together, alone, count * width);
-            if (dtype != DTYPE_F16 && count % VECTOR == 0) {
+            if (has_vectors(dtype) && count % VECTOR == 0) {
                 const unsigned char *const bytes = (const unsigned char *)carriers;
                 assert_true(bulk_plain(dtype, bytes, count, alone));
                 assert_memory_equal(together, alone, count * width);
@@ -179,6 +198,38 @@ static void verify_all_halves(void **state) {
     }
 }
 
+/* Value of a code of fp8 with `fraction` bits after the point, 1 being 2^-bias's significand. */
+static float eighth_value(uint32_t code, uint32_t fraction, int bias) {
+    const int exponent = (int)((code & 0x7Fu) >> fraction);
+    const uint32_t rest = code & ((1u << fraction) - 1u);
+    const uint32_t steps = exponent == 0 ? rest : rest + (1u << fraction);
+    float value = (float)steps;
+    for (int e = (exponent == 0 ? 1 : exponent) - bias - (int)fraction; e != 0; e += e < 0 ? 1 : -1)
+        value = e < 0 ? value / 2.0f : value * 2.0f;
+    return code & 0x80u ? -value : value;
+}
+
+/* And the rounding leaves every one of them where it is. */
+static void verify_all_eighths(void **state) {
+    (void)state;
+    static const struct {
+        enum dtype dtype;
+        uint32_t fraction, finite;
+        int bias;
+    } formats[] = {{DTYPE_E4M3, 3, 0x7E, 7}, {DTYPE_E5M2, 2, 0x7B, 15}};
+    for (size_t f = 0; f < COUNT_OF(formats); f++)
+        for (uint32_t code = 0; code < 256; code++) {
+            if ((code & 0x7Fu) > formats[f].finite)
+                continue; /* infinity and NaN: validate_values */
+            const float value = eighth_value(code, formats[f].fraction, formats[f].bias);
+            unsigned char own = 0;
+            assert_int_equal(carrier_pack(formats[f].dtype, &value, 1, &own), 1);
+            assert_int_equal(own, code);
+            const float rounded = (float)dtype_round((double)value, formats[f].dtype);
+            assert_int_equal(real_bits_f32(rounded), real_bits_f32(value));
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_values),
@@ -187,6 +238,7 @@ int main(void) {
         cmocka_unit_test(validate_misfit_index),
         cmocka_unit_test(corroborate_vectors_and_elements),
         cmocka_unit_test(verify_all_halves),
+        cmocka_unit_test(verify_all_eighths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
