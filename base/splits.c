@@ -128,16 +128,3 @@ enum status splits_parse(const char *text, struct splits *out) {
              text);
     return read_rows(rows, out);
 }
-
-static int within(const struct split_row *row, struct split_shape shape) {
-    return shape.m >= row->least.m && shape.m <= row->most.m && shape.n >= row->least.n &&
-           shape.n <= row->most.n && shape.k >= row->least.k && shape.k <= row->most.k;
-}
-
-uint32_t splits_parts(const struct splits *splits, enum split_op op, struct split_shape shape) {
-    for (uint32_t i = 0; i < splits->count; i++) {
-        const struct split_row *row = &splits->row[i];
-        if ((row->op == op || row->op == SPLIT_OPS) && within(row, shape)) return row->parts;
-    }
-    return 1;
-}

@@ -49,6 +49,19 @@ TWINSTEP_MUST_USE enum status splits_parse(const char *text, struct splits *out)
 /* The rows behind "builtin:small-batch" or "builtin:large-batch"; NULL for other names. */
 const char *splits_builtin(const char *name);
 
-uint32_t splits_parts(const struct splits *splits, enum split_op op, struct split_shape shape);
+static inline int splits_within(const struct split_row *row, struct split_shape shape) {
+    return shape.m >= row->least.m && shape.m <= row->most.m && shape.n >= row->least.n &&
+           shape.n <= row->most.n && shape.k >= row->least.k && shape.k <= row->most.k;
+}
+
+/* Inline: modules with kernels of their own link nothing of the program. */
+static inline uint32_t splits_parts(const struct splits *splits, enum split_op op,
+                                    struct split_shape shape) {
+    for (uint32_t i = 0; i < splits->count; i++) {
+        const struct split_row *const row = &splits->row[i];
+        if ((row->op == op || row->op == SPLIT_OPS) && splits_within(row, shape)) return row->parts;
+    }
+    return 1;
+}
 
 #endif

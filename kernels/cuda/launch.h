@@ -35,11 +35,26 @@ static inline enum dtype call_score(const struct op_call *call) {
     return call->rounding == NULL ? call->compute : call->rounding->score;
 }
 
+/* Whether the call's sums of this kind race (mode atomic). */
+static inline int call_races(const struct op_call *call, enum sum_kind kind) {
+    return call->racing != NULL && (call->racing->kinds & (uint32_t)kind) != 0;
+}
+
+/* Chunks of a racing sum of `terms` terms. */
+static inline size_t race_chunks(const struct op_call *call, size_t terms) {
+    return (terms + call->racing->chunk - 1) / call->racing->chunk;
+}
+
+/* Adds to a sum that other threads add to: in kernels whose names hold `atomic`, and only there. */
+GPU_INLINE void race_add(GPU_PARAM accumulator *sum, accumulator term) {
+    (void)ACC_NAME_(gpu_atomic_add)(GPU_ARG sum, term);
+}
+
 GPU_INLINE size_t list_row(const struct row_list *rows, size_t i) {
     return rows->index == NULL ? i : rows->index[i];
 }
 
-GPU_INLINE size_t least(size_t a, size_t b) {
+TWINSTEP_HD size_t least(size_t a, size_t b) {
     return a < b ? a : b;
 }
 

@@ -50,6 +50,10 @@
     extern __shared__ __align__(16) unsigned char gpu_shared_bytes[];                              \
     type *const name = (type *)gpu_shared_bytes
 
+/* In front of a loop over a thread's own numbers: without it they lie in memory, not in registers.
+ */
+#define UNROLL _Pragma("unroll")
+
 /* All threads of a block; all lanes of a warp. */
 #define BARRIER() __syncthreads()
 #define WARP_BARRIER() __syncwarp()
@@ -99,6 +103,8 @@ GPU_INLINE uint32_t gpu_atomic_add_u32(uint32_t *sum, uint32_t term) {
 #define BLOCK (gpu->block)
 
 #define SHARED(type, name) type *const name = (type *)gpu->shared
+
+#define UNROLL
 
 #define BARRIER() shim_barrier(gpu, __LINE__)
 #define WARP_BARRIER() shim_warp_barrier(gpu)
