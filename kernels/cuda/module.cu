@@ -67,7 +67,7 @@ static enum status module_wait(void) {
     const cudaError_t error = cudaDeviceSynchronize();
     if (error != cudaSuccess) return module_fail("a kernel", error);
     const cudaError_t earlier = cudaGetLastError();
-    return earlier == cudaSuccess ? STATUS_OK : module_fail("a launch", earlier);
+    return earlier == cudaSuccess ? library_error() : module_fail("a launch", earlier);
 }
 
 extern "C" {
