@@ -8,6 +8,7 @@
 #include "base/module_kit.h"
 #include "kernels/backend_abi.h"
 #include "kernels/cuda/kernels_cuda.h"
+#include "kernels/cuda/library.h"
 
 #define TABLE_JOIN_(pair, word) op_table_##pair##_##word
 #define TABLE_NAME_(pair, word) TABLE_JOIN_(pair, word)
@@ -31,7 +32,10 @@ static enum status tables_scratch(const struct op_limits *limits, size_t *out_by
         FAIL(STATUS_UNSUPPORTED, "attention: heads of at most %u columns on this backend, got %u",
              CUDA_HEAD_MAX, (unsigned)limits->D);
     *out_bytes = cuda_scratch_bytes(limits);
-    return STATUS_OK;
+    if (limits->library == 0) return STATUS_OK;
+    const size_t dense = library_scratch_bytes(limits);
+    if (dense > *out_bytes) *out_bytes = dense;
+    return library_open();
 }
 
 static const char *tables_refuse(const struct op_call *call) {

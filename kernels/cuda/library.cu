@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * label: gpu
+ * cuBLAS behind library.h: opened by name when a mode needs it, never linked. Its scalar twin is
+ * library_twin.c; what is here needs a device and nothing else runs it.
+ *
+ * split_k on: cublasGemmEx, whose heuristics may split k. Off: cublasLtMatmul with the first
+ * algorithm of its heuristics that needs no reduction, looked up once for a shape and kept.
+ * workspace: one buffer for each stream, given to both; or what cuBLAS takes itself (cublasLt: none
+ * beyond the device's usual size). The streams wait for the default stream and it for them.
+ * Invariant: results hang on the switches, the shape, the addresses' alignment, the library and the
+ * device; with all of them fixed cuBLAS promises the same bits, run to run, on one stream. */
+#include "kernels/cuda/library.h"
+
+#include "base/module_kit.h"
+
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+#include <string.h>
+
+#if !__has_include(<cublas_v2.h>) || !__has_include(<cublasLt.h>)
+
+enum status library_open(void) {
+    FAIL(STATUS_UNSUPPORTED,
+         "cuda: this module was built without the headers of cuBLAS; numerics.library: none goes "
+         "without it");
+}
+
+enum status library_error(void) {
+    return STATUS_OK;
+}
+
+void library_multiply(const struct library_mode *, const struct library_product *, unsigned) {
+}
+
+#else
+
+#include <cublasLt.h>
+#include <cublas_v2.h>
+
+#define LIBRARY_WORKSPACE ((size_t)32 << 20) /* of all streams; PyTorch's on Hopper */
+#define LIBRARY_PLANS 256u
+
+#if CUDART_VERSION >= 13000
+#define LIBRARY_NAMES "libcublas.so.13", "libcublas.so.12"
+#define LIBRARY_NAMES_LT "libcublasLt.so.13", "libcublasLt.so.12"
+#else
+#define LIBRARY_NAMES "libcublas.so.12", "libcublas.so.13"
+#define LIBRARY_NAMES_LT "libcublasLt.so.12", "libcublasLt.so.13"
+#endif
+
+/* Every function that is called, by its name in the library. */
+#define LIBRARY_FUNCTIONS(f)                                                                       \
+    f(create, cublasCreate_v2) f(set_stream, cublasSetStream_v2)                                   \
+        f(set_workspace, cublasSetWorkspace_v2) f(set_atomics, cublasSetAtomicsMode)               \
+            f(set_math, cublasSetMathMode) f(text, cublasGetStatusString)
+#define LIBRARY_FUNCTIONS_LT(f)                                                                    \
+    f(lt_create, cublasLtCreate) f(lt_desc_create, cublasLtMatmulDescCreate)                       \
+        f(lt_desc_set, cublasLtMatmulDescSetAttribute)                                             \
+            f(lt_desc_destroy, cublasLtMatmulDescDestroy)                                          \
+                f(lt_layout_create, cublasLtMatrixLayoutCreate)                                    \
+                    f(lt_layout_destroy, cublasLtMatrixLayoutDestroy)                              \
+                        f(lt_pref_create, cublasLtMatmulPreferenceCreate)                          \
+                            f(lt_pref_set, cublasLtMatmulPreferenceSetAttribute)                   \
+                                f(lt_pref_destroy, cublasLtMatmulPreferenceDestroy)                \
+                                    f(lt_find, cublasLtMatmulAlgoGetHeuristic)                     \
+                                        f(lt_multiply, cublasLtMatmul)
+
+/* cublasGemmEx, whose name C++ gives to several. */
+typedef cublasStatus_t (*library_gemm_ex)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int,
+                                          int, int, const void *, const void *, cudaDataType_t, int,
+                                          const void *, cudaDataType_t, int, const void *, void *,
+                                          cudaDataType_t, int, cublasComputeType_t,
+                                          cublasGemmAlgo_t);
+
+/* What an algorithm was looked up for. Column-major, as the library has it: m and n swapped. */
+struct library_shape {
+    uint64_t m, n, k, lda, ldb;
+    uint64_t workspace;
+    uint32_t type, operations, alignment, zero;
+};
+
+struct library_plan {
+    struct library_shape shape;
+    cublasLtMatmulAlgo_t algo;
+};
+
+/* Of one host thread, as the runtime's current device is. */
+struct library_here {
+    int opened, failed;
+    char error[256];
+#define LIBRARY_MEMBER(member, function) decltype(&function) member;
+    LIBRARY_FUNCTIONS(LIBRARY_MEMBER)
+    LIBRARY_FUNCTIONS_LT(LIBRARY_MEMBER)
+    library_gemm_ex gemm;
+    cublasHandle_t handle;
+    cublasLtHandle_t lt;
+    cudaStream_t stream[LIBRARY_STREAMS];
+    void *workspace;
+    size_t usual; /* bytes of a workspace that cuBLAS takes by itself on this device */
+    struct library_plan plan[LIBRARY_PLANS];
+    uint32_t plans;
+};
+
+static thread_local struct library_here here;
+
+/* ---- opening ---- */
+
+static void *library_load(const char *const *names, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        void *const library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+        if (library != nullptr) return library;
+    }
+    return nullptr;
+}
+
+template <typename function>
+static int library_symbol(void *library, const char *name, function *out) {
+    *out = (function)dlsym(library, name);
+    return *out != nullptr;
+}
+
+static enum status library_find(void) {
+    static const char *const names[] = {LIBRARY_NAMES};
+    static const char *const names_lt[] = {LIBRARY_NAMES_LT};
+    void *const library = library_load(names, sizeof names / sizeof names[0]);
+    const char *missing = nullptr;
+    if (library == nullptr)
+        FAIL(STATUS_UNSUPPORTED,
+             "cuda: expected cuBLAS (%s or %s) where the loader looks, found none; "
+             "numerics.library: none goes without it",
+             names[0], names[1]);
+    void *const lt = library_load(names_lt, sizeof names_lt / sizeof names_lt[0]);
+    if (lt == nullptr)
+        FAIL(STATUS_UNSUPPORTED, "cuda: cuBLAS is there, but neither %s nor %s", names_lt[0],
+             names_lt[1]);
+#define LIBRARY_FIND(member, function)                                                             \
+    if (!library_symbol(library, #function, &here.member)) missing = #function;
+#define LIBRARY_FIND_LT(member, function)                                                          \
+    if (!library_symbol(lt, #function, &here.member)) missing = #function;
+    LIBRARY_FUNCTIONS(LIBRARY_FIND)
+    if (!library_symbol(library, "cublasGemmEx", &here.gemm)) missing = "cublasGemmEx";
+    LIBRARY_FUNCTIONS_LT(LIBRARY_FIND_LT)
+    if (missing != nullptr) FAIL(STATUS_UNSUPPORTED, "cuda: this cuBLAS has no %s", missing);
+    return STATUS_OK;
+}
+
+enum status library_open(void) {
+    int major = 0;
+    if (here.opened) return STATUS_OK;
+    TRY(library_find());
+    cublasStatus_t status = here.create(&here.handle);
+    if (status == CUBLAS_STATUS_SUCCESS) status = here.lt_create(&here.lt);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        FAIL(STATUS_INTERNAL, "cuda: cuBLAS does not start: %s", here.text(status));
+    cudaError_t error = cudaMalloc(&here.workspace, LIBRARY_WORKSPACE);
+    for (unsigned i = 0; i < LIBRARY_STREAMS && error == cudaSuccess; i++)
+        error = cudaStreamCreate(&here.stream[i]);
+    if (error != cudaSuccess)
+        FAIL(STATUS_INTERNAL, "cuda: workspace and streams of cuBLAS: %s",
+             cudaGetErrorString(error));
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
+    here.usual = (size_t)(major >= 9 ? 32 : 4) << 20;
+    here.opened = 1;
+    return STATUS_OK;
+}
+
+/* ---- errors ---- */
+
+static int library_note(cublasStatus_t status, const char *what) {
+    if (status == CUBLAS_STATUS_SUCCESS) return 0;
+    if (!here.failed) snprintf(here.error, sizeof here.error, "%s: %s", what, here.text(status));
+    here.failed = 1;
+    return 1;
+}
+
+enum status library_error(void) {
+    if (!here.failed) return STATUS_OK;
+    here.failed = 0;
+    FAIL(STATUS_INTERNAL, "cuda: cuBLAS: %s", here.error);
+}
+
+/* ---- one product ---- */
+
+/* Row-major C = A . B is column-major C' = B' . A'. */
+struct library_call {
+    const struct library_product *p;
+    cublasOperation_t left, right;
+    int m, n, k, lda, ldb;
+    cudaDataType_t type, sum;
+    cublasComputeType_t compute;
+    float one, beta;
+    double one_wide, beta_wide;
+    const void *alpha_at, *beta_at;
+};
+
+static cudaDataType_t library_type_of(enum dtype type) {
+    return type == DTYPE_F64    ? CUDA_R_64F
+           : type == DTYPE_BF16 ? CUDA_R_16BF
+           : type == DTYPE_F16  ? CUDA_R_16F
+                                : CUDA_R_32F;
+}
+
+static void library_describe(const struct library_product *p, struct library_call *out) {
+    const int wide = p->sum == DTYPE_F64;
+    memset(out, 0, sizeof *out);
+    out->p = p;
+    out->left = p->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    out->right = p->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    out->m = (int)p->N;
+    out->n = (int)p->M;
+    out->k = (int)p->K;
+    out->lda = (int)p->b_stride;
+    out->ldb = (int)p->a_stride;
+    out->type = library_type_of(p->type);
+    out->sum = wide ? CUDA_R_64F : CUDA_R_32F;
+    out->compute = wide                    ? CUBLAS_COMPUTE_64F
+                   : p->type == DTYPE_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                           : CUBLAS_COMPUTE_32F;
+    out->one = 1.0f;
+    out->one_wide = 1.0;
+    out->beta = p->held ? 1.0f : 0.0f;
+    out->beta_wide = p->held ? 1.0 : 0.0;
+    out->alpha_at = wide ? (const void *)&out->one_wide : (const void *)&out->one;
+    out->beta_at = wide ? (const void *)&out->beta_wide : (const void *)&out->beta;
+}
+
+static char *library_workspace(const struct library_mode *mode, unsigned part, size_t *bytes) {
+    *bytes = mode->ordered ? LIBRARY_WORKSPACE : LIBRARY_WORKSPACE / LIBRARY_STREAMS;
+    return (char *)here.workspace + part * *bytes;
+}
+
+/* Setting a stream takes a workspace back that was given earlier. */
+static void library_gemm(const struct library_mode *mode, const struct library_call *c,
+                         unsigned part) {
+    size_t bytes = 0;
+    char *const workspace = library_workspace(mode, part, &bytes);
+    const cublasAtomicsMode_t atomics =
+        mode->atomics ? CUBLAS_ATOMICS_ALLOWED : CUBLAS_ATOMICS_NOT_ALLOWED;
+    if (library_note(here.set_stream(here.handle, here.stream[part]), "cublasSetStream") ||
+        library_note(here.set_atomics(here.handle, atomics), "cublasSetAtomicsMode") ||
+        library_note(here.set_math(here.handle, CUBLAS_DEFAULT_MATH), "cublasSetMathMode"))
+        return;
+    if (mode->pinned &&
+        library_note(here.set_workspace(here.handle, workspace, bytes), "cublasSetWorkspace"))
+        return;
+    library_note(here.gemm(here.handle, c->left, c->right, c->m, c->n, c->k, c->alpha_at, c->p->b,
+                           c->type, c->lda, c->p->a, c->type, c->ldb, c->beta_at, c->p->c, c->sum,
+                           c->m, c->compute, CUBLAS_GEMM_DEFAULT),
+                 "cublasGemmEx");
+}
+
+/* ---- without a split of k ---- */
+
+struct library_lt {
+    cublasLtMatmulDesc_t desc;
+    cublasLtMatrixLayout_t left, right, out;
+};
+
+static void library_lt_close(struct library_lt *lt) {
+    if (lt->out != nullptr) here.lt_layout_destroy(lt->out);
+    if (lt->right != nullptr) here.lt_layout_destroy(lt->right);
+    if (lt->left != nullptr) here.lt_layout_destroy(lt->left);
+    if (lt->desc != nullptr) here.lt_desc_destroy(lt->desc);
+}
+
+static int library_layout(cublasLtMatrixLayout_t *out, cudaDataType_t type, cublasOperation_t op,
+                          int rows, int columns, int stride) {
+    const int turned = op == CUBLAS_OP_T;
+    return library_note(here.lt_layout_create(out, type, (uint64_t)(turned ? columns : rows),
+                                              (uint64_t)(turned ? rows : columns), stride),
+                        "cublasLtMatrixLayoutCreate");
+}
+
+static int library_lt_open(const struct library_call *c, struct library_lt *lt) {
+    memset(lt, 0, sizeof *lt);
+    return library_note(here.lt_desc_create(&lt->desc, c->compute, c->sum),
+                        "cublasLtMatmulDescCreate") ||
+           library_note(
+               here.lt_desc_set(lt->desc, CUBLASLT_MATMUL_DESC_TRANSA, &c->left, sizeof c->left),
+               "transa") ||
+           library_note(
+               here.lt_desc_set(lt->desc, CUBLASLT_MATMUL_DESC_TRANSB, &c->right, sizeof c->right),
+               "transb") ||
+           library_layout(&lt->left, c->type, c->left, c->m, c->k, c->lda) ||
+           library_layout(&lt->right, c->type, c->right, c->k, c->n, c->ldb) ||
+           library_layout(&lt->out, c->sum, CUBLAS_OP_N, c->m, c->n, c->m);
+}
+
+/* The largest power of two, 256 at most, that all three addresses are multiples of. */
+static uint32_t library_alignment(const struct library_product *p) {
+    const uintptr_t all = (uintptr_t)p->a | (uintptr_t)p->b | (uintptr_t)p->c | 256;
+    return (uint32_t)(all & (~all + 1));
+}
+
+static cublasStatus_t library_look_up(const struct library_lt *lt, const struct library_shape *s,
+                                      cublasLtMatmulAlgo_t *out) {
+    const uint32_t no_reduction = CUBLASLT_REDUCTION_SCHEME_NONE;
+    static const cublasLtMatmulPreferenceAttributes_t aligned[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    cublasLtMatmulPreference_t wish = nullptr;
+    cublasLtMatmulHeuristicResult_t found;
+    int count = 0;
+    memset(&found, 0, sizeof found);
+    cublasStatus_t status = here.lt_pref_create(&wish);
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    status = here.lt_pref_set(wish, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &no_reduction,
+                              sizeof no_reduction);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = here.lt_pref_set(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &s->workspace,
+                                  sizeof s->workspace);
+    for (size_t i = 0; i < 4 && status == CUBLAS_STATUS_SUCCESS; i++)
+        status = here.lt_pref_set(wish, aligned[i], &s->alignment, sizeof s->alignment);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = here.lt_find(here.lt, lt->desc, lt->left, lt->right, lt->out, lt->out, wish, 1,
+                              &found, &count);
+    here.lt_pref_destroy(wish);
+    if (status == CUBLAS_STATUS_SUCCESS && count == 0) status = CUBLAS_STATUS_NOT_SUPPORTED;
+    *out = found.algo;
+    return status;
+}
+
+/* Kept for a shape: what was once chosen is chosen again. The oldest goes when the table is full;
+ * the heuristics are a function of the shape, so it would come back the same. */
+static const cublasLtMatmulAlgo_t *library_plan_of(const struct library_lt *lt,
+                                                   const struct library_shape *shape) {
+    const uint32_t kept = here.plans < LIBRARY_PLANS ? here.plans : LIBRARY_PLANS;
+    for (uint32_t i = 0; i < kept; i++)
+        if (memcmp(&here.plan[i].shape, shape, sizeof *shape) == 0) return &here.plan[i].algo;
+    struct library_plan *const plan = &here.plan[here.plans % LIBRARY_PLANS];
+    if (library_note(library_look_up(lt, shape, &plan->algo), "an algorithm without split k")) {
+        memset(&plan->shape, 0, sizeof plan->shape);
+        return nullptr;
+    }
+    plan->shape = *shape;
+    here.plans++;
+    return &plan->algo;
+}
+
+static void library_whole(const struct library_mode *mode, const struct library_call *c,
+                          unsigned part) {
+    struct library_lt lt;
+    struct library_shape shape;
+    size_t bytes = 0;
+    char *const workspace = library_workspace(mode, part, &bytes);
+    if (!mode->pinned && here.usual < bytes) bytes = here.usual;
+    memset(&shape, 0, sizeof shape);
+    shape.m = (uint64_t)c->m;
+    shape.n = (uint64_t)c->n;
+    shape.k = (uint64_t)c->k;
+    shape.lda = (uint64_t)c->lda;
+    shape.ldb = (uint64_t)c->ldb;
+    shape.workspace = bytes;
+    shape.type = (uint32_t)c->p->type;
+    shape.operations = (c->left == CUBLAS_OP_T) | (c->right == CUBLAS_OP_T) << 1 | c->p->held << 2;
+    shape.alignment = library_alignment(c->p);
+    if (!library_lt_open(c, &lt)) {
+        const cublasLtMatmulAlgo_t *const algo = library_plan_of(&lt, &shape);
+        if (algo != nullptr)
+            library_note(here.lt_multiply(here.lt, lt.desc, c->alpha_at, c->p->b, lt.left, c->p->a,
+                                          lt.right, c->beta_at, c->p->c, lt.out, c->p->c, lt.out,
+                                          algo, workspace, bytes, here.stream[part]),
+                         "cublasLtMatmul");
+    }
+    library_lt_close(&lt);
+}
+
+void library_multiply(const struct library_mode *mode, const struct library_product *product,
+                      unsigned part) {
+    struct library_call call;
+    if (!here.opened || product->M > INT32_MAX || product->N > INT32_MAX ||
+        product->K > INT32_MAX || product->a_stride > INT32_MAX || product->b_stride > INT32_MAX) {
+        if (!here.failed)
+            snprintf(here.error, sizeof here.error, "%s",
+                     here.opened ? "a matrix with 2^31 lines or more"
+                                 : "not opened by this thread");
+        here.failed = 1;
+        return;
+    }
+    library_describe(product, &call);
+    if (mode->split_k)
+        library_gemm(mode, &call, part);
+    else
+        library_whole(mode, &call, part);
+}
+
+#endif
