@@ -76,8 +76,7 @@ static enum status fill_environment(const struct noise_writing *writing, struct 
     const struct trace_attribute *all;
     struct trace_attribute *kept;
     uint32_t count;
-    const int blas = writing->config->numerics.mode == MODE_FAST &&
-                     writing->config->numerics.library != LIBRARY_NONE;
+    const int blas = config_uses_openblas(writing->config);
     TRY(environment_attributes(writing->cli, blas, arena, &all, &count));
     TRY(arena_take(arena, count, sizeof *kept, "environment", &kept));
     for (uint32_t i = 0; i < count; i++)

@@ -41,8 +41,7 @@ enum status check_backend(const char *backend) {
 static int uses_library(const struct scenario *scenario) {
     for (int arm = 0; arm < 2; arm++) {
         const struct config *config = &scenario->arms[arm].config;
-        if (config->numerics.mode == MODE_FAST && config->numerics.library != LIBRARY_NONE)
-            return 1;
+        if (config_uses_openblas(config)) return 1;
     }
     return 0;
 }

@@ -80,7 +80,7 @@ enum kernel_mode {
     MODE_ATOMIC,
     MODE_ORDER_FREE
 };
-enum linear_library { LIBRARY_AUTO = 0, LIBRARY_NONE, LIBRARY_OPENBLAS };
+enum linear_library { LIBRARY_AUTO = 0, LIBRARY_NONE, LIBRARY_OPENBLAS, LIBRARY_CUBLAS };
 enum ops_backend { BACKEND_CPU = 0, BACKEND_CUDA };
 enum grad_accumulate { GRAD_ACCUMULATE_WIDE = 0, GRAD_ACCUMULATE_STORAGE };
 enum dropout_masks { MASKS_OWN = 0, MASKS_SAME };
@@ -218,6 +218,10 @@ struct config {
         int32_t rounding, backend; /* of updated parameters; who runs the ops */
         uint64_t order_seed, threads, shards;
         char backend_module[CONFIG_PATH_SIZE]; /* or "auto" */
+        struct {
+            int32_t workspace, order, atomics, split_k; /* 1: left free */
+            int32_t fill, zero;                         /* 1: NaN */
+        } determinism;
     } numerics;
     struct {
         char table[CONFIG_PATH_SIZE];

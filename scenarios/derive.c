@@ -86,6 +86,18 @@ static void derive_numerics(struct config *config) {
     fill_enum(&config->numerics.optimizer, updated);
 }
 
+/* Mode fast leaves everything free. */
+static void derive_determinism(struct config *config) {
+    const int32_t mode = config->numerics.mode;
+    const int is_free = mode == MODE_FAST;
+    const int fills = mode == MODE_DETERMINISTIC && config->numerics.backend == BACKEND_CUDA;
+    fill_enum(&config->numerics.determinism.workspace, is_free);
+    fill_enum(&config->numerics.determinism.order, is_free);
+    fill_enum(&config->numerics.determinism.atomics, is_free);
+    fill_enum(&config->numerics.determinism.split_k, is_free);
+    fill_enum(&config->numerics.determinism.fill, fills);
+}
+
 /* total * ratio as a double, the way the frameworks compute it: 100 * 0.07 is 7.000000000000001. */
 static double rounded_warmup(const struct config *config) {
     double exact = (double)config->schedule.total * config->schedule.warmup_ratio;
@@ -152,6 +164,7 @@ enum status config_derive(struct config *config, uint64_t steps, int warmup_give
     fill_uint(&config->batch.micro, config->batch.size);
     TRY(derive_model(config, fault));
     derive_numerics(config);
+    derive_determinism(config);
     fill_uint(&config->dpo.reference_batch, config->batch.micro);
     fill_enum(&config->dpo.reference_compute, config->numerics.compute);
     fill_enum(&config->dpo.reference_layout, config->batch.layout);

@@ -169,8 +169,26 @@ static const char *without_backend(const struct config *config) {
     return config->numerics.backend == BACKEND_CUDA ? NULL : "numerics.backend is cpu";
 }
 
-static const char *without_fast(const struct config *config) {
+static const char *without_free_mode(const struct config *config) {
+    const int32_t mode = config->numerics.mode;
+    if (mode == MODE_FAST || mode == MODE_DETERMINISTIC) return NULL;
+    return "numerics.mode is neither fast nor deterministic";
+}
+
+static const char *without_library(const struct config *config) {
+    if (config->numerics.backend == BACKEND_CUDA) return without_free_mode(config);
     return config->numerics.mode == MODE_FAST ? NULL : "numerics.mode is not fast";
+}
+
+static const char *without_device_mode(const struct config *config) {
+    return config->numerics.backend == BACKEND_CUDA ? without_free_mode(config)
+                                                    : "numerics.backend is cpu";
+}
+
+static const char *without_device_library(const struct config *config) {
+    const char *const reason = without_device_mode(config);
+    if (reason != NULL) return reason;
+    return config->numerics.library == LIBRARY_NONE ? "numerics.library is none" : NULL;
 }
 
 static const char *without_draw_of_weights(const struct config *config) {
@@ -265,7 +283,11 @@ static const struct silenced {
     {"atomic.kinds", without_atomic, NULL},
     {"atomic.chunk", without_atomic, NULL},
     {"shaped.table", without_shaped, NULL},
-    {"numerics.library", without_fast, NULL},
+    {"numerics.library", without_library, NULL},
+    {"numerics.determinism.workspace", without_device_library, "pinned"},
+    {"numerics.determinism.order", without_device_library, "fixed"},
+    {"numerics.determinism.atomics", without_device_mode, "off"},
+    {"numerics.determinism.split_k", without_device_library, "off"},
     {"numerics.backend_module", without_backend, NULL},
 };
 

@@ -87,6 +87,10 @@ const struct schema_contract *schema_contract_find(const struct schema *schema, 
 /* Whether any rate of dropout is above 0. */
 int config_has_dropout(const struct config *config);
 
+/* Whether linear layers may go through OpenBLAS on the CPU; whether they go through cuBLAS. */
+int config_uses_openblas(const struct config *config);
+int config_uses_cublas(const struct config *config);
+
 /* Whether it is a dpo task whose loss reads a reference. */
 int config_has_reference(const struct config *config);
 

@@ -53,7 +53,11 @@ static const char *const logged_names[] = {"current", "recomputed", NULL};
 static const char *const skip_names[] = {"none", "nonfinite", "olmo-outlier", NULL};
 static const char *const mode_names[] = {"invariant", "shuffled", "shaped",     "deterministic",
                                          "fast",      "atomic",   "order-free", NULL};
-static const char *const library_names[] = {"auto", "none", "openblas", NULL};
+static const char *const library_names[] = {"auto", "none", "openblas", "cublas", NULL};
+static const char *const workspace_names[] = {"pinned", "default", NULL};
+static const char *const order_names[] = {"fixed", "free", NULL};
+static const char *const allowed_names[] = {"off", "on", NULL};
+static const char *const fill_names[] = {"none", "nan", NULL};
 static const char *const backend_names[] = {"cpu", "cuda", NULL};
 static const char *const grad_accumulate_names[] = {"wide", "storage", NULL};
 static const char *const reduce_names[] = {"tree", NULL};
@@ -457,7 +461,9 @@ static const struct key_row rows[] = {
      "Instruction set of the kernels; auto is the widest of the machine", AT(numerics.isa),
      NO_BOUNDS, NULL, isa_names},
     {"numerics.library", KEY_ENUM, "", "auto", CAUSE_NONDETERMINISM,
-     "Linear layers in mode fast: through OpenBLAS where it is installed (auto), never, or surely",
+     "Linear layers in mode fast: on the CPU through OpenBLAS where it is installed (auto), never, "
+     "or surely; on numerics.backend cuda, also in mode deterministic, through cuBLAS (auto, "
+     "cublas) or never",
      AT(numerics.library), NO_BOUNDS, NULL, library_names},
     {"numerics.backend", KEY_ENUM, "", "cpu", CAUSE_NONDETERMINISM,
      "Who runs the ops: this program, or a module with a device (docs/CUDA.md), whose bits are the "
@@ -466,6 +472,27 @@ static const struct key_row rows[] = {
     {"numerics.backend_module", KEY_TEXT, "", "auto", CAUSE_NONDETERMINISM,
      "File of the module behind numerics.backend; auto is twinstep_cuda.so beside the program",
      AT(numerics.backend_module), NO_BOUNDS, NULL, NULL},
+    {"numerics.determinism.workspace", KEY_ENUM, "", "auto", CAUSE_NONDETERMINISM,
+     "Workspace of the device's library: one of fixed size and place (pinned), or its own; auto is "
+     "default in mode fast, else pinned",
+     AT(numerics.determinism.workspace), NO_BOUNDS, "auto", workspace_names},
+    {"numerics.determinism.order", KEY_ENUM, "", "auto", CAUSE_NONDETERMINISM,
+     "Products of the device's library: one after another on one stream (fixed), or parts of one "
+     "on several at once; auto is free in mode fast, else fixed",
+     AT(numerics.determinism.order), NO_BOUNDS, "auto", order_names},
+    {"numerics.determinism.atomics", KEY_ENUM, "", "auto", CAUSE_NONDETERMINISM,
+     "Whether a device adds with atomics: gradients of embeddings, dQ and norms, and its library "
+     "where it likes; auto is on in mode fast, else off",
+     AT(numerics.determinism.atomics), NO_BOUNDS, "auto", allowed_names},
+    {"numerics.determinism.split_k", KEY_ENUM, "", "auto", CAUSE_NONDETERMINISM,
+     "Whether the device's library may deal the terms of a sum to several workers; auto is on in "
+     "mode fast, else off",
+     AT(numerics.determinism.split_k), NO_BOUNDS, "auto", allowed_names},
+    {"numerics.determinism.fill", KEY_ENUM, "", "auto", CAUSE_NONDETERMINISM,
+     "What activations and scratch hold before each forward: what was there, or NaN "
+     "(torch.utils.deterministic.fill_uninitialized_memory); auto is nan in mode deterministic of "
+     "numerics.backend cuda, else none",
+     AT(numerics.determinism.fill), NO_BOUNDS, "auto", fill_names},
     {"numerics.shards", KEY_UINT, "1", "1", CAUSE_PARALLELISM,
      "Shards of an update whose sums are joined by a tree", AT(numerics.shards), 1, 1024, NULL,
      NULL},

@@ -87,6 +87,17 @@ int config_has_dropout(const struct config *config) {
            config->dropout.residual > 0.0;
 }
 
+int config_uses_openblas(const struct config *config) {
+    return config->numerics.backend == BACKEND_CPU && config->numerics.mode == MODE_FAST &&
+           config->numerics.library != LIBRARY_NONE;
+}
+
+int config_uses_cublas(const struct config *config) {
+    const int32_t mode = config->numerics.mode;
+    return config->numerics.backend == BACKEND_CUDA && config->numerics.library != LIBRARY_NONE &&
+           (mode == MODE_FAST || mode == MODE_DETERMINISTIC);
+}
+
 int config_has_reference(const struct config *config) {
     return config->task == TASK_DPO && config->dpo.loss != DPO_SIMPO;
 }

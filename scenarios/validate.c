@@ -80,10 +80,17 @@ static enum status check_order_free(const struct config *config, struct fault *f
 }
 
 static enum status check_backend(const struct config *config, struct fault *fault) {
-    if (config->numerics.backend == BACKEND_CPU || config->numerics.mode == MODE_INVARIANT)
-        return STATUS_OK;
+    const int on_device = config->numerics.backend == BACKEND_CUDA;
+    const int32_t other = on_device ? LIBRARY_OPENBLAS : LIBRARY_CUBLAS;
+    const int acts = config_uses_openblas(config) || config_uses_cublas(config);
+    if (acts && config->numerics.library == other)
+        return fault_set(fault, STATUS_INPUT, "numerics.library",
+                         "numerics.backend %s has no %s: expected auto, none or %s",
+                         on_device ? "cuda" : "cpu", on_device ? "openblas" : "cublas",
+                         on_device ? "cublas" : "openblas");
+    if (!on_device || config->numerics.mode != MODE_ORDER_FREE) return STATUS_OK;
     return fault_set(fault, STATUS_UNSUPPORTED, "numerics.mode",
-                     "numerics.backend cuda has mode invariant and no other yet");
+                     "order-free is not available on numerics.backend cuda");
 }
 
 static enum status check_rounding(const struct config *config, struct fault *fault) {

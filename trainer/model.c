@@ -7,6 +7,7 @@
 
 #include "base/real.h"
 #include "kernels/backend_abi.h"
+#include "scenarios/scenario.h"
 #include "trainer/model_dropout.h"
 #include "trainer/rope_table.h"
 
@@ -122,6 +123,24 @@ static uint32_t kind_bits(const struct key_list *kinds) {
     return bits;
 }
 
+/* Modes fast and deterministic of a device: its library for linear layers, atomics for ours. */
+static void open_device_mode(struct model *model) {
+    const struct config *config = model->config;
+    if (config->numerics.mode != MODE_FAST && config->numerics.mode != MODE_DETERMINISTIC) return;
+    if (config->numerics.determinism.atomics) {
+        model->racing.kinds = SUM_DQ | SUM_EMBEDDING | SUM_NORM;
+        model->racing.chunk = (uint32_t)config->atomic.chunk;
+        model->call.racing = &model->racing;
+    }
+    if (!config_uses_cublas(config)) return;
+    model->library = (struct library_mode){.pinned = !config->numerics.determinism.workspace,
+                                           .ordered = !config->numerics.determinism.order,
+                                           .split_k = config->numerics.determinism.split_k,
+                                           .atomics = config->numerics.determinism.atomics,
+                                           .fill = config->numerics.determinism.fill};
+    model->call.library = &model->library;
+}
+
 /* What modes shaped, atomic and fast need: a table, kinds of sum, a library. auto goes without a
  * library that is not there, never without one that was configured wrongly. */
 static enum status open_mode(struct model *model) {
@@ -136,8 +155,8 @@ static enum status open_mode(struct model *model) {
         model->call.racing = &model->racing;
         return STATUS_OK;
     }
-    if (config->numerics.mode != MODE_FAST || config->numerics.library == LIBRARY_NONE)
-        return STATUS_OK;
+    if (config->numerics.backend == BACKEND_CUDA) open_device_mode(model);
+    if (!config_uses_openblas(config)) return STATUS_OK;
     const enum status status = blas_open(&model->blas);
     if (status == STATUS_UNSUPPORTED && config->numerics.library == LIBRARY_AUTO) return STATUS_OK;
     if (status != STATUS_OK) return status_prefix(status, "numerics.library: ");
@@ -145,12 +164,9 @@ static enum status open_mode(struct model *model) {
     return STATUS_OK;
 }
 
-static int through_library(const struct config *config) {
-    return config->numerics.mode == MODE_FAST && config->numerics.library != LIBRARY_NONE;
-}
-
-/* Every weight of a linear layer has C rows or columns. */
-static struct op_limits bounds_of(const struct model *model, const struct batch_limits *limits) {
+/* With `library`, linear layers may go through one; each of their weights has C rows or columns. */
+static struct op_limits bounds_of(const struct model *model, const struct batch_limits *limits,
+                                  int library) {
     const struct config *config = model->config;
     uint32_t widest = model->V;
     uint32_t others[] = {model->C, model->Q, model->M};
@@ -164,17 +180,16 @@ static struct op_limits bounds_of(const struct model *model, const struct batch_
                               .G = model->G,
                               .D = model->D,
                               .threads = (int)config->numerics.threads,
-                              .library = through_library(config) ? (size_t)widest * model->C : 0,
+                              .library = library ? (size_t)widest * model->C : 0,
                               .order_free = config->numerics.mode == MODE_ORDER_FREE};
 }
 
 static enum status open_call(struct model *model, const struct batch_limits *limits,
                              struct arena *arena) {
     const struct config *config = model->config;
-    const struct op_limits bounds = bounds_of(model, limits);
-    size_t bytes;
-    TRY(backend_scratch(&bounds, &bytes));
-    TRY(arena_take(arena, bytes, 1, "kernel scratch", &model->call.scratch));
+    const struct op_limits bounds = bounds_of(model, limits, config_uses_openblas(config));
+    TRY(backend_scratch(&bounds, &model->scratch_bytes));
+    TRY(arena_take(arena, model->scratch_bytes, 1, "kernel scratch", &model->call.scratch));
     model->call.compute = model->compute;
     model->call.threads = (int)config->numerics.threads;
     model->rounding.product = or_compute(model, config->numerics.product);
@@ -234,14 +249,13 @@ enum status model_open(const struct config *config, const struct param_table *ta
 
 enum status model_use_backend(struct model *model, const struct backend *backend,
                               const struct batch_limits *limits, struct arena *arena) {
-    const struct op_limits bounds = bounds_of(model, limits);
+    const struct op_limits bounds = bounds_of(model, limits, config_uses_cublas(model->config));
     const char *const lacks = backend->refuses(&model->call);
-    size_t bytes;
     if (lacks != NULL)
         FAIL(STATUS_UNSUPPORTED, "numerics.backend: %s does not have %s yet", backend->name, lacks);
     TRY(backend->ops(model->compute, model->accumulate, &model->ops));
-    TRY(backend->scratch(&bounds, &bytes));
-    return arena_take(arena, bytes, 1, "kernel scratch", &model->call.scratch);
+    TRY(backend->scratch(&bounds, &model->scratch_bytes));
+    return arena_take(arena, model->scratch_bytes, 1, "kernel scratch", &model->call.scratch);
 }
 
 void model_set_order(struct model *model, uint64_t seed, uint32_t update) {
@@ -251,6 +265,28 @@ void model_set_order(struct model *model, uint64_t seed, uint32_t update) {
 
 void model_poison(struct model *model) {
     memset(model->buffers, 0xFF, model->buffer_bytes); /* a NaN in f32 and f64 */
+}
+
+/* The first bytes by the host, the rest by copies of what is there already. */
+static void fill_nan(const struct model *model, void *memory, size_t bytes) {
+    const size_t first = bytes < 4096 ? bytes : 4096;
+    const size_t rest = bytes % sizeof(float);
+    unsigned char *const at = (unsigned char *)memory;
+    memset(at, 0xFF, first);
+    memset(at + (bytes - rest), 0xFF, rest);
+    bytes -= rest;
+    for (size_t done = first - first % sizeof(float); done < bytes; done *= 2) {
+        const size_t more = done < bytes - done ? done : bytes - done;
+        const struct convert_args copy = {more / sizeof(float), DTYPE_F32, DTYPE_F32, at,
+                                          at + done};
+        model->ops->convert(&model->call, &copy);
+    }
+}
+
+void model_fill(const struct model *model) {
+    if (!model->config->numerics.determinism.fill) return;
+    fill_nan(model, model->buffers, model->buffer_bytes);
+    fill_nan(model, model->call.scratch, model->scratch_bytes);
 }
 
 uint32_t model_site_count(const struct config *config) {

@@ -80,6 +80,7 @@ struct model {
     struct splits splits;         /* mode shaped */
     struct racing racing;         /* mode atomic */
     struct blas blas;             /* mode fast, where there is a library */
+    struct library_mode library;  /* modes fast and deterministic of a device */
     int dropping;                 /* dropout acts: training, not evaluation nor the reference */
     int redrawn;                  /* the masks of a layer were drawn anew for its backward */
     uint64_t drop_seed;           /* of the masks, as the training state has it */
@@ -104,6 +105,7 @@ struct model {
     void *cosine, *sine;       /* (positions, D / 2) rounded to the compute dtype */
     unsigned char *buffers;    /* everything above that forward writes, as one piece */
     size_t buffer_bytes;
+    size_t scratch_bytes; /* of call.scratch */
 };
 
 /* Weights of the model by parameter row, in the compute carrier. Tied rows repeat the owner's. */
@@ -132,6 +134,10 @@ void model_set_order(struct model *model, uint64_t seed, uint32_t update);
 
 /* Fills every buffer that forward writes with NaN. */
 void model_poison(struct model *model);
+
+/* numerics.determinism.fill: nothing, or NaN in all that ops write before it is read, scratch
+ * included; by the model's ops, so that a device's memory stays there. */
+void model_fill(const struct model *model);
 
 /* Fills model->logp for the batch. `side_offset` is 0, or 2 for a reference pass (stream side). */
 void model_forward(struct model *model, const struct model_weights *weights,

@@ -102,6 +102,7 @@ static enum status phase_forward(struct run *run) {
     if (referred && run->model.watch != NULL) watch_reference_scored(run);
     phase_refresh_weights(run);
     if (run->options.poison) model_poison(&run->model);
+    model_fill(&run->model);
     model_set_order(&run->model, streams_at(run, STREAM_ORDER).seed,
                     streams_address(run, STREAM_ORDER));
     struct model_weights weights = {run->weights};

@@ -54,6 +54,7 @@ static void score_batch(struct run *run, struct run_reference *reference, const 
     batch_fill(&reference->batch, &reference->limits, run->dataset, samples, count, first);
     model_set_order(&reference->model, streams_at(run, STREAM_ORDER).seed, update);
     if (run->options.poison) model_poison(&reference->model);
+    model_fill(&reference->model);
     struct model_weights weights = {reference->weights};
     model_forward(&reference->model, &weights, &reference->batch, 2);
     for (uint32_t s = 0; s < count; s++)

@@ -73,6 +73,16 @@ static const struct {
     {"seed: 17", "numerics: {mode: shuffled}", "shuffle: {chunk: 3}", "shuffle.chunk "},
     {"seed: 17", "numerics: {mode: atomic}", "atomic: {kinds: [dq]}", "atomic.kinds "},
     {"numerics: {mode: fast}", "numerics: {mode: atomic}", "atomic: {chunk: 3}", "atomic.chunk "},
+    {"numerics: {mode: fast}", "numerics: {mode: fast, backend: cuda}",
+     "numerics: {determinism: {workspace: pinned}}", "numerics.determinism.workspace "},
+    {"numerics: {backend: cuda}", "numerics: {mode: deterministic, backend: cuda}",
+     "numerics: {determinism: {order: free}}", "numerics.determinism.order "},
+    {"numerics: {mode: atomic, backend: cuda}", "numerics: {mode: deterministic, backend: cuda}",
+     "numerics: {determinism: {atomics: on}}", "numerics.determinism.atomics "},
+    {"numerics: {mode: fast, backend: cuda, library: none}", "numerics: {mode: fast, backend: cuda}",
+     "numerics: {determinism: {split_k: off}}", "numerics.determinism.split_k "},
+    {"numerics: {mode: deterministic}", "numerics: {mode: deterministic, backend: cuda}",
+     "numerics: {library: none}", "numerics.library "},
 };
 
 /* `key` with its space behind. */

@@ -184,6 +184,21 @@ static const struct {
     {"schedule: {total: 10, warmup: 3, warmup_ratio: none}", "schedule.warmup: 3"},
     {"numerics: {mode: shuffled}, shuffle: {kinds: [norm, forward]}",
      "shuffle.kinds: [forward, norm]"},
+    {"numerics: {backend: cuda, mode: fast}", "numerics.determinism.workspace: default"},
+    {"numerics: {backend: cuda, mode: fast}", "numerics.determinism.order: free"},
+    {"numerics: {backend: cuda, mode: fast}", "numerics.determinism.fill: none"},
+    {"numerics: {backend: cuda, mode: fast, library: none}", "numerics.determinism.atomics: on"},
+    {"numerics: {backend: cuda, mode: fast, library: none}", "numerics.determinism.split_k: off"},
+    {"numerics: {backend: cuda, mode: deterministic}", "numerics.determinism.workspace: pinned"},
+    {"numerics: {backend: cuda, mode: deterministic}", "numerics.determinism.atomics: off"},
+    {"numerics: {backend: cuda, mode: deterministic}", "numerics.determinism.fill: nan"},
+    {"numerics: {backend: cuda, mode: deterministic, determinism: {split_k: on}}",
+     "numerics.determinism.split_k: on"},
+    {"numerics: {backend: cuda, mode: fast, determinism: {order: fixed}}",
+     "numerics.determinism.order: fixed"},
+    {"numerics: {mode: fast}", "numerics.determinism.split_k: off"},
+    {"numerics: {mode: deterministic}", "numerics.determinism.fill: none"},
+    {"numerics: {determinism: {fill: nan}}", "numerics.determinism.fill: nan"},
 };
 
 static int has_line(const char *text, const char *line) {

@@ -112,6 +112,7 @@ static void verify_rows_cover_the_struct(void **state) {
     MARK(optimizer.which.values);
     MARK(schedule.which.values);
     MARK(loop.zero);
+    MARK(numerics.determinism.zero);
     MARK(scaler.zero);
     MARK(rng.zero);
     MARK(parallel.zero);

@@ -106,6 +106,19 @@ static void change(struct config *c, int which) {
           : which == 24 ? &c->dpo.reference_compute
                         : &c->numerics.gradient) = DTYPE_F64;
         break;
+    case 26:
+        c->numerics.mode = MODE_FAST;
+        c->numerics.library = LIBRARY_CUBLAS;
+        break;
+    case 27:
+        c->numerics.backend = BACKEND_CUDA;
+        c->numerics.mode = MODE_DETERMINISTIC;
+        c->numerics.library = LIBRARY_OPENBLAS;
+        break;
+    case 28:
+        c->numerics.backend = BACKEND_CUDA;
+        c->numerics.mode = MODE_ORDER_FREE;
+        break;
     default:
         fail_msg("no case %d", which);
     }
@@ -146,6 +159,9 @@ static const char *const faults[] = {
     "bf16 or f16, got f64",
     "numerics.gradient: mode order-free sums squares that f64 holds exactly: expected f32, bf16 or "
     "f16, got f64",
+    "numerics.library: numerics.backend cpu has no cublas: expected auto, none or openblas",
+    "numerics.library: numerics.backend cuda has no openblas: expected auto, none or cublas",
+    "numerics.mode: order-free is not available on numerics.backend cuda",
 };
 
 static void validate_faults(void **state) {
