@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Embedding: the gather, and the gradient of the table as chains of adds over tokens in list order
- * (law 1). A thread has a column, so no two touch one element. */
+ * Embedding: the gather, and the gradient of the table. Tokens are first listed by id on the host
+ * (a counting sort, which keeps list order; ids and scratch are managed memory); a thread then has
+ * an id that occurs and a column, so that table rows nobody read cost nothing.
+ *
+ * Invariant: a chain of adds over the id's tokens in list order (law 1), which cannot be split: an
+ * id that is most of the batch is as slow as it is long. Shuffled: chunks of it from +0, in the
+ * order of the tile of 64 ids x 64 columns (law 9). Atomic: a thread per chunk (law 14). */
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/order.h"
 
 KERNEL(embedding_forward_kernel, struct embedding_forward_args) {
     const size_t at = (size_t)BLOCK * THREADS + THREAD, C = args->C;
@@ -18,17 +24,141 @@ static void embedding_forward(const struct op_call *call,
            ELEMENT_THREADS, 0, args);
 }
 
-KERNEL(embedding_weight_kernel, struct embedding_weight_args) {
-    const size_t c = (size_t)BLOCK * THREADS + THREAD, C = args->C;
-    if (c >= C) return;
-    for (size_t i = 0; i < args->rows.count; i++) {
-        const carrier dx = ((const carrier *)args->dx)[list_row(&args->rows, i) * C + c];
-        accumulator *const acc = (accumulator *)args->acc + (size_t)args->ids[i] * C + c;
-        *acc = *acc + (accumulator)dx;
+/* Tokens of id v: token[start[v]] .. token[start[v + 1] - 1], indices into the list. Places of the
+ * list first .. last-1 and columns column .. column+columns-1 are one launch. */
+struct embedding_job {
+    struct embedding_weight_args is;
+    const uint32_t *start; /* V + 1 */
+    const uint32_t *token; /* rows.count */
+    size_t first, last, column, columns;
+    struct joined by;
+    int drawn; /* ids of several chunks, in the tile's order; else those of one */
+};
+
+/* The ends go down to the starts while tokens are dealt out from the last to the first. */
+static struct embedding_job embedding_list(const struct op_call *call,
+                                           const struct embedding_weight_args *args) {
+    uint32_t *const start = (uint32_t *)cuda_rest(call);
+    uint32_t *const token = start + args->V + 1;
+    for (size_t v = 0; v <= args->V; v++)
+        start[v] = 0;
+    for (uint32_t i = 0; i < args->rows.count; i++)
+        start[args->ids[i]]++;
+    for (size_t v = 1; v <= args->V; v++)
+        start[v] += start[v - 1];
+    for (uint32_t i = args->rows.count; i-- > 0;)
+        token[--start[args->ids[i]]] = i;
+    const struct embedding_job job = {*args, start,   token,        0, args->rows.count,
+                                      0,     args->C, {0, 1, NULL}, 0};
+    return job;
+}
+
+static size_t embedding_blocks(const struct embedding_job *job) {
+    return element_blocks((job->last - job->first) * job->columns);
+}
+
+/* A thread's place in the list, its id, and its column. */
+struct embedding_place {
+    size_t place, id, column, first, count; /* first, count: places of the id */
+    accumulator *acc;
+};
+
+GPU_INLINE int embedding_find(const struct embedding_job *job, size_t at,
+                              struct embedding_place *out) {
+    out->place = job->first + at / job->columns;
+    if (out->place >= job->last) return 0;
+    out->id = job->is.ids[job->token[out->place]];
+    out->column = job->column + at % job->columns;
+    out->first = job->start[out->id];
+    out->count = job->start[out->id + 1] - out->first;
+    out->acc = (accumulator *)job->is.acc + out->id * job->is.C + out->column;
+    return 1;
+}
+
+/* The chain goes on from `sum` over `count` tokens of the list. */
+GPU_INLINE accumulator embedding_chain(const struct embedding_job *job, size_t place, size_t count,
+                                       size_t column, accumulator sum) {
+    for (size_t i = 0; i < count; i++) {
+        const size_t row = list_row(&job->is.rows, job->token[place + i]);
+        sum = sum + (accumulator)((const carrier *)job->is.dx)[row * job->is.C + column];
+    }
+    return sum;
+}
+
+KERNEL(embedding_weight_kernel, struct embedding_job) {
+    struct embedding_place at;
+    if (!embedding_find(args, (size_t)BLOCK * THREADS + THREAD, &at)) return;
+    if (at.place == at.first)
+        *at.acc = embedding_chain(args, at.place, at.count, at.column, *at.acc);
+}
+
+KERNEL(embedding_shuffled_kernel, struct embedding_job) {
+    struct embedding_place at;
+    if (!embedding_find(args, (size_t)BLOCK * THREADS + THREAD, &at)) return;
+    if (at.place != at.first || (at.count > args->by.chunk) != args->drawn) return;
+    const size_t tile = (at.column - args->column) / SHUFFLE_TILE;
+    accumulator sum = 0;
+    for (uint32_t i = 0; i < args->by.chunks; i++) {
+        const size_t first = (size_t)joined_chunk(&args->by, tile, i) * args->by.chunk;
+        if (first >= at.count) continue; /* the tile's longest id has more chunks */
+        sum = sum + embedding_chain(args, at.first + first, least(args->by.chunk, at.count - first),
+                                    at.column, 0);
+    }
+    *at.acc = *at.acc + sum;
+}
+
+/* The ids of one tile that have several chunks: columns in batches, as the table of orders holds
+ * them. */
+static void embedding_tiles(const struct op_call *call, struct embedding_job *job,
+                            const struct shuffle *shuffle, size_t row_tile, uint32_t chunks) {
+    const size_t across = ((size_t)job->is.C + SHUFFLE_TILE - 1) / SHUFFLE_TILE;
+    const size_t batch = order_batch(shuffle, chunks, across);
+    for (size_t tile = 0; tile < across; tile += batch) {
+        const size_t tiles = least(batch, across - tile);
+        job->by = order_draw(call, shuffle, chunks, row_tile * across + tile, tiles, across);
+        job->column = tile * SHUFFLE_TILE;
+        job->columns = least(tiles * SHUFFLE_TILE, job->is.C - job->column);
+        LAUNCH(embedding_shuffled_kernel, embedding_blocks(job), ELEMENT_THREADS, 0, job);
     }
 }
 
+/* An id of one chunk has one order: all of them in one launch. */
+static void embedding_shuffled(const struct op_call *call, struct embedding_job *job) {
+    const struct shuffle shuffle = order_open(call, PASS_WEIGHT);
+    const size_t V = job->is.V;
+    job->by.chunk = shuffle.chunk;
+    LAUNCH(embedding_shuffled_kernel, embedding_blocks(job), ELEMENT_THREADS, 0, job);
+    job->drawn = 1;
+    for (size_t id = 0; id < V; id += SHUFFLE_TILE) {
+        const size_t end = least(id + SHUFFLE_TILE, V);
+        size_t most = 0;
+        for (size_t v = id; v < end; v++)
+            if (job->start[v + 1] - job->start[v] > most) most = job->start[v + 1] - job->start[v];
+        if (most <= shuffle.chunk) continue;
+        job->first = job->start[id];
+        job->last = job->start[end];
+        embedding_tiles(call, job, &shuffle, id / SHUFFLE_TILE, shuffle_chunks(&shuffle, most));
+    }
+}
+
+KERNEL(embedding_atomic_kernel, struct embedding_job) {
+    struct embedding_place at;
+    if (!embedding_find(args, (size_t)BLOCK * THREADS + THREAD, &at)) return;
+    const size_t behind = at.place - at.first;
+    if (behind % args->by.chunk != 0) return;
+    race_add(
+        GPU_ARG at.acc,
+        embedding_chain(args, at.place, least(args->by.chunk, at.count - behind), at.column, 0));
+}
+
 static void embedding_weight(const struct op_call *call, const struct embedding_weight_args *args) {
-    (void)call;
-    LAUNCH(embedding_weight_kernel, element_blocks(args->C), ELEMENT_THREADS, 0, args);
+    struct embedding_job job = embedding_list(call, args);
+    if (call_races(call, SUM_EMBEDDING)) {
+        job.by.chunk = call->racing->chunk;
+        LAUNCH(embedding_atomic_kernel, embedding_blocks(&job), ELEMENT_THREADS, 0, &job);
+    } else if (shuffle_active(call, SUM_EMBEDDING)) {
+        embedding_shuffled(call, &job);
+    } else {
+        LAUNCH(embedding_weight_kernel, embedding_blocks(&job), ELEMENT_THREADS, 0, &job);
+    }
 }

@@ -2,9 +2,10 @@
  * What happens to a whole gradient: closing it (law 4), its sum of squares and its scaling
  * (law 7). Its storage dtype is its own and may have another carrier than the variant's.
  *
- * Invariant: square is law 2 in f64 for every variant: groups of 2^p blocks are nodes of the tree,
- * a warp has a group, and one thread joins their sums, which is the tree itself. */
+ * Invariant: square is law 2 in f64 for every variant: a warp has a block of 4096 terms, and the
+ * blocks join as the tree itself, or in a drawn order (law 9), or as they come (law 14). */
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/order.h"
 
 KERNEL(close_kernel, struct close_args) {
     const size_t i = (size_t)BLOCK * THREADS + THREAD;
@@ -24,9 +25,10 @@ static void close_gradient(const struct op_call *call, const struct close_args *
 
 struct square_job {
     struct square_args is;
-    size_t step; /* terms of a group: SUM_BLOCK times a power of two */
-    size_t groups;
-    double *group; /* (groups), then the sum */
+    size_t first, count; /* blocks of law 2 of this launch */
+    double *block;       /* (count) their sums, then the next level of their tree */
+    double *result;
+    struct joined by;
 };
 
 GPU_INLINE double square_value(const struct square_args *is, size_t i) {
@@ -34,50 +36,98 @@ GPU_INLINE double square_value(const struct square_args *is, size_t i) {
     return (double)((const float *)is->values)[i];
 }
 
-GPU_INLINE double square_join(GPU_PARAM double lane) {
+/* Law 2's block `block` of the values, by a warp; every lane gets the sum. */
+GPU_INLINE double square_block(GPU_PARAM const struct square_args *is, size_t block) {
+    const size_t first = block * SUM_BLOCK, end = least(first + SUM_BLOCK, is->count);
+    double lane = 0.0;
+    for (size_t i = first + THREAD % GPU_WARP; i < end; i += GPU_WARP) {
+        const double x = square_value(is, i);
+        lane = real_fma_f64(x, x, lane);
+    }
     for (unsigned half = GPU_WARP / 2; half > 0; half /= 2)
         lane = lane + gpu_shuffle_xor_f64(GPU_ARG lane, half);
     return lane;
 }
 
 KERNEL(square_kernel, struct square_job) {
-    const size_t g = (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP;
-    const size_t own = THREAD % GPU_WARP;
-    if (g >= args->groups) return;
-    const size_t end = least((g + 1) * args->step, args->is.count);
-    struct sum_blocks_f64 blocks;
-    blocks.count = 0;
-    for (size_t first = g * args->step; first < end; first += SUM_BLOCK) {
-        double lane = 0.0;
-        for (size_t i = first + own; i < least(first + SUM_BLOCK, end); i += GPU_WARP) {
-            const double x = square_value(&args->is, i);
-            lane = real_fma_f64(x, x, lane);
-        }
-        sum_blocks_push_f64(&blocks, square_join(GPU_ARG lane));
+    const size_t i = (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP;
+    if (i >= args->count) return;
+    const double sum = square_block(GPU_ARG & args->is, args->first + i);
+    if (THREAD % GPU_WARP == 0) args->block[i] = sum;
+}
+
+/* Law 14: each block is added to one sum. */
+KERNEL(square_atomic_kernel, struct square_job) {
+    const size_t i = (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP;
+    if (i >= args->count) return;
+    const double sum = square_block(GPU_ARG & args->is, args->first + i);
+    if (THREAD % GPU_WARP == 0) (void)gpu_atomic_add_f64(GPU_ARG args->result, sum);
+}
+
+/* Level by level, 2j with 2j+1; an odd last one goes up unchanged. One block of threads. */
+KERNEL(square_tree_kernel, struct square_job) {
+    double *from = args->block, *to = args->block + SHUFFLE_CHUNKS;
+    for (size_t count = args->count; count > 1; count = (count + 1) / 2) {
+        for (size_t j = THREAD; 2 * j < count; j += THREADS)
+            to[j] = 2 * j + 1 < count ? from[2 * j] + from[2 * j + 1] : from[2 * j];
+        BARRIER();
+        double *const swap = from;
+        from = to;
+        to = swap;
     }
-    const double sum = sum_blocks_close_f64(&blocks);
-    if (own == 0) args->group[g] = sum;
+    if (THREAD == 0) *args->result = from[0];
 }
 
-KERNEL(square_join_kernel, struct square_job) {
-    struct sum_blocks_f64 blocks;
-    if (THREAD != 0) return;
-    blocks.count = 0;
-    for (size_t g = 0; g < args->groups; g++)
-        sum_blocks_push_f64(&blocks, args->group[g]);
-    args->group[args->groups] = sum_blocks_close_f64(&blocks);
+/* One warp reads ahead, its first lane adds from +0. */
+KERNEL(square_shuffled_kernel, struct square_job) {
+    SHARED(double, ahead);
+    double sum = 0.0;
+    for (uint32_t first = 0; first < args->by.chunks; first += GPU_WARP) {
+        const unsigned some = (unsigned)least(GPU_WARP, args->by.chunks - first);
+        if (THREAD < some) ahead[THREAD] = args->block[joined_chunk(&args->by, 0, first + THREAD)];
+        BARRIER();
+        for (unsigned i = 0; THREAD == 0 && i < some; i++)
+            sum = sum + ahead[i];
+        BARRIER();
+    }
+    if (THREAD == 0) *args->result = sum;
 }
 
-/* The result may lie where only the host sees it. */
+static void square_join(const struct op_call *call, struct square_job *job, size_t group) {
+    LAUNCH(square_kernel, row_blocks(job->count), ROW_THREADS, 0, job);
+    if (!shuffle_active(call, SUM_NORM)) {
+        LAUNCH(square_tree_kernel, 1, ELEMENT_THREADS, 0, job);
+        return;
+    }
+    const struct shuffle shuffle = order_open(call, PASS_FORWARD);
+    job->by = order_draw(call, &shuffle, (uint32_t)job->count, group, 1, 1);
+    LAUNCH(square_shuffled_kernel, 1, GPU_WARP, GPU_WARP * sizeof(double), job);
+}
+
+/* Groups of SHUFFLE_CHUNKS blocks: nodes of law 2's tree, and one order each in law 9. The result
+ * may lie where only the host sees it. */
 static void square(const struct op_call *call, const struct square_args *args) {
-    struct square_job job = {*args, SUM_BLOCK, 0, (double *)call->scratch};
-    while ((args->count + job.step - 1) / job.step > SQUARE_GROUPS)
-        job.step *= 2;
-    job.groups = (args->count + job.step - 1) / job.step;
-    LAUNCH(square_kernel, row_blocks(job.groups), ROW_THREADS, 0, &job);
-    LAUNCH(square_join_kernel, 1, GPU_WARP, 0, &job);
-    GPU_WAIT();
-    *args->result = job.group[job.groups];
+    const size_t blocks = (args->count + SUM_BLOCK - 1) / SUM_BLOCK;
+    const int races = call_races(call, SUM_NORM), drawn = shuffle_active(call, SUM_NORM);
+    struct square_job job = {*args, 0, 0, (double *)cuda_rest(call), NULL, {0, 0, NULL}};
+    struct sum_blocks_f64 tree;
+    double sum = 0.0;
+    tree.count = 0;
+    job.result = job.block + CUDA_SQUARES - 1;
+    *job.result = 0.0;
+    for (; job.first < blocks; job.first += SHUFFLE_CHUNKS) {
+        job.count = least(SHUFFLE_CHUNKS, blocks - job.first);
+        if (races)
+            LAUNCH(square_atomic_kernel, row_blocks(job.count), ROW_THREADS, 0, &job);
+        else
+            square_join(call, &job, job.first / SHUFFLE_CHUNKS);
+        GPU_WAIT();
+        if (drawn)
+            sum = sum + *job.result;
+        else if (!races)
+            sum_blocks_push_f64(&tree, *job.result);
+    }
+    *args->result = races ? *job.result : drawn ? sum : sum_blocks_close_f64(&tree);
 }
 
 /* As PyTorch multiplies a stored gradient by a f32 scalar: in f64 for f64, else in f32; then one

@@ -8,9 +8,7 @@
 
 #include "base/status.h"
 #include "kernels/op.h"
-
-/* Parts of a sum of squares; behind their sums stands the result. */
-#define SQUARE_GROUPS ((size_t)256)
+#include "kernels/shuffle.h"
 
 /* Widest head: a block keeps two sums of each column in shared memory. */
 #define CUDA_HEAD_MAX 2048u
@@ -19,15 +17,30 @@
  * SHUFFLE_CHUNKS chunks; what else an op needs lies behind it. */
 #define CUDA_ORDER_BYTES ((size_t)1 << 21)
 
+/* Sums of squares of as many blocks of law 2 as join at a time, the next level of their tree, and
+ * the result. */
+#define CUDA_SQUARES ((size_t)SHUFFLE_CHUNKS / 2 * 3 + 1)
+
 static inline void *cuda_rest(const struct op_call *call) {
     return (char *)call->scratch + CUDA_ORDER_BYTES;
 }
 
-/* Bytes of scratch that every op is content with: three numbers of each token and head. */
+/* Columns of a linear layer's output that are raced on at a time; a multiple of its tile. */
+#define LINEAR_RACE_COLUMNS ((size_t)256)
+
+/* Bytes of scratch that every op is content with, behind the orders: three numbers of each token
+ * and head; sums of a block of columns; tokens listed by id; sums of squares. */
 static inline size_t cuda_scratch_bytes(const struct op_limits *limits) {
-    const size_t state = (size_t)limits->rows * limits->H * 3 * sizeof(double);
-    const size_t square = (SQUARE_GROUPS + 1) * sizeof(double);
-    return CUDA_ORDER_BYTES + (state > square ? state : square) + 64;
+    const size_t each[] = {
+        (size_t)limits->rows * limits->H * (3 + limits->D) * sizeof(double),
+        (size_t)limits->rows * LINEAR_RACE_COLUMNS * sizeof(double),
+        ((size_t)limits->width + 1 + limits->rows) * sizeof(uint32_t),
+        CUDA_SQUARES * sizeof(double),
+    };
+    size_t most = 0;
+    for (size_t i = 0; i < sizeof each / sizeof each[0]; i++)
+        if (each[i] > most) most = each[i];
+    return CUDA_ORDER_BYTES + most + 64;
 }
 
 /* What of `call` these tables do not have; NULL: nothing. They have mode invariant alone. */

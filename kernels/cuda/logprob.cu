@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Log-probability of one target per row of logits, a warp per row, and the gradient of the logits
- * in place (law 5), a thread per logit. */
+ * in place (law 5), a thread per logit. The sum of a row's exponentials is law 2, or chunks in the
+ * order of the tile of 64 rows (law 9), or chunks as they come (law 14). */
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/order.h"
 
 /* With an f64 loss the accumulator's value is kept, whatever the carrier. */
 GPU_INLINE double logprob_of_target(carrier z, accumulator maximum, accumulator sum,
@@ -10,15 +12,28 @@ GPU_INLINE double logprob_of_target(carrier z, accumulator maximum, accumulator 
     return (double)rule_logprob(z, maximum, sum, loss);
 }
 
+GPU_INLINE void logprob_store(const struct logprob_forward_args *args, size_t row,
+                              accumulator maximum, accumulator sum) {
+    const carrier *const z = (const carrier *)args->logits + row * args->V;
+    ((accumulator *)args->maximum)[row] = maximum;
+    ((accumulator *)args->sum)[row] = sum;
+    args->logp[row] = logprob_of_target(z[args->target[row]], maximum, sum, args->loss);
+}
+
+/* The largest of a row, by a warp; every lane gets it. */
+GPU_INLINE accumulator logprob_maximum(GPU_PARAM const carrier *z, size_t V) {
+    carrier largest = (carrier)-acc_inf();
+    for (size_t v = THREAD % GPU_WARP; v < V; v += GPU_WARP)
+        largest = larger(largest, z[v]);
+    return (accumulator)lanes_largest(GPU_ARG largest) + ACC(0.0);
+}
+
 KERNEL(logprob_forward_kernel, struct logprob_forward_args) {
     const size_t row = (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP;
     const size_t own = THREAD % GPU_WARP, V = args->V;
     if (row >= args->L) return;
     const carrier *const z = (const carrier *)args->logits + row * V;
-    carrier largest = (carrier)-acc_inf();
-    for (size_t v = own; v < V; v += GPU_WARP)
-        largest = larger(largest, z[v]);
-    const accumulator maximum = (accumulator)lanes_largest(GPU_ARG largest) + ACC(0.0);
+    const accumulator maximum = logprob_maximum(GPU_ARG z, V);
     struct ACC_NAME_(sum_blocks) blocks;
     blocks.count = 0;
     for (size_t first = 0; first < V; first += SUM_BLOCK) {
@@ -28,15 +43,109 @@ KERNEL(logprob_forward_kernel, struct logprob_forward_args) {
         ACC_NAME_(sum_blocks_push)(&blocks, lanes_join(GPU_ARG lane));
     }
     const accumulator sum = ACC_NAME_(sum_blocks_close)(&blocks);
-    if (own != 0) return;
-    ((accumulator *)args->maximum)[row] = maximum;
-    ((accumulator *)args->sum)[row] = sum;
-    args->logp[row] = logprob_of_target(z[args->target[row]], maximum, sum, args->loss);
+    if (own == 0) logprob_store(args, row, maximum, sum);
+}
+
+/* Law 9: rows first .. first+rows-1, from a tile's first row on. A warp has a row: lanes work 32
+ * chunks ahead, and the first lane adds them from +0. */
+struct logprob_job {
+    struct logprob_forward_args is;
+    size_t first, rows;
+    struct joined by;
+};
+
+GPU_INLINE accumulator logprob_chunk(const carrier *z, size_t V, size_t chunk, uint32_t terms,
+                                     accumulator maximum) {
+    accumulator sum = 0;
+    for (size_t v = chunk * terms; v < least((chunk + 1) * terms, V); v++)
+        sum = sum + rule_exp_shifted(z[v], maximum);
+    return sum;
+}
+
+KERNEL(logprob_shuffled_kernel, struct logprob_job) {
+    SHARED(accumulator, shared);
+    const size_t at = (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP;
+    const unsigned own = THREAD % GPU_WARP;
+    accumulator *const ahead = shared + THREAD / GPU_WARP * GPU_WARP;
+    if (at >= args->rows) return;
+    const size_t row = args->first + at, V = args->is.V;
+    const carrier *const z = (const carrier *)args->is.logits + row * V;
+    const accumulator maximum = logprob_maximum(GPU_ARG z, V);
+    accumulator sum = 0;
+    for (uint32_t first = 0; first < args->by.chunks; first += GPU_WARP) {
+        const unsigned some = (unsigned)least(GPU_WARP, args->by.chunks - first);
+        if (own < some)
+            ahead[own] =
+                logprob_chunk(z, V, joined_chunk(&args->by, at / SHUFFLE_TILE, first + own),
+                              args->by.chunk, maximum);
+        WARP_BARRIER();
+        for (unsigned i = 0; own == 0 && i < some; i++)
+            sum = sum + ahead[i];
+        WARP_BARRIER();
+    }
+    if (own == 0) logprob_store(&args->is, row, maximum, sum);
+}
+
+static void logprob_shuffled(const struct op_call *call, struct logprob_job *job) {
+    const struct shuffle shuffle = order_open(call, SHUFFLE_PASS_ROW);
+    const uint32_t chunks = shuffle_chunks(&shuffle, job->is.V);
+    const size_t tiles = ((size_t)job->is.L + SHUFFLE_TILE - 1) / SHUFFLE_TILE;
+    const size_t batch = order_batch(&shuffle, chunks, tiles);
+    for (size_t tile = 0; tile < tiles; tile += batch) {
+        const size_t some = least(batch, tiles - tile);
+        job->by = order_draw(call, &shuffle, chunks, tile, some, 1);
+        job->first = tile * SHUFFLE_TILE;
+        job->rows = least(some * SHUFFLE_TILE, job->is.L - job->first);
+        LAUNCH(logprob_shuffled_kernel, row_blocks(job->rows), ROW_THREADS,
+               ROW_THREADS * sizeof(accumulator), job);
+    }
+}
+
+/* Law 14: a thread per chunk of a row's exponentials. */
+KERNEL(logprob_maximum_kernel, struct logprob_job) {
+    const size_t row = (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP, V = args->is.V;
+    if (row >= args->is.L) return;
+    const accumulator maximum =
+        logprob_maximum(GPU_ARG(const carrier *) args->is.logits + row * V, V);
+    if (THREAD % GPU_WARP != 0) return;
+    ((accumulator *)args->is.maximum)[row] = maximum;
+    ((accumulator *)args->is.sum)[row] = 0;
+}
+
+KERNEL(logprob_atomic_kernel, struct logprob_job) {
+    const size_t at = (size_t)BLOCK * THREADS + THREAD, chunks = args->by.chunks, V = args->is.V;
+    if (at >= args->is.L * chunks) return;
+    const size_t row = at / chunks;
+    const accumulator maximum = ((const accumulator *)args->is.maximum)[row];
+    const carrier *const z = (const carrier *)args->is.logits + row * V;
+    race_add(GPU_ARG(accumulator *) args->is.sum + row,
+             logprob_chunk(z, V, at % chunks, args->by.chunk, maximum));
+}
+
+KERNEL(logprob_close_kernel, struct logprob_job) {
+    const size_t row = (size_t)BLOCK * THREADS + THREAD;
+    if (row >= args->is.L) return;
+    logprob_store(&args->is, row, ((const accumulator *)args->is.maximum)[row],
+                  ((const accumulator *)args->is.sum)[row]);
+}
+
+static void logprob_racing(const struct op_call *call, struct logprob_job *job) {
+    const size_t L = job->is.L;
+    job->by.chunk = call->racing->chunk;
+    job->by.chunks = (uint32_t)race_chunks(call, job->is.V);
+    LAUNCH(logprob_maximum_kernel, row_blocks(L), ROW_THREADS, 0, job);
+    LAUNCH(logprob_atomic_kernel, element_blocks(L * job->by.chunks), ELEMENT_THREADS, 0, job);
+    LAUNCH(logprob_close_kernel, element_blocks(L), ELEMENT_THREADS, 0, job);
 }
 
 static void logprob_forward(const struct op_call *call, const struct logprob_forward_args *args) {
-    (void)call;
-    LAUNCH(logprob_forward_kernel, row_blocks(args->L), ROW_THREADS, 0, args);
+    struct logprob_job job = {*args, 0, 0, {0, 0, NULL}};
+    if (call_races(call, SUM_FORWARD))
+        logprob_racing(call, &job);
+    else if (shuffle_active(call, SUM_FORWARD))
+        logprob_shuffled(call, &job);
+    else
+        LAUNCH(logprob_forward_kernel, row_blocks(args->L), ROW_THREADS, 0, args);
 }
 
 struct logprob_backward_job {

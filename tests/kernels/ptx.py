@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the PTX of the invariant kernels: what nvcc makes of kernels/cuda/ops.cu may hold no
 approximate instruction, none that flushes subnormals, and no fused product that the source does not
-name. With the source's own fma under another name (an undefined function), none may be left.
+name. With the source's own fma under another name (an undefined function), none may be left. Atomic
+instructions may stand in kernels whose names hold `atomic`, and nowhere else.
 
 Needs nvcc, no device; skipped (77) without. `--planted` compiles kernels that break each rule and
 passes when each is found."""
@@ -24,11 +25,13 @@ FORBIDDEN = (
     (re.compile(r"^(div|rcp|sqrt|add|sub|mul|fma)(\.(rz|rm|rp))\.f(32|64)"), "rounds otherwise"),
     (re.compile(r"^(div|rcp|sqrt)\.f(32|64)"), "has no rounding of its own"),
     (re.compile(r"^cvt\.(rz|rm|rp)\.f32\.f64"), "rounds otherwise"),
-    (re.compile(r"^(atom|red)\."), "is atomic"),
     (re.compile(r"^(mma|wmma|wgmma)\."), "is a tensor core's"),
 )
+ATOMIC = re.compile(r"^(atom|red)\.")
 FUSED = re.compile(r"^(fma|mad)\.\w*\.?(rn\.)?f(32|64)|^fma\.")
 OPCODE = re.compile(r"^\s*(?:@!?%\w+\s+)?([a-z][\w.:]*)\s", re.M)
+# .visible .entry NAME(  or  .func (results) NAME(
+FUNCTION = re.compile(r"\.(?:entry|func)\s+(?:\([^)]*\)\s*)?([\w$]+)")
 
 PLANTED = (
     ("*x = *x * x[1] + x[2];", ["--fmad=true"], "a fused product that the source does not name"),
@@ -37,7 +40,10 @@ PLANTED = (
     ("*x = __expf(*x);", [], "an approximation"),
     ("*x = __fadd_rz(*x, x[1]);", [], "rounds otherwise"),
     ("atomicAdd(x, x[1]);", [], "is atomic"),
+    ("x[1] = atomicAdd(x, x[1]);", [], "is atomic"),
 )
+# Stands beside each of them and is let through.
+LET_THROUGH = "__global__ void planted_atomic(float *x) { atomicAdd(x, x[1]); }\n"
 
 
 def compile_ptx(arguments, source, flags, extra):
@@ -56,13 +62,23 @@ def opcodes(ptx):
     return OPCODE.findall(body)
 
 
+def functions(ptx):
+    """(name, text) of each kernel and function; their bodies end where the next one begins."""
+    starts = [(found.group(1), found.start()) for found in FUNCTION.finditer(ptx)]
+    ends = [start for _, start in starts[1:]] + [len(ptx)]
+    return [(name, ptx[start:end]) for (name, start), end in zip(starts, ends)]
+
+
 def findings(ptx, named):
     """`named`: fused products that stand in the source are there under their own name."""
     found = []
-    for opcode in opcodes(ptx):
-        found += [f"{opcode} {why}" for rule, why in FORBIDDEN if rule.search(opcode)]
-        if not named and FUSED.search(opcode):
-            found.append(f"{opcode} is a fused product that the source does not name")
+    for name, text in functions(ptx):
+        for opcode in opcodes(text):
+            found += [f"{opcode} {why} ({name})" for rule, why in FORBIDDEN if rule.search(opcode)]
+            if ATOMIC.search(opcode) and "atomic" not in name:
+                found.append(f"{opcode} is atomic ({name})")
+            if not named and FUSED.search(opcode):
+                found.append(f"{opcode} is a fused product that the source does not name ({name})")
     return found
 
 
@@ -76,13 +92,14 @@ def check(arguments, flags):
         renamed = compile_ptx(arguments, source, flags,
                               [*defined, "-D__fmaf_rn=named_fma_f32", "-D__fma_rn=named_fma_f64"])
         fused = sum(bool(FUSED.search(opcode)) for opcode in opcodes(ptx))
+        atomic = sum(bool(ATOMIC.search(opcode)) for opcode in opcodes(ptx))
         kernels = len(re.findall(r"\.entry\s", ptx))
         found = findings(ptx, True) + findings(renamed, False)
         print(f"{carrier}/{accumulator}: {kernels} kernels, {len(opcodes(ptx))} instructions, "
-              f"{fused} named fma, {len(found)} findings")
+              f"{fused} named fma, {atomic} atomics in kernels so named, {len(found)} findings")
         for text in sorted(set(found)):
             print("   ", text)
-        bad += len(found) + (kernels < 22) + (fused == 0)
+        bad += len(found) + (kernels < 22) + (fused == 0) + (atomic == 0)
     return bad
 
 
@@ -91,11 +108,11 @@ def plant(arguments, flags):
     for body, extra, why in PLANTED:
         with tempfile.TemporaryDirectory() as folder:
             source = pathlib.Path(folder) / "planted.cu"
-            source.write_text("__global__ void planted(float *x) { " + body + " }\n")
+            source.write_text("__global__ void planted(float *x) { " + body + " }\n" + LET_THROUGH)
             changed = [flag for flag in flags
                        if not any(flag.split("=")[0] == e.split("=")[0] for e in extra)]
             found = findings(compile_ptx(arguments, source, changed, extra), False)
-        hit = any(why in text for text in found)
+        hit = any(why in text for text in found) and not any("planted_atomic" in t for t in found)
         print(("found  " if hit else "MISSED ") + body, extra, sorted(set(found)))
         missed += not hit
     return missed

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Modes shuffled and atomic of the row ops of kernels/cuda/, run by the shim. Shuffled: the CPU's
+ * bits, for any order of threads. Atomic: each chunk added exactly once (sums that are exact in any
+ * order have the bits of invariant), a sum of one chunk has the CPU's bits, and others change with
+ * the order of threads. A kind that is switched off keeps the bits of invariant. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "kernels/cuda/kernels_cuda.h"
+#include "kernels/cuda/shim.h"
+#include "tests/kernels/helper_ops.h"
+
+#if defined(TWINSTEP_WATCHED) /* every read and write of the kernels is looked at */
+#include "kernels/cuda/accesses.h"
+#define TABLE(pair) op_table_##pair##_watch
+#define SLOW 1
+#else
+#define TABLE(pair) op_table_##pair##_shim
+#if defined(__SANITIZE_ADDRESS__)
+#define SLOW 1
+#else
+#define SLOW 0
+#endif
+#endif
+extern const struct op_table TABLE(f32_f32), TABLE(f32_f64), TABLE(f64_f64);
+
+enum { EMBEDDING, NORM, SQUARE, LOGPROB, OPS };
+static const char *const names[OPS] = {"embedding_weight", "norm_weight", "square",
+                                       "logprob_forward"};
+static const uint32_t kinds[OPS] = {SUM_EMBEDDING, SUM_NORM, SUM_NORM, SUM_FORWARD};
+static const enum op_site sites[OPS] = {SITE_EMBEDDING, SITE_K_NORM, SITE_GRADIENT_NORM, SITE_LOSS};
+
+/* T listed rows of C columns; V ids, of which few have most tokens; a vector of `squares`. */
+struct shape {
+    uint32_t T, C, V;
+    size_t squares;
+};
+
+/* What both machines read, and what they go on from. */
+struct problem {
+    struct shape shape;
+    struct row_list rows;
+    const void *dy, *x, *rstd, *acc, *squares;
+    uint32_t *ids;
+};
+
+struct machines {
+    struct bench bench;
+    const struct op_table *ops[2]; /* the CPU, the shim */
+    struct op_call call[2];
+    struct order order;
+    struct racing racing;
+};
+
+static const struct op_limits limits = {20000, 20000, 33000, 1, 1, 1, 1, 1, 0, 0};
+
+static void *take(struct bench *b, size_t count, size_t size) {
+    void *piece = NULL;
+    assert_int_equal(arena_take(&b->arena, count, size, "test", &piece), STATUS_OK);
+    return piece;
+}
+
+static void open_machines(struct machines *m, size_t pair) {
+    size_t bytes = 0;
+    memset(m, 0, sizeof *m);
+    bench_open(&m->bench, pair);
+    const enum dtype compute = m->bench.law.compute;
+    assert_int_equal(backend_ops(ISA_BASE, compute, m->bench.accumulate, &m->ops[0]), STATUS_OK);
+    m->ops[1] = compute == DTYPE_F64 ? &TABLE(f64_f64)
+                : m->bench.law.wide  ? &TABLE(f32_f64)
+                                     : &TABLE(f32_f32);
+    assert_int_equal(backend_scratch(&limits, &bytes), STATUS_OK);
+    for (size_t i = 0; i < 2; i++) {
+        m->call[i] = (struct op_call){.compute = compute, .threads = 1, .layer = 2, .side = 1};
+    }
+    m->call[0].scratch = take(&m->bench, bytes, 1);
+    m->call[1].scratch = take(&m->bench, cuda_scratch_bytes(&limits), 1);
+    memset(m->call[1].scratch, 0xa5, cuda_scratch_bytes(&limits));
+    m->order = (struct order){.seed = SEED, .update = 6, .sample = 9};
+}
+
+static void on_pairs(void (*test)(struct machines *m)) {
+    for (size_t pair = 0; pair < BENCH_PAIRS; pair++) {
+        struct machines m;
+        if (pair > 1 && pair + 1 < BENCH_PAIRS && (SLOW || pair % 2)) continue;
+        open_machines(&m, pair);
+        test(&m);
+        bench_close(&m.bench);
+    }
+    shim_close();
+}
+
+static void set_mode(struct machines *m, int atomic, uint32_t kind, uint32_t chunk) {
+    m->order.kinds = m->racing.kinds = kind;
+    m->order.chunk = m->racing.chunk = chunk;
+    for (size_t i = 0; i < 2; i++) {
+        m->call[i].order = atomic ? NULL : &m->order;
+        m->call[i].racing = atomic ? &m->racing : NULL;
+    }
+}
+
+enum { PATTERN = 4099 }; /* no width and no chunk divides it */
+
+/* Numbers with many bits set, or small integers, of which every partial sum is exact; again and
+ * again, since drawing takes longer than adding. */
+static void *numbers(struct bench *b, size_t count, enum dtype dtype, size_t size, int exact) {
+    double *const drawn = bench_draw(b, count < PATTERN ? count : PATTERN, dtype, 1.0);
+    double *const out = bench_numbers(b, count);
+    for (size_t i = 0; i < count && i < PATTERN && exact; i++)
+        drawn[i] = (double)bench_integer(b, 7) - 3.0;
+    for (size_t i = 0; i < count; i++)
+        out[i] = drawn[i % PATTERN];
+    return bench_store(b, out, count, size);
+}
+
+static struct problem draw(struct machines *m, struct shape shape, int exact) {
+    struct bench *const b = &m->bench;
+    const size_t rows = bench_physical(shape.T);
+    const enum dtype compute = b->law.compute, wide = b->accumulate;
+    struct problem p = {.shape = shape, .rows = bench_rows(b, shape.T)};
+    double *const ones = bench_numbers(b, rows);
+    for (size_t i = 0; i < rows; i++)
+        ones[i] = 1.0;
+    p.dy = numbers(b, rows * shape.C, compute, b->carrier, exact);
+    p.x = numbers(b, rows * shape.C, compute, b->carrier, exact);
+    p.rstd = exact ? bench_store(b, ones, rows, b->accumulator)
+                   : numbers(b, rows, wide, b->accumulator, 0);
+    p.acc = numbers(b, (size_t)shape.V * shape.C, wide, b->accumulator, exact);
+    p.squares = exact ? numbers(b, shape.squares, compute, b->carrier, 1)
+                      : bench_store(b, bench_draw(b, shape.squares, compute, 1.0), shape.squares,
+                                    b->carrier);
+    p.ids = (uint32_t *)take(b, shape.T, sizeof *p.ids);
+    for (uint32_t i = 0; i < shape.T; i++)
+        p.ids[i] = bench_integer(b, bench_integer(b, 3) == 0 ? shape.V : (shape.V + 2) / 3) / 2 * 2;
+    return p;
+}
+
+static size_t result_bytes(const struct machines *m, const struct problem *p, int op) {
+    const size_t wide = m->bench.accumulator;
+    if (op == EMBEDDING) return (size_t)p->shape.V * p->shape.C * wide;
+    if (op == NORM) return p->shape.C * wide;
+    if (op == SQUARE) return sizeof(double);
+    return p->shape.T * (2 * wide + sizeof(double));
+}
+
+/* The op's results on machine i, in fresh memory. */
+static const void *run(struct machines *m, const struct problem *p, int op, size_t i) {
+    const struct op_table *const ops = m->ops[i];
+    struct op_call *const call = &m->call[i];
+    const struct shape s = p->shape;
+    const size_t bytes = result_bytes(m, p, op), wide = m->bench.accumulator;
+    char *const out = (char *)take(&m->bench, bytes, 1);
+    call->site = sites[op];
+    if (op == EMBEDDING || op == NORM) memcpy(out, p->acc, bytes);
+    if (op == EMBEDDING)
+        ops->embedding_weight(
+            call, &(struct embedding_weight_args){p->rows, s.V, s.C, p->ids, p->dy, out});
+    if (op == NORM)
+        ops->norm_weight(call, &(struct norm_weight_args){p->rows, s.C, NORM_ROUND_BEFORE_WEIGHT,
+                                                          p->dy, p->x, p->rstd, out});
+    if (op == SQUARE)
+        ops->square(call, &(struct square_args){s.squares, call->compute, p->squares,
+                                                (double *)(void *)out});
+    if (op == LOGPROB) {
+        const enum dtype loss = wide == sizeof(double) ? DTYPE_F64 : DTYPE_F32;
+        uint32_t *const target = (uint32_t *)take(&m->bench, s.T, sizeof *target);
+        for (uint32_t row = 0; row < s.T; row++)
+            target[row] = p->ids[row] % s.C;
+        ops->logprob_forward(call, &(struct logprob_forward_args){
+                                       s.T, s.C, loss, target, p->x, out + s.T * sizeof(double),
+                                       out + s.T * (sizeof(double) + wide), (double *)(void *)out});
+    }
+    if (shim_error() != STATUS_OK) fail_msg("%s: %s", names[op], status_text());
+    return out;
+}
+
+static void assert_same(const struct machines *m, const char *what, int op, const void *want,
+                        const void *got, size_t bytes) {
+    if (memcmp(want, got, bytes) != 0)
+        fail_msg("%s, %s of %s, chunks of %u: expected the bits of %s", what, names[op],
+                 dtype_name(m->call[1].compute), m->order.chunk, m->ops[0]->name);
+}
+
+/* ---- shuffled ---- */
+
+static void shuffled_one(struct machines *m, struct shape shape, int op, uint32_t chunk) {
+    const struct problem p = draw(m, shape, 0);
+    const size_t bytes = result_bytes(m, &p, op);
+    const int large = shape.T > 1000 || shape.C > 1000;
+    set_mode(m, 0, kinds[op], chunk);
+    const void *const want = run(m, &p, op, 0);
+    for (uint64_t seed = 0; seed < (large ? 1 : 2); seed++) {
+        shim_seed(seed);
+        assert_same(m, "shuffled", op, want, run(m, &p, op, 1), bytes);
+    }
+    if (large) return;
+    set_mode(m, 0, ~kinds[op], chunk);
+    assert_same(m, "kind off", op, run(m, &p, op, 0), run(m, &p, op, 1), bytes);
+}
+
+static void shuffled(struct machines *m) {
+    for (int op = 0; op < OPS; op++) {
+        shuffled_one(m, (struct shape){90, 131, 140, 5 * 4096 + 17}, op, 3);
+        shuffled_one(m, (struct shape){70, 33, 65, 3 * 4096}, op, 16);
+        shuffled_one(m, (struct shape){1, 1, 1, 1}, op, 1);
+        if (!SLOW) shuffled_one(m, (struct shape){66, 200, 3, 40 * 4096 + 1}, op, 1);
+    }
+}
+
+static void corroborate_shuffled(void **state) {
+    (void)state;
+    on_pairs(shuffled);
+}
+
+/* More tiles than the table of orders holds at a time. */
+static void corroborate_batches(void **state) {
+    (void)state;
+    struct machines m;
+    if (SLOW) skip();
+    open_machines(&m, 0);
+    const struct shape shape = {16400, 193, 1, 1}; /* a table of orders has three such tiles */
+    shuffled_one(&m, shape, EMBEDDING, 1);
+    shuffled_one(&m, shape, NORM, 1);
+    shuffled_one(&m, (struct shape){193, 16400, 1, 1}, LOGPROB, 1);
+    bench_close(&m.bench);
+    shim_close();
+}
+
+/* ---- atomic ---- */
+
+/* Logits of an exact problem: all alike, so that every exponential is 1. */
+static void atomic_exact(struct machines *m, struct shape shape, int op, uint32_t chunk) {
+    struct problem p = draw(m, shape, 1);
+    const size_t bytes = result_bytes(m, &p, op), count = bench_physical(shape.T) * shape.C;
+    if (op == LOGPROB)
+        p.x = bench_store(&m->bench, bench_numbers(&m->bench, count), count, m->bench.carrier);
+    set_mode(m, 1, 0, chunk);
+    const void *const want = run(m, &p, op, 0);
+    set_mode(m, 1, kinds[op], chunk);
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        shim_seed(seed);
+        assert_same(m, "atomic, exact sums", op, want, run(m, &p, op, 1), bytes);
+    }
+}
+
+static void atomic_one_chunk(struct machines *m, struct shape shape, int op) {
+    const struct problem p = draw(m, shape, 0);
+    set_mode(m, 1, kinds[op], 4096);
+    assert_same(m, "atomic, one chunk", op, run(m, &p, op, 0), run(m, &p, op, 1),
+                result_bytes(m, &p, op));
+    set_mode(m, 1, ~kinds[op], 1);
+    assert_same(m, "kind off", op, run(m, &p, op, 0), run(m, &p, op, 1), result_bytes(m, &p, op));
+}
+
+static void atomic(struct machines *m) {
+    for (int op = 0; op < OPS; op++) {
+        atomic_exact(m, (struct shape){90, 70, 40, 5 * 4096 + 17}, op, 3);
+        atomic_exact(m, (struct shape){65, 33, 2, 4096}, op, 1);
+        atomic_one_chunk(m, (struct shape){70, 67, 30, 4096}, op);
+    }
+}
+
+static void verify_atomic(void **state) {
+    (void)state;
+    on_pairs(atomic);
+}
+
+/* The order of threads shows, and the numbers stay near: a fault of order, not of terms. */
+static void races(struct machines *m) {
+    for (int op = 0; op < OPS; op++) {
+        const struct problem p = draw(m, (struct shape){90, 70, 5, 40 * 4096}, 0);
+        const size_t bytes = result_bytes(m, &p, op);
+        int moved = 0;
+        set_mode(m, 1, kinds[op], 2);
+        shim_seed(0);
+        const void *const first = run(m, &p, op, 1);
+        for (uint64_t seed = 1; seed < 24 && !moved; seed++) {
+            shim_seed(seed);
+            moved = memcmp(first, run(m, &p, op, 1), bytes) != 0;
+        }
+        if (!moved) fail_msg("%s: 24 orders of threads, one result", names[op]);
+    }
+}
+
+static void verify_races(void **state) {
+    (void)state;
+    on_pairs(races);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(corroborate_shuffled),
+        cmocka_unit_test(corroborate_batches),
+        cmocka_unit_test(verify_atomic),
+        cmocka_unit_test(verify_races),
+    };
+#if defined(TWINSTEP_WATCHED)
+    if (watch_open() != STATUS_OK) return 1;
+#endif
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
