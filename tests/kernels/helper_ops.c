@@ -6,10 +6,13 @@
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "determinism/stream.h"
+#include "kernels/backend_module.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/shim.h"
 
@@ -21,8 +24,23 @@ static const struct {
     {DTYPE_F64, DTYPE_F64},
 };
 
+const struct backend *bench_backend(void) {
+    const char *const path = getenv("TWINSTEP_BACKEND");
+    const struct backend *backend = NULL;
+    if (path == NULL) return NULL;
+    const enum status status = backend_module_open(path, &backend);
+    if (status == STATUS_UNSUPPORTED) {
+        fprintf(stderr, "skipped: %s\n", status_text());
+        _exit(77);
+    }
+    if (status != STATUS_OK) fail_msg("TWINSTEP_BACKEND: %s", status_text());
+    return backend;
+}
+
 void bench_open(struct bench *bench, size_t pair) {
     memset(bench, 0, sizeof *bench);
+    bench->backend = bench_backend();
+    if (bench->backend != NULL) bench->arena.source = &bench->backend->memory;
     bench->law.compute = pairs[pair].compute;
     bench->law.wide = pairs[pair].accumulate == DTYPE_F64;
     bench->accumulate = pairs[pair].accumulate;
@@ -89,10 +107,26 @@ static int shim_machine(struct bench *bench, const struct op_limits *limits, uin
     return 1;
 }
 
+/* What a module has, in place of the shim. */
+static int module_machine(struct bench *bench, const struct op_limits *limits,
+                          const struct op_table **out_ops) {
+    const struct backend *const backend = bench->backend;
+    size_t bytes = 0;
+    if (backend->refuses(&bench->call) != NULL) return 0;
+    if (backend->ops(bench->law.compute, bench->accumulate, out_ops) != STATUS_OK ||
+        backend->scratch(limits, &bytes) != STATUS_OK)
+        fail_msg("%s", status_text());
+    bench->call.threads = 1;
+    bench->call.scratch = scratch_of(bench, bytes);
+    return 1;
+}
+
 int bench_machine(struct bench *bench, const struct op_limits *limits, size_t *state,
                   const struct op_table **out_ops) {
     static const int threads[] = {1, 2};
-    if (shim_error() != STATUS_OK) fail_msg("%s", status_text());
+    const struct backend *const backend = bench->backend;
+    if ((backend == NULL ? shim_error() : backend->wait()) != STATUS_OK)
+        fail_msg("%s", status_text());
     for (; *state < 3 * COUNT_OF(threads);) {
         const size_t at = (*state)++;
         const enum isa isa = (enum isa)(ISA_BASE + at / COUNT_OF(threads));
@@ -106,6 +140,7 @@ int bench_machine(struct bench *bench, const struct op_limits *limits, size_t *s
         return 1;
     }
     if ((*state)++ > 3 * COUNT_OF(threads)) return 0;
+    if (backend != NULL) return module_machine(bench, limits, out_ops);
     return shim_machine(bench, limits, SEED ^ bench->next, out_ops);
 }
 
@@ -132,6 +167,13 @@ uint32_t bench_integer(struct bench *bench, uint32_t bound) {
     return (uint32_t)(((uint64_t)word(bench) * bound) >> 32);
 }
 
+uint32_t *bench_integers(struct bench *bench, uint32_t count, uint32_t bound) {
+    uint32_t *const integers = (uint32_t *)take(bench, count, sizeof *integers);
+    for (uint32_t i = 0; i < count; i++)
+        integers[i] = bench_integer(bench, bound);
+    return integers;
+}
+
 void *bench_store(struct bench *bench, const double *values, size_t count, size_t size) {
     void *const memory = take(bench, count, size);
     for (size_t i = 0; i < count; i++) {
@@ -140,6 +182,12 @@ void *bench_store(struct bench *bench, const double *values, size_t count, size_
         else
             ((float *)memory)[i] = (float)values[i];
     }
+    return memory;
+}
+
+void *bench_copy(struct bench *bench, const void *bytes, size_t size) {
+    void *const memory = take(bench, size, 1);
+    memcpy(memory, bytes, size);
     return memory;
 }
 
@@ -179,6 +227,8 @@ static double stored(const void *memory, size_t i, size_t size) {
 
 void bench_check(const struct bench *bench, const struct op_table *ops, const char *what,
                  const void *got, const double *want, size_t count, size_t size) {
+    if (bench->backend != NULL && bench->backend->wait() != STATUS_OK)
+        fail_msg("%s: %s", what, status_text());
     for (size_t i = 0; i < count; i++) {
         const double is = stored(got, i, size);
         const double due = want[i];

@@ -11,13 +11,15 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "kernels/backend_abi.h"
 #include "kernels/op.h"
 #include "tests/kernels/helper_law.h"
 
 #define SEED UINT64_C(0x7d3c91e5a2f08b46)
 
 struct bench {
-    struct arena arena;
+    const struct backend *backend; /* NULL: the shim that is linked in */
+    struct arena arena;            /* memory of the backend, where there is one */
     struct law law;
     enum dtype accumulate;
     size_t carrier, accumulator; /* bytes of one number */
@@ -28,6 +30,11 @@ struct bench {
     size_t scratch_bytes;
 };
 
+/* The module that the environment variable TWINSTEP_BACKEND names, opened: "auto" is the device's
+ * (twinstep_cuda.so), else a file. NULL: none is named. Ends the program with 77 (skipped) where
+ * the module or its device is missing. */
+const struct backend *bench_backend(void);
+
 /* The pairs every op is tested with: f32 and the short formats on both accumulators, f64. */
 #define BENCH_PAIRS 7
 void bench_open(struct bench *bench, size_t pair);
@@ -36,7 +43,8 @@ void bench_close(struct bench *bench);
 /* Switches the call to `shuffled` for these kinds, at an address that uses every field. */
 void bench_shuffle(struct bench *bench, uint32_t kinds, uint32_t chunk, enum op_site site);
 
-/* The next machine of this computer: call.threads and the table. 0 when all were visited.
+/* The next machine of this computer: call.threads and the table. 0 when all were visited. The last
+ * one is the backend, or the shim.
  * `state` starts at 0. call.scratch holds exactly what backend_scratch says for `limits`. */
 int bench_machine(struct bench *bench, const struct op_limits *limits, size_t *state,
                   const struct op_table **out_ops);
@@ -47,9 +55,13 @@ double *bench_numbers(struct bench *bench, size_t count);
 /* `count` numbers of dtype, spread over [-3, 3] * scale with many bits set. */
 double *bench_draw(struct bench *bench, size_t count, enum dtype dtype, double scale);
 uint32_t bench_integer(struct bench *bench, uint32_t bound);
+uint32_t *bench_integers(struct bench *bench, uint32_t count, uint32_t bound);
 
 /* The same numbers in memory, `size` bytes each. */
 void *bench_store(struct bench *bench, const double *values, size_t count, size_t size);
+
+/* A copy of bytes where the backend sees them; its kernels see no variable of a function. */
+void *bench_copy(struct bench *bench, const void *bytes, size_t size);
 
 /* A list of `count` distinct rows in drawn order out of bench_physical(count). */
 struct row_list bench_rows(struct bench *bench, uint32_t count);

@@ -55,6 +55,9 @@ static void open_both(struct both *b, size_t pair) {
     b->ops[1] = compute == DTYPE_F64 ? &TABLE(f64_f64)
                 : b->bench.law.wide  ? &TABLE(f32_f64)
                                      : &TABLE(f32_f32);
+    if (b->bench.backend != NULL)
+        assert_int_equal(b->bench.backend->ops(compute, b->bench.accumulate, &b->ops[1]),
+                         STATUS_OK);
     assert_int_equal(backend_scratch(&limits, &bytes), STATUS_OK);
     for (size_t i = 0; i < 2; i++) {
         b->call[i].compute = compute;
@@ -96,7 +99,9 @@ static void copies(struct both *b, const void *before, size_t bytes, void *out[2
 }
 
 static void assert_same(const struct both *b, const char *what, void *const out[2], size_t bytes) {
-    if (shim_error() != STATUS_OK) fail_msg("%s: %s", what, status_text());
+    const struct backend *const backend = b->bench.backend;
+    if ((backend == NULL ? shim_error() : backend->wait()) != STATUS_OK)
+        fail_msg("%s: %s", what, status_text());
     for (size_t i = 0; i < bytes; i++)
         if (((unsigned char *)out[0])[i] != ((unsigned char *)out[1])[i])
             fail_msg("%s, %s of %s: byte %zu of %zu differs from %s", what, b->ops[1]->name,
@@ -243,12 +248,9 @@ static void elements(struct both *b) {
     const void *const x = numbers(b, physical * C), *const up = numbers(b, physical * C);
     const void *const dy = numbers(b, physical * C), *const table = numbers(b, V * C);
     const void *const cosine = numbers(b, POSITIONS * D), *const sine = numbers(b, POSITIONS * D);
-    uint32_t ids[ROWS], position[ROWS];
+    uint32_t *const ids = bench_integers(&b->bench, ROWS, V);
+    uint32_t *const position = bench_integers(&b->bench, ROWS, POSITIONS);
     void *gathered[2], *grad[2], *act[2], *dgate[2], *dup[2], *added[2], *biased[2], *turned[2];
-    for (uint32_t i = 0; i < ROWS; i++) {
-        ids[i] = bench_integer(&b->bench, V);
-        position[i] = bench_integer(&b->bench, POSITIONS);
-    }
     copies(b, x, bytes, gathered);
     copies(b, sums(b, V * C), V * C * b->bench.accumulator, grad);
     copies(b, x, bytes, act);

@@ -21,7 +21,7 @@ struct heads {
 
 struct attention {
     struct heads h;
-    struct sequence sequences[3];
+    struct sequence *sequences; /* at most 3 */
     uint32_t count;
     size_t physical, query_numbers, key_numbers;
     double scale;
@@ -197,6 +197,7 @@ static struct attention pose(struct bench *b, struct heads h, const uint32_t *le
     struct attention a = {
         .h = h, .dropout = dropout_now, .count = count, .scale = 1.0 / sqrt((double)h.D)};
     const enum dtype dtype = b->law.compute;
+    a.sequences = (struct sequence *)bench_numbers(b, 3 * sizeof(struct sequence));
     for (uint32_t i = 0; i < count; i++) {
         a.sequences[i] = (struct sequence){(uint32_t)a.physical + 2, lengths[i], i, 0};
         a.physical += lengths[i] + 3;
@@ -336,12 +337,17 @@ static void validate_means(void **state) {
     const struct sequence sequence = {0, 4, 0, 0};
     bench_open(&b, 0);
     for (size_t machine = 0; bench_machine(&b, &limits, &machine, &ops);) {
-        const float q[8] = {1.0f, 2.0f, 0.5f, -3.0f, 2.0f, 2.0f, 1.0f, 0.25f};
-        const float k[8] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
-        const float v[8] = {4.0f, -1.0f, 6.0f, 3.0f, 1.0f, 0.0f, 5.0f, 2.0f};
-        float out[8];
-        ops->attention_forward(&b.call, &(struct attention_forward_args){&sequence, 1, 1, 1, 2, 0.5,
-                                                                         q, k, v, out, NULL});
+        static const double queries[] = {1.0, 2.0, 0.5, -3.0, 2.0, 2.0, 1.0, 0.25};
+        static const double keys[] = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0};
+        static const double values[] = {4.0, -1.0, 6.0, 3.0, 1.0, 0.0, 5.0, 2.0};
+        const void *const q = bench_store(&b, queries, 8, sizeof(float));
+        const void *const k = bench_store(&b, keys, 8, sizeof(float));
+        const void *const v = bench_store(&b, values, 8, sizeof(float));
+        const struct sequence *const one =
+            (struct sequence *)bench_copy(&b, &sequence, sizeof sequence);
+        float *const out = (float *)bench_numbers(&b, 4);
+        ops->attention_forward(
+            &b.call, &(struct attention_forward_args){one, 1, 1, 1, 2, 0.5, q, k, v, out, NULL});
         assert_true(out[0] == 4.0f && out[1] == -1.0f);
         assert_true(out[2] == 5.0f && out[3] == 1.0f);
         assert_true(out[6] == 4.0f && out[7] == 1.0f);

@@ -134,14 +134,13 @@ static void check_rotary(struct bench *b, uint32_t T, uint32_t heads, uint32_t D
     double *const cosine = bench_draw(b, 11 * (D / 2), law->compute, 0.3);
     double *const sine = bench_draw(b, 11 * (D / 2), law->compute, 0.3);
     double *const want = bench_numbers(b, count);
-    uint32_t position[80];
+    uint32_t *const position = bench_integers(b, T, 11);
     const struct op_limits limits = limits_of(T, heads * D);
     const struct op_table *ops = NULL;
     bench_poison(x, width, &rows);
     for (size_t i = 0; i < count; i++)
         want[i] = x[i];
     for (uint32_t i = 0; i < T; i++) {
-        position[i] = bench_integer(b, 11);
         for (size_t at = rows.index[i] * width; at < (rows.index[i] + 1) * width; at++) {
             const size_t d = at % D;
             const size_t angle = position[i] * (D / 2) + d % (D / 2);
@@ -166,16 +165,14 @@ static void check_gather(struct bench *b, uint32_t T, uint32_t C) {
     double *const table = bench_draw(b, 13 * (size_t)C, b->law.compute, 1.0);
     double *const before = bench_draw(b, count, b->law.compute, 1.0);
     double *const want = bench_numbers(b, count);
-    uint32_t ids[80];
+    uint32_t *const ids = bench_integers(b, T, 13);
     const struct op_limits limits = limits_of(T, C > 13 ? C : 13);
     const struct op_table *ops = NULL;
     for (size_t i = 0; i < count; i++)
         want[i] = before[i];
-    for (uint32_t i = 0; i < T; i++) {
-        ids[i] = bench_integer(b, 13);
+    for (uint32_t i = 0; i < T; i++)
         for (size_t c = 0; c < C; c++)
             want[rows.index[i] * (size_t)C + c] = table[ids[i] * (size_t)C + c];
-    }
     void *const t = bench_store(b, table, 13 * (size_t)C, b->carrier);
     for (size_t state = 0; bench_machine(b, &limits, &state, &ops);) {
         void *const x = bench_output(b, before, count, b->carrier);
@@ -290,13 +287,11 @@ static void validate_rounded_once(void **state) {
     bench_open(&b, BENCH_PAIRS - 1);
     for (size_t machine = 0; bench_machine(&b, &limits, &machine, &ops);) {
         for (size_t i = 0; i < COUNT_OF(cases); i++) {
-            const double *const from = &cases[i].value;
-            float converted = 0.0f;
-            float closed = 0.0f;
-            ops->convert(&b.call,
-                         &(struct convert_args){1, DTYPE_F64, cases[i].to, from, &converted});
-            ops->close(&b.call, &(struct close_args){1, 1, {from, NULL}, cases[i].to, &closed});
-            assert_true(converted == cases[i].due && closed == cases[i].due);
+            const double *const from = (double *)bench_copy(&b, &cases[i].value, sizeof(double));
+            float *const to = (float *)bench_numbers(&b, 1);
+            ops->convert(&b.call, &(struct convert_args){1, DTYPE_F64, cases[i].to, from, &to[0]});
+            ops->close(&b.call, &(struct close_args){1, 1, {from, NULL}, cases[i].to, &to[1]});
+            assert_true(to[0] == cases[i].due && to[1] == cases[i].due);
         }
     }
     bench_close(&b);
@@ -322,9 +317,9 @@ static void verify_scale_in_f32(void **state) {
     }
     assert_true(rounds_twice(value, factor));
     for (size_t machine = 0; bench_machine(&b, &limits, &machine, &ops);) {
-        float scaled = (float)value;
-        ops->scale(&b.call, &(struct scale_args){1, DTYPE_BF16, factor, &scaled});
-        assert_true((double)scaled == law_round(law_round(value * factor, DTYPE_F32), DTYPE_BF16));
+        float *const scaled = (float *)bench_store(&b, &value, 1, sizeof(float));
+        ops->scale(&b.call, &(struct scale_args){1, DTYPE_BF16, factor, scaled});
+        assert_true((double)*scaled == law_round(law_round(value * factor, DTYPE_F32), DTYPE_BF16));
     }
     bench_close(&b);
 }
@@ -339,22 +334,25 @@ static void validate_known(void **state) {
     const struct op_limits limits = limits_of(1, 8);
     bench_open(&b, 0);
     for (size_t machine = 0; bench_machine(&b, &limits, &machine, &ops);) {
-        const float gate[2] = {0.0f, 20.0f};
-        const float up[2] = {3.0f, 0.5f};
-        const float dy[2] = {1.0f, 1.0f};
-        float out[2], dgate[2], dup[2];
-        const uint32_t position = 0;
-        const float zero = 0.0f;
-        const float one = 1.0f;
-        float turned[2] = {5.0f, 7.0f};
+        static const double gates[] = {0.0, 20.0}, ups[] = {3.0, 0.5}, ones[] = {1.0, 1.0};
+        static const double zeros[] = {0.0, 0.0}, before[] = {5.0, 7.0};
+        const float *const gate = (float *)bench_store(&b, gates, 2, sizeof(float));
+        const float *const up = (float *)bench_store(&b, ups, 2, sizeof(float));
+        const float *const one = (float *)bench_store(&b, ones, 2, sizeof(float));
+        const float *const zero = (float *)bench_store(&b, zeros, 2, sizeof(float));
+        const uint32_t *const position = bench_integers(&b, 1, 1);
+        float *const out = (float *)bench_numbers(&b, 1), *const dgate =
+                                                              (float *)bench_numbers(&b, 1);
+        float *const dup = (float *)bench_numbers(&b, 1);
+        float *const turned = (float *)bench_store(&b, before, 2, sizeof(float));
         ops->swiglu_forward(&b.call, &(struct swiglu_forward_args){rows, 2, gate, up, out});
         ops->swiglu_backward(&b.call,
-                             &(struct swiglu_backward_args){rows, 2, gate, up, dy, dgate, dup});
+                             &(struct swiglu_backward_args){rows, 2, gate, up, one, dgate, dup});
         assert_true(out[0] == 0.0f && out[1] == 10.0f);
         assert_true(dgate[0] == 1.5f && dup[0] == 0.0f && dup[1] == 20.0f);
-        ops->rotary(&b.call, &(struct rotary_args){rows, 1, 2, &position, &zero, &one, turned, 0});
+        ops->rotary(&b.call, &(struct rotary_args){rows, 1, 2, position, zero, one, turned, 0});
         assert_true(turned[0] == -7.0f && turned[1] == 5.0f);
-        ops->rotary(&b.call, &(struct rotary_args){rows, 1, 2, &position, &zero, &one, turned, 1});
+        ops->rotary(&b.call, &(struct rotary_args){rows, 1, 2, position, zero, one, turned, 1});
         assert_true(turned[0] == 5.0f && turned[1] == 7.0f);
     }
     bench_close(&b);

@@ -119,18 +119,20 @@ static void validate_uniform(void **state) {
     const struct op_limits limits = limits_of(1, 64);
     bench_open(&b, 6);
     for (size_t machine = 0; bench_machine(&b, &limits, &machine, &ops);) {
-        double z[64], maximum, sum, logp;
-        const uint32_t target = 5;
-        const double coefficient = 2.0;
+        const uint32_t *const target =
+            (uint32_t *)bench_copy(&b, &(const uint32_t){5}, sizeof(uint32_t));
+        const double *const coefficient =
+            (double *)bench_copy(&b, &(const double){2.0}, sizeof(double));
+        double *const z = bench_numbers(&b, 64), *const maximum = bench_numbers(&b, 1);
+        double *const sum = bench_numbers(&b, 1), *const logp = bench_numbers(&b, 1);
         for (size_t v = 0; v < 64; v++)
             z[v] = v % 3 == 1 ? 0.0 : -0.0;
-        ops->logprob_forward(&b.call, &(struct logprob_forward_args){1, 64, DTYPE_F64, &target, z,
-                                                                     &maximum, &sum, &logp});
-        assert_true(maximum == 0.0 && !signbit(maximum) && sum == 64.0);
-        assert_true(fabs(logp + 4.1588830833596715) < 1e-15); /* 6 ln 2 */
-        ops->logprob_backward(&b.call,
-                              &(struct logprob_backward_args){1, 64, DTYPE_F64, &target,
-                                                              &coefficient, &maximum, &sum, z});
+        ops->logprob_forward(&b.call, &(struct logprob_forward_args){1, 64, DTYPE_F64, target, z,
+                                                                     maximum, sum, logp});
+        assert_true(*maximum == 0.0 && !signbit(*maximum) && *sum == 64.0);
+        assert_true(fabs(*logp + 4.1588830833596715) < 1e-15); /* 6 ln 2 */
+        ops->logprob_backward(&b.call, &(struct logprob_backward_args){
+                                           1, 64, DTYPE_F64, target, coefficient, maximum, sum, z});
         assert_true(z[4] == 2.0 / 64 && z[5] == 2.0 / 64 - 2.0);
     }
     bench_close(&b);
@@ -170,7 +172,7 @@ static void check_square(struct bench *b, size_t count, enum dtype storage) {
     }
     const void *const memory = bench_store(b, values, count, dtype_carrier(storage));
     for (size_t state = 0; bench_machine(b, &limits, &state, &ops);) {
-        double got = -1.0;
+        double got = -1.0; /* where only the host sees it */
         ops->square(&b->call, &(struct square_args){count, storage, memory, &got});
         bench_check(b, ops, "square", &got, &want, 1, sizeof got);
     }

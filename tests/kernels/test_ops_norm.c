@@ -205,11 +205,11 @@ static void check_embedding(struct bench *b, uint32_t T, uint32_t V, uint32_t C)
     double *const dx = bench_draw(b, count, b->law.compute, 1.0);
     double *const start = bench_draw(b, (size_t)V * C, b->accumulate, 1.0);
     double *const want = bench_numbers(b, (size_t)V * C);
-    uint32_t ids[1000];
+    uint32_t *const ids = bench_integers(b, T, V);
     const struct op_limits limits = limits_of(T, V > C ? V : C);
     const struct op_table *ops = NULL;
     for (uint32_t i = 0; i < T; i++)
-        ids[i] = bench_integer(b, 1 + bench_integer(b, V));
+        ids[i] = bench_integer(b, 1 + ids[i]);
     bench_poison(dx, C, &rows);
     memcpy(want, start, (size_t)V * C * sizeof *want);
     expect_embedding(b, &rows, V, C, ids, dx, want);
@@ -254,12 +254,15 @@ static void validate_known(void **state) {
     const struct op_limits limits = limits_of(2, 4);
     bench_open(&b, 0);
     for (size_t machine = 0; bench_machine(&b, &limits, &machine, &ops);) {
-        const float x[8] = {3.0f, 4.0f, 0.0f, 0.0f, 0.1f, 0.7f, -0.3f, 2.0f};
-        const float w[4] = {1.0f, 1.0f, 1.0f, 1.0f};
-        const uint32_t index[2] = {1, 0};
-        float y[8], rstd[2];
-        float joint[4] = {0};
-        float split[4] = {0};
+        static const double numbers[] = {3.0, 4.0, 0.0, 0.0, 0.1, 0.7, -0.3, 2.0};
+        static const double ones[] = {1.0, 1.0, 1.0, 1.0};
+        const float *const x = (float *)bench_store(&b, numbers, 8, sizeof(float));
+        const float *const w = (float *)bench_store(&b, ones, 4, sizeof(float));
+        const uint32_t *const index =
+            (uint32_t *)bench_copy(&b, (const uint32_t[]){1, 0}, 2 * sizeof(uint32_t));
+        float *const y = (float *)bench_numbers(&b, 4), *const rstd = (float *)bench_numbers(&b, 1);
+        float *const joint = (float *)bench_numbers(&b, 2);
+        float *const split = (float *)bench_numbers(&b, 2);
         struct norm_weight_args args = {{index, 2}, 4, NORM_ROUND_AFTER_WEIGHT, x, x, rstd, joint};
         ops->norm_forward(&b.call, &(struct norm_forward_args){
                                        {NULL, 2}, 4, 0.0, NORM_ROUND_AFTER_WEIGHT, x, w, y, rstd});
@@ -270,7 +273,7 @@ static void validate_known(void **state) {
         ops->norm_weight(&b.call, &args);
         args.rows = (struct row_list){index + 1, 1};
         ops->norm_weight(&b.call, &args);
-        assert_memory_equal(joint, split, sizeof joint);
+        assert_memory_equal(joint, split, 4 * sizeof *joint);
         assert_true(joint[0] != 0.0f);
     }
     bench_close(&b);
