@@ -1,0 +1,204 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Measures the CUDA backend on the machine it runs on, and writes one report in Markdown:
+#
+#   sh tests/bench/gpu.sh [OPTION...] [PART...]
+#
+# PART (default: all, in this order)
+#   build     program, tests, twinstep_cuda.so, bench_train
+#   tests     every test labelled gpu
+#   sanitize  compute-sanitizer's four tools on the ops, and on planted faults
+#   bits      CPU = GPU: a DPO training of 1,000 updates, digests of every update
+#   floor     twinstep noise by dtype and mode
+#   modes     what each mode costs
+#   speed     tokens per second beside PyTorch, and the matrix product's peak
+#   report    only joins what the parts left in the folder of --out (done after the others, too)
+# OPTION
+#   --module FILE   backend module; default auto: twinstep_cuda.so of the build. Another module than
+#                   a device's (backends/twinstep_backend_shim.so) is run on tiny sizes, and the
+#                   report says that nothing was measured
+#   --deps PLACE    folder or .tar.gz of tests/bench/static_archive.sh; default: installed libraries
+#   --build FOLDER  default build/gpu
+#   --out FOLDER    default build/gpu-report: report, logs, figures
+#   --commit ID     for the report, where the tree has no .git
+#   --limit SEC     of each part; default 600
+#
+# A part that fails or runs past its limit says so in the report, and the others go on. Exit status:
+# 0 all parts held and every aim that was measured is met, 1 not so, 2 usage. Clocks are left alone.
+# shellcheck disable=SC2016 # what is in backticks is Markdown
+set -u
+LC_ALL=C.UTF-8
+OMP_WAIT_POLICY=passive
+export LC_ALL OMP_WAIT_POLICY
+
+module=auto deps='' build=build/gpu out=build/gpu-report commit='' limit=600
+command_line="sh tests/bench/gpu.sh $*"
+usage() {
+    sed -n '3,29s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+}
+while [ $# -gt 0 ]; do
+    case $1 in
+    --module | --deps | --build | --out | --commit | --limit)
+        [ $# -ge 2 ] || usage
+        name=${1#--}
+        value=$2
+        case $name in
+        module) module=$value ;;
+        deps) deps=$value ;;
+        build) build=$value ;;
+        out) out=$value ;;
+        commit) commit=$value ;;
+        limit) limit=$value ;;
+        esac
+        shift 2
+        ;;
+    -*) usage ;;
+    *) break ;;
+    esac
+done
+[ $# -gt 0 ] || set -- build tests sanitize bits floor modes speed
+for part; do
+    case $part in
+    build | tests | sanitize | bits | floor | modes | speed | report) ;;
+    *) usage ;;
+    esac
+done
+
+absolute() {
+    case $1 in
+    /* | auto | '') printf '%s' "$1" ;;
+    *) printf '%s/%s' "$PWD" "$1" ;;
+    esac
+}
+script=$(absolute "$0")
+module=$(absolute "$module") deps=$(absolute "$deps") build=$(absolute "$build")
+out=$(absolute "$out")
+source=$(cd -- "${script%/*}/../.." && pwd) || exit 2
+mkdir -p "$out" || exit 2
+
+device=1
+[ "$module" = auto ] || device=0
+
+# ---- report ----
+
+device_name() {
+    if [ "$device" = 1 ]; then
+        nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1
+    fi
+}
+
+facts() {
+    printf '| | |\n|---|---|\n'
+    printf '| date | %s |\n' "$(date -u '+%Y-%m-%d %H:%M UTC')"
+    printf '| commit | %s |\n' \
+        "${commit:-$(git -C "$source" rev-parse --short=12 HEAD 2>/dev/null || echo unknown)}"
+    printf '| command | `%s` |\n' "$command_line"
+    printf '| processor | %s, %s threads |\n' \
+        "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)"
+    [ "$device" = 1 ] || return 0
+    for query in name driver_version compute_cap memory.total clocks.sm clocks.max.sm clocks.mem \
+        power.limit temperature.gpu; do
+        printf '| %s | %s |\n' "$query" \
+            "$(nvidia-smi --query-gpu=$query --format=csv,noheader 2>/dev/null | head -n 1)"
+    done
+    printf '| nvcc | %s |\n' "$(nvcc --version 2>/dev/null | sed -n 's/^.*release //p')"
+}
+
+value() { # the last figure of this name
+    cat "$out"/*.figures 2>/dev/null | awk -v key="$1" '$1 == key { v = $2 } END { print v }'
+}
+
+# In EXPRESSION, a and b are the two figures; in CONDITION, x is its value.
+aim() { # TEXT FIGURE_A FIGURE_B UNIT EXPRESSION CONDITION
+    a=$(value "$2") b=$(value "$3")
+    if [ "$device" = 0 ] || [ -z "$a" ] || [ -z "$b" ]; then
+        printf '| %s | - | not measured |\n' "$1"
+        return 0
+    fi
+    got=$(awk -v a="$a" -v b="$b" "BEGIN { printf \"%.4g\", $5 }")
+    if awk -v x="$got" "BEGIN { exit !($6) }"; then
+        printf '| %s | %s%s | met |\n' "$1" "$got" "$4"
+    else
+        printf '| %s | %s%s | **not met** |\n' "$1" "$got" "$4"
+    fi
+}
+
+aims() {
+    printf '| aim | measured | |\n|---|---:|---|\n'
+    aim '`deterministic` costs at most 3 % over `fast` (bf16)' seconds-deterministic-bf16 \
+        seconds-fast-bf16 ' %' '100 * (a / b - 1)' 'x <= 3'
+    aim '`invariant` takes at most twice cuBLAS in strict f32 (`fast`, f32)' seconds-invariant-f32 \
+        seconds-fast-f32 ' x' 'a / b' 'x <= 2'
+    for m in 125M 1B; do
+        aim "DPO update at $m, bf16: at least as fast as PyTorch compile" seconds-$m-compile \
+            seconds-$m-twinstep ' x' 'a / b' 'x >= 1'
+    done
+    aim '1B: half of the measured peak of the matrix product' tflops-1B-twinstep peak ' %' \
+        '100 * a / b' 'x >= 50'
+}
+
+outcome() { # of a part's exit status
+    case $1 in
+    0) echo held ;;
+    77) echo 'not measured' ;;
+    124 | 137) echo '**ran past its limit**' ;;
+    *) echo '**failed**' ;;
+    esac
+}
+
+report() {
+    name=$(device_name)
+    slug=$(printf '%s' "${name:-host-shim}" | tr '[:upper:] ' '[:lower:]-' | tr -cd '[:alnum:]-')
+    file=$out/gpu-$slug.md
+    {
+        if [ "$device" = 1 ]; then
+            printf '# Measured on %s\n\n' "${name:-a device that nvidia-smi does not name}"
+        else
+            printf '# Host shim, not a device\n\nThe kernels ran thread by thread on the host, on tiny '
+            printf 'sizes: this shows that `tests/bench/gpu.sh` works, and measures nothing.\n\n'
+        fi
+        cat "$out/facts.md"
+        printf '\n## Aims\n\n'
+        aims
+        printf '\n## Parts\n\n| part | |\n|---|---|\n'
+        for part in build tests sanitize bits floor modes speed; do
+            status=77
+            [ ! -r "$out/$part.status" ] || status=$(cat "$out/$part.status")
+            printf '| %s | %s |\n' $part "$(outcome "$status")"
+        done
+        for part in build tests sanitize bits floor modes speed; do
+            [ -r "$out/$part.md" ] || continue
+            printf '\n## %s\n\n' $part
+            cat "$out/$part.md"
+        done
+    } >"$file"
+    printf 'gpu.sh: %s\n' "$file"
+}
+
+# ---- main ----
+
+for part; do
+    [ "$part" != report ] || continue
+    rm -f "$out/$part.md" "$out/$part.figures" "$out/$part.log" "$out/$part.status"
+    printf 'gpu.sh: %s ...\n' "$part"
+    began=$(date +%s)
+    GPU_MODULE=$module GPU_DEPS=$deps GPU_BUILD=$build GPU_OUT=$out GPU_LIMIT=$limit \
+        timeout -k 10 "$limit" sh "$source/tests/bench/gpu_part.sh" "$part"
+    status=$?
+    echo $status >"$out/$part.status"
+    printf 'gpu.sh: %s: %s, %s s\n' "$part" "$(outcome $status)" $(($(date +%s) - began))
+done
+if [ "$*" != report ] || [ ! -r "$out/facts.md" ]; then
+    facts >"$out/facts.md"
+fi
+report
+failed=0
+for part; do
+    [ "$part" = report ] || case $(cat "$out/$part.status") in
+    0 | 77) ;;
+    *) failed=1 ;;
+    esac
+done
+! grep -q 'not met\*\*' "$file" || failed=1
+exit $failed

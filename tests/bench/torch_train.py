@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DPO updates in PyTorch, on the model and the rows that tests/bench/gpu.sh gives twinstep: what its
+tokens per second are compared with. Prints the line of fields of bench_train --one.
+
+    torch_train.py train NAME UPDATES DATA.jsonl LAYERS HIDDEN HEADS MLP VOCAB PAIRS [--compile]
+    torch_train.py peak
+
+Model: llama (norms before attention and MLP, rotary, SwiGLU), head tied to the embedding. bf16 is
+autocast over f32 parameters and f32 AdamW slots (twinstep: bf16 with f32 masters). Chosen and
+rejected go through one forward; the reference's log-probs are taken before the first update, as
+twinstep's default does. `peak` prints TFLOP/s of the largest square bf16 product here.
+"""
+import json
+import statistics
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+CUDA = torch.cuda.is_available()
+DEVICE = "cuda" if CUDA else "cpu"
+
+
+def wait():
+    if CUDA:
+        torch.cuda.synchronize()
+
+
+class Norm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        wide = x.float()
+        return self.weight * (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype)
+
+
+class Block(nn.Module):
+    def __init__(self, hidden, heads, mlp):
+        super().__init__()
+        self.heads = heads
+        self.a, self.b = Norm(hidden), Norm(hidden)
+        for name in ("q", "k", "v", "o"):
+            setattr(self, name, nn.Linear(hidden, hidden, bias=False))
+        self.gate, self.up = (nn.Linear(hidden, mlp, bias=False) for _ in range(2))
+        self.down = nn.Linear(mlp, hidden, bias=False)
+
+    def split(self, x):
+        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)
+
+    def forward(self, x, cosine, sine):
+        def turn(t):
+            first, second = t.chunk(2, -1)
+            return t * cosine + torch.cat((-second, first), -1) * sine
+
+        n = self.a(x)
+        q, k, v = turn(self.split(self.q(n))), turn(self.split(self.k(n))), self.split(self.v(n))
+        kept = F.scaled_dot_product_attention(q.to(v.dtype), k.to(v.dtype), v, is_causal=True)
+        x = x + self.o(kept.transpose(1, 2).reshape(x.shape))
+        n = self.b(x)
+        return x + self.down(F.silu(self.gate(n)) * self.up(n))
+
+
+class Model(nn.Module):
+    def __init__(self, layers, hidden, heads, mlp, vocab, length):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab, hidden)
+        self.blocks = nn.ModuleList(Block(hidden, heads, mlp) for _ in range(layers))
+        self.norm = Norm(hidden)
+        nn.init.normal_(self.embedding.weight, std=0.02)
+        width = hidden // heads
+        angle = torch.arange(length)[:, None] / 10000 ** (torch.arange(0, width, 2) / width)
+        angle = torch.cat((angle, angle), -1)
+        self.register_buffer("cosine", angle.cos())
+        self.register_buffer("sine", angle.sin())
+
+    def forward(self, ids, target, counted):
+        """Sum of log-probs of the counted tokens of each row."""
+        x = self.embedding(ids)
+        for block in self.blocks:
+            x = block(x, self.cosine, self.sine)
+        logits = F.linear(self.norm(x)[:, :-1], self.embedding.weight)
+        loss = F.cross_entropy(logits.float().flatten(0, 1), target.flatten(), reduction="none")
+        return -(loss.view(target.shape) * counted).sum(-1)
+
+
+def batches(path, pairs):
+    """[ids, target, counted] of `pairs` rows after another; chosen first. All rows are of one length."""
+    rows = [json.loads(line) for line in open(path)]
+    out = []
+    for at in range(0, len(rows) - pairs + 1, pairs):
+        some = rows[at:at + pairs]
+        ids = torch.tensor([r["prompt_ids"] + r[side] for side in ("chosen_ids", "rejected_ids")
+                            for r in some])
+        counted = torch.ones(ids.shape[0], ids.shape[1] - 1)
+        counted[:, :len(some[0]["prompt_ids"]) - 1] = 0
+        out.append([t.to(DEVICE) for t in (ids, ids[:, 1:].contiguous(), counted)])
+    return out
+
+
+def train(name, updates, data, sizes, pairs, compiled):
+    torch.manual_seed(17)
+    rows = batches(data, pairs)
+    model = Model(*sizes, rows[0][0].shape[1]).to(DEVICE)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-7, fused=CUDA)
+    run = torch.compile(model) if compiled else model
+    autocast = torch.autocast(DEVICE, torch.bfloat16)
+    with torch.no_grad(), autocast:
+        reference = [run(*batch) for batch in rows]
+    times = []
+    for i in range(updates):
+        batch, known = rows[i % len(rows)], reference[i % len(rows)]
+        wait()
+        start = time.perf_counter()
+        with autocast:
+            gain = run(*batch) - known
+        loss = -F.logsigmoid(0.1 * (gain[:pairs] - gain[pairs:])).mean()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        wait()
+        times.append(time.perf_counter() - start)
+    times = times[3:] if updates > 5 else times[1:]  # what is compiled at first sight
+    parameters = sum(p.numel() for p in model.parameters())
+    print(f"{name}\t{parameters}\t{rows[0][0].numel()}\t{statistics.median(times):.6g}\t{min(times):.6g}")
+
+
+def peak():
+    best = 0.0
+    for n in (8192, 12288) if CUDA else (256,):
+        a, b = (torch.randn(n, n, device=DEVICE, dtype=torch.bfloat16) for _ in range(2))
+        for _ in range(3):
+            a @ b
+        times = []
+        for _ in range(20):
+            wait()
+            start = time.perf_counter()
+            a @ b
+            wait()
+            times.append(time.perf_counter() - start)
+        best = max(best, 2e-12 * n ** 3 / statistics.median(times))
+    print(f"peak\t{best:.6g}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "peak":
+        peak()
+    else:
+        train(sys.argv[2], int(sys.argv[3]), sys.argv[4], [int(a) for a in sys.argv[5:10]],
+              int(sys.argv[10]), "--compile" in sys.argv)
