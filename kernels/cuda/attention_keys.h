@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Sums over keys: P v of the forward, dS k of the backward. A block has up to 32 queries of one
+ * head and a panel of columns; weights stand in a tile of shared memory, sums in registers.
+ *
+ * Invariant: an output is one chain over its keys ascending; or (modes shaped, shuffled) chunks of
+ * keys, each a chain from +0, added to +0 in their order. */
+#ifndef TWINSTEP_KERNELS_CUDA_ATTENTION_KEYS_H
+#define TWINSTEP_KERNELS_CUDA_ATTENTION_KEYS_H
+
+#include "base/splits.h"
+#include "kernels/cuda/attention_state.h"
+
+/* Sums of the thread's rows: queries, or keys; [group][row][column]. */
+struct attention_panel {
+    accumulator of[ATTENTION_GROUPS][ATTENTION_EACH][ATTENTION_EACH];
+};
+
+/* Columns first .. first+count-1 of a head. */
+struct attention_columns {
+    uint32_t first, count;
+};
+
+TWINSTEP_HD uint32_t attention_panels(uint32_t D) {
+    return (D + ATTENTION_PANEL - 1) / ATTENTION_PANEL;
+}
+
+GPU_INLINE struct attention_columns attention_columns_at(const struct attention_job *job,
+                                                         uint32_t panel) {
+    struct attention_columns columns;
+    columns.first = panel * ATTENTION_PANEL;
+    columns.count = (uint32_t)least(ATTENTION_PANEL, job->D - columns.first);
+    return columns;
+}
+
+GPU_INLINE void attention_panel_clear(struct attention_panel *panel) {
+    UNROLL
+    for (unsigned g = 0; g < ATTENTION_GROUPS; g++) {
+        UNROLL
+        for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+            UNROLL
+            for (unsigned j = 0; j < ATTENTION_EACH; j++)
+                panel->of[g][i][j] = 0;
+        }
+    }
+}
+
+/* Which rows i of the side's tile a thread's row has as terms: bit i. */
+GPU_INLINE uint32_t attention_terms_of(const struct attention_side *keys, uint32_t extent) {
+    uint32_t terms = 0;
+    if (keys->order == NULL) {
+        const uint32_t count = extent > keys->first ? extent - keys->first : 0;
+        return count >= ATTENTION_TILE ? ~(uint32_t)0 : ((uint32_t)1 << count) - 1;
+    }
+    for (unsigned t = 0; t < ATTENTION_TILE; t++)
+        terms |= (uint32_t)(attention_row_of(keys, t) < extent) << t;
+    return terms;
+}
+
+/* The thread's weights of a tile of keys: dropped P, or dS. */
+GPU_INLINE void attention_weigh(GPU_PARAM const struct attention_job *job,
+                                const struct attention_block *own, accumulator *slab,
+                                const uint32_t keys[ATTENTION_EACH],
+                                const struct attention_row rows[ATTENTION_EACH]) {
+    accumulator *const tile = slab + ATTENTION_SLAB;
+    struct attention_own s, o;
+    attention_product(GPU_ARG job, &own->q, &own->k, slab, &s);
+    if (job->backward) attention_product(GPU_ARG job, &own->dout, &own->v, slab, &o);
+    UNROLL
+    for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+        UNROLL
+        for (unsigned j = 0; j < ATTENTION_EACH; j++) {
+            const unsigned c = attention_right(GPU_ARG j);
+            const uint32_t key = attention_row_of(&own->k, c);
+            accumulator weight = 0;
+            if (key < keys[i]) {
+                const carrier p = attention_probability(job, s.of[i][j], &rows[i]);
+                weight = job->backward
+                             ? attention_slope(job, own, keys[i] - 1, key, p, o.of[i][j], &rows[i])
+                             : attention_weight(job, own, keys[i] - 1, key, p);
+            }
+            tile[c * ATTENTION_PITCH + attention_left(GPU_ARG i)] = weight;
+        }
+    }
+}
+
+/* Rows half .. half+15 of the side's tile, the panel's columns, as operands. */
+GPU_INLINE void attention_values(GPU_PARAM const struct attention_job *job,
+                                 const struct attention_side *side,
+                                 const struct attention_columns *columns, unsigned half,
+                                 accumulator *slab) {
+    const uint32_t width = (columns->count + ATTENTION_TILE - 1) / ATTENTION_TILE * ATTENTION_TILE;
+    for (unsigned i = THREAD; i < ATTENTION_DEPTH * width; i += ATTENTION_THREADS) {
+        const unsigned t = i / width, c = i % width;
+        const uint32_t row = attention_row_of(side, half + t);
+        const int inside = row < side->limit && c < columns->count;
+        slab[t * ATTENTION_PANEL + c] =
+            inside ? operand(side->at[row * side->line + columns->first + c], job->product)
+                   : ACC(0.0);
+    }
+}
+
+/* The sums go on with term t of the tile. */
+GPU_INLINE void attention_term(GPU_PARAM const struct attention_columns *columns,
+                               const accumulator *tile, const accumulator *slab, unsigned t,
+                               const uint32_t terms[ATTENTION_EACH],
+                               struct attention_panel *panel) {
+    accumulator weight[ATTENTION_EACH];
+    UNROLL
+    for (unsigned i = 0; i < ATTENTION_EACH; i++)
+        weight[i] = tile[t * ATTENTION_PITCH + attention_left(GPU_ARG i)];
+    UNROLL
+    for (unsigned g = 0; g < ATTENTION_GROUPS; g++) {
+        if (g * ATTENTION_TILE >= columns->count) continue;
+        UNROLL
+        for (unsigned j = 0; j < ATTENTION_EACH; j++) {
+            const accumulator value = slab[t % ATTENTION_DEPTH * ATTENTION_PANEL +
+                                           g * ATTENTION_TILE + attention_right(GPU_ARG j)];
+            UNROLL
+            for (unsigned i = 0; i < ATTENTION_EACH; i++)
+                if ((terms[i] >> t & 1) != 0)
+                    panel->of[g][i][j] = acc_fma(weight[i], value, panel->of[g][i][j]);
+        }
+    }
+}
+
+/* The sums go on with all terms of the tile, ascending. */
+GPU_INLINE void attention_chain(GPU_PARAM const struct attention_job *job,
+                                const struct attention_side *side,
+                                const struct attention_columns *columns, const accumulator *tile,
+                                accumulator *slab, const uint32_t terms[ATTENTION_EACH],
+                                struct attention_panel *panel) {
+    for (unsigned half = 0; half < ATTENTION_TILE; half += ATTENTION_DEPTH) {
+        if (side->first + half >= side->limit) break;
+        attention_values(GPU_ARG job, side, columns, half, slab);
+        BARRIER();
+        for (unsigned t = half; t < half + ATTENTION_DEPTH; t++)
+            attention_term(GPU_ARG columns, tile, slab, t, terms, panel);
+        BARRIER();
+    }
+}
+
+/* Rounded to rows of `out`, which lie as the side's do. */
+GPU_INLINE void attention_round(GPU_PARAM const struct attention_job *job,
+                                const struct attention_part *part, uint32_t heads, uint32_t head,
+                                const struct attention_columns *columns,
+                                const struct attention_panel *panel, carrier *out) {
+    UNROLL
+    for (unsigned g = 0; g < ATTENTION_GROUPS; g++) {
+        UNROLL
+        for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+            UNROLL
+            for (unsigned j = 0; j < ATTENTION_EACH; j++) {
+                const uint32_t i_row = attention_left(GPU_ARG i);
+                const uint32_t column = g * ATTENTION_TILE + attention_right(GPU_ARG j);
+                const size_t row = (size_t)part->sequence->row + part->first + i_row;
+                if (i_row < part->count && column < columns->count)
+                    out[(row * heads + head) * job->D + columns->first + column] =
+                        carrier_round(panel->of[g][i][j], job->dtype);
+            }
+        }
+    }
+}
+
+GPU_INLINE void attention_rows_of(GPU_PARAM const struct attention_job *job,
+                                  const struct attention_part *part, uint32_t head,
+                                  struct attention_row rows[ATTENTION_EACH]) {
+    UNROLL
+    for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+        const uint32_t row = attention_left(GPU_ARG i);
+        rows[i] = attention_row_at(job, part->token + (row < part->count ? row : 0), head);
+    }
+}
+
+GPU_INLINE carrier *attention_over_keys_out(const struct attention_job *job) {
+    return job->backward ? job->dq : job->out;
+}
+
+KERNEL(attention_keys_kernel, struct attention_job) {
+    SHARED(accumulator, slab);
+    const uint32_t panels = attention_panels(args->D);
+    const struct attention_part part = attention_part_at(args, BLOCK / panels / args->H);
+    struct attention_block own = attention_block_of(args, part, BLOCK / panels % args->H);
+    const struct attention_columns columns = attention_columns_at(args, BLOCK % panels);
+    struct attention_row rows[ATTENTION_EACH];
+    struct attention_panel sums;
+    uint32_t keys[ATTENTION_EACH], terms[ATTENTION_EACH];
+    attention_rows_of(GPU_ARG args, &part, own.head, rows);
+    attention_extents(GPU_ARG & part, keys);
+    attention_panel_clear(&sums);
+    for (; own.k.first < own.k.limit; own.k.first = own.v.first += ATTENTION_TILE) {
+        attention_weigh(GPU_ARG args, &own, slab, keys, rows);
+        UNROLL
+        for (unsigned i = 0; i < ATTENTION_EACH; i++)
+            terms[i] = attention_terms_of(&own.k, keys[i]);
+        attention_chain(GPU_ARG args, args->backward ? &own.k : &own.v, &columns,
+                        slab + ATTENTION_SLAB, slab, terms, &sums);
+    }
+    attention_round(GPU_ARG args, &part, args->H, own.head, &columns, &sums,
+                    attention_over_keys_out(args));
+}
+
+/* ---- sums that are cut ---- */
+
+/* A place to which chunk sums go: `held`, or where other blocks add, too. */
+struct attention_target {
+    struct attention_panel *held;
+    accumulator *raced; /* of the part's first query, this head; rows `line` apart */
+    size_t line;
+};
+
+/* Adds the finished chunk whose first key is `key` for the queries that have terms of it. */
+GPU_INLINE void attention_chunk_add(GPU_PARAM const struct attention_columns *columns,
+                                    const uint32_t keys[ATTENTION_EACH], uint32_t key,
+                                    struct attention_panel *chain,
+                                    const struct attention_target *to) {
+    UNROLL
+    for (unsigned g = 0; g < ATTENTION_GROUPS; g++) {
+        if (g * ATTENTION_TILE >= columns->count) continue;
+        UNROLL
+        for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+            UNROLL
+            for (unsigned j = 0; j < ATTENTION_EACH; j++) {
+                const uint32_t column = g * ATTENTION_TILE + attention_right(GPU_ARG j);
+                if (key >= keys[i]) continue;
+                if (to->held != NULL)
+                    to->held->of[g][i][j] += chain->of[g][i][j];
+                else if (column < columns->count)
+                    ACC_NAME_(gpu_atomic_add)
+                (GPU_ARG to->raced + attention_left(GPU_ARG i) * to->line + columns->first + column,
+                 chain->of[g][i][j]);
+                chain->of[g][i][j] = 0;
+            }
+        }
+    }
+}
+
+/* The tiles of positions own->k.first .. end-1 of keys, cut into chunks of `chunk`; k.first is
+ * where a chunk begins. */
+GPU_INLINE void attention_chunks(GPU_PARAM const struct attention_job *job,
+                                 struct attention_block *own,
+                                 const struct attention_columns *columns, accumulator *slab,
+                                 uint32_t end, uint32_t chunk, const struct attention_target *to) {
+    const accumulator *const tile = slab + ATTENTION_SLAB;
+    struct attention_row rows[ATTENTION_EACH];
+    struct attention_panel chain;
+    uint32_t keys[ATTENTION_EACH], terms[ATTENTION_EACH], left = chunk;
+    attention_rows_of(GPU_ARG job, &own->part, own->head, rows);
+    attention_extents(GPU_ARG & own->part, keys);
+    attention_panel_clear(&chain);
+    for (; own->k.first < end; own->k.first = own->v.first += ATTENTION_TILE) {
+        const struct attention_side *const side = job->backward ? &own->k : &own->v;
+        attention_weigh(GPU_ARG job, own, slab, keys, rows);
+        UNROLL
+        for (unsigned i = 0; i < ATTENTION_EACH; i++)
+            terms[i] = attention_terms_of(&own->k, keys[i]);
+        for (unsigned half = 0; half < ATTENTION_TILE; half += ATTENTION_DEPTH) {
+            attention_values(GPU_ARG job, side, columns, half, slab);
+            BARRIER();
+            for (unsigned t = half; t < half + ATTENTION_DEPTH; t++) {
+                if (side->first + t >= end) break;
+                attention_term(GPU_ARG columns, tile, slab, t, terms, &chain);
+                left--;
+                if (left > 0 && side->first + t + 1 < end) continue;
+                const uint32_t key = attention_row_of(side, t) - (chunk - 1 - left);
+                attention_chunk_add(GPU_ARG columns, keys, key, &chain, to);
+                left = chunk;
+            }
+            BARRIER();
+        }
+    }
+}
+
+#endif

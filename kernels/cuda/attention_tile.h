@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A tile of attention: 32 queries by 32 keys, of which a thread has 4 x 4; its scores, their
+ * probabilities, a gradient of these (law 6). Rows of q, k, v and dout go through shared memory, a
+ * slab at a time. Nothing of the size of keys by queries is ever in memory: what a sum needs again
+ * is made again.
+ *
+ * Invariant: a score is one chain over d, in a register. */
+#ifndef TWINSTEP_KERNELS_CUDA_ATTENTION_TILE_H
+#define TWINSTEP_KERNELS_CUDA_ATTENTION_TILE_H
+
+#include "kernels/cuda/attention_job.h"
+
+#define ATTENTION_DEPTH 16u                   /* terms of a slab */
+#define ATTENTION_PITCH (ATTENTION_TILE + 1u) /* between lines of a slab or a tile: other banks */
+
+/* Columns of a head that a block sums at a time, as groups of 32: what registers hold. */
+#if defined(TWINSTEP_ACCUMULATOR_f64)
+#define ATTENTION_GROUPS 2u
+#else
+#define ATTENTION_GROUPS 4u
+#endif
+#define ATTENTION_PANEL (ATTENTION_GROUPS * ATTENTION_TILE)
+
+/* Shared memory: a slab of rows twice or of columns; tiles of weights; a number of each query. */
+#define ATTENTION_SLAB                                                                             \
+    (ATTENTION_DEPTH *                                                                             \
+     (ATTENTION_PANEL > 2 * ATTENTION_PITCH ? ATTENTION_PANEL : 2 * ATTENTION_PITCH))
+#define ATTENTION_WEIGHTS (ATTENTION_TILE * ATTENTION_PITCH)
+#define ATTENTION_SHARED(tiles)                                                                    \
+    ((ATTENTION_SLAB + (tiles)*ATTENTION_WEIGHTS + ATTENTION_TILE) * sizeof(accumulator))
+
+/* One number of each of the thread's 4 x 4 pairs; [query][key]. */
+struct attention_own {
+    accumulator of[ATTENTION_EACH][ATTENTION_EACH];
+};
+
+/* Where the rows of one side of a tile stand, up to 32 of them: positions from `first` on. */
+struct attention_side {
+    const carrier *at; /* position 0 */
+    size_t line;
+    uint32_t first, limit; /* rows from `limit` on are none */
+    /* law 9: positions are those of chunks in their order; NULL: a position is its own */
+    const uint32_t *order;
+    uint32_t chunk, chunks;
+};
+
+GPU_INLINE uint32_t attention_row_of(const struct attention_side *side, uint32_t i) {
+    const uint32_t position = side->first + i;
+    if (side->order == NULL) return position;
+    const uint32_t chunk = position / side->chunk;
+    return chunk < side->chunks ? side->order[chunk] * side->chunk + position % side->chunk
+                                : side->limit;
+}
+
+/* Queries of one head, and the keys they may have. */
+struct attention_block {
+    struct attention_part part;
+    uint32_t head;
+    struct attention_side q, dout, k, v;
+};
+
+GPU_INLINE struct attention_side attention_side_of(const carrier *at, size_t line, uint32_t first,
+                                                   uint32_t limit) {
+    struct attention_side side;
+    side.at = at;
+    side.line = line;
+    side.first = first;
+    side.limit = limit;
+    side.order = NULL;
+    side.chunk = side.chunks = 0;
+    return side;
+}
+
+GPU_INLINE struct attention_block attention_block_of(const struct attention_job *job,
+                                                     struct attention_part part, uint32_t head) {
+    struct attention_block block;
+    const uint32_t end = part.first + part.count;
+    const size_t row = part.sequence->row;
+    const size_t q_line = (size_t)job->H * job->D, k_line = (size_t)job->G * job->D;
+    const size_t from = row * q_line + (size_t)head * job->D;
+    const size_t key = row * k_line + (size_t)(head / (job->H / job->G)) * job->D;
+    block.part = part;
+    block.head = head;
+    block.q = attention_side_of(job->q + from, q_line, part.first, end);
+    block.dout = block.q;
+    if (job->dout != NULL) block.dout.at = job->dout + from;
+    block.k = attention_side_of(job->k + key, k_line, 0, end);
+    block.v = attention_side_of(job->v + key, k_line, 0, end);
+    return block;
+}
+
+/* The thread's queries, or keys, of a tile: its i-th. */
+GPU_INLINE uint32_t attention_left(GPU_PARAM unsigned i) {
+    return THREAD / ATTENTION_SIDE + i * ATTENTION_SIDE;
+}
+
+GPU_INLINE uint32_t attention_right(GPU_PARAM unsigned j) {
+    return THREAD % ATTENTION_SIDE + j * ATTENTION_SIDE;
+}
+
+/* Elements d .. d+15 of the side's rows, as operands. */
+GPU_INLINE void attention_slab(GPU_PARAM const struct attention_job *job,
+                               const struct attention_side *side, uint32_t d, accumulator *slab) {
+    for (unsigned i = THREAD; i < ATTENTION_DEPTH * ATTENTION_TILE; i += ATTENTION_THREADS) {
+        const unsigned t = i % ATTENTION_DEPTH, r = i / ATTENTION_DEPTH;
+        const uint32_t row = attention_row_of(side, r);
+        const int inside = row < side->limit && d + t < job->D;
+        slab[t * ATTENTION_PITCH + r] =
+            inside ? operand(side->at[row * side->line + d + t], job->product) : ACC(0.0);
+    }
+}
+
+/* Every pair of rows: a chain over d. */
+GPU_INLINE void attention_product(GPU_PARAM const struct attention_job *job,
+                                  const struct attention_side *left,
+                                  const struct attention_side *right, accumulator *slab,
+                                  struct attention_own *sum) {
+    accumulator *const other = slab + ATTENTION_DEPTH * ATTENTION_PITCH;
+    UNROLL
+    for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+        UNROLL
+        for (unsigned j = 0; j < ATTENTION_EACH; j++)
+            sum->of[i][j] = 0;
+    }
+    for (uint32_t d = 0; d < job->D; d += ATTENTION_DEPTH) {
+        const unsigned depth = (unsigned)least(ATTENTION_DEPTH, job->D - d);
+        attention_slab(GPU_ARG job, left, d, slab);
+        attention_slab(GPU_ARG job, right, d, other);
+        BARRIER();
+        for (unsigned t = 0; t < depth; t++) {
+            accumulator b[ATTENTION_EACH];
+            UNROLL
+            for (unsigned j = 0; j < ATTENTION_EACH; j++)
+                b[j] = other[t * ATTENTION_PITCH + attention_right(GPU_ARG j)];
+            UNROLL
+            for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+                const accumulator a = slab[t * ATTENTION_PITCH + attention_left(GPU_ARG i)];
+                UNROLL
+                for (unsigned j = 0; j < ATTENTION_EACH; j++)
+                    sum->of[i][j] = acc_fma(a, b[j], sum->of[i][j]);
+            }
+        }
+        BARRIER();
+    }
+}
+
+/* s = round(round(q . k) * scale). */
+GPU_INLINE carrier attention_score(const struct attention_job *job, accumulator sum) {
+    return rule_mul(carrier_round(sum, job->score), job->scale, job->score);
+}
+
+/* Kept ones scaled and rounded as scores, the others +0. */
+GPU_INLINE accumulator attention_dropped(const struct attention_job *job,
+                                         const struct attention_block *own, uint32_t query,
+                                         uint32_t key, accumulator x) {
+    if (!job->drops) return x;
+    const int kept =
+        mask_attention(&job->dropout, own->part.sequence, job->H, own->head, query, key);
+    const accumulator scaled = x * mask_scale(&job->dropout);
+    return kept ? (accumulator)carrier_round(scaled, job->score) : ACC(0.0);
+}
+
+/* What a row's softmax comes to, and D of its gradient. */
+struct attention_row {
+    accumulator maximum, sum, d;
+};
+
+GPU_INLINE struct attention_row attention_row_at(const struct attention_job *job, uint32_t token,
+                                                 uint32_t head) {
+    const accumulator *const state = job->state + ((size_t)token * job->H + head) * ATTENTION_STATE;
+    struct attention_row row;
+    row.maximum = state[0];
+    row.sum = state[1];
+    row.d = job->backward ? state[2] : ACC(0.0);
+    return row;
+}
+
+GPU_INLINE carrier attention_probability(const struct attention_job *job, accumulator product,
+                                         const struct attention_row *row) {
+    const accumulator e = rule_exp_shifted(attention_score(job, product), row->maximum);
+    return rule_prob(e, row->sum, job->score);
+}
+
+/* dP of one key, dropped; `product` is dout . v. */
+GPU_INLINE accumulator attention_outer(const struct attention_job *job,
+                                       const struct attention_block *own, uint32_t query,
+                                       uint32_t key, accumulator product) {
+    return attention_dropped(job, own, query, key, (accumulator)carrier_round(product, job->score));
+}
+
+/* A probability as it meets v; dS as it meets k or q. */
+GPU_INLINE accumulator attention_weight(const struct attention_job *job,
+                                        const struct attention_block *own, uint32_t query,
+                                        uint32_t key, carrier p) {
+    const accumulator dropped = attention_dropped(job, own, query, key, (accumulator)p);
+    return operand((carrier)dropped, job->product);
+}
+
+GPU_INLINE accumulator attention_slope(const struct attention_job *job,
+                                       const struct attention_block *own, uint32_t query,
+                                       uint32_t key, carrier p, accumulator product,
+                                       const struct attention_row *row) {
+    const accumulator dp = attention_outer(job, own, query, key, product);
+    const carrier ds = rule_prob_grad(p, (carrier)dp, row->d, job->scale, job->score);
+    return operand(ds, job->product);
+}
+
+/* Keys of the thread's queries: 0 for rows that the block lacks. */
+GPU_INLINE void attention_extents(GPU_PARAM const struct attention_part *part,
+                                  uint32_t keys[ATTENTION_EACH]) {
+    UNROLL
+    for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+        const uint32_t row = attention_left(GPU_ARG i);
+        keys[i] = row < part->count ? part->first + row + 1 : 0;
+    }
+}
+
+#endif
