@@ -8,6 +8,7 @@
 
 #include "cli/verb.h"
 #include "determinism/chain.h"
+#include "trainer/backends.h"
 #include "trainer/rng_json.h"
 
 const uint8_t *certify_root(const struct certify_side *side, uint64_t update) {
@@ -51,6 +52,7 @@ void certify_print(const struct certify_side *side) {
            side->image->complete ? "" : " (the experiment did not run to its end)");
     if (certificate->updates > 0) printf("  root           %s\n", hex);
     printf("  configuration  %s\n", side->configuration);
+    if (strcmp(side->device, BACKENDS_OWN) != 0) printf("  ran on         %s\n", side->device);
     if (side->altered)
         printf("                 ALTERED: the arms' texts do not give configuration_digest\n");
     if (side->scenario[0] != '\0')
@@ -63,10 +65,11 @@ void certify_print(const struct certify_side *side) {
                side->run->plan.id, hex);
 }
 
-static void print_head(const struct certify_side sides[2]) {
+static void print_head(const struct certify_side sides[2], const char *devices) {
     for (int s = 0; s < 2; s++)
         printf("%c: %s, run %s, %" PRIu64 " update%s\n", "AB"[s], sides[s].path,
                sides[s].run->plan.id, sides[s].run->updates, sides[s].run->updates == 1 ? "" : "s");
+    if (devices[0] != '\0') printf("devices differ: %s\n", devices);
 }
 
 static void print_counted(const struct certify_pair *pair) {
@@ -83,7 +86,7 @@ static void print_roots(const struct certify_side sides[2], uint64_t update) {
 }
 
 void certify_print_pair(const struct certify_side sides[2], const struct certify_pair *pair) {
-    print_head(sides);
+    print_head(sides, pair->devices);
     if (pair->first == 0) {
         char hex[DIGEST_HEX];
         certify_hex(certify_root(&sides[0], pair->updates), hex);
@@ -111,10 +114,10 @@ json_t *certify_json(const struct certify_side *side) {
     const struct certificate *certificate = &side->certificate;
     char hex[DIGEST_HEX];
     digest_hex(&certificate->root, hex);
-    return json_pack("{ss ss sI ss ss sb so ss ss sI sb so ss ss}", "trace", side->path, "run",
+    return json_pack("{ss ss sI ss ss ss sb so ss ss sI sb so ss ss}", "trace", side->path, "run",
                      side->run->plan.id, "updates", (json_int_t)certificate->updates, "root",
                      certificate->updates == 0 ? "" : hex, "configuration", side->configuration,
-                     "configuration_altered", side->altered, "scenario",
+                     "ran_on", side->device, "configuration_altered", side->altered, "scenario",
                      side->scenario[0] == '\0' ? json_null() : json_string(side->scenario), "set",
                      side->overrides, "chain", states[certificate->state], "checked",
                      (json_int_t)certificate->checked, "start_known", certificate->start_known,
@@ -132,9 +135,10 @@ static json_t *where_json(const struct certify_side sides[2], const struct certi
 }
 
 json_t *certify_pair_json(const struct certify_side sides[2], const struct certify_pair *pair) {
-    return json_pack("{so so sb sI sI sI so so}", "a", certify_json(&sides[0]), "b",
+    return json_pack("{so so sb sI sI sI so so ss}", "a", certify_json(&sides[0]), "b",
                      certify_json(&sides[1]), "equal", pair->first == 0, "updates",
                      (json_int_t)pair->updates, "comparisons", (json_int_t)pair->comparisons,
                      "most_comparisons", (json_int_t)chain_comparisons(pair->updates), "first",
-                     where_json(sides, pair), "rng", rng_json(&pair->rng, pair->rng_words));
+                     where_json(sides, pair), "rng", rng_json(&pair->rng, pair->rng_words),
+                     "devices_differ", pair->devices);
 }

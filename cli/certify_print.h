@@ -18,6 +18,7 @@ struct certify_side {
     char configuration[DIGEST_HEX]; /* SHA-256 of the run's resolved text */
     char scenario[DIGEST_HEX];      /* SHA-256 of the scenario's text; "": the trace has none */
     const char *overrides;          /* each --set, one per line */
+    const char *device;             /* what the run's ops ran on */
     int altered; /* the texts of both arms do not give the trace's configuration_digest */
 };
 
@@ -29,6 +30,7 @@ struct certify_pair {
     struct first_difference where;
     struct ledger_difference rng;
     const char *rng_words; /* "" nothing to tell */
+    const char *devices;   /* how what they ran on differs; "" */
 };
 
 /* Root after `update`; NULL: not recorded. */

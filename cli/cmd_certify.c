@@ -10,6 +10,7 @@
 #include "cli/json.h"
 #include "cli/verb.h"
 #include "determinism/chain.h"
+#include "trainer/backends.h"
 
 enum { KEY_RUN = KEY_OWN, KEY_RUN_A, KEY_RUN_B, KEY_EXPECT, KEY_AT, KEY_EQUAL, KEY_DIFFERS };
 
@@ -62,6 +63,7 @@ static int is_altered(const struct trace_image *image) {
 static enum status open_side(struct cli *cli, const char *path, const char *id,
                              struct certify_side *out) {
     struct trace_image *image;
+    char *device;
     memset(out, 0, sizeof *out);
     TRY(trace_open_damaged(path, &cli->arena, &image));
     TRY(choose_run(image, path, id, &cli->arena, &out->run));
@@ -74,6 +76,9 @@ static enum status open_side(struct cli *cli, const char *path, const char *id,
     if (scenario != NULL) text_digest(scenario, out->scenario);
     out->overrides = overrides == NULL ? "" : overrides;
     out->altered = is_altered(image);
+    const struct backend_seen seen = backends_of_run(image, out->run->plan.id);
+    TRY(backends_line(&seen, &cli->arena, &device));
+    out->device = device;
     return STATUS_OK;
 }
 
@@ -245,9 +250,13 @@ static enum status equal_at(void *context, uint64_t update, int *out_equal) {
 
 static enum status compare(struct certify_side sides[2], struct arena *arena,
                            struct certify_pair *out) {
-    static const char *const names[2] = {"A", "B"};
-    char *words;
+    static const char *const names[2] = {"A", "B"}, *const in_sides[2] = {"in A", "in B"};
+    char *words, *devices;
+    const struct backend_seen seen[2] = {backends_of_run(sides[0].image, sides[0].run->plan.id),
+                                         backends_of_run(sides[1].image, sides[1].run->plan.id)};
     memset(out, 0, sizeof *out);
+    TRY(backends_difference(seen, in_sides, arena, &devices));
+    out->devices = devices;
     const uint64_t a = sides[0].run->updates, b = sides[1].run->updates;
     out->updates = a < b ? a : b;
     out->rng_words = "";

@@ -2,6 +2,7 @@
  * twinstep env: this build and this machine, for a bug report. */
 #include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/environment.h"
 #include "cli/json.h"
@@ -18,8 +19,11 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(environment_facts(&cli->arena, &facts));
     *out_exit = EXIT_AS_EXPECTED;
     if (options->json) return print_json(facts);
+    int width = 15;
+    for (const struct fact *fact = facts; fact->name != NULL; fact++)
+        if ((int)strlen(fact->name) > width) width = (int)strlen(fact->name);
     for (; facts->name != NULL; facts++)
-        printf("%-15s %s\n", facts->name, facts->text);
+        printf("%-*s %s\n", width, facts->name, facts->text);
     return STATUS_OK;
 }
 

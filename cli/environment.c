@@ -10,12 +10,12 @@
 
 #include "base/fpenv.h"
 #include "determinism/libraries.h"
-#include "kernels/backend_module.h"
 #include "kernels/blas.h"
 #include "kernels/op.h"
 #include "scenarios/yaml_version.h"
+#include "trainer/backends.h"
 
-#define FACTS_MAX 32
+#define FACTS_MAX (32 + BACKEND_FACTS_MAX)
 #define LINE_SIZE 256
 
 struct facts {
@@ -108,14 +108,18 @@ static enum status add_blas(struct facts *facts) {
 
 /* What numerics.backend cuda would run on, or what is missing for it. */
 static enum status add_cuda(struct facts *facts) {
-    const struct backend *backend;
-    char line[LINE_SIZE];
-    enum status status = backend_module_open(BACKEND_MODULE_AUTO, &backend);
-    if (status == STATUS_OK) status = backend->describe(line, sizeof line);
-    if (status == STATUS_OK) return add(facts, "cuda", line);
+    struct backend_site site;
     char *text;
-    TRY(arena_format(facts->arena, &text, "none (%s)", status_text()));
-    return add(facts, "cuda", text);
+    if (backends_site(BACKEND_MODULE_AUTO, &site) != STATUS_OK) {
+        TRY(arena_format(facts->arena, &text, "none (%s)", status_text()));
+        return add(facts, "cuda", text);
+    }
+    for (uint32_t i = 0; i < site.count; i++) {
+        TRY(arena_format(facts->arena, &text, "cuda_%s", site.facts[i].name));
+        TRY(add(facts, i == 0 ? "cuda" : text, site.facts[i].text));
+    }
+    TRY(add(facts, "cuda_module", site.path));
+    return add(facts, "cuda_sha256", site.sha256);
 }
 
 static enum status add_machine(struct facts *facts) {

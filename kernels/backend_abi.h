@@ -12,10 +12,20 @@
 #include "base/module_abi.h"
 #include "kernels/op.h"
 
+/* What the ops run on, one thing at a time: {"device", "NVIDIA H100 80GB HBM3"}. Names are words of
+ * a-z, 0-9 and _; of one module every name comes once. "device" is always there and first. */
+struct backend_fact {
+    char name[32];
+    char text[120];    /* never empty; what cannot be found out is left out */
+    int32_t momentary; /* 1: what it is now and may be something else later (clocks) */
+};
+#define BACKEND_FACTS_MAX 32
+
 /* Sizes of what both sides read besides the stamp's; must be equal. (A test has a wrong one.) */
 #ifndef BACKEND_LAYOUT
 #define BACKEND_LAYOUT                                                                             \
     (sizeof(struct op_table) + 1000 * sizeof(struct op_limits) +                                   \
+     100000 * sizeof(struct backend_fact) +                                                        \
      1000000 * (sizeof(struct attention_backward_args) + sizeof(struct linear_forward_args) +      \
                 sizeof(struct norm_forward_args) + sizeof(struct logprob_forward_args)))
 #endif
@@ -26,8 +36,8 @@ struct backend {
     uint64_t layout;  /* BACKEND_LAYOUT */
     /* STATUS_UNSUPPORTED, with one line that says what is missing: no driver, no device. */
     enum status (*open)(void);
-    /* After open: one line on what the ops run on. */
-    enum status (*describe)(char *text, size_t size);
+    /* After open: fills at most BACKEND_FACTS_MAX. */
+    enum status (*describe)(struct backend_fact *facts, uint32_t *out_count);
     /* Memory that ops and the host both see. */
     struct arena_source memory;
     /* The first thing that went wrong since the last call. */

@@ -27,12 +27,25 @@ static uint32_t put_group(struct page *page, const char *path, const char *capti
     return count;
 }
 
+/* What is under /backend: which run ran on what (trainer/backends.h). */
+static void put_devices(struct page *page) {
+    const char *last = "";
+    put_group(page, "backend", "Whose ops each run had");
+    for (uint32_t i = 0; i < page->image->attribute_count; i++) {
+        const char *const path = page->image->attributes[i].path;
+        if (strncmp(path, "backend/", 8) != 0 || strcmp(path, last) == 0) continue;
+        put_group(page, path, "What they ran on");
+        last = path;
+    }
+}
+
 void page_machine(struct page *page) {
     struct html *html = &page->html;
     page_section(page, "machine", "Machine and versions");
     html_raw(html, "<div class=\"figures\">\n");
     const uint32_t build = put_group(page, "env", "Build: what may decide a bit");
     const uint32_t machine = put_group(page, "env/volatile", "Machine and call");
+    put_devices(page);
     html_raw(html, "</div>\n");
     if (build == 0) html_raw(html, "<p>The trace says nothing of the build.</p>\n");
     if (machine == 0)

@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "determinism/floor_file.h"
+#include "trainer/backends.h"
 #include "trainer/mixtures.h"
 
 #define ARRAYS_MAX 20
@@ -96,11 +97,47 @@ static enum status add_configuration(struct attributes *to, const struct experim
     return STATUS_OK;
 }
 
+/* What the runs' ops run on, where one of them is not the CPU's. */
+static enum status find_backends(const struct experiment_plan *plan, struct arena *arena,
+                                 struct backend_record *out) {
+    const struct config **configs;
+    TRY(arena_take(arena, plan->run_count, sizeof *configs, "backends", &configs));
+    for (uint32_t i = 0; i < plan->run_count; i++)
+        configs[i] = &plan->runs[i].config;
+    return backends_record(configs, plan->run_count, arena, out);
+}
+
+static void add_backends(struct attributes *to, const struct experiment_plan *plan,
+                         const struct backend_record *record, int reproducible) {
+    if (record->attribute_count == 0) return;
+    for (uint32_t i = 0; i < plan->run_count; i++)
+        add_text(to, "backend", plan->runs[i].id, record->group[i]);
+    for (uint32_t i = 0; i < record->attribute_count; i++)
+        if (!reproducible || !backends_is_volatile(&record->attributes[i]))
+            to->list[to->count++] = record->attributes[i];
+}
+
+/* Where the floor file is of another device than the baseline's, how it differs. */
+static enum status add_elsewhere(struct attributes *to, const struct experiment_plan *plan,
+                                 const struct backend_record *record, struct arena *arena) {
+    char *text;
+    if (plan->floor != FLOOR_FILE) return STATUS_OK;
+    const struct backend_seen seen[2] = {
+        backends_of_floor(plan->scenario->floor.file),
+        {record->attributes, record->attribute_count, record->group[0]}};
+    TRY(backends_difference(seen, backends_here, arena, &text));
+    if (text[0] != '\0') add_text(to, "floor", "elsewhere", text);
+    return STATUS_OK;
+}
+
 static enum status describe(const struct experiment_plan *plan,
                             const struct experiment_options *options, struct arena *arena,
                             struct attributes *out) {
     const struct scenario *scenario = plan->scenario;
-    size_t most = 32 + 2 * (size_t)plan->factor_count + options->environment_count;
+    struct backend_record backends;
+    TRY(find_backends(plan, arena, &backends));
+    size_t most = 32 + 2 * (size_t)plan->factor_count + options->environment_count +
+                  plan->run_count + backends.attribute_count;
     TRY(arena_take(arena, most, sizeof *out->list, "attributes", &out->list));
     add_text(out, "", "name", scenario->name);
     add_text(out, "", "about", scenario->about);
@@ -121,7 +158,8 @@ static enum status describe(const struct experiment_plan *plan,
     for (uint32_t i = 0; i < options->environment_count; i++)
         if (!options->reproducible || strcmp(options->environment[i].path, "env/volatile") != 0)
             out->list[out->count++] = options->environment[i];
-    return STATUS_OK;
+    add_backends(out, plan, &backends, options->reproducible);
+    return add_elsewhere(out, plan, &backends, arena);
 }
 
 static void add_gram(const struct experiment_plan *plan, struct trace_array_plan *list,

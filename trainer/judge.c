@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/sum.h"
+#include "trainer/backends.h"
 
 const char *floor_kind_name(enum floor_kind kind) {
     static const char *const names[] = {"none", "exact", "permutation", "rank", "file"};
@@ -114,6 +115,17 @@ static int took_another(const double *reals) {
     return gap > reals[REAL_GRAD_TAKEN_ERROR] + 0x1p-8 * left;
 }
 
+/* What the arms ran on; where it differs the verdict is of devices, too. */
+static enum status note_device(struct court *court, int arm) {
+    const struct backend_seen seen = backends_of_run(court->image, court->out->arms[arm]);
+    char *line;
+    court->out->device[arm] = "";
+    if (seen.group == NULL || strcmp(seen.group, BACKENDS_OWN) == 0) return STATUS_OK;
+    TRY(backends_line(&seen, court->arena, &line));
+    court->out->device[arm] = line;
+    return STATUS_OK;
+}
+
 static void note_arm(struct court *court, int arm) {
     struct judgement *out = court->out;
     double sum = 0.0;
@@ -136,6 +148,9 @@ enum status judge(const struct trace_image *image, struct arena *arena, struct j
     note_curves(&court);
     for (int arm = 0; arm < 2; arm++)
         note_arm(&court, arm);
+    for (int arm = 0; arm < 2; arm++)
+        TRY(note_device(&court, arm));
+    out->elsewhere = court_text(&court, "floor", "elsewhere");
     TRY(judge_floor(&court));
     TRY(judge_growth(&court));
     TRY(judge_causes(&court));

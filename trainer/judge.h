@@ -141,8 +141,11 @@ struct judgement {
     double floor_distance; /* d(A,B) */
     double floor_largest;  /* largest distance between runs meant to be the same */
     double p, alpha, smallest_p;
-    double power; /* at 3 sigma; NaN for exact */
+    double power;  /* at 3 sigma; NaN for exact */
     double loss_p; /* of the same test on the runs' last losses; NaN: not tested */
+
+    const char *device[2]; /* what each arm's ops ran on; "": the CPU */
+    const char *elsewhere; /* how what the floor file was measured on differs; "" */
 
     enum expectation expectation;
     const char *missed; /* which expectations, with what came; "" otherwise */

@@ -216,7 +216,22 @@ static void print_exact_floor(const struct judgement *judgement, FILE *out) {
                 words[judgement->floor_equal[1] + 1]);
 }
 
+static void print_devices(const struct judgement *judgement, FILE *out) {
+    const char *const *device = judgement->device;
+    if (device[0][0] == '\0' && device[1][0] == '\0') return;
+    if (strcmp(device[0], device[1]) == 0) {
+        fprintf(out, "  device   %s\n", device[0]);
+        return;
+    }
+    for (int arm = 0; arm < 2; arm++)
+        fprintf(out, "  %-8s %s: %s\n", arm == 0 ? "devices" : "", judgement->arms[arm],
+                device[arm][0] == '\0' ? "cpu" : device[arm]);
+}
+
 static void print_floor(const struct judgement *judgement, FILE *out) {
+    if (judgement->elsewhere[0] != '\0')
+        fprintf(out, "  note     the floor file was measured elsewhere: %s\n",
+                judgement->elsewhere);
     fprintf(out, "  floor    ");
     if (judgement->floor == FLOOR_EXACT) {
         print_exact_floor(judgement, out);
@@ -426,6 +441,7 @@ void judgement_print(const struct judgement *judgement, FILE *out) {
     print_notes(judgement, out);
     print_first(judgement, out);
     print_rng(judgement, out);
+    print_devices(judgement, out);
     print_floor(judgement, out);
     if (judgement->verdict == VERDICT_OUTSIDE_FLOOR) {
         print_shares(judgement, out);

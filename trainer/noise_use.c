@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "trainer/backends.h"
 #include "trainer/experiment_plan.h"
 
 static enum status fail_key(const struct schema *schema, const char *path,
@@ -60,10 +61,12 @@ static double end_distance(const struct trace_image *image, const struct trace_r
     return pair->records[pair->updates - 1].reals[PAIR_DISTANCE];
 }
 
-static enum status copy_attributes(const struct trace_image *image, struct arena *arena,
-                                   struct trace_image *out) {
-    static const struct trace_attribute instead[] = {
-        {"floor", "kind", "file"}, {"floor", "runs_baseline", "1"}, {"floor", "runs_test", "1"}};
+static enum status copy_attributes(const struct trace_image *image, const char *elsewhere,
+                                   struct arena *arena, struct trace_image *out) {
+    const struct trace_attribute instead[] = {{"floor", "kind", "file"},
+                                              {"floor", "runs_baseline", "1"},
+                                              {"floor", "runs_test", "1"},
+                                              {"floor", "elsewhere", elsewhere}};
     const uint32_t count = (uint32_t)COUNT_OF(instead);
     TRY(arena_take(arena, image->attribute_count + count, sizeof *out->attributes, "attributes",
                    &out->attributes));
@@ -101,6 +104,7 @@ enum status noise_use_image(const struct schema *schema, const char *path,
     const char *written = trace_attribute_of(image, "", "steps");
     const struct trace_run *baseline = name == NULL ? NULL : trace_run_of(image, name);
     struct config config;
+    char *elsewhere;
     uint64_t steps;
     if (baseline == NULL || baseline->plan.configuration == NULL || written == NULL ||
         number_parse_uint(written, &steps) != STATUS_OK || steps == 0)
@@ -110,6 +114,8 @@ enum status noise_use_image(const struct schema *schema, const char *path,
                     &config));
     TRY(noise_use_check(schema, path, file, &config, steps, arena));
     *out = *image;
-    TRY(copy_attributes(image, arena, out));
+    const struct backend_seen seen[2] = {backends_of_floor(file), backends_of_run(image, name)};
+    TRY(backends_difference(seen, backends_here, arena, &elsewhere));
+    TRY(copy_attributes(image, elsewhere, arena, out));
     return copy_arrays(image, file, steps, end_distance(image, baseline), arena, out);
 }

@@ -12,7 +12,7 @@
 
 #define MODULE_BYTES_MAX ((size_t)256 << 20)
 
-static enum status hash_file(const char *path, char out[DIGEST_HEX]) {
+enum status plugin_hash(const char *path, char out[DIGEST_HEX]) {
     struct arena arena = ARENA_EMPTY;
     struct digest digest;
     char *bytes;
@@ -42,9 +42,9 @@ enum status plugin_open(const char *path, const char *kind, struct plugin *out) 
     *out = (struct plugin){.optimizers = NULL};
     if (strcmp(path, "-") == 0) FAIL(STATUS_INPUT, "-: expected the file of a module");
     TRY(module_open(path, &module));
-    enum status status = hash_file(path, out->sha256);
+    enum status status = plugin_hash(path, out->sha256);
     if (status == STATUS_OK) status = read_classes(&module, kind, out);
-    if (status == STATUS_OK) status = hash_file(path, after);
+    if (status == STATUS_OK) status = plugin_hash(path, after);
     if (status == STATUS_OK && strcmp(out->sha256, after) != 0)
         status = status_fail(STATUS_INPUT, "%s: the file changed while it was opened", path);
     if (status != STATUS_OK) module_close(&module);

@@ -12,6 +12,9 @@
 #include "scenarios/config.h"
 #include "sched/sched.h"
 
+/* SHA-256 of a file's bytes, hexadecimal. */
+TWINSTEP_MUST_USE enum status plugin_hash(const char *path, char out[DIGEST_HEX]);
+
 /* What a module holds; NULL: nothing of that kind. */
 struct plugin {
     char sha256[DIGEST_HEX];

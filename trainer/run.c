@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/backend_module.h"
 #include "kernels/shuffle.h"
 #include "scenarios/scenario.h"
+#include "trainer/backends.h"
 #include "trainer/datarow.h"
 #include "trainer/nudge.h"
 #include "trainer/loss.h"
@@ -257,10 +257,8 @@ static enum status open_backend(struct run *run) {
     const struct config *config = &run->config;
     TRY(backend_ops((enum isa)config->numerics.isa, (enum dtype)config->numerics.compute,
                     (enum dtype)config->numerics.accumulate, &run->host));
-    if (config->numerics.backend == BACKEND_CPU) return STATUS_OK;
-    const enum status status = backend_module_open(config->numerics.backend_module, &run->backend);
-    if (status != STATUS_OK) return status_prefix(status, "numerics.backend");
-    run->arena.source = &run->backend->memory;
+    TRY(backends_open(config, &run->backend));
+    if (run->backend != NULL) run->arena.source = &run->backend->memory;
     return STATUS_OK;
 }
 

@@ -7,8 +7,10 @@
 #include "kernels/cuda/tables.h"
 
 #include <cuda_runtime.h>
-#include <stdio.h>
+#include <dlfcn.h>
 #include <string.h>
+
+#include "kernels/cuda/facts.h"
 
 static enum status module_fail(const char *what, cudaError_t error) {
     FAIL(error == cudaErrorMemoryAllocation ? STATUS_MEMORY : STATUS_INTERNAL, "cuda: %s: %s", what,
@@ -38,17 +40,119 @@ static enum status module_open_device(void) {
     return set == cudaSuccess ? STATUS_OK : module_fail("device 0", set);
 }
 
-static enum status module_describe(char *text, size_t size) {
+static void module_add_version(struct facts *facts, const char *name, int version) {
+    if (version > 0) facts_add(facts, name, "%d.%d", version / 1000, version % 1000 / 10);
+}
+
+static void module_add_attribute(struct facts *facts, const char *name, cudaDeviceAttr which,
+                                 int divisor) {
+    int value = 0;
+    if (cudaDeviceGetAttribute(&value, which, 0) == cudaSuccess && value > 0)
+        facts_add(facts, name, "%d", value / divisor);
+}
+
+/* What the management library alone knows. It is not needed, and not linked: without it these facts
+ * are left out. Declarations as in nvml.h. */
+struct module_nvml {
+    void *library;
+    int (*init)(void);
+    int (*shutdown)(void);
+    int (*driver)(char *, unsigned);
+    int (*find)(const char *, void **);
+    int (*clock)(void *, int, unsigned *);
+    int (*most)(void *, int, unsigned *);
+};
+#define NVML_CLOCK_OF_SM 1
+#define NVML_CLOCK_OF_MEMORY 2
+
+template <typename function>
+static int module_symbol(void *library, const char *name, function *out) {
+    *out = (function)dlsym(library, name);
+    return *out != nullptr;
+}
+
+static int module_open_nvml(struct module_nvml *nvml) {
+    nvml->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (nvml->library == nullptr) return 0;
+    if (module_symbol(nvml->library, "nvmlInit_v2", &nvml->init) &&
+        module_symbol(nvml->library, "nvmlShutdown", &nvml->shutdown) &&
+        module_symbol(nvml->library, "nvmlSystemGetDriverVersion", &nvml->driver) &&
+        module_symbol(nvml->library, "nvmlDeviceGetHandleByPciBusId_v2", &nvml->find) &&
+        module_symbol(nvml->library, "nvmlDeviceGetClockInfo", &nvml->clock) &&
+        module_symbol(nvml->library, "nvmlDeviceGetMaxClockInfo", &nvml->most) &&
+        nvml->init() == 0)
+        return 1;
+    dlclose(nvml->library);
+    return 0;
+}
+
+static void module_add_clock(struct facts *facts, const char *name, void *device, int which,
+                             int (*read)(void *, int, unsigned *), int momentary) {
+    unsigned megahertz = 0;
+    if (read(device, which, &megahertz) != 0 || megahertz == 0) return;
+    facts_add(facts, name, "%u", megahertz);
+    if (momentary) facts_momentary(facts);
+}
+
+/* Whether the clocks were told. */
+static int module_add_nvml(struct facts *facts) {
+    struct module_nvml nvml;
+    char bus[32], driver[96];
+    void *device = nullptr;
+    if (cudaDeviceGetPCIBusId(bus, sizeof bus, 0) != cudaSuccess || !module_open_nvml(&nvml))
+        return 0;
+    if (nvml.driver(driver, sizeof driver) == 0) facts_add(facts, "driver", "%s", driver);
+    const int found = nvml.find(bus, &device) == 0;
+    if (found) {
+        module_add_clock(facts, "clock_sm_max_mhz", device, NVML_CLOCK_OF_SM, nvml.most, 0);
+        module_add_clock(facts, "clock_memory_max_mhz", device, NVML_CLOCK_OF_MEMORY, nvml.most, 0);
+        module_add_clock(facts, "clock_sm_mhz", device, NVML_CLOCK_OF_SM, nvml.clock, 1);
+        module_add_clock(facts, "clock_memory_mhz", device, NVML_CLOCK_OF_MEMORY, nvml.clock, 1);
+    }
+    nvml.shutdown();
+    dlclose(nvml.library);
+    return found;
+}
+
+/* Of the library that this process has loaded, if it has. */
+static void module_add_cublas(struct facts *facts) {
+    static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};
+    int (*property)(int, int *) = nullptr;
+    int part[3] = {0, 0, 0};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        void *const library = dlopen(names[i], RTLD_NOW | RTLD_NOLOAD);
+        if (library == nullptr) continue;
+        if (module_symbol(library, "cublasGetProperty", &property) && property(0, &part[0]) == 0 &&
+            property(1, &part[1]) == 0 && property(2, &part[2]) == 0)
+            facts_add(facts, "cublas", "%d.%d.%d", part[0], part[1], part[2]);
+        dlclose(library);
+        return;
+    }
+}
+
+static enum status module_describe(struct backend_fact *list, uint32_t *out_count) {
+    struct facts facts = {list, 0};
     struct cudaDeviceProp device;
     int driver = 0, runtime = 0;
     cudaRuntimeGetVersion(&runtime);
     cudaDriverGetVersion(&driver);
     const cudaError_t error = cudaGetDeviceProperties(&device, 0);
     if (error != cudaSuccess) return module_fail("device 0", error);
-    snprintf(text, size,
-             "%s, compute capability %d.%d, %d SMs, driver for CUDA %d.%d, runtime %d.%d",
-             device.name, device.major, device.minor, device.multiProcessorCount, driver / 1000,
-             driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    facts_add(&facts, "device", "%s", device.name);
+    facts_add(&facts, "compute_capability", "%d.%d", device.major, device.minor);
+    facts_add(&facts, "multiprocessors", "%d", device.multiProcessorCount);
+    facts_add(&facts, "memory_bytes", "%llu", (unsigned long long)device.totalGlobalMem);
+    module_add_attribute(&facts, "memory_bus_bits", cudaDevAttrGlobalMemoryBusWidth, 1);
+    module_add_attribute(&facts, "l2_bytes", cudaDevAttrL2CacheSize, 1);
+    facts_add(&facts, "ecc", "%s", device.ECCEnabled ? "on" : "off");
+    module_add_version(&facts, "driver_cuda", driver);
+    module_add_version(&facts, "runtime", runtime);
+    if (!module_add_nvml(&facts)) {
+        module_add_attribute(&facts, "clock_sm_max_mhz", cudaDevAttrClockRate, 1000);
+        module_add_attribute(&facts, "clock_memory_max_mhz", cudaDevAttrMemoryClockRate, 1000);
+    }
+    module_add_cublas(&facts);
+    *out_count = facts.count;
     return STATUS_OK;
 }
 

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "kernels/backend_module.h"
 #include "tests/trainer/helper_train.h"
+#include "trainer/backends.h"
 
 #define SHIM TWINSTEP_BACKENDS "/twinstep_backend_shim.so"
 #define UPDATES 3
@@ -148,21 +148,74 @@ static void verify_refused(void **state) {
     assert_refused(&config, STATUS_UNSUPPORTED, "shim does not have mode order-free yet");
 }
 
-static void validate_description(void **state) {
+/* Facts, the module's own hash, and what of them goes into a file and comes back. */
+static void validate_facts(void **state) {
     (void)state;
-    const struct backend *backend;
-    char text[256];
-    assert_int_equal(backend_module_open(SHIM, &backend), STATUS_OK);
-    assert_string_equal(backend->name, "shim");
-    assert_int_equal(backend->describe(text, sizeof text), STATUS_OK);
-    assert_string_equal(text, "the host: CUDA kernels thread by thread, for tests");
+    struct arena arena = ARENA_EMPTY;
+    struct backend_site site;
+    struct backend_record record;
+    struct config cpu, shim;
+    char *line;
+    assert_int_equal(backends_site(SHIM, &site), STATUS_OK);
+    assert_string_equal(site.backend->name, "shim");
+    assert_string_equal(site.facts[0].name, "device");
+    assert_string_equal(site.facts[0].text, "the host: CUDA kernels thread by thread, for tests");
+    assert_int_equal(strspn(site.sha256, "0123456789abcdef"), 64);
+    helper_config(1, &cpu, "%s", trainings[0].body);
+    shim = cpu;
+    on_the_shim(&shim);
+    const struct config *const configs[] = {&cpu, &shim, &cpu, &shim};
+    assert_int_equal(backends_record(configs, 4, &arena, &record), STATUS_OK);
+    assert_string_equal(record.group[0], "cpu");
+    assert_string_equal(record.group[1], "shim");
+    assert_ptr_equal(record.group[3], record.group[1]);
+    assert_int_equal(record.attribute_count, site.count + 1);
+    assert_string_equal(record.attributes[0].path, "backend/shim");
+    assert_string_equal(record.attributes[0].text, site.sha256);
+    const struct backend_seen seen = {record.attributes, record.attribute_count, "shim"};
+    assert_int_equal(backends_line(&seen, &arena, &line), STATUS_OK);
+    assert_string_equal(line, "shim: the host: CUDA kernels thread by thread, for tests");
+    assert_int_equal(backends_record(configs, 1, &arena, &record), STATUS_OK);
+    assert_int_equal(record.attribute_count, 0);
+    arena_close(&arena);
+}
+
+/* Two devices are told apart by every fact that both sides have and that is not of a moment. */
+static void validate_differences(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct trace_attribute there[] = {{"backend/cuda", "sha256", "11"},
+                                      {"backend/cuda", "device", "A"},
+                                      {"backend/cuda", "multiprocessors", "108"},
+                                      {"backend/cuda", "driver", "580.1"},
+                                      {"backend/cuda/volatile", "clock_sm_mhz", "1200"}};
+    struct trace_attribute here[] = {{"backend/cuda-2", "device", "none of the run"},
+                                     {"backend/cuda", "sha256", "11"},
+                                     {"backend/cuda", "device", "B"},
+                                     {"backend/cuda", "multiprocessors", "132"},
+                                     {"backend/cuda/volatile", "clock_sm_mhz", "1500"}};
+    struct backend_seen seen[2] = {{there, 5, "cuda"}, {here, 5, "cuda"}};
+    char *text;
+    assert_int_equal(backends_difference(seen, backends_here, &arena, &text), STATUS_OK);
+    assert_string_equal(text, "device: A there, B here; multiprocessors: 108 there, 132 here");
+    seen[1].group = "cpu";
+    assert_int_equal(backends_difference(seen, backends_here, &arena, &text), STATUS_OK);
+    assert_string_equal(text, "backend: cuda there, cpu here");
+    seen[1].group = NULL; /* not recorded: nothing can be said */
+    assert_int_equal(backends_difference(seen, backends_here, &arena, &text), STATUS_OK);
+    assert_string_equal(text, "");
+    seen[1] = seen[0];
+    assert_int_equal(backends_difference(seen, backends_here, &arena, &text), STATUS_OK);
+    assert_string_equal(text, "");
+    assert_true(backends_is_volatile(&there[4]) && !backends_is_volatile(&there[3]));
+    arena_close(&arena);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_trainings),  cmocka_unit_test(verify_watched_training),
         cmocka_unit_test(verify_backend_is_used), cmocka_unit_test(verify_refused),
-        cmocka_unit_test(validate_description),
+        cmocka_unit_test(validate_facts),         cmocka_unit_test(validate_differences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
