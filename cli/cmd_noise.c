@@ -161,12 +161,41 @@ static struct noise_request request_of(const struct asking *asking, const struct
                                   .progress_context = asking->progress};
 }
 
+/* Where the noise of runs that are told to be the same arose. */
+static enum status find_parts(struct noise_case *one, struct arena *arena) {
+    static const enum noise_stratum order[] = {NOISE_INSTANCE, NOISE_PROCESS, NOISE_REPEAT};
+    one->parts_of = "";
+    for (size_t i = 0; i < COUNT_OF(order) && one->parts == NULL; i++)
+        for (uint32_t r = 0; r < one->table.count; r++) {
+            const struct noise_row *row = &one->table.rows[r];
+            if (row->stratum != order[i] || row->figures.first == 0) continue;
+            one->parts_of = noise_stratum_name(row->stratum);
+            TRY(arena_take(arena, 1, sizeof *one->parts, "parts", &one->parts));
+            TRY(noise_parts_of(&one->table.layout, &row->figures, arena, one->parts));
+            break;
+        }
+    return STATUS_OK;
+}
+
 static enum status measure_case(const struct asking *asking, struct noise_case *one) {
     TRY(arena_take(&asking->cli->arena, 1, sizeof *one->config, "configuration", &one->config));
     *one->config = asking->arm->config;
     TRY(noise_case_set_up(one, asking->threads, one->config));
     const struct noise_request request = request_of(asking, one->config);
-    return noise_case_measure(&request, &asking->cli->arena, one);
+    TRY(noise_case_measure(&request, &asking->cli->arena, one));
+    return find_parts(one, &asking->cli->arena);
+}
+
+static enum status find_device(const struct asking *asking, struct noise_report *out) {
+    struct arena *arena = &asking->cli->arena;
+    const struct config *const config = &asking->arm->config;
+    struct backend_record record;
+    char *line;
+    TRY(backends_record(&config, 1, arena, &record));
+    out->device = (struct backend_seen){record.attributes, record.attribute_count, record.group[0]};
+    TRY(backends_line(&out->device, arena, &line));
+    out->device_line = line;
+    return STATUS_OK;
 }
 
 static int is_measured(const struct noise_case *one, int32_t mode) {
@@ -195,6 +224,7 @@ static enum status measure(const struct asking *asking, struct noise_report *out
                                  .steps = asking->steps,
                                  .repeats = asking->repeats};
     const size_t count = (size_t)asking->mode_count * asking->dtype_count;
+    TRY(find_device(asking, out));
     TRY(arena_take(&asking->cli->arena, count, sizeof *out->cases, "cases", &out->cases));
     for (uint32_t m = 0; m < asking->mode_count; m++)
         for (uint32_t d = 0; d < asking->dtype_count; d++) {
@@ -268,7 +298,7 @@ static enum status run_plan(const struct asking *asking, int *out_exit) {
     return noise_planning_run(&planning, out_exit);
 }
 
-static enum status run_ops(const struct asking *asking, int *out_exit) {
+static enum status run_ops(struct asking *asking, int *out_exit) {
     const struct options *options = asking->options;
     struct noise_ladder ladder = {.cli = asking->cli, .json = options->json};
     char modes[WORDS_MAX][CONFIG_NAME_SIZE], dtypes[WORDS_MAX][CONFIG_NAME_SIZE];
@@ -284,6 +314,8 @@ static enum status run_ops(const struct asking *asking, int *out_exit) {
                     : asking->processors < 64 ? asking->processors
                                               : 64,
                     &threads));
+    TRY(load(asking));
+    ladder.config = &asking->scenario->arms[0].config;
     ladder.modes = (const char(*)[CONFIG_NAME_SIZE])modes;
     ladder.dtypes = (const char(*)[CONFIG_NAME_SIZE])dtypes;
     ladder.threads = (int)threads;
@@ -314,9 +346,12 @@ static enum status run_models(const struct asking *asking, int *out_exit) {
     return noise_models_run(&models, out_exit);
 }
 
-static enum status run_with(struct cli *cli, const struct options *options,
-                            struct progress *progress, int *out_exit) {
+static enum status run_with(struct cli *cli, const struct options *given, struct progress *progress,
+                            int *out_exit) {
+    struct options with, *const options = &with;
     struct asking asking = {.cli = cli, .options = options, .progress = progress};
+    TRY(check_backend(given->backend));
+    TRY(set_backend(given, &cli->arena, options));
     struct noise_report report;
     asking.processors = count_processors();
     if (options_given(options, KEY_OPS)) return run_ops(&asking, out_exit);
@@ -366,6 +401,8 @@ static const struct argp_option option_rows[] = {
     OPTION("pairs", KEY_PAIRS, "N",
            "A/A pairs of the floor file, each of two runs that are used for nothing else; default "
            "99, the fewest with which p can be 0.01"),
+    OPTION("backend", KEY_BACKEND, "NAME",
+           "Whose ops are measured: cpu, cuda; default the scenario's, cpu without one"),
     OPTION("ops", KEY_OPS, NULL,
            "Measure single operations instead of trainings: which keep their bits when other rows, "
            "threads or buffers change"),

@@ -37,19 +37,15 @@ static enum status with_options(const struct options *options, struct arena *are
                                 struct options *out) {
     const char *every = options_value(options, KEY_CHECKPOINT);
     char *set;
-    *out = *options;
-    if (every == NULL && options->backend == NULL) return STATUS_OK;
-    if (every != NULL && (every[0] == '\0' || every[strspn(every, "0123456789")] != '\0'))
+    TRY(set_backend(options, arena, out));
+    if (every == NULL) return STATUS_OK;
+    if (every[0] == '\0' || every[strspn(every, "0123456789")] != '\0')
         FAIL(STATUS_INPUT, "run: --checkpoint-every: expected a number of updates, got \"%s\"",
              every);
-    TRY(arena_take(arena, options->set_count + 2, sizeof *out->sets, "options", &out->sets));
-    for (size_t i = 0; i < options->set_count; i++)
-        out->sets[i] = options->sets[i];
-    if (options->backend != NULL) {
-        TRY(arena_format(arena, &set, "common.numerics.backend=%s", options->backend));
-        out->sets[out->set_count++] = set;
-    }
-    if (every == NULL) return STATUS_OK;
+    const char **const sets = out->sets;
+    TRY(arena_take(arena, out->set_count + 1, sizeof *out->sets, "options", &out->sets));
+    for (size_t i = 0; i < out->set_count; i++)
+        out->sets[i] = sets[i];
     TRY(arena_format(arena, &set, "record.snapshots=%s", every));
     out->sets[out->set_count++] = set;
     return STATUS_OK;

@@ -70,6 +70,23 @@ static void fill_twin(const struct noise_case *one, struct floor_twin *out) {
     out->distance = table->twin.distance;
 }
 
+/* What the ops ran on, as in a trace; the run's name is "noise". */
+static enum status add_device(const struct noise_writing *writing, struct arena *arena,
+                              struct floor_file *out) {
+    const struct backend_seen *const seen = &writing->report->device;
+    struct trace_attribute *all;
+    if (seen->attribute_count == 0) return STATUS_OK;
+    TRY(arena_take(arena, out->environment_count + 1 + seen->attribute_count, sizeof *all,
+                   "environment", &all));
+    memcpy(all, out->environment, out->environment_count * sizeof *all);
+    out->environment = all;
+    all[out->environment_count++] = (struct trace_attribute){"backend", "noise", seen->group};
+    for (uint32_t i = 0; i < seen->attribute_count; i++)
+        if (!writing->reproducible || !backends_is_volatile(&seen->attributes[i]))
+            all[out->environment_count++] = seen->attributes[i];
+    return STATUS_OK;
+}
+
 /* All that may decide a bit; host, date and command line only where they are wanted. */
 static enum status fill_environment(const struct noise_writing *writing, struct arena *arena,
                                     struct floor_file *out) {
@@ -83,7 +100,7 @@ static enum status fill_environment(const struct noise_writing *writing, struct 
         if (!writing->reproducible || strcmp(all[i].path, "env/volatile") != 0)
             kept[out->environment_count++] = all[i];
     out->environment = kept;
-    return STATUS_OK;
+    return add_device(writing, arena, out);
 }
 
 enum status noise_file_fill(const struct noise_writing *writing, struct floor_file *out) {

@@ -61,14 +61,44 @@ static json_t *row_json(const struct noise_row *row, uint64_t steps) {
         growth_json(figures, steps));
 }
 
+static json_t *list_json(const struct noise_part *list, uint32_t count) {
+    json_t *array = json_array();
+    for (uint32_t i = 0; i < count; i++)
+        json_array_append_new(array, json_pack("{ss si si so sI}", "name", list[i].name, "tensors",
+                                               (int)list[i].tensors, "equal", (int)list[i].equal,
+                                               "relative", json_finite(list[i].relative), "ulp",
+                                               (json_int_t)list[i].ulp));
+    return array;
+}
+
+/* By layer in the order of the backward pass, and by op. */
+static json_t *parts_json(const struct noise_case *one) {
+    if (one->parts == NULL) return json_null();
+    return json_pack("{ss so so}", "stratum", one->parts_of, "layers",
+                     list_json(one->parts->layers, one->parts->layer_count), "ops",
+                     list_json(one->parts->ops, one->parts->op_count));
+}
+
+/* Facts of the device, momentary ones too; null: the CPU. */
+static json_t *device_json(const struct noise_report *report) {
+    const struct backend_seen *const seen = &report->device;
+    if (seen->attribute_count == 0) return json_null();
+    json_t *object = json_pack("{ss}", "backend", seen->group);
+    for (uint32_t i = 0; i < seen->attribute_count; i++)
+        json_object_set_new(object, seen->attributes[i].name,
+                            json_string(seen->attributes[i].text));
+    return object;
+}
+
 json_t *noise_case_json(const struct noise_case *one, uint64_t steps) {
     json_t *rows = json_array();
     for (uint32_t i = 0; i < one->table.count; i++)
         json_array_append_new(rows, row_json(&one->table.rows[i], steps));
-    return json_pack("{ss ss sI so so so}", "mode", one->mode, "dtype", one->dtype, "threads",
+    return json_pack("{ss ss sI so so so so}", "mode", one->mode, "dtype", one->dtype, "threads",
                      (json_int_t)one->threads, "untestable",
                      one->untestable[0] == '\0' ? json_null() : json_string(one->untestable),
-                     "strata", rows, "orders", orders_json(one->orders, steps));
+                     "strata", rows, "parts", parts_json(one), "orders",
+                     orders_json(one->orders, steps));
 }
 
 json_t *noise_json(const struct noise_report *report) {
@@ -76,8 +106,9 @@ json_t *noise_json(const struct noise_report *report) {
     json_t *cases = json_array();
     for (uint32_t c = 0; c < report->count; c++)
         json_array_append_new(cases, noise_case_json(&report->cases[c], report->steps));
-    return json_pack("{ss ss sI si si si si so}", "scenario", report->scenario, "arm", report->arm,
-                     "updates", (json_int_t)report->steps, "repeats", (int)report->repeats,
-                     "bit_equal", (int)counts.equal, "apart", (int)counts.apart, "untestable",
+    return json_pack("{ss ss so sI si si si si so}", "scenario", report->scenario, "arm",
+                     report->arm, "device", device_json(report), "updates",
+                     (json_int_t)report->steps, "repeats", (int)report->repeats, "bit_equal",
+                     (int)counts.equal, "apart", (int)counts.apart, "untestable",
                      (int)counts.untestable, "cases", cases);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/json.h"
+#include "trainer/backends.h"
 #include "trainer/noise_ops.h"
 
 struct text {
@@ -97,11 +98,13 @@ static enum status find_dtype(const char *name, enum dtype *out) {
 static enum status run_case(const struct noise_ladder *ladder, const char *mode, const char *name,
                             json_t *list, uint32_t *equal, uint32_t *apart) {
     enum dtype dtype = DTYPE_F32;
+    const struct backend *backend;
     const struct noise_ops_row *rows;
     uint32_t count;
     TRY(find_dtype(name, &dtype));
+    TRY(backends_open(ladder->config, &backend));
     const struct noise_ops_request request = {mode, dtype, ladder->threads,
-                                              ladder->cli->interrupted};
+                                              ladder->cli->interrupted, backend};
     const enum status status = noise_ops_measure(&request, &ladder->cli->arena, &rows, &count);
     if (status != STATUS_OK && status != STATUS_UNSUPPORTED) return status;
     if (status == STATUS_OK) count_cells(rows, count, equal, apart);

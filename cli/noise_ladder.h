@@ -12,6 +12,7 @@ struct noise_ladder {
     uint32_t mode_count;
     const char (*dtypes)[CONFIG_NAME_SIZE];
     uint32_t dtype_count;
+    const struct config *config; /* whose numerics.backend is measured */
     int threads, json;
 };
 

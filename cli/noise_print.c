@@ -73,6 +73,23 @@ static void print_orders(const struct noise_orders *orders, uint64_t steps, FILE
     fprintf(out, "\n");
 }
 
+static void print_parts(const char *what, const struct noise_part *list, uint32_t count,
+                        FILE *out) {
+    fprintf(out, "  by %-8s", what);
+    size_t column = 13;
+    for (uint32_t i = 0; i < count; i++) {
+        char text[128];
+        if (list[i].equal == list[i].tensors)
+            snprintf(text, sizeof text, "%s =", list[i].name);
+        else
+            snprintf(text, sizeof text, "%s %.2e", list[i].name, list[i].relative);
+        const size_t width = strlen(text) + (i + 1 < count ? 2 : 0);
+        if (column + width > 110) column = (size_t)fprintf(out, "\n%12s", "");
+        fprintf(out, "%s%s", text, i + 1 < count ? ", " : "\n");
+        column += width;
+    }
+}
+
 static void print_case(const struct noise_report *report, const struct noise_case *one, FILE *out) {
     fprintf(out, "\n%s, %s, %ju thread%s\n", one->mode, one->dtype, (uintmax_t)one->threads,
             one->threads == 1 ? "" : "s");
@@ -91,6 +108,10 @@ static void print_case(const struct noise_report *report, const struct noise_cas
         else
             print_figures(row, report->steps, out);
     }
+    if (one->parts != NULL) {
+        print_parts("layer", one->parts->layers, one->parts->layer_count, out);
+        print_parts("op", one->parts->ops, one->parts->op_count, out);
+    }
     if (one->orders != NULL) print_orders(one->orders, report->steps, out);
 }
 
@@ -98,6 +119,8 @@ void noise_print(const struct noise_report *report, FILE *out) {
     const struct noise_counts counts = noise_count(report);
     fprintf(out, "%s, arm %s: %ju updates, worst of %u repeat%s\n", report->scenario, report->arm,
             (uintmax_t)report->steps, report->repeats, report->repeats == 1 ? "" : "s");
+    if (strcmp(report->device_line, BACKENDS_OWN) != 0)
+        fprintf(out, "device %s\n", report->device_line);
     for (uint32_t i = 0; i < report->count; i++)
         print_case(report, &report->cases[i], out);
     fprintf(out,

@@ -5,7 +5,9 @@
 
 #include <jansson.h>
 
+#include "trainer/backends.h"
 #include "trainer/noise.h"
+#include "trainer/noise_parts.h"
 
 struct noise_case {
     const char *mode, *dtype; /* "own": as the scenario has them */
@@ -13,11 +15,15 @@ struct noise_case {
     struct config *config;
     char untestable[NOISE_REASON_SIZE]; /* the whole case; "" */
     struct noise_table table;
+    struct noise_parts *parts; /* of the repeats that differ: instance, else process, else repeat */
+    const char *parts_of;      /* that stratum; "" and NULL: none differs */
     struct noise_orders *orders; /* of mode shuffled, where order-free was measured, too; or NULL */
 };
 
 struct noise_report {
     const char *scenario, *arm;
+    struct backend_seen device; /* of the arm's ops */
+    const char *device_line;
     uint64_t steps;
     uint32_t repeats;
     struct noise_case *cases;

@@ -25,6 +25,10 @@ TWINSTEP_MUST_USE enum status perform(const struct cli *cli, const struct scenar
 /* STATUS_INPUT for an unknown one. */
 TWINSTEP_MUST_USE enum status check_backend(const char *backend);
 
+/* `options` with --backend as the key, set last: the trace holds it among its overrides. */
+TWINSTEP_MUST_USE enum status set_backend(const struct options *options, struct arena *arena,
+                                          struct options *out);
+
 /* The verdict and where the trace is; or one JSON object. */
 void print_judgement(const struct judgement *judgement, const char *path, int json);
 

@@ -7,6 +7,7 @@
 
 #include "determinism/normal.h"
 #include "determinism/stream.h"
+#include "kernels/backend_abi.h"
 #include "trainer/distance.h"
 #include "trainer/noise_ops_private.h"
 
@@ -38,7 +39,15 @@ static enum status set_shaped(struct probing *p, const char *table) {
 static enum status set_mode(struct probing *p) {
     const char *mode = p->request->mode;
     struct ops_bench *bench = &p->bench;
+    const int device = p->request->backend != NULL;
     const uint32_t all = SUM_FORWARD | SUM_WEIGHT | SUM_DQ | SUM_EMBEDDING | SUM_NORM | SUM_LOSS;
+    if (device && (strcmp(mode, "fast") == 0 || strcmp(mode, "deterministic") == 0)) {
+        const int fixed = strcmp(mode, "deterministic") == 0;
+        bench->library = (struct library_mode){
+            .pinned = fixed, .ordered = fixed, .split_k = !fixed, .atomics = !fixed};
+        bench->call.library = &bench->library;
+        return STATUS_OK;
+    }
     if (strcmp(mode, "invariant") == 0 || strcmp(mode, "deterministic") == 0) return STATUS_OK;
     if (strcmp(mode, "shaped") == 0 || strcmp(mode, "shaped small-batch") == 0)
         return set_shaped(p, "builtin:small-batch");
@@ -101,6 +110,22 @@ static enum status open_buffers(struct probing *p) {
     return STATUS_OK;
 }
 
+/* After the mode is set: a backend may lack it. */
+static enum status open_ops(struct probing *p) {
+    struct ops_bench *bench = &p->bench;
+    const struct backend *const backend = p->request->backend;
+    if (backend == NULL) return backend_ops(ISA_AUTO, bench->dtype, DTYPE_F32, &bench->ops);
+    const char *const lacks = backend->refuses(&bench->call);
+    if (lacks != NULL) FAIL(STATUS_UNSUPPORTED, "%s does not have %s yet", backend->name, lacks);
+    return backend->ops(bench->dtype, DTYPE_F32, &bench->ops);
+}
+
+static enum status scratch_bytes(const struct probing *p, const struct op_limits *limits,
+                                 size_t *out) {
+    const struct backend *const backend = p->request->backend;
+    return backend == NULL ? backend_scratch(limits, out) : backend->scratch(limits, out);
+}
+
 static enum status open_bench(struct probing *p) {
     struct ops_bench *bench = &p->bench;
     struct op_limits limits = {.rows = OPS_ROWS * 2,
@@ -119,16 +144,16 @@ static enum status open_bench(struct probing *p) {
     if (bench->dtype != DTYPE_F32 && bench->dtype != DTYPE_BF16)
         FAIL(STATUS_UNSUPPORTED, "ops are probed in f32 and bf16, not in %s",
              dtype_name(bench->dtype));
-    TRY(backend_ops(ISA_AUTO, bench->dtype, DTYPE_F32, &bench->ops));
     TRY(set_mode(p));
+    TRY(open_ops(p));
     limits.width = 1024; /* of products; a row of log-probs is wider, and needs less */
     limits.library = bench->call.blas != NULL ? (size_t)limits.width * limits.width : 0;
-    TRY(backend_scratch(&limits, &bytes));
+    TRY(scratch_bytes(p, &limits, &bytes));
     size_t rows = 0;
     limits.rows = 64;
     limits.width = OPS_WIDEST;
     limits.library = 0;
-    TRY(backend_scratch(&limits, &rows));
+    TRY(scratch_bytes(p, &limits, &rows));
     TRY(arena_take(p->arena, bytes > rows ? bytes : rows, 1, "scratch", &bench->call.scratch));
     return open_buffers(p);
 }
@@ -249,13 +274,15 @@ static void probe_others(struct probing *p, const struct ops_probe *probe,
     keep_whole(p, probe);
     for (int i = 0; i < REPEATS; i++)
         probe_again(p, probe, &row->cells[NOISE_OPS_REPEAT]);
-    for (int threads = 1; threads <= p->request->threads; threads++) {
+    const int most = p->request->backend == NULL ? p->request->threads : 0;
+    for (int threads = 1; threads <= most; threads++) {
         p->bench.call.threads = threads;
         if (threads != own) probe_again(p, probe, &row->cells[NOISE_OPS_THREADS]);
     }
     p->bench.call.threads = own;
     if (row->cells[NOISE_OPS_THREADS].looked == 0)
-        row->cells[NOISE_OPS_THREADS].untestable = "one processor";
+        row->cells[NOISE_OPS_THREADS].untestable =
+            p->request->backend == NULL ? "one processor" : "the device's own";
     fill(p, SKEW);
     probe_again(p, probe, &row->cells[NOISE_OPS_ALIGNMENT]);
     fill(p, 0);
@@ -278,14 +305,19 @@ static enum status measure(struct probing *p, struct noise_ops_row *rows) {
 
 enum status noise_ops_measure(const struct noise_ops_request *request, struct arena *arena,
                               const struct noise_ops_row **out, uint32_t *out_count) {
+    struct arena seen = ARENA_EMPTY; /* by the ops */
     struct probing *p;
     struct noise_ops_row *rows;
     TRY(arena_take(arena, 1, sizeof *p, "ops", &p));
     TRY(arena_take(arena, ops_probe_count, sizeof *rows, "ops", &rows));
     p->request = request;
-    p->arena = arena;
-    TRY(open_bench(p));
-    TRY(measure(p, rows));
+    p->arena = &seen;
+    if (request->backend != NULL) seen.source = &request->backend->memory;
+    enum status status = open_bench(p);
+    if (status == STATUS_OK) status = measure(p, rows);
+    if (status == STATUS_OK && request->backend != NULL) status = request->backend->wait();
+    arena_close(&seen);
+    TRY(status);
     *out = rows;
     *out_count = ops_probe_count;
     return STATUS_OK;

@@ -15,6 +15,8 @@
 #include "base/arena.h"
 #include "base/dtype.h"
 
+struct backend; /* kernels/backend_abi.h */
+
 enum noise_ops_class {
     NOISE_OPS_BATCH = 0, /* other rows in the call; of a sum over rows: another split into calls */
     NOISE_OPS_THREADS,
@@ -43,6 +45,7 @@ struct noise_ops_request {
     enum dtype dtype; /* of activations: f32 or bf16; sums in f32 */
     int threads;      /* the most that are tried */
     const volatile int *interrupted;
+    const struct backend *backend; /* NULL: the CPU's ops */
 };
 
 /* Rows in the order of a layer. STATUS_UNSUPPORTED: the mode is not here (no library, no sums of

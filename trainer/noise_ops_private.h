@@ -19,6 +19,7 @@ struct ops_bench {
     struct racing racing;
     struct splits splits;
     struct blas blas;
+    struct library_mode library;
     enum dtype dtype;
     float *drawn; /* numbers to take inputs from, rounded to dtype */
     size_t drawn_count;

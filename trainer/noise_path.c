@@ -175,6 +175,7 @@ enum status noise_figures_open(const struct noise_layout *layout, struct arena *
     memset(out, 0, sizeof *out);
     out->tensors = out->gradients_equal = out->updates_equal = layout->tensors;
     TRY(arena_take(arena, layout->steps, sizeof *out->growth, "growth", &out->growth));
+    TRY(arena_take(arena, layout->tensors, sizeof *out->tensor, "tensors", &out->tensor));
     for (uint64_t i = 0; i < layout->steps; i++)
         out->growth[i].share = (double)NAN;
     return STATUS_OK;
@@ -265,11 +266,16 @@ static void add_tensors(const struct update_pair *pair, struct noise_figures *in
     for (uint32_t i = 0; i < layout->tensors; i++) {
         int64_t ulp = values_ulp(pair, layout->at_gradients, layout->gradient, i);
         if (ulp > into->gradient_ulp) into->gradient_ulp = ulp;
+        const int equal = values_equal(pair, layout->at_gradients, layout->gradient, i);
+        struct noise_tensor *const own = &into->tensor[i];
+        own->differs += !equal;
+        if (ulp > own->ulp) own->ulp = ulp;
         ulp = values_ulp(pair, layout->at_weights, layout->weight, i);
         if (ulp > into->weight_ulp) into->weight_ulp = ulp;
-        gradients += (uint32_t)values_equal(pair, layout->at_gradients, layout->gradient, i);
+        gradients += (uint32_t)equal;
         updates += (uint32_t)values_equal(pair, layout->at_weights, layout->weight, i);
         double apart = noise_relative(norm_of(pair, pair->a, i), norm_of(pair, pair->b, i));
+        if (apart > own->relative) own->relative = apart;
         if (apart <= into->tensor_relative) continue;
         into->tensor_relative = apart;
         snprintf(into->tensor_worst, sizeof into->tensor_worst, "%s", layout->tensor_names[i]);
@@ -351,6 +357,7 @@ enum status noise_figures_against(struct noise_side a, struct noise_side b,
     into->total_relative = into->growth[0].grad_norm;
     for (uint32_t i = 0; i < layout->tensors; i++) {
         const double apart = noise_relative(norm_at(a, 1, i), norm_at(b, 1, i));
+        into->tensor[i].relative = apart;
         if (apart <= into->tensor_relative) continue;
         into->tensor_relative = apart;
         snprintf(into->tensor_worst, sizeof into->tensor_worst, "%s", layout->tensor_names[i]);

@@ -36,6 +36,13 @@ struct noise_growth {
     double share;     /* distance / |a - a0|; NaN while a has not moved, or a0 was not kept */
 };
 
+/* Of one tensor's gradient, at the first update that differs. */
+struct noise_tensor {
+    double relative; /* | |g| - |h| | / |g| */
+    int64_t ulp;
+    uint32_t differs; /* repeats in which a bit did */
+};
+
 struct noise_figures {
     uint64_t first;        /* update; 0: all bits of all updates are equal */
     char first_place[160]; /* "forward model.layers.0...", "gradient ...", "update ..." */
@@ -45,6 +52,7 @@ struct noise_figures {
     char tensor_worst[96];
     double total_relative;       /* of the norm over all tensors */
     struct noise_growth *growth; /* (steps) */
+    struct noise_tensor *tensor; /* (tensors) */
 };
 
 /* The form of a run's path, and its weights as they are now. Everything lives in `arena`. */

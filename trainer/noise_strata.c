@@ -120,6 +120,18 @@ static void add_f64(struct variants *variants) {
         snprintf(fresh->untestable, sizeof fresh->untestable, "%s", status_text());
 }
 
+/* The CPU is the other device of every backend; a second one of the kind is not looked for. */
+static void add_device(struct variants *variants) {
+    if (variants->config->numerics.backend == BACKEND_CPU) {
+        add_untestable(variants, NOISE_DEVICE, "no second device");
+        return;
+    }
+    struct noise_variant *fresh = add(variants, NOISE_DEVICE);
+    fresh->config.numerics.backend = BACKEND_CPU;
+    snprintf(fresh->name, sizeof fresh->name, "cpu instead of the backend");
+    check(variants, fresh);
+}
+
 uint32_t noise_variants(const struct config *config, uint64_t steps, uint64_t processors,
                         struct noise_variant *out) {
     struct variants variants = {.config = config, .steps = steps, .out = out};
@@ -132,7 +144,7 @@ uint32_t noise_variants(const struct config *config, uint64_t steps, uint64_t pr
     add_layout(&variants);
     add(&variants, NOISE_ONE_ULP);
     add_f64(&variants);
-    add_untestable(&variants, NOISE_DEVICE, "no second device");
+    add_device(&variants);
     return variants.count;
 }
 
