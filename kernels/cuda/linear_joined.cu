@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Products of modes shaped and shuffled (kernels/cpu/gemm_shuffled.c): chunks of terms, each a
+ * chain from +0, added to the tile, which starts at +0. Where the op continues an accumulator, the
+ * joined sum is added to it once.
+ *
+ * Invariant: a tile's outputs depend on its place, its operands and the order alone. */
+#include "base/splits.h"
+#include "kernels/cuda/linear_tile.h"
+#include "kernels/cuda/order.h"
+
+struct linear_joined {
+    struct linear_job is;
+    size_t first; /* tile of block 0 */
+    struct joined by;
+};
+
+GPU_INLINE void linear_joined_store(const struct linear_job *job, struct linear_place own,
+                                    const accumulator *total) {
+    UNROLL
+    for (unsigned i = 0; i < LINEAR_OWN; i++) {
+        const size_t r = linear_row(own, i), c = linear_column(own, i);
+        if (r >= job->M || c >= job->N) continue;
+        if (job->held != NULL)
+            job->held[r * job->N + c] += total[i];
+        else
+            linear_round(job, r, c, total[i]);
+    }
+}
+
+KERNEL(linear_joined_kernel, struct linear_joined) {
+    SHARED(accumulator, shared);
+    const struct linear_job *const job = &args->is;
+    const size_t across = linear_tiles(job->N), tile = args->first + BLOCK;
+    const struct linear_place at = {tile / across * LINEAR_TILE, tile % across * LINEAR_TILE};
+    accumulator total[LINEAR_OWN] = {ACC(0.0)};
+    for (uint32_t chunk = 0; chunk < args->by.chunks; chunk++) {
+        const size_t term = (size_t)joined_chunk(&args->by, BLOCK, chunk) * args->by.chunk;
+        const size_t end = term + least(args->by.chunk, job->K - term);
+        accumulator chain[LINEAR_OWN] = {ACC(0.0)};
+        linear_chains(GPU_ARG job, shared, at, term, end, chain);
+        UNROLL
+        for (unsigned i = 0; i < LINEAR_OWN; i++)
+            total[i] += chain[i];
+    }
+    linear_joined_store(job, linear_own(GPU_ARG at), total);
+}
+
+static void linear_join(const struct op_call *call, const struct linear_job *job,
+                        const struct shuffle *shuffle) {
+    const size_t across = linear_tiles(job->N), tiles = linear_tiles(job->M) * across;
+    const uint32_t chunks = shuffle_chunks(shuffle, job->K);
+    const size_t batch = order_batch(shuffle, chunks, tiles);
+    struct linear_joined joined = {*job, 0, {0, 0, NULL}};
+    for (; joined.first < tiles; joined.first += batch) {
+        const size_t some = least(batch, tiles - joined.first);
+        joined.by = order_draw(call, shuffle, chunks, joined.first, some, across);
+        LAUNCH(linear_joined_kernel, some, LINEAR_THREADS, LINEAR_SHARED, &joined);
+    }
+}
+
+static void linear_split(const struct op_call *call, const struct linear_job *job, uint32_t parts) {
+    const struct shuffle split = order_split(parts, job->K);
+    linear_join(call, job, &split);
+}
+
+static void linear_shuffle(const struct op_call *call, const struct linear_job *job,
+                           enum op_pass pass) {
+    const struct shuffle shuffle = order_open(call, pass);
+    linear_join(call, job, &shuffle);
+}
