@@ -136,8 +136,9 @@ static struct problem draw(struct machines *m, struct shape shape, int exact) {
                       : bench_store(b, bench_draw(b, shape.squares, compute, 1.0), shape.squares,
                                     b->carrier);
     p.ids = (uint32_t *)take(b, shape.T, sizeof *p.ids);
-    for (uint32_t i = 0; i < shape.T; i++)
-        p.ids[i] = bench_integer(b, bench_integer(b, 3) == 0 ? shape.V : (shape.V + 2) / 3) / 2 * 2;
+    for (uint32_t i = 0; i < shape.T; i++) /* four ids have most tokens */
+        p.ids[i] = bench_integer(b, 3) == 0 ? bench_integer(b, shape.V)
+                                            : bench_integer(b, 4) * shape.V / 4;
     return p;
 }
 
@@ -157,6 +158,7 @@ static const void *run(struct machines *m, const struct problem *p, int op, size
     const size_t bytes = result_bytes(m, p, op), wide = m->bench.accumulator;
     char *const out = (char *)take(&m->bench, bytes, 1);
     call->site = sites[op];
+    memset(out, 0x5a, bytes);
     if (op == EMBEDDING || op == NORM) memcpy(out, p->acc, bytes);
     if (op == EMBEDDING)
         ops->embedding_weight(
