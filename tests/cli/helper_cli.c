@@ -34,6 +34,12 @@ int helper_leave(void **state) {
     return helper_wait(child);
 }
 
+static const char *binary = TWINSTEP_BINARY;
+
+void helper_binary(const char *path) {
+    binary = path == NULL ? TWINSTEP_BINARY : path;
+}
+
 static int scratch(const char *text) {
     char name[] = "/tmp/twinstep-said-XXXXXX";
     int file = mkstemp(name);
@@ -71,7 +77,7 @@ static pid_t spawn(const char *const *words, const int files[3]) {
     assert_int_equal(posix_spawn_file_actions_init(&actions), 0);
     for (int i = 0; i < 3; i++)
         assert_int_equal(posix_spawn_file_actions_adddup2(&actions, files[i], i), 0);
-    assert_int_equal(posix_spawn(&child, TWINSTEP_BINARY, &actions, NULL, argv, environ), 0);
+    assert_int_equal(posix_spawn(&child, binary, &actions, NULL, argv, environ), 0);
     posix_spawn_file_actions_destroy(&actions);
     return child;
 }

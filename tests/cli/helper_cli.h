@@ -8,6 +8,9 @@
 
 #define HELPER_WORDS 24
 
+/* Runs this program from now on; NULL: twinstep. */
+void helper_binary(const char *path);
+
 struct said {
     int code;  /* exit status; 256 + signal when one ended it */
     char *out; /* stdout, NUL behind it */

@@ -273,6 +273,83 @@ static void validate_checkpoints(void **state) {
     helper_free(&said);
 }
 
+/* ---- one fault in the paths that build models of their own ---- */
+
+static void require_outside(const char *line, const char *needle) {
+    struct said said = helper_run(1, line);
+    require_in(said.out, needle);
+    helper_free(&said);
+}
+
+/* One element of the rotary table, in generation's two models or everywhere; batch.pad says where
+ * (planted_rope.c). The same pads change no bit of the product. */
+static void validate_planted_rope(void **state) {
+    static const char *const pads[] = {"3", "4", "5"};
+    (void)state;
+    helper_scenario("pair.yaml", "", "", "");
+    for (size_t i = 0; i < COUNT_OF(pads); i++) {
+        char logprobs[256], training[256];
+        snprintf(logprobs, sizeof logprobs,
+                 "parity pair.yaml --set batch.pad=%s --logprobs --no-refit --lengths 16 "
+                 "--sizes 1,3 --repeats 1",
+                 pads[i]);
+        snprintf(training, sizeof training,
+                 "parity pair.yaml --set batch.pad=%s --training --steps 2", pads[i]);
+        helper_accept(0, logprobs);
+        helper_accept(0, training);
+        helper_binary(TWINSTEP_PLANTED);
+        require_outside(logprobs, "\nLog-prob consistency: outside ");
+        if (i == 0) require_outside(training, "\nTraining: outside\n");
+        helper_accept(0, "parity pair.yaml --logprobs --training" GRID);
+        helper_binary(NULL);
+    }
+}
+
+/* A folder's square matrix of f32, transposed in the file. */
+static void transpose(const char *folder, const char *tensor) {
+    char path[512], needle[128];
+    size_t length, rows, columns, from, to;
+    uint64_t header;
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    char *bytes = helper_read(path, &length);
+    memcpy(&header, bytes, sizeof header);
+    snprintf(needle, sizeof needle, "\"%s\":", tensor);
+    const char *at = strstr(bytes + sizeof header, needle);
+    assert_non_null(at);
+    assert_int_equal(sscanf(at + strlen(needle),
+                            "{\"dtype\":\"F32\",\"shape\":[%zu,%zu],\"data_offsets\":[%zu,%zu]}",
+                            &rows, &columns, &from, &to),
+                     4);
+    assert_true(rows == columns && to - from == rows * columns * sizeof(float));
+    float *matrix = (float *)calloc(rows * columns, sizeof *matrix);
+    assert_non_null(matrix);
+    char *values = bytes + sizeof header + header + from;
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < columns; j++)
+            memcpy(&matrix[j * columns + i], values + (i * columns + j) * sizeof *matrix,
+                   sizeof *matrix);
+    memcpy(values, matrix, to - from);
+    helper_write_bytes(path, bytes, length);
+    free(matrix);
+    free(bytes);
+}
+
+static void validate_planted_transposition(void **state) {
+    (void)state;
+    alter("qwen2", "upright", "\"rope_type\": \"yarn\"", "\"rope_type\": \"yarn\"");
+    alter("qwen2", "askew", "\"rope_type\": \"yarn\"", "\"rope_type\": \"yarn\"");
+    transpose("askew", "model.layers.0.self_attn.q_proj.weight");
+#define LOGPROBS " --logprobs --no-refit --lengths 16 --sizes 1,3 --repeats 1"
+#define TRAINING " --training --steps 2 --data " GOLDEN "texts.jsonl"
+    helper_accept(0, "parity " GOLDEN "qwen2 upright" LOGPROBS);
+    helper_accept(0, "parity " GOLDEN "qwen2 upright" TRAINING);
+    require_outside("parity upright askew" LOGPROBS, "\nLog-prob consistency: outside ");
+    require_outside("parity upright askew" LOGPROBS,
+                    "1 of 26 tensors of B are not A's in B's dtype; the first is "
+                    "model.layers.0.self_attn.q_proj.weight");
+    require_outside("parity upright askew" TRAINING, "\nTraining: outside\n");
+}
+
 static void validate_untestable(void **state) {
     (void)state;
     helper_scenario("pair.yaml", "", "", "model: {family: llama}");
@@ -310,6 +387,7 @@ int main(void) {
         cmocka_unit_test(validate_training_data), cmocka_unit_test(validate_output_first),
         cmocka_unit_test(validate_idle_options),  cmocka_unit_test(validate_interrupted),
         cmocka_unit_test(validate_json),          cmocka_unit_test(validate_checkpoints),
+        cmocka_unit_test(validate_planted_rope),  cmocka_unit_test(validate_planted_transposition),
         cmocka_unit_test(validate_untestable),    cmocka_unit_test(validate_refusals),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
