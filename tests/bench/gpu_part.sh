@@ -17,10 +17,14 @@ log=$out/$part.log
 
 # Sizes: NAME LAYERS HIDDEN HEADS MLP VOCAB PAIRS LENGTH; both models have the head tied.
 if [ "$module" = auto ]; then
-    device=1 steps=1000 updates=10 dtypes='f32 tf32 bf16 f16' noise_steps=5 noise_repeat=10
+    device=1 steps=1000 updates=10 dtypes='f32 tf32 bf16 f16' noise_steps=5 noise_repeat=10 tiny=
+    noise_modes='invariant deterministic fast atomic shuffled'
     models='125M:12:768:12:2048:50304:8:512 1B:16:2048:16:8192:50304:8:512'
 else
     device=0 steps=2 updates=2 dtypes='f32' noise_steps=1 noise_repeat=1 threads=1
+    noise_modes='invariant atomic'
+    tiny='--set common.model.hidden=16 --set common.model.layers=1 --set common.model.mlp=24
+        --set common.model.heads=2 --set common.batch.size=2 --set common.batch.micro=1'
     models='tiny:1:32:2:48:300:2:16'
 fi
 
@@ -36,6 +40,11 @@ block() { # a file as code, at most $2 lines of it
     say '```'
     tail -n "${2:-40}" "$1" | sed 's/\x1b\[[0-9;]*m//g' >>"$out/$part.md"
     say '```'
+}
+
+# Whether a text says that the backend lacks what was asked of it: that is no failure.
+is_refusal() {
+    printf '%s' "$1" | grep -q 'does not have'
 }
 
 # field N of a line with tabs between
@@ -179,14 +188,19 @@ part_bits() {
         set -- --set "common.numerics.mode=$mode" --set "common.numerics.param=$dtype" \
             --set "common.numerics.compute=$dtype"
         [ "$mode" != shuffled ] || set -- "$@" --set common.numerics.order_seed=1
-        "$program" run "$out/bits.yaml" "$@" --quiet --overwrite -o "$out/bits.h5" >"$told_by" 2>&1
+        # $tiny is a list of words.
+        # shellcheck disable=SC2086
+        "$program" run "$out/bits.yaml" "$@" $tiny --quiet --overwrite -o "$out/bits.h5" >"$told_by" 2>&1
         status=$?
         case $status in
         0)
             told='equal, every digest'
             [ $result = 1 ] || result=0
             ;;
-        2) told="not run: $(tail -n 1 "$told_by")" ;;
+        2)
+            told="not run: $(tail -n 1 "$told_by")"
+            is_refusal "$told" || result=1
+            ;;
         *) told='**not equal**' result=1 ;;
         esac
         say "| $mode | $dtype | $told | $(($(date +%s) - began)) |"
@@ -199,33 +213,56 @@ part_bits() {
 
 # ---- floor ----
 
+# What `twinstep noise` said, $told_by, with exit status $status: 0 all equal, 1 something is not.
+floor_told() { # NAME
+    say ''
+    case $status in
+    0 | 1)
+        [ "$result" = 1 ] || result=0
+        say "**$1**"
+        say ''
+        block "$told_by" 60
+        ;;
+    124) result=1 && say "$1: **ran past $((limit / 10)) s**" ;;
+    *)
+        line=$(grep -m 1 'untestable\|error' "$told_by" | sed 's/^ *//')
+        say "$1: not run: $line"
+        is_refusal "$line" || result=1
+        ;;
+    esac
+}
+
+floor_of() { # NAME OPTION...
+    told_by=$out/floor-$1.txt
+    told=$1
+    shift
+    timeout $((limit / 10)) "$program" noise --backend cuda \
+        --set "common.numerics.backend_module=$module" --quiet "$@" >"$told_by" 2>&1
+    status=$?
+    floor_told "$told"
+}
+
 part_floor() {
-    "$program" noise --help 2>/dev/null | grep -q -e --backend || {
-        say '`twinstep noise` of this build has no `--backend`.'
-        return 77
-    }
     result=77
-    for mode in invariant shuffled deterministic fast atomic; do
+    say "Hypotheses 21 and 24: two runs of one configuration, first update that differs; $noise_steps"
+    say "updates, worst of $noise_repeat. tf32 is \`numerics.product\` over f32."
+    for mode in $noise_modes; do
         for dtype in $dtypes; do
-            told_by=$out/floor-$mode-$dtype.txt
-            set -- --backend cuda --modes "$mode" --dtypes "$dtype" --steps "$noise_steps" \
-                --repeat "$noise_repeat"
-            [ "$module" = auto ] || set -- "$@" --set "numerics.backend_module=$module"
-            "$program" noise "$@" >"$told_by" 2>&1
-            status=$?
-            if [ "$status" = 0 ]; then
-                [ $result = 1 ] || result=0
-                say ''
-                block "$told_by" 60
-            elif [ "$status" = 2 ]; then
-                say ''
-                say "$mode, $dtype: not run: $(tail -n 1 "$told_by")"
-            else
-                result=1
-                block "$told_by" 20
-            fi
+            set -- "$mode-$dtype" --modes "$mode" --steps "$noise_steps" --repeat "$noise_repeat"
+            case $dtype in
+            tf32) set -- "$@" --dtypes f32 --set common.numerics.product=tf32 ;;
+            *) set -- "$@" --dtypes "$dtype" ;;
+            esac
+            # Of the host, a list of words that makes the training small.
+            # shellcheck disable=SC2086
+            floor_of "$@" $tiny
         done
     done
+    [ "$device" = 1 ] || return "$result"
+    for mode in $noise_modes; do
+        floor_of "ops-$mode" --ops --modes "$mode" --dtypes f32,bf16
+    done
+    floor_of file --modes fast --dtypes bf16 --steps "$noise_steps" --output "$out/floor.h5" --overwrite
     return "$result"
 }
 
@@ -267,8 +304,9 @@ dtype_keys() {
     esac
 }
 
-# One line of bench_train: MODE DTYPE
-train() {
+# One line of bench_train.
+train() { # MODE DTYPE SECONDS
+    most=$3
     set -- "$1" "$2" task=dpo "data.pairs=$data" "data.max_len=$length" "batch.size=$pairs" \
         batch.layout=concatenated model.family=llama "model.layers=$layers" \
         "model.hidden=$hidden" "model.heads=$heads" "model.mlp=$mlp" "model.vocab=$vocab" \
@@ -284,8 +322,8 @@ train() {
         shift
         set -- "$@" "common.$key"
     done
-    timeout $((limit / 4)) "$build/bin/bench_train" --one "$mode-$dtype" "$updates" "$@" 2>&1 ||
-        [ $? != 124 ] || printf '%s-%s\t-\tran past %s s\n' "$mode" "$dtype" $((limit / 4))
+    timeout "$most" "$build/bin/bench_train" --one "$mode-$dtype" "$updates" "$@" 2>&1 ||
+        [ $? != 124 ] || printf '%s-%s\t-\tran past %s s\n' "$mode" "$dtype" "$most"
 }
 
 part_modes() {
@@ -299,13 +337,14 @@ part_modes() {
     for dtype in f32 bf16; do
         fast=0
         for mode in fast deterministic invariant shaped shuffled atomic; do
-            line=$(train "$mode" "$dtype" | tail -n 1)
+            line=$(train "$mode" "$dtype" $((limit / 13)) | tail -n 1)
             printf '%s\n' "$line" >>"$log"
             if [ "$(field 2 "$line")" = - ] || [ -z "$(field 4 "$line")" ]; then
                 say "| $dtype | $mode | not run: $(field 3 "$line") | | |"
+                is_refusal "$line" || result=1
                 continue
             fi
-            result=0
+            [ "$result" = 1 ] || result=0
             median=$(field 4 "$line")
             [ "$mode" != fast ] || fast=$median
             ratio=-
@@ -333,7 +372,8 @@ peak() {
 speed_line() { # NAME LINE
     if [ "$(field 2 "$2")" = - ] || [ -z "$(field 4 "$2")" ]; then
         say "| $model | $1 | not run: $(field 3 "$2") | | |"
-        return 1
+        is_refusal "$2" || result=1
+        return
     fi
     median=$(field 4 "$2")
     # 6 per parameter and token, and causal attention: 2 products forward, 4 backward.
@@ -341,6 +381,7 @@ speed_line() { # NAME LINE
     say "| $model | $1 | $median | $(calculate "$(field 3 "$2") / $median") | $(calculate "$flops / $median") |"
     figure "seconds-$model-$1" "$median"
     figure "tflops-$model-$1" "$(calculate "$flops / $median")"
+    [ "$result" = 1 ] || result=0
 }
 
 part_speed() {
@@ -352,7 +393,7 @@ part_speed() {
     result=77
     for sizes in $models; do
         model_of "$sizes"
-        speed_line twinstep "$(train fast bf16 | tail -n 1)" && result=0
+        speed_line twinstep "$(train fast bf16 $((limit / 6)) | tail -n 1)"
         if [ "$device" = 0 ] || ! has_torch; then
             say "| $model | PyTorch | not measured: no PyTorch with a device | | |"
             continue
@@ -360,9 +401,9 @@ part_speed() {
         for how in eager compile; do
             set -- "$how" $((updates + 3)) "$data" "$layers" "$hidden" "$heads" "$mlp" "$vocab" "$pairs"
             [ "$how" = eager ] || set -- "$@" --compile
-            line=$(timeout $((limit / 4)) python3 "$bench/torch_train.py" train "$@" 2>>"$log" |
+            line=$(timeout $((limit / 6)) python3 "$bench/torch_train.py" train "$@" 2>>"$log" |
                 tail -n 1)
-            speed_line "$how" "${line:-$how	-	failed or ran past $((limit / 4)) s}"
+            speed_line "$how" "${line:-$how	-	failed or ran past $((limit / 6)) s}"
         done
     done
     [ "$device" = 1 ] || return "$result"
