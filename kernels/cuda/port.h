@@ -53,6 +53,8 @@
 /* In front of a loop over a thread's own numbers: without it they lie in memory, not in registers.
  */
 #define UNROLL _Pragma("unroll")
+/* One turn at a time: the body is long, and each copy of it would be, too. */
+#define ROLLED _Pragma("unroll 1")
 
 /* All threads of a block; all lanes of a warp. */
 #define BARRIER() __syncthreads()
@@ -105,6 +107,7 @@ GPU_INLINE uint32_t gpu_atomic_add_u32(uint32_t *sum, uint32_t term) {
 #define SHARED(type, name) type *const name = (type *)gpu->shared
 
 #define UNROLL
+#define ROLLED
 
 #define BARRIER() shim_barrier(gpu, __LINE__)
 #define WARP_BARRIER() shim_warp_barrier(gpu)
