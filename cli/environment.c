@@ -122,6 +122,15 @@ static enum status add_cuda(struct facts *facts) {
     return add(facts, "cuda_sha256", site.sha256);
 }
 
+/* What modes fast and deterministic of numerics.backend cuda send linear layers to. */
+static enum status add_cublas(struct facts *facts) {
+    char line[LINE_SIZE];
+    char *text;
+    if (blas_cublas_version(line, sizeof line) == STATUS_OK) return add(facts, "cublas", line);
+    TRY(arena_format(facts->arena, &text, "none (%s)", status_text()));
+    return add(facts, "cublas", text);
+}
+
 static enum status add_machine(struct facts *facts) {
     char line[LINE_SIZE];
     cpu_model(line);
@@ -140,6 +149,7 @@ enum status environment_facts(struct arena *arena, const struct fact **out) {
     TRY(add_blas(&facts));
     TRY(add(&facts, "threads", "1 unless numerics.threads of a scenario says more"));
     TRY(add_cuda(&facts));
+    TRY(add_cublas(&facts));
     *out = facts.list;
     return STATUS_OK;
 }

@@ -71,6 +71,24 @@ enum status blas_check_core(const char *core) {
          core);
 }
 
+enum status blas_cublas_version(char *text, size_t size) {
+    static const char *const names[] = {"libcublas.so.13", "libcublas.so.12"};
+    int (*property)(int which, int *out); /* 0 major, 1 minor, 2 patch */
+    int part[3] = {0, 0, 0};
+    void *library = NULL;
+    size_t i = 0;
+    while (i < COUNT_OF(names) && soname_open(names[i], &library) != STATUS_OK)
+        i++;
+    if (i == COUNT_OF(names))
+        FAIL(STATUS_UNSUPPORTED, "neither %s nor %s is where the loader looks", names[0], names[1]);
+    TRY(soname_function(library, "cublasGetProperty", sizeof property, &property));
+    for (int k = 0; k < 3; k++)
+        if (property(k, &part[k]) != 0)
+            FAIL(STATUS_UNSUPPORTED, "%s does not tell its version", names[i]);
+    snprintf(text, size, "%d.%d.%d (%s)", part[0], part[1], part[2], names[i]);
+    return STATUS_OK;
+}
+
 enum status blas_open(struct blas *out) {
     void *library;
     char *(*text)(void);

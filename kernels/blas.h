@@ -8,6 +8,8 @@
 #ifndef TWINSTEP_KERNELS_BLAS_H
 #define TWINSTEP_KERNELS_BLAS_H
 
+#include <stddef.h>
+
 #include "base/status.h"
 
 #define BLAS_ROW_MAJOR 101
@@ -32,6 +34,10 @@ struct blas {
 /* STATUS_UNSUPPORTED: not installed; STATUS_INPUT: OPENBLAS_CORETYPE names a core type that is not
  * known or that this processor lacks. */
 TWINSTEP_MUST_USE enum status blas_open(struct blas *out);
+
+/* Version of the cuBLAS that the loader finds, of CUDA 13 or 12: "13.1.0 (libcublas.so.13)"; it
+ * stays loaded. STATUS_UNSUPPORTED: none is found. */
+TWINSTEP_MUST_USE enum status blas_cublas_version(char *text, size_t size);
 
 /* Refuses `core` (NULL or "": not forced) as blas_open does. */
 TWINSTEP_MUST_USE enum status blas_check_core(const char *core);

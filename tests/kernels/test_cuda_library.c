@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Linear layers of kernels/cuda/ through a library: its twin on the host, or cuBLAS where
+ * TWINSTEP_BACKEND names a device's module. Near the kernels of mode invariant, with their bits
+ * where sums are exact; padding and scratch are never read; each switch that leaves something free
+ * moves bits of the twin, and nothing moves them from run to run. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "kernels/cuda/kernels_cuda.h"
+#include "kernels/cuda/library.h"
+#include "kernels/cuda/shim.h"
+#include "tests/kernels/helper_ops.h"
+
+extern const struct op_table op_table_f32_f32_shim, op_table_f32_f64_shim, op_table_f64_f64_shim;
+
+enum { FORWARD, INPUT, WEIGHT, OPS };
+static const char *const op_names[OPS] = {"linear_forward", "linear_input", "linear_weight"};
+
+struct shape {
+    uint32_t rows, N, K;
+};
+
+/* Ends inside tiles, slabs and parts of sums; one of each. */
+static const struct shape shapes[] = {{1, 1, 1}, {3, 17, 9}, {66, 5, 70}, {9, 40, 130}};
+#define ROWS 300u
+#define WIDTH 200u
+
+/* One problem and the op's results in doubles. */
+struct problem {
+    struct bench *bench;
+    const struct op_table *ops;
+    struct shape shape;
+    struct row_list list; /* index NULL: rows 0 .. */
+    size_t physical;
+    int add;
+    double *x, *w, *dy, *y, *dx, *acc; /* before */
+};
+
+static const struct op_table *open_machine(struct bench *b) {
+    const struct op_limits limits = {.rows = ROWS,
+                                     .width = WIDTH,
+                                     .length = 1,
+                                     .H = 1,
+                                     .G = 1,
+                                     .D = 1,
+                                     .threads = 1,
+                                     .library = (size_t)WIDTH * WIDTH};
+    const struct op_table *ops = NULL;
+    size_t bytes = library_scratch_bytes(&limits);
+    if (b->backend == NULL) {
+        ops = b->law.compute == DTYPE_F64 ? &op_table_f64_f64_shim
+              : b->law.wide               ? &op_table_f32_f64_shim
+                                          : &op_table_f32_f32_shim;
+        if (cuda_scratch_bytes(&limits) > bytes) bytes = cuda_scratch_bytes(&limits);
+    } else if (b->backend->ops(b->law.compute, b->accumulate, &ops) != STATUS_OK ||
+               b->backend->scratch(&limits, &bytes) != STATUS_OK) {
+        fail_msg("%s", status_text());
+    }
+    b->call.threads = 1;
+    assert_int_equal(arena_take(&b->arena, bytes, 1, "test", &b->call.scratch), STATUS_OK);
+    memset(b->call.scratch, 0xff, bytes);
+    return ops;
+}
+
+static void wait_for(const struct bench *b, const char *what) {
+    if ((b->backend == NULL ? shim_error() : b->backend->wait()) != STATUS_OK)
+        fail_msg("%s: %s", what, status_text());
+}
+
+/* Small whole numbers, whose sums are exact in every dtype. */
+static double *whole(struct bench *b, size_t count, uint32_t bound) {
+    double *const numbers = bench_numbers(b, count);
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = (double)bench_integer(b, 2 * bound + 1) - bound;
+    return numbers;
+}
+
+static double *numbers(struct bench *b, size_t count, enum dtype dtype, int exact) {
+    return exact ? whole(b, count, 1) : bench_draw(b, count, dtype, 1.0);
+}
+
+/* Rows: all, the listed ones of an op, or the listed ones of a call that has them all. */
+enum rows { ROWS_ALL, ROWS_LISTED, ROWS_OF_CALL, ROWS_KINDS };
+
+static struct problem problem_of(struct bench *b, const struct op_table *ops, struct shape shape,
+                                 enum rows rows, int exact) {
+    const enum dtype compute = b->law.compute;
+    struct problem p = {.bench = b, .ops = ops, .shape = shape, .list = {NULL, shape.rows}};
+    p.physical = rows == ROWS_ALL ? shape.rows : bench_physical(shape.rows);
+    if (rows != ROWS_ALL) p.list = bench_rows(b, shape.rows);
+    b->call.rows = rows == ROWS_OF_CALL ? (uint32_t)p.physical : 0;
+    p.add = shape.K % 2 == (rows == ROWS_LISTED);
+    p.x = numbers(b, p.physical * shape.K, compute, exact);
+    p.w = numbers(b, (size_t)shape.N * shape.K, compute, exact);
+    p.dy = numbers(b, p.physical * shape.N, compute, exact);
+    p.y = numbers(b, p.physical * shape.N, compute, exact);
+    p.dx = numbers(b, p.physical * shape.K, compute, exact);
+    p.acc = numbers(b, (size_t)shape.N * shape.K, b->accumulate, exact);
+    if (rows == ROWS_ALL) return p;
+    bench_poison(p.x, shape.K, &p.list);
+    bench_poison(p.dy, shape.N, &p.list);
+    bench_poison(p.y, shape.N, &p.list);
+    bench_poison(p.dx, shape.K, &p.list);
+    return p;
+}
+
+static size_t result_count(const struct problem *p, int op) {
+    return op == FORWARD ? p->physical * p->shape.N
+           : op == INPUT ? p->physical * p->shape.K
+                         : (size_t)p->shape.N * p->shape.K;
+}
+
+static void *run(const struct problem *p, int op, const struct library_mode *mode) {
+    struct bench *const b = p->bench;
+    const size_t bytes = op == WEIGHT ? b->accumulator : b->carrier;
+    const struct shape s = p->shape;
+    const void *const x = bench_store(b, p->x, p->physical * s.K, b->carrier);
+    const void *const w = bench_store(b, p->w, (size_t)s.N * s.K, b->carrier);
+    const void *const dy = bench_store(b, p->dy, p->physical * s.N, b->carrier);
+    const double *const before = op == FORWARD ? p->y : op == INPUT ? p->dx : p->acc;
+    void *const out = bench_store(b, before, result_count(p, op), bytes);
+    const struct linear_forward_args forward = {p->list, s.N, s.K, x, w, out};
+    const struct linear_input_args input = {p->list, s.N, s.K, dy, w, out, p->add};
+    const struct linear_weight_args weight = {p->list, s.N, s.K, dy, x, out};
+    b->call.library = mode;
+    if (op == FORWARD) p->ops->linear_forward(&b->call, &forward);
+    if (op == INPUT) p->ops->linear_input(&b->call, &input);
+    if (op == WEIGHT) p->ops->linear_weight(&b->call, &weight);
+    wait_for(b, op_names[op]);
+    b->call.library = NULL;
+    return out;
+}
+
+static double number_at(const struct problem *p, int op, const void *memory, size_t i) {
+    const size_t bytes = op == WEIGHT ? p->bench->accumulator : p->bench->carrier;
+    if (bytes == sizeof(double)) return ((const double *)memory)[i];
+    return (double)((const float *)memory)[i];
+}
+
+/* Sums of up to 130 terms of up to 9, in another order, rounded once (twice with `add`). */
+static double bound_of(const struct problem *p, int op) {
+    const double rounding = p->bench->law.compute == DTYPE_BF16  ? 0x1p-8
+                            : p->bench->law.compute == DTYPE_F16 ? 0x1p-10
+                            : p->bench->law.compute == DTYPE_F64 ? 0x1p-52
+                            : p->bench->law.compute == DTYPE_F32 ? 0x1p-23
+                                                                 : 0x1p-10;
+    const double unit = p->bench->law.wide ? 0x1p-52 : 0x1p-23;
+    const double largest = 130.0 * 9.0 / 8.0; /* far beyond what random signs reach */
+    return largest * (64 * unit + (op == WEIGHT ? 0.0 : 2 * rounding));
+}
+
+static struct library_mode mode_of(unsigned bits) {
+    return (struct library_mode){.pinned = (bits & 1) != 0,
+                                 .ordered = (bits & 2) != 0,
+                                 .split_k = (bits & 4) != 0,
+                                 .atomics = (bits & 8) != 0,
+                                 .fill = (bits & 16) != 0};
+}
+
+static const struct library_mode deterministic = {.pinned = 1, .ordered = 1};
+
+/* Against mode invariant: near, or equal. NaN where neither wrote. */
+static void compare(const struct problem *p, int op, const struct library_mode *mode, int exact) {
+    const void *const own = run(p, op, NULL);
+    const void *const out = run(p, op, mode);
+    for (size_t i = 0; i < result_count(p, op); i++) {
+        const double is = number_at(p, op, out, i), due = number_at(p, op, own, i);
+        if (isnan(is) && isnan(due)) continue;
+        const int rounded = op == WEIGHT || law_round(is, p->bench->law.compute) == is;
+        if (rounded && (exact ? is == due : fabs(is - due) <= bound_of(p, op))) continue;
+        fail_msg("%s, %s of %s, %u rows, N %u, K %u, element %zu: expected %a, got %a",
+                 op_names[op], p->ops->name, dtype_name(p->bench->law.compute), p->list.count,
+                 p->shape.N, p->shape.K, i, due, is);
+    }
+}
+
+static void compare_all(struct bench *b, int exact) {
+    const struct op_table *const ops = open_machine(b);
+    unsigned bits = 0;
+    for (size_t i = 0; i < COUNT_OF(shapes); i++)
+        for (int rows = 0; rows < ROWS_KINDS; rows++) {
+            const struct problem p = problem_of(b, ops, shapes[i], (enum rows)rows, exact);
+            for (int op = 0; op < OPS; op++) {
+                const struct library_mode mode = mode_of(bits++ * 7);
+                compare(&p, op, &mode, exact);
+            }
+        }
+}
+
+static void near_invariant(struct bench *b) {
+    compare_all(b, 0);
+}
+
+static void exact_sums(struct bench *b) {
+    compare_all(b, 1);
+}
+
+static void corroborate_near_invariant(void **state) {
+    (void)state;
+    bench_pairs(near_invariant);
+}
+
+static void corroborate_exact_sums(void **state) {
+    (void)state;
+    bench_pairs(exact_sums);
+}
+
+/* Operands rounded on their way in, and every special number of the short formats. */
+static void rounded_operands(struct bench *b) {
+    static const struct op_rounding roundings[] = {
+        {DTYPE_TF32, DTYPE_F32}, {DTYPE_BF16, DTYPE_F32}, {DTYPE_F16, DTYPE_F32}};
+    static const double numbers_of[] = {0.0,      0x1p-24, -0x1p-24, 0x1.8p-15, -0x1.ffcp-15,
+                                        0x1p-14,  65504.0, -1.0,     0x1p-20,   0x1.4p-17,
+                                        0x1p-126, 65520.0, -0.0,     INFINITY,  (double)NAN};
+    const uint32_t count = (uint32_t)COUNT_OF(numbers_of);
+    const struct shape shape = {count, 1, 1};
+    if (b->law.compute != DTYPE_F32) return;
+    const struct op_table *const ops = open_machine(b);
+    for (size_t i = 0; i < COUNT_OF(roundings); i++) {
+        b->call.rounding = &roundings[i];
+        struct problem p = problem_of(b, ops, (struct shape){9, 17, 33}, ROWS_OF_CALL, 0);
+        for (int op = 0; op < OPS; op++)
+            compare(&p, op, &deterministic, 0);
+        p = problem_of(b, ops, shape, ROWS_ALL, 1); /* one term each: sums are exact */
+        memcpy(p.x, numbers_of, sizeof numbers_of);
+        p.w[0] = 1.0;
+        compare(&p, FORWARD, &deterministic, 1);
+    }
+}
+
+static void corroborate_rounded_operands(void **state) {
+    (void)state;
+    bench_pairs(rounded_operands);
+}
+
+/* A call whose physical rows are not the first of their buffers. */
+static void verify_first_row(void **state) {
+    (void)state;
+    struct bench b;
+    bench_open(&b, 0);
+    const struct op_table *const ops = open_machine(&b);
+    struct problem p = problem_of(&b, ops, (struct shape){6, 11, 40}, ROWS_OF_CALL, 0);
+    uint32_t index[6] = {4, 8, 5, 11, 7, 12};
+    p.list.index = (const uint32_t *)bench_copy(&b, index, sizeof index);
+    for (size_t i = 0; i < p.physical * 40; i++)
+        p.x[i] = isnan(p.x[i]) ? 0.5 : p.x[i];
+    bench_poison(p.x, 40, &p.list);
+    b.call.first_row = 4;
+    b.call.rows = 9;
+    compare(&p, FORWARD, &deterministic, 0);
+    bench_close(&b);
+}
+
+static int same(const struct problem *p, int op, const struct library_mode *a,
+                const struct library_mode *b) {
+    const size_t bytes = op == WEIGHT ? p->bench->accumulator : p->bench->carrier;
+    return memcmp(run(p, op, a), run(p, op, b), result_count(p, op) * bytes) == 0;
+}
+
+/* Run to run; NaN in what was not written moves nothing. Of the twin: each mechanism alone moves
+ * bits, but atomics, which its products do not have. */
+static void verify_switches(void **state) {
+    (void)state;
+    static const unsigned alone[] = {2, 1, 7}; /* of deterministic, 3: pinned, ordered */
+    struct bench b;
+    bench_open(&b, 0);
+    const struct op_table *const ops = open_machine(&b);
+    const struct problem p = problem_of(&b, ops, (struct shape){70, 66, 130}, ROWS_ALL, 0);
+    for (int op = 0; op < OPS; op++) {
+        const struct library_mode filled = mode_of(19), atomics = mode_of(11);
+        assert_true(same(&p, op, &deterministic, &deterministic));
+        assert_true(same(&p, op, &deterministic, &filled));
+        for (size_t i = 0; i < COUNT_OF(alone) && b.backend == NULL; i++) {
+            const struct library_mode mode = mode_of(alone[i]);
+            if (same(&p, op, &deterministic, &mode))
+                fail_msg("%s: switches %u move no bit", op_names[op], alone[i]);
+            assert_true(same(&p, op, &mode, &mode));
+        }
+        if (b.backend == NULL) assert_true(same(&p, op, &deterministic, &atomics));
+    }
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(corroborate_near_invariant),
+        cmocka_unit_test(corroborate_exact_sums),
+        cmocka_unit_test(corroborate_rounded_operands),
+        cmocka_unit_test(verify_first_row),
+        cmocka_unit_test(verify_switches),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
