@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * The linear kernels of kernels/cuda/ in modes shaped, shuffled and atomic, run by the shim: shaped
+ * and shuffled against the CPU's bits, on shapes that end inside tiles and chunks; atomic against
+ * mode invariant where sums are exact, and from seed to seed where they are not. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/splits.h"
+#include "kernels/cuda/kernels_cuda.h"
+#include "kernels/cuda/shim.h"
+#include "tests/kernels/helper_ops.h"
+
+#if defined(TWINSTEP_WATCHED) /* every read and write of the kernels is looked at */
+#include "kernels/cuda/accesses.h"
+#define TABLE(pair) op_table_##pair##_watch
+#define SLOW 1
+#else
+#define TABLE(pair) op_table_##pair##_shim
+#if defined(__SANITIZE_ADDRESS__)
+#define SLOW 1
+#else
+#define SLOW 0
+#endif
+#endif
+extern const struct op_table TABLE(f32_f32), TABLE(f32_f64), TABLE(f64_f64);
+
+#define OUTPUTS 3 /* y, dx, acc */
+
+struct shape {
+    uint32_t rows, N, K;
+    int add;
+};
+
+/* What all runs of one problem share. */
+struct problem {
+    struct bench bench;
+    size_t pair;
+    const struct op_table *cpu, *gpu;
+    struct op_call call; /* of both but for scratch */
+    void *scratch[2];
+    struct shape shape;
+    struct row_list list;
+    size_t physical, bytes[OUTPUTS];
+    const void *x, *w, *dy;
+    const void *before[OUTPUTS];
+    int whole; /* small integers: every sum is exact in any order */
+    uint64_t seed;
+};
+
+static const struct op_limits limits = {160, 160, 400, 16, 1, 1, 8, 1, 0, 0};
+
+static void *take(struct problem *p, size_t count, size_t size) {
+    void *piece = NULL;
+    assert_int_equal(arena_take(&p->bench.arena, count, size, "test", &piece), STATUS_OK);
+    return piece;
+}
+
+static void open_problem(struct problem *p, size_t pair) {
+    size_t bytes = 0;
+    memset(p, 0, sizeof *p);
+    p->pair = pair;
+    bench_open(&p->bench, pair);
+    const enum dtype compute = p->bench.law.compute;
+    assert_int_equal(backend_ops(ISA_BASE, compute, p->bench.accumulate, &p->cpu), STATUS_OK);
+    p->gpu = compute == DTYPE_F64 ? &TABLE(f64_f64)
+             : p->bench.law.wide  ? &TABLE(f32_f64)
+                                  : &TABLE(f32_f32);
+    if (p->bench.backend != NULL)
+        assert_int_equal(p->bench.backend->ops(compute, p->bench.accumulate, &p->gpu), STATUS_OK);
+    assert_int_equal(backend_scratch(&limits, &bytes), STATUS_OK);
+    p->call = (struct op_call){.compute = compute, .threads = 1};
+    p->scratch[0] = take(p, bytes, 1);
+    p->scratch[1] = take(p, cuda_scratch_bytes(&limits), 1);
+    memset(p->scratch[1], 0xff, cuda_scratch_bytes(&limits));
+}
+
+/* Runs `test` for all pairs. */
+static void on_pairs(void (*test)(struct problem *p)) {
+    for (size_t pair = 0; pair < BENCH_PAIRS; pair++) {
+        struct problem p;
+        if (SLOW && pair > 1 && pair + 1 < BENCH_PAIRS) continue; /* one dtype of each table */
+        open_problem(&p, pair);
+        test(&p);
+        bench_close(&p.bench);
+    }
+    shim_close();
+}
+
+static const void *numbers(struct problem *p, size_t count, enum dtype dtype, size_t size) {
+    double *const drawn = bench_draw(&p->bench, count, dtype, 1.0);
+    for (size_t i = 0; p->whole && i < count; i++)
+        drawn[i] = (double)bench_integer(&p->bench, 7) - 3.0;
+    return bench_store(&p->bench, drawn, count, size);
+}
+
+static void pose(struct problem *p, struct shape shape) {
+    const enum dtype compute = p->bench.law.compute;
+    const size_t carrier = p->bench.carrier, wide = p->bench.accumulator;
+    p->shape = shape;
+    p->physical = bench_physical(shape.rows);
+    p->list = bench_rows(&p->bench, shape.rows);
+    const size_t in = p->physical * shape.K, out = p->physical * shape.N;
+    const size_t weights = (size_t)shape.N * shape.K;
+    p->x = numbers(p, in, compute, carrier);
+    p->w = numbers(p, weights, compute, carrier);
+    p->dy = numbers(p, out, compute, carrier);
+    p->before[0] = p->dy;
+    p->before[1] = p->x;
+    p->before[2] = numbers(p, weights, p->bench.accumulate, wide);
+    p->bytes[0] = out * carrier;
+    p->bytes[1] = in * carrier;
+    p->bytes[2] = weights * wide;
+    p->call.rows = (uint32_t)p->physical;
+}
+
+/* All three ops, into copies of `before`. */
+static void run(struct problem *p, const struct op_table *ops, void *out[OUTPUTS]) {
+    const struct shape s = p->shape;
+    struct op_call call = p->call;
+    for (size_t i = 0; i < OUTPUTS; i++) {
+        out[i] = take(p, p->bytes[i], 1);
+        memcpy(out[i], p->before[i], p->bytes[i]);
+    }
+    const struct linear_forward_args forward = {p->list, s.N, s.K, p->x, p->w, out[0]};
+    const struct linear_input_args input = {p->list, s.N, s.K, p->dy, p->w, out[1], s.add};
+    const struct linear_weight_args weight = {p->list, s.N, s.K, p->dy, p->x, out[2]};
+    call.scratch = p->scratch[ops == p->gpu];
+    shim_seed(SEED + 77u * p->seed++);
+    ops->linear_forward(&call, &forward);
+    ops->linear_input(&call, &input);
+    ops->linear_weight(&call, &weight);
+    if ((p->bench.backend == NULL ? shim_error() : p->bench.backend->wait()) != STATUS_OK)
+        fail_msg("%s", status_text());
+}
+
+static const char *const names[OUTPUTS] = {"linear_forward", "linear_input", "linear_weight"};
+
+static void assert_same(const struct problem *p, void *const got[OUTPUTS],
+                        void *const want[OUTPUTS], const char *what) {
+    for (size_t o = 0; o < OUTPUTS; o++)
+        for (size_t i = 0; i < p->bytes[o]; i++)
+            if (((unsigned char *)got[o])[i] != ((unsigned char *)want[o])[i])
+                fail_msg("%s, %s of %s, %u x %u x %u, %s: byte %zu of %zu differs", names[o],
+                         p->gpu->name, dtype_name(p->call.compute), p->shape.rows, p->shape.N,
+                         p->shape.K, what, i, p->bytes[o]);
+}
+
+static int differ(const struct problem *p, void *const a[OUTPUTS], void *const b[OUTPUTS],
+                  size_t output) {
+    return memcmp(a[output], b[output], p->bytes[output]) != 0;
+}
+
+/* The CPU's bits in the call's mode. */
+static void corroborate_one(struct problem *p, struct shape shape, const char *what) {
+    void *cpu[OUTPUTS], *gpu[OUTPUTS];
+    pose(p, shape);
+    run(p, p->cpu, cpu);
+    run(p, p->gpu, gpu);
+    assert_same(p, gpu, cpu, what);
+}
+
+/* The mode moves bits of each op: what was compared is not mode invariant. */
+static void assert_moves(struct problem *p, struct shape shape) {
+    void *own[OUTPUTS], *plain[OUTPUTS];
+    const struct op_call mode = p->call;
+    pose(p, shape);
+    run(p, p->gpu, own);
+    p->call.splits = NULL;
+    p->call.order = NULL;
+    run(p, p->gpu, plain);
+    for (size_t o = 0; o < OUTPUTS; o++)
+        if (!differ(p, own, plain, o)) fail_msg("%s has the bits of mode invariant", names[o]);
+    p->call = mode;
+}
+
+static const struct op_rounding roundings[] = {
+    {DTYPE_TF32, DTYPE_F32}, {DTYPE_BF16, DTYPE_BF16}, {DTYPE_F16, DTYPE_F32}};
+
+static const struct shape shapes[] = {{70, 65, 35, 1}, {5, 64, 17, 1}, {33, 130, 50, 0},
+                                      {1, 1, 1, 0},    {16, 3, 70, 0}, {9, 33, 1, 1}};
+
+/* Every shape in one of `ways` ways of the mode, every pair in another. */
+static void on_shapes(struct problem *p, void (*mode)(struct problem *p, size_t way), size_t ways,
+                      const char *what) {
+    for (size_t i = 0; i < COUNT_OF(shapes); i++) {
+        const size_t at = i + p->pair;
+        mode(p, at % ways);
+        p->call.rounding = at % 4 == 0 ? NULL : &roundings[at % 4 - 1];
+        corroborate_one(p, shapes[i], what);
+    }
+    p->call.rounding = NULL;
+}
+
+/* ---- shaped ---- */
+
+static struct splits splits;
+
+/* M counts physical rows forward and in input gradients, of which a part is listed. */
+static void set_splits(struct problem *p, size_t way) {
+    static const char *const tables[] = {"*: 3", "forward m>=40: 7; input k>=34: 2; weight: 5",
+                                         "forward: 1; weight n>=20: 1024; *: 2"};
+    assert_int_equal(splits_parse(tables[way], &splits), STATUS_OK);
+    p->call.splits = &splits;
+}
+
+static void shaped(struct problem *p) {
+    on_shapes(p, set_splits, 3, "shaped");
+    set_splits(p, 0);
+    if (p->pair == 0) assert_moves(p, (struct shape){40, 41, 42, 0});
+    p->call.splits = NULL;
+}
+
+static void corroborate_shaped(void **state) {
+    (void)state;
+    on_pairs(shaped);
+}
+
+/* ---- shuffled ---- */
+
+static void set_order(struct problem *p, size_t way) {
+    static const struct order orders[] = {
+        {SEED, SUM_FORWARD | SUM_WEIGHT, 16, 3, 41},
+        {SEED + 1, SUM_FORWARD | SUM_WEIGHT, 3, 4, 0},
+        {SEED + 2, SUM_WEIGHT, 5, 1, 0},
+        {SEED + 3, SUM_FORWARD, 21, 1, 0},
+    };
+    p->call.order = &orders[way];
+    p->call.site = SITE_UP_PROJ;
+    p->call.layer = 301;
+    p->call.side = 1;
+}
+
+static void shuffled(struct problem *p) {
+    on_shapes(p, set_order, 4, "shuffled");
+    set_order(p, 1);
+    if (p->pair == 0) assert_moves(p, (struct shape){40, 41, 42, 0});
+    p->call.order = NULL;
+}
+
+static void corroborate_shuffled(void **state) {
+    (void)state;
+    on_pairs(shuffled);
+}
+
+/* ---- atomic ---- */
+
+/* Every chunk is added, and once: sums of whole numbers are those of mode invariant. */
+static void raced_exactly(struct problem *p) {
+    static const struct racing races[] = {{SUM_FORWARD | SUM_WEIGHT, 16},
+                                          {SUM_FORWARD | SUM_WEIGHT, 7},
+                                          {SUM_WEIGHT, 9},
+                                          {SUM_FORWARD, 100}};
+    static const struct racing single = {SUM_FORWARD | SUM_WEIGHT, 1};
+    p->whole = 1;
+    for (size_t i = 0; i < COUNT_OF(shapes) + 2; i++) {
+        void *cpu[OUTPUTS], *gpu[OUTPUTS];
+        if (p->pair > 0 && i >= COUNT_OF(shapes)) break;
+        pose(p, i < COUNT_OF(shapes)    ? shapes[i]
+                : i == COUNT_OF(shapes) ? (struct shape){66, 2, 70, 0}    /* chunks > pieces */
+                                        : (struct shape){3, 300, 40, 1}); /* two blocks */
+        run(p, p->cpu, cpu);
+        p->call.racing = i == COUNT_OF(shapes) ? &single : &races[(i + p->pair) % COUNT_OF(races)];
+        run(p, p->gpu, gpu);
+        p->call.racing = NULL;
+        assert_same(p, gpu, cpu, "atomic");
+    }
+    p->whole = 0;
+}
+
+static void corroborate_atomic(void **state) {
+    (void)state;
+    on_pairs(raced_exactly);
+}
+
+/* What kinds do not name keeps its order. */
+static void raced_by_kinds(struct problem *p) {
+    const struct racing forward = {SUM_FORWARD, 4}, weight = {SUM_WEIGHT, 4};
+    void *cpu[OUTPUTS], *gpu[OUTPUTS];
+    pose(p, (struct shape){50, 20, 30, 0});
+    run(p, p->cpu, cpu);
+    p->call.racing = &weight;
+    run(p, p->gpu, gpu);
+    assert_false(differ(p, gpu, cpu, 0));
+    assert_false(differ(p, gpu, cpu, 1));
+    assert_true(differ(p, gpu, cpu, 2));
+    p->call.racing = &forward;
+    run(p, p->gpu, gpu);
+    assert_false(differ(p, gpu, cpu, 2));
+    p->call.racing = NULL;
+}
+
+static double number(const void *memory, size_t i, size_t size) {
+    return size == sizeof(float) ? (double)((const float *)memory)[i] : ((const double *)memory)[i];
+}
+
+/* Products of 9 at most, as many as 50, rounded as often. */
+static void assert_near(const struct problem *p, void *const got[OUTPUTS],
+                        void *const want[OUTPUTS]) {
+    const double epsilon = p->bench.accumulate == DTYPE_F32 ? 0x1p-23 : 0x1p-22;
+    for (size_t o = 0; o < OUTPUTS; o++) {
+        const size_t size = o == 2 ? p->bench.accumulator : p->bench.carrier;
+        for (size_t i = 0; i < p->bytes[o] / size; i++) {
+            const double gap = number(got[o], i, size) - number(want[o], i, size);
+            if (gap > 50 * 50 * 9 * epsilon || gap < -50 * 50 * 9 * epsilon)
+                fail_msg("%s: %zu is %g away", names[o], i, gap);
+        }
+    }
+}
+
+/* The order of blocks, and nothing else, moves the bits of what races. */
+static void raced(struct problem *p) {
+    const struct racing race = {SUM_FORWARD | SUM_WEIGHT, 4};
+    void *plain[OUTPUTS], *first[OUTPUTS], *next[OUTPUTS];
+    int moved[OUTPUTS] = {0};
+    if (p->bench.law.compute != DTYPE_F32) return;
+    raced_by_kinds(p);
+    pose(p, (struct shape){50, 40, 30, 0});
+    run(p, p->cpu, plain);
+    p->call.racing = &race;
+    run(p, p->gpu, first);
+    assert_near(p, first, plain);
+    for (int seed = 0; seed < 3; seed++) {
+        run(p, p->gpu, next);
+        assert_near(p, next, plain);
+        for (size_t o = 0; o < OUTPUTS; o++)
+            moved[o] |= differ(p, first, next, o);
+    }
+    p->call.racing = NULL;
+    for (size_t o = 0; o < OUTPUTS; o++)
+        if (!moved[o] && p->bench.backend == NULL && (o == 2 || !p->bench.law.wide))
+            fail_msg("%s of %s: four orders, one result", names[o], p->gpu->name);
+}
+
+static void verify_races_differ(void **state) {
+    (void)state;
+    on_pairs(raced);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(corroborate_shaped),
+        cmocka_unit_test(corroborate_shuffled),
+        cmocka_unit_test(corroborate_atomic),
+        cmocka_unit_test(verify_races_differ),
+    };
+#if defined(TWINSTEP_WATCHED)
+    if (watch_open() != STATUS_OK) return 1;
+#endif
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
