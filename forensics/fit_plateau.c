@@ -12,152 +12,12 @@
 
 #include "base/number.h"
 #include "base/real.h"
+#include "forensics/fit_plateau_levels.h"
 #include "forensics/fit_words.h"
 
-#define NAME "reduce_lr_on_plateau"
-#define LEVELS 64
 #define PATIENCE 200
 #define COOLDOWN 5
 #define BUDGET 20000000u /* points and values that trials may look at */
-#define ROOM 8
-
-struct level {
-    size_t first; /* point */
-    double value;
-    unsigned falls; /* factors below the first; a wrapper of P processes may reduce P times at once
-                     */
-};
-
-struct plateau {
-    const struct fit_search *search;
-    const struct series *series;
-    struct level levels[LEVELS];
-    size_t count;
-    double factor, peak, min_lr;
-    const char *parameters;
-    size_t budget;
-    struct fit fits[ROOM];
-    size_t fit_count;
-};
-
-/* Levels that only fall, of one run. */
-static int find_levels(struct plateau *p) {
-    const struct series_point *points = p->series->points;
-    for (size_t i = 0; i < p->series->count; i++) {
-        const double half = fit_half(&points[i], p->search->scale);
-        if (i > 0 && points[i].update <= points[i - 1].update) return 0;
-        const struct level *level = p->count > 0 ? &p->levels[p->count - 1] : NULL;
-        if (level != NULL && real_abs_f64(points[i].value - level->value) <=
-                                 half + fit_half(&points[level->first], p->search->scale))
-            continue;
-        if (p->count == LEVELS || (level != NULL && points[i].value > level->value)) return 0;
-        p->levels[p->count++] = (struct level){i, points[i].value, 0};
-    }
-    const struct fit_known *known = p->search->known;
-    const struct contract_request *r = known->believed != NULL ? known->believed : &known->request;
-    const int asked = r->schedule != NULL && strstr(r->schedule, NAME) != NULL;
-    return p->count > 1 && (asked || p->series->count >= 2 * p->count);
-}
-
-static double half_of(const struct plateau *p, size_t level) {
-    return fit_half(&p->series->points[p->levels[level].first], p->search->scale);
-}
-
-/* The peak that `count` levels L, L f, L f f, ... have in common. */
-static int find_peak(struct plateau *p, double factor, size_t count) {
-    const double known = p->search->known->request.lr;
-    double low = 0.0, high = real_inf_f64(), share = 1.0;
-    for (size_t i = 0; i < count; i++) {
-        for (unsigned n = i > 0 ? p->levels[i - 1].falls : 0; n < p->levels[i].falls; n++)
-            share *= factor;
-        const double from = (p->levels[i].value - half_of(p, i)) / share;
-        const double to = (p->levels[i].value + half_of(p, i)) / share;
-        low = from > low ? from : low;
-        high = to < high ? to : high;
-    }
-    p->peak = known >= low && known <= high ? known : fit_shortest(low, high);
-    return low <= high;
-}
-
-/* How often each level falls below the one before: once, but for a wrapper. */
-static void count_falls(struct plateau *p, double factor) {
-    const uint64_t most = p->search->known->request.processes;
-    for (size_t i = 1; i < p->count; i++) {
-        double x = p->levels[i - 1].value * factor;
-        unsigned n = 1;
-        while (n < most && n < 64 && x > p->levels[i].value * (1.0 + 0.3 * (1.0 / factor - 1.0))) {
-            x *= factor;
-            n++;
-        }
-        p->levels[i].falls = p->levels[i - 1].falls + n;
-    }
-}
-
-/* All levels by the factor; or the last one is a floor above its turn. */
-static int follows(struct plateau *p, double factor) {
-    p->factor = factor;
-    p->min_lr = 0.0;
-    if (!(factor > 0.0 && factor < 1.0)) return 0;
-    count_falls(p, factor);
-    if (find_peak(p, factor, p->count)) return 1;
-    const size_t last = p->count - 1;
-    if (p->count < 3 || !find_peak(p, factor, last)) return 0;
-    if (p->levels[last].value < p->levels[last - 1].value * factor) return 0;
-    p->min_lr = fit_shortest(p->levels[last].value - half_of(p, last),
-                             p->levels[last].value + half_of(p, last));
-    return 1;
-}
-
-/* The shortest decimal that all falls before level `end` have in common: the smallest of them,
- * where others may be several at once. */
-static double common_factor(const struct plateau *p, size_t end) {
-    double top = 0.0, low = 0.0, high = 1.0;
-    for (size_t i = 1; i < end; i++) {
-        const double ratio = p->levels[i].value / p->levels[i - 1].value;
-        top = ratio > top ? ratio : top;
-    }
-    for (size_t i = 1; i < end; i++) {
-        const double a = p->levels[i - 1].value, b = p->levels[i].value;
-        const double from = (b - half_of(p, i)) / (a + half_of(p, i - 1));
-        const double to = (b + half_of(p, i)) / (a - half_of(p, i - 1));
-        if (p->search->known->request.processes > 1 && to < top * (0.7 + 0.3 * top)) continue;
-        low = from > low ? from : low;
-        high = to < high ? to : high;
-    }
-    return fit_shortest(low, high);
-}
-
-static const struct contract_request *request_of(const struct plateau *p) {
-    const struct fit_known *known = p->search->known;
-    return known->believed != NULL ? known->believed : &known->request;
-}
-
-static const char *value_of(const struct contract_request *r, const char *key) {
-    if (r->schedule == NULL || strstr(r->schedule, NAME) == NULL) return NULL;
-    for (size_t i = 0; i < r->value_count; i++)
-        if (strcmp(r->values[i].key, key) == 0) return r->values[i].text;
-    return NULL;
-}
-
-/* What is believed of a parameter, or NULL. */
-static const char *given(const struct plateau *p, const char *key) {
-    return value_of(request_of(p), key);
-}
-
-/* Whether only the given value may fit. */
-static int is_fixed(const struct plateau *p, const char *key) {
-    return value_of(&p->search->known->request, key) != NULL;
-}
-
-static int find_factor(struct plateau *p) {
-    const char *text = given(p, "factor");
-    double x;
-    if (text != NULL && number_parse_real(text, NUMBER_HEX, &x) == STATUS_OK && follows(p, x))
-        return 1;
-    x = common_factor(p, p->count);
-    if (p->count == 2 && fit_digits(x) > 2) return 0; /* any single fall has some factor */
-    return follows(p, x) || (p->count > 2 && follows(p, common_factor(p, p->count - 1)));
-}
 
 /* ---- one plan, many parameters ---- */
 
@@ -172,7 +32,7 @@ static enum status resolve(const struct plateau *p, const struct contract *contr
     const struct fit_known *known = p->search->known;
     struct contract_request r = known->request;
     r.contract = contract;
-    r.schedule = "hf." NAME;
+    r.schedule = "hf." PLATEAU_NAME;
     r.lr = p->peak;
     r.warmup = 0.0;
     r.warmup_ratio = r.min_lr_ratio = real_nan_f64();
@@ -259,14 +119,14 @@ static enum status say_parameters(const struct plateau *p, const struct guess *g
 static enum status add(struct plateau *p, const struct contract_plan *plan, const char *parameters,
                        double cost, double max_error, double rms_error, const char *bug) {
     struct fit_segment *plain;
-    if (p->fit_count == ROOM) return STATUS_OK;
+    if (p->fit_count == PLATEAU_ROOM) return STATUS_OK;
     struct fit *fit = &p->fits[p->fit_count++];
     TRY(arena_take(p->search->arena, 1, sizeof *plain, "fit", &plain));
     *plain = (struct fit_segment){.update = p->series->points[0].update, .scale = 1.0};
     const int in_family = sched_in_family(plan->schedule, plan->contract->family);
     *fit = (struct fit){.contract = plan->contract,
                         .schedule = plan->schedule,
-                        .schedule_name = in_family ? NAME : "hf." NAME,
+                        .schedule_name = in_family ? PLATEAU_NAME : "hf." PLATEAU_NAME,
                         .plan = *plan,
                         .lr = plan->call.base_lr,
                         .floor_ratio =
@@ -309,7 +169,7 @@ static enum status try_guess(struct plateau *p, struct contract_plan *plan,
 /* ---- with a metric ---- */
 
 static double number_of(const struct plateau *p, const char *key, double standard) {
-    const char *text = given(p, key);
+    const char *text = plateau_given(p, key);
     double x = standard;
     if (text != NULL && number_parse_real(text, NUMBER_HEX, &x) != STATUS_OK) x = standard;
     return x;
@@ -317,7 +177,7 @@ static double number_of(const struct plateau *p, const char *key, double standar
 
 /* The schedule as it was given, else torch's defaults. */
 static struct guess believed(const struct plateau *p) {
-    const char *mode = given(p, "mode"), *kind = given(p, "threshold_mode");
+    const char *mode = plateau_given(p, "mode"), *kind = plateau_given(p, "threshold_mode");
     return (struct guess){number_of(p, "patience", 10.0), number_of(p, "cooldown", 0.0),
                           number_of(p, "threshold", 1e-4), mode != NULL ? mode : "min",
                           kind != NULL ? kind : "rel"};
@@ -330,19 +190,20 @@ static enum status search_guess(struct plateau *p, struct contract_plan *plan, d
     static const char *const kinds[] = {"rel", "abs"};
     static const double thresholds[] = {1e-4, 0.0, 1e-3, 1e-2};
     const struct guess start = believed(p);
-    const int free_patience = !is_fixed(p, "patience");
+    const int free_patience = !plateau_is_fixed(p, "patience");
     for (size_t n = 0; n < 2 * 2 * 4 * (COOLDOWN + 1); n++) {
         const size_t mode = n / (2 * 4 * (COOLDOWN + 1)), kind = n / (4 * (COOLDOWN + 1)) % 2;
         const size_t threshold = n / (COOLDOWN + 1) % 4, cooldown = n % (COOLDOWN + 1);
-        if ((mode > 0 && is_fixed(p, "mode")) || (kind > 0 && is_fixed(p, "threshold_mode")) ||
-            (threshold > 0 && is_fixed(p, "threshold")) ||
-            (cooldown > 0 && is_fixed(p, "cooldown")))
+        if ((mode > 0 && plateau_is_fixed(p, "mode")) ||
+            (kind > 0 && plateau_is_fixed(p, "threshold_mode")) ||
+            (threshold > 0 && plateau_is_fixed(p, "threshold")) ||
+            (cooldown > 0 && plateau_is_fixed(p, "cooldown")))
             continue;
         struct guess guess = start;
-        if (!is_fixed(p, "mode")) guess.mode = modes[mode];
-        if (!is_fixed(p, "threshold_mode")) guess.threshold_mode = kinds[kind];
-        if (!is_fixed(p, "threshold")) guess.threshold = thresholds[threshold];
-        if (!is_fixed(p, "cooldown")) guess.cooldown = (double)cooldown;
+        if (!plateau_is_fixed(p, "mode")) guess.mode = modes[mode];
+        if (!plateau_is_fixed(p, "threshold_mode")) guess.threshold_mode = kinds[kind];
+        if (!plateau_is_fixed(p, "threshold")) guess.threshold = thresholds[threshold];
+        if (!plateau_is_fixed(p, "cooldown")) guess.cooldown = (double)cooldown;
         const double odd = 0.05 * (double)(mode + kind + (threshold > 0) + (cooldown > 0));
         for (size_t k = 0; k <= PATIENCE; k++) {
             if (free_patience) guess.patience = (double)k;
@@ -365,7 +226,7 @@ static enum status try_processes(struct plateau *p, const char *name, uint64_t p
     TRY(resolve(p, contract, processes, &p->search->known->request, &plan));
     TRY(try_guess(p, &plan, &start, cost, out_fits));
     /* with one drop alone some patience always fits */
-    if (*out_fits || (p->count < 3 && given(p, "patience") == NULL)) return STATUS_OK;
+    if (*out_fits || (p->count < 3 && plateau_given(p, "patience") == NULL)) return STATUS_OK;
     return search_guess(p, &plan, cost + 0.05, out_fits);
 }
 
@@ -391,7 +252,7 @@ static enum status with_metric(struct plateau *p, int *out_fits) {
     const struct contract *only = known->request.contract;
     const char *wrapped = only != NULL ? only->name : "accelerate";
     const uint64_t processes = known->request.processes;
-    const int was_given = given(p, "patience") != NULL;
+    const int was_given = plateau_given(p, "patience") != NULL;
     int wraps = 0;
     TRY(try_processes(p, plain_contract(p)->name, 1, cost, out_fits));
     if (only != NULL && only->unit != CONTRACT_UNIT_PROCESS) return STATUS_OK;
@@ -505,7 +366,7 @@ static enum status insert(struct plateau *p, struct fit_set *set) {
 static int wanted(const struct fit_known *known) {
     const struct contract *only = known->request.contract;
     const char *schedule = known->request.schedule;
-    if (schedule != NULL && strstr(schedule, NAME) == NULL) return 0;
+    if (schedule != NULL && strstr(schedule, PLATEAU_NAME) == NULL) return 0;
     return only == NULL || takes_metric(only);
 }
 
@@ -517,7 +378,7 @@ enum status fit_plateau(const struct fit_search *search, struct fit_set *set) {
     p->search = search;
     p->series = search->series;
     p->budget = BUDGET;
-    if (!find_levels(p) || !find_factor(p)) return STATUS_OK;
+    if (!plateau_find(p)) return STATUS_OK;
     if (search->known->request.metric_count > 0) TRY(with_metric(p, &fits));
     if (!fits && (set->count == 0 || set->fits[0].simplicity >= 0.6)) TRY(without_metric(p));
     return p->fit_count > 0 ? insert(p, set) : STATUS_OK;
