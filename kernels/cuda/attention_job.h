@@ -8,7 +8,7 @@
 #define TWINSTEP_KERNELS_CUDA_ATTENTION_JOB_H
 
 #include "kernels/cuda/masks.h"
-#include "kernels/cuda/order.h"
+#include "kernels/cuda/joined.h"
 
 #define ATTENTION_TILE 32u /* queries and keys of a tile: as many as law 2 has lanes */
 #define ATTENTION_SIDE 8u  /* threads along one side of a tile */

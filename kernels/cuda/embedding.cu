@@ -7,7 +7,7 @@
  * id that is most of the batch is as slow as it is long. Shuffled: chunks of it from +0, in the
  * order of the tile of 64 ids x 64 columns (law 9). Atomic: a thread per chunk (law 14). */
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/order.h"
+#include "kernels/cuda/joined.h"
 
 KERNEL(embedding_forward_kernel, struct embedding_forward_args) {
     const size_t at = (size_t)BLOCK * THREADS + THREAD, C = args->C;

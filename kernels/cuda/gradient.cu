@@ -5,7 +5,7 @@
  * Invariant: square is law 2 in f64 for every variant: a warp has a block of 4096 terms, and the
  * blocks join as the tree itself, or in a drawn order (law 9), or as they come (law 14). */
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/order.h"
+#include "kernels/cuda/joined.h"
 
 KERNEL(close_kernel, struct close_args) {
     const size_t i = (size_t)BLOCK * THREADS + THREAD;

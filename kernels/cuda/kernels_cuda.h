@@ -13,7 +13,7 @@
 /* Widest head: a block keeps two sums of each column in shared memory. */
 #define CUDA_HEAD_MAX 2048u
 
-/* Scratch begins with a table of orders (kernels/cuda/order.h), which holds at least one tile of
+/* Scratch begins with a table of orders (kernels/cuda/joined.h), which holds at least one tile of
  * SHUFFLE_CHUNKS chunks; what else an op needs lies behind it. */
 #define CUDA_ORDER_BYTES ((size_t)1 << 21)
 

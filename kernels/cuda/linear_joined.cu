@@ -6,7 +6,7 @@
  * Invariant: a tile's outputs depend on its place, its operands and the order alone. */
 #include "base/splits.h"
 #include "kernels/cuda/linear_tile.h"
-#include "kernels/cuda/order.h"
+#include "kernels/cuda/joined.h"
 
 struct linear_joined {
     struct linear_job is;

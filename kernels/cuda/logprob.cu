@@ -3,7 +3,7 @@
  * in place (law 5), a thread per logit. The sum of a row's exponentials is law 2, or chunks in the
  * order of the tile of 64 rows (law 9), or chunks as they come (law 14). */
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/order.h"
+#include "kernels/cuda/joined.h"
 
 /* With an f64 loss the accumulator's value is kept, whatever the carrier. */
 GPU_INLINE double logprob_of_target(carrier z, accumulator maximum, accumulator sum,

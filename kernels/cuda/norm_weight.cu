@@ -7,7 +7,7 @@
  * all rows. Shuffled: chunks of rows in the order of the column tile (law 9), worked ahead whole.
  * Atomic: a thread per chunk and column (law 14). */
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/order.h"
+#include "kernels/cuda/joined.h"
 
 #define NORM_WEIGHT_THREADS 256u
 #define NORM_WEIGHT_WARPS (NORM_WEIGHT_THREADS / GPU_WARP)

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
-#include "kernels/cuda/order.h"
+#include "kernels/cuda/joined.h"
 
 static struct arena arena = ARENA_EMPTY;
 static void *device, *host;

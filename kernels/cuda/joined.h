@@ -5,8 +5,8 @@
  *
  * Tiles are dealt with in batches, as many as the table holds; a launch of the op follows each.
  * Integer work only. Invariant: an order is that of shuffle_order(), for any batch. */
-#ifndef TWINSTEP_KERNELS_CUDA_ORDER_H
-#define TWINSTEP_KERNELS_CUDA_ORDER_H
+#ifndef TWINSTEP_KERNELS_CUDA_JOINED_H
+#define TWINSTEP_KERNELS_CUDA_JOINED_H
 
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/launch.h"
