@@ -149,7 +149,8 @@ outcome() { # of a part's exit status
 
 report() {
     name=$(device_name)
-    slug=$(printf '%s' "${name:-host-shim}" | tr '[:upper:] ' '[:lower:]-' | tr -cd '[:alnum:]-')
+    [ "$device" = 1 ] || name=host-shim
+    slug=$(printf '%s' "${name:-unknown}" | tr '[:upper:] ' '[:lower:]-' | tr -cd '[:alnum:]-')
     file=$out/gpu-$slug.md
     {
         if [ "$device" = 1 ]; then

@@ -52,8 +52,8 @@ field() {
     printf '%s' "$2" | cut -f "$1"
 }
 
-calculate() { # awk expression
-    awk "BEGIN { printf \"%.4g\", $1 }"
+calculate() { # EXPRESSION [FORMAT]
+    awk "BEGIN { printf \"${2:-%.4g}\", $1 }"
 }
 
 # ---- build ----
@@ -349,7 +349,7 @@ part_modes() {
             [ "$mode" != fast ] || fast=$median
             ratio=-
             [ "$fast" = 0 ] || ratio=$(calculate "$median / $fast")
-            say "| $dtype | $mode | $median | $(calculate "$(field 3 "$line") / $median") | $ratio |"
+            say "| $dtype | $mode | $median | $(calculate "$(field 3 "$line") / $median" %.0f) | $ratio |"
             figure "seconds-$mode-$dtype" "$median"
         done
     done
@@ -377,10 +377,11 @@ speed_line() { # NAME LINE
     fi
     median=$(field 4 "$2")
     # 6 per parameter and token, and causal attention: 2 products forward, 4 backward.
-    flops=$(calculate "$(field 3 "$2") * (6 * $(field 2 "$2") + 6 * $layers * $hidden * $length) / 1e12")
-    say "| $model | $1 | $median | $(calculate "$(field 3 "$2") / $median") | $(calculate "$flops / $median") |"
+    flops="$(field 3 "$2") * (6 * $(field 2 "$2") + 6 * $layers * $hidden * $length) / 1e12"
+    rate=$(calculate "$(field 3 "$2") / $median" %.0f)
+    say "| $model | $1 | $median | $rate | $(calculate "$flops / $median") |"
     figure "seconds-$model-$1" "$median"
-    figure "tflops-$model-$1" "$(calculate "$flops / $median")"
+    figure "tflops-$model-$1" "$(calculate "$flops / $median" %.8g)"
     [ "$result" = 1 ] || result=0
 }
 
