@@ -16,7 +16,8 @@ KERNEL(attention_atomic_clear, struct attention_job) {
 }
 
 KERNEL(attention_atomic_kernel, struct attention_job) {
-    SHARED(accumulator, slab);
+    SHARED(accumulator, memory);
+    const struct attention_shared shared = attention_share(memory, 2);
     const uint32_t panels = attention_panels(args->D), at = BLOCK / args->race.pieces;
     const struct attention_part part = attention_part_at(args, at / panels / args->H);
     struct attention_block own = attention_block_of(args, part, at / panels % args->H);
@@ -28,7 +29,7 @@ KERNEL(attention_atomic_kernel, struct attention_job) {
     to.held = NULL;
     to.line = (size_t)args->H * args->D;
     to.raced = args->sums + part.token * to.line + (size_t)own.head * args->D;
-    attention_chunks(GPU_ARG args, &own, &columns, slab,
+    attention_chunks(GPU_ARG args, &own, &columns, &shared,
                      (uint32_t)least(first + args->race.span, own.k.limit), args->race.chunk, &to);
 }
 
@@ -53,7 +54,7 @@ static void attention_race(const struct op_call *call, struct attention_job *job
     LAUNCH(attention_atomic_clear, element_blocks(numbers), ELEMENT_THREADS, 0, job);
     LAUNCH(attention_atomic_kernel,
            attention_parts(job) * job->H * attention_panels(job->D) * job->race.pieces,
-           ATTENTION_THREADS, ATTENTION_SHARED(1), job);
+           ATTENTION_THREADS, ATTENTION_SHARED(2), job);
     LAUNCH(attention_atomic_round, element_blocks(numbers), ELEMENT_THREADS, 0, job);
 }
 

@@ -15,42 +15,33 @@ GPU_INLINE uint32_t attention_queries_of(const struct attention_side *queries, u
     return all & ~(((uint32_t)1 << lacks) - 1);
 }
 
-/* dS of a tile of queries, and behind it their dropped P; [query][key]. */
+/* dS of a tile of queries in shared->first, their dropped P in shared->second: keys are the tile's
+ * left side here, queries its right one. */
 GPU_INLINE void attention_weigh_queries(GPU_PARAM const struct attention_job *job,
                                         const struct attention_block *own,
-                                        const struct attention_part *keys, uint32_t token,
-                                        accumulator *slab) {
-    accumulator *const slopes = slab + ATTENTION_SLAB;
-    accumulator *const weights = slopes + ATTENTION_WEIGHTS;
-    struct attention_own s, o;
-    attention_product(GPU_ARG job, &own->q, &own->k, slab, &s);
-    attention_product(GPU_ARG job, &own->dout, &own->v, slab, &o);
-    UNROLL
+                                        const struct attention_shared *shared) {
+    const uint32_t end = own->part.first + own->part.count;
+    attention_product(GPU_ARG job, &own->k, &own->q, shared->slab, shared->first);
+    attention_product(GPU_ARG job, &own->v, &own->dout, shared->slab, shared->second);
+    ROLLED
     for (unsigned i = 0; i < ATTENTION_EACH; i++) {
-        const uint32_t r = attention_left(GPU_ARG i), query = own->q.first + r;
-        const int there = query < own->q.limit;
-        const struct attention_row row =
-            attention_row_at(job, token + (there ? query : 0), own->head);
+        const uint32_t key = own->k.first + attention_left(GPU_ARG i);
         UNROLL
         for (unsigned j = 0; j < ATTENTION_EACH; j++) {
-            const unsigned c = attention_right(GPU_ARG j);
-            const uint32_t key = keys->first + c;
-            accumulator slope = 0, weight = 0;
-            if (there && c < keys->count && key <= query) {
-                const carrier p = attention_probability(job, s.of[i][j], &row);
-                slope = attention_slope(job, own, query, key, p, o.of[i][j], &row);
-                weight = attention_weight(job, own, query, key, p);
-            }
-            slopes[r * ATTENTION_PITCH + c] = slope;
-            weights[r * ATTENTION_PITCH + c] = weight;
+            const uint32_t c = attention_right(GPU_ARG j), query = own->q.first + c;
+            const uint32_t at = attention_at(attention_left(GPU_ARG i), c);
+            if (key >= end || query >= own->q.limit || key > query) continue;
+            const carrier p = attention_probability(job, shared, c, shared->first[at]);
+            shared->first[at] =
+                attention_slope(job, own, query, key, p, shared->second[at], shared->d[c]);
+            shared->second[at] = attention_weight(job, own, query, key, p);
         }
     }
 }
 
 KERNEL(attention_dkv_kernel, struct attention_job) {
-    SHARED(accumulator, slab);
-    accumulator *const slopes = slab + ATTENTION_SLAB;
-    accumulator *const weights = slopes + ATTENTION_WEIGHTS;
+    SHARED(accumulator, memory);
+    const struct attention_shared shared = attention_share(memory, 2);
     const uint32_t panels = attention_panels(args->D);
     const uint32_t group = BLOCK / panels % args->G, heads = args->H / args->G;
     const struct attention_part part = attention_part_at(args, BLOCK / panels / args->G);
@@ -64,14 +55,19 @@ KERNEL(attention_dkv_kernel, struct attention_job) {
         own.k.first = own.v.first = part.first;
         own.q.limit = own.dout.limit = part.sequence->length;
         for (; own.q.first < own.q.limit; own.q.first = own.dout.first += ATTENTION_TILE) {
-            attention_weigh_queries(GPU_ARG args, &own, &part, part.token - part.first, slab);
+            const uint32_t token = part.token - part.first + own.q.first;
+            attention_state_take(GPU_ARG args, token,
+                                 (uint32_t)least(ATTENTION_TILE, own.q.limit - own.q.first), head,
+                                 &shared);
+            attention_weigh_queries(GPU_ARG args, &own, &shared);
             UNROLL
             for (unsigned i = 0; i < ATTENTION_EACH; i++) {
                 const uint32_t row = attention_left(GPU_ARG i);
                 terms[i] = attention_queries_of(&own.q, part.first + row, row < part.count);
             }
-            attention_chain(GPU_ARG args, &own.q, &columns, slopes, slab, terms, &dk);
-            attention_chain(GPU_ARG args, &own.dout, &columns, weights, slab, terms, &dv);
+            attention_chain(GPU_ARG args, &own.q, &columns, shared.first, shared.slab, terms, &dk);
+            attention_chain(GPU_ARG args, &own.dout, &columns, shared.second, shared.slab, terms,
+                            &dv);
         }
     }
     attention_round(GPU_ARG args, &part, args->G, group, &columns, &dk, args->dk);

@@ -40,7 +40,8 @@ GPU_INLINE void attention_held_open(struct attention_panel *held, int cut) {
 }
 
 KERNEL(attention_joined_kernel, struct attention_job) {
-    SHARED(accumulator, slab);
+    SHARED(accumulator, memory);
+    const struct attention_shared shared = attention_share(memory, 2);
     const uint32_t pieces = attention_pieces(args->D);
     const struct attention_part part = attention_part_at(args, BLOCK / pieces / args->H);
     struct attention_block own = attention_block_of(args, part, BLOCK / pieces % args->H);
@@ -61,14 +62,14 @@ KERNEL(attention_joined_kernel, struct attention_job) {
     to.held = &held;
     to.raced = NULL;
     to.line = 0;
-    attention_chunks(GPU_ARG args, &own, &columns, slab, end, chunk == 0 ? end : chunk, &to);
+    attention_chunks(GPU_ARG args, &own, &columns, &shared, end, chunk == 0 ? end : chunk, &to);
     attention_round(GPU_ARG args, &part, args->H, own.head, &columns, &held,
                     attention_over_keys_out(args));
 }
 
 static void attention_joined_launch(const struct attention_job *job) {
     LAUNCH(attention_joined_kernel, attention_parts(job) * job->H * attention_pieces(job->D),
-           ATTENTION_THREADS, ATTENTION_SHARED(1), job);
+           ATTENTION_THREADS, ATTENTION_SHARED(2), job);
 }
 
 /* Keys of a chunk in mode shaped for each sequence of the group; whether any sum is cut. */

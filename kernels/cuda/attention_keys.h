@@ -56,31 +56,36 @@ GPU_INLINE uint32_t attention_terms_of(const struct attention_side *keys, uint32
     return terms;
 }
 
-/* The thread's weights of a tile of keys: dropped P, or dS. */
+/* Weights of a tile of keys, in shared->first: dropped P, or dS. */
 GPU_INLINE void attention_weigh(GPU_PARAM const struct attention_job *job,
-                                const struct attention_block *own, accumulator *slab,
-                                const uint32_t keys[ATTENTION_EACH],
-                                const struct attention_row rows[ATTENTION_EACH]) {
-    accumulator *const tile = slab + ATTENTION_SLAB;
-    struct attention_own s, o;
-    attention_product(GPU_ARG job, &own->q, &own->k, slab, &s);
-    if (job->backward) attention_product(GPU_ARG job, &own->dout, &own->v, slab, &o);
-    UNROLL
+                                const struct attention_block *own,
+                                const struct attention_shared *shared) {
+    attention_product(GPU_ARG job, &own->q, &own->k, shared->slab, shared->first);
+    if (job->backward)
+        attention_product(GPU_ARG job, &own->dout, &own->v, shared->slab, shared->second);
+    ROLLED
     for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+        const uint32_t r = attention_left(GPU_ARG i), end = attention_keys(&own->part, r);
         UNROLL
         for (unsigned j = 0; j < ATTENTION_EACH; j++) {
-            const unsigned c = attention_right(GPU_ARG j);
+            const uint32_t c = attention_right(GPU_ARG j), at = attention_at(r, c);
             const uint32_t key = attention_row_of(&own->k, c);
-            accumulator weight = 0;
-            if (key < keys[i]) {
-                const carrier p = attention_probability(job, s.of[i][j], &rows[i]);
-                weight = job->backward
-                             ? attention_slope(job, own, keys[i] - 1, key, p, o.of[i][j], &rows[i])
-                             : attention_weight(job, own, keys[i] - 1, key, p);
-            }
-            tile[c * ATTENTION_PITCH + attention_left(GPU_ARG i)] = weight;
+            if (key >= end) continue;
+            const carrier p = attention_probability(job, shared, r, shared->first[at]);
+            shared->first[at] = job->backward ? attention_slope(job, own, end - 1, key, p,
+                                                                shared->second[at], shared->d[r])
+                                              : attention_weight(job, own, end - 1, key, p);
         }
     }
+}
+
+/* Which rows of the keys' tile the thread's queries have as terms. */
+GPU_INLINE void attention_terms(GPU_PARAM const struct attention_block *own,
+                                uint32_t terms[ATTENTION_EACH]) {
+    UNROLL
+    for (unsigned i = 0; i < ATTENTION_EACH; i++)
+        terms[i] =
+            attention_terms_of(&own->k, attention_keys(&own->part, attention_left(GPU_ARG i)));
 }
 
 /* Rows half .. half+15 of the side's tile, the panel's columns, as operands. */
@@ -105,9 +110,10 @@ GPU_INLINE void attention_term(GPU_PARAM const struct attention_columns *columns
                                const uint32_t terms[ATTENTION_EACH],
                                struct attention_panel *panel) {
     accumulator weight[ATTENTION_EACH];
+    if ((terms[0] | terms[1] | terms[2] | terms[3]) >> t == 0) return;
     UNROLL
     for (unsigned i = 0; i < ATTENTION_EACH; i++)
-        weight[i] = tile[t * ATTENTION_PITCH + attention_left(GPU_ARG i)];
+        weight[i] = tile[attention_at(attention_left(GPU_ARG i), t)];
     UNROLL
     for (unsigned g = 0; g < ATTENTION_GROUPS; g++) {
         if (g * ATTENTION_TILE >= columns->count) continue;
@@ -161,39 +167,35 @@ GPU_INLINE void attention_round(GPU_PARAM const struct attention_job *job,
     }
 }
 
-GPU_INLINE void attention_rows_of(GPU_PARAM const struct attention_job *job,
-                                  const struct attention_part *part, uint32_t head,
-                                  struct attention_row rows[ATTENTION_EACH]) {
-    UNROLL
-    for (unsigned i = 0; i < ATTENTION_EACH; i++) {
-        const uint32_t row = attention_left(GPU_ARG i);
-        rows[i] = attention_row_at(job, part->token + (row < part->count ? row : 0), head);
-    }
-}
-
 GPU_INLINE carrier *attention_over_keys_out(const struct attention_job *job) {
     return job->backward ? job->dq : job->out;
 }
 
+/* Opens a block of queries: their state, and sums of +0. */
+GPU_INLINE void attention_over_keys_open(GPU_PARAM const struct attention_job *job,
+                                         const struct attention_block *own,
+                                         const struct attention_shared *shared,
+                                         struct attention_panel *sums) {
+    attention_state_take(GPU_ARG job, own->part.token, own->part.count, own->head, shared);
+    attention_panel_clear(sums);
+    BARRIER();
+}
+
 KERNEL(attention_keys_kernel, struct attention_job) {
-    SHARED(accumulator, slab);
+    SHARED(accumulator, memory);
+    const struct attention_shared shared = attention_share(memory, 2);
     const uint32_t panels = attention_panels(args->D);
     const struct attention_part part = attention_part_at(args, BLOCK / panels / args->H);
     struct attention_block own = attention_block_of(args, part, BLOCK / panels % args->H);
     const struct attention_columns columns = attention_columns_at(args, BLOCK % panels);
-    struct attention_row rows[ATTENTION_EACH];
     struct attention_panel sums;
-    uint32_t keys[ATTENTION_EACH], terms[ATTENTION_EACH];
-    attention_rows_of(GPU_ARG args, &part, own.head, rows);
-    attention_extents(GPU_ARG & part, keys);
-    attention_panel_clear(&sums);
+    uint32_t terms[ATTENTION_EACH];
+    attention_over_keys_open(GPU_ARG args, &own, &shared, &sums);
     for (; own.k.first < own.k.limit; own.k.first = own.v.first += ATTENTION_TILE) {
-        attention_weigh(GPU_ARG args, &own, slab, keys, rows);
-        UNROLL
-        for (unsigned i = 0; i < ATTENTION_EACH; i++)
-            terms[i] = attention_terms_of(&own.k, keys[i]);
-        attention_chain(GPU_ARG args, args->backward ? &own.k : &own.v, &columns,
-                        slab + ATTENTION_SLAB, slab, terms, &sums);
+        attention_weigh(GPU_ARG args, &own, &shared);
+        attention_terms(GPU_ARG & own, terms);
+        attention_chain(GPU_ARG args, args->backward ? &own.k : &own.v, &columns, shared.first,
+                        shared.slab, terms, &sums);
     }
     attention_round(GPU_ARG args, &part, args->H, own.head, &columns, &sums,
                     attention_over_keys_out(args));
@@ -209,25 +211,24 @@ struct attention_target {
 };
 
 /* Adds the finished chunk whose first key is `key` for the queries that have terms of it. */
-GPU_INLINE void attention_chunk_add(GPU_PARAM const struct attention_columns *columns,
-                                    const uint32_t keys[ATTENTION_EACH], uint32_t key,
+GPU_INLINE void attention_chunk_add(GPU_PARAM const struct attention_part *part,
+                                    const struct attention_columns *columns, uint32_t key,
                                     struct attention_panel *chain,
                                     const struct attention_target *to) {
     UNROLL
-    for (unsigned g = 0; g < ATTENTION_GROUPS; g++) {
-        if (g * ATTENTION_TILE >= columns->count) continue;
+    for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+        const uint32_t r = attention_left(GPU_ARG i);
+        if (key >= attention_keys(part, r)) continue;
         UNROLL
-        for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+        for (unsigned g = 0; g < ATTENTION_GROUPS; g++) {
             UNROLL
             for (unsigned j = 0; j < ATTENTION_EACH; j++) {
                 const uint32_t column = g * ATTENTION_TILE + attention_right(GPU_ARG j);
-                if (key >= keys[i]) continue;
                 if (to->held != NULL)
                     to->held->of[g][i][j] += chain->of[g][i][j];
                 else if (column < columns->count)
                     ACC_NAME_(gpu_atomic_add)
-                (GPU_ARG to->raced + attention_left(GPU_ARG i) * to->line + columns->first + column,
-                 chain->of[g][i][j]);
+                (GPU_ARG to->raced + r * to->line + columns->first + column, chain->of[g][i][j]);
                 chain->of[g][i][j] = 0;
             }
         }
@@ -238,31 +239,26 @@ GPU_INLINE void attention_chunk_add(GPU_PARAM const struct attention_columns *co
  * where a chunk begins. */
 GPU_INLINE void attention_chunks(GPU_PARAM const struct attention_job *job,
                                  struct attention_block *own,
-                                 const struct attention_columns *columns, accumulator *slab,
-                                 uint32_t end, uint32_t chunk, const struct attention_target *to) {
-    const accumulator *const tile = slab + ATTENTION_SLAB;
-    struct attention_row rows[ATTENTION_EACH];
+                                 const struct attention_columns *columns,
+                                 const struct attention_shared *shared, uint32_t end,
+                                 uint32_t chunk, const struct attention_target *to) {
     struct attention_panel chain;
-    uint32_t keys[ATTENTION_EACH], terms[ATTENTION_EACH], left = chunk;
-    attention_rows_of(GPU_ARG job, &own->part, own->head, rows);
-    attention_extents(GPU_ARG & own->part, keys);
-    attention_panel_clear(&chain);
+    uint32_t terms[ATTENTION_EACH], left = chunk;
+    attention_over_keys_open(GPU_ARG job, own, shared, &chain);
     for (; own->k.first < end; own->k.first = own->v.first += ATTENTION_TILE) {
         const struct attention_side *const side = job->backward ? &own->k : &own->v;
-        attention_weigh(GPU_ARG job, own, slab, keys, rows);
-        UNROLL
-        for (unsigned i = 0; i < ATTENTION_EACH; i++)
-            terms[i] = attention_terms_of(&own->k, keys[i]);
+        attention_weigh(GPU_ARG job, own, shared);
+        attention_terms(GPU_ARG own, terms);
         for (unsigned half = 0; half < ATTENTION_TILE; half += ATTENTION_DEPTH) {
-            attention_values(GPU_ARG job, side, columns, half, slab);
+            attention_values(GPU_ARG job, side, columns, half, shared->slab);
             BARRIER();
             for (unsigned t = half; t < half + ATTENTION_DEPTH; t++) {
                 if (side->first + t >= end) break;
-                attention_term(GPU_ARG columns, tile, slab, t, terms, &chain);
+                attention_term(GPU_ARG columns, shared->first, shared->slab, t, terms, &chain);
                 left--;
                 if (left > 0 && side->first + t + 1 < end) continue;
                 const uint32_t key = attention_row_of(side, t) - (chunk - 1 - left);
-                attention_chunk_add(GPU_ARG columns, keys, key, &chain, to);
+                attention_chunk_add(GPU_ARG & own->part, columns, key, &chain, to);
                 left = chunk;
             }
             BARRIER();

@@ -19,7 +19,7 @@ static void attention_over_keys(const struct op_call *call, struct attention_job
         attention_race(call, job);
     } else {
         LAUNCH(attention_keys_kernel, attention_parts(job) * job->H * attention_panels(job->D),
-               ATTENTION_THREADS, ATTENTION_SHARED(1), job);
+               ATTENTION_THREADS, ATTENTION_SHARED(2), job);
     }
 }
 

@@ -14,25 +14,27 @@ GPU_INLINE accumulator attention_shuffle(GPU_PARAM accumulator x, unsigned mask)
     return ACC_NAME_(gpu_shuffle_xor)(GPU_ARG x, mask);
 }
 
-/* Largest score of the thread's queries. */
+/* Each query's largest score, into shared->maximum. */
 GPU_INLINE void attention_maxima(GPU_PARAM const struct attention_job *job,
-                                 const struct attention_block *own, accumulator *slab,
-                                 const uint32_t keys[ATTENTION_EACH],
-                                 struct attention_row rows[ATTENTION_EACH]) {
+                                 const struct attention_block *own,
+                                 const struct attention_shared *shared) {
     struct attention_side k = own->k;
     carrier largest[ATTENTION_EACH];
     UNROLL
     for (unsigned i = 0; i < ATTENTION_EACH; i++)
         largest[i] = (carrier)-acc_inf();
     for (; k.first < k.limit; k.first += ATTENTION_TILE) {
-        struct attention_own s;
-        attention_product(GPU_ARG job, &own->q, &k, slab, &s);
+        attention_product(GPU_ARG job, &own->q, &k, shared->slab, shared->first);
         UNROLL
         for (unsigned i = 0; i < ATTENTION_EACH; i++) {
-            UNROLL
-            for (unsigned j = 0; j < ATTENTION_EACH; j++)
-                if (k.first + attention_right(GPU_ARG j) < keys[i])
-                    largest[i] = larger(largest[i], attention_score(job, s.of[i][j]));
+            const uint32_t r = attention_left(GPU_ARG i), end = attention_keys(&own->part, r);
+            ROLLED
+            for (unsigned j = 0; j < ATTENTION_EACH; j++) {
+                const uint32_t c = attention_right(GPU_ARG j);
+                if (k.first + c >= end) continue;
+                const accumulator product = shared->first[attention_at(r, c)];
+                largest[i] = larger(largest[i], attention_score(job, product));
+            }
         }
     }
     UNROLL
@@ -41,103 +43,104 @@ GPU_INLINE void attention_maxima(GPU_PARAM const struct attention_job *job,
             const accumulator other = attention_shuffle(GPU_ARG(accumulator) largest[i], half);
             largest[i] = larger(largest[i], (carrier)other);
         }
-        rows[i].maximum = (accumulator)largest[i] + ACC(0.0);
+        if (THREAD % ATTENTION_SIDE == 0)
+            shared->maximum[attention_left(GPU_ARG i)] = (accumulator)largest[i] + ACC(0.0);
     }
+    BARRIER();
 }
 
-/* Law 2 in progress: the thread's lanes of its queries, and the blocks of one of these. */
-struct attention_lanes {
-    struct attention_own lane;
-    struct ACC_NAME_(sum_blocks) blocks;
-};
+/* ---- law 2: the lanes of a pair of query and key modulo 32 stand in shared->third ---- */
 
-GPU_INLINE void attention_lanes_open(struct attention_lanes *lanes) {
-    lanes->blocks.count = 0;
-    UNROLL
-    for (unsigned i = 0; i < ATTENTION_EACH; i++) {
-        UNROLL
-        for (unsigned j = 0; j < ATTENTION_EACH; j++)
-            lanes->lane.of[i][j] = 0;
-    }
+GPU_INLINE void attention_lanes_open(GPU_PARAM const struct attention_shared *shared) {
+    for (unsigned e = 0; e < ATTENTION_EACH * ATTENTION_EACH; e++)
+        shared->third[attention_at(attention_left(GPU_ARG e / ATTENTION_EACH),
+                                   attention_right(GPU_ARG e % ATTENTION_EACH))] = 0;
 }
 
 /* Behind the tile of keys first .. first+31: where a block of law 2 ends, its lanes join. `end`:
- * where the block's keys end. */
-GPU_INLINE void attention_lanes_join(GPU_PARAM struct attention_lanes *lanes, uint32_t first,
-                                     uint32_t end, const uint32_t keys[ATTENTION_EACH]) {
+ * where the block's keys end. A thread has the blocks of one of its queries. */
+GPU_INLINE void attention_lanes_join(GPU_PARAM const struct attention_part *part,
+                                     const struct attention_shared *shared,
+                                     struct ACC_NAME_(sum_blocks) * blocks, uint32_t first,
+                                     uint32_t end) {
     const uint32_t next = first + ATTENTION_TILE;
     if (next % SUM_BLOCK != 0 && next < end) return;
-    UNROLL
+    ROLLED
     for (unsigned i = 0; i < ATTENTION_EACH; i++) {
-        accumulator *const lane = lanes->lane.of[i];
-        accumulator sum = (lane[0] + lane[2]) + (lane[1] + lane[3]);
+        const uint32_t r = attention_left(GPU_ARG i);
+        accumulator *const lane = shared->third + attention_at(r, attention_right(GPU_ARG 0));
+        const unsigned apart = attention_at(0, ATTENTION_SIDE);
+        accumulator sum = (lane[0] + lane[2 * apart]) + (lane[apart] + lane[3 * apart]);
         for (unsigned half = ATTENTION_SIDE / 2; half > 0; half /= 2)
             sum = sum + attention_shuffle(GPU_ARG sum, half);
-        if (THREAD % ATTENTION_SIDE == i && first / SUM_BLOCK * SUM_BLOCK < keys[i])
-            ACC_NAME_(sum_blocks_push)(&lanes->blocks, sum);
-        lane[0] = lane[1] = lane[2] = lane[3] = 0;
+        if (THREAD % ATTENTION_SIDE == i && first / SUM_BLOCK * SUM_BLOCK < attention_keys(part, r))
+            ACC_NAME_(sum_blocks_push)(blocks, sum);
+        for (unsigned j = 0; j < ATTENTION_EACH; j++)
+            lane[j * apart] = 0;
     }
 }
 
 /* The sums of the block's queries, in `found` (32). */
-GPU_INLINE void attention_lanes_close(GPU_PARAM const struct attention_lanes *lanes,
+GPU_INLINE void attention_lanes_close(GPU_PARAM const struct ACC_NAME_(sum_blocks) * blocks,
                                       accumulator *found) {
     const unsigned i = THREAD % ATTENTION_SIDE;
-    if (i < ATTENTION_EACH)
-        found[attention_left(GPU_ARG i)] = ACC_NAME_(sum_blocks_close)(&lanes->blocks);
+    if (i < ATTENTION_EACH) found[attention_left(GPU_ARG i)] = ACC_NAME_(sum_blocks_close)(blocks);
     BARRIER();
 }
 
+/* Each query's sum of exponentials, into shared->sum. */
 GPU_INLINE void attention_sums(GPU_PARAM const struct attention_job *job,
-                               const struct attention_block *own, accumulator *slab,
-                               accumulator *found, const uint32_t keys[ATTENTION_EACH],
-                               const struct attention_row rows[ATTENTION_EACH]) {
+                               const struct attention_block *own,
+                               const struct attention_shared *shared) {
     struct attention_side k = own->k;
-    struct attention_lanes lanes;
-    attention_lanes_open(&lanes);
+    struct ACC_NAME_(sum_blocks) blocks;
+    blocks.count = 0;
+    attention_lanes_open(GPU_ARG shared);
     for (; k.first < k.limit; k.first += ATTENTION_TILE) {
-        struct attention_own s;
-        attention_product(GPU_ARG job, &own->q, &k, slab, &s);
-        UNROLL
+        attention_product(GPU_ARG job, &own->q, &k, shared->slab, shared->first);
+        ROLLED
         for (unsigned i = 0; i < ATTENTION_EACH; i++) {
-            UNROLL
-            for (unsigned j = 0; j < ATTENTION_EACH; j++)
-                if (k.first + attention_right(GPU_ARG j) < keys[i])
-                    lanes.lane.of[i][j] =
-                        lanes.lane.of[i][j] +
-                        rule_exp_shifted(attention_score(job, s.of[i][j]), rows[i].maximum);
-        }
-        attention_lanes_join(GPU_ARG & lanes, k.first, k.limit, keys);
-    }
-    attention_lanes_close(GPU_ARG & lanes, found);
-}
-
-/* D of the block's queries, in `found`. */
-GPU_INLINE void attention_slopes(GPU_PARAM const struct attention_job *job,
-                                 const struct attention_block *own, accumulator *slab,
-                                 accumulator *found, const uint32_t keys[ATTENTION_EACH],
-                                 const struct attention_row rows[ATTENTION_EACH]) {
-    struct attention_side k = own->k, v = own->v;
-    struct attention_lanes lanes;
-    attention_lanes_open(&lanes);
-    for (; k.first < k.limit; k.first = v.first += ATTENTION_TILE) {
-        struct attention_own s, o;
-        attention_product(GPU_ARG job, &own->q, &k, slab, &s);
-        attention_product(GPU_ARG job, &own->dout, &v, slab, &o);
-        UNROLL
-        for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+            const uint32_t r = attention_left(GPU_ARG i), end = attention_keys(&own->part, r);
             UNROLL
             for (unsigned j = 0; j < ATTENTION_EACH; j++) {
-                const uint32_t key = k.first + attention_right(GPU_ARG j);
-                if (key >= keys[i]) continue;
-                const carrier p = attention_probability(job, s.of[i][j], &rows[i]);
-                const accumulator dp = attention_outer(job, own, keys[i] - 1, key, o.of[i][j]);
-                lanes.lane.of[i][j] = acc_fma((accumulator)p, dp, lanes.lane.of[i][j]);
+                const uint32_t c = attention_right(GPU_ARG j), at = attention_at(r, c);
+                if (k.first + c >= end) continue;
+                shared->third[at] =
+                    shared->third[at] + attention_exponential(job, shared, r, shared->first[at]);
             }
         }
-        attention_lanes_join(GPU_ARG & lanes, k.first, k.limit, keys);
+        attention_lanes_join(GPU_ARG & own->part, shared, &blocks, k.first, k.limit);
     }
-    attention_lanes_close(GPU_ARG & lanes, found);
+    attention_lanes_close(GPU_ARG & blocks, shared->sum);
+}
+
+/* Each query's D, into shared->d. */
+GPU_INLINE void attention_slopes(GPU_PARAM const struct attention_job *job,
+                                 const struct attention_block *own,
+                                 const struct attention_shared *shared) {
+    struct attention_side k = own->k, v = own->v;
+    struct ACC_NAME_(sum_blocks) blocks;
+    blocks.count = 0;
+    attention_lanes_open(GPU_ARG shared);
+    for (; k.first < k.limit; k.first = v.first += ATTENTION_TILE) {
+        attention_product(GPU_ARG job, &own->q, &k, shared->slab, shared->first);
+        attention_product(GPU_ARG job, &own->dout, &v, shared->slab, shared->second);
+        ROLLED
+        for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+            const uint32_t r = attention_left(GPU_ARG i), end = attention_keys(&own->part, r);
+            UNROLL
+            for (unsigned j = 0; j < ATTENTION_EACH; j++) {
+                const uint32_t c = attention_right(GPU_ARG j), at = attention_at(r, c);
+                const uint32_t key = k.first + c;
+                if (key >= end) continue;
+                const carrier p = attention_probability(job, shared, r, shared->first[at]);
+                const accumulator dp = attention_outer(job, own, end - 1, key, shared->second[at]);
+                shared->third[at] = acc_fma((accumulator)p, dp, shared->third[at]);
+            }
+        }
+        attention_lanes_join(GPU_ARG & own->part, shared, &blocks, k.first, k.limit);
+    }
+    attention_lanes_close(GPU_ARG & blocks, shared->d);
 }
 
 /* ---- law 9 ---- */
@@ -156,78 +159,62 @@ GPU_INLINE int attention_order_of(const struct attention_job *job,
     return 1;
 }
 
-/* Chunks in their order, each a chain from +0; a thread takes a query, whose exponentials the
- * tile brings into shared memory. A query passes over the chunks it lacks. */
+/* Chunks in their order, each a chain from +0, into shared->sum; a thread takes a query, whose
+ * exponentials stand in shared memory. A query passes over the chunks it lacks. */
 GPU_INLINE void attention_sums_shuffled(GPU_PARAM const struct attention_job *job,
-                                        const struct attention_block *own, accumulator *slab,
-                                        accumulator *found, const uint32_t keys[ATTENTION_EACH],
-                                        const struct attention_row rows[ATTENTION_EACH]) {
-    accumulator *const tile = slab + ATTENTION_SLAB;
+                                        const struct attention_block *own,
+                                        const struct attention_shared *shared) {
     struct attention_side k = own->k;
     accumulator sum = 0, chain = 0;
     if (!attention_order_of(job, &own->part, own->head, &k)) return;
-    const uint32_t end = k.chunk * k.chunks, limit = own->part.first + THREAD;
+    const uint32_t end = k.chunk * k.chunks, last = attention_keys(&own->part, THREAD);
     for (; k.first < end; k.first += ATTENTION_TILE) {
-        struct attention_own s;
-        attention_product(GPU_ARG job, &own->q, &k, slab, &s);
-        UNROLL
+        attention_product(GPU_ARG job, &own->q, &k, shared->slab, shared->first);
+        ROLLED
         for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+            const uint32_t r = attention_left(GPU_ARG i);
             UNROLL
             for (unsigned j = 0; j < ATTENTION_EACH; j++) {
-                const unsigned c = attention_right(GPU_ARG j);
-                const int there = attention_row_of(&k, c) < keys[i];
-                tile[c * ATTENTION_PITCH + attention_left(GPU_ARG i)] =
-                    there ? rule_exp_shifted(attention_score(job, s.of[i][j]), rows[i].maximum)
-                          : ACC(0.0);
+                const uint32_t c = attention_right(GPU_ARG j), at = attention_at(r, c);
+                if (attention_row_of(&k, c) >= attention_keys(&own->part, r)) continue;
+                shared->first[at] = attention_exponential(job, shared, r, shared->first[at]);
             }
         }
         BARRIER();
-        for (unsigned c = 0; c < ATTENTION_TILE && THREAD < own->part.count; c++) {
+        for (unsigned c = 0; c < ATTENTION_TILE && last > 0; c++) {
             if ((k.first + c) % k.chunk == 0) {
                 sum = sum + chain;
                 chain = 0;
             }
-            if (attention_row_of(&k, c) <= limit)
-                chain = chain + tile[c * ATTENTION_PITCH + THREAD];
+            if (attention_row_of(&k, c) < last)
+                chain = chain + shared->first[attention_at(THREAD, c)];
         }
         BARRIER();
     }
-    if (THREAD < ATTENTION_TILE) found[THREAD] = sum + chain;
+    if (THREAD < ATTENTION_TILE) shared->sum[THREAD] = sum + chain;
     BARRIER();
 }
 
 KERNEL(attention_state_kernel, struct attention_job) {
-    SHARED(accumulator, slab);
-    accumulator *const found = slab + ATTENTION_SLAB + ATTENTION_WEIGHTS;
+    SHARED(accumulator, memory);
+    const struct attention_shared shared = attention_share(memory, 3);
     const struct attention_part part = attention_part_at(args, BLOCK / args->H);
     const struct attention_block own = attention_block_of(args, part, BLOCK % args->H);
-    struct attention_row rows[ATTENTION_EACH];
+    const int drawn = args->order.by.order != NULL;
     struct attention_side ordered;
-    uint32_t keys[ATTENTION_EACH];
-    if (args->order.by.order != NULL && !attention_order_of(args, &part, own.head, &ordered))
-        return;
-    attention_extents(GPU_ARG & part, keys);
-    attention_maxima(GPU_ARG args, &own, slab, keys, rows);
-    if (args->order.by.order != NULL)
-        attention_sums_shuffled(GPU_ARG args, &own, slab, found, keys, rows);
+    if (drawn && !attention_order_of(args, &part, own.head, &ordered)) return;
+    attention_maxima(GPU_ARG args, &own, &shared);
+    if (drawn)
+        attention_sums_shuffled(GPU_ARG args, &own, &shared);
     else
-        attention_sums(GPU_ARG args, &own, slab, found, keys, rows);
-    UNROLL
-    for (unsigned i = 0; i < ATTENTION_EACH; i++) {
-        const uint32_t row = attention_left(GPU_ARG i);
-        accumulator *const state =
-            args->state + ((size_t)(part.token + row) * args->H + own.head) * ATTENTION_STATE;
-        rows[i].sum = found[row];
-        rows[i].d = 0;
-        if (THREAD % ATTENTION_SIDE != 0 || row >= part.count) continue;
-        state[0] = rows[i].maximum;
-        state[1] = rows[i].sum;
-    }
-    if (!args->backward) return;
-    attention_slopes(GPU_ARG args, &own, slab, found, keys, rows);
-    if (THREAD < part.count)
-        args->state[((size_t)(part.token + THREAD) * args->H + own.head) * ATTENTION_STATE + 2] =
-            found[THREAD];
+        attention_sums(GPU_ARG args, &own, &shared);
+    if (args->backward) attention_slopes(GPU_ARG args, &own, &shared);
+    if (THREAD >= part.count) return;
+    accumulator *const state =
+        args->state + ((size_t)(part.token + THREAD) * args->H + own.head) * ATTENTION_STATE;
+    state[0] = shared.maximum[THREAD];
+    state[1] = shared.sum[THREAD];
+    if (args->backward) state[2] = shared.d[THREAD];
 }
 
 /* ---- launches ---- */
@@ -261,7 +248,7 @@ static void attention_in_batches(const struct op_call *call, struct attention_jo
 
 static void attention_state_launch(const struct attention_job *job) {
     LAUNCH(attention_state_kernel, attention_parts(job) * job->H, ATTENTION_THREADS,
-           ATTENTION_SHARED(1), job);
+           ATTENTION_SHARED(3), job);
 }
 
 static void attention_find_state(const struct op_call *call, struct attention_job *job) {

@@ -11,7 +11,7 @@
 #include "kernels/cuda/attention_job.h"
 
 #define ATTENTION_DEPTH 16u                   /* terms of a slab */
-#define ATTENTION_PITCH (ATTENTION_TILE + 1u) /* between lines of a slab or a tile: other banks */
+#define ATTENTION_PITCH (ATTENTION_TILE + 4u) /* between lines: neighbours lie in other banks */
 
 /* Columns of a head that a block sums at a time, as groups of 32: what registers hold. */
 #if defined(TWINSTEP_ACCUMULATOR_f64)
@@ -21,18 +21,31 @@
 #endif
 #define ATTENTION_PANEL (ATTENTION_GROUPS * ATTENTION_TILE)
 
-/* Shared memory: a slab of rows twice or of columns; tiles of weights; a number of each query. */
 #define ATTENTION_SLAB                                                                             \
     (ATTENTION_DEPTH *                                                                             \
      (ATTENTION_PANEL > 2 * ATTENTION_PITCH ? ATTENTION_PANEL : 2 * ATTENTION_PITCH))
-#define ATTENTION_WEIGHTS (ATTENTION_TILE * ATTENTION_PITCH)
+#define ATTENTION_NUMBERS (ATTENTION_TILE * ATTENTION_PITCH)
 #define ATTENTION_SHARED(tiles)                                                                    \
-    ((ATTENTION_SLAB + (tiles)*ATTENTION_WEIGHTS + ATTENTION_TILE) * sizeof(accumulator))
+    ((ATTENTION_SLAB + (tiles)*ATTENTION_NUMBERS + 3 * ATTENTION_TILE) * sizeof(accumulator))
 
-/* One number of each of the thread's 4 x 4 pairs; [query][key]. */
-struct attention_own {
-    accumulator of[ATTENTION_EACH][ATTENTION_EACH];
+/* A block's shared memory: a slab of rows twice, or of columns; a number of each pair of a tile,
+ * twice or three times; what a query's softmax comes to, and D of its gradient. */
+struct attention_shared {
+    accumulator *slab, *first, *second, *third;
+    accumulator *maximum, *sum, *d; /* (32) */
 };
+
+GPU_INLINE struct attention_shared attention_share(accumulator *memory, unsigned tiles) {
+    struct attention_shared shared;
+    shared.slab = memory;
+    shared.first = memory + ATTENTION_SLAB;
+    shared.second = shared.first + ATTENTION_NUMBERS;
+    shared.third = shared.second + ATTENTION_NUMBERS;
+    shared.maximum = shared.first + tiles * ATTENTION_NUMBERS;
+    shared.sum = shared.maximum + ATTENTION_TILE;
+    shared.d = shared.sum + ATTENTION_TILE;
+    return shared;
+}
 
 /* Where the rows of one side of a tile stand, up to 32 of them: positions from `first` on. */
 struct attention_side {
@@ -110,20 +123,39 @@ GPU_INLINE void attention_slab(GPU_PARAM const struct attention_job *job,
     }
 }
 
-/* Every pair of rows: a chain over d. */
+/* Where a pair stands in a tile. Threads go on with their own pairs without a barrier. */
+GPU_INLINE unsigned attention_at(unsigned left, unsigned right) {
+    return right * ATTENTION_PITCH + left;
+}
+
+/* Keys of the part's query `row`: 0 for rows that it lacks. */
+GPU_INLINE uint32_t attention_keys(const struct attention_part *part, uint32_t row) {
+    return row < part->count ? part->first + row + 1 : 0;
+}
+
+/* Whether any of the thread's pairs is one of two rows. */
+GPU_INLINE int attention_meets(GPU_PARAM const struct attention_side *left,
+                               const struct attention_side *right) {
+    return left->first + attention_left(GPU_ARG 0) < left->limit &&
+           (right->order != NULL || right->first + attention_right(GPU_ARG 0) < right->limit);
+}
+
+/* Every pair of rows: a chain over d, into `tile`. */
 GPU_INLINE void attention_product(GPU_PARAM const struct attention_job *job,
                                   const struct attention_side *left,
                                   const struct attention_side *right, accumulator *slab,
-                                  struct attention_own *sum) {
+                                  accumulator *tile) {
     accumulator *const other = slab + ATTENTION_DEPTH * ATTENTION_PITCH;
+    const int meets = attention_meets(GPU_ARG left, right);
+    accumulator sum[ATTENTION_EACH][ATTENTION_EACH];
     UNROLL
     for (unsigned i = 0; i < ATTENTION_EACH; i++) {
         UNROLL
         for (unsigned j = 0; j < ATTENTION_EACH; j++)
-            sum->of[i][j] = 0;
+            sum[i][j] = 0;
     }
     for (uint32_t d = 0; d < job->D; d += ATTENTION_DEPTH) {
-        const unsigned depth = (unsigned)least(ATTENTION_DEPTH, job->D - d);
+        const unsigned depth = meets ? (unsigned)least(ATTENTION_DEPTH, job->D - d) : 0;
         attention_slab(GPU_ARG job, left, d, slab);
         attention_slab(GPU_ARG job, right, d, other);
         BARRIER();
@@ -137,10 +169,16 @@ GPU_INLINE void attention_product(GPU_PARAM const struct attention_job *job,
                 const accumulator a = slab[t * ATTENTION_PITCH + attention_left(GPU_ARG i)];
                 UNROLL
                 for (unsigned j = 0; j < ATTENTION_EACH; j++)
-                    sum->of[i][j] = acc_fma(a, b[j], sum->of[i][j]);
+                    sum[i][j] = acc_fma(a, b[j], sum[i][j]);
             }
         }
         BARRIER();
+    }
+    UNROLL
+    for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+        UNROLL
+        for (unsigned j = 0; j < ATTENTION_EACH; j++)
+            tile[attention_at(attention_left(GPU_ARG i), attention_right(GPU_ARG j))] = sum[i][j];
     }
 }
 
@@ -160,25 +198,30 @@ GPU_INLINE accumulator attention_dropped(const struct attention_job *job,
     return kept ? (accumulator)carrier_round(scaled, job->score) : ACC(0.0);
 }
 
-/* What a row's softmax comes to, and D of its gradient. */
-struct attention_row {
-    accumulator maximum, sum, d;
-};
-
-GPU_INLINE struct attention_row attention_row_at(const struct attention_job *job, uint32_t token,
-                                                 uint32_t head) {
-    const accumulator *const state = job->state + ((size_t)token * job->H + head) * ATTENTION_STATE;
-    struct attention_row row;
-    row.maximum = state[0];
-    row.sum = state[1];
-    row.d = job->backward ? state[2] : ACC(0.0);
-    return row;
+/* Brings the state of the part's queries into shared memory; a barrier must follow. */
+GPU_INLINE void attention_state_take(GPU_PARAM const struct attention_job *job, uint32_t token,
+                                     uint32_t count, uint32_t head,
+                                     const struct attention_shared *shared) {
+    if (THREAD >= count) return;
+    const accumulator *const state =
+        job->state + ((size_t)(token + THREAD) * job->H + head) * ATTENTION_STATE;
+    shared->maximum[THREAD] = state[0];
+    shared->sum[THREAD] = state[1];
+    if (job->backward) shared->d[THREAD] = state[2];
 }
 
-GPU_INLINE carrier attention_probability(const struct attention_job *job, accumulator product,
-                                         const struct attention_row *row) {
-    const accumulator e = rule_exp_shifted(attention_score(job, product), row->maximum);
-    return rule_prob(e, row->sum, job->score);
+/* Of query `row` of the part; `product` is q . k. */
+GPU_INLINE accumulator attention_exponential(const struct attention_job *job,
+                                             const struct attention_shared *shared, unsigned row,
+                                             accumulator product) {
+    return rule_exp_shifted(attention_score(job, product), shared->maximum[row]);
+}
+
+GPU_INLINE carrier attention_probability(const struct attention_job *job,
+                                         const struct attention_shared *shared, unsigned row,
+                                         accumulator product) {
+    const accumulator e = attention_exponential(job, shared, row, product);
+    return rule_prob(e, shared->sum[row], job->score);
 }
 
 /* dP of one key, dropped; `product` is dout . v. */
@@ -199,20 +242,10 @@ GPU_INLINE accumulator attention_weight(const struct attention_job *job,
 GPU_INLINE accumulator attention_slope(const struct attention_job *job,
                                        const struct attention_block *own, uint32_t query,
                                        uint32_t key, carrier p, accumulator product,
-                                       const struct attention_row *row) {
+                                       accumulator d) {
     const accumulator dp = attention_outer(job, own, query, key, product);
-    const carrier ds = rule_prob_grad(p, (carrier)dp, row->d, job->scale, job->score);
+    const carrier ds = rule_prob_grad(p, (carrier)dp, d, job->scale, job->score);
     return operand(ds, job->product);
-}
-
-/* Keys of the thread's queries: 0 for rows that the block lacks. */
-GPU_INLINE void attention_extents(GPU_PARAM const struct attention_part *part,
-                                  uint32_t keys[ATTENTION_EACH]) {
-    UNROLL
-    for (unsigned i = 0; i < ATTENTION_EACH; i++) {
-        const uint32_t row = attention_left(GPU_ARG i);
-        keys[i] = row < part->count ? part->first + row + 1 : 0;
-    }
 }
 
 #endif

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Modes shaped, shuffled and atomic of kernels/cuda/'s attention, run by the shim. Shaped and
+ * shuffled: the CPU's bits, for any order of threads. Atomic: each chunk added exactly once (sums
+ * that are exact in any order have the bits of invariant, a sum of one chunk has them anyway), and
+ * other bits for another order of threads. A kind that is switched off keeps its bits. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/splits.h"
+#include "kernels/cuda/kernels_cuda.h"
+#include "kernels/cuda/shim.h"
+#include "kernels/dropout.h"
+#include "tests/kernels/helper_ops.h"
+
+#if defined(TWINSTEP_WATCHED) /* every read and write of the kernels is looked at */
+#include "kernels/cuda/accesses.h"
+#define TABLE(pair) op_table_##pair##_watch
+#define SLOW 1
+#else
+#define TABLE(pair) op_table_##pair##_shim
+#if defined(__SANITIZE_ADDRESS__)
+#define SLOW 1
+#else
+#define SLOW 0
+#endif
+#endif
+extern const struct op_table TABLE(f32_f32), TABLE(f32_f64), TABLE(f64_f64);
+
+enum { OUT, DQ, DK, DV, RESULTS };
+static const char *const names[RESULTS] = {"out", "dq", "dk", "dv"};
+
+/* `gap`: rows from one sequence to the next; 0: packed. */
+struct shape {
+    uint32_t H, G, D;
+    uint32_t gap, count;
+    const uint32_t *lengths;
+    const struct dropout *dropout;
+};
+
+struct problem {
+    struct shape is;
+    struct sequence *sequences;
+    size_t numbers[RESULTS];
+    const void *q, *k, *v, *dout;
+};
+
+struct machines {
+    struct bench bench;
+    const struct op_table *ops[2]; /* the CPU, the shim */
+    struct op_call call[2];
+    struct order order;
+    struct racing racing;
+    struct splits splits;
+    uint32_t rounds; /* seeds of the shim so far */
+};
+
+static const struct op_limits limits = {200, 200, 200, 200, 66, 66, 140, 1, 0, 0};
+
+static void *take(struct bench *b, size_t count, size_t size) {
+    void *piece = NULL;
+    assert_int_equal(arena_take(&b->arena, count, size, "test", &piece), STATUS_OK);
+    return piece;
+}
+
+static void open_machines(struct machines *m, size_t pair) {
+    size_t bytes = 0;
+    memset(m, 0, sizeof *m);
+    bench_open(&m->bench, pair);
+    const enum dtype compute = m->bench.law.compute;
+    assert_int_equal(backend_ops(ISA_BASE, compute, m->bench.accumulate, &m->ops[0]), STATUS_OK);
+    m->ops[1] = compute == DTYPE_F64 ? &TABLE(f64_f64)
+                : m->bench.law.wide  ? &TABLE(f32_f64)
+                                     : &TABLE(f32_f32);
+    assert_int_equal(backend_scratch(&limits, &bytes), STATUS_OK);
+    for (size_t i = 0; i < 2; i++)
+        m->call[i] = (struct op_call){
+            .compute = compute, .threads = 1, .site = SITE_ATTENTION, .layer = 301, .side = 1};
+    m->call[0].scratch = take(&m->bench, bytes, 1);
+    m->call[1].scratch = take(&m->bench, cuda_scratch_bytes(&limits), 1);
+    memset(m->call[1].scratch, 0xff, cuda_scratch_bytes(&limits));
+    m->order = (struct order){.seed = SEED, .update = 6, .sample = 9};
+}
+
+/* One dtype of each table; and bf16, where nothing slows the kernels down. */
+static void on_pairs(void (*test)(struct machines *m)) {
+    for (size_t pair = 0; pair < BENCH_PAIRS; pair++) {
+        struct machines m;
+        if (pair > (SLOW ? 1 : 2) && pair + 1 < BENCH_PAIRS) continue;
+        open_machines(&m, pair);
+        test(&m);
+        bench_close(&m.bench);
+    }
+    shim_close();
+}
+
+static void set_rounding(struct machines *m, const struct op_rounding *rounding) {
+    m->call[0].rounding = m->call[1].rounding = rounding;
+}
+
+static void set_length(struct machines *m, uint32_t length) {
+    m->call[0].length = m->call[1].length = length;
+}
+
+static void shuffle(struct machines *m, uint32_t kinds, uint32_t chunk) {
+    m->order.kinds = kinds;
+    m->order.chunk = chunk;
+    m->call[0].order = m->call[1].order = &m->order;
+}
+
+static void shape(struct machines *m, const char *rows) {
+    assert_int_equal(splits_parse(rows, &m->splits), STATUS_OK);
+    m->call[0].splits = m->call[1].splits = &m->splits;
+}
+
+/* The CPU stays in mode invariant. */
+static void race(struct machines *m, uint32_t kinds, uint32_t chunk) {
+    m->racing = (struct racing){kinds, chunk};
+    m->call[1].racing = &m->racing;
+}
+
+static void *drawn(struct machines *m, size_t count, double scale) {
+    struct bench *const b = &m->bench;
+    return bench_store(b, bench_draw(b, count, b->law.compute, scale), count, b->carrier);
+}
+
+/* Small integers. */
+static void *integers(struct machines *m, size_t count) {
+    struct bench *const b = &m->bench;
+    double *const out = bench_numbers(b, count);
+    for (size_t i = 0; i < count; i++)
+        out[i] = (double)bench_integer(b, 7) - 3.0;
+    return bench_store(b, out, count, b->carrier);
+}
+
+static struct problem draw(struct machines *m, struct shape is, int whole_values) {
+    struct problem p = {.is = is};
+    uint32_t row = 0;
+    p.sequences = (struct sequence *)take(&m->bench, is.count, sizeof *p.sequences);
+    for (uint32_t i = 0; i < is.count; i++) {
+        p.sequences[i] = (struct sequence){row, is.lengths[i], i / 2, i % 2};
+        row += is.gap == 0 ? is.lengths[i] : is.gap;
+    }
+    p.numbers[OUT] = p.numbers[DQ] = (size_t)row * is.H * is.D;
+    p.numbers[DK] = p.numbers[DV] = (size_t)row * is.G * is.D;
+    p.q = drawn(m, p.numbers[OUT], 0.2);
+    p.dout = drawn(m, p.numbers[OUT], 1.0);
+    p.k = whole_values ? integers(m, p.numbers[DK]) : drawn(m, p.numbers[DK], 1.0);
+    p.v = whole_values ? integers(m, p.numbers[DK]) : drawn(m, p.numbers[DK], 1.0);
+    return p;
+}
+
+/* Runs both directions on machine i; rows outside the sequences keep what they hold. */
+static void run(struct machines *m, size_t i, const struct problem *p, void *out[RESULTS]) {
+    const struct shape *const is = &p->is;
+    for (int r = 0; r < RESULTS; r++) {
+        out[r] = take(&m->bench, p->numbers[r], m->bench.carrier);
+        memset(out[r], 0x5a, p->numbers[r] * m->bench.carrier);
+    }
+    if (i == 1) shim_seed(SEED + 31u * m->rounds++ + m->bench.next);
+    const struct attention_forward_args forward = {p->sequences, is->count, is->H,      is->G,
+                                                   is->D,        0.37,      p->q,       p->k,
+                                                   p->v,         out[OUT],  is->dropout};
+    const struct attention_backward_args backward = {
+        p->sequences, is->count, is->H,   is->G,   is->D,   0.37,    p->q,
+        p->k,         p->v,      p->dout, out[DQ], out[DK], out[DV], is->dropout};
+    m->ops[i]->attention_forward(&m->call[i], &forward);
+    m->ops[i]->attention_backward(&m->call[i], &backward);
+    if (shim_error() != STATUS_OK) fail_msg("%s", status_text());
+}
+
+static void assert_same(const struct machines *m, const struct problem *p, const char *mode, int r,
+                        void *const a[RESULTS], void *const b[RESULTS]) {
+    const unsigned char *const is = (const unsigned char *)a[r];
+    const unsigned char *const due = (const unsigned char *)b[r];
+    for (size_t i = 0; i < p->numbers[r] * m->bench.carrier; i++)
+        if (is[i] != due[i])
+            fail_msg("%s, %s of %s, %s, D %u, chunk %u: byte %zu of %zu differs", mode, names[r],
+                     m->ops[1]->name, dtype_name(m->call[1].compute), p->is.D, m->order.chunk, i,
+                     p->numbers[r] * m->bench.carrier);
+}
+
+/* The CPU's bits. */
+static void both(struct machines *m, const char *mode, struct shape is) {
+    const struct problem p = draw(m, is, 0);
+    void *due[RESULTS], *got[RESULTS];
+    run(m, 0, &p, due);
+    run(m, 1, &p, got);
+    for (int r = 0; r < RESULTS; r++)
+        assert_same(m, &p, mode, r, got, due);
+}
+
+static const struct dropout addressed = {
+    .keep = 0.7, .seed = 5, .op = 60, .layer = 1, .update = 3, .rank_samples = 2};
+static const struct dropout as_torch = {.map = DROPOUT_TORCH,
+                                        .keep = 0.9,
+                                        .seed = 11,
+                                        .offset = 8,
+                                        .threads = 512,
+                                        .vector = 4,
+                                        .length = 12};
+
+static const struct op_rounding roundings[] = {{DTYPE_BF16, DTYPE_F32}, {DTYPE_TF32, DTYPE_BF16}};
+
+/* Lengths that end inside tiles of 32 and of 64, together and alone. */
+static const uint32_t some[] = {21, 9, 36, 4}, few[] = {12, 1, 7}, one[] = {70};
+static const struct shape packed = {2, 1, 34, 0, 4, some, NULL};
+static const struct shape dropped = {2, 2, 5, 0, 4, some, &addressed};
+static const struct shape torch = {2, 1, 5, 12, 3, few, &as_torch};
+static const struct shape padded = {2, 2, 24, 24, 3, few, NULL};
+static const struct shape one_long = {1, 1, 9, 0, 1, one, NULL};
+static const struct shape wide = {1, 1, 130, 0, 1, one, NULL};
+
+/* ---- shaped ---- */
+
+static void shaped(struct machines *m) {
+    static const char *const rows[] = {"attention k>=10: 4; dq k>=20: 3", "attention: 2",
+                                       "dq k<=9: 5; attention n>=30: 7"};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        shape(m, rows[i]);
+        both(m, "shaped", i == 0 ? packed : dropped);
+        set_length(m, 24);
+        both(m, "shaped", padded);
+        set_length(m, 12);
+        if (i > 0) both(m, "shaped", torch);
+        set_length(m, 0);
+    }
+    set_rounding(m, &roundings[0]);
+    if (m->call[0].compute == DTYPE_F32) both(m, "shaped", wide);
+}
+
+static void corroborate_shaped(void **state) {
+    (void)state;
+    on_pairs(shaped);
+}
+
+/* ---- shuffled ---- */
+
+static void shuffled(struct machines *m) {
+    static const uint32_t kinds[] = {SUM_FORWARD | SUM_DQ, SUM_FORWARD, SUM_DQ, SUM_WEIGHT};
+    static const uint32_t chunks[] = {3, 16, 1, 1000};
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        shuffle(m, kinds[i], chunks[i]);
+        both(m, "shuffled", i == 0 ? packed : dropped);
+    }
+    shuffle(m, SUM_FORWARD | SUM_DQ, 2);
+    both(m, "shuffled", torch);
+    both(m, "shuffled", padded);
+    if (m->call[0].compute != DTYPE_F32) return;
+    set_rounding(m, &roundings[0]);
+    both(m, "shuffled", wide);
+    set_rounding(m, &roundings[1]);
+    both(m, "shuffled", packed);
+}
+
+static void corroborate_shuffled(void **state) {
+    (void)state;
+    on_pairs(shuffled);
+}
+
+/* Heads in two tiles of law 9; more sequences than a launch has. */
+static void many(struct machines *m) {
+    uint32_t lengths[70];
+    for (uint32_t i = 0; i < COUNT_OF(lengths); i++)
+        lengths[i] = 1 + i % 4;
+    if (m->call[0].compute != DTYPE_F32) return;
+    shuffle(m, SUM_FORWARD | SUM_DQ, 1);
+    both(m, "shuffled", (struct shape){66, 66, 2, 0, 1, (const uint32_t[]){9}, NULL});
+    both(m, "shuffled", (struct shape){2, 1, 3, 0, COUNT_OF(lengths), lengths, &addressed});
+}
+
+static void corroborate_many(void **state) {
+    (void)state;
+    on_pairs(many);
+}
+
+/* ---- atomic ---- */
+
+/* Values of few bits: wide accumulators hold every partial sum, so a lost or doubled chunk shows
+ * and an order does not. f32 accumulators do so for P of 8 bits. */
+static void exact(struct machines *m) {
+    static const uint32_t chunks[] = {1, 3, 16, 33};
+    static const struct op_rounding narrow = {DTYPE_BF16, DTYPE_F32};
+    const int all = m->bench.law.wide && m->call[0].compute != DTYPE_F64;
+    if (m->call[0].compute == DTYPE_F64) return;
+    set_rounding(m, all ? NULL : &narrow);
+    for (size_t c = 0; c < COUNT_OF(chunks); c++) {
+        const struct problem p = draw(m, c % 2 == 0 ? dropped : c == 1 ? packed : torch, 1);
+        void *due[RESULTS], *got[RESULTS];
+        race(m, SUM_FORWARD | SUM_DQ, chunks[c]);
+        run(m, 0, &p, due);
+        for (int seed = 0; seed < 2; seed++) {
+            run(m, 1, &p, got);
+            for (int r = 0; r < RESULTS; r++)
+                if (all || r != DQ) assert_same(m, &p, "atomic", r, got, due);
+        }
+    }
+}
+
+static void verify_exact(void **state) {
+    (void)state;
+    on_pairs(exact);
+}
+
+/* One chunk is invariant's chain; a kind that does not race keeps its bits. */
+static void alone(struct machines *m) {
+    static const uint32_t kinds[] = {SUM_FORWARD | SUM_DQ, SUM_WEIGHT | SUM_DQ, SUM_FORWARD};
+    static const uint32_t chunks[] = {70, 2, 2};
+    const struct problem p = draw(m, one_long, 0);
+    void *due[RESULTS], *got[RESULTS];
+    run(m, 0, &p, due);
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        race(m, kinds[i], chunks[i]);
+        run(m, 1, &p, got);
+        for (int r = 0; r < RESULTS; r++) {
+            const int canonical = i == 0 || r > DQ || (r == OUT ? i == 1 : i == 2);
+            if (canonical) assert_same(m, &p, "atomic", r, got, due);
+        }
+    }
+}
+
+static void verify_kinds(void **state) {
+    (void)state;
+    on_pairs(alone);
+}
+
+static double number(const struct machines *m, const void *values, size_t i) {
+    return m->bench.carrier == 8 ? ((const double *)values)[i] : (double)((const float *)values)[i];
+}
+
+static double apart(double a, double b) {
+    return a > b ? a - b : b - a;
+}
+
+/* Seeds of the shim show in the bits, and no more than rounding does. */
+static void races(struct machines *m) {
+    const struct problem p = draw(m, one_long, 0);
+    const double unit = m->call[0].compute == DTYPE_F64 ? 0x1p-53 : 0x1p-24;
+    int moved[RESULTS] = {0};
+    void *due[RESULTS], *first[RESULTS], *got[RESULTS];
+    if (m->call[0].compute != m->bench.accumulate) return; /* rounding hides it */
+    race(m, SUM_FORWARD | SUM_DQ, 1);
+    run(m, 0, &p, due);
+    run(m, 1, &p, first);
+    for (int seed = 0; seed < 3; seed++) {
+        run(m, 1, &p, got);
+        for (int r = 0; r < RESULTS; r++) {
+            moved[r] |= memcmp(got[r], first[r], p.numbers[r] * m->bench.carrier) != 0;
+            for (size_t i = 0; i < p.numbers[r]; i++) /* |terms| add up to less than 60 */
+                assert_true(apart(number(m, got[r], i), number(m, due[r], i)) < 40 * 60 * unit);
+        }
+    }
+    assert_true(moved[OUT] && moved[DQ]);
+    assert_false(moved[DK] || moved[DV]);
+}
+
+static void verify_races(void **state) {
+    (void)state;
+    on_pairs(races);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(corroborate_shaped), cmocka_unit_test(corroborate_shuffled),
+        cmocka_unit_test(corroborate_many),   cmocka_unit_test(verify_exact),
+        cmocka_unit_test(verify_kinds),       cmocka_unit_test(verify_races),
+    };
+#if defined(TWINSTEP_WATCHED)
+    if (watch_open() != STATUS_OK) return 1;
+#endif
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
