@@ -8,14 +8,22 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "tests/trainer/helper_train.h"
 #include "trainer/backends.h"
+#include "trainer/generate.h"
 
 #define SHIM TWINSTEP_BACKENDS "/twinstep_backend_shim.so"
 #define UPDATES 3
+
+/* The module under test; on a device TWINSTEP_BACKEND is "auto" (label gpu). */
+static const char *module_path(void) {
+    const char *const path = getenv("TWINSTEP_BACKEND");
+    return path == NULL ? SHIM : path;
+}
 
 static const struct {
     const char *name, *body;
@@ -53,7 +61,8 @@ static void train(const struct config *config, const struct dataset *dataset, ui
 
 static void on_the_shim(struct config *config) {
     config->numerics.backend = BACKEND_CUDA;
-    snprintf(config->numerics.backend_module, sizeof config->numerics.backend_module, "%s", SHIM);
+    snprintf(config->numerics.backend_module, sizeof config->numerics.backend_module, "%s",
+             module_path());
 }
 
 static void corroborate_trainings(void **state) {
@@ -113,7 +122,8 @@ static void verify_backend_is_used(void **state) {
     helper_run_open(&config, &dataset, &options, &run);
     assert_non_null(run.backend);
     assert_ptr_equal(run.arena.source, &run.backend->memory);
-    assert_string_equal(run.model.ops->name, "f32_f32_shim");
+    if (getenv("TWINSTEP_BACKEND") == NULL)
+        assert_string_equal(run.model.ops->name, "f32_f32_shim");
     assert_ptr_not_equal(run.host, run.model.ops);
     run_close(&run);
     arena_close(&arena);
@@ -211,11 +221,131 @@ static void validate_differences(void **state) {
     arena_close(&arena);
 }
 
+/* ---- modes fast and deterministic: the twin of a device's library ---- */
+
+static void train_with(const char *numerics, struct helper_outcome *out) {
+    struct arena arena = ARENA_EMPTY;
+    struct config config;
+    struct dataset dataset;
+    helper_config(2, &config,
+                  "task: sft, data: {max_len: 32}, batch: {size: 4, micro: 2, pad: 2}, model: "
+                  "{family: llama, layers: 1, hidden: 72, heads: 2, mlp: 70}, optimizer: {lr: "
+                  "1e-3}, numerics: {backend: cuda, backend_module: " SHIM "%s}",
+                  numerics);
+    helper_data_open(&config, &arena, &dataset);
+    train(&config, &dataset, 2, out);
+    arena_close(&arena);
+}
+
+/* Each switch alone against deterministic, which repeats itself: those that leave something free
+ * move bits of the twin, and NaN in what was not written moves none. Through no library the bits
+ * are those of invariant. */
+static void verify_determinism(void **state) {
+    (void)state;
+    static const struct {
+        const char *numerics;
+        int of; /* 0: invariant; 1: deterministic; 2: neither */
+    } cases[] = {
+        {", mode: deterministic, library: none", 0},
+        {", mode: deterministic, library: none, determinism: {fill: none}", 0},
+        {", determinism: {fill: nan}", 0},
+        {", mode: deterministic", 1},
+        {", mode: deterministic, determinism: {fill: none}", 1},
+        {", mode: fast, determinism: {workspace: pinned, order: fixed, atomics: off, split_k: off}",
+         1},
+        {", mode: deterministic, determinism: {workspace: default}", 2},
+        {", mode: deterministic, determinism: {order: free}", 2},
+        {", mode: deterministic, determinism: {split_k: on}", 2},
+    };
+    struct helper_outcome base[2], outcome;
+    train_with("", &base[0]);
+    train_with(", mode: deterministic", &base[1]);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        train_with(cases[i].numerics, &outcome);
+        for (int k = 0; k < 2; k++)
+            if ((helper_outcome_gap(&base[k], &outcome) == NULL) != (cases[i].of == k))
+                fail_msg("{%s}: %s the bits of %s", cases[i].numerics + 2,
+                         cases[i].of == k ? "not" : "has", k == 0 ? "invariant" : "deterministic");
+    }
+}
+
+/* Text from a cache: the CPU's tokens and log-probs, from memory that the backend sees and none
+ * else (the watched module refuses what did not come from it). */
+static void generate_on(struct config *config, const char *module, uint32_t token[2 * 3],
+                        double logp[2 * 3]) {
+    static const uint32_t ids[] = {7, 3, 11};
+    static const struct generate_prompt prompts[] = {{ids, 3}, {ids + 1, 2}};
+    static const struct generate_limits limits = {2, 3, 6};
+    static const struct generate_options options = {
+        .tokens = 3, .temperature = 0.7, .top_p = 0.9, .seed = 5};
+    const struct run_options run_options = {.steps = 1};
+    struct arena arena = ARENA_EMPTY, seen = ARENA_EMPTY;
+    struct dataset dataset;
+    struct run run;
+    struct generator *generator;
+    if (module != NULL) {
+        config->numerics.backend = BACKEND_CUDA;
+        snprintf(config->numerics.backend_module, sizeof config->numerics.backend_module, "%s",
+                 module);
+    }
+    helper_data_open(config, &arena, &dataset);
+    helper_run_open(config, &dataset, &run_options, &run);
+    const struct model_weights weights = {run.weights};
+    assert_int_equal(backends_memory(config, &seen.source), STATUS_OK);
+    assert_int_equal(arena_take(&arena, 1, sizeof *generator, "generator", &generator), STATUS_OK);
+    if (module != NULL) {
+        assert_int_equal(generator_open(config, &run.table, &limits, &arena, generator),
+                         STATUS_INTERNAL);
+    }
+    if (generator_open(config, &run.table, &limits, &seen, generator) != STATUS_OK ||
+        generate(generator, &weights, prompts, 2, &options, token, logp) != STATUS_OK)
+        fail_msg("%s", status_text());
+    arena_close(&seen);
+    run_close(&run);
+    arena_close(&arena);
+}
+
+static void corroborate_generation(void **state) {
+    (void)state;
+    static const char *const modules[] = {
+        SHIM,
+#if defined(TWINSTEP_WATCHED)
+        TWINSTEP_BACKENDS "/twinstep_backend_watch.so"
+#endif
+    };
+    for (size_t i = 0; i < COUNT_OF(trainings); i += 3) {
+        uint32_t token[2][6];
+        double logp[2][6];
+        struct config config;
+        helper_config(1, &config, "%s", trainings[i].body);
+        generate_on(&config, NULL, token[0], logp[0]);
+        for (size_t m = 0; m < COUNT_OF(modules); m++) {
+            generate_on(&config, modules[m], token[1], logp[1]);
+            assert_memory_equal(token[0], token[1], sizeof token[0]);
+            assert_memory_equal(logp[0], logp[1], sizeof logp[0]);
+        }
+    }
+}
+
+/* What holds on every module, for the one that TWINSTEP_BACKEND names. */
+static int run_on_a_device(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(corroborate_trainings),
+                                       cmocka_unit_test(verify_backend_is_used)};
+    struct backend_site site;
+    if (backends_site(module_path(), &site) == STATUS_UNSUPPORTED) {
+        fprintf(stderr, "skipped: %s\n", status_text());
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
 int main(void) {
+    if (getenv("TWINSTEP_BACKEND") != NULL) return run_on_a_device();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_trainings),  cmocka_unit_test(verify_watched_training),
-        cmocka_unit_test(verify_backend_is_used), cmocka_unit_test(verify_refused),
-        cmocka_unit_test(validate_facts),         cmocka_unit_test(validate_differences),
+        cmocka_unit_test(verify_determinism),      cmocka_unit_test(corroborate_trainings),
+        cmocka_unit_test(verify_watched_training), cmocka_unit_test(verify_backend_is_used),
+        cmocka_unit_test(verify_refused),          cmocka_unit_test(corroborate_generation),
+        cmocka_unit_test(validate_facts),          cmocka_unit_test(validate_differences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
