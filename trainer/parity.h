@@ -49,6 +49,9 @@ void parity_close(struct parity *parity);
 TWINSTEP_MUST_USE enum status parity_tick(const struct parity *parity, const char *what,
                                           uint64_t done, uint64_t total);
 
+/* What went wrong on the runs' backends since it was last asked. */
+TWINSTEP_MUST_USE enum status parity_settle(const struct parity *parity);
+
 /* The samples of batch `number`: consecutive ones, from the first on again after the last.
  * Returns how many, and writes them. `samples` has parity_batch_size() of them. */
 uint32_t parity_batch_size(const struct parity *parity);

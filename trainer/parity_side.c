@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "determinism/stream.h"
+#include "kernels/backend_abi.h"
 #include "scenarios/scenario.h"
 #include "trainer/parity.h"
 #include "trainer/run_private.h"
@@ -169,6 +170,13 @@ enum status parity_tick(const struct parity *parity, const char *what, uint64_t 
     if (request->interrupted != NULL && *request->interrupted)
         FAIL(STATUS_INTERRUPTED, "interrupted while %s were compared", what);
     if (request->progress != NULL) request->progress(request->context, what, done, total);
+    return STATUS_OK;
+}
+
+enum status parity_settle(const struct parity *parity) {
+    for (int who = 0; who < PARITY_RUNS; who++)
+        if (parity->run[who] != NULL && parity->run[who]->backend != NULL)
+            TRY(parity->run[who]->backend->wait());
     return STATUS_OK;
 }
 
