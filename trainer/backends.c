@@ -20,6 +20,13 @@ enum status backends_open(const struct config *config, const struct backend **ou
     return status == STATUS_OK ? STATUS_OK : status_prefix(status, "numerics.backend");
 }
 
+enum status backends_memory(const struct config *config, const struct arena_source **out) {
+    const struct backend *backend;
+    TRY(backends_open(config, &backend));
+    *out = backend == NULL ? NULL : &backend->memory;
+    return STATUS_OK;
+}
+
 enum status backends_site(const char *module, struct backend_site *out) {
     memset(out, 0, sizeof *out);
     snprintf(out->path, sizeof out->path, "%s", module);

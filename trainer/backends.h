@@ -18,6 +18,10 @@
 TWINSTEP_MUST_USE enum status backends_open(const struct config *config,
                                             const struct backend **out);
 
+/* Of what a configuration's ops read and write, for an arena's source. NULL: the C library's. */
+TWINSTEP_MUST_USE enum status backends_memory(const struct config *config,
+                                              const struct arena_source **out);
+
 /* A module and what it runs on. */
 struct backend_site {
     const struct backend *backend;

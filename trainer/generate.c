@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "trainer/backends.h"
+
 static enum status open_prompts(struct generator *generator, struct arena *arena) {
     const struct generate_limits *limits = &generator->limits;
     const size_t tokens = (size_t)limits->sequences * limits->prompt;
@@ -33,7 +35,8 @@ static enum status open_prefill(struct generator *generator, const struct param_
                           (enum batch_layout)generator->config.batch.layout, limits));
     limits->tokens = limits->tokens > limits->samples ? limits->tokens : limits->samples;
     TRY(batch_open(limits, arena, &generator->prefill_batch));
-    return model_open(&generator->config, table, limits, arena, &generator->prefill);
+    TRY(model_open(&generator->config, table, limits, arena, &generator->prefill));
+    return model_use_backend(&generator->prefill, generator->backend, limits, arena);
 }
 
 static enum status open_decode(struct generator *generator, const struct param_table *table,
@@ -44,9 +47,18 @@ static enum status open_decode(struct generator *generator, const struct param_t
         .samples = count, .sides = 1, .length = limits->total, .rows = count, .tokens = count};
     TRY(batch_open(&step, arena, &generator->step));
     TRY(model_open(&generator->config, table, &step, arena, &generator->decode));
-    TRY(generate_cache_open(&generator->decode, count, limits->total, arena, &generator->cache));
+    TRY(model_use_backend(&generator->decode, generator->backend, &step, arena));
+    TRY(generate_cache_open(generator, arena, &generator->cache));
     generator->attend = (struct attend){generate_cache_attend, &generator->cache};
     generator->decode.attend = &generator->attend;
+    return STATUS_OK;
+}
+
+static enum status open_ops(struct generator *generator, const struct arena *arena) {
+    TRY(backends_open(&generator->config, &generator->backend));
+    if (generator->backend != NULL && arena->source != &generator->backend->memory)
+        FAIL(STATUS_INTERNAL, "generation on %s: its arena has other memory",
+             generator->backend->name);
     return STATUS_OK;
 }
 
@@ -56,6 +68,7 @@ enum status generator_open(const struct config *config, const struct param_table
     memset(out, 0, sizeof *out);
     out->config = *config;
     out->limits = *limits;
+    TRY(open_ops(out, arena));
     TRY(open_prompts(out, arena));
     TRY(open_prefill(out, table, arena));
     TRY(open_decode(out, table, arena));
@@ -174,5 +187,5 @@ enum status generate(struct generator *generator, const struct model_weights *we
         model_forward(&generator->decode, weights, &generator->step, 0);
         choose(&g, &generator->decode, &generator->step, number);
     }
-    return STATUS_OK;
+    return generator->backend == NULL ? STATUS_OK : generator->backend->wait();
 }

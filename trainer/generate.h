@@ -57,7 +57,8 @@ struct generator {
     struct batch prefill_batch, step;
     struct generate_cache cache;
     struct attend attend;
-    struct dataset prompts; /* as batch_fill reads them */
+    const struct backend *backend; /* NULL: this program's own ops */
+    struct dataset prompts;        /* as batch_fill reads them */
     struct dataset_sequence *prompt;
     uint32_t *prompt_token;
     int32_t *prompt_target;
@@ -67,7 +68,8 @@ struct generator {
     double *share; /* (V) */
 };
 
-/* The table must outlive the generator. STATUS_MEMORY, or what model_open says. */
+/* The table must outlive the generator. On a backend (numerics.backend) `arena` takes its memory
+ * from it: backends_memory(). STATUS_MEMORY, or what model_open says. */
 TWINSTEP_MUST_USE enum status generator_open(const struct config *config,
                                              const struct param_table *table,
                                              const struct generate_limits *limits,
@@ -83,9 +85,8 @@ TWINSTEP_MUST_USE enum status generate(struct generator *generator,
                                        double *out_logp);
 
 /* generate_cache.c */
-TWINSTEP_MUST_USE enum status generate_cache_open(const struct model *model, uint32_t sequences,
-                                                  uint32_t length, struct arena *arena,
-                                                  struct generate_cache *out);
+TWINSTEP_MUST_USE enum status generate_cache_open(const struct generator *generator,
+                                                  struct arena *arena, struct generate_cache *out);
 /* Keys and values of the prompts, from the buffers of a forward. */
 void generate_cache_fill(struct generate_cache *cache, const struct model *prefill,
                          const struct batch *batch);

@@ -6,9 +6,18 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "kernels/backend_abi.h"
 
-enum status generate_cache_open(const struct model *model, uint32_t sequences, uint32_t length,
-                                struct arena *arena, struct generate_cache *out) {
+static enum status scratch_bytes(const struct generator *generator, const struct op_limits *limits,
+                                 size_t *out) {
+    const struct backend *const backend = generator->backend;
+    return backend == NULL ? backend_scratch(limits, out) : backend->scratch(limits, out);
+}
+
+enum status generate_cache_open(const struct generator *generator, struct arena *arena,
+                                struct generate_cache *out) {
+    const struct model *const model = &generator->decode;
+    const uint32_t sequences = generator->limits.sequences, length = generator->limits.total;
     const size_t row = (size_t)model->G * model->D;
     const uint32_t heads = model->H / model->G;
     const uint32_t widest = length > model->D ? length : model->D;
@@ -24,7 +33,7 @@ enum status generate_cache_open(const struct model *model, uint32_t sequences, u
     memset(out, 0, sizeof *out);
     out->sequences = sequences;
     out->length = length;
-    TRY(backend_scratch(&limits, &bytes));
+    TRY(scratch_bytes(generator, &limits, &bytes));
     const size_t dense =
         (size_t)heads * (2 * (size_t)widest + model->D) + (size_t)widest * model->D;
     if (bytes < dense * sizeof(double) + 256) bytes = dense * sizeof(double) + 256; /* a library */

@@ -124,7 +124,8 @@ TWINSTEP_MUST_USE enum status model_open(const struct config *config,
                                          struct model *out);
 
 /* From here on the model's ops are the backend's; `arena` gives memory that it sees, and everything
- * the model has came from such memory. STATUS_UNSUPPORTED names what the backend lacks. */
+ * the model has came from such memory. NULL: nothing changes. STATUS_UNSUPPORTED names what the
+ * backend lacks. */
 TWINSTEP_MUST_USE enum status model_use_backend(struct model *model, const struct backend *backend,
                                                 const struct batch_limits *limits,
                                                 struct arena *arena);

@@ -324,6 +324,7 @@ enum status parity_measure_components(const struct parity *parity, struct parity
     const enum status status = measure_and_restore(&m);
     run_close(m.replica);
     TRY(status);
+    TRY(parity_settle(parity));
     parity_judge_components(out, parity->config[PARITY_B].numerics.compute ==
                                      parity->config[PARITY_LOW].numerics.compute);
     return STATUS_OK;

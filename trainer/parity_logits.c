@@ -220,5 +220,5 @@ enum status parity_measure_logits(const struct parity *parity, struct parity_log
     m.replica = replica;
     const enum status status = measure(&m);
     run_close(replica);
-    return status;
+    return status == STATUS_OK ? parity_settle(parity) : status;
 }

@@ -47,7 +47,7 @@ struct casing {
     struct parity *parity;
     const struct parity_grid *grid;
     struct parity_row *row;
-    struct arena arena;
+    struct arena arena, generating; /* memory of A's backend; of B's, the generator's */
     struct generator *generator;
     struct generate_prompt *prompts; /* (batch) */
     uint32_t *token;                 /* (batch, generated) */
@@ -157,10 +157,13 @@ static enum status open_scorer(struct casing *c) {
                           LAYOUT_CONCATENATED, &c->limits));
     TRY(batch_open(&c->limits, &c->arena, &c->batch));
     TRY(model_open(&a->config, &a->table, &c->limits, &c->arena, c->scorer));
+    TRY(model_use_backend(c->scorer, a->backend, &c->limits, &c->arena));
     for (int i = 0; i < OWN_RUNS; i++) {
-        if (c->own[i] == NULL) continue;
+        const struct run *const own = c->own[i];
+        if (own == NULL) continue;
         TRY(arena_take(&c->arena, 1, sizeof *c->rival[i], "scores", &c->rival[i]));
-        TRY(model_open(&c->own[i]->config, &c->own[i]->table, &c->limits, &c->arena, c->rival[i]));
+        TRY(model_open(&own->config, &own->table, &c->limits, &c->arena, c->rival[i]));
+        TRY(model_use_backend(c->rival[i], own->backend, &c->limits, &c->arena));
     }
     return STATUS_OK;
 }
@@ -171,8 +174,8 @@ static enum status open_case(struct casing *c) {
     const struct generate_limits limits = {c->row->batch, c->row->length - c->row->generated,
                                            c->row->length};
     const size_t tokens = (size_t)c->row->batch * c->row->generated;
-    TRY(arena_take(&c->arena, 1, sizeof *c->generator, "generator", &c->generator));
-    TRY(generator_open(&b->config, &b->table, &limits, &c->arena, c->generator));
+    TRY(arena_take(&c->generating, 1, sizeof *c->generator, "generator", &c->generator));
+    TRY(generator_open(&b->config, &b->table, &limits, &c->generating, c->generator));
     TRY(arena_take(&c->arena, tokens, sizeof *c->token, "tokens", &c->token));
     TRY(arena_take(&c->arena, tokens, sizeof *c->logp, "tokens", &c->logp));
     TRY(arena_take(&c->arena, tokens, sizeof *c->first_token, "tokens", &c->first_token));
@@ -361,8 +364,11 @@ static enum status run_row(struct parity *parity, const struct parity_grid *grid
                        .own = {own[OWN_REPLICA], own[OWN_HIGH]}};
     TRY(parity_tick(parity, "log-probs", number, out->count));
     if (c.row->refit && out->updates == 0) TRY(train_and_refit(parity, grid, own, out));
+    c.arena.source = parity->run[PARITY_A]->arena.source;
+    c.generating.source = parity->run[PARITY_B]->arena.source;
     const enum status status = run_case(&c);
     arena_close(&c.arena);
+    arena_close(&c.generating);
     if (status != STATUS_OK)
         return status_prefix(status, "length %u, batch %u", c.row->length, c.row->batch);
     if (c.row->refit && out->weights.apart > 0) c.row->finding = PARITY_OUTSIDE;
@@ -385,5 +391,5 @@ enum status parity_measure_logprob(struct parity *parity, const struct parity_gr
     for (uint32_t i = 0; i < out->count && status == STATUS_OK; i++)
         status = run_row(parity, grid, own, out, i);
     run_close(own[OWN_REPLICA]);
-    return status;
+    return status == STATUS_OK ? parity_settle(parity) : status;
 }

@@ -264,7 +264,6 @@ static enum status open_backend(struct run *run) {
 
 enum status run_use_backend(struct run *run, const struct batch_limits *limits,
                             struct model *model) {
-    if (run->backend == NULL) return STATUS_OK;
     return model_use_backend(model, run->backend, limits, &run->arena);
 }
 
