@@ -15,7 +15,6 @@
 #include "tests/trainer/helper_train.h"
 #include "trainer/backends.h"
 #include "trainer/generate.h"
-#include "trainer/generate.h"
 
 #define SHIM TWINSTEP_BACKENDS "/twinstep_backend_shim.so"
 #define UPDATES 3
@@ -340,84 +339,13 @@ static int run_on_a_device(void) {
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
-/* Text from a cache: the CPU's tokens and log-probs, from memory that the backend sees and none
- * else (the watched module refuses what did not come from it). */
-static void generate_on(struct config *config, const char *module, uint32_t token[2 * 3],
-                        double logp[2 * 3]) {
-    static const uint32_t ids[] = {7, 3, 11};
-    static const struct generate_prompt prompts[] = {{ids, 3}, {ids + 1, 2}};
-    static const struct generate_limits limits = {2, 3, 6};
-    static const struct generate_options options = {
-        .tokens = 3, .temperature = 0.7, .top_p = 0.9, .seed = 5};
-    const struct run_options run_options = {.steps = 1};
-    struct arena arena = ARENA_EMPTY, seen = ARENA_EMPTY;
-    struct dataset dataset;
-    struct run run;
-    struct generator *generator;
-    if (module != NULL) {
-        config->numerics.backend = BACKEND_CUDA;
-        snprintf(config->numerics.backend_module, sizeof config->numerics.backend_module, "%s",
-                 module);
-    }
-    helper_data_open(config, &arena, &dataset);
-    helper_run_open(config, &dataset, &run_options, &run);
-    const struct model_weights weights = {run.weights};
-    assert_int_equal(backends_memory(config, &seen.source), STATUS_OK);
-    assert_int_equal(arena_take(&arena, 1, sizeof *generator, "generator", &generator), STATUS_OK);
-    if (module != NULL) {
-        assert_int_equal(generator_open(config, &run.table, &limits, &arena, generator),
-                         STATUS_INTERNAL);
-    }
-    if (generator_open(config, &run.table, &limits, &seen, generator) != STATUS_OK ||
-        generate(generator, &weights, prompts, 2, &options, token, logp) != STATUS_OK)
-        fail_msg("%s", status_text());
-    arena_close(&seen);
-    run_close(&run);
-    arena_close(&arena);
-}
-
-static void corroborate_generation(void **state) {
-    (void)state;
-    static const char *const modules[] = {
-        SHIM,
-#if defined(TWINSTEP_WATCHED)
-        TWINSTEP_BACKENDS "/twinstep_backend_watch.so"
-#endif
-    };
-    for (size_t i = 0; i < COUNT_OF(trainings); i += 3) {
-        uint32_t token[2][6];
-        double logp[2][6];
-        struct config config;
-        helper_config(1, &config, "%s", trainings[i].body);
-        generate_on(&config, NULL, token[0], logp[0]);
-        for (size_t m = 0; m < COUNT_OF(modules); m++) {
-            generate_on(&config, modules[m], token[1], logp[1]);
-            assert_memory_equal(token[0], token[1], sizeof token[0]);
-            assert_memory_equal(logp[0], logp[1], sizeof logp[0]);
-        }
-    }
-}
-
-/* What holds on every module, for the one that TWINSTEP_BACKEND names. */
-static int run_on_a_device(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(corroborate_trainings),
-                                       cmocka_unit_test(verify_backend_is_used)};
-    struct backend_site site;
-    if (backends_site(module_path(), &site) == STATUS_UNSUPPORTED) {
-        fprintf(stderr, "skipped: %s\n", status_text());
-        return 77;
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
 int main(void) {
     if (getenv("TWINSTEP_BACKEND") != NULL) return run_on_a_device();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_determinism),      cmocka_unit_test(corroborate_trainings),
         cmocka_unit_test(verify_watched_training), cmocka_unit_test(verify_backend_is_used),
         cmocka_unit_test(verify_refused),          cmocka_unit_test(corroborate_generation),
-        cmocka_unit_test(corroborate_generation),  cmocka_unit_test(validate_facts),
-        cmocka_unit_test(validate_differences),
+        cmocka_unit_test(validate_facts),          cmocka_unit_test(validate_differences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
