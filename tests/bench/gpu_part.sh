@@ -305,19 +305,18 @@ dtype_keys() {
 }
 
 # One line of bench_train.
-train() { # MODE DTYPE SECONDS
-    most=$3
-    set -- "$1" "$2" task=dpo "data.pairs=$data" "data.max_len=$length" "batch.size=$pairs" \
-        batch.layout=concatenated model.family=llama "model.layers=$layers" \
-        "model.hidden=$hidden" "model.heads=$heads" "model.mlp=$mlp" "model.vocab=$vocab" \
-        model.tied=true "numerics.threads=$threads" numerics.backend=cuda \
-        "numerics.backend_module=$module" "numerics.mode=$1" optimizer.lr=5e-7
-    mode=$1 dtype=$2
-    shift 2
+train() { # MODE DTYPE SECONDS [KEY=VALUE]
+    mode=$1 dtype=$2 most=$3
+    shift 3
     [ "$mode" != shuffled ] || set -- "$@" numerics.order_seed=1
     # A list of words.
     # shellcheck disable=SC2046
-    set -- "$@" $(dtype_keys "$dtype")
+    set -- task=dpo "data.pairs=$data" "data.max_len=$length" "batch.size=$pairs" \
+        batch.layout=concatenated model.family=llama "model.layers=$layers" \
+        "model.hidden=$hidden" "model.heads=$heads" "model.mlp=$mlp" "model.vocab=$vocab" \
+        model.tied=true "numerics.threads=$threads" numerics.backend=cuda \
+        "numerics.backend_module=$module" "numerics.mode=$mode" optimizer.lr=5e-7 \
+        $(dtype_keys "$dtype") "$@"
     for key; do
         shift
         set -- "$@" "common.$key"
@@ -326,10 +325,30 @@ train() { # MODE DTYPE SECONDS
         [ $? != 124 ] || printf '%s-%s\t-\tran past %s s\n' "$mode" "$dtype" "$most"
 }
 
+# A row of the table of modes; sets $median, 0 where there is none.
+mode_row() { # DTYPE MODE [KEY=VALUE]
+    name="$2${3:+, ${3#numerics.determinism.}}"
+    line=$(train "$2" "$1" $((limit / 18)) ${3:+"$3"} | tail -n 1)
+    printf '%s\n' "$line" >>"$log"
+    median=0
+    if [ "$(field 2 "$line")" = - ] || [ -z "$(field 4 "$line")" ]; then
+        say "| $1 | $name | not run: $(field 3 "$line") | | |"
+        is_refusal "$line" || result=1
+        return
+    fi
+    [ "$result" = 1 ] || result=0
+    median=$(field 4 "$line")
+    [ "$name" != fast ] || fast=$median
+    ratio=-
+    [ "$fast" = 0 ] || ratio=$(calculate "$median / $fast")
+    say "| $1 | $name | $median | $(calculate "$(field 3 "$line") / $median" %.0f) | $ratio |"
+}
+
 part_modes() {
     model_of "${models%% *}"
     say "DPO update of the $model model ($layers layers, hidden $hidden, MLP $mlp, vocabulary $vocab,"
     say "$pairs pairs of 2 x $length tokens), $updates updates, median; no records are kept."
+    say 'Below the modes, each switch of `numerics.determinism` alone is set free.'
     say ''
     say '| dtype | mode | seconds per update | tokens/s | x fast |'
     say '|---|---|---:|---:|---:|'
@@ -337,21 +356,12 @@ part_modes() {
     for dtype in f32 bf16; do
         fast=0
         for mode in fast deterministic invariant shaped shuffled atomic; do
-            line=$(train "$mode" "$dtype" $((limit / 13)) | tail -n 1)
-            printf '%s\n' "$line" >>"$log"
-            if [ "$(field 2 "$line")" = - ] || [ -z "$(field 4 "$line")" ]; then
-                say "| $dtype | $mode | not run: $(field 3 "$line") | | |"
-                is_refusal "$line" || result=1
-                continue
-            fi
-            [ "$result" = 1 ] || result=0
-            median=$(field 4 "$line")
-            [ "$mode" != fast ] || fast=$median
-            ratio=-
-            [ "$fast" = 0 ] || ratio=$(calculate "$median / $fast")
-            say "| $dtype | $mode | $median | $(calculate "$(field 3 "$line") / $median" %.0f) | $ratio |"
-            figure "seconds-$mode-$dtype" "$median"
+            mode_row "$dtype" "$mode"
+            [ "$median" = 0 ] || figure "seconds-$mode-$dtype" "$median"
         done
+    done
+    for switch in workspace=default order=free atomics=on split_k=on fill=none; do
+        mode_row bf16 deterministic "numerics.determinism.$switch"
     done
     return "$result"
 }
