@@ -3,6 +3,7 @@
 
 Every program that the script calls is a stand-in of a few lines, so that the figures are known; the
 programs themselves are run by test gpu_shim (nightly) and on a device. In 2 seconds or so.
+With --compile NVCC instead: that what it builds on a device compiles; 77 without nvcc.
 """
 import os
 import pathlib
@@ -53,7 +54,7 @@ python3)
     case $* in
     *import*) ! planted notorch ;;
     *peak*) printf 'peak\t800\n' ;;
-    *--compile*) printf 'compile\t1000000000\t8192\t0.125\t0.12\n' ;;
+    *--compile*) planted other && printf 'compile\t999\t8192\t0.1\t0.1\n' || printf 'compile\t1000000000\t8192\t0.125\t0.12\n' ;;
     *) printf 'eager\t1000000000\t8192\t0.2\t0.2\n' ;;
     esac ;;
 esac
@@ -124,6 +125,7 @@ def broken():
         "**not equal**", "| bits | **failed** |",
         "over `fast` (bf16) | 4 % | **not met** |", "| modes | held |"))
     run("slow", "modes", status=1)
+    run("other", "speed", status=1, has=("**another training**: 999 parameters, 8192 tokens, twinstep",))
     run("build blind broken nomodule", "build", "sanitize", "bits", "speed", status=1, has=(
         "no header", "| build | **failed** |", "| synccheck | ERROR SUMMARY: 0 errors | **not found** |",
         "| sanitize | **failed** |", "| bits | **failed** |", "expected twinstep_cuda.so",
@@ -160,7 +162,20 @@ def joined():
         expect(again.count("| bf16 | fast |") == 1, "a part twice", again)
 
 
+def compiled(nvcc):
+    if not pathlib.Path(nvcc).exists():
+        sys.exit(77)
+    headers = pathlib.Path(nvcc).resolve().parent.parent.glob("**/cublas_v2.h")
+    for name in ["planted.cu"] + ["peak.cu"] * any(headers):
+        done = subprocess.run([nvcc, "-arch=sm_80", "-c", SCRIPT.with_name(name), "-o", os.devnull],
+                              capture_output=True, text=True)
+        expect(done.returncode == 0, name, done.stdout + done.stderr)
+        print(f"gpu_check: {name} compiles")
+
+
 if __name__ == "__main__":
+    if "--compile" in sys.argv:
+        sys.exit(compiled(sys.argv[2]))
     for check in (good, broken, absent, usage, joined):
         check()
     print("gpu_check: all as expected")

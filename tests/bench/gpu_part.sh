@@ -386,6 +386,13 @@ speed_line() { # NAME LINE
         return
     fi
     median=$(field 4 "$2")
+    shape="$(field 2 "$2") parameters, $(field 3 "$2") tokens"
+    [ "$1" != twinstep ] || ours=$shape
+    if [ "$shape" != "$ours" ] && [ -n "$ours" ]; then
+        say "| $model | $1 | **another training**: $shape, twinstep has $ours | | |"
+        result=1
+        return
+    fi
     # 6 per parameter and token, and causal attention: 2 products forward, 4 backward.
     flops="$(field 3 "$2") * (6 * $(field 2 "$2") + 6 * $layers * $hidden * $length) / 1e12"
     rate=$(calculate "$(field 3 "$2") / $median" %.0f)
@@ -404,6 +411,7 @@ part_speed() {
     result=77
     for sizes in $models; do
         model_of "$sizes"
+        ours=
         speed_line twinstep "$(train fast bf16 $((limit / 6)) | tail -n 1)"
         if [ "$device" = 0 ] || ! has_torch; then
             say "| $model | PyTorch | not measured: no PyTorch with a device | | |"
