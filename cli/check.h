@@ -23,6 +23,7 @@ struct check_arm {
     struct loop_hazard hazards[LOOP_HAZARD_KINDS];
     size_t hazard_count;
     struct notes notes;
+    struct notes warnings; /* of the weights that it starts from */
 };
 
 struct check {

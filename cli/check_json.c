@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A checked scenario as JSON. */
 #include "cli/check.h"
+#include "trainer/data_check.h"
 
 static json_t *whole(uint64_t value) {
     return json_integer((json_int_t)value);
@@ -43,23 +44,40 @@ static json_t *loop_json(const struct check_arm *arm) {
     return loop;
 }
 
+static json_t *data_warnings(const struct dataset *dataset) {
+    struct data_check found;
+    char note[DATA_CHECK_NOTE];
+    json_t *list = json_array();
+    data_check(dataset, &found);
+    for (size_t i = 0; i < DATA_CHECK_NOTES; i++)
+        if (data_check_note(dataset, &found, i, note, sizeof note))
+            json_array_append_new(list, json_string(note));
+    return list;
+}
+
 static json_t *data_json(const struct dataset *dataset) {
     char hex[DIGEST_HEX];
     digest_hex(&dataset->digest, hex);
-    return json_pack("{ss so so so so so ss}", "source", dataset->source, "samples",
+    return json_pack("{ss so so so so so ss so}", "source", dataset->source, "samples",
                      whole(dataset->samples), "tokens", whole(dataset->tokens), "labels",
                      whole(dataset->labels), "longest", whole(dataset->longest),
-                     "truncated_sequences", whole(dataset->cut_sequences), "digest", hex);
+                     "truncated_sequences", whole(dataset->cut_sequences), "digest", hex,
+                     "warnings", data_warnings(dataset));
+}
+
+static json_t *notes_json(const struct notes *notes) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < notes->count; i++)
+        json_array_append_new(list, json_string(notes->text[i]));
+    return list;
 }
 
 static json_t *arm_json(const struct check_arm *arm) {
-    json_t *notes = json_array();
-    for (uint32_t i = 0; i < arm->notes.count; i++)
-        json_array_append_new(notes, json_string(arm->notes.text[i]));
-    return json_pack("{ss so so so so so so}", "name", arm->arm->name, "parameters",
+    return json_pack("{ss so so so so so so so}", "name", arm->arm->name, "parameters",
                      whole(arm->parameters), "tensors", whole(arm->tensors), "state_bytes",
                      whole(arm->state_bytes), "loop", loop_json(arm), "data",
-                     data_json(arm->dataset), "notes", notes);
+                     data_json(arm->dataset), "notes", notes_json(&arm->notes), "warnings",
+                     notes_json(&arm->warnings));
 }
 
 static json_t *inert_json(const struct scenario *scenario) {

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "cli/check.h"
+#include "trainer/data_check.h"
 
 #define SAMPLES_SHOWN 1
 
@@ -105,11 +106,28 @@ static void print_notes(const struct check *check, FILE *out) {
                     check->arms[i].notes.text[n]);
 }
 
+static void print_warnings(const struct check *check, FILE *out) {
+    for (int i = 0; i < 2; i++)
+        for (uint32_t n = 0; n < check->arms[i].warnings.count; n++)
+            fprintf(out, "  warning  %s: %s\n", check->arms[i].arm->name,
+                    check->arms[i].warnings.text[n]);
+}
+
+static void print_data_warnings(const struct dataset *dataset, FILE *out) {
+    struct data_check found;
+    char note[DATA_CHECK_NOTE];
+    data_check(dataset, &found);
+    for (size_t i = 0; i < DATA_CHECK_NOTES; i++)
+        if (data_check_note(dataset, &found, i, note, sizeof note))
+            fprintf(out, "warning: %s\n", note);
+}
+
 static void print_data(const struct check *check, FILE *out) {
     int shared = check->arms[0].dataset == check->arms[1].dataset;
     for (int i = 0; i < (shared ? 1 : 2); i++) {
         fprintf(out, "\ndata of %s\n", shared ? "both arms" : check->arms[i].arm->name);
         dataset_describe(check->arms[i].dataset, SAMPLES_SHOWN, out);
+        print_data_warnings(check->arms[i].dataset, out);
     }
 }
 
@@ -126,5 +144,6 @@ void check_print(const struct check *check, FILE *out) {
     print_floor(check, out);
     print_orders(&check->plan, out);
     print_notes(check, out);
+    print_warnings(check, out);
     print_data(check, out);
 }

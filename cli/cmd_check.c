@@ -3,10 +3,13 @@
  * Invariant: a scenario that passes fails in `run` only for reasons of the machine. */
 #include "cli/check.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "cli/json.h"
 #include "cli/load.h"
+#include "trainer/parity.h"
+#include "trainer/pretrained.h"
 #include "trainer/run.h"
 
 uint32_t check_trainings(const struct check *check) {
@@ -26,6 +29,26 @@ static enum status open_data(struct check *check, struct arena *arena) {
     return STATUS_OK;
 }
 
+/* Weights that no training survives, and those that another loader would read as others. */
+static enum status warn_of_weights(struct check_arm *arm, const struct run *run,
+                                   struct arena *arena) {
+    struct notes *warnings = &arm->warnings;
+    uint32_t broken;
+    const char *first;
+    char *text;
+    parity_find_broken(run, &broken, &first);
+    if (broken > 0) {
+        TRY(arena_format(arena, &text,
+                         "%" PRIu32 " of %" PRIu32 " tensors hold NaN or infinity in "
+                         "numerics.param, first %s: what reads one is NaN",
+                         broken, run->owner_count, first));
+        warnings->text[warnings->count++] = text;
+    }
+    TRY(pretrained_dtype_note(&arm->arm->config, arena, &text));
+    if (text != NULL) warnings->text[warnings->count++] = text;
+    return STATUS_OK;
+}
+
 /* All that `run` does before its first update, but for the reference pass. */
 static enum status open_arm(struct check *check, int index, struct arena *arena) {
     struct check_arm *arm = &check->arms[index];
@@ -38,7 +61,9 @@ static enum status open_arm(struct check *check, int index, struct arena *arena)
     arm->tensors = run.owner_count;
     arm->parameters = run.table.elements;
     arm->state_bytes = run.layout.bytes;
+    status = warn_of_weights(arm, &run, arena);
     run_close(&run);
+    TRY(status);
     loop_words_of(&arm->arm->config, &arm->words);
     arm->hazard_count = loop_hazards(&arm->arm->config, arm->hazards);
     return notes_of(&arm->arm->config, arm->dataset, arena, &arm->notes);
@@ -80,7 +105,8 @@ const struct verb verb_check = {
     .text =
         "Resolves SCENARIO and prints what `run` would do: arms, the keys in which they differ and "
         "their causes, what the loops mean and what is risky about them, the floor that will be "
-        "measured, the number of trainings, parameters, and the data.\v"
+        "measured, the number of trainings, parameters, and the data; and warns of what is odd "
+        "about data and weights (NaN, another dtype than config.json says).\v"
         "Example: twinstep check lr-set-before-step --set steps=20",
     .options = option_rows,
     .least = 1,

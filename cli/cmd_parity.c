@@ -16,6 +16,7 @@
 #include "cli/progress.h"
 #include "cli/verb.h"
 #include "trainer/dataset.h"
+#include "trainer/pretrained.h"
 #include "trainer/tokenizer.h"
 
 enum {
@@ -147,12 +148,28 @@ static enum status check_parts(const struct asking *asking) {
     return STATUS_OK;
 }
 
+/* -o FILE is none of the files that are read: scenarios, checkpoints, data. */
+static enum status check_apart(const struct asking *asking) {
+    const char *output = asking->options->output;
+    for (int i = 0; i < 2; i++) {
+        const struct parity_word *side = &asking->words.side[i];
+        const struct config *config = &asking->request.config[i];
+        if (side->path != NULL) TRY(output_apart(output, side->path));
+        if (pretrained_is_named(config)) TRY(output_apart_folder(output, config->model.from));
+        TRY(output_apart(output, config->data.text));
+        TRY(output_apart(output, config->data.pairs));
+    }
+    return STATUS_OK;
+}
+
 /* That -o FILE can be written; better now than after all measuring. Leaves nothing behind. */
-static enum status check_output(const struct options *options) {
+static enum status check_output(const struct asking *asking) {
+    const struct options *options = asking->options;
     struct output output;
     struct stat info;
     const char *path = options->output;
     if (path == NULL) return STATUS_OK;
+    TRY(check_apart(asking));
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         FAIL(STATUS_IO, "%s: expected a file, got a folder", path);
     if (options->overwrite && lstat(path, &info) == 0 && !S_ISREG(info.st_mode))
@@ -345,7 +362,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
                     wants(asking, KEY_TRAINING) ? options_value(options, KEY_STEPS) : NULL,
                     &cli->arena, &asking->words));
     TRY(read_request(asking));
-    TRY(check_output(options));
+    TRY(check_output(asking));
     asking->report.words = &asking->words;
     asking->report.parity = &asking->parity;
     enum status status = measure_all(asking);

@@ -67,7 +67,9 @@ const struct verb verb_parity_weights = {
         ".safetensors files. Says which tensors differ in bytes, dtype or shape, and which are in "
         "one only; of values the largest absolute difference and the largest distance in units in "
         "the last place of the coarser dtype. An lm_head that is in one only is compared with the "
-        "other's embedding, to which it is tied.\v"
+        "other's embedding, to which it is tied. In JSON a number that is not finite is null, as "
+        "everywhere in twinstep; "
+        "\"infinite\" is true where max_abs is infinity.\v"
         "Exit status: 0 equal, 1 differs, 2 error.\n"
         "Example: twinstep parity weights base-model/ checkpoint-100/",
     .options = option_rows,

@@ -161,7 +161,9 @@ static const struct argp_option option_rows[] = {
            "training runs for the floor"),
     OPTION("save-model", KEY_SAVE, "FOLDER",
            "Write each arm's final weights to FOLDER/ARM, as checkpoints that transformers loads; "
-           "ARM=FOLDER: those of one arm (repeatable)"),
+           "ARM=FOLDER: those of one arm (repeatable). Written as soon as both arms are trained, "
+           "before the floor and the hybrids, whose memory is theirs: what fails or is "
+           "interrupted later leaves them"),
     OPTION_OVERWRITE("Replace a trace that exists, and saved models"),
     OPTION_JSON,
     OPTION_QUIET,

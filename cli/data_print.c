@@ -10,7 +10,6 @@
 #include "trainer/data_check.h"
 #include "trainer/tokenizer.h"
 
-#define NOTE_SIZE 512
 #define WIDTH 90 /* of wrapped text */
 #define AROUND 3 /* tokens shown on each side of a change of the mask, and at both ends */
 #define EDGES 8  /* tokens shown at the beginning */
@@ -139,7 +138,7 @@ static void print_head(const struct dataset *dataset, const struct data_print *p
 
 void data_print_text(const struct dataset *dataset, const struct data_print *print, FILE *out) {
     struct data_check check;
-    char note[NOTE_SIZE];
+    char note[DATA_CHECK_NOTE];
     print_head(dataset, print, out);
     data_check(dataset, &check);
     for (size_t i = 0; i < DATA_CHECK_NOTES; i++)
@@ -189,7 +188,7 @@ static json_t *json_samples(const struct dataset *dataset, const struct data_pri
 
 json_t *data_print_json(const struct dataset *dataset, const struct data_print *print) {
     struct data_check check;
-    char note[NOTE_SIZE];
+    char note[DATA_CHECK_NOTE];
     char hex[DIGEST_HEX];
     json_t *warnings = json_array();
     digest_hex(&dataset->digest, hex);

@@ -3,6 +3,7 @@
  * Invariant: only files made here are ever removed. */
 #include "cli/output.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -83,4 +84,19 @@ enum status output_apart(const char *output, const char *input) {
     if (to.st_dev != from.st_dev || to.st_ino != from.st_ino) return STATUS_OK;
     FAIL(STATUS_INPUT, "%s: expected an output that is not read, got the input%s%s", output,
          strcmp(input, output) == 0 ? "" : " ", strcmp(input, output) == 0 ? "" : input);
+}
+
+enum status output_apart_folder(const char *output, const char *folder) {
+    struct arena arena = ARENA_EMPTY;
+    enum status status = STATUS_OK;
+    DIR *open = opendir(folder);
+    if (open == NULL) return STATUS_OK; /* who reads it will tell */
+    for (struct dirent *entry; status == STATUS_OK && (entry = readdir(open)) != NULL;) {
+        char *path;
+        status = arena_format(&arena, &path, "%s/%s", folder, entry->d_name);
+        if (status == STATUS_OK) status = output_apart(output, path);
+    }
+    closedir(open);
+    arena_close(&arena);
+    return status;
 }

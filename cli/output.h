@@ -30,4 +30,7 @@ TWINSTEP_MUST_USE enum status output_close(struct output *output, enum status st
  * names. Files that are not there, and devices, are apart from all. */
 TWINSTEP_MUST_USE enum status output_apart(const char *output, const char *input);
 
+/* The same of every file that `folder` holds: those of a checkpoint, whatever they are called. */
+TWINSTEP_MUST_USE enum status output_apart_folder(const char *output, const char *folder);
+
 #endif

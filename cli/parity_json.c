@@ -2,6 +2,7 @@
  * The same figures as JSON, with every row. */
 #include "cli/json.h"
 #include "cli/parity_print.h"
+#include "trainer/judge_json.h"
 #include "trainer/model_ops.h"
 
 static json_t *weights_json(const struct parity_weights *weights) {
@@ -125,6 +126,34 @@ static json_t *logprob_json(const struct parity_report *report) {
         logprob->updates == 0 ? json_null() : weights_json(&logprob->weights), "rows", rows);
 }
 
+/* Update by update: both losses, and how far the parameters are apart. Records of a run that was
+ * cut short are as many as both have. */
+static json_t *updates_json(const struct trace_image *image) {
+    json_t *list = json_array();
+    if (image->run_count < 2 || image->pair_count < 1) return list;
+    const struct trace_run *a = &image->runs[0], *b = &image->runs[1];
+    const struct trace_pair *pair = &image->pairs[0];
+    for (uint64_t i = 0; i < a->updates && i < b->updates && i < pair->updates; i++) {
+        const double *apart = pair->records[i].reals;
+        json_array_append_new(
+            list, json_pack("{sI so so so so sI}", "step", (json_int_t)pair->records[i].step,
+                            "loss_a", json_finite(a->records[i].reals[REAL_LOSS]), "loss_b",
+                            json_finite(b->records[i].reals[REAL_LOSS]), "distance",
+                            json_finite(apart[PAIR_DISTANCE]), "distance_share",
+                            json_finite(apart[PAIR_DISTANCE_SHARE]), "tensors_differing",
+                            (json_int_t)pair->records[i].integers[PAIR_TENSORS_DIFFERING]));
+    }
+    return list;
+}
+
+/* The judgement as `twinstep run --json` prints it, and what it rests on. */
+static json_t *training_json(const struct judgement *judgement) {
+    return json_pack("{ss ss so so}", "finding",
+                     parity_finding_name(parity_training_finding(judgement)), "verdict",
+                     verdict_name(judgement->verdict), "by_update", updates_json(judgement->image),
+                     "judgement", judgement_json(judgement));
+}
+
 json_t *parity_json(const struct parity_report *report) {
     json_t *object = json_pack("{ss ss ss so}", "a", report->words->side[0].name, "b",
                                report->words->side[1].name, "finding",
@@ -135,10 +164,6 @@ json_t *parity_json(const struct parity_report *report) {
     if (report->logits != NULL) json_object_set_new(object, "logits", logits_json(report->logits));
     if (report->logprob != NULL) json_object_set_new(object, "logprobs", logprob_json(report));
     if (report->training != NULL)
-        json_object_set_new(
-            object, "training",
-            json_pack("{ss ss}", "finding",
-                      parity_finding_name(parity_training_finding(report->training)), "verdict",
-                      verdict_name(report->training->verdict)));
+        json_object_set_new(object, "training", training_json(report->training));
     return object;
 }

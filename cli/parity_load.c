@@ -94,7 +94,8 @@ static enum status load_folder(struct loading *loading, const char *word, int ov
         scenario_parse(loading->arena, loading->cli->schema, LABEL, text, strlen(text),
                        options.sets, options.set_count, &scenario);
     if (status != STATUS_OK) return drop_place(status);
-    *out = (struct parity_word){word, word, scenario, &scenario->arms[0]};
+    *out = (struct parity_word){
+        .name = word, .folder = word, .scenario = scenario, .arm = &scenario->arms[0]};
     return STATUS_OK;
 }
 
@@ -145,7 +146,7 @@ static enum status load_word(struct loading *loading, const char *word, int stan
         TRY(load_scenario(loading->cli, loading->arena, path, &options, &scenario));
     }
     TRY(arena_format(loading->arena, &name, "%s:%s", path, arm));
-    *out = (struct parity_word){.name = name, .scenario = scenario};
+    *out = (struct parity_word){.name = name, .path = path, .scenario = scenario};
     return find_arm(scenario, arm, &out->arm);
 }
 

@@ -12,6 +12,7 @@
 struct parity_word {
     const char *name;                /* "SCENARIO:ARM", or the folder */
     const char *folder;              /* NULL: a scenario */
+    const char *path;                /* of the scenario, as given; NULL: a folder */
     const struct scenario *scenario; /* of a folder: one made up for it */
     const struct scenario_arm *arm;
 };

@@ -3,6 +3,7 @@
 #include "cli/weights_print.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -141,6 +142,7 @@ static json_t *json_row(const struct weights_row *row) {
     if (!row->has_numbers) return object;
     json_object_set_new(object, "one_nan", json_integer((json_int_t)row->one_nan));
     json_object_set_new(object, "max_abs", json_finite(row->max_abs));
+    json_object_set_new(object, "infinite", json_boolean(isinf(row->max_abs)));
     json_object_set_new(object, "max_abs_at", json_integer((json_int_t)row->max_at));
     json_object_set_new(object, "max_ulp",
                         row->max_ulp <= INT64_MAX ? json_integer((json_int_t)row->max_ulp)
@@ -165,8 +167,9 @@ enum status weights_print_json(const struct checkpoint *a, const struct checkpoi
             json_array_append_new(rows, json_row(&report->rows[i]));
     for (size_t i = 0; i < report->worst_count; i++)
         json_array_append_new(rows, json_row(report->worst[i]));
-    return json_print(json_pack("{s:o,s:o,s:b,s:o,s:I,s:o,s:o}", "a", json_side(a), "b",
+    return json_print(json_pack("{s:o,s:o,s:b,s:o,s:I,s:o,s:b,s:o}", "a", json_side(a), "b",
                                 json_side(b), "equal", weights_equal(report), "counts", counts,
                                 "differing", (json_int_t)report->differing, "max_abs",
-                                json_finite(report->max_abs), "tensors", rows));
+                                json_finite(report->max_abs), "infinite",
+                                isinf(report->max_abs) != 0, "tensors", rows));
 }

@@ -20,6 +20,7 @@ struct data_check {
 };
 
 #define DATA_CHECK_NOTES 6
+#define DATA_CHECK_NOTE 512 /* bytes that one takes at most */
 
 /* Looks at every sequence. */
 void data_check(const struct dataset *dataset, struct data_check *out);

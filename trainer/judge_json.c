@@ -97,7 +97,7 @@ static json_t *closure_json(const struct judged_closure *noise) {
                      "alpha", judge_json_real(noise->alpha));
 }
 
-void judgement_print_json(const struct judgement *judgement, FILE *out) {
+json_t *judgement_json(const struct judgement *judgement) {
     json_t *object = json_pack(
         "{ss ss ss sI so so so so so sb so so ss so ss ss}", "name", judgement->name, "verdict",
         verdict_name(judgement->verdict), "reason", judgement->reason, "updates",
@@ -108,12 +108,18 @@ void judgement_print_json(const struct judgement *judgement, FILE *out) {
         judge_json_real(judgement->total), "closure", closure_name(judgement->closure), "floor",
         floor_json(judgement), "expectation", expectation_name(judgement->expectation), "missed",
         judgement->missed);
-    if (object == NULL) return;
+    if (object == NULL) return NULL;
     json_object_set_new(object, "closure_noise", closure_json(&judgement->closure_noise));
     json_object_set_new(object, "measures", judge_json_measures(judgement));
     json_object_set_new(object, "marks", judge_json_marks(judgement));
     json_object_set_new(object, "growth", judge_json_growth(judgement));
     if (judgement->sample.orders > 0) json_object_set_new(object, "sample", sample_json(judgement));
+    return object;
+}
+
+void judgement_print_json(const struct judgement *judgement, FILE *out) {
+    json_t *object = judgement_json(judgement);
+    if (object == NULL) return;
     json_dumpf(object, out, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     fputc('\n', out);
     json_decref(object);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Parts of a judgement as JSON. Private to trainer/judge_json*.c; every function returns a new
- * reference, NULL without memory. */
+ * A judgement as JSON, and its parts, which are private to trainer/judge_json*.c. Every function
+ * returns a new reference, NULL without memory. */
 #ifndef TWINSTEP_TRAINER_JUDGE_JSON_H
 #define TWINSTEP_TRAINER_JUDGE_JSON_H
 
 #include <jansson.h>
 
 #include "trainer/judge.h"
+
+/* What judgement_print_json prints. */
+json_t *judgement_json(const struct judgement *judgement);
 
 /* JSON has no NaN: a number that was not measured is null. */
 json_t *judge_json_real(double value);

@@ -243,7 +243,8 @@ static int same_tensor(const struct run *a, const struct run *b, uint32_t row) {
     return 1;
 }
 
-static void find_broken(const struct run *run, uint32_t *out_count, const char **out_first) {
+void parity_find_broken(const struct run *run, uint32_t *out_count, const char **out_first) {
+    *out_count = 0;
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct param_row *param = &run->table.rows[run->owner[i]];
         size_t at = 0;
@@ -260,8 +261,8 @@ void parity_compare_weights(const struct run *a, const struct run *b, struct par
         if (same_tensor(a, b, b->owner[i])) continue;
         if (out->apart++ == 0) out->first = b->table.rows[b->owner[i]].name;
     }
-    find_broken(a, &out->broken[0], &out->first_broken[0]);
-    find_broken(b, &out->broken[1], &out->first_broken[1]);
+    parity_find_broken(a, &out->broken[0], &out->first_broken[0]);
+    parity_find_broken(b, &out->broken[1], &out->first_broken[1]);
 }
 
 void parity_refit(const struct run *a, struct run *b) {

@@ -103,6 +103,47 @@ enum status pretrained_describe(const char *folder, struct config *config) {
     return status;
 }
 
+/* Of an old checkpoint: twinstep and transformers skip it. */
+static int is_buffer(const char *name) {
+    static const char tail[] = "rotary_emb.inv_freq";
+    const size_t length = strlen(name);
+    return length >= sizeof tail - 1 && strcmp(name + length - (sizeof tail - 1), tail) == 0;
+}
+
+static enum status note_dtypes(const struct checkpoint *checkpoint, enum dtype said,
+                               struct arena *arena, char **out) {
+    const struct safetensors_tensor *first = NULL;
+    size_t tensors = 0, others = 0;
+    for (size_t i = 0; i < checkpoint->count; i++) {
+        const struct safetensors_tensor *tensor = checkpoint->tensors[i];
+        if (is_buffer(tensor->name)) continue;
+        tensors++;
+        if (tensor->dtype == safetensors_dtype_from(said)) continue;
+        if (others++ == 0) first = tensor;
+    }
+    if (first == NULL) return STATUS_OK;
+    return arena_format(arena, out,
+                        "model.from: the dtype of config.json is %s, %zu of %zu tensors have "
+                        "another, first %s with %s: transformers casts them on loading (dtype "
+                        "\"auto\"), twinstep takes them as they are",
+                        dtype_name(said), others, tensors, first->name,
+                        safetensors_dtype_name(first->dtype));
+}
+
+enum status pretrained_dtype_note(const struct config *config, struct arena *arena, char **out) {
+    struct checkpoint checkpoint;
+    struct hf_config hf;
+    char *path;
+    *out = NULL;
+    if (!pretrained_is_named(config)) return STATUS_OK;
+    TRY(arena_format(arena, &path, "%s/config.json", config->model.from));
+    TRY(hf_config_read(path, &hf));
+    TRY(checkpoint_open(config->model.from, arena, &checkpoint));
+    const enum status status = note_dtypes(&checkpoint, hf.dtype, arena, out);
+    checkpoint_close(&checkpoint);
+    return status;
+}
+
 static int same_tensors(const struct config *a, const struct config *b) {
     const uint64_t sizes[][2] = {
         {(uint64_t)a->model.family, (uint64_t)b->model.family},

@@ -27,6 +27,11 @@ int pretrained_is_named(const struct config *config);
 TWINSTEP_MUST_USE enum status pretrained_fits(const struct config *mixture, const struct config *a,
                                               const struct config *b);
 
+/* A sentence where tensors have another dtype than config.json says: how many, the first, and what
+ * transformers makes of it; NULL: all have it, or nothing is named. */
+TWINSTEP_MUST_USE enum status pretrained_dtype_note(const struct config *config,
+                                                    struct arena *arena, char **out);
+
 struct pretrained {
     struct arena arena;
     struct checkpoint checkpoint;

@@ -9,9 +9,11 @@
 #include <cmocka.h>
 
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tests/cli/helper_cli.h"
 
@@ -301,12 +303,108 @@ static void verify_catalogue(void **state) {
     helper_free(&said);
 }
 
+/* ---- warnings ---- */
+
+static void require_in(const char *told, const char *needle) {
+    if (strstr(told, needle) == NULL) fail_msg("expected: %s\nin: %s", needle, told);
+}
+
+/* What `data show` says of the same rows, in the same words. */
+static void validate_data_warnings(void **state) {
+    (void)state;
+    helper_write("odd.jsonl", "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"b\"}\n"
+                              "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}\n");
+    helper_write("odd.yaml", "twinstep: 1\nname: odd\nsteps: 1\ncommon: {task: dpo, data: {pairs: "
+                             "odd.jsonl}, batch: {size: 2}}\narms: {a: {}, b: {}}\n");
+    json_t *object = check("odd.yaml");
+    const json_t *warnings = json_object_get(json_object_get(arm(object, 0), "data"), "warnings");
+    struct said said = helper_run(0, "data show odd.jsonl --json");
+    json_t *shown = json_loads(said.out, 0, NULL);
+    assert_int_equal(json_array_size(warnings), 1);
+    assert_true(json_equal(warnings, json_object_get(json_array_get(shown, 0), "warnings")));
+    helper_free(&said);
+    said = helper_run(0, "check odd.yaml");
+    require_in(said.out, "\nwarning: 1 of 2 pairs have the same tokens on both sides\n");
+    helper_free(&said);
+    json_decref(object);
+    json_decref(shown);
+    helper_scenario("fine.yaml", "", "", "");
+    said = helper_run(0, "check fine.yaml");
+    if (strstr(said.out, "warning") != NULL) fail_msg("%s", said.out);
+    helper_free(&said);
+}
+
+#define GOLDEN TWINSTEP_SOURCE_DIR "/tests/golden/hf/llama/"
+
+/* The golden checkpoint with another dtype in config.json, and another first value of lm_head. */
+static void write_folder(const char *folder, const char *dtype, float first) {
+    static const char said[] = "\"float32\"";
+    char path[64], text[2048];
+    size_t length;
+    uint64_t header;
+    assert_int_equal(mkdir(folder, 0777), 0);
+    char *config = helper_read(GOLDEN "config.json", &length);
+    const char *at = strstr(config, said);
+    assert_true(at != NULL && length < sizeof text - 32);
+    snprintf(text, sizeof text, "%.*s\"%s\"%s", (int)(at - config), config, dtype,
+             at + strlen(said));
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    helper_write(path, text);
+    char *bytes = helper_read(GOLDEN "model.safetensors", &length);
+    memcpy(&header, bytes, sizeof header);
+    if (first != 0.0f) memcpy(bytes + 8 + header, &first, sizeof first);
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    helper_write_bytes(path, bytes, length);
+    free(bytes);
+    free(config);
+}
+
+static void require_warnings(const char *folder, const char *more, size_t count,
+                             const char *needle) {
+    char body[512];
+    snprintf(body, sizeof body,
+             "twinstep: 1\nname: from\nsteps: 1\ncommon:\n  task: sft\n  model: {from: %s}\n"
+             "  data: {text: " GOLDEN "../texts.jsonl}\n%sarms: {a: {}, b: {}}\n",
+             folder, more);
+    helper_write("from.yaml", body);
+    json_t *object = check("from.yaml");
+    const json_t *warnings = json_object_get(arm(object, 1), "warnings");
+    if (json_array_size(warnings) != count) fail_msg("%s: %zu", folder, json_array_size(warnings));
+    if (needle != NULL) require_in(json_string_value(json_array_get(warnings, 0)), needle);
+    json_decref(object);
+    struct said said = helper_run(0, "check from.yaml");
+    if (needle != NULL) require_in(said.out, needle);
+    if ((strstr(said.out, "\n  warning  b: ") != NULL) != (count > 0)) fail_msg("%s", said.out);
+    helper_free(&said);
+}
+
+static void validate_weight_warnings(void **state) {
+    (void)state;
+    write_folder("fine", "float32", 0.0f);
+    write_folder("broken", "float32", (float)NAN);
+    write_folder("endless", "float32", -(float)INFINITY);
+    write_folder("large", "float32", 70000.0f);
+    write_folder("cast", "bfloat16", 0.0f);
+    require_warnings("fine", "", 0, NULL);
+    require_warnings(
+        "broken", "", 1,
+        "1 of 35 tensors hold NaN or infinity in numerics.param, first lm_head.weight");
+    require_warnings("endless", "", 1,
+                     "hold NaN or infinity in numerics.param, first lm_head.weight");
+    require_warnings("large", "", 0, NULL);
+    require_warnings("large", "  numerics: {param: f16}\n", 1, "infinity in numerics.param");
+    require_warnings("cast", "", 1,
+                     "the dtype of config.json is bf16, 35 of 35 tensors have another, first "
+                     "lm_head.weight with F32");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_facts),   cmocka_unit_test(validate_numbers_of_trainings),
-        cmocka_unit_test(validate_notes),   cmocka_unit_test(validate_divisor_notes),
-        cmocka_unit_test(validate_text),    cmocka_unit_test(validate_inert_keys),
-        cmocka_unit_test(verify_catalogue), cmocka_unit_test(validate_contract),
+        cmocka_unit_test(validate_facts),         cmocka_unit_test(validate_numbers_of_trainings),
+        cmocka_unit_test(validate_notes),         cmocka_unit_test(validate_divisor_notes),
+        cmocka_unit_test(validate_text),          cmocka_unit_test(validate_inert_keys),
+        cmocka_unit_test(verify_catalogue),       cmocka_unit_test(validate_contract),
+        cmocka_unit_test(validate_data_warnings), cmocka_unit_test(validate_weight_warnings),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

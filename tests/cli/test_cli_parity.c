@@ -10,12 +10,14 @@
 
 #include <dirent.h>
 #include <jansson.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/macro.h"
 #include "tests/cli/helper_cli.h"
@@ -223,6 +225,44 @@ static void validate_json(void **state) {
     helper_refuse(2, "parity pair.yaml --logits -o file.json" QUICK, "file.json");
 }
 
+static double real_of(const json_t *object, const char *name) {
+    const json_t *value = json_object_get(object, name);
+    if (!json_is_number(value)) fail_msg("no number %s", name);
+    return json_number_value(value);
+}
+
+/* Losses and distances update by update, and the whole judgement with its floor. */
+static void validate_training_json(void **state) {
+    (void)state;
+    helper_scenario("pair.yaml", "", "", "numerics: {compute: bf16}");
+    struct said said = helper_run(1, "parity pair.yaml --training --steps 3 --json -o train.json");
+    json_t *object = json_loads(said.out, 0, NULL), *row;
+    json_t *training = json_object_get(object, "training");
+    json_t *judgement = json_object_get(training, "judgement");
+    json_t *rows = json_object_get(training, "by_update");
+    size_t i;
+    double last = 0.0, gap = 0.0;
+    assert_string_equal(json_string_value(json_object_get(training, "finding")), "outside");
+    assert_string_equal(json_string_value(json_object_get(training, "verdict")),
+                        json_string_value(json_object_get(judgement, "verdict")));
+    assert_int_equal(json_array_size(rows), 3);
+    json_array_foreach(rows, i, row) {
+        assert_int_equal(json_integer_value(json_object_get(row, "step")), i + 1);
+        assert_true(real_of(row, "loss_a") > 0.0);
+        gap = fabs(real_of(row, "loss_a") - real_of(row, "loss_b"));
+        assert_true(real_of(row, "distance") > 0.0 && real_of(row, "distance_share") > 0.0);
+        assert_true(json_integer_value(json_object_get(row, "tensors_differing")) > 0);
+        last = real_of(row, "distance");
+    }
+    assert_true(real_of(judgement, "distance") == last && gap > 0.0);
+    const json_t *floor = json_object_get(judgement, "floor");
+    assert_string_equal(json_string_value(json_object_get(floor, "kind")), "exact");
+    assert_true(json_is_true(json_object_get(floor, "rerun_in_process")));
+    json_decref(object);
+    helper_free(&said);
+    assert_true(helper_exists("train.json"));
+}
+
 static void copy(const char *from, const char *to) {
     size_t length;
     char *bytes = helper_read(from, &length);
@@ -350,6 +390,38 @@ static void validate_planted_transposition(void **state) {
     require_outside("parity upright askew" TRAINING, "\nTraining: outside\n");
 }
 
+/* -o never replaces what is read: a scenario, its data, any file of a checkpoint, under any name.
+ */
+static void validate_output_apart(void **state) {
+    (void)state;
+    helper_scenario("pair.yaml", "", "", "");
+    alter("qwen2", "kept", "\"rope_type\": \"yarn\"", "\"rope_type\": \"yarn\"");
+    alter("qwen2", "other", "\"rms_norm_eps\": 1e-06", "\"rms_norm_eps\": 1e-04");
+    copy(GOLDEN "texts.jsonl", "texts.jsonl");
+    helper_write("from.yaml", "twinstep: 1\nname: from\nsteps: 2\ncommon:\n  task: sft\n"
+                              "  model: {from: kept}\n  data: {text: texts.jsonl}\n"
+                              "arms: {a: {}, b: {}}\n");
+    assert_int_equal(symlink("pair.yaml", "link.yaml"), 0);
+    assert_int_equal(symlink("../kept/config.json", "other/note.json"), 0);
+    static const char *const lines[] = {
+        "parity pair.yaml -o pair.yaml --overwrite",
+        "parity pair.yaml -o ./pair.yaml --overwrite",
+        "parity link.yaml -o pair.yaml --overwrite",
+        "parity pair.yaml:test pair.yaml:baseline --logits -o pair.yaml --overwrite",
+        "parity kept other -o kept/model.safetensors --overwrite",
+        "parity kept other -o kept/config.json --overwrite",
+        "parity kept other -o other/model.safetensors --overwrite",
+        "parity from.yaml -o from.yaml --overwrite",
+        "parity from.yaml -o texts.jsonl --overwrite",
+        "parity from.yaml -o kept/model.safetensors --overwrite",
+        "parity kept other --data texts.jsonl -o texts.jsonl --overwrite",
+    };
+    for (size_t i = 0; i < COUNT_OF(lines); i++)
+        helper_refuse(2, lines[i], "expected an output that is not read, got the input");
+    assert_true(helper_same_bytes("kept/model.safetensors", GOLDEN "qwen2/model.safetensors"));
+    helper_accept(0, "parity pair.yaml --logits -o kept/note.json" QUICK);
+}
+
 static void validate_untestable(void **state) {
     (void)state;
     helper_scenario("pair.yaml", "", "", "model: {family: llama}");
@@ -388,6 +460,7 @@ int main(void) {
         cmocka_unit_test(validate_idle_options),  cmocka_unit_test(validate_interrupted),
         cmocka_unit_test(validate_json),          cmocka_unit_test(validate_checkpoints),
         cmocka_unit_test(validate_planted_rope),  cmocka_unit_test(validate_planted_transposition),
+        cmocka_unit_test(validate_training_json), cmocka_unit_test(validate_output_apart),
         cmocka_unit_test(validate_untestable),    cmocka_unit_test(validate_refusals),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);

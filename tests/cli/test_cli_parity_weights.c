@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,8 +94,36 @@ static void validate_json(void **state) {
     assert_string_equal(json_string_value(json_object_get(x, "name")), "x");
     assert_int_equal(json_integer_value(json_object_get(x, "max_abs_at")), 7);
     assert_true(json_number_value(json_object_get(x, "max_abs")) == 0.5);
+    assert_true(json_is_false(json_object_get(x, "infinite")));
     assert_string_equal(json_string_value(json_object_get(x, "ulp_dtype")), "f32");
     json_decref(json);
+    helper_free(&said);
+}
+
+/* JSON has no word for infinity: null, and a key that tells it from what was not measured. */
+static void validate_json_infinite(void **state) {
+    static const uint64_t shape[] = {4};
+    static const float finite[4] = {1, 2, 3, 4};
+    const float infinite[4] = {1, 2, INFINITY, 4.5f};
+    const struct safetensors_source a = {"x", SAFETENSORS_F32, 1, shape, finite, NULL},
+                                    b = {"x", SAFETENSORS_F32, 1, shape, infinite, NULL};
+    (void)state;
+    assert_int_equal(checkpoint_write("finite", 1, &a, 1, NULL, 0, 0), STATUS_OK);
+    assert_int_equal(checkpoint_write("infinite", 1, &b, 1, NULL, 0, 0), STATUS_OK);
+    struct said said = helper_run(1, "parity weights --json finite infinite");
+    json_t *json = json_loads(said.out, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *row = json_array_get(json_object_get(json, "tensors"), 0);
+    assert_non_null(json);
+    assert_true(json_is_null(json_object_get(json, "max_abs")));
+    assert_true(json_is_true(json_object_get(json, "infinite")));
+    assert_true(json_is_null(json_object_get(row, "max_abs")));
+    assert_true(json_is_true(json_object_get(row, "infinite")));
+    assert_int_equal(json_integer_value(json_object_get(row, "max_abs_at")), 2);
+    assert_int_equal(json_integer_value(json_object_get(row, "one_nan")), 0);
+    json_decref(json);
+    helper_free(&said);
+    said = helper_run(1, "parity weights finite infinite");
+    require_in(said.out, "elements that differ: 2; max abs inf; max ulp");
     helper_free(&said);
 }
 
@@ -122,9 +151,10 @@ static void validate_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_equal),    cmocka_unit_test(validate_tied),
-        cmocka_unit_test(validate_table),    cmocka_unit_test(validate_json),
-        cmocka_unit_test(validate_terminal), cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_equal),         cmocka_unit_test(validate_tied),
+        cmocka_unit_test(validate_table),         cmocka_unit_test(validate_json),
+        cmocka_unit_test(validate_terminal),      cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_json_infinite),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
