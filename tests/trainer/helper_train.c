@@ -137,6 +137,28 @@ const struct record *helper_step(struct run *run) {
     return record;
 }
 
+void helper_small_open(struct helper_small *bench, uint32_t samples, const char *format, ...) {
+    static const struct run_options options = {
+        .tensors = 1, .poison = 1, .steps = 16, .order_seed = 1};
+    char words[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(words, sizeof words, format, arguments);
+    va_end(arguments);
+    bench->arena = (struct arena)ARENA_EMPTY;
+    helper_config(16, &bench->config,
+                  "%s, init: {std: 0.3}, model: {layers: 1, hidden: 16, heads: 4, kv_heads: 2, "
+                  "mlp: 20, vocab: 19}",
+                  words);
+    helper_ids_open(&bench->config, 5, samples, 16, &bench->arena, &bench->dataset);
+    helper_run_open(&bench->config, &bench->dataset, &options, &bench->run);
+}
+
+void helper_small_close(struct helper_small *bench) {
+    run_close(&bench->run);
+    arena_close(&bench->arena);
+}
+
 static void add(struct digest_stream *stream, const void *bytes, size_t length) {
     struct digest item;
     digest_bytes("item", bytes, length, &item);

@@ -29,6 +29,19 @@ void helper_run_open(const struct config *config, const struct dataset *dataset,
                      const struct run_options *options, struct run *out);
 const struct record *helper_step(struct run *run);
 
+/* A small training on drawn ids: one layer, vocabulary 19; `samples` of 4 to 16 tokens. It records
+ * tensors and poisons its buffers, and can be stepped 16 times. */
+struct helper_small {
+    struct config config;
+    struct arena arena;
+    struct dataset dataset;
+    struct run run;
+};
+/* With this body of `common`, the model aside. */
+void helper_small_open(struct helper_small *bench, uint32_t samples, const char *format, ...)
+    TWINSTEP_PRINTF(3, 4);
+void helper_small_close(struct helper_small *bench);
+
 /* Uniform in [-1, 1), 53 bits; by counter, so every caller can print seed and index. */
 double helper_uniform(uint64_t seed, uint64_t index);
 

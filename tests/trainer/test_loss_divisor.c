@@ -14,36 +14,6 @@
 
 #include "tests/trainer/helper_train.h"
 
-#define MODEL "model: {layers: 1, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19}"
-
-struct bench {
-    struct config config;
-    struct arena arena;
-    struct dataset dataset;
-    struct run run;
-};
-
-static void bench_open(struct bench *bench, uint32_t samples, const char *format, ...)
-    TWINSTEP_PRINTF(3, 4);
-
-static void bench_open(struct bench *bench, uint32_t samples, const char *format, ...) {
-    char words[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(words, sizeof words, format, arguments);
-    va_end(arguments);
-    bench->arena = (struct arena)ARENA_EMPTY;
-    helper_config(16, &bench->config, "%s, init: {std: 0.3}, " MODEL, words);
-    helper_ids_open(&bench->config, 5, samples, 16, &bench->arena, &bench->dataset);
-    helper_run_open(&bench->config, &bench->dataset,
-                    &(struct run_options){.tensors = 1, .steps = 16, .order_seed = 1}, &bench->run);
-}
-
-static void bench_close(struct bench *bench) {
-    run_close(&bench->run);
-    arena_close(&bench->arena);
-}
-
 /* `factor` times the gradient norm and loss of `other` give those of `divisor`. */
 static const struct factor_case {
     const char *divisor, *other;
@@ -65,13 +35,14 @@ static void corroborate_factors(void **state) {
         for (size_t i = 0; i < COUNT_OF(factors); i++) {
             double norm[2], loss[2];
             for (int d = 0; d < 2; d++) {
-                struct bench bench;
-                bench_open(&bench, 20, "task: %s, batch: {size: 8, micro: 2}, loss: {divisor: %s}",
-                           tasks[t], d == 0 ? factors[i].divisor : factors[i].other);
+                struct helper_small bench;
+                helper_small_open(&bench, 20,
+                                  "task: %s, batch: {size: 8, micro: 2}, loss: {divisor: %s}",
+                                  tasks[t], d == 0 ? factors[i].divisor : factors[i].other);
                 const struct record *record = helper_step(&bench.run);
                 norm[d] = record->reals[REAL_GRAD_NORM];
                 loss[d] = record->reals[REAL_LOSS];
-                bench_close(&bench);
+                helper_small_close(&bench);
             }
             print_message("%s %-24s norm %.9g of %.9g, loss %.9g of %.9g\n", tasks[t],
                           factors[i].divisor, norm[0], norm[1], loss[0], loss[1]);
@@ -96,9 +67,9 @@ struct known {
 };
 
 static void known_open(const char *task, struct known *out) {
-    struct bench bench;
+    struct helper_small bench;
     memset(out, 0, sizeof *out);
-    bench_open(&bench, 20, "task: %s, batch: {size: 8, micro: 1}", task);
+    helper_small_open(&bench, 20, "task: %s, batch: {size: 8, micro: 1}", task);
     const struct record *record = helper_step(&bench.run);
     const struct sampler_plan *plan = &bench.run.plan;
     for (uint32_t s = 0; s < KNOWN_PAIRS; s++) {
@@ -113,14 +84,14 @@ static void known_open(const char *task, struct known *out) {
     const double divisor = strcmp(task, "sft") == 0 ? out->all : KNOWN_PAIRS;
     for (uint32_t s = 0; s < KNOWN_PAIRS; s++)
         out->term[s] = record->micros[s][MICRO_LOSS] * divisor;
-    bench_close(&bench);
+    helper_small_close(&bench);
 }
 
 static double loss_of(const char *task, const char *words) {
-    struct bench bench;
-    bench_open(&bench, 20, "task: %s, batch: {size: 8, micro: 2}, loss: {%s}", task, words);
+    struct helper_small bench;
+    helper_small_open(&bench, 20, "task: %s, batch: {size: 8, micro: 2}, loss: {%s}", task, words);
     const double loss = helper_step(&bench.run)->reals[REAL_LOSS];
-    bench_close(&bench);
+    helper_small_close(&bench);
     return loss;
 }
 
@@ -189,7 +160,7 @@ static void validate_unshifted(void **state) {
         uint64_t labels = 0, opens = 0;
         helper_file_write(rows[i].text, strlen(rows[i].text), path);
         for (int d = 0; d < 2; d++) {
-            struct bench bench = {.arena = ARENA_EMPTY};
+            struct helper_small bench = {.arena = ARENA_EMPTY};
             helper_config(4, &bench.config,
                           "task: sft, data: {text: %s}, batch: {size: 2}, loss: {divisor: %s}, "
                           "model: {layers: 1, hidden: 16, heads: 2, mlp: 20}",
@@ -200,7 +171,7 @@ static void validate_unshifted(void **state) {
             loss[d] = helper_step(&bench.run)->reals[REAL_LOSS];
             labels = bench.run.plan.labels;
             opens = bench.run.plan.opens;
-            bench_close(&bench);
+            helper_small_close(&bench);
         }
         remove(path);
         print_message("%s: %u of %u first tokens labelled, loss %.9g and %.9g\n", rows[i].form,
@@ -220,12 +191,13 @@ static void verify_logged_moves_nothing(void **state) {
         struct helper_outcome outcomes[2];
         double loss[2];
         for (int d = 0; d < 2; d++) {
-            struct bench bench;
-            bench_open(&bench, 20, "task: sft, batch: {size: 8, micro: 2}, loss: {divisor: %s%s}",
-                       known_divisors[i], d == 0 ? "" : ", logged: mean");
+            struct helper_small bench;
+            helper_small_open(&bench, 20,
+                              "task: sft, batch: {size: 8, micro: 2}, loss: {divisor: %s%s}",
+                              known_divisors[i], d == 0 ? "" : ", logged: mean");
             helper_outcome_of(&bench.run, 3, &outcomes[d]);
             loss[d] = bench.run.record.reals[REAL_LOSS];
-            bench_close(&bench);
+            helper_small_close(&bench);
         }
         assert_true(digest_compare(&outcomes[0].params, &outcomes[1].params) == 0);
         assert_true(digest_compare(&outcomes[0].gradients, &outcomes[1].gradients) == 0);
@@ -237,22 +209,22 @@ static void verify_logged_moves_nothing(void **state) {
 static void validate_weighted_metrics(void **state) {
     (void)state;
     double logp[KNOWN_PAIRS], tokens[KNOWN_PAIRS], expected = 0.0, all = 0.0;
-    struct bench bench;
-    bench_open(&bench, 20, "batch: {size: 8, micro: 1}, loss: {divisor: micros-by-tokens}");
+    struct helper_small bench;
+    helper_small_open(&bench, 20, "batch: {size: 8, micro: 1}, loss: {divisor: micros-by-tokens}");
     const double got = helper_step(&bench.run)->reals[REAL_LOGP_CHOSEN];
     const struct sampler_plan plan = bench.run.plan;
     uint32_t sample[KNOWN_PAIRS];
     memcpy(sample, plan.sample, sizeof sample);
     for (uint32_t s = 0; s < KNOWN_PAIRS; s++)
         tokens[s] = (double)plan.micro[s].tokens;
-    bench_close(&bench);
+    helper_small_close(&bench);
     for (uint32_t s = 0; s < KNOWN_PAIRS; s++) { /* the same pair alone, in its place in the file */
-        bench_open(&bench, 20, "batch: {size: 1, micro: 1}, data: {shuffle: false}");
+        helper_small_open(&bench, 20, "batch: {size: 1, micro: 1}, data: {shuffle: false}");
         while (bench.run.plan.samples == 0 || bench.run.plan.sample[0] != sample[s]) {
             state_head_of(bench.run.state)->sampler = (struct sampler_state){0, sample[s]};
             logp[s] = helper_step(&bench.run)->reals[REAL_LOGP_CHOSEN];
         }
-        bench_close(&bench);
+        helper_small_close(&bench);
         expected += logp[s] * tokens[s];
         all += tokens[s];
     }
@@ -266,11 +238,12 @@ static void verify_ranks(void **state) {
     for (size_t t = 0; t < COUNT_OF(tasks); t++) {
         struct helper_outcome outcomes[2];
         for (int d = 0; d < 2; d++) {
-            struct bench bench;
-            bench_open(&bench, 20, "task: %s, batch: {size: 8, micro: 4}, loss: {divisor: %s}",
-                       tasks[t], d == 0 ? "update" : "mean-of-ranks, ranks: 2");
+            struct helper_small bench;
+            helper_small_open(&bench, 20,
+                              "task: %s, batch: {size: 8, micro: 4}, loss: {divisor: %s}", tasks[t],
+                              d == 0 ? "update" : "mean-of-ranks, ranks: 2");
             helper_outcome_of(&bench.run, 3, &outcomes[d]);
-            bench_close(&bench);
+            helper_small_close(&bench);
         }
         const int equal = digest_compare(&outcomes[0].params, &outcomes[1].params) == 0;
         assert_int_equal(equal, t == 1);
@@ -289,18 +262,18 @@ static void verify_underscaled(void **state) {
         for (size_t i = 0; i < COUNT_OF(cases); i++) {
             double norm[2][4], loss[2][4];
             for (int d = 0; d < 2; d++) {
-                struct bench bench;
-                bench_open(&bench, cases[i].samples,
-                           "task: %s, batch: {size: 8, micro: 2, tail: %s}, "
-                           "loss: {divisor: mean-of-means}, optimizer: {lr: 0}",
-                           tasks[t], d == 0 ? "keep" : "keep-underscaled");
+                struct helper_small bench;
+                helper_small_open(&bench, cases[i].samples,
+                                  "task: %s, batch: {size: 8, micro: 2, tail: %s}, "
+                                  "loss: {divisor: mean-of-means}, optimizer: {lr: 0}",
+                                  tasks[t], d == 0 ? "keep" : "keep-underscaled");
                 for (int k = 0; k < 4; k++) {
                     const struct record *record = helper_step(&bench.run);
                     norm[d][k] = record->reals[REAL_GRAD_NORM];
                     loss[d][k] = record->reals[REAL_LOSS];
                     assert_int_equal(record->integers[INTEGER_EPOCH], k / 3);
                 }
-                bench_close(&bench);
+                helper_small_close(&bench);
             }
             for (int k = 0; k < 4; k++) {
                 const double ratio = k == 2 ? cases[i].ratio : 1.0;
@@ -317,12 +290,13 @@ static const char *const divisors[] = {"update", "mean-of-means", "sum-of-means"
 /* The change that one update from the initial weights makes, at a place in the data. */
 static size_t change_at(const char *task, const char *divisor, const char *tail,
                         struct sampler_state at, double *out, double *out_loss) {
-    struct bench bench;
-    bench_open(&bench, 22,
-               "task: %s, batch: {size: 8, micro: 2, tail: %s}, loss: {divisor: %s}, "
-               "optimizer: {name: sgd, lr: 1}, schedule: {name: constant}, clip: {max_norm: 0}, "
-               "numerics: {param: f64, compute: f64, accumulate: f64}",
-               task, tail, divisor);
+    struct helper_small bench;
+    helper_small_open(
+        &bench, 22,
+        "task: %s, batch: {size: 8, micro: 2, tail: %s}, loss: {divisor: %s}, "
+        "optimizer: {name: sgd, lr: 1}, schedule: {name: constant}, clip: {max_norm: 0}, "
+        "numerics: {param: f64, compute: f64, accumulate: f64}",
+        task, tail, divisor);
     state_head_of(bench.run.state)->sampler = at;
     *out_loss = helper_step(&bench.run)->reals[REAL_LOSS];
     size_t count = 0;
@@ -337,7 +311,7 @@ static size_t change_at(const char *task, const char *divisor, const char *tail,
             out[count++] = after - before;
         }
     }
-    bench_close(&bench);
+    helper_small_close(&bench);
     return count;
 }
 
@@ -377,11 +351,12 @@ static void validate_logged_leak(void **state) {
     static const char *const logged[] = {"divisor: update", "divisor: sum-of-means, logged: mean"};
     double loss[2], expected = 0.0;
     for (int d = 0; d < 2; d++) {
-        struct bench bench;
-        bench_open(&bench, 22,
-                   "task: sft, batch: {size: 8, micro: 2, tail: leak}, loss: {%s}, optimizer: {lr: "
-                   "0}",
-                   logged[d]);
+        struct helper_small bench;
+        helper_small_open(
+            &bench, 22,
+            "task: sft, batch: {size: 8, micro: 2, tail: leak}, loss: {%s}, optimizer: {lr: "
+            "0}",
+            logged[d]);
         for (int k = 0; k < 3; k++) /* two updates of the first epoch; what leaked, and another */
             loss[d] = helper_step(&bench.run)->reals[REAL_LOSS];
         const struct sampler_plan *plan = &bench.run.plan;
@@ -394,17 +369,17 @@ static void validate_logged_leak(void **state) {
             expected = (shares[0] * leaked + shares[1] * own) / (leaked + own);
             assert_true(fabs(loss[0] - (shares[0] + shares[1])) <= 1e-14 * loss[0]);
         }
-        bench_close(&bench);
+        helper_small_close(&bench);
     }
     print_message("logged %.9g, of all terms %.9g\n", loss[1], expected);
     assert_true(fabs(loss[1] - expected) <= 1e-14 * expected);
 }
 
 static void outcome_of(struct helper_outcome *out, uint32_t samples, const char *words) {
-    struct bench bench;
-    bench_open(&bench, samples, "%s", words);
+    struct helper_small bench;
+    helper_small_open(&bench, samples, "%s", words);
     helper_outcome_of(&bench.run, 7, out);
-    bench_close(&bench);
+    helper_small_close(&bench);
 }
 
 /* `zero` at the end of an epoch mends the leak; a rest with as many micro-batches as an update is
@@ -491,15 +466,17 @@ static void verify_snapshot(void **state) {
     static const char *const tails[] = {"keep", "leak"};
     for (size_t i = 0; i < COUNT_OF(tails); i++)
         for (int at = 1; at <= 4; at++) {
-            struct bench whole, forked;
-            bench_open(&whole, 22,
-                       "task: sft, batch: {size: 8, micro: 2, tail: %s}, optimizer: {lr: 1e-2}, "
-                       "dropout: {residual: 0.1}",
-                       tails[i]);
-            bench_open(&forked, 22,
-                       "task: sft, batch: {size: 8, micro: 2, tail: %s}, optimizer: {lr: 1e-2}, "
-                       "dropout: {residual: 0.1}",
-                       tails[i]);
+            struct helper_small whole, forked;
+            helper_small_open(
+                &whole, 22,
+                "task: sft, batch: {size: 8, micro: 2, tail: %s}, optimizer: {lr: 1e-2}, "
+                "dropout: {residual: 0.1}",
+                tails[i]);
+            helper_small_open(
+                &forked, 22,
+                "task: sft, batch: {size: 8, micro: 2, tail: %s}, optimizer: {lr: 1e-2}, "
+                "dropout: {residual: 0.1}",
+                tails[i]);
             unsigned char *kept;
             assert_int_equal(arena_take(&forked.arena, whole.run.layout.bytes, 1, "test", &kept),
                              STATUS_OK);
@@ -512,8 +489,8 @@ static void verify_snapshot(void **state) {
                 helper_step(&forked.run);
             }
             assert_memory_equal(whole.run.state, forked.run.state, whole.run.layout.bytes);
-            bench_close(&whole);
-            bench_close(&forked);
+            helper_small_close(&whole);
+            helper_small_close(&forked);
         }
 }
 

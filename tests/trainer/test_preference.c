@@ -18,8 +18,6 @@
 #include "tests/trainer/helper_train.h"
 #include "trainer/preference.h"
 
-#define MODEL "model: {layers: 1, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19}"
-
 static const char *const divergences[] = {"reverse-kl", "forward-kl", "js", "alpha"};
 static const char *const names[DPO_LOSSES] = {"sigmoid",  "cdpo",     "robust",    "hinge",
                                               "ipo",      "ipo-sum",  "dpo-norm",  "sigmoid-norm",
@@ -195,35 +193,6 @@ static void corroborate_differences(void **state) {
 
 /* ---- in a run ---- */
 
-struct bench {
-    struct config config;
-    struct arena arena;
-    struct dataset dataset;
-    struct run run;
-};
-
-static void bench_open(struct bench *bench, uint32_t samples, const char *format, ...)
-    TWINSTEP_PRINTF(3, 4);
-
-static void bench_open(struct bench *bench, uint32_t samples, const char *format, ...) {
-    char words[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(words, sizeof words, format, arguments);
-    va_end(arguments);
-    bench->arena = (struct arena)ARENA_EMPTY;
-    helper_config(16, &bench->config, "%s, init: {std: 0.3}, " MODEL, words);
-    helper_ids_open(&bench->config, 5, samples, 16, &bench->arena, &bench->dataset);
-    helper_run_open(&bench->config, &bench->dataset,
-                    &(struct run_options){.tensors = 1, .poison = 1, .steps = 8, .order_seed = 1},
-                    &bench->run);
-}
-
-static void bench_close(struct bench *bench) {
-    run_close(&bench->run);
-    arena_close(&bench->arena);
-}
-
 #define LN2 0x1.62e42fefa39efp-1
 
 /* Of policy and reference of equal bits, beta 0.1, label smoothing 0.1; simpo has no reference. */
@@ -248,9 +217,10 @@ static const double first_losses[DPO_LOSSES] = {
 static void validate_first_loss(void **state) {
     (void)state;
     for (int32_t loss = 0; loss < DPO_LOSSES; loss++) {
-        struct bench bench;
-        bench_open(&bench, 8, "dpo: {loss: %s, label_smoothing: 0.1}, batch: {size: 4, micro: 2}",
-                   names[loss]);
+        struct helper_small bench;
+        helper_small_open(&bench, 8,
+                          "dpo: {loss: %s, label_smoothing: 0.1}, batch: {size: 4, micro: 2}",
+                          names[loss]);
         const struct record *record = helper_step(&bench.run);
         if (loss != DPO_SIMPO) {
             assert_true(fabs(record->reals[REAL_LOSS] - first_losses[loss]) <=
@@ -259,7 +229,7 @@ static void validate_first_loss(void **state) {
         } else {
             assert_true(record->reals[REAL_REWARD_CHOSEN] < 0.0);
         }
-        bench_close(&bench);
+        helper_small_close(&bench);
     }
 }
 
@@ -268,11 +238,12 @@ static void verify_logged(void **state) {
     (void)state;
     double logp[DPO_LOSSES];
     for (int32_t loss = 0; loss < DPO_LOSSES; loss++) {
-        struct bench bench;
-        bench_open(&bench, 8, "dpo: {loss: %s, label_smoothing: 0.1}, batch: {size: 4, micro: 4}",
-                   names[loss]);
+        struct helper_small bench;
+        helper_small_open(&bench, 8,
+                          "dpo: {loss: %s, label_smoothing: 0.1}, batch: {size: 4, micro: 4}",
+                          names[loss]);
         logp[loss] = helper_step(&bench.run)->reals[REAL_LOGP_CHOSEN];
-        bench_close(&bench);
+        helper_small_close(&bench);
         const int per_token = loss == DPO_NORM || loss == DPO_SIMPO;
         assert_int_equal(logp[loss] == logp[0], !per_token);
     }
@@ -285,13 +256,14 @@ static void verify_descent(void **state) {
     for (int32_t loss = 0; loss < DPO_LOSSES; loss++)
         for (size_t f = 0; f < COUNT_OF(divergences); f++) {
             static const double lr = 1e-6;
-            struct bench bench;
+            struct helper_small bench;
             if (f > 0 && !knows_divergences(loss)) continue;
-            bench_open(&bench, 4,
-                       "dpo: {loss: %s, label_smoothing: 0.1, f_divergence: %s}, batch: {size: 4, "
-                       "micro: 2}, optimizer: {name: sgd, lr: %g}, schedule: {name: constant}, "
-                       "clip: {max_norm: 0}, numerics: {param: f64, compute: f64, accumulate: f64}",
-                       names[loss], divergences[f], lr);
+            helper_small_open(
+                &bench, 4,
+                "dpo: {loss: %s, label_smoothing: 0.1, f_divergence: %s}, batch: {size: 4, "
+                "micro: 2}, optimizer: {name: sgd, lr: %g}, schedule: {name: constant}, "
+                "clip: {max_norm: 0}, numerics: {param: f64, compute: f64, accumulate: f64}",
+                names[loss], divergences[f], lr);
             double last = 0.0, norm = 0.0;
             for (int k = 0; k < 3; k++) {
                 const struct record *record = helper_step(&bench.run);
@@ -304,7 +276,7 @@ static void verify_descent(void **state) {
                 print_error("%s %s: falls by %.9g, lr |g|^2 %.9g\n", names[loss], divergences[f],
                             fall, expected);
             assert_true(expected > 0.0 && fabs(fall - expected) <= 1e-2 * expected);
-            bench_close(&bench);
+            helper_small_close(&bench);
         }
 }
 
@@ -313,13 +285,13 @@ static void verify_simpo_is_free(void **state) {
     (void)state;
     static const char *const references[] = {"cached", "live"};
     for (size_t i = 0; i < COUNT_OF(references); i++) {
-        struct bench bench;
-        bench_open(&bench, 8, "dpo: {loss: simpo, reference: %s}", references[i]);
+        struct helper_small bench;
+        helper_small_open(&bench, 8, "dpo: {loss: simpo, reference: %s}", references[i]);
         assert_false(config_has_reference(&bench.config));
         assert_null(bench.run.reference);
         assert_true(bench.run.layout.reference == 0);
         assert_true(helper_step(&bench.run)->reals[REAL_GRAD_NORM] > 0.0);
-        bench_close(&bench);
+        helper_small_close(&bench);
     }
 }
 
@@ -331,13 +303,13 @@ static void verify_invariance(void **state) {
     for (int32_t loss = 0; loss < DPO_LOSSES; loss++) {
         struct helper_outcome first, other;
         for (size_t s = 0; s < COUNT_OF(splits); s++) {
-            struct bench bench;
-            bench_open(&bench, 20,
-                       "dpo: {loss: %s, label_smoothing: 0.1}, batch: {size: 8, %s}, "
-                       "optimizer: {lr: 1e-2}",
-                       names[loss], splits[s]);
+            struct helper_small bench;
+            helper_small_open(&bench, 20,
+                              "dpo: {loss: %s, label_smoothing: 0.1}, batch: {size: 8, %s}, "
+                              "optimizer: {lr: 1e-2}",
+                              names[loss], splits[s]);
             helper_outcome_of(&bench.run, 3, s == 0 ? &first : &other);
-            bench_close(&bench);
+            helper_small_close(&bench);
             if (s > 0) assert_null(helper_outcome_gap(&first, &other));
         }
     }
