@@ -381,7 +381,7 @@ static enum status read_arms(struct parsing *parsing) {
 /* Else repeats are equal, and alpha is not used: the same order of sums in both arms, or none drawn
  * and nothing that races. */
 static int is_noisy(const struct config *a, const struct config *b) {
-    if (a->numerics.mode == MODE_ATOMIC || b->numerics.mode == MODE_ATOMIC) return 1;
+    if (config_races(a) || config_races(b)) return 1;
     if (a->numerics.mode != MODE_SHUFFLED && b->numerics.mode != MODE_SHUFFLED) return 0;
     return a->numerics.mode != b->numerics.mode || a->numerics.order_seed == KEY_WORD_UINT ||
            stream_orders_differ(a, b);

@@ -91,6 +91,9 @@ int config_has_dropout(const struct config *config);
 int config_uses_openblas(const struct config *config);
 int config_uses_cublas(const struct config *config);
 
+/* Whether no seed replays it: sums race, or a device's library works on several streams. */
+int config_races(const struct config *config);
+
 /* Whether it is a dpo task whose loss reads a reference. */
 int config_has_reference(const struct config *config);
 

@@ -98,6 +98,15 @@ int config_uses_cublas(const struct config *config) {
            (mode == MODE_FAST || mode == MODE_DETERMINISTIC);
 }
 
+int config_races(const struct config *config) {
+    const int32_t mode = config->numerics.mode;
+    if (mode == MODE_ATOMIC) return 1;
+    if (config->numerics.backend == BACKEND_CPU) return 0;
+    if (mode != MODE_FAST && mode != MODE_DETERMINISTIC) return 0;
+    return config->numerics.determinism.atomics ||
+           (config_uses_cublas(config) && config->numerics.determinism.order);
+}
+
 int config_has_reference(const struct config *config) {
     return config->task == TASK_DPO && config->dpo.loss != DPO_SIMPO;
 }

@@ -14,8 +14,7 @@ struct walk {
 };
 
 static int races(const struct experiment_plan *plan) {
-    return plan->runs[0].config.numerics.mode == MODE_ATOMIC ||
-           plan->runs[1].config.numerics.mode == MODE_ATOMIC;
+    return config_races(&plan->runs[0].config) || config_races(&plan->runs[1].config);
 }
 
 static int is_trained(const struct experiment_plan *plan, uint32_t mixture) {

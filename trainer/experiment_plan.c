@@ -33,11 +33,6 @@ static int shuffles(const struct config *config) {
     return config->numerics.mode == MODE_SHUFFLED;
 }
 
-/* No seed replays it. */
-static int races(const struct config *config) {
-    return config->numerics.mode == MODE_ATOMIC;
-}
-
 /* An arm that draws no order holds the other's seed: it is no difference. */
 static void resolve_seeds(struct config *const configs[2]) {
     for (uint64_t arm = 0; arm < 2; arm++)
@@ -51,7 +46,7 @@ static void resolve_seeds(struct config *const configs[2]) {
 
 /* Both arms noise-free, or the same fixed order: repeats must be equal to the bit. */
 static int is_exact(const struct config *a, const struct config *b) {
-    if (races(a) || races(b)) return 0;
+    if (config_races(a) || config_races(b)) return 0;
     if (!shuffles(a) && !shuffles(b)) return 1;
     uint64_t x = a->numerics.order_seed, y = b->numerics.order_seed;
     if ((shuffles(a) && x == KEY_WORD_UINT) || (shuffles(b) && y == KEY_WORD_UINT)) return 0;

@@ -26,7 +26,7 @@ struct measuring {
 };
 
 int noise_is_exact(const struct config *config) {
-    if (config->numerics.mode == MODE_ATOMIC) return 0;
+    if (config_races(config)) return 0;
     return config->numerics.mode != MODE_SHUFFLED || config->numerics.order_seed != KEY_WORD_UINT;
 }
 

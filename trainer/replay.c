@@ -78,11 +78,12 @@ static enum status open_run(struct replay *replay, const struct trace_run *recor
     TRY(arena_format(replay->arena, &label, "configuration of run %s", recorded->plan.id));
     TRY(config_read(replay->request->schema, label, recorded->plan.configuration, replay->arena,
                     &config));
-    if (config.numerics.mode == MODE_ATOMIC && config.numerics.threads > 1)
+    const int on_device = config.numerics.backend == BACKEND_CUDA;
+    if (config_races(&config) && (config.numerics.threads > 1 || on_device))
         FAIL(STATUS_INPUT,
-             "run %s: numerics.mode atomic: its threads raced, and no replay races alike; mode "
+             "run %s: numerics.mode %s: its threads raced, and no replay races alike; mode "
              "shuffled replays",
-             recorded->plan.id);
+             recorded->plan.id, config.numerics.mode == MODE_ATOMIC ? "atomic" : "on a device");
     const struct dataset_options source = run_dataset_options(&config);
     const struct run_options options = {
         .readback = 1, .steps = replay->steps, .order_seed = config.numerics.order_seed};

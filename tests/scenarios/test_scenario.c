@@ -223,6 +223,35 @@ static void validate_derivation(void **state) {
     }
 }
 
+/* What no seed replays. */
+static void validate_races(void **state) {
+    (void)state;
+    static const struct {
+        const char *common;
+        int races;
+    } cases[] = {
+        {"numerics: {mode: shuffled}", 0},
+        {"numerics: {mode: atomic}", 1},
+        {"numerics: {mode: fast}", 0},
+        {"numerics: {mode: fast, backend: cuda}", 1},
+        {"numerics: {mode: fast, backend: cuda, library: none}", 1},
+        {"numerics: {mode: fast, backend: cuda, determinism: {atomics: off}}", 1},
+        {"numerics: {mode: fast, backend: cuda, determinism: {order: fixed}}", 1},
+        {"numerics: {mode: fast, backend: cuda, library: none, determinism: {atomics: off}}", 0},
+        {"numerics: {mode: fast, backend: cuda, determinism: {atomics: off, order: fixed}}", 0},
+        {"numerics: {mode: deterministic, backend: cuda}", 0},
+        {"numerics: {mode: deterministic, backend: cuda, determinism: {order: free}}", 1},
+        {"numerics: {mode: deterministic, backend: cuda, determinism: {split_k: on}}", 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct scenario *s = helper_common(&arena, cases[i].common);
+        if (config_races(&s->arms[1].config) != cases[i].races)
+            fail_msg("{%s}: expected %d", cases[i].common, cases[i].races);
+        arena_close(&arena);
+    }
+}
+
 /* No word is left where a value is needed; only these four words are values. */
 static void verify_nothing_is_left_to_derive(void **state) {
     (void)state;
@@ -442,6 +471,7 @@ int main(void) {
         cmocka_unit_test(validate_defaults),
         cmocka_unit_test(validate_derivation),
         cmocka_unit_test(verify_nothing_is_left_to_derive),
+        cmocka_unit_test(validate_races),
         cmocka_unit_test(validate_layers),
         cmocka_unit_test(validate_head_options),
         cmocka_unit_test(validate_arm_names),
