@@ -36,6 +36,7 @@ compute-sanitizer)
 twinstep)
     case $* in
     *--help*) echo '--backend' ;;
+    env) echo 'openblas none' ;;
     noise*) echo "row of $*"; planted refused && { echo '  untestable: x does not have mode y yet'; exit 3; }; exit 1 ;;
     *mode=shaped*) echo 'error: cuda does not have mode shaped yet'; exit 2 ;;
     run*) planted apart && { echo outside-floor; exit 1; }; planted broken && exit 2; exit 0 ;;
@@ -105,7 +106,7 @@ def run(faults, *arguments, status, has=(), lacks=(), without=()):
 def good():
     names = run("", status=0, has=(
         "# Measured on NVIDIA H9000 80GB", "| driver_version | 999.1 |", "| nvcc | 13.0, V1 |",
-        "| build | held |", "| tests | held |", "| sanitize | held |", "| bits | held |",
+        "| build | held |", "openblas none", "| tests | held |", "| sanitize | held |", "| bits | held |",
         "| floor | held |", "| modes | held |", "| speed | held |",
         "| `gpu_test_cuda_ops` | Passed | 4.60 |", "| racecheck | ERROR SUMMARY: 0 errors | found |",
         "| invariant | f32 | equal, every digest |", "shaped | f32 | not run: error: cuda does not have",

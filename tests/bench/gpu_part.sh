@@ -90,7 +90,9 @@ part_build() {
         block "$log" 30
         return 1
     }
-    say "Built in $(($(date +%s) - began)) s: $targets."
+    say "Built in $(($(date +%s) - began)) s: $targets. \`twinstep env\`:"
+    "$program" env >"$out/env" 2>&1 || return 1
+    block "$out/env" 60
 }
 
 # ---- tests ----
@@ -221,7 +223,7 @@ floor_told() { # NAME
         [ "$result" = 1 ] || result=0
         say "**$1**"
         say ''
-        block "$told_by" 60
+        block "$told_by" 100
         ;;
     124) result=1 && say "$1: **ran past $((limit / 10)) s**" ;;
     *)
