@@ -125,8 +125,9 @@ static enum status list_modes(struct listing *listing) {
         [MODE_SHAPED] = "simulated library: how sums are cut follows from op and shape, by a table "
                         "of the scenario; same bits for the same shapes",
         [MODE_DETERMINISTIC] = "same bits run to run on one machine, shape and build; here those "
-                               "of invariant",
-        [MODE_FAST] = "no promise: linear layers through OpenBLAS where it is installed",
+                               "of invariant, on a device those of cuBLAS held to one way",
+        [MODE_FAST] = "no promise: linear layers through OpenBLAS where it is installed, through "
+                      "cuBLAS on a device",
         [MODE_ATOMIC] = "real nondeterminism: threads race to add their parts to shared sums; no "
                         "seed replays it",
         [MODE_ORDER_FREE] = "every sum is exact and rounded once, so no order shows: a neutral "
