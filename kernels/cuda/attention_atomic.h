@@ -24,13 +24,14 @@ KERNEL(attention_atomic_kernel, struct attention_job) {
     const struct attention_columns columns = attention_columns_at(args, at % panels);
     const size_t first = (size_t)(BLOCK % args->race.pieces) * args->race.span;
     struct attention_target to;
-    if (first >= own.k.limit) return;
-    own.k.first = own.v.first = (uint32_t)first;
+    if (first >= own.keys.limit) return;
+    own.keys.first = (uint32_t)first;
     to.held = NULL;
     to.line = (size_t)args->H * args->D;
     to.raced = args->sums + part.token * to.line + (size_t)own.head * args->D;
     attention_chunks(GPU_ARG args, &own, &columns, &shared,
-                     (uint32_t)least(first + args->race.span, own.k.limit), args->race.chunk, &to);
+                     (uint32_t)least(first + args->race.span, own.keys.limit), args->race.chunk,
+                     &to);
 }
 
 KERNEL(attention_atomic_round, struct attention_job) {

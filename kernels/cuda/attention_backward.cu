@@ -21,16 +21,18 @@ GPU_INLINE void attention_weigh_queries(GPU_PARAM const struct attention_job *jo
                                         const struct attention_block *own,
                                         const struct attention_shared *shared) {
     const uint32_t end = own->part.first + own->part.count;
-    attention_product(GPU_ARG job, &own->k, &own->q, shared->slab, shared->first);
-    attention_product(GPU_ARG job, &own->v, &own->dout, shared->slab, shared->second);
+    attention_product(GPU_ARG job, &own->keys, own->k, &own->queries, own->q, shared->slab,
+                      shared->first);
+    attention_product(GPU_ARG job, &own->keys, own->v, &own->queries, own->dout, shared->slab,
+                      shared->second);
     ROLLED
-    for (unsigned i = 0; i < ATTENTION_EACH; i++) {
-        const uint32_t key = own->k.first + attention_left(GPU_ARG i);
+    for (unsigned j = 0; j < ATTENTION_EACH; j++) {
+        const uint32_t c = attention_right(GPU_ARG j), query = own->queries.first + c;
         UNROLL
-        for (unsigned j = 0; j < ATTENTION_EACH; j++) {
-            const uint32_t c = attention_right(GPU_ARG j), query = own->q.first + c;
-            const uint32_t at = attention_at(attention_left(GPU_ARG i), c);
-            if (key >= end || query >= own->q.limit || key > query) continue;
+        for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+            const uint32_t r = attention_left(GPU_ARG i), at = attention_at(r, c);
+            const uint32_t key = own->keys.first + r;
+            if (key >= end || query >= own->queries.limit || key > query) continue;
             const carrier p = attention_probability(job, shared, c, shared->first[at]);
             shared->first[at] =
                 attention_slope(job, own, query, key, p, shared->second[at], shared->d[c]);
@@ -52,22 +54,24 @@ KERNEL(attention_dkv_kernel, struct attention_job) {
     attention_panel_clear(&dv);
     for (uint32_t head = group * heads; head < (group + 1) * heads; head++) {
         struct attention_block own = attention_block_of(args, part, head);
-        own.k.first = own.v.first = part.first;
-        own.q.limit = own.dout.limit = part.sequence->length;
-        for (; own.q.first < own.q.limit; own.q.first = own.dout.first += ATTENTION_TILE) {
-            const uint32_t token = part.token - part.first + own.q.first;
-            attention_state_take(GPU_ARG args, token,
-                                 (uint32_t)least(ATTENTION_TILE, own.q.limit - own.q.first), head,
-                                 &shared);
+        own.keys.first = part.first;
+        own.queries.limit = part.sequence->length;
+        for (; own.queries.first < own.queries.limit; own.queries.first += ATTENTION_TILE) {
+            const uint32_t token = part.token - part.first + own.queries.first;
+            attention_state_take(
+                GPU_ARG args, token,
+                (uint32_t)least(ATTENTION_TILE, own.queries.limit - own.queries.first), head,
+                &shared);
             attention_weigh_queries(GPU_ARG args, &own, &shared);
             UNROLL
             for (unsigned i = 0; i < ATTENTION_EACH; i++) {
                 const uint32_t row = attention_left(GPU_ARG i);
-                terms[i] = attention_queries_of(&own.q, part.first + row, row < part.count);
+                terms[i] = attention_queries_of(&own.queries, part.first + row, row < part.count);
             }
-            attention_chain(GPU_ARG args, &own.q, &columns, shared.first, shared.slab, terms, &dk);
-            attention_chain(GPU_ARG args, &own.dout, &columns, shared.second, shared.slab, terms,
-                            &dv);
+            attention_chain(GPU_ARG args, &own.queries, own.q, &columns, shared.first, shared.slab,
+                            terms, &dk);
+            attention_chain(GPU_ARG args, &own.queries, own.dout, &columns, shared.second,
+                            shared.slab, terms, &dv);
         }
     }
     attention_round(GPU_ARG args, &part, args->G, group, &columns, &dk, args->dk);

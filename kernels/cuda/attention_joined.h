@@ -48,15 +48,14 @@ KERNEL(attention_joined_kernel, struct attention_job) {
     const struct attention_columns columns = attention_piece_at(args, own.head, BLOCK % pieces);
     const size_t column = (size_t)own.head * args->D + columns.first;
     const int drawn = args->order.by.order != NULL;
-    uint32_t end = own.k.limit, chunk = args->chunk[part.number];
+    uint32_t end = own.keys.limit, chunk = args->chunk[part.number];
     struct attention_panel held;
     struct attention_target to;
     if (columns.count == 0) return;
     if (drawn) {
-        if (!attention_order_of(args, &part, column, &own.k)) return;
-        attention_order_of(args, &part, column, &own.v);
-        chunk = own.k.chunk;
-        end = chunk * own.k.chunks;
+        if (!attention_order_of(args, &part, column, &own.keys)) return;
+        chunk = own.keys.chunk;
+        end = chunk * own.keys.chunks;
     }
     attention_held_open(&held, chunk != 0);
     to.held = &held;

@@ -60,16 +60,15 @@ GPU_INLINE uint32_t attention_terms_of(const struct attention_side *keys, uint32
 GPU_INLINE void attention_weigh(GPU_PARAM const struct attention_job *job,
                                 const struct attention_block *own,
                                 const struct attention_shared *shared) {
-    attention_product(GPU_ARG job, &own->q, &own->k, shared->slab, shared->first);
-    if (job->backward)
-        attention_product(GPU_ARG job, &own->dout, &own->v, shared->slab, shared->second);
+    attention_scores(GPU_ARG job, own, shared);
+    if (job->backward) attention_outers(GPU_ARG job, own, shared);
     ROLLED
-    for (unsigned i = 0; i < ATTENTION_EACH; i++) {
-        const uint32_t r = attention_left(GPU_ARG i), end = attention_keys(&own->part, r);
+    for (unsigned j = 0; j < ATTENTION_EACH; j++) {
+        const uint32_t c = attention_right(GPU_ARG j), key = attention_row_of(&own->keys, c);
         UNROLL
-        for (unsigned j = 0; j < ATTENTION_EACH; j++) {
-            const uint32_t c = attention_right(GPU_ARG j), at = attention_at(r, c);
-            const uint32_t key = attention_row_of(&own->k, c);
+        for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+            const uint32_t r = attention_left(GPU_ARG i), at = attention_at(r, c);
+            const uint32_t end = attention_keys(&own->part, r);
             if (key >= end) continue;
             const carrier p = attention_probability(job, shared, r, shared->first[at]);
             shared->first[at] = job->backward ? attention_slope(job, own, end - 1, key, p,
@@ -85,12 +84,12 @@ GPU_INLINE void attention_terms(GPU_PARAM const struct attention_block *own,
     UNROLL
     for (unsigned i = 0; i < ATTENTION_EACH; i++)
         terms[i] =
-            attention_terms_of(&own->k, attention_keys(&own->part, attention_left(GPU_ARG i)));
+            attention_terms_of(&own->keys, attention_keys(&own->part, attention_left(GPU_ARG i)));
 }
 
-/* Rows half .. half+15 of the side's tile, the panel's columns, as operands. */
+/* Rows half .. half+15 of the side's tile of x, the panel's columns, as operands. */
 GPU_INLINE void attention_values(GPU_PARAM const struct attention_job *job,
-                                 const struct attention_side *side,
+                                 const struct attention_side *side, const carrier *x,
                                  const struct attention_columns *columns, unsigned half,
                                  accumulator *slab) {
     const uint32_t width = (columns->count + ATTENTION_TILE - 1) / ATTENTION_TILE * ATTENTION_TILE;
@@ -99,8 +98,7 @@ GPU_INLINE void attention_values(GPU_PARAM const struct attention_job *job,
         const uint32_t row = attention_row_of(side, half + t);
         const int inside = row < side->limit && c < columns->count;
         slab[t * ATTENTION_PANEL + c] =
-            inside ? operand(side->at[row * side->line + columns->first + c], job->product)
-                   : ACC(0.0);
+            inside ? operand(x[row * side->line + columns->first + c], job->product) : ACC(0.0);
     }
 }
 
@@ -131,13 +129,13 @@ GPU_INLINE void attention_term(GPU_PARAM const struct attention_columns *columns
 
 /* The sums go on with all terms of the tile, ascending. */
 GPU_INLINE void attention_chain(GPU_PARAM const struct attention_job *job,
-                                const struct attention_side *side,
+                                const struct attention_side *side, const carrier *x,
                                 const struct attention_columns *columns, const accumulator *tile,
                                 accumulator *slab, const uint32_t terms[ATTENTION_EACH],
                                 struct attention_panel *panel) {
     for (unsigned half = 0; half < ATTENTION_TILE; half += ATTENTION_DEPTH) {
         if (side->first + half >= side->limit) break;
-        attention_values(GPU_ARG job, side, columns, half, slab);
+        attention_values(GPU_ARG job, side, x, columns, half, slab);
         BARRIER();
         for (unsigned t = half; t < half + ATTENTION_DEPTH; t++)
             attention_term(GPU_ARG columns, tile, slab, t, terms, panel);
@@ -191,11 +189,11 @@ KERNEL(attention_keys_kernel, struct attention_job) {
     struct attention_panel sums;
     uint32_t terms[ATTENTION_EACH];
     attention_over_keys_open(GPU_ARG args, &own, &shared, &sums);
-    for (; own.k.first < own.k.limit; own.k.first = own.v.first += ATTENTION_TILE) {
+    for (; own.keys.first < own.keys.limit; own.keys.first += ATTENTION_TILE) {
         attention_weigh(GPU_ARG args, &own, &shared);
         attention_terms(GPU_ARG & own, terms);
-        attention_chain(GPU_ARG args, args->backward ? &own.k : &own.v, &columns, shared.first,
-                        shared.slab, terms, &sums);
+        attention_chain(GPU_ARG args, &own.keys, args->backward ? own.k : own.v, &columns,
+                        shared.first, shared.slab, terms, &sums);
     }
     attention_round(GPU_ARG args, &part, args->H, own.head, &columns, &sums,
                     attention_over_keys_out(args));
@@ -235,22 +233,23 @@ GPU_INLINE void attention_chunk_add(GPU_PARAM const struct attention_part *part,
     }
 }
 
-/* The tiles of positions own->k.first .. end-1 of keys, cut into chunks of `chunk`; k.first is
+/* The tiles of positions own->keys.first .. end-1, cut into chunks of `chunk`; keys.first is
  * where a chunk begins. */
 GPU_INLINE void attention_chunks(GPU_PARAM const struct attention_job *job,
                                  struct attention_block *own,
                                  const struct attention_columns *columns,
                                  const struct attention_shared *shared, uint32_t end,
                                  uint32_t chunk, const struct attention_target *to) {
+    const struct attention_side *const side = &own->keys;
     struct attention_panel chain;
     uint32_t terms[ATTENTION_EACH], left = chunk;
     attention_over_keys_open(GPU_ARG job, own, shared, &chain);
-    for (; own->k.first < end; own->k.first = own->v.first += ATTENTION_TILE) {
-        const struct attention_side *const side = job->backward ? &own->k : &own->v;
+    for (; own->keys.first < end; own->keys.first += ATTENTION_TILE) {
         attention_weigh(GPU_ARG job, own, shared);
         attention_terms(GPU_ARG own, terms);
         for (unsigned half = 0; half < ATTENTION_TILE; half += ATTENTION_DEPTH) {
-            attention_values(GPU_ARG job, side, columns, half, shared->slab);
+            attention_values(GPU_ARG job, side, job->backward ? own->k : own->v, columns, half,
+                             shared->slab);
             BARRIER();
             for (unsigned t = half; t < half + ATTENTION_DEPTH; t++) {
                 if (side->first + t >= end) break;

@@ -2,7 +2,7 @@
  * The first kernel of both directions: each query's maximum, its sum of exponentials, and for a
  * backward D = law 2 over keys of fma(P, dP), into scratch.
  *
- * Tiles begin at multiples of 32 keys, so a thread's column of a tile is its lane of law 2, and the
+ * Tiles begin at multiples of 32 keys, so a key's place in its tile is its lane of law 2, and the
  * lanes of a query lie in 8 neighbouring threads, 4 in each.
  * Invariant: law 2 by the key's number; or chunks in the tile's order (law 9). */
 #ifndef TWINSTEP_KERNELS_CUDA_ATTENTION_STATE_H
@@ -16,24 +16,24 @@ GPU_INLINE accumulator attention_shuffle(GPU_PARAM accumulator x, unsigned mask)
 
 /* Each query's largest score, into shared->maximum. */
 GPU_INLINE void attention_maxima(GPU_PARAM const struct attention_job *job,
-                                 const struct attention_block *own,
+                                 struct attention_block own,
                                  const struct attention_shared *shared) {
-    struct attention_side k = own->k;
+    struct attention_side *const keys = &own.keys;
     carrier largest[ATTENTION_EACH];
     UNROLL
     for (unsigned i = 0; i < ATTENTION_EACH; i++)
         largest[i] = (carrier)-acc_inf();
-    for (; k.first < k.limit; k.first += ATTENTION_TILE) {
-        attention_product(GPU_ARG job, &own->q, &k, shared->slab, shared->first);
-        UNROLL
-        for (unsigned i = 0; i < ATTENTION_EACH; i++) {
-            const uint32_t r = attention_left(GPU_ARG i), end = attention_keys(&own->part, r);
-            ROLLED
-            for (unsigned j = 0; j < ATTENTION_EACH; j++) {
-                const uint32_t c = attention_right(GPU_ARG j);
-                if (k.first + c >= end) continue;
-                const accumulator product = shared->first[attention_at(r, c)];
-                largest[i] = larger(largest[i], attention_score(job, product));
+    for (; keys->first < keys->limit; keys->first += ATTENTION_TILE) {
+        attention_scores(GPU_ARG job, &own, shared);
+        ROLLED
+        for (unsigned j = 0; j < ATTENTION_EACH; j++) {
+            const uint32_t c = attention_right(GPU_ARG j);
+            UNROLL
+            for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+                const uint32_t r = attention_left(GPU_ARG i);
+                const carrier score = attention_score(job, shared->first[attention_at(r, c)]);
+                if (keys->first + c < attention_keys(&own.part, r))
+                    largest[i] = larger(largest[i], score);
             }
         }
     }
@@ -52,9 +52,22 @@ GPU_INLINE void attention_maxima(GPU_PARAM const struct attention_job *job,
 /* ---- law 2: the lanes of a pair of query and key modulo 32 stand in shared->third ---- */
 
 GPU_INLINE void attention_lanes_open(GPU_PARAM const struct attention_shared *shared) {
-    for (unsigned e = 0; e < ATTENTION_EACH * ATTENTION_EACH; e++)
-        shared->third[attention_at(attention_left(GPU_ARG e / ATTENTION_EACH),
-                                   attention_right(GPU_ARG e % ATTENTION_EACH))] = 0;
+    for (unsigned j = 0; j < ATTENTION_EACH; j++)
+        for (unsigned i = 0; i < ATTENTION_EACH; i++)
+            shared->third[attention_at(attention_left(GPU_ARG i), attention_right(GPU_ARG j))] = 0;
+}
+
+/* Lanes l and l+16, l+8, l+4 are other threads'; l+2 and l+1 are the thread's own. */
+GPU_INLINE accumulator attention_lanes_sum(GPU_PARAM const struct attention_shared *shared,
+                                           uint32_t row) {
+    accumulator lane[ATTENTION_EACH];
+    UNROLL
+    for (unsigned j = 0; j < ATTENTION_EACH; j++) {
+        lane[j] = shared->third[attention_at(row, attention_right(GPU_ARG j))];
+        for (unsigned half = ATTENTION_SIDE / 2; half > 0; half /= 2)
+            lane[j] = lane[j] + attention_shuffle(GPU_ARG lane[j], half);
+    }
+    return (lane[0] + lane[2]) + (lane[1] + lane[3]);
 }
 
 /* Behind the tile of keys first .. first+31: where a block of law 2 ends, its lanes join. `end`:
@@ -68,16 +81,11 @@ GPU_INLINE void attention_lanes_join(GPU_PARAM const struct attention_part *part
     ROLLED
     for (unsigned i = 0; i < ATTENTION_EACH; i++) {
         const uint32_t r = attention_left(GPU_ARG i);
-        accumulator *const lane = shared->third + attention_at(r, attention_right(GPU_ARG 0));
-        const unsigned apart = attention_at(0, ATTENTION_SIDE);
-        accumulator sum = (lane[0] + lane[2 * apart]) + (lane[apart] + lane[3 * apart]);
-        for (unsigned half = ATTENTION_SIDE / 2; half > 0; half /= 2)
-            sum = sum + attention_shuffle(GPU_ARG sum, half);
+        const accumulator sum = attention_lanes_sum(GPU_ARG shared, r);
         if (THREAD % ATTENTION_SIDE == i && first / SUM_BLOCK * SUM_BLOCK < attention_keys(part, r))
             ACC_NAME_(sum_blocks_push)(blocks, sum);
-        for (unsigned j = 0; j < ATTENTION_EACH; j++)
-            lane[j * apart] = 0;
     }
+    attention_lanes_open(GPU_ARG shared);
 }
 
 /* The sums of the block's queries, in `found` (32). */
@@ -88,59 +96,39 @@ GPU_INLINE void attention_lanes_close(GPU_PARAM const struct ACC_NAME_(sum_block
     BARRIER();
 }
 
-/* Each query's sum of exponentials, into shared->sum. */
+/* Each query's sum of exponentials, into shared->sum; or its D, into shared->d. */
 GPU_INLINE void attention_sums(GPU_PARAM const struct attention_job *job,
-                               const struct attention_block *own,
-                               const struct attention_shared *shared) {
-    struct attention_side k = own->k;
+                               struct attention_block own, const struct attention_shared *shared,
+                               int slopes) {
+    struct attention_side *const keys = &own.keys;
     struct ACC_NAME_(sum_blocks) blocks;
     blocks.count = 0;
     attention_lanes_open(GPU_ARG shared);
-    for (; k.first < k.limit; k.first += ATTENTION_TILE) {
-        attention_product(GPU_ARG job, &own->q, &k, shared->slab, shared->first);
+    for (; keys->first < keys->limit; keys->first += ATTENTION_TILE) {
+        attention_scores(GPU_ARG job, &own, shared);
+        if (slopes) attention_outers(GPU_ARG job, &own, shared);
         ROLLED
-        for (unsigned i = 0; i < ATTENTION_EACH; i++) {
-            const uint32_t r = attention_left(GPU_ARG i), end = attention_keys(&own->part, r);
+        for (unsigned j = 0; j < ATTENTION_EACH; j++) {
+            const uint32_t c = attention_right(GPU_ARG j), key = keys->first + c;
             UNROLL
-            for (unsigned j = 0; j < ATTENTION_EACH; j++) {
-                const uint32_t c = attention_right(GPU_ARG j), at = attention_at(r, c);
-                if (k.first + c >= end) continue;
-                shared->third[at] =
-                    shared->third[at] + attention_exponential(job, shared, r, shared->first[at]);
-            }
-        }
-        attention_lanes_join(GPU_ARG & own->part, shared, &blocks, k.first, k.limit);
-    }
-    attention_lanes_close(GPU_ARG & blocks, shared->sum);
-}
-
-/* Each query's D, into shared->d. */
-GPU_INLINE void attention_slopes(GPU_PARAM const struct attention_job *job,
-                                 const struct attention_block *own,
-                                 const struct attention_shared *shared) {
-    struct attention_side k = own->k, v = own->v;
-    struct ACC_NAME_(sum_blocks) blocks;
-    blocks.count = 0;
-    attention_lanes_open(GPU_ARG shared);
-    for (; k.first < k.limit; k.first = v.first += ATTENTION_TILE) {
-        attention_product(GPU_ARG job, &own->q, &k, shared->slab, shared->first);
-        attention_product(GPU_ARG job, &own->dout, &v, shared->slab, shared->second);
-        ROLLED
-        for (unsigned i = 0; i < ATTENTION_EACH; i++) {
-            const uint32_t r = attention_left(GPU_ARG i), end = attention_keys(&own->part, r);
-            UNROLL
-            for (unsigned j = 0; j < ATTENTION_EACH; j++) {
-                const uint32_t c = attention_right(GPU_ARG j), at = attention_at(r, c);
-                const uint32_t key = k.first + c;
+            for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+                const uint32_t r = attention_left(GPU_ARG i), at = attention_at(r, c);
+                const uint32_t end = attention_keys(&own.part, r);
                 if (key >= end) continue;
-                const carrier p = attention_probability(job, shared, r, shared->first[at]);
-                const accumulator dp = attention_outer(job, own, end - 1, key, shared->second[at]);
-                shared->third[at] = acc_fma((accumulator)p, dp, shared->third[at]);
+                if (slopes) {
+                    const carrier p = attention_probability(job, shared, r, shared->first[at]);
+                    const accumulator dp =
+                        attention_outer(job, &own, end - 1, key, shared->second[at]);
+                    shared->third[at] = acc_fma((accumulator)p, dp, shared->third[at]);
+                } else {
+                    shared->third[at] = shared->third[at] +
+                                        attention_exponential(job, shared, r, shared->first[at]);
+                }
             }
         }
-        attention_lanes_join(GPU_ARG & own->part, shared, &blocks, k.first, k.limit);
+        attention_lanes_join(GPU_ARG & own.part, shared, &blocks, keys->first, keys->limit);
     }
-    attention_lanes_close(GPU_ARG & blocks, shared->d);
+    attention_lanes_close(GPU_ARG & blocks, slopes ? shared->d : shared->sum);
 }
 
 /* ---- law 9 ---- */
@@ -162,31 +150,31 @@ GPU_INLINE int attention_order_of(const struct attention_job *job,
 /* Chunks in their order, each a chain from +0, into shared->sum; a thread takes a query, whose
  * exponentials stand in shared memory. A query passes over the chunks it lacks. */
 GPU_INLINE void attention_sums_shuffled(GPU_PARAM const struct attention_job *job,
-                                        const struct attention_block *own,
+                                        struct attention_block own,
                                         const struct attention_shared *shared) {
-    struct attention_side k = own->k;
+    struct attention_side *const keys = &own.keys;
     accumulator sum = 0, chain = 0;
-    if (!attention_order_of(job, &own->part, own->head, &k)) return;
-    const uint32_t end = k.chunk * k.chunks, last = attention_keys(&own->part, THREAD);
-    for (; k.first < end; k.first += ATTENTION_TILE) {
-        attention_product(GPU_ARG job, &own->q, &k, shared->slab, shared->first);
+    if (!attention_order_of(job, &own.part, own.head, keys)) return;
+    const uint32_t end = keys->chunk * keys->chunks, last = attention_keys(&own.part, THREAD);
+    for (; keys->first < end; keys->first += ATTENTION_TILE) {
+        attention_scores(GPU_ARG job, &own, shared);
         ROLLED
-        for (unsigned i = 0; i < ATTENTION_EACH; i++) {
-            const uint32_t r = attention_left(GPU_ARG i);
+        for (unsigned j = 0; j < ATTENTION_EACH; j++) {
+            const uint32_t c = attention_right(GPU_ARG j), key = attention_row_of(keys, c);
             UNROLL
-            for (unsigned j = 0; j < ATTENTION_EACH; j++) {
-                const uint32_t c = attention_right(GPU_ARG j), at = attention_at(r, c);
-                if (attention_row_of(&k, c) >= attention_keys(&own->part, r)) continue;
-                shared->first[at] = attention_exponential(job, shared, r, shared->first[at]);
+            for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+                const uint32_t r = attention_left(GPU_ARG i), at = attention_at(r, c);
+                if (key < attention_keys(&own.part, r))
+                    shared->first[at] = attention_exponential(job, shared, r, shared->first[at]);
             }
         }
         BARRIER();
         for (unsigned c = 0; c < ATTENTION_TILE && last > 0; c++) {
-            if ((k.first + c) % k.chunk == 0) {
+            if ((keys->first + c) % keys->chunk == 0) {
                 sum = sum + chain;
                 chain = 0;
             }
-            if (attention_row_of(&k, c) < last)
+            if (attention_row_of(keys, c) < last)
                 chain = chain + shared->first[attention_at(THREAD, c)];
         }
         BARRIER();
@@ -203,12 +191,12 @@ KERNEL(attention_state_kernel, struct attention_job) {
     const int drawn = args->order.by.order != NULL;
     struct attention_side ordered;
     if (drawn && !attention_order_of(args, &part, own.head, &ordered)) return;
-    attention_maxima(GPU_ARG args, &own, &shared);
+    attention_maxima(GPU_ARG args, own, &shared);
     if (drawn)
-        attention_sums_shuffled(GPU_ARG args, &own, &shared);
+        attention_sums_shuffled(GPU_ARG args, own, &shared);
     else
-        attention_sums(GPU_ARG args, &own, &shared);
-    if (args->backward) attention_slopes(GPU_ARG args, &own, &shared);
+        attention_sums(GPU_ARG args, own, &shared, 0);
+    if (args->backward) attention_sums(GPU_ARG args, own, &shared, 1);
     if (THREAD >= part.count) return;
     accumulator *const state =
         args->state + ((size_t)(part.token + THREAD) * args->H + own.head) * ATTENTION_STATE;

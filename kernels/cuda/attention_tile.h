@@ -49,8 +49,7 @@ GPU_INLINE struct attention_shared attention_share(accumulator *memory, unsigned
 
 /* Where the rows of one side of a tile stand, up to 32 of them: positions from `first` on. */
 struct attention_side {
-    const carrier *at; /* position 0 */
-    size_t line;
+    size_t line;           /* between positions */
     uint32_t first, limit; /* rows from `limit` on are none */
     /* law 9: positions are those of chunks in their order; NULL: a position is its own */
     const uint32_t *order;
@@ -65,17 +64,8 @@ GPU_INLINE uint32_t attention_row_of(const struct attention_side *side, uint32_t
                                 : side->limit;
 }
 
-/* Queries of one head, and the keys they may have. */
-struct attention_block {
-    struct attention_part part;
-    uint32_t head;
-    struct attention_side q, dout, k, v;
-};
-
-GPU_INLINE struct attention_side attention_side_of(const carrier *at, size_t line, uint32_t first,
-                                                   uint32_t limit) {
+GPU_INLINE struct attention_side attention_side_of(size_t line, uint32_t first, uint32_t limit) {
     struct attention_side side;
-    side.at = at;
     side.line = line;
     side.first = first;
     side.limit = limit;
@@ -83,6 +73,14 @@ GPU_INLINE struct attention_side attention_side_of(const carrier *at, size_t lin
     side.chunk = side.chunks = 0;
     return side;
 }
+
+/* Queries of one head, and the keys they may have. */
+struct attention_block {
+    struct attention_part part;
+    uint32_t head;
+    struct attention_side queries, keys;
+    const carrier *q, *dout, *k, *v; /* position 0 of the sequence, this head */
+};
 
 GPU_INLINE struct attention_block attention_block_of(const struct attention_job *job,
                                                      struct attention_part part, uint32_t head) {
@@ -94,43 +92,48 @@ GPU_INLINE struct attention_block attention_block_of(const struct attention_job 
     const size_t key = row * k_line + (size_t)(head / (job->H / job->G)) * job->D;
     block.part = part;
     block.head = head;
-    block.q = attention_side_of(job->q + from, q_line, part.first, end);
-    block.dout = block.q;
-    if (job->dout != NULL) block.dout.at = job->dout + from;
-    block.k = attention_side_of(job->k + key, k_line, 0, end);
-    block.v = attention_side_of(job->v + key, k_line, 0, end);
+    block.queries = attention_side_of(q_line, part.first, end);
+    block.keys = attention_side_of(k_line, 0, end);
+    block.q = job->q + from;
+    block.dout = job->dout == NULL ? NULL : job->dout + from;
+    block.k = job->k + key;
+    block.v = job->v + key;
     return block;
 }
 
-/* The thread's queries, or keys, of a tile: its i-th. */
+/* The thread's i-th row of the left side of a tile, its j-th of the right one: neighbours, which
+ * one access of shared memory brings. */
 GPU_INLINE uint32_t attention_left(GPU_PARAM unsigned i) {
-    return THREAD / ATTENTION_SIDE + i * ATTENTION_SIDE;
+    return THREAD / ATTENTION_SIDE * ATTENTION_EACH + i;
 }
 
 GPU_INLINE uint32_t attention_right(GPU_PARAM unsigned j) {
-    return THREAD % ATTENTION_SIDE + j * ATTENTION_SIDE;
+    return THREAD % ATTENTION_SIDE * ATTENTION_EACH + j;
 }
 
-/* Elements d .. d+15 of the side's rows, as operands. */
-GPU_INLINE void attention_slab(GPU_PARAM const struct attention_job *job,
-                               const struct attention_side *side, uint32_t d, accumulator *slab) {
-    for (unsigned i = THREAD; i < ATTENTION_DEPTH * ATTENTION_TILE; i += ATTENTION_THREADS) {
-        const unsigned t = i % ATTENTION_DEPTH, r = i / ATTENTION_DEPTH;
-        const uint32_t row = attention_row_of(side, r);
-        const int inside = row < side->limit && d + t < job->D;
-        slab[t * ATTENTION_PITCH + r] =
-            inside ? operand(side->at[row * side->line + d + t], job->product) : ACC(0.0);
-    }
-}
-
-/* Where a pair stands in a tile. Threads go on with their own pairs without a barrier. */
+/* Where a pair stands in a tile. Lines of the right side are dealt out so that threads side by side
+ * meet other banks. Threads go on with their own pairs without a barrier. */
 GPU_INLINE unsigned attention_at(unsigned left, unsigned right) {
-    return right * ATTENTION_PITCH + left;
+    const unsigned line = right / ATTENTION_EACH + right % ATTENTION_EACH * ATTENTION_SIDE;
+    return line * ATTENTION_PITCH + left;
 }
 
 /* Keys of the part's query `row`: 0 for rows that it lacks. */
 GPU_INLINE uint32_t attention_keys(const struct attention_part *part, uint32_t row) {
     return row < part->count ? part->first + row + 1 : 0;
+}
+
+/* Elements d .. d+15 of the side's rows of x, as operands. */
+GPU_INLINE void attention_slab(GPU_PARAM const struct attention_job *job,
+                               const struct attention_side *side, const carrier *x, uint32_t d,
+                               accumulator *slab) {
+    for (unsigned i = THREAD; i < ATTENTION_DEPTH * ATTENTION_TILE; i += ATTENTION_THREADS) {
+        const unsigned t = i % ATTENTION_DEPTH, r = i / ATTENTION_DEPTH;
+        const uint32_t row = attention_row_of(side, r);
+        const int inside = row < side->limit && d + t < job->D;
+        slab[t * ATTENTION_PITCH + r] =
+            inside ? operand(x[row * side->line + d + t], job->product) : ACC(0.0);
+    }
 }
 
 /* Whether any of the thread's pairs is one of two rows. */
@@ -140,46 +143,61 @@ GPU_INLINE int attention_meets(GPU_PARAM const struct attention_side *left,
            (right->order != NULL || right->first + attention_right(GPU_ARG 0) < right->limit);
 }
 
-/* Every pair of rows: a chain over d, into `tile`. */
+/* Every pair of rows of x and y: a chain over d, into `tile`. */
 GPU_INLINE void attention_product(GPU_PARAM const struct attention_job *job,
-                                  const struct attention_side *left,
-                                  const struct attention_side *right, accumulator *slab,
-                                  accumulator *tile) {
+                                  const struct attention_side *left, const carrier *x,
+                                  const struct attention_side *right, const carrier *y,
+                                  accumulator *slab, accumulator *tile) {
     accumulator *const other = slab + ATTENTION_DEPTH * ATTENTION_PITCH;
     const int meets = attention_meets(GPU_ARG left, right);
     accumulator sum[ATTENTION_EACH][ATTENTION_EACH];
     UNROLL
-    for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+    for (unsigned j = 0; j < ATTENTION_EACH; j++) {
         UNROLL
-        for (unsigned j = 0; j < ATTENTION_EACH; j++)
-            sum[i][j] = 0;
+        for (unsigned i = 0; i < ATTENTION_EACH; i++)
+            sum[j][i] = 0;
     }
     for (uint32_t d = 0; d < job->D; d += ATTENTION_DEPTH) {
         const unsigned depth = meets ? (unsigned)least(ATTENTION_DEPTH, job->D - d) : 0;
-        attention_slab(GPU_ARG job, left, d, slab);
-        attention_slab(GPU_ARG job, right, d, other);
+        attention_slab(GPU_ARG job, left, x, d, slab);
+        attention_slab(GPU_ARG job, right, y, d, other);
         BARRIER();
         for (unsigned t = 0; t < depth; t++) {
-            accumulator b[ATTENTION_EACH];
+            accumulator a[ATTENTION_EACH];
             UNROLL
-            for (unsigned j = 0; j < ATTENTION_EACH; j++)
-                b[j] = other[t * ATTENTION_PITCH + attention_right(GPU_ARG j)];
+            for (unsigned i = 0; i < ATTENTION_EACH; i++)
+                a[i] = slab[t * ATTENTION_PITCH + attention_left(GPU_ARG i)];
             UNROLL
-            for (unsigned i = 0; i < ATTENTION_EACH; i++) {
-                const accumulator a = slab[t * ATTENTION_PITCH + attention_left(GPU_ARG i)];
+            for (unsigned j = 0; j < ATTENTION_EACH; j++) {
+                const accumulator b = other[t * ATTENTION_PITCH + attention_right(GPU_ARG j)];
                 UNROLL
-                for (unsigned j = 0; j < ATTENTION_EACH; j++)
-                    sum[i][j] = acc_fma(a, b[j], sum[i][j]);
+                for (unsigned i = 0; i < ATTENTION_EACH; i++)
+                    sum[j][i] = acc_fma(a[i], b, sum[j][i]);
             }
         }
         BARRIER();
     }
     UNROLL
-    for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+    for (unsigned j = 0; j < ATTENTION_EACH; j++) {
         UNROLL
-        for (unsigned j = 0; j < ATTENTION_EACH; j++)
-            tile[attention_at(attention_left(GPU_ARG i), attention_right(GPU_ARG j))] = sum[i][j];
+        for (unsigned i = 0; i < ATTENTION_EACH; i++)
+            tile[attention_at(attention_left(GPU_ARG i), attention_right(GPU_ARG j))] = sum[j][i];
     }
+}
+
+/* q . k of a tile into shared->first; dout . v into shared->second. */
+GPU_INLINE void attention_scores(GPU_PARAM const struct attention_job *job,
+                                 const struct attention_block *own,
+                                 const struct attention_shared *shared) {
+    attention_product(GPU_ARG job, &own->queries, own->q, &own->keys, own->k, shared->slab,
+                      shared->first);
+}
+
+GPU_INLINE void attention_outers(GPU_PARAM const struct attention_job *job,
+                                 const struct attention_block *own,
+                                 const struct attention_shared *shared) {
+    attention_product(GPU_ARG job, &own->queries, own->dout, &own->keys, own->v, shared->slab,
+                      shared->second);
 }
 
 /* s = round(round(q . k) * scale). */
