@@ -159,10 +159,9 @@ static enum status read_dtype(const char *name, const json_t *root, enum dtype *
     static const struct {
         const char *name;
         enum dtype dtype;
-    } names[] = {{"float32", DTYPE_F32},
-                 {"bfloat16", DTYPE_BF16},
-                 {"float16", DTYPE_F16},
-                 {"float64", DTYPE_F64}};
+    } names[] = {{"float32", DTYPE_F32},        {"bfloat16", DTYPE_BF16},
+                 {"float16", DTYPE_F16},        {"float64", DTYPE_F64},
+                 {"float8_e4m3fn", DTYPE_E4M3}, {"float8_e5m2", DTYPE_E5M2}};
     const json_t *older = hf_get(root, "torch_dtype"), *newer = hf_get(root, "dtype");
     const json_t *value = newer != NULL ? newer : older;
     if (value == NULL)
@@ -178,7 +177,7 @@ static enum status read_dtype(const char *name, const json_t *root, enum dtype *
             return STATUS_OK;
         }
     return hf_fail(name, newer != NULL ? "dtype" : "torch_dtype",
-                   "float32, bfloat16, float16 or float64", value);
+                   "float32, bfloat16, float16, float64, float8_e4m3fn or float8_e5m2", value);
 }
 
 static enum status read_token(const char *name, const char *key, const json_t *value,

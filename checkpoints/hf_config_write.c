@@ -140,6 +140,10 @@ static const char *torch_name(enum dtype dtype) {
         return "float16";
     case DTYPE_F64:
         return "float64";
+    case DTYPE_E4M3:
+        return "float8_e4m3fn";
+    case DTYPE_E5M2:
+        return "float8_e5m2";
     default:
         return "float32";
     }

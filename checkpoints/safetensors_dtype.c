@@ -16,12 +16,28 @@ struct dtype_row {
 
 /* By enum safetensors_dtype. */
 static const struct dtype_row rows[SAFETENSORS_DTYPES] = {
-    {"BOOL", 8, -1},    {"F4", 4, -1},          {"F6_E2M3", 6, -1},       {"F6_E3M2", 6, -1},
-    {"U8", 8, -1},      {"I8", 8, -1},          {"F8_E5M2", 8, -1},       {"F8_E4M3", 8, -1},
-    {"F8_E8M0", 8, -1}, {"F8_E4M3FNUZ", 8, -1}, {"F8_E5M2FNUZ", 8, -1},   {"I16", 16, -1},
-    {"U16", 16, -1},    {"F16", 16, DTYPE_F16}, {"BF16", 16, DTYPE_BF16}, {"I32", 32, -1},
-    {"U32", 32, -1},    {"F32", 32, DTYPE_F32}, {"C64", 64, -1},          {"F64", 64, DTYPE_F64},
-    {"I64", 64, -1},    {"U64", 64, -1},
+    {"BOOL", 8, -1},
+    {"F4", 4, -1},
+    {"F6_E2M3", 6, -1},
+    {"F6_E3M2", 6, -1},
+    {"U8", 8, -1},
+    {"I8", 8, -1},
+    {"F8_E5M2", 8, DTYPE_E5M2},
+    {"F8_E4M3", 8, DTYPE_E4M3},
+    {"F8_E8M0", 8, -1},
+    {"F8_E4M3FNUZ", 8, -1},
+    {"F8_E5M2FNUZ", 8, -1},
+    {"I16", 16, -1},
+    {"U16", 16, -1},
+    {"F16", 16, DTYPE_F16},
+    {"BF16", 16, DTYPE_BF16},
+    {"I32", 32, -1},
+    {"U32", 32, -1},
+    {"F32", 32, DTYPE_F32},
+    {"C64", 64, -1},
+    {"F64", 64, DTYPE_F64},
+    {"I64", 64, -1},
+    {"U64", 64, -1},
 };
 
 const char *safetensors_dtype_name(enum safetensors_dtype dtype) {
@@ -45,9 +61,9 @@ int safetensors_dtype_number(enum safetensors_dtype dtype, enum dtype *out) {
 }
 
 enum safetensors_dtype safetensors_dtype_from(enum dtype dtype) {
-    if (dtype == DTYPE_F64) return SAFETENSORS_F64;
-    if (dtype == DTYPE_BF16) return SAFETENSORS_BF16;
-    return dtype == DTYPE_F16 ? SAFETENSORS_F16 : SAFETENSORS_F32;
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (rows[i].number == (int)dtype) return (enum safetensors_dtype)i;
+    return SAFETENSORS_F32;
 }
 
 /* In the order of the shape, as the format's reader does: an overflow before a 0 is an overflow. */
@@ -91,6 +107,14 @@ static uint32_t half_to_f32(uint16_t half) {
     return sign | exponent << 23 | (fraction & 0x3FFu) << 13;
 }
 
+/* A code of e4m3fn is one of f16's, but for the bias, from 1 on, and for its one NaN. */
+static uint32_t e4m3_to_f32(unsigned char code) {
+    const uint32_t sign = (uint32_t)(code & 0x80u) << 24, magnitude = code & 0x7Fu;
+    if (magnitude == 0x7F) return sign | 0x7FC00000u;
+    if (magnitude >= 8) return sign | ((magnitude << 20) + (120u << 23));
+    return sign | (half_to_f32((uint16_t)(magnitude << 7)) + (magnitude == 0 ? 0 : 8u << 23));
+}
+
 static void widen(enum dtype dtype, const unsigned char *bytes, size_t count, uint32_t *out) {
     for (size_t i = 0; i < count; i++) {
         uint16_t word;
@@ -99,11 +123,20 @@ static void widen(enum dtype dtype, const unsigned char *bytes, size_t count, ui
     }
 }
 
+/* e5m2 is the upper half of f16. */
+static void widen_eighths(enum dtype dtype, const unsigned char *bytes, size_t count,
+                          uint32_t *out) {
+    for (size_t i = 0; i < count; i++)
+        out[i] =
+            dtype == DTYPE_E4M3 ? e4m3_to_f32(bytes[i]) : half_to_f32((uint16_t)(bytes[i] << 8));
+}
+
 enum status safetensors_numbers(const struct safetensors_tensor *tensor, uint64_t first,
                                 size_t count, void *out_carriers) {
     enum dtype dtype;
     if (!safetensors_dtype_number(tensor->dtype, &dtype))
-        FAIL(STATUS_INPUT, "%s: tensor %s: expected numbers of F32, BF16, F16 or F64, got %s",
+        FAIL(STATUS_INPUT,
+             "%s: tensor %s: expected numbers of F32, BF16, F16, F64, F8_E4M3 or F8_E5M2, got %s",
              tensor->path, strict_quote(tensor->name).text, rows[tensor->dtype].name);
     if (first > tensor->count || count > tensor->count - first)
         FAIL(STATUS_INTERNAL, "%s: tensor %s: elements %" PRIu64 " and %zu more of %" PRIu64,
@@ -111,7 +144,9 @@ enum status safetensors_numbers(const struct safetensors_tensor *tensor, uint64_
     if (count == 0) return STATUS_OK;
     const size_t width = dtype_width(dtype);
     const unsigned char *bytes = tensor->data + first * width;
-    if (width == 2)
+    if (width == 1)
+        widen_eighths(dtype, bytes, count, (uint32_t *)out_carriers);
+    else if (width == 2)
         widen(dtype, bytes, count, (uint32_t *)out_carriers);
     else
         memcpy(out_carriers, bytes, count * width);

@@ -42,7 +42,8 @@ static enum status read_dtype(const struct options *options, struct doctor_optio
             out->dtype = dtype;
             return STATUS_OK;
         }
-    FAIL(STATUS_INPUT, "--dtype: expected f32, f64, bf16, f16 or tf32, got \"%s\"", text);
+    FAIL(STATUS_INPUT, "--dtype: expected f32, f64, bf16, f16, tf32, e4m3 or e5m2, got \"%s\"",
+         text);
 }
 
 static enum status read_own(const struct options *options, struct doctor_options *out) {

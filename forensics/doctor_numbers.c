@@ -23,7 +23,11 @@ static enum status frozen_weights(struct doctor *doctor) {
         return doctor_not_asked(doctor, "--dtype bf16 --master none");
     if (!(peak > 0.0)) return doctor_untestable(doctor, "no LR above 0");
     const enum dtype dtype = (enum dtype)options->dtype;
-    const int bits = dtype == DTYPE_BF16 ? 8 : dtype == DTYPE_F16 ? 11 : 24;
+    const int bits = dtype == DTYPE_BF16   ? 8
+                     : dtype == DTYPE_F16  ? 11
+                     : dtype == DTYPE_E4M3 ? 4
+                     : dtype == DTYPE_E5M2 ? 3
+                                           : 24;
     const double from = frozen_from(peak, bits);
     if (dtype == DTYPE_F64 || dtype == DTYPE_TF32 || from > 1.0) return STATUS_OK;
     size_t row = 0;

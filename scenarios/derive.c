@@ -78,11 +78,14 @@ static enum status derive_model(struct config *config, struct fault *fault) {
 
 static void derive_numerics(struct config *config) {
     int32_t wide = config->numerics.compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
-    int32_t updated = config->numerics.master == CONFIG_MASTER_NONE ? config->numerics.param
-                                                                    : config->numerics.master;
+    const int32_t param = config->numerics.param;
+    const int is_fp8 = dtype_width((enum dtype)param) == 1; /* too coarse to be inherited */
+    const int32_t unmastered = is_fp8 ? DTYPE_F32 : param;
+    int32_t updated =
+        config->numerics.master == CONFIG_MASTER_NONE ? unmastered : config->numerics.master;
     fill_enum(&config->numerics.accumulate, wide);
     fill_enum(&config->numerics.loss, wide);
-    fill_enum(&config->numerics.gradient, config->numerics.param);
+    fill_enum(&config->numerics.gradient, is_fp8 ? config->numerics.compute : param);
     fill_enum(&config->numerics.optimizer, updated);
 }
 
@@ -96,6 +99,16 @@ static void derive_determinism(struct config *config) {
     fill_enum(&config->numerics.determinism.atomics, is_free);
     fill_enum(&config->numerics.determinism.split_k, is_free);
     fill_enum(&config->numerics.determinism.fill, fills);
+}
+
+void config_set_mode(struct config *config, int32_t mode) {
+    config->numerics.mode = mode;
+    config->numerics.determinism.workspace = KEY_WORD_ENUM;
+    config->numerics.determinism.order = KEY_WORD_ENUM;
+    config->numerics.determinism.atomics = KEY_WORD_ENUM;
+    config->numerics.determinism.split_k = KEY_WORD_ENUM;
+    config->numerics.determinism.fill = KEY_WORD_ENUM;
+    derive_determinism(config);
 }
 
 /* total * ratio as a double, the way the frameworks compute it: 100 * 0.07 is 7.000000000000001. */

@@ -64,7 +64,8 @@ static const char *const reduce_names[] = {"tree", NULL};
 static const char *const isa_names[] = {"auto", "base", "v3", "v4", NULL};
 static const char *const kind_names[] = {"forward", "weight", "dq", "embedding",
                                          "norm",    "loss",   NULL};
-static const char *const dtype_names[] = {"f32", "f64", "bf16", "f16", "tf32", NULL};
+static const char *const dtype_names[] = {"f32",  "f64",  "bf16", "f16",
+                                          "tf32", "e4m3", "e5m2", NULL};
 static const char *const masks_names[] = {"own", "same", NULL};
 static const char *const recompute_names[] = {"preserve", "redraw", NULL};
 static const char *const rng_names[] = {"addressed", "torch", NULL};
@@ -418,10 +419,12 @@ static const struct key_row rows[] = {
      "Dtype in which sums are kept; auto is f64 for f64 compute, else f32", AT(numerics.accumulate),
      NO_BOUNDS, "auto", wide_names},
     {"numerics.gradient", KEY_ENUM, "", "auto", CAUSE_DTYPE,
-     "Dtype of the stored gradients; auto is numerics.param", AT(numerics.gradient), NO_BOUNDS,
-     "auto", dtype_names},
+     "Dtype of the stored gradients; auto is numerics.param, or numerics.compute where that is fp8",
+     AT(numerics.gradient), NO_BOUNDS, "auto", dtype_names},
     {"numerics.optimizer", KEY_ENUM, "", "auto", CAUSE_DTYPE,
-     "Dtype of the optimizer's slots; auto is numerics.master, or numerics.param without masters",
+     "Dtype of the optimizer's slots; auto is numerics.master, or numerics.param without masters, "
+     "or "
+     "f32 where that is fp8",
      AT(numerics.optimizer), NO_BOUNDS, "auto", dtype_names},
     {"numerics.master", KEY_ENUM, "", "none", CAUSE_DTYPE,
      "Dtype of master weights, wider than numerics.param; none updates the parameters themselves",
@@ -442,7 +445,7 @@ static const struct key_row rows[] = {
      "bf16 compute keeps them wide, as fused attention does",
      AT(numerics.softmax), NO_BOUNDS, "compute", dtype_names},
     {"numerics.rounding", KEY_ENUM, "", "nearest", CAUSE_DTYPE,
-     "How updated bf16 or f16 parameters without masters are rounded: to nearest after every "
+     "How updated parameters below f32 without masters are rounded: to nearest after every "
      "operation, or once, up or down by a draw, from an update made in f32",
      AT(numerics.rounding), NO_BOUNDS, NULL, param_rounding_names},
     {"numerics.grad_accumulate", KEY_ENUM, "", "wide", CAUSE_DTYPE,

@@ -11,32 +11,40 @@
 #include "scenarios/selection.h"
 #include "scenarios/stream_course.h"
 
-/* tf32 is what tensor cores read of an f32 number; nothing is stored in it. */
-static int is_storage(int32_t dtype) {
-    return dtype != DTYPE_TF32;
+static int is_fp8(int32_t dtype) {
+    return dtype == DTYPE_E4M3 || dtype == DTYPE_E5M2;
 }
 
 static enum status check_dtypes(const struct config *config, struct fault *fault) {
     const struct {
         const char *path;
         int32_t dtype;
+        int stored; /* not computed in */
     } uses[] = {
-        {"numerics.param", config->numerics.param},
-        {"numerics.compute", config->numerics.compute},
-        {"numerics.accumulate", config->numerics.accumulate},
-        {"numerics.gradient", config->numerics.gradient},
-        {"numerics.optimizer", config->numerics.optimizer},
-        {"numerics.rope", config->numerics.rope},
-        {"numerics.loss", config->numerics.loss},
-        {"dpo.reference_compute", config->dpo.reference_compute},
+        {"numerics.param", config->numerics.param, 1},
+        {"numerics.compute", config->numerics.compute, 0},
+        {"numerics.accumulate", config->numerics.accumulate, 0},
+        {"numerics.gradient", config->numerics.gradient, 1},
+        {"numerics.optimizer", config->numerics.optimizer, 0},
+        {"numerics.rope", config->numerics.rope, 0},
+        {"numerics.loss", config->numerics.loss, 0},
+        {"dpo.reference_compute", config->dpo.reference_compute, 0},
     };
     size_t count = COUNT_OF(uses) - !config_has_reference(config); /* inert keys are not checked */
-    for (size_t i = 0; i < count; i++)
-        if (!is_storage(uses[i].dtype))
+    for (size_t i = 0; i < count; i++) {
+        if (is_fp8(uses[i].dtype) && !uses[i].stored)
+            return fault_set(fault, STATUS_UNSUPPORTED, uses[i].path,
+                             "%s is not available here: fp8 is a format of stored weights and "
+                             "gradients (numerics.param, numerics.gradient); what else is kept or "
+                             "multiplied in fp8 has scales, which this version does not have; "
+                             "expected f32, f64, bf16 or f16",
+                             dtype_name((enum dtype)uses[i].dtype));
+        if (uses[i].dtype == DTYPE_TF32)
             return fault_set(fault, STATUS_INPUT, uses[i].path,
                              "expected f32, f64, bf16 or f16, got tf32: it is a format of "
                              "operands, not of stored numbers (torch's allow_tf32 is "
                              "numerics.compute: f32 with numerics.product: tf32)");
+    }
     return STATUS_OK;
 }
 
@@ -44,13 +52,20 @@ static enum status check_products(const struct config *config, struct fault *fau
     int32_t compute = config->numerics.compute;
     int32_t product = config->numerics.product;
     int32_t softmax = config->numerics.softmax;
+    if (is_fp8(product))
+        return fault_set(fault, STATUS_UNSUPPORTED, "numerics.product",
+                         "%s is not available here: operands of fp8 products have a scale per "
+                         "tensor, which this version does not have; expected compute, tf32, bf16 "
+                         "or f16",
+                         dtype_name((enum dtype)product));
     int narrower = product == DTYPE_TF32 || product == DTYPE_BF16 || product == DTYPE_F16;
     if (product != CONFIG_AS_COMPUTE && !(compute == DTYPE_F32 && narrower))
         return fault_set(fault, STATUS_INPUT, "numerics.product",
                          "expected compute, or tf32, bf16 or f16 under f32 numerics.compute, got "
                          "%s under %s",
                          dtype_name((enum dtype)product), dtype_name((enum dtype)compute));
-    int carried = compute == DTYPE_F64 || softmax == DTYPE_F64 || softmax == DTYPE_TF32;
+    int carried =
+        compute == DTYPE_F64 || softmax == DTYPE_F64 || softmax == DTYPE_TF32 || is_fp8(softmax);
     if (softmax != CONFIG_AS_COMPUTE && carried)
         return fault_set(fault, STATUS_INPUT, "numerics.softmax",
                          "expected compute, or f32, bf16 or f16 under numerics.compute other than "
@@ -96,9 +111,9 @@ static enum status check_backend(const struct config *config, struct fault *faul
 static enum status check_rounding(const struct config *config, struct fault *fault) {
     int32_t param = config->numerics.param;
     if (config->numerics.rounding != ROUNDING_STOCHASTIC) return STATUS_OK;
-    if (param != DTYPE_BF16 && param != DTYPE_F16)
+    if (param != DTYPE_BF16 && param != DTYPE_F16 && !is_fp8(param))
         return fault_set(fault, STATUS_INPUT, "numerics.rounding",
-                         "stochastic needs numerics.param bf16 or f16, got %s",
+                         "stochastic needs numerics.param bf16, f16, e4m3 or e5m2, got %s",
                          dtype_name((enum dtype)param));
     if (config->numerics.master != CONFIG_MASTER_NONE)
         return fault_set(fault, STATUS_INPUT, "numerics.rounding",

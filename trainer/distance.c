@@ -94,16 +94,30 @@ static int64_t order_f64(double x) {
     return bits < 0 ? -magnitude : magnitude;
 }
 
-/* Below 2^-14 the quantum is 2^-24; above, exponents count from 112 on. */
-static int64_t order_f16(float x) {
-    double magnitude = x < 0.0f ? -(double)x : (double)x;
-    int64_t steps = magnitude < 0x1p-14 ? (int64_t)(magnitude * 0x1p24)
-                                        : order_f32((float)magnitude, 13) - (112 << 10);
+/* A format with a least normal number above f32's: below it steps are of one quantum; above, its
+ * exponents count from `below` on. */
+struct short_range {
+    double least, per_unit; /* normal number; 1 / quantum */
+    int cut, below;         /* fraction bits that f32 has more; exponent field of least, less 1 */
+};
+
+static const struct short_range f16 = {0x1p-14, 0x1p24, 13, 112};
+static const struct short_range e4m3 = {0x1p-6, 0x1p9, 20, 120};
+static const struct short_range e5m2 = {0x1p-14, 0x1p16, 21, 112};
+
+static int64_t order_short(float x, const struct short_range *format) {
+    const double magnitude = x < 0.0f ? -(double)x : (double)x;
+    const int64_t before = (int64_t)format->below << (23 - format->cut);
+    const int64_t steps = magnitude < format->least
+                              ? (int64_t)(magnitude * format->per_unit)
+                              : order_f32((float)magnitude, format->cut) - before;
     return x < 0.0f ? -steps : steps;
 }
 
 static int64_t order_narrow(float x, enum dtype dtype) {
-    if (dtype == DTYPE_F16) return order_f16(x);
+    if (dtype == DTYPE_F16) return order_short(x, &f16);
+    if (dtype == DTYPE_E4M3) return order_short(x, &e4m3);
+    if (dtype == DTYPE_E5M2) return order_short(x, &e5m2);
     if (dtype == DTYPE_BF16) return order_f32(x, 16);
     return order_f32(x, dtype == DTYPE_TF32 ? 13 : 0);
 }

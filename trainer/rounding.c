@@ -34,9 +34,18 @@ static enum status site_of(const struct run *run, uint32_t row, struct stream_si
     return stream_pack(&address, out);
 }
 
+static int is_drawn(const struct run *run) {
+    return run->config.numerics.rounding == ROUNDING_STOCHASTIC;
+}
+
+/* No framework computes in fp8: a loop without masters widens, steps and narrows. */
+static int is_unmastered_fp8(const struct run *run) {
+    return dtype_width((enum dtype)run->config.numerics.param) == 1 && !run->layout.has_master;
+}
+
 enum status rounding_open(struct run *run) {
-    if (run->config.numerics.rounding != ROUNDING_STOCHASTIC) return STATUS_OK;
-    for (uint32_t i = 0; i < run->owner_count; i++) {
+    if (!is_drawn(run) && !is_unmastered_fp8(run)) return STATUS_OK;
+    for (uint32_t i = 0; is_drawn(run) && i < run->owner_count; i++) {
         struct stream_site unused;
         TRY(site_of(run, run->owner[i], &unused));
     }
@@ -49,7 +58,7 @@ void rounding_begin(struct run *run) {
     for (uint32_t i = 0; i < run->owner_count; i++) {
         struct optim_tensor *tensor = &run->tensors[i];
         float *const copy = run->wide + run->packed[run->owner[i]];
-        memcpy(copy, tensor->param, tensor->count * sizeof *copy); /* carriers of bf16, f16: f32 */
+        memcpy(copy, tensor->param, tensor->count * sizeof *copy); /* carriers below f32 are f32 */
         tensor->master = copy;
         tensor->master_dtype = DTYPE_F32;
     }
@@ -76,8 +85,9 @@ static enum status round_tensor(struct run *run, uint32_t index) {
     return STATUS_OK;
 }
 
+/* To nearest the optimizer has rounded, as it rounds what has a master. */
 enum status rounding_end(struct run *run) {
-    for (uint32_t i = 0; run->wide != NULL && i < run->owner_count; i++)
+    for (uint32_t i = 0; is_drawn(run) && i < run->owner_count; i++)
         TRY(round_tensor(run, i));
     return STATUS_OK;
 }

@@ -212,7 +212,7 @@ static void validate_refusals(void **state) {
         {HEAD("llama") KV ROPE "\"use_cache\":true}",
          "expected torch_dtype (transformers v4) or dtype (v5), got neither"},
         {LLAMA("\"torch_dtype\":\"bfloat16\","), "torch_dtype: expected the same as dtype"},
-        {HEAD("llama") KV ROPE "\"dtype\":\"float8_e4m3fn\"}", "got \"float8_e4m3fn\""},
+        {HEAD("llama") KV ROPE "\"dtype\":\"float8_e8m0fnu\"}", "got \"float8_e8m0fnu\""},
         {HEAD("llama") KV ROPE "\"torch_dtype\":\"auto\"}", "torch_dtype: expected float32"},
         {LLAMA("\"rope_parameters\":{\"rope_theta\":500000.0},"), "rope_theta: expected the same"},
         {LLAMA("\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":4},\"rope_scaling\":{"

@@ -73,7 +73,7 @@ static const struct hf_config configs[] = {
      .eps = 1e-6,
      .tied = 1,
      .qkv_bias = 1,
-     .dtype = DTYPE_F32,
+     .dtype = DTYPE_E5M2,
      TOKENS,
      .rope = {.type = HF_ROPE_YARN,
               .theta = 1e6,
@@ -105,7 +105,7 @@ static const struct hf_config configs[] = {
      .qkv_bias = 1,
      .output_bias = 1,
      .rope = {.theta = 1.0},
-     .dtype = DTYPE_F32,
+     .dtype = DTYPE_E4M3,
      TOKENS},
 };
 
@@ -128,8 +128,8 @@ static void validate_spellings(void **state) {
     static const char *const needles[] = {"\n  \"rope_theta\": 1000000.0,",
                                           "\n  \"rope_parameters\": {",
                                           "\n  \"rope_scaling\": {",
-                                          "\n  \"dtype\": \"float32\",",
-                                          "\n  \"torch_dtype\": \"float32\",",
+                                          "\n  \"dtype\": \"float8_e5m2\",",
+                                          "\n  \"torch_dtype\": \"float8_e5m2\",",
                                           "\n    \"rope_theta\": 1000000.0",
                                           "\n    \"factor\": 4.0,"};
     struct arena arena = ARENA_EMPTY;

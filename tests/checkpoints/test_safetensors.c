@@ -231,6 +231,14 @@ static void validate_numbers(void **state) {
          2,
          {0x3E00, 0xC000, 1, 0x7C00, 0xFE01},
          {0x3FC00000, 0xC0000000, 0x33800000, 0x7F800000, 0xFFC02000}},
+        {"F8_E4M3", /* has no infinity: its largest number */
+         1,
+         {0x3C, 0xC0, 1, 0x7E, 0xFF},
+         {0x3FC00000, 0xC0000000, 0x3B000000, 0x43E00000, 0xFFC00000}},
+        {"F8_E5M2",
+         1,
+         {0x3E, 0xC0, 1, 0x7C, 0xFE},
+         {0x3FC00000, 0xC0000000, 0x37800000, 0x7F800000, 0xFFC00000}},
         {"F64",
          8,
          {0x3FF8000000000000, 0xC000000000000000, 1, 0x7FF0000000000000, 0xFFF8000000000001},
@@ -261,7 +269,7 @@ static void validate_numbers(void **state) {
         assert_memory_equal(out, &cases[i].carried[0], carrier);
         helper_require(safetensors_numbers(x, 2, 4, out), STATUS_INTERNAL, "tensor \"x\"");
         helper_require(safetensors_numbers(safetensors_find(&file, "o"), 0, 1, out), STATUS_INPUT,
-                       "expected numbers of F32, BF16, F16 or F64, got U8");
+                       "expected numbers of F32, BF16, F16, F64, F8_E4M3 or F8_E5M2, got U8");
         safetensors_close(&file);
         arena_close(&arena);
     }

@@ -302,11 +302,13 @@ static void corroborate_elements(void **state) {
 static void gradient_one(struct both *b, size_t count, enum dtype storage) {
     const size_t bytes = count * dtype_carrier(storage);
     const void *const first = sums(b, count), *const second = sums(b, count);
-    void *gradient[2], *copy[2], *result[2];
+    const enum dtype wide = b->bench.accumulator == sizeof(double) ? DTYPE_F64 : DTYPE_F32;
+    void *gradient[2], *copy[2], *narrow[2], *result[2];
     for (size_t i = 0; i < 2; i++) {
         result[i] = take(b, 1, sizeof(double));
         gradient[i] = take(b, bytes, 1);
         copy[i] = take(b, count, sizeof(double));
+        narrow[i] = take(b, bytes, 1);
     }
     new_order(b);
     for (size_t i = 0; i < 2; i++) {
@@ -318,10 +320,13 @@ static void gradient_one(struct both *b, size_t count, enum dtype storage) {
         b->ops[i]->close(&b->call[i], &close);
         b->ops[i]->scale(&b->call[i], &scale);
         b->ops[i]->convert(&b->call[i], &convert);
+        const struct convert_args into = {count, wide, storage, first, narrow[i]};
+        b->ops[i]->convert(&b->call[i], &into);
         const struct square_args square = {count, storage, gradient[i], (double *)result[i]};
         b->ops[i]->square(&b->call[i], &square);
     }
     assert_same(b, "close, scale", gradient, bytes);
+    assert_same(b, "convert into", narrow, bytes);
     assert_same(b, "convert", copy, count * b->bench.carrier);
     assert_same(b, "square", result, sizeof(double));
 }

@@ -105,8 +105,8 @@ static const struct {
     {"common: {task: ppo}",
      "f.yaml:2:16: error: task: expected one of sft, dpo, got \"ppo\"; did you mean dpo?"},
     {"common: {numerics: {compute: fp32}}",
-     "f.yaml:2:30: error: numerics.compute: expected one of f32, f64, bf16, f16, tf32, got "
-     "\"fp32\"; did you mean f32?"},
+     "f.yaml:2:30: error: numerics.compute: expected one of f32, f64, bf16, f16, tf32, e4m3, "
+     "e5m2, got \"fp32\"; did you mean f32?"},
     {"common: {numerics: {master: bf16}}",
      "f.yaml:2:29: error: numerics.master: expected one of f32, f64, none, got \"bf16\""},
     {"common: {loop: {epoch: log}}",

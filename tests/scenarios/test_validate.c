@@ -119,6 +119,18 @@ static void change(struct config *c, int which) {
         c->numerics.backend = BACKEND_CUDA;
         c->numerics.mode = MODE_ORDER_FREE;
         break;
+    case 29:
+        c->numerics.optimizer = DTYPE_E4M3;
+        break;
+    case 30:
+        c->numerics.compute = DTYPE_E5M2;
+        break;
+    case 31:
+        c->numerics.product = DTYPE_E4M3;
+        break;
+    case 32:
+        c->numerics.softmax = DTYPE_E5M2;
+        break;
     default:
         fail_msg("no case %d", which);
     }
@@ -162,6 +174,16 @@ static const char *const faults[] = {
     "numerics.library: numerics.backend cpu has no cublas: expected auto, none or openblas",
     "numerics.library: numerics.backend cuda has no openblas: expected auto, none or cublas",
     "numerics.mode: order-free is not available on numerics.backend cuda",
+    "numerics.optimizer: e4m3 is not available here: fp8 is a format of stored weights and "
+    "gradients (numerics.param, numerics.gradient); what else is kept or multiplied in fp8 has "
+    "scales, which this version does not have; expected f32, f64, bf16 or f16",
+    "numerics.compute: e5m2 is not available here: fp8 is a format of stored weights and gradients "
+    "(numerics.param, numerics.gradient); what else is kept or multiplied in fp8 has scales, which "
+    "this version does not have; expected f32, f64, bf16 or f16",
+    "numerics.product: e4m3 is not available here: operands of fp8 products have a scale per "
+    "tensor, which this version does not have; expected compute, tf32, bf16 or f16",
+    "numerics.softmax: expected compute, or f32, bf16 or f16 under numerics.compute other than "
+    "f64, got e5m2 under f32",
 };
 
 static void validate_faults(void **state) {
@@ -186,8 +208,9 @@ static void validate_wide_masters(void **state) {
         int32_t param, master;
         int fine;
     } cases[] = {
-        {DTYPE_BF16, DTYPE_F32, 1}, {DTYPE_BF16, DTYPE_F64, 1}, {DTYPE_F32, DTYPE_F64, 1},
-        {DTYPE_F32, DTYPE_F32, 0},  {DTYPE_F64, DTYPE_F32, 0},  {DTYPE_F64, CONFIG_MASTER_NONE, 1},
+        {DTYPE_BF16, DTYPE_F32, 1}, {DTYPE_BF16, DTYPE_F64, 1},          {DTYPE_F32, DTYPE_F64, 1},
+        {DTYPE_E4M3, DTYPE_F32, 1}, {DTYPE_E5M2, CONFIG_MASTER_NONE, 1}, {DTYPE_F32, DTYPE_F32, 0},
+        {DTYPE_F64, DTYPE_F32, 0},  {DTYPE_F64, CONFIG_MASTER_NONE, 1},
     };
     struct arena arena = ARENA_EMPTY;
     const struct scenario *s = helper_parse(&arena, "twinstep: 1", NULL);

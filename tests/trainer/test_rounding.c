@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/trainer/helper_train.h"
+#include "trainer/distance.h"
 #include "trainer/rounding.h"
 #include "trainer/run_private.h"
 
@@ -28,6 +29,9 @@ static void validate_neighbours(void **state) {
         {0x1p-134, DTYPE_BF16, 0.0, 0x1p-133, 0.5},
         {1.0 + 0x1p-12, DTYPE_F16, 1.0, 1.0 + 0x1p-10, 0.25},
         {0x1.8p-25, DTYPE_F16, 0.0, 0x1p-24, 0.75},
+        {1.0625, DTYPE_E4M3, 1.0, 1.125, 0.5},
+        {-0x1.4p-9, DTYPE_E4M3, -0x1p-9, -0x1p-8, 0.25},
+        {1.0625, DTYPE_E5M2, 1.0, 1.25, 0.25},
         {2.0 - 0x1p-9, DTYPE_BF16, 2.0 - 0x1p-7, 2.0, 0.75},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -41,6 +45,8 @@ static void validate_neighbours(void **state) {
     assert_true(rounding_draw((double)NAN, DTYPE_F16, 0.5) != rounding_draw(0.0, DTYPE_F16, 0.5));
     assert_true(rounding_draw(65519.9, DTYPE_F16, 0.99999) == 65504.0);
     assert_true(isinf(rounding_draw(65519.9, DTYPE_F16, 0.1)));
+    assert_true(rounding_draw(460.0, DTYPE_E4M3, 0.01) == 448.0); /* no infinity */
+    assert_true(isinf(rounding_draw(60000.0, DTYPE_E5M2, 0.01)));
 }
 
 #define COMMON                                                                                     \
@@ -112,6 +118,59 @@ static void verify_address_decides(void **state) {
     assert_memory_not_equal(&one.root, &seed.root, sizeof one.root);
 }
 
+/* No framework steps in fp8: an update without masters is made in f32 and rounded once, so the
+ * weights are those of a bf16-free loop p.float() - lr g, .to(fp8). The step is torch.optim.SGD's.
+ */
+static void corroborate_fp8_step(const char *name, enum dtype dtype) {
+    struct arena arena = ARENA_EMPTY;
+    struct config config;
+    struct dataset dataset;
+    struct run run;
+    helper_config(2, &config,
+                  COMMON "optimizer: {name: sgd, lr: 0.5, momentum: 0.9}, batch: {size: 4}, loop: "
+                         "{update: [optimize, log, count, schedule]}, numerics: {param: %s}",
+                  name);
+    assert_int_equal(config.numerics.gradient, DTYPE_F32);
+    assert_int_equal(config.numerics.optimizer, DTYPE_F32);
+    helper_ids_open(&config, 7, 40, 16, &arena, &dataset);
+    helper_run_open(&config, &dataset, &(struct run_options){.steps = 2}, &run);
+    helper_step(&run);
+    const uint32_t row = run.table.index[ROLE_Q];
+    const float *old = (const float *)(const void *)run.before + run.packed[row];
+    const float *now = (const float *)run_param(&run, row);
+    const float *gradient = (const float *)run_at(&run, run.layout.tensor[row].gradient);
+    uint64_t moved = 0;
+    for (size_t i = 0; i < run.table.rows[row].count; i++) {
+        const float step = -0.5f * gradient[i];
+        assert_true((double)now[i] == dtype_round((double)(old[i] + step), dtype));
+        assert_true(dtype_round((double)old[i], dtype) == (double)old[i]);
+        moved += now[i] != old[i];
+    }
+    assert_true(moved > 0);
+    run_close(&run);
+    arena_close(&arena);
+}
+
+static void corroborate_fp8(void **state) {
+    (void)state;
+    corroborate_fp8_step("e4m3", DTYPE_E4M3);
+    corroborate_fp8_step("e5m2", DTYPE_E5M2);
+}
+
+/* Masters keep what fp8 weights lose; the loss of both is that of coarse weights. */
+static void verify_fp8_masters(void **state) {
+    (void)state;
+    const struct outcome lost =
+        train("optimizer: {lr: 5e-4}, batch: {size: 4}, numerics: {param: e4m3}");
+    const struct outcome kept =
+        train("optimizer: {lr: 5e-4}, batch: {size: 4}, numerics: {param: e4m3, master: f32}");
+    const struct outcome drawn = train(
+        "optimizer: {lr: 5e-4}, batch: {size: 4}, numerics: {param: e4m3, rounding: stochastic}");
+    assert_true(lost.survival < 0.001 && lost.words == 0);
+    assert_true(kept.survival > lost.survival && kept.travel > lost.travel);
+    assert_true(drawn.survival > 0.001 && drawn.words > 0);
+}
+
 /* The number of each weight: stream rounding at its role, layer, update and index (law 15). The
  * step is p - lr g of torch.optim.SGD, each operation rounded to f32. */
 static void corroborate_draws(void **state) {
@@ -150,6 +209,32 @@ static void corroborate_draws(void **state) {
     arena_close(&arena);
 }
 
+/* Codes that follow each other are one step apart, over every binade, zero and both signs. */
+static void validate_fp8_distances(void **state) {
+    (void)state;
+    static const struct {
+        enum dtype dtype;
+        double largest;
+        int64_t codes;
+    } formats[] = {
+        {DTYPE_E4M3, 448.0, 126}, {DTYPE_E5M2, 57344.0, 123}, {DTYPE_F16, 65504.0, 31743}};
+    for (size_t f = 0; f < COUNT_OF(formats); f++) {
+        const enum dtype dtype = formats[f].dtype;
+        const float zero = 0.0f, top = (float)formats[f].largest;
+        int64_t steps = 0;
+        for (double x = 0.0; x < formats[f].largest; steps++) {
+            const double next = x + dtype_spacing(x, dtype);
+            const float pair[2] = {(float)x, (float)next}, mirrored[2] = {-pair[0], -pair[1]};
+            assert_int_equal(distance_ulp(&pair[0], &pair[1], dtype, 1), 1);
+            assert_int_equal(distance_ulp(&mirrored[0], &mirrored[1], dtype, 1), 1);
+            assert_int_equal(distance_ulp(&mirrored[1], &pair[1], dtype, 1), 2 * (steps + 1));
+            x = next;
+        }
+        assert_int_equal(steps, formats[f].codes);
+        assert_int_equal(distance_ulp(&zero, &top, dtype, 1), formats[f].codes);
+    }
+}
+
 /* At a rate of 0 nothing moves, whatever is drawn. */
 static void verify_nothing_moves_nothing(void **state) {
     (void)state;
@@ -162,7 +247,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_neighbours),    cmocka_unit_test(verify_updates_survive),
         cmocka_unit_test(verify_address_decides), cmocka_unit_test(verify_nothing_moves_nothing),
-        cmocka_unit_test(corroborate_draws),
+        cmocka_unit_test(corroborate_draws),      cmocka_unit_test(corroborate_fp8),
+        cmocka_unit_test(verify_fp8_masters),     cmocka_unit_test(validate_fp8_distances),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
