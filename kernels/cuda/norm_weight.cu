@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Gradient of RMSNorm's weight. A block has 32 columns: its warps work ahead into shared memory, a
- * slab at a time, and the first warp joins, a lane per column.
+ * Gradient of RMSNorm's weight. A block has 32 columns: its first warp joins, a lane per column,
+ * what the others work ahead into shared memory, a slab at a time: two halves take turns.
  *
  * Invariant: one fma chain per column goes on from what acc holds, rows in list order (law 1). No
  * rows can be split off such a chain: what is worked ahead are its factors, and C / 32 warps walk
@@ -11,8 +11,9 @@
 
 #define NORM_WEIGHT_THREADS 256u
 #define NORM_WEIGHT_WARPS (NORM_WEIGHT_THREADS / GPU_WARP)
-#define NORM_WEIGHT_SLAB 64u /* rows, or chunks, of a slab */
-#define NORM_WEIGHT_BYTES (NORM_WEIGHT_SLAB * GPU_WARP * sizeof(accumulator))
+#define NORM_WEIGHT_SLAB 32u /* rows, or chunks, of a slab */
+#define NORM_WEIGHT_HALF (NORM_WEIGHT_SLAB * GPU_WARP)
+#define NORM_WEIGHT_BYTES (2 * NORM_WEIGHT_HALF * sizeof(accumulator))
 
 struct norm_weight_job {
     struct norm_weight_args is;
@@ -32,26 +33,30 @@ GPU_INLINE accumulator norm_weight_dy(const struct norm_weight_job *job, size_t 
 }
 
 KERNEL(norm_weight_kernel, struct norm_weight_job) {
-    SHARED(accumulator, dy);
-    accumulator *const hat = dy + NORM_WEIGHT_SLAB * GPU_WARP;
+    SHARED(accumulator, shared);
     const unsigned own = THREAD % GPU_WARP, warp = THREAD / GPU_WARP;
     const size_t c = args->column + (size_t)BLOCK * GPU_WARP + own;
     const size_t rows = args->is.rows.count;
-    const int inside = c < args->end;
-    accumulator sum = inside && warp == 0 ? ((const accumulator *)args->is.acc)[c] : ACC(0.0);
-    for (size_t first = 0; first < rows; first += NORM_WEIGHT_SLAB) {
-        const unsigned slab = (unsigned)least(NORM_WEIGHT_SLAB, rows - first);
-        for (unsigned i = warp; inside && i < slab; i += NORM_WEIGHT_WARPS) {
-            const size_t row = list_row(&args->is.rows, first + i);
-            dy[i * GPU_WARP + own] = norm_weight_dy(args, row, c);
-            hat[i * GPU_WARP + own] = norm_weight_hat(args, row, c);
+    const int joins = warp == 0 && c < args->end, works = warp != 0 && c < args->end;
+    accumulator sum = joins ? ((const accumulator *)args->is.acc)[c] : ACC(0.0);
+    for (size_t first = 0; first < rows + NORM_WEIGHT_SLAB; first += NORM_WEIGHT_SLAB) {
+        accumulator *const ahead = shared + first / NORM_WEIGHT_SLAB % 2 * 2 * NORM_WEIGHT_HALF;
+        const accumulator *const ready = ahead == shared ? shared + 2 * NORM_WEIGHT_HALF : shared;
+        for (size_t i = first + warp - 1; works && i < least(first + NORM_WEIGHT_SLAB, rows);
+             i += NORM_WEIGHT_WARPS - 1) {
+            accumulator *const pair = ahead + (i - first) * GPU_WARP + own;
+            const size_t row = list_row(&args->is.rows, i);
+            pair[0] = norm_weight_dy(args, row, c);
+            pair[NORM_WEIGHT_HALF] = norm_weight_hat(args, row, c);
         }
-        BARRIER();
-        for (unsigned i = 0; inside && warp == 0 && i < slab; i++)
-            sum = acc_fma(dy[i * GPU_WARP + own], hat[i * GPU_WARP + own], sum);
+        const size_t past =
+            first == 0 ? 0 : least(NORM_WEIGHT_SLAB, rows + NORM_WEIGHT_SLAB - first);
+        for (size_t i = 0; joins && i < past; i++)
+            sum = acc_fma(ready[i * GPU_WARP + own], ready[NORM_WEIGHT_HALF + i * GPU_WARP + own],
+                          sum);
         BARRIER();
     }
-    if (inside && warp == 0) ((accumulator *)args->is.acc)[c] = sum;
+    if (joins) ((accumulator *)args->is.acc)[c] = sum;
 }
 
 /* The chain from +0 over one chunk of rows. */
@@ -68,25 +73,27 @@ GPU_INLINE accumulator norm_weight_chunk(const struct norm_weight_job *job, size
 }
 
 KERNEL(norm_weight_shuffled_kernel, struct norm_weight_job) {
-    SHARED(accumulator, sums);
+    SHARED(accumulator, shared);
     const unsigned own = THREAD % GPU_WARP, warp = THREAD / GPU_WARP;
     const size_t c = args->column + (size_t)BLOCK * GPU_WARP + own;
-    const size_t tile = (size_t)BLOCK * GPU_WARP / SHUFFLE_TILE;
-    const int inside = c < args->end;
+    const size_t tile = (size_t)BLOCK * GPU_WARP / SHUFFLE_TILE, chunks = args->by.chunks;
+    const int joins = warp == 0 && c < args->end, works = warp != 0 && c < args->end;
     accumulator sum = 0;
-    for (size_t first = 0; first < args->by.chunks; first += NORM_WEIGHT_SLAB) {
-        const unsigned slab = (unsigned)least(NORM_WEIGHT_SLAB, args->by.chunks - first);
-        for (unsigned i = warp; inside && i < slab; i += NORM_WEIGHT_WARPS) {
-            const uint32_t chunk = joined_chunk(&args->by, tile, (uint32_t)first + i);
-            sums[i * GPU_WARP + own] = norm_weight_chunk(args, chunk, c);
-        }
-        BARRIER();
-        for (unsigned i = 0; inside && warp == 0 && i < slab; i++)
-            sum = sum + sums[i * GPU_WARP + own];
+    for (size_t first = 0; first < chunks + NORM_WEIGHT_SLAB; first += NORM_WEIGHT_SLAB) {
+        accumulator *const ahead = shared + first / NORM_WEIGHT_SLAB % 2 * NORM_WEIGHT_HALF;
+        const accumulator *const ready = ahead == shared ? shared + NORM_WEIGHT_HALF : shared;
+        for (size_t i = first + warp - 1; works && i < least(first + NORM_WEIGHT_SLAB, chunks);
+             i += NORM_WEIGHT_WARPS - 1)
+            ahead[(i - first) * GPU_WARP + own] =
+                norm_weight_chunk(args, joined_chunk(&args->by, tile, (uint32_t)i), c);
+        const size_t past =
+            first == 0 ? 0 : least(NORM_WEIGHT_SLAB, chunks + NORM_WEIGHT_SLAB - first);
+        for (size_t i = 0; joins && i < past; i++)
+            sum = sum + ready[i * GPU_WARP + own];
         BARRIER();
     }
     accumulator *const acc = (accumulator *)args->is.acc + c;
-    if (inside && warp == 0) *acc = *acc + sum;
+    if (joins) *acc = *acc + sum;
 }
 
 static size_t norm_weight_blocks(const struct norm_weight_job *job) {
