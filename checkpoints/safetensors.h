@@ -93,7 +93,7 @@ enum safetensors_dtype safetensors_dtype_of(const char *name);
 /* Bits of one element: 4, 6, 8, 16, 32 or 64. */
 unsigned safetensors_dtype_bits(enum safetensors_dtype dtype);
 
-/* Which of our dtypes it is: F32, BF16, F16, F64. 0: it is none of them. */
+/* Which of our dtypes it is: F32, BF16, F16, F64, F8_E4M3, F8_E5M2. 0: it is none of them. */
 int safetensors_dtype_number(enum safetensors_dtype dtype, enum dtype *out);
 enum safetensors_dtype safetensors_dtype_from(enum dtype dtype); /* tf32 is stored as F32 */
 

@@ -410,7 +410,9 @@ static const struct key_row rows[] = {
      "rate holds",
      AT(loop.on_skip), NO_BOUNDS, NULL, phase_names},
 
-    {"numerics.param", KEY_ENUM, "", "f32", CAUSE_DTYPE, "Dtype of the stored parameters",
+    {"numerics.param", KEY_ENUM, "", "f32", CAUSE_DTYPE,
+     "Dtype of the stored parameters; fp8 (e4m3, e5m2) is for them and numerics.gradient alone, "
+     "and has no scale",
      AT(numerics.param), NO_BOUNDS, NULL, dtype_names},
     {"numerics.compute", KEY_ENUM, "", "f32", CAUSE_DTYPE,
      "Dtype of activations and their gradients", AT(numerics.compute), NO_BOUNDS, NULL,
