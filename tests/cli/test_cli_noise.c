@@ -9,6 +9,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include <jansson.h>
+#include <stdio.h>
+
+#include "base/macro.h"
 #include "determinism/floor_file.h"
 #include "tests/cli/helper_cli.h"
 
@@ -259,6 +263,49 @@ static void verify_compare(void **state) {
                   "batch.size: 4 there, 2 here");
 }
 
+/* Seen, median, power and exit status of a plan whose pairs are partly seen, as JSON and as text: a
+ * median above the bound is more than half of the pairs, power is the lower end of their share, and
+ * runs without a floor are an answer where no column has one. */
+static void check_seen(const char *floor, const char *error) {
+    static const char *const names[] = {"loss", "grad_norm", "distance"};
+    char line[128];
+    int partly = 0;
+    snprintf(line, sizeof line, "noise --plan --floor %s --power 0.7 --lr-error %s --json", floor,
+             error);
+    struct said said = helper_run(0, line);
+    json_t *plan = json_loads(said.out, 0, NULL);
+    const json_int_t pairs = json_integer_value(json_object_get(plan, "pairs"));
+    helper_free(&said);
+    line[strlen(line) - strlen(" --json")] = '\0';
+    said = helper_run(0, line);
+    assert_true(json_integer_value(json_object_get(plan, "runs_of_each_arm")) > 0);
+    const char *text = said.out;
+    for (int c = 2; c >= 0; c--) { /* as the text has them */
+        const json_t *column = json_object_get(json_object_get(plan, "columns"), names[c]);
+        json_t *cell;
+        size_t i;
+        assert_true(json_is_null(json_object_get(column, "update")));
+        json_array_foreach(json_object_get(column, "updates"), i, cell) {
+            const json_int_t seen = json_integer_value(json_object_get(cell, "seen"));
+            const double power = json_number_value(json_object_get(cell, "power"));
+            const double effect = json_number_value(json_object_get(cell, "effect"));
+            char share[32];
+            assert_int_equal(effect > json_number_value(json_object_get(cell, "bound")),
+                             2 * seen > pairs);
+            assert_int_equal(power > 0.0, seen > 0);
+            assert_true(power <= (double)seen / (double)pairs);
+            partly += seen > 0 && seen < pairs;
+            snprintf(share, sizeof share, " %d/%d ", (int)seen, (int)pairs);
+            text = strstr(text, share);
+            if (text == NULL) fail_msg("no%sin its place: %s", share, said.out);
+            text += strlen(share);
+        }
+    }
+    assert_true(partly > 1);
+    json_decref(plan);
+    helper_free(&said);
+}
+
 /* What is asked for decides: a large error is seen from the weights at once, one below rounding
  * never, and a floor of few pairs cannot say. */
 static void verify_plan(void **state) {
@@ -290,6 +337,7 @@ static void verify_plan(void **state) {
     said = helper_run(0, "noise p.yaml --plan --alpha 0.2 --power 0.5");
     static const char *const own[] = {"measured: 4 A/A pairs, 5 A/B pairs", NULL};
     expect(&said, own);
+    check_seen("p-floor.h5", "1e-7");
     helper_refuse(2, "noise --plan --alpha 0", "noise: --alpha: expected a number between 0 and 1");
     helper_refuse(2, "noise p.yaml --plan --floor p-floor.h5 --set steps=3",
                   "another configuration");
@@ -315,14 +363,69 @@ static void verify_ops(void **state) {
     helper_refuse(2, "noise null-pair --ops", "expected no scenario");
 }
 
+/* The worst of all measured variants of a stratum, as `noise --models` writes it. */
+static void worst_of(const json_t *one, const char *stratum, const char *figure, int f64,
+                     char out[16], int *out_unlike) {
+    double worst = 0.0;
+    int measured = 0, equal = 1;
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(one, "strata"), i, row) {
+        if (strcmp(json_string_value(json_object_get(row, "stratum")), stratum) != 0) continue;
+        if (json_object_get(row, "untestable") != NULL) continue;
+        const double value = json_number_value(json_object_get(row, figure));
+        *out_unlike += measured > 0 && value != worst;
+        if (value > worst) worst = value;
+        equal = equal && json_is_true(json_object_get(row, "bit_equal"));
+        measured++;
+    }
+    if (measured == 0)
+        strcpy(out, "-");
+    else if (equal && !f64)
+        strcpy(out, "=");
+    else
+        snprintf(out, 16, "%.1e", worst);
+}
+
+/* Every cell of the text against every variant of the JSON. */
+static void check_cells(char *text, const json_t *cases) {
+    static const char *const strata[] = {"instance",    "instance", "repeat", "process", "threads",
+                                         "micro-batch", "padding",  "layout", "one-ulp", "f64"};
+    int unlike = 0, numbers = 0;
+    size_t i;
+    json_t *one;
+    char *line = strstr(text, "one-ulp      f64\n");
+    assert_non_null(line);
+    json_array_foreach(cases, i, one) {
+        line = strchr(line, '\n') + 1;
+        const size_t length = strcspn(line, "\n");
+        const char *at = strstr(line, " of ");
+        assert_true(at != NULL && (size_t)(at - line) < length);
+        at += 4 + strcspn(at + 4, " ");
+        for (size_t c = 0; c < COUNT_OF(strata); c++) {
+            char want[16], got[16];
+            int used;
+            worst_of(one, strata[c], c == 1 ? "total_relative" : "tensor_relative", c == 9, want,
+                     &unlike);
+            assert_int_equal(sscanf(at, "%15s%n", got, &used), 1);
+            if (strcmp(want, got) != 0)
+                fail_msg("%s: expected %s: %.*s", strata[c], want, (int)length, line);
+            numbers += c == 9 && got[0] != '-';
+            at += used;
+        }
+    }
+    assert_true(unlike > 0); /* variants differ, so the worst is no other one by chance */
+    assert_int_equal(numbers, json_array_size(cases));
+}
+
 /* One line per model; modes keep on every rung what they promise, or do not. */
 static void verify_models(void **state) {
     (void)state;
 #define SMALL "noise --models --set common.model.layers=1 --set common.model.hidden=32 --modes "
-    struct said said = helper_run(1, SMALL "invariant,shuffled --dtypes f32");
+    struct said said = helper_run(1, SMALL "invariant,shaped --dtypes f32");
     static const char *const text[] = {"noise of 24 models: 1 update, worst of 1 repeat",
                                        "olmo2 sft 1x32     f32    invariant ",
-                                       "llama dpo 1x32     f32    shuffled ", NULL};
+                                       "llama dpo 1x32     f32    shaped ", NULL};
     for (const char *line = strstr(said.out, "invariant "); line != NULL;
          line = strstr(line + 1, "invariant ")) {
         const char *cells = strstr(line, " of ");
@@ -330,11 +433,14 @@ static void verify_models(void **state) {
         cells = strstr(cells, "=        =        =        =        =        =        =");
         if (cells == NULL || cells - line > 60) fail_msg("%.200s", line);
     }
+    struct said all = helper_run(1, SMALL "invariant,shaped --dtypes f32 --json");
+    json_t *object = json_loads(all.out, 0, NULL);
+    check_cells(said.out, json_object_get(object, "cases"));
+    json_decref(object);
     expect(&said, text);
-    said = helper_run(0, SMALL "invariant --json");
     static const char *const json[] = {"\"family\": \"llama\"", "\"hidden\": 32",
-                                       "\"stratum\": \"f64\"", "\"apart\": 0", NULL};
-    expect(&said, json);
+                                       "\"stratum\": \"f64\"", NULL};
+    expect(&all, json);
     said = helper_run(3, "noise --models --modes order-free --dtypes f64");
     static const char *const none[] = {"untestable: numerics.compute: mode order-free", NULL};
     expect(&said, none);
