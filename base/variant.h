@@ -111,9 +111,9 @@ TWINSTEP_HD accumulator acc_nan(void) {
     return ACC_NAME_(real_nan)();
 }
 
-/* Rounds x once to dtype. f64 is exact only in a double carrier. Called with a constant dtype it
- * folds to a few instructions: write loops as a static function of `enum dtype`, and call it
- * through DTYPE_SWITCH, so that the loop vectorises. */
+/* Rounds x once to dtype, one that operations compute in (no fp8). f64 is exact only in a double
+ * carrier. Called with a constant dtype it folds to a few instructions: write loops as a static
+ * function of `enum dtype`, and call it through DTYPE_SWITCH, so that the loop vectorises. */
 TWINSTEP_HD carrier carrier_round(accumulator x, enum dtype dtype) {
     switch (dtype) {
     case DTYPE_F64:
@@ -124,19 +124,23 @@ TWINSTEP_HD carrier carrier_round(accumulator x, enum dtype dtype) {
         return (carrier)ACC_NAME_(real_round_f16)(x);
     case DTYPE_TF32:
         return (carrier)ACC_NAME_(real_round_tf32)(x);
-    case DTYPE_E4M3:
-        return (carrier)ACC_NAME_(real_round_e4m3)(x);
-    case DTYPE_E5M2:
-        return (carrier)ACC_NAME_(real_round_e5m2)(x);
     case DTYPE_F32:
+    case DTYPE_E4M3:
+    case DTYPE_E5M2:
     case DTYPE_COUNT:
         break;
     }
     return (carrier)(float)x;
 }
 
-/* Runs `call(DTYPE)` with DTYPE a constant equal to `dtype`, a dtype that operations compute in (no
- * fp8, which validation keeps out):
+/* The same for every dtype in which numbers are stored, fp8 included. */
+TWINSTEP_HD carrier carrier_store(accumulator x, enum dtype dtype) {
+    if (dtype == DTYPE_E4M3) return (carrier)ACC_NAME_(real_round_e4m3)(x);
+    if (dtype == DTYPE_E5M2) return (carrier)ACC_NAME_(real_round_e5m2)(x);
+    return carrier_round(x, dtype);
+}
+
+/* Runs `call(DTYPE)` with DTYPE a constant equal to `dtype`, one that operations compute in:
  *     #define RUN(d) scale_rows(rows, d)
  *     DTYPE_SWITCH(t->dtype, RUN); */
 #define DTYPE_SWITCH(dtype, call)                                                                  \

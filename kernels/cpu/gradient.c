@@ -19,7 +19,7 @@ ROW_INLINE void close_elements(const struct close_args *args, size_t first, size
         if (dtype == DTYPE_F64)
             ((double *)args->gradient)[i] = (double)sum;
         else
-            ((float *)args->gradient)[i] = (float)carrier_round(sum, dtype);
+            ((float *)args->gradient)[i] = (float)carrier_store(sum, dtype);
     }
 }
 
@@ -38,7 +38,7 @@ static void close_exactly(const struct close_args *args, size_t first, size_t la
     for (size_t i = first; i < last; i++) {
         struct exact_sum sum = a[i];
         if (args->uses == 2) exact_sum_join(&sum, b + i);
-        ((float *)args->gradient)[i] = (float)carrier_round(exact_acc(&sum), args->storage);
+        ((float *)args->gradient)[i] = (float)carrier_store(exact_acc(&sum), args->storage);
     }
 }
 
@@ -144,7 +144,7 @@ ROW_INLINE void scale_elements(const struct scale_args *args, size_t first, size
             ((double *)args->values)[i] = ((double *)args->values)[i] * args->factor;
         } else {
             const float product = ((float *)args->values)[i] * narrow;
-            ((float *)args->values)[i] = (float)carrier_round((accumulator)product, dtype);
+            ((float *)args->values)[i] = (float)carrier_store((accumulator)product, dtype);
         }
     }
 }

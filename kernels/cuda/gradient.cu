@@ -15,7 +15,7 @@ KERNEL(close_kernel, struct close_args) {
     if (args->storage == DTYPE_F64)
         ((double *)args->gradient)[i] = (double)sum;
     else
-        ((float *)args->gradient)[i] = (float)carrier_round(sum, args->storage);
+        ((float *)args->gradient)[i] = (float)carrier_store(sum, args->storage);
 }
 
 static void close_gradient(const struct op_call *call, const struct close_args *args) {
@@ -139,7 +139,7 @@ KERNEL(scale_kernel, struct scale_args) {
         ((double *)args->values)[i] = ((double *)args->values)[i] * args->factor;
     } else {
         const float product = ((float *)args->values)[i] * (float)args->factor;
-        ((float *)args->values)[i] = (float)carrier_round((accumulator)product, args->storage);
+        ((float *)args->values)[i] = (float)carrier_store((accumulator)product, args->storage);
     }
 }
 

@@ -108,7 +108,7 @@ static inline void range_load_gradient(carrier *out, const struct optim_range *r
     if (range->grad_scale == 1.0) return;
     const carrier scale = (carrier)range->grad_scale;
     for (size_t i = 0; i < count; ++i)
-        out[i] = rule_store(out[i] / scale, tensor->gradient_dtype);
+        out[i] = carrier_store((accumulator)(out[i] / scale), tensor->gradient_dtype);
 }
 
 /* The working copy; where it is a master, the parameter becomes its rounding. */
@@ -117,7 +117,7 @@ static inline void range_store_param(struct range_block *block, const struct opt
     range_store(block->p, optim_working(tensor), optim_working_dtype(tensor), first, count);
     if (tensor->master == NULL) return;
     for (size_t i = 0; i < count; ++i)
-        block->stored[i] = rule_store(block->p[i], tensor->param_dtype);
+        block->stored[i] = carrier_store((accumulator)block->p[i], tensor->param_dtype);
     range_store(block->stored, tensor->param, tensor->param_dtype, first, count);
 }
 
