@@ -43,11 +43,8 @@ static inline size_t cuda_scratch_bytes(const struct op_limits *limits) {
     return CUDA_ORDER_BYTES + most + 64;
 }
 
-/* What of `call` these tables do not have; NULL: nothing. They have mode invariant alone. */
+/* What of `call` these tables do not have; NULL: nothing. */
 static inline const char *cuda_refuses(const struct op_call *call) {
-    if (call->order != NULL) return "mode shuffled";
-    if (call->splits != NULL) return "mode shaped";
-    if (call->racing != NULL) return "mode atomic";
     if (call->blas != NULL) return "mode fast (a library)";
     if (call->order_free) return "mode order-free";
     return NULL;
