@@ -81,6 +81,8 @@ part_build() {
     if [ "$device" = 1 ]; then
         set -- "$@" -DTWINSTEP_CUDA=ON
         targets="$targets twinstep_cuda"
+        NVCC_APPEND_FLAGS='--threads 0' # its targets side by side
+        export NVCC_APPEND_FLAGS
     fi
     began=$(date +%s)
     # $targets is a list of words.
