@@ -12,6 +12,7 @@
 #include "cli/noise_ladder.h"
 #include "cli/noise_models.h"
 #include "cli/noise_planning.h"
+#include "cli/noise_pricing.h"
 #include "cli/noise_report.h"
 #include "cli/perform.h"
 #include "cli/progress.h"
@@ -31,10 +32,12 @@ enum {
     KEY_POWER,
     KEY_FLOOR,
     KEY_OPS,
-    KEY_MODELS
+    KEY_MODELS,
+    KEY_SWITCHES
 };
 
 #define WORDS_MAX 8
+#define STANDARD_ROUNDS 7 /* 6 are the fewest with a 95 % interval of a median */
 #define STANDARD_PAIRS 99 /* the least p is then 0.01 */
 
 /* Measured when no scenario is named: small enough to wait for, and every stratum has a variant. */
@@ -119,7 +122,7 @@ static uint64_t count_processors(void) {
 static enum status ask(struct asking *asking) {
     const struct options *options = asking->options;
     const int all = options->argument_count == 0 && options->output == NULL &&
-                    !options_given(options, KEY_PLAN);
+                    !options_given(options, KEY_PLAN) && !options_given(options, KEY_SWITCHES);
     uint64_t repeats;
     TRY(load(asking));
     TRY(find_arm(asking));
@@ -129,7 +132,8 @@ static enum status ask(struct asking *asking) {
     TRY(read_words(options, KEY_DTYPES, "dtypes", all ? "f32,bf16" : "own", asking->dtypes,
                    &asking->dtype_count));
     TRY(read_number(options, KEY_STEPS, "steps", 1000000, asking->scenario->steps, &asking->steps));
-    TRY(read_number(options, KEY_REPEAT, "repeat", 1000000, 3, &repeats));
+    TRY(read_number(options, KEY_REPEAT, "repeat", 1000000,
+                    options_given(options, KEY_SWITCHES) ? STANDARD_ROUNDS : 3, &repeats));
     TRY(read_number(options, KEY_THREADS, "threads", 1024, 0, &asking->threads));
     TRY(read_number(options, KEY_PAIRS, "pairs", 1000000,
                     options->output == NULL ? 0 : STANDARD_PAIRS, &asking->pairs));
@@ -298,6 +302,44 @@ static enum status run_plan(const struct asking *asking, int *out_exit) {
     return noise_planning_run(&planning, out_exit);
 }
 
+/* Threads race only where there are two; the same number for all, so that times compare. */
+static enum status price_dtype(const struct asking *asking, const char *dtype,
+                               const struct noise_report *report, int *out_exit) {
+    struct arena *const arena = &asking->cli->arena;
+    const struct noise_case own = {.mode = "own", .dtype = dtype};
+    struct config *config;
+    TRY(arena_take(arena, 1, sizeof *config, "configuration", &config));
+    *config = asking->arm->config;
+    const int alone =
+        config->numerics.backend == BACKEND_CPU && config->numerics.threads < 2 && !asking->threads;
+    TRY(noise_case_set_up(&own, alone ? 2 : asking->threads, config));
+    const struct noise_request request = request_of(asking, config);
+    const struct noise_pricing pricing = {.cli = asking->cli,
+                                          .report = report,
+                                          .request = &request,
+                                          .dtype = dtype,
+                                          .json = asking->options->json};
+    return noise_pricing_run(&pricing, out_exit);
+}
+
+static enum status run_switches(struct asking *asking, int *out_exit) {
+    const struct options *options = asking->options;
+    struct noise_report report;
+    if (options->output != NULL || options_given(options, KEY_PLAN) ||
+        options_given(options, KEY_MODES))
+        FAIL(STATUS_INPUT, "noise: --switches goes through modes of its own: expected no --modes, "
+                           "no output and no plan");
+    TRY(ask(asking));
+    if (asking->dtype_count != 1)
+        FAIL(STATUS_INPUT, "noise: --switches: expected one dtype, got %u", asking->dtype_count);
+    report = (struct noise_report){.scenario = asking->scenario->name,
+                                   .arm = asking->arm->name,
+                                   .steps = asking->steps,
+                                   .repeats = asking->repeats};
+    TRY(find_device(asking, &report));
+    return price_dtype(asking, asking->dtypes[0], &report, out_exit);
+}
+
 static enum status run_ops(struct asking *asking, int *out_exit) {
     const struct options *options = asking->options;
     struct noise_ladder ladder = {.cli = asking->cli, .json = options->json};
@@ -356,6 +398,7 @@ static enum status run_with(struct cli *cli, const struct options *given, struct
     asking.processors = count_processors();
     if (options_given(options, KEY_OPS)) return run_ops(&asking, out_exit);
     if (options_given(options, KEY_MODELS)) return run_models(&asking, out_exit);
+    if (options_given(options, KEY_SWITCHES)) return run_switches(&asking, out_exit);
     TRY(check_output(options));
     TRY(ask(&asking));
     if (options_given(options, KEY_PLAN)) return run_plan(&asking, out_exit);
@@ -409,6 +452,9 @@ static const struct argp_option option_rows[] = {
     OPTION("models", KEY_MODELS, NULL,
            "Measure a ladder of models (OLMo-2 and Llama, SFT and DPO, 1 to 16 layers) instead of "
            "a scenario, one line per model, dtype and mode; default one update, one repeat, bf16"),
+    OPTION("switches", KEY_SWITCHES, NULL,
+           "Price each mechanism of determinism (numerics.determinism.*, kinds of sum, modes): one "
+           "switched at a time, time ratio and floor of each. --repeat: rounds, default 7"),
     OPTION("plan", KEY_PLAN, NULL,
            "How many runs and updates show an LR error above this floor; measures both"),
     OPTION("lr-error", KEY_LR_ERROR, "X", "Relative LR error of the plan; default 0.01"),

@@ -153,7 +153,7 @@ enum status noise_set_mode(struct config *config, const char *mode) {
     if (row == NULL) FAIL(STATUS_INTERNAL, "numerics.mode is no row");
     for (int32_t i = 0; row->names[i] != NULL; i++)
         if (strcmp(row->names[i], mode) == 0) {
-            config->numerics.mode = i;
+            config_set_mode(config, i);
             return STATUS_OK;
         }
     FAIL(STATUS_INPUT,

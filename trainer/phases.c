@@ -434,9 +434,12 @@ enum status phase_run(struct run *run, enum phase phase) {
         [PHASE_COUNT_UPDATE] = phase_count, [PHASE_SCHEDULE] = phase_schedule,
         [PHASE_ZERO] = phase_zero,
     };
+    const struct run_options *const options = &run->options;
     if (run->model.watch != NULL) watch_phase_begin(run, phase);
+    if (options->at_phase != NULL) options->at_phase(options->at_phase_context, phase, 0);
     TRY(functions[phase](run));
     if (run->backend != NULL) TRY(run->backend->wait());
+    if (options->at_phase != NULL) options->at_phase(options->at_phase_context, phase, 1);
     if (run->model.watch != NULL) watch_phase_end(run, phase);
     return STATUS_OK;
 }

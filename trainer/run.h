@@ -26,6 +26,9 @@ struct run_options {
     /* An open run of the same model in any dtypes, whose initial parameters this one starts from,
      * rounded to its own dtype. NULL: they are drawn. */
     const struct run *start;
+    /* Told when a phase begins and has ended, its work done; NULL: nobody is. */
+    void (*at_phase)(void *context, enum phase phase, int ended);
+    void *at_phase_context;
 };
 
 /* Names and lengths of a run's axes in the trace; known without opening the run. */

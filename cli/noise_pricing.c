@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One line per switch: two ratios of time with their intervals, then the floor. */
+#include "cli/noise_pricing.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/json.h"
+#include "trainer/noise_switches.h"
+
+static double seconds(void *clock) {
+    struct timespec now;
+    (void)clock;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void print_ratio(const struct noise_ratio *ratio, int is_base) {
+    char interval[32] = "";
+    if (is_base)
+        snprintf(interval, sizeof interval, "%.4g ms", 1e3 * ratio->seconds);
+    else if (ratio->interval.confidence > 0.0)
+        snprintf(interval, sizeof interval, "%.3f [%.3f, %.3f]", ratio->ratio, ratio->interval.low,
+                 ratio->interval.high);
+    else
+        snprintf(interval, sizeof interval, "%.3f [-]", ratio->ratio);
+    printf("  %-22s", interval);
+}
+
+static void print_floor(const struct noise_figures *figures) {
+    if (figures->first == 0)
+        printf("  %-29s", "=");
+    else
+        printf("  %5.1f %%  %9.2e  %9.2e", 100.0 * figures->gradients_equal / figures->tensors,
+               figures->tensor_relative, figures->total_relative);
+}
+
+static void print_switch(const struct noise_switch *one, int width, int is_base) {
+    printf("  %-*s", width, one->name);
+    if (one->untestable[0] != '\0') {
+        printf("  untestable: %s\n", one->untestable);
+        return;
+    }
+    print_ratio(&one->update, is_base);
+    print_ratio(&one->passes, is_base);
+    print_floor(&one->floor);
+    if (one->moved.first == 0)
+        printf("  =\n");
+    else
+        printf("  %9.2e\n", one->moved.tensor_relative);
+}
+
+static void print_text(const struct noise_pricing *pricing, const struct noise_switches *switches) {
+    const struct noise_report *const report = pricing->report;
+    printf("%s, arm %s, %s, %ju thread%s: %ju updates, %u rounds through all switches\n",
+           report->scenario, report->arm, pricing->dtype,
+           (uintmax_t)pricing->request->config->numerics.threads,
+           pricing->request->config->numerics.threads == 1 ? "" : "s", (uintmax_t)report->steps,
+           switches->rounds);
+    if (strcmp(report->device_line, BACKENDS_OWN) != 0) printf("device %s\n", report->device_line);
+    int width = 0;
+    for (uint32_t i = 0; i < switches->count; i++)
+        if ((int)strlen(switches->list[i].name) > width)
+            width = (int)strlen(switches->list[i].name);
+    printf("\n  %-*s  %-22s  %-22s  %7s  %9s  %9s  %9s\n", width, "switch", "update, of the first",
+           "forward and backward", "grads =", "tensor", "total", "from 1st");
+    for (uint32_t i = 0; i < switches->count; i++)
+        print_switch(&switches->list[i], width, i == 0);
+    printf(
+        "\nTimes: the first switch's own, the others' over it: median of the ratios of %u rounds "
+        "[95 %% interval of that\nmedian, by order statistics; -: fewer than 6 rounds]. Floor: "
+        "gradients of %u instances at the first update that\ndiffers, = bit-equal. from 1st: "
+        "largest relative difference of a tensor's gradient norm from the first switch's.\n",
+        switches->rounds, switches->instances);
+}
+
+static json_t *ratio_json(const struct noise_ratio *ratio) {
+    return json_pack("{so so so}", "seconds", json_finite(ratio->seconds), "ratio",
+                     json_finite(ratio->ratio), "interval",
+                     ratio->interval.confidence > 0.0
+                         ? json_pack("{so so so}", "low", json_finite(ratio->interval.low), "high",
+                                     json_finite(ratio->interval.high), "confidence",
+                                     json_finite(ratio->interval.confidence))
+                         : json_null());
+}
+
+static json_t *figures_json(const struct noise_figures *figures) {
+    return json_pack(
+        "{sb so si si sI so so}", "bit_equal", figures->first == 0, "first",
+        figures->first == 0 ? json_null()
+                            : json_pack("{sI ss}", "update", (json_int_t)figures->first, "place",
+                                        figures->first_place),
+        "tensors", (int)figures->tensors, "gradients_equal", (int)figures->gradients_equal,
+        "gradient_ulp", (json_int_t)figures->gradient_ulp, "tensor_relative",
+        json_finite(figures->tensor_relative), "total_relative",
+        json_finite(figures->total_relative));
+}
+
+static json_t *switch_json(const struct noise_switch *one) {
+    if (one->untestable[0] != '\0')
+        return json_pack("{ss ss}", "name", one->name, "untestable", one->untestable);
+    return json_pack("{ss so so so so}", "name", one->name, "update", ratio_json(&one->update),
+                     "passes", ratio_json(&one->passes), "floor", figures_json(&one->floor),
+                     "from_first", figures_json(&one->moved));
+}
+
+static enum status print_json(const struct noise_pricing *pricing,
+                              const struct noise_switches *switches) {
+    const struct noise_report *const report = pricing->report;
+    json_t *const list = json_array();
+    for (uint32_t i = 0; i < switches->count; i++)
+        json_array_append_new(list, switch_json(&switches->list[i]));
+    return json_print(json_pack("{ss ss so ss sI sI si si so}", "scenario", report->scenario, "arm",
+                                report->arm, "device", noise_device_json(report), "dtype",
+                                pricing->dtype, "threads",
+                                (json_int_t)pricing->request->config->numerics.threads, "updates",
+                                (json_int_t)report->steps, "rounds", (int)switches->rounds,
+                                "instances", (int)switches->instances, "switches", list));
+}
+
+enum status noise_pricing_run(const struct noise_pricing *pricing, int *out_exit) {
+    struct noise_switches switches;
+    TRY(noise_switches_measure(pricing->request, seconds, NULL, &pricing->cli->arena, &switches));
+    *out_exit = EXIT_AS_EXPECTED;
+    if (pricing->json) return print_json(pricing, &switches);
+    print_text(pricing, &switches);
+    return STATUS_OK;
+}
