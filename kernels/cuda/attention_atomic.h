@@ -3,7 +3,8 @@
  * head, in chunks, each a chain from +0, and adds them to sums in scratch that the blocks of the
  * other keys add to. They are rounded when all are in.
  *
- * Spans of one tile of outputs go to neighbouring blocks, so that blocks meet.
+ * Spans of one tile of outputs go to neighbouring blocks, so that blocks meet. Where a tile of keys
+ * has whole chunks, dQ takes FlashAttention's way: the blocks that make dK and dV add to it.
  * Invariant: every chunk is added exactly once; what races is their order alone. */
 #ifndef TWINSTEP_KERNELS_CUDA_ATTENTION_ATOMIC_H
 #define TWINSTEP_KERNELS_CUDA_ATTENTION_ATOMIC_H
@@ -43,20 +44,80 @@ KERNEL(attention_atomic_round, struct attention_job) {
         carrier_round(args->sums[i], args->dtype);
 }
 
+/* dQ of a tile of queries from a tile of keys, whose dS stand in shared->first; 32 columns at a
+ * time. The tile has whole chunks. `token`: of the group, that of the tile's first query. */
+GPU_INLINE void attention_race_queries(GPU_PARAM const struct attention_job *job,
+                                       const struct attention_block *own,
+                                       const struct attention_columns *columns,
+                                       const struct attention_shared *shared, uint32_t token) {
+    const uint32_t chunk = job->race.chunk, keys = own->keys.limit - own->keys.first;
+    const size_t line = (size_t)job->H * job->D;
+    for (uint32_t column = 0; column < columns->count; column += ATTENTION_TILE) {
+        accumulator chain[ATTENTION_EACH][ATTENTION_EACH] = {{ACC(0.0)}};
+        for (unsigned i = THREAD; i < ATTENTION_TILE * ATTENTION_TILE; i += ATTENTION_THREADS) {
+            const uint32_t t = i / ATTENTION_TILE, c = column + i % ATTENTION_TILE;
+            const size_t from = (own->keys.first + t) * own->keys.line + columns->first;
+            const int inside = t < keys && c < columns->count;
+            shared->slab[i] = inside ? operand(own->k[from + c], job->product) : ACC(0.0);
+        }
+        BARRIER();
+        for (unsigned t = 0; t < keys; t++) {
+            const uint32_t key = own->keys.first + t;
+            UNROLL
+            for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+                const uint32_t r = attention_left(GPU_ARG i), query = own->queries.first + r;
+                const accumulator slope = shared->first[attention_at(t, r)];
+                if (key > query || query >= own->queries.limit) continue;
+                UNROLL
+                for (unsigned j = 0; j < ATTENTION_EACH; j++)
+                    chain[i][j] = acc_fma(
+                        slope, shared->slab[t * ATTENTION_TILE + attention_right(GPU_ARG j)],
+                        chain[i][j]);
+            }
+            if ((t + 1) % chunk != 0 && t + 1 < keys) continue;
+            UNROLL
+            for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+                const uint32_t r = attention_left(GPU_ARG i), query = own->queries.first + r;
+                accumulator *const to =
+                    job->sums + (token + r) * line + (size_t)own->head * job->D + columns->first;
+                if (key - t % chunk > query || query >= own->queries.limit) continue;
+                UNROLL
+                for (unsigned j = 0; j < ATTENTION_EACH; j++) {
+                    const uint32_t c = column + attention_right(GPU_ARG j);
+                    if (c < columns->count) ACC_NAME_(gpu_atomic_add)
+                    (GPU_ARG to + c, chain[i][j]);
+                    chain[i][j] = 0;
+                }
+            }
+        }
+        BARRIER();
+    }
+}
+
+static size_t attention_race_blocks(const struct attention_job *job) {
+    return element_blocks((size_t)job->group.tokens * job->H * job->D);
+}
+
+/* Sums of +0. */
+static void attention_race_open(const struct op_call *call, struct attention_job *job) {
+    job->race.chunk = (uint32_t)least(call->racing->chunk, (size_t)1 << 20);
+    job->sums = job->state + (size_t)job->group.tokens * job->H * ATTENTION_STATE;
+    LAUNCH(attention_atomic_clear, attention_race_blocks(job), ELEMENT_THREADS, 0, job);
+}
+
+static void attention_race_close(const struct attention_job *job) {
+    LAUNCH(attention_atomic_round, attention_race_blocks(job), ELEMENT_THREADS, 0, job);
+}
+
 /* Spans of whole chunks, of a tile's keys at least. */
 static void attention_race(const struct op_call *call, struct attention_job *job) {
-    const size_t numbers = (size_t)job->group.tokens * job->H * job->D;
-    const uint32_t longest = attention_longest(job);
-    if (longest == 0) return;
-    job->race.chunk = (uint32_t)least(call->racing->chunk, longest);
+    attention_race_open(call, job);
     job->race.span = (ATTENTION_TILE + job->race.chunk - 1) / job->race.chunk * job->race.chunk;
-    job->race.pieces = (longest + job->race.span - 1) / job->race.span;
-    job->sums = job->state + (size_t)job->group.tokens * job->H * ATTENTION_STATE;
-    LAUNCH(attention_atomic_clear, element_blocks(numbers), ELEMENT_THREADS, 0, job);
+    job->race.pieces = (attention_longest(job) + job->race.span - 1) / job->race.span;
     LAUNCH(attention_atomic_kernel,
            attention_parts(job) * job->H * attention_panels(job->D) * job->race.pieces,
            ATTENTION_THREADS, ATTENTION_SHARED(2), job);
-    LAUNCH(attention_atomic_round, element_blocks(numbers), ELEMENT_THREADS, 0, job);
+    attention_race_close(job);
 }
 
 #endif

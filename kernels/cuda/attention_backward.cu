@@ -41,8 +41,9 @@ GPU_INLINE void attention_weigh_queries(GPU_PARAM const struct attention_job *jo
     }
 }
 
-KERNEL(attention_dkv_kernel, struct attention_job) {
-    SHARED(accumulator, memory);
+/* `races`: the block adds to dQ, too. */
+GPU_INLINE void attention_dkv(GPU_PARAM const struct attention_job *args, accumulator *memory,
+                              int races) {
     const struct attention_shared shared = attention_share(memory, 2);
     const uint32_t panels = attention_panels(args->D);
     const uint32_t group = BLOCK / panels % args->G, heads = args->H / args->G;
@@ -72,10 +73,33 @@ KERNEL(attention_dkv_kernel, struct attention_job) {
                             terms, &dk);
             attention_chain(GPU_ARG args, &own.queries, own.dout, &columns, shared.second,
                             shared.slab, terms, &dv);
+            if (races) attention_race_queries(GPU_ARG args, &own, &columns, &shared, token);
         }
     }
     attention_round(GPU_ARG args, &part, args->G, group, &columns, &dk, args->dk);
     attention_round(GPU_ARG args, &part, args->G, group, &columns, &dv, args->dv);
+}
+
+KERNEL(attention_dkv_kernel, struct attention_job) {
+    SHARED(accumulator, memory);
+    attention_dkv(GPU_ARG args, memory, 0);
+}
+
+KERNEL(attention_atomic_dkv_kernel, struct attention_job) {
+    SHARED(accumulator, memory);
+    attention_dkv(GPU_ARG args, memory, 1);
+}
+
+static void attention_gradients(const struct op_call *call, struct attention_job *job) {
+    const size_t blocks = attention_parts(job) * job->G * attention_panels(job->D);
+    if (call_races(call, SUM_DQ) && ATTENTION_TILE % call->racing->chunk == 0) {
+        attention_race_open(call, job);
+        LAUNCH(attention_atomic_dkv_kernel, blocks, ATTENTION_THREADS, ATTENTION_SHARED(2), job);
+        attention_race_close(job);
+        return;
+    }
+    attention_over_keys(call, job, SUM_DQ, PASS_INPUT);
+    LAUNCH(attention_dkv_kernel, blocks, ATTENTION_THREADS, ATTENTION_SHARED(2), job);
 }
 
 static void attention_backward(const struct op_call *call,
@@ -95,9 +119,7 @@ static void attention_backward(const struct op_call *call,
     for (uint32_t first = 0; first < args->count; first += GROUP_SEQUENCES) {
         job.group = group_at(args->sequences, args->count, first);
         attention_find_state(call, &job);
-        attention_over_keys(call, &job, SUM_DQ, PASS_INPUT);
-        LAUNCH(attention_dkv_kernel, attention_parts(&job) * job.G * attention_panels(job.D),
-               ATTENTION_THREADS, ATTENTION_SHARED(2), &job);
+        attention_gradients(call, &job);
         job.counted += job.group.tokens;
     }
 }

@@ -92,13 +92,14 @@ GPU_INLINE void attention_values(GPU_PARAM const struct attention_job *job,
                                  const struct attention_side *side, const carrier *x,
                                  const struct attention_columns *columns, unsigned half,
                                  accumulator *slab) {
-    const uint32_t width = (columns->count + ATTENTION_TILE - 1) / ATTENTION_TILE * ATTENTION_TILE;
-    for (unsigned i = THREAD; i < ATTENTION_DEPTH * width; i += ATTENTION_THREADS) {
-        const unsigned t = i / width, c = i % width;
+    for (unsigned t = THREAD / GPU_WARP; t < ATTENTION_DEPTH; t += ATTENTION_THREADS / GPU_WARP) {
         const uint32_t row = attention_row_of(side, half + t);
-        const int inside = row < side->limit && c < columns->count;
-        slab[t * ATTENTION_PANEL + c] =
-            inside ? operand(x[row * side->line + columns->first + c], job->product) : ACC(0.0);
+        const size_t from = row * side->line + columns->first;
+        for (unsigned g = 0; g * ATTENTION_TILE < columns->count; g++) {
+            const unsigned c = g * ATTENTION_TILE + THREAD % GPU_WARP;
+            const int inside = row < side->limit && c < columns->count;
+            slab[t * ATTENTION_PANEL + c] = inside ? operand(x[from + c], job->product) : ACC(0.0);
+        }
     }
 }
 
@@ -114,15 +115,18 @@ GPU_INLINE void attention_term(GPU_PARAM const struct attention_columns *columns
         weight[i] = tile[attention_at(attention_left(GPU_ARG i), t)];
     UNROLL
     for (unsigned g = 0; g < ATTENTION_GROUPS; g++) {
+        accumulator value[ATTENTION_EACH];
         if (g * ATTENTION_TILE >= columns->count) continue;
         UNROLL
-        for (unsigned j = 0; j < ATTENTION_EACH; j++) {
-            const accumulator value = slab[t % ATTENTION_DEPTH * ATTENTION_PANEL +
-                                           g * ATTENTION_TILE + attention_right(GPU_ARG j)];
+        for (unsigned j = 0; j < ATTENTION_EACH; j++)
+            value[j] = slab[t % ATTENTION_DEPTH * ATTENTION_PANEL + g * ATTENTION_TILE +
+                            attention_right(GPU_ARG j)];
+        UNROLL
+        for (unsigned i = 0; i < ATTENTION_EACH; i++) {
+            if ((terms[i] >> t & 1) == 0) continue;
             UNROLL
-            for (unsigned i = 0; i < ATTENTION_EACH; i++)
-                if ((terms[i] >> t & 1) != 0)
-                    panel->of[g][i][j] = acc_fma(weight[i], value, panel->of[g][i][j]);
+            for (unsigned j = 0; j < ATTENTION_EACH; j++)
+                panel->of[g][i][j] = acc_fma(weight[i], value[j], panel->of[g][i][j]);
         }
     }
 }
