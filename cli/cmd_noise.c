@@ -190,6 +190,8 @@ static enum status measure_case(const struct asking *asking, struct noise_case *
     return find_parts(one, &asking->cli->arena);
 }
 
+/* After what is measured: by then the device has loaded what it needs, and its clocks are those of
+ * work. */
 static enum status find_device(const struct asking *asking, struct noise_report *out) {
     struct arena *arena = &asking->cli->arena;
     const struct config *const config = &asking->arm->config;
@@ -228,7 +230,6 @@ static enum status measure(const struct asking *asking, struct noise_report *out
                                  .steps = asking->steps,
                                  .repeats = asking->repeats};
     const size_t count = (size_t)asking->mode_count * asking->dtype_count;
-    TRY(find_device(asking, out));
     TRY(arena_take(&asking->cli->arena, count, sizeof *out->cases, "cases", &out->cases));
     for (uint32_t m = 0; m < asking->mode_count; m++)
         for (uint32_t d = 0; d < asking->dtype_count; d++) {
@@ -237,6 +238,7 @@ static enum status measure(const struct asking *asking, struct noise_report *out
             one->dtype = asking->dtypes[d];
             TRY(measure_case(asking, one));
         }
+    TRY(find_device(asking, out));
     return relate_orders(asking, out);
 }
 
@@ -304,7 +306,7 @@ static enum status run_plan(const struct asking *asking, int *out_exit) {
 
 /* Threads race only where there are two; the same number for all, so that times compare. */
 static enum status price_dtype(const struct asking *asking, const char *dtype,
-                               const struct noise_report *report, int *out_exit) {
+                               struct noise_report *report, int *out_exit) {
     struct arena *const arena = &asking->cli->arena;
     const struct noise_case own = {.mode = "own", .dtype = dtype};
     struct config *config;
@@ -319,7 +321,11 @@ static enum status price_dtype(const struct asking *asking, const char *dtype,
                                           .request = &request,
                                           .dtype = dtype,
                                           .json = asking->options->json};
-    return noise_pricing_run(&pricing, out_exit);
+    struct noise_switches switches;
+    TRY(noise_pricing_measure(&pricing, &switches));
+    TRY(find_device(asking, report));
+    *out_exit = EXIT_AS_EXPECTED;
+    return noise_pricing_print(&pricing, &switches);
 }
 
 static enum status run_switches(struct asking *asking, int *out_exit) {
@@ -336,7 +342,6 @@ static enum status run_switches(struct asking *asking, int *out_exit) {
                                    .arm = asking->arm->name,
                                    .steps = asking->steps,
                                    .repeats = asking->repeats};
-    TRY(find_device(asking, &report));
     return price_dtype(asking, asking->dtypes[0], &report, out_exit);
 }
 

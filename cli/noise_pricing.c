@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "cli/json.h"
-#include "trainer/noise_switches.h"
 
 static double seconds(void *clock) {
     struct timespec now;
@@ -120,11 +119,13 @@ static enum status print_json(const struct noise_pricing *pricing,
                                 "instances", (int)switches->instances, "switches", list));
 }
 
-enum status noise_pricing_run(const struct noise_pricing *pricing, int *out_exit) {
-    struct noise_switches switches;
-    TRY(noise_switches_measure(pricing->request, seconds, NULL, &pricing->cli->arena, &switches));
-    *out_exit = EXIT_AS_EXPECTED;
-    if (pricing->json) return print_json(pricing, &switches);
-    print_text(pricing, &switches);
+enum status noise_pricing_measure(const struct noise_pricing *pricing, struct noise_switches *out) {
+    return noise_switches_measure(pricing->request, seconds, NULL, &pricing->cli->arena, out);
+}
+
+enum status noise_pricing_print(const struct noise_pricing *pricing,
+                                const struct noise_switches *switches) {
+    if (pricing->json) return print_json(pricing, switches);
+    print_text(pricing, switches);
     return STATUS_OK;
 }

@@ -5,15 +5,19 @@
 
 #include "cli/noise_report.h"
 #include "cli/verb.h"
+#include "trainer/noise_switches.h"
 
 struct noise_pricing {
     struct cli *cli;
-    const struct noise_report *report;   /* scenario, arm, steps, device; no cases */
+    const struct noise_report *report;   /* scenario, arm, steps; when printed device; no cases */
     const struct noise_request *request; /* of->config: dtype and threads set */
     const char *dtype;
     int json;
 };
 
-TWINSTEP_MUST_USE enum status noise_pricing_run(const struct noise_pricing *pricing, int *out_exit);
+TWINSTEP_MUST_USE enum status noise_pricing_measure(const struct noise_pricing *pricing,
+                                                    struct noise_switches *out);
+TWINSTEP_MUST_USE enum status noise_pricing_print(const struct noise_pricing *pricing,
+                                                  const struct noise_switches *switches);
 
 #endif
