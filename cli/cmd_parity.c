@@ -145,6 +145,9 @@ static enum status check_parts(const struct asking *asking) {
             !wants(asking, rows[i].part[1]))
             FAIL(STATUS_INPUT, "parity: --%s: acts on %s alone, which is not measured",
                  rows[i].name, rows[i].needs);
+    if (options_given(asking->options, KEY_STEPS) && options_given(asking->options, KEY_NO_REFIT) &&
+        !wants(asking, KEY_TRAINING))
+        FAIL(STATUS_INPUT, "parity: --steps: acts on a refit or --training, and neither is done");
     return STATUS_OK;
 }
 

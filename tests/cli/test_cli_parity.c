@@ -76,7 +76,7 @@ static void validate_stale(void **state) {
     struct said said = helper_run(1, "parity pair.yaml --logprobs --stale" GRID);
     require_in(said.out, "tensors of B are NOT A's; the first is model.embed_tokens.weight");
     helper_free(&said);
-    helper_accept(0, "parity pair.yaml --logprobs --no-refit" GRID);
+    helper_accept(0, "parity pair.yaml --logprobs --no-refit --lengths 12 --sizes 1 --repeats 1");
     helper_refuse(2, "parity pair.yaml --no-refit --stale", "expected --no-refit or --stale");
 }
 
@@ -160,6 +160,8 @@ static void validate_idle_options(void **state) {
                  rows[i][1]);
         helper_refuse(2, line, needle);
     }
+    helper_refuse(2, "parity pair.yaml --logprobs --no-refit --steps 2",
+                  "parity: --steps: acts on");
 }
 
 static int entries(const char *folder) {
