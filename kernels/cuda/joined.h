@@ -120,7 +120,7 @@ static inline size_t order_batch(const struct shuffle *shuffle, uint32_t chunks,
 
 /* How tiles first .. first+tiles-1 join, `columns` of them in a row; tiles <= order_batch(). The
  * table lies at the start of the call's scratch, CUDA_ORDER_BYTES of it, until the next batch. */
-static struct joined order_draw(const struct op_call *call, const struct shuffle *shuffle,
+static inline struct joined order_draw(const struct op_call *call, const struct shuffle *shuffle,
                                 uint32_t chunks, size_t first, size_t tiles, size_t columns) {
     struct joined by = {shuffle->chunk, chunks, NULL};
     struct order_job job;

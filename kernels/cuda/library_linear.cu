@@ -8,6 +8,7 @@
  * neither read nor written, whatever the library does. */
 #include "kernels/cuda/library.h"
 #include "kernels/cuda/linear_tile.h"
+#include "kernels/cuda/short.h"
 
 /* Whether numbers of the carrier are summed as they are, without a conversion. */
 #if defined(TWINSTEP_CARRIER_f64) || defined(TWINSTEP_ACCUMULATOR_f32)
@@ -49,23 +50,11 @@ KERNEL(library_fill_kernel, struct library_fill) {
     if (i < args->count) args->words[i] = args->value;
 }
 
-/* The bits of an f16 number. */
-GPU_INLINE uint16_t library_f16(float x) {
-    const uint32_t bits = real_bits_f32(x), size = bits & 0x7fffffffu;
-    const uint32_t sign = bits >> 16 & 0x8000u;
-    if (size >= 0x7f800000u) return (uint16_t)(sign | 0x7c00u | (size > 0x7f800000u ? 0x200u : 0u));
-    if (size < 103u << 23) return (uint16_t)sign; /* below the least of them: 0 */
-    if (size >= 113u << 23) return (uint16_t)(sign | ((size >> 13) - (112u << 10)));
-    return (uint16_t)(sign | ((size & 0x7fffffu) | 0x800000u) >> (126u - (size >> 23)));
-}
-
 GPU_INLINE void library_put(void *to, size_t at, carrier x, enum dtype type) {
     if (type == DTYPE_F64)
         ((double *)to)[at] = (double)x;
-    else if (type == DTYPE_BF16)
-        ((uint16_t *)to)[at] = (uint16_t)(real_bits_f32((float)x) >> 16);
-    else if (type == DTYPE_F16)
-        ((uint16_t *)to)[at] = library_f16((float)x);
+    else if (type == DTYPE_BF16 || type == DTYPE_F16)
+        ((uint16_t *)to)[at] = short_bits((float)x, type);
     else
         ((float *)to)[at] = (float)x;
 }

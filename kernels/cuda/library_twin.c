@@ -12,6 +12,7 @@
 #include "kernels/cuda/library.h"
 
 #include "base/real.h"
+#include "kernels/cuda/short.h"
 
 enum status library_open(void) {
     return STATUS_OK;
@@ -21,20 +22,10 @@ enum status library_error(void) {
     return STATUS_OK;
 }
 
-static double wide_f16(uint16_t bits) {
-    const double sign = (bits & 0x8000u) != 0 ? -1.0 : 1.0;
-    const uint32_t exponent = bits >> 10 & 31u, fraction = bits & 1023u;
-    if (exponent == 31) return fraction != 0 ? real_nan_f64() : sign * real_inf_f64();
-    if (exponent == 0) return sign * fraction * 0x1p-24;
-    return sign *
-           real_from_bits_f64(((uint64_t)exponent + 1023 - 15) << 52 | (uint64_t)fraction << 42);
-}
-
 static double number(const void *matrix, size_t at, enum dtype type) {
     if (type == DTYPE_F64) return ((const double *)matrix)[at];
-    if (type == DTYPE_F16) return wide_f16(((const uint16_t *)matrix)[at]);
-    if (type == DTYPE_BF16)
-        return (double)real_from_bits_f32((uint32_t)((const uint16_t *)matrix)[at] << 16);
+    if (type == DTYPE_BF16 || type == DTYPE_F16)
+        return (double)short_value(((const uint16_t *)matrix)[at], type);
     return (double)((const float *)matrix)[at];
 }
 

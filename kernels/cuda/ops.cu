@@ -19,6 +19,22 @@
 #include "kernels/cuda/logprob.cu"
 #include "kernels/cuda/gradient.cu"
 #include "kernels/cuda/convert.cu"
+#include "kernels/cuda/tensor_attention.h"
+
+static void attend_forward(const struct op_call *call, const struct attention_forward_args *args) {
+    if (tensor_attends(call, args->D, args->dropout))
+        VARIANT(tensor_attention_forward)(call, args);
+    else
+        attention_forward(call, args);
+}
+
+static void attend_backward(const struct op_call *call,
+                            const struct attention_backward_args *args) {
+    if (tensor_attends(call, args->D, args->dropout))
+        VARIANT(tensor_attention_backward)(call, args);
+    else
+        attention_backward(call, args);
+}
 
 /* An op's work is done when it returns, as on the CPU: what the host reads next is there. */
 #define OP(op, start)                                                                              \
@@ -37,8 +53,8 @@ OP(norm_forward, norm_forward)
 OP(norm_input, norm_input)
 OP(norm_weight, norm_weight)
 OP(rotary, rotary)
-OP(attention_forward, attention_forward)
-OP(attention_backward, attention_backward)
+OP(attention_forward, attend_forward)
+OP(attention_backward, attend_backward)
 OP(dropout, drop)
 OP(swiglu_forward, swiglu_forward)
 OP(swiglu_backward, swiglu_backward)

@@ -45,9 +45,9 @@
 #define THREADS blockDim.x
 #define BLOCK blockIdx.x
 
-/* The block's shared memory, as many bytes as LAUNCH said, 16-byte aligned. */
+/* The block's shared memory, as many bytes as LAUNCH said, 32-byte aligned. */
 #define SHARED(type, name)                                                                         \
-    extern __shared__ __align__(16) unsigned char gpu_shared_bytes[];                              \
+    extern __shared__ __align__(32) unsigned char gpu_shared_bytes[];                              \
     type *const name = (type *)gpu_shared_bytes
 
 /* In front of a loop over a thread's own numbers: without it they lie in memory, not in registers.

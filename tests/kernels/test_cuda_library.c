@@ -216,9 +216,9 @@ static void corroborate_exact_sums(void **state) {
 static void rounded_operands(struct bench *b) {
     static const struct op_rounding roundings[] = {
         {DTYPE_TF32, DTYPE_F32}, {DTYPE_BF16, DTYPE_F32}, {DTYPE_F16, DTYPE_F32}};
-    static const double numbers_of[] = {0.0,      0x1p-24, -0x1p-24, 0x1.8p-15, -0x1.ffcp-15,
-                                        0x1p-14,  65504.0, -1.0,     0x1p-20,   0x1.4p-17,
-                                        0x1p-126, 65520.0, -0.0,     INFINITY,  (double)NAN};
+    static const double numbers_of[] = {0.0,      0x1p-24, -0x1p-24, 0x1.8p-15,        -0x1.ffcp-15,
+                                        0x1p-14,  65504.0, -1.0,     0x1p-20,          0x1.4p-17,
+                                        0x1p-126, 65520.0, -0.0,     (double)INFINITY, (double)NAN};
     const uint32_t count = (uint32_t)COUNT_OF(numbers_of);
     const struct shape shape = {count, 1, 1};
     if (b->law.compute != DTYPE_F32) return;

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Numbers of bf16 and f16 as the 16 bits that libraries and tensor cores read, on either side.
+ * Invariant: exact. What is converted is a number of the type already. */
+#ifndef TWINSTEP_KERNELS_CUDA_SHORT_H
+#define TWINSTEP_KERNELS_CUDA_SHORT_H
+
+#include "base/dtype.h"
+#include "base/real.h"
+
+TWINSTEP_HD uint16_t short_bits_f16(float x) {
+    const uint32_t bits = real_bits_f32(x), size = bits & 0x7fffffffu;
+    const uint32_t sign = bits >> 16 & 0x8000u;
+    if (size >= 0x7f800000u) return (uint16_t)(sign | 0x7c00u | (size > 0x7f800000u ? 0x200u : 0u));
+    if (size < 103u << 23) return (uint16_t)sign; /* below the least of them: 0 */
+    if (size >= 113u << 23) return (uint16_t)(sign | ((size >> 13) - (112u << 10)));
+    return (uint16_t)(sign | ((size & 0x7fffffu) | 0x800000u) >> (126u - (size >> 23)));
+}
+
+TWINSTEP_HD float short_value_f16(uint16_t bits) {
+    const uint32_t sign = (uint32_t)(bits & 0x8000u) << 16, size = bits & 0x7fffu;
+    if (size >= 0x7c00u) return real_from_bits_f32(sign | 0x7f800000u | (size & 0x3ffu) << 13);
+    if (size >= 0x400u) return real_from_bits_f32(sign | ((size << 13) + (112u << 23)));
+    return (sign != 0 ? -0x1p-24f : 0x1p-24f) * (float)size;
+}
+
+/* bf16 unless it is f16. */
+TWINSTEP_HD uint16_t short_bits(float x, enum dtype type) {
+    return type == DTYPE_F16 ? short_bits_f16(x) : (uint16_t)(real_bits_f32(x) >> 16);
+}
+
+TWINSTEP_HD float short_value(uint16_t bits, enum dtype type) {
+    return type == DTYPE_F16 ? short_value_f16(bits) : real_from_bits_f32((uint32_t)bits << 16);
+}
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Attention on tensor cores, in modes fast and deterministic: which calls it takes, and its two
+ * directions (tensor_attention.cu), for the one number pair that has short operands and f32 sums.
+ * Invariant: what it does not take, the kernels of attention_*.cu do. */
+#ifndef TWINSTEP_KERNELS_CUDA_TENSOR_ATTENTION_H
+#define TWINSTEP_KERNELS_CUDA_TENSOR_ATTENTION_H
+
+#include "base/variant.h"
+#include "kernels/op.h"
+
+#define TENSOR_HEAD_MAX 128u /* widest head: what shared memory and registers hold */
+
+/* The dtype of the operands, bf16 or f16; anything else is not for tensor cores. */
+static inline enum dtype tensor_type(const struct op_call *call) {
+    const enum dtype product = call->rounding == NULL ? call->compute : call->rounding->product;
+    return product == DTYPE_BF16 || product == DTYPE_F16 ? product : call->compute;
+}
+
+#if defined(TWINSTEP_CARRIER_f32) && defined(TWINSTEP_ACCUMULATOR_f32)
+
+static inline int tensor_attends(const struct op_call *call, uint32_t D,
+                                 const struct dropout *dropout) {
+    const enum dtype type = tensor_type(call);
+    return call->library != NULL && (type == DTYPE_BF16 || type == DTYPE_F16) && D % 16 == 0 &&
+           D <= TENSOR_HEAD_MAX && dropout == NULL;
+}
+
+void VARIANT(tensor_attention_forward)(const struct op_call *call,
+                                       const struct attention_forward_args *args);
+void VARIANT(tensor_attention_backward)(const struct op_call *call,
+                                        const struct attention_backward_args *args);
+
+#else
+
+static inline int tensor_attends(const struct op_call *call, uint32_t D,
+                                 const struct dropout *dropout) {
+    (void)call, (void)D, (void)dropout;
+    return 0;
+}
+
+static inline void VARIANT(tensor_attention_forward)(const struct op_call *call,
+                                                     const struct attention_forward_args *args) {
+    (void)call, (void)args;
+}
+
+static inline void VARIANT(tensor_attention_backward)(const struct op_call *call,
+                                                      const struct attention_backward_args *args) {
+    (void)call, (void)args;
+}
+
+#endif
+
+#endif

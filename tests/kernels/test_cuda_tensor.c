@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Attention on tensor cores (kernels/cuda/tensor_attention.cu) against the kernels of mode
+ * invariant: forward and backward, dQ alone in its block and racing, heads and sequences that end
+ * inside tiles. By the twin of the cores on the host, or on the device that TWINSTEP_BACKEND names.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "kernels/cuda/kernels_cuda.h"
+#include "kernels/cuda/library.h"
+#include "kernels/cuda/shim.h"
+#include "tests/kernels/helper_ops.h"
+
+extern const struct op_table op_table_f32_f32_shim;
+
+#define PAIR_F32 0u /* of helper_ops: f32, bf16 and f16 on f32 sums */
+#define PAIR_BF16 2u
+#define PAIR_F16 4u
+
+static const struct library_mode mode = {.pinned = 1, .ordered = 1};
+static const struct racing racing = {SUM_DQ, 16};
+
+/* Lengths of sequences with a row between them; 0 ends. */
+static const struct shape {
+    uint32_t H, G, D;
+    uint32_t length[4];
+} shapes[] = {
+    {1, 1, 16, {1, 31, 0}},
+    {4, 2, 48, {33, 2, 32, 0}},
+    {2, 1, 64, {70, 0}},
+    {1, 1, 128, {40, 0}},
+};
+
+enum { OUT, DQ, DK, DV, RESULTS };
+static const char *const result_names[RESULTS] = {"out", "dq", "dk", "dv"};
+
+struct problem {
+    struct bench bench;
+    const struct op_table *ops;
+    const struct shape *shape;
+    struct sequence sequences[4];
+    uint32_t count, rows;
+    double *q, *k, *v, *dout;
+    void *result[RESULTS];
+};
+
+/* Rows of no sequence are NaN. */
+static double *drawn(struct problem *p, uint32_t width, double scale) {
+    double *const values =
+        bench_draw(&p->bench, (size_t)p->rows * width, p->bench.law.compute, scale);
+    for (uint32_t row = 0, i = 0; row < p->rows; row++) {
+        while (i < p->count && row >= p->sequences[i].row + p->sequences[i].length)
+            i++;
+        const int inside = i < p->count && row >= p->sequences[i].row;
+        for (uint32_t c = 0; c < width && !inside; c++)
+            values[(size_t)row * width + c] = (double)NAN;
+    }
+    return values;
+}
+
+static void open_problem(struct problem *p, size_t pair, const struct shape *shape) {
+    struct op_limits limits = {.width = 512, .H = shape->H, .G = shape->G, .D = shape->D};
+    size_t bytes = 0;
+    memset(p, 0, sizeof *p);
+    bench_open(&p->bench, pair);
+    p->bench.next += shape->D;
+    p->shape = shape;
+    p->rows = 1;
+    for (; p->count < 4 && shape->length[p->count] != 0; p->count++) {
+        p->sequences[p->count] = (struct sequence){p->rows, shape->length[p->count], p->count, 0};
+        p->rows += shape->length[p->count] + 1;
+    }
+    limits.rows = limits.length = p->rows;
+    limits.threads = 1;
+    limits.library = 512;
+    p->ops = &op_table_f32_f32_shim;
+    bytes = cuda_scratch_bytes(&limits);
+    if (p->bench.backend != NULL &&
+        (p->bench.backend->ops(p->bench.law.compute, p->bench.accumulate, &p->ops) != STATUS_OK ||
+         p->bench.backend->scratch(&limits, &bytes) != STATUS_OK))
+        fail_msg("%s", status_text());
+    p->bench.call.threads = 1;
+    assert_int_equal(arena_take(&p->bench.arena, bytes, 1, "test", &p->bench.call.scratch),
+                     STATUS_OK);
+    memset(p->bench.call.scratch, 0xff, bytes);
+    p->q = drawn(p, shape->H * shape->D, 0.6);
+    p->k = drawn(p, shape->G * shape->D, 0.6);
+    p->v = drawn(p, shape->G * shape->D, 1.0);
+    p->dout = drawn(p, shape->H * shape->D, 1.0);
+}
+
+static void *stored(struct problem *p, const double *values, uint32_t width) {
+    return bench_store(&p->bench, values, (size_t)p->rows * width, p->bench.carrier);
+}
+
+static void wait_for(struct problem *p) {
+    if ((p->bench.backend == NULL ? shim_error() : p->bench.backend->wait()) != STATUS_OK)
+        fail_msg("%s", status_text());
+}
+
+/* Both directions into results that were 7 everywhere. */
+static void run(struct problem *p, const struct library_mode *library, int races) {
+    const struct shape *const s = p->shape;
+    const uint32_t widths[RESULTS] = {s->H * s->D, s->H * s->D, s->G * s->D, s->G * s->D};
+    const void *const sequences = bench_copy(&p->bench, p->sequences, sizeof p->sequences);
+    struct op_call *const call = &p->bench.call;
+    for (int i = 0; i < RESULTS; i++) {
+        double *const before = bench_numbers(&p->bench, (size_t)p->rows * widths[i]);
+        for (size_t k = 0; k < (size_t)p->rows * widths[i]; k++)
+            before[k] = 7.0;
+        p->result[i] = stored(p, before, widths[i]);
+    }
+    const double scale = 1.0 / sqrt((double)s->D);
+    const struct attention_forward_args forward = {
+        .sequences = (const struct sequence *)sequences,
+        .count = p->count,
+        .H = s->H,
+        .G = s->G,
+        .D = s->D,
+        .scale = scale,
+        .q = stored(p, p->q, widths[OUT]),
+        .k = stored(p, p->k, widths[DK]),
+        .v = stored(p, p->v, widths[DV]),
+        .out = p->result[OUT],
+    };
+    const struct attention_backward_args backward = {
+        .sequences = forward.sequences,
+        .count = p->count,
+        .H = s->H,
+        .G = s->G,
+        .D = s->D,
+        .scale = scale,
+        .q = forward.q,
+        .k = forward.k,
+        .v = forward.v,
+        .dout = stored(p, p->dout, widths[DQ]),
+        .dq = p->result[DQ],
+        .dk = p->result[DK],
+        .dv = p->result[DV],
+    };
+    call->library = library;
+    call->racing = races ? &racing : NULL;
+    p->ops->attention_forward(call, &forward);
+    p->ops->attention_backward(call, &backward);
+    wait_for(p);
+    call->library = NULL;
+    call->racing = NULL;
+}
+
+/* Within `bound` of the largest result; every row that is no sequence's untouched. */
+static void compare(const struct problem *p, void *const own[RESULTS], double bound) {
+    const struct shape *const s = p->shape;
+    for (int i = 0; i < RESULTS; i++) {
+        const uint32_t width = (i == OUT || i == DQ ? s->H : s->G) * s->D;
+        const size_t count = (size_t)p->rows * width;
+        const float *const is = (const float *)p->result[i], *const due = (const float *)own[i];
+        double most = 0.0;
+        for (size_t k = 0; k < count; k++)
+            if (due[k] != 7.0f) most = fmax(most, fabs((double)due[k]));
+        for (size_t k = 0; k < count; k++) {
+            const double gap = fabs((double)is[k] - (double)due[k]);
+            if (!(gap <= bound * most) || (due[k] == 7.0f && is[k] != 7.0f))
+                fail_msg("%s, %s, H %u, G %u, D %u, row %zu: expected %a, got %a", result_names[i],
+                         dtype_name(p->bench.law.compute), s->H, s->G, s->D, k / width,
+                         (double)due[k], (double)is[k]);
+        }
+    }
+}
+
+static int same(void *const a[RESULTS], void *const b[RESULTS], const struct problem *p) {
+    const struct shape *const s = p->shape;
+    int equal = 1;
+    for (int i = 0; i < RESULTS; i++)
+        equal &= memcmp(a[i], b[i], (size_t)p->rows * (i < DK ? s->H : s->G) * s->D * 4) == 0;
+    return equal;
+}
+
+/* The tensor kernels are near, and they are not the kernels of invariant. */
+static void test_shape(size_t pair, const struct shape *shape, const struct op_rounding *rounding,
+                       double bound) {
+    struct problem p;
+    void *own[RESULTS], *first[RESULTS];
+    open_problem(&p, pair, shape);
+    p.bench.call.rounding = rounding;
+    run(&p, NULL, 0);
+    memcpy(own, p.result, sizeof own);
+    run(&p, &mode, 0);
+    compare(&p, own, bound);
+    if (shape->length[0] > 32) assert_false(same(own, p.result, &p));
+    memcpy(first, p.result, sizeof first);
+    shim_seed(SEED + shape->D);
+    run(&p, &mode, 0);
+    assert_true(same(first, p.result, &p)); /* in whatever order blocks and threads came */
+    run(&p, &mode, 1);
+    compare(&p, own, bound);
+    bench_close(&p.bench);
+}
+
+static void corroborate_bf16(void **state) {
+    static const struct op_rounding eager = {DTYPE_BF16, DTYPE_BF16},
+                                    wide = {DTYPE_BF16, DTYPE_F32};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(shapes); i++)
+        test_shape(PAIR_BF16, &shapes[i], i % 2 == 0 ? &wide : &eager, 0x1p-6);
+    test_shape(PAIR_F32, &shapes[1], &wide, 0x1p-7); /* f32 whose operands are bf16 */
+}
+
+static void corroborate_f16(void **state) {
+    static const struct op_rounding wide = {DTYPE_F16, DTYPE_F32};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(shapes); i++)
+        test_shape(PAIR_F16, &shapes[i], i % 2 == 0 ? NULL : &wide, 0x1p-9);
+}
+
+/* What tensor cores are not for has the bits of mode invariant: f32, tf32, odd heads. */
+static void verify_others_untouched(void **state) {
+    static const struct shape odd = {1, 1, 24, {40, 0}}, long_head = {1, 1, 144, {20, 0}};
+    static const struct op_rounding tf32 = {DTYPE_TF32, DTYPE_F32};
+    static const struct {
+        size_t pair;
+        const struct shape *shape;
+        const struct op_rounding *rounding;
+    } cases[] = {{PAIR_F32, &shapes[1], NULL},
+                 {PAIR_F32, &shapes[1], &tf32},
+                 {PAIR_BF16, &odd, NULL},
+                 {PAIR_BF16, &long_head, NULL}};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct problem p;
+        void *own[RESULTS];
+        open_problem(&p, cases[i].pair, cases[i].shape);
+        p.bench.call.rounding = cases[i].rounding;
+        run(&p, NULL, 0);
+        memcpy(own, p.result, sizeof own);
+        run(&p, &mode, 0);
+        assert_true(same(own, p.result, &p));
+        bench_close(&p.bench);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(corroborate_bf16),
+        cmocka_unit_test(corroborate_f16),
+        cmocka_unit_test(verify_others_untouched),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
