@@ -103,6 +103,31 @@ static enum status fill_environment(const struct noise_writing *writing, struct 
     return add_device(writing, arena, out);
 }
 
+static enum status add_parts(const struct noise_case *one, const char *what,
+                             const struct noise_part *list, uint32_t count, struct arena *arena,
+                             char **text) {
+    for (uint32_t i = 0; i < count; i++)
+        TRY(arena_format(arena, text, "%s%s\t%s\t%s\t%s\t%s\t%u\t%u\t%.17g\t%jd\n", *text,
+                         one->mode, one->dtype, one->parts_of, what, list[i].name, list[i].tensors,
+                         list[i].equal, list[i].relative, (intmax_t)list[i].ulp));
+    return STATUS_OK;
+}
+
+static enum status fill_parts(const struct noise_report *report, struct arena *arena,
+                              struct floor_file *out) {
+    char *text;
+    TRY(arena_format(arena, &text, "%s", ""));
+    for (uint32_t c = 0; c < report->count; c++) {
+        const struct noise_case *one = &report->cases[c];
+        const struct noise_parts *parts = one->parts;
+        if (parts == NULL) continue;
+        TRY(add_parts(one, "layer", parts->layers, parts->layer_count, arena, &text));
+        TRY(add_parts(one, "op", parts->ops, parts->op_count, arena, &text));
+    }
+    out->parts = text;
+    return STATUS_OK;
+}
+
 enum status noise_file_fill(const struct noise_writing *writing, struct floor_file *out) {
     struct arena *arena = &writing->cli->arena;
     struct digest determines;
@@ -124,6 +149,7 @@ enum status noise_file_fill(const struct noise_writing *writing, struct floor_fi
     out->determines = hex;
     fill_twin(&writing->report->cases[0], &out->twin);
     TRY(fill_environment(writing, arena, out));
+    TRY(fill_parts(writing->report, arena, out));
     return fill_strata(writing->report, arena, out);
 }
 

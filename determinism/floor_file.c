@@ -21,10 +21,12 @@ enum text_index {
     TEXT_STRATA,
     TEXT_TENSORS,
     TEXT_DIGEST,
+    TEXT_PARTS, /* of version 2 */
     TEXT_COUNT
 };
-static const char *const text_paths[TEXT_COUNT] = {
-    "noise/scenario", "noise/configuration", "noise/strata", "noise/twin_tensors", "noise/sha256"};
+static const char *const text_paths[TEXT_COUNT] = {"noise/scenario", "noise/configuration",
+                                                   "noise/strata",   "noise/twin_tensors",
+                                                   "noise/sha256",   "noise/parts"};
 
 enum array_index {
     ARRAY_PAIRS = 0, /* and FLOOR_COLUMNS of them */
@@ -69,13 +71,16 @@ static uint64_t count_of(const struct contents *contents, int array) {
 
 /* Of all texts but itself and all arrays, in order; NaNs as one pattern. */
 static void digest_contents(const struct contents *contents, char out_hex[DIGEST_HEX]) {
-    struct digest parts[TEXT_DIGEST + ARRAY_COUNT], all;
+    struct digest parts[TEXT_DIGEST + ARRAY_COUNT + 1], all;
+    const char *const last = contents->texts[TEXT_PARTS];
     for (int i = 0; i < TEXT_DIGEST; i++)
         digest_bytes(text_paths[i], contents->texts[i], strlen(contents->texts[i]), &parts[i]);
     for (int i = 0; i < ARRAY_COUNT; i++)
         digest_bytes("array", contents->arrays[i], (size_t)count_of(contents, i) * sizeof(double),
                      &parts[TEXT_DIGEST + i]);
-    digest_root("floor", parts, COUNT_OF(parts), &all);
+    if (last != NULL)
+        digest_bytes(text_paths[TEXT_PARTS], last, strlen(last), &parts[COUNT_OF(parts) - 1]);
+    digest_root("floor", parts, COUNT_OF(parts) - (last == NULL), &all);
     digest_hex(&all, out_hex);
 }
 
@@ -106,6 +111,10 @@ static enum status names_text(const struct floor_twin *twin, struct arena *arena
     return STATUS_OK;
 }
 
+static int has_parts(const struct floor_file *file) {
+    return file->parts != NULL && file->parts[0] != '\0';
+}
+
 static enum status fill_contents(const struct floor_file *file, struct arena *arena,
                                  struct contents *out) {
     char *strata, *names, *hex;
@@ -126,6 +135,7 @@ static enum status fill_contents(const struct floor_file *file, struct arena *ar
     out->texts[TEXT_STRATA] = strata;
     out->texts[TEXT_TENSORS] = names;
     out->texts[TEXT_DIGEST] = hex;
+    out->texts[TEXT_PARTS] = has_parts(file) ? file->parts : NULL;
     for (int i = 0; i < FLOOR_COLUMNS; i++)
         out->arrays[i] = file->columns[i];
     out->arrays[ARRAY_FIGURES] = figures;
@@ -139,7 +149,7 @@ static enum status fill_contents(const struct floor_file *file, struct arena *ar
 static enum status describe(const struct floor_file *file, struct arena *arena,
                             struct trace_attribute **out, uint32_t *out_count) {
     char *version, *steps, *pairs, *strata;
-    TRY(arena_format(arena, &version, "%d", FLOOR_FILE_VERSION));
+    TRY(arena_format(arena, &version, "%d", has_parts(file) ? FLOOR_FILE_VERSION : 1));
     TRY(arena_format(arena, &steps, "%ju", (uintmax_t)file->steps));
     TRY(arena_format(arena, &pairs, "%ju", (uintmax_t)file->pairs));
     TRY(arena_format(arena, &strata, "%u", file->stratum_count));
@@ -163,7 +173,7 @@ static enum status describe(const struct floor_file *file, struct arena *arena,
 }
 
 static enum status put_all(struct trace *trace, struct contents *contents) {
-    for (int i = 0; i < TEXT_COUNT; i++)
+    for (int i = 0; i < TEXT_COUNT - (contents->texts[TEXT_PARTS] == NULL); i++)
         TRY(trace_put_text(trace, text_paths[i], contents->texts[i], strlen(contents->texts[i])));
     for (int i = 0; i < ARRAY_COUNT; i++)
         if (count_of(contents, i) > 0)
@@ -192,7 +202,7 @@ enum status floor_file_write(const char *path, const struct floor_file *file, in
     const struct trace_plan plan = {.arrays = arrays,
                                     .array_count = array_count,
                                     .texts = text_paths,
-                                    .text_count = TEXT_COUNT,
+                                    .text_count = TEXT_COUNT - !has_parts(file),
                                     .attributes = attributes,
                                     .attribute_count = attribute_count,
                                     .overwrite = overwrite};
@@ -212,6 +222,7 @@ struct opening {
     struct arena *arena;
     struct floor_file *out;
     struct contents contents;
+    int text_count;
 };
 
 static enum status damaged(const struct opening *opening, const char *what) {
@@ -238,9 +249,10 @@ static enum status read_head(struct opening *opening) {
     struct floor_file *out = opening->out;
     uint64_t version, strata;
     TRY(read_count(opening, "version", UINT32_MAX, &version));
-    if (version != FLOOR_FILE_VERSION)
-        FAIL(STATUS_INPUT, "%s: floor file of version %ju; this program reads version %d",
+    if (version < 1 || version > FLOOR_FILE_VERSION)
+        FAIL(STATUS_INPUT, "%s: floor file of version %ju; this program reads versions 1 to %d",
              opening->path, (uintmax_t)version, FLOOR_FILE_VERSION);
+    opening->text_count = version == 1 ? TEXT_PARTS : TEXT_COUNT;
     TRY(read_text(opening, "scenario_name", &out->scenario));
     TRY(read_text(opening, "arm", &out->arm));
     TRY(read_text(opening, "determines", &out->determines));
@@ -257,7 +269,7 @@ static enum status read_head(struct opening *opening) {
 }
 
 static enum status read_texts(struct opening *opening) {
-    for (int i = 0; i < TEXT_COUNT; i++) {
+    for (int i = 0; i < opening->text_count; i++) {
         const struct trace_text *text = trace_text_of(opening->image, text_paths[i]);
         if (text == NULL || memchr(text->text, '\0', text->length) != NULL)
             return damaged(opening, text_paths[i]);
@@ -265,6 +277,8 @@ static enum status read_texts(struct opening *opening) {
     }
     opening->out->text = opening->contents.texts[TEXT_SCENARIO];
     opening->out->configuration = opening->contents.texts[TEXT_CONFIGURATION];
+    opening->out->parts =
+        opening->text_count == TEXT_COUNT ? opening->contents.texts[TEXT_PARTS] : "";
     return STATUS_OK;
 }
 

@@ -12,7 +12,7 @@
 #include "determinism/digest.h"
 #include "determinism/trace.h"
 
-#define FLOOR_FILE_VERSION 1
+#define FLOOR_FILE_VERSION 2 /* a file without parts is one of version 1 */
 
 /* Of an A/A pair after an update: two runs of one configuration that share nothing else. */
 enum floor_column {
@@ -73,6 +73,10 @@ struct floor_file {
     const struct floor_stratum *strata;
     uint32_t stratum_count;
     struct floor_twin twin;
+    /* Where differences of gradients arose: lines of mode, dtype, stratum, "layer" or "op", its
+     * name, tensors, those bit-equal, largest relative difference of a norm, largest ulp; tabs
+     * between them. NULL, or "": there are none. */
+    const char *parts;
     const struct trace_attribute *environment; /* paths env, env/volatile */
     uint32_t environment_count;
 };

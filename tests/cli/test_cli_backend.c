@@ -134,11 +134,38 @@ static void validate_floor(void **state) {
     arena_close(&arena);
 }
 
+/* One mechanism at a time, on a backend and on the CPU. */
+static void validate_switches(void **state) {
+    (void)state;
+    copy_module(0);
+    write_scenario("t.yaml", "seed: 3");
+    struct said said = helper_run(0, "noise t.yaml --switches --repeat 1");
+    static const char *const device[] = {"device " DEVICE "\n",
+                                         "\n  mode deterministic ",
+                                         "\n  determinism.split_k: on ",
+                                         "\n  mode order-free                 untestable: ",
+                                         " [-] ",
+                                         NULL};
+    expect(&said, device);
+    said = helper_run(0, "noise t.yaml --switches --backend cpu --dtypes bf16 --json");
+    static const char *const host[] = {"\"dtype\": \"bf16\"",
+                                       "\"threads\": 2",
+                                       "\"name\": \"determinism.workspace: default\"",
+                                       "\"untestable\": \"numerics.backend is cpu\"",
+                                       "\"rounds\": 7",
+                                       "\"confidence\": 0.98",
+                                       NULL};
+    expect(&said, host);
+    helper_refuse(2, "noise t.yaml --switches --modes fast", "--switches goes through modes");
+    helper_refuse(2, "noise t.yaml --switches --dtypes f32,bf16", "--switches: expected one dtype");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_trace),
         cmocka_unit_test(validate_two_traces),
         cmocka_unit_test(validate_floor),
+        cmocka_unit_test(validate_switches),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -123,6 +123,29 @@ static void verify_round_trip(void **state) {
     arena_close(&arena);
 }
 
+/* Parts make it a file of version 2, whose digest is of them, too; without, as before. */
+static void verify_parts(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct sample sample;
+    struct floor_file back;
+    fill(&sample);
+    static const char *const parts[] = {NULL, "",
+                                        "fast\tf32\tinstance\tlayer\tlayer 0\t9\t1\t1e-7\t3\n"};
+    static const char *const versions[] = {"1", "1", "2"};
+    for (int i = 0; i < 3; i++) {
+        struct trace_image *image;
+        sample.file.parts = parts[i];
+        if (floor_file_write(path, &sample.file, 1, &arena) != STATUS_OK ||
+            floor_file_open(path, &arena, &back) != STATUS_OK ||
+            trace_open(path, &arena, &image) != STATUS_OK)
+            fail_msg("%s", status_text());
+        assert_string_equal(back.parts, parts[i] == NULL ? "" : parts[i]);
+        assert_string_equal(trace_attribute_of(image, "noise", "version"), versions[i]);
+    }
+    arena_close(&arena);
+}
+
 /* Neither pairs nor rows nor a twin: nothing to judge by, and still a file. */
 static void verify_empty(void **state) {
     (void)state;
@@ -238,7 +261,7 @@ static void validate_others(void **state) {
         double value; /* of the first array; NaN: it is never written */
         const char *needle;
     } cases[] = {
-        {"2", "2", "1", 3, 1.0, "floor file of version 2; this program reads version 1"},
+        {"3", "2", "1", 3, 1.0, "floor file of version 3; this program reads versions 1 to 2"},
         {"1", "-1", "1", 3, 1.0, "noise/steps: expected a number up to"},
         {"1", "0", "1", 3, 1.0, "it has no update"},
         {"1", "2", "99", 3, 1.0, "noise/pairs_loss"},
@@ -277,9 +300,9 @@ static void validate_others(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_round_trip), cmocka_unit_test(verify_empty),
-        cmocka_unit_test(verify_truncated),  cmocka_unit_test(verify_damaged),
-        cmocka_unit_test(validate_others),
+        cmocka_unit_test(verify_round_trip), cmocka_unit_test(verify_parts),
+        cmocka_unit_test(verify_empty),      cmocka_unit_test(verify_truncated),
+        cmocka_unit_test(verify_damaged),    cmocka_unit_test(validate_others),
     };
     return cmocka_run_group_tests(tests, enter, leave);
 }

@@ -13,6 +13,7 @@
 
 #include "tests/trainer/helper_train.h"
 #include "trainer/noise.h"
+#include "trainer/noise_switches.h"
 
 #define COMMON                                                                                     \
     "task: dpo, data: {max_len: 96}, batch: {size: 4, micro: 2}, init: {std: 0.3}, "               \
@@ -277,11 +278,79 @@ static void validate_figures(void **state) {
     arena_close(&arena);
 }
 
+/* Every look at the clock is a second later. */
+static double tick(void *clock) {
+    double *now = (double *)clock;
+    return *now += 1.0;
+}
+
+static const struct noise_switch *switch_of(const struct noise_switches *all, const char *name) {
+    for (uint32_t i = 0; i < all->count; i++)
+        if (strcmp(all->list[i].name, name) == 0) return &all->list[i];
+    fail_msg("no switch %s", name);
+    return NULL;
+}
+
+/* Times by a clock that counts looks: an update of 2 micro-batches is looked at 8 times from inside
+ * and once after, forward and backward take a look each. Floors as of the modes. */
+static void validate_switches(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct noise_switches all;
+    struct config config;
+    double now = 0.0;
+    helper_config(UPDATES, &config,
+                  "task: dpo, data: {max_len: 80}, batch: {size: 2, micro: 1}, init: {std: 0.3}, "
+                  "optimizer: {lr: 1e-3}, model: {layers: 1, hidden: 8, heads: 1, mlp: 8}, "
+                  "shuffle: {chunk: 2}");
+    const struct noise_request request = {.config = &config, .steps = 1, .repeats = 6};
+    if (noise_switches_measure(&request, tick, &now, &arena, &all) != STATUS_OK)
+        fail_msg("%s", status_text());
+    assert_string_equal(all.list[0].name, "mode invariant");
+    for (uint32_t i = 0; i < all.count; i++) {
+        const struct noise_switch *one = &all.list[i];
+        if (one->untestable[0] != '\0') {
+            assert_non_null(strstr(one->name, "determinism."));
+            assert_string_equal(one->untestable, "numerics.backend is cpu");
+            continue;
+        }
+        if (one->update.seconds != 9.0 || one->passes.seconds != 4.0 || one->update.ratio != 1.0)
+            fail_msg("%s: %g %g %g", one->name, one->update.seconds, one->passes.seconds,
+                     one->update.ratio);
+        assert_true(one->passes.interval.low == 1.0 && one->passes.interval.high == 1.0);
+        assert_true(one->update.interval.confidence >= 0.95);
+        const int drawn = strstr(one->name, "shuffle.kinds: weight") != NULL;
+        if (drawn) assert_true(one->floor.first == 1 && one->floor.gradients_equal > 0);
+        if (strstr(one->name, ".kinds") == NULL) assert_true(one->floor.first == 0);
+    }
+    assert_true(switch_of(&all, "determinism.fill: nan")->moved.first == 0);
+    assert_true(switch_of(&all, "shuffle.kinds: forward")->moved.first == 1);
+    assert_true(switch_of(&all, "mode order-free")->moved.first == 1);
+    assert_int_equal(switch_of(&all, "atomic.kinds: dq")->config.atomic.kinds.count, 1);
+    arena_close(&arena);
+}
+
+/* A backend that cannot be opened has no base, and that is said. */
+static void validate_switches_refused(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct noise_switches all;
+    struct config config;
+    double now = 0.0;
+    helper_config(UPDATES, &config, COMMON "numerics: {backend: cuda, backend_module: no.so}");
+    const struct noise_request request = {.config = &config, .steps = 1, .repeats = 1};
+    assert_int_equal(noise_switches_measure(&request, tick, &now, &arena, &all), STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "no.so"));
+    assert_string_equal(all.list[0].name, "mode deterministic");
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_invariant), cmocka_unit_test(verify_broken_plan),
-        cmocka_unit_test(verify_shuffled),  cmocka_unit_test(verify_own_error),
-        cmocka_unit_test(verify_orders),    cmocka_unit_test(validate_reasons),
+        cmocka_unit_test(validate_switches), cmocka_unit_test(validate_switches_refused),
+        cmocka_unit_test(verify_invariant),  cmocka_unit_test(verify_broken_plan),
+        cmocka_unit_test(verify_shuffled),   cmocka_unit_test(verify_own_error),
+        cmocka_unit_test(verify_orders),     cmocka_unit_test(validate_reasons),
         cmocka_unit_test(validate_figures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
