@@ -347,6 +347,21 @@ static void validate_planted_rope(void **state) {
     }
 }
 
+/* The faults of a key, in training; in the other parts: test_parity.c. */
+static void validate_planted_keys_in_training(void **state) {
+    static const char *const keys[] = {"model.norm_eps=1.1e-5", "numerics.rope=bf16",
+                                       "model.rope_attention_factor=1"};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        char line[512];
+        snprintf(line, sizeof line,
+                 "parity " GOLDEN "qwen2 --set %s --training --steps 2 --data " GOLDEN
+                 "texts.jsonl",
+                 keys[i]);
+        require_outside(line, "\nTraining: outside\n");
+    }
+}
+
 /* A folder's square matrix of f32, transposed in the file. */
 static void transpose(const char *folder, const char *tensor) {
     char path[512], needle[128];
@@ -456,14 +471,23 @@ static void validate_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_two_arms),      cmocka_unit_test(validate_planted_key),
-        cmocka_unit_test(validate_stale),         cmocka_unit_test(validate_training),
-        cmocka_unit_test(validate_training_data), cmocka_unit_test(validate_output_first),
-        cmocka_unit_test(validate_idle_options),  cmocka_unit_test(validate_interrupted),
-        cmocka_unit_test(validate_json),          cmocka_unit_test(validate_checkpoints),
-        cmocka_unit_test(validate_planted_rope),  cmocka_unit_test(validate_planted_transposition),
-        cmocka_unit_test(validate_training_json), cmocka_unit_test(validate_output_apart),
-        cmocka_unit_test(validate_untestable),    cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_two_arms),
+        cmocka_unit_test(validate_planted_key),
+        cmocka_unit_test(validate_stale),
+        cmocka_unit_test(validate_training),
+        cmocka_unit_test(validate_training_data),
+        cmocka_unit_test(validate_output_first),
+        cmocka_unit_test(validate_idle_options),
+        cmocka_unit_test(validate_interrupted),
+        cmocka_unit_test(validate_json),
+        cmocka_unit_test(validate_checkpoints),
+        cmocka_unit_test(validate_planted_rope),
+        cmocka_unit_test(validate_planted_transposition),
+        cmocka_unit_test(validate_planted_keys_in_training),
+        cmocka_unit_test(validate_training_json),
+        cmocka_unit_test(validate_output_apart),
+        cmocka_unit_test(validate_untestable),
+        cmocka_unit_test(validate_refusals),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

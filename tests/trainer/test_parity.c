@@ -439,6 +439,7 @@ static void verify_faults_of_keys(void **state) {
         {COMMON MICRO OF_LLAMA("norm_eps: 1e-6"), COMMON MICRO OF_LLAMA("norm_eps: 1e-5")},
         {COMMON MICRO LLAMA, COMMON MICRO LLAMA ", numerics: {rope: bf16}"},
         {COMMON MICRO YARN("auto"), COMMON MICRO PLAIN_QWEN3},
+        {COMMON MICRO YARN("auto"), COMMON MICRO YARN("1")},
     };
     struct parity_grid grid = small;
     grid.refit = 0;
