@@ -216,7 +216,7 @@ GPU_INLINE void tensor_weights(GPU_PARAM const struct attention_job *job,
         const uint32_t key = own->keys.first + c;
         const unsigned at = r * TENSOR_LINE + c;
         accumulator weight = 0.0f;
-        if (key < limit && key < own->keys.limit) {
+        if (key < limit) {
             const carrier p = attention_probability(job, &shared->state, r, shared->scores[at]);
             weight = slopes ? attention_slope(job, own, query, key, p, shared->outers[at],
                                               shared->state.d[r])
