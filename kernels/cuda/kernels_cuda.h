@@ -10,9 +10,6 @@
 #include "kernels/op.h"
 #include "kernels/shuffle.h"
 
-/* Widest head: a block keeps two sums of each column in shared memory. */
-#define CUDA_HEAD_MAX 2048u
-
 /* Scratch begins with a table of orders (kernels/cuda/joined.h), which holds at least one tile of
  * SHUFFLE_CHUNKS chunks; what else an op needs lies behind it. */
 #define CUDA_ORDER_BYTES ((size_t)1 << 21)
@@ -29,7 +26,8 @@ static inline void *cuda_rest(const struct op_call *call) {
 #define LINEAR_RACE_COLUMNS ((size_t)256)
 
 /* Bytes of scratch that every op is content with, behind the orders: three numbers of each token
- * and head; sums of a block of columns; tokens listed by id; sums of squares. */
+ * and head, and a sum of each of its columns; sums of a block of columns; tokens listed by id; sums
+ * of squares. */
 static inline size_t cuda_scratch_bytes(const struct op_limits *limits) {
     const size_t each[] = {
         (size_t)limits->rows * limits->H * (3 + limits->D) * sizeof(double),

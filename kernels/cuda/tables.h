@@ -28,9 +28,6 @@ static enum status tables_ops(enum dtype compute, enum dtype accumulate,
 }
 
 static enum status tables_scratch(const struct op_limits *limits, size_t *out_bytes) {
-    if (limits->D > CUDA_HEAD_MAX)
-        FAIL(STATUS_UNSUPPORTED, "attention: heads of at most %u columns on this backend, got %u",
-             CUDA_HEAD_MAX, (unsigned)limits->D);
     *out_bytes = cuda_scratch_bytes(limits);
     if (limits->library == 0) return STATUS_OK;
     const size_t dense = library_scratch_bytes(limits);
