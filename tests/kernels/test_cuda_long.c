@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit nightly
- * Attention over more keys than a block of law 2 has (4096): the sums of the CUDA kernels join
- * their blocks as the CPU does. */
+ * Attention over more keys than a block of law 2 has (4096), and the squares of more numbers than a
+ * group has (2^27): the sums of the CUDA kernels join their blocks and groups as the CPU does. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -58,7 +58,54 @@ static void corroborate_long_attention(void **state) {
     shim_close();
 }
 
+#define SQUARES ((size_t)SHUFFLE_CHUNKS * 4096 + 5 * 4096 + 17)
+
+/* Numbers with many bits set; drawing each would take minutes. */
+static float *many_numbers(struct bench *b) {
+    float *values = NULL;
+    uint32_t bits = 1;
+    assert_int_equal(arena_take(&b->arena, SQUARES, sizeof *values, "test", &values), STATUS_OK);
+    for (size_t i = 0; i < SQUARES; i++) {
+        bits = bits * 1664525u + 1013904223u;
+        values[i] = (float)(bits >> 8) * 0x1p-24f;
+    }
+    return values;
+}
+
+static void corroborate_long_squares(void **state) {
+    (void)state;
+    const struct op_limits limits = {1, 0, 1, 1, 1, 1, 1, 1, 0, 0};
+    struct bench b;
+    const struct op_table *ops[2] = {NULL, &op_table_f32_f32_shim};
+    double *sum = NULL;
+    size_t bytes = 0;
+    bench_open(&b, 0);
+    if (b.backend != NULL)
+        assert_int_equal(b.backend->ops(DTYPE_F32, DTYPE_F32, &ops[1]), STATUS_OK);
+    assert_int_equal(backend_ops(ISA_AUTO, DTYPE_F32, DTYPE_F32, &ops[0]), STATUS_OK);
+    assert_int_equal(backend_scratch(&limits, &bytes), STATUS_OK);
+    if (cuda_scratch_bytes(&limits) > bytes) bytes = cuda_scratch_bytes(&limits);
+    assert_int_equal(arena_take(&b.arena, 4, sizeof *sum, "test", &sum), STATUS_OK);
+    assert_int_equal(arena_take(&b.arena, bytes, 1, "test", &b.call.scratch), STATUS_OK);
+    const float *const values = many_numbers(&b);
+    for (size_t i = 0; i < 4; i++) {
+        const struct square_args square = {SQUARES, DTYPE_F32, values, sum + i};
+        b.call.threads = 1;
+        if (i == 2) bench_shuffle(&b, SUM_NORM, 16, SITE_GRADIENT_NORM);
+        ops[i % 2]->square(&b.call, &square);
+    }
+    assert_int_equal(b.backend == NULL ? shim_error() : b.backend->wait(), STATUS_OK);
+    assert_memory_equal(sum, sum + 1, sizeof *sum);
+    assert_memory_equal(sum + 2, sum + 3, sizeof *sum);
+    assert_memory_not_equal(sum, sum + 2, sizeof *sum);
+    bench_close(&b);
+    shim_close();
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(corroborate_long_attention)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(corroborate_long_attention),
+        cmocka_unit_test(corroborate_long_squares),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
