@@ -100,11 +100,37 @@ static enum status check_free(const char *folder, struct arena *arena) {
     return STATUS_OK;
 }
 
+/* "a" of "a/b/", "." of "b". */
+static enum status parent_of(const char *folder, struct arena *arena, char **out) {
+    size_t end = strlen(folder);
+    while (end > 0 && folder[end - 1] == '/')
+        end--;
+    while (end > 0 && folder[end - 1] != '/')
+        end--;
+    return end == 0 ? arena_text(arena, ".", 1, out) : arena_text(arena, folder, end, out);
+}
+
+/* The folder, or the one that it will be made in, can be written to. */
+static enum status check_place(const char *folder, struct arena *arena) {
+    struct stat info;
+    char *parent;
+    TRY(parent_of(folder, arena, &parent));
+    const char *const place = stat(folder, &info) == 0 ? folder : parent;
+    if (stat(place, &info) != 0)
+        FAIL(STATUS_IO, "%s: cannot be made in %s: %s", folder, place, strerror(errno));
+    if (!S_ISDIR(info.st_mode))
+        FAIL(STATUS_IO, "%s: expected a folder to save to, got %s, which is none", folder, place);
+    if (access(place, W_OK | X_OK) != 0)
+        FAIL(STATUS_IO, "%s: cannot be saved to: %s: %s", folder, place, strerror(errno));
+    return STATUS_OK;
+}
+
 enum status save_model_check(const struct config *config, const char *folder, int overwrite) {
     struct arena arena = ARENA_EMPTY;
     struct hf_config hf;
     char *text;
-    enum status status = describe(config, &arena, &hf);
+    enum status status = check_place(folder, &arena);
+    if (status == STATUS_OK) status = describe(config, &arena, &hf);
     if (status == STATUS_OK) status = hf_config_text(&hf, &arena, &text);
     if (status == STATUS_OK && !overwrite) status = check_free(folder, &arena);
     arena_close(&arena);

@@ -11,7 +11,7 @@
 
 /* What can be known before anything is trained. STATUS_UNSUPPORTED: config.json cannot say what the
  * model is (checkpoints/hf_config_write.h). STATUS_IO: the folder holds a model and `overwrite` is
- * 0. */
+ * 0; or it is none, or cannot be written to or made. */
 TWINSTEP_MUST_USE enum status save_model_check(const struct config *config, const char *folder,
                                                int overwrite);
 

@@ -68,9 +68,14 @@ static void validate_refusals(void **state) {
     helper_refuse(2, "run s.yaml -o x.h5 --save-model=test=", "expected FOLDER or ARM=FOLDER");
     helper_refuse(2, "run s.yaml -o x.h5 --save-model=third=f", "there are baseline and test");
     helper_refuse(2, "run s.yaml s.yaml --save-model=f", "expected one scenario, got 2");
+    helper_refuse(2, "run s.yaml -o x.h5 --save-model=s.yaml", "made in s.yaml/: Not a directory");
+    helper_refuse(2, "run s.yaml -o x.h5 --save-model=test=s.yaml", "s.yaml, which is none");
+    helper_refuse(2, "run s.yaml -o x.h5 --save-model=test=no/such/",
+                  "cannot be made in no/: No such");
     helper_refuse(2, "run s.yaml -o x.h5 --save-model=f --set=common.model.mlp_bias=true",
                   "the class of olmo2 models has no biases in its MLP");
     assert_false(helper_exists("x.h5"));
+    assert_false(helper_exists("x.h5.part"));
     assert_false(helper_exists("f/baseline/config.json"));
 }
 
@@ -118,10 +123,8 @@ static void validate_repeated(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_both_arms),
-        cmocka_unit_test(validate_one_arm),
-        cmocka_unit_test(validate_refusals),
-        cmocka_unit_test(validate_sources),
+        cmocka_unit_test(validate_both_arms), cmocka_unit_test(validate_one_arm),
+        cmocka_unit_test(validate_refusals),  cmocka_unit_test(validate_sources),
         cmocka_unit_test(validate_repeated),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
