@@ -17,7 +17,7 @@ log=$out/$part.log
 
 # Sizes: NAME LAYERS HIDDEN HEADS MLP VOCAB PAIRS LENGTH; both models have the head tied.
 if [ "$module" = auto ]; then
-    device=1 steps=1000 updates=10 dtypes='f32 tf32 bf16 f16' noise_steps=5 noise_repeat=10 tiny=
+    device=1 steps=1000 updates=10 dtypes='f32 tf32 bf16 f16' noise_steps=3 noise_repeat=3 tiny=
     noise_modes='invariant deterministic fast atomic shuffled'
     models='125M:12:768:12:2048:50304:8:512 1B:16:2048:16:8192:50304:8:512'
 else
