@@ -228,7 +228,7 @@ static void train_with(const char *numerics, struct helper_outcome *out) {
     struct dataset dataset;
     helper_config(2, &config,
                   "task: sft, data: {max_len: 32}, batch: {size: 4, micro: 2, pad: 2}, model: "
-                  "{family: llama, layers: 1, hidden: 72, heads: 2, mlp: 70}, optimizer: {lr: "
+                  "{family: llama, layers: 1, hidden: 64, heads: 2, mlp: 70}, optimizer: {lr: "
                   "1e-3}, numerics: {backend: cuda, backend_module: " SHIM "%s}",
                   numerics);
     helper_data_open(&config, &arena, &dataset);
@@ -243,7 +243,7 @@ static void verify_determinism(void **state) {
     (void)state;
     static const struct {
         const char *numerics;
-        int of; /* 0: invariant; 1: deterministic; 2: neither */
+        int of; /* 0: invariant; 1: deterministic; 2: deterministic in bf16; 3: none of them */
     } cases[] = {
         {", mode: deterministic, library: none", 0},
         {", mode: deterministic, library: none, determinism: {fill: none}", 0},
@@ -252,19 +252,27 @@ static void verify_determinism(void **state) {
         {", mode: deterministic, determinism: {fill: none}", 1},
         {", mode: fast, determinism: {workspace: pinned, order: fixed, atomics: off, split_k: off}",
          1},
-        {", mode: deterministic, determinism: {workspace: default}", 2},
-        {", mode: deterministic, determinism: {order: free}", 2},
-        {", mode: deterministic, determinism: {split_k: on}", 2},
+        {", mode: deterministic, determinism: {workspace: default}", 3},
+        {", mode: deterministic, determinism: {order: free}", 3},
+        {", mode: deterministic, determinism: {split_k: on}", 3},
+        {", mode: deterministic, determinism: {atomics: on}", 3},
+        {", mode: fast, library: none", 3},
+        {", mode: fast", 3},
+        {", compute: bf16, mode: deterministic", 2}, /* attention on tensor cores */
+        {", compute: bf16, mode: deterministic, library: none", 3},
+        {", compute: bf16, mode: fast", 3},
     };
-    struct helper_outcome base[2], outcome;
+    static const char *const names[] = {"invariant", "deterministic", "deterministic in bf16"};
+    struct helper_outcome base[3], outcome;
     train_with("", &base[0]);
     train_with(", mode: deterministic", &base[1]);
+    train_with(", compute: bf16, mode: deterministic", &base[2]);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         train_with(cases[i].numerics, &outcome);
-        for (int k = 0; k < 2; k++)
+        for (int k = 0; k < 3; k++)
             if ((helper_outcome_gap(&base[k], &outcome) == NULL) != (cases[i].of == k))
                 fail_msg("{%s}: %s the bits of %s", cases[i].numerics + 2,
-                         cases[i].of == k ? "not" : "has", k == 0 ? "invariant" : "deterministic");
+                         cases[i].of == k ? "not" : "has", names[k]);
     }
 }
 
