@@ -226,13 +226,13 @@ static void train_with(const char *numerics, struct helper_outcome *out) {
     struct arena arena = ARENA_EMPTY;
     struct config config;
     struct dataset dataset;
-    helper_config(2, &config,
-                  "task: sft, data: {max_len: 32}, batch: {size: 4, micro: 2, pad: 2}, model: "
+    helper_config(1, &config,
+                  "task: sft, data: {max_len: 32}, batch: {size: 2, micro: 2, pad: 2}, model: "
                   "{family: llama, layers: 1, hidden: 64, heads: 2, mlp: 70}, optimizer: {lr: "
                   "1e-3}, numerics: {backend: cuda, backend_module: " SHIM "%s}",
                   numerics);
     helper_data_open(&config, &arena, &dataset);
-    train(&config, &dataset, 2, out);
+    train(&config, &dataset, 1, out);
     arena_close(&arena);
 }
 
