@@ -123,16 +123,18 @@ static void *numbers(struct bench *b, size_t count, enum dtype dtype, size_t siz
     return bench_store(b, out, count, size);
 }
 
-static struct problem draw(struct machines *m, struct shape shape, int exact) {
+static struct problem draw(struct machines *m, struct shape shape, int op, int exact) {
     struct bench *const b = &m->bench;
+    if (op != SQUARE) shape.squares = 1; /* drawing them takes longest */
     const size_t rows = bench_physical(shape.T);
     const enum dtype compute = b->law.compute, wide = b->accumulate;
     struct problem p = {.shape = shape, .rows = bench_rows(b, shape.T)};
     double *const ones = bench_numbers(b, rows);
     for (size_t i = 0; i < rows; i++)
         ones[i] = 1.0;
-    p.dy = numbers(b, rows * shape.C, compute, b->carrier, exact);
-    p.x = numbers(b, rows * shape.C, compute, b->carrier, exact);
+    const size_t count = rows * shape.C;
+    p.dy = numbers(b, op == LOGPROB ? 1 : count, compute, b->carrier, exact);
+    p.x = numbers(b, op == EMBEDDING ? 1 : count, compute, b->carrier, exact);
     p.rstd = exact ? bench_store(b, ones, rows, b->accumulator)
                    : numbers(b, rows, wide, b->accumulator, 0);
     p.acc = numbers(b, (size_t)shape.V * shape.C, wide, b->accumulator, exact);
@@ -198,7 +200,7 @@ static void assert_same(const struct machines *m, const char *what, int op, cons
 /* ---- shuffled ---- */
 
 static void shuffled_one(struct machines *m, struct shape shape, int op, uint32_t chunk) {
-    const struct problem p = draw(m, shape, 0);
+    const struct problem p = draw(m, shape, op, 0);
     const size_t bytes = result_bytes(m, &p, op);
     const int large = shape.T > 1000 || shape.C > 1000;
     set_mode(m, 0, kinds[op], chunk);
@@ -244,7 +246,7 @@ static void corroborate_batches(void **state) {
 
 /* Logits of an exact problem: all alike, so that every exponential is 1. */
 static void atomic_exact(struct machines *m, struct shape shape, int op, uint32_t chunk) {
-    struct problem p = draw(m, shape, 1);
+    struct problem p = draw(m, shape, op, 1);
     const size_t bytes = result_bytes(m, &p, op), count = bench_physical(shape.T) * shape.C;
     if (op == LOGPROB)
         p.x = bench_store(&m->bench, bench_numbers(&m->bench, count), count, m->bench.carrier);
@@ -258,7 +260,7 @@ static void atomic_exact(struct machines *m, struct shape shape, int op, uint32_
 }
 
 static void atomic_one_chunk(struct machines *m, struct shape shape, int op) {
-    const struct problem p = draw(m, shape, 0);
+    const struct problem p = draw(m, shape, op, 0);
     set_mode(m, 1, kinds[op], 4096);
     assert_same(m, "atomic, one chunk", op, run(m, &p, op, 0), run(m, &p, op, 1),
                 result_bytes(m, &p, op));
@@ -283,7 +285,7 @@ static void verify_atomic(void **state) {
 static void races(struct machines *m) {
     if (m->bench.backend != NULL) return;
     for (int op = 0; op < OPS; op++) {
-        const struct problem p = draw(m, (struct shape){90, 70, 5, 40 * 4096}, 0);
+        const struct problem p = draw(m, (struct shape){90, 70, 5, 40 * 4096}, op, 0);
         const size_t bytes = result_bytes(m, &p, op);
         int moved = 0;
         set_mode(m, 1, kinds[op], 2);
