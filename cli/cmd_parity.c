@@ -312,6 +312,9 @@ static enum status measure_training(struct asking *asking) {
 static enum status measure(struct asking *asking) {
     parity_compare_weights(asking->parity.run[PARITY_A], asking->parity.run[PARITY_B],
                            &asking->report.weights);
+    for (int i = 0; i < 2; i++)
+        TRY(pretrained_dtype_note(&asking->request.config[i], &asking->cli->arena,
+                                  &asking->report.dtype_note[i]));
     if (wants(asking, KEY_COMPONENTS)) TRY(measure_components(asking));
     if (wants(asking, KEY_LOGITS)) TRY(measure_logits(asking));
     if (wants(asking, KEY_LOGPROBS)) TRY(measure_logprob(asking));

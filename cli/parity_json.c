@@ -159,6 +159,9 @@ json_t *parity_json(const struct parity_report *report) {
                                report->words->side[1].name, "finding",
                                parity_finding_name(parity_overall(report)), "weights",
                                weights_json(&report->weights));
+    json_object_set_new(
+        object, "dtype_notes",
+        json_pack("{ss? ss?}", "a", report->dtype_note[0], "b", report->dtype_note[1]));
     if (report->components != NULL)
         json_object_set_new(object, "components", components_json(report->components));
     if (report->logits != NULL) json_object_set_new(object, "logits", logits_json(report->logits));

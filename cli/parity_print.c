@@ -68,6 +68,9 @@ static void print_head(const struct parity_report *report, FILE *out) {
         if (report->weights.broken[side] > 0)
             fprintf(out, "weights  %c: %u tensors hold NaN or infinity, first %s\n", "AB"[side],
                     report -> weights.broken[side], report->weights.first_broken[side]);
+    for (int side = 0; side < 2; side++)
+        if (report->dtype_note[side] != NULL)
+            fprintf(out, "weights  %c: %s\n", "AB"[side], report -> dtype_note[side]);
 }
 
 /* ---- components ---- */

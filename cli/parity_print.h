@@ -18,6 +18,7 @@ struct parity_report {
     const struct parity_words *words;
     const struct parity *parity;
     struct parity_weights weights; /* of B against A's, before anything was trained */
+    char *dtype_note[2];           /* tensors of another dtype than config.json says; NULL */
     const struct parity_components *components;
     const struct parity_logits *logits;
     const struct parity_logprob *logprob;

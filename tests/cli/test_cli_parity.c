@@ -300,6 +300,11 @@ static void validate_checkpoints(void **state) {
     struct said said = helper_run(1, "parity plain eps --components" QUICK);
     require_in(said.out, "norm, output (alone): R ");
     helper_free(&said);
+    alter("qwen2", "cast", "\"dtype\": \"float32\"", "\"dtype\": \"bfloat16\"");
+    said = helper_run(0, "parity plain cast --logits" QUICK);
+    require_in(said.out, "\nweights  B: model.from: the dtype of config.json is bf16, 26 of 26 ");
+    require_not_in(said.out, "weights  A: ");
+    helper_free(&said);
     alter("qwen2", "bare",
           "    \"beta_fast\": 4.0,\n    \"beta_slow\": 1.0,\n    \"factor\": 4.0,\n"
           "    \"original_max_position_embeddings\": 64,\n    \"rope_theta\": 100.0,\n"
