@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit nightly
- * Attention over more keys than a block of law 2 has (4096), and the squares of more numbers than a
- * group has (2^27): the sums of the CUDA kernels join their blocks and groups as the CPU does. */
+ * Attention over more keys than a block of law 2 has (4096), shuffled, too, where the orders come
+ * in several batches; and the squares of more numbers than a group has (2^27): the sums of the CUDA
+ * kernels join their blocks and groups as the CPU does. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -21,8 +22,8 @@ static void *drawn(struct bench *b, double scale) {
     return bench_store(b, bench_draw(b, LENGTH, DTYPE_F32, scale), LENGTH, sizeof(float));
 }
 
-static void corroborate_long_attention(void **state) {
-    (void)state;
+/* chunk 0: mode invariant. */
+static void attention(uint32_t chunk) {
     const struct op_limits limits = {LENGTH, 0, LENGTH, LENGTH, 1, 1, 1, 1, 0, 0};
     const struct sequence one = {0, LENGTH, 0, 0};
     struct bench b;
@@ -38,6 +39,7 @@ static void corroborate_long_attention(void **state) {
     const void *const q = drawn(&b, 0.3), *const k = drawn(&b, 0.3), *const v = drawn(&b, 1.0);
     const void *const dout = drawn(&b, 1.0);
     b.call.threads = 1;
+    if (chunk != 0) bench_shuffle(&b, SUM_FORWARD | SUM_DQ, chunk, SITE_ATTENTION);
     for (size_t i = 0; i < 2; i++) {
         const size_t scratch = i == 0 ? bytes : cuda_scratch_bytes(&limits);
         assert_int_equal(arena_take(&b.arena, scratch, 1, "test", &b.call.scratch), STATUS_OK);
@@ -56,6 +58,12 @@ static void corroborate_long_attention(void **state) {
         assert_memory_equal(out[0][o], out[1][o], LENGTH * sizeof(float));
     bench_close(&b);
     shim_close();
+}
+
+static void corroborate_long_attention(void **state) {
+    (void)state;
+    attention(0);
+    attention(1);
 }
 
 #define SQUARES ((size_t)SHUFFLE_CHUNKS * 4096 + 5 * 4096 + 17)
