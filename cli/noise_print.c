@@ -73,19 +73,18 @@ static void print_orders(const struct noise_orders *orders, uint64_t steps, FILE
     fprintf(out, "\n");
 }
 
-static void print_parts(const char *what, const struct noise_part *list, uint32_t count,
-                        FILE *out) {
-    fprintf(out, "  by %-8s", what);
-    size_t column = 13;
+static void print_parts(const char *stratum, const char *what, const struct noise_part *list,
+                        uint32_t count, FILE *out) {
+    int column = fprintf(out, "  %s by %s:", stratum, what);
     for (uint32_t i = 0; i < count; i++) {
         char text[128];
         if (list[i].equal == list[i].tensors)
-            snprintf(text, sizeof text, "%s =", list[i].name);
+            snprintf(text, sizeof text, " %s =", list[i].name);
         else
-            snprintf(text, sizeof text, "%s %.2e", list[i].name, list[i].relative);
-        const size_t width = strlen(text) + (i + 1 < count ? 2 : 0);
-        if (column + width > 110) column = (size_t)fprintf(out, "\n%12s", "");
-        fprintf(out, "%s%s", text, i + 1 < count ? ", " : "\n");
+            snprintf(text, sizeof text, " %s %.2e", list[i].name, list[i].relative);
+        const int width = (int)strlen(text) + 1;
+        if (column + width > 110) column = fprintf(out, "\n   ") - 1;
+        fprintf(out, "%s%s", text, i + 1 < count ? "," : "\n");
         column += width;
     }
 }
@@ -109,8 +108,8 @@ static void print_case(const struct noise_report *report, const struct noise_cas
             print_figures(row, report->steps, out);
     }
     if (one->parts != NULL) {
-        print_parts("layer", one->parts->layers, one->parts->layer_count, out);
-        print_parts("op", one->parts->ops, one->parts->op_count, out);
+        print_parts(one->parts_of, "layer", one->parts->layers, one->parts->layer_count, out);
+        print_parts(one->parts_of, "op", one->parts->ops, one->parts->op_count, out);
     }
     if (one->orders != NULL) print_orders(one->orders, report->steps, out);
 }

@@ -36,20 +36,22 @@ static void copy_module(int changed) {
     free(bytes);
 }
 
-static void write_scenario(const char *path, const char *test) {
-    char text[1024];
-    helper_write("tiny.jsonl", "{\"prompt\": \"a\", \"chosen\": \"b1\", \"rejected\": \"c\"}\n"
-                               "{\"prompt\": \"a\", \"chosen\": \"b2\", \"rejected\": \"c\"}\n");
-    snprintf(text, sizeof text,
-             "twinstep: 1\nname: t\nabout: Tiny\nsteps: 1\n"
-             "common:\n"
-             "  model: {layers: 1, hidden: 8, heads: 1, mlp: 8}\n"
-             "  data: {pairs: tiny.jsonl, max_len: 16}\n"
-             "  batch: {size: 1}\n"
-             "  numerics: {backend: cuda, backend_module: m.so}\n"
-             "arms:\n  baseline: {}\n  test: {%s}\n",
-             test);
-    helper_write(path, text);
+static void write_pair(const char *chosen, const char *rejected) {
+    char text[256];
+    snprintf(text, sizeof text, "{\"prompt\": \"a\", \"chosen\": \"%s\", \"rejected\": \"%s\"}\n",
+             chosen, rejected);
+    helper_write("pairs.jsonl", text);
+}
+
+static void write_scenario(const char *path) {
+    write_pair("b", "c");
+    helper_write(path, "twinstep: 1\nname: t\nabout: Tiny\nsteps: 1\n"
+                       "common:\n"
+                       "  model: {layers: 1, hidden: 8, heads: 1, mlp: 8}\n"
+                       "  data: {pairs: pairs.jsonl, max_len: 32}\n"
+                       "  batch: {size: 1}\n"
+                       "  numerics: {backend: cuda, backend_module: m.so}\n"
+                       "arms:\n  baseline: {}\n  test: {numerics: {backend: cpu}}\n");
 }
 
 /* Every run names its group; the group holds the module's hash and the device. */
@@ -58,7 +60,7 @@ static void validate_trace(void **state) {
     struct arena arena = ARENA_EMPTY;
     struct trace_image *image;
     copy_module(0);
-    write_scenario("t.yaml", "numerics: {backend: cpu}");
+    write_scenario("t.yaml");
     struct said said = helper_run(0, "run t.yaml --reproducible");
     static const char *const shown[] = {"t: IDENTICAL", "  devices  baseline: " DEVICE,
                                         "           test: cpu", NULL};
@@ -72,20 +74,19 @@ static void validate_trace(void **state) {
     arena_close(&arena);
 }
 
-/* Two traces of other modules; a trace and its own arm on the CPU. */
+/* Two traces of other modules; a run and the one on the CPU beside it. */
 static void validate_two_traces(void **state) {
     (void)state;
     copy_module(0);
-    write_scenario("t.yaml", "optimizer: {lr: 1e-3}");
-    helper_accept(1, "run t.yaml -o a.h5");
+    write_scenario("t.yaml");
+    helper_accept(0, "run t.yaml -o a.h5");
     copy_module(1);
-    helper_accept(1, "run t.yaml -o b.h5");
-    helper_accept(1, "run t.yaml -o c.h5 --backend cpu");
+    helper_accept(0, "run t.yaml -o b.h5");
     struct said said = helper_run(0, "certify a.h5 b.h5");
     static const char *const other[] = {"devices differ: sha256: ", " in A, ", " in B\n",
                                         "equal through update 1", NULL};
     expect(&said, other);
-    said = helper_run(0, "certify a.h5 c.h5");
+    said = helper_run(0, "certify a.h5 b.h5 --run-b test");
     static const char *const cpu[] = {"devices differ: backend: shim in A, cpu in B\n", NULL};
     expect(&said, cpu);
     said = helper_run(0, "certify a.h5 a.h5 --json");
@@ -103,7 +104,7 @@ static void validate_floor(void **state) {
     struct arena arena = ARENA_EMPTY;
     struct floor_file file;
     copy_module(0);
-    write_scenario("t.yaml", "optimizer: {lr: 1e-3}");
+    write_scenario("t.yaml");
     struct said said = helper_run(0, "noise t.yaml -o f.h5 --pairs 1 --repeat 1");
     static const char *const shown[] = {"device " DEVICE "\n",
                                         "  instance     bit-equal:", "  process      bit-equal:",
@@ -115,16 +116,15 @@ static void validate_floor(void **state) {
     char *line;
     assert_int_equal(backends_line(&seen, &arena, &line), STATUS_OK);
     assert_string_equal(line, DEVICE);
-    said = helper_run(3, "run t.yaml -o same.h5 --floor f.h5");
+    said = helper_run(0, "run t.yaml -o same.h5 --floor f.h5");
     assert_null(strstr(said.out, "measured elsewhere"));
     helper_free(&said);
     copy_module(1);
     static const char *const elsewhere[] = {
         "  note     the floor file was measured elsewhere: sha256: ", NULL};
-    said = helper_run(3, "run t.yaml -o other.h5 --floor f.h5");
+    said = helper_run(0, "run t.yaml -o other.h5 --floor f.h5");
     expect(&said, elsewhere);
-    helper_accept(1, "run t.yaml -o own.h5");
-    said = helper_run(3, "attribute own.h5 --floor f.h5");
+    said = helper_run(0, "attribute other.h5 --floor f.h5");
     expect(&said, elsewhere);
     said = helper_run(0, "noise t.yaml --backend cpu --repeat 1 --json");
     static const char *const host[] = {"\"device\": null", "\"untestable\": \"no second device\"",
@@ -134,11 +134,35 @@ static void validate_floor(void **state) {
     arena_close(&arena);
 }
 
+/* Atomics add in the order in which the shim's threads come, another one for each run: a floor
+ * above zero, where it arose, and that in the file. A second process begins where the first did. */
+static void validate_atomic(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct floor_file file;
+    copy_module(0);
+    write_scenario("t.yaml");
+    write_pair("some words to learn", "others not to learn");
+    struct said said = helper_run(1, "noise t.yaml --modes atomic --set common.atomic.chunk=2 "
+                                     "--repeat 1 --pairs 1 -o atomic.h5");
+    static const char *const shown[] = {
+        "  process      bit-equal: 1 updates",
+        "\n  instance by layer: ", "\n  instance by op: ", "embed_tokens", NULL};
+    if (strstr(said.out, "  instance     bit-equal") != NULL) fail_msg("%s", said.out);
+    if (strstr(said.out, "  repeat       bit-equal") != NULL) fail_msg("%s", said.out);
+    expect(&said, shown);
+    assert_int_equal(floor_file_open("atomic.h5", &arena, &file), STATUS_OK);
+    assert_non_null(strstr(file.parts, "atomic\town\tinstance\tlayer\tlayer 0\t11\t"));
+    assert_non_null(strstr(file.parts, "\tinstance\top\tself_attn.q_proj\t1\t"));
+    assert_true(file.columns[FLOOR_GRAD_NORM][0] > 0.0);
+    arena_close(&arena);
+}
+
 /* One mechanism at a time, on a backend and on the CPU. */
 static void validate_switches(void **state) {
     (void)state;
     copy_module(0);
-    write_scenario("t.yaml", "seed: 3");
+    write_scenario("t.yaml");
     struct said said = helper_run(0, "noise t.yaml --switches --repeat 1");
     static const char *const device[] = {"device " DEVICE "\n",
                                          "\n  mode deterministic ",
@@ -147,7 +171,7 @@ static void validate_switches(void **state) {
                                          " [-] ",
                                          NULL};
     expect(&said, device);
-    said = helper_run(0, "noise t.yaml --switches --backend cpu --dtypes bf16 --json");
+    said = helper_run(0, "noise t.yaml --switches --backend cpu --dtypes bf16 --repeat 2 --json");
     static const char *const host[] = {"\"dtype\": \"bf16\"",
                                        "\"threads\": 2",
                                        "\"name\": \"determinism.workspace: default\"",
@@ -162,9 +186,8 @@ static void validate_switches(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_trace),
-        cmocka_unit_test(validate_two_traces),
-        cmocka_unit_test(validate_floor),
+        cmocka_unit_test(validate_trace),    cmocka_unit_test(validate_two_traces),
+        cmocka_unit_test(validate_floor),    cmocka_unit_test(validate_atomic),
         cmocka_unit_test(validate_switches),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
