@@ -150,9 +150,9 @@ def broken():
 
 
 def absent():
-    """What nobody measured is no success and no failure."""
-    run("skipped", "tests", status=0, has=("| tests | not measured |", "| speed | not measured |"))
-    run("refused", "floor", status=0, has=("| floor | not measured |",))
+    """What nobody measured is no success; without a device it is no failure either."""
+    run("skipped", "tests", status=1, has=("| tests | not measured |", "| speed | not measured |"))
+    run("refused", "floor", status=1, has=("| floor | not measured |",))
     run("notorch", "speed", status=0, has=("| PyTorch | not measured", "compile | - | not measured |"))
     run("", "--module", "shim.so", "modes", "speed", status=0,
         has=("# Host shim, not a device", "| modes | held |"), lacks=("| met |", "NVIDIA"))
