@@ -8,6 +8,7 @@
 #include "cli/verb.h"
 #include "base/number.h"
 #include "forensics/compare_floor.h"
+#include "trainer/backends.h"
 #include "trainer/noise_use.h"
 
 enum { KEY_CONTRACT_A = KEY_OWN, KEY_CONTRACT_B, KEY_RUN_A, KEY_RUN_B, KEY_FLOOR, KEY_ALPHA };
@@ -81,11 +82,35 @@ static enum status check_floor(const struct cli *cli, const char *path,
     return noise_use_check(cli->schema, path, file, &config, 1, arena);
 }
 
+/* What a run of a trace ran on; nothing is known of another log. */
+static enum status seen_of(struct cli *cli, const struct options *options, size_t side,
+                           const struct compare_input *input, struct backend_seen *out) {
+    struct trace_image *image;
+    *out = (struct backend_seen){NULL, 0, NULL};
+    if (input->run == NULL) return STATUS_OK;
+    TRY(trace_open(options->arguments[side], &cli->arena, &image));
+    *out = backends_of_run(image, input->run->plan.id);
+    return STATUS_OK;
+}
+
+static enum status note_devices(struct cli *cli, const struct options *options,
+                                const struct compare_input *input, struct compare_report *report) {
+    static const char *const names[2] = {"in A", "in B"};
+    struct backend_seen seen[2];
+    char *text;
+    for (size_t side = 0; side < 2; side++)
+        TRY(seen_of(cli, options, side, &input[side], &seen[side]));
+    TRY(backends_difference(seen, names, &cli->arena, &text));
+    report->devices = text;
+    return STATUS_OK;
+}
+
 static enum status hold(struct cli *cli, const struct options *options,
                         const struct compare_input *input, struct compare_report *report) {
     const char *path = options_value(options, KEY_FLOOR);
     struct floor_file file;
     struct compare_floor *held;
+    char *elsewhere;
     double alpha;
     TRY(read_alpha(options, &alpha));
     if (path == NULL) return STATUS_OK;
@@ -94,6 +119,10 @@ static enum status hold(struct cli *cli, const struct options *options,
     TRY(arena_take(&cli->arena, 1, sizeof *held, "floor", &held));
     TRY(compare_hold(report, &file, alpha, &cli->arena, held));
     report->floor = held;
+    struct backend_seen seen[2] = {backends_of_floor(&file), {NULL, 0, NULL}};
+    TRY(seen_of(cli, options, 0, &input[0], &seen[1]));
+    TRY(backends_difference(seen, backends_here, &cli->arena, &elsewhere));
+    report->elsewhere = elsewhere;
     return STATUS_OK;
 }
 
@@ -105,6 +134,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     for (size_t side = 0; side < 2; side++)
         TRY(read_side(cli, options, side, &input[side]));
     TRY(compare_logs(input, &cli->arena, &report));
+    TRY(note_devices(cli, options, input, &report));
     TRY(hold(cli, options, input, &report));
     *out_exit = exits[report.floor == NULL ? (enum compare_verdict)report.verdict
                                            : compare_floor_verdict_of(&report, report.floor)];

@@ -113,6 +113,10 @@ static json_t *order_json(const struct compare_report *report) {
     return array;
 }
 
+static json_t *note_json(const char *text) {
+    return json_string(text == NULL ? "" : text);
+}
+
 enum status compare_print_json(const struct compare_input *input,
                                const struct compare_report *report) {
     json_t *object = json_object(), *columns = json_array(), *ratios = json_array();
@@ -139,5 +143,7 @@ enum status compare_print_json(const struct compare_input *input,
                         report->root_update == 0 ? json_null()
                                                  : json_integer((json_int_t)report->root_update));
     json_object_set_new(object, "floor", floor_json(report->floor));
+    json_object_set_new(object, "devices_differ", note_json(report->devices));
+    json_object_set_new(object, "floor_elsewhere", note_json(report->elsewhere));
     return json_print(object);
 }

@@ -61,6 +61,10 @@ static void print_heads(const struct compare_input *input, const struct compare_
     }
 }
 
+static void print_note(const char *what, const char *text, const char *mark, FILE *out) {
+    if (text != NULL && text[0] != '\0') fprintf(out, "%s%s: %s\n", mark, what, text);
+}
+
 static void print_floor(const struct compare_floor *held, FILE *out) {
     fprintf(out, "\nFloor: %s: %s.\n",
             compare_floor_name((enum compare_floor_verdict)held->verdict), held->words);
@@ -123,6 +127,7 @@ static void print_order(const struct compare_report *report, FILE *out) {
 void compare_print_text(const struct compare_input *input, const struct compare_report *report,
                         FILE *out) {
     print_heads(input, report, out);
+    print_note("Devices differ", report->devices, "", out);
     fprintf(out, "%s: %s.\n", compare_verdict_name((enum compare_verdict)report->verdict),
             report->why);
     print_columns(report, out);
@@ -143,6 +148,7 @@ void compare_print_text(const struct compare_input *input, const struct compare_
     if (report->lr.fit[0] != NULL)
         fprintf(out, "    A: %s\n    B: %s\n", report->lr.fit[0]->text, report->lr.fit[1]->text);
     if (report->next[0] != 0) fprintf(out, "\nNext: %s\n", report->next);
+    print_note("\nThe floor was measured elsewhere", report->elsewhere, "", out);
     if (report->floor != NULL)
         print_floor(report->floor, out);
     else if (report->verdict == COMPARE_VERDICT_DIFFERS)
@@ -201,6 +207,7 @@ void compare_print_markdown(const struct compare_input *input, const struct comp
     for (size_t s = 0; s < 2; s++)
         fprintf(out, "- %c: %s, %zu rows%s\n", "AB"[s], input[s].log->title, input[s].log->rows,
                 report->repeated[s] > 0 ? " (repeated updates: the later rows count)" : "");
+    print_note("Devices differ", report->devices, "- ", out);
     put_table(report, out);
     fprintf(out, "\n- LR: %s\n", report->lr.words);
     if (report->rng_words[0] != 0) fprintf(out, "- RNG: %s\n", report->rng_words);
@@ -210,6 +217,7 @@ void compare_print_markdown(const struct compare_input *input, const struct comp
         print_ratios(&few, "- ", out);
     }
     if (report->meaning[0] != 0) fprintf(out, "- %s\n", report->meaning);
+    print_note("The floor was measured elsewhere", report->elsewhere, "- ", out);
     if (report->floor != NULL)
         fprintf(out, "- Floor: **%s**: %s (%ju A/A pairs)\n",
                 compare_floor_name((enum compare_floor_verdict)report->floor->verdict),

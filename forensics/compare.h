@@ -132,6 +132,9 @@ struct compare_report {
     int32_t cause;        /* enum cause it points to; -1: none */
     const char *next;     /* what to try */
     const struct compare_floor *floor; /* compare_floor.h; NULL: none was given */
+    /* How what two runs of traces ran on differs, and what the floor was measured on from A; filled
+     * by who compares, NULL or "": nothing to tell. */
+    const char *devices, *elsewhere;
 };
 
 /* input: two, A and B. Everything lives in `arena`. */

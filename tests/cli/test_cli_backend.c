@@ -86,6 +86,9 @@ static void validate_two_traces(void **state) {
     static const char *const other[] = {"devices differ: sha256: ", " in A, ", " in B\n",
                                         "equal through update 1", NULL};
     expect(&said, other);
+    said = helper_run(0, "compare a.h5 b.h5");
+    static const char *const compared[] = {"\nDevices differ: sha256: ", NULL};
+    expect(&said, compared);
     said = helper_run(0, "certify a.h5 b.h5 --run-b test");
     static const char *const cpu[] = {"devices differ: backend: shim in A, cpu in B\n", NULL};
     expect(&said, cpu);
@@ -126,6 +129,10 @@ static void validate_floor(void **state) {
     expect(&said, elsewhere);
     said = helper_run(0, "attribute other.h5 --floor f.h5");
     expect(&said, elsewhere);
+    said = helper_say(
+        (const char *const[]){"compare", "other.h5", "same.h5", "--floor", "f.h5", NULL}, NULL);
+    static const char *const held[] = {"\nThe floor was measured elsewhere: sha256: ", NULL};
+    expect(&said, held);
     said = helper_run(0, "noise t.yaml --backend cpu --repeat 1 --json");
     static const char *const host[] = {"\"device\": null", "\"untestable\": \"no second device\"",
                                        NULL};
