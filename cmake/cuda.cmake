@@ -17,7 +17,8 @@ function(twinstep_host_kernels word)
     target_compile_options(${part} PRIVATE ${TWINSTEP_OPTIMISED} -fvisibility=hidden ${ARGN})
     target_compile_definitions(
       ${part} PRIVATE TWINSTEP_VARIANT=${carrier}_${accumulator}_${word}
-                      TWINSTEP_CARRIER_${carrier}=1 TWINSTEP_ACCUMULATOR_${accumulator}=1)
+                      TWINSTEP_CARRIER_${carrier}=1 TWINSTEP_ACCUMULATOR_${accumulator}=1
+                      LINEAR_WIDE_TILES=2u) # so that small tests reach them
   endforeach()
 endfunction()
 

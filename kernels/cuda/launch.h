@@ -12,6 +12,13 @@
 #include "kernels/cuda/port.h"
 #include "kernels/op.h"
 
+/* CARRIER_NAME_(gpu_load4) -> gpu_load4_f32: for numbers as they lie in memory. */
+#if defined(TWINSTEP_CARRIER_f64)
+#define CARRIER_NAME_(name) name##_f64
+#else
+#define CARRIER_NAME_(name) name##_f32
+#endif
+
 #define ELEMENT_THREADS 256u /* of a block whose threads take one element each */
 #define ROW_THREADS 128u     /* of a block whose warps take one row each */
 #define ROW_WARPS (ROW_THREADS / GPU_WARP)

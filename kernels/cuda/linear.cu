@@ -8,28 +8,62 @@
 #include "kernels/cuda/linear_atomic.cu"
 #include "kernels/cuda/linear_joined.cu"
 
-KERNEL(linear_kernel, struct linear_job) {
-    SHARED(accumulator, shared);
-    const size_t across = linear_tiles(args->N);
-    const struct linear_place at = {BLOCK / across * LINEAR_TILE, BLOCK % across * LINEAR_TILE};
+/* Tiles of 128 x 128 where there are as many of them as a device has SMs, or nearly (the host's
+ * kernels: cmake/cuda.cmake); f64 sums of one would not leave registers for two blocks. */
+#if defined(TWINSTEP_ACCUMULATOR_f32)
+#define LINEAR_WIDE 8u
+#if !defined(LINEAR_WIDE_TILES)
+#define LINEAR_WIDE_TILES 96u
+#endif
+#endif
+
+/* Tile BLOCK, by threads with each * each outputs. */
+GPU_INLINE void linear_tile(GPU_PARAM const struct linear_job *job, accumulator *shared,
+                            unsigned each) {
+    const struct linear_place at = linear_place_of(BLOCK, job->N, each);
     const struct linear_place own = linear_own(GPU_ARG at);
-    accumulator sum[LINEAR_OWN];
+    struct linear_slabs slabs = {shared, 0};
+    accumulator sum[LINEAR_EACH_MOST * LINEAR_EACH_MOST];
     UNROLL
-    for (unsigned i = 0; i < LINEAR_OWN; i++) {
-        const size_t r = linear_row(own, i), c = linear_column(own, i);
-        const int goes_on = args->held != NULL && r < args->M && c < args->N;
-        sum[i] = goes_on ? args->held[r * args->N + c] : ACC(0.0);
+    for (unsigned i = 0; i < each * each; i++) {
+        const uint32_t r = linear_row(own, i, each), c = linear_column(own, i, each);
+        const int goes_on = job->held != NULL && r < job->M && c < job->N;
+        sum[i] = goes_on ? job->held[r * job->N + c] : ACC(0.0);
     }
-    linear_chains(GPU_ARG args, shared, at, 0, args->K, sum);
+    linear_chains(GPU_ARG job, &slabs, at, 0, (uint32_t)job->K, sum, each);
     UNROLL
-    for (unsigned i = 0; i < LINEAR_OWN; i++) {
-        const size_t r = linear_row(own, i), c = linear_column(own, i);
-        if (r >= args->M || c >= args->N) continue;
-        if (args->held != NULL)
-            args->held[r * args->N + c] = sum[i];
+    for (unsigned i = 0; i < each * each; i++) {
+        const uint32_t r = linear_row(own, i, each), c = linear_column(own, i, each);
+        if (r >= job->M || c >= job->N) continue;
+        if (job->held != NULL)
+            job->held[r * job->N + c] = sum[i];
         else
-            linear_round(args, r, c, sum[i]);
+            linear_round(job, r, c, sum[i]);
     }
+}
+
+KERNEL_BY(linear_kernel, struct linear_job, LINEAR_THREADS, LINEAR_BLOCKS) {
+    SHARED(accumulator, shared);
+    linear_tile(GPU_ARG args, shared, LINEAR_EACH);
+}
+
+#if defined(LINEAR_WIDE)
+KERNEL_BY(linear_wide_kernel, struct linear_job, LINEAR_THREADS, 2) {
+    SHARED(accumulator, shared);
+    linear_tile(GPU_ARG args, shared, LINEAR_WIDE);
+}
+#endif
+
+static void linear_plain(const struct linear_job *job) {
+    const size_t tiles = linear_tiles(job->M, LINEAR_EACH) * linear_tiles(job->N, LINEAR_EACH);
+#if defined(LINEAR_WIDE)
+    const size_t wide = linear_tiles(job->M, LINEAR_WIDE) * linear_tiles(job->N, LINEAR_WIDE);
+    if (wide >= LINEAR_WIDE_TILES) {
+        LAUNCH(linear_wide_kernel, wide, LINEAR_THREADS, LINEAR_SHARED(LINEAR_WIDE), job);
+        return;
+    }
+#endif
+    LAUNCH(linear_kernel, tiles, LINEAR_THREADS, LINEAR_SHARED(LINEAR_EACH), job);
 }
 
 /* Parts of the sum in mode shaped; M of the physical rows, as a library is called. */
@@ -54,8 +88,7 @@ static void linear_run(const struct op_call *call, const struct linear_job *job,
     else if (call->library != NULL)
         library_linear(call, job);
     else
-        LAUNCH(linear_kernel, linear_tiles(job->M) * linear_tiles(job->N), LINEAR_THREADS,
-               LINEAR_SHARED, job);
+        linear_plain(job);
 }
 
 static void linear_forward(const struct op_call *call, const struct linear_forward_args *args) {

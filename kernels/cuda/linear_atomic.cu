@@ -23,21 +23,22 @@ KERNEL(linear_atomic_clear, struct linear_race) {
     if (i < args->is.M * args->line) args->sums[i] = ACC(0.0);
 }
 
-KERNEL(linear_atomic_kernel, struct linear_race) {
+KERNEL_BY(linear_atomic_kernel, struct linear_race, LINEAR_THREADS, LINEAR_BLOCKS) {
     SHARED(accumulator, shared);
     const struct linear_job *const job = &args->is;
-    const size_t across = linear_tiles(args->columns), tile = BLOCK / args->pieces;
-    const struct linear_place at = {tile / across * LINEAR_TILE,
-                                    args->first + tile % across * LINEAR_TILE};
+    struct linear_slabs slabs = {shared, 0};
+    struct linear_place at = linear_place_of(BLOCK / args->pieces, args->columns, LINEAR_EACH);
+    at.column += (uint32_t)args->first;
     const struct linear_place own = linear_own(GPU_ARG at);
     for (size_t taken = BLOCK % args->pieces; taken < args->chunks; taken += args->pieces) {
         const size_t term = taken * args->chunk;
         const size_t end = term + least(args->chunk, job->K - term);
         accumulator chain[LINEAR_OWN] = {ACC(0.0)};
-        linear_chains(GPU_ARG job, shared, at, term, end, chain);
+        linear_chains(GPU_ARG job, &slabs, at, (uint32_t)term, (uint32_t)end, chain, LINEAR_EACH);
         UNROLL
         for (unsigned i = 0; i < LINEAR_OWN; i++) {
-            const size_t r = linear_row(own, i), c = linear_column(own, i);
+            const size_t r = linear_row(own, i, LINEAR_EACH),
+                         c = linear_column(own, i, LINEAR_EACH);
             accumulator *const sum = args->sums + r * args->line + (c - args->first);
             if (r < job->M && c < job->N) race_add(GPU_ARG sum, chain[i]);
         }
@@ -52,8 +53,10 @@ KERNEL(linear_atomic_round, struct linear_race) {
 }
 
 static void linear_race_on(const struct linear_race *race) {
-    const size_t tiles = linear_tiles(race->is.M) * linear_tiles(race->columns);
-    LAUNCH(linear_atomic_kernel, tiles * race->pieces, LINEAR_THREADS, LINEAR_SHARED, race);
+    const size_t tiles =
+        linear_tiles(race->is.M, LINEAR_EACH) * linear_tiles(race->columns, LINEAR_EACH);
+    LAUNCH(linear_atomic_kernel, tiles * race->pieces, LINEAR_THREADS, LINEAR_SHARED(LINEAR_EACH),
+           race);
 }
 
 static void linear_race(const struct op_call *call, const struct linear_job *job) {

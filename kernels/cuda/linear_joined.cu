@@ -18,7 +18,7 @@ GPU_INLINE void linear_joined_store(const struct linear_job *job, struct linear_
                                     const accumulator *total) {
     UNROLL
     for (unsigned i = 0; i < LINEAR_OWN; i++) {
-        const size_t r = linear_row(own, i), c = linear_column(own, i);
+        const size_t r = linear_row(own, i, LINEAR_EACH), c = linear_column(own, i, LINEAR_EACH);
         if (r >= job->M || c >= job->N) continue;
         if (job->held != NULL)
             job->held[r * job->N + c] += total[i];
@@ -27,17 +27,17 @@ GPU_INLINE void linear_joined_store(const struct linear_job *job, struct linear_
     }
 }
 
-KERNEL(linear_joined_kernel, struct linear_joined) {
+KERNEL_BY(linear_joined_kernel, struct linear_joined, LINEAR_THREADS, LINEAR_BLOCKS) {
     SHARED(accumulator, shared);
     const struct linear_job *const job = &args->is;
-    const size_t across = linear_tiles(job->N), tile = args->first + BLOCK;
-    const struct linear_place at = {tile / across * LINEAR_TILE, tile % across * LINEAR_TILE};
+    const struct linear_place at = linear_place_of(args->first + BLOCK, job->N, LINEAR_EACH);
+    struct linear_slabs slabs = {shared, 0};
     accumulator total[LINEAR_OWN] = {ACC(0.0)};
     for (uint32_t chunk = 0; chunk < args->by.chunks; chunk++) {
         const size_t term = (size_t)joined_chunk(&args->by, BLOCK, chunk) * args->by.chunk;
         const size_t end = term + least(args->by.chunk, job->K - term);
         accumulator chain[LINEAR_OWN] = {ACC(0.0)};
-        linear_chains(GPU_ARG job, shared, at, term, end, chain);
+        linear_chains(GPU_ARG job, &slabs, at, (uint32_t)term, (uint32_t)end, chain, LINEAR_EACH);
         UNROLL
         for (unsigned i = 0; i < LINEAR_OWN; i++)
             total[i] += chain[i];
@@ -47,14 +47,15 @@ KERNEL(linear_joined_kernel, struct linear_joined) {
 
 static void linear_join(const struct op_call *call, const struct linear_job *job,
                         const struct shuffle *shuffle) {
-    const size_t across = linear_tiles(job->N), tiles = linear_tiles(job->M) * across;
+    const size_t across = linear_tiles(job->N, LINEAR_EACH);
+    const size_t tiles = linear_tiles(job->M, LINEAR_EACH) * across;
     const uint32_t chunks = shuffle_chunks(shuffle, job->K);
     const size_t batch = order_batch(shuffle, chunks, tiles);
     struct linear_joined joined = {*job, 0, {0, 0, NULL}};
     for (; joined.first < tiles; joined.first += batch) {
         const size_t some = least(batch, tiles - joined.first);
         joined.by = order_draw(call, shuffle, chunks, joined.first, some, across);
-        LAUNCH(linear_joined_kernel, some, LINEAR_THREADS, LINEAR_SHARED, &joined);
+        LAUNCH(linear_joined_kernel, some, LINEAR_THREADS, LINEAR_SHARED(LINEAR_EACH), &joined);
     }
 }
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One product C (M, N) = A (M, K) . B (K, N), as the three linear ops pose it, in tiles of 64 x 64
- * outputs: 256 threads with 4 x 4 of them each; slabs of terms go through shared memory.
+ * One product C (M, N) = A (M, K) . B (K, N), as the three linear ops pose it, in square tiles of
+ * outputs: 256 threads with 4 x 4 of them each (tiles of 64) or 8 x 8 (128), in quads of
+ * neighbours. Slabs of terms go through shared memory, in two buffers: a thread reads its share of
+ * the next slab before it goes on with its chains, and puts it down behind them.
  *
+ * `each`, outputs of a thread along one side, is constant in every kernel.
  * Invariant: a thread continues its outputs' chains over terms in ascending order. Rows not listed
  * are neither read nor written. */
 #ifndef TWINSTEP_KERNELS_CUDA_LINEAR_TILE_H
@@ -9,15 +12,23 @@
 
 #include "kernels/cuda/launch.h"
 
-#define LINEAR_TILE 64u
 #define LINEAR_SIDE 16u /* threads along one side of the tile */
-#define LINEAR_EACH (LINEAR_TILE / LINEAR_SIDE)
-#define LINEAR_OWN (LINEAR_EACH * LINEAR_EACH)
 #define LINEAR_THREADS (LINEAR_SIDE * LINEAR_SIDE)
 #define LINEAR_DEPTH 16u /* terms of a slab */
-#define LINEAR_SHARED (2 * LINEAR_DEPTH * LINEAR_TILE * sizeof(accumulator))
+#define LINEAR_QUAD 4u   /* neighbours in memory that a thread reads at once */
 
-/* C (M, N) = A (M, K) . B (K, N). */
+/* Outputs of a thread along one side; blocks that an SM shall have registers for. */
+#define LINEAR_EACH 4u
+#define LINEAR_EACH_MOST 8u
+#define LINEAR_OWN (LINEAR_EACH * LINEAR_EACH)
+#define LINEAR_BLOCKS (sizeof(accumulator) == sizeof(float) ? 3 : 2)
+
+/* Numbers of an operand's slab in shared memory: terms lie one line apart, which is a quad longer
+ * than the tile's side, so that fewer threads meet at one bank. */
+#define LINEAR_LINE(each) (LINEAR_SIDE * (each) + LINEAR_QUAD)
+#define LINEAR_SLAB(each) (LINEAR_DEPTH * LINEAR_LINE(each))
+#define LINEAR_SHARED(each) (4 * LINEAR_SLAB(each) * sizeof(accumulator))
+
 struct linear_job {
     size_t M, N, K, a_stride, b_stride;
     const carrier *a, *b;
@@ -30,78 +41,185 @@ struct linear_job {
     accumulator *held; /* unrounded ones, which go on */
 };
 
-/* Where a tile begins. */
+/* Where a tile, or a thread's outputs in it, begin. */
 struct linear_place {
-    size_t row, column;
+    uint32_t row, column;
 };
 
 /* Tiles along one side of C. */
-TWINSTEP_HD size_t linear_tiles(size_t outputs) {
-    return (outputs + LINEAR_TILE - 1) / LINEAR_TILE;
+TWINSTEP_HD size_t linear_tiles(size_t outputs, unsigned each) {
+    const size_t side = (size_t)LINEAR_SIDE * each;
+    return (outputs + side - 1) / side;
 }
 
-GPU_INLINE accumulator linear_left(const struct linear_job *job, size_t row, size_t term) {
-    const size_t line = job->by_terms ? term : row;
-    const size_t column = job->by_terms ? row : term;
-    return operand(job->a[list_row(&job->rows, line) * job->a_stride + column], job->product);
-}
-
-GPU_INLINE accumulator linear_right(const struct linear_job *job, size_t term, size_t column) {
-    if (job->b_transposed) return operand(job->b[column * job->b_stride + term], job->product);
-    const size_t line = job->by_terms ? list_row(&job->rows, term) : term;
-    return operand(job->b[line * job->b_stride + column], job->product);
-}
-
-/* Terms term .. end-1, LINEAR_DEPTH at most, of the tile's rows and columns; what lies outside is
- * not read, and what stands for it is not used. Neighbours in memory go to neighbouring threads. */
-GPU_INLINE void linear_slab(GPU_PARAM const struct linear_job *job, accumulator *shared,
-                            struct linear_place at, size_t term, size_t end) {
-    accumulator *const right = shared + LINEAR_DEPTH * LINEAR_TILE;
-    for (unsigned i = THREAD; i < LINEAR_DEPTH * LINEAR_TILE; i += LINEAR_THREADS) {
-        const unsigned t = job->by_terms ? i / LINEAR_TILE : i % LINEAR_DEPTH;
-        const unsigned r = job->by_terms ? i % LINEAR_TILE : i / LINEAR_DEPTH;
-        const int inside = term + t < end && at.row + r < job->M;
-        shared[t * LINEAR_TILE + r] = inside ? linear_left(job, at.row + r, term + t) : ACC(0.0);
-    }
-    for (unsigned i = THREAD; i < LINEAR_DEPTH * LINEAR_TILE; i += LINEAR_THREADS) {
-        const unsigned t = job->b_transposed ? i % LINEAR_DEPTH : i / LINEAR_TILE;
-        const unsigned c = job->b_transposed ? i / LINEAR_DEPTH : i % LINEAR_TILE;
-        const int inside = term + t < end && at.column + c < job->N;
-        right[t * LINEAR_TILE + c] = inside ? linear_right(job, term + t, at.column + c) : ACC(0.0);
-    }
-}
-
-/* The first of the thread's LINEAR_OWN outputs, and where the others are. */
-GPU_INLINE struct linear_place linear_own(GPU_PARAM struct linear_place at) {
-    at.row += THREAD / LINEAR_SIDE;
-    at.column += THREAD % LINEAR_SIDE;
+/* Tile `tile` of those that cover `columns` columns. */
+GPU_INLINE struct linear_place linear_place_of(size_t tile, size_t columns, unsigned each) {
+    const size_t across = linear_tiles(columns, each), side = (size_t)LINEAR_SIDE * each;
+    const struct linear_place at = {(uint32_t)(tile / across * side),
+                                    (uint32_t)(tile % across * side)};
     return at;
 }
 
-GPU_INLINE size_t linear_row(struct linear_place own, unsigned i) {
-    return own.row + i / LINEAR_EACH * LINEAR_SIDE;
+/* The first of the thread's outputs, and where output i of each * each is. */
+GPU_INLINE struct linear_place linear_own(GPU_PARAM struct linear_place at) {
+    at.row += THREAD / LINEAR_SIDE * LINEAR_QUAD;
+    at.column += THREAD % LINEAR_SIDE * LINEAR_QUAD;
+    return at;
 }
 
-GPU_INLINE size_t linear_column(struct linear_place own, unsigned i) {
-    return own.column + i % LINEAR_EACH * LINEAR_SIDE;
+/* The i-th of a thread's outputs along one side, from the first of them. */
+GPU_INLINE unsigned linear_step(unsigned i) {
+    return i / LINEAR_QUAD * LINEAR_SIDE * LINEAR_QUAD + i % LINEAR_QUAD;
 }
 
-/* The thread's chains, continued over terms term .. end-1. */
-GPU_INLINE void linear_chains(GPU_PARAM const struct linear_job *job, accumulator *shared,
-                              struct linear_place at, size_t term, size_t end, accumulator *sum) {
-    const accumulator *const left = shared + THREAD / LINEAR_SIDE;
-    const accumulator *const right = shared + LINEAR_DEPTH * LINEAR_TILE + THREAD % LINEAR_SIDE;
-    for (; term < end; term += LINEAR_DEPTH) {
-        const unsigned depth = (unsigned)least(LINEAR_DEPTH, end - term);
-        linear_slab(GPU_ARG job, shared, at, term, end);
-        BARRIER();
-        for (unsigned t = 0; t < depth; t++) {
-            UNROLL
-            for (unsigned i = 0; i < LINEAR_OWN; i++)
-                sum[i] = acc_fma(left[t * LINEAR_TILE + i / LINEAR_EACH * LINEAR_SIDE],
-                                 right[t * LINEAR_TILE + i % LINEAR_EACH * LINEAR_SIDE], sum[i]);
+GPU_INLINE uint32_t linear_row(struct linear_place own, unsigned i, unsigned each) {
+    return own.row + linear_step(i / each);
+}
+
+GPU_INLINE uint32_t linear_column(struct linear_place own, unsigned i, unsigned each) {
+    return own.column + linear_step(i % each);
+}
+
+/* ---- operands ---- */
+
+/* One operand: its outputs are rows of A, or columns of B. */
+struct linear_side {
+    const carrier *from;
+    const uint32_t *index; /* of its lines; NULL: 0, 1, 2, ... */
+    size_t stride;
+    uint32_t outputs;
+    int by_outputs; /* a line is an output's terms; else a term's outputs */
+};
+
+GPU_INLINE struct linear_side linear_side_of(const carrier *from, const uint32_t *index,
+                                             size_t stride, size_t outputs, int by_outputs) {
+    const struct linear_side side = {from, index, stride, (uint32_t)outputs, by_outputs};
+    return side;
+}
+
+GPU_INLINE struct linear_side linear_left(const struct linear_job *job) {
+    return linear_side_of(job->a, job->rows.index, job->a_stride, job->M, !job->by_terms);
+}
+
+GPU_INLINE struct linear_side linear_right(const struct linear_job *job) {
+    return linear_side_of(job->b, job->by_terms ? job->rows.index : NULL, job->b_stride, job->N,
+                          job->b_transposed);
+}
+
+/* The q-th quad of a slab that is the thread's to bring: neighbours in memory go to neighbouring
+ * threads. */
+struct linear_spot {
+    unsigned output, term;
+};
+
+GPU_INLINE struct linear_spot linear_spot_of(GPU_PARAM const struct linear_side *side, unsigned q,
+                                             unsigned each) {
+    const unsigned deep = LINEAR_DEPTH / LINEAR_QUAD, wide = LINEAR_SIDE * each / LINEAR_QUAD;
+    const unsigned i = THREAD + q * LINEAR_THREADS;
+    struct linear_spot spot;
+    spot.output = side->by_outputs ? i / deep : i % wide * LINEAR_QUAD;
+    spot.term = side->by_outputs ? i % deep * LINEAR_QUAD : i / wide;
+    return spot;
+}
+
+/* Numbers first .. first+3 of a line, of which numbers from `last` on are not read; what stands for
+ * them is not used. */
+GPU_INLINE void linear_quad(const carrier *line, uint32_t first, uint32_t last, carrier *to) {
+    if (first + LINEAR_QUAD <= last && (uintptr_t)(line + first) % GPU_ALIGNED == 0) {
+        CARRIER_NAME_(gpu_load4)(to, line + first);
+        return;
+    }
+    UNROLL
+    for (unsigned i = 0; i < LINEAR_QUAD; i++)
+        to[i] = first + i < last ? line[first + i] : (carrier)0;
+}
+
+/* Reads the thread's quads: outputs from `output` on, terms term .. end-1. */
+GPU_INLINE void linear_fetch(GPU_PARAM const struct linear_side *side, uint32_t output,
+                             uint32_t term, uint32_t end, carrier *numbers, unsigned each) {
+    UNROLL
+    for (unsigned q = 0; q < each / LINEAR_QUAD; q++) {
+        const struct linear_spot spot = linear_spot_of(GPU_ARG side, q, each);
+        const uint32_t o = output + spot.output, t = term + spot.term;
+        const uint32_t line = side->by_outputs ? o : t, first = side->by_outputs ? t : o;
+        uint32_t last = side->by_outputs ? end : side->outputs, row = 0;
+        if (o >= side->outputs || t >= end)
+            last = 0;
+        else
+            row = side->index == NULL ? line : side->index[line];
+        linear_quad(side->from + row * side->stride, first, last, numbers + q * LINEAR_QUAD);
+    }
+}
+
+/* Puts them into a slab, as they enter a product. */
+GPU_INLINE void linear_stow(GPU_PARAM const struct linear_side *side, enum dtype product,
+                            const carrier *numbers, accumulator *slab, unsigned each) {
+    UNROLL
+    for (unsigned q = 0; q < each / LINEAR_QUAD; q++) {
+        const struct linear_spot spot = linear_spot_of(GPU_ARG side, q, each);
+        accumulator *const to = slab + spot.term * LINEAR_LINE(each) + spot.output;
+        accumulator quad[LINEAR_QUAD];
+        UNROLL
+        for (unsigned i = 0; i < LINEAR_QUAD; i++)
+            quad[i] = operand(numbers[q * LINEAR_QUAD + i], product);
+        if (!side->by_outputs) {
+            ACC_NAME_(gpu_store4)(to, quad);
+            continue;
         }
+        UNROLL
+        for (unsigned i = 0; i < LINEAR_QUAD; i++)
+            to[i * LINEAR_LINE(each)] = quad[i];
+    }
+}
+
+/* ---- chains ---- */
+
+/* The chains over `depth` terms of two slabs, from the thread's first output on. */
+GPU_INLINE void linear_terms(const accumulator *left, const accumulator *right, unsigned depth,
+                             accumulator *sum, unsigned each) {
+    accumulator a[LINEAR_EACH_MOST], b[LINEAR_EACH_MOST];
+    ROLLED
+    for (unsigned t = 0; t < depth; t++) {
+        UNROLL
+        for (unsigned q = 0; q < each; q += LINEAR_QUAD) {
+            ACC_NAME_(gpu_load4)(a + q, left + t * LINEAR_LINE(each) + linear_step(q));
+            ACC_NAME_(gpu_load4)(b + q, right + t * LINEAR_LINE(each) + linear_step(q));
+        }
+        UNROLL
+        for (unsigned i = 0; i < each * each; i++)
+            sum[i] = acc_fma(a[i / each], b[i % each], sum[i]);
+    }
+}
+
+/* Slabs of both operands, twice, used by turns: threads still read what was put down before. */
+struct linear_slabs {
+    accumulator *shared;
+    unsigned turn;
+};
+
+/* The thread's chains, continued over terms term .. end-1 of the tile at `at`. One barrier a slab:
+ * who writes to one has seen everybody behind the reads of it. */
+GPU_INLINE void linear_chains(GPU_PARAM const struct linear_job *job, struct linear_slabs *slabs,
+                              struct linear_place at, uint32_t term, uint32_t end, accumulator *sum,
+                              unsigned each) {
+    const struct linear_side sides[2] = {linear_left(job), linear_right(job)};
+    const struct linear_side *const a = &sides[0], *const b = &sides[1];
+    const struct linear_place corner = {0, 0}, own = linear_own(GPU_ARG corner);
+    carrier left[LINEAR_EACH_MOST], right[LINEAR_EACH_MOST];
+    linear_fetch(GPU_ARG a, at.row, term, end, left, each);
+    linear_fetch(GPU_ARG b, at.column, term, end, right, each);
+    for (; term < end; term += LINEAR_DEPTH) {
+        accumulator *const to = slabs->shared + slabs->turn * 2 * LINEAR_SLAB(each);
+        linear_stow(GPU_ARG a, job->product, left, to, each);
+        linear_stow(GPU_ARG b, job->product, right, to + LINEAR_SLAB(each), each);
         BARRIER();
+        if (term + LINEAR_DEPTH < end) {
+            linear_fetch(GPU_ARG a, at.row, term + LINEAR_DEPTH, end, left, each);
+            linear_fetch(GPU_ARG b, at.column, term + LINEAR_DEPTH, end, right, each);
+        }
+        linear_terms(to + own.row, to + LINEAR_SLAB(each) + own.column,
+                     end - term < LINEAR_DEPTH ? end - term : LINEAR_DEPTH, sum, each);
+        slabs->turn ^= 1;
     }
 }
 

@@ -22,10 +22,15 @@
 #define GPU_PARAM
 #define GPU_ARG
 
-/* KERNEL(name, struct x) { ... args->field ... } */
-#define KERNEL(name, type)                                                                         \
+/* KERNEL(name, struct x) { ... args->field ... }
+ * KERNEL_BY: of blocks of `threads` threads, with registers to spare for `blocks` of them on an SM.
+ */
+#define KERNEL(name, type) KERNEL_AS(name, type, __global__)
+#define KERNEL_BY(name, type, threads, blocks)                                                     \
+    KERNEL_AS(name, type, __global__ __launch_bounds__(threads, blocks))
+#define KERNEL_AS(name, type, global)                                                              \
     static __device__ __forceinline__ void name##_thread(const type *args);                        \
-    static __global__ void name(const __grid_constant__ type given) {                              \
+    static global void name(const __grid_constant__ type given) {                                  \
         name##_thread(&given);                                                                     \
     }                                                                                              \
     static __device__ __forceinline__ void name##_thread(const type *args)
@@ -60,6 +65,30 @@
 #define BARRIER() __syncthreads()
 #define WARP_BARRIER() __syncwarp()
 
+/* Four neighbours, which lie at a multiple of GPU_ALIGNED bytes in memory. */
+#define GPU_ALIGNED 16u
+GPU_INLINE void gpu_load4_f32(float *to, const float *memory) {
+    const float4 four = *(const float4 *)memory;
+    to[0] = four.x;
+    to[1] = four.y;
+    to[2] = four.z;
+    to[3] = four.w;
+}
+GPU_INLINE void gpu_load4_f64(double *to, const double *memory) {
+    const double2 low = *(const double2 *)memory, high = *(const double2 *)(memory + 2);
+    to[0] = low.x;
+    to[1] = low.y;
+    to[2] = high.x;
+    to[3] = high.y;
+}
+GPU_INLINE void gpu_store4_f32(float *memory, const float *from) {
+    *(float4 *)memory = make_float4(from[0], from[1], from[2], from[3]);
+}
+GPU_INLINE void gpu_store4_f64(double *memory, const double *from) {
+    *(double2 *)memory = make_double2(from[0], from[1]);
+    *(double2 *)(memory + 2) = make_double2(from[2], from[3]);
+}
+
 /* The value that lane (own ^ mask) gave. All 32 lanes take part. */
 GPU_INLINE float gpu_shuffle_xor_f32(float value, unsigned mask) {
     return __shfl_xor_sync(0xffffffffu, value, (int)mask);
@@ -87,6 +116,7 @@ GPU_INLINE uint32_t gpu_atomic_add_u32(uint32_t *sum, uint32_t term) {
 #define GPU_PARAM struct gpu *gpu,
 #define GPU_ARG gpu,
 
+#define KERNEL_BY(name, type, threads, blocks) KERNEL(name, type)
 #define KERNEL(name, type)                                                                         \
     static void name##_thread(struct gpu *gpu, const type *args);                                  \
     static void name(struct gpu *gpu, const void *given) {                                         \
@@ -111,6 +141,22 @@ GPU_INLINE uint32_t gpu_atomic_add_u32(uint32_t *sum, uint32_t term) {
 
 #define BARRIER() shim_barrier(gpu, __LINE__)
 #define WARP_BARRIER() shim_warp_barrier(gpu)
+
+#define GPU_ALIGNED 16u
+GPU_INLINE void gpu_load4_f32(float *to, const float *memory) {
+    for (int i = 0; i < 4; i++)
+        to[i] = memory[i];
+}
+GPU_INLINE void gpu_load4_f64(double *to, const double *memory) {
+    for (int i = 0; i < 4; i++)
+        to[i] = memory[i];
+}
+GPU_INLINE void gpu_store4_f32(float *memory, const float *from) {
+    gpu_load4_f32(memory, from);
+}
+GPU_INLINE void gpu_store4_f64(double *memory, const double *from) {
+    gpu_load4_f64(memory, from);
+}
 
 GPU_INLINE float gpu_shuffle_xor_f32(GPU_PARAM float value, unsigned mask) {
     return shim_shuffle_f32(gpu, value, mask);
