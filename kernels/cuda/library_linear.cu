@@ -27,6 +27,7 @@ struct library_pack {
     size_t first;         /* physical row that is line 0 of the matrix, where it has them all */
     int placed;           /* 1: it has them all; 0: it has the listed ones */
     enum dtype product, type;
+    int paired; /* a thread has two neighbours of a line: short numbers, an even width */
     void *to;
 };
 
@@ -60,13 +61,18 @@ GPU_INLINE void library_put(void *to, size_t at, carrier x, enum dtype type) {
 }
 
 KERNEL(library_pack_kernel, struct library_pack) {
-    const size_t i = (size_t)BLOCK * THREADS + THREAD;
+    const size_t i = ((size_t)BLOCK * THREADS + THREAD) << args->paired;
     if (i >= args->lines * args->width) return;
     const size_t line = i / args->width, column = i % args->width;
     const size_t row = list_row(&args->rows, line);
-    const size_t place = args->placed ? row - args->first : line;
-    const carrier x = (carrier)operand(args->from[row * args->stride + column], args->product);
-    library_put(args->to, place * args->width + column, x, args->type);
+    const size_t at = (args->placed ? row - args->first : line) * args->width + column;
+    const carrier *const from = args->from + row * args->stride + column;
+    const carrier x = (carrier)operand(from[0], args->product);
+    if (args->paired)
+        short_put((uint16_t *)args->to + at, (float)x, (float)operand(from[1], args->product),
+                  args->type);
+    else
+        library_put(args->to, at, x, args->type);
 }
 
 KERNEL(library_scatter_kernel, struct library_scatter) {
@@ -126,9 +132,20 @@ static const void *library_dense(struct library_way *way, const carrier *from, s
     void *const to = library_take(way, count, library_size(type));
     if (placed) library_set(to, count * library_size(type), 0);
     const struct library_pack pack = {
-        from, lines, width, stride, rows, way->call->first_row, placed, way->job->product,
-        type, to};
-    LAUNCH(library_pack_kernel, element_blocks(lines * width), ELEMENT_THREADS, 0, &pack);
+        .from = from,
+        .lines = lines,
+        .width = width,
+        .stride = stride,
+        .rows = rows,
+        .first = way->call->first_row,
+        .placed = placed,
+        .product = way->job->product,
+        .type = type,
+        .paired = library_size(type) == sizeof(uint16_t) && width % 2 == 0,
+        .to = to,
+    };
+    LAUNCH(library_pack_kernel, element_blocks((lines * width) >> pack.paired), ELEMENT_THREADS, 0,
+           &pack);
     return to;
 }
 

@@ -4,6 +4,8 @@
 #ifndef TWINSTEP_KERNELS_CUDA_SHORT_H
 #define TWINSTEP_KERNELS_CUDA_SHORT_H
 
+#include <string.h>
+
 #include "base/dtype.h"
 #include "base/real.h"
 
@@ -26,6 +28,13 @@ TWINSTEP_HD float short_value_f16(uint16_t bits) {
 /* bf16 unless it is f16. */
 TWINSTEP_HD uint16_t short_bits(float x, enum dtype type) {
     return type == DTYPE_F16 ? short_bits_f16(x) : (uint16_t)(real_bits_f32(x) >> 16);
+}
+
+/* Two neighbours at an even place of an aligned matrix: one store. */
+TWINSTEP_HD void short_put(uint16_t *at, float first, float second, enum dtype type) {
+    const uint32_t pair =
+        (uint32_t)short_bits(second, type) << 16 | (uint32_t)short_bits(first, type);
+    memcpy(__builtin_assume_aligned(at, 4), &pair, sizeof pair);
 }
 
 TWINSTEP_HD float short_value(uint16_t bits, enum dtype type) {

@@ -55,12 +55,14 @@ GPU_INLINE struct tensor_shared tensor_share(uint16_t *memory, uint32_t D) {
 GPU_INLINE void tensor_rows(GPU_PARAM const struct attention_job *job,
                             const struct attention_side *side, const carrier *x, enum dtype type,
                             uint16_t *to) {
-    for (unsigned i = THREAD; i < ATTENTION_TILE * job->D; i += TENSOR_THREADS) {
-        const unsigned r = i / job->D, c = i % job->D;
+    const unsigned pairs = job->D / 2;
+    for (unsigned i = THREAD; i < ATTENTION_TILE * pairs; i += TENSOR_THREADS) {
+        const unsigned r = i / pairs, c = i % pairs * 2;
         const uint32_t row = side->first + r;
-        const carrier value =
-            row < side->limit ? (carrier)operand(x[row * side->line + c], job->product) : 0.0f;
-        to[r * TENSOR_PITCH(job->D) + c] = short_bits(value, type);
+        const carrier *const from = x + row * side->line + c;
+        const int there = row < side->limit;
+        short_put(to + r * TENSOR_PITCH(job->D) + c, there ? operand(from[0], job->product) : 0.0f,
+                  there ? operand(from[1], job->product) : 0.0f, type);
     }
 }
 
@@ -205,25 +207,27 @@ GPU_INLINE void tensor_state(GPU_PARAM const struct attention_job *job, struct a
 
 /* ---- sums over keys: P v, or dS k ---- */
 
-/* Weights of a tile of queries by keys: dropped P, or dS; +0 where the query has not the key. */
+/* The weight of row r and column c of a tile of queries by keys: dropped P, or dS; +0 where the
+ * query has not the key. */
+GPU_INLINE float tensor_weight(const struct attention_job *job, const struct attention_block *own,
+                               const struct tensor_shared *shared, int slopes, unsigned r,
+                               unsigned c) {
+    const uint32_t query = own->queries.first + r, key = own->keys.first + c;
+    const unsigned at = r * TENSOR_LINE + c;
+    if (query >= own->queries.limit || key > query) return 0.0f;
+    const carrier p = attention_probability(job, &shared->state, r, shared->scores[at]);
+    if (!slopes) return attention_weight(job, own, query, key, p);
+    return attention_slope(job, own, query, key, p, shared->outers[at], shared->state.d[r]);
+}
+
 GPU_INLINE void tensor_weights(GPU_PARAM const struct attention_job *job,
                                const struct attention_block *own,
                                const struct tensor_shared *shared, int slopes, enum dtype type) {
     const unsigned r = THREAD / TENSOR_OF_ROW;
-    const uint32_t query = own->queries.first + r;
-    const uint32_t limit = query < own->queries.limit ? query + 1 : 0;
-    for (unsigned c = THREAD % TENSOR_OF_ROW; c < ATTENTION_TILE; c += TENSOR_OF_ROW) {
-        const uint32_t key = own->keys.first + c;
-        const unsigned at = r * TENSOR_LINE + c;
-        accumulator weight = 0.0f;
-        if (key < limit) {
-            const carrier p = attention_probability(job, &shared->state, r, shared->scores[at]);
-            weight = slopes ? attention_slope(job, own, query, key, p, shared->outers[at],
-                                              shared->state.d[r])
-                            : attention_weight(job, own, query, key, p);
-        }
-        shared->weights[r * TENSOR_WEIGHTS + c] = short_bits((carrier)weight, type);
-    }
+    for (unsigned c = THREAD % TENSOR_OF_ROW * 2; c < ATTENTION_TILE; c += TENSOR_OF_ROW * 2)
+        short_put(shared->weights + r * TENSOR_WEIGHTS + c,
+                  tensor_weight(job, own, shared, slopes, r, c),
+                  tensor_weight(job, own, shared, slopes, r, c + 1), type);
 }
 
 GPU_INLINE void tensor_keys(GPU_PARAM const struct attention_job *job, struct attention_block own,
@@ -384,8 +388,19 @@ KERNEL(tensor_atomic_round, struct attention_job) {
 
 /* ---- launches ---- */
 
+/* Parts of the group's sequences. */
+static size_t tensor_parts(const struct attention_job *job) {
+    size_t parts = 0;
+    uint32_t token = 0;
+    for (uint32_t i = 0; i < job->group.count; i++) {
+        parts += attention_parts_of(job, i, token);
+        token += job->group.sequence[i].length;
+    }
+    return parts;
+}
+
 static void tensor_start_queries(const struct op_call *call, const struct attention_job *job) {
-    const size_t blocks = attention_parts(job) * job->H;
+    const size_t blocks = tensor_parts(job) * job->H;
     if (tensor_type(call) == DTYPE_F16)
         LAUNCH(tensor_queries_f16, blocks, TENSOR_THREADS, TENSOR_SHARED(job->D), job);
     else
@@ -393,7 +408,7 @@ static void tensor_start_queries(const struct op_call *call, const struct attent
 }
 
 static void tensor_start_keys(const struct op_call *call, const struct attention_job *job) {
-    const size_t blocks = attention_parts(job) * job->G;
+    const size_t blocks = tensor_parts(job) * job->G;
     const size_t bytes = TENSOR_SHARED(job->D);
     const int is_f16 = tensor_type(call) == DTYPE_F16;
     if (job->sums != NULL && is_f16)

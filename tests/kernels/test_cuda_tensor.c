@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit
  * Attention on tensor cores (kernels/cuda/tensor_attention.cu) against the kernels of mode
  * invariant: forward and backward, dQ alone in its block and racing, heads and sequences that end
  * inside tiles. By the twin of the cores on the host, or on the device that TWINSTEP_BACKEND names.
@@ -18,7 +18,17 @@
 #include "kernels/cuda/shim.h"
 #include "tests/kernels/helper_ops.h"
 
-extern const struct op_table op_table_f32_f32_shim;
+#if defined(TWINSTEP_WATCHED) /* every read and write of the kernels is looked at */
+#include "kernels/cuda/accesses.h"
+#define TABLE(pair) op_table_##pair##_watch
+#define WATCHED 1
+#else
+#define TABLE(pair) op_table_##pair##_shim
+#define WATCHED 0
+#endif
+extern const struct op_table TABLE(f32_f32);
+
+#define SHAPES (WATCHED ? 2 : COUNT_OF(shapes))
 
 #define PAIR_F32 0u /* of helper_ops: f32, bf16 and f16 on f32 sums */
 #define PAIR_BF16 2u
@@ -80,7 +90,7 @@ static void open_problem(struct problem *p, size_t pair, const struct shape *sha
     limits.rows = limits.length = p->rows;
     limits.threads = 1;
     limits.library = 512;
-    p->ops = &op_table_f32_f32_shim;
+    p->ops = &TABLE(f32_f32);
     bytes = cuda_scratch_bytes(&limits);
     if (p->bench.backend != NULL &&
         (p->bench.backend->ops(p->bench.law.compute, p->bench.accumulate, &p->ops) != STATUS_OK ||
@@ -207,15 +217,16 @@ static void corroborate_bf16(void **state) {
     static const struct op_rounding eager = {DTYPE_BF16, DTYPE_BF16},
                                     wide = {DTYPE_BF16, DTYPE_F32};
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(shapes); i++)
+    for (size_t i = 0; i < SHAPES; i++)
         test_shape(PAIR_BF16, &shapes[i], i % 2 == 0 ? &wide : &eager, 0x1p-6);
-    test_shape(PAIR_F32, &shapes[1], &wide, 0x1p-7); /* f32 whose operands are bf16 */
+    if (!WATCHED) test_shape(PAIR_F32, &shapes[1], &wide, 0x1p-7); /* f32 whose operands are bf16 */
 }
 
 static void corroborate_f16(void **state) {
     static const struct op_rounding wide = {DTYPE_F16, DTYPE_F32};
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(shapes); i++)
+    if (WATCHED) return;
+    for (size_t i = 0; i < SHAPES; i++)
         test_shape(PAIR_F16, &shapes[i], i % 2 == 0 ? NULL : &wide, 0x1p-9);
 }
 
@@ -232,6 +243,7 @@ static void verify_others_untouched(void **state) {
                  {PAIR_BF16, &odd, NULL},
                  {PAIR_BF16, &long_head, NULL}};
     (void)state;
+    if (WATCHED) return;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct problem p;
         void *own[RESULTS];
@@ -251,5 +263,8 @@ int main(void) {
         cmocka_unit_test(corroborate_f16),
         cmocka_unit_test(verify_others_untouched),
     };
+#if defined(TWINSTEP_WATCHED)
+    if (watch_open() != STATUS_OK) return 1;
+#endif
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
