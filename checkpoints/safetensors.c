@@ -114,6 +114,11 @@ static enum status read_dtype(const struct opening *opening, json_t *entry,
     return STATUS_OK;
 }
 
+/* Of what is no whole number from 0 on. */
+static const char *kind_of(const json_t *value) {
+    return json_is_integer(value) ? "a negative integer" : strict_json_kind(value);
+}
+
 static enum status read_shape(const struct opening *opening, json_t *entry,
                               struct safetensors_tensor *tensor) {
     json_t *value = json_object_get(entry, "shape");
@@ -127,7 +132,7 @@ static enum status read_shape(const struct opening *opening, json_t *entry,
         if (!strict_json_count(json_array_get(value, i), &shape[i]))
             TENSOR_FAIL(opening, tensor->name,
                         "shape: expected whole numbers from 0 on, got %s at place %zu",
-                        strict_json_kind(json_array_get(value, i)), i + 1);
+                        kind_of(json_array_get(value, i)), i + 1);
     tensor->shape = shape;
     return STATUS_OK;
 }

@@ -114,7 +114,7 @@ static void validate_refusals(void **state) {
          "dtype: expected a string"},
         {"{\"a\":{\"dtype\":\"u8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "got \"u8\""},
         {"{" ONE("a", "1", "[0,1]") "}", 1, "shape: expected an array, got an integer"},
-        {"{" ONE("a", "[-1]", "[0,1]") "}", 1, "shape: expected whole numbers from 0 on"},
+        {"{" ONE("a", "[-1]", "[0,1]") "}", 1, "got a negative integer at place 1"},
         {"{" ONE("a", "[1.0]", "[0,1]") "}", 1, "got a real number at place 1"},
         {"{" ONE("a", "[true]", "[0,1]") "}", 1, "got true"},
         {"{" ONE("a", "[1]", "[0]") "}", 1, "data_offsets: expected two whole numbers"},
