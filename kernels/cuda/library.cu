@@ -365,18 +365,24 @@ static void library_whole(const struct library_mode *mode, const struct library_
     library_lt_close(&lt);
 }
 
+/* Opens cuBLAS where another thread of the host did. */
+static int library_can(const struct library_product *p) {
+    const size_t most = INT32_MAX;
+    const int opens = library_open() == STATUS_OK;
+    if (opens && p->M <= most && p->N <= most && p->K <= most && p->a_stride <= most &&
+        p->b_stride <= most)
+        return 1;
+    if (!here.failed)
+        snprintf(here.error, sizeof here.error, "%s",
+                 opens ? "a matrix with 2^31 lines or more" : "it does not open");
+    here.failed = 1;
+    return 0;
+}
+
 void library_multiply(const struct library_mode *mode, const struct library_product *product,
                       unsigned part) {
     struct library_call call;
-    if (!here.opened || product->M > INT32_MAX || product->N > INT32_MAX ||
-        product->K > INT32_MAX || product->a_stride > INT32_MAX || product->b_stride > INT32_MAX) {
-        if (!here.failed)
-            snprintf(here.error, sizeof here.error, "%s",
-                     here.opened ? "a matrix with 2^31 lines or more"
-                                 : "not opened by this thread");
-        here.failed = 1;
-        return;
-    }
+    if (!library_can(product)) return;
     library_describe(product, &call);
     if (mode->split_k)
         library_gemm(mode, &call, part);

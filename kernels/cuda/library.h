@@ -34,7 +34,8 @@ struct library_product {
 static inline size_t library_scratch_bytes(const struct op_limits *limits) {
     const size_t lines = (size_t)limits->rows * limits->width;
     const size_t other = limits->library > lines ? limits->library : lines;
-    return (2 * lines + other) * sizeof(double) + 1024;
+    const size_t pads = (2 * (size_t)limits->rows + limits->width) * 16; /* short lines end there */
+    return (2 * lines + other) * sizeof(double) + pads + 1024;
 }
 
 /* Looks for the library. STATUS_UNSUPPORTED: it is not installed, with one line that says so. */

@@ -19,15 +19,15 @@
 #define LIBRARY_WIDE (sizeof(accumulator) == sizeof(double))
 #define LIBRARY_ROWS 64u /* of C, at least, on a stream of their own */
 
-/* Lines of `width` numbers, `stride` apart, into a dense matrix. */
+/* Lines of `width` numbers, `stride` apart, into a matrix of lines `pitch` apart. */
 struct library_pack {
     const carrier *from;
-    size_t lines, width, stride;
+    size_t lines, width, stride, pitch;
     struct row_list rows; /* physical rows of the lines */
     size_t first;         /* physical row that is line 0 of the matrix, where it has them all */
     int placed;           /* 1: it has them all; 0: it has the listed ones */
     enum dtype product, type;
-    int paired; /* a thread has two neighbours of a line: short numbers, an even width */
+    int paired; /* short numbers */
     void *to;
 };
 
@@ -51,28 +51,23 @@ KERNEL(library_fill_kernel, struct library_fill) {
     if (i < args->count) args->words[i] = args->value;
 }
 
-GPU_INLINE void library_put(void *to, size_t at, carrier x, enum dtype type) {
-    if (type == DTYPE_F64)
-        ((double *)to)[at] = (double)x;
-    else if (type == DTYPE_BF16 || type == DTYPE_F16)
-        ((uint16_t *)to)[at] = short_bits((float)x, type);
-    else
-        ((float *)to)[at] = (float)x;
-}
-
+/* A thread has one number, or two neighbours of a line of short ones; what follows a line is +0. */
 KERNEL(library_pack_kernel, struct library_pack) {
-    const size_t i = ((size_t)BLOCK * THREADS + THREAD) << args->paired;
-    if (i >= args->lines * args->width) return;
-    const size_t line = i / args->width, column = i % args->width;
+    const size_t i = (size_t)BLOCK * THREADS + THREAD, each = args->paired ? 2 : 1;
+    if (i >= args->lines * (args->pitch / each)) return;
+    const size_t line = i / (args->pitch / each), column = i % (args->pitch / each) * each;
     const size_t row = list_row(&args->rows, line);
-    const size_t at = (args->placed ? row - args->first : line) * args->width + column;
+    const size_t at = (args->placed ? row - args->first : line) * args->pitch + column;
     const carrier *const from = args->from + row * args->stride + column;
-    const carrier x = (carrier)operand(from[0], args->product);
+    accumulator number[2] = {0, 0};
+    for (unsigned k = 0; k < each; k++)
+        if (column + k < args->width) number[k] = operand(from[k], args->product);
     if (args->paired)
-        short_put((uint16_t *)args->to + at, (float)x, (float)operand(from[1], args->product),
-                  args->type);
+        short_put((uint16_t *)args->to + at, (float)number[0], (float)number[1], args->type);
+    else if (args->type == DTYPE_F64)
+        ((double *)args->to)[at] = (double)number[0];
     else
-        library_put(args->to, at, x, args->type);
+        ((float *)args->to)[at] = (float)number[0];
 }
 
 KERNEL(library_scatter_kernel, struct library_scatter) {
@@ -123,11 +118,19 @@ static int library_as_it_lies(const struct library_way *way, const struct row_li
            library_size(way->product.type) == sizeof(carrier);
 }
 
-/* A dense matrix of `lines` lines, or of all physical rows where they are placed. */
+/* Between lines: tensor cores want those of short numbers at multiples of 16 bytes. */
+static size_t library_pitch(enum dtype type, size_t width) {
+    return library_size(type) == sizeof(uint16_t) ? (width + 7) / 8 * 8 : width;
+}
+
+/* A matrix of `lines` lines, or of all physical rows where they are placed; where its lines are. */
 static const void *library_dense(struct library_way *way, const carrier *from, size_t lines,
-                                 size_t width, size_t stride, struct row_list rows, int placed) {
+                                 size_t width, size_t stride, struct row_list rows, int placed,
+                                 size_t *out_pitch) {
     const enum dtype type = way->product.type;
-    const size_t count = (placed ? way->call->rows : lines) * width;
+    const size_t pitch = library_pitch(type, width);
+    const size_t count = (placed ? way->call->rows : lines) * pitch;
+    *out_pitch = pitch;
     if (library_as_it_lies(way, &rows) && stride == width) return from;
     void *const to = library_take(way, count, library_size(type));
     if (placed) library_set(to, count * library_size(type), 0);
@@ -136,16 +139,17 @@ static const void *library_dense(struct library_way *way, const carrier *from, s
         .lines = lines,
         .width = width,
         .stride = stride,
+        .pitch = pitch,
         .rows = rows,
         .first = way->call->first_row,
         .placed = placed,
         .product = way->job->product,
         .type = type,
-        .paired = library_size(type) == sizeof(uint16_t) && width % 2 == 0,
+        .paired = library_size(type) == sizeof(uint16_t),
         .to = to,
     };
-    LAUNCH(library_pack_kernel, element_blocks((lines * width) >> pack.paired), ELEMENT_THREADS, 0,
-           &pack);
+    LAUNCH(library_pack_kernel, element_blocks(lines * pitch / (pack.paired ? 2 : 1)),
+           ELEMENT_THREADS, 0, &pack);
     return to;
 }
 
@@ -154,12 +158,16 @@ static void library_operands(struct library_way *way) {
     const struct row_list all = {NULL, 0};
     struct library_product *const p = &way->product;
     if (job->by_terms) {
-        p->a = library_dense(way, job->a, job->K, job->M, job->a_stride, job->rows, 0);
-        p->b = library_dense(way, job->b, job->K, job->N, job->b_stride, job->rows, 0);
+        p->a =
+            library_dense(way, job->a, job->K, job->M, job->a_stride, job->rows, 0, &p->a_stride);
+        p->b =
+            library_dense(way, job->b, job->K, job->N, job->b_stride, job->rows, 0, &p->b_stride);
     } else {
-        p->a = library_dense(way, job->a, job->M, job->K, job->a_stride, job->rows, way->placed);
-        p->b = library_dense(way, job->b, job->b_transposed ? job->N : job->K,
-                             job->b_transposed ? job->K : job->N, job->b_stride, all, 0);
+        p->a = library_dense(way, job->a, job->M, job->K, job->a_stride, job->rows, way->placed,
+                             &p->a_stride);
+        p->b =
+            library_dense(way, job->b, job->b_transposed ? job->N : job->K,
+                          job->b_transposed ? job->K : job->N, job->b_stride, all, 0, &p->b_stride);
     }
 }
 
@@ -177,13 +185,15 @@ static void library_results(struct library_way *way) {
         p->c = library_take(way, p->M * p->N, sizeof(accumulator));
 }
 
-/* Rows of C by streams where the order is free; else all of them on one. */
+/* Rows of C by streams where the order is free, from multiples of 8 on; else all on one. */
 static void library_run(const struct library_mode *mode, const struct library_product *whole) {
     const size_t most = (whole->M + LIBRARY_ROWS - 1) / LIBRARY_ROWS;
     const size_t parts = mode->ordered ? 1 : most < LIBRARY_STREAMS ? most : LIBRARY_STREAMS;
     const size_t step = whole->a_transposed ? 1 : whole->a_stride;
     for (size_t part = 0; part < parts; part++) {
-        const size_t first = whole->M * part / parts, end = whole->M * (part + 1) / parts;
+        const size_t first = whole->M * part / parts / 8 * 8;
+        const size_t next = whole->M * (part + 1) / parts / 8 * 8;
+        const size_t end = part + 1 == parts ? whole->M : next;
         struct library_product own = *whole;
         own.M = end - first;
         own.a = (const char *)whole->a + first * step * library_size(whole->type);
@@ -202,8 +212,6 @@ static void library_linear(const struct op_call *call, const struct linear_job *
     p->K = job->K;
     p->a_transposed = job->by_terms;
     p->b_transposed = job->b_transposed;
-    p->a_stride = job->by_terms ? job->M : job->K;
-    p->b_stride = job->b_transposed ? job->K : job->N;
     p->type = library_type(call, job);
     p->sum = LIBRARY_WIDE ? DTYPE_F64 : DTYPE_F32;
     library_operands(&way);

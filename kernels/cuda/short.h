@@ -34,7 +34,11 @@ TWINSTEP_HD uint16_t short_bits(float x, enum dtype type) {
 TWINSTEP_HD void short_put(uint16_t *at, float first, float second, enum dtype type) {
     const uint32_t pair =
         (uint32_t)short_bits(second, type) << 16 | (uint32_t)short_bits(first, type);
-    memcpy(__builtin_assume_aligned(at, 4), &pair, sizeof pair);
+#if defined(__CUDACC__)
+    *(uint32_t *)(void *)at = pair;
+#else
+    memcpy(at, &pair, sizeof pair);
+#endif
 }
 
 TWINSTEP_HD float short_value(uint16_t bits, enum dtype type) {

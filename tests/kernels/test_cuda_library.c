@@ -192,12 +192,9 @@ static void compare(const struct problem *p, int op, const struct library_mode *
 static void compare_all(struct bench *b, int exact) {
     const struct op_table *const ops = open_machine(b);
     unsigned bits = 0;
-    const int is_short = b->law.compute == DTYPE_BF16;
-    if (WATCHED && b->law.compute != DTYPE_F32 && !is_short) return;
+    if (WATCHED && b->law.compute != DTYPE_F32 && b->law.compute != DTYPE_BF16) return;
     for (size_t i = 0; i < COUNT_OF(shapes); i++)
         for (int rows = 0; rows < ROWS_KINDS; rows++) {
-            /* what looks at accesses takes 4 bytes for one place */
-            if (WATCHED && is_short && shapes[i].N % 2 + shapes[i].K % 2 > 0) continue;
             const struct problem p = problem_of(b, ops, shapes[i], (enum rows)rows, exact);
             for (int op = 0; op < OPS; op++) {
                 const struct library_mode mode = mode_of(bits++ * 7);
@@ -233,7 +230,7 @@ static void rounded_operands(struct bench *b) {
                                         0x1p-126, 65520.0, -0.0,     (double)INFINITY, (double)NAN};
     const uint32_t count = (uint32_t)COUNT_OF(numbers_of);
     const struct shape shape = {count, 1, 1};
-    if (WATCHED || b->law.compute != DTYPE_F32) return;
+    if (b->law.compute != DTYPE_F32) return;
     const struct op_table *const ops = open_machine(b);
     for (size_t i = 0; i < COUNT_OF(roundings); i++) {
         b->call.rounding = &roundings[i];
