@@ -149,6 +149,8 @@ static void attend_group(const struct generate_cache *cache, const struct pass *
     const size_t at = ((size_t)sequence * model->H + (size_t)head * heads) * model->D;
     struct op_call call = pass_call(pass, SITE_ATTENTION, layer);
     call.scratch = cache->scratch;
+    call.blas = NULL; /* attention is no linear layer, and this scratch has no room for a library */
+    call.library = NULL;
     call.rows = heads;
     call.first_row = 0;
     call.length = 1;
