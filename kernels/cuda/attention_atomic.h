@@ -19,10 +19,12 @@ KERNEL(attention_atomic_clear, struct attention_job) {
 KERNEL(attention_atomic_kernel, struct attention_job) {
     SHARED(accumulator, memory);
     const struct attention_shared shared = attention_share(memory, 2);
-    const uint32_t panels = attention_panels(args->D), at = BLOCK / args->race.pieces;
-    const struct attention_part part = attention_part_at(args, at / panels / args->H);
+    const uint32_t panels = attention_panels(args->D, ATTENTION_PANEL);
+    const uint32_t at = BLOCK / args->race.pieces;
+    const struct attention_part part = attention_part_back(args, at / panels / args->H);
     struct attention_block own = attention_block_of(args, part, at / panels % args->H);
-    const struct attention_columns columns = attention_columns_at(args, at % panels);
+    const struct attention_columns columns =
+        attention_columns_at(args, at % panels, ATTENTION_PANEL);
     const size_t first = (size_t)(BLOCK % args->race.pieces) * args->race.span;
     struct attention_target to;
     if (first >= own.keys.limit) return;
@@ -115,8 +117,8 @@ static void attention_race(const struct op_call *call, struct attention_job *job
     job->race.span = (ATTENTION_TILE + job->race.chunk - 1) / job->race.chunk * job->race.chunk;
     job->race.pieces = (attention_longest(job) + job->race.span - 1) / job->race.span;
     LAUNCH(attention_atomic_kernel,
-           attention_parts(job) * job->H * attention_panels(job->D) * job->race.pieces,
-           ATTENTION_THREADS, ATTENTION_SHARED(2), job);
+           attention_blocks(job, job->H, ATTENTION_PANEL) * job->race.pieces, ATTENTION_THREADS,
+           ATTENTION_SHARED(2), job);
     attention_race_close(job);
 }
 

@@ -43,12 +43,12 @@ GPU_INLINE void attention_weigh_queries(GPU_PARAM const struct attention_job *jo
 
 /* `races`: the block adds to dQ, too. */
 GPU_INLINE void attention_dkv(GPU_PARAM const struct attention_job *args, accumulator *memory,
-                              int races) {
+                              uint32_t width, int races) {
     const struct attention_shared shared = attention_share(memory, 2);
-    const uint32_t panels = attention_panels(args->D);
+    const uint32_t panels = attention_panels(args->D, width);
     const uint32_t group = BLOCK / panels % args->G, heads = args->H / args->G;
     const struct attention_part part = attention_part_at(args, BLOCK / panels / args->G);
-    const struct attention_columns columns = attention_columns_at(args, BLOCK % panels);
+    const struct attention_columns columns = attention_columns_at(args, BLOCK % panels, width);
     struct attention_panel dk, dv;
     uint32_t terms[ATTENTION_EACH];
     attention_panel_clear(&dk);
@@ -82,16 +82,24 @@ GPU_INLINE void attention_dkv(GPU_PARAM const struct attention_job *args, accumu
 
 KERNEL(attention_dkv_kernel, struct attention_job) {
     SHARED(accumulator, memory);
-    attention_dkv(GPU_ARG args, memory, 0);
+    attention_dkv(GPU_ARG args, memory, ATTENTION_PANEL, 0);
 }
 
 KERNEL(attention_atomic_dkv_kernel, struct attention_job) {
     SHARED(accumulator, memory);
-    attention_dkv(GPU_ARG args, memory, 1);
+    attention_dkv(GPU_ARG args, memory, ATTENTION_PANEL, 1);
+}
+
+/* Heads of up to 64 columns: fewer sums in registers let more blocks in. */
+#define ATTENTION_NARROW 64u
+
+KERNEL(attention_dkv_narrow_kernel, struct attention_job) {
+    SHARED(accumulator, memory);
+    attention_dkv(GPU_ARG args, memory, ATTENTION_NARROW, 0);
 }
 
 static void attention_gradients(const struct op_call *call, struct attention_job *job) {
-    const size_t blocks = attention_parts(job) * job->G * attention_panels(job->D);
+    const size_t blocks = attention_blocks(job, job->G, ATTENTION_PANEL);
     if (call_races(call, SUM_DQ) && ATTENTION_TILE % call->racing->chunk == 0) {
         attention_race_open(call, job);
         LAUNCH(attention_atomic_dkv_kernel, blocks, ATTENTION_THREADS, ATTENTION_SHARED(2), job);
@@ -99,7 +107,10 @@ static void attention_gradients(const struct op_call *call, struct attention_job
         return;
     }
     attention_over_keys(call, job, SUM_DQ, PASS_INPUT);
-    LAUNCH(attention_dkv_kernel, blocks, ATTENTION_THREADS, ATTENTION_SHARED(2), job);
+    if (job->D <= ATTENTION_NARROW)
+        LAUNCH(attention_dkv_narrow_kernel, blocks, ATTENTION_THREADS, ATTENTION_SHARED(2), job);
+    else
+        LAUNCH(attention_dkv_kernel, blocks, ATTENTION_THREADS, ATTENTION_SHARED(2), job);
 }
 
 static void attention_backward(const struct op_call *call,

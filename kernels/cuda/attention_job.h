@@ -31,6 +31,7 @@ struct attention_job {
     struct group group;
     size_t counted; /* tokens of the call before the group: rows of law 9's tiles */
     int aligned;    /* blocks end where tiles do */
+    uint32_t parts; /* attention_deal() */
     uint32_t H, G, D;
     int backward; /* sums over keys are dQ; else PV */
     int drops;
@@ -85,15 +86,21 @@ GPU_INLINE struct attention_part attention_part_at(const struct attention_job *j
     return part;
 }
 
-/* Blocks for all parts of the group. */
-static inline size_t attention_parts(const struct attention_job *job) {
-    size_t parts = 0;
+/* The same from the group's end: of one sequence, what has most keys starts first. */
+GPU_INLINE struct attention_part attention_part_back(const struct attention_job *job,
+                                                     uint32_t index) {
+    return attention_part_at(job, job->parts - 1 - index);
+}
+
+/* Counts the parts of the group; returns them. */
+static inline size_t attention_deal(struct attention_job *job) {
     uint32_t token = 0;
+    job->parts = 0;
     for (uint32_t i = 0; i < job->group.count; i++) {
-        parts += attention_parts_of(job, i, token);
+        job->parts += attention_parts_of(job, i, token);
         token += job->group.sequence[i].length;
     }
-    return parts;
+    return job->parts;
 }
 
 static inline uint32_t attention_longest(const struct attention_job *job) {

@@ -22,7 +22,7 @@ GPU_INLINE struct attention_columns attention_piece_at(const struct attention_jo
     const size_t last = least(tile + SHUFFLE_TILE, end);
     struct attention_columns columns;
     columns.first = (uint32_t)(first - start);
-    columns.count = first < last ? (uint32_t)(last - first) : 0;
+    columns.count = first < last ? (uint32_t)least(last - first, SHUFFLE_TILE) : 0;
     return columns;
 }
 
@@ -43,7 +43,7 @@ KERNEL(attention_joined_kernel, struct attention_job) {
     SHARED(accumulator, memory);
     const struct attention_shared shared = attention_share(memory, 2);
     const uint32_t pieces = attention_pieces(args->D);
-    const struct attention_part part = attention_part_at(args, BLOCK / pieces / args->H);
+    const struct attention_part part = attention_part_back(args, BLOCK / pieces / args->H);
     struct attention_block own = attention_block_of(args, part, BLOCK / pieces % args->H);
     const struct attention_columns columns = attention_piece_at(args, own.head, BLOCK % pieces);
     const size_t column = (size_t)own.head * args->D + columns.first;
@@ -66,8 +66,8 @@ KERNEL(attention_joined_kernel, struct attention_job) {
                     attention_over_keys_out(args));
 }
 
-static void attention_joined_launch(const struct attention_job *job) {
-    LAUNCH(attention_joined_kernel, attention_parts(job) * job->H * attention_pieces(job->D),
+static void attention_joined_launch(struct attention_job *job) {
+    LAUNCH(attention_joined_kernel, attention_deal(job) * job->H * attention_pieces(job->D),
            ATTENTION_THREADS, ATTENTION_SHARED(2), job);
 }
 

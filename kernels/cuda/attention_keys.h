@@ -20,15 +20,16 @@ struct attention_columns {
     uint32_t first, count;
 };
 
-TWINSTEP_HD uint32_t attention_panels(uint32_t D) {
-    return (D + ATTENTION_PANEL - 1) / ATTENTION_PANEL;
+/* Panels of a head, `width` columns each; the last may be narrower. */
+TWINSTEP_HD uint32_t attention_panels(uint32_t D, uint32_t width) {
+    return (D + width - 1) / width;
 }
 
 GPU_INLINE struct attention_columns attention_columns_at(const struct attention_job *job,
-                                                         uint32_t panel) {
+                                                         uint32_t panel, uint32_t width) {
     struct attention_columns columns;
-    columns.first = panel * ATTENTION_PANEL;
-    columns.count = (uint32_t)least(ATTENTION_PANEL, job->D - columns.first);
+    columns.first = panel * width;
+    columns.count = (uint32_t)least(width, job->D - columns.first);
     return columns;
 }
 
@@ -173,6 +174,11 @@ GPU_INLINE carrier *attention_over_keys_out(const struct attention_job *job) {
     return job->backward ? job->dq : job->out;
 }
 
+/* Blocks of threads for all parts of `heads` heads and the panels of their columns. */
+static inline size_t attention_blocks(struct attention_job *job, uint32_t heads, uint32_t width) {
+    return attention_deal(job) * heads * attention_panels(job->D, width);
+}
+
 /* Opens a block of queries: their state, and sums of +0. */
 GPU_INLINE void attention_over_keys_open(GPU_PARAM const struct attention_job *job,
                                          const struct attention_block *own,
@@ -186,10 +192,11 @@ GPU_INLINE void attention_over_keys_open(GPU_PARAM const struct attention_job *j
 KERNEL(attention_keys_kernel, struct attention_job) {
     SHARED(accumulator, memory);
     const struct attention_shared shared = attention_share(memory, 2);
-    const uint32_t panels = attention_panels(args->D);
-    const struct attention_part part = attention_part_at(args, BLOCK / panels / args->H);
+    const uint32_t panels = attention_panels(args->D, ATTENTION_PANEL);
+    const struct attention_part part = attention_part_back(args, BLOCK / panels / args->H);
     struct attention_block own = attention_block_of(args, part, BLOCK / panels % args->H);
-    const struct attention_columns columns = attention_columns_at(args, BLOCK % panels);
+    const struct attention_columns columns =
+        attention_columns_at(args, BLOCK % panels, ATTENTION_PANEL);
     struct attention_panel sums;
     uint32_t terms[ATTENTION_EACH];
     attention_over_keys_open(GPU_ARG args, &own, &shared, &sums);

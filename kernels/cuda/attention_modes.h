@@ -18,7 +18,7 @@ static void attention_over_keys(const struct op_call *call, struct attention_job
     } else if (call_races(call, kind)) {
         attention_race(call, job);
     } else {
-        LAUNCH(attention_keys_kernel, attention_parts(job) * job->H * attention_panels(job->D),
+        LAUNCH(attention_keys_kernel, attention_blocks(job, job->H, ATTENTION_PANEL),
                ATTENTION_THREADS, ATTENTION_SHARED(2), job);
     }
 }

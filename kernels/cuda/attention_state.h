@@ -186,7 +186,7 @@ GPU_INLINE void attention_sums_shuffled(GPU_PARAM const struct attention_job *jo
 KERNEL(attention_state_kernel, struct attention_job) {
     SHARED(accumulator, memory);
     const struct attention_shared shared = attention_share(memory, 3);
-    const struct attention_part part = attention_part_at(args, BLOCK / args->H);
+    const struct attention_part part = attention_part_back(args, BLOCK / args->H);
     const struct attention_block own = attention_block_of(args, part, BLOCK % args->H);
     const int drawn = args->order.by.order != NULL;
     struct attention_side ordered;
@@ -211,7 +211,7 @@ KERNEL(attention_state_kernel, struct attention_job) {
  * law 9's columns wide. */
 static void attention_in_batches(const struct op_call *call, struct attention_job *job,
                                  const struct shuffle *shuffle, size_t columns,
-                                 void (*launch)(const struct attention_job *job)) {
+                                 void (*launch)(struct attention_job *job)) {
     struct attention_order *const order = &job->order;
     const size_t across = (columns + SHUFFLE_TILE - 1) / SHUFFLE_TILE;
     const size_t first = job->counted / SHUFFLE_TILE * across;
@@ -234,8 +234,8 @@ static void attention_in_batches(const struct op_call *call, struct attention_jo
     job->aligned = 0;
 }
 
-static void attention_state_launch(const struct attention_job *job) {
-    LAUNCH(attention_state_kernel, attention_parts(job) * job->H, ATTENTION_THREADS,
+static void attention_state_launch(struct attention_job *job) {
+    LAUNCH(attention_state_kernel, attention_deal(job) * job->H, ATTENTION_THREADS,
            ATTENTION_SHARED(3), job);
 }
 

@@ -219,6 +219,7 @@ static const struct shape dropped = {2, 2, 5, 0, 4, some, &addressed};
 static const struct shape torch = {2, 1, 5, 12, 3, few, &as_torch};
 static const struct shape padded = {2, 2, 24, 24, 3, few, NULL};
 static const struct shape one_long = {1, 1, 9, 0, 1, one, NULL};
+static const struct shape panels = {1, 1, 66, 0, 1, one, NULL};
 static const struct shape wide = {1, 1, 130, 0, 1, one, NULL};
 
 /* ---- shaped ---- */
@@ -334,7 +335,7 @@ static void verify_exact(void **state) {
 static void alone(struct machines *m) {
     static const uint32_t kinds[] = {SUM_FORWARD | SUM_DQ, SUM_WEIGHT | SUM_DQ, SUM_FORWARD};
     static const uint32_t chunks[] = {70, 2, 2};
-    const struct problem p = draw(m, one_long, 0);
+    const struct problem p = draw(m, panels, 0);
     void *due[RESULTS], *got[RESULTS];
     run(m, 0, &p, due);
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
