@@ -118,7 +118,7 @@ part_tests() {
 # ---- sanitize ----
 
 sanitized='test_cuda_ops test_cuda_linear_modes test_cuda_rows_modes test_cuda_attention_modes
-    test_cuda_library'
+    test_cuda_library test_cuda_tensor'
 
 # The faults planted for a tool, which it must find; then every program, in which it must not.
 sanitize_with() { # TOOL
@@ -132,8 +132,8 @@ sanitize_with() { # TOOL
     for name in $sanitized; do
         [ -x "$build/bin/$name" ] || continue
         found=$out/sanitize-$1-$name.log
-        # A ninth of the limit for the first, a 36th for the others: four tools are done in time.
-        seconds=$((limit / 36))
+        # A ninth of the limit for the first, a 40th for the others: four tools are done in time.
+        seconds=$((limit / 40))
         [ "$name" != test_cuda_ops ] || seconds=$((limit / 9))
         TWINSTEP_BACKEND=$module timeout "$seconds" compute-sanitizer --tool "$1" \
             --error-exitcode 9 "$build/bin/$name" >"$found" 2>&1
