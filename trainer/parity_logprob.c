@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/real.h"
 #include "determinism/stream.h"
@@ -168,8 +169,25 @@ static enum status open_scorer(struct casing *c) {
     return STATUS_OK;
 }
 
+/* Keys, values and figures of the case, which is not all it takes. The system hands out more memory
+ * than it has and kills who uses it; better to refuse before anything is drawn. */
+static enum status check_memory(const struct casing *c) {
+    const struct config *b = &c->parity->config[PARITY_B];
+    const double tokens = (double)c->row->batch * (double)c->row->length;
+    const double keys = 2.0 * (double)b->model.layers * (double)b->model.kv_heads *
+                        (double)b->model.head_dim *
+                        (double)dtype_carrier((enum dtype)b->numerics.compute);
+    const double needs = tokens * (keys + (double)c->grid->repeats * (double)sizeof(double));
+    const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    const double has = (double)pages * (double)size;
+    if (pages <= 0 || size <= 0 || needs <= has) return STATUS_OK;
+    FAIL(STATUS_MEMORY, "more than %.1f GiB of memory are needed, this machine has %.1f",
+         needs / 0x1p30, has / 0x1p30);
+}
+
 static enum status open_case(struct casing *c) {
     const struct run *b = c->parity->run[PARITY_B];
+    TRY(check_memory(c));
     TRY(draw_prompts(c));
     const struct generate_limits limits = {c->row->batch, c->row->length - c->row->generated,
                                            c->row->length};

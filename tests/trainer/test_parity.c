@@ -397,6 +397,20 @@ static void verify_invariant_generation(void **state) {
     close_bench(&bench);
 }
 
+/* Terabytes of keys are refused, by the case that would need them. */
+static void validate_memory(void **state) {
+    (void)state;
+    struct bench bench;
+    struct parity_logprob logprob;
+    struct parity_grid grid = small;
+    grid.lengths[0] = 1u << 20;
+    grid.batches[0] = 4096;
+    open_bench(&bench, COMMON MICRO LLAMA, COMMON MICRO LLAMA);
+    assert_int_equal(parity_measure_logprob(&bench.parity, &grid, &logprob), STATUS_MEMORY);
+    assert_non_null(strstr(status_text(), "length 1048576, batch 4096: more than 10"));
+    close_bench(&bench);
+}
+
 static void validate_stale_refit(void **state) {
     (void)state;
     struct bench bench;
@@ -523,6 +537,7 @@ int main(void) {
         cmocka_unit_test(validate_untestable),
         cmocka_unit_test(corroborate_probe),
         cmocka_unit_test(verify_invariant_generation),
+        cmocka_unit_test(validate_memory),
         cmocka_unit_test(validate_stale_refit),
         cmocka_unit_test(validate_wrong_model),
         cmocka_unit_test(verify_faults_of_keys),
