@@ -49,6 +49,10 @@ static const struct {
      "concatenated}, "
      "dpo: {reference: live}, model: {family: qwen2, layers: 1, hidden: 24, heads: 2, kv_heads: 1, "
      "mlp: 40}, optimizer: {lr: 1e-3}, numerics: {param: f64, compute: f64}"},
+    {"sft llama, weights in e4m3, gradients in e5m2",
+     "task: sft, data: {max_len: 32}, batch: {size: 1}, model: {family: llama, layers: 1, hidden: "
+     "8, heads: 2, mlp: 8}, init: {std: 0.5}, optimizer: {lr: 0.1}, clip: {max_norm: 0.5}, "
+     "numerics: {param: e4m3, gradient: e5m2, compute: bf16}"},
 };
 
 static void train(const struct config *config, const struct dataset *dataset, uint64_t updates,
