@@ -78,7 +78,7 @@ static enum status note_atomic(const struct config *config, const struct dataset
     const uint64_t chunk = config->atomic.chunk;
     char *text;
     if (config->numerics.mode != MODE_ATOMIC) return STATUS_OK;
-    if (config->numerics.threads == 1)
+    if (config->numerics.threads == 1 && config->numerics.backend == BACKEND_CPU)
         return add(out, "numerics.mode atomic races with nobody at numerics.threads 1: repeats are "
                         "equal, and the floor is still measured");
     if (config->atomic.kinds.count == 0)

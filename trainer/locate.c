@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "determinism/chain.h"
+#include "scenarios/scenario.h"
+#include "scenarios/scenario.h"
 #include "trainer/locate_private.h"
 #include "trainer/snapshot.h"
 #include "trainer/watch_run.h"
@@ -226,9 +228,13 @@ static enum status locate_all(struct locating *l) {
     struct locate_result *out = l->out;
     for (int s = 0; s < 2; s++) {
         const struct config *config = l->request->sides[s].config;
-        if (config->numerics.mode == MODE_ATOMIC && config->numerics.threads > 1) {
-            out->undecided = "numerics.mode atomic: threads race, and no two passes are alike; "
-                             "mode shuffled can be looked into";
+        const int on_device = config->numerics.backend == BACKEND_CUDA;
+        if (config_races(config) && (config->numerics.threads > 1 || on_device)) {
+            out->undecided = config->numerics.mode == MODE_ATOMIC
+                                 ? "numerics.mode atomic: threads race, and no two passes are "
+                                   "alike; mode shuffled can be looked into"
+                                 : "numerics.determinism leaves sums to race on a device, and no "
+                                   "two passes are alike; mode shuffled can be looked into";
             return STATUS_OK;
         }
     }

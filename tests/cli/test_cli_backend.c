@@ -150,8 +150,13 @@ static void validate_atomic(void **state) {
     copy_module(0);
     write_scenario("t.yaml");
     write_pair("some words to learn", "others not to learn");
-    struct said said = helper_run(1, "noise t.yaml --modes atomic --set common.atomic.chunk=2 "
-                                     "--repeat 1 --pairs 1 -o atomic.h5");
+    struct said said = helper_run(0, "check t.yaml --set common.numerics.mode=atomic "
+                                     "--set common.atomic.chunk=2");
+    static const char *const one_thread[] = {"test: numerics.mode atomic races with nobody", NULL};
+    assert_null(strstr(said.out, "baseline: numerics.mode atomic races"));
+    expect(&said, one_thread);
+    said = helper_run(1, "noise t.yaml --modes atomic --set common.atomic.chunk=2 "
+                         "--repeat 1 --pairs 1 -o atomic.h5");
     static const char *const shown[] = {
         "  process      bit-equal: 1 updates",
         "\n  instance by layer: ", "\n  instance by op: ", "embed_tokens", NULL};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit nightly
  * Attention over more keys than a block of law 2 has (4096), shuffled, too, where the orders come
- * in several batches; and the squares of more numbers than a group has (2^27): the sums of the CUDA
- * kernels join their blocks and groups as the CPU does. */
+ * in several batches, and so for a linear layer; and the squares of more numbers than a group has
+ * (2^27): the sums of the CUDA kernels join their blocks and groups as the CPU does. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -110,10 +110,46 @@ static void corroborate_long_squares(void **state) {
     shim_close();
 }
 
+/* A product of 60 tiles with 1025 chunks each, of which a table of orders holds fewer. */
+static void corroborate_long_linear(void **state) {
+    (void)state;
+    enum { ROWS = 2, N = 60 * 64 - 5, K = 1025 };
+    const struct op_limits limits = {ROWS, 0, N, 1, 1, 1, 1, 1, 0, 0};
+    const struct row_list rows = {NULL, ROWS};
+    struct bench b;
+    const struct op_table *ops[2] = {NULL, &op_table_f32_f32_shim};
+    float *y[2] = {NULL, NULL};
+    size_t bytes = 0;
+    bench_open(&b, 0);
+    if (b.backend != NULL)
+        assert_int_equal(b.backend->ops(DTYPE_F32, DTYPE_F32, &ops[1]), STATUS_OK);
+    assert_int_equal(backend_ops(ISA_AUTO, DTYPE_F32, DTYPE_F32, &ops[0]), STATUS_OK);
+    assert_int_equal(backend_scratch(&limits, &bytes), STATUS_OK);
+    if (cuda_scratch_bytes(&limits) > bytes) bytes = cuda_scratch_bytes(&limits);
+    assert_int_equal(arena_take(&b.arena, bytes, 1, "test", &b.call.scratch), STATUS_OK);
+    double *const in = bench_draw(&b, ROWS * K, DTYPE_F32, 1.0);
+    double *const weights = bench_draw(&b, (size_t)N * K, DTYPE_F32, 1.0);
+    const void *const x = bench_store(&b, in, ROWS * K, sizeof(float));
+    const void *const w = bench_store(&b, weights, (size_t)N * K, sizeof(float));
+    bench_shuffle(&b, SUM_FORWARD, 1, SITE_HEAD);
+    b.call.threads = 1;
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(arena_take(&b.arena, (size_t)ROWS * N, sizeof(float), "test", &y[i]),
+                         STATUS_OK);
+        const struct linear_forward_args forward = {rows, N, K, x, w, y[i]};
+        ops[i]->linear_forward(&b.call, &forward);
+    }
+    assert_int_equal(b.backend == NULL ? shim_error() : b.backend->wait(), STATUS_OK);
+    assert_memory_equal(y[0], y[1], (size_t)ROWS * N * sizeof(float));
+    bench_close(&b);
+    shim_close();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_long_attention),
         cmocka_unit_test(corroborate_long_squares),
+        cmocka_unit_test(corroborate_long_linear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
