@@ -194,11 +194,8 @@ static enum status measure_case(const struct asking *asking, struct noise_case *
  * work. */
 static enum status find_device(const struct asking *asking, struct noise_report *out) {
     struct arena *arena = &asking->cli->arena;
-    const struct config *const config = &asking->arm->config;
-    struct backend_record record;
     char *line;
-    TRY(backends_record(&config, 1, arena, &record));
-    out->device = (struct backend_seen){record.attributes, record.attribute_count, record.group[0]};
+    TRY(backends_of_config(&asking->arm->config, arena, &out->device));
     TRY(backends_line(&out->device, arena, &line));
     out->device_line = line;
     return STATUS_OK;

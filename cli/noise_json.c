@@ -79,8 +79,7 @@ static json_t *parts_json(const struct noise_case *one) {
                      list_json(one->parts->ops, one->parts->op_count));
 }
 
-json_t *noise_device_json(const struct noise_report *report) {
-    const struct backend_seen *const seen = &report->device;
+json_t *noise_device_json(const struct backend_seen *seen) {
     if (seen->attribute_count == 0) return json_null();
     json_t *object = json_pack("{ss}", "backend", seen->group);
     for (uint32_t i = 0; i < seen->attribute_count; i++)
@@ -106,7 +105,7 @@ json_t *noise_json(const struct noise_report *report) {
     for (uint32_t c = 0; c < report->count; c++)
         json_array_append_new(cases, noise_case_json(&report->cases[c], report->steps));
     return json_pack("{ss ss so sI si si si si so}", "scenario", report->scenario, "arm",
-                     report->arm, "device", noise_device_json(report), "updates",
+                     report->arm, "device", noise_device_json(&report->device), "updates",
                      (json_int_t)report->steps, "repeats", (int)report->repeats, "bit_equal",
                      (int)counts.equal, "apart", (int)counts.apart, "untestable",
                      (int)counts.untestable, "cases", cases);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/json.h"
+#include "cli/noise_report.h"
 #include "trainer/backends.h"
 #include "trainer/noise_ops.h"
 
@@ -139,15 +140,22 @@ static enum status run_cases(const struct noise_ladder *ladder, json_t *list, ui
 enum status noise_ladder_run(const struct noise_ladder *ladder, int *out_exit) {
     uint32_t equal = 0, apart = 0;
     json_t *list = ladder->json ? json_array() : NULL;
-    const enum status status = run_cases(ladder, list, &equal, &apart);
+    struct backend_seen device;
+    char *line;
+    enum status status = run_cases(ladder, list, &equal, &apart);
+    if (status == STATUS_OK)
+        status = backends_of_config(ladder->config, &ladder->cli->arena, &device);
+    if (status == STATUS_OK) status = backends_line(&device, &ladder->cli->arena, &line);
     if (status != STATUS_OK) {
         json_decref(list);
         return status;
     }
     *out_exit = apart != 0 ? EXIT_DIFFERS : equal != 0 ? EXIT_AS_EXPECTED : EXIT_UNTESTABLE;
     if (ladder->json)
-        return json_print(json_pack("{so sI sI}", "cases", list, "bit_equal", (json_int_t)equal,
-                                    "apart", (json_int_t)apart));
+        return json_print(json_pack("{so so sI sI}", "device", noise_device_json(&device), "cases",
+                                    list, "bit_equal", (json_int_t)equal, "apart",
+                                    (json_int_t)apart));
+    if (device.attribute_count > 0) printf("device %s\n", line);
     printf("batch: every row of a call of M rows against the same row alone, M = 2 to 96 and both "
            "sides of 128, 192, 256,\n384, 512, then bisection (attention: sequences of 33 tokens, "
            "M up to 24); dW and scatter: one call against two.\nthreads: 1 to %d. alignment: all "

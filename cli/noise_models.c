@@ -52,6 +52,8 @@ struct line {
 
 struct climbing {
     const struct noise_models *models;
+    struct config config; /* of a model, for what it runs on */
+    struct backend_seen device;
     struct line *lines;
     uint32_t count;
     json_t *list; /* NULL: text */
@@ -109,6 +111,7 @@ static enum status measure_in(struct climbing *climbing, const struct rung *mode
     struct scenario *scenario;
     TRY(open_model(models, model, arena, &scenario));
     one->config = &scenario->arms[0].config;
+    climbing->config = *one->config;
     const struct rung rung = rung_of(one->config);
     snprintf(line->model, sizeof line->model, "%s %s %ux%u", rung.family, rung.task, rung.layers,
              rung.hidden);
@@ -185,7 +188,7 @@ static void print_cell(const struct cell *cell) {
         printf("  %7.1e", cell->tensor);
 }
 
-static void print_line(const struct line *line) {
+static void print_line(const struct line *line, int device) {
     static const enum noise_stratum order[] = {NOISE_REPEAT,  NOISE_PROCESS, NOISE_THREADS,
                                                NOISE_MICRO,   NOISE_PADDING, NOISE_LAYOUT,
                                                NOISE_ONE_ULP, NOISE_F64};
@@ -205,6 +208,7 @@ static void print_line(const struct line *line) {
         printf("  %7.1e", instance->total);
     for (size_t i = 0; i < COUNT_OF(order); i++)
         print_cell(&line->cells[order[i]]);
+    if (device) print_cell(&line->cells[NOISE_DEVICE]);
     printf("\n");
 }
 
@@ -213,11 +217,12 @@ static void print_all(const struct climbing *climbing, uint32_t equal, uint32_t 
     printf("noise of %zu models: %ju update%s, worst of %u repeat%s\n\n%-39s  %s\n", MODELS,
            (uintmax_t)models->steps, models->steps == 1 ? "" : "s", models->repeats,
            models->repeats == 1 ? "" : "s", "", "two instances");
-    printf("%-17s  %-5s  %-13s  %10s  %7s  %7s  %7s  %7s  %7s  %7s  %7s  %7s  %7s  %7s\n", "model",
-           "dtype", "mode", "equal", "tensor", "total", "repeat", "process", "threads", "micro",
-           "padding", "layout", "one-ulp", "f64");
+    printf("%-17s  %-5s  %-13s  %10s  %7s  %7s  %7s  %7s  %7s  %7s  %7s  %7s  %7s  %7s%s\n",
+           "model", "dtype", "mode", "equal", "tensor", "total", "repeat", "process", "threads",
+           "micro", "padding", "layout", "one-ulp", "f64",
+           climbing->device.attribute_count > 0 ? "   device" : "");
     for (uint32_t i = 0; i < climbing->count; i++)
-        print_line(&climbing->lines[i]);
+        print_line(&climbing->lines[i], climbing->device.attribute_count > 0);
     printf("\nmodel: family, task, layers x hidden. equal: tensors whose gradient is bit-equal at "
            "the first update that\ndiffers; tensor, total: largest relative difference of a "
            "gradient norm there, of one tensor and of all; the\nother columns: tensor. =: "
@@ -230,7 +235,11 @@ enum status noise_models_run(const struct noise_models *models, int *out_exit) {
     struct climbing climbing = {.models = models};
     uint32_t equal, apart;
     if (models->options->json) climbing.list = json_array();
-    const enum status status = measure_all(&climbing);
+    char *line;
+    enum status status = measure_all(&climbing);
+    if (status == STATUS_OK)
+        status = backends_of_config(&climbing.config, &models->cli->arena, &climbing.device);
+    if (status == STATUS_OK) status = backends_line(&climbing.device, &models->cli->arena, &line);
     progress_close(models->progress);
     if (status != STATUS_OK) {
         json_decref(climbing.list);
@@ -239,9 +248,11 @@ enum status noise_models_run(const struct noise_models *models, int *out_exit) {
     count_cells(&climbing, &equal, &apart);
     *out_exit = apart != 0 ? EXIT_DIFFERS : equal != 0 ? EXIT_AS_EXPECTED : EXIT_UNTESTABLE;
     if (models->options->json)
-        return json_print(json_pack("{sI si sI sI so}", "updates", (json_int_t)models->steps,
-                                    "repeats", (int)models->repeats, "bit_equal", (json_int_t)equal,
-                                    "apart", (json_int_t)apart, "cases", climbing.list));
+        return json_print(json_pack(
+            "{so sI si sI sI so}", "device", noise_device_json(&climbing.device), "updates",
+            (json_int_t)models->steps, "repeats", (int)models->repeats, "bit_equal",
+            (json_int_t)equal, "apart", (json_int_t)apart, "cases", climbing.list));
     print_all(&climbing, equal, apart);
+    if (climbing.device.attribute_count > 0) printf("device %s\n", line);
     return STATUS_OK;
 }

@@ -112,7 +112,7 @@ static enum status print_json(const struct noise_pricing *pricing,
     for (uint32_t i = 0; i < switches->count; i++)
         json_array_append_new(list, switch_json(&switches->list[i]));
     return json_print(json_pack("{ss ss so ss sI sI si si so}", "scenario", report->scenario, "arm",
-                                report->arm, "device", noise_device_json(report), "dtype",
+                                report->arm, "device", noise_device_json(&report->device), "dtype",
                                 pricing->dtype, "threads",
                                 (json_int_t)pricing->request->config->numerics.threads, "updates",
                                 (json_int_t)report->steps, "rounds", (int)switches->rounds,

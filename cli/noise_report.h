@@ -39,7 +39,7 @@ struct noise_counts noise_count(const struct noise_report *report);
 void noise_print(const struct noise_report *report, FILE *out);
 json_t *noise_case_json(const struct noise_case *one, uint64_t steps);
 /* Facts of the device, momentary ones too; null: the CPU. */
-json_t *noise_device_json(const struct noise_report *report);
+json_t *noise_device_json(const struct backend_seen *seen);
 json_t *noise_json(const struct noise_report *report);
 
 #endif

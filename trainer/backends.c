@@ -122,6 +122,14 @@ struct backend_seen backends_of_run(const struct trace_image *image, const char 
     return (struct backend_seen){image->attributes, image->attribute_count, group};
 }
 
+enum status backends_of_config(const struct config *config, struct arena *arena,
+                               struct backend_seen *out) {
+    struct backend_record record;
+    TRY(backends_record(&config, 1, arena, &record));
+    *out = (struct backend_seen){record.attributes, record.attribute_count, record.group[0]};
+    return STATUS_OK;
+}
+
 struct backend_seen backends_of_floor(const struct floor_file *file) {
     const struct trace_image image = {
         .attributes = (struct trace_attribute *)(void *)(uintptr_t)file->environment,

@@ -54,6 +54,10 @@ struct backend_seen {
 };
 struct backend_seen backends_of_run(const struct trace_image *image, const char *run);
 
+/* Of a configuration, asked now; attribute_count 0: the CPU. */
+TWINSTEP_MUST_USE enum status backends_of_config(const struct config *config, struct arena *arena,
+                                                 struct backend_seen *out);
+
 /* Of a floor file. */
 struct backend_seen backends_of_floor(const struct floor_file *file);
 
