@@ -6,12 +6,16 @@
 #include "base/real.h"
 #include "forensics/doctor_check.h"
 
+static double half_spacing(double value, enum dtype dtype) {
+    return dtype_spacing(value, dtype) / 2;
+}
+
 /* Least power of two from which on a step of size `lr` is rounded away: half a spacing there is
- * more than the step. bits: of the significand (8 for bf16: 2^8 lr, up to a binade). */
-static double frozen_from(double lr, int bits) {
-    const double limit = lr * (double)(1 << bits);
+ * more than the step (bf16: 2^8 lr, up to a binade). 0: everywhere, as spacings end at one. */
+static double frozen_from(double lr, enum dtype dtype) {
     double binade = 0x1p-126;
-    while (binade < limit && binade < 0x1p126)
+    if (lr <= half_spacing(0.0, dtype)) return 0.0;
+    while (lr > half_spacing(binade, dtype) && binade < 0x1p126)
         binade *= 2.0;
     return binade;
 }
@@ -23,12 +27,7 @@ static enum status frozen_weights(struct doctor *doctor) {
         return doctor_not_asked(doctor, "--dtype bf16 --master none");
     if (!(peak > 0.0)) return doctor_untestable(doctor, "no LR above 0");
     const enum dtype dtype = (enum dtype)options->dtype;
-    const int bits = dtype == DTYPE_BF16   ? 8
-                     : dtype == DTYPE_F16  ? 11
-                     : dtype == DTYPE_E4M3 ? 4
-                     : dtype == DTYPE_E5M2 ? 3
-                                           : 24;
-    const double from = frozen_from(peak, bits);
+    const double from = frozen_from(peak, dtype);
     if (dtype == DTYPE_F64 || dtype == DTYPE_TF32 || from > 1.0) return STATUS_OK;
     size_t row = 0;
     for (size_t i = 0; i < doctor->lr.count; i++)
@@ -39,14 +38,16 @@ static enum status frozen_weights(struct doctor *doctor) {
     TRY(doctor_found(doctor, "bf16_update_lost", from <= 0.0625 ? DOCTOR_LIKELY : DOCTOR_POSSIBLE,
                      doctor->lr.points[row].row,
                      "Weights in %s without a copy of higher precision: at the peak LR a step of "
-                     "about one LR is rounded away for every weight of magnitude %s or more%s.",
-                     dtype_name(dtype), word_about(from).text,
-                     from <= 0.0625 ? ", which is most weights"
-                                    : ", norm weights (1.0) among them"));
+                     "about one LR is rounded away for every weight%s%s%s%s.",
+                     dtype_name(dtype), from > 0.0 ? " of magnitude " : "",
+                     from > 0.0 ? word_about(from).text : "", from > 0.0 ? " or more" : "",
+                     from == 0.0      ? ", of any magnitude"
+                     : from <= 0.0625 ? ", which is most weights"
+                                      : ", norm weights (1.0) among them"));
     TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &doctor->lr.points[row]));
     TRY(doctor_evidence(doctor, "half a spacing of %s at %s is %s, more than the step",
                         dtype_name(dtype), word_about(from).text,
-                        word_about(from / (double)(1 << bits)).text));
+                        word_about(half_spacing(from, dtype)).text));
     doctor_explain(doctor,
                    "Adam's steps are about one LR, seldom much larger; the rounding is to nearest",
                    "Keep float32 masters or round stochastically; count weights whose bits change "

@@ -140,14 +140,24 @@ static void validate_places(void **state) {
 static void validate_frozen_table(void **state) {
     (void)state;
     static const struct {
+        enum dtype dtype;
         double lr;
         const char *limit;
-    } table[] = {{5e-7, "magnitude 0.0002441 "}, {1e-6, "magnitude 0.0004883 "},
-                 {5e-6, "magnitude 0.001953 "},  {1e-5, "magnitude 0.003906 "},
-                 {1e-4, "magnitude 0.03125 "},   {1e-3, "magnitude 0.5 "}};
+    } table[] = {{DTYPE_BF16, 5e-7, "magnitude 0.0002441 "},
+                 {DTYPE_BF16, 1e-6, "magnitude 0.0004883 "},
+                 {DTYPE_BF16, 5e-6, "magnitude 0.001953 "},
+                 {DTYPE_BF16, 1e-5, "magnitude 0.003906 "},
+                 {DTYPE_BF16, 1e-4, "magnitude 0.03125 "},
+                 {DTYPE_BF16, 1e-3, "magnitude 0.5 "},
+                 {DTYPE_F16, 1e-7, "magnitude 0.0002441 "},
+                 {DTYPE_E4M3, 5e-4, "every weight, of any magnitude"},
+                 {DTYPE_E4M3, 1e-3, "magnitude 0.03125 "},
+                 {DTYPE_E5M2, 5e-6, "every weight, of any magnitude"},
+                 {DTYPE_E5M2, 5e-5, "magnitude 0.0004883 "}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         struct patient p;
         struct doctor_report report = look(&p, scene_named("bf16"));
+        p.options.dtype = (int32_t)table[i].dtype;
         for (size_t row = 0; row < 60; row++)
             scene_put(&p, LOG_LR_LOGGED, row, table[i].lr * (60.0 - (double)row) / 60.0);
         examine(&p, &report);
