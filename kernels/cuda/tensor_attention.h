@@ -18,11 +18,10 @@ static inline enum dtype tensor_type(const struct op_call *call) {
 
 #if defined(TWINSTEP_CARRIER_f32) && defined(TWINSTEP_ACCUMULATOR_f32)
 
-static inline int tensor_attends(const struct op_call *call, uint32_t D,
-                                 const struct dropout *dropout) {
+static inline int tensor_attends(const struct op_call *call, uint32_t D) {
     const enum dtype type = tensor_type(call);
     return call->library != NULL && (type == DTYPE_BF16 || type == DTYPE_F16) && D % 16 == 0 &&
-           D <= TENSOR_HEAD_MAX && dropout == NULL;
+           D <= TENSOR_HEAD_MAX;
 }
 
 void VARIANT(tensor_attention_forward)(const struct op_call *call,
@@ -32,9 +31,8 @@ void VARIANT(tensor_attention_backward)(const struct op_call *call,
 
 #else
 
-static inline int tensor_attends(const struct op_call *call, uint32_t D,
-                                 const struct dropout *dropout) {
-    (void)call, (void)D, (void)dropout;
+static inline int tensor_attends(const struct op_call *call, uint32_t D) {
+    (void)call, (void)D;
     return 0;
 }
 

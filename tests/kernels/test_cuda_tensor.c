@@ -2,8 +2,8 @@
  * labels: unit
  * Attention on tensor cores (kernels/cuda/tensor_attention.cu) against the kernels of mode
  * invariant: forward and backward, dQ alone in its block and racing, heads and sequences that end
- * inside tiles. By the twin of the cores on the host, or on the device that TWINSTEP_BACKEND names.
- */
+ * inside tiles, and dropout. By the twin of the cores on the host, or on the device that
+ * TWINSTEP_BACKEND names. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -16,6 +16,7 @@
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/library.h"
 #include "kernels/cuda/shim.h"
+#include "kernels/dropout.h"
 #include "tests/kernels/helper_ops.h"
 
 #if defined(TWINSTEP_WATCHED) /* every read and write of the kernels is looked at */
@@ -59,6 +60,7 @@ struct problem {
     uint32_t count, rows;
     double *q, *k, *v, *dout;
     void *result[RESULTS];
+    int drops;
 };
 
 /* Rows of no sequence are NaN. */
@@ -115,8 +117,11 @@ static void wait_for(struct problem *p) {
         fail_msg("%s", status_text());
 }
 
+static const struct dropout masks = {.map = DROPOUT_ADDRESSED, .keep = 0.8, .seed = SEED, .op = 5};
+
 /* Both directions into results that were 7 everywhere. */
 static void run(struct problem *p, const struct library_mode *library, int races) {
+    const struct dropout *const dropout = p->drops ? &masks : NULL;
     const struct shape *const s = p->shape;
     const uint32_t widths[RESULTS] = {s->H * s->D, s->H * s->D, s->G * s->D, s->G * s->D};
     const void *const sequences = bench_copy(&p->bench, p->sequences, sizeof p->sequences);
@@ -139,6 +144,7 @@ static void run(struct problem *p, const struct library_mode *library, int races
         .k = stored(p, p->k, widths[DK]),
         .v = stored(p, p->v, widths[DV]),
         .out = p->result[OUT],
+        .dropout = dropout,
     };
     const struct attention_backward_args backward = {
         .sequences = forward.sequences,
@@ -154,6 +160,7 @@ static void run(struct problem *p, const struct library_mode *library, int races
         .dq = p->result[DQ],
         .dk = p->result[DK],
         .dv = p->result[DV],
+        .dropout = dropout,
     };
     call->library = library;
     call->racing = races ? &racing : NULL;
@@ -199,6 +206,7 @@ static void test_shape(size_t pair, const struct shape *shape, const struct op_r
     void *own[RESULTS], *first[RESULTS];
     open_problem(&p, pair, shape);
     p.bench.call.rounding = rounding;
+    p.drops = shape == &shapes[1];
     run(&p, NULL, 0);
     memcpy(own, p.result, sizeof own);
     run(&p, &mode, 0);
