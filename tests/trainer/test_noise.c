@@ -278,10 +278,55 @@ static void validate_figures(void **state) {
     arena_close(&arena);
 }
 
-/* Every look at the clock is a second later. */
+#define LOOKS                                                                                      \
+    18 /* at the clock of a run: 8 of each of two updates from inside, 2 around the second */
+#define ROUNDS 6
+
+/* A second passes from look to look in the first run, two in the second, and so on. */
+struct slowing {
+    double now;
+    uint32_t looks;
+};
+
 static double tick(void *clock) {
-    double *now = (double *)clock;
-    return *now += 1.0;
+    struct slowing *slowing = (struct slowing *)clock;
+    slowing->now += 1.0 + slowing->looks++ / LOOKS;
+    return slowing->now;
+}
+
+/* Seconds between two looks of each run: rounds go through all switches that can be had, the next
+ * round from the next one on. */
+static void expect_paces(const struct noise_switches *all, double pace[][ROUNDS]) {
+    double run = 0.0;
+    for (uint32_t round = 0; round < ROUNDS; round++)
+        for (uint32_t i = 0; i < all->count; i++) {
+            const uint32_t at = (i + round) % all->count;
+            if (all->list[at].untestable[0] == '\0') pace[at][round] = run += 1.0;
+        }
+}
+
+static double middle(const double *values) {
+    double sorted[ROUNDS];
+    memcpy(sorted, values, sizeof sorted);
+    for (int i = 1; i < ROUNDS; i++)
+        for (int j = i; j > 0 && sorted[j - 1] > sorted[j]; j--) {
+            const double other = sorted[j];
+            sorted[j] = sorted[j - 1];
+            sorted[j - 1] = other;
+        }
+    return 0.5 * (sorted[ROUNDS / 2 - 1] + sorted[ROUNDS / 2]);
+}
+
+static void expect_times(const struct noise_switch *one, const double *pace, const double *base) {
+    double ratios[ROUNDS];
+    for (int round = 0; round < ROUNDS; round++)
+        ratios[round] = pace[round] / base[round];
+    const struct noise_ratio *update = &one->update, *passes = &one->passes;
+    if (update->seconds != 9.0 * middle(pace) || passes->seconds != 4.0 * middle(pace) ||
+        update->ratio != middle(ratios) || passes->ratio != middle(ratios))
+        fail_msg("%s: %g %g %g", one->name, update->seconds, passes->seconds, update->ratio);
+    assert_true(update->interval.low <= update->ratio && update->ratio <= update->interval.high);
+    assert_true(update->interval.confidence >= 0.95);
 }
 
 static const struct noise_switch *switch_of(const struct noise_switches *all, const char *name) {
@@ -291,22 +336,24 @@ static const struct noise_switch *switch_of(const struct noise_switches *all, co
     return NULL;
 }
 
-/* Times by a clock that counts looks: an update of 2 micro-batches is looked at 8 times from inside
- * and once after, forward and backward take a look each. Floors as of the modes. */
+/* An update of 2 micro-batches is looked at 8 times from inside and once after; forward and
+ * backward take a look each. Floors as of the modes. */
 static void validate_switches(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
     struct noise_switches all;
     struct config config;
-    double now = 0.0;
+    struct slowing clock = {0.0, 0};
+    double pace[NOISE_SWITCHES_MAX][ROUNDS];
     helper_config(UPDATES, &config,
                   "task: dpo, data: {max_len: 80}, batch: {size: 2, micro: 1}, init: {std: 0.3}, "
                   "optimizer: {lr: 1e-3}, model: {layers: 1, hidden: 8, heads: 1, mlp: 8}, "
                   "shuffle: {chunk: 2}");
-    const struct noise_request request = {.config = &config, .steps = 1, .repeats = 6};
-    if (noise_switches_measure(&request, tick, &now, &arena, &all) != STATUS_OK)
+    const struct noise_request request = {.config = &config, .steps = 1, .repeats = ROUNDS};
+    if (noise_switches_measure(&request, tick, &clock, &arena, &all) != STATUS_OK)
         fail_msg("%s", status_text());
     assert_string_equal(all.list[0].name, "mode invariant");
+    expect_paces(&all, pace);
     for (uint32_t i = 0; i < all.count; i++) {
         const struct noise_switch *one = &all.list[i];
         if (one->untestable[0] != '\0') {
@@ -314,11 +361,7 @@ static void validate_switches(void **state) {
             assert_string_equal(one->untestable, "numerics.backend is cpu");
             continue;
         }
-        if (one->update.seconds != 9.0 || one->passes.seconds != 4.0 || one->update.ratio != 1.0)
-            fail_msg("%s: %g %g %g", one->name, one->update.seconds, one->passes.seconds,
-                     one->update.ratio);
-        assert_true(one->passes.interval.low == 1.0 && one->passes.interval.high == 1.0);
-        assert_true(one->update.interval.confidence >= 0.95);
+        expect_times(one, pace[i], pace[0]);
         const int drawn = strstr(one->name, "shuffle.kinds: weight") != NULL;
         if (drawn) assert_true(one->floor.first == 1 && one->floor.gradients_equal > 0);
         if (strstr(one->name, ".kinds") == NULL) assert_true(one->floor.first == 0);
@@ -336,10 +379,10 @@ static void validate_switches_refused(void **state) {
     struct arena arena = ARENA_EMPTY;
     struct noise_switches all;
     struct config config;
-    double now = 0.0;
+    struct slowing clock = {0.0, 0};
     helper_config(UPDATES, &config, COMMON "numerics: {backend: cuda, backend_module: no.so}");
     const struct noise_request request = {.config = &config, .steps = 1, .repeats = 1};
-    assert_int_equal(noise_switches_measure(&request, tick, &now, &arena, &all), STATUS_INPUT);
+    assert_int_equal(noise_switches_measure(&request, tick, &clock, &arena, &all), STATUS_INPUT);
     assert_non_null(strstr(status_text(), "no.so"));
     assert_string_equal(all.list[0].name, "mode deterministic");
     arena_close(&arena);
