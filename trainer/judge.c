@@ -106,8 +106,15 @@ static void note_curves(struct court *court) {
     }
 }
 
+/* Below fp8's least normal number a rounding may be of any share of a gradient. */
+static int keeps_gradients_in_fp8(const struct trace_run *run) {
+    const char *const text = run->plan.configuration;
+    return strstr(text, "\nnumerics.gradient: e4m3\n") != NULL ||
+           strstr(text, "\nnumerics.gradient: e5m2\n") != NULL;
+}
+
 /* The moments take in what clipping leaves, norm x coefficient, but for the rounding of the stored
- * gradient: half a unit of each element, 2^-8 of it in bf16, the coarsest dtype that it may have.
+ * gradient: half a unit of each element, 2^-8 of it in bf16, the coarsest dtype but fp8.
  */
 static int took_another(const double *reals) {
     const double left = reals[REAL_GRAD_NORM] * reals[REAL_CLIP_COEF];
@@ -128,12 +135,13 @@ static enum status note_device(struct court *court, int arm) {
 
 static void note_arm(struct court *court, int arm) {
     struct judgement *out = court->out;
+    const int is_told = !keeps_gradients_in_fp8(court->run[arm]);
     double sum = 0.0;
     for (uint64_t i = 0; i < out->updates; i++) {
         const struct record *record = &court->run[arm]->records[i];
         const double still = 1.0 - record->reals[REAL_UPDATE_SURVIVAL];
         sum = sum_chain_terms_f64_f64(sum, &still, 1);
-        if (out->unclipped[arm] == 0 && took_another(record->reals))
+        if (is_told && out->unclipped[arm] == 0 && took_another(record->reals))
             out->unclipped[arm] = record->step;
     }
     out->still[arm] = sum / (double)out->updates;

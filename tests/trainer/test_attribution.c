@@ -276,7 +276,7 @@ static void verify_replicates(void **state) {
 }
 
 /* A clip that goes to a copy, and weights too coarse for their updates: both are seen, and neither
- * in the arm that has it not. */
+ * in the arm that has it not, gradients in fp8 included. */
 static void verify_notes(void **state) {
     (void)state;
     struct bench bench;
@@ -290,9 +290,11 @@ static void verify_notes(void **state) {
     helper_bench_check(&bench);
     helper_bench_close(&bench);
     helper_bench_open(&bench, 3,
-                      COMMON "}\narms: {baseline: {}, test: {numerics: {param: bf16}, "
-                             "optimizer: {lr: 1e-7}}}\n");
+                      COMMON ", clip: {max_norm: 0.01}}\n"
+                             "arms: {baseline: {numerics: {gradient: e5m2}}, "
+                             "test: {numerics: {param: bf16}, optimizer: {lr: 1e-7}}}\n");
     helper_bench_run(&bench);
+    assert_int_equal(bench.judgement.unclipped[0], 0); /* rounded coarsely, but clipped */
     assert_true(bench.judgement.still[0] < 0.1 && bench.judgement.still[1] > 0.9);
     helper_bench_check(&bench);
     helper_bench_close(&bench);
