@@ -3,7 +3,8 @@
 """Reads the PTX of the invariant kernels: what nvcc makes of kernels/cuda/ops.cu may hold no
 approximate instruction, none that flushes subnormals, and no fused product that the source does not
 name. With the source's own fma under another name (an undefined function), none may be left. Atomic
-instructions may stand in kernels whose names hold `atomic`, and nowhere else.
+instructions may stand in kernels whose names hold `atomic`, and nowhere else. Tensor cores work in
+every kernel of kernels/cuda/tensor_attention.cu that has operands, and in no other file's.
 
 Needs nvcc, no device; skipped (77) without. `--planted` compiles kernels that break each rule and
 passes when each is found."""
@@ -83,11 +84,11 @@ def findings(ptx, named):
     return found
 
 
-def compile_pair(arguments, flags, pair, extra):
+def compile_pair(arguments, flags, pair, extra, source="ops.cu"):
     carrier, accumulator = pair
     defined = [f"-DTWINSTEP_VARIANT={carrier}_{accumulator}_cuda",
                f"-DTWINSTEP_CARRIER_{carrier}=1", f"-DTWINSTEP_ACCUMULATOR_{accumulator}=1"]
-    return compile_ptx(arguments, ROOT / "kernels/cuda/ops.cu", flags, [*defined, *extra])
+    return compile_ptx(arguments, ROOT / "kernels/cuda" / source, flags, [*defined, *extra])
 
 
 def report(name, ptx, named):
@@ -102,13 +103,27 @@ def report(name, ptx, named):
     return len(found) + (kernels < 22) + ((fused == 0) == named) + (atomic == 0)
 
 
+def report_tensor(ptx):
+    found = [text for text in findings(ptx, True) if "tensor core" not in text]
+    kernels = [(name, text) for name, text in functions(ptx)
+               if re.search(r"tensor_(queries|dkv|atomic)_b?f16", name)]
+    found += [f"no tensor core ({name})" for name, text in kernels
+              if not any(opcode.startswith("wmma.mma") for opcode in opcodes(text))]
+    print(f"tensor_attention.cu: {len(kernels)} kernels with operands, {len(found)} findings")
+    for text in sorted(set(found)):
+        print("   ", text)
+    return len(found) + (len(kernels) != 6)
+
+
 def check(arguments, flags):
     """The pair that has arithmetic of both types shows that each fma is one of the source's."""
     renamed = ["-D__fmaf_rn=named_fma_f32", "-D__fma_rn=named_fma_f64"]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         others = pool.submit(compile_pair, arguments, flags, ("f32", "f64"), renamed)
         made = list(pool.map(lambda pair: compile_pair(arguments, flags, pair, []), PAIRS))
+        tensor = pool.submit(compile_pair, arguments, flags, PAIRS[0], [], "tensor_attention.cu")
     bad = sum(report("/".join(pair), ptx, True) for pair, ptx in zip(PAIRS, made))
+    bad += report_tensor(tensor.result())
     return bad + report("f32/f64, the source's fma renamed", others.result(), False)
 
 
