@@ -153,6 +153,18 @@ static enum status note_tail(const struct config *config, const struct dataset *
     return STATUS_OK;
 }
 
+static enum status note_fp8(const struct config *config, struct notes *out) {
+    const int unmastered = config->numerics.master == CONFIG_MASTER_NONE;
+    if (dtype_width((enum dtype)config->numerics.param) == 1 && unmastered)
+        TRY(add(out, "fp8 parameters without masters: an update is lost unless it reaches half a "
+                     "spacing, which is 2^-10 at least in e4m3 (2^-17 in e5m2) and 1/16 (1/8) of a "
+                     "weight that is a power of two"));
+    if (dtype_width((enum dtype)config->numerics.gradient) == 1)
+        TRY(add(out, "fp8 gradients have no scale of their own: what is below 2^-10 in e4m3 (2^-17 "
+                     "in e5m2) becomes 0; scaler.* moves them up"));
+    return STATUS_OK;
+}
+
 static enum status note_dtypes(const struct config *config, struct notes *out) {
     if (config->numerics.grad_accumulate == GRAD_ACCUMULATE_STORAGE)
         TRY(add(out, "numerics.grad_accumulate storage rounds the gradient after each micro-batch: "
@@ -160,7 +172,7 @@ static enum status note_dtypes(const struct config *config, struct notes *out) {
     if (config->numerics.param == DTYPE_BF16 && config->numerics.master == CONFIG_MASTER_NONE)
         TRY(add(out, "bf16 parameters without masters: most updates round to nothing at small "
                      "learning rates, and the rate read back from them is likely untestable"));
-    return STATUS_OK;
+    return note_fp8(config, out);
 }
 
 static enum status note_threads(const struct config *config, struct notes *out) {
