@@ -7,6 +7,7 @@
 #include "cli/divisor_print.h"
 #include "cli/json.h"
 #include "cli/verb.h"
+#include "trainer/backends.h"
 #include "trainer/replay.h"
 
 enum { KEY_RUN = KEY_OWN, KEY_FROM, KEY_TO, KEY_DIVISOR };
@@ -97,10 +98,11 @@ static void print_result(const char *run, const struct replay_result *result) {
 }
 
 static void show_one(const struct trace_run *run, const struct range *range,
-                     const struct replay_result *result, json_t *list) {
+                     const struct replay_result *result, const char *devices, json_t *list) {
     const char *const id = run->plan.id;
     if (list != NULL) {
         json_t *one = result_json(id, result);
+        json_object_set_new(one, "devices_differ", json_string(devices));
         if (result->divisor != NULL)
             json_object_set_new(one, "divisor", divisor_json(result->divisor, range->divisor));
         json_array_append_new(list, one);
@@ -108,6 +110,7 @@ static void show_one(const struct trace_run *run, const struct range *range,
     }
     print_start(id, range, result);
     print_result(id, result);
+    if (devices[0] != '\0') printf("  devices differ: %s\n", devices);
     if (result->divisor != NULL) divisor_print(id, result->divisor, range->divisor, stdout);
 }
 
@@ -125,6 +128,18 @@ static enum status replay_one(struct cli *cli, const struct trace_image *image,
                                            .divisor = range->divisor,
                                            .interrupted = cli->interrupted};
     return replay_run(&request, arena, out);
+}
+
+/* How what a run's ops are run on now differs from what the trace says; "": nothing to tell. */
+static enum status compare_devices(struct cli *cli, const struct trace_image *image,
+                                   const struct trace_run *run, struct arena *arena, char **out) {
+    static const char *const names[2] = {"recorded", "now"};
+    struct backend_seen seen[2] = {backends_of_run(image, run->plan.id), {NULL, 0, BACKENDS_OWN}};
+    struct config config;
+    TRY(config_read(cli->schema, "configuration", run->plan.configuration, arena, &config));
+    if (seen[0].group != NULL && strcmp(seen[0].group, BACKENDS_OWN) != 0)
+        TRY(backends_of_config(&config, arena, &seen[1]));
+    return backends_difference(seen, names, arena, out);
 }
 
 /* A log that was imported has runs without a configuration. */
@@ -156,8 +171,10 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
         struct replay_result result;
         struct arena arena = ARENA_EMPTY;
         if ((only != NULL && here != only) || !is_replayable(here)) continue;
-        const enum status status = replay_one(cli, image, here, path, &range, &arena, &result);
-        if (status == STATUS_OK) show_one(here, &range, &result, list);
+        char *devices;
+        enum status status = replay_one(cli, image, here, path, &range, &arena, &result);
+        if (status == STATUS_OK) status = compare_devices(cli, image, here, &arena, &devices);
+        if (status == STATUS_OK) show_one(here, &range, &result, devices, list);
         arena_close(&arena);
         if (status != STATUS_OK) {
             json_decref(list);

@@ -82,7 +82,11 @@ static void validate_two_traces(void **state) {
     helper_accept(0, "run t.yaml -o a.h5");
     copy_module(1);
     helper_accept(0, "run t.yaml -o b.h5");
-    struct said said = helper_run(0, "certify a.h5 b.h5");
+    struct said said = helper_run(0, "replay a.h5 --run baseline"); /* by the module as it is now */
+    static const char *const again[] = {"  devices differ: sha256: ", " recorded, ", " now\n",
+                                        NULL};
+    expect(&said, again);
+    said = helper_run(0, "certify a.h5 b.h5");
     static const char *const other[] = {"devices differ: sha256: ", " in A, ", " in B\n",
                                         "equal through update 1", NULL};
     expect(&said, other);
