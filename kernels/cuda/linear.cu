@@ -22,15 +22,17 @@ GPU_INLINE void linear_tile(GPU_PARAM const struct linear_job *job, accumulator 
                             unsigned each) {
     const struct linear_place at = linear_place_of(BLOCK, job->N, each);
     const struct linear_place own = linear_own(GPU_ARG at);
-    struct linear_slabs slabs = {shared, 0};
+    const struct linear_span all = {0, (uint32_t)job->K}, none = {0, 0};
+    struct linear_walk walk;
     accumulator sum[LINEAR_EACH_MOST * LINEAR_EACH_MOST];
+    linear_set_out(GPU_ARG job, &walk, at, shared, all, each);
     UNROLL
     for (unsigned i = 0; i < each * each; i++) {
         const uint32_t r = linear_row(own, i, each), c = linear_column(own, i, each);
         const int goes_on = job->held != NULL && r < job->M && c < job->N;
         sum[i] = goes_on ? job->held[r * job->N + c] : ACC(0.0);
     }
-    linear_chains(GPU_ARG job, &slabs, at, 0, (uint32_t)job->K, sum, each);
+    linear_chains(GPU_ARG job, &walk, all, none, sum, each);
     UNROLL
     for (unsigned i = 0; i < each * each; i++) {
         const uint32_t r = linear_row(own, i, each), c = linear_column(own, i, each);

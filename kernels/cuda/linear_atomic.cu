@@ -15,7 +15,7 @@ struct linear_race {
     struct linear_job is;
     accumulator *sums; /* of columns first .. first+columns-1, `line` apart */
     size_t line, first, columns;
-    uint32_t chunk, chunks, pieces;
+    uint32_t chunk, pieces;
 };
 
 KERNEL(linear_atomic_clear, struct linear_race) {
@@ -23,25 +23,28 @@ KERNEL(linear_atomic_clear, struct linear_race) {
     if (i < args->is.M * args->line) args->sums[i] = ACC(0.0);
 }
 
-KERNEL_BY(linear_atomic_kernel, struct linear_race, LINEAR_THREADS, LINEAR_BLOCKS) {
+KERNEL_BY(linear_atomic_kernel, struct linear_race, LINEAR_THREADS, 2) {
     SHARED(accumulator, shared);
     const struct linear_job *const job = &args->is;
-    struct linear_slabs slabs = {shared, 0};
     struct linear_place at = linear_place_of(BLOCK / args->pieces, args->columns, LINEAR_EACH);
+    size_t taken = BLOCK % args->pieces;
+    struct linear_span now = linear_chunk(job, taken, args->chunk);
+    struct linear_walk walk;
     at.column += (uint32_t)args->first;
+    linear_set_out(GPU_ARG job, &walk, at, shared, now, LINEAR_EACH);
     const struct linear_place own = linear_own(GPU_ARG at);
-    for (size_t taken = BLOCK % args->pieces; taken < args->chunks; taken += args->pieces) {
-        const size_t term = taken * args->chunk;
-        const size_t end = term + least(args->chunk, job->K - term);
+    while (now.term < now.end) {
+        const struct linear_span next = linear_chunk(job, taken += args->pieces, args->chunk);
         accumulator chain[LINEAR_OWN] = {ACC(0.0)};
-        linear_chains(GPU_ARG job, &slabs, at, (uint32_t)term, (uint32_t)end, chain, LINEAR_EACH);
+        linear_chains(GPU_ARG job, &walk, now, next, chain, LINEAR_EACH);
         UNROLL
         for (unsigned i = 0; i < LINEAR_OWN; i++) {
-            const size_t r = linear_row(own, i, LINEAR_EACH),
-                         c = linear_column(own, i, LINEAR_EACH);
+            const uint32_t r = linear_row(own, i, LINEAR_EACH);
+            const uint32_t c = linear_column(own, i, LINEAR_EACH);
             accumulator *const sum = args->sums + r * args->line + (c - args->first);
             if (r < job->M && c < job->N) race_add(GPU_ARG sum, chain[i]);
         }
+        now = next;
     }
 }
 
@@ -62,7 +65,7 @@ static void linear_race_on(const struct linear_race *race) {
 static void linear_race(const struct op_call *call, const struct linear_job *job) {
     const uint32_t chunk = call->racing->chunk;
     const uint32_t chunks = (uint32_t)race_chunks(call, job->K);
-    struct linear_race race = {*job, job->held, job->N, 0, job->N, chunk, chunks, 0};
+    struct linear_race race = {*job, job->held, job->N, 0, job->N, chunk, 0};
     race.pieces = chunks < LINEAR_PIECES ? chunks : LINEAR_PIECES;
     if (job->held != NULL) {
         linear_race_on(&race);

@@ -18,7 +18,8 @@ GPU_INLINE void linear_joined_store(const struct linear_job *job, struct linear_
                                     const accumulator *total) {
     UNROLL
     for (unsigned i = 0; i < LINEAR_OWN; i++) {
-        const size_t r = linear_row(own, i, LINEAR_EACH), c = linear_column(own, i, LINEAR_EACH);
+        const uint32_t r = linear_row(own, i, LINEAR_EACH);
+        const uint32_t c = linear_column(own, i, LINEAR_EACH);
         if (r >= job->M || c >= job->N) continue;
         if (job->held != NULL)
             job->held[r * job->N + c] += total[i];
@@ -27,20 +28,30 @@ GPU_INLINE void linear_joined_store(const struct linear_job *job, struct linear_
     }
 }
 
+/* The i-th of the tile's chunks in its order. */
+GPU_INLINE struct linear_span linear_joined_span(const struct linear_joined *args, size_t tile,
+                                                 uint32_t i) {
+    const struct linear_span none = {0, 0};
+    if (i >= args->by.chunks) return none;
+    return linear_chunk(&args->is, joined_chunk(&args->by, tile, i), args->by.chunk);
+}
+
 KERNEL_BY(linear_joined_kernel, struct linear_joined, LINEAR_THREADS, LINEAR_BLOCKS) {
     SHARED(accumulator, shared);
     const struct linear_job *const job = &args->is;
     const struct linear_place at = linear_place_of(args->first + BLOCK, job->N, LINEAR_EACH);
-    struct linear_slabs slabs = {shared, 0};
     accumulator total[LINEAR_OWN] = {ACC(0.0)};
+    struct linear_span now = linear_joined_span(args, BLOCK, 0);
+    struct linear_walk walk;
+    linear_set_out(GPU_ARG job, &walk, at, shared, now, LINEAR_EACH);
     for (uint32_t chunk = 0; chunk < args->by.chunks; chunk++) {
-        const size_t term = (size_t)joined_chunk(&args->by, BLOCK, chunk) * args->by.chunk;
-        const size_t end = term + least(args->by.chunk, job->K - term);
+        const struct linear_span next = linear_joined_span(args, BLOCK, chunk + 1);
         accumulator chain[LINEAR_OWN] = {ACC(0.0)};
-        linear_chains(GPU_ARG job, &slabs, at, (uint32_t)term, (uint32_t)end, chain, LINEAR_EACH);
+        linear_chains(GPU_ARG job, &walk, now, next, chain, LINEAR_EACH);
         UNROLL
         for (unsigned i = 0; i < LINEAR_OWN; i++)
             total[i] += chain[i];
+        now = next;
     }
     linear_joined_store(job, linear_own(GPU_ARG at), total);
 }

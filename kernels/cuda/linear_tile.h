@@ -191,36 +191,76 @@ GPU_INLINE void linear_terms(const accumulator *left, const accumulator *right, 
     }
 }
 
-/* Slabs of both operands, twice, used by turns: threads still read what was put down before. */
-struct linear_slabs {
-    accumulator *shared;
-    unsigned turn;
+/* Terms term .. end-1. */
+struct linear_span {
+    uint32_t term, end;
 };
 
-/* The thread's chains, continued over terms term .. end-1 of the tile at `at`. One barrier a slab:
- * who writes to one has seen everybody behind the reads of it. */
-GPU_INLINE void linear_chains(GPU_PARAM const struct linear_job *job, struct linear_slabs *slabs,
-                              struct linear_place at, uint32_t term, uint32_t end, accumulator *sum,
+/* A tile on its way through its terms. */
+struct linear_walk {
+    struct linear_place at;
+    accumulator *shared; /* slabs of both operands, twice: threads still read what was put down
+                            before */
+    unsigned turn;
+    carrier left[LINEAR_EACH_MOST], right[LINEAR_EACH_MOST]; /* the thread's share of the next */
+};
+
+GPU_INLINE void linear_reach(GPU_PARAM const struct linear_job *job, struct linear_walk *walk,
+                             struct linear_span span, unsigned each) {
+    const struct linear_side a = linear_left(job), b = linear_right(job);
+    const struct linear_side *const left = &a, *const right = &b;
+    linear_fetch(GPU_ARG left, walk->at.row, span.term, span.end, walk->left, each);
+    linear_fetch(GPU_ARG right, walk->at.column, span.term, span.end, walk->right, each);
+}
+
+GPU_INLINE void linear_set_out(GPU_PARAM const struct linear_job *job, struct linear_walk *walk,
+                               struct linear_place at, accumulator *shared,
+                               struct linear_span first, unsigned each) {
+    walk->at = at;
+    walk->shared = shared;
+    walk->turn = 0;
+    linear_reach(GPU_ARG job, walk, first, each);
+}
+
+/* Puts down what was reached for; where it stands. */
+GPU_INLINE accumulator *linear_put(GPU_PARAM const struct linear_job *job, struct linear_walk *walk,
+                                   unsigned each) {
+    const struct linear_side a = linear_left(job), b = linear_right(job);
+    const struct linear_side *const left = &a, *const right = &b;
+    accumulator *const to = walk->shared + walk->turn * 2 * LINEAR_SLAB(each);
+    linear_stow(GPU_ARG left, job->product, walk->left, to, each);
+    linear_stow(GPU_ARG right, job->product, walk->right, to + LINEAR_SLAB(each), each);
+    walk->turn ^= 1;
+    return to;
+}
+
+/* The thread's chains, continued over a span that was reached for, while it reaches for the next
+ * one. One barrier a slab: who writes to one has seen everybody behind the reads of it. */
+GPU_INLINE void linear_chains(GPU_PARAM const struct linear_job *job, struct linear_walk *walk,
+                              struct linear_span span, struct linear_span next, accumulator *sum,
                               unsigned each) {
-    const struct linear_side sides[2] = {linear_left(job), linear_right(job)};
-    const struct linear_side *const a = &sides[0], *const b = &sides[1];
     const struct linear_place corner = {0, 0}, own = linear_own(GPU_ARG corner);
-    carrier left[LINEAR_EACH_MOST], right[LINEAR_EACH_MOST];
-    linear_fetch(GPU_ARG a, at.row, term, end, left, each);
-    linear_fetch(GPU_ARG b, at.column, term, end, right, each);
-    for (; term < end; term += LINEAR_DEPTH) {
-        accumulator *const to = slabs->shared + slabs->turn * 2 * LINEAR_SLAB(each);
-        linear_stow(GPU_ARG a, job->product, left, to, each);
-        linear_stow(GPU_ARG b, job->product, right, to + LINEAR_SLAB(each), each);
+    while (span.term < span.end) {
+        const uint32_t left = span.end - span.term;
+        const accumulator *const slab = linear_put(GPU_ARG job, walk, each);
         BARRIER();
-        if (term + LINEAR_DEPTH < end) {
-            linear_fetch(GPU_ARG a, at.row, term + LINEAR_DEPTH, end, left, each);
-            linear_fetch(GPU_ARG b, at.column, term + LINEAR_DEPTH, end, right, each);
-        }
-        linear_terms(to + own.row, to + LINEAR_SLAB(each) + own.column,
-                     end - term < LINEAR_DEPTH ? end - term : LINEAR_DEPTH, sum, each);
-        slabs->turn ^= 1;
+        span.term += LINEAR_DEPTH;
+        if (left > LINEAR_DEPTH)
+            linear_reach(GPU_ARG job, walk, span, each);
+        else if (next.term < next.end)
+            linear_reach(GPU_ARG job, walk, next, each);
+        linear_terms(slab + own.row, slab + LINEAR_SLAB(each) + own.column,
+                     left < LINEAR_DEPTH ? left : LINEAR_DEPTH, sum, each);
+        if (left <= LINEAR_DEPTH) return;
     }
+}
+
+/* Chunk `chunk` of `width` terms; none behind the last. */
+GPU_INLINE struct linear_span linear_chunk(const struct linear_job *job, size_t chunk,
+                                           uint32_t width) {
+    const size_t term = least(chunk * width, job->K);
+    const struct linear_span span = {(uint32_t)term, (uint32_t)least(term + width, job->K)};
+    return span;
 }
 
 /* A finished sum, rounded to C. */
