@@ -57,17 +57,36 @@ static enum status check_elf(const char *path, const unsigned char *head, size_t
     return STATUS_OK;
 }
 
+/* Whether the file ends before what the loader maps of it: touched, that would end the process. */
+static int ends_early(FILE *file, const unsigned char head[sizeof(Elf64_Ehdr)], uint64_t size) {
+    Elf64_Ehdr elf;
+    Elf64_Phdr part;
+    memcpy(&elf, head, sizeof elf);
+    if (MACHINE == EM_NONE || head[EI_DATA] != ELFDATA2LSB) return 0;
+    for (unsigned i = 0; i < elf.e_phnum; i++) {
+        const uint64_t at = elf.e_phoff + (uint64_t)i * sizeof part;
+        if (at > size || fseek(file, (long)at, SEEK_SET) != 0) return 1;
+        if (fread(&part, sizeof part, 1, file) != 1) return 1;
+        if (part.p_offset > size || part.p_filesz > size - part.p_offset) return 1;
+    }
+    return 0;
+}
+
 static enum status check_file(const char *path, const char *file_name) {
-    unsigned char head[20] = {0};
+    unsigned char head[sizeof(Elf64_Ehdr)] = {0};
     struct stat info;
+    int early = 0;
     FILE *file = fopen(file_name, "rb");
     if (file == NULL) FAIL(STATUS_INPUT, "%s: cannot open the module: %s", path, strerror(errno));
     size_t length = 0;
     const int regular = fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode);
     if (regular) length = fread(head, 1, sizeof head, file);
+    if (length == sizeof head) early = ends_early(file, head, (uint64_t)info.st_size);
     fclose(file);
     if (!regular) FAIL(STATUS_INPUT, "%s: expected a shared object, got no regular file", path);
-    return check_elf(path, head, length);
+    TRY(check_elf(path, head, length));
+    if (early) FAIL(STATUS_INPUT, "%s: expected a shared object, got a part of one", path);
+    return STATUS_OK;
 }
 
 /* dlerror() begins with the path, which our text has already. */

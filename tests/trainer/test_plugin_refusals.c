@@ -182,6 +182,8 @@ static void validate_files(void **state) {
         {0, 1, 9999999, {'M'}, "expected a shared object (ELF), got another kind of file"},
         {0, 0, 19, {0}, "expected a shared object (ELF), got another kind of file"},
         {0, 0, 20, {0}, "cannot load the module: "},
+        {0, 0, 4096, {0}, "expected a shared object, got a part of one"},
+        {0, 0, 100, {0}, "expected a shared object, got a part of one"},
         {18, 2, 9999999, {243, 0}, "got one for RISC-V"},
         {18, 2, 9999999, {3, 0}, "got one for 32-bit x86"},
         {18, 2, 9999999, {77, 77}, "got one for ELF machine 19789"},
