@@ -84,7 +84,7 @@ if(TWINSTEP_CUDA)
            -fPIC,-ffp-contract=off,-fno-tree-slp-vectorize,-fvisibility=hidden)
   set(headers ${CMAKE_SOURCE_DIR}/kernels/cuda/*.cu ${CMAKE_SOURCE_DIR}/kernels/cuda/*.h
               ${CMAKE_SOURCE_DIR}/kernels/*.h ${CMAKE_SOURCE_DIR}/base/*.h
-              ${CMAKE_SOURCE_DIR}/base/*.inc)
+              ${CMAKE_SOURCE_DIR}/base/*.inc ${CMAKE_SOURCE_DIR}/determinism/*.h)
   file(GLOB inputs CONFIGURE_DEPENDS ${headers})
   set(objects)
   foreach(pair "f32;f32" "f32;f64" "f64;f64" "module;_" "library;_" "tensor_attention;f32_f32")

@@ -12,7 +12,9 @@
 
 #include "kernels/cuda/facts.h"
 
+/* What is told here, wait() does not tell again of a launch. */
 static enum status module_fail(const char *what, cudaError_t error) {
+    (void)cudaGetLastError();
     FAIL(error == cudaErrorMemoryAllocation ? STATUS_MEMORY : STATUS_INTERNAL, "cuda: %s: %s", what,
          cudaGetErrorString(error));
 }
@@ -152,6 +154,7 @@ static enum status module_describe(struct backend_fact *list, uint32_t *out_coun
         module_add_attribute(&facts, "clock_memory_max_mhz", cudaDevAttrMemoryClockRate, 1000);
     }
     module_add_cublas(&facts);
+    (void)cudaGetLastError(); /* a fact that this device lacks is no launch that failed */
     *out_count = facts.count;
     return STATUS_OK;
 }
