@@ -9,10 +9,12 @@
 #include "tests/trainer/helper_train.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "determinism/philox.h"
+#include "trainer/backends.h"
 
 static void expect_ok(enum status status) {
     if (status != STATUS_OK) fail_msg("status %d: %s", (int)status, status_text());
@@ -124,6 +126,21 @@ void helper_ids_open(const struct config *config, uint64_t seed, uint32_t sample
     enum status status = dataset_open(&options, arena, out);
     unlink(path);
     expect_ok(status);
+}
+
+void helper_backend(struct config *config) {
+    const char *const module = getenv("TWINSTEP_BACKEND");
+    if (module == NULL) return;
+    config->numerics.backend = BACKEND_CUDA;
+    snprintf(config->numerics.backend_module, sizeof config->numerics.backend_module, "%s", module);
+}
+
+int helper_backend_lacks(void) {
+    const char *const module = getenv("TWINSTEP_BACKEND");
+    struct backend_site site;
+    if (module == NULL || backends_site(module, &site) != STATUS_UNSUPPORTED) return 0;
+    fprintf(stderr, "skipped: %s\n", status_text());
+    return 1;
 }
 
 void helper_run_open(const struct config *config, const struct dataset *dataset,

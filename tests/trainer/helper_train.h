@@ -25,6 +25,12 @@ void helper_ids_write(enum task task, uint64_t vocab, uint64_t seed, uint32_t sa
 void helper_ids_open(const struct config *config, uint64_t seed, uint32_t samples, uint32_t longest,
                      struct arena *arena, struct dataset *out);
 
+/* The same program on another backend: the module that TWINSTEP_BACKEND names (a file, or auto),
+ * put into a configuration; nothing where it is not set. And whether that module lacks its device,
+ * said on standard error: main then returns 77. */
+void helper_backend(struct config *config);
+int helper_backend_lacks(void);
+
 void helper_run_open(const struct config *config, const struct dataset *dataset,
                      const struct run_options *options, struct run *out);
 const struct record *helper_step(struct run *run);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "tests/trainer/helper_train.h"
 #include "trainer/experiment.h"
 
 /* Between them: DPO and SFT, both families, f32 and bf16, invariant and shuffled. */
@@ -23,6 +24,7 @@ static const char *const scenarios[] = {"lr-set-before-step", "grad-accum-mean-o
 static enum status print_arm(const struct scenario *scenario, int arm, struct arena *arena,
                              FILE *out) {
     struct config config = scenario->arms[arm].config;
+    helper_backend(&config);
     struct dataset dataset;
     struct dataset_options source = run_dataset_options(&config);
     TRY(dataset_open(&source, arena, &dataset));
@@ -94,6 +96,7 @@ static void validate_curves_are_the_goldens(void **state) {
 
 int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "--print") == 0) return print_all(stdout) != STATUS_OK;
+    if (helper_backend_lacks()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_curves_are_the_goldens)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,7 @@ static inline void family_open(uint32_t number, struct family *out) {
                   "tied: %s}, optimizer: {lr: 1e-3, weight_decay: 0.1}, clip: {max_norm: 0.5}, "
                   "init: {std: 0.05}, numerics: {compute: %s}",
                   task, number & 8 ? 48 : 96, model, number & 2 ? "true" : "false", compute);
+    helper_backend(&out->config);
     out->arena = (struct arena)ARENA_EMPTY;
     helper_data_open(&out->config, &out->arena, &out->dataset);
 }

@@ -102,6 +102,7 @@ int main(int argc, char **argv) {
         print_roots();
         return 0;
     }
+    if (helper_backend_lacks()) return 77;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_roots),
         cmocka_unit_test(verify_far_shapes),

@@ -90,6 +90,7 @@ static void subject_config(const struct subject *subject, struct config *out) {
                   "%s, init: {std: 0.4}, data: {max_len: 16}, optimizer: {lr: 0.02}, "
                   "schedule: {name: constant}, numerics: {param: f64, compute: f64, rope: f64}",
                   words);
+    helper_backend(out);
 }
 
 /* What a check of one subject works with. */
@@ -283,6 +284,7 @@ static void verify_gradients(void **state) {
 }
 
 int main(void) {
+    if (helper_backend_lacks()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(verify_gradients)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
