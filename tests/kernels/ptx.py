@@ -4,7 +4,8 @@
 approximate instruction, none that flushes subnormals, and no fused product that the source does not
 name. With the source's own fma under another name (an undefined function), none may be left. Atomic
 instructions may stand in kernels whose names hold `atomic`, and nowhere else. Tensor cores work in
-every kernel of kernels/cuda/tensor_attention.cu that has operands, and in no other file's.
+every kernel of kernels/cuda/tensor_attention.cu that has operands, and in no other file's. The files
+of the module that have no kernels are compiled, too.
 
 Needs nvcc, no device; skipped (77) without. `--planted` compiles kernels that break each rule and
 passes when each is found."""
@@ -57,6 +58,15 @@ def compile_ptx(arguments, source, flags, extra):
         if done.returncode != 0:
             sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
         return out.read_text()
+
+
+def compile_host(arguments, flags, source):
+    with tempfile.TemporaryDirectory() as folder:
+        command = [arguments.nvcc, "-c", "-arch=" + arguments.arch, "-I", str(ROOT), *flags,
+                   str(ROOT / "kernels/cuda" / source), "-o", str(pathlib.Path(folder) / "out.o")]
+        done = subprocess.run(command, capture_output=True, text=True)
+    print(f"{source}: {'compiles' if done.returncode == 0 else done.stderr}")
+    return int(done.returncode != 0)
 
 
 def opcodes(ptx):
@@ -122,7 +132,9 @@ def check(arguments, flags):
         others = pool.submit(compile_pair, arguments, flags, ("f32", "f64"), renamed)
         made = list(pool.map(lambda pair: compile_pair(arguments, flags, pair, []), PAIRS))
         tensor = pool.submit(compile_pair, arguments, flags, PAIRS[0], [], "tensor_attention.cu")
-    bad = sum(report("/".join(pair), ptx, True) for pair, ptx in zip(PAIRS, made))
+        host = list(pool.map(lambda source: compile_host(arguments, flags, source),
+                             ("module.cu", "library.cu")))
+    bad = sum(host) + sum(report("/".join(pair), ptx, True) for pair, ptx in zip(PAIRS, made))
     bad += report_tensor(tensor.result())
     return bad + report("f32/f64, the source's fma renamed", others.result(), False)
 
