@@ -81,9 +81,10 @@ static enum status open_run(struct replay *replay, const struct trace_run *recor
     const int on_device = config.numerics.backend == BACKEND_CUDA;
     if (config_races(&config) && (config.numerics.threads > 1 || on_device))
         FAIL(STATUS_INPUT,
-             "run %s: numerics.mode %s: its threads raced, and no replay races alike; mode "
-             "shuffled replays",
-             recorded->plan.id, config.numerics.mode == MODE_ATOMIC ? "atomic" : "on a device");
+             "run %s: %s: its threads raced, and no replay races alike; mode shuffled replays",
+             recorded->plan.id,
+             config.numerics.mode == MODE_ATOMIC ? "numerics.mode atomic"
+                                                 : "numerics.determinism on a device");
     const struct dataset_options source = run_dataset_options(&config);
     const struct run_options options = {
         .readback = 1, .steps = replay->steps, .order_seed = config.numerics.order_seed};
