@@ -4,8 +4,6 @@
 #ifndef TWINSTEP_KERNELS_CUDA_SHORT_H
 #define TWINSTEP_KERNELS_CUDA_SHORT_H
 
-#include <string.h>
-
 #include "base/dtype.h"
 #include "base/real.h"
 
@@ -30,14 +28,14 @@ TWINSTEP_HD uint16_t short_bits(float x, enum dtype type) {
     return type == DTYPE_F16 ? short_bits_f16(x) : (uint16_t)(real_bits_f32(x) >> 16);
 }
 
-/* Two neighbours at an even place of an aligned matrix: one store. */
+/* Two neighbours at an even place of an aligned matrix: one store on a device. */
 TWINSTEP_HD void short_put(uint16_t *at, float first, float second, enum dtype type) {
-    const uint32_t pair =
-        (uint32_t)short_bits(second, type) << 16 | (uint32_t)short_bits(first, type);
 #if defined(__CUDACC__)
-    *(uint32_t *)(void *)at = pair;
+    *(uint32_t *)(void *)at =
+        (uint32_t)short_bits(second, type) << 16 | (uint32_t)short_bits(first, type);
 #else
-    memcpy(at, &pair, sizeof pair);
+    at[0] = short_bits(first, type);
+    at[1] = short_bits(second, type);
 #endif
 }
 
