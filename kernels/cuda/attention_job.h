@@ -7,6 +7,8 @@
 #ifndef TWINSTEP_KERNELS_CUDA_ATTENTION_JOB_H
 #define TWINSTEP_KERNELS_CUDA_ATTENTION_JOB_H
 
+#include <string.h>
+
 #include "kernels/cuda/masks.h"
 #include "kernels/cuda/joined.h"
 

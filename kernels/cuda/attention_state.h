@@ -8,6 +8,8 @@
 #ifndef TWINSTEP_KERNELS_CUDA_ATTENTION_STATE_H
 #define TWINSTEP_KERNELS_CUDA_ATTENTION_STATE_H
 
+#include <string.h>
+
 #include "kernels/cuda/attention_tile.h"
 
 GPU_INLINE accumulator attention_shuffle(GPU_PARAM accumulator x, unsigned mask) {
