@@ -94,6 +94,37 @@ stage() {
   $(printf '%-8s %4d s  %-9s %s' $result $(($(date +%s) - began)) "$1" "$2")"
 }
 
+# nvcc where CMake looks for it (cmake/cuda.cmake).
+nvcc_is_there() {
+    PATH="$PATH:${CUDA_PATH:+$CUDA_PATH/bin:}/usr/local/cuda/bin" command -v nvcc >/dev/null
+}
+
+# The module for devices, compiled and linked. The program of the first stage loads it, and without a
+# device says in one line what is missing.
+module_for_devices() {
+    cmake --preset cuda && cmake --build --preset cuda --target twinstep_cuda || return 1
+    status=0
+    said=$(build/strict/bin/twinstep check lr-set-before-step --set common.numerics.backend=cuda \
+        --set "common.numerics.backend_module=$PWD/build/cuda-module/twinstep_cuda.so" 2>&1) ||
+        status=$?
+    printf '%s\n' "$said"
+    case $status:$said in
+    0:*) ;;
+    2:*'cuda: no NVIDIA driver'* | 2:*'cuda: no device'* | 2:*'cuda: expected a device'*) ;;
+    *) return 1 ;;
+    esac
+}
+
+module_stage() {
+    began=$(date +%s) result=skipped
+    if nvcc_is_there; then
+        printf '\n== the module for devices (cuda)\n'
+        if module_for_devices; then result=passed; else result=FAILED failed=1; fi
+    fi
+    summary="$summary
+  $(printf '%-8s %4d s  %-9s %s' $result $(($(date +%s) - began)) cuda 'nvcc: twinstep_cuda.so')"
+}
+
 stages() {
     failed=0 summary=
     stage strict 'gcc, every warning an error: all tests but the nightly ones'
@@ -101,6 +132,7 @@ stages() {
     stage tsan 'thread sanitizer: tests labelled threads'
     stage clang-o3 'clang -O3: the same bits, tests labelled golden or repro'
     stage o0 'gcc -O0: the same bits, tests labelled golden or repro'
+    module_stage
     printf '\nSummary, %s\n' "$(nproc) processors:$summary"
     return $failed
 }
