@@ -481,7 +481,7 @@ static void verify_faults_of_keys(void **state) {
 static void verify_settings_within(void **state) {
     (void)state;
     static const char *const settings[] = {
-        ", " BF16,
+        (", " BF16),
         ", numerics: {compute: f16}",
         ", numerics: {mode: shaped}, shaped: {table: \"forward m<=8: 4; attention: 3; *: 2\"}",
         ", numerics: {mode: shuffled}, shuffle: {chunk: 3, kinds: [forward]}",
