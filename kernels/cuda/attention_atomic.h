@@ -10,11 +10,7 @@
 #define TWINSTEP_KERNELS_CUDA_ATTENTION_ATOMIC_H
 
 #include "kernels/cuda/attention_keys.h"
-
-KERNEL(attention_atomic_clear, struct attention_job) {
-    const size_t i = (size_t)BLOCK * THREADS + THREAD;
-    if (i < (size_t)args->group.tokens * args->H * args->D) args->sums[i] = ACC(0.0);
-}
+#include "kernels/cuda/attention_sums.h"
 
 KERNEL(attention_atomic_kernel, struct attention_job) {
     SHARED(accumulator, memory);
@@ -35,15 +31,6 @@ KERNEL(attention_atomic_kernel, struct attention_job) {
     attention_chunks(GPU_ARG args, &own, &columns, &shared,
                      (uint32_t)least(first + args->race.span, own.keys.limit), args->race.chunk,
                      &to);
-}
-
-KERNEL(attention_atomic_round, struct attention_job) {
-    const size_t i = (size_t)BLOCK * THREADS + THREAD, line = (size_t)args->H * args->D;
-    if (i >= args->group.tokens * line) return;
-    const struct place place = group_place(&args->group, (uint32_t)(i / line));
-    const size_t row = (size_t)place.sequence->row + place.position;
-    attention_over_keys_out(args)[row * line + i % line] =
-        carrier_round(args->sums[i], args->dtype);
 }
 
 /* dQ of a tile of queries from a tile of keys, whose dS stand in shared->first; 32 columns at a
@@ -94,21 +81,6 @@ GPU_INLINE void attention_race_queries(GPU_PARAM const struct attention_job *job
         }
         BARRIER();
     }
-}
-
-static size_t attention_race_blocks(const struct attention_job *job) {
-    return element_blocks((size_t)job->group.tokens * job->H * job->D);
-}
-
-/* Sums of +0. */
-static void attention_race_open(const struct op_call *call, struct attention_job *job) {
-    job->race.chunk = (uint32_t)least(call->racing->chunk, (size_t)1 << 20);
-    job->sums = job->state + (size_t)job->group.tokens * job->H * ATTENTION_STATE;
-    LAUNCH(attention_atomic_clear, attention_race_blocks(job), ELEMENT_THREADS, 0, job);
-}
-
-static void attention_race_close(const struct attention_job *job) {
-    LAUNCH(attention_atomic_round, attention_race_blocks(job), ELEMENT_THREADS, 0, job);
 }
 
 /* Spans of whole chunks, of a tile's keys at least. */

@@ -115,18 +115,7 @@ static void attention_gradients(const struct op_call *call, struct attention_job
 
 static void attention_backward(const struct op_call *call,
                                const struct attention_backward_args *args) {
-    struct attention_job job = attention_job_of(call, args->dropout, args->scale);
-    job.backward = 1;
-    job.H = args->H;
-    job.G = args->G;
-    job.D = args->D;
-    job.q = (const carrier *)args->q;
-    job.k = (const carrier *)args->k;
-    job.v = (const carrier *)args->v;
-    job.dout = (const carrier *)args->dout;
-    job.dq = (carrier *)args->dq;
-    job.dk = (carrier *)args->dk;
-    job.dv = (carrier *)args->dv;
+    struct attention_job job = attention_job_backward(call, args);
     for (uint32_t first = 0; first < args->count; first += GROUP_SEQUENCES) {
         job.group = group_at(args->sequences, args->count, first);
         attention_find_state(call, &job);

@@ -5,14 +5,7 @@
 
 static void attention_forward(const struct op_call *call,
                               const struct attention_forward_args *args) {
-    struct attention_job job = attention_job_of(call, args->dropout, args->scale);
-    job.H = args->H;
-    job.G = args->G;
-    job.D = args->D;
-    job.q = (const carrier *)args->q;
-    job.k = (const carrier *)args->k;
-    job.v = (const carrier *)args->v;
-    job.out = (carrier *)args->out;
+    struct attention_job job = attention_job_forward(call, args);
     for (uint32_t first = 0; first < args->count; first += GROUP_SEQUENCES) {
         job.group = group_at(args->sequences, args->count, first);
         attention_find_state(call, &job);

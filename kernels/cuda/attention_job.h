@@ -94,6 +94,10 @@ GPU_INLINE struct attention_part attention_part_back(const struct attention_job 
     return attention_part_at(job, job->parts - 1 - index);
 }
 
+GPU_INLINE carrier *attention_over_keys_out(const struct attention_job *job) {
+    return job->backward ? job->dq : job->out;
+}
+
 /* Counts the parts of the group; returns them. */
 static inline size_t attention_deal(struct attention_job *job) {
     uint32_t token = 0;
@@ -123,6 +127,36 @@ static inline struct attention_job attention_job_of(const struct op_call *call,
     job.scale = (carrier)scale;
     job.state = (accumulator *)cuda_rest(call);
     if (dropout != NULL) job.dropout = *dropout;
+    return job;
+}
+
+static inline struct attention_job attention_job_forward(
+    const struct op_call *call, const struct attention_forward_args *args) {
+    struct attention_job job = attention_job_of(call, args->dropout, args->scale);
+    job.H = args->H;
+    job.G = args->G;
+    job.D = args->D;
+    job.q = (const carrier *)args->q;
+    job.k = (const carrier *)args->k;
+    job.v = (const carrier *)args->v;
+    job.out = (carrier *)args->out;
+    return job;
+}
+
+static inline struct attention_job attention_job_backward(
+    const struct op_call *call, const struct attention_backward_args *args) {
+    struct attention_job job = attention_job_of(call, args->dropout, args->scale);
+    job.backward = 1;
+    job.H = args->H;
+    job.G = args->G;
+    job.D = args->D;
+    job.q = (const carrier *)args->q;
+    job.k = (const carrier *)args->k;
+    job.v = (const carrier *)args->v;
+    job.dout = (const carrier *)args->dout;
+    job.dq = (carrier *)args->dq;
+    job.dk = (carrier *)args->dk;
+    job.dv = (carrier *)args->dv;
     return job;
 }
 

@@ -170,10 +170,6 @@ GPU_INLINE void attention_round(GPU_PARAM const struct attention_job *job,
     }
 }
 
-GPU_INLINE carrier *attention_over_keys_out(const struct attention_job *job) {
-    return job->backward ? job->dq : job->out;
-}
-
 /* Blocks of threads for all parts of `heads` heads and the panels of their columns. */
 static inline size_t attention_blocks(struct attention_job *job, uint32_t heads, uint32_t width) {
     return attention_deal(job) * heads * attention_panels(job->D, width);

@@ -11,6 +11,7 @@
  * neither read nor written. */
 #include "kernels/cuda/tensor_attention.h"
 
+#include "kernels/cuda/attention_sums.h"
 #include "kernels/cuda/attention_tile.h"
 #include "kernels/cuda/tensor.h"
 
@@ -373,42 +374,18 @@ KERNEL(tensor_atomic_f16, struct attention_job) {
     tensor_dkv(GPU_ARG args, memory, 1, DTYPE_F16);
 }
 
-KERNEL(tensor_atomic_clear, struct attention_job) {
-    const size_t i = (size_t)BLOCK * THREADS + THREAD;
-    if (i < (size_t)args->group.tokens * args->H * args->D) args->sums[i] = 0.0f;
-}
-
-KERNEL(tensor_atomic_round, struct attention_job) {
-    const size_t i = (size_t)BLOCK * THREADS + THREAD, line = (size_t)args->H * args->D;
-    if (i >= args->group.tokens * line) return;
-    const struct place place = group_place(&args->group, (uint32_t)(i / line));
-    const size_t row = (size_t)place.sequence->row + place.position;
-    args->dq[row * line + i % line] = carrier_round(args->sums[i], args->dtype);
-}
-
 /* ---- launches ---- */
 
-/* Parts of the group's sequences. */
-static size_t tensor_parts(const struct attention_job *job) {
-    size_t parts = 0;
-    uint32_t token = 0;
-    for (uint32_t i = 0; i < job->group.count; i++) {
-        parts += attention_parts_of(job, i, token);
-        token += job->group.sequence[i].length;
-    }
-    return parts;
-}
-
-static void tensor_start_queries(const struct op_call *call, const struct attention_job *job) {
-    const size_t blocks = tensor_parts(job) * job->H;
+static void tensor_start_queries(const struct op_call *call, struct attention_job *job) {
+    const size_t blocks = attention_deal(job) * job->H;
     if (tensor_type(call) == DTYPE_F16)
         LAUNCH(tensor_queries_f16, blocks, TENSOR_THREADS, TENSOR_SHARED(job->D), job);
     else
         LAUNCH(tensor_queries_bf16, blocks, TENSOR_THREADS, TENSOR_SHARED(job->D), job);
 }
 
-static void tensor_start_keys(const struct op_call *call, const struct attention_job *job) {
-    const size_t blocks = tensor_parts(job) * job->G;
+static void tensor_start_keys(const struct op_call *call, struct attention_job *job) {
+    const size_t blocks = attention_deal(job) * job->G;
     const size_t bytes = TENSOR_SHARED(job->D);
     const int is_f16 = tensor_type(call) == DTYPE_F16;
     if (job->sums != NULL && is_f16)
@@ -423,14 +400,7 @@ static void tensor_start_keys(const struct op_call *call, const struct attention
 
 void VARIANT(tensor_attention_forward)(const struct op_call *call,
                                        const struct attention_forward_args *args) {
-    struct attention_job job = attention_job_of(call, args->dropout, args->scale);
-    job.H = args->H;
-    job.G = args->G;
-    job.D = args->D;
-    job.q = (const carrier *)args->q;
-    job.k = (const carrier *)args->k;
-    job.v = (const carrier *)args->v;
-    job.out = (carrier *)args->out;
+    struct attention_job job = attention_job_forward(call, args);
     for (uint32_t first = 0; first < args->count; first += GROUP_SEQUENCES) {
         job.group = group_at(args->sequences, args->count, first);
         tensor_start_queries(call, &job);
@@ -439,28 +409,12 @@ void VARIANT(tensor_attention_forward)(const struct op_call *call,
 
 void VARIANT(tensor_attention_backward)(const struct op_call *call,
                                         const struct attention_backward_args *args) {
-    struct attention_job job = attention_job_of(call, args->dropout, args->scale);
-    job.backward = 1;
-    job.H = args->H;
-    job.G = args->G;
-    job.D = args->D;
-    job.q = (const carrier *)args->q;
-    job.k = (const carrier *)args->k;
-    job.v = (const carrier *)args->v;
-    job.dout = (const carrier *)args->dout;
-    job.dq = (carrier *)args->dq;
-    job.dk = (carrier *)args->dk;
-    job.dv = (carrier *)args->dv;
+    struct attention_job job = attention_job_backward(call, args);
     for (uint32_t first = 0; first < args->count; first += GROUP_SEQUENCES) {
         job.group = group_at(args->sequences, args->count, first);
-        const size_t numbers = (size_t)job.group.tokens * job.H * job.D;
-        if (call_races(call, SUM_DQ)) {
-            job.sums = job.state + (size_t)job.group.tokens * job.H * ATTENTION_STATE;
-            LAUNCH(tensor_atomic_clear, element_blocks(numbers), ELEMENT_THREADS, 0, &job);
-        }
+        if (call_races(call, SUM_DQ)) attention_race_open(call, &job);
         tensor_start_queries(call, &job);
         tensor_start_keys(call, &job);
-        if (job.sums != NULL)
-            LAUNCH(tensor_atomic_round, element_blocks(numbers), ELEMENT_THREADS, 0, &job);
+        if (job.sums != NULL) attention_race_close(&job);
     }
 }
