@@ -13,20 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "kernels/cuda/kernels_cuda.h"
-#include "kernels/cuda/library.h"
-#include "kernels/cuda/shim.h"
-#include "tests/kernels/helper_ops.h"
-
-#if defined(TWINSTEP_WATCHED) /* every read and write of the kernels is looked at */
-#include "kernels/cuda/accesses.h"
-#define TABLE(pair) op_table_##pair##_watch
-#define WATCHED 1
-#else
-#define TABLE(pair) op_table_##pair##_shim
-#define WATCHED 0
-#endif
-extern const struct op_table TABLE(f32_f32), TABLE(f32_f64), TABLE(f64_f64);
+#include "tests/kernels/helper_machines.h"
 
 enum { FORWARD, INPUT, WEIGHT, OPS };
 static const char *const op_names[OPS] = {"linear_forward", "linear_input", "linear_weight"};
@@ -60,38 +47,11 @@ static const struct op_table *open_machine(struct bench *b) {
                                      .D = 1,
                                      .threads = 1,
                                      .library = (size_t)WIDTH * WIDTH};
-    const struct op_table *ops = NULL;
-    size_t bytes = library_scratch_bytes(&limits);
-    if (b->backend == NULL) {
-        ops = b->law.compute == DTYPE_F64 ? &TABLE(f64_f64)
-              : b->law.wide               ? &TABLE(f32_f64)
-                                          : &TABLE(f32_f32);
-        if (cuda_scratch_bytes(&limits) > bytes) bytes = cuda_scratch_bytes(&limits);
-    } else if (b->backend->ops(b->law.compute, b->accumulate, &ops) != STATUS_OK ||
-               b->backend->scratch(&limits, &bytes) != STATUS_OK) {
-        fail_msg("%s", status_text());
-    }
-    b->call.threads = 1;
-    assert_int_equal(arena_take(&b->arena, bytes, 1, "test", &b->call.scratch), STATUS_OK);
-    memset(b->call.scratch, 0xff, bytes);
-    return ops;
-}
-
-static void wait_for(const struct bench *b, const char *what) {
-    if ((b->backend == NULL ? shim_error() : b->backend->wait()) != STATUS_OK)
-        fail_msg("%s: %s", what, status_text());
-}
-
-/* Small whole numbers, whose sums are exact in every dtype. */
-static double *whole(struct bench *b, size_t count, uint32_t bound) {
-    double *const numbers = bench_numbers(b, count);
-    for (size_t i = 0; i < count; i++)
-        numbers[i] = (double)bench_integer(b, 2 * bound + 1) - bound;
-    return numbers;
+    return machine_open(b, &limits);
 }
 
 static double *numbers(struct bench *b, size_t count, enum dtype dtype, int exact) {
-    return exact ? whole(b, count, 1) : bench_draw(b, count, dtype, 1.0);
+    return exact ? machine_whole(b, count, 1) : bench_draw(b, count, dtype, 1.0);
 }
 
 /* Rows: all, the listed ones of an op, or the listed ones of a call that has them all. */
@@ -141,15 +101,14 @@ static void *run(const struct problem *p, int op, const struct library_mode *mod
     if (op == FORWARD) p->ops->linear_forward(&b->call, &forward);
     if (op == INPUT) p->ops->linear_input(&b->call, &input);
     if (op == WEIGHT) p->ops->linear_weight(&b->call, &weight);
-    wait_for(b, op_names[op]);
+    machine_wait(b, op_names[op]);
     b->call.library = NULL;
     return out;
 }
 
 static double number_at(const struct problem *p, int op, const void *memory, size_t i) {
     const size_t bytes = op == WEIGHT ? p->bench->accumulator : p->bench->carrier;
-    if (bytes == sizeof(double)) return ((const double *)memory)[i];
-    return (double)((const float *)memory)[i];
+    return machine_number(memory, i, bytes);
 }
 
 /* Sums of up to 130 terms of up to 9, in another order, rounded once (twice with `add`). */
@@ -305,8 +264,6 @@ int main(void) {
         cmocka_unit_test(verify_first_row),
         cmocka_unit_test(verify_switches),
     };
-#if defined(TWINSTEP_WATCHED)
-    if (watch_open() != STATUS_OK) return 1;
-#endif
+    if (!machines_ready()) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,21 +13,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "kernels/cuda/kernels_cuda.h"
-#include "kernels/cuda/library.h"
-#include "kernels/cuda/shim.h"
 #include "kernels/dropout.h"
-#include "tests/kernels/helper_ops.h"
-
-#if defined(TWINSTEP_WATCHED) /* every read and write of the kernels is looked at */
-#include "kernels/cuda/accesses.h"
-#define TABLE(pair) op_table_##pair##_watch
-#define WATCHED 1
-#else
-#define TABLE(pair) op_table_##pair##_shim
-#define WATCHED 0
-#endif
-extern const struct op_table TABLE(f32_f32);
+#include "tests/kernels/helper_machines.h"
 
 #define SHAPES (WATCHED ? 2 : COUNT_OF(shapes))
 
@@ -79,7 +66,6 @@ static double *drawn(struct problem *p, uint32_t width, double scale) {
 
 static void open_problem(struct problem *p, size_t pair, const struct shape *shape) {
     struct op_limits limits = {.width = 512, .H = shape->H, .G = shape->G, .D = shape->D};
-    size_t bytes = 0;
     memset(p, 0, sizeof *p);
     bench_open(&p->bench, pair);
     p->bench.next += shape->D;
@@ -92,16 +78,7 @@ static void open_problem(struct problem *p, size_t pair, const struct shape *sha
     limits.rows = limits.length = p->rows;
     limits.threads = 1;
     limits.library = 512;
-    p->ops = &TABLE(f32_f32);
-    bytes = cuda_scratch_bytes(&limits);
-    if (p->bench.backend != NULL &&
-        (p->bench.backend->ops(p->bench.law.compute, p->bench.accumulate, &p->ops) != STATUS_OK ||
-         p->bench.backend->scratch(&limits, &bytes) != STATUS_OK))
-        fail_msg("%s", status_text());
-    p->bench.call.threads = 1;
-    assert_int_equal(arena_take(&p->bench.arena, bytes, 1, "test", &p->bench.call.scratch),
-                     STATUS_OK);
-    memset(p->bench.call.scratch, 0xff, bytes);
+    p->ops = machine_open(&p->bench, &limits);
     p->q = drawn(p, shape->H * shape->D, 0.6);
     p->k = drawn(p, shape->G * shape->D, 0.6);
     p->v = drawn(p, shape->G * shape->D, 1.0);
@@ -110,11 +87,6 @@ static void open_problem(struct problem *p, size_t pair, const struct shape *sha
 
 static void *stored(struct problem *p, const double *values, uint32_t width) {
     return bench_store(&p->bench, values, (size_t)p->rows * width, p->bench.carrier);
-}
-
-static void wait_for(struct problem *p) {
-    if ((p->bench.backend == NULL ? shim_error() : p->bench.backend->wait()) != STATUS_OK)
-        fail_msg("%s", status_text());
 }
 
 static const struct dropout masks = {.map = DROPOUT_ADDRESSED, .keep = 0.8, .seed = SEED, .op = 5};
@@ -166,7 +138,7 @@ static void run(struct problem *p, const struct library_mode *library, int races
     call->racing = races ? &racing : NULL;
     p->ops->attention_forward(call, &forward);
     p->ops->attention_backward(call, &backward);
-    wait_for(p);
+    machine_wait(&p->bench, p->ops->name);
     call->library = NULL;
     call->racing = NULL;
 }
@@ -271,8 +243,6 @@ int main(void) {
         cmocka_unit_test(corroborate_f16),
         cmocka_unit_test(verify_others_untouched),
     };
-#if defined(TWINSTEP_WATCHED)
-    if (watch_open() != STATUS_OK) return 1;
-#endif
+    if (!machines_ready()) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

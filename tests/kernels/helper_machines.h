@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Two machines for one problem: the CPU's kernels and those of kernels/cuda/, by the shim, watched
+ * (TWINSTEP_WATCHED: what the program is compiled with), or by the module that TWINSTEP_BACKEND
+ * names. What a program runs on them, and how it compares, is its own.
+ *
+ * Invariant: scratch is what each machine says for the limits, no more, and begins full of NaN. */
+#ifndef TWINSTEP_TESTS_KERNELS_HELPER_MACHINES_H
+#define TWINSTEP_TESTS_KERNELS_HELPER_MACHINES_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/splits.h"
+#include "kernels/cuda/accesses.h"
+#include "kernels/cuda/kernels_cuda.h"
+#include "kernels/cuda/library.h"
+#include "kernels/cuda/shim.h"
+#include "tests/kernels/helper_ops.h"
+
+/* SLOW: fewer cases are enough, since each access is looked at or each fibre costs. */
+#if defined(TWINSTEP_WATCHED)
+#define WATCHED 1
+#define TABLE(pair) op_table_##pair##_watch
+#else
+#define WATCHED 0
+#define TABLE(pair) op_table_##pair##_shim
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define SLOW 1
+#else
+#define SLOW WATCHED
+#endif
+extern const struct op_table TABLE(f32_f32), TABLE(f32_f64), TABLE(f64_f64);
+
+/* Pairs of helper_ops.h, as bits: each table once; the same, and bf16; those on f32 sums, and of
+ * the others one each; all. */
+#define PAIRS_TABLES 0x43u
+#define PAIRS_BF16 0x47u
+#define PAIRS_NARROW 0x57u
+#define PAIRS_ALL 0x7fu
+
+/* Index 0: the CPU's; 1: those of kernels/cuda/. `order` .. `splits`: for a test to point to. */
+struct machines {
+    struct bench bench;
+    const struct op_table *ops[2];
+    struct op_call call[2];
+    struct order order;
+    struct racing racing;
+    struct splits splits;
+    uint32_t rounds; /* seeds of the shim so far */
+    size_t pair;
+};
+
+/* 0: `main` must fail. */
+static inline int machines_ready(void) {
+#if defined(TWINSTEP_WATCHED)
+    return watch_open() == STATUS_OK;
+#else
+    return 1;
+#endif
+}
+
+static inline void *machine_take(struct bench *bench, size_t count, size_t size) {
+    void *piece = NULL;
+    assert_int_equal(arena_take(&bench->arena, count, size, "test", &piece), STATUS_OK);
+    return piece;
+}
+
+/* The table of kernels/cuda/ for the pair; bench->call gets its scratch and one thread. */
+static inline const struct op_table *machine_open(struct bench *bench,
+                                                  const struct op_limits *limits) {
+    const struct op_table *ops = bench->law.compute == DTYPE_F64 ? &TABLE(f64_f64)
+                                 : bench->law.wide               ? &TABLE(f32_f64)
+                                                                 : &TABLE(f32_f32);
+    size_t bytes = cuda_scratch_bytes(limits);
+    if (limits->library != 0 && library_scratch_bytes(limits) > bytes)
+        bytes = library_scratch_bytes(limits);
+    if (bench->backend != NULL &&
+        (bench->backend->ops(bench->law.compute, bench->accumulate, &ops) != STATUS_OK ||
+         bench->backend->scratch(limits, &bytes) != STATUS_OK))
+        fail_msg("%s", status_text());
+    bench->call.threads = 1;
+    bench->call.scratch = machine_take(bench, bytes, 1);
+    memset(bench->call.scratch, 0xff, bytes);
+    return ops;
+}
+
+/* Fails with `what` where kernels went wrong since the last wait. */
+static inline void machine_wait(const struct bench *bench, const char *what) {
+    if ((bench->backend == NULL ? shim_error() : bench->backend->wait()) != STATUS_OK)
+        fail_msg("%s: %s", what, status_text());
+}
+
+/* Numbers of the compute dtype as kernels read them. */
+static inline void *machine_numbers(struct bench *bench, size_t count, double scale) {
+    double *const drawn = bench_draw(bench, count, bench->law.compute, scale);
+    return bench_store(bench, drawn, count, bench->carrier);
+}
+
+/* Whole numbers up to `bound` either way, whose sums are exact in every dtype. */
+static inline double *machine_whole(struct bench *bench, size_t count, uint32_t bound) {
+    double *const numbers = bench_numbers(bench, count);
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = (double)bench_integer(bench, 2 * bound + 1) - bound;
+    return numbers;
+}
+
+/* Number i of `memory`, `size` bytes each. */
+static inline double machine_number(const void *memory, size_t i, size_t size) {
+    return size == sizeof(float) ? (double)((const float *)memory)[i] : ((const double *)memory)[i];
+}
+
+static inline void machines_open(struct machines *m, size_t pair, const struct op_limits *limits) {
+    size_t bytes = 0;
+    memset(m, 0, sizeof *m);
+    m->pair = pair;
+    bench_open(&m->bench, pair);
+    m->ops[1] = machine_open(&m->bench, limits);
+    m->call[0] = m->call[1] = m->bench.call;
+    assert_int_equal(backend_ops(ISA_BASE, m->bench.law.compute, m->bench.accumulate, &m->ops[0]),
+                     STATUS_OK);
+    assert_int_equal(backend_scratch(limits, &bytes), STATUS_OK);
+    m->call[0].scratch = machine_take(&m->bench, bytes, 1);
+    memset(m->call[0].scratch, 0xff, bytes);
+    m->order = (struct order){.seed = SEED, .update = 6, .sample = 9};
+}
+
+/* Also where the module that is named watches. */
+static inline int machines_slow(void) {
+    const struct backend *const backend = bench_backend();
+    return SLOW || (backend != NULL && strcmp(backend->name, "watch") == 0);
+}
+
+/* Runs `test` for the pairs of `fast`, or where that is slow for those of `slow`. */
+static inline void machines_pairs(const struct op_limits *limits, unsigned fast, unsigned slow,
+                                  void (*test)(struct machines *m)) {
+    const unsigned pairs = machines_slow() ? slow : fast;
+    for (size_t pair = 0; pair < BENCH_PAIRS; pair++) {
+        struct machines m;
+        if ((pairs >> pair & 1) == 0) continue;
+        machines_open(&m, pair, limits);
+        test(&m);
+        bench_close(&m.bench);
+    }
+    shim_close();
+}
+
+#endif
