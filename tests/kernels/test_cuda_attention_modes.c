@@ -12,25 +12,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/splits.h"
-#include "kernels/cuda/kernels_cuda.h"
-#include "kernels/cuda/shim.h"
 #include "kernels/dropout.h"
-#include "tests/kernels/helper_ops.h"
-
-#if defined(TWINSTEP_WATCHED) /* every read and write of the kernels is looked at */
-#include "kernels/cuda/accesses.h"
-#define TABLE(pair) op_table_##pair##_watch
-#define SLOW 1
-#else
-#define TABLE(pair) op_table_##pair##_shim
-#if defined(__SANITIZE_ADDRESS__)
-#define SLOW 1
-#else
-#define SLOW 0
-#endif
-#endif
-extern const struct op_table TABLE(f32_f32), TABLE(f32_f64), TABLE(f64_f64);
+#include "tests/kernels/helper_machines.h"
 
 enum { OUT, DQ, DK, DV, RESULTS };
 static const char *const names[RESULTS] = {"out", "dq", "dk", "dv"};
@@ -50,56 +33,11 @@ struct problem {
     const void *q, *k, *v, *dout;
 };
 
-struct machines {
-    struct bench bench;
-    const struct op_table *ops[2]; /* the CPU, the shim */
-    struct op_call call[2];
-    struct order order;
-    struct racing racing;
-    struct splits splits;
-    uint32_t rounds; /* seeds of the shim so far */
-};
-
 static const struct op_limits limits = {200, 200, 200, 200, 66, 66, 140, 1, 0, 0};
 
-static void *take(struct bench *b, size_t count, size_t size) {
-    void *piece = NULL;
-    assert_int_equal(arena_take(&b->arena, count, size, "test", &piece), STATUS_OK);
-    return piece;
-}
-
-static void open_machines(struct machines *m, size_t pair) {
-    size_t bytes = 0;
-    memset(m, 0, sizeof *m);
-    bench_open(&m->bench, pair);
-    const enum dtype compute = m->bench.law.compute;
-    assert_int_equal(backend_ops(ISA_BASE, compute, m->bench.accumulate, &m->ops[0]), STATUS_OK);
-    m->ops[1] = compute == DTYPE_F64 ? &TABLE(f64_f64)
-                : m->bench.law.wide  ? &TABLE(f32_f64)
-                                     : &TABLE(f32_f32);
-    if (m->bench.backend != NULL)
-        assert_int_equal(m->bench.backend->ops(compute, m->bench.accumulate, &m->ops[1]),
-                         STATUS_OK);
-    assert_int_equal(backend_scratch(&limits, &bytes), STATUS_OK);
-    for (size_t i = 0; i < 2; i++)
-        m->call[i] = (struct op_call){
-            .compute = compute, .threads = 1, .site = SITE_ATTENTION, .layer = 301, .side = 1};
-    m->call[0].scratch = take(&m->bench, bytes, 1);
-    m->call[1].scratch = take(&m->bench, cuda_scratch_bytes(&limits), 1);
-    memset(m->call[1].scratch, 0xff, cuda_scratch_bytes(&limits));
-    m->order = (struct order){.seed = SEED, .update = 6, .sample = 9};
-}
-
-/* One dtype of each table; and bf16, where nothing slows the kernels down. */
+/* One dtype of each table, and bf16; where kernels are slow, the narrowest and the widest. */
 static void on_pairs(void (*test)(struct machines *m)) {
-    for (size_t pair = 0; pair < BENCH_PAIRS; pair++) {
-        struct machines m;
-        if (pair > (SLOW ? 0 : 2) && pair + 1 < BENCH_PAIRS) continue;
-        open_machines(&m, pair);
-        test(&m);
-        bench_close(&m.bench);
-    }
-    shim_close();
+    machines_pairs(&limits, PAIRS_BF16, PAIRS_ENDS, test);
 }
 
 static void set_rounding(struct machines *m, const struct op_rounding *rounding) {
@@ -128,23 +66,17 @@ static void race(struct machines *m, uint32_t kinds, uint32_t chunk) {
 }
 
 static void *drawn(struct machines *m, size_t count, double scale) {
-    struct bench *const b = &m->bench;
-    return bench_store(b, bench_draw(b, count, b->law.compute, scale), count, b->carrier);
+    return machine_numbers(&m->bench, count, scale);
 }
 
-/* Small integers. */
 static void *integers(struct machines *m, size_t count) {
-    struct bench *const b = &m->bench;
-    double *const out = bench_numbers(b, count);
-    for (size_t i = 0; i < count; i++)
-        out[i] = (double)bench_integer(b, 7) - 3.0;
-    return bench_store(b, out, count, b->carrier);
+    return bench_store(&m->bench, machine_whole(&m->bench, count, 3), count, m->bench.carrier);
 }
 
 static struct problem draw(struct machines *m, struct shape is, int whole_values) {
     struct problem p = {.is = is};
     uint32_t row = 0;
-    p.sequences = (struct sequence *)take(&m->bench, is.count, sizeof *p.sequences);
+    p.sequences = (struct sequence *)machine_take(&m->bench, is.count, sizeof *p.sequences);
     for (uint32_t i = 0; i < is.count; i++) {
         p.sequences[i] = (struct sequence){row, is.lengths[i], i / 2, i % 2};
         row += is.gap == 0 ? is.lengths[i] : is.gap;
@@ -162,7 +94,7 @@ static struct problem draw(struct machines *m, struct shape is, int whole_values
 static void run(struct machines *m, size_t i, const struct problem *p, void *out[RESULTS]) {
     const struct shape *const is = &p->is;
     for (int r = 0; r < RESULTS; r++) {
-        out[r] = take(&m->bench, p->numbers[r], m->bench.carrier);
+        out[r] = machine_take(&m->bench, p->numbers[r], m->bench.carrier);
         memset(out[r], 0x5a, p->numbers[r] * m->bench.carrier);
     }
     if (i == 1) shim_seed(SEED + 31u * m->rounds++ + m->bench.next);
@@ -172,11 +104,10 @@ static void run(struct machines *m, size_t i, const struct problem *p, void *out
     const struct attention_backward_args backward = {
         p->sequences, is->count, is->H,   is->G,   is->D,   0.37,    p->q,
         p->k,         p->v,      p->dout, out[DQ], out[DK], out[DV], is->dropout};
+    m->call[i].site = SITE_ATTENTION;
     m->ops[i]->attention_forward(&m->call[i], &forward);
     m->ops[i]->attention_backward(&m->call[i], &backward);
-    const struct backend *const backend = m->bench.backend;
-    if ((backend == NULL ? shim_error() : backend->wait()) != STATUS_OK)
-        fail_msg("%s", status_text());
+    machine_wait(&m->bench, m->ops[i]->name);
 }
 
 static void assert_same(const struct machines *m, const struct problem *p, const char *mode, int r,
@@ -353,10 +284,6 @@ static void verify_kinds(void **state) {
     on_pairs(alone);
 }
 
-static double number(const struct machines *m, const void *values, size_t i) {
-    return m->bench.carrier == 8 ? ((const double *)values)[i] : (double)((const float *)values)[i];
-}
-
 static double apart(double a, double b) {
     return a > b ? a - b : b - a;
 }
@@ -366,6 +293,7 @@ static double apart(double a, double b) {
 static void races(struct machines *m) {
     const struct problem p = draw(m, one_long, 0);
     const double unit = m->call[0].compute == DTYPE_F64 ? 0x1p-53 : 0x1p-24;
+    const size_t carrier = m->bench.carrier;
     int moved[RESULTS] = {0};
     void *due[RESULTS], *first[RESULTS], *got[RESULTS];
     if (m->call[0].compute != m->bench.accumulate) return; /* rounding hides it */
@@ -377,7 +305,8 @@ static void races(struct machines *m) {
         for (int r = 0; r < RESULTS; r++) {
             moved[r] |= memcmp(got[r], first[r], p.numbers[r] * m->bench.carrier) != 0;
             for (size_t i = 0; i < p.numbers[r]; i++) /* |terms| add up to less than 60 */
-                assert_true(apart(number(m, got[r], i), number(m, due[r], i)) < 40 * 60 * unit);
+                assert_true(apart(machine_number(got[r], i, carrier),
+                                  machine_number(due[r], i, carrier)) < 40 * 60 * unit);
         }
     }
     if (m->bench.backend == NULL) assert_true(moved[OUT] && moved[DQ]);
@@ -395,8 +324,6 @@ int main(void) {
         cmocka_unit_test(corroborate_many),   cmocka_unit_test(verify_exact),
         cmocka_unit_test(verify_kinds),       cmocka_unit_test(verify_races),
     };
-#if defined(TWINSTEP_WATCHED)
-    if (watch_open() != STATUS_OK) return 1;
-#endif
+    if (!machines_ready()) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

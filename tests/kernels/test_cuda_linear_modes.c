@@ -12,24 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/splits.h"
-#include "kernels/cuda/kernels_cuda.h"
-#include "kernels/cuda/shim.h"
-#include "tests/kernels/helper_ops.h"
-
-#if defined(TWINSTEP_WATCHED) /* every read and write of the kernels is looked at */
-#include "kernels/cuda/accesses.h"
-#define TABLE(pair) op_table_##pair##_watch
-#define SLOW 1
-#else
-#define TABLE(pair) op_table_##pair##_shim
-#if defined(__SANITIZE_ADDRESS__)
-#define SLOW 1
-#else
-#define SLOW 0
-#endif
-#endif
-extern const struct op_table TABLE(f32_f32), TABLE(f32_f64), TABLE(f64_f64);
+#include "tests/kernels/helper_machines.h"
 
 #define OUTPUTS 3 /* y, dx, acc */
 
@@ -40,11 +23,11 @@ struct shape {
 
 /* What all runs of one problem share. */
 struct problem {
-    struct bench bench;
+    struct machines *on;
+    struct bench *bench;
     size_t pair;
     const struct op_table *cpu, *gpu;
     struct op_call call; /* of both but for scratch */
-    void *scratch[2];
     struct shape shape;
     struct row_list list;
     size_t physical, bytes[OUTPUTS];
@@ -56,56 +39,32 @@ struct problem {
 
 static const struct op_limits limits = {160, 160, 400, 16, 1, 1, 8, 1, 0, 0};
 
-static void *take(struct problem *p, size_t count, size_t size) {
-    void *piece = NULL;
-    assert_int_equal(arena_take(&p->bench.arena, count, size, "test", &piece), STATUS_OK);
-    return piece;
-}
-
-static void open_problem(struct problem *p, size_t pair) {
-    size_t bytes = 0;
-    memset(p, 0, sizeof *p);
-    p->pair = pair;
-    bench_open(&p->bench, pair);
-    const enum dtype compute = p->bench.law.compute;
-    assert_int_equal(backend_ops(ISA_BASE, compute, p->bench.accumulate, &p->cpu), STATUS_OK);
-    p->gpu = compute == DTYPE_F64 ? &TABLE(f64_f64)
-             : p->bench.law.wide  ? &TABLE(f32_f64)
-                                  : &TABLE(f32_f32);
-    if (p->bench.backend != NULL)
-        assert_int_equal(p->bench.backend->ops(compute, p->bench.accumulate, &p->gpu), STATUS_OK);
-    assert_int_equal(backend_scratch(&limits, &bytes), STATUS_OK);
-    p->call = (struct op_call){.compute = compute, .threads = 1};
-    p->scratch[0] = take(p, bytes, 1);
-    p->scratch[1] = take(p, cuda_scratch_bytes(&limits), 1);
-    memset(p->scratch[1], 0xff, cuda_scratch_bytes(&limits));
-}
-
 /* Runs `test` for all pairs. */
-static void on_pairs(void (*test)(struct problem *p)) {
-    for (size_t pair = 0; pair < BENCH_PAIRS; pair++) {
-        struct problem p;
-        if (SLOW && pair > 1 && pair + 1 < BENCH_PAIRS) continue; /* one dtype of each table */
-        open_problem(&p, pair);
-        test(&p);
-        bench_close(&p.bench);
-    }
-    shim_close();
+static void on_pairs(void (*test)(struct machines *m)) {
+    machines_pairs(&limits, PAIRS_ALL, PAIRS_TABLES, test);
+}
+
+static struct problem problem_on(struct machines *m) {
+    return (struct problem){.on = m,
+                            .bench = &m->bench,
+                            .pair = m->pair,
+                            .cpu = m->ops[0],
+                            .gpu = m->ops[1],
+                            .call = m->call[0]};
 }
 
 static const void *numbers(struct problem *p, size_t count, enum dtype dtype, size_t size) {
-    double *const drawn = bench_draw(&p->bench, count, dtype, 1.0);
-    for (size_t i = 0; p->whole && i < count; i++)
-        drawn[i] = (double)bench_integer(&p->bench, 7) - 3.0;
-    return bench_store(&p->bench, drawn, count, size);
+    double *const drawn =
+        p->whole ? machine_whole(p->bench, count, 3) : bench_draw(p->bench, count, dtype, 1.0);
+    return bench_store(p->bench, drawn, count, size);
 }
 
 static void pose(struct problem *p, struct shape shape) {
-    const enum dtype compute = p->bench.law.compute;
-    const size_t carrier = p->bench.carrier, wide = p->bench.accumulator;
+    const enum dtype compute = p->bench->law.compute;
+    const size_t carrier = p->bench->carrier, wide = p->bench->accumulator;
     p->shape = shape;
     p->physical = bench_physical(shape.rows);
-    p->list = bench_rows(&p->bench, shape.rows);
+    p->list = bench_rows(p->bench, shape.rows);
     const size_t in = p->physical * shape.K, out = p->physical * shape.N;
     const size_t weights = (size_t)shape.N * shape.K;
     p->x = numbers(p, in, compute, carrier);
@@ -113,7 +72,7 @@ static void pose(struct problem *p, struct shape shape) {
     p->dy = numbers(p, out, compute, carrier);
     p->before[0] = p->dy;
     p->before[1] = p->x;
-    p->before[2] = numbers(p, weights, p->bench.accumulate, wide);
+    p->before[2] = numbers(p, weights, p->bench->accumulate, wide);
     p->bytes[0] = out * carrier;
     p->bytes[1] = in * carrier;
     p->bytes[2] = weights * wide;
@@ -125,19 +84,18 @@ static void run(struct problem *p, const struct op_table *ops, void *out[OUTPUTS
     const struct shape s = p->shape;
     struct op_call call = p->call;
     for (size_t i = 0; i < OUTPUTS; i++) {
-        out[i] = take(p, p->bytes[i], 1);
+        out[i] = machine_take(p->bench, p->bytes[i], 1);
         memcpy(out[i], p->before[i], p->bytes[i]);
     }
     const struct linear_forward_args forward = {p->list, s.N, s.K, p->x, p->w, out[0]};
     const struct linear_input_args input = {p->list, s.N, s.K, p->dy, p->w, out[1], s.add};
     const struct linear_weight_args weight = {p->list, s.N, s.K, p->dy, p->x, out[2]};
-    call.scratch = p->scratch[ops == p->gpu];
+    call.scratch = p->on->call[ops == p->gpu].scratch;
     shim_seed(SEED + 77u * p->seed++);
     ops->linear_forward(&call, &forward);
     ops->linear_input(&call, &input);
     ops->linear_weight(&call, &weight);
-    if ((p->bench.backend == NULL ? shim_error() : p->bench.backend->wait()) != STATUS_OK)
-        fail_msg("%s", status_text());
+    machine_wait(p->bench, ops->name);
 }
 
 static const char *const names[OUTPUTS] = {"linear_forward", "linear_input", "linear_weight"};
@@ -202,7 +160,8 @@ static void on_shapes(struct problem *p, void (*mode)(struct problem *p, size_t 
 /* ---- invariant ---- */
 
 /* Tiles of 128 x 128, which the host's kernels take from two of them on: whole and cut ones. */
-static void wide(struct problem *p) {
+static void wide(struct machines *m) {
+    struct problem opened = problem_on(m), *const p = &opened;
     static const struct shape large[] = {{150, 20, 140, 1}, {130, 257, 17, 0}, {35, 129, 140, 1}};
     for (size_t i = 0; i < COUNT_OF(large); i++) {
         if (p->pair > 0 && i != p->pair % COUNT_OF(large)) continue;
@@ -229,7 +188,8 @@ static void set_splits(struct problem *p, size_t way) {
     p->call.splits = &splits;
 }
 
-static void shaped(struct problem *p) {
+static void shaped(struct machines *m) {
+    struct problem opened = problem_on(m), *const p = &opened;
     on_shapes(p, set_splits, 3, "shaped");
     set_splits(p, 0);
     if (p->pair == 0) assert_moves(p, (struct shape){40, 41, 42, 0});
@@ -252,11 +212,10 @@ static void set_order(struct problem *p, size_t way) {
     };
     p->call.order = &orders[way];
     p->call.site = SITE_UP_PROJ;
-    p->call.layer = 301;
-    p->call.side = 1;
 }
 
-static void shuffled(struct problem *p) {
+static void shuffled(struct machines *m) {
+    struct problem opened = problem_on(m), *const p = &opened;
     on_shapes(p, set_order, 4, "shuffled");
     set_order(p, 1);
     if (p->pair == 0) assert_moves(p, (struct shape){40, 41, 42, 0});
@@ -271,7 +230,8 @@ static void corroborate_shuffled(void **state) {
 /* ---- atomic ---- */
 
 /* Every chunk is added, and once: sums of whole numbers are those of mode invariant. */
-static void raced_exactly(struct problem *p) {
+static void raced_exactly(struct machines *m) {
+    struct problem opened = problem_on(m), *const p = &opened;
     static const struct racing races[] = {{SUM_FORWARD | SUM_WEIGHT, 16},
                                           {SUM_FORWARD | SUM_WEIGHT, 7},
                                           {SUM_WEIGHT, 9},
@@ -315,18 +275,14 @@ static void raced_by_kinds(struct problem *p) {
     p->call.racing = NULL;
 }
 
-static double number(const void *memory, size_t i, size_t size) {
-    return size == sizeof(float) ? (double)((const float *)memory)[i] : ((const double *)memory)[i];
-}
-
 /* Products of 9 at most, as many as 50, rounded as often. */
 static void assert_near(const struct problem *p, void *const got[OUTPUTS],
                         void *const want[OUTPUTS]) {
-    const double epsilon = p->bench.accumulate == DTYPE_F32 ? 0x1p-23 : 0x1p-22;
+    const double epsilon = p->bench->accumulate == DTYPE_F32 ? 0x1p-23 : 0x1p-22;
     for (size_t o = 0; o < OUTPUTS; o++) {
-        const size_t size = o == 2 ? p->bench.accumulator : p->bench.carrier;
+        const size_t size = o == 2 ? p->bench->accumulator : p->bench->carrier;
         for (size_t i = 0; i < p->bytes[o] / size; i++) {
-            const double gap = number(got[o], i, size) - number(want[o], i, size);
+            const double gap = machine_number(got[o], i, size) - machine_number(want[o], i, size);
             if (gap > 50 * 50 * 9 * epsilon || gap < -50 * 50 * 9 * epsilon)
                 fail_msg("%s: %zu is %g away", names[o], i, gap);
         }
@@ -334,11 +290,12 @@ static void assert_near(const struct problem *p, void *const got[OUTPUTS],
 }
 
 /* The order of blocks, and nothing else, moves the bits of what races. */
-static void raced(struct problem *p) {
+static void raced(struct machines *m) {
+    struct problem opened = problem_on(m), *const p = &opened;
     const struct racing race = {SUM_FORWARD | SUM_WEIGHT, 4};
     void *plain[OUTPUTS], *first[OUTPUTS], *next[OUTPUTS];
     int moved[OUTPUTS] = {0};
-    if (p->bench.law.compute != DTYPE_F32) return;
+    if (p->bench->law.compute != DTYPE_F32) return;
     raced_by_kinds(p);
     pose(p, (struct shape){50, 40, 30, 0});
     run(p, p->cpu, plain);
@@ -353,7 +310,7 @@ static void raced(struct problem *p) {
     }
     p->call.racing = NULL;
     for (size_t o = 0; o < OUTPUTS; o++)
-        if (!moved[o] && p->bench.backend == NULL && (o == 2 || !p->bench.law.wide))
+        if (!moved[o] && p->bench->backend == NULL && (o == 2 || !p->bench->law.wide))
             fail_msg("%s of %s: four orders, one result", names[o], p->gpu->name);
 }
 
@@ -368,8 +325,6 @@ int main(void) {
         cmocka_unit_test(corroborate_shuffled), cmocka_unit_test(corroborate_atomic),
         cmocka_unit_test(verify_races_differ),
     };
-#if defined(TWINSTEP_WATCHED)
-    if (watch_open() != STATUS_OK) return 1;
-#endif
+    if (!machines_ready()) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

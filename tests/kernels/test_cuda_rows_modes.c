@@ -13,23 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "kernels/cuda/kernels_cuda.h"
-#include "kernels/cuda/shim.h"
-#include "tests/kernels/helper_ops.h"
-
-#if defined(TWINSTEP_WATCHED) /* every read and write of the kernels is looked at */
-#include "kernels/cuda/accesses.h"
-#define TABLE(pair) op_table_##pair##_watch
-#define SLOW 1
-#else
-#define TABLE(pair) op_table_##pair##_shim
-#if defined(__SANITIZE_ADDRESS__)
-#define SLOW 1
-#else
-#define SLOW 0
-#endif
-#endif
-extern const struct op_table TABLE(f32_f32), TABLE(f32_f64), TABLE(f64_f64);
+#include "tests/kernels/helper_machines.h"
 
 enum { EMBEDDING, NORM, SQUARE, LOGPROB, OPS };
 static const char *const names[OPS] = {"embedding_weight", "norm_weight", "square",
@@ -51,53 +35,10 @@ struct problem {
     uint32_t *ids;
 };
 
-struct machines {
-    struct bench bench;
-    const struct op_table *ops[2]; /* the CPU, the shim */
-    struct op_call call[2];
-    struct order order;
-    struct racing racing;
-};
-
 static const struct op_limits limits = {20000, 20000, 33000, 1, 1, 1, 1, 1, 0, 0};
 
-static void *take(struct bench *b, size_t count, size_t size) {
-    void *piece = NULL;
-    assert_int_equal(arena_take(&b->arena, count, size, "test", &piece), STATUS_OK);
-    return piece;
-}
-
-static void open_machines(struct machines *m, size_t pair) {
-    size_t bytes = 0;
-    memset(m, 0, sizeof *m);
-    bench_open(&m->bench, pair);
-    const enum dtype compute = m->bench.law.compute;
-    assert_int_equal(backend_ops(ISA_BASE, compute, m->bench.accumulate, &m->ops[0]), STATUS_OK);
-    m->ops[1] = compute == DTYPE_F64 ? &TABLE(f64_f64)
-                : m->bench.law.wide  ? &TABLE(f32_f64)
-                                     : &TABLE(f32_f32);
-    if (m->bench.backend != NULL)
-        assert_int_equal(m->bench.backend->ops(compute, m->bench.accumulate, &m->ops[1]),
-                         STATUS_OK);
-    assert_int_equal(backend_scratch(&limits, &bytes), STATUS_OK);
-    for (size_t i = 0; i < 2; i++) {
-        m->call[i] = (struct op_call){.compute = compute, .threads = 1, .layer = 2, .side = 1};
-    }
-    m->call[0].scratch = take(&m->bench, bytes, 1);
-    m->call[1].scratch = take(&m->bench, cuda_scratch_bytes(&limits), 1);
-    memset(m->call[1].scratch, 0xa5, cuda_scratch_bytes(&limits));
-    m->order = (struct order){.seed = SEED, .update = 6, .sample = 9};
-}
-
 static void on_pairs(void (*test)(struct machines *m)) {
-    for (size_t pair = 0; pair < BENCH_PAIRS; pair++) {
-        struct machines m;
-        if (pair > 1 && pair + 1 < BENCH_PAIRS && (SLOW || pair % 2)) continue;
-        open_machines(&m, pair);
-        test(&m);
-        bench_close(&m.bench);
-    }
-    shim_close();
+    machines_pairs(&limits, PAIRS_NARROW, PAIRS_TABLES, test);
 }
 
 static void set_mode(struct machines *m, int atomic, uint32_t kind, uint32_t chunk) {
@@ -141,7 +82,7 @@ static struct problem draw(struct machines *m, struct shape shape, int op, int e
     p.squares = exact ? numbers(b, shape.squares, compute, b->carrier, 1)
                       : bench_store(b, bench_draw(b, shape.squares, compute, 1.0), shape.squares,
                                     b->carrier);
-    p.ids = (uint32_t *)take(b, shape.T, sizeof *p.ids);
+    p.ids = (uint32_t *)machine_take(b, shape.T, sizeof *p.ids);
     for (uint32_t i = 0; i < shape.T; i++) /* four ids have most tokens */
         p.ids[i] = bench_integer(b, 3) == 0 ? bench_integer(b, shape.V)
                                             : bench_integer(b, 4) * shape.V / 4;
@@ -162,7 +103,7 @@ static const void *run(struct machines *m, const struct problem *p, int op, size
     struct op_call *const call = &m->call[i];
     const struct shape s = p->shape;
     const size_t bytes = result_bytes(m, p, op), wide = m->bench.accumulator;
-    char *const out = (char *)take(&m->bench, bytes, 1);
+    char *const out = (char *)machine_take(&m->bench, bytes, 1);
     call->site = sites[op];
     memset(out, 0x5a, bytes);
     if (op == EMBEDDING || op == NORM) memcpy(out, p->acc, bytes);
@@ -177,16 +118,14 @@ static const void *run(struct machines *m, const struct problem *p, int op, size
                                                 (double *)(void *)out});
     if (op == LOGPROB) {
         const enum dtype loss = wide == sizeof(double) ? DTYPE_F64 : DTYPE_F32;
-        uint32_t *const target = (uint32_t *)take(&m->bench, s.T, sizeof *target);
+        uint32_t *const target = (uint32_t *)machine_take(&m->bench, s.T, sizeof *target);
         for (uint32_t row = 0; row < s.T; row++)
             target[row] = p->ids[row] % s.C;
         ops->logprob_forward(call, &(struct logprob_forward_args){
                                        s.T, s.C, loss, target, p->x, out + s.T * sizeof(double),
                                        out + s.T * (sizeof(double) + wide), (double *)(void *)out});
     }
-    const struct backend *const backend = m->bench.backend;
-    if ((backend == NULL ? shim_error() : backend->wait()) != STATUS_OK)
-        fail_msg("%s: %s", names[op], status_text());
+    machine_wait(&m->bench, names[op]);
     return out;
 }
 
@@ -233,7 +172,7 @@ static void corroborate_batches(void **state) {
     (void)state;
     struct machines m;
     if (SLOW) skip();
-    open_machines(&m, 0);
+    machines_open(&m, 0, &limits);
     const struct shape shape = {16400, 193, 1, 1}; /* a table of orders has three such tiles */
     shuffled_one(&m, shape, EMBEDDING, 1);
     shuffled_one(&m, shape, NORM, 1);
@@ -311,8 +250,6 @@ int main(void) {
         cmocka_unit_test(verify_atomic),
         cmocka_unit_test(verify_races),
     };
-#if defined(TWINSTEP_WATCHED)
-    if (watch_open() != STATUS_OK) return 1;
-#endif
+    if (!machines_ready()) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
