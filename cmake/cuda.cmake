@@ -10,7 +10,8 @@ function(twinstep_host_kernels word)
     set(part kernels_${word}_${carrier}_${accumulator})
     add_library(${part} OBJECT ${CMAKE_SOURCE_DIR}/kernels/cuda/ops.cu)
     if(part MATCHES "f32_f32$") # the pair whose operands may be short
-      target_sources(${part} PRIVATE ${CMAKE_SOURCE_DIR}/kernels/cuda/tensor_attention.cu)
+      target_sources(${part} PRIVATE ${CMAKE_SOURCE_DIR}/kernels/cuda/tensor_attention.cu
+                                     ${CMAKE_SOURCE_DIR}/kernels/cuda/leaves.cu)
     endif()
     set_target_properties(${part} PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_link_libraries(${part} PRIVATE twinstep_flags)
@@ -43,6 +44,7 @@ endfunction()
 
 set_source_files_properties(
   ${CMAKE_SOURCE_DIR}/kernels/cuda/ops.cu ${CMAKE_SOURCE_DIR}/kernels/cuda/tensor_attention.cu
+  ${CMAKE_SOURCE_DIR}/kernels/cuda/leaves.cu
   PROPERTIES LANGUAGE C)
 if(BUILD_TESTING)
   twinstep_host_kernels(shim)
@@ -88,7 +90,8 @@ if(TWINSTEP_CUDA)
               ${CMAKE_SOURCE_DIR}/base/*.inc ${CMAKE_SOURCE_DIR}/determinism/*.h)
   file(GLOB inputs CONFIGURE_DEPENDS ${headers})
   set(objects)
-  foreach(pair "f32;f32" "f32;f64" "f64;f64" "module;_" "library;_" "tensor_attention;f32_f32")
+  foreach(pair "f32;f32" "f32;f64" "f64;f64" "module;_" "library;_" "tensor_attention;f32_f32"
+               "leaves;f32_f32")
     list(GET pair 0 carrier)
     list(GET pair 1 accumulator)
     set(source ${CMAKE_SOURCE_DIR}/kernels/cuda/ops.cu)

@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Packing in vectors of eight, compiled for plain x86-64 and AVX2; the scalar functions define the
- * result, serve the tail and find a misfit. A test holds the vectors to the scalars. */
+ * Packing in vectors of eight, compiled for plain x86-64 and AVX2; the scalar functions of
+ * own_bits.h define the result, serve the tail and find a misfit. A test holds the vectors to the
+ * scalars. */
 #include "determinism/carrier.h"
 
 #include <stdint.h>
 #include <string.h>
 
+#include "determinism/own_bits.h"
+
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "own-format bytes are little-endian: add the swaps before porting to a big-endian machine"
 #endif
-
-#define QUIET_F32 0x7FC00000u
-#define QUIET_F64 UINT64_C(0x7FF8000000000000)
-#define INFINITE_F32 0x7F800000u
-#define INFINITE_F64 UINT64_C(0x7FF0000000000000)
-
-/* The low bits that a value of the dtype leaves zero in its carrier. */
-#define SPARE_F32 0u
-#define SPARE_TF32 0x1FFFu
-#define SPARE_BF16 0xFFFFu
 
 static uint32_t load_u32(const unsigned char *bytes) {
     uint32_t bits;
@@ -26,72 +19,23 @@ static uint32_t load_u32(const unsigned char *bytes) {
     return bits;
 }
 
-static uint32_t canonical_f32(uint32_t bits) {
-    return (bits & 0x7FFFFFFFu) > INFINITE_F32 ? QUIET_F32 : bits;
-}
-
-/* A format of at most 16 bits whose quantum f32 has as a normal number. */
-struct narrow {
-    uint32_t fraction;  /* bits of it */
-    uint32_t below;     /* f32's exponent field of the least normal number, less 1 */
-    uint32_t magnitude; /* bits but the sign */
-    uint32_t largest, nan;
-    uint32_t infinite; /* 0: has none */
-};
-
-static const struct narrow f16 = {10, 112, 15, 0x7BFF, 0x7E00, 0x7C00};
-static const struct narrow e4m3 = {3, 120, 7, 0x7E, 0x7F, 0};
-static const struct narrow e5m2 = {2, 112, 7, 0x7B, 0x7F, 0x7C};
-
-/* binary32 to the format where that is exact; *fits says whether it was. */
-static uint32_t narrow_from_f32(const struct narrow *format, uint32_t bits, int *fits) {
-    bits = canonical_f32(bits);
-    const uint32_t sign = (bits >> 31) << format->magnitude;
-    const uint32_t magnitude = bits & 0x7FFFFFFFu;
-    const uint32_t exponent = magnitude >> 23;
-    const uint32_t quantum = format->below + 1 - format->fraction; /* as an exponent field */
-    *fits = 1;
-    if (magnitude == 0) return sign;
-    if (magnitude > INFINITE_F32) return format->nan;
-    *fits = format->infinite != 0;
-    if (magnitude == INFINITE_F32) return sign | format->infinite;
-    *fits = 0;
-    if (exponent < quantum) return 0;
-    const uint32_t normal = exponent > format->below; /* in the format */
-    const uint32_t shift = 23 - format->fraction + (normal ? 0 : format->below + 1 - exponent);
-    const uint32_t significand = (magnitude & 0x7FFFFFu) | 0x800000u;
-    const uint32_t code =
-        normal ? (magnitude - (format->below << 23)) >> shift : significand >> shift;
-    *fits = (significand & ((1u << shift) - 1u)) == 0 && code <= format->largest;
-    return sign | code;
-}
-
 static int pack_one(enum dtype dtype, const unsigned char *carrier, unsigned char *out) {
     int fits = 1;
     if (dtype == DTYPE_F64) {
         uint64_t bits;
         memcpy(&bits, carrier, sizeof bits);
-        if ((bits & ~(UINT64_C(1) << 63)) > INFINITE_F64) bits = QUIET_F64;
+        bits = own_bits_f64(bits);
         memcpy(out, &bits, sizeof bits);
-    } else if (dtype == DTYPE_F16) {
-        const uint16_t half = (uint16_t)narrow_from_f32(&f16, load_u32(carrier), &fits);
-        memcpy(out, &half, sizeof half);
-    } else if (dtype == DTYPE_E4M3) {
-        *out = (unsigned char)narrow_from_f32(&e4m3, load_u32(carrier), &fits);
-    } else if (dtype == DTYPE_E5M2) {
-        *out = (unsigned char)narrow_from_f32(&e5m2, load_u32(carrier), &fits);
     } else {
-        const uint32_t bits = canonical_f32(load_u32(carrier));
-        const uint32_t spare = dtype == DTYPE_BF16   ? SPARE_BF16
-                               : dtype == DTYPE_TF32 ? SPARE_TF32
-                                                     : SPARE_F32;
-        const uint16_t upper = (uint16_t)(bits >> 16);
-        fits = (bits & spare) == 0;
-        if (dtype == DTYPE_BF16) {
-            memcpy(out, &upper, sizeof upper);
-        } else {
+        const uint32_t bits = own_bits_f32(dtype, load_u32(carrier), &fits);
+        const uint16_t half = (uint16_t)bits;
+        const size_t width = own_width(dtype);
+        if (width == sizeof bits)
             memcpy(out, &bits, sizeof bits);
-        }
+        else if (width == sizeof half)
+            memcpy(out, &half, sizeof half);
+        else
+            *out = (unsigned char)bits;
     }
     return fits;
 }
@@ -104,8 +48,8 @@ typedef uint16_t halves __attribute__((vector_size(VECTOR * 2)));
 /* Magnitudes are below 2^31, so that a signed comparison serves: plain x86-64 has no other. */
 #define CANONICAL(bits)                                                                            \
     do {                                                                                           \
-        const words nan_ = (words)((signs)((bits)&0x7FFFFFFFu) > (int32_t)INFINITE_F32);           \
-        (bits) = ((bits) & ~nan_) | (nan_ & QUIET_F32);                                            \
+        const words nan_ = (words)((signs)((bits)&0x7FFFFFFFu) > (int32_t)OWN_INFINITE_F32);       \
+        (bits) = ((bits) & ~nan_) | (nan_ & OWN_QUIET_F32);                                        \
     } while (0)
 
 static inline __attribute__((always_inline)) int any_set(const words *value) {
@@ -138,7 +82,7 @@ static inline __attribute__((always_inline)) int pack_halves(const unsigned char
         words bits;
         memcpy(&bits, in + i * 4, sizeof bits);
         CANONICAL(bits);
-        misfit |= bits & SPARE_BF16;
+        misfit |= bits & OWN_SPARE_BF16;
         const halves upper = __builtin_convertvector(bits >> 16, halves);
         memcpy(out + i * 2, &upper, sizeof upper);
     }
@@ -150,8 +94,8 @@ static inline __attribute__((always_inline)) int pack_doubles(const unsigned cha
     for (size_t i = 0; i < count; i++) {
         uint64_t bits;
         memcpy(&bits, in + i * 8, sizeof bits);
-        const uint64_t nan = (uint64_t)0 - ((bits & ~(UINT64_C(1) << 63)) > INFINITE_F64);
-        bits = (bits & ~nan) | (QUIET_F64 & nan);
+        const uint64_t nan = (uint64_t)0 - ((bits & ~(UINT64_C(1) << 63)) > OWN_INFINITE_F64);
+        bits = (bits & ~nan) | (OWN_QUIET_F64 & nan);
         memcpy(out + i * 8, &bits, sizeof bits);
     }
     return 1;
@@ -162,9 +106,9 @@ static inline __attribute__((always_inline)) int pack_bulk(enum dtype dtype,
                                                            unsigned char *out) {
     switch (dtype) {
     case DTYPE_F32:
-        return pack_words(in, count, out, SPARE_F32);
+        return pack_words(in, count, out, OWN_SPARE_F32);
     case DTYPE_TF32:
-        return pack_words(in, count, out, SPARE_TF32);
+        return pack_words(in, count, out, OWN_SPARE_TF32);
     case DTYPE_BF16:
         return pack_halves(in, count, out);
     case DTYPE_F64:

@@ -10,9 +10,9 @@
 #include <nettle/sha2.h>
 
 #include "determinism/carrier.h"
-#include "determinism/leafhash.h"
 
 #define PIECE_BYTES 4096
+#define TENSOR_KIND "twinstep tensor 1"
 
 /* Bytes on their way into leaves; the piece divides the block, so a full piece never crosses. */
 struct leaf_writer {
@@ -40,19 +40,27 @@ static void close_sha(struct sha256_ctx *sha, struct digest *out_digest) {
 }
 
 /* `kind` separates the uses of SHA-256 from each other and carries the format's version. */
+static void open_sha(struct sha256_ctx *sha, const char *kind, const char *name) {
+    sha256_init(sha);
+    put_text(sha, kind);
+    put_text(sha, name);
+}
+
 static void open_writer(struct leaf_writer *writer, const char *kind, const char *name) {
-    sha256_init(&writer->sha);
-    put_text(&writer->sha, kind);
-    put_text(&writer->sha, name);
+    open_sha(&writer->sha, kind, name);
     leafhash_init(&writer->leaf);
     writer->filled = 0;
+}
+
+static void put_leaf(struct sha256_ctx *sha, size_t length, const void *leaf) {
+    put_u64(sha, length);
+    sha256_update(sha, LEAFHASH_BYTES, (const uint8_t *)leaf);
 }
 
 static void close_leaf(struct leaf_writer *writer) {
     uint8_t bytes[LEAFHASH_BYTES];
     leafhash_close(&writer->leaf, bytes);
-    put_u64(&writer->sha, writer->leaf.length);
-    sha256_update(&writer->sha, sizeof bytes, bytes);
+    put_leaf(&writer->sha, writer->leaf.length, bytes);
     leafhash_init(&writer->leaf);
 }
 
@@ -102,12 +110,12 @@ static void write_bytes(struct leaf_writer *writer, const unsigned char *bytes, 
     }
 }
 
-static void put_tensor_head(struct leaf_writer *writer, enum dtype dtype, size_t rank,
+static void put_tensor_head(struct sha256_ctx *sha, enum dtype dtype, size_t rank,
                             const size_t *shape) {
-    put_text(&writer->sha, dtype_name(dtype));
-    put_u64(&writer->sha, rank);
+    put_text(sha, dtype_name(dtype));
+    put_u64(sha, rank);
     for (size_t i = 0; i < rank; i++)
-        put_u64(&writer->sha, shape[i]);
+        put_u64(sha, shape[i]);
 }
 
 /* Only f32 carriers can be outside their dtype. */
@@ -123,21 +131,65 @@ static enum status fail_misfit(const char *name, enum dtype dtype, const void *d
          name, element, (double)value, bits, dtype_name(dtype));
 }
 
-enum status digest_tensor(const char *name, enum dtype dtype, size_t rank, const size_t *shape,
-                          const void *data, struct digest *out_digest) {
+static enum status count_elements(const char *name, size_t rank, const size_t *shape,
+                                  size_t *out_count) {
     if (rank > DIGEST_MAX_RANK) {
         FAIL(STATUS_INTERNAL, "digest of %s: rank %zu, expected at most %d", name, rank,
              DIGEST_MAX_RANK);
     }
-    struct leaf_writer writer;
-    size_t count = 1;
+    *out_count = 1;
     for (size_t i = 0; i < rank; i++)
-        count *= shape[i];
-    open_writer(&writer, "twinstep tensor 1", name);
-    put_tensor_head(&writer, dtype, rank, shape);
+        *out_count *= shape[i];
+    return STATUS_OK;
+}
+
+enum status digest_tensor(const char *name, enum dtype dtype, size_t rank, const size_t *shape,
+                          const void *data, struct digest *out_digest) {
+    struct leaf_writer writer;
+    size_t count = 0;
+    TRY(count_elements(name, rank, shape, &count));
+    open_writer(&writer, TENSOR_KIND, name);
+    put_tensor_head(&writer.sha, dtype, rank, shape);
     const size_t written = write_carriers(&writer, dtype, data, count);
     if (written < count) return fail_misfit(name, dtype, data, written);
     close_writer(&writer, out_digest);
+    return STATUS_OK;
+}
+
+static int any_misfit(const struct leafhash_leaf *leaf) {
+    uint32_t any = 0;
+    for (size_t lane = 0; lane < LEAFHASH_LANES; lane++)
+        any |= leaf->misfit[lane];
+    return any != 0;
+}
+
+/* Who made the leaves found a value that its dtype cannot hold: the values say which. */
+static enum status explain_misfit(const char *name, enum dtype dtype, size_t rank,
+                                  const size_t *shape, const void *data) {
+    struct digest unused;
+    TRY(digest_tensor(name, dtype, rank, shape, data, &unused));
+    FAIL(STATUS_INTERNAL,
+         "digest of %s: its leaves were made of a value outside %s, expected none: all values of "
+         "the tensor are inside",
+         name, dtype_name(dtype));
+}
+
+enum status digest_tensor_leaves(const char *name, enum dtype dtype, size_t rank,
+                                 const size_t *shape, const void *data,
+                                 const struct leafhash_leaf *leaves, struct digest *out_digest) {
+    struct sha256_ctx sha;
+    size_t count = 0;
+    TRY(count_elements(name, rank, shape, &count));
+    open_sha(&sha, TENSOR_KIND, name);
+    put_tensor_head(&sha, dtype, rank, shape);
+    size_t bytes = count * dtype_width(dtype);
+    for (const struct leafhash_leaf *leaf = leaves; bytes > 0; leaf++) {
+        const size_t length = bytes < LEAFHASH_BLOCK ? bytes : LEAFHASH_BLOCK;
+        if (any_misfit(leaf)) return explain_misfit(name, dtype, rank, shape, data);
+        put_leaf(&sha, length, leaf->lane);
+        bytes -= length;
+    }
+    close_sha(&sha, out_digest);
     return STATUS_OK;
 }
 
@@ -145,8 +197,8 @@ enum status digest_gather(const struct digest_rows *rows, struct digest *out_dig
     const size_t shape[2] = {rows->row_count, rows->width};
     const size_t carrier = dtype_carrier(rows->dtype);
     struct leaf_writer writer;
-    open_writer(&writer, "twinstep tensor 1", rows->name);
-    put_tensor_head(&writer, rows->dtype, 2, shape);
+    open_writer(&writer, TENSOR_KIND, rows->name);
+    put_tensor_head(&writer.sha, rows->dtype, 2, shape);
     for (size_t i = 0; i < rows->row_count; i++) {
         const size_t row = rows->rows == NULL ? i : rows->rows[i];
         const size_t start = row * rows->stride;

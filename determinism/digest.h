@@ -15,6 +15,7 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
+#include "determinism/leafhash.h"
 #include "determinism/stream.h"
 
 #define DIGEST_BYTES 32
@@ -31,6 +32,13 @@ struct digest {
 TWINSTEP_MUST_USE enum status digest_tensor(const char *name, enum dtype dtype, size_t rank,
                                             const size_t *shape, const void *data,
                                             struct digest *out_digest);
+
+/* The same digest from `leaves` of the tensor that were made elsewhere, of the same `data`, which
+ * is read only where a lane says that it met a value outside the dtype. */
+TWINSTEP_MUST_USE enum status digest_tensor_leaves(const char *name, enum dtype dtype, size_t rank,
+                                                   const size_t *shape, const void *data,
+                                                   const struct leafhash_leaf *leaves,
+                                                   struct digest *out_digest);
 
 /* Rows of a matrix of carriers, in the order of the list: the real tokens of a padded buffer, in
  * canonical order, hash as the tensor [row_count, width] that holds only them. */

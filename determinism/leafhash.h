@@ -71,6 +71,18 @@ struct leafhash {
     uint32_t length; /* bytes so far */
 };
 
+/* Blocks of `bytes` bytes. */
+TWINSTEP_HD size_t leafhash_leaves(size_t bytes) {
+    return (bytes + LEAFHASH_BLOCK - 1) / LEAFHASH_BLOCK;
+}
+
+/* A block as lanes of a warp leave it, each on its own. Memory holds the bytes of leafhash_close on
+ * a little-endian machine. */
+struct leafhash_leaf {
+    struct leafhash_lane lane[LEAFHASH_LANES]; /* after leafhash_end */
+    uint32_t misfit[LEAFHASH_LANES]; /* not 0: the lane met a number that its dtype cannot hold */
+};
+
 #ifndef __CUDACC__
 void leafhash_init(struct leafhash *hash);
 

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/module_abi.h"
+#include "kernels/leaves.h"
 #include "kernels/op.h"
 
 /* What the ops run on, one thing at a time: {"device", "NVIDIA H100 80GB HBM3"}. Names are words of
@@ -27,7 +28,8 @@ struct backend_fact {
     (sizeof(struct op_table) + 1000 * sizeof(struct op_limits) +                                   \
      100000 * sizeof(struct backend_fact) +                                                        \
      1000000 * (sizeof(struct attention_backward_args) + sizeof(struct linear_forward_args) +      \
-                sizeof(struct norm_forward_args) + sizeof(struct logprob_forward_args)))
+                sizeof(struct norm_forward_args) + sizeof(struct logprob_forward_args)) +          \
+     10000000 * (sizeof(struct leaves_args) + sizeof(struct leafhash_leaf)))
 #endif
 
 struct backend {
@@ -47,6 +49,8 @@ struct backend {
     /* As backend_ops() and backend_scratch() of kernels/op.h. */
     enum status (*ops)(enum dtype compute, enum dtype accumulate, const struct op_table **out);
     enum status (*scratch)(const struct op_limits *limits, size_t *out_bytes);
+    /* Of one tensor, behind all ops that were called; done when `wait` returns. */
+    void (*leaves)(const struct leaves_args *args);
 };
 
 #endif

@@ -34,7 +34,8 @@ static enum status check(const char *path, const struct backend *backend) {
              path, (unsigned long long)backend->layout, (unsigned long long)BACKEND_LAYOUT);
     if (backend->name == NULL || backend->open == NULL || backend->describe == NULL ||
         backend->memory.take == NULL || backend->memory.give == NULL || backend->wait == NULL ||
-        backend->refuses == NULL || backend->ops == NULL || backend->scratch == NULL)
+        backend->refuses == NULL || backend->ops == NULL || backend->scratch == NULL ||
+        backend->leaves == NULL)
         FAIL(STATUS_INPUT, "%s: its backend is not filled in", path);
     return STATUS_OK;
 }

@@ -183,5 +183,6 @@ const struct backend twinstep_backend_v1 = {BACKEND_STAMP,   "cuda",
                                             BACKEND_LAYOUT,  module_open_device,
                                             module_describe, {module_take, module_give},
                                             module_wait,     tables_refuse,
-                                            tables_ops,      tables_scratch};
+                                            tables_ops,      tables_scratch,
+                                            TABLE_LEAVES};
 }

@@ -18,6 +18,12 @@ extern const struct op_table TABLE(f32_f32);
 extern const struct op_table TABLE(f32_f64);
 extern const struct op_table TABLE(f64_f64);
 
+/* leaves.cu, compiled with the pair whose numbers are f32. */
+#define LEAVES_JOIN_(word) leaves_f32_f32_##word
+#define LEAVES_NAME_(word) LEAVES_JOIN_(word)
+#define TABLE_LEAVES LEAVES_NAME_(BACKEND_WORD)
+void TABLE_LEAVES(const struct leaves_args *args);
+
 static enum status tables_ops(enum dtype compute, enum dtype accumulate,
                               const struct op_table **out) {
     const int wide = accumulate == DTYPE_F64;

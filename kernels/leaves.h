@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Leaf hashes of a tensor where its memory is: what a digest needs of it (determinism/digest.h).
+ *
+ * A backend makes them on its device, so that the host reads 384 bytes for every 64 KiB and hashes
+ * those. Invariant: the leaves, and so the digest, are those that the host makes of the values. */
+#ifndef TWINSTEP_KERNELS_LEAVES_H
+#define TWINSTEP_KERNELS_LEAVES_H
+
+#include <stddef.h>
+
+#include "base/dtype.h"
+#include "determinism/leafhash.h"
+#include "determinism/own_bits.h"
+
+struct leaves_args {
+    enum dtype dtype;
+    size_t count;                 /* numbers */
+    const void *values;           /* (count) carriers of dtype */
+    struct leafhash_leaf *leaves; /* (leaves_count(dtype, count)); written */
+};
+
+static inline size_t leaves_count(enum dtype dtype, size_t count) {
+    return leafhash_leaves(count * own_width(dtype));
+}
+
+#endif

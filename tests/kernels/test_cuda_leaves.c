@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Leaves that kernels/cuda/ makes of a tensor: digests and errors are the host's, for every dtype,
+ * with all kinds of numbers, on counts around the ends of words, lanes, rows of words and leaves.
+ */
+#include "tests/kernels/helper_machines.h"
+
+#include <stdio.h>
+
+#include "base/real.h"
+#include "determinism/digest.h"
+#include "determinism/philox.h"
+#include "kernels/leaves.h"
+
+#if defined(TWINSTEP_WATCHED)
+#define LEAVES leaves_f32_f32_watch
+#else
+#define LEAVES leaves_f32_f32_shim
+#endif
+void LEAVES(const struct leaves_args *args);
+
+static void make_leaves(const struct bench *bench, enum dtype dtype, const void *values,
+                        size_t count, struct leafhash_leaf *leaves) {
+    const struct leaves_args args = {dtype, count, values, leaves};
+    if (bench->backend == NULL)
+        LEAVES(&args);
+    else
+        bench->backend->leaves(&args);
+    machine_wait(bench, "leaves");
+}
+
+/* One NaN in eight, of any payload; zeros of both signs, infinities, subnormals; other numbers are
+ * spread over what the dtype has. */
+static float draw_narrow(enum dtype dtype, const uint32_t word[4]) {
+    const uint32_t sign = word[0] & 0x80000000u;
+    const float x = real_from_bits_f32(word[0]);
+    if (word[1] % 8 == 0) return real_from_bits_f32(word[0] | 0x7F800001u);
+    if (word[1] % 8 == 1 && dtype != DTYPE_E4M3) return real_from_bits_f32(sign | 0x7F800000u);
+    if (word[1] % 8 == 2) return real_from_bits_f32(sign);
+    if (dtype == DTYPE_F32) return x;
+    if (word[1] % 8 == 3 && dtype != DTYPE_BF16 && dtype != DTYPE_TF32)
+        return (float)dtype_round(
+            (double)(float)(word[2] % 16) * dtype_smallest(dtype) * dtype_epsilon(dtype), dtype);
+    if (word[1] % 2 == 0)
+        return (float)dtype_round((double)x, dtype); /* e4m3: NaN where too large */
+    return (float)dtype_round((double)(float)(int32_t)word[3] * 0x1p-28, dtype);
+}
+
+static double draw_wide(const uint32_t word[4]) {
+    const uint64_t bits = (uint64_t)word[0] << 32 | word[2];
+    if (word[1] % 8 == 0) return real_from_bits_f64(bits | UINT64_C(0x7FF0000000000001));
+    if (word[1] % 8 == 1) return real_from_bits_f64(bits & UINT64_C(0xFFF0000000000000));
+    if (word[1] % 8 == 2) return real_from_bits_f64(bits & UINT64_C(0x800FFFFFFFFFFFFF));
+    return real_from_bits_f64(bits);
+}
+
+/* As many bytes as there are numbers: what lies behind is poisoned under the sanitizer. */
+static void *draw_tensor(struct bench *bench, enum dtype dtype, size_t count) {
+    void *const values = machine_take(bench, count, dtype_carrier(dtype));
+    for (size_t i = 0; i < count; i++) {
+        const struct philox_block draw =
+            philox_draw((struct philox_block){{(uint32_t)i, dtype, (uint32_t)count, 0}}, SEED);
+        if (dtype == DTYPE_F64)
+            ((double *)values)[i] = draw_wide(draw.word);
+        else
+            ((float *)values)[i] = draw_narrow(dtype, draw.word);
+    }
+    return values;
+}
+
+static struct leafhash_leaf *take_leaves(struct bench *bench, enum dtype dtype, size_t count) {
+    const size_t leaves = leaves_count(dtype, count);
+    struct leafhash_leaf *const taken =
+        (struct leafhash_leaf *)machine_take(bench, leaves, sizeof *taken);
+    memset(taken, 0xA5, leaves * sizeof *taken);
+    return taken;
+}
+
+static void digests_are_equal(struct bench *bench, enum dtype dtype, size_t count) {
+    const void *const values = draw_tensor(bench, dtype, count);
+    struct leafhash_leaf *const leaves = take_leaves(bench, dtype, count);
+    struct digest want, got;
+    make_leaves(bench, dtype, values, count, leaves);
+    assert_int_equal(digest_tensor("w", dtype, 1, &count, values, &want), STATUS_OK);
+    if (digest_tensor_leaves("w", dtype, 1, &count, values, leaves, &got) != STATUS_OK)
+        fail_msg("%s, %zu numbers: %s", dtype_name(dtype), count, status_text());
+    if (digest_compare(&want, &got) != 0)
+        fail_msg("%s, %zu numbers: another digest than the host's", dtype_name(dtype), count);
+}
+
+static void open_bench(struct bench *bench) {
+    bench_open(bench, 0);
+    shim_seed(SEED);
+}
+
+static void close_bench(struct bench *bench) {
+    bench_close(bench);
+    shim_close();
+}
+
+/* Bytes: a word, a row of 32, eight rows (that a lane reads ahead), a leaf, a block of warps. */
+static void corroborate_host(void **state) {
+    static const size_t ends[] = {4, 128, 1024, 1024 + 128, LEAFHASH_BLOCK, 5 * LEAFHASH_BLOCK};
+    (void)state;
+    for (int d = 0; d < DTYPE_COUNT; d++) {
+        const enum dtype dtype = (enum dtype)d;
+        const size_t width = dtype_width(dtype);
+        struct bench bench;
+        open_bench(&bench);
+        assert_int_equal(own_width(dtype), width);
+        digests_are_equal(&bench, dtype, 0);
+        for (size_t e = 0; e < COUNT_OF(ends); e++)
+            for (size_t i = 0; i < 7; i++) /* 3 before to 3 behind */
+                if (ends[e] / width + i > 3 && (ends[e] <= LEAFHASH_BLOCK || i % 3 == 1))
+                    digests_are_equal(&bench, dtype, ends[e] / width + i - 3);
+        close_bench(&bench);
+    }
+}
+
+/* Shapes count, not only numbers; and the same leaves are another tensor's under another name. */
+static void verify_framing(void **state) {
+    static const size_t shapes[2][2] = {{30, 41}, {41, 30}};
+    struct bench bench;
+    struct digest want, got[3];
+    (void)state;
+    open_bench(&bench);
+    const size_t count = shapes[0][0] * shapes[0][1];
+    const void *const values = draw_tensor(&bench, DTYPE_BF16, count);
+    struct leafhash_leaf *const leaves = take_leaves(&bench, DTYPE_BF16, count);
+    make_leaves(&bench, DTYPE_BF16, values, count, leaves);
+    for (size_t s = 0; s < 2; s++) {
+        assert_int_equal(digest_tensor("w", DTYPE_BF16, 2, shapes[s], values, &want), STATUS_OK);
+        assert_int_equal(
+            digest_tensor_leaves("w", DTYPE_BF16, 2, shapes[s], values, leaves, &got[s]),
+            STATUS_OK);
+        assert_int_equal(digest_compare(&want, &got[s]), 0);
+    }
+    assert_int_equal(digest_tensor_leaves("v", DTYPE_BF16, 2, shapes[0], values, leaves, &got[2]),
+                     STATUS_OK);
+    assert_int_not_equal(digest_compare(&got[0], &got[1]), 0);
+    assert_int_not_equal(digest_compare(&got[0], &got[2]), 0);
+    assert_int_equal(digest_tensor_leaves("w", DTYPE_BF16, 9, NULL, values, leaves, &want),
+                     STATUS_INTERNAL);
+    close_bench(&bench);
+}
+
+/* The lane that has number `at` tells it, no other one; the error is the host's. */
+static void misfit_is_told(struct bench *bench, enum dtype dtype, size_t count, size_t at) {
+    float *const values = (float *)draw_tensor(bench, dtype, count);
+    struct leafhash_leaf *const leaves = take_leaves(bench, dtype, count);
+    const size_t width = dtype_width(dtype), byte = at * width;
+    struct digest unused;
+    char want[512];
+    values[at] = 0x1.000002p0f;
+    make_leaves(bench, dtype, values, count, leaves);
+    for (size_t leaf = 0; leaf < leaves_count(dtype, count); leaf++)
+        for (size_t lane = 0; lane < LEAFHASH_LANES; lane++)
+            assert_int_equal(leaves[leaf].misfit[lane] != 0,
+                             leaf == byte / LEAFHASH_BLOCK && lane == byte / 4 % LEAFHASH_LANES);
+    assert_int_equal(digest_tensor("q", dtype, 1, &count, values, &unused), STATUS_INTERNAL);
+    snprintf(want, sizeof want, "%s", status_text());
+    assert_int_equal(digest_tensor_leaves("q", dtype, 1, &count, values, leaves, &unused),
+                     STATUS_INTERNAL);
+    assert_string_equal(status_text(), want);
+    values[at] = 1.0f; /* whoever made the leaves erred */
+    assert_int_equal(digest_tensor_leaves("q", dtype, 1, &count, values, leaves, &unused),
+                     STATUS_INTERNAL);
+    assert_non_null(strstr(status_text(), "all values of the tensor are inside"));
+}
+
+static void verify_misfits(void **state) {
+    static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_F16, DTYPE_TF32, DTYPE_E4M3, DTYPE_E5M2};
+    struct bench bench;
+    (void)state;
+    open_bench(&bench);
+    for (size_t d = 0; d < COUNT_OF(dtypes); d++) {
+        const size_t block = LEAFHASH_BLOCK / dtype_width(dtypes[d]);
+        misfit_is_told(&bench, dtypes[d], 1, 0);
+        misfit_is_told(&bench, dtypes[d], 1027, 5);
+        misfit_is_told(&bench, dtypes[d], 1027, 1026);
+        misfit_is_told(&bench, dtypes[d], block + 3, block - 1);
+        misfit_is_told(&bench, dtypes[d], block + 3, block + 1);
+    }
+    close_bench(&bench);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(corroborate_host),
+        cmocka_unit_test(verify_framing),
+        cmocka_unit_test(verify_misfits),
+    };
+    if (!machines_ready()) return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
