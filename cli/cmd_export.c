@@ -50,7 +50,8 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
         log = &renamed;
     }
     *out_exit = EXIT_AS_EXPECTED;
-    if (options->output == NULL) return log_export(log, format, stdout);
+    if (options->output == NULL || strcmp(options->output, "-") == 0)
+        return log_export(log, format, stdout);
     TRY(write_file(log, format, options->output, options->overwrite));
     if (options->json)
         return json_print(json_pack("{ss ss ss sI}", "log", log->path, "to", format, "output",
@@ -62,7 +63,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 static const struct argp_option option_rows[] = {
     OPTION("to", KEY_TO, "FORMAT", "csv, jsonl, torchtitan, megatron, nemo-rl"),
     OPTION("names", KEY_NAMES, "TOOL", "Names of trl, open-instruct or torchtune (csv, jsonl)"),
-    OPTION_OUTPUT("File to write; default standard output"),
+    OPTION_OUTPUT("File to write; default, and -, standard output"),
     OPTION_OVERWRITE("Replace a file that exists; never LOG itself"),
     OPTIONS_LOG,
     OPTION("json", KEY_JSON, NULL, "With --output: say as JSON what was written"),
@@ -70,6 +71,7 @@ static const struct argp_option option_rows[] = {
 
 const struct verb verb_export = {
     .name = "export",
+    .streams = 1,
     .brief = "write a log or a run as CSV, JSONL, golden values",
     .arguments = "LOG",
     .text = "Writes LOG, any log that import reads or a run of a trace, in another form. Rounded "

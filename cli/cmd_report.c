@@ -89,6 +89,7 @@ static const struct argp_option option_rows[] = {
 
 const struct verb verb_report = {
     .name = "report",
+    .streams = 1,
     .brief = "a trace as one self-contained page",
     .arguments = "TRACE",
     .text =

@@ -177,6 +177,14 @@ static enum status check_count(const struct verb *verb, const struct options *op
     return STATUS_OK;
 }
 
+/* A script that expects bytes must not find a file named "-" instead. */
+static enum status check_output(const struct verb *verb, const struct options *options) {
+    if (options->output == NULL || strcmp(options->output, "-") != 0 || verb->streams)
+        return STATUS_OK;
+    FAIL(STATUS_INPUT, "%s: --output: expected a file, got - (a file of that name is ./-)",
+         verb->name);
+}
+
 /* Without argp's note on short options, which says nothing here. */
 static char *filter_help(int key, const char *text, void *input) {
     (void)input;
@@ -205,6 +213,7 @@ enum status options_read(const struct verb *verb, int argc, char **argv, struct 
     if (argp_parse(&argp, argc, words, flags, NULL, out) != 0)
         FAIL(STATUS_INPUT, "%s: cannot read the options; see twinstep %s --help", verb->name,
              verb->name);
+    TRY(check_output(verb, out));
     return check_count(verb, out);
 }
 

@@ -35,6 +35,7 @@ struct verb {
     const struct argp_option *options;
     size_t least, most; /* arguments */
     int trains;         /* a signal ends it in order: cli.interrupted */
+    int streams;        /* --output - is standard output; of no other verb */
     enum status (*run)(struct cli *cli, const struct options *options, int *out_exit);
 };
 

@@ -187,6 +187,12 @@ static void verify_files(void **state) {
     text = helper_read("there.csv", NULL);
     require_text(text, "step,loss,learning_rate,grad_norm\n1,0.6931,");
     free(text);
+    struct said plain = helper_run(0, "export state.json --to csv");
+    struct said dash = helper_run(0, "export state.json --to csv -o -");
+    assert_string_equal(plain.out, dash.out);
+    assert_int_equal(access("-", F_OK), -1);
+    helper_free(&plain);
+    helper_free(&dash);
     helper_refuse(2, "export state.json --to xml", "expected csv, jsonl");
     helper_refuse(2, "export state.json", "expected --to");
     helper_refuse(2, "import state.json -o nowhere/x.h5", "nowhere/x.h5");

@@ -107,6 +107,8 @@ static const struct {
     {"demo no-such-demo", "no scenario \"no-such-demo\" in the catalogue"},
     {"run null-pair --backend cuda", "numerics.backend: "},
     {"run null-pair --backend tpu", "--backend: expected cpu or cuda, got \"tpu\""},
+    {"run null-pair -o -", "run: --output: expected a file, got - (a file of that name is ./-)"},
+    {"parity dtype-bf16 --logits -o -", "parity: --output: expected a file, got -"},
     {"run null-pair data-order -o one.h5", "--output with 2 scenarios: expected a folder"},
     {"recover trace.h5", "does not end in .part"},
     {"recover missing.h5.part", "missing.h5.part"},
