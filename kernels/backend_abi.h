@@ -3,7 +3,8 @@
  * twinstep_backend_v1, an object that begins with a module_stamp (base/module_abi.h).
  *
  * The program asks `refuses` before it runs anything, takes all memory that ops see from `memory`,
- * and asks `wait` whether what ran went well. An op's work is done when it returns, as on the CPU.
+ * and asks `wait` whether what ran went well. An op's work is done when it returns, as on the CPU;
+ * of a queued call, when `wait` returns.
  * Invariant: a table of mode invariant gives the CPU's bits (docs/DETERMINISM.md). */
 #ifndef TWINSTEP_KERNELS_BACKEND_ABI_H
 #define TWINSTEP_KERNELS_BACKEND_ABI_H
@@ -42,7 +43,7 @@ struct backend {
     enum status (*describe)(struct backend_fact *facts, uint32_t *out_count);
     /* Memory that ops and the host both see. */
     struct arena_source memory;
-    /* The first thing that went wrong since the last call. */
+    /* Until all ops are done; the first thing that went wrong since the last call. */
     enum status (*wait)(void);
     /* What of the call its tables do not have, as a scenario calls it; NULL: nothing. */
     const char *(*refuses)(const struct op_call *call);

@@ -119,6 +119,10 @@ struct op_call {
     const struct blas *blas;     /* linear layers through a library (kernels/blas.h); NULL: ours */
     const struct library_mode *library; /* the same on a device; NULL: ours */
     int order_free; /* law 16: sums are exact; accumulators of weights are struct exact_sum */
+    /* 1: the op may still be running when it returns, in order behind those called before it; who
+     * reads on the host what ops write, or writes what they read, waits first (the backend's
+     * wait()). The CPU's ops are done when they return. */
+    int queued;
     uint32_t rows, first_row; /* physical rows of the forward call; 0: not known */
     uint32_t length;          /* rows of each of its sequences, padding included; 0: not known */
     enum op_site site;
@@ -328,7 +332,8 @@ struct close_args {
     void *gradient; /* carrier of storage */
 };
 
-/* result = sum of squares of `count` stored values, law 2, f64. */
+/* result = sum of squares of `count` stored values, law 2, f64. Done when it returns, even where
+ * the call is queued: `result` may be the host's own. */
 struct square_args {
     size_t count;
     enum dtype storage;
@@ -351,6 +356,13 @@ struct convert_args {
     enum dtype from, to;
     const void *source;
     void *destination;
+};
+
+/* memory = the word over and over, from its first byte on; `memory` lies at a multiple of 4. */
+struct fill_args {
+    size_t bytes;
+    uint32_t word;
+    void *memory;
 };
 
 /* One table per (carrier, accumulator) pair of an instruction set. */
@@ -378,6 +390,7 @@ struct op_table {
     void (*square)(const struct op_call *, const struct square_args *);
     void (*scale)(const struct op_call *, const struct scale_args *);
     void (*convert)(const struct op_call *, const struct convert_args *);
+    void (*fill)(const struct op_call *, const struct fill_args *);
 };
 
 /* Instruction sets of the CPU backend; ISA_AUTO takes the widest this machine has. */

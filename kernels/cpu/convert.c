@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Copies numbers from one dtype to another with one rounding. Both ends have the carriers of their
- * dtypes, which need not be the variant's; the result is the same in every variant. */
+ * Copies numbers from one dtype to another with one rounding, and fills memory. Both ends of a copy
+ * have the carriers of their dtypes, which need not be the variant's; the result is the same in
+ * every variant. */
 #include "kernels/cpu/call.h"
+
+#include <string.h>
 
 /* One rounding from double, exact where the value already fits. */
 ROW_INLINE float narrow(double x, enum dtype dtype) {
@@ -78,4 +81,13 @@ void VARIANT(convert)(const struct op_call *call, const struct convert_args *arg
 #pragma omp parallel for schedule(static) num_threads(call_threads(call, args->count))
     for (size_t first = 0; first < args->count; first += SUM_BLOCK)
         convert_piece(args, first, least(SUM_BLOCK, args->count - first));
+}
+
+void VARIANT(fill)(const struct op_call *call, const struct fill_args *args) {
+    unsigned char *const memory = (unsigned char *)args->memory;
+    const size_t whole = args->bytes - args->bytes % sizeof args->word;
+    (void)call;
+    for (size_t at = 0; at < whole; at += sizeof args->word)
+        memcpy(memory + at, &args->word, sizeof args->word);
+    memcpy(memory + whole, &args->word, args->bytes - whole);
 }

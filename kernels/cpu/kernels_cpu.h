@@ -83,6 +83,7 @@ KERNEL_DECLARE_(close)
 KERNEL_DECLARE_(square)
 KERNEL_DECLARE_(scale)
 KERNEL_DECLARE_(convert)
+KERNEL_DECLARE_(fill)
 
 extern const struct op_table VARIANT(op_table);
 #endif

@@ -30,4 +30,5 @@ const struct op_table VARIANT(op_table) = {
     .square = VARIANT(square),
     .scale = VARIANT(scale),
     .convert = VARIANT(convert),
+    .fill = VARIANT(fill),
 };

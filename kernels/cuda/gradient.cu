@@ -114,7 +114,10 @@ static void square(const struct op_call *call, const struct square_args *args) {
     double sum = 0.0;
     tree.count = 0;
     job.result = job.block + CUDA_SQUARES - 1;
-    if (races) *job.result = 0.0;
+    if (races) {
+        GPU_WAIT(); /* queued ops may still use the scratch */
+        *job.result = 0.0;
+    }
     for (; job.first < blocks; job.first += SHUFFLE_CHUNKS) {
         job.count = least(SHUFFLE_CHUNKS, blocks - job.first);
         if (races)

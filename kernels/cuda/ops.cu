@@ -36,11 +36,11 @@ static void attend_backward(const struct op_call *call,
         attention_backward(call, args);
 }
 
-/* An op's work is done when it returns, as on the CPU: what the host reads next is there. */
+/* An op's work is done when it returns, as on the CPU, unless the call is queued. */
 #define OP(op, start)                                                                              \
     static void op_##op(const struct op_call *call, const struct op##_args *args) {                \
         start(call, args);                                                                         \
-        GPU_WAIT();                                                                                \
+        if (!call->queued) GPU_WAIT();                                                             \
     }
 /* clang-format off */
 OP(linear_forward, linear_forward)
@@ -65,6 +65,7 @@ OP(close, close_gradient)
 OP(square, square)
 OP(scale, scale)
 OP(convert, convert)
+OP(fill, fill)
 /* clang-format on */
 
 #define OPS_TEXT_(name) #name
@@ -95,4 +96,5 @@ const struct op_table VARIANT(op_table) = {
     .square = op_square,
     .scale = op_scale,
     .convert = op_convert,
+    .fill = op_fill,
 };
