@@ -78,8 +78,9 @@ struct step_context {
     uint64_t t;
 };
 
-static void step_tensor(const struct optim_loops *loops, const struct optim_range *range,
-                        const struct optim_group *group, const void *context) {
+static void step_tensor(optim_adafactor_loop loop, const struct optim_tensor *tensor,
+                        const struct step_range *range, const struct optim_group *group,
+                        const void *context) {
     const struct step_context *c = (const struct step_context *)context;
     const struct adafactor_values *v = c->values;
     const struct optim_adafactor_scalars scalars = {
@@ -92,7 +93,7 @@ static void step_tensor(const struct optim_loops *loops, const struct optim_rang
         .beta2 = 1.0 - real_pow_f64((double)c->t, v->decay_rate),
         .scale_parameter = v->scale_parameter,
         .averaged = is_averaged(v)};
-    loops->adafactor(range, &scalars);
+    loop(tensor, range, &scalars);
 }
 
 static enum status adafactor_step(const struct optim_call *call) {

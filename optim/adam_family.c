@@ -47,7 +47,7 @@ struct step_context {
     uint64_t t; /* of the bias corrections */
 };
 
-static void step_range(const struct optim_loops *loops, const struct optim_range *range,
+static void step_range(const struct step_table *loops, const struct step_range *range,
                        const struct optim_group *group, const void *context) {
     const struct step_context *c = (const struct step_context *)context;
     const struct adam_values *v = c->values;

@@ -40,13 +40,13 @@ struct step_context {
     double factor;
 };
 
-static void step_range(const struct optim_loops *loops, const struct optim_range *range,
+static void step_range(const struct step_table *loops, const struct step_range *range,
                        const struct optim_group *group, const void *context) {
     const struct step_context *c = (const struct step_context *)context;
-    const struct optim_lion_scalars scalars = {rule_lion_scalars(group->lr, group->weight_decay,
-                                                                 c->values->beta1, c->values->beta2,
-                                                                 c->factor),
-                                               c->values->variant == 1};
+    const struct step_lion_scalars scalars = {rule_lion_scalars(group->lr, group->weight_decay,
+                                                                c->values->beta1, c->values->beta2,
+                                                                c->factor),
+                                              c->values->variant == 1};
     loops->lion(range, &scalars);
 }
 

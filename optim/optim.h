@@ -34,6 +34,8 @@ struct optim_tensor {
     void *slots[OPTIM_SLOTS_MAX];
 };
 
+struct step_table;
+
 struct optim_group {
     double lr;
     double weight_decay;
@@ -54,6 +56,10 @@ struct optim_call {
     uint32_t rank;
     int threads;
     int isa; /* enum isa of kernels/op.h, already resolved (never auto) */
+    /* The loops of a backend that has the tensors, of working type f32 and f64 (kernels/step.h);
+     * NULL: this processor's. For built-in classes whose elements stand alone; theirs may still run
+     * when step() returns. Others step on the host, and leave it alone. */
+    const struct step_table *steps[2];
 };
 
 enum optim_flag {

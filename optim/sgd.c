@@ -35,16 +35,16 @@ struct step_scalars {
     uint64_t t;
 };
 
-static void step_range(const struct optim_loops *loops, const struct optim_range *range,
+static void step_range(const struct step_table *loops, const struct step_range *range,
                        const struct optim_group *group, const void *context) {
     const struct step_scalars *step = (const struct step_scalars *)context;
-    const struct optim_sgd_scalars scalars = {group->lr,
-                                              group->weight_decay,
-                                              step->values->momentum,
-                                              step->values->dampening,
-                                              step->values->nesterov,
-                                              step->t == 1,
-                                              step->values->variant == 1};
+    const struct step_sgd_scalars scalars = {group->lr,
+                                             group->weight_decay,
+                                             step->values->momentum,
+                                             step->values->dampening,
+                                             step->values->nesterov,
+                                             step->t == 1,
+                                             step->values->variant == 1};
     loops->sgd(range, &scalars);
 }
 

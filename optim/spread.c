@@ -2,24 +2,26 @@
  * Ranges over threads. Elements are independent, so who steps which moves no bit. */
 #include "optim/spread.h"
 
+#include <string.h>
+
 #include "kernels/op.h"
 
 /* Elements of one piece of work: large enough to hide its cost, a multiple of RANGE_BLOCK. */
 enum { PIECE = 8192 };
 
 #define DECLARE(variant)                                                                           \
-    void optim_adamw_range_##variant(const struct optim_range *,                                   \
+    void optim_adamw_range_##variant(const struct step_range *,                                    \
                                      const struct rule_adamw_scalars *);                           \
-    void optim_sgd_range_##variant(const struct optim_range *, const struct optim_sgd_scalars *);  \
-    void optim_adam_range_##variant(const struct optim_range *, const struct rule_adam_call *);    \
-    void optim_lion_range_##variant(const struct optim_range *,                                    \
-                                    const struct optim_lion_scalars *);                            \
-    void optim_adafactor_tensor_##variant(const struct optim_range *,                              \
+    void optim_sgd_range_##variant(const struct step_range *, const struct step_sgd_scalars *);    \
+    void optim_adam_range_##variant(const struct step_range *, const struct rule_adam_call *);     \
+    void optim_lion_range_##variant(const struct step_range *, const struct step_lion_scalars *);  \
+    void optim_adafactor_tensor_##variant(const struct optim_tensor *, const struct step_range *,  \
                                           const struct optim_adafactor_scalars *);
 #define LOOPS(variant)                                                                             \
     {                                                                                              \
-        optim_adamw_range_##variant, optim_sgd_range_##variant, optim_adam_range_##variant,        \
-            optim_lion_range_##variant, optim_adafactor_tensor_##variant                           \
+        {optim_adamw_range_##variant, optim_sgd_range_##variant, optim_adam_range_##variant,       \
+         optim_lion_range_##variant},                                                              \
+            optim_adafactor_tensor_##variant                                                       \
     }
 
 DECLARE(f32_f32_base)
@@ -29,7 +31,13 @@ DECLARE(f64_f64_base)
 DECLARE(f64_f64_v3)
 DECLARE(f64_f64_v4)
 
-static const struct optim_loops loops[ISA_COUNT][2] = {
+/* The loops of one instruction set and working type. */
+struct loops {
+    struct step_table elements;
+    optim_adafactor_loop adafactor;
+};
+
+static const struct loops loops[ISA_COUNT][2] = {
     [ISA_AUTO] = {LOOPS(f32_f32_base), LOOPS(f64_f64_base)},
     [ISA_BASE] = {LOOPS(f32_f32_base), LOOPS(f64_f64_base)},
     [ISA_V3] = {LOOPS(f32_f32_v3), LOOPS(f64_f64_v3)},
@@ -56,6 +64,8 @@ enum status optim_check_call(const struct optim_call *call, const struct optim_c
              sizeof *call);
     if (call->t == NULL || (call->values == NULL && class_->values_size > 0))
         FAIL(STATUS_INTERNAL, "%s: expected t and values in the call", class_->name);
+    if ((call->steps[0] == NULL) != (call->steps[1] == NULL))
+        FAIL(STATUS_INTERNAL, "%s: expected two tables of steps or none", class_->name);
     if (call->isa <= ISA_AUTO || call->isa >= ISA_COUNT)
         FAIL(STATUS_INTERNAL, "%s: expected a resolved instruction set, got number %d",
              class_->name, call->isa);
@@ -71,20 +81,48 @@ static int is_wide(const struct optim_tensor *tensor) {
     return optim_working_dtype(tensor) == DTYPE_F64 || tensor->slot_dtype == DTYPE_F64;
 }
 
+static struct step_range range_of(const struct optim_call *call, const struct optim_tensor *tensor,
+                                  size_t first, size_t count) {
+    struct step_range range = {.param_dtype = tensor->param_dtype,
+                               .master_dtype = tensor->master_dtype,
+                               .gradient_dtype = tensor->gradient_dtype,
+                               .slot_dtype = tensor->slot_dtype,
+                               .param = tensor->param,
+                               .master = tensor->master,
+                               .gradient = tensor->gradient,
+                               .first = first,
+                               .count = count,
+                               .grad_scale = call->grad_scale};
+    memcpy(range.slots, tensor->slots, sizeof range.slots);
+    return range;
+}
+
 static size_t piece_count(const struct optim_tensor *tensor) {
     return tensor->count / PIECE + (tensor->count % PIECE != 0);
 }
 
 /* Piece number `piece` of a tensor; the last one is shorter. */
-static struct optim_range range_of(const struct optim_call *call, const struct optim_tensor *tensor,
-                                   size_t piece) {
+static struct step_range piece_of(const struct optim_call *call, const struct optim_tensor *tensor,
+                                  size_t piece) {
     const size_t first = piece * PIECE;
     const size_t left = tensor->count - first;
-    const size_t count = left < PIECE ? left : PIECE;
-    return (struct optim_range){tensor, first, count, call->grad_scale};
+    return range_of(call, tensor, first, left < PIECE ? left : PIECE);
+}
+
+static void spread_elsewhere(const struct optim_call *call, optim_step_range step,
+                             const void *scalars) {
+    for (uint32_t i = 0; i < call->tensor_count; ++i) {
+        const struct optim_tensor *tensor = &call->tensors[i];
+        const struct step_range range = range_of(call, tensor, 0, tensor->count);
+        step(call->steps[is_wide(tensor)], &range, &call->groups[tensor->group], scalars);
+    }
 }
 
 void optim_spread(const struct optim_call *call, optim_step_range step, const void *scalars) {
+    if (call->steps[0] != NULL) {
+        spread_elsewhere(call, step, scalars);
+        return;
+    }
     /* One region for the whole call; each thread meets every tensor and takes its share of it. */
 #pragma omp parallel num_threads(call->threads)
     for (uint32_t i = 0; i < call->tensor_count; ++i) {
@@ -92,19 +130,21 @@ void optim_spread(const struct optim_call *call, optim_step_range step, const vo
         const size_t pieces = piece_count(tensor);
 #pragma omp for schedule(static) nowait
         for (size_t piece = 0; piece < pieces; ++piece) {
-            const struct optim_range range = range_of(call, tensor, piece);
-            step(&loops[call->isa][is_wide(tensor)], &range, &call->groups[tensor->group], scalars);
+            const struct step_range range = piece_of(call, tensor, piece);
+            step(&loops[call->isa][is_wide(tensor)].elements, &range, &call->groups[tensor->group],
+                 scalars);
         }
     }
 }
 
-void optim_spread_tensors(const struct optim_call *call, optim_step_range step,
+void optim_spread_tensors(const struct optim_call *call, optim_step_tensor step,
                           const void *scalars) {
 #pragma omp parallel for schedule(dynamic) num_threads(call->threads)
     for (uint32_t i = 0; i < call->tensor_count; ++i) {
         const struct optim_tensor *tensor = &call->tensors[i];
-        const struct optim_range range = {tensor, 0, tensor->count, call->grad_scale};
-        step(&loops[call->isa][is_wide(tensor)], &range, &call->groups[tensor->group], scalars);
+        const struct step_range range = range_of(call, tensor, 0, tensor->count);
+        step(loops[call->isa][is_wide(tensor)].adafactor, tensor, &range,
+             &call->groups[tensor->group], scalars);
     }
 }
 

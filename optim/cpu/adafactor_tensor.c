@@ -10,7 +10,7 @@
 
 /* What the passes share. */
 struct pass {
-    const struct optim_range *range; /* the whole tensor */
+    const struct step_range *range; /* the whole tensor */
     const struct optim_tensor *tensor;
     enum dtype param, slot;
     size_t rows, columns;
@@ -54,7 +54,7 @@ static carrier rms_of_param(struct pass *pass) {
     sum_lanes_open_f64(&sum);
     for (size_t first = 0; first < total; first += RANGE_BLOCK) {
         const size_t count = shorter(total - first, RANGE_BLOCK);
-        range_load(pass->block.p, optim_working(pass->tensor), pass->param, first, count);
+        range_load(pass->block.p, step_working(pass->range), pass->param, first, count);
         append_squares(&sum, pass->block.p, count);
     }
     return rms_of(sum_lanes_close_f64(&sum), total);
@@ -165,7 +165,7 @@ static void end_piece(struct pass *pass, const struct ending *ending, size_t row
     struct range_block *block = &pass->block;
     const size_t at = row * pass->columns + first;
     update_piece(pass, row, first, count);
-    range_load(block->p, optim_working(pass->tensor), pass->param, at, count);
+    range_load(block->p, step_working(pass->range), pass->param, at, count);
     if (ending->averaged) range_load(block->slot[1], pass->tensor->slots[3], pass->slot, at, count);
     for (size_t i = 0; i < count; ++i) {
         carrier update = (block->g[i] / ending->divisor) * ending->lr;
@@ -179,17 +179,17 @@ static void end_piece(struct pass *pass, const struct ending *ending, size_t row
     }
     if (ending->averaged)
         range_store(block->slot[1], pass->tensor->slots[3], pass->slot, at, count);
-    range_store_param(block, pass->tensor, at, count);
+    range_store_param(block, pass->range, at, count);
 }
 
-void VARIANT(optim_adafactor_tensor)(const struct optim_range *range,
+void VARIANT(optim_adafactor_tensor)(const struct optim_tensor *tensor,
+                                     const struct step_range *range,
                                      const struct optim_adafactor_scalars *s) {
-    const struct optim_tensor *tensor = range->tensor;
     struct pass pass;
     if (tensor->count == 0) return;
     pass.range = range;
     pass.tensor = tensor;
-    pass.param = optim_working_dtype(tensor);
+    pass.param = step_working_dtype(range);
     pass.slot = tensor->slot_dtype;
     pass.rows = tensor->rank < 2 ? 1 : (size_t)tensor->shape[0];
     pass.columns = tensor->count / pass.rows;

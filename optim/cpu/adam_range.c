@@ -51,10 +51,9 @@ static const block_function blocks[RULE_ADAM_COUNT] = {
     [RULE_ADAM_HF_LEGACY] = legacy_block_any,
 };
 
-void VARIANT(optim_adam_range)(const struct optim_range *range, const struct rule_adam_call *call) {
-    const struct optim_tensor *tensor = range->tensor;
-    const enum dtype param = optim_working_dtype(tensor);
-    const enum dtype slot = tensor->slot_dtype;
+void VARIANT(optim_adam_range)(const struct step_range *range, const struct rule_adam_call *call) {
+    const enum dtype param = step_working_dtype(range);
+    const enum dtype slot = range->slot_dtype;
     const struct rule_adam k = rule_adam_open(call);
     const int slots = call->amsgrad ? 3 : 2;
     struct range_block block;
@@ -64,13 +63,13 @@ void VARIANT(optim_adam_range)(const struct optim_range *range, const struct rul
         const size_t first = range->first + done;
         const size_t left = range->count - done;
         const size_t count = left < RANGE_BLOCK ? left : RANGE_BLOCK;
-        range_load(block.p, optim_working(tensor), param, first, count);
+        range_load(block.p, step_working(range), param, first, count);
         range_load_gradient(block.g, range, first, count);
         for (int s = 0; s < slots; ++s)
-            range_load(block.slot[s], tensor->slots[s], slot, first, count);
+            range_load(block.slot[s], range->slots[s], slot, first, count);
         blocks[call->variant](&block, &k, param, slot);
-        range_store_param(&block, tensor, first, count);
+        range_store_param(&block, range, first, count);
         for (int s = 0; s < slots; ++s)
-            range_store(block.slot[s], tensor->slots[s], slot, first, count);
+            range_store(block.slot[s], range->slots[s], slot, first, count);
     }
 }

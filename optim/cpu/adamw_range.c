@@ -14,26 +14,25 @@ static inline void step_block(struct range_block *block, const struct rule_adamw
     }
 }
 
-void VARIANT(optim_adamw_range)(const struct optim_range *range,
+void VARIANT(optim_adamw_range)(const struct step_range *range,
                                 const struct rule_adamw_scalars *scalars) {
-    const struct optim_tensor *tensor = range->tensor;
-    const enum dtype param = optim_working_dtype(tensor);
-    const enum dtype slot = tensor->slot_dtype;
+    const enum dtype param = step_working_dtype(range);
+    const enum dtype slot = range->slot_dtype;
     const struct rule_adamw k = rule_adamw_narrow(scalars);
     struct range_block block;
     for (size_t done = 0; done < range->count; done += RANGE_BLOCK) {
         const size_t first = range->first + done;
         const size_t left = range->count - done;
         const size_t count = left < RANGE_BLOCK ? left : RANGE_BLOCK;
-        range_load(block.p, optim_working(tensor), param, first, count);
+        range_load(block.p, step_working(range), param, first, count);
         range_load_gradient(block.g, range, first, count);
         for (int s = 0; s < 2; ++s)
-            range_load(block.slot[s], tensor->slots[s], slot, first, count);
+            range_load(block.slot[s], range->slots[s], slot, first, count);
 #define STEP(p, s) step_block(&block, &k, p, s)
-        RANGE_SWITCH(param, slot, STEP);
+        STEP_SWITCH(param, slot, STEP);
 #undef STEP
-        range_store_param(&block, tensor, first, count);
+        range_store_param(&block, range, first, count);
         for (int s = 0; s < 2; ++s)
-            range_store(block.slot[s], tensor->slots[s], slot, first, count);
+            range_store(block.slot[s], range->slots[s], slot, first, count);
     }
 }

@@ -15,36 +15,35 @@ static inline void step_block(struct range_block *block, const struct rule_lion 
 static void plain_block(struct range_block *block, const struct rule_lion *k, enum dtype param,
                         enum dtype slot) {
 #define STEP(p, s) step_block(block, k, 0, p, s)
-    RANGE_SWITCH(param, slot, STEP);
+    STEP_SWITCH(param, slot, STEP);
 #undef STEP
 }
 
 static void cpu_block(struct range_block *block, const struct rule_lion *k, enum dtype param,
                       enum dtype slot) {
 #define STEP(p, s) step_block(block, k, 1, p, s)
-    RANGE_SWITCH(param, slot, STEP);
+    STEP_SWITCH(param, slot, STEP);
 #undef STEP
 }
 
-void VARIANT(optim_lion_range)(const struct optim_range *range,
-                               const struct optim_lion_scalars *scalars) {
-    const struct optim_tensor *tensor = range->tensor;
-    const enum dtype param = optim_working_dtype(tensor);
-    const enum dtype slot = tensor->slot_dtype;
+void VARIANT(optim_lion_range)(const struct step_range *range,
+                               const struct step_lion_scalars *scalars) {
+    const enum dtype param = step_working_dtype(range);
+    const enum dtype slot = range->slot_dtype;
     const struct rule_lion k = rule_lion_narrow(&scalars->rule);
     struct range_block block;
     for (size_t done = 0; done < range->count; done += RANGE_BLOCK) {
         const size_t first = range->first + done;
         const size_t left = range->count - done;
         const size_t count = left < RANGE_BLOCK ? left : RANGE_BLOCK;
-        range_load(block.p, optim_working(tensor), param, first, count);
+        range_load(block.p, step_working(range), param, first, count);
         range_load_gradient(block.g, range, first, count);
-        range_load(block.slot[0], tensor->slots[0], slot, first, count);
+        range_load(block.slot[0], range->slots[0], slot, first, count);
         if (scalars->cpu)
             cpu_block(&block, &k, param, slot);
         else
             plain_block(&block, &k, param, slot);
-        range_store_param(&block, tensor, first, count);
-        range_store(block.slot[0], tensor->slots[0], slot, first, count);
+        range_store_param(&block, range, first, count);
+        range_store(block.slot[0], range->slots[0], slot, first, count);
     }
 }

@@ -15,31 +15,28 @@ static inline void step_block(struct range_block *block, const struct rule_sgd *
     }
 }
 
-void VARIANT(optim_sgd_range)(const struct optim_range *range,
-                              const struct optim_sgd_scalars *scalars) {
-    const struct optim_tensor *tensor = range->tensor;
-    const enum dtype param = optim_working_dtype(tensor);
-    const enum dtype slot = tensor->slot_dtype;
-    const struct rule_sgd k = {(carrier)-scalars->lr, (carrier)scalars->weight_decay,
-                               (carrier)scalars->momentum, (carrier)(1.0 - scalars->dampening),
-                               scalars->nesterov};
+void VARIANT(optim_sgd_range)(const struct step_range *range,
+                              const struct step_sgd_scalars *scalars) {
+    const enum dtype param = step_working_dtype(range);
+    const enum dtype slot = range->slot_dtype;
+    const struct rule_sgd k = step_sgd_narrow(scalars);
     struct range_block block;
     for (size_t done = 0; done < range->count; done += RANGE_BLOCK) {
         const size_t first = range->first + done;
         const size_t left = range->count - done;
         const size_t count = left < RANGE_BLOCK ? left : RANGE_BLOCK;
-        range_load(block.p, optim_working(tensor), param, first, count);
+        range_load(block.p, step_working(range), param, first, count);
         range_load_gradient(block.g, range, first, count);
-        range_load(block.slot[0], tensor->slots[0], slot, first, count);
+        range_load(block.slot[0], range->slots[0], slot, first, count);
 #define STEP(p, s) step_block(&block, &k, scalars->first, 0, p, s)
 #define STEP_CPU(p, s) step_block(&block, &k, scalars->first, 1, p, s)
         if (scalars->cpu)
-            RANGE_SWITCH(param, slot, STEP_CPU);
+            STEP_SWITCH(param, slot, STEP_CPU);
         else
-            RANGE_SWITCH(param, slot, STEP);
+            STEP_SWITCH(param, slot, STEP);
 #undef STEP
 #undef STEP_CPU
-        range_store_param(&block, tensor, first, count);
-        range_store(block.slot[0], tensor->slots[0], slot, first, count);
+        range_store_param(&block, range, first, count);
+        range_store(block.slot[0], range->slots[0], slot, first, count);
     }
 }

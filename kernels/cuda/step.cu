@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The optimizers' steps, a thread per element: optim/cpu/ has the same names and the same bits. The
+ * arithmetic is base/rule.h, rule_adam.h and rule_optim.h; here elements are moved and rounded.
+ *
+ * Compiled for both working types, f32 and f64 (pairs f32_f32 and f64_f64). What a step needs once,
+ * powers of beta among it, is made on the host and given by value. No sums; no step waits. */
+#include "kernels/cuda/launch.h"
+#include "kernels/step.h"
+
+/* ---- elements on their way, as optim/cpu/range.h moves blocks of them ---- */
+
+GPU_INLINE carrier step_load(const void *values, enum dtype dtype, size_t i) {
+    return dtype == DTYPE_F64 ? (carrier)((const double *)values)[i]
+                              : (carrier)((const float *)values)[i];
+}
+
+GPU_INLINE void step_store(carrier x, void *values, enum dtype dtype, size_t i) {
+    if (dtype == DTYPE_F64)
+        ((double *)values)[i] = (double)x;
+    else
+        ((float *)values)[i] = (float)x;
+}
+
+/* As it is stored, divided by the loss scale and rounded to its dtype again. */
+GPU_INLINE carrier step_gradient(const struct step_range *is, size_t i) {
+    const carrier g = step_load(is->gradient, is->gradient_dtype, i);
+    if (is->grad_scale == 1.0) return g;
+    return carrier_store((accumulator)(g / (carrier)is->grad_scale), is->gradient_dtype);
+}
+
+/* The working copy; where it is a master, the parameter becomes its rounding. */
+GPU_INLINE void step_store_param(carrier p, const struct step_range *is, size_t i) {
+    step_store(p, step_working(is), step_working_dtype(is), i);
+    if (is->master == NULL) return;
+    step_store(carrier_store((accumulator)p, is->param_dtype), is->param, is->param_dtype, i);
+}
+
+GPU_INLINE carrier step_load_slot(const struct step_range *is, int slot, size_t i) {
+    return step_load(is->slots[slot], is->slot_dtype, i);
+}
+
+GPU_INLINE void step_store_slot(carrier x, const struct step_range *is, int slot, size_t i) {
+    step_store(x, is->slots[slot], is->slot_dtype, i);
+}
+
+#define STEP_ELEMENT(i)                                                                            \
+    const size_t step_at = (size_t)BLOCK * THREADS + THREAD;                                       \
+    if (step_at >= args->is.count) return;                                                         \
+    const size_t i = args->is.first + step_at
+
+#define STEP_LAUNCH(kernel, job)                                                                   \
+    LAUNCH(kernel, element_blocks((job)->is.count), ELEMENT_THREADS, 0, (job))
+
+/* ---- AdamW's default variant ---- */
+
+struct step_adamw_job {
+    struct step_range is;
+    struct rule_adamw k;
+};
+
+KERNEL(step_adamw_kernel, struct step_adamw_job) {
+    STEP_ELEMENT(i);
+    const struct step_range *const is = &args->is;
+    const enum dtype param = step_working_dtype(is), slot = is->slot_dtype;
+    struct rule_adamw_element e = {step_load(step_working(is), param, i), step_load_slot(is, 0, i),
+                                   step_load_slot(is, 1, i)};
+    const carrier g = step_gradient(is, i);
+#define STEP(p, s) rule_adamw_step(&e, g, &args->k, p, s)
+    STEP_SWITCH(param, slot, STEP);
+#undef STEP
+    step_store_param(e.p, is, i);
+    step_store_slot(e.m, is, 0, i);
+    step_store_slot(e.v, is, 1, i);
+}
+
+static void step_adamw(const struct step_range *range, const struct rule_adamw_scalars *scalars) {
+    const struct step_adamw_job job = {*range, rule_adamw_narrow(scalars)};
+    STEP_LAUNCH(step_adamw_kernel, &job);
+}
+
+/* ---- Adam's variants, a kernel each ---- */
+
+struct step_adam_job {
+    struct step_range is;
+    struct rule_adam k;
+};
+
+GPU_INLINE void step_adam_element(const struct step_adam_job *args,
+                                  enum rule_adam_variant variant, size_t i) {
+    const struct step_range *const is = &args->is;
+    const enum dtype param = step_working_dtype(is), slot = is->slot_dtype;
+    struct rule_adam_element e = {step_load(step_working(is), param, i), step_load_slot(is, 0, i),
+                                  step_load_slot(is, 1, i),
+                                  args->k.amsgrad ? step_load_slot(is, 2, i) : (carrier)0};
+    const carrier g = step_gradient(is, i);
+    if (param == DTYPE_F32 && slot == DTYPE_F32)
+        rule_adam_step(&e, g, &args->k, variant, DTYPE_F32, DTYPE_F32);
+    else if (param == DTYPE_F64 && slot == DTYPE_F64)
+        rule_adam_step(&e, g, &args->k, variant, DTYPE_F64, DTYPE_F64);
+    else
+        rule_adam_step(&e, g, &args->k, variant, param, slot);
+    step_store_param(e.p, is, i);
+    step_store_slot(e.m, is, 0, i);
+    step_store_slot(e.v, is, 1, i);
+    if (args->k.amsgrad) step_store_slot(e.max, is, 2, i);
+}
+
+#define STEP_ADAM_KERNEL(name, variant)                                                            \
+    KERNEL(name, struct step_adam_job) {                                                           \
+        STEP_ELEMENT(i);                                                                           \
+        step_adam_element(args, variant, i);                                                       \
+    }
+STEP_ADAM_KERNEL(step_adam_torch_kernel, RULE_ADAM_TORCH)
+STEP_ADAM_KERNEL(step_adam_cpu_kernel, RULE_ADAM_TORCH_CPU)
+STEP_ADAM_KERNEL(step_adam_capturable_kernel, RULE_ADAM_TORCH_CAPTURABLE)
+STEP_ADAM_KERNEL(step_adam_fused_kernel, RULE_ADAM_TORCH_FUSED)
+STEP_ADAM_KERNEL(step_adam_apex_kernel, RULE_ADAM_APEX)
+STEP_ADAM_KERNEL(step_adam_llm_c_kernel, RULE_ADAM_LLM_C)
+STEP_ADAM_KERNEL(step_adam_olmo_kernel, RULE_ADAM_OLMO_SKIP_STEP)
+STEP_ADAM_KERNEL(step_adam_olmo_foreach_kernel, RULE_ADAM_OLMO_FOREACH)
+STEP_ADAM_KERNEL(step_adam_legacy_kernel, RULE_ADAM_HF_LEGACY)
+
+static void step_adam(const struct step_range *range, const struct rule_adam_call *call) {
+    const struct step_adam_job job = {*range, rule_adam_open(call)};
+    switch (call->variant) {
+    case RULE_ADAM_TORCH_CPU:
+        STEP_LAUNCH(step_adam_cpu_kernel, &job);
+        return;
+    case RULE_ADAM_TORCH_CAPTURABLE:
+        STEP_LAUNCH(step_adam_capturable_kernel, &job);
+        return;
+    case RULE_ADAM_TORCH_FUSED:
+        STEP_LAUNCH(step_adam_fused_kernel, &job);
+        return;
+    case RULE_ADAM_APEX:
+        STEP_LAUNCH(step_adam_apex_kernel, &job);
+        return;
+    case RULE_ADAM_LLM_C:
+        STEP_LAUNCH(step_adam_llm_c_kernel, &job);
+        return;
+    case RULE_ADAM_OLMO_SKIP_STEP:
+        STEP_LAUNCH(step_adam_olmo_kernel, &job);
+        return;
+    case RULE_ADAM_OLMO_FOREACH:
+        STEP_LAUNCH(step_adam_olmo_foreach_kernel, &job);
+        return;
+    case RULE_ADAM_HF_LEGACY:
+        STEP_LAUNCH(step_adam_legacy_kernel, &job);
+        return;
+    case RULE_ADAM_TORCH:
+    case RULE_ADAM_COUNT:
+        break;
+    }
+    STEP_LAUNCH(step_adam_torch_kernel, &job);
+}
+
+/* ---- SGD ---- */
+
+struct step_sgd_job {
+    struct step_range is;
+    struct rule_sgd k;
+    int first, cpu;
+};
+
+KERNEL(step_sgd_kernel, struct step_sgd_job) {
+    STEP_ELEMENT(i);
+    const struct step_range *const is = &args->is;
+    const enum dtype param = step_working_dtype(is), slot = is->slot_dtype;
+    struct rule_sgd_element e = {step_load(step_working(is), param, i), step_load_slot(is, 0, i)};
+    const carrier g = step_gradient(is, i);
+#define STEP(p, s) rule_sgd_step(&e, g, &args->k, args->first, p, s)
+#define STEP_CPU(p, s) rule_sgd_cpu_step(&e, g, &args->k, args->first, p, s)
+    if (args->cpu)
+        STEP_SWITCH(param, slot, STEP_CPU);
+    else
+        STEP_SWITCH(param, slot, STEP);
+#undef STEP
+#undef STEP_CPU
+    step_store_param(e.p, is, i);
+    step_store_slot(e.buffer, is, 0, i);
+}
+
+static void step_sgd(const struct step_range *range, const struct step_sgd_scalars *scalars) {
+    const struct step_sgd_job job = {*range, step_sgd_narrow(scalars), scalars->first,
+                                     scalars->cpu};
+    STEP_LAUNCH(step_sgd_kernel, &job);
+}
+
+/* ---- Lion ---- */
+
+struct step_lion_job {
+    struct step_range is;
+    struct rule_lion k;
+    int cpu;
+};
+
+KERNEL(step_lion_kernel, struct step_lion_job) {
+    STEP_ELEMENT(i);
+    const struct step_range *const is = &args->is;
+    const enum dtype param = step_working_dtype(is), slot = is->slot_dtype;
+    struct rule_lion_element e = {step_load(step_working(is), param, i), step_load_slot(is, 0, i)};
+    const carrier g = step_gradient(is, i);
+#define STEP(p, s) rule_lion_step(&e, g, &args->k, args->cpu, p, s)
+    STEP_SWITCH(param, slot, STEP);
+#undef STEP
+    step_store_param(e.p, is, i);
+    step_store_slot(e.m, is, 0, i);
+}
+
+static void step_lion(const struct step_range *range, const struct step_lion_scalars *scalars) {
+    const struct step_lion_job job = {*range, rule_lion_narrow(&scalars->rule), scalars->cpu};
+    STEP_LAUNCH(step_lion_kernel, &job);
+}
+
+extern const struct step_table VARIANT(step_table);
+const struct step_table VARIANT(step_table) = {step_adamw, step_sgd, step_adam, step_lion};
