@@ -144,17 +144,24 @@ struct tensor_met {
     float maximum, sum, d;
 };
 
+/* A score of -inf is exponential +0 whatever stands before it; the first of +inf is NaN, as exp(inf
+ * - inf) is. Rows of nothing but -inf: tensor_meet_end. */
 GPU_INLINE void tensor_meet(struct tensor_met *met, float score, float outer) {
     if (score > met->maximum) {
-        const float less = acc_exp(met->maximum - score);
+        const float less = acc_exp(met->maximum - score), one = 1.0f + (score - score);
         met->maximum = score;
-        met->sum = met->sum * less + 1.0f;
-        met->d = met->d * less + outer;
+        met->sum = met->sum * less + one;
+        met->d = met->d * less + one * outer;
     } else {
-        const float e = acc_exp(score - met->maximum);
+        const float e = score == -acc_inf() ? 0.0f : acc_exp(score - met->maximum);
         met->sum = met->sum + e;
         met->d = acc_fma(e, outer, met->d);
     }
+}
+
+/* No score was larger than -inf: law 6 has exp(-inf + inf). */
+GPU_INLINE void tensor_meet_end(struct tensor_met *met) {
+    if (met->maximum == -acc_inf()) met->sum = met->maximum - met->maximum;
 }
 
 /* Those of another thread join; either may have met none. */
@@ -198,6 +205,7 @@ GPU_INLINE void tensor_state(GPU_PARAM const struct attention_job *job, struct a
     }
     for (unsigned mask = 1; mask < TENSOR_OF_ROW; mask *= 2)
         tensor_meet_other(GPU_ARG & met, mask);
+    tensor_meet_end(&met);
     if (THREAD % TENSOR_OF_ROW == 0) {
         shared->state.maximum[r] = met.maximum + 0.0f;
         shared->state.sum[r] = met.sum;

@@ -237,11 +237,93 @@ static void verify_others_untouched(void **state) {
     }
 }
 
+/* Scores that are no finite numbers, of operands that are: where a row of q has `at` in column c,
+ * keys that have +-at there make its score +-inf; two such columns NaN. */
+enum { LESS_FIRST, LESS_SOME, LESS_ALL, MORE_ONE, NONE, SPECIALS };
+
+static void make_special(struct problem *p, double at, int finite) {
+    const uint32_t D = p->shape->D;
+    for (uint32_t i = 0; i < p->sequences[0].length; i++) {
+        double *const q = p->q + (size_t)(p->sequences[0].row + i) * D;
+        double *const k = p->k + (size_t)(p->sequences[0].row + i) * D;
+        const uint32_t kind = finite ? (i + 2) % 3 : i % (SPECIALS + 2);
+        for (uint32_t c = 0; c <= SPECIALS; c++)
+            q[c] = k[c] = 0.0;
+        if (kind < SPECIALS && (!finite || kind != LESS_ALL)) q[kind] = at;
+        if (kind == NONE) q[SPECIALS] = at;
+        k[LESS_FIRST] = i == 0 ? -at : 0.0;
+        k[LESS_SOME] = i % 3 == 0 || i == 33 ? -at : 0.0;
+        k[LESS_ALL] = -at;
+        k[MORE_ONE] = i == 2 ? at : 0.0;
+        k[NONE] = i == 1 ? at : 0.0;
+        k[SPECIALS] = i == 1 ? -at : 0.0;
+    }
+}
+
+/* NaN where law 6 has NaN; else within `bound` of the column's largest. (dQ of the columns that
+ * make special scores is what remains of sums that cancel: finite is enough.) */
+static void compare_special(const struct problem *p, void *const own[RESULTS], double bound) {
+    const uint32_t width = p->shape->D;
+    for (int i = 0; i < RESULTS; i++)
+        for (uint32_t c = 0; c < width; c++) {
+            const float *const is = (const float *)p->result[i], *const due = (const float *)own[i];
+            double most = 0.0;
+            for (size_t at = c; at < (size_t)p->rows * width; at += width)
+                if (isfinite(due[at])) most = fmax(most, fabs((double)due[at]));
+            for (size_t at = c; at < (size_t)p->rows * width; at += width) {
+                const double gap = fabs((double)is[at] - (double)due[at]);
+                if ((isnan(is[at]) && isnan(due[at])) || is[at] == due[at]) continue;
+                if (i == DQ && c <= SPECIALS && isfinite(is[at]) && isfinite(due[at])) continue;
+                if (!(gap <= bound * most))
+                    fail_msg("%s, %s, row %zu, column %u: expected %a, got %a", result_names[i],
+                             dtype_name(p->bench.law.compute), at / width, c, (double)due[at],
+                             (double)is[at]);
+            }
+        }
+}
+
+/* Against the CPU. `finite`: rows whose results law 6 makes finite; else those of NaN, too. */
+static void test_special(size_t pair, double at, int finite, double bound) {
+    static const struct shape shape = {1, 1, 16, {70, 0}};
+    const struct op_limits limits = {72, 72, 16, 72, 1, 1, 16, 1, 0, 0};
+    struct problem p;
+    void *own[RESULTS];
+    size_t bytes = 0, numbers = 0;
+    open_problem(&p, pair, &shape);
+    make_special(&p, at, finite);
+    const struct op_table *const ops = p.ops;
+    void *const scratch = p.bench.call.scratch;
+    assert_int_equal(backend_ops(ISA_BASE, p.bench.law.compute, p.bench.accumulate, &p.ops), 0);
+    assert_int_equal(backend_scratch(&limits, &bytes), 0);
+    p.bench.call.scratch = machine_take(&p.bench, bytes, 1);
+    run(&p, NULL, 0);
+    memcpy(own, p.result, sizeof own);
+    p.ops = ops;
+    p.bench.call.scratch = scratch;
+    run(&p, &mode, 0);
+    compare_special(&p, own, bound);
+    run(&p, &mode, 1);
+    compare_special(&p, own, bound);
+    for (size_t i = 0; i < (size_t)p.rows * shape.D; i++)
+        numbers += isfinite(((const float *)own[OUT])[i]) != 0;
+    assert_true(finite ? numbers == (size_t)p.rows * shape.D : numbers < 60 * shape.D);
+    bench_close(&p.bench);
+}
+
+static void corroborate_special_scores(void **state) {
+    (void)state;
+    for (int finite = 0; finite < 2 && !WATCHED; finite++) {
+        test_special(PAIR_BF16, 0x1p70, finite, 0x1p-6);
+        test_special(PAIR_F16, 0x1p15, finite, 0x1p-9); /* scores of f16: infinite when rounded */
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_bf16),
         cmocka_unit_test(corroborate_f16),
         cmocka_unit_test(verify_others_untouched),
+        cmocka_unit_test(corroborate_special_scores),
     };
     if (!machines_ready()) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
