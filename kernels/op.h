@@ -417,6 +417,7 @@ struct op_limits {
     int threads;
     size_t library; /* elements of the largest weight that may go through a library; 0: none does */
     int order_free; /* calls may be order_free */
+    uint32_t library_bytes; /* of a number that a library multiplies: 2, 4 or 8; 0: not known */
 };
 
 /* Bytes of scratch that every op of the backend is content with, for any pair. */

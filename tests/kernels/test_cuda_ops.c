@@ -14,7 +14,7 @@
 #include "kernels/dropout.h"
 #include "tests/kernels/helper_machines.h"
 
-static const struct op_limits limits = {600, 600, 5000, 300, 8, 8, 160, 1, 0, 0};
+static const struct op_limits limits = {600, 600, 5000, 300, 8, 8, 160, 1, 0, 0, 0};
 
 /* Runs `test` for all pairs. */
 static void on_pairs(void (*test)(struct machines *m)) {

@@ -269,7 +269,7 @@ static double check_input(struct bench *b, const struct smooth *s, const struct 
 
 static void check_op(struct bench *b, const struct smooth *s) {
     static struct tensors t;
-    const struct op_limits limits = {16, 0, 64, 8, 4, 2, 8, 1, 0, 0};
+    const struct op_limits limits = {16, 0, 64, 8, 4, 2, 8, 1, 0, 0, 0};
     const struct op_table *ops = NULL;
     size_t machine = 0;
     memset(&t, 0, sizeof t);
