@@ -13,6 +13,9 @@ function(twinstep_host_kernels word)
       target_sources(${part} PRIVATE ${CMAKE_SOURCE_DIR}/kernels/cuda/tensor_attention.cu
                                      ${CMAKE_SOURCE_DIR}/kernels/cuda/leaves.cu)
     endif()
+    if(carrier STREQUAL accumulator) # a working type of optimizers
+      target_sources(${part} PRIVATE ${CMAKE_SOURCE_DIR}/kernels/cuda/step.cu)
+    endif()
     set_target_properties(${part} PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_link_libraries(${part} PRIVATE twinstep_flags)
     target_compile_options(${part} PRIVATE ${TWINSTEP_OPTIMISED} -fvisibility=hidden ${ARGN})
@@ -44,7 +47,7 @@ endfunction()
 
 set_source_files_properties(
   ${CMAKE_SOURCE_DIR}/kernels/cuda/ops.cu ${CMAKE_SOURCE_DIR}/kernels/cuda/tensor_attention.cu
-  ${CMAKE_SOURCE_DIR}/kernels/cuda/leaves.cu
+  ${CMAKE_SOURCE_DIR}/kernels/cuda/leaves.cu ${CMAKE_SOURCE_DIR}/kernels/cuda/step.cu
   PROPERTIES LANGUAGE C)
 if(BUILD_TESTING)
   twinstep_host_kernels(shim)
@@ -91,7 +94,7 @@ if(TWINSTEP_CUDA)
   file(GLOB inputs CONFIGURE_DEPENDS ${headers})
   set(objects)
   foreach(pair "f32;f32" "f32;f64" "f64;f64" "module;_" "library;_" "tensor_attention;f32_f32"
-               "leaves;f32_f32")
+               "leaves;f32_f32" "step;f32_f32" "step;f64_f64")
     list(GET pair 0 carrier)
     list(GET pair 1 accumulator)
     set(source ${CMAKE_SOURCE_DIR}/kernels/cuda/ops.cu)
@@ -100,10 +103,10 @@ if(TWINSTEP_CUDA)
     if(accumulator STREQUAL "_")
       set(source ${CMAKE_SOURCE_DIR}/kernels/cuda/${carrier}.cu)
       set(defined)
-    elseif(accumulator STREQUAL "f32_f32")
+    elseif(accumulator MATCHES "(f..)_(f..)") # a file of its own, for one pair
       set(source ${CMAKE_SOURCE_DIR}/kernels/cuda/${carrier}.cu)
-      set(defined -DTWINSTEP_VARIANT=f32_f32_cuda -DTWINSTEP_CARRIER_f32=1
-                  -DTWINSTEP_ACCUMULATOR_f32=1)
+      set(defined -DTWINSTEP_VARIANT=${accumulator}_cuda -DTWINSTEP_CARRIER_${CMAKE_MATCH_1}=1
+                  -DTWINSTEP_ACCUMULATOR_${CMAKE_MATCH_2}=1)
     endif()
     set(object ${CMAKE_BINARY_DIR}/cuda_${carrier}_${accumulator}.o)
     add_custom_command(

@@ -13,6 +13,7 @@
 #include "base/module_abi.h"
 #include "kernels/leaves.h"
 #include "kernels/op.h"
+#include "kernels/step.h"
 
 /* What the ops run on, one thing at a time: {"device", "NVIDIA H100 80GB HBM3"}. Names are words of
  * a-z, 0-9 and _; of one module every name comes once. "device" is always there and first. */
@@ -30,7 +31,10 @@ struct backend_fact {
      100000 * sizeof(struct backend_fact) +                                                        \
      1000000 * (sizeof(struct attention_backward_args) + sizeof(struct linear_forward_args) +      \
                 sizeof(struct norm_forward_args) + sizeof(struct logprob_forward_args)) +          \
-     10000000 * (sizeof(struct leaves_args) + sizeof(struct leafhash_leaf)))
+     10000000 * (sizeof(struct leaves_args) + sizeof(struct leafhash_leaf)) +                      \
+     100000000 * (sizeof(struct step_range) + sizeof(struct step_table) +                          \
+                  sizeof(struct rule_adam_call) + sizeof(struct step_sgd_scalars) +                \
+                  sizeof(struct step_lion_scalars)))
 #endif
 
 struct backend {
@@ -52,6 +56,9 @@ struct backend {
     enum status (*scratch)(const struct op_limits *limits, size_t *out_bytes);
     /* Of one tensor, behind all ops that were called; done when `wait` returns. */
     void (*leaves)(const struct leaves_args *args);
+    /* An optimizer's step, of working type f32 and f64, behind all ops that were called; done when
+     * `wait` returns. */
+    const struct step_table *steps[2];
 };
 
 #endif

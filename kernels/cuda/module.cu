@@ -184,5 +184,5 @@ const struct backend twinstep_backend_v1 = {BACKEND_STAMP,   "cuda",
                                             module_describe, {module_take, module_give},
                                             module_wait,     tables_refuse,
                                             tables_ops,      tables_scratch,
-                                            TABLE_LEAVES};
+                                            TABLE_LEAVES,    TABLE_STEPS};
 }

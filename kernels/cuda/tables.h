@@ -18,6 +18,15 @@ extern const struct op_table TABLE(f32_f32);
 extern const struct op_table TABLE(f32_f64);
 extern const struct op_table TABLE(f64_f64);
 
+/* step.cu, of its two working types. */
+#define STEPS_JOIN_(pair, word) step_table_##pair##_##word
+#define STEPS_NAME_(pair, word) STEPS_JOIN_(pair, word)
+#define STEPS(pair) STEPS_NAME_(pair, BACKEND_WORD)
+extern const struct step_table STEPS(f32_f32);
+extern const struct step_table STEPS(f64_f64);
+#define TABLE_STEPS                                                                                \
+    { &STEPS(f32_f32), &STEPS(f64_f64) }
+
 /* leaves.cu, compiled with the pair whose numbers are f32. */
 #define LEAVES_JOIN_(word) leaves_f32_f32_##word
 #define LEAVES_NAME_(word) LEAVES_JOIN_(word)

@@ -41,6 +41,7 @@ SHARED_HEADERS = [
     "base/macro.h", "base/real*.h", "base/sum*.h", "base/rule.h", "base/dtype.h",
     "determinism/philox.h", "determinism/stream.h", "determinism/normal.h",
     "determinism/leafhash.h", "determinism/own_bits.h", "kernels/leaves.h", "kernels/op.h",
+    "kernels/step.h", "base/rule_adam.h", "base/rule_optim.h",
 ]
 
 FUNCTIONS = ("exp|exp2|expm1|exp10|log|log2|log10|log1p|pow|tanh|sinh|cosh|sin|cos|tan|asin|acos|"
