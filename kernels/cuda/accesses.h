@@ -34,7 +34,7 @@ struct watch_place {
     size_t args_bytes, gpu_bytes;
 };
 
-/* shim.c: the running thread; 0: none runs. And what is to be told. */
+/* shim.c: the running thread; 0: none runs. And what is to be told, the first of it. */
 int shim_place(struct watch_place *out);
 void shim_tell(const char *what);
 

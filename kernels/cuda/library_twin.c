@@ -8,10 +8,12 @@
  * dtype of the sum (products of bf16, f16 and tf32 numbers are exact in f32); its sum is added to
  * the worker's. Workers' sums are added in ascending order, and then to what C holds.
  * So each mechanism that is left free moves bits, and none by chance. What tensor cores do inside a
- * step is not imitated. */
+ * step is not imitated.
+ * It runs when its turn comes among the kernels that the shim has queued. */
 #include "kernels/cuda/library.h"
 
 #include "base/real.h"
+#include "kernels/cuda/shim.h"
 #include "kernels/cuda/short.h"
 
 enum status library_open(void) {
@@ -83,14 +85,18 @@ static double output(const struct library_product *p, const struct plan *plan, s
     return sum;
 }
 
-void library_multiply(const struct library_mode *mode, const struct library_product *product,
-                      unsigned part) {
-    const struct plan plan = plan_of(mode, product->K);
-    (void)part; /* streams: one after another is one of the orders that they allow */
+struct twin_job {
+    struct library_product product;
+    struct plan plan;
+};
+
+static void multiply(const void *args) {
+    const struct twin_job *const job = (const struct twin_job *)args;
+    const struct library_product *const product = &job->product;
     for (size_t i = 0; i < product->M; i++)
         for (size_t j = 0; j < product->N; j++) {
             const size_t at = i * product->N + j;
-            double sum = output(product, &plan, i, j);
+            double sum = output(product, &job->plan, i, j);
             if (product->sum == DTYPE_F64) {
                 double *const c = (double *)product->c + at;
                 *c = product->held ? *c + sum : sum;
@@ -99,4 +105,11 @@ void library_multiply(const struct library_mode *mode, const struct library_prod
                 *c = product->held ? *c + (float)sum : (float)sum;
             }
         }
+}
+
+void library_multiply(const struct library_mode *mode, const struct library_product *product,
+                      unsigned part) {
+    const struct twin_job job = {*product, plan_of(mode, product->K)};
+    (void)part; /* streams: one after another is one of the orders that they allow */
+    shim_host(multiply, &job, sizeof job);
 }

@@ -36,7 +36,8 @@
     static __device__ __forceinline__ void name##_thread(const type *args)
 
 /* Starts `grid` blocks of `block` threads, in order behind what was started before. No block: no
- * start. What goes wrong is told by the backend's wait(). */
+ * start. The arguments are copied; what they point to is read when the kernel runs. What goes wrong
+ * is told by the backend's wait(). */
 #define LAUNCH(kernel, grid, block, shared_bytes, args_pointer)                                    \
     do {                                                                                           \
         if ((grid) != 0)                                                                           \
@@ -128,7 +129,7 @@ GPU_INLINE uint32_t gpu_atomic_add_u32(uint32_t *sum, uint32_t term) {
     shim_launch(#kernel, kernel, (size_t)(grid), (unsigned)(block), (size_t)(shared_bytes),        \
                 (args_pointer), sizeof *(args_pointer))
 
-#define GPU_WAIT() ((void)0)
+#define GPU_WAIT() shim_wait()
 
 #define THREAD (gpu->thread)
 #define THREADS (gpu->threads)

@@ -2,7 +2,7 @@
  * Fibres are made when a thread waits for the first time: threads that never wait run one after
  * another on one fibre. A fibre has a stack from the arena; setcontext() enters it, setjmp and
  * longjmp change between fibres, since they leave the signals alone and cost a tenth. */
-#include "kernels/cuda/shim.h"
+#include "kernels/cuda/shim_queue.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -70,8 +70,7 @@ struct shim {
 };
 
 struct shim_host {
-    uint64_t seed, launches;
-    uint64_t count; /* launches of this thread, whatever the seed */
+    uint64_t count; /* launches of this thread so far */
     int failed;
     char error[512];
     struct shim *space;
@@ -125,15 +124,14 @@ int shim_place(struct watch_place *out) {
     return 1;
 }
 
-enum status shim_error(void) {
+int shim_failed(void) {
+    return here.failed;
+}
+
+enum status shim_take_error(void) {
     if (!here.failed) return STATUS_OK;
     here.failed = 0;
     FAIL(STATUS_INTERNAL, "%s", here.error);
-}
-
-void shim_seed(uint64_t seed) {
-    here.seed = seed;
-    here.launches = 0;
 }
 
 /* splitmix64 (Steele, Lea, Flood, OOPSLA 2014). */
@@ -389,7 +387,7 @@ static enum status open_space(void) {
     return status;
 }
 
-void shim_close(void) {
+void shim_close_fibres(void) {
     if (here.space == NULL) return;
     struct arena arena = here.space->arena;
     here.space = NULL;
@@ -411,7 +409,9 @@ static size_t stride_of(size_t grid, uint64_t *draw) {
     }
 }
 
-static int launch_is_possible(const char *name, size_t grid, unsigned block, size_t bytes) {
+static int launch_is_possible(const struct shim_work *work) {
+    const size_t grid = work->grid, bytes = work->shared_bytes;
+    const unsigned block = work->block;
     char text[256];
     if (block >= 32 && block <= SHIM_THREADS && block % 32 == 0 && bytes <= SHIM_SHARED &&
         grid < (size_t)1 << 31)
@@ -420,28 +420,27 @@ static int launch_is_possible(const char *name, size_t grid, unsigned block, siz
         text, sizeof text,
         "kernel %s: expected blocks of whole warps, at most %u threads and %zu bytes of shared "
         "memory, and fewer than 2^31 of them, got %zu of %u threads and %zu bytes",
-        name, SHIM_THREADS, SHIM_SHARED, grid, block, bytes);
+        work->name, SHIM_THREADS, SHIM_SHARED, grid, block, bytes);
     tell(text);
     return 0;
 }
 
-void shim_launch(const char *name, shim_kernel kernel, size_t grid, unsigned block,
-                 size_t shared_bytes, const void *args, size_t args_bytes) {
-    if (here.failed || grid == 0) return;
-    if (!launch_is_possible(name, grid, block, shared_bytes)) return;
+void shim_run(const struct shim_work *work, const void *args) {
+    const size_t grid = work->grid;
+    if (here.failed || !launch_is_possible(work)) return;
     if (here.space == NULL && open_space() != STATUS_OK) {
         tell("shim: no memory");
         return;
     }
     struct shim *const s = here.space;
-    s->name = name;
-    s->kernel = kernel;
+    s->name = work->name;
+    s->kernel = work->kernel;
     s->args = args;
-    s->args_bytes = args_bytes;
+    s->args_bytes = work->args_bytes;
     here.count++;
-    s->threads = block;
-    s->shared_bytes = (shared_bytes + 15) / 16 * 16;
-    s->draw = here.seed ^ here.launches++ * 0xd1342543de82ef95u;
+    s->threads = work->block;
+    s->shared_bytes = (work->shared_bytes + 15) / 16 * 16;
+    s->draw = work->draw;
     const size_t step = stride_of(grid, &s->draw);
     size_t at = (size_t)(next_draw(&s->draw) % grid);
     for (size_t i = 0; i < grid && !here.failed; i++, at = (at + step) % grid)

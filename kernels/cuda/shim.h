@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs a CUDA kernel on the host: one fibre per thread that waits, blocks one after another.
+ * Runs CUDA kernels on the host: one fibre per thread that waits, blocks one after another. A
+ * launch is kept until the host waits, and runs then (shim_queue.c).
  *
  * Blocks come in a drawn order; the threads of a block go in a drawn order, which is drawn anew
  * after every barrier, so that a result that hangs on who comes first changes with the seed.
@@ -10,7 +11,7 @@
  * touch one place without a barrier between them, and reads of shared memory that nobody wrote.
  *
  * Not imitated: that threads really run at one time, weak memory order, warps that diverge, time.
- * State (seed, error, fibres) belongs to the host thread, as the CUDA runtime's does. */
+ * State (seed, queue, error, fibres) belongs to the host thread, as the CUDA runtime's does. */
 #ifndef TWINSTEP_KERNELS_CUDA_SHIM_H
 #define TWINSTEP_KERNELS_CUDA_SHIM_H
 
@@ -21,6 +22,8 @@
 
 #define SHIM_THREADS 1024u             /* of a block, at most; a multiple of 32 */
 #define SHIM_SHARED ((size_t)48 << 10) /* bytes of shared memory, at most */
+#define SHIM_ARGS ((size_t)4 << 10)    /* of a kernel's arguments, at most */
+#define SHIM_QUEUE 1024u               /* launches that wait, at most; then the oldest runs */
 
 /* What a thread of a kernel sees. */
 struct gpu {
@@ -33,14 +36,21 @@ typedef void (*shim_kernel)(struct gpu *gpu, const void *args);
 /* Every later launch of this host thread draws its orders from `seed`, counted from 0. */
 void shim_seed(uint64_t seed);
 
-/* Runs the kernel to its end. After an error nothing runs until the error was taken. */
+/* Puts the kernel behind what was launched before, with a copy of its arguments. After an error
+ * nothing runs until the error was taken. */
 void shim_launch(const char *name, shim_kernel kernel, size_t grid, unsigned block,
                  size_t shared_bytes, const void *args, size_t args_bytes);
 
-/* STATUS_INTERNAL with the text of the first error since the last call; else STATUS_OK. */
+/* Likewise a function of the host, in the kernels' order: what a device's library would do. */
+void shim_host(void (*run)(const void *args), const void *args, size_t args_bytes);
+
+/* Runs all that was launched. */
+void shim_wait(void);
+
+/* Waits; STATUS_INTERNAL with the text of the first error since the last call; else STATUS_OK. */
 TWINSTEP_MUST_USE enum status shim_error(void);
 
-/* Gives the fibres' memory back; a later launch takes it again. */
+/* Waits and gives all memory back; a later launch takes it again. */
 void shim_close(void);
 
 void shim_barrier(struct gpu *gpu, int line);

@@ -52,6 +52,7 @@ static enum status shim_take(size_t bytes, void **out) {
 
 static void shim_give(void *memory) {
     struct arena arena;
+    shim_wait(); /* what is queued may still use it */
     watch_forget(memory);
     memcpy(&arena, (unsigned char *)memory - 64, sizeof arena);
     arena_close(&arena);

@@ -54,6 +54,7 @@ static enum status run(int how, uint64_t seed) {
     watch_memory(&count, sizeof count);
     shim_seed(seed);
     LAUNCH(plant, 2, 64, 128 * sizeof(float), &args);
+    GPU_WAIT();
     watch_forget(out);
     watch_forget(&count);
     return shim_error();

@@ -2,6 +2,7 @@
  * labels: unit short
  * The shim runs kernels as the words of kernels/cuda/port.h say, and shows what is wrong with
  * planted ones: a race, a barrier left out, threads that part ways, a write beyond shared memory.
+ * And what was launched runs when the host waits, not before.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -117,6 +118,7 @@ static void verify_atomics(void **state) {
         const struct atomics args = {&narrow, &wide};
         shim_seed(seed);
         LAUNCH(add_atomically, 3, 64, 0, &args);
+        assert_int_equal(shim_error(), STATUS_OK);
         assert_true(narrow == 3.0f * 64.0f * 65.0f / 2.0f * 0x1p-20f);
         assert_true(wide > 191.9 && wide < 192.1);
         moved += seed > 0 && wide != first;
@@ -177,6 +179,7 @@ static void verify_race_shows(void **state) {
         const struct winner args = {&threads[seed], &blocks[seed]};
         shim_seed(seed);
         LAUNCH(race, 16, 64, 0, &args);
+        assert_int_equal(shim_error(), STATUS_OK);
         thread_changes += threads[seed] != threads[0];
         block_changes += blocks[seed] != blocks[0];
     }
@@ -186,6 +189,7 @@ static void verify_race_shows(void **state) {
         const struct winner args = {&thread, &block};
         shim_seed(seed);
         LAUNCH(race, 16, 64, 0, &args);
+        assert_int_equal(shim_error(), STATUS_OK);
         assert_true(thread == threads[seed] && block == blocks[seed]);
     }
 }
@@ -233,6 +237,7 @@ static void verify_poison(void **state) {
     float out = 0.0f;
     const struct broken args = {READS_POISON, &out};
     LAUNCH(misbehave, 1, 64, 64 * sizeof(float), &args);
+    assert_int_equal(shim_error(), STATUS_OK);
     assert_true(out != out);
 }
 
@@ -248,6 +253,101 @@ static void validate_launches(void **state) {
     LAUNCH(visit, 1, 32, 0, &args); /* after an error nothing runs */
     assert_told("bytes of shared");
     assert_int_equal(total, 0);
+}
+
+/* ---- when it runs ---- */
+
+struct step {
+    uint32_t factor;
+    uint32_t *value;
+};
+
+KERNEL(multiply_and_count, struct step) {
+    if (THREAD == 0) *args->value = *args->value * args->factor + 1;
+}
+
+static void count_on_host(const void *given) {
+    const struct step *const args = (const struct step *)given;
+    *args->value = *args->value * args->factor + 1;
+}
+
+/* Reads too early see what stood there; writes too early are seen; arguments are copies. */
+static void verify_launches_wait(void **state) {
+    (void)state;
+    uint32_t value = 1;
+    struct step args = {10, &value};
+    LAUNCH(multiply_and_count, 1, 32, 0, &args);
+    args.factor = 7;
+    LAUNCH(multiply_and_count, 1, 32, 0, &args);
+    assert_int_equal(value, 1);
+    value = 2;
+    args = (struct step){0, NULL};
+    GPU_WAIT();
+    assert_int_equal(value, (2 * 10 + 1) * 7 + 1);
+    GPU_WAIT(); /* nothing runs twice */
+    assert_int_equal(value, (2 * 10 + 1) * 7 + 1);
+    assert_int_equal(shim_error(), STATUS_OK);
+}
+
+/* What a library does on a device comes in its turn. */
+static void verify_host_functions_wait(void **state) {
+    (void)state;
+    uint32_t value = 1;
+    const struct step ten = {10, &value}, seven = {7, &value};
+    LAUNCH(multiply_and_count, 1, 32, 0, &ten);
+    shim_host(count_on_host, &seven, sizeof seven);
+    LAUNCH(multiply_and_count, 1, 32, 0, &ten);
+    assert_int_equal(value, 1);
+    assert_int_equal(shim_error(), STATUS_OK);
+    assert_int_equal(value, ((1 * 10 + 1) * 7 + 1) * 10 + 1);
+}
+
+/* Of one launch more than wait at a time, the oldest has run, and only that one. */
+static void verify_full_queue(void **state) {
+    (void)state;
+    uint32_t value = 0;
+    const struct step args = {1, &value};
+    for (uint32_t i = 0; i < SHIM_QUEUE + 3; i++) {
+        assert_int_equal(value, i > SHIM_QUEUE ? i - SHIM_QUEUE : 0);
+        LAUNCH(multiply_and_count, 1, 32, 0, &args);
+    }
+    assert_int_equal(shim_error(), STATUS_OK);
+    assert_int_equal(value, SHIM_QUEUE + 3);
+}
+
+/* A launch that failed stops what comes behind it, kernels and functions of the host, and is told
+ * by the wait. */
+static void verify_queued_failure(void **state) {
+    (void)state;
+    uint32_t value = 1;
+    float out = 0.0f;
+    const struct step args = {10, &value};
+    const struct broken broken = {LEAVES, &out};
+    LAUNCH(multiply_and_count, 1, 32, 0, &args);
+    LAUNCH(misbehave, 2, 64, 64 * sizeof(float), &broken);
+    LAUNCH(multiply_and_count, 1, 32, 0, &args);
+    shim_host(count_on_host, &args, sizeof args);
+    assert_told("63 threads wait");
+    assert_int_equal(value, 11);
+    LAUNCH(multiply_and_count, 1, 32, 0, &args);
+    assert_int_equal(shim_error(), STATUS_OK);
+    assert_int_equal(value, 111);
+}
+
+struct large {
+    unsigned char byte[SHIM_ARGS + 1];
+};
+
+KERNEL(take_large, struct large) {
+    (void)gpu;
+    (void)args;
+}
+
+static void validate_arguments(void **state) {
+    (void)state;
+    static const struct large args = {{0}};
+    LAUNCH(take_large, 1, 32, 0, &args);
+    assert_told("more arguments than a device takes");
 }
 
 static int close_shim(void **state) {
@@ -266,6 +366,11 @@ int main(void) {
         cmocka_unit_test(validate_texts),
         cmocka_unit_test(verify_poison),
         cmocka_unit_test(validate_launches),
+        cmocka_unit_test(verify_launches_wait),
+        cmocka_unit_test(verify_host_functions_wait),
+        cmocka_unit_test(verify_full_queue),
+        cmocka_unit_test(verify_queued_failure),
+        cmocka_unit_test(validate_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, close_shim);
 }

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What was launched and has not run: a ring of launches, each with its own copy of its arguments.
+ *
+ * Nothing runs before the host waits. So a host that reads a kernel's output too early finds what
+ * stood there before, and one that writes too early is seen by the kernel: of all orders that a
+ * device may take, this is the one where the device is as late as it can be.
+ * The ring has SHIM_QUEUE places. When one more comes, the oldest runs, alone: as late as can be.
+ * Invariant: launches run in the order in which they came, each with the draws of its number. */
+#include "kernels/cuda/shim_queue.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "kernels/cuda/accesses.h"
+
+struct place {
+    struct shim_work work;
+    uint64_t args[SHIM_ARGS / sizeof(uint64_t)];
+};
+
+struct queue {
+    struct arena arena;
+    struct place *place; /* (SHIM_QUEUE) */
+    unsigned first, count;
+    uint64_t seed, launches;
+};
+
+static _Thread_local struct queue queue;
+
+void shim_seed(uint64_t seed) {
+    queue.seed = seed;
+    queue.launches = 0;
+}
+
+static void run_oldest(void) {
+    const struct place *const place = &queue.place[queue.first];
+    if (place->work.kernel != NULL)
+        shim_run(&place->work, place->args);
+    else if (!shim_failed())
+        place->work.host(place->args);
+    queue.first = (queue.first + 1) % SHIM_QUEUE;
+    queue.count--;
+}
+
+void shim_wait(void) {
+    while (queue.count > 0)
+        run_oldest();
+    queue.first = 0;
+}
+
+static void append(const struct shim_work *work, const void *args) {
+    if (work->args_bytes > SHIM_ARGS) {
+        shim_tell("shim: a kernel has more arguments than a device takes");
+        return;
+    }
+    if (queue.place == NULL && arena_take(&queue.arena, SHIM_QUEUE, sizeof *queue.place,
+                                          "launches that wait", &queue.place) != STATUS_OK) {
+        queue.place = NULL;
+        shim_tell("shim: no memory");
+        return;
+    }
+    if (queue.count == SHIM_QUEUE) run_oldest();
+    struct place *const place = &queue.place[(queue.first + queue.count++) % SHIM_QUEUE];
+    place->work = *work;
+    memcpy(place->args, args, work->args_bytes);
+}
+
+void shim_launch(const char *name, shim_kernel kernel, size_t grid, unsigned block,
+                 size_t shared_bytes, const void *args, size_t args_bytes) {
+    if (grid == 0) return;
+    append(&(struct shim_work){.name = name,
+                               .kernel = kernel,
+                               .grid = grid,
+                               .shared_bytes = shared_bytes,
+                               .args_bytes = args_bytes,
+                               .block = block,
+                               .draw = queue.seed ^ queue.launches++ * 0xd1342543de82ef95u},
+           args);
+}
+
+void shim_host(void (*run)(const void *args), const void *args, size_t args_bytes) {
+    append(&(struct shim_work){.host = run, .args_bytes = args_bytes}, args);
+}
+
+enum status shim_error(void) {
+    shim_wait();
+    return shim_take_error();
+}
+
+void shim_close(void) {
+    shim_wait();
+    arena_close(&queue.arena);
+    queue.place = NULL;
+    shim_close_fibres();
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Between the shim's two files: shim_queue.c keeps what was launched until somebody waits, shim.c
+ * runs it. Private to them. */
+#ifndef TWINSTEP_KERNELS_CUDA_SHIM_QUEUE_H
+#define TWINSTEP_KERNELS_CUDA_SHIM_QUEUE_H
+
+#include "kernels/cuda/shim.h"
+
+/* A launch, or a function of the host that comes in its order (kernel NULL). */
+struct shim_work {
+    const char *name;
+    shim_kernel kernel;
+    void (*host)(const void *args);
+    size_t grid, shared_bytes, args_bytes;
+    unsigned block;
+    uint64_t draw; /* what its orders are drawn from */
+};
+
+/* shim.c: runs the launch to its end, unless an error waits to be taken. */
+void shim_run(const struct shim_work *work, const void *args);
+
+/* shim.c: whether an error waits to be taken; takes it. */
+int shim_failed(void);
+TWINSTEP_MUST_USE enum status shim_take_error(void);
+
+/* shim.c: gives the fibres' memory back. */
+void shim_close_fibres(void);
+
+#endif
