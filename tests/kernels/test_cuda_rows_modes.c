@@ -171,7 +171,7 @@ static void corroborate_shuffled(void **state) {
 static void corroborate_batches(void **state) {
     (void)state;
     struct machines m;
-    if (SLOW) skip();
+    if (machines_slow()) skip();
     machines_open(&m, 0, &limits);
     const struct shape shape = {16400, 193, 1, 1}; /* a table of orders has three such tiles */
     shuffled_one(&m, shape, EMBEDDING, 1);
