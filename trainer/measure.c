@@ -96,18 +96,14 @@ static void measure_params(struct run *run) {
 }
 
 static enum status digest_params(struct run *run, struct digest *out_weights) {
-    for (uint32_t i = 0; i < run->owner_count; i++) {
-        uint32_t row = run->owner[i];
-        const struct param_row *param = &run->table.rows[row];
-        size_t shape[2] = {(size_t)param->shape[0], (size_t)param->shape[1]};
-        TRY(digest_tensor(param->name, param->dtype, param->rank, shape, run_param(run, row),
-                          &run->param_digest[row]));
-        if (run->shape.tensors > 0)
-            memcpy(run->record.tensor_digests[i][TENSOR_DIGEST_PARAMETER],
-                   run->param_digest[row].byte, DIGEST_BYTES);
-    }
-    return state_weights_digest(&run->table, &run->layout, run->state, run->param_digest,
-                                out_weights);
+    TRY(state_pieces_digest(&run->table, &run->layout, run->state, &run->digests,
+                            run->piece_digest));
+    for (uint32_t i = 0; i < run->owner_count && run->shape.tensors > 0; i++)
+        memcpy(run->record.tensor_digests[i][TENSOR_DIGEST_PARAMETER],
+               run->piece_digest[run->owner[i]][0].byte, DIGEST_BYTES);
+    state_weights_digest(&run->table, &run->layout, run->state,
+                         (const struct digest(*)[STATE_PIECES])run->piece_digest, out_weights);
+    return STATUS_OK;
 }
 
 /* What `identical` compares. */

@@ -301,17 +301,20 @@ enum status model_site_name(const struct config *config, uint32_t site, struct a
     return arena_format(arena, out, "logp");
 }
 
-enum status model_site_digest(const struct model *model, const struct batch *batch,
-                              uint32_t sequence, uint32_t site, struct digest *out) {
-    if (site > model->layers) {
-        size_t count = batch->label_length[sequence];
-        return digest_tensor("logp", DTYPE_F64, 1, &count,
-                             model->logp + batch->label_first[sequence], out);
-    }
+struct digest_job model_site_job(const struct model *model, const struct batch *batch,
+                                 uint32_t sequence, uint32_t site) {
+    if (site > model->layers)
+        return (struct digest_job){.name = "logp",
+                                   .dtype = DTYPE_F64,
+                                   .rank = 1,
+                                   .shape = {batch->label_length[sequence]},
+                                   .data = model->logp + batch->label_first[sequence]};
     const struct sequence *tokens = &batch->sequences[sequence];
     const void *matrix = site < model->layers ? model->layer[site].x : model->last;
-    size_t shape[2] = {tokens->length, model->C};
-    return digest_tensor(
-        "stream", model->compute, 2, shape,
-        (const unsigned char *)matrix + (size_t)tokens->row * model->C * model->carrier, out);
+    const size_t first = (size_t)tokens->row * model->C;
+    return (struct digest_job){.name = "stream",
+                               .dtype = model->compute,
+                               .rank = 2,
+                               .shape = {tokens->length, model->C},
+                               .data = (const unsigned char *)matrix + first * model->carrier};
 }

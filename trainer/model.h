@@ -17,6 +17,7 @@
 #include "determinism/stream.h"
 #include "kernels/blas.h"
 #include "trainer/batch.h"
+#include "trainer/digests.h"
 #include "trainer/params.h"
 
 /* What a layer keeps from forward for backward. Matrices of the compute carrier, (R, width). */
@@ -156,9 +157,8 @@ uint32_t model_site_count(const struct config *config);
 TWINSTEP_MUST_USE enum status model_site_name(const struct config *config, uint32_t site,
                                               struct arena *arena, char **out);
 
-/* Digest of one sequence's real tokens at a site, after model_forward. */
-TWINSTEP_MUST_USE enum status model_site_digest(const struct model *model,
-                                                const struct batch *batch, uint32_t sequence,
-                                                uint32_t site, struct digest *out);
+/* One sequence's real tokens at a site, after model_forward: what a digest of it is made of. */
+struct digest_job model_site_job(const struct model *model, const struct batch *batch,
+                                 uint32_t sequence, uint32_t site);
 
 #endif

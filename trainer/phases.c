@@ -64,13 +64,19 @@ static enum status phase_fetch(struct run *run) {
 }
 
 static enum status add_site_digests(struct run *run) {
-    for (uint32_t site = 0; site < run->shape.sites; site++) {
-        for (uint32_t i = 0; i < run->batch.sequence_count; i++) {
-            struct digest item;
-            TRY(model_site_digest(&run->model, &run->batch, run->batch.canonical_sequence[i], site,
-                                  &item));
-            digest_stream_add(&run->site_stream[site], &item);
+    const uint32_t sequences = run->batch.sequence_count;
+    for (uint32_t site = 0; site < run->shape.sites; site++)
+        for (uint32_t i = 0; i < sequences; i++) {
+            const uint32_t sequence = run->batch.canonical_sequence[i];
+            struct digest_job job = model_site_job(&run->model, &run->batch, sequence, site);
+            job.out = &run->site_item[(size_t)site * sequences + i];
+            TRY(digests_add(&run->digests, &job));
         }
+    TRY(digests_finish(&run->digests));
+    for (uint32_t site = 0; site < run->shape.sites; site++) {
+        for (uint32_t i = 0; i < sequences; i++)
+            digest_stream_add(&run->site_stream[site],
+                              &run->site_item[(size_t)site * sequences + i]);
         digest_stream_close(&run->site_stream[site], &run->site_digest[site]);
         memcpy(run->record.sites[site], run->site_digest[site].byte, DIGEST_BYTES);
     }
@@ -175,21 +181,41 @@ static enum status phase_backward(struct run *run) {
     return STATUS_OK;
 }
 
+/* Law 2 in f64, as distance_squares is, and in no drawn or racing order: it is no sum of the
+ * training's. */
+static double gradient_squares(const struct run *run, uint32_t row) {
+    const enum dtype dtype = run->layout.gradient_dtype;
+    const void *const gradient = run->state + run->layout.tensor[row].gradient;
+    const struct span span = {gradient, dtype}, none = {NULL, dtype};
+    const size_t count = run->table.rows[row].count;
+    if (run->backend == NULL) return distance_squares(span, none, count);
+    struct op_call call = run->model.call;
+    double square;
+    const struct square_args args = {count, dtype, gradient, &square};
+    call.order = NULL;
+    call.racing = NULL;
+    run->model.ops->square(&call, &args);
+    return square;
+}
+
 static enum status note_gradients(struct run *run) {
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct param_row *row = &run->table.rows[run->owner[i]];
-        size_t shape[2] = {(size_t)row->shape[0], (size_t)row->shape[1]};
-        TRY(digest_tensor(row->name, run->layout.gradient_dtype, row->rank, shape,
-                          run_at(run, run->layout.tensor[run->owner[i]].gradient),
-                          &run->gradient_digest[i]));
-        if (run->shape.tensors == 0) continue;
+        const struct digest_job job = {
+            .name = row->name,
+            .dtype = run->layout.gradient_dtype,
+            .rank = row->rank,
+            .shape = {(size_t)row->shape[0], (size_t)row->shape[1]},
+            .data = run_at(run, run->layout.tensor[run->owner[i]].gradient),
+            .out = &run->gradient_digest[i]};
+        TRY(digests_add(&run->digests, &job));
+    }
+    TRY(digests_finish(&run->digests));
+    for (uint32_t i = 0; i < run->owner_count && run->shape.tensors > 0; i++) {
         memcpy(run->record.tensor_digests[i][TENSOR_DIGEST_GRADIENT], run->gradient_digest[i].byte,
                DIGEST_BYTES);
-        struct span gradient = {run_at(run, run->layout.tensor[run->owner[i]].gradient),
-                                run->layout.gradient_dtype};
-        struct span none = {NULL, run->layout.gradient_dtype};
         run->record.tensors[i][TENSOR_GRAD_NORM] =
-            real_sqrt_f64(distance_squares(gradient, none, row->count));
+            real_sqrt_f64(gradient_squares(run, run->owner[i]));
     }
     struct digest digest;
     digest_root("backward", run->gradient_digest, run->owner_count, &digest);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/leaves.h"
 #include "kernels/shuffle.h"
 #include "scenarios/scenario.h"
 #include "trainer/backends.h"
@@ -155,10 +156,14 @@ static enum status open_weights(struct run *run) {
     return STATUS_OK;
 }
 
+static size_t run_sequences(const struct run *run) {
+    return (size_t)run->limits.samples * run->limits.sides;
+}
+
 static enum status open_scratch(struct run *run) {
     struct arena *arena = &run->arena;
     size_t largest = 0, param = dtype_carrier((enum dtype)run->config.numerics.param);
-    size_t sequences = (size_t)run->limits.samples * run->limits.sides;
+    size_t sequences = run_sequences(run);
     for (uint32_t i = 0; i < run->table.count; i++)
         if (run->table.rows[i].count > largest) largest = run->table.rows[i].count;
     TRY(arena_take(arena, run->table.elements, param, "initial parameters", &run->initial));
@@ -175,8 +180,8 @@ static enum status open_scratch(struct run *run) {
     TRY(arena_take(arena, run->owner_count, sizeof *run->tensors, "optimizer", &run->tensors));
     TRY(arena_take(arena, run->limits.samples, sizeof *run->probe, "probe", &run->probe));
     TRY(arena_take(arena, run->owner_count, sizeof *run->clips, "clipping", &run->clips));
-    TRY(arena_take(arena, run->table.count, sizeof *run->param_digest, "digests",
-                   &run->param_digest));
+    TRY(arena_take(arena, run->table.count, sizeof *run->piece_digest, "digests",
+                   &run->piece_digest));
     return arena_take(arena, run->owner_count, sizeof *run->gradient_digest, "digests",
                       &run->gradient_digest);
 }
@@ -195,7 +200,23 @@ static enum status open_record(struct run *run) {
     TRY(arena_take(arena, shape.consumers, sizeof *record->ledger, "record", &record->ledger));
     TRY(arena_take(arena, shape.streams, sizeof *record->places, "record", &record->places));
     TRY(arena_take(arena, shape.sites, sizeof *run->site_stream, "record", &run->site_stream));
-    return arena_take(arena, shape.sites, sizeof *run->site_digest, "record", &run->site_digest);
+    TRY(arena_take(arena, shape.sites, sizeof *run->site_digest, "record", &run->site_digest));
+    return arena_take(arena, (size_t)shape.sites * run_sequences(run), sizeof *run->site_item,
+                      "record", &run->site_item);
+}
+
+/* As many leaves as the state has, or the gradients, or a site of a micro-batch. */
+static enum status open_digests(struct run *run) {
+    size_t leaves[3] = {0, 0, run_sequences(run)};
+    for (uint32_t i = 0; i < run->table.count; i++) {
+        leaves[0] += state_leaves(&run->table.rows[i], &run->layout, &run->layout.tensor[i]);
+        leaves[1] += leaves_count(run->layout.gradient_dtype, run->table.rows[i].count);
+    }
+    leaves[2] += leaves_count(run->model.compute, (size_t)run->limits.rows * run->model.C);
+    size_t most = leaves[0] > leaves[1] ? leaves[0] : leaves[1];
+    if (run->shape.sites > 0 && leaves[2] > most) most = leaves[2];
+    return digests_open(run->backend, most, (size_t)run->table.count * STATE_PIECES, &run->arena,
+                        &run->digests);
 }
 
 enum status run_start_lr(const struct run *run, double *out) {
@@ -295,6 +316,7 @@ static enum status open_all(struct run *run) {
     TRY(run_axes_open(config, &run->options, &run->arena, &run->axes));
     run->shape = run->axes.shape;
     TRY(open_record(run));
+    TRY(open_digests(run));
     TRY(init_params(run));
     struct state_head *head = run_head(run);
     head->norm = (double)NAN;

@@ -101,11 +101,13 @@ struct run {
     int jumped;                     /* it draws an order that its place in the data does not tell */
     int skipped;                    /* its optimizer step is skipped */
     int overflow;                   /* its gradient is not finite; looked at where that matters */
-    struct digest *param_digest;    /* (rows) */
+    struct digests digests;
+    struct digest (*piece_digest)[STATE_PIECES]; /* (rows) */
     struct digest *gradient_digest; /* (owners) */
     struct digest_stream batch_stream;
     struct digest_stream *site_stream; /* (sites) */
     struct digest *site_digest;
+    struct digest *site_item; /* (sites, sequences of a micro-batch) */
     struct stream_ledger ledger;
 };
 

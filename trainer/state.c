@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "kernels/leaves.h"
 #include "scenarios/scenario.h"
 #include "trainer/outlier.h"
 
@@ -80,61 +81,82 @@ enum status state_layout_open(const struct config *config, const struct param_ta
     return STATUS_OK;
 }
 
-static enum status piece_digest(const struct param_row *row, const char *name, enum dtype dtype,
-                                const unsigned char *state, size_t offset, struct digest *out) {
-    size_t shape[2] = {(size_t)row->shape[0], (size_t)row->shape[1]};
-    return digest_tensor(name, dtype, row->rank, shape, state + offset, out);
-}
+/* A tensor's pieces: the parameter, its master, its slots. */
+#define PIECE_PARAM 0u
+#define PIECE_MASTER 1u
+#define PIECE_SLOTS 2u
 
-static enum status add_piece(struct digest_stream *stream, const struct param_row *row,
-                             const char *name, enum dtype dtype, const unsigned char *state,
-                             size_t offset) {
-    struct digest digest;
-    TRY(piece_digest(row, name, dtype, state, offset, &digest));
-    digest_stream_add(stream, &digest);
-    return STATUS_OK;
+static int has_piece(const struct param_row *row, const struct state_layout *layout,
+                     const struct state_tensor *tensor, uint32_t piece) {
+    if (piece == PIECE_PARAM) return row->tied_to < 0;
+    if (row->tied_to >= 0 || !row->trainable) return 0;
+    return piece == PIECE_MASTER ? layout->has_master : tensor->slot_count[piece - PIECE_SLOTS] > 0;
 }
 
 /* A slot of the parameter's size has its shape, another one is a vector. */
-static enum status add_slots(struct digest_stream *stream, const struct param_row *row,
-                             const struct state_tensor *tensor, enum dtype dtype,
-                             const unsigned char *state) {
-    static const char *const names[OPTIM_SLOTS_MAX] = {"slot0", "slot1", "slot2", "slot3"};
-    for (uint32_t slot = 0; slot < OPTIM_SLOTS_MAX; slot++) {
-        const size_t count = tensor->slot_count[slot];
-        struct param_row piece = *row;
-        if (count == 0) continue;
-        if (count != row->count) {
-            piece.rank = 1;
-            piece.shape[0] = count;
-            piece.shape[1] = 1;
-        }
-        TRY(add_piece(stream, &piece, names[slot], dtype, state, tensor->slot[slot]));
-    }
-    return STATUS_OK;
+static struct digest_job piece_job(const struct param_row *row, const struct state_layout *layout,
+                                   const struct state_tensor *tensor, uint32_t piece) {
+    static const char *const names[] = {NULL, "master", "slot0", "slot1", "slot2", "slot3"};
+    struct digest_job job = {.name = piece == PIECE_PARAM ? row->name : names[piece],
+                             .dtype = row->dtype,
+                             .rank = row->rank,
+                             .shape = {(size_t)row->shape[0], (size_t)row->shape[1]}};
+    if (piece == PIECE_MASTER) job.dtype = layout->master_dtype;
+    if (piece < PIECE_SLOTS) return job;
+    job.dtype = layout->slot_dtype;
+    if (tensor->slot_count[piece - PIECE_SLOTS] == row->count) return job;
+    job.rank = 1;
+    job.shape[0] = tensor->slot_count[piece - PIECE_SLOTS];
+    return job;
 }
 
-enum status state_weights_digest(const struct param_table *table, const struct state_layout *layout,
-                                 const unsigned char *state, const struct digest *param_digests,
-                                 struct digest *out) {
+static size_t piece_offset(const struct state_tensor *tensor, uint32_t piece) {
+    return piece == PIECE_PARAM    ? tensor->param
+           : piece == PIECE_MASTER ? tensor->master
+                                   : tensor->slot[piece - PIECE_SLOTS];
+}
+
+size_t state_leaves(const struct param_row *row, const struct state_layout *layout,
+                    const struct state_tensor *tensor) {
+    size_t leaves = 0;
+    for (uint32_t piece = 0; piece < STATE_PIECES; piece++) {
+        if (!has_piece(row, layout, tensor, piece)) continue;
+        const struct digest_job job = piece_job(row, layout, tensor, piece);
+        leaves += leaves_count(
+            job.dtype, piece < PIECE_SLOTS ? row->count : tensor->slot_count[piece - PIECE_SLOTS]);
+    }
+    return leaves;
+}
+
+enum status state_pieces_digest(const struct param_table *table, const struct state_layout *layout,
+                                const unsigned char *state, struct digests *digests,
+                                struct digest (*out)[STATE_PIECES]) {
+    for (uint32_t piece = 0; piece < STATE_PIECES; piece++)
+        for (uint32_t i = 0; i < table->count; i++) {
+            const struct state_tensor *const tensor = &layout->tensor[i];
+            if (!has_piece(&table->rows[i], layout, tensor, piece)) continue;
+            struct digest_job job = piece_job(&table->rows[i], layout, tensor, piece);
+            job.data = state + piece_offset(tensor, piece);
+            job.out = &out[i][piece];
+            TRY(digests_add(digests, &job));
+        }
+    return digests_finish(digests);
+}
+
+void state_weights_digest(const struct param_table *table, const struct state_layout *layout,
+                          const unsigned char *state, const struct digest (*pieces)[STATE_PIECES],
+                          struct digest *out) {
     const struct state_head *head = (const struct state_head *)(const void *)state;
     struct digest_stream stream;
     digest_stream_init(&stream, "weights");
-    for (uint32_t i = 0; i < table->count; i++) {
-        const struct param_row *row = &table->rows[i];
-        if (row->tied_to >= 0) continue;
-        digest_stream_add(&stream, &param_digests[i]);
-        if (!row->trainable) continue;
-        if (layout->has_master)
-            TRY(add_piece(&stream, row, "master", layout->master_dtype, state,
-                          layout->tensor[i].master));
-        TRY(add_slots(&stream, row, &layout->tensor[i], layout->slot_dtype, state));
-    }
+    for (uint32_t i = 0; i < table->count; i++)
+        for (uint32_t piece = 0; piece < STATE_PIECES; piece++)
+            if (has_piece(&table->rows[i], layout, &layout->tensor[i], piece))
+                digest_stream_add(&stream, &pieces[i][piece]);
     struct digest count;
     digest_bytes("t", &head->t, sizeof head->t, &count);
     digest_stream_add(&stream, &count);
     digest_stream_close(&stream, out);
-    return STATUS_OK;
 }
 
 static int is_zero(const void *bytes, size_t size) {

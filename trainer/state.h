@@ -14,6 +14,7 @@
 #include "optim/optim.h"
 #include "scenarios/stream_course.h"
 #include "sched/sched.h"
+#include "trainer/digests.h"
 #include "trainer/params.h"
 #include "trainer/sampler.h"
 
@@ -108,12 +109,24 @@ static inline struct state_head *state_head_of(unsigned char *state) {
     return (struct state_head *)(void *)state;
 }
 
-/* Parameters, masters and slots: what optimize writes. param_digests by row. */
-TWINSTEP_MUST_USE enum status state_weights_digest(const struct param_table *table,
-                                                   const struct state_layout *layout,
-                                                   const unsigned char *state,
-                                                   const struct digest *param_digests,
-                                                   struct digest *out);
+/* What optimize writes of a tensor: the parameter, its master, its slots, in this order. */
+#define STATE_PIECES (2 + OPTIM_SLOTS_MAX)
+
+/* Leaves of a tensor's pieces (kernels/leaves.h). */
+size_t state_leaves(const struct param_row *row, const struct state_layout *layout,
+                    const struct state_tensor *tensor);
+
+/* Digests of all pieces that there are, by row. */
+TWINSTEP_MUST_USE enum status state_pieces_digest(const struct param_table *table,
+                                                  const struct state_layout *layout,
+                                                  const unsigned char *state,
+                                                  struct digests *digests,
+                                                  struct digest (*out)[STATE_PIECES]);
+
+/* Parameters, masters and slots. */
+void state_weights_digest(const struct param_table *table, const struct state_layout *layout,
+                          const unsigned char *state, const struct digest (*pieces)[STATE_PIECES],
+                          struct digest *out);
 
 /* With counters and LR: what the next update starts from, whatever gradient lies around. */
 void state_digest(const struct state_layout *layout, const unsigned char *state,

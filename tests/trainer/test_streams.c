@@ -33,7 +33,7 @@ static void keep_update(struct trail *trail, const struct run *run, const struct
     memcpy(trail->state[k].byte, record->digests[DIGEST_STATE], DIGEST_BYTES);
     digest_stream_init(&weights, "weights");
     for (uint32_t i = 0; i < run->owner_count; i++)
-        digest_stream_add(&weights, &run->param_digest[run->owner[i]]);
+        digest_stream_add(&weights, &run->piece_digest[run->owner[i]][0]);
     digest_stream_close(&weights, &trail->weights[k]);
     trail->offset[k] = state_head_of(run->state)->rng_offset;
 }
