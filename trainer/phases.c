@@ -329,9 +329,22 @@ static void fill_tensor(struct run *run, uint32_t row_index, struct optim_tensor
         out->slots[slot] = tensor->slot_count[slot] == 0 ? NULL : run_at(run, tensor->slot[slot]);
 }
 
+/* The class's loops are the host's, whatever backend has the tensors: a user's, and those that need
+ * whole tensors. */
+static int steps_on_host(const struct run *run) {
+    return strcmp(run->config.optimizer.which.module, CONFIG_NO_MODULE) != 0 ||
+           (run->optimizer->flags & OPTIM_ELEMENTWISE) == 0;
+}
+
+/* Before the host reads what was called. */
+static enum status wait_for_backend(const struct run *run) {
+    return run->backend == NULL ? STATUS_OK : run->backend->wait();
+}
+
 static enum status phase_optimize(struct run *run) {
     struct state_head *head = run_head(run);
     TRY(phase_close_gradient(run));
+    if (run->model.watch != NULL || steps_on_host(run)) TRY(wait_for_backend(run));
     if (run->model.watch != NULL) watch_gradient_taken(run);
     struct optim_group groups[STATE_GROUPS_MAX];
     for (uint32_t g = 0; g < run->table.groups; g++) {
@@ -355,9 +368,12 @@ static enum status phase_optimize(struct run *run) {
                               .update = streams_update(run, STREAM_ROUNDING),
                               .threads = (int)run->config.numerics.threads,
                               .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
+    if (run->backend != NULL && !steps_on_host(run))
+        memcpy(call.steps, run->backend->steps, sizeof call.steps);
     if (run->options.readback) readback_keep(run);
     rounding_begin(run);
     TRY(plugin_step(&run->config.optimizer.which, run->optimizer, &call));
+    if (run->wide != NULL || run->options.readback) TRY(wait_for_backend(run));
     TRY(rounding_end(run));
     run->weights_fresh = 0;
     return run->options.readback ? readback_measure(run, &call) : STATUS_OK;

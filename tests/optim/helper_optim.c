@@ -2,8 +2,14 @@
  * Tensors for the optimizer tests. Holds no expectation. */
 #include "tests/optim/helper_optim.h"
 
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "determinism/philox.h"
 
@@ -121,4 +127,50 @@ int helper_same(const struct helper_tensor *a, const struct helper_tensor *b) {
     const enum dtype master = t->master != NULL ? t->master_dtype : DTYPE_F32;
     return same_values(a->param, b->param, t->param_dtype, t->count) &&
            same_values(a->master, b->master, master, t->count) && same_slots(a, b);
+}
+
+static void set_row(const struct key_row *row, const char *text, unsigned char *values) {
+    int32_t index = 0;
+    const double real =
+        row->word != NULL && strcmp(text, row->word) == 0 ? KEY_WORD_REAL : strtod(text, NULL);
+    switch (row->type) {
+    case KEY_REAL:
+        memcpy(values + row->offset, &real, sizeof real);
+        return;
+    case KEY_BOOL:
+        values[row->offset] = strcmp(text, "true") == 0;
+        return;
+    case KEY_ENUM:
+        while (strcmp(row->names[index], text) != 0)
+            assert_non_null(row->names[++index]);
+        memcpy(values + row->offset, &index, sizeof index);
+        return;
+    case KEY_UINT:
+    case KEY_INT:
+    case KEY_TEXT:
+    case KEY_LIST:
+        break;
+    }
+    fail_msg("%s: no such type of key in a class", row->path);
+}
+
+static void set_key(const struct optim_class *class_, const char *name, const char *text,
+                    unsigned char *values) {
+    for (size_t k = 0; k < class_->key_count; ++k)
+        if (strcmp(class_->keys[k].path, name) == 0) {
+            set_row(&class_->keys[k], text, values);
+            return;
+        }
+    fail_msg("%s has no key %s", class_->name, name);
+}
+
+const struct optim_class *helper_values(const char *name, const char *const *keys, size_t count,
+                                        unsigned char values[HELPER_VALUES]) {
+    const struct optim_class *class_ = optim_find(name);
+    memset(values, 0, HELPER_VALUES);
+    for (size_t k = 0; k < class_->key_count; ++k)
+        set_row(&class_->keys[k], class_->keys[k].standard, values);
+    for (size_t k = 0; k < count && keys[k] != NULL; k += 2)
+        set_key(class_, keys[k], keys[k + 1], values);
+    return class_;
 }

@@ -41,6 +41,12 @@ struct optim_call helper_call(const struct optim_tensor *tensors, uint32_t count
 double helper_get(const void *values, enum dtype dtype, size_t index);
 void helper_set(void *values, enum dtype dtype, size_t index, double value);
 
+/* A class with some keys written in a scenario's words (name, value, ...; NULL ends them): its
+ * parameters, not yet checked. */
+#define HELPER_VALUES 256
+const struct optim_class *helper_values(const char *name, const char *const *keys, size_t count,
+                                        unsigned char values[HELPER_VALUES]);
+
 /* Nearest number of the dtype, ties to even, by frexp and rint; shares nothing with base/real.h. */
 double helper_round(double x, enum dtype dtype);
 

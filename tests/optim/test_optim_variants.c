@@ -9,7 +9,6 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -79,48 +78,9 @@ static const struct dtype_case {
     {"f32, f64 masters", {DTYPE_F32, DTYPE_F32, DTYPE_F64, DTYPE_F64}},
 };
 
-static void set_row(const struct key_row *row, const char *text, unsigned char *values) {
-    int32_t index = 0;
-    const double real =
-        row->word != NULL && strcmp(text, row->word) == 0 ? KEY_WORD_REAL : strtod(text, NULL);
-    switch (row->type) {
-    case KEY_REAL:
-        memcpy(values + row->offset, &real, sizeof real);
-        return;
-    case KEY_BOOL:
-        values[row->offset] = strcmp(text, "true") == 0;
-        return;
-    case KEY_ENUM:
-        while (strcmp(row->names[index], text) != 0)
-            assert_non_null(row->names[++index]);
-        memcpy(values + row->offset, &index, sizeof index);
-        return;
-    case KEY_UINT:
-    case KEY_INT:
-    case KEY_TEXT:
-    case KEY_LIST:
-        break;
-    }
-    fail_msg("%s: no such type of key in a class", row->path);
-}
-
-static void set_key(const struct optim_class *class_, const char *name, const char *text,
-                    unsigned char *values) {
-    for (size_t k = 0; k < class_->key_count; ++k)
-        if (strcmp(class_->keys[k].path, name) == 0) {
-            set_row(&class_->keys[k], text, values);
-            return;
-        }
-    fail_msg("%s has no key %s", class_->name, name);
-}
-
 static const struct optim_class *fill_values(const struct variant_case *c, unsigned char *values) {
-    const struct optim_class *class_ = optim_find(c->class_name);
-    memset(values, 0, 256);
-    for (size_t k = 0; k < class_->key_count; ++k)
-        set_row(&class_->keys[k], class_->keys[k].standard, values);
-    for (size_t k = 0; k < COUNT_OF(c->keys) && c->keys[k] != NULL; k += 2)
-        set_key(class_, c->keys[k], c->keys[k + 1], values);
+    const struct optim_class *class_ =
+        helper_values(c->class_name, c->keys, COUNT_OF(c->keys), values);
     assert_int_equal(class_->validate(values), STATUS_OK);
     return class_;
 }
@@ -158,7 +118,7 @@ struct shape {
 
 static void run_case(struct helper_tensor *tensor, const struct variant_case *c,
                      struct helper_dtypes dtypes, struct shape shape) {
-    unsigned char values[256];
+    unsigned char values[HELPER_VALUES];
     const struct optim_class *class_ = fill_values(c, values);
     const struct optim_group group = {usual_lr, decay};
     uint64_t t = 0;
@@ -253,7 +213,7 @@ static double read_back(const struct optim_class *class_, const struct optim_cal
 
 static void check_read_back(const struct variant_case *c, double lr, double weight_decay,
                             size_t rows, uint64_t steps) {
-    unsigned char values[256];
+    unsigned char values[HELPER_VALUES];
     const struct optim_class *class_ = fill_values(c, values);
     const struct optim_group group = {lr, weight_decay};
     uint64_t t = 0;
@@ -289,7 +249,7 @@ static void validate_read_back(void **state) {
 static void validate_loss_scale(void **state) {
     (void)state;
     for (size_t c = 0; c < COUNT_OF(cases); ++c) {
-        unsigned char values[256];
+        unsigned char values[HELPER_VALUES];
         const struct optim_class *class_ = fill_values(&cases[c], values);
         const struct optim_group group = {usual_lr, decay};
         for (int scaled = 0; scaled < 2; ++scaled) {
@@ -341,7 +301,7 @@ static const struct overflow_case {
 
 static void check_overflow(const struct overflow_case *c) {
     enum { ELEMENTS = 300, BROKEN = 7 };
-    unsigned char values[256];
+    unsigned char values[HELPER_VALUES];
     const struct optim_class *class_ = fill_values(&c->variant, values);
     const struct optim_group group = {usual_lr, decay};
     uint64_t t = 0;
@@ -379,7 +339,7 @@ static void validate_overflow(void **state) {
 static void validate_capturable_at_rate_zero(void **state) {
     (void)state;
     for (size_t c = 0; c < COUNT_OF(cases); ++c) {
-        unsigned char values[256];
+        unsigned char values[HELPER_VALUES];
         const struct optim_class *class_ = fill_values(&cases[c], values);
         const struct optim_group group = {0.0, 0.0};
         const int capturable = strcmp(cases[c].class_name, "sgd") != 0 &&
@@ -420,11 +380,9 @@ static void validate_refusals(void **state) {
     (void)state;
     for (size_t c = 0; c < COUNT_OF(refused_cases); ++c) {
         const struct refused_case *r = &refused_cases[c];
-        const struct variant_case plain = {r->class_name, {NULL}, 0, 0};
-        unsigned char values[256];
-        const struct optim_class *class_ = fill_values(&plain, values);
-        for (size_t k = 0; k < COUNT_OF(r->keys) && r->keys[k] != NULL; k += 2)
-            set_key(class_, r->keys[k], r->keys[k + 1], values);
+        unsigned char values[HELPER_VALUES];
+        const struct optim_class *class_ =
+            helper_values(r->class_name, r->keys, COUNT_OF(r->keys), values);
         assert_int_equal(class_->validate(values), STATUS_INPUT);
         if (strstr(status_text(), r->text) == NULL)
             fail_msg("expected \"%s\" in \"%s\"", r->text, status_text());
@@ -447,7 +405,7 @@ static void validate_slots(void **state) {
     const uint64_t matrix[] = {5, 7};
     const uint64_t vector[] = {11, 1};
     for (size_t i = 0; i < COUNT_OF(rows); ++i) {
-        unsigned char values[256];
+        unsigned char values[HELPER_VALUES];
         const struct optim_class *class_ = fill_values(&rows[i].variant, values);
         for (uint32_t s = 0; s < class_->slot_count; ++s) {
             assert_int_equal(optim_slot_elements(class_, values, s, 2, matrix), rows[i].matrix[s]);

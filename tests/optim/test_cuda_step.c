@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * The optimizers' kernels (kernels/cuda/step.cu), run by the shim, watched (TWINSTEP_WATCHED) or by
+ * the module that TWINSTEP_BACKEND names, against optim/cpu/: the bits of every rule, variant and
+ * pair of dtypes, over tensors that end inside a block of threads, with a loss scale, special
+ * gradients and found_inf. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/macro.h"
+#include "kernels/backend_module.h"
+#include "kernels/cuda/accesses.h"
+#include "kernels/cuda/shim.h"
+#include "tests/optim/helper_optim.h"
+
+#if defined(TWINSTEP_WATCHED)
+#define TABLE(pair) step_table_##pair##_watch
+#else
+#define TABLE(pair) step_table_##pair##_shim
+#endif
+extern const struct step_table TABLE(f32_f32), TABLE(f64_f64);
+
+static const struct variant_case {
+    const char *class_name;
+    const char *keys[6];
+} cases[] = {
+    {"adamw", {"variant", "torch"}},
+    {"adamw", {"variant", "torch", "amsgrad", "true"}},
+    {"adamw", {"variant", "torch", "t", "twice"}},
+    {"adamw", {"variant", "torch-cpu"}},
+    {"adamw", {"variant", "torch-cpu", "amsgrad", "true"}},
+    {"adamw", {"variant", "torch-capturable"}},
+    {"adamw", {"variant", "torch-capturable", "amsgrad", "true"}},
+    {"adamw", {"variant", "torch-fused", "on_nonfinite", "step"}},
+    {"adamw", {"variant", "torch-fused", "amsgrad", "true"}},
+    {"adamw", {"variant", "apex"}},
+    {"adamw", {"variant", "apex", "bias_correction", "false"}},
+    {"adamw", {"variant", "llm.c"}},
+    {"adamw", {"variant", "olmo-skip-step"}},
+    {"adamw", {"variant", "olmo-skip-step-foreach"}},
+    {"adamw", {"variant", "hf-legacy"}},
+    {"adamw", {"variant", "hf-legacy", "bias_correction", "false"}},
+    {"adam", {"variant", "torch"}},
+    {"adam", {"variant", "torch", "amsgrad", "true"}},
+    {"adam", {"variant", "torch-cpu"}},
+    {"adam", {"variant", "torch-capturable"}},
+    {"adam", {"variant", "torch-fused"}},
+    {"adam", {"variant", "apex"}},
+    {"lion", {"variant", "torch"}},
+    {"lion", {"variant", "torch-cpu"}},
+    {"lion", {"variant", "torch", "on_nonfinite", "zero"}},
+    {"sgd", {NULL}},
+    {"sgd", {"momentum", "0.9", "dampening", "0.25"}},
+    {"sgd", {"momentum", "0.9", "nesterov", "true"}},
+    {"sgd", {"variant", "torch-cpu"}},
+    {"sgd", {"variant", "torch-cpu", "momentum", "0.9", "nesterov", "true"}},
+};
+
+static const struct dtype_case {
+    const char *name;
+    struct helper_dtypes dtypes;
+} dtype_cases[] = {
+    {"f32", {DTYPE_F32, DTYPE_F32, DTYPE_F32, -1}},
+    {"f64", {DTYPE_F64, DTYPE_F64, DTYPE_F64, -1}},
+    {"bf16", {DTYPE_BF16, DTYPE_BF16, DTYPE_BF16, -1}},
+    {"f16", {DTYPE_F16, DTYPE_F16, DTYPE_F16, -1}},
+    {"bf16, f32 masters", {DTYPE_BF16, DTYPE_BF16, DTYPE_F32, DTYPE_F32}},
+    {"bf16, f32 masters, bf16 slots", {DTYPE_BF16, DTYPE_F32, DTYPE_BF16, DTYPE_F32}},
+    {"f32, bf16 slots", {DTYPE_F32, DTYPE_F32, DTYPE_BF16, -1}},
+    {"bf16, f32 gradients and slots", {DTYPE_BF16, DTYPE_F32, DTYPE_F32, -1}},
+    {"f32, f64 masters", {DTYPE_F32, DTYPE_F32, DTYPE_F64, DTYPE_F64}},
+    {"bf16, f64 slots", {DTYPE_BF16, DTYPE_BF16, DTYPE_F64, -1}},
+    {"e4m3, gradients in e5m2, f32 masters", {DTYPE_E4M3, DTYPE_E5M2, DTYPE_F32, DTYPE_F32}},
+    {"e5m2, bf16 masters and slots", {DTYPE_E5M2, DTYPE_E4M3, DTYPE_BF16, DTYPE_BF16}},
+};
+
+/* Less than a block of threads, a block, and one that ends inside its second. */
+static const size_t counts[] = {1, 256, 301};
+enum { TENSORS = COUNT_OF(counts), STEPS = 3 };
+
+/* [0] is optim/cpu/, [1] the kernels. */
+struct machines {
+    struct arena arena; /* of memory that the backend sees */
+    const struct backend *backend;
+    struct helper_tensor *tensor[2]; /* TENSORS of each */
+};
+static struct machines machines;
+
+static int open_machines(void **state) {
+    struct machines *const m = &machines;
+    const char *const path = getenv("TWINSTEP_BACKEND");
+    (void)state;
+    if (path != NULL) {
+        const enum status status = backend_module_open(path, &m->backend);
+        if (status == STATUS_UNSUPPORTED) {
+            fprintf(stderr, "skipped: %s\n", status_text());
+            exit(77);
+        }
+        if (status != STATUS_OK) return -1;
+        m->arena.source = &m->backend->memory;
+    }
+    for (int who = 0; who < 2; ++who)
+        if (arena_take(&m->arena, TENSORS, sizeof *m->tensor[who], "tensors", &m->tensor[who]) !=
+            STATUS_OK)
+            return -1;
+#if defined(TWINSTEP_WATCHED)
+    if (watch_open() != STATUS_OK) return -1;
+    watch_memory(m->tensor[1], TENSORS * sizeof *m->tensor[1]);
+#endif
+    return 0;
+}
+
+static int close_machines(void **state) {
+    (void)state;
+    arena_close(&machines.arena);
+    return 0;
+}
+
+/* As the host finds it: what the kernels had to say, and that they have ended. */
+static enum status wait_for_kernels(void) {
+    return machines.backend != NULL ? machines.backend->wait() : shim_error();
+}
+
+/* Representable in fp8 too. */
+static void round_values(void *values, enum dtype dtype, size_t count) {
+    for (size_t i = 0; i < count; ++i)
+        helper_set(values, dtype, i, dtype_round(helper_get(values, dtype, i), dtype));
+}
+
+static void open_tensors(struct helper_tensor *tensors, struct helper_dtypes dtypes) {
+    for (size_t i = 0; i < TENSORS; ++i) {
+        struct optim_tensor *const tensor = &tensors[i].tensor;
+        helper_open(&tensors[i], counts[i], dtypes, 17 + i);
+        tensor->group = (uint32_t)i % 2;
+        round_values(tensor->param, dtypes.param, counts[i]);
+    }
+}
+
+/* Larger in fp8, where most would be 0. In the last step some are special. */
+static void fill_gradients(struct helper_tensor *tensors, double scale, uint64_t step) {
+    static const double specials[] = {NAN,      INFINITY,  -INFINITY,      0.0,    -0.0,
+                                      0x1p-140, -0x1p-126, 0x1.fffffep127, 0x1p-24};
+    for (size_t i = 0; i < TENSORS; ++i) {
+        struct optim_tensor *const tensor = &tensors[i].tensor;
+        const enum dtype dtype = tensor->gradient_dtype;
+        const double factor = scale * (dtype_width(dtype) == 1 ? 256.0 : 1.0);
+        helper_gradient(&tensors[i], 29 + i, step);
+        for (size_t k = 0; k < tensor->count; ++k)
+            helper_set(tensors[i].gradient, dtype, k,
+                       factor * helper_get(tensors[i].gradient, dtype, k));
+        for (size_t k = 0; step + 1 == STEPS && k < COUNT_OF(specials); ++k)
+            if (k * 30 < tensor->count) helper_set(tensors[i].gradient, dtype, k * 30, specials[k]);
+        round_values(tensors[i].gradient, dtype, tensor->count);
+    }
+}
+
+static void step_on(int who, const struct variant_case *c, struct helper_dtypes dtypes,
+                    double scale) {
+    static const struct optim_group groups[] = {{1e-3, 0.1}, {7e-3, 0.0}};
+    struct helper_tensor *const tensors = machines.tensor[who];
+    struct optim_tensor handed[TENSORS];
+    unsigned char values[HELPER_VALUES];
+    uint64_t t = 0;
+    const struct optim_class *class_ =
+        helper_values(c->class_name, c->keys, COUNT_OF(c->keys), values);
+    assert_int_equal(class_->validate(values), STATUS_OK);
+    open_tensors(tensors, dtypes);
+    for (size_t i = 0; i < TENSORS; ++i)
+        handed[i] = tensors[i].tensor;
+    struct optim_call call = helper_call(handed, TENSORS, groups, COUNT_OF(groups), &t, values);
+    call.grad_scale = scale;
+    if (who == 1 && machines.backend != NULL) {
+        memcpy(call.steps, machines.backend->steps, sizeof call.steps);
+    } else if (who == 1) {
+        call.steps[0] = &TABLE(f32_f32);
+        call.steps[1] = &TABLE(f64_f64);
+    }
+    for (uint64_t step = 0; step < STEPS; ++step) {
+        fill_gradients(tensors, scale, step);
+        call.found_inf = step + 1 == STEPS;
+        assert_int_equal(class_->step(&call), STATUS_OK);
+        if (wait_for_kernels() != STATUS_OK) fail_msg("%s: %s", c->class_name, status_text());
+    }
+}
+
+static void corroborate_steps(void **state) {
+    (void)state;
+    for (size_t c = 0; c < COUNT_OF(cases); ++c)
+        for (size_t d = 0; d < COUNT_OF(dtype_cases); ++d) {
+            const double scale = (c + d) % 2 == 0 ? 1.0 : 3.0; /* no power of two: it rounds */
+            for (int who = 0; who < 2; ++who)
+                step_on(who, &cases[c], dtype_cases[d].dtypes, scale);
+            for (size_t i = 0; i < TENSORS; ++i)
+                if (!helper_same(&machines.tensor[0][i], &machines.tensor[1][i]))
+                    fail_msg("%s %s %s, %s, tensor of %zu: other bits", cases[c].class_name,
+                             cases[c].keys[0] == NULL ? "" : cases[c].keys[1],
+                             cases[c].keys[2] == NULL ? "" : cases[c].keys[2], dtype_cases[d].name,
+                             counts[i]);
+        }
+}
+
+/* Part of a tensor: what lies around it stays as it is. */
+static void verify_ranges(void **state) {
+    (void)state;
+    const struct step_table *const table =
+        machines.backend != NULL ? machines.backend->steps[0] : &TABLE(f32_f32);
+    const struct rule_adamw_scalars scalars = rule_adamw_scalars(1e-3, 0.1, 0.9, 0.999, 1e-8, 1);
+    struct helper_tensor *const tensors[] = {&machines.tensor[0][2], &machines.tensor[1][2]};
+    enum { FIRST = 3, LAST = 290 };
+    for (int who = 0; who < 2; ++who) {
+        helper_open(tensors[who], 301, dtype_cases[0].dtypes, 5);
+        helper_gradient(tensors[who], 6, 0);
+    }
+    struct step_range range = {.param = tensors[1]->param,
+                               .gradient = tensors[1]->gradient,
+                               .slots = {tensors[1]->slot[0], tensors[1]->slot[1]},
+                               .first = FIRST,
+                               .count = LAST - FIRST,
+                               .grad_scale = 1.0};
+    range.param_dtype = range.gradient_dtype = range.slot_dtype = DTYPE_F32;
+    table->adamw(&range, &scalars);
+    range.count = 0; /* nothing at all */
+    table->adamw(&range, &scalars);
+    assert_int_equal(wait_for_kernels(), STATUS_OK);
+    for (size_t i = 0; i < 301; ++i) {
+        const double before = helper_get(tensors[0]->param, DTYPE_F32, i);
+        const double after = helper_get(tensors[1]->param, DTYPE_F32, i);
+        assert_true((before == after) == (i < FIRST || i >= LAST));
+    }
+}
+
+/* Adafactor needs whole tensors: it steps on the host, and leaves the tables alone. */
+static void verify_whole_tensors_stay(void **state) {
+    (void)state;
+    const struct step_table empty = {NULL, NULL, NULL, NULL};
+    unsigned char values[HELPER_VALUES];
+    const struct optim_class *class_ = helper_values("adafactor", NULL, 0, values);
+    const struct optim_group group = {1e-3, 0.1};
+    for (int who = 0; who < 2; ++who) {
+        struct helper_tensor *const tensor = &machines.tensor[who][2];
+        uint64_t t = 0;
+        helper_open(tensor, 301, dtype_cases[0].dtypes, 5);
+        helper_gradient(tensor, 6, 0);
+        struct optim_call call = helper_call(&tensor->tensor, 1, &group, 1, &t, values);
+        if (who == 1) call.steps[0] = call.steps[1] = &empty;
+        assert_int_equal(class_->step(&call), STATUS_OK);
+    }
+    assert_true(helper_same(&machines.tensor[0][2], &machines.tensor[1][2]));
+}
+
+/* One table is none: the other working type would silently step elsewhere. */
+static void verify_refused(void **state) {
+    (void)state;
+    unsigned char values[HELPER_VALUES];
+    const struct optim_class *class_ = helper_values("sgd", NULL, 0, values);
+    const struct optim_group group = {1e-3, 0.1};
+    struct helper_tensor *const tensor = &machines.tensor[0][0];
+    uint64_t t = 0;
+    helper_open(tensor, 1, dtype_cases[0].dtypes, 5);
+    struct optim_call call = helper_call(&tensor->tensor, 1, &group, 1, &t, values);
+    call.steps[1] = &TABLE(f64_f64);
+    assert_int_equal(class_->step(&call), STATUS_INTERNAL);
+    assert_non_null(strstr(status_text(), "two tables of steps or none"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(corroborate_steps),
+        cmocka_unit_test(verify_ranges),
+        cmocka_unit_test(verify_whole_tensors_stay),
+        cmocka_unit_test(verify_refused),
+    };
+    return cmocka_run_group_tests(tests, open_machines, close_machines);
+}
