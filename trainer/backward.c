@@ -8,8 +8,6 @@
  */
 #include "trainer/model.h"
 
-#include <string.h>
-
 #include "trainer/model_dropout.h"
 #include "trainer/model_ops.h"
 #include "trainer/watch.h"
@@ -38,7 +36,7 @@ static void norm_gradient(const struct pass *pass, uint32_t layer, enum param_ro
                                    .dx = dx};
     uint32_t width, unused;
     pass_widths(pass->model, role, &width, &unused);
-    args.rows = pass_norm_rows(pass, role, &args.C);
+    args.rows = pass_norm_rows(pass, role, 0, &args.C);
     pass->model->ops->norm_input(&call, &args);
     if (pass->rows.index == NULL) return;
     watch_role_output(pass, layer, role, 1, dx, width);
@@ -48,13 +46,9 @@ static void norm_gradient(const struct pass *pass, uint32_t layer, enum param_ro
  * that is dropped alike. */
 static void *branch_gradient(const struct pass *pass, enum dropout_place place, uint32_t i,
                              void *sum, void *room) {
-    const struct model *model = pass->model;
     struct dropout dropout;
     if (pass_dropout(pass, place, i, 0, &dropout) == NULL) return sum;
-    size_t bytes = (size_t)model->C * model->carrier;
-    for (uint32_t t = 0; t < pass->part->token_count; t++)
-        memcpy(row_of(room, pass->rows.index[t], 1, bytes),
-               row_of(sum, pass->rows.index[t], 1, bytes), bytes);
+    pass_copy(pass, sum, room);
     pass_drop(pass, place, i, 0, room);
     return room;
 }
@@ -201,7 +195,7 @@ static void norm_weight(const struct weight_pass *joint, uint32_t layer, enum pa
                                     .acc = accumulator(joint, role, layer)};
     struct pass rows = joint->pass;
     rows.rows = joint->rows;
-    args.rows = pass_norm_rows(&rows, role, &args.C);
+    args.rows = pass_norm_rows(&rows, role, 1, &args.C);
     model->ops->norm_weight(&call, &args);
     if (model->watch != NULL) watch_see_weight(&joint->pass, layer, role, args.acc, joint->use);
 }
@@ -262,18 +256,34 @@ static void head_input(const struct pass *pass, const double *coefficient) {
                  model->compute, WATCH_HIDDEN(pass));
 }
 
+/* matrix (R, C) = +0 on the rows of the call's tokens; sequences that touch are one piece. */
+static void clear_rows(const struct pass *pass, void *matrix) {
+    const struct model *model = pass->model;
+    const struct sequence *const sequences = pass->batch->sequences + pass->part->first_sequence;
+    const uint32_t count = pass->part->sequence_count;
+    const size_t bytes = (size_t)model->C * model->carrier;
+    for (uint32_t i = 0; i < count;) {
+        const uint32_t first = sequences[i].row;
+        uint32_t end = first;
+        while (i < count && sequences[i].row == end)
+            end += sequences[i++].length;
+        model_set(model, row_of(matrix, first, 1, bytes), (end - first) * bytes, 0);
+    }
+}
+
 /* gradient.stream = +0 on real rows, then the label rows' gradients at their places. */
 static void scatter_labels(const struct pass *pass) {
     const struct model *model = pass->model;
-    const struct batch *batch = pass->batch;
-    size_t bytes = (size_t)model->C * model->carrier;
-    for (uint32_t i = 0; i < pass->part->token_count; i++)
-        memset(row_of(model->gradient.stream, pass->rows.index[i], 1, bytes), 0, bytes);
-    for (uint32_t i = 0; i < pass->part->label_count; i++) {
-        uint32_t label = pass->part->first_label + i;
-        memcpy(row_of(model->gradient.stream, batch->label_row[label], 1, bytes),
-               row_of(model->label_dx, label, 1, bytes), bytes);
-    }
+    const size_t first = pass->part->first_label;
+    clear_rows(pass, model->gradient.stream);
+    const struct op_call call = pass_call(pass, SITE_NONE, PASS_NO_LAYER);
+    const struct embedding_forward_args labels = {
+        .rows = {pass->batch->label_row + first, pass->part->label_count},
+        .C = model->C,
+        .ids = model->numbers,
+        .table = row_of(model->label_dx, first, model->C, model->carrier),
+        .x = model->gradient.stream};
+    model->ops->embedding_forward(&call, &labels);
 }
 
 static void head_backward(struct weight_pass *joint, const struct pass *parts, uint32_t count,
@@ -323,6 +333,7 @@ void model_backward(struct model *model, const struct model_weights *weights,
                                 .gradients = gradients,
                                 .rows = {batch->canonical_row, batch->token_count}};
     joint.pass.side = 0;
+    pass_list_heads(model, batch, 1);
     model->order.sample = batch->first_sample;
     head_backward(&joint, parts, batch->call_count, coefficient);
     for (uint32_t i = model->layers; i-- > 0;) {

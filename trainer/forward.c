@@ -124,6 +124,7 @@ void model_forward(struct model *model, const struct model_weights *weights,
                    const struct batch *batch, uint32_t side_offset) {
     model->order.sample = batch->first_sample;
     model->redrawn = 0;
+    pass_list_heads(model, batch, 0);
     for (uint32_t c = 0; c < batch->call_count; c++) {
         struct pass pass = pass_open(model, weights, batch, c, side_offset);
         struct op_call call = pass_call(&pass, SITE_EMBEDDING, PASS_NO_LAYER);

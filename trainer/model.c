@@ -164,6 +164,13 @@ static enum status open_mode(struct model *model) {
     return STATUS_OK;
 }
 
+/* Bytes of what a device's library multiplies for this model (kernels/cuda/library_linear.cu). */
+static uint32_t library_bytes(const struct model *model) {
+    const enum dtype product = or_compute(model, model->config->numerics.product);
+    if (model->accumulate == DTYPE_F64) return sizeof(double);
+    return product == DTYPE_BF16 || product == DTYPE_F16 ? sizeof(uint16_t) : sizeof(float);
+}
+
 /* With `library`, linear layers may go through one; each of their weights has C rows or columns. */
 static struct op_limits bounds_of(const struct model *model, const struct batch_limits *limits,
                                   int library) {
@@ -181,7 +188,8 @@ static struct op_limits bounds_of(const struct model *model, const struct batch_
                               .D = model->D,
                               .threads = (int)config->numerics.threads,
                               .library = library ? (size_t)widest * model->C : 0,
-                              .order_free = config->numerics.mode == MODE_ORDER_FREE};
+                              .order_free = config->numerics.mode == MODE_ORDER_FREE,
+                              .library_bytes = library ? library_bytes(model) : 0};
 }
 
 static enum status open_call(struct model *model, const struct batch_limits *limits,
@@ -202,10 +210,24 @@ static enum status open_call(struct model *model, const struct batch_limits *lim
     return open_mode(model);
 }
 
+static enum status open_heads(struct model *model, const struct batch_limits *limits,
+                              struct arena *arena) {
+    const size_t tokens = limits->tokens;
+    for (size_t i = 0; i < COUNT_OF(model->head_rows); i++) {
+        struct head_rows *const rows = &model->head_rows[i];
+        TRY(arena_take(arena, tokens * model->H, sizeof *rows->q, "head rows", &rows->q));
+        TRY(arena_take(arena, tokens * model->G, sizeof *rows->k, "head rows", &rows->k));
+    }
+    return STATUS_OK;
+}
+
 /* Rows of heads have 32 bits. */
 static enum status open_rows(struct model *model, const struct batch_limits *limits,
                              struct arena *arena) {
     const struct config *config = model->config;
+    TRY(arena_take(arena, limits->tokens, sizeof *model->numbers, "label rows", &model->numbers));
+    for (uint32_t i = 0; i < limits->tokens; i++)
+        model->numbers[i] = i;
     if (config->model.qkv_bias || config->model.output_bias || config->model.mlp_bias) {
         TRY(arena_take(arena, limits->rows, model->carrier, "ones", &model->ones));
         for (uint32_t i = 0; i < limits->rows; i++) {
@@ -220,8 +242,7 @@ static enum status open_rows(struct model *model, const struct batch_limits *lim
         FAIL(STATUS_INPUT,
              "model.heads: expected fewer than 2^32 heads in a micro-batch, got %u positions of %u",
              limits->rows, model->H);
-    return arena_take(arena, (size_t)limits->rows * model->H, sizeof *model->head_at, "head rows",
-                      &model->head_at);
+    return open_heads(model, limits, arena);
 }
 
 enum status model_open(const struct config *config, const struct param_table *table,
@@ -255,6 +276,7 @@ enum status model_use_backend(struct model *model, const struct backend *backend
     if (lacks != NULL)
         FAIL(STATUS_UNSUPPORTED, "numerics.backend: %s does not have %s yet", backend->name, lacks);
     TRY(backend->ops(model->compute, model->accumulate, &model->ops));
+    model->backend = backend;
     TRY(backend->scratch(&bounds, &model->scratch_bytes));
     return arena_take(arena, model->scratch_bytes, 1, "kernel scratch", &model->call.scratch);
 }
@@ -264,30 +286,24 @@ void model_set_order(struct model *model, uint64_t seed, uint32_t update) {
     model->order.update = update;
 }
 
-void model_poison(struct model *model) {
-    memset(model->buffers, 0xFF, model->buffer_bytes); /* a NaN in f32 and f64 */
+enum status model_wait(const struct model *model) {
+    return model->backend == NULL ? STATUS_OK : model->backend->wait();
 }
 
-/* The first bytes by the host, the rest by copies of what is there already. */
-static void fill_nan(const struct model *model, void *memory, size_t bytes) {
-    const size_t first = bytes < 4096 ? bytes : 4096;
-    const size_t rest = bytes % sizeof(float);
-    unsigned char *const at = (unsigned char *)memory;
-    memset(at, 0xFF, first);
-    memset(at + (bytes - rest), 0xFF, rest);
-    bytes -= rest;
-    for (size_t done = first - first % sizeof(float); done < bytes; done *= 2) {
-        const size_t more = done < bytes - done ? done : bytes - done;
-        const struct convert_args copy = {more / sizeof(float), DTYPE_F32, DTYPE_F32, at,
-                                          at + done};
-        model->ops->convert(&model->call, &copy);
-    }
+void model_set(const struct model *model, void *memory, size_t bytes, uint32_t word) {
+    model->ops->fill(&model->call, &(struct fill_args){bytes, word, memory});
+}
+
+#define WORD_OF_NAN 0xFFFFFFFFu /* a NaN in f32 and, twice, in f64 */
+
+void model_poison(struct model *model) {
+    model_set(model, model->buffers, model->buffer_bytes, WORD_OF_NAN);
 }
 
 void model_fill(const struct model *model) {
     if (!model->config->numerics.determinism.fill) return;
-    fill_nan(model, model->buffers, model->buffer_bytes);
-    fill_nan(model, model->call.scratch, model->scratch_bytes);
+    model_set(model, model->buffers, model->buffer_bytes, WORD_OF_NAN);
+    model_set(model, model->call.scratch, model->scratch_bytes, WORD_OF_NAN);
 }
 
 uint32_t model_site_count(const struct config *config) {

@@ -62,19 +62,26 @@ struct backend; /* kernels/backend_abi.h */
 struct watch;   /* trainer/watch.h */
 struct attend;  /* trainer/model_ops.h */
 
+/* Rows of heads, by token and head: row r of width heads * D has rows r * heads + h of width D. */
+struct head_rows {
+    uint32_t *q, *k; /* (tokens, H), (tokens, G) */
+};
+
 struct model {
     const struct config *config;
     const struct param_table *table;
     const struct op_table *ops;
+    const struct backend *backend; /* that has them; NULL: this program */
     enum dtype compute, accumulate, loss;
     size_t carrier, accumulator; /* bytes of one element */
     uint32_t C, Q, K, M, V, H, G, D, layers;
-    double scale;      /* 1 / sqrt(D) */
-    int post_norm;     /* OLMo-2: norms behind attention and MLP, not before them */
-    int qk_norm;       /* OLMo-2, Qwen3 */
-    int head_norm;     /* Qwen3: it is over each head */
-    uint32_t *head_at; /* (rows, H) scratch: rows of heads; head_norm only */
-    void *ones;        /* (R) 1.0; where there are biases */
+    double scale;                  /* 1 / sqrt(D) */
+    int post_norm;                 /* OLMo-2: norms behind attention and MLP, not before them */
+    int qk_norm;                   /* OLMo-2, Qwen3 */
+    int head_norm;                 /* Qwen3: it is over each head */
+    struct head_rows head_rows[2]; /* call order, canonical order; head_norm only */
+    uint32_t *numbers;             /* (labels) 0, 1, 2, ... */
+    void *ones;                    /* (R) 1.0; where there are biases */
     struct order order;
     int shuffled;
     struct op_rounding rounding;
@@ -91,7 +98,7 @@ struct model {
     struct stream_ledger *ledger; /* who drew what; NULL: nobody asks */
     struct watch *watch;          /* sees what ops write; NULL: nobody */
     const struct attend *attend;  /* stands for attention's forward; NULL: the op */
-    struct op_call call;          /* template: compute, threads, order, scratch */
+    struct op_call call;          /* template: compute, threads, order, scratch; queued or not */
 
     struct layer_buffers *layer; /* (layers) */
     struct layer_gradients gradient;
@@ -131,6 +138,13 @@ TWINSTEP_MUST_USE enum status model_use_backend(struct model *model, const struc
                                                 const struct batch_limits *limits,
                                                 struct arena *arena);
 
+/* Until all ops of the model are done. Where call.queued is set, the host waits before it reads
+ * what they write, and before it writes what they read; what went wrong in them is told here. */
+TWINSTEP_MUST_USE enum status model_wait(const struct model *model);
+
+/* memory = the word over and over, by an op: memory that ops see, at a multiple of 4 bytes. */
+void model_set(const struct model *model, void *memory, size_t bytes, uint32_t word);
+
 /* Address of the order of sums from here on (mode shuffled): update and order seed. */
 void model_set_order(struct model *model, uint64_t seed, uint32_t update);
 
@@ -138,7 +152,7 @@ void model_set_order(struct model *model, uint64_t seed, uint32_t update);
 void model_poison(struct model *model);
 
 /* numerics.determinism.fill: nothing, or NaN in all that ops write before it is read, scratch
- * included; by the model's ops, so that a device's memory stays there. */
+ * included; by the model's ops, as model_poison. */
 void model_fill(const struct model *model);
 
 /* Fills model->logp for the batch. `side_offset` is 0, or 2 for a reference pass (stream side). */

@@ -97,17 +97,31 @@ enum op_site pass_site(enum param_role role) {
 }
 
 /* A head's row of a matrix of width heads * D is row r * heads + h of width D. */
-struct row_list pass_norm_rows(const struct pass *pass, enum param_role role, uint32_t *out_c) {
+static void list_heads(const uint32_t *rows, uint32_t count, uint32_t heads, uint32_t *out) {
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t h = 0; h < heads; h++)
+            *out++ = rows[i] * heads + h;
+}
+
+void pass_list_heads(struct model *model, const struct batch *batch, int canonical) {
+    const uint32_t *const rows = canonical ? batch->canonical_row : batch->token_row;
+    if (!model->head_norm) return;
+    list_heads(rows, batch->token_count, model->H, model->head_rows[canonical].q);
+    list_heads(rows, batch->token_count, model->G, model->head_rows[canonical].k);
+}
+
+struct row_list pass_norm_rows(const struct pass *pass, enum param_role role, int canonical,
+                               uint32_t *out_c) {
     const struct model *model = pass->model;
-    const uint32_t heads = role == ROLE_Q_NORM ? model->H : model->G;
-    uint32_t *at = model->head_at, unused;
+    const struct head_rows *const heads = &model->head_rows[canonical];
+    const size_t first = canonical ? 0 : pass->part->first_token;
+    uint32_t unused;
     pass_widths(model, role, out_c, &unused);
     if (!model->head_norm || (role != ROLE_Q_NORM && role != ROLE_K_NORM)) return pass->rows;
-    for (uint32_t i = 0; i < pass->rows.count; i++)
-        for (uint32_t h = 0; h < heads; h++)
-            *at++ = pass->rows.index[i] * heads + h;
     *out_c = model->D;
-    return (struct row_list){model->head_at, pass->rows.count * heads};
+    if (role == ROLE_Q_NORM)
+        return (struct row_list){heads->q + first * model->H, pass->rows.count * model->H};
+    return (struct row_list){heads->k + first * model->G, pass->rows.count * model->G};
 }
 
 const void *pass_bias(const struct pass *pass, enum param_role role, uint32_t layer) {
@@ -147,7 +161,7 @@ void pass_norm(const struct pass *pass, uint32_t layer, enum param_role role, co
                                      .rstd = rstd};
     uint32_t width, unused;
     pass_widths(pass->model, role, &width, &unused);
-    args.rows = pass_norm_rows(pass, role, &args.C);
+    args.rows = pass_norm_rows(pass, role, 0, &args.C);
     pass->model->ops->norm_forward(&call, &args);
     watch_role_output(pass, layer, role, 0, y, width);
 }
@@ -164,6 +178,13 @@ void pass_rotary(const struct pass *pass, uint32_t layer, void *x, uint32_t head
                                .x = x,
                                .inverse = inverse};
     model->ops->rotary(&call, &args);
+}
+
+void pass_copy(const struct pass *pass, const void *from, void *to) {
+    const struct op_call call = pass_call(pass, SITE_NONE, PASS_NO_LAYER);
+    const struct embedding_forward_args args = {pass->rows, pass->model->C, pass->rows.index, from,
+                                                to};
+    pass->model->ops->embedding_forward(&call, &args);
 }
 
 void pass_add(const struct pass *pass, uint32_t layer, const void *a, const void *b, void *y) {

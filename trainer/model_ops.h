@@ -30,9 +30,14 @@ const void *pass_weight(const struct pass *pass, enum param_role role, uint32_t 
 void pass_widths(const struct model *model, enum param_role role, uint32_t *out_n, uint32_t *out_k);
 enum op_site pass_site(enum param_role role);
 
-/* The rows that a norm of this role visits, and their width: rows of the pass, or their heads. Good
- * until the next call. */
-struct row_list pass_norm_rows(const struct pass *pass, enum param_role role, uint32_t *out_c);
+/* Numbers heads of the batch's rows, in call order (`canonical` 0) or canonical order, for
+ * pass_norm_rows(). No op that reads earlier ones may be queued. */
+void pass_list_heads(struct model *model, const struct batch *batch, int canonical);
+
+/* The rows that a norm of this role visits, and their width: rows of the pass, or their heads.
+ * `canonical`: all rows of the batch, in that order. */
+struct row_list pass_norm_rows(const struct pass *pass, enum param_role role, int canonical,
+                               uint32_t *out_c);
 
 /* NULL where the matrix has no bias. */
 const void *pass_bias(const struct pass *pass, enum param_role role, uint32_t layer);
@@ -43,6 +48,8 @@ void pass_linear(const struct pass *pass, uint32_t layer, enum param_role role, 
 void pass_norm(const struct pass *pass, uint32_t layer, enum param_role role, const void *x,
                void *y, void *rstd);
 void pass_rotary(const struct pass *pass, uint32_t layer, void *x, uint32_t heads, int inverse);
+/* to[rows] = from[rows], width C: copies of what ops wrote are made by ops. */
+void pass_copy(const struct pass *pass, const void *from, void *to);
 /* y = a + b on the rows of the call, width C. */
 void pass_add(const struct pass *pass, uint32_t layer, const void *a, const void *b, void *y);
 

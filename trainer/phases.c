@@ -114,6 +114,7 @@ static enum status phase_forward(struct run *run) {
     struct model_weights weights = {run->weights};
     start_drawing(run);
     model_forward(&run->model, &weights, &run->batch, 0);
+    TRY(model_wait(&run->model));
     head->rng_offset = run->model.rng_offset;
     uint32_t micro = run->micro - 1;
     struct loss_call call = {.config = &run->config,
@@ -150,18 +151,21 @@ static void restart_exactly(struct run *run, uint32_t row) {
  * PyTorch's stale .grad (law 4). */
 static void restart_from_gradient(struct run *run) {
     const struct state_layout *layout = &run->layout;
+    const struct model *model = &run->model;
     size_t bytes = layout->accumulator;
     for (uint32_t i = 0; i < run->owner_count; i++) {
         uint32_t row = run->owner[i];
         const struct state_tensor *tensor = &layout->tensor[row];
         size_t count = run->table.rows[row].count;
+        const struct convert_args first = {count, layout->gradient_dtype, layout->accumulator_dtype,
+                                           run_at(run, tensor->gradient),
+                                           run->accumulators[row][0]};
         if (layout->sums != 0)
             restart_exactly(run, row);
         else
-            run_convert(run, count, layout->gradient_dtype, layout->accumulator_dtype,
-                        run_at(run, tensor->gradient), run->accumulators[row][0]);
+            model->ops->convert(&model->call, &first);
         for (uint32_t use = 1; use < run->table.rows[row].uses; use++)
-            memset(run->accumulators[row][use], 0, count * bytes);
+            model_set(model, run->accumulators[row][use], count * bytes, 0);
     }
 }
 
@@ -201,13 +205,13 @@ static double gradient_squares(const struct run *run, uint32_t row) {
 static enum status note_gradients(struct run *run) {
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct param_row *row = &run->table.rows[run->owner[i]];
-        const struct digest_job job = {
-            .name = row->name,
-            .dtype = run->layout.gradient_dtype,
-            .rank = row->rank,
-            .shape = {(size_t)row->shape[0], (size_t)row->shape[1]},
-            .data = run_at(run, run->layout.tensor[run->owner[i]].gradient),
-            .out = &run->gradient_digest[i]};
+        const struct digest_job job = {.name = row->name,
+                                       .dtype = run->layout.gradient_dtype,
+                                       .rank = row->rank,
+                                       .shape = {(size_t)row->shape[0], (size_t)row->shape[1]},
+                                       .data =
+                                           run_at(run, run->layout.tensor[run->owner[i]].gradient),
+                                       .out = &run->gradient_digest[i]};
         TRY(digests_add(&run->digests, &job));
     }
     TRY(digests_finish(&run->digests));
@@ -270,6 +274,7 @@ static struct clip_rule clip_rule_of(const struct config *config) {
 /* Scales the gradients unless rule->max_norm is 0. */
 static enum status clip_by(struct run *run, const struct clip_rule *rule, struct clip_result *out) {
     TRY(phase_close_gradient(run));
+    TRY(model_wait(&run->model)); /* some norms are the host's sums */
     for (uint32_t i = 0; i < run->owner_count; i++) {
         uint32_t row = run->owner[i];
         run->clips[i] =
@@ -336,15 +341,10 @@ static int steps_on_host(const struct run *run) {
            (run->optimizer->flags & OPTIM_ELEMENTWISE) == 0;
 }
 
-/* Before the host reads what was called. */
-static enum status wait_for_backend(const struct run *run) {
-    return run->backend == NULL ? STATUS_OK : run->backend->wait();
-}
-
 static enum status phase_optimize(struct run *run) {
     struct state_head *head = run_head(run);
     TRY(phase_close_gradient(run));
-    if (run->model.watch != NULL || steps_on_host(run)) TRY(wait_for_backend(run));
+    if (run->model.watch != NULL || steps_on_host(run)) TRY(model_wait(&run->model));
     if (run->model.watch != NULL) watch_gradient_taken(run);
     struct optim_group groups[STATE_GROUPS_MAX];
     for (uint32_t g = 0; g < run->table.groups; g++) {
@@ -373,7 +373,7 @@ static enum status phase_optimize(struct run *run) {
     if (run->options.readback) readback_keep(run);
     rounding_begin(run);
     TRY(plugin_step(&run->config.optimizer.which, run->optimizer, &call));
-    if (run->wide != NULL || run->options.readback) TRY(wait_for_backend(run));
+    if (run->wide != NULL || run->options.readback) TRY(model_wait(&run->model));
     TRY(rounding_end(run));
     run->weights_fresh = 0;
     return run->options.readback ? readback_measure(run, &call) : STATUS_OK;
@@ -439,8 +439,8 @@ static enum status phase_zero(struct run *run) {
         uint32_t row = run->owner[i];
         size_t count = run->table.rows[row].count;
         for (uint32_t use = 0; use < run->table.rows[row].uses; use++)
-            memset(run->accumulators[row][use], 0, count * accumulator);
-        memset(run_at(run, run->layout.tensor[row].gradient), 0, count * gradient);
+            model_set(&run->model, run->accumulators[row][use], count * accumulator, 0);
+        model_set(&run->model, run_at(run, run->layout.tensor[row].gradient), count * gradient, 0);
     }
     head->pending = 0;
     head->stored = 0;
@@ -460,11 +460,23 @@ void phase_refresh_weights(struct run *run) {
     run->weights_fresh = 1;
     if (run->weight_copies == NULL) return;
     for (uint32_t i = 0; i < run->owner_count; i++) {
-        uint32_t row = run->owner[i];
-        run_convert(run, run->table.rows[row].count, run->table.rows[row].dtype, run->model.compute,
-                    run_param(run, row), run->weight_copies[row]);
+        const uint32_t row = run->owner[i];
+        const struct param_row *param = &run->table.rows[row];
+        const struct convert_args args = {param->count, param->dtype, run->model.compute,
+                                          run_param(run, row), run->weight_copies[row]};
+        run->model.ops->convert(&run->model.call, &args);
     }
     if (run->model.watch != NULL) watch_weights_copied(run);
+}
+
+/* Ops of a phase are queued on a backend; they are done when it ends, also where it fails. What
+ * went wrong in an op is told before what followed from it. */
+static enum status run_queued(struct run *run, enum status (*function)(struct run *)) {
+    run->model.call.queued = run->backend != NULL;
+    const enum status status = function(run);
+    run->model.call.queued = 0;
+    TRY(model_wait(&run->model));
+    return status;
 }
 
 enum status phase_run(struct run *run, enum phase phase) {
@@ -479,8 +491,7 @@ enum status phase_run(struct run *run, enum phase phase) {
     const struct run_options *const options = &run->options;
     if (run->model.watch != NULL) watch_phase_begin(run, phase);
     if (options->at_phase != NULL) options->at_phase(options->at_phase_context, phase, 0);
-    TRY(functions[phase](run));
-    if (run->backend != NULL) TRY(run->backend->wait());
+    TRY(run_queued(run, functions[phase]));
     if (options->at_phase != NULL) options->at_phase(options->at_phase_context, phase, 1);
     if (run->model.watch != NULL) watch_phase_end(run, phase);
     return STATUS_OK;

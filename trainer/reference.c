@@ -49,20 +49,23 @@ static enum status open_weights(struct run *run, struct run_reference *reference
     return STATUS_OK;
 }
 
-static void score_batch(struct run *run, struct run_reference *reference, const uint32_t *samples,
-                        uint32_t count, uint32_t first, uint32_t update, double (*out)[2]) {
+static enum status score_batch(struct run *run, struct run_reference *reference,
+                               const uint32_t *samples, uint32_t count, uint32_t first,
+                               uint32_t update, double (*out)[2]) {
     batch_fill(&reference->batch, &reference->limits, run->dataset, samples, count, first);
     model_set_order(&reference->model, streams_at(run, STREAM_ORDER).seed, update);
     if (run->options.poison) model_poison(&reference->model);
     model_fill(&reference->model);
     struct model_weights weights = {reference->weights};
     model_forward(&reference->model, &weights, &reference->batch, 2);
+    TRY(model_wait(&reference->model));
     for (uint32_t s = 0; s < count; s++)
         for (uint32_t side = 0; side < 2; side++) {
             uint32_t sequence = reference->batch.canonical_sequence[2 * s + side];
             out[s][side] = loss_sequence(&reference->model.call, &reference->batch, sequence,
                                          reference->model.logp);
         }
+    return STATUS_OK;
 }
 
 /* Samples of the first `steps` updates, or all when they reach beyond the first epoch. */
@@ -100,7 +103,7 @@ static enum status fill_cache(struct run *run, struct run_reference *reference) 
     for (size_t i = 0; i < run->dataset->samples; i++) {
         if (used[i]) samples[count++] = (uint32_t)i;
         if (count == 0 || (count < size && i + 1 < run->dataset->samples)) continue;
-        score_batch(run, reference, samples, count, first, 0, scores);
+        TRY(score_batch(run, reference, samples, count, first, 0, scores));
         for (uint32_t s = 0; s < count; s++)
             memcpy(cache[samples[s]], scores[s], sizeof scores[s]);
         first += count;
@@ -127,17 +130,17 @@ enum status reference_open(struct run *run) {
     TRY(batch_open(&reference->limits, arena, &reference->batch));
     TRY(model_open(&reference->config, &run->table, &reference->limits, arena, &reference->model));
     TRY(run_use_backend(run, &reference->limits, &reference->model));
+    reference->model.call.queued = run->backend != NULL; /* score_batch() waits */
     TRY(open_weights(run, reference));
     return cached ? fill_cache(run, reference) : STATUS_OK;
 }
 
 enum status reference_score(struct run *run) {
     const struct batch *batch = &run->batch;
-    if (run->config.dpo.reference == REFERENCE_LIVE) {
-        score_batch(run, run->reference, batch->dataset_index, batch->sample_count,
-                    batch->first_sample, streams_address(run, STREAM_ORDER), run->reference_logp);
-        return STATUS_OK;
-    }
+    if (run->config.dpo.reference == REFERENCE_LIVE)
+        return score_batch(run, run->reference, batch->dataset_index, batch->sample_count,
+                           batch->first_sample, streams_address(run, STREAM_ORDER),
+                           run->reference_logp);
     double(*cache)[2] = (double(*)[2])run_at(run, run->layout.reference);
     for (uint32_t s = 0; s < batch->sample_count; s++)
         memcpy(run->reference_logp[s], cache[batch->dataset_index[s]], sizeof cache[0]);

@@ -30,8 +30,14 @@ static void take_part(const struct pass *pass, struct watch_view *view) {
     if (pass->side >= 2) view->stage = WATCH_REFERENCE;
 }
 
-static void show(const struct watch *watch, const struct watch_view *view) {
-    watch->see(watch->context, view);
+/* What failed has nothing to show. */
+static void show(const struct model *model, const struct watch_view *view) {
+    struct watch *watch = model->watch;
+    const enum status status = model_wait(model);
+    if (status == STATUS_OK)
+        watch->see(watch->context, view);
+    else if (watch->status == STATUS_OK)
+        watch->status = status;
 }
 
 void watch_see_tokens(const struct pass *pass, uint32_t layer, const char *op, const char *tensor,
@@ -44,7 +50,7 @@ void watch_see_tokens(const struct pass *pass, uint32_t layer, const char *op, c
     view.columns = shape.columns;
     view.inner = shape.inner;
     view.width = shape.width;
-    show(watch, &view);
+    show(pass->model, &view);
 }
 
 /* Queries, keys and values have heads, and so has what enters o_proj. */
@@ -69,7 +75,7 @@ void watch_see_labels(const struct pass *pass, const char *op, const char *tenso
     view.columns = shape.columns;
     view.inner = shape.inner;
     view.width = shape.width;
-    show(watch, &view);
+    show(pass->model, &view);
 }
 
 void watch_see_weight(const struct pass *pass, uint32_t layer, enum param_role role, void *acc,
@@ -87,7 +93,7 @@ void watch_see_weight(const struct pass *pass, uint32_t layer, enum param_role r
     view.width = (size_t)model->table->rows[row].shape[1];
     view.covered = pass->batch->first_sample + pass->batch->sample_count;
     view.parameter = row;
-    show(watch, &view);
+    show(pass->model, &view);
 }
 
 /* Scratch of a mask: grown when a larger one comes, never smaller. */
@@ -143,7 +149,7 @@ static void show_generator(const struct pass *pass, enum dropout_place place, ui
     view.columns = WATCH_SCALARS;
     view.count = view.width = COUNT_OF(words);
     view.covered = pass->batch->first_sample + 1;
-    show(watch, &view);
+    show(pass->model, &view);
     dropout->seed = words[0];
     dropout->offset = words[1];
 }
@@ -165,7 +171,7 @@ void watch_see_mask(const struct pass *pass, enum dropout_place place, uint32_t 
     view.columns = attention ? WATCH_KEYS : WATCH_CHANNELS;
     view.inner = attention ? longest : 1;
     view.width = width;
-    show(watch, &view);
+    show(pass->model, &view);
 }
 
 const char *watch_role(const struct model *model, enum param_role role) {

@@ -27,8 +27,13 @@ static struct watch_view view_of(const struct run *run, const char *op, const ch
 }
 
 static void show(const struct run *run, const struct watch_view *view) {
-    const struct watch *watch = run->model.watch;
-    if (view->width > 0) watch->see(watch->context, view);
+    struct watch *watch = run->model.watch;
+    if (view->width == 0) return;
+    const enum status status = model_wait(&run->model);
+    if (status == STATUS_OK)
+        watch->see(watch->context, view);
+    else if (watch->status == STATUS_OK)
+        watch->status = status;
 }
 
 static void show_reals(const struct run *run, const char *op, const char *tensor, double *values,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Embedding: the gather, and the gradient of the table. Tokens are first listed by id on the host
- * (a counting sort, which keeps list order; ids and scratch are managed memory); a thread then has
- * an id that occurs and a column, so that table rows nobody read cost nothing.
+ * Embedding: the gather, and the gradient of the table. Tokens are first listed by id, in list
+ * order (each token counts the others: as many comparisons as the square of the tokens, next to
+ * nothing beside attention's work); a thread then has an id that occurs and a column, so that table
+ * rows nobody read cost nothing.
  *
  * Invariant: a chain of adds over the id's tokens in list order (law 1), which cannot be split: an
  * id that is most of the batch is as slow as it is long. Shuffled: chunks of it from +0, in the
@@ -24,32 +25,42 @@ static void embedding_forward(const struct op_call *call,
            ELEMENT_THREADS, 0, args);
 }
 
-/* Tokens of id v: token[start[v]] .. token[start[v + 1] - 1], indices into the list. Places of the
- * list first .. last-1 and columns column .. column+columns-1 are one launch. */
+/* Places: tokens sorted by id, by their places in the list within an id. Places first .. last-1 and
+ * columns column .. column+columns-1 are one launch. */
 struct embedding_job {
     struct embedding_weight_args is;
-    const uint32_t *start; /* V + 1 */
-    const uint32_t *token; /* rows.count */
+    uint32_t *token; /* (rows.count) by place: index into the list */
+    uint32_t *start; /* (rows.count) by place: the first of its id */
+    uint32_t *same;  /* (rows.count) by place: how many its id has */
     size_t first, last, column, columns;
     struct joined by;
     int drawn; /* ids of several chunks, in the tile's order; else those of one */
 };
 
-/* The ends go down to the starts while tokens are dealt out from the last to the first. */
+/* A thread has a token. */
+KERNEL(embedding_list_kernel, struct embedding_job) {
+    const uint32_t i = BLOCK * THREADS + THREAD, count = args->is.rows.count;
+    uint32_t less = 0, before = 0, same = 0;
+    if (i >= count) return;
+    const uint32_t own = args->is.ids[i];
+    for (uint32_t j = 0; j < count; j++) {
+        const uint32_t id = args->is.ids[j];
+        less += id < own;
+        same += id == own;
+        before += id == own && j < i;
+    }
+    args->token[less + before] = i;
+    args->start[less + before] = less;
+    args->same[less + before] = same;
+}
+
 static struct embedding_job embedding_list(const struct op_call *call,
                                            const struct embedding_weight_args *args) {
-    uint32_t *const start = (uint32_t *)cuda_rest(call);
-    uint32_t *const token = start + args->V + 1;
-    for (size_t v = 0; v <= args->V; v++)
-        start[v] = 0;
-    for (uint32_t i = 0; i < args->rows.count; i++)
-        start[args->ids[i]]++;
-    for (size_t v = 1; v <= args->V; v++)
-        start[v] += start[v - 1];
-    for (uint32_t i = args->rows.count; i-- > 0;)
-        token[--start[args->ids[i]]] = i;
-    const struct embedding_job job = {*args, start,   token,        0, args->rows.count,
-                                      0,     args->C, {0, 1, NULL}, 0};
+    const size_t count = args->rows.count;
+    uint32_t *const lists = (uint32_t *)cuda_rest(call);
+    const struct embedding_job job = {*args, lists, lists + count, lists + 2 * count, 0,
+                                      count, 0,     args->C,       {0, 1, NULL},      0};
+    LAUNCH(embedding_list_kernel, element_blocks(count), ELEMENT_THREADS, 0, &job);
     return job;
 }
 
@@ -69,8 +80,8 @@ GPU_INLINE int embedding_find(const struct embedding_job *job, size_t at,
     if (out->place >= job->last) return 0;
     out->id = job->is.ids[job->token[out->place]];
     out->column = job->column + at % job->columns;
-    out->first = job->start[out->id];
-    out->count = job->start[out->id + 1] - out->first;
+    out->first = job->start[out->place];
+    out->count = job->same[out->place];
     out->acc = (accumulator *)job->is.acc + out->id * job->is.C + out->column;
     return 1;
 }
@@ -122,21 +133,34 @@ static void embedding_tiles(const struct op_call *call, struct embedding_job *jo
     }
 }
 
+/* The places of the tile's ids, and how many the most frequent one has. The host counts the ids,
+ * which no op writes. */
+static size_t embedding_tile(struct embedding_job *job, size_t id) {
+    size_t own[SHUFFLE_TILE] = {0}, most = 0;
+    job->first = job->last = 0;
+    for (size_t i = 0; i < job->is.rows.count; i++) {
+        if (job->is.ids[i] < id)
+            job->first++;
+        else if (job->is.ids[i] - id < SHUFFLE_TILE)
+            own[job->is.ids[i] - id]++;
+    }
+    job->last = job->first;
+    for (size_t v = 0; v < SHUFFLE_TILE; v++) {
+        job->last += own[v];
+        if (own[v] > most) most = own[v];
+    }
+    return most;
+}
+
 /* An id of one chunk has one order: all of them in one launch. */
 static void embedding_shuffled(const struct op_call *call, struct embedding_job *job) {
     const struct shuffle shuffle = order_open(call, PASS_WEIGHT);
-    const size_t V = job->is.V;
     job->by.chunk = shuffle.chunk;
     LAUNCH(embedding_shuffled_kernel, embedding_blocks(job), ELEMENT_THREADS, 0, job);
     job->drawn = 1;
-    for (size_t id = 0; id < V; id += SHUFFLE_TILE) {
-        const size_t end = least(id + SHUFFLE_TILE, V);
-        size_t most = 0;
-        for (size_t v = id; v < end; v++)
-            if (job->start[v + 1] - job->start[v] > most) most = job->start[v + 1] - job->start[v];
+    for (size_t id = 0; id < job->is.V; id += SHUFFLE_TILE) {
+        const size_t most = embedding_tile(job, id);
         if (most <= shuffle.chunk) continue;
-        job->first = job->start[id];
-        job->last = job->start[end];
         embedding_tiles(call, job, &shuffle, id / SHUFFLE_TILE, shuffle_chunks(&shuffle, most));
     }
 }

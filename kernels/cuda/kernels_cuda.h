@@ -32,7 +32,7 @@ static inline size_t cuda_scratch_bytes(const struct op_limits *limits) {
     const size_t each[] = {
         (size_t)limits->rows * limits->H * (3 + limits->D) * sizeof(double),
         (size_t)limits->rows * LINEAR_RACE_COLUMNS * sizeof(double),
-        ((size_t)limits->width + 1 + limits->rows) * sizeof(uint32_t),
+        3 * (size_t)limits->rows * sizeof(uint32_t),
         CUDA_SQUARES * sizeof(double),
     };
     size_t most = 0;

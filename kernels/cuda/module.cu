@@ -8,7 +8,6 @@
 
 #include <cuda_runtime.h>
 #include <dlfcn.h>
-#include <string.h>
 
 #include "kernels/cuda/facts.h"
 
@@ -159,11 +158,15 @@ static enum status module_describe(struct backend_fact *list, uint32_t *out_coun
     return STATUS_OK;
 }
 
+/* Zeroed by the device, so that its pages begin there. */
 static enum status module_take(size_t bytes, void **out) {
     const cudaError_t error = cudaMallocManaged(out, bytes == 0 ? 1 : bytes, cudaMemAttachGlobal);
     if (error != cudaSuccess) return module_fail("managed memory", error);
-    memset(*out, 0, bytes);
-    return STATUS_OK;
+    cudaError_t zeroed = cudaMemset(*out, 0, bytes);
+    if (zeroed == cudaSuccess) zeroed = cudaDeviceSynchronize();
+    if (zeroed == cudaSuccess) return STATUS_OK;
+    cudaFree(*out);
+    return module_fail("managed memory, zeroed", zeroed);
 }
 
 static void module_give(void *memory) {
