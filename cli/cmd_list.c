@@ -153,23 +153,37 @@ static enum status list_causes(struct listing *listing) {
     return STATUS_OK;
 }
 
-/* Whether a scenario may name it: asked of the parser itself. */
-static enum status list_dtypes(struct listing *listing) {
+/* Whether a scenario may set this key to this dtype, with bf16 parameters where masters are meant:
+ * asked of the parser itself. */
+static enum status asks_dtype(struct listing *listing, const char *key, const char *dtype,
+                              int *out_may) {
     static const char text[] = "twinstep: 1\n";
-    const struct key_row *row = row_of("numerics.rope");
+    struct scenario *scenario;
+    char *set;
+    TRY(arena_format(&listing->cli->arena, &set, "common.numerics.%s=%s", key, dtype));
+    const char *const sets[] = {set, "common.numerics.param=bf16"};
+    const size_t count = strcmp(key, "master") == 0 ? 2 : 1;
+    const enum status status = scenario_parse(&listing->cli->arena, listing->cli->schema, "list",
+                                              text, sizeof text - 1, sets, count, &scenario);
+    *out_may = status == STATUS_OK;
+    return status == STATUS_UNSUPPORTED || status == STATUS_INPUT ? STATUS_OK : status;
+}
+
+static enum status list_dtypes(struct listing *listing) {
+    static const char *const keys[] = {"compute", "param", "gradient", "optimizer", "master",
+                                       "softmax", "rope",  "loss",     "product"};
+    const struct key_row *row = row_of("numerics.param");
     for (size_t i = 0; row != NULL && row->names[i] != NULL; i++) {
-        struct scenario *scenario;
-        char *set;
-        TRY(arena_format(&listing->cli->arena, &set, "common.numerics.rope=%s", row->names[i]));
-        const char *const sets[] = {set};
-        enum status status = scenario_parse(&listing->cli->arena, listing->cli->schema, "list",
-                                            text, sizeof text - 1, sets, 1, &scenario);
-        if (status != STATUS_OK && status != STATUS_UNSUPPORTED && status != STATUS_INPUT)
-            return status;
-        TRY(add(listing, row->names[i],
-                status == STATUS_OK      ? "available"
-                : status == STATUS_INPUT ? "for operands of matrix products (numerics.product)"
-                                         : "known by name, not available in this version"));
+        char *text;
+        int may, found = 0;
+        TRY(arena_format(&listing->cli->arena, &text, "%s", "numerics: "));
+        for (size_t k = 0; k < COUNT_OF(keys); k++) {
+            TRY(asks_dtype(listing, keys[k], row->names[i], &may));
+            if (may)
+                TRY(arena_format(&listing->cli->arena, &text, "%s%s%s", text,
+                                 found++ == 0 ? "" : ", ", keys[k]));
+        }
+        TRY(add(listing, row->names[i], found == 0 ? "by no key" : text));
     }
     return STATUS_OK;
 }

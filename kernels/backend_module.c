@@ -35,7 +35,8 @@ static enum status check(const char *path, const struct backend *backend) {
     if (backend->name == NULL || backend->open == NULL || backend->describe == NULL ||
         backend->memory.take == NULL || backend->memory.give == NULL || backend->wait == NULL ||
         backend->refuses == NULL || backend->ops == NULL || backend->scratch == NULL ||
-        backend->leaves == NULL || backend->steps[0] == NULL || backend->steps[1] == NULL)
+        backend->leaves == NULL || backend->moves == NULL || backend->steps[0] == NULL ||
+        backend->steps[1] == NULL)
         FAIL(STATUS_INPUT, "%s: its backend is not filled in", path);
     return STATUS_OK;
 }
@@ -50,9 +51,9 @@ enum status backend_module_open(const char *path, const struct backend **out) {
     const struct module_stamp *stamp = NULL;
     if (strcmp(path, BACKEND_MODULE_AUTO) == 0) {
         if (!backend_module_find(found, sizeof found))
-            FAIL(STATUS_UNSUPPORTED,
-                 "expected twinstep_cuda.so beside the program or in ../lib/twinstep, found none; "
-                 "cmake --preset cuda builds it (docs/CUDA.md)");
+            FAIL(STATUS_UNSUPPORTED, "expected twinstep_cuda.so beside the program, in .. or in "
+                                     "../lib/twinstep, found none; "
+                                     "cmake --preset cuda builds it (docs/CUDA.md)");
         path = found;
     }
     TRY(module_open(path, &module));

@@ -288,6 +288,18 @@ static void validate_contract(void **state) {
     helper_free(&said);
 }
 
+/* What the list says of a dtype is what a scenario may do with it. */
+static void validate_dtypes(void **state) {
+    (void)state;
+    struct said said = helper_run(0, "list dtypes");
+    assert_non_null(strstr(said.out, "tf32                      numerics: product\n"));
+    assert_non_null(strstr(said.out, "e4m3                      numerics: param, gradient\n"));
+    assert_non_null(strstr(said.out, "compute, param, gradient, optimizer, master, softmax"));
+    helper_free(&said);
+    helper_accept(0, "check null-pair --set common.numerics.param=e4m3");
+    helper_refuse(2, "check null-pair --set common.numerics.compute=e4m3", "numerics.compute");
+}
+
 /* Every catalogue scenario passes. */
 static void verify_catalogue(void **state) {
     (void)state;
@@ -404,11 +416,17 @@ static void validate_weight_warnings(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_facts),         cmocka_unit_test(validate_numbers_of_trainings),
-        cmocka_unit_test(validate_notes),         cmocka_unit_test(validate_divisor_notes),
-        cmocka_unit_test(validate_text),          cmocka_unit_test(validate_inert_keys),
-        cmocka_unit_test(verify_catalogue),       cmocka_unit_test(validate_contract),
-        cmocka_unit_test(validate_data_warnings), cmocka_unit_test(validate_weight_warnings),
+        cmocka_unit_test(validate_facts),
+        cmocka_unit_test(validate_numbers_of_trainings),
+        cmocka_unit_test(validate_notes),
+        cmocka_unit_test(validate_divisor_notes),
+        cmocka_unit_test(validate_text),
+        cmocka_unit_test(validate_inert_keys),
+        cmocka_unit_test(validate_dtypes),
+        cmocka_unit_test(verify_catalogue),
+        cmocka_unit_test(validate_contract),
+        cmocka_unit_test(validate_data_warnings),
+        cmocka_unit_test(validate_weight_warnings),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
