@@ -158,8 +158,24 @@ static enum status module_describe(struct backend_fact *list, uint32_t *out_coun
     return STATUS_OK;
 }
 
+/* What a driver keeps for itself, and what kernels' local memory may come to. */
+#define MODULE_SPARE ((size_t)1 << 30)
+
+/* The driver would hand out more managed memory than the device has, and page it to and fro. */
+static enum status module_has_room(size_t bytes) {
+    size_t left = 0, all = 0;
+    const cudaError_t error = cudaMemGetInfo(&left, &all);
+    if (error != cudaSuccess) return module_fail("memory of the device", error);
+    if (left > MODULE_SPARE && bytes <= left - MODULE_SPARE) return STATUS_OK;
+    FAIL(STATUS_MEMORY,
+         "cuda: the run asks for %.2f GiB more, and the device has %.2f of its %.2f GiB left: make "
+         "the model, batch.micro or data.max_len smaller",
+         (double)bytes / 0x1p30, (double)left / 0x1p30, (double)all / 0x1p30);
+}
+
 /* Zeroed by the device, so that its pages begin there. */
 static enum status module_take(size_t bytes, void **out) {
+    TRY(module_has_room(bytes));
     const cudaError_t error = cudaMallocManaged(out, bytes == 0 ? 1 : bytes, cudaMemAttachGlobal);
     if (error != cudaSuccess) return module_fail("managed memory", error);
     cudaError_t zeroed = cudaMemset(*out, 0, bytes);
