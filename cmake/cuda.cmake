@@ -11,7 +11,8 @@ function(twinstep_host_kernels word)
     add_library(${part} OBJECT ${CMAKE_SOURCE_DIR}/kernels/cuda/ops.cu)
     if(part MATCHES "f32_f32$") # the pair whose operands may be short
       target_sources(${part} PRIVATE ${CMAKE_SOURCE_DIR}/kernels/cuda/tensor_attention.cu
-                                     ${CMAKE_SOURCE_DIR}/kernels/cuda/leaves.cu)
+                                     ${CMAKE_SOURCE_DIR}/kernels/cuda/leaves.cu
+                                     ${CMAKE_SOURCE_DIR}/kernels/cuda/moves.cu)
     endif()
     if(carrier STREQUAL accumulator) # a working type of optimizers
       target_sources(${part} PRIVATE ${CMAKE_SOURCE_DIR}/kernels/cuda/step.cu)
@@ -48,7 +49,8 @@ endfunction()
 
 set_source_files_properties(
   ${CMAKE_SOURCE_DIR}/kernels/cuda/ops.cu ${CMAKE_SOURCE_DIR}/kernels/cuda/tensor_attention.cu
-  ${CMAKE_SOURCE_DIR}/kernels/cuda/leaves.cu ${CMAKE_SOURCE_DIR}/kernels/cuda/step.cu
+  ${CMAKE_SOURCE_DIR}/kernels/cuda/leaves.cu ${CMAKE_SOURCE_DIR}/kernels/cuda/moves.cu
+  ${CMAKE_SOURCE_DIR}/kernels/cuda/step.cu
   PROPERTIES LANGUAGE C)
 if(BUILD_TESTING)
   twinstep_host_kernels(shim)
@@ -95,7 +97,7 @@ if(TWINSTEP_CUDA)
   file(GLOB inputs CONFIGURE_DEPENDS ${headers})
   set(objects)
   foreach(pair "f32;f32" "f32;f64" "f64;f64" "module;_" "library;_" "tensor_attention;f32_f32"
-               "leaves;f32_f32" "step;f32_f32" "step;f64_f64")
+               "leaves;f32_f32" "moves;f32_f32" "step;f32_f32" "step;f64_f64")
     list(GET pair 0 carrier)
     list(GET pair 1 accumulator)
     set(source ${CMAKE_SOURCE_DIR}/kernels/cuda/ops.cu)

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/module_abi.h"
 #include "kernels/leaves.h"
+#include "kernels/moves.h"
 #include "kernels/op.h"
 #include "kernels/step.h"
 
@@ -31,10 +32,11 @@ struct backend_fact {
      100000 * sizeof(struct backend_fact) +                                                        \
      1000000 * (sizeof(struct attention_backward_args) + sizeof(struct linear_forward_args) +      \
                 sizeof(struct norm_forward_args) + sizeof(struct logprob_forward_args)) +          \
-     10000000 * (sizeof(struct leaves_args) + sizeof(struct leafhash_leaf)) +                      \
-     100000000 * (sizeof(struct step_range) + sizeof(struct step_table) +                          \
-                  sizeof(struct rule_adam_call) + sizeof(struct step_sgd_scalars) +                \
-                  sizeof(struct step_lion_scalars)))
+     10000000 * (sizeof(struct leaves_args) + sizeof(struct leafhash_leaf) +                       \
+                 sizeof(struct moves_args) + sizeof(struct moves_block)) +                         \
+     100000000 *                                                                                   \
+         (sizeof(struct step_range) + sizeof(struct step_table) + sizeof(struct rule_adam_call) +  \
+          sizeof(struct step_sgd_scalars) + sizeof(struct step_lion_scalars)))
 #endif
 
 struct backend {
@@ -56,6 +58,7 @@ struct backend {
     enum status (*scratch)(const struct op_limits *limits, size_t *out_bytes);
     /* Of one tensor, behind all ops that were called; done when `wait` returns. */
     void (*leaves)(const struct leaves_args *args);
+    void (*moves)(const struct moves_args *args);
     /* An optimizer's step, of working type f32 and f64, behind all ops that were called; done when
      * `wait` returns. */
     const struct step_table *steps[2];

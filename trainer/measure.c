@@ -8,21 +8,54 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "base/sum.h"
 #include "determinism/root.h"
+#include "kernels/backend_abi.h"
 #include "trainer/consumers.h"
 #include "trainer/distance.h"
 #include "trainer/streams.h"
 
-static size_t param_bytes(const struct run *run) {
-    return run->table.elements * dtype_carrier((enum dtype)run->config.numerics.param);
+/* As many leaves as the state has, or the gradients, or a site of a micro-batch. */
+static size_t most_leaves(const struct run *run) {
+    const size_t stream = (size_t)run->limits.rows * run->model.C;
+    const size_t sequences = (size_t)run->limits.samples * run->limits.sides;
+    size_t state = 0, gradients = 0, site = 0;
+    for (uint32_t i = 0; i < run->table.count; i++) {
+        state += state_leaves(&run->table.rows[i], &run->layout, &run->layout.tensor[i]);
+        gradients += leaves_count(run->layout.gradient_dtype, run->table.rows[i].count);
+    }
+    if (run->shape.sites > 0) site = leaves_count(run->model.compute, stream) + sequences;
+    if (gradients > site) site = gradients;
+    return state > site ? state : site;
+}
+
+enum status measure_open(struct run *run) {
+    size_t blocks = 0;
+    TRY(digests_open(run->backend, most_leaves(run), (size_t)run->table.count * STATE_PIECES,
+                     &run->arena, &run->digests));
+    if (run->backend == NULL) return STATUS_OK;
+    for (uint32_t i = 0; i < run->owner_count; i++)
+        blocks += moves_blocks(run->table.rows[run->owner[i]].count);
+    return arena_take(&run->arena, blocks, sizeof *run->moves, "measures", &run->moves);
+}
+
+/* Bits as they are; by the backend's op, so that a device's memory stays there. */
+static void copy_numbers(const struct run *run, const void *from, size_t count, void *to) {
+    const enum dtype param = (enum dtype)run->config.numerics.param;
+    const enum dtype as = param == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32; /* the carrier */
+    const struct convert_args copy = {count, as, as, from, to};
+    if (run->backend == NULL)
+        memcpy(to, from, count * dtype_carrier(param));
+    else
+        run->model.ops->convert(&run->model.call, &copy);
 }
 
 static void copy_params(const struct run *run, unsigned char *out) {
     size_t carrier = dtype_carrier((enum dtype)run->config.numerics.param);
     for (uint32_t i = 0; i < run->owner_count; i++) {
         uint32_t row = run->owner[i];
-        memcpy(out + run->packed[row] * carrier, run_param(run, row),
-               run->table.rows[row].count * carrier);
+        copy_numbers(run, run_param(run, row), run->table.rows[row].count,
+                     out + run->packed[row] * carrier);
     }
 }
 
@@ -60,7 +93,7 @@ void measure_begin(struct run *run) {
     clear_record(run);
     run->record.step = run_head(run)->done + 1;
     if (run->record.step == 1)
-        memcpy(run->before, run->initial, param_bytes(run));
+        copy_numbers(run, run->initial, run->table.elements, run->before);
     else
         copy_params(run, run->before);
     digest_stream_init(&run->batch_stream, "batch");
@@ -69,30 +102,78 @@ void measure_begin(struct run *run) {
     memset(&run->ledger, 0, sizeof run->ledger);
 }
 
-static void measure_params(struct run *run) {
-    enum dtype dtype = (enum dtype)run->config.numerics.param;
-    size_t carrier = dtype_carrier(dtype), changed = 0;
+/* A tensor now, before the update and at the start. */
+static struct moves_args moves_of(const struct run *run, uint32_t row) {
+    const enum dtype dtype = (enum dtype)run->config.numerics.param;
+    const size_t first = run->packed[row] * dtype_carrier(dtype);
+    return (struct moves_args){.dtype = dtype,
+                               .count = run->table.rows[row].count,
+                               .now = run_param(run, row),
+                               .before = run->before + first,
+                               .start = run->initial + first};
+}
+
+/* Queued on the backend, if there is one; measure_params waits. */
+static void ask_moves(struct run *run) {
+    struct moves_block *blocks = run->moves;
+    for (uint32_t i = 0; i < run->owner_count && run->backend != NULL; i++) {
+        struct moves_args args = moves_of(run, run->owner[i]);
+        args.blocks = blocks;
+        run->backend->moves(&args);
+        blocks += moves_blocks(args.count);
+    }
+}
+
+static struct moves_block host_moves(const struct moves_args *args) {
+    const struct span now = {args->now, args->dtype}, old = {args->before, args->dtype};
+    const struct span start = {args->start, args->dtype}, none = {NULL, args->dtype};
+    return (struct moves_block){
+        .update = distance_squares(now, old, args->count),
+        .norm = distance_squares(now, none, args->count),
+        .travel = distance_squares(now, start, args->count),
+        .changed = distance_changed(args->now, args->before, args->dtype, args->count)};
+}
+
+/* Blocks join as law 2 says. */
+static struct moves_block join_moves(const struct moves_block *blocks, size_t count) {
+    struct sum_blocks_f64 update = {.count = 0}, norm = {.count = 0}, travel = {.count = 0};
+    uint64_t changed = 0;
+    for (size_t i = 0; i < count; i++) {
+        sum_blocks_push_f64(&update, blocks[i].update);
+        sum_blocks_push_f64(&norm, blocks[i].norm);
+        sum_blocks_push_f64(&travel, blocks[i].travel);
+        changed += blocks[i].changed;
+    }
+    return (struct moves_block){.update = sum_blocks_close_f64(&update),
+                                .norm = sum_blocks_close_f64(&norm),
+                                .travel = sum_blocks_close_f64(&travel),
+                                .changed = changed};
+}
+
+static enum status measure_params(struct run *run) {
+    const struct moves_block *blocks = run->moves;
     double update = 0.0, norm = 0.0, travel = 0.0;
-    struct span none = {NULL, dtype};
+    uint64_t changed = 0;
+    if (run->backend != NULL) TRY(run->backend->wait());
     for (uint32_t i = 0; i < run->owner_count; i++) {
-        uint32_t row = run->owner[i];
-        size_t count = run->table.rows[row].count;
-        struct span now = {run_param(run, row), dtype};
-        struct span old = {run->before + run->packed[row] * carrier, dtype};
-        struct span start = {run->initial + run->packed[row] * carrier, dtype};
-        double square = distance_squares(now, old, count);
-        update += square;
-        norm += distance_squares(now, none, count);
-        travel += distance_squares(now, start, count);
-        changed += distance_changed(now.values, old.values, dtype, count);
+        const struct moves_args args = moves_of(run, run->owner[i]);
+        const size_t count = moves_blocks(args.count);
+        const struct moves_block moves =
+            run->backend == NULL ? host_moves(&args) : join_moves(blocks, count);
+        if (run->backend != NULL) blocks += count;
+        update += moves.update;
+        norm += moves.norm;
+        travel += moves.travel;
+        changed += moves.changed;
         if (run->shape.tensors > 0)
-            run->record.tensors[i][TENSOR_UPDATE_NORM] = real_sqrt_f64(square);
+            run->record.tensors[i][TENSOR_UPDATE_NORM] = real_sqrt_f64(moves.update);
     }
     double *reals = run->record.reals;
     reals[REAL_UPDATE_NORM] = real_sqrt_f64(update);
     reals[REAL_PARAM_NORM] = real_sqrt_f64(norm);
     reals[REAL_TRAVEL] = real_sqrt_f64(travel);
     reals[REAL_UPDATE_SURVIVAL] = (double)changed / (double)run->table.elements;
+    return STATUS_OK;
 }
 
 static enum status digest_params(struct run *run, struct digest *out_weights) {
@@ -146,10 +227,11 @@ enum status measure_end(struct run *run) {
     record->integers[INTEGER_EPOCH] = (int64_t)run->plan.epoch;
     record->integers[INTEGER_COUNTER] = (int64_t)head->n;
     record->integers[INTEGER_OPTIMIZER_T] = (int64_t)head->t;
-    measure_params(run);
-    fold_record(run);
     struct digest weights, applied, state, rng;
+    ask_moves(run);
     TRY(digest_params(run, &weights));
+    TRY(measure_params(run));
+    fold_record(run);
     memcpy(record->digests[DIGEST_WEIGHTS], weights.byte, DIGEST_BYTES);
     root_lr(record, run->axes.groups, &applied);
     memcpy(record->digests[DIGEST_LR], applied.byte, DIGEST_BYTES);

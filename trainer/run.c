@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/leaves.h"
 #include "kernels/shuffle.h"
 #include "scenarios/scenario.h"
 #include "trainer/backends.h"
@@ -205,20 +204,6 @@ static enum status open_record(struct run *run) {
                       "record", &run->site_item);
 }
 
-/* As many leaves as the state has, or the gradients, or a site of a micro-batch. */
-static enum status open_digests(struct run *run) {
-    size_t leaves[3] = {0, 0, run_sequences(run)};
-    for (uint32_t i = 0; i < run->table.count; i++) {
-        leaves[0] += state_leaves(&run->table.rows[i], &run->layout, &run->layout.tensor[i]);
-        leaves[1] += leaves_count(run->layout.gradient_dtype, run->table.rows[i].count);
-    }
-    leaves[2] += leaves_count(run->model.compute, (size_t)run->limits.rows * run->model.C);
-    size_t most = leaves[0] > leaves[1] ? leaves[0] : leaves[1];
-    if (run->shape.sites > 0 && leaves[2] > most) most = leaves[2];
-    return digests_open(run->backend, most, (size_t)run->table.count * STATE_PIECES, &run->arena,
-                        &run->digests);
-}
-
 enum status run_start_lr(const struct run *run, double *out) {
     const struct config *config = &run->config;
     struct sched_call call = run_sched_call(run);
@@ -316,7 +301,7 @@ static enum status open_all(struct run *run) {
     TRY(run_axes_open(config, &run->options, &run->arena, &run->axes));
     run->shape = run->axes.shape;
     TRY(open_record(run));
-    TRY(open_digests(run));
+    TRY(measure_open(run));
     TRY(init_params(run));
     struct state_head *head = run_head(run);
     head->norm = (double)NAN;

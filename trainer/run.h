@@ -102,6 +102,7 @@ struct run {
     int skipped;                    /* its optimizer step is skipped */
     int overflow;                   /* its gradient is not finite; looked at where that matters */
     struct digests digests;
+    struct moves_block *moves; /* of all owners, one behind the other; with a backend */
     struct digest (*piece_digest)[STATE_PIECES]; /* (rows) */
     struct digest *gradient_digest; /* (owners) */
     struct digest_stream batch_stream;

@@ -38,7 +38,8 @@ TWINSTEP_MUST_USE enum status reference_open(struct run *run);
 /* Reference log-probs of the fetched micro-batch into run->reference_logp. */
 TWINSTEP_MUST_USE enum status reference_score(struct run *run);
 
-/* measure.c: before the first and after the last phase of an update. */
+/* measure.c: memory; before the first and after the last phase of an update. */
+TWINSTEP_MUST_USE enum status measure_open(struct run *run);
 void measure_begin(struct run *run);
 TWINSTEP_MUST_USE enum status measure_end(struct run *run);
 

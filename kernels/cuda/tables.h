@@ -27,11 +27,13 @@ extern const struct step_table STEPS(f64_f64);
 #define TABLE_STEPS                                                                                \
     { &STEPS(f32_f32), &STEPS(f64_f64) }
 
-/* leaves.cu, compiled with the pair whose numbers are f32. */
-#define LEAVES_JOIN_(word) leaves_f32_f32_##word
-#define LEAVES_NAME_(word) LEAVES_JOIN_(word)
-#define TABLE_LEAVES LEAVES_NAME_(BACKEND_WORD)
+/* leaves.cu and moves.cu, compiled with the pair whose numbers are f32. */
+#define PLAIN_JOIN_(name, word) name##_f32_f32_##word
+#define PLAIN_NAME_(name, word) PLAIN_JOIN_(name, word)
+#define TABLE_LEAVES PLAIN_NAME_(leaves, BACKEND_WORD)
+#define TABLE_MOVES PLAIN_NAME_(moves, BACKEND_WORD)
 void TABLE_LEAVES(const struct leaves_args *args);
+void TABLE_MOVES(const struct moves_args *args);
 
 static enum status tables_ops(enum dtype compute, enum dtype accumulate,
                               const struct op_table **out) {

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Leaves that kernels/cuda/ makes of a tensor: digests and errors are the host's, for every dtype,
- * with all kinds of numbers, on counts around the ends of words, lanes, rows of words and leaves.
- */
+ * What kernels/cuda/ makes of a whole tensor for the record. Leaves: digests and errors are the
+ * host's, for every dtype, with all kinds of numbers, on counts around the ends of words, lanes,
+ * rows of words and leaves. Moves: law 2's sums of what the host subtracts. */
 #include "tests/kernels/helper_machines.h"
 
 #include <stdio.h>
 
-#include "base/real.h"
+#include "base/sum.h"
 #include "determinism/digest.h"
 #include "determinism/philox.h"
 #include "kernels/leaves.h"
+#include "kernels/moves.h"
 
 #if defined(TWINSTEP_WATCHED)
 #define LEAVES leaves_f32_f32_watch
+#define MOVES moves_f32_f32_watch
 #else
 #define LEAVES leaves_f32_f32_shim
+#define MOVES moves_f32_f32_shim
 #endif
 void LEAVES(const struct leaves_args *args);
+void MOVES(const struct moves_args *args);
 
 static void make_leaves(const struct bench *bench, enum dtype dtype, const void *values,
                         size_t count, struct leafhash_leaf *leaves) {
@@ -54,9 +58,11 @@ static double draw_wide(const uint32_t word[4]) {
     return real_from_bits_f64(bits);
 }
 
-/* As many bytes as there are numbers: what lies behind is poisoned under the sanitizer. */
+/* Behind the numbers lies what no digest may see. */
 static void *draw_tensor(struct bench *bench, enum dtype dtype, size_t count) {
-    void *const values = machine_take(bench, count, dtype_carrier(dtype));
+    const size_t bytes = count * dtype_carrier(dtype);
+    void *const values = machine_take(bench, bytes + 32, 1);
+    memset((unsigned char *)values + bytes, 0xA5, 32);
     for (size_t i = 0; i < count; i++) {
         const struct philox_block draw =
             philox_draw((struct philox_block){{(uint32_t)i, dtype, (uint32_t)count, 0}}, SEED);
@@ -184,11 +190,86 @@ static void verify_misfits(void **state) {
     close_bench(&bench);
 }
 
+static double number_of(const void *values, enum dtype dtype, size_t i) {
+    return dtype == DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
+}
+
+/* NaN is NaN. */
+static int same_sum(double a, double b) {
+    return a != a ? b != b : real_bits_f64(a) == real_bits_f64(b);
+}
+
+static void block_is_the_hosts(const struct moves_args *args, size_t block) {
+    double update[SUM_BLOCK], now[SUM_BLOCK], travel[SUM_BLOCK];
+    const size_t first = block * SUM_BLOCK, width = dtype_carrier(args->dtype);
+    const size_t left = args->count - first, count = left < SUM_BLOCK ? left : SUM_BLOCK;
+    const struct moves_block *const got = &args->blocks[block];
+    uint64_t changed = 0;
+    for (size_t i = 0; i < count; i++) {
+        now[i] = number_of(args->now, args->dtype, first + i);
+        update[i] = now[i] - number_of(args->before, args->dtype, first + i);
+        travel[i] = now[i] - number_of(args->start, args->dtype, first + i);
+        changed += memcmp((const char *)args->now + (first + i) * width,
+                          (const char *)args->before + (first + i) * width, width) != 0;
+    }
+    if (!same_sum(got->update, sum_squares_f64_f64(update, count)) ||
+        !same_sum(got->norm, sum_squares_f64_f64(now, count)) ||
+        !same_sum(got->travel, sum_squares_f64_f64(travel, count)) || got->changed != changed)
+        fail_msg("%s, %zu numbers: block %zu is not the host's", dtype_name(args->dtype),
+                 args->count, block);
+}
+
+/* `kinds`: NaNs, infinities and zeros, too. */
+static const void *draw_step(struct bench *bench, enum dtype dtype, size_t count, int kinds) {
+    if (kinds) return draw_tensor(bench, dtype, count);
+    return bench_store(bench, bench_draw(bench, count, dtype, 1.0), count, dtype_carrier(dtype));
+}
+
+/* One number in five stays where it was. */
+static void moves_are_the_hosts(struct bench *bench, enum dtype dtype, size_t count, int kinds) {
+    const size_t width = dtype_carrier(dtype);
+    struct moves_args args = {.dtype = dtype, .count = count};
+    const void *const before = draw_step(bench, dtype, count, kinds);
+    unsigned char *const now = (unsigned char *)machine_take(bench, count, width);
+    memcpy(now, draw_step(bench, dtype, count, 0), count * width);
+    for (size_t i = 0; i < count; i += 5)
+        memcpy(now + i * width, (const unsigned char *)before + i * width, width);
+    args.now = now;
+    args.before = before;
+    args.start = draw_step(bench, dtype, count, 0);
+    args.blocks =
+        (struct moves_block *)machine_take(bench, moves_blocks(count), sizeof *args.blocks);
+    memset(args.blocks, 0xA5, moves_blocks(count) * sizeof *args.blocks);
+    if (bench->backend == NULL)
+        MOVES(&args);
+    else
+        bench->backend->moves(&args);
+    machine_wait(bench, "moves");
+    for (size_t block = 0; block < moves_blocks(count); block++)
+        block_is_the_hosts(&args, block);
+}
+
+static void corroborate_moves(void **state) {
+    static const size_t counts[] = {0, 1, 31, 33, 4095, 4096, 4097, 5 * 4096 + 100};
+    struct bench bench;
+    (void)state;
+    assert_int_equal(MOVES_BLOCK, SUM_BLOCK);
+    open_bench(&bench);
+    for (size_t i = 0; i < COUNT_OF(counts); i++)
+        for (int kinds = 0; kinds < 2; kinds++) {
+            moves_are_the_hosts(&bench, DTYPE_F32, counts[i], kinds);
+            moves_are_the_hosts(&bench, DTYPE_F64, counts[i], kinds);
+            if (counts[i] == 33) moves_are_the_hosts(&bench, DTYPE_E5M2, counts[i], kinds);
+        }
+    close_bench(&bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_host),
         cmocka_unit_test(verify_framing),
         cmocka_unit_test(verify_misfits),
+        cmocka_unit_test(corroborate_moves),
     };
     if (!machines_ready()) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);

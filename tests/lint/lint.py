@@ -40,7 +40,8 @@ OTHER = ["tests", "cmake", "docs", "notebooks", ".ci"]
 SHARED_HEADERS = [
     "base/macro.h", "base/real*.h", "base/sum*.h", "base/rule.h", "base/dtype.h",
     "determinism/philox.h", "determinism/stream.h", "determinism/normal.h",
-    "determinism/leafhash.h", "determinism/own_bits.h", "kernels/leaves.h", "kernels/op.h",
+    "determinism/leafhash.h", "determinism/own_bits.h", "kernels/leaves.h", "kernels/moves.h",
+    "kernels/op.h",
     "kernels/step.h", "base/rule_adam.h", "base/rule_optim.h",
 ]
 

@@ -64,6 +64,20 @@ static void train(const struct config *config, const struct dataset *dataset, ui
     run_close(&run);
 }
 
+/* Optimizers whose steps are the backend's, and those that step on the host where its memory lies.
+ */
+static const char *const optimizers[] = {
+    "optimizer: {name: sgd, lr: 0.1, momentum: 0.9, nesterov: true, variant: torch-cpu}",
+    "optimizer: {name: lion, lr: 1e-3, weight_decay: 0.1}, numerics: {param: bf16, rounding: "
+    "stochastic}",
+    "optimizer: {name: adam, lr: 1e-2, variant: torch-fused, amsgrad: true, weight_decay: 0.1}, "
+    "numerics: {param: bf16, master: f32, optimizer: bf16}",
+    "optimizer: {name: adamw, lr: 1e-2, variant: olmo-skip-step, weight_decay: 0.1}, numerics: "
+    "{optimizer: f64}",
+    "optimizer: {name: adafactor, lr: 1e-2}, loop: {update: [optimize, log, count, schedule, "
+    "zero]}",
+};
+
 static void on_the_shim(struct config *config) {
     config->numerics.backend = BACKEND_CUDA;
     snprintf(config->numerics.backend_module, sizeof config->numerics.backend_module, "%s",
@@ -84,6 +98,33 @@ static void corroborate_trainings(void **state) {
         train(&config, &dataset, UPDATES, &shim);
         const char *const gap = helper_outcome_gap(&cpu, &shim);
         if (gap != NULL) fail_msg("%s: %s differ", trainings[i].name, gap);
+        arena_close(&arena);
+    }
+}
+
+/* Read back, too: the learning rate, from what the backend wrote. */
+static void corroborate_optimizers(void **state) {
+    (void)state;
+    const struct run_options options = {.tensors = 1, .readback = 1, .steps = UPDATES};
+    for (size_t i = 0; i < COUNT_OF(optimizers); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct config config;
+        struct dataset dataset;
+        struct helper_outcome outcome[2];
+        helper_config(UPDATES, &config,
+                      "task: sft, batch: {size: 2}, model: {layers: 1, hidden: 8, heads: 2, mlp: "
+                      "8, vocab: 19}, init: {std: 0.3}, %s",
+                      optimizers[i]);
+        helper_ids_open(&config, 5, 6, 16, &arena, &dataset);
+        for (int who = 0; who < 2; who++) {
+            struct run run;
+            if (who == 1) on_the_shim(&config);
+            helper_run_open(&config, &dataset, &options, &run);
+            helper_outcome_of(&run, UPDATES, &outcome[who]);
+            run_close(&run);
+        }
+        const char *const gap = helper_outcome_gap(&outcome[0], &outcome[1]);
+        if (gap != NULL) fail_msg("%s: %s differ", optimizers[i], gap);
         arena_close(&arena);
     }
 }
@@ -130,6 +171,10 @@ static void verify_backend_is_used(void **state) {
     if (getenv("TWINSTEP_BACKEND") == NULL)
         assert_string_equal(run.model.ops->name, "f32_f32_shim");
     assert_ptr_not_equal(run.host, run.model.ops);
+    const struct record *record = NULL;
+    assert_int_equal(run_step(&run, &record), STATUS_OK);
+    assert_ptr_equal(run.digests.backend, run.backend);
+    assert_int_not_equal(run.digests.leaves[0].lane[0].first, 0); /* it made the digests' leaves */
     run_close(&run);
     arena_close(&arena);
 }
@@ -341,6 +386,7 @@ static void corroborate_generation(void **state) {
 /* What holds on every module, for the one that TWINSTEP_BACKEND names. */
 static int run_on_a_device(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(corroborate_trainings),
+                                       cmocka_unit_test(corroborate_optimizers),
                                        cmocka_unit_test(verify_backend_is_used)};
     struct backend_site site;
     if (backends_site(module_path(), &site) == STATUS_UNSUPPORTED) {
@@ -353,10 +399,11 @@ static int run_on_a_device(void) {
 int main(void) {
     if (getenv("TWINSTEP_BACKEND") != NULL) return run_on_a_device();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_determinism),      cmocka_unit_test(corroborate_trainings),
-        cmocka_unit_test(verify_watched_training), cmocka_unit_test(verify_backend_is_used),
-        cmocka_unit_test(verify_refused),          cmocka_unit_test(corroborate_generation),
-        cmocka_unit_test(validate_facts),          cmocka_unit_test(validate_differences),
+        cmocka_unit_test(verify_determinism),     cmocka_unit_test(corroborate_trainings),
+        cmocka_unit_test(corroborate_optimizers), cmocka_unit_test(verify_watched_training),
+        cmocka_unit_test(verify_backend_is_used), cmocka_unit_test(verify_refused),
+        cmocka_unit_test(corroborate_generation), cmocka_unit_test(validate_facts),
+        cmocka_unit_test(validate_differences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

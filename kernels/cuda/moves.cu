@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How far a tensor moved: a warp has a block of law 2, lane l of it the numbers l, l + 32, ...
+ *
+ * Differences and sums are f64's, from exact conversions, as trainer/distance.c has them. */
+#include "kernels/moves.h"
+
+#include "base/real_basic.h"
+#include "base/variant.h"
+#include "kernels/cuda/launch.h"
+
+struct moves_job {
+    struct moves_args is;
+    size_t blocks;
+};
+
+/* Of one lane, then of all. */
+struct moves_sums {
+    double update, norm, travel, changed; /* the last one counts, exactly */
+};
+
+GPU_INLINE struct moves_sums moves_add(struct moves_sums sums, double now, double before,
+                                       double start, int changed) {
+    const double step = now - before, way = now - start;
+    sums.update = real_fma_f64(step, step, sums.update);
+    sums.norm = real_fma_f64(now, now, sums.norm);
+    sums.travel = real_fma_f64(way, way, sums.travel);
+    sums.changed = sums.changed + (changed ? 1.0 : 0.0);
+    return sums;
+}
+
+GPU_INLINE struct moves_sums moves_narrow(const struct moves_args *is, size_t i, size_t end) {
+    const float *const now = (const float *)is->now, *const before = (const float *)is->before,
+                       *const start = (const float *)is->start;
+    struct moves_sums sums = {0.0, 0.0, 0.0, 0.0};
+    for (; i < end; i += GPU_WARP)
+        sums = moves_add(sums, (double)now[i], (double)before[i], (double)start[i],
+                         real_bits_f32(now[i]) != real_bits_f32(before[i]));
+    return sums;
+}
+
+GPU_INLINE struct moves_sums moves_wide(const struct moves_args *is, size_t i, size_t end) {
+    const double *const now = (const double *)is->now, *const before = (const double *)is->before,
+                        *const start = (const double *)is->start;
+    struct moves_sums sums = {0.0, 0.0, 0.0, 0.0};
+    for (; i < end; i += GPU_WARP)
+        sums = moves_add(sums, now[i], before[i], start[i],
+                         real_bits_f64(now[i]) != real_bits_f64(before[i]));
+    return sums;
+}
+
+GPU_INLINE double moves_join(GPU_PARAM double lane) {
+    for (unsigned half = GPU_WARP / 2; half > 0; half /= 2)
+        lane = lane + gpu_shuffle_xor_f64(GPU_ARG lane, half);
+    return lane;
+}
+
+KERNEL(moves_kernel, struct moves_job) {
+    const size_t block = (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP;
+    if (block >= args->blocks) return;
+    const size_t first = block * SUM_BLOCK, end = least(first + SUM_BLOCK, args->is.count);
+    const size_t own = first + THREAD % GPU_WARP;
+    struct moves_sums sums = args->is.dtype == DTYPE_F64 ? moves_wide(&args->is, own, end)
+                                                         : moves_narrow(&args->is, own, end);
+    sums.update = moves_join(GPU_ARG sums.update);
+    sums.norm = moves_join(GPU_ARG sums.norm);
+    sums.travel = moves_join(GPU_ARG sums.travel);
+    sums.changed = moves_join(GPU_ARG sums.changed);
+    if (THREAD % GPU_WARP != 0) return;
+    args->is.blocks[block].update = sums.update;
+    args->is.blocks[block].norm = sums.norm;
+    args->is.blocks[block].travel = sums.travel;
+    args->is.blocks[block].changed = (uint64_t)sums.changed;
+}
+
+void VARIANT(moves)(const struct moves_args *args);
+void VARIANT(moves)(const struct moves_args *args) {
+    const struct moves_job job = {*args, moves_blocks(args->count)};
+    LAUNCH(moves_kernel, row_blocks(job.blocks), ROW_THREADS, 0, &job);
+}

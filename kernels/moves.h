@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How far a tensor moved, by blocks of law 2: what is recorded of an update (trainer/measure.h),
+ * made where the tensor's memory is.
+ *
+ * A block's sums are law 2's, in f64; whoever asked joins the blocks. No bit of a training depends
+ * on them. Invariant: they are the host's (trainer/distance.h). */
+#ifndef TWINSTEP_KERNELS_MOVES_H
+#define TWINSTEP_KERNELS_MOVES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/dtype.h"
+
+#define MOVES_BLOCK ((size_t)4096) /* numbers; SUM_BLOCK of base/sum.h */
+
+struct moves_block {
+    double update;    /* sum of (now - before)^2 */
+    double norm;      /* sum of now^2 */
+    double travel;    /* sum of (now - start)^2 */
+    uint64_t changed; /* numbers whose bits are not those of `before` */
+};
+
+struct moves_args {
+    enum dtype dtype;
+    size_t count;                     /* numbers */
+    const void *now, *before, *start; /* (count) carriers of dtype */
+    struct moves_block *blocks;       /* (moves_blocks(count)); written */
+};
+
+static inline size_t moves_blocks(size_t count) {
+    return (count + MOVES_BLOCK - 1) / MOVES_BLOCK;
+}
+
+#endif
