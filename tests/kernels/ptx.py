@@ -19,6 +19,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAIRS = (("f32", "f32"), ("f32", "f64"), ("f64", "f64"))
+SINGLE = (("leaves.cu", 7), ("moves.cu", 1))  # files of no pair, and their kernels
 # Opcodes (the first word of a line) that no invariant kernel may hold. div, rcp and sqrt round once
 # as .rn; a conversion to or from integers may have any rounding, one between floats .rn or none.
 FORBIDDEN = (
@@ -125,6 +126,16 @@ def report_tensor(ptx):
     return len(found) + (len(kernels) != 6)
 
 
+def report_single(source, kernels, ptx):
+    """Their fma is renamed: none may be left."""
+    found = findings(ptx, False)
+    entries = len(re.findall(r"\.entry\s", ptx))
+    print(f"{source}: {entries} kernels, {len(opcodes(ptx))} instructions, {len(found)} findings")
+    for text in sorted(set(found)):
+        print("   ", text)
+    return len(found) + (entries != kernels)
+
+
 def check(arguments, flags):
     """The pair that has arithmetic of both types shows that each fma is one of the source's."""
     renamed = ["-D__fmaf_rn=named_fma_f32", "-D__fma_rn=named_fma_f64"]
@@ -132,10 +143,13 @@ def check(arguments, flags):
         others = pool.submit(compile_pair, arguments, flags, ("f32", "f64"), renamed)
         made = list(pool.map(lambda pair: compile_pair(arguments, flags, pair, []), PAIRS))
         tensor = pool.submit(compile_pair, arguments, flags, PAIRS[0], [], "tensor_attention.cu")
+        single = [pool.submit(compile_pair, arguments, flags, PAIRS[0], renamed, source)
+                  for source, _ in SINGLE]
         host = list(pool.map(lambda source: compile_host(arguments, flags, source),
                              ("module.cu", "library.cu")))
     bad = sum(host) + sum(report("/".join(pair), ptx, True) for pair, ptx in zip(PAIRS, made))
     bad += report_tensor(tensor.result())
+    bad += sum(report_single(*row, ptx.result()) for row, ptx in zip(SINGLE, single))
     return bad + report("f32/f64, the source's fma renamed", others.result(), False)
 
 
