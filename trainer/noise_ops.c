@@ -147,7 +147,8 @@ static enum status open_bench(struct probing *p) {
     TRY(set_mode(p));
     TRY(open_ops(p));
     limits.width = 1024; /* of products; a row of log-probs is wider, and needs less */
-    limits.library = bench->call.blas != NULL ? (size_t)limits.width * limits.width : 0;
+    if (bench->call.blas != NULL || bench->call.library != NULL)
+        limits.library = (size_t)limits.width * limits.width;
     TRY(scratch_bytes(p, &limits, &bytes));
     size_t rows = 0;
     limits.rows = 64;

@@ -74,7 +74,7 @@ typedef cublasStatus_t (*library_gemm_ex)(cublasHandle_t, cublasOperation_t, cub
 
 /* What an algorithm was looked up for. Column-major, as the library has it: m and n swapped. */
 struct library_shape {
-    uint64_t m, n, k, lda, ldb;
+    uint64_t m, n, k, lda, ldb, ldc;
     uint64_t workspace;
     uint32_t type, operations, alignment, zero;
 };
@@ -185,7 +185,7 @@ enum status library_error(void) {
 struct library_call {
     const struct library_product *p;
     cublasOperation_t left, right;
-    int m, n, k, lda, ldb;
+    int m, n, k, lda, ldb, ldc;
     cudaDataType_t type, sum;
     cublasComputeType_t compute;
     float one, beta;
@@ -211,6 +211,7 @@ static void library_describe(const struct library_product *p, struct library_cal
     out->k = (int)p->K;
     out->lda = (int)p->b_stride;
     out->ldb = (int)p->a_stride;
+    out->ldc = (int)p->c_stride;
     out->type = library_type_of(p->type);
     out->sum = wide ? CUDA_R_64F : CUDA_R_32F;
     out->compute = wide                    ? CUBLAS_COMPUTE_64F
@@ -245,7 +246,7 @@ static void library_gemm(const struct library_mode *mode, const struct library_c
         return;
     library_note(here.gemm(here.handle, c->left, c->right, c->m, c->n, c->k, c->alpha_at, c->p->b,
                            c->type, c->lda, c->p->a, c->type, c->ldb, c->beta_at, c->p->c, c->sum,
-                           c->m, c->compute, CUBLAS_GEMM_DEFAULT),
+                           c->ldc, c->compute, CUBLAS_GEMM_DEFAULT),
                  "cublasGemmEx");
 }
 
@@ -283,7 +284,7 @@ static int library_lt_open(const struct library_call *c, struct library_lt *lt) 
                "transb") ||
            library_layout(&lt->left, c->type, c->left, c->m, c->k, c->lda) ||
            library_layout(&lt->right, c->type, c->right, c->k, c->n, c->ldb) ||
-           library_layout(&lt->out, c->sum, CUBLAS_OP_N, c->m, c->n, c->m);
+           library_layout(&lt->out, c->sum, CUBLAS_OP_N, c->m, c->n, c->ldc);
 }
 
 /* The largest power of two, 256 at most, that all three addresses are multiples of. */
@@ -350,6 +351,7 @@ static void library_whole(const struct library_mode *mode, const struct library_
     shape.k = (uint64_t)c->k;
     shape.lda = (uint64_t)c->lda;
     shape.ldb = (uint64_t)c->ldb;
+    shape.ldc = (uint64_t)c->ldc;
     shape.workspace = bytes;
     shape.type = (uint32_t)c->p->type;
     shape.operations = (c->left == CUBLAS_OP_T) | (c->right == CUBLAS_OP_T) << 1 | c->p->held << 2;
@@ -370,7 +372,7 @@ static int library_can(const struct library_product *p) {
     const size_t most = INT32_MAX;
     const int opens = library_open() == STATUS_OK;
     if (opens && p->M <= most && p->N <= most && p->K <= most && p->a_stride <= most &&
-        p->b_stride <= most)
+        p->b_stride <= most && p->c_stride <= most)
         return 1;
     if (!here.failed)
         snprintf(here.error, sizeof here.error, "%s",

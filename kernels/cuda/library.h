@@ -21,21 +21,46 @@ extern "C" {
 struct library_product {
     size_t M, N, K;
     const void *a, *b;
-    size_t a_stride, b_stride; /* elements from line to line; those of C have N */
-    int a_transposed;          /* A lies as (K, M) */
-    int b_transposed;          /* B lies as (N, K) */
-    int held;                  /* C = C + A . B */
-    enum dtype type;           /* A and B: f64, f32, tf32 (f32 numbers), bf16, f16 (2 bytes) */
-    enum dtype sum;            /* C and its sums: f64 where A and B are, else f32 */
+    size_t a_stride, b_stride, c_stride; /* elements from line to line */
+    int a_transposed;                    /* A lies as (K, M) */
+    int b_transposed;                    /* B lies as (N, K) */
+    int held;                            /* C = C + A . B */
+    enum dtype type; /* A and B: f64, f32, tf32 (f32 numbers), bf16, f16 (2 bytes) */
+    enum dtype sum;  /* C and its sums: f64 where A and B are, else f32 */
     void *c;
 };
 
-/* Bytes of scratch of an op through a library: both operands and C, of any number pair. */
+/* Bytes of an op's packed operands and sums, and lines of a piece of them, at least: beyond the
+ * first a product is made in pieces of C, each over all of its terms. Small on the host, so that
+ * small tests have pieces. */
+#if defined(__CUDACC__)
+#define LIBRARY_SCRATCH_MOST ((size_t)1 << 30)
+#define LIBRARY_PIECE ((size_t)64)
+#else
+#define LIBRARY_SCRATCH_MOST ((size_t)1 << 14)
+#define LIBRARY_PIECE ((size_t)8)
+#endif
+
+/* Bytes of scratch of an op through a library, with at most `most` of them for packed operands and
+ * sums, or what one piece of `piece` lines needs. An op of rows by N and K packs rows of one width,
+ * a weight, and sums of the other width (in f32 but of f64 numbers); one of the two is at most what
+ * the largest weight has beside the widest. Lines of short numbers are filled up to 8. */
+static inline size_t library_scratch_within(const struct op_limits *limits, size_t most,
+                                            size_t piece) {
+    const size_t operand = limits->library_bytes == 0 ? sizeof(double) : limits->library_bytes;
+    const size_t sum = operand == sizeof(double) ? sizeof(double) : sizeof(float);
+    const size_t rows = limits->rows, wide = limits->width == 0 ? 1 : limits->width;
+    const size_t narrow = (limits->library + wide - 1) / wide;
+    const size_t whole = rows * (narrow * operand + wide * sum) + limits->library * operand +
+                         (2 * rows + 3 * wide) * 16;
+    const size_t terms = (rows > wide ? rows : wide) + 8;
+    const size_t least = 2 * piece * terms * operand + piece * piece * sum;
+    const size_t bounded = whole < most ? whole : most;
+    return (bounded > least ? bounded : least) + 1024;
+}
+
 static inline size_t library_scratch_bytes(const struct op_limits *limits) {
-    const size_t lines = (size_t)limits->rows * limits->width;
-    const size_t other = limits->library > lines ? limits->library : lines;
-    const size_t pads = (2 * (size_t)limits->rows + limits->width) * 16; /* short lines end there */
-    return (2 * lines + other) * sizeof(double) + pads + 1024;
+    return library_scratch_within(limits, LIBRARY_SCRATCH_MOST, LIBRARY_PIECE);
 }
 
 /* Looks for the library. STATUS_UNSUPPORTED: it is not installed, with one line that says so. */

@@ -4,8 +4,9 @@
  * that the library multiplies, padded rows as zeros where the op's rows are a call's (a library
  * sees the padded batch); sums are rounded once and scattered. No promise about bits.
  *
- * Operands that lie as the library wants them are not copied. Invariant: rows not listed are
- * neither read nor written, whatever the library does. */
+ * Operands and results that lie as the library wants them are not copied. What does not fit in
+ * LIBRARY_SCRATCH_MOST is made in pieces of C, each over all of its terms. Invariant: rows not
+ * listed are neither read nor written, whatever the library does. */
 #include "kernels/cuda/library.h"
 #include "kernels/cuda/linear_tile.h"
 #include "kernels/cuda/short.h"
@@ -24,8 +25,8 @@ struct library_pack {
     const carrier *from;
     size_t lines, width, stride, pitch;
     struct row_list rows; /* physical rows of the lines */
-    size_t first;         /* physical row that is line 0 of the matrix, where it has them all */
-    int placed;           /* 1: it has them all; 0: it has the listed ones */
+    size_t first, places; /* physical row that is line 0 of the matrix, and its lines, where */
+    int placed;           /* 1: listed rows stand where they are; 0: one behind another */
     enum dtype product, type;
     int paired; /* short numbers */
     void *to;
@@ -38,11 +39,12 @@ struct library_fill {
     uint32_t value;
 };
 
-/* Sums of C to where the op wants them, rounded. */
+/* Sums of a piece of C to where the op wants them, rounded: its rows, from row `first` of the op or
+ * physical row `first` on, and its columns from `column` on. */
 struct library_scatter {
     struct linear_job job;
     const accumulator *sums;
-    size_t first;
+    size_t first, rows, column, columns;
     int placed;
 };
 
@@ -57,7 +59,9 @@ KERNEL(library_pack_kernel, struct library_pack) {
     if (i >= args->lines * (args->pitch / each)) return;
     const size_t line = i / (args->pitch / each), column = i % (args->pitch / each) * each;
     const size_t row = list_row(&args->rows, line);
-    const size_t at = (args->placed ? row - args->first : line) * args->pitch + column;
+    const size_t place = args->placed ? row - args->first : line;
+    if (args->placed && place >= args->places) return; /* of another piece; below `first` wraps */
+    const size_t at = place * args->pitch + column;
     const carrier *const from = args->from + row * args->stride + column;
     accumulator number[2] = {0, 0};
     for (unsigned k = 0; k < each; k++)
@@ -72,20 +76,26 @@ KERNEL(library_pack_kernel, struct library_pack) {
 
 KERNEL(library_scatter_kernel, struct library_scatter) {
     const struct linear_job *const job = &args->job;
-    const size_t i = (size_t)BLOCK * THREADS + THREAD;
-    if (i >= job->M * job->N) return;
-    const size_t row = i / job->N, column = i % job->N;
-    const size_t place = args->placed ? list_row(&job->rows, row) - args->first : row;
-    linear_round(job, row, column, args->sums[place * job->N + column]);
+    const size_t i = (size_t)BLOCK * THREADS + THREAD, lines = args->placed ? job->M : args->rows;
+    if (i >= lines * args->columns) return;
+    const size_t line = i / args->columns, column = i % args->columns;
+    const size_t row = args->placed ? line : args->first + line;
+    const size_t place = args->placed ? list_row(&job->rows, row) - args->first : line;
+    if (place < args->rows)
+        linear_round(job, row, args->column + column, args->sums[place * args->columns + column]);
 }
 
-/* One op on its way: where its dense matrices are in scratch. */
+/* One op on its way. */
 struct library_way {
     const struct op_call *call;
-    const struct linear_job *job;
-    struct library_product product;
-    int placed; /* A and C have the call's physical rows, padding included */
-    char *next;
+    struct linear_job job;
+    size_t M; /* rows of C, as the library sees them */
+    enum dtype type;
+    int placed;                     /* A and C have the call's physical rows, padding included */
+    int packs_a, packs_b, packs_c;  /* through scratch */
+    struct library_product product; /* a piece: rows .. of C, columns .. of C */
+    size_t row, column;
+    char *next; /* of scratch */
 };
 
 /* What the library multiplies: exact for operands of that dtype. */
@@ -105,17 +115,15 @@ static void library_set(void *memory, size_t bytes, uint32_t value) {
     LAUNCH(library_fill_kernel, element_blocks(fill.count), ELEMENT_THREADS, 0, &fill);
 }
 
-/* A piece of scratch. */
-static void *library_take(struct library_way *way, size_t count, size_t size) {
+/* A piece of scratch; zeros where only listed rows will be written. */
+static void *library_take(struct library_way *way, size_t count, size_t size, int zeros) {
     void *const piece = way->next;
     way->next += (count * size + 255) / 256 * 256;
-    if (way->call->library->fill) library_set(piece, count * size, 0xffffffffu);
+    if (zeros)
+        library_set(piece, count * size, 0);
+    else if (way->call->library->fill)
+        library_set(piece, count * size, 0xffffffffu);
     return piece;
-}
-
-static int library_as_it_lies(const struct library_way *way, const struct row_list *rows) {
-    return LIBRARY_SAME && way->job->product == DTYPE_F64 && rows->index == NULL &&
-           library_size(way->product.type) == sizeof(carrier);
 }
 
 /* Between lines: tensor cores want those of short numbers at multiples of 16 bytes. */
@@ -123,66 +131,80 @@ static size_t library_pitch(enum dtype type, size_t width) {
     return library_size(type) == sizeof(uint16_t) ? (width + 7) / 8 * 8 : width;
 }
 
-/* A matrix of `lines` lines, or of all physical rows where they are placed; where its lines are. */
-static const void *library_dense(struct library_way *way, const carrier *from, size_t lines,
-                                 size_t width, size_t stride, struct row_list rows, int placed,
+/* `lines` lines of `width` numbers, packed; how far apart they lie there. */
+static const void *library_dense(struct library_way *way, struct library_pack pack,
                                  size_t *out_pitch) {
-    const enum dtype type = way->product.type;
-    const size_t pitch = library_pitch(type, width);
-    const size_t count = (placed ? way->call->rows : lines) * pitch;
-    *out_pitch = pitch;
-    if (library_as_it_lies(way, &rows) && stride == width) return from;
-    void *const to = library_take(way, count, library_size(type));
-    if (placed) library_set(to, count * library_size(type), 0);
-    const struct library_pack pack = {
-        .from = from,
-        .lines = lines,
-        .width = width,
-        .stride = stride,
-        .pitch = pitch,
-        .rows = rows,
-        .first = way->call->first_row,
-        .placed = placed,
-        .product = way->job->product,
-        .type = type,
-        .paired = library_size(type) == sizeof(uint16_t),
-        .to = to,
-    };
-    LAUNCH(library_pack_kernel, element_blocks(lines * pitch / (pack.paired ? 2 : 1)),
+    pack.type = way->type;
+    pack.product = way->job.product;
+    pack.paired = library_size(pack.type) == sizeof(uint16_t);
+    pack.pitch = *out_pitch = library_pitch(pack.type, pack.width);
+    pack.to = library_take(way, (pack.placed ? pack.places : pack.lines) * pack.pitch,
+                           library_size(pack.type), pack.placed);
+    LAUNCH(library_pack_kernel, element_blocks(pack.lines * pack.pitch / (pack.paired ? 2 : 1)),
            ELEMENT_THREADS, 0, &pack);
-    return to;
+    return pack.to;
 }
 
-static void library_operands(struct library_way *way) {
-    const struct linear_job *const job = way->job;
-    const struct row_list all = {NULL, 0};
+/* Rows of C from way->row on, of A; by terms, columns of what lies in memory. */
+static void library_left(struct library_way *way) {
+    const struct linear_job *const job = &way->job;
     struct library_product *const p = &way->product;
+    struct library_pack pack = {
+        .from = job->a,
+        .lines = p->M,
+        .width = job->K,
+        .stride = job->a_stride,
+        .rows = job->rows,
+    };
     if (job->by_terms) {
-        p->a =
-            library_dense(way, job->a, job->K, job->M, job->a_stride, job->rows, 0, &p->a_stride);
-        p->b =
-            library_dense(way, job->b, job->K, job->N, job->b_stride, job->rows, 0, &p->b_stride);
+        pack.from += way->row;
+        pack.lines = job->K;
+        pack.width = p->M;
+    } else if (way->placed) {
+        pack.lines = job->M;
+        pack.placed = 1;
+        pack.first = way->call->first_row + way->row;
+        pack.places = p->M;
+    } else if (job->rows.index == NULL) {
+        pack.from += way->row * job->a_stride;
     } else {
-        p->a = library_dense(way, job->a, job->M, job->K, job->a_stride, job->rows, way->placed,
-                             &p->a_stride);
-        p->b =
-            library_dense(way, job->b, job->b_transposed ? job->N : job->K,
-                          job->b_transposed ? job->K : job->N, job->b_stride, all, 0, &p->b_stride);
+        pack.rows.index += way->row;
     }
+    p->a = pack.from;
+    p->a_stride = pack.stride;
+    if (way->packs_a) p->a = library_dense(way, pack, &p->a_stride);
+}
+
+/* Columns of C from way->column on, of B. */
+static void library_right(struct library_way *way) {
+    const struct linear_job *const job = &way->job;
+    struct library_product *const p = &way->product;
+    const struct row_list all = {NULL, 0};
+    const struct library_pack pack = {
+        .from = job->b + way->column * (job->b_transposed ? job->b_stride : 1),
+        .lines = job->b_transposed ? p->N : job->K,
+        .width = job->b_transposed ? job->K : p->N,
+        .stride = job->b_stride,
+        .rows = job->by_terms ? job->rows : all,
+    };
+    p->b = pack.from;
+    p->b_stride = pack.stride;
+    if (way->packs_b) p->b = library_dense(way, pack, &p->b_stride);
 }
 
 /* Where sums go: to the accumulators, to the op's rows as they lie, or to scratch. */
 static void library_results(struct library_way *way) {
-    const struct linear_job *const job = way->job;
+    const struct linear_job *const job = &way->job;
     struct library_product *const p = &way->product;
-    const int rounds = job->dtype != (LIBRARY_WIDE ? DTYPE_F64 : DTYPE_F32);
-    p->held = job->held != NULL;
-    if (p->held)
-        p->c = job->held;
-    else if (LIBRARY_SAME && !rounds && !job->add && job->rows.index == NULL)
-        p->c = job->out;
+    const size_t at = way->row * job->N + way->column;
+    p->c_stride = way->packs_c ? p->N : job->N;
+    p->held = !way->packs_c && (job->held != NULL || job->add);
+    if (way->packs_c)
+        p->c = library_take(way, p->M * p->N, sizeof(accumulator), 0);
+    else if (job->held != NULL)
+        p->c = job->held + at;
     else
-        p->c = library_take(way, p->M * p->N, sizeof(accumulator));
+        p->c = job->out + at;
 }
 
 /* Rows of C by streams where the order is free, from multiples of 8 on; else all on one. */
@@ -197,28 +219,109 @@ static void library_run(const struct library_mode *mode, const struct library_pr
         struct library_product own = *whole;
         own.M = end - first;
         own.a = (const char *)whole->a + first * step * library_size(whole->type);
-        own.c = (char *)whole->c + first * whole->N * sizeof(accumulator);
+        own.c = (char *)whole->c + first * whole->c_stride * sizeof(accumulator);
         library_multiply(mode, &own, (unsigned)part);
     }
 }
 
+/* `rows` by `columns` of C, from way->row and way->column on. */
+static void library_piece(struct library_way *way, size_t rows, size_t columns) {
+    const struct linear_job *const job = &way->job;
+    struct library_product *const p = &way->product;
+    p->M = rows;
+    p->N = columns;
+    library_left(way);
+    library_results(way);
+    library_run(way->call->library, p);
+    if (!way->packs_c) return;
+    const struct library_scatter scatter = {
+        .job = *job,
+        .sums = (const accumulator *)p->c,
+        .first = way->row + (way->placed ? way->call->first_row : 0),
+        .rows = rows,
+        .column = way->column,
+        .columns = columns,
+        .placed = way->placed,
+    };
+    LAUNCH(library_scatter_kernel, element_blocks((way->placed ? job->M : rows) * columns),
+           ELEMENT_THREADS, 0, &scatter);
+}
+
+/* ---- pieces ---- */
+
+/* Lines of which `left` bytes hold some of `each` bytes: whole pieces, one at least, `all` at most.
+ */
+static size_t library_lines(size_t left, size_t each, size_t all) {
+    const size_t lines = each == 0 ? all : left / each / LIBRARY_PIECE * LIBRARY_PIECE;
+    return lines >= all ? all : lines < LIBRARY_PIECE ? least(LIBRARY_PIECE, all) : lines;
+}
+
+/* Rows and columns of C that are made at a time: all where scratch holds them; else all columns, or
+ * those whose part of B takes half of it, and as many rows as then go in. */
+static void library_pieces(const struct library_way *way, size_t *rows, size_t *columns) {
+    const struct linear_job *const job = &way->job;
+    const size_t line = library_pitch(way->type, job->K) * library_size(way->type);
+    const size_t a = way->packs_a ? line : 0, b = way->packs_b ? line : 0;
+    const size_t c = way->packs_c ? sizeof(accumulator) : 0;
+    const size_t M = library_pitch(way->type, way->M), N = library_pitch(way->type, job->N);
+    const size_t first = least(LIBRARY_PIECE, M) * a;
+    *rows = way->M;
+    *columns = job->N;
+    if (M * a + N * b + way->M * job->N * c <= LIBRARY_SCRATCH_MOST) return;
+    *columns =
+        library_lines(LIBRARY_SCRATCH_MOST / 2 > first ? LIBRARY_SCRATCH_MOST / 2 - first : 0,
+                      b + LIBRARY_PIECE * c, N);
+    const size_t taken = *columns * b;
+    *columns = least(*columns, job->N);
+    *rows = library_lines(LIBRARY_SCRATCH_MOST > taken ? LIBRARY_SCRATCH_MOST - taken : 0,
+                          a + *columns * c, M);
+    *rows = least(*rows, way->M);
+}
+
+/* Rows that are all of the call's have no list: they lie one behind another. */
+static struct linear_job library_job(const struct op_call *call, const struct linear_job *job) {
+    struct linear_job own = *job;
+    if (job->by_terms || job->rows.index == NULL || job->M != call->rows) return own;
+    own.a += (size_t)call->first_row * job->a_stride;
+    own.out += (size_t)call->first_row * job->N;
+    own.rows.index = NULL;
+    return own;
+}
+
+static struct library_way library_way_of(const struct op_call *call, const struct linear_job *job) {
+    struct library_way way = {.call = call, .job = library_job(call, job)};
+    const int listed = way.job.rows.index != NULL;
+    const int rounds = job->dtype != (LIBRARY_WIDE ? DTYPE_F64 : DTYPE_F32);
+    way.type = library_type(call, job);
+    const int lies =
+        LIBRARY_SAME && job->product == DTYPE_F64 && library_size(way.type) == sizeof(carrier);
+    way.placed = call->rows != 0 && !job->by_terms && listed;
+    way.M = way.placed ? call->rows : job->M;
+    way.packs_a = !lies || listed;
+    way.packs_b = !lies || (job->by_terms && listed);
+    way.packs_c = job->held == NULL && (!LIBRARY_SAME || rounds || listed);
+    way.product.K = job->K;
+    way.product.a_transposed = job->by_terms;
+    way.product.b_transposed = job->b_transposed;
+    way.product.type = way.type;
+    way.product.sum = LIBRARY_WIDE ? DTYPE_F64 : DTYPE_F32;
+    return way;
+}
+
 static void library_linear(const struct op_call *call, const struct linear_job *job) {
-    struct library_way way = {.call = call, .job = job, .next = (char *)call->scratch};
-    struct library_product *const p = &way.product;
+    struct library_way way = library_way_of(call, job);
+    size_t rows, columns;
     if (job->M == 0 || job->N == 0 || job->K == 0) return;
-    way.placed = call->rows != 0 && !job->by_terms && job->rows.index != NULL;
-    p->M = way.placed ? call->rows : job->M;
-    p->N = job->N;
-    p->K = job->K;
-    p->a_transposed = job->by_terms;
-    p->b_transposed = job->b_transposed;
-    p->type = library_type(call, job);
-    p->sum = LIBRARY_WIDE ? DTYPE_F64 : DTYPE_F32;
-    library_operands(&way);
-    library_results(&way);
-    library_run(call->library, p);
-    if (p->held || p->c == job->out) return;
-    const struct library_scatter scatter = {*job, (const accumulator *)p->c, call->first_row,
-                                            way.placed};
-    LAUNCH(library_scatter_kernel, element_blocks(job->M * job->N), ELEMENT_THREADS, 0, &scatter);
+    library_pieces(&way, &rows, &columns);
+    for (way.column = 0; way.column < job->N; way.column += columns) {
+        const size_t wide = least(columns, job->N - way.column);
+        way.next = (char *)call->scratch;
+        way.product.N = wide;
+        library_right(&way);
+        char *const behind = way.next;
+        for (way.row = 0; way.row < way.M; way.row += rows) {
+            way.next = behind;
+            library_piece(&way, least(rows, way.M - way.row), wide);
+        }
+    }
 }

@@ -95,7 +95,7 @@ static void multiply(const void *args) {
     const struct library_product *const product = &job->product;
     for (size_t i = 0; i < product->M; i++)
         for (size_t j = 0; j < product->N; j++) {
-            const size_t at = i * product->N + j;
+            const size_t at = i * product->c_stride + j;
             double sum = output(product, &job->plan, i, j);
             if (product->sum == DTYPE_F64) {
                 double *const c = (double *)product->c + at;

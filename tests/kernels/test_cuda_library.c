@@ -256,6 +256,135 @@ static void verify_switches(void **state) {
     bench_close(&b);
 }
 
+/* ---- scratch ---- */
+
+static struct op_limits limits_of(uint32_t rows, uint32_t width, size_t weight, uint32_t bytes) {
+    return (struct op_limits){.rows = rows,
+                              .width = width,
+                              .length = 1,
+                              .H = 1,
+                              .G = 1,
+                              .D = 1,
+                              .threads = 1,
+                              .library = weight,
+                              .library_bytes = bytes};
+}
+
+/* Rows of x, the head's weight and sums of all logits, in what multiplies them; 1 GiB at most. */
+static void validate_scratch_bytes(void **state) {
+    static const struct { uint32_t bytes, sums; } cases[] = {{2, 4}, {4, 4}, {8, 8}, {0, 8}};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const size_t T = 16384, V = 50304, C = 768;
+        const size_t each = cases[i].bytes == 0 ? 8 : cases[i].bytes;
+        const struct op_limits limits = limits_of((uint32_t)T, (uint32_t)V, V * C, cases[i].bytes);
+        const size_t due = T * C * each + V * C * each + T * V * cases[i].sums;
+        const size_t is = library_scratch_within(&limits, SIZE_MAX, 64);
+        assert_in_range(is, due, due + 16 * (2 * T + 3 * V) + 1024);
+        assert_in_range(library_scratch_within(&limits, (size_t)1 << 30, 64), (size_t)1 << 30,
+                        ((size_t)1 << 30) + 1024);
+    }
+}
+
+enum { CANARY = 4096 };
+
+/* The problem's op with the scratch that its limits say, and nothing beyond it written. */
+static void compare_within(struct problem *p, int op, const struct library_mode *mode) {
+    struct bench *const b = p->bench;
+    const struct shape s = p->shape;
+    const enum dtype product =
+        b->call.rounding == NULL ? b->law.compute : b->call.rounding->product;
+    const int narrow = product == DTYPE_BF16 || product == DTYPE_F16;
+    const struct op_limits limits =
+        limits_of((uint32_t)p->physical, s.N > s.K ? s.N : s.K, (size_t)s.N * s.K,
+                  b->law.wide ? 8
+                  : narrow    ? 2
+                              : 4);
+    const size_t bytes = library_scratch_bytes(&limits);
+    void *const scratch = b->call.scratch;
+    unsigned char *const own = (unsigned char *)machine_take(b, bytes + CANARY, 1);
+    memset(own, 0xff, bytes);
+    memset(own + bytes, 0x5a, CANARY);
+    if (b->backend == NULL) b->call.scratch = own; /* of a device: what its module says */
+    compare(p, op, mode, 1);
+    b->call.scratch = scratch;
+    for (size_t i = 0; i < CANARY; i++)
+        if (own[bytes + i] != 0x5a)
+            fail_msg("%s, %u rows, N %u, K %u: %zu bytes of scratch, byte %zu written",
+                     op_names[op], s.rows, s.N, s.K, bytes, bytes + i);
+}
+
+/* Rows and columns of C in several pieces, on every pair, from any kind of rows. */
+static void pieces(struct bench *b) {
+    static const struct shape large[] = {{130, 70, 90}, {41, 100, 33}, {5, 3, 7}};
+    const struct op_table *const ops = open_machine(b);
+    if (WATCHED && (b->law.wide || b->law.compute == DTYPE_F16)) return;
+    for (size_t i = WATCHED; i < COUNT_OF(large); i++)
+        for (int rows = 0; rows < ROWS_KINDS; rows++) {
+            struct problem p = problem_of(b, ops, large[i], (enum rows)rows, 1);
+            const struct library_mode mode = mode_of(rows == ROWS_LISTED ? 16 : 19);
+            for (int op = 0; op < OPS; op++)
+                compare_within(&p, op, &mode);
+        }
+}
+
+static void corroborate_pieces(void **state) {
+    (void)state;
+    bench_pairs(pieces);
+}
+
+/* Operands and results that the library can use where they lie: no byte of scratch is written. */
+static void lying(struct bench *b, enum rows rows, int add) {
+    enum { BYTES = 1 << 16 };
+    static const struct shape shape = {20, 30, 40};
+    const struct op_table *const ops = open_machine(b);
+    struct problem p = problem_of(b, ops, shape, rows, 1);
+    unsigned char *const scratch = (unsigned char *)machine_take(b, BYTES, 1);
+    p.add = add;
+    if (rows == ROWS_OF_CALL) { /* all of them are listed, last first */
+        uint32_t index[20];
+        for (uint32_t i = 0; i < 20; i++)
+            index[i] = 22 - i;
+        p.list.index = (const uint32_t *)bench_copy(b, index, sizeof index);
+        p.x = numbers(b, p.physical * shape.K, b->law.compute, 1);
+        p.dy = numbers(b, p.physical * shape.N, b->law.compute, 1);
+        p.y = numbers(b, p.physical * shape.N, b->law.compute, 1);
+        p.dx = numbers(b, p.physical * shape.K, b->law.compute, 1);
+        bench_poison(p.x, shape.K, &p.list);
+        bench_poison(p.dy, shape.N, &p.list);
+        b->call.rows = 20;
+        b->call.first_row = 3;
+    }
+    memset(scratch, 0x5a, BYTES);
+    void *const before = b->call.scratch;
+    for (int op = 0; op < (rows == ROWS_ALL ? OPS : WEIGHT); op++) {
+        const void *const own = run(&p, op, NULL);
+        b->call.scratch = scratch;
+        const void *const out = run(&p, op, &deterministic);
+        b->call.scratch = before;
+        const size_t each = op == WEIGHT ? b->accumulator : b->carrier;
+        for (size_t i = 0; i < result_count(&p, op); i++)
+            if (machine_number(own, i, each) != machine_number(out, i, each))
+                fail_msg("%s: element %zu", op_names[op], i);
+        for (size_t i = 0; i < BYTES; i++)
+            if (scratch[i] != 0x5a) fail_msg("%s: byte %zu of scratch written", op_names[op], i);
+    }
+}
+
+static void verify_lying_operands_are_not_copied(void **state) {
+    (void)state;
+    for (size_t pair = 0; pair < BENCH_PAIRS; pair++)
+        for (int rows = ROWS_ALL; rows <= ROWS_OF_CALL; rows += ROWS_OF_CALL)
+            for (int add = 0; add < 2; add++) {
+                struct bench b;
+                bench_open(&b, pair);
+                const int lies =
+                    b.law.compute == DTYPE_F64 || (b.law.compute == DTYPE_F32 && !b.law.wide);
+                if (lies) lying(&b, (enum rows)rows, add);
+                bench_close(&b);
+            }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_near_invariant),
@@ -263,6 +392,9 @@ int main(void) {
         cmocka_unit_test(corroborate_rounded_operands),
         cmocka_unit_test(verify_first_row),
         cmocka_unit_test(verify_switches),
+        cmocka_unit_test(validate_scratch_bytes),
+        cmocka_unit_test(corroborate_pieces),
+        cmocka_unit_test(verify_lying_operands_are_not_copied),
     };
     if (!machines_ready()) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
