@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: repro
+ * Ops of a phase are queued: the shim runs them when the host waits and not before, and a training
+ * that keeps no digest in between has the CPU's bits all the same. Planted: waits that do not wait.
+ * What a watch sees is there. What goes wrong in an op ends the update.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "kernels/backend_abi.h"
+#include "tests/trainer/helper_train.h"
+#include "trainer/watch_run.h"
+
+#define SHIM TWINSTEP_BACKENDS "/twinstep_backend_shim.so"
+#define WATCH TWINSTEP_BACKENDS "/twinstep_backend_watch.so"
+#define UPDATES 2
+
+#define SMALL "init: {std: 0.3}, optimizer: {lr: 1e-2, weight_decay: 0.1}, "
+#define MODEL "layers: 1, hidden: 8, heads: 2, kv_heads: 1, mlp: 12, vocab: 19"
+
+static const struct {
+    const char *name, *body;
+} trainings[] = {
+    {"sft, bf16 with masters, a loss scale, dropout, gradients closed by each micro-batch",
+     SMALL "task: sft, batch: {size: 4, micro: 2}, model: {family: llama, " MODEL "}, clip: "
+           "{max_norm: 0.5}, scaler: {kind: dynamic, init_scale: 4, growth_interval: 1}, loop: "
+           "{update: [unscale, clip, optimize, log, count, schedule, zero]}, dropout: {residual: "
+           "0.2}, numerics: {param: bf16, compute: bf16, master: f32, grad_accumulate: storage}"},
+    {"dpo, norms of heads, forwards apart, live reference, gradients that go on",
+     SMALL "task: dpo, batch: {size: 2, micro: 1, layout: separate}, dpo: {reference: live}, "
+           "model: {family: qwen3, " MODEL
+           ", tied: true}, clip: {max_norm: 0.5, dtype: f32}, loop: {update: "
+           "[clip, optimize, log, count, schedule]}"},
+    {"sft, an optimizer of the host, no clipping",
+     "task: sft, init: {std: 0.3}, batch: {size: 2, micro: 1}, model: {family: olmo2, " MODEL "}, "
+     "optimizer: {name: adafactor, lr: 1e-2}, loop: {update: [optimize, log, count, schedule, "
+     "zero]}"},
+};
+
+struct bench {
+    struct arena arena;
+    struct config config;
+    struct dataset dataset;
+    struct run run;
+};
+
+/* `module` NULL: the CPU. */
+static void bench_open(struct bench *bench, size_t training, const char *module) {
+    const struct run_options options = {.steps = UPDATES};
+    bench->arena = (struct arena)ARENA_EMPTY;
+    helper_config(UPDATES, &bench->config, "%s", trainings[training].body);
+    if (module != NULL) {
+        bench->config.numerics.backend = BACKEND_CUDA;
+        snprintf(bench->config.numerics.backend_module,
+                 sizeof bench->config.numerics.backend_module, "%s", module);
+    }
+    helper_ids_open(&bench->config, 7, 8, 9, &bench->arena, &bench->dataset);
+    helper_run_open(&bench->config, &bench->dataset, &options, &bench->run);
+}
+
+static void bench_close(struct bench *bench) {
+    run_close(&bench->run);
+    arena_close(&bench->arena);
+}
+
+/* The state's bytes and what was logged, of each update. */
+static struct digest bench_train(struct bench *bench, size_t updates) {
+    struct digest parts[2 * UPDATES], all;
+    for (size_t i = 0; i < updates; i++) {
+        const struct record *const record = helper_step(&bench->run);
+        digest_bytes("logged", record->reals, sizeof record->reals, &parts[2 * i]);
+        digest_bytes("state", bench->run.state, bench->run.layout.bytes, &parts[2 * i + 1]);
+    }
+    digest_root("training", parts, 2 * updates, &all);
+    return all;
+}
+
+static struct digest train(size_t training, const char *module) {
+    struct bench bench;
+    bench_open(&bench, training, module);
+    const struct digest all = bench_train(&bench, UPDATES);
+    bench_close(&bench);
+    return all;
+}
+
+static void corroborate_queued_trainings(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(trainings); i++) {
+        const struct digest cpu = train(i, NULL), shim = train(i, SHIM);
+        if (memcmp(&cpu, &shim, sizeof cpu) != 0) fail_msg("%s", trainings[i].name);
+    }
+}
+
+/* ---- planted: a wait that does not wait ---- */
+
+static struct {
+    const struct backend *real;
+    size_t calls, forgotten;
+} waits;
+
+static enum status forgetful_wait(void) {
+    return waits.calls++ == waits.forgotten ? STATUS_OK : waits.real->wait();
+}
+
+/* One update with its `forgotten`-th wait left out; how many there are. */
+static size_t train_forgetfully(size_t training, size_t forgotten, struct digest *out) {
+    struct bench bench;
+    struct run *const run = &bench.run;
+    bench_open(&bench, training, SHIM);
+    struct backend planted = *run->backend;
+    waits.real = run->backend;
+    waits.calls = 0;
+    waits.forgotten = forgotten;
+    planted.wait = forgetful_wait;
+    run->backend = run->model.backend = run->digests.backend = &planted;
+    if (run->reference != NULL) run->reference->model.backend = &planted;
+    *out = bench_train(&bench, 1);
+    assert_int_equal(waits.real->wait(), STATUS_OK);
+    bench_close(&bench);
+    return waits.calls;
+}
+
+/* Left out one by one: what the host reads next is not there, at least behind the reference's and
+ * the policy's forward of both micro-batches. (Behind most others nothing is queued, or the next
+ * wait comes before the host looks.) */
+static void verify_forgotten_waits_show(void **state) {
+    (void)state;
+    struct digest right, wrong;
+    const size_t all = train_forgetfully(1, SIZE_MAX, &right);
+    size_t shown = 0;
+    for (size_t k = 0; k < all; k++) {
+        train_forgetfully(1, k, &wrong);
+        shown += memcmp(&right, &wrong, sizeof right) != 0;
+    }
+    if (shown < 4) fail_msg("%zu of %zu waits are needed, expected 4 at least", shown, all);
+}
+
+/* ---- a watch ---- */
+
+struct seen {
+    struct digest_stream stream;
+    size_t views;
+};
+
+static void see(void *context, const struct watch_view *view) {
+    struct seen *const seen = (struct seen *)context;
+    const size_t bytes = view->width * watch_element(view);
+    for (uint32_t i = 0; i < watch_cells(view); i++) {
+        const struct watch_cell cell = watch_cell_of(view, i);
+        struct digest row;
+        for (uint32_t r = 0; r < cell.rows; r++) {
+            digest_bytes(view->tensor, watch_row(view, &cell, r), bytes, &row);
+            digest_stream_add(&seen->stream, &row);
+        }
+    }
+    seen->views++;
+}
+
+static struct digest watch_training(size_t training, const char *module, size_t *out_views) {
+    struct bench bench;
+    struct seen seen = {.views = 0};
+    struct watch watch = {.see = see, .context = &seen};
+    struct digest all;
+    bench_open(&bench, training, module);
+    watch_hang(&bench.run, &watch);
+    watch_start(&bench.run);
+    helper_step(&bench.run);
+    watch_end(&bench.run);
+    assert_int_equal(watch.status, STATUS_OK);
+    arena_close(&watch.arena);
+    bench_close(&bench);
+    *out_views = seen.views;
+    digest_stream_close(&seen.stream, &all);
+    return all;
+}
+
+static void corroborate_watched_trainings(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(trainings); i++) {
+        size_t views[2];
+        const struct digest cpu = watch_training(i, NULL, &views[0]);
+        const struct digest shim = watch_training(i, SHIM, &views[1]);
+        assert_true(views[0] > 100 && views[0] == views[1]);
+        if (memcmp(&cpu, &shim, sizeof cpu) != 0) fail_msg("%s", trainings[i].name);
+    }
+}
+
+/* ---- what goes wrong ---- */
+
+#if defined(TWINSTEP_WATCHED)
+static void ignore(void *context, const struct watch_view *view) {
+    (void)view;
+    ++*(size_t *)context;
+}
+
+/* Memory that a device does not see, as a parameter: its first reader is in the forward. */
+static void fail_in_an_op(int watched) {
+    static double foreign[19 * 8];
+    struct bench bench;
+    size_t views = 0;
+    struct watch watch = {.see = ignore, .context = &views};
+    const struct record *record;
+    bench_open(&bench, 2, WATCH);
+    const void *const right = bench.run.weights[0];
+    bench.run.weights[0] = foreign;
+    if (watched) watch_hang(&bench.run, &watch);
+    const enum status status = run_step(&bench.run, &record);
+    assert_int_equal(watched ? watch.status : status, STATUS_INTERNAL);
+    if (strstr(status_text(), "touches memory that a device does not see") == NULL)
+        fail_msg("%s", status_text());
+    assert_int_equal(bench.run.model.call.queued, 0);
+    assert_int_equal(bench.run.backend->wait(), STATUS_OK); /* told once, and nothing is left */
+    bench.run.weights[0] = right;
+    if (!watched) assert_int_equal(run_step(&bench.run, &record), STATUS_OK);
+    arena_close(&watch.arena);
+    bench_close(&bench);
+}
+#endif
+
+static void verify_failures_are_told(void **state) {
+    (void)state;
+#if defined(TWINSTEP_WATCHED)
+    fail_in_an_op(0);
+    fail_in_an_op(1);
+#else
+    skip();
+#endif
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(corroborate_queued_trainings),
+        cmocka_unit_test(verify_forgotten_waits_show),
+        cmocka_unit_test(corroborate_watched_trainings),
+        cmocka_unit_test(verify_failures_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
