@@ -19,7 +19,9 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAIRS = (("f32", "f32"), ("f32", "f64"), ("f64", "f64"))
-SINGLE = (("leaves.cu", 7), ("moves.cu", 1))  # files of no pair, and their kernels
+# Files beside ops.cu: the pair they are compiled with, and their kernels.
+SINGLE = (("leaves.cu", PAIRS[0], 7), ("moves.cu", PAIRS[0], 1), ("step.cu", PAIRS[0], 12),
+          ("step.cu", PAIRS[2], 12))
 # Opcodes (the first word of a line) that no invariant kernel may hold. div, rcp and sqrt round once
 # as .rn; a conversion to or from integers may have any rounding, one between floats .rn or none.
 FORBIDDEN = (
@@ -126,11 +128,11 @@ def report_tensor(ptx):
     return len(found) + (len(kernels) != 6)
 
 
-def report_single(source, kernels, ptx):
+def report_single(source, pair, kernels, ptx):
     """Their fma is renamed: none may be left."""
     found = findings(ptx, False)
     entries = len(re.findall(r"\.entry\s", ptx))
-    print(f"{source}: {entries} kernels, {len(opcodes(ptx))} instructions, {len(found)} findings")
+    print(f"{source}, {'/'.join(pair)}: {entries} kernels, {len(opcodes(ptx))} instructions, {len(found)} findings")
     for text in sorted(set(found)):
         print("   ", text)
     return len(found) + (entries != kernels)
@@ -143,8 +145,8 @@ def check(arguments, flags):
         others = pool.submit(compile_pair, arguments, flags, ("f32", "f64"), renamed)
         made = list(pool.map(lambda pair: compile_pair(arguments, flags, pair, []), PAIRS))
         tensor = pool.submit(compile_pair, arguments, flags, PAIRS[0], [], "tensor_attention.cu")
-        single = [pool.submit(compile_pair, arguments, flags, PAIRS[0], renamed, source)
-                  for source, _ in SINGLE]
+        single = [pool.submit(compile_pair, arguments, flags, pair, renamed, source)
+                  for source, pair, _ in SINGLE]
         host = list(pool.map(lambda source: compile_host(arguments, flags, source),
                              ("module.cu", "library.cu")))
     bad = sum(host) + sum(report("/".join(pair), ptx, True) for pair, ptx in zip(PAIRS, made))
