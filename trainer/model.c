@@ -197,6 +197,7 @@ static enum status open_call(struct model *model, const struct batch_limits *lim
     const struct config *config = model->config;
     const struct op_limits bounds = bounds_of(model, limits, config_uses_openblas(config));
     TRY(backend_scratch(&bounds, &model->scratch_bytes));
+    model->fill_bytes = model->scratch_bytes;
     TRY(arena_take(arena, model->scratch_bytes, 1, "kernel scratch", &model->call.scratch));
     model->call.compute = model->compute;
     model->call.threads = (int)config->numerics.threads;
@@ -277,6 +278,9 @@ enum status model_use_backend(struct model *model, const struct backend *backend
         FAIL(STATUS_UNSUPPORTED, "numerics.backend: %s does not have %s yet", backend->name, lacks);
     TRY(backend->ops(model->compute, model->accumulate, &model->ops));
     model->backend = backend;
+    struct op_limits own = bounds;
+    own.library = 0;
+    TRY(backend->scratch(&own, &model->fill_bytes));
     TRY(backend->scratch(&bounds, &model->scratch_bytes));
     return arena_take(arena, model->scratch_bytes, 1, "kernel scratch", &model->call.scratch);
 }
@@ -303,7 +307,7 @@ void model_poison(struct model *model) {
 void model_fill(const struct model *model) {
     if (!model->config->numerics.determinism.fill) return;
     model_set(model, model->buffers, model->buffer_bytes, WORD_OF_NAN);
-    model_set(model, model->call.scratch, model->scratch_bytes, WORD_OF_NAN);
+    model_set(model, model->call.scratch, model->fill_bytes, WORD_OF_NAN);
 }
 
 uint32_t model_site_count(const struct config *config) {

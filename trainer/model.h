@@ -114,6 +114,7 @@ struct model {
     unsigned char *buffers;    /* everything above that forward writes, as one piece */
     size_t buffer_bytes;
     size_t scratch_bytes; /* of call.scratch */
+    size_t fill_bytes;    /* of it that model_fill fills; what a device's library has is its own */
 };
 
 /* Weights of the model by parameter row, in the compute carrier. Tied rows repeat the owner's. */
@@ -151,8 +152,9 @@ void model_set_order(struct model *model, uint64_t seed, uint32_t update);
 /* Fills every buffer that forward writes with NaN. */
 void model_poison(struct model *model);
 
-/* numerics.determinism.fill: nothing, or NaN in all that ops write before it is read, scratch
- * included; by the model's ops, as model_poison. */
+/* numerics.determinism.fill: nothing, or NaN in all that ops write before it is read, by the
+ * model's ops, as model_poison. Scratch, too, but what only a device's library has of it: operands
+ * and sums are filled there when they are taken, before each product. */
 void model_fill(const struct model *model);
 
 /* Fills model->logp for the batch. `side_offset` is 0, or 2 for a reference pass (stream side). */

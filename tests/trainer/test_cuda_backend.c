@@ -405,6 +405,57 @@ static int run_on_a_device(void) {
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
+/* numerics.determinism.fill on a backend whose library has scratch of its own, which is filled
+ * there, piece by piece: the model fills its buffers and the rest of scratch, once. */
+enum { OWN_BYTES = 640, LIBRARY_BYTES = 9600 };
+static size_t filled;
+
+static void count_fill(const struct op_call *call, const struct fill_args *args) {
+    (void)call;
+    filled += args->bytes;
+}
+
+static const char *refuse_nothing(const struct op_call *call) {
+    (void)call;
+    return NULL;
+}
+
+static enum status counting_ops(enum dtype compute, enum dtype accumulate,
+                                const struct op_table **out) {
+    static const struct op_table counting = {.name = "counting", .fill = count_fill};
+    (void)compute, (void)accumulate;
+    *out = &counting;
+    return STATUS_OK;
+}
+
+static enum status two_scratches(const struct op_limits *limits, size_t *out_bytes) {
+    *out_bytes = limits->library == 0 ? OWN_BYTES : LIBRARY_BYTES;
+    return STATUS_OK;
+}
+
+static void verify_filled_once(void **state) {
+    (void)state;
+    static const struct backend backend = {.name = "counting",
+                                           .refuses = refuse_nothing,
+                                           .ops = counting_ops,
+                                           .scratch = two_scratches};
+    const struct batch_limits limits = {.rows = 8, .tokens = 8, .length = 8};
+    struct arena arena = ARENA_EMPTY;
+    struct config config;
+    helper_config(1, &config, "numerics: {mode: deterministic, determinism: {fill: nan}}");
+    config.numerics.backend = BACKEND_CUDA;
+    for (int library = 0; library < 2; library++) {
+        struct model model = {.config = &config, .C = 8, .V = 16, .buffer_bytes = 100};
+        config.numerics.library = library ? LIBRARY_AUTO : LIBRARY_NONE;
+        assert_int_equal(model_use_backend(&model, &backend, &limits, &arena), STATUS_OK);
+        assert_int_equal(model.scratch_bytes, library ? LIBRARY_BYTES : OWN_BYTES);
+        filled = 0;
+        model_fill(&model);
+        assert_int_equal(filled, 100 + OWN_BYTES);
+    }
+    arena_close(&arena);
+}
+
 int main(void) {
     if (getenv("TWINSTEP_BACKEND") != NULL) return run_on_a_device();
     const struct CMUnitTest tests[] = {
@@ -412,7 +463,7 @@ int main(void) {
         cmocka_unit_test(corroborate_optimizers), cmocka_unit_test(verify_watched_training),
         cmocka_unit_test(verify_backend_is_used), cmocka_unit_test(verify_refused),
         cmocka_unit_test(corroborate_generation), cmocka_unit_test(validate_facts),
-        cmocka_unit_test(validate_differences),
+        cmocka_unit_test(validate_differences),   cmocka_unit_test(verify_filled_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
