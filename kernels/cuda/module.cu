@@ -153,6 +153,7 @@ static enum status module_describe(struct backend_fact *list, uint32_t *out_coun
         module_add_attribute(&facts, "clock_memory_max_mhz", cudaDevAttrMemoryClockRate, 1000);
     }
     module_add_cublas(&facts);
+    variables_add(&facts);
     (void)cudaGetLastError(); /* a fact that this device lacks is no launch that failed */
     *out_count = facts.count;
     return STATUS_OK;

@@ -35,6 +35,7 @@ static enum status shim_open(void) {
 static enum status shim_describe(struct backend_fact *list, uint32_t *out_count) {
     struct facts facts = {list, 0};
     facts_add(&facts, "device", "the host: CUDA kernels thread by thread, for tests");
+    variables_add(&facts);
     *out_count = facts.count;
     return STATUS_OK;
 }

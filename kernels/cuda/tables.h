@@ -9,6 +9,7 @@
 #include "kernels/backend_abi.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/library.h"
+#include "kernels/cuda/library_variables.h"
 
 #define TABLE_JOIN_(pair, word) op_table_##pair##_##word
 #define TABLE_NAME_(pair, word) TABLE_JOIN_(pair, word)
@@ -49,6 +50,7 @@ static enum status tables_scratch(const struct op_limits *limits, size_t *out_by
     if (limits->library == 0) return STATUS_OK;
     const size_t dense = library_scratch_bytes(limits);
     if (dense > *out_bytes) *out_bytes = dense;
+    TRY(variables_check());
     return library_open();
 }
 

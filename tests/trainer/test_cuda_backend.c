@@ -215,6 +215,49 @@ static void verify_refused(void **state) {
     assert_refused(&config, STATUS_UNSUPPORTED, "shim does not have mode order-free yet");
 }
 
+/* What cuBLAS would read is refused by name where it multiplies, and nowhere else. */
+static void verify_refused_variables(void **state) {
+    static const char *const names[] = {"NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION",
+                                        "CUBLASLT_HEURISTICS_LUT_FILE"};
+    struct config config;
+    struct helper_outcome outcome;
+    struct dataset dataset;
+    (void)state;
+    helper_config(1, &config, "%s", trainings[4].body);
+    on_the_shim(&config);
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        struct arena arena = ARENA_EMPTY;
+        char text[120];
+        assert_int_equal(setenv(names[i], "0", 1), 0);
+        snprintf(text, sizeof text, "%s: expected not to be set", names[i]);
+        config.numerics.mode = i % 2 == 0 ? MODE_DETERMINISTIC : MODE_FAST;
+        assert_refused(&config, STATUS_INPUT, text);
+        config.numerics.mode = i % 2 == 0 ? MODE_INVARIANT : MODE_DETERMINISTIC;
+        config.numerics.library = i % 2 == 0 ? LIBRARY_AUTO : LIBRARY_NONE;
+        helper_data_open(&config, &arena, &dataset);
+        train(&config, &dataset, 1, &outcome);
+        config.numerics.library = LIBRARY_AUTO;
+        assert_int_equal(unsetenv(names[i]), 0);
+        arena_close(&arena);
+    }
+}
+
+/* What moves cuBLAS's memory or its search is a fact of the backend. */
+static void validate_variables(void **state) {
+    struct backend_site site;
+    (void)state;
+    assert_int_equal(backends_site(SHIM, &site), STATUS_OK);
+    assert_int_equal(site.count, 1);
+    assert_int_equal(setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8\n", 1), 0);
+    assert_int_equal(setenv("CUBLASLT_HEURISTICS_CACHE_CAPACITY", "", 1), 0);
+    assert_int_equal(backends_site(SHIM, &site), STATUS_OK);
+    assert_int_equal(unsetenv("CUBLAS_WORKSPACE_CONFIG"), 0);
+    assert_int_equal(unsetenv("CUBLASLT_HEURISTICS_CACHE_CAPACITY"), 0);
+    assert_int_equal(site.count, 2);
+    assert_string_equal(site.facts[1].name, "env_cublas_workspace_config");
+    assert_string_equal(site.facts[1].text, ":4096:8?");
+}
+
 /* Facts, the module's own hash, and what of them goes into a file and comes back. */
 static void validate_facts(void **state) {
     (void)state;
@@ -459,11 +502,12 @@ static void verify_filled_once(void **state) {
 int main(void) {
     if (getenv("TWINSTEP_BACKEND") != NULL) return run_on_a_device();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_determinism),     cmocka_unit_test(corroborate_trainings),
-        cmocka_unit_test(corroborate_optimizers), cmocka_unit_test(verify_watched_training),
-        cmocka_unit_test(verify_backend_is_used), cmocka_unit_test(verify_refused),
-        cmocka_unit_test(corroborate_generation), cmocka_unit_test(validate_facts),
-        cmocka_unit_test(validate_differences),   cmocka_unit_test(verify_filled_once),
+        cmocka_unit_test(verify_determinism),       cmocka_unit_test(corroborate_trainings),
+        cmocka_unit_test(corroborate_optimizers),   cmocka_unit_test(verify_watched_training),
+        cmocka_unit_test(verify_backend_is_used),   cmocka_unit_test(verify_refused),
+        cmocka_unit_test(corroborate_generation),   cmocka_unit_test(validate_facts),
+        cmocka_unit_test(validate_differences),     cmocka_unit_test(verify_filled_once),
+        cmocka_unit_test(verify_refused_variables), cmocka_unit_test(validate_variables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
