@@ -130,6 +130,15 @@ static enum status replay_one(struct cli *cli, const struct trace_image *image,
     return replay_run(&request, arena, out);
 }
 
+/* Status_text() says why. */
+static void show_untestable(const struct trace_run *run, json_t *list) {
+    if (list == NULL)
+        printf("not replayed: %s\n", status_text());
+    else
+        json_array_append_new(
+            list, json_pack("{ss sn ss}", "run", run->plan.id, "equal", "reason", status_text()));
+}
+
 /* How what a run's ops are run on now differs from what the trace says; "": nothing to tell. */
 static enum status compare_devices(struct cli *cli, const struct trace_image *image,
                                    const struct trace_run *run, struct arena *arena, char **out) {
@@ -176,12 +185,15 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
         if (status == STATUS_OK) status = compare_devices(cli, image, here, &arena, &devices);
         if (status == STATUS_OK) show_one(here, &range, &result, devices, list);
         arena_close(&arena);
-        if (status != STATUS_OK) {
+        const int untestable = status == STATUS_UNTESTABLE && only == NULL;
+        if (status != STATUS_OK && !untestable) {
             json_decref(list);
             return name_file(status, path);
         }
         replayed++;
-        if (result.first != 0) *out_exit = EXIT_DIFFERS;
+        if (untestable) show_untestable(here, list);
+        if (untestable || result.first != 0)
+            *out_exit = exit_worst(*out_exit, untestable ? EXIT_UNTESTABLE : EXIT_DIFFERS);
     }
     if (list != NULL && replayed > 0) return json_print(list);
     json_decref(list);
@@ -210,7 +222,9 @@ const struct verb verb_replay = {
     .text =
         "Trains the runs of TRACE again from the configurations that it holds, with this build on "
         "this machine, and compares digests, losses, norms and learning rates of every update, bit "
-        "by bit. Exit status 0: all equal; 1: something differs. Data files and modules are "
+        "by bit. Exit status 0: all equal; 1: something differs; 3: a run raced, which no replay "
+        "can "
+        "repeat. Data files and modules are "
         "looked for where they were. With --from a run goes on from a state that run "
         "--checkpoint-every stored; without one that early it is trained from the start. With "
         "--divisor it says by what one update divided its micro-batches: what the optimizer took "

@@ -80,7 +80,7 @@ static enum status open_run(struct replay *replay, const struct trace_run *recor
                     &config));
     const int on_device = config.numerics.backend == BACKEND_CUDA;
     if (config_races(&config) && (config.numerics.threads > 1 || on_device))
-        FAIL(STATUS_INPUT,
+        FAIL(STATUS_UNTESTABLE,
              "run %s: %s: its threads raced, and no replay races alike; mode shuffled replays",
              recorded->plan.id,
              config.numerics.mode == MODE_ATOMIC ? "numerics.mode atomic"

@@ -93,8 +93,15 @@ static void validate_races(void **state) {
                            "common:\n" SMALL "arms: {alone: {numerics: {mode: atomic}}, "
                            "raced: {numerics: {mode: atomic, threads: 2}}}\n");
     record("r.yaml", "r.h5");
-    struct said said = helper_run(2, "replay r.h5 --run raced");
+    struct said said = helper_run(3, "replay r.h5 --run raced");
     assert_non_null(strstr(said.err, "run raced: numerics.mode atomic: its threads raced"));
+    helper_free(&said);
+    said = helper_run(3, "replay r.h5");
+    assert_non_null(strstr(said.out, "alone: 2 updates replayed, bit-equal"));
+    assert_non_null(strstr(said.out, "not replayed: run raced: numerics.mode atomic: its threads"));
+    helper_free(&said);
+    said = helper_run(3, "replay r.h5 --json");
+    assert_non_null(strstr(said.out, "\"equal\": null"));
     helper_free(&said);
     said = helper_run(0, "replay r.h5 --run alone");
     helper_free(&said);
