@@ -39,15 +39,18 @@ enum status measure_open(struct run *run) {
     return arena_take(&run->arena, blocks, sizeof *run->moves, "measures", &run->moves);
 }
 
-/* Bits as they are; by the backend's op, so that a device's memory stays there. */
+/* Bits as they are; by the backend's op, so that a device's memory stays there, and queued: the
+ * update's first phase waits. */
 static void copy_numbers(const struct run *run, const void *from, size_t count, void *to) {
     const enum dtype param = (enum dtype)run->config.numerics.param;
     const enum dtype as = param == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32; /* the carrier */
     const struct convert_args copy = {count, as, as, from, to};
+    struct op_call call = run->model.call;
+    call.queued = 1;
     if (run->backend == NULL)
         memcpy(to, from, count * dtype_carrier(param));
     else
-        run->model.ops->convert(&run->model.call, &copy);
+        run->model.ops->convert(&call, &copy);
 }
 
 static void copy_params(const struct run *run, unsigned char *out) {
