@@ -29,6 +29,10 @@ enum status library_error(void) {
     return STATUS_OK;
 }
 
+int library_has(const struct library_mode *, const struct library_product *, unsigned) {
+    return 1;
+}
+
 void library_multiply(const struct library_mode *, const struct library_product *, unsigned) {
 }
 
@@ -81,6 +85,7 @@ struct library_shape {
 
 struct library_plan {
     struct library_shape shape;
+    int none; /* no algorithm without a reduction */
     cublasLtMatmulAlgo_t algo;
 };
 
@@ -294,7 +299,7 @@ static uint32_t library_alignment(const struct library_product *p) {
 }
 
 static cublasStatus_t library_look_up(const struct library_lt *lt, const struct library_shape *s,
-                                      cublasLtMatmulAlgo_t *out) {
+                                      struct library_plan *out) {
     const uint32_t no_reduction = CUBLASLT_REDUCTION_SCHEME_NONE;
     static const cublasLtMatmulPreferenceAttributes_t aligned[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
@@ -316,35 +321,33 @@ static cublasStatus_t library_look_up(const struct library_lt *lt, const struct 
         status = here.lt_find(here.lt, lt->desc, lt->left, lt->right, lt->out, lt->out, wish, 1,
                               &found, &count);
     here.lt_pref_destroy(wish);
-    if (status == CUBLAS_STATUS_SUCCESS && count == 0) status = CUBLAS_STATUS_NOT_SUPPORTED;
-    *out = found.algo;
-    return status;
+    out->none = status == CUBLAS_STATUS_NOT_SUPPORTED || count == 0;
+    out->algo = found.algo;
+    return status == CUBLAS_STATUS_NOT_SUPPORTED ? CUBLAS_STATUS_SUCCESS : status;
 }
 
 /* Kept for a shape: what was once chosen is chosen again. The oldest goes when the table is full;
- * the heuristics are a function of the shape, so it would come back the same. */
-static const cublasLtMatmulAlgo_t *library_plan_of(const struct library_lt *lt,
-                                                   const struct library_shape *shape) {
+ * the heuristics are a function of the shape, so it would come back the same. NULL: they failed. */
+static const struct library_plan *library_plan_of(const struct library_call *c,
+                                                  const struct library_shape *shape) {
     const uint32_t kept = here.plans < LIBRARY_PLANS ? here.plans : LIBRARY_PLANS;
+    struct library_lt lt;
     for (uint32_t i = 0; i < kept; i++)
-        if (memcmp(&here.plan[i].shape, shape, sizeof *shape) == 0) return &here.plan[i].algo;
+        if (memcmp(&here.plan[i].shape, shape, sizeof *shape) == 0) return &here.plan[i];
     struct library_plan *const plan = &here.plan[here.plans % LIBRARY_PLANS];
-    if (library_note(library_look_up(lt, shape, &plan->algo), "an algorithm without split k")) {
-        memset(&plan->shape, 0, sizeof plan->shape);
-        return nullptr;
-    }
+    const int failed = library_lt_open(c, &lt) || library_note(library_look_up(&lt, shape, plan),
+                                                               "an algorithm without split k");
+    library_lt_close(&lt);
+    memset(&plan->shape, 0, sizeof plan->shape);
+    if (failed) return nullptr;
     plan->shape = *shape;
     here.plans++;
-    return &plan->algo;
+    return plan;
 }
 
-static void library_whole(const struct library_mode *mode, const struct library_call *c,
-                          unsigned part) {
-    struct library_lt lt;
+static struct library_shape library_shape_of(const struct library_mode *mode,
+                                             const struct library_call *c, size_t bytes) {
     struct library_shape shape;
-    size_t bytes = 0;
-    char *const workspace = library_workspace(mode, part, &bytes);
-    if (!mode->pinned && here.usual < bytes) bytes = here.usual;
     memset(&shape, 0, sizeof shape);
     shape.m = (uint64_t)c->m;
     shape.n = (uint64_t)c->n;
@@ -352,18 +355,31 @@ static void library_whole(const struct library_mode *mode, const struct library_
     shape.lda = (uint64_t)c->lda;
     shape.ldb = (uint64_t)c->ldb;
     shape.ldc = (uint64_t)c->ldc;
-    shape.workspace = bytes;
+    shape.workspace = !mode->pinned && here.usual < bytes ? here.usual : bytes;
     shape.type = (uint32_t)c->p->type;
     shape.operations = (c->left == CUBLAS_OP_T) | (c->right == CUBLAS_OP_T) << 1 | c->p->held << 2;
     shape.alignment = library_alignment(c->p);
-    if (!library_lt_open(c, &lt)) {
-        const cublasLtMatmulAlgo_t *const algo = library_plan_of(&lt, &shape);
-        if (algo != nullptr)
-            library_note(here.lt_multiply(here.lt, lt.desc, c->alpha_at, c->p->b, lt.left, c->p->a,
-                                          lt.right, c->beta_at, c->p->c, lt.out, c->p->c, lt.out,
-                                          algo, workspace, bytes, here.stream[part]),
-                         "cublasLtMatmul");
+    return shape;
+}
+
+static void library_whole(const struct library_mode *mode, const struct library_call *c,
+                          unsigned part) {
+    size_t bytes = 0;
+    char *const workspace = library_workspace(mode, part, &bytes);
+    const struct library_shape shape = library_shape_of(mode, c, bytes);
+    const struct library_plan *const plan = library_plan_of(c, &shape);
+    struct library_lt lt;
+    if (plan == nullptr) return;
+    if (plan->none) {
+        library_note(CUBLAS_STATUS_NOT_SUPPORTED, "a product that it has no algorithm for");
+        return;
     }
+    if (!library_lt_open(c, &lt))
+        library_note(here.lt_multiply(here.lt, lt.desc, c->alpha_at, c->p->b, lt.left, c->p->a,
+                                      lt.right, c->beta_at, c->p->c, lt.out, c->p->c, lt.out,
+                                      &plan->algo, workspace, (size_t)shape.workspace,
+                                      here.stream[part]),
+                     "cublasLtMatmul");
     library_lt_close(&lt);
 }
 
@@ -379,6 +395,19 @@ static int library_can(const struct library_product *p) {
                  opens ? "a matrix with 2^31 lines or more" : "it does not open");
     here.failed = 1;
     return 0;
+}
+
+/* What fails is told when the product is started. */
+int library_has(const struct library_mode *mode, const struct library_product *product,
+                unsigned part) {
+    struct library_call call;
+    size_t bytes = 0;
+    if (mode->split_k || !library_can(product)) return 1;
+    library_describe(product, &call);
+    library_workspace(mode, part, &bytes);
+    const struct library_shape shape = library_shape_of(mode, &call, bytes);
+    const struct library_plan *const plan = library_plan_of(&call, &shape);
+    return plan == nullptr || !plan->none;
 }
 
 void library_multiply(const struct library_mode *mode, const struct library_product *product,

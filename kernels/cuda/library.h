@@ -63,8 +63,17 @@ static inline size_t library_scratch_bytes(const struct op_limits *limits) {
     return library_scratch_within(limits, LIBRARY_SCRATCH_MOST, LIBRARY_PIECE);
 }
 
+/* Terms of a product that the twin has no way for without a split of k: what cuBLAS may say of any
+ * shape, and what tests must be able to see. */
+#define LIBRARY_TWIN_LACKS 1021u
+
 /* Looks for the library. STATUS_UNSUPPORTED: it is not installed, with one line that says so. */
 TWINSTEP_MUST_USE enum status library_open(void);
+
+/* Whether the library has a way to multiply it that the mode allows; 0: the op is for our kernels,
+ * of mode invariant. Asked before anything of the op was started; moves nothing. */
+int library_has(const struct library_mode *mode, const struct library_product *product,
+                unsigned part);
 
 /* Starts the product on stream `part` (0 .. LIBRARY_STREAMS-1), in order behind all kernels that
  * were launched before; kernels launched later come behind it. */

@@ -5,8 +5,9 @@
  * sees the padded batch); sums are rounded once and scattered. No promise about bits.
  *
  * Operands and results that lie as the library wants them are not copied. What does not fit in
- * LIBRARY_SCRATCH_MOST is made in pieces of C, each over all of its terms. Invariant: rows not
- * listed are neither read nor written, whatever the library does. */
+ * LIBRARY_SCRATCH_MOST is made in pieces of C, each over all of its terms. An op that the library
+ * has no allowed way for is left to the kernel of mode invariant, whole. Invariant: rows not listed
+ * are neither read nor written, whatever the library does. */
 #include "kernels/cuda/library.h"
 #include "kernels/cuda/linear_tile.h"
 #include "kernels/cuda/short.h"
@@ -85,7 +86,7 @@ KERNEL(library_scatter_kernel, struct library_scatter) {
         linear_round(job, row, args->column + column, args->sums[place * args->columns + column]);
 }
 
-/* One op on its way. */
+/* One op on its way, twice: first the library is asked for each product, and nothing is started. */
 struct library_way {
     const struct op_call *call;
     struct linear_job job;
@@ -96,6 +97,7 @@ struct library_way {
     struct library_product product; /* a piece: rows .. of C, columns .. of C */
     size_t row, column;
     char *next; /* of scratch */
+    int asks, lacks;
 };
 
 /* What the library multiplies: exact for operands of that dtype. */
@@ -119,6 +121,7 @@ static void library_set(void *memory, size_t bytes, uint32_t value) {
 static void *library_take(struct library_way *way, size_t count, size_t size, int zeros) {
     void *const piece = way->next;
     way->next += (count * size + 255) / 256 * 256;
+    if (way->asks) return piece;
     if (zeros)
         library_set(piece, count * size, 0);
     else if (way->call->library->fill)
@@ -140,6 +143,7 @@ static const void *library_dense(struct library_way *way, struct library_pack pa
     pack.pitch = *out_pitch = library_pitch(pack.type, pack.width);
     pack.to = library_take(way, (pack.placed ? pack.places : pack.lines) * pack.pitch,
                            library_size(pack.type), pack.placed);
+    if (way->asks) return pack.to;
     LAUNCH(library_pack_kernel, element_blocks(pack.lines * pack.pitch / (pack.paired ? 2 : 1)),
            ELEMENT_THREADS, 0, &pack);
     return pack.to;
@@ -208,7 +212,9 @@ static void library_results(struct library_way *way) {
 }
 
 /* Rows of C by streams where the order is free, from multiples of 8 on; else all on one. */
-static void library_run(const struct library_mode *mode, const struct library_product *whole) {
+static void library_run(struct library_way *way) {
+    const struct library_mode *const mode = way->call->library;
+    const struct library_product *const whole = &way->product;
     const size_t most = (whole->M + LIBRARY_ROWS - 1) / LIBRARY_ROWS;
     const size_t parts = mode->ordered ? 1 : most < LIBRARY_STREAMS ? most : LIBRARY_STREAMS;
     const size_t step = whole->a_transposed ? 1 : whole->a_stride;
@@ -220,7 +226,10 @@ static void library_run(const struct library_mode *mode, const struct library_pr
         own.M = end - first;
         own.a = (const char *)whole->a + first * step * library_size(whole->type);
         own.c = (char *)whole->c + first * whole->c_stride * sizeof(accumulator);
-        library_multiply(mode, &own, (unsigned)part);
+        if (!way->asks)
+            library_multiply(mode, &own, (unsigned)part);
+        else if (!library_has(mode, &own, (unsigned)part))
+            way->lacks = 1;
     }
 }
 
@@ -232,8 +241,8 @@ static void library_piece(struct library_way *way, size_t rows, size_t columns) 
     p->N = columns;
     library_left(way);
     library_results(way);
-    library_run(way->call->library, p);
-    if (!way->packs_c) return;
+    library_run(way);
+    if (!way->packs_c || way->asks) return;
     const struct library_scatter scatter = {
         .job = *job,
         .sums = (const accumulator *)p->c,
@@ -308,20 +317,29 @@ static struct library_way library_way_of(const struct op_call *call, const struc
     return way;
 }
 
-static void library_linear(const struct op_call *call, const struct linear_job *job) {
-    struct library_way way = library_way_of(call, job);
-    size_t rows, columns;
-    if (job->M == 0 || job->N == 0 || job->K == 0) return;
-    library_pieces(&way, &rows, &columns);
-    for (way.column = 0; way.column < job->N; way.column += columns) {
-        const size_t wide = least(columns, job->N - way.column);
-        way.next = (char *)call->scratch;
-        way.product.N = wide;
-        library_right(&way);
-        char *const behind = way.next;
-        for (way.row = 0; way.row < way.M; way.row += rows) {
-            way.next = behind;
-            library_piece(&way, least(rows, way.M - way.row), wide);
+static void library_go(struct library_way *way, size_t rows, size_t columns) {
+    for (way->column = 0; way->column < way->job.N; way->column += columns) {
+        const size_t wide = least(columns, way->job.N - way->column);
+        way->next = (char *)way->call->scratch;
+        way->product.N = wide;
+        library_right(way);
+        char *const behind = way->next;
+        for (way->row = 0; way->row < way->M; way->row += rows) {
+            way->next = behind;
+            library_piece(way, least(rows, way->M - way->row), wide);
         }
     }
+}
+
+/* 0: the library has no way that the mode allows, and nothing was done. */
+static int library_linear(const struct op_call *call, const struct linear_job *job) {
+    struct library_way way = library_way_of(call, job);
+    size_t rows, columns;
+    if (job->M == 0 || job->N == 0 || job->K == 0) return 1;
+    library_pieces(&way, &rows, &columns);
+    way.asks = 1;
+    library_go(&way, rows, columns);
+    way.asks = 0;
+    if (!way.lacks) library_go(&way, rows, columns);
+    return !way.lacks;
 }

@@ -41,6 +41,12 @@ static double right(const struct library_product *p, size_t term, size_t column)
     return number(p->b, at, p->type);
 }
 
+int library_has(const struct library_mode *mode, const struct library_product *product,
+                unsigned part) {
+    (void)part;
+    return mode->split_k || product->K != LIBRARY_TWIN_LACKS;
+}
+
 /* How the sums of one product are ordered. */
 struct plan {
     size_t parts, slab;

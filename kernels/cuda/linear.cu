@@ -87,9 +87,7 @@ static void linear_run(const struct op_call *call, const struct linear_job *job,
         linear_shuffle(call, job, pass);
     else if (parts > 1)
         linear_split(call, job, parts);
-    else if (call->library != NULL)
-        library_linear(call, job);
-    else
+    else if (call->library == NULL || !library_linear(call, job))
         linear_plain(job);
 }
 

@@ -385,6 +385,32 @@ static void verify_lying_operands_are_not_copied(void **state) {
             }
 }
 
+/* A product that the library has no way for without a split of k has the bits of mode invariant,
+ * all of it; with a split it is the library's. (The twin has none over LIBRARY_TWIN_LACKS terms.)
+ */
+static void lacking(struct bench *b) {
+    static const struct shape shape = {19, 5, LIBRARY_TWIN_LACKS};
+    const struct library_mode filled = {.pinned = 1, .ordered = 1, .fill = 1},
+                              splits = {.pinned = 1, .ordered = 1, .split_k = 1};
+    const struct op_limits limits = limits_of(64, LIBRARY_TWIN_LACKS, 5 * LIBRARY_TWIN_LACKS, 8);
+    if (b->backend != NULL || b->law.compute == DTYPE_F16) return;
+    if (WATCHED && (b->law.compute != DTYPE_F32 || b->law.wide)) return;
+    const struct op_table *const ops = machine_open(b, &limits);
+    for (int rows = 0; rows < ROWS_KINDS; rows++) {
+        const struct problem p = problem_of(b, ops, shape, (enum rows)rows, 0);
+        assert_true(same(&p, FORWARD, &filled, NULL));
+        if (b->law.compute == DTYPE_F32 && !b->law.wide)
+            assert_false(same(&p, FORWARD, &splits, NULL));
+        if (b->law.compute == DTYPE_F32 && !b->law.wide)
+            assert_false(same(&p, WEIGHT, &filled, NULL)); /* 19 terms: it has a way */
+    }
+}
+
+static void verify_lacking_products(void **state) {
+    (void)state;
+    bench_pairs(lacking);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_near_invariant),
@@ -395,6 +421,7 @@ int main(void) {
         cmocka_unit_test(validate_scratch_bytes),
         cmocka_unit_test(corroborate_pieces),
         cmocka_unit_test(verify_lying_operands_are_not_copied),
+        cmocka_unit_test(verify_lacking_products),
     };
     if (!machines_ready()) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
