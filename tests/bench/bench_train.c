@@ -4,23 +4,24 @@
  * Sequences come from builtin:devil (SFT) and builtin:quiz (DPO); tokens are real tokens.
  *
  *     bench_train [--short]
- *     bench_train --one NAME UPDATES KEY=VALUE...
+ *     bench_train --one NAME UPDATES SECONDS GIB KEY=VALUE...
  *
- * --one trains one configuration without records, as a product would, and prints one line of fields
- * with tabs between: NAME, parameters, tokens of an update, median and best seconds of an update
- * behind the first. Exit status 1 when it cannot run: the line is NAME, "-" and the reason. */
+ * --one trains one configuration without records, as a product would: one update that does not
+ * count, then UPDATES - 1, or fewer, but one, when SECONDS have passed. What it would take of
+ * memory is told on stderr before it takes it; more than GIB, or than three quarters of the device,
+ * is refused. It prints one line of fields with tabs between:
+ *
+ *     NAME parameters tokens median best rows passes count GiB
+ *
+ * tokens and rows of logits of an update; median and best seconds of an update; median seconds of
+ * its forward and backward; updates that were timed; GiB that it took. Exit status 1 when it cannot
+ * run: the line is NAME, "-" and the reason. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "trainer/experiment.h"
-
-static double seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
+#include "tests/bench/helper_bench.h"
+#include "trainer/run.h"
 
 struct size_row {
     const char *name;
@@ -53,60 +54,91 @@ static size_t add_overrides(const struct size_row *row, const char **out, size_t
     return count;
 }
 
-static enum status open_bench(const char *const *overrides, size_t count, struct arena *arena,
-                              const struct config **out, struct dataset *dataset) {
-    static const char text[] = "twinstep: 1\nname: bench\nsteps: 64\n";
-    const struct schema *schema;
-    struct scenario *scenario;
-    TRY(experiment_schema(arena, &schema));
-    TRY(scenario_parse(arena, schema, "bench", text, sizeof text - 1, overrides, count, &scenario));
-    *out = &scenario->arms[0].config;
-    struct dataset_options source = run_dataset_options(*out);
-    return dataset_open(&source, arena, dataset);
-}
-
 #define MOST_UPDATES 1000
 
-/* Smaller ones first. */
-static void insert(double *sorted, size_t count, double x) {
-    for (; count > 0 && sorted[count - 1] > x; count--)
-        sorted[count] = sorted[count - 1];
-    sorted[count] = x;
+/* Of the update at hand. */
+struct watched {
+    const struct run *run;
+    double passes, since; /* seconds of forward and backward; when one began */
+    uint64_t tokens, rows;
+};
+
+static void at_phase(void *context, enum phase phase, int ended) {
+    struct watched *const of = (struct watched *)context;
+    if (phase != PHASE_FORWARD && phase != PHASE_BACKWARD) return;
+    const double now = bench_seconds();
+    if (ended) of->passes += now - of->since;
+    of->since = now;
+    if (phase == PHASE_BACKWARD || !ended) return;
+    of->tokens += of->run->batch.token_count;
+    of->rows += of->run->batch.label_count;
 }
 
-static enum status train_one(const char *name, uint64_t updates, const char *const *overrides,
-                             size_t count, struct arena *arena) {
-    double times[MOST_UPDATES];
+struct asked {
+    const char *name;
+    uint64_t updates;
+    double seconds, bytes; /* bounds; 0: none */
+};
+
+struct times {
+    double update[MOST_UPDATES], passes[MOST_UPDATES]; /* sorted */
+    size_t count;
+};
+
+/* At least two updates: the first finds cold caches, and algorithms that nobody chose yet. */
+static enum status time_updates(const struct asked *asked, struct run *run, struct watched *watched,
+                                struct times *times) {
+    const double begin = bench_seconds();
+    for (uint64_t i = 0; i < asked->updates; i++) {
+        const struct record *record;
+        const double start = bench_seconds();
+        if (i > 1 && asked->seconds > 0.0 && start - begin > asked->seconds) break;
+        watched->passes = 0.0;
+        watched->tokens = watched->rows = 0;
+        TRY(run_step(run, &record));
+        if (i == 0) continue;
+        bench_insert(times->update, times->count, bench_seconds() - start);
+        bench_insert(times->passes, times->count++, watched->passes);
+    }
+    return STATUS_OK;
+}
+
+static enum status train_one(const struct asked *asked, const char *const *overrides, size_t count,
+                             struct arena *arena) {
     const struct config *config;
     struct dataset dataset;
+    struct bench_memory memory;
     struct run run;
-    if (updates < 2 || updates > MOST_UPDATES)
+    struct watched watched = {.run = &run};
+    struct times times = {.count = 0};
+    if (asked->updates < 2 || asked->updates > MOST_UPDATES)
         FAIL(STATUS_INPUT, "updates: expected 2 to %d", MOST_UPDATES);
-    TRY(open_bench(overrides, count, arena, &config, &dataset));
-    const struct run_options options = {.steps = updates, .order_seed = 1};
+    TRY(bench_open(overrides, count, arena, &config, &dataset));
+    TRY(bench_memory_check(config, &dataset, asked->bytes, &memory));
+    const double gib = (double)memory.total / 1073741824.0;
+    fprintf(stderr, "%s: %.3g GiB will be taken\n", asked->name, gib);
+    const struct run_options options = {.steps = asked->updates,
+                                        .order_seed = 1,
+                                        .at_phase = at_phase,
+                                        .at_phase_context = &watched};
     TRY(run_open(config, &dataset, &options, &run));
-    for (uint64_t i = 0; i < updates; i++) {
-        const struct record *record;
-        const double start = seconds();
-        const enum status status = run_step(&run, &record);
-        if (status != STATUS_OK) {
-            run_close(&run);
-            return status;
-        }
-        if (i > 0) insert(times, (size_t)i - 1, seconds() - start);
-    }
-    printf("%s\t%.0f\t%.0f\t%.6g\t%.6g\n", name, (double)run.table.elements,
-           (double)run.plan.tokens, times[(updates - 1) / 2], times[0]);
+    const enum status status = time_updates(asked, &run, &watched, &times);
+    const size_t middle = times.count / 2;
+    if (status == STATUS_OK)
+        printf("%s\t%.0f\t%.0f\t%.6g\t%.6g\t%.0f\t%.6g\t%zu\t%.4g\n", asked->name,
+               (double)run.table.elements, (double)watched.tokens, times.update[middle],
+               times.update[0], (double)watched.rows, times.passes[middle], times.count, gib);
     run_close(&run);
-    return STATUS_OK;
+    return status;
 }
 
 static int one(int argc, char **argv) {
     struct arena arena = ARENA_EMPTY;
-    const char *const *overrides = (const char *const *)(void *)(argv + 2);
-    const uint64_t updates = strtoull(argv[1], NULL, 10);
-    const enum status status = train_one(argv[0], updates, overrides, (size_t)argc - 2, &arena);
-    if (status != STATUS_OK) printf("%s\t-\t%s\n", argv[0], status_text());
+    const char *const *overrides = (const char *const *)(void *)(argv + 4);
+    const struct asked asked = {argv[0], strtoull(argv[1], NULL, 10), strtod(argv[2], NULL),
+                                1073741824.0 * strtod(argv[3], NULL)};
+    const enum status status = train_one(&asked, overrides, (size_t)argc - 4, &arena);
+    if (status != STATUS_OK) printf("%s\t-\t%s\n", asked.name, status_text());
     arena_close(&arena);
     return status == STATUS_OK ? 0 : 1;
 }
@@ -117,16 +149,16 @@ static enum status measure(const struct size_row *size, const struct size_row *m
     size_t count = add_overrides(mode, overrides, add_overrides(size, overrides, 0));
     const struct config *config;
     struct dataset dataset;
-    TRY(open_bench(overrides, count, arena, &config, &dataset));
+    TRY(bench_open(overrides, count, arena, &config, &dataset));
     struct run_options options = {.tensors = 1, .phases = 1, .steps = steps, .order_seed = 1};
     struct run run;
     TRY(run_open(config, &dataset, &options, &run));
     double best = 0.0, parameters = (double)run.table.elements;
     for (uint64_t i = 0; i < steps; i++) {
         const struct record *record;
-        double start = seconds();
+        double start = bench_seconds();
         TRY(run_step(&run, &record));
-        double rate = (double)run.plan.tokens / (seconds() - start);
+        double rate = (double)run.plan.tokens / (bench_seconds() - start);
         if (rate > best) best = rate;
     }
     printf("%-30s %-22s %9.2f M parameters %10.0f tokens/s %8.1f GFLOP/s\n", size->name, mode->name,
@@ -137,7 +169,7 @@ static enum status measure(const struct size_row *size, const struct size_row *m
 }
 
 int main(int argc, char **argv) {
-    if (argc > 3 && strcmp(argv[1], "--one") == 0) return one(argc - 2, argv + 2);
+    if (argc > 5 && strcmp(argv[1], "--one") == 0) return one(argc - 2, argv + 2);
     uint64_t most = argc > 1 && strcmp(argv[1], "--short") == 0 ? 2 : 0;
     for (size_t s = 0; s < COUNT_OF(sizes); s++) {
         for (size_t m = 0; m < COUNT_OF(modes); m++) {
