@@ -2,14 +2,16 @@
 """tests/bench/gpu.sh on a machine that is made up: what a good run, a broken one and none say.
 
 Every program that the script calls is a stand-in of a few lines, so that the figures are known; the
-programs themselves are run by test gpu_shim (nightly) and on a device. In 2 seconds or so.
+programs themselves are run by test gpu_shim (nightly) and on a device. In 10 seconds or so.
 With --compile NVCC instead: that what it builds on a device compiles; 77 without nvcc.
 """
 import os
 import pathlib
 import subprocess
 import sys
+import tarfile
 import tempfile
+from concurrent import futures
 
 SCRIPT = pathlib.Path(__file__).with_name("gpu.sh")
 
@@ -26,7 +28,7 @@ nvidia-smi)
 nvcc) case $* in *--version*) echo 'tools, release 13.0, V1' ;; *) : ;; esac ;;
 cmake) planted build && { echo 'error: no header'; exit 1; }; exit 0 ;;
 ctest)
-    planted hang && sleep 5
+    planted hang && { echo $$ >"$0.hangs"; exec sleep 30; }
     result=' Passed ' status=0
     planted skipped && result=***Skipped
     planted failed && result=***Failed status=8
@@ -36,7 +38,14 @@ ctest)
     exit $status ;;
 compute-sanitizer)
     case $* in */planted\ *) planted blind && exit 0; exit 9 ;; esac
-    planted race && { echo '========= ERROR SUMMARY: 2 errors'; exit 9; }
+    case $* in
+    *test_cuda_ops*)
+        planted tardy && exec sleep 30
+        planted race && { echo '========= ERROR SUMMARY: 2 errors'; exit 9; } ;;
+    *check*exclude*library*) ;;
+    *memcheck*library*) ;;
+    *library*) echo '========= ERROR SUMMARY: 7 errors of a library'; exit 9 ;;
+    esac
     echo '========= ERROR SUMMARY: 0 errors' ;;
 twinstep)
     case $* in
@@ -49,47 +58,67 @@ twinstep)
     *mode=shaped*) echo 'error: cuda does not have mode shaped yet'; exit 2 ;;
     run*) planted apart && { echo outside-floor; exit 1; }; planted broken && exit 2; exit 0 ;;
     esac ;;
-bench_train) # NAME, parameters, tokens, median, best
+bench_train) # NAME, parameters, tokens, median, best, rows of logits, passes, updates, GiB
+    p=0.2
     case $2 in
-    fast-f32) s=0.5 ;; fast-bf16) s=0.1 ;;
-    deterministic-bf16) s=0.102; planted slow && s=0.104 ;;
-    invariant-f32) s=0.9 ;;
+    fast-f32) s=0.5 p=0.4 ;; fast-bf16) s=0.1 p=0.08 ;;
+    deterministic-bf16)
+        s=0.102 p=0.0816
+        planted slow && p=0.084
+        case $* in *fill=none*) p=0.0804 ;; esac ;;
+    invariant-f32) s=0.9 p=0.7 ;;
     shaped-*) printf '%s\t-\tcuda does not have mode shaped yet\n' "$2"; exit 1 ;;
+    shuffled-f32) planted crawl && exec sleep 30; s=0.3 ;;
     *) s=0.3 ;;
     esac
     planted nomodule && { printf '%s\t-\texpected twinstep_cuda.so\n' "$2"; exit 1; }
-    printf '%s\t1000000000\t8192\t%s\t%s\n' "$2" $s $s ;;
+    case $* in *batch.micro=8*) planted large && p=0 ;; esac
+    planted huge && p=0
+    [ $p != 0 ] || { printf '%s\t-\tneeds 87 GiB, may take %s GiB\n' "$2" "$5"; exit 1; }
+    printf '%s\t1000000000\t8192\t%s\t%s\t6144\t%s\t9\t48.3\n' "$2" $s $s $p
+    echo "$2: 48.3 GiB will be taken" >&2 ;;
+bench_linear) # NAME, 10^12 operations, median, best, rounds
+    case $1 in
+    invariant-f32) s=1.5 ;; fast-f32) s=1 ;; deterministic-bf16) s=0.101 ;; *) s=0.1 ;;
+    esac
+    printf '%s\t3\t%s\t%s\t20\n' "$1" $s $s ;;
 python3)
     case $* in
     *import*) ! planted notorch ;;
-    *peak*) printf 'peak\t800\n' ;;
+    *peak*) planted nopeak && { echo 'out of memory'; exit 1; }; printf 'peak\t800\n' ;;
     *--compile*)
         parameters=1000000000
         planted other && parameters=999
-        printf 'compile\t%s\t8192\t0.125\t0.12\n' $parameters ;;
-    *) printf 'eager\t1000000000\t8192\t0.2\t0.2\n' ;;
+        planted stuck && exec sleep 30
+        printf 'compile\t%s\t8192\t0.125\t0.12\t6144\n' $parameters ;;
+    *) printf 'eager\t1000000000\t8192\t0.2\t0.2\t6144\n' ;;
     esac ;;
 esac
 """
 
 
+PROGRAMS = ("twinstep", "bench_train", "bench_linear", "test_cuda_ops", "test_cuda_library")
+TOOLS = ("nvcc", "compute-sanitizer")
+
+
 class Machine:
-    def __init__(self, folder, faults="", without=()):
+    """`toolkit`: where the tools of CUDA are, "path" or a folder that CUDA_PATH names."""
+
+    def __init__(self, folder, faults="", toolkit="path"):
         self.folder = pathlib.Path(folder)
-        for place, names in (("path", ("nvidia-smi", "nvcc", "cmake", "ctest", "compute-sanitizer",
-                                       "python3")),
-                             ("build/bin", ("twinstep", "bench_train", "test_cuda_ops"))):
+        for place, names in (("path", ("nvidia-smi", "cmake", "ctest", "python3")),
+                             ("path" if toolkit == "path" else f"{toolkit}/bin", TOOLS),
+                             ("build/bin", PROGRAMS)):
             (self.folder / place).mkdir(parents=True, exist_ok=True)
             for name in names:
-                if name not in without:
-                    file = self.folder / place / name
-                    file.write_text(STAND_IN)
-                    file.chmod(0o755)
-        self.environment = dict(os.environ, PLANTED=faults,
-                                PATH=f"{self.folder}/path:{os.environ['PATH']}")
+                file = self.folder / place / name
+                file.write_text(STAND_IN)
+                file.chmod(0o755)
+        self.environment = dict(os.environ, PLANTED=faults, CUDA_PATH=f"{self.folder}/{toolkit}",
+                                PATH=f"{self.folder}/path:/usr/bin:/bin")
 
-    def run(self, *arguments, build="build"):
-        done = subprocess.run(["sh", SCRIPT, "--build", self.folder / build, "--out",
+    def run(self, *arguments):
+        done = subprocess.run(["sh", SCRIPT, "--build", self.folder / "build", "--out",
                                self.folder / "out", *arguments], env=self.environment,
                               capture_output=True, text=True, cwd=self.folder)
         reports = list((self.folder / "out").glob("gpu-*.md"))
@@ -101,9 +130,9 @@ def expect(condition, what, shown=""):
         sys.exit(f"gpu_check: {what}\n{shown}")
 
 
-def run(faults, *arguments, status, has=(), lacks=(), without=()):
+def run(faults, *arguments, status, has=(), lacks=(), toolkit="path"):
     with tempfile.TemporaryDirectory() as folder:
-        done, report, names = Machine(folder, faults, without).run(*arguments)
+        done, report, names = Machine(folder, faults, toolkit).run(*arguments)
         about = f"[{faults}] {' '.join(map(str, arguments))}"
         shown = done.stdout + done.stderr + report
         expect(done.returncode == status, f"{about}: exit status {done.returncode}", shown)
@@ -114,52 +143,98 @@ def run(faults, *arguments, status, has=(), lacks=(), without=()):
         return names
 
 
+PARTS = ("build", "tests", "peak", "modes", "speed-125M", "speed-1B", "bits", "floor",
+         "sanitize-memcheck", "sanitize-racecheck", "sanitize-synccheck", "sanitize-initcheck")
+
+
 def good():
     names = run("", status=0, has=(
         "# Measured on NVIDIA H9000 80GB", "| driver_version | 999.1 |", "| nvcc | 13.0, V1 |",
-        "| build | held |", "openblas none", "| tests | held |", "| sanitize | held |",
-        "| bits | held |",
-        "| floor | held |", "| modes | held |", "| speed | held |",
+        *(f"| {part} | held |" for part in PARTS), "openblas none",
         "| `gpu_test_cuda_ops` | Passed | 4.60 |",
-        "| racecheck | `test_cuda_ops` | ERROR SUMMARY: 0 errors, exit status 0 |",
-        "| racecheck | `planted.cu` | its fault was found |",
+        "| `test_cuda_ops` | ERROR SUMMARY: 0 errors, exit status 0 |",
+        "| `planted.cu` | its fault was found |", "| `test_cuda_library` | left out",
         "| invariant | f32 | equal, every digest |", "shaped | f32 | not run: error: cuda does not have",
-        "over `fast` (bf16) | 2 % | met |", "strict f32 (`fast`, f32) | 1.8 x | met |",
+        "over `fast` (bf16): forward and backward | 2 % | met |",
+        "over `fast` (bf16): whole update | 2 % | met |",
+        "`fill: none`: forward and backward | 0.5 % | shown |", "linear layers alone | 1 % | shown |",
+        "linear layers alone | 1.5 x | met |", "forward and backward | 1.75 x | met |",
+        "whole update | 1.8 x | shown |",
         "at 125M, bf16: at least as fast as PyTorch compile | 1.25 x | met |",
-        # 8192 tokens x (6e9 + 6 x 16 x 2048 x 512) in 0.1 s are 499.77 TFLOP/s
-        "| 1B | twinstep | 0.1 | 81920 | 499.8 |",
-        "1B: half of the measured peak of the matrix product | 62.47 % | met |"))
+        # 6 x (8192 x 16 x (4 x 2048^2 + 3 x 2048 x 8192) + 6144 x 2048 x 50304)
+        # + 6 x 16 x 2048 x 512 x 8192 operations in 0.1 s are 573.98 TFLOP/s
+        "| twinstep | micro-batches of 8 pairs, 48.3 GiB, 9 updates | 0.1 | 81920 | 574 |",
+        "1B: half of the measured peak of the matrix product | 71.75 % | met |"))
     expect(names == ["gpu-nvidia-h9000-80gb.md"], f"report's name: {names}")
 
 
 def broken():
     """Each fault is told, and what comes after it goes on."""
-    run("failed race apart slow", "tests", "sanitize", "bits", "modes", status=1, has=(
+    run("failed race apart slow", "tests", "sanitize-memcheck", "bits", "modes", status=1, has=(
         "| `gpu_test_dropout` | Failed |", "| tests | **failed** |",
-        "| memcheck | `test_cuda_ops` | ERROR SUMMARY: 2 errors, exit status 9 |",
-        "| sanitize | **failed** |",
+        "| `test_cuda_ops` | ERROR SUMMARY: 2 errors, exit status 9 |",
+        "| `test_cuda_library` | ERROR SUMMARY: 0 errors", "| sanitize-memcheck | **failed** |",
         "**not equal**", "| bits | **failed** |",
-        "over `fast` (bf16) | 4 % | **not met** |", "| modes | held |"))
-    run("slow", "modes", status=1)
-    run("other", "speed", status=1, has=("**another training**: 999 parameters, 8192 tokens",))
+        "forward and backward | 5 % | **not met** |", "whole update | 2 % | met |", "| modes | held |"))
+    run("other", "speed-1B", status=1, has=("**another training**: 999 parameters, 8192 tokens",))
     run("build blind broken nomodule", "build", "sanitize", "bits", "speed", status=1, has=(
-        "no header", "| build | **failed** |", "| synccheck | `planted.cu` | **its fault was not found** |",
-        "| sanitize | **failed** |", "| bits | **failed** |", "expected twinstep_cuda.so",
-        "| speed | **failed** |"))
-    run("hang", "--limit", "0.3", "tests", status=1, has=("| tests | **ran past its limit** |",))
+        "no header", "| build | **failed** |", "| `planted.cu` | **its fault was not found** |",
+        *(f"| {part} | **failed** |" for part in PARTS if part[:8] == "sanitize"),
+        "| bits | **failed** |", "expected twinstep_cuda.so", "| speed-125M | **failed** |"))
+
+
+def slow():
+    """What is slow is a figure; what must hold and had no time does not. Nothing runs on behind."""
+    run("crawl", "--limit", "10", "modes", status=0, has=(
+        "| f32 | shuffled | slower than 1 s |", "| f32 | atomic | 0.3 |", "| modes | held |"))
+    run("stuck", "--limit", "5", "speed-1B", status=0, has=(
+        "| compile | slower than 1 s |", "| eager | PyTorch | 0.2 |", "| speed-1B | held |",
+        "at 1B, bf16: at least as fast as PyTorch compile | - | not measured |"))
+    run("tardy", "--limit", "6", "sanitize-memcheck", status=1, has=(
+        "| `test_cuda_ops` | slower than 2 s; lines of findings until then: 0 |",
+        "| `test_cuda_library` | ERROR SUMMARY: 0 errors",
+        "| sanitize-memcheck | **ran past its limit** |"))
+    run("", "--total", "10", "tests", "bits", status=1,
+        has=("| tests | **not begun, no time was left** |",))
+    with tempfile.TemporaryDirectory() as folder:
+        machine = Machine(folder, "hang")
+        done, report, _ = machine.run("--limit", "2", "tests")
+        expect(done.returncode == 1 and "| tests | **ran past its limit** |" in report, "hang", report)
+        hung = int((machine.folder / "path/ctest.hangs").read_text())
+        expect(not pathlib.Path(f"/proc/{hung}").exists(), f"process {hung} runs on")
+
+
+def large():
+    """A training for which there is no memory is made smaller, or told."""
+    run("large", "speed-1B", status=0, has=(
+        "Micro-batches of 8 pairs: needs 87 GiB, may take 60 GiB.",
+        "| twinstep | micro-batches of 4 pairs, 48.3 GiB, 9 updates | 0.1 |"))
+    run("huge", "speed-1B", status=0, has=(
+        "Micro-batches of 1 pairs: needs", "| twinstep | needs 87 GiB, may take 60 GiB |",
+        "| compile | PyTorch | 0.125 |", "compile | - | not measured |"))
 
 
 def absent():
     """What nobody measured is no success; without a device it is no failure either."""
-    run("skipped", "tests", status=1, has=("| tests | not measured |", "| speed | not measured |"))
+    run("skipped", "tests", status=1, has=("| tests | not measured |", "| speed-1B | not measured |"))
     run("refused", "floor", status=1, has=("| floor | not measured |",))
     run("notorch", "speed", status=0, has=("| PyTorch | not measured", "compile | - | not measured |"))
+    run("nopeak", "peak", "speed-1B", status=1, has=(
+        "| peak | not measured |", "out of memory", "| speed-1B | held |",
+        "peak of the matrix product | - | not measured |"))
     run("", "--module", "shim.so", "modes", "speed", status=0,
         has=("# Host shim, not a device", "| modes | held |"), lacks=("| met |", "NVIDIA"))
 
 
+def elsewhere():
+    """nvcc and compute-sanitizer are found where CUDA is installed, too."""
+    run("", "sanitize-racecheck", status=0, toolkit="toolkit", has=(
+        "| sanitize-racecheck | held |", "| nvcc | 13.0, V1 |"))
+
+
 def usage():
-    for arguments in (["part"], ["--limit"], ["--unknown", "build"]):
+    for arguments in (["part"], ["--limit"], ["--unknown", "build"], ["--limit", "1.5", "build"],
+                      ["sanitize-leaks"]):
         with tempfile.TemporaryDirectory() as folder:
             done, _, _ = Machine(folder).run(*arguments)
             expect(done.returncode == 2 and "PART" in done.stderr, f"{arguments}: no usage", done.stderr)
@@ -170,12 +245,14 @@ def joined():
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(folder)
         machine.run("modes")
-        machine.run("speed")
-        done, report, _ = machine.run("report")
-        expect(done.returncode == 0 and "| modes | held |" in report and "62.47 % | met" in report,
+        machine.run("peak", "speed-1B")
+        done, report, names = machine.run("--tar", "all.tar.gz", "report")
+        expect(done.returncode == 0 and "| modes | held |" in report and "71.75 % | met" in report,
                "parts of two calls", report)
+        with tarfile.open(machine.folder / "all.tar.gz") as tar:
+            expect(f"./{names[0]}" in tar.getnames() and "./modes.log" in tar.getnames(), "tar")
         _, again, _ = machine.run("modes")
-        expect(again.count("| bf16 | fast |") == 1, "a part twice", again)
+        expect(again.count("| bf16 | fast | 0.1 | 0.08 |") == 1, "a part twice", again)
 
 
 def compiled(nvcc):
@@ -192,6 +269,8 @@ def compiled(nvcc):
 if __name__ == "__main__":
     if "--compile" in sys.argv:
         sys.exit(compiled(sys.argv[2]))
-    for check in (good, broken, absent, usage, joined):
-        check()
+    checks = (slow, good, broken, large, absent, elsewhere, usage, joined)
+    with futures.ThreadPoolExecutor(len(checks)) as pool:
+        for done in [pool.submit(check) for check in checks]:
+            done.result()
     print("gpu_check: all as expected")
