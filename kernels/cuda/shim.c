@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Fibres are made when a thread waits for the first time: threads that never wait run one after
- * another on one fibre. A fibre has a stack from the arena; setcontext() enters it, setjmp and
- * longjmp change between fibres, since they leave the signals alone and cost a tenth. */
+ * another on one fibre. A fibre has a stack from the arena; setcontext() enters it, jumps change
+ * between fibres, since they leave the signals alone and cost a tenth. A thread that waits jumps to
+ * the next one of the drawn order; the scheduler draws orders and gives fibres. */
 #include "kernels/cuda/shim_queue.h"
 
 #include <setjmp.h>
@@ -13,6 +14,10 @@
 #include "kernels/cuda/accesses.h"
 
 #define STACK_BYTES ((size_t)256 << 10)
+/* Stacks lie at equal distances: without steps, what threads have on top of theirs would meet in
+ * one set of the caches. */
+#define STACK_STEP ((size_t)17 * 64)
+#define STACK_STEPS 64u
 #define FENCE ((size_t)1024)
 #define FENCE_BYTE 0xa5
 
@@ -30,10 +35,22 @@ enum state { NEW = 0, READY, AT_BARRIER, AT_WARP, DONE };
 #define SWAPS 0
 #endif
 
+/* The compiler's own jumps keep what the C library's do for others out of the way: half the time.
+ */
+#if defined(__x86_64__) && !SWAPS
+#define JUMP void *jump[5]
+#define JUMP_SET(jump) __builtin_setjmp(jump)
+#define JUMP_GO(jump) __builtin_longjmp(jump, 1)
+#else
+#define JUMP jmp_buf jump
+#define JUMP_SET(jump) setjmp(jump)
+#define JUMP_GO(jump) longjmp(jump, 1)
+#endif
+
 /* Where a fibre, or the scheduler, goes on. */
 struct spot {
     ucontext_t context; /* where it begins; with SWAPS, where it stands */
-    jmp_buf jump;
+    JUMP;
     int begun;
 };
 
@@ -52,6 +69,7 @@ struct shim {
     unsigned char state[SHIM_THREADS];
     int line; /* of the barrier that threads wait at */
     unsigned fibre_of[SHIM_THREADS];
+    unsigned idle; /* all fibres before it are busy */
     unsigned order[SHIM_THREADS];
     uint64_t given[2][SHIM_THREADS]; /* values of shuffles, by turns */
     unsigned turn[SHIM_THREADS];
@@ -60,6 +78,7 @@ struct shim {
     int inside;                                    /* a thread of the kernel runs */
     unsigned threads, cursor, running, done, waits;
     int redraw;
+    const int *failed; /* the host's */
     const char *name;
     shim_kernel kernel;
     const void *args;
@@ -158,27 +177,41 @@ static void draw_order(struct shim *s) {
 
 /* ---- fibres ---- */
 
-static void change(struct spot *from, struct spot *to) {
+__attribute__((noinline)) static void change(struct spot *from, struct spot *to) {
 #if SWAPS
     swapcontext(&from->context, &to->context);
 #else
-    if (setjmp(from->jump) != 0) return;
-    if (to->begun) longjmp(to->jump, 1);
+    if (JUMP_SET(from->jump) != 0) return;
+    if (to->begun) JUMP_GO(to->jump);
     to->begun = 1;
     setcontext(&to->context);
 #endif
 }
 
+/* Where it goes on when a thread waits: at the next one that can go on, without a turn of the
+ * scheduler, which a thread that has not begun needs for a fibre. */
+static struct spot *next_spot(struct shim *s) {
+    while (!s->redraw && !*s->failed && s->cursor < s->threads) {
+        const unsigned t = s->order[s->cursor];
+        if (s->state[t] == NEW) break;
+        s->cursor++;
+        if (s->state[t] != READY) continue;
+        s->running = t;
+        return &s->fibre[s->fibre_of[t]].spot;
+    }
+    return &s->scheduler;
+}
+
 static void leave(struct shim *s) {
     struct fibre *const fibre = &s->fibre[s->fibre_of[s->running]];
     s->inside = 0;
-    change(&fibre->spot, &s->scheduler);
+    change(&fibre->spot, next_spot(s));
     s->inside = s->state[s->running] == READY;
 }
 
 /* The thread behind the cursor, where it has not begun: it needs no fibre of its own yet. */
 static int take_next_new(struct shim *s) {
-    if (here.failed || s->redraw || s->cursor >= s->threads) return 0;
+    if (*s->failed || s->redraw || s->cursor >= s->threads) return 0;
     if (s->state[s->order[s->cursor]] != NEW) return 0;
     const unsigned own = s->fibre_of[s->running];
     s->running = s->order[s->cursor++];
@@ -197,7 +230,9 @@ static void fibre_main(void) {
             s->state[s->running] = DONE;
             s->done++;
         } while (take_next_new(s));
-        s->fibre[s->fibre_of[s->running]].busy = 0;
+        const unsigned f = s->fibre_of[s->running];
+        s->fibre[f].busy = 0;
+        if (f < s->idle) s->idle = f;
         leave(s);
     }
 }
@@ -209,7 +244,7 @@ static int make_fibre(struct shim *s, struct fibre *fibre) {
     ucontext_t *const context = &fibre->spot.context;
     if (getcontext(context) != 0) return 0;
     context->uc_stack.ss_sp = fibre->stack;
-    context->uc_stack.ss_size = STACK_BYTES;
+    context->uc_stack.ss_size = STACK_BYTES - (size_t)(fibre - s->fibre) % STACK_STEPS * STACK_STEP;
     context->uc_link = NULL;
     makecontext(context, fibre_main, 0);
     fibre->made = 1;
@@ -220,9 +255,10 @@ static int make_fibre(struct shim *s, struct fibre *fibre) {
 /* Runs thread `t` until it waits or ends. */
 static void resume(struct shim *s, unsigned t) {
     if (s->state[t] == NEW) {
-        unsigned f = 0;
+        unsigned f = s->idle;
         while (s->fibre[f].busy)
             f++;
+        s->idle = f + 1;
         if (!s->fibre[f].made && !make_fibre(s, &s->fibre[f])) {
             tell("shim: no memory for a fibre");
             return;
@@ -238,7 +274,7 @@ static void resume(struct shim *s, unsigned t) {
 /* ---- barriers ---- */
 
 void shim_barrier(struct gpu *gpu, int line) {
-    struct shim *const s = here.space;
+    struct shim *const s = gpu->shim;
     const unsigned t = gpu->thread;
     if (s->waits > 0 && s->line != line) {
         tell_of(s, "threads wait at different barriers, of lines %u and %u", (unsigned)s->line,
@@ -257,7 +293,7 @@ void shim_barrier(struct gpu *gpu, int line) {
 }
 
 void shim_warp_barrier(struct gpu *gpu) {
-    struct shim *const s = here.space;
+    struct shim *const s = gpu->shim;
     const unsigned t = gpu->thread;
     const unsigned warp = t / 32;
     s->state[t] = AT_WARP;
@@ -271,7 +307,7 @@ void shim_warp_barrier(struct gpu *gpu) {
 
 /* Values stand until the warp has met once more: two turns do. */
 static uint64_t exchange(struct gpu *gpu, uint64_t bits, unsigned mask) {
-    struct shim *const s = here.space;
+    struct shim *const s = gpu->shim;
     const unsigned t = gpu->thread;
     uint64_t *const given = s->given[s->turn[t]++ & 1];
     given[t] = bits;
@@ -345,7 +381,7 @@ static void check_fences(struct shim *s) {
 
 static void open_block(struct shim *s, unsigned block) {
     for (unsigned t = 0; t < s->threads; t++)
-        s->gpu[t] = (struct gpu){t, s->threads, block, s->memory + FENCE};
+        s->gpu[t] = (struct gpu){t, s->threads, block, s->memory + FENCE, s};
     memset(s->state, NEW, s->threads);
     memset(s->turn, 0, sizeof s->turn);
     memset(s->warp_waits, 0, sizeof s->warp_waits);
@@ -359,10 +395,10 @@ static void open_block(struct shim *s, unsigned block) {
 
 static void run_block(struct shim *s, unsigned block) {
     open_block(s, block);
-    while (s->done < s->threads && !here.failed) {
+    while (s->done < s->threads && !*s->failed) {
         int moved = 0;
         draw_order(s);
-        while (s->cursor < s->threads && !s->redraw && !here.failed) {
+        while (s->cursor < s->threads && !s->redraw && !*s->failed) {
             const unsigned t = s->order[s->cursor++];
             if (s->state[t] != NEW && s->state[t] != READY) continue;
             resume(s, t);
@@ -370,7 +406,7 @@ static void run_block(struct shim *s, unsigned block) {
         }
         if (!moved) tell_why_stuck(s);
     }
-    if (!here.failed) check_fences(s);
+    if (!*s->failed) check_fences(s);
 }
 
 /* ---- launches ---- */
@@ -440,6 +476,7 @@ void shim_run(const struct shim_work *work, const void *args) {
     here.count++;
     s->threads = work->block;
     s->shared_bytes = (work->shared_bytes + 15) / 16 * 16;
+    s->failed = &here.failed;
     s->draw = work->draw;
     const size_t step = stride_of(grid, &s->draw);
     size_t at = (size_t)(next_draw(&s->draw) % grid);
@@ -447,4 +484,5 @@ void shim_run(const struct shim_work *work, const void *args) {
         run_block(s, (unsigned)at);
     for (unsigned f = 0; here.failed && f < SHIM_THREADS; f++) /* they stopped somewhere inside */
         s->fibre[f].made = s->fibre[f].busy = 0;
+    if (here.failed) s->idle = 0;
 }

@@ -29,6 +29,7 @@
 struct gpu {
     unsigned thread, threads, block;
     void *shared;
+    struct shim *shim; /* where the block runs */
 };
 
 typedef void (*shim_kernel)(struct gpu *gpu, const void *args);
