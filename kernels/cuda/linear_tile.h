@@ -186,8 +186,11 @@ GPU_INLINE void linear_terms(const accumulator *left, const accumulator *right, 
             ACC_NAME_(gpu_load4)(b + q, right + t * LINEAR_LINE(each) + linear_step(q));
         }
         UNROLL
-        for (unsigned i = 0; i < each * each; i++)
-            sum[i] = acc_fma(a[i / each], b[i % each], sum[i]);
+        for (unsigned row = 0; row < each; row++) {
+            UNROLL
+            for (unsigned column = 0; column < each; column++)
+                sum[row * each + column] = acc_fma(a[row], b[column], sum[row * each + column]);
+        }
     }
 }
 
