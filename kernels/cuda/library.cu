@@ -54,12 +54,12 @@ void library_multiply(const struct library_mode *, const struct library_product 
 
 /* Every function that is called, by its name in the library. */
 #define LIBRARY_FUNCTIONS(f)                                                                       \
-    f(create, cublasCreate_v2) f(set_stream, cublasSetStream_v2)                                   \
+    f(create, cublasCreate_v2) f(destroy, cublasDestroy_v2) f(set_stream, cublasSetStream_v2)      \
         f(set_workspace, cublasSetWorkspace_v2) f(set_atomics, cublasSetAtomicsMode)               \
             f(set_math, cublasSetMathMode) f(text, cublasGetStatusString)
 #define LIBRARY_FUNCTIONS_LT(f)                                                                    \
-    f(lt_create, cublasLtCreate) f(lt_desc_create, cublasLtMatmulDescCreate)                       \
-        f(lt_desc_set, cublasLtMatmulDescSetAttribute)                                             \
+    f(lt_create, cublasLtCreate) f(lt_destroy, cublasLtDestroy)                                    \
+        f(lt_desc_create, cublasLtMatmulDescCreate) f(lt_desc_set, cublasLtMatmulDescSetAttribute) \
             f(lt_desc_destroy, cublasLtMatmulDescDestroy)                                          \
                 f(lt_layout_create, cublasLtMatrixLayoutCreate)                                    \
                     f(lt_layout_destroy, cublasLtMatrixLayoutDestroy)                              \
@@ -93,6 +93,7 @@ struct library_plan {
 struct library_here {
     int opened, failed;
     char error[256];
+    void *library, *library_lt;
 #define LIBRARY_MEMBER(member, function) decltype(&function) member;
     LIBRARY_FUNCTIONS(LIBRARY_MEMBER)
     LIBRARY_FUNCTIONS_LT(LIBRARY_MEMBER)
@@ -127,31 +128,30 @@ static int library_symbol(void *library, const char *name, function *out) {
 static enum status library_find(void) {
     static const char *const names[] = {LIBRARY_NAMES};
     static const char *const names_lt[] = {LIBRARY_NAMES_LT};
-    void *const library = library_load(names, sizeof names / sizeof names[0]);
     const char *missing = nullptr;
-    if (library == nullptr)
+    here.library = library_load(names, sizeof names / sizeof names[0]);
+    if (here.library == nullptr)
         FAIL(STATUS_UNSUPPORTED,
              "cuda: expected cuBLAS (%s or %s) where the loader looks, found none; "
              "numerics.library: none goes without it",
              names[0], names[1]);
-    void *const lt = library_load(names_lt, sizeof names_lt / sizeof names_lt[0]);
-    if (lt == nullptr)
+    here.library_lt = library_load(names_lt, sizeof names_lt / sizeof names_lt[0]);
+    if (here.library_lt == nullptr)
         FAIL(STATUS_UNSUPPORTED, "cuda: cuBLAS is there, but neither %s nor %s", names_lt[0],
              names_lt[1]);
 #define LIBRARY_FIND(member, function)                                                             \
-    if (!library_symbol(library, #function, &here.member)) missing = #function;
+    if (!library_symbol(here.library, #function, &here.member)) missing = #function;
 #define LIBRARY_FIND_LT(member, function)                                                          \
-    if (!library_symbol(lt, #function, &here.member)) missing = #function;
+    if (!library_symbol(here.library_lt, #function, &here.member)) missing = #function;
     LIBRARY_FUNCTIONS(LIBRARY_FIND)
-    if (!library_symbol(library, "cublasGemmEx", &here.gemm)) missing = "cublasGemmEx";
+    if (!library_symbol(here.library, "cublasGemmEx", &here.gemm)) missing = "cublasGemmEx";
     LIBRARY_FUNCTIONS_LT(LIBRARY_FIND_LT)
     if (missing != nullptr) FAIL(STATUS_UNSUPPORTED, "cuda: this cuBLAS has no %s", missing);
     return STATUS_OK;
 }
 
-enum status library_open(void) {
+static enum status library_start(void) {
     int major = 0;
-    if (here.opened) return STATUS_OK;
     TRY(library_find());
     cublasStatus_t status = here.create(&here.handle);
     if (status == CUBLAS_STATUS_SUCCESS) status = here.lt_create(&here.lt);
@@ -167,6 +167,26 @@ enum status library_open(void) {
     here.usual = (size_t)(major >= 9 ? 32 : 4) << 20;
     here.opened = 1;
     return STATUS_OK;
+}
+
+/* What was opened before something failed, in reverse; what failed then was told already. */
+static void library_drop(void) {
+    for (unsigned i = LIBRARY_STREAMS; i-- > 0;)
+        if (here.stream[i] != nullptr) cudaStreamDestroy(here.stream[i]);
+    if (here.workspace != nullptr) cudaFree(here.workspace);
+    if (here.lt != nullptr) here.lt_destroy(here.lt);
+    if (here.handle != nullptr) here.destroy(here.handle);
+    if (here.library_lt != nullptr) dlclose(here.library_lt);
+    if (here.library != nullptr) dlclose(here.library);
+    (void)cudaGetLastError();
+    here = library_here();
+}
+
+enum status library_open(void) {
+    if (here.opened) return STATUS_OK;
+    const enum status status = library_start();
+    if (status != STATUS_OK) library_drop();
+    return status;
 }
 
 /* ---- errors ---- */

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * kernels/cuda/library.cu on the host, with a runtime and a cuBLAS (cublas_fake.c) that count and
+ * multiply nothing: whatever call fails, all that was opened is closed and a second try works; a
+ * product without an algorithm is said before it is started, and each shape is looked up once.
+ * What cuBLAS computes is not looked at. */
+#include "kernels/cuda/library.cu"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <thread>
+
+#if !defined(LIBRARY_WORKSPACE)
+
+int main(void) {
+    puts("the toolkit lacks cuBLAS's headers: skipped");
+    return 77;
+}
+
+#else
+
+enum { HANDLE, HANDLE_LT, DESCRIPTOR, LAYOUT, WISH, STREAM, MEMORY, KINDS };
+
+extern "C" {
+int fake_live[KINDS], fake_lacks, fake_asked, fake_multiplied, fake_multiplied_ex;
+static int calls, fails_at;
+
+int fake_step(void) {
+    return ++calls == fails_at;
+}
+
+cudaError_t cudaMalloc(void **out, size_t) {
+    if (fake_step()) return cudaErrorMemoryAllocation;
+    *out = fake_live;
+    fake_live[MEMORY]++;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *) {
+    fake_live[MEMORY]--;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t *out) {
+    if (fake_step()) return cudaErrorMemoryAllocation;
+    *out = (cudaStream_t)fake_live;
+    fake_live[STREAM]++;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t) {
+    fake_live[STREAM]--;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *out, cudaDeviceAttr, int) {
+    *out = 9;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError(void) {
+    return cudaSuccess;
+}
+
+const char *cudaGetErrorString(cudaError_t) {
+    return "no memory";
+}
+}
+
+static char told[512];
+
+static enum status tell(enum status code, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    vsnprintf(told, sizeof told, format, values);
+    va_end(values);
+    return code;
+}
+
+#define EXPECT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            printf("line %d, call %d fails: %s; told \"%s\"\n", __LINE__, fails_at, #condition,    \
+                   told);                                                                          \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static int open_things(void) {
+    int sum = 0;
+    for (int kind = 0; kind < KINDS; kind++)
+        sum += fake_live[kind];
+    return sum;
+}
+
+static void start(int at) {
+    calls = 0;
+    fails_at = at;
+    told[0] = '\0';
+}
+
+static int opened;
+
+/* Of a thread of its own: `here` is new. */
+static void open_twice(void) {
+    opened = library_open() == STATUS_OK;
+    if (opened) return;
+    EXPECT(open_things() == 0);
+    EXPECT(strstr(told, "cuda: ") == told);
+    start(1);
+    EXPECT(library_open() != STATUS_OK && open_things() == 0); /* nothing is closed twice */
+    start(0);
+    EXPECT(library_open() == STATUS_OK);
+    EXPECT(fake_live[HANDLE] == 1 && fake_live[HANDLE_LT] == 1);
+    EXPECT(fake_live[STREAM] == LIBRARY_STREAMS && fake_live[MEMORY] == 1 && open_things() == 7);
+}
+
+static void verify_half_way(void) {
+    int failures = 0;
+    opened = 0;
+    while (!opened) {
+        memset(fake_live, 0, sizeof fake_live);
+        start(failures + 1);
+        std::thread(open_twice).join();
+        failures += !opened;
+    }
+    EXPECT(failures == 3 + (int)LIBRARY_STREAMS);
+}
+
+static struct library_product product_of(size_t terms) {
+    static float a[64], b[64], c[64];
+    struct library_product p;
+    memset(&p, 0, sizeof p);
+    p.M = p.N = 2;
+    p.K = p.a_stride = terms;
+    p.b_stride = p.c_stride = 2;
+    p.a = a;
+    p.b = b;
+    p.c = c;
+    p.type = p.sum = DTYPE_F32;
+    return p;
+}
+
+/* Whatever fails inside a product: told once, nothing of it stays open. */
+static void verify_failing_products(void) {
+    for (int splits = 0; splits < 2; splits++) {
+        struct library_mode mode;
+        memset(&mode, 0, sizeof mode);
+        mode.pinned = mode.ordered = 1;
+        mode.split_k = splits;
+        int went_well = 0;
+        for (int at = 1; !went_well; at++) {
+            const struct library_product p = product_of(100 + (size_t)at);
+            start(at);
+            library_multiply(&mode, &p, 0);
+            went_well = library_error() == STATUS_OK;
+            EXPECT(went_well == (calls < at));
+            EXPECT(library_error() == STATUS_OK);
+            EXPECT(open_things() == 7);
+        }
+    }
+}
+
+static void verify_lacking(void) {
+    struct library_mode mode;
+    memset(&mode, 0, sizeof mode);
+    mode.pinned = mode.ordered = 1;
+    start(0);
+    for (int lacks = 0; lacks < 3; lacks++) { /* an algorithm; none; "not supported" */
+        const struct library_product p = product_of(300 + (size_t)lacks);
+        fake_lacks = lacks;
+        fake_asked = fake_multiplied = fake_multiplied_ex = 0;
+        for (int again = 0; again < 2; again++)
+            EXPECT(library_has(&mode, &p, 0) == (lacks == 0));
+        library_multiply(&mode, &p, 0);
+        EXPECT((library_error() == STATUS_OK) == (lacks == 0));
+        EXPECT(fake_asked == 1 && fake_multiplied == (lacks == 0));
+        mode.split_k = 1;
+        EXPECT(library_has(&mode, &p, 0));
+        library_multiply(&mode, &p, 0);
+        EXPECT(library_error() == STATUS_OK && fake_multiplied_ex == 1 && fake_asked == 1);
+        mode.split_k = 0;
+    }
+    EXPECT(open_things() == 7);
+}
+
+int main(void) {
+    struct module_host host;
+    memset(&host, 0, sizeof host);
+    host.fail = tell;
+    twinstep_host = &host;
+    verify_half_way();
+    memset(fake_live, 0, sizeof fake_live);
+    start(0);
+    EXPECT(library_open() == STATUS_OK);
+    verify_failing_products();
+    verify_lacking();
+    puts("cuBLAS's calls: ok");
+    return 0;
+}
+
+#endif
