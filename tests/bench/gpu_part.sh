@@ -626,7 +626,8 @@ part_speed() { # MODEL
     result=77 ours=''
     say "DPO with cached reference, $pairs pairs of 2 x $length tokens, bf16. PyTorch: autocast over f32"
     say 'parameters, fused AdamW, scaled_dot_product_attention, the whole batch at once, logits of'
-    say 'response tokens only; compile: the block, and the head with the loss. twinstep: f32 masters.'
+    say 'response tokens only; compile: the block, and the head with the loss; updates behind each other'
+    say 'without a wait, mean of a block of them. twinstep: f32 masters; the host waits behind each phase.'
     say 'TFLOP/s counts, for all of them, 6 x (tokens x layers x (4 hidden^2 + 3 hidden x MLP) + rows of'
     say 'logits x hidden x vocabulary) for linear layers, forward and both gradients, and 6 x layers x'
     say 'hidden x length x tokens for causal attention: 2 products forward and 4 backward, over half of'
@@ -641,7 +642,7 @@ part_speed() { # MODEL
         return "$result"
     fi
     for how in compile eager; do
-        set -- "$how" $((updates + 3)) "$data" "$layers" "$hidden" "$heads" "$mlp" "$vocab" "$pairs"
+        set -- "$how" "$updates" "$data" "$layers" "$hidden" "$heads" "$mlp" "$vocab" "$pairs"
         [ "$how" = eager ] || set -- "$@" --compile
         measured "$how" $((limit / 3)) python3 "$bench/torch_train.py" train "$@"
         speed_row "$how" PyTorch
