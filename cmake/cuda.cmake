@@ -12,7 +12,8 @@ function(twinstep_host_kernels word)
     if(part MATCHES "f32_f32$") # the pair whose operands may be short
       target_sources(${part} PRIVATE ${CMAKE_SOURCE_DIR}/kernels/cuda/tensor_attention.cu
                                      ${CMAKE_SOURCE_DIR}/kernels/cuda/leaves.cu
-                                     ${CMAKE_SOURCE_DIR}/kernels/cuda/moves.cu)
+                                     ${CMAKE_SOURCE_DIR}/kernels/cuda/moves.cu
+                                     ${CMAKE_SOURCE_DIR}/kernels/cuda/reads.cu)
     endif()
     if(carrier STREQUAL accumulator) # a working type of optimizers
       target_sources(${part} PRIVATE ${CMAKE_SOURCE_DIR}/kernels/cuda/step.cu)
@@ -50,6 +51,7 @@ endfunction()
 set_source_files_properties(
   ${CMAKE_SOURCE_DIR}/kernels/cuda/ops.cu ${CMAKE_SOURCE_DIR}/kernels/cuda/tensor_attention.cu
   ${CMAKE_SOURCE_DIR}/kernels/cuda/leaves.cu ${CMAKE_SOURCE_DIR}/kernels/cuda/moves.cu
+  ${CMAKE_SOURCE_DIR}/kernels/cuda/reads.cu
   ${CMAKE_SOURCE_DIR}/kernels/cuda/step.cu
   PROPERTIES LANGUAGE C)
 if(BUILD_TESTING)
@@ -110,7 +112,8 @@ if(TWINSTEP_CUDA)
   file(GLOB inputs CONFIGURE_DEPENDS ${headers})
   set(objects)
   foreach(pair "f32;f32" "f32;f64" "f64;f64" "module;_" "library;_" "tensor_attention;f32_f32"
-               "leaves;f32_f32" "moves;f32_f32" "step;f32_f32" "step;f64_f64")
+               "leaves;f32_f32" "moves;f32_f32" "reads;f32_f32" "step;f32_f32"
+               "step;f64_f64")
     list(GET pair 0 carrier)
     list(GET pair 1 accumulator)
     set(source ${CMAKE_SOURCE_DIR}/kernels/cuda/ops.cu)

@@ -14,6 +14,7 @@
 #include "kernels/leaves.h"
 #include "kernels/moves.h"
 #include "kernels/op.h"
+#include "kernels/reads.h"
 #include "kernels/step.h"
 
 /* What the ops run on, one thing at a time: {"device", "NVIDIA H100 80GB HBM3"}. Names are words of
@@ -32,8 +33,9 @@ struct backend_fact {
      100000 * sizeof(struct backend_fact) +                                                        \
      1000000 * (sizeof(struct attention_backward_args) + sizeof(struct linear_forward_args) +      \
                 sizeof(struct norm_forward_args) + sizeof(struct logprob_forward_args)) +          \
-     10000000 * (sizeof(struct leaves_args) + sizeof(struct leafhash_leaf) +                       \
-                 sizeof(struct moves_args) + sizeof(struct moves_block)) +                         \
+     10000000 *                                                                                    \
+         (sizeof(struct leaves_args) + sizeof(struct leafhash_leaf) + sizeof(struct moves_args) +  \
+          sizeof(struct moves_block) + sizeof(struct reads_args) + sizeof(struct reads_block)) +   \
      100000000 *                                                                                   \
          (sizeof(struct step_range) + sizeof(struct step_table) + sizeof(struct rule_adam_call) +  \
           sizeof(struct step_sgd_scalars) + sizeof(struct step_lion_scalars)))
@@ -62,6 +64,8 @@ struct backend {
     /* An optimizer's step, of working type f32 and f64, behind all ops that were called; done when
      * `wait` returns. */
     const struct step_table *steps[2];
+    /* What such a step did, as `moves`. */
+    void (*reads)(const struct reads_args *args);
 };
 
 #endif

@@ -93,26 +93,35 @@ int adam_moment(const void *values, uint64_t t, double *out_keep, double *out_ta
  * (m sqrt(bc2) / bc1) / (sqrt(v) + eps), and its decay acts on the new parameter: new = (old - lr
  * d) (1 - lr wd), so that d is (1 - lr wd) d + wd * old, with the LR of the call in the term of
  * second order. */
-enum status adam_direction(const struct optim_call *call, uint32_t index, const void *before,
-                           int decoupled, double *out) {
+struct rule_direction adam_direction_rule(const struct optim_call *call, uint32_t index,
+                                          int decoupled) {
     const struct adam_values *v = (const struct adam_values *)call->values;
     const struct optim_tensor *tensor = &call->tensors[index];
     const struct optim_group *group = &call->groups[tensor->group];
-    const enum dtype working = optim_working_dtype(tensor);
-    const int wide = working == DTYPE_F64 || tensor->slot_dtype == DTYPE_F64;
+    const int wide = optim_working_dtype(tensor) == DTYPE_F64 || tensor->slot_dtype == DTYPE_F64;
     const uint64_t t = v->t == ADAM_T_FROZEN ? 1 : *call->t;
     const struct rule_adam_call rule = rule_call(v, group, decoupled, 1.0, t);
     const int legacy = v->variant == RULE_ADAM_HF_LEGACY;
-    const double bc1 = rule_adam_correction(&rule, v->beta1, wide);
     const double root = real_sqrt_f64(rule_adam_correction(&rule, v->beta2, wide));
-    const double factor = legacy ? (1.0 - group->lr * group->weight_decay) * root : 1.0;
-    const double decay = decoupled ? group->weight_decay : 0.0;
-    for (size_t i = 0; i < tensor->count; ++i) {
-        const double m = optim_value(tensor->slots[0], tensor->slot_dtype, i);
-        const double second = optim_value(tensor->slots[v->amsgrad ? 2 : 1], tensor->slot_dtype, i);
-        const double denominator = real_sqrt_f64(second) / (legacy ? 1.0 : root) + v->eps;
-        out[i] = factor * ((m / bc1) / denominator) + decay * optim_value(before, working, i);
-    }
+    return (struct rule_direction){.kind = RULE_DIRECTION_ADAM,
+                                   .second = v->amsgrad ? 2 : 1,
+                                   .decay = decoupled ? group->weight_decay : 0.0,
+                                   .factor = legacy ? (1.0 - group->lr * group->weight_decay) * root
+                                                    : 1.0,
+                                   .correction1 = rule_adam_correction(&rule, v->beta1, wide),
+                                   .root = legacy ? 1.0 : root,
+                                   .eps = v->eps};
+}
+
+enum status adam_direction(const struct optim_call *call, uint32_t index, const void *before,
+                           int decoupled, double *out) {
+    const struct optim_tensor *tensor = &call->tensors[index];
+    const enum dtype working = optim_working_dtype(tensor), slot = tensor->slot_dtype;
+    const struct rule_direction rule = adam_direction_rule(call, index, decoupled);
+    for (size_t i = 0; i < tensor->count; ++i)
+        out[i] = rule_direction_adam(&rule, optim_value(tensor->slots[0], slot, i),
+                                     optim_value(tensor->slots[rule.second], slot, i),
+                                     optim_value(before, working, i));
     return STATUS_OK;
 }
 

@@ -123,6 +123,8 @@ TWINSTEP_MUST_USE enum status adam_step(const struct optim_call *call,
 /* optim_class.moment: exp_avg' = beta1 exp_avg + (1 - beta1) g. */
 int adam_moment(const void *values, uint64_t t, double *out_keep, double *out_take);
 
+struct rule_direction adam_direction_rule(const struct optim_call *call, uint32_t index,
+                                          int decoupled);
 TWINSTEP_MUST_USE enum status adam_direction(const struct optim_call *call, uint32_t index,
                                              const void *before, int decoupled, double *out);
 

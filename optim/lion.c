@@ -69,43 +69,33 @@ static int lion_moment(const void *values, uint64_t t, double *out_keep, double 
     return 1;
 }
 
-/* The sign of the update from the new mean, or 2 where its rounding leaves it open: old =
- * (new - (1 - beta2) g) / beta2 is known to half a unit of the slot's dtype. */
-static double sign_of_update(const struct lion_values *v, double m, double g, double unit) {
-    const double w2 = rule_f32(1.0 - v->beta2);
-    const double beta2 = rule_f32(1.0 - w2);
-    if (m == 0.0 && g == 0.0) return 0.0;
-    if (beta2 == 0.0) return 2.0;
-    const double old = (m - (1.0 - v->beta2) * g) / beta2;
-    const double update = v->beta1 * old + (1.0 - v->beta1) * g;
-    const double open = 4.0 * unit * (real_abs_f64(m) + real_abs_f64(g)) / beta2;
-    if (!(real_abs_f64(update) > open)) return 2.0;
-    return update > 0.0 ? 1.0 : -1.0;
-}
-
-/* d = sign(beta1 m + (1 - beta1) g) + wd * old. Where the new mean does not tell the sign, the way
- * that the parameter went does. */
-static enum status lion_direction(const struct optim_call *call, uint32_t index, const void *before,
-                                  double *out) {
+struct rule_direction optim_lion_direction(const struct optim_call *call, uint32_t index) {
     const struct lion_values *v = (const struct lion_values *)call->values;
     const struct optim_tensor *tensor = &call->tensors[index];
     const struct optim_group *group = &call->groups[tensor->group];
+    const enum dtype slot = tensor->slot_dtype;
+    const enum dtype coarse = slot == DTYPE_F64 ? optim_working_dtype(tensor) : slot;
+    return (struct rule_direction){.kind = RULE_DIRECTION_LION,
+                                   .decay = group->weight_decay,
+                                   .grad_scale = call->grad_scale,
+                                   .beta1 = v->beta1,
+                                   .beta2 = rule_f32(1.0 - rule_f32(1.0 - v->beta2)),
+                                   .weight2 = 1.0 - v->beta2,
+                                   .keep = 1.0 - group->lr * group->weight_decay,
+                                   .unit = dtype_epsilon(coarse)};
+}
+
+/* d = sign(beta1 m + (1 - beta1) g) + wd * old. */
+static enum status lion_direction(const struct optim_call *call, uint32_t index, const void *before,
+                                  double *out) {
+    const struct optim_tensor *tensor = &call->tensors[index];
+    const struct rule_direction rule = optim_lion_direction(call, index);
     const enum dtype working = optim_working_dtype(tensor);
-    const enum dtype coarse = tensor->slot_dtype;
-    const double unit = dtype_epsilon(coarse == DTYPE_F64 ? working : coarse);
-    const double keep = 1.0 - group->lr * group->weight_decay;
-    for (size_t i = 0; i < tensor->count; ++i) {
-        const double g =
-            optim_value(tensor->gradient, tensor->gradient_dtype, i) / call->grad_scale;
-        const double m = optim_value(tensor->slots[0], tensor->slot_dtype, i);
-        const double old = optim_value(before, working, i);
-        double sign = sign_of_update(v, m, g, unit);
-        if (sign == 2.0) {
-            const double moved = optim_value(optim_working(tensor), working, i) - old * keep;
-            sign = (double)((moved < 0.0) - (moved > 0.0));
-        }
-        out[i] = sign + group->weight_decay * old;
-    }
+    for (size_t i = 0; i < tensor->count; ++i)
+        out[i] = rule_direction_lion(
+            &rule, optim_value(tensor->gradient, tensor->gradient_dtype, i),
+            optim_value(tensor->slots[0], tensor->slot_dtype, i), optim_value(before, working, i),
+            optim_value(optim_working(tensor), working, i));
     return STATUS_OK;
 }
 

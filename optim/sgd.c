@@ -56,23 +56,24 @@ static enum status sgd_step(const struct optim_call *call) {
     return STATUS_OK;
 }
 
-/* d = g + wd * old without momentum, else the buffer, or with Nesterov g + wd * old + mu * buffer.
- */
+struct rule_direction optim_sgd_direction(const struct optim_call *call, uint32_t index) {
+    const struct sgd_values *values = (const struct sgd_values *)call->values;
+    return (struct rule_direction){.kind = RULE_DIRECTION_SGD,
+                                   .nesterov = values->nesterov,
+                                   .decay = call->groups[call->tensors[index].group].weight_decay,
+                                   .grad_scale = call->grad_scale,
+                                   .momentum = values->momentum};
+}
+
 static enum status sgd_direction(const struct optim_call *call, uint32_t index, const void *before,
                                  double *out) {
-    const struct sgd_values *values = (const struct sgd_values *)call->values;
     const struct optim_tensor *tensor = &call->tensors[index];
-    const double decay = call->groups[tensor->group].weight_decay;
+    const struct rule_direction rule = optim_sgd_direction(call, index);
     const enum dtype working = optim_working_dtype(tensor);
-    for (size_t i = 0; i < tensor->count; ++i) {
-        const double g = optim_value(tensor->gradient, tensor->gradient_dtype, i);
-        const double decayed = g / call->grad_scale + decay * optim_value(before, working, i);
-        const double buffer = optim_value(tensor->slots[0], tensor->slot_dtype, i);
-        if (values->momentum == 0.0)
-            out[i] = decayed;
-        else
-            out[i] = values->nesterov ? decayed + values->momentum * buffer : buffer;
-    }
+    for (size_t i = 0; i < tensor->count; ++i)
+        out[i] = rule_direction_sgd(&rule, optim_value(tensor->gradient, tensor->gradient_dtype, i),
+                                    optim_value(tensor->slots[0], tensor->slot_dtype, i),
+                                    optim_value(before, working, i));
     return STATUS_OK;
 }
 

@@ -7,7 +7,7 @@
 #define TWINSTEP_OPTIM_SPREAD_H
 
 #include "optim/cpu/range.h"
-#include "optim/optim.h"
+#include "optim/direction.h"
 
 extern const struct optim_class optim_adafactor;
 extern const struct optim_class optim_adam;
@@ -45,6 +45,10 @@ void optim_spread(const struct optim_call *call, optim_step_range step, const vo
  * processor, whatever tables the call has. */
 void optim_spread_tensors(const struct optim_call *call, optim_step_tensor step,
                           const void *scalars);
+
+/* Of direction(), by class. */
+struct rule_direction optim_sgd_direction(const struct optim_call *call, uint32_t index);
+struct rule_direction optim_lion_direction(const struct optim_call *call, uint32_t index);
 
 /* One value of a tensor's carrier as f64; for direction(). */
 double optim_value(const void *values, enum dtype dtype, size_t index);

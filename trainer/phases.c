@@ -344,6 +344,7 @@ static int steps_on_host(const struct run *run) {
 static enum status phase_optimize(struct run *run) {
     struct state_head *head = run_head(run);
     TRY(phase_close_gradient(run));
+    if (run->options.readback) readback_keep(run);
     if (run->model.watch != NULL || steps_on_host(run)) TRY(model_wait(&run->model));
     if (run->model.watch != NULL) watch_gradient_taken(run);
     struct optim_group groups[STATE_GROUPS_MAX];
@@ -370,10 +371,9 @@ static enum status phase_optimize(struct run *run) {
                               .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
     if (run->backend != NULL && !steps_on_host(run))
         memcpy(call.steps, run->backend->steps, sizeof call.steps);
-    if (run->options.readback) readback_keep(run);
     rounding_begin(run);
     TRY(plugin_step(&run->config.optimizer.which, run->optimizer, &call));
-    if (run->wide != NULL || run->options.readback) TRY(model_wait(&run->model));
+    if (run->wide != NULL) TRY(model_wait(&run->model));
     TRY(rounding_end(run));
     run->weights_fresh = 0;
     return run->options.readback ? readback_measure(run, &call) : STATUS_OK;

@@ -84,6 +84,7 @@ struct run {
     unsigned char *before;    /* parameters before the running update */
     unsigned char *working;   /* masters (or parameters) before the last optimize; with readback */
     unsigned char *moment;  /* first slots before it, packed likewise; NULL where none is linear */
+    struct reads_block *reads; /* with readback: of owners, and blocks that a backend fills */
     size_t *packed;           /* (rows + 1) element offset of each row in these three */
     float *wide;              /* f32 copies of parameters during a step; with stochastic rounding */
     double *coefficient, *sequence_logp, *terms, *direction;

@@ -66,16 +66,24 @@ static struct places places_of(const struct run *run, uint32_t row) {
     return at;
 }
 
-static void from_moment(const struct taken_rule *rule, const struct places *at, size_t first,
+struct rule_taken taken_scalars(const struct run *run, const struct taken_rule *rule,
+                                uint32_t row) {
+    const struct places at = places_of(run, row);
+    return (struct rule_taken){.keep = rule->keep,
+                               .take = rule->take,
+                               .decay = at.decay,
+                               .unit = TAKEN_ROUNDINGS * dtype_epsilon(at.slots) / 2,
+                               .least = dtype_spacing(0x1p-126, at.slots)};
+}
+
+static void from_moment(const struct rule_taken *rule, const struct places *at, size_t first,
                         size_t count, double *gradient, double *error) {
-    const double unit = TAKEN_ROUNDINGS * dtype_epsilon(at->slots) / 2;
-    const double least = dtype_spacing(0x1p-126, at->slots);
     for (size_t i = 0; i < count; i++) {
-        const double m = value_at(at->slot, at->slots, first + i);
-        const double kept = rule->keep * value_at(at->then, at->slots, first + i);
-        const double inside = at->decay * value_at(at->old, at->working, first + i);
-        gradient[i] = (m - kept) / rule->take - inside;
-        error[i] = unit * ((fabs(m) + fabs(kept)) / fabs(rule->take) + fabs(inside)) + least;
+        const struct rule_taken_value value = rule_taken_value(
+            rule, value_at(at->slot, at->slots, first + i),
+            value_at(at->then, at->slots, first + i), value_at(at->old, at->working, first + i));
+        gradient[i] = value.gradient;
+        error[i] = value.error;
     }
 }
 
@@ -98,8 +106,10 @@ static void from_weights(const struct run *run, const struct places *at, size_t 
 void taken_values(const struct run *run, const struct taken_rule *rule, uint32_t row, size_t first,
                   size_t count, double *gradient, double *error) {
     const struct places at = places_of(run, row);
-    if (rule->source == TAKEN_MOMENT)
-        from_moment(rule, &at, first, count, gradient, error);
-    else
+    if (rule->source == TAKEN_MOMENT) {
+        const struct rule_taken scalars = taken_scalars(run, rule, row);
+        from_moment(&scalars, &at, first, count, gradient, error);
+    } else {
         from_weights(run, &at, first, count, gradient, error);
+    }
 }

@@ -8,6 +8,7 @@
 #ifndef TWINSTEP_TRAINER_TAKEN_H
 #define TWINSTEP_TRAINER_TAKEN_H
 
+#include "base/rule_read.h"
 #include "trainer/run.h"
 
 /* m' = keep m + take g, so g = (m' - keep m) / take, less the decay that is inside g; or
@@ -28,6 +29,9 @@ enum dtype taken_working(const struct run *run);
 
 /* How the last step's gradient can be read; after it. */
 TWINSTEP_MUST_USE enum status taken_rule_of(const struct run *run, struct taken_rule *out);
+
+/* Of TAKEN_MOMENT: what scales an owner's row. */
+struct rule_taken taken_scalars(const struct run *run, const struct taken_rule *rule, uint32_t row);
 
 /* Elements first ... first + count - 1 of an owner's row. */
 void taken_values(const struct run *run, const struct taken_rule *rule, uint32_t row, size_t first,

@@ -57,7 +57,8 @@ static const struct {
 
 static void train(const struct config *config, const struct dataset *dataset, uint64_t updates,
                   struct helper_outcome *out) {
-    const struct run_options options = {.tensors = 1, .phases = 1, .poison = 1, .steps = updates};
+    const struct run_options options = {
+        .tensors = 1, .phases = 1, .poison = 1, .readback = 1, .steps = updates};
     struct run run;
     helper_run_open(config, dataset, &options, &run);
     helper_outcome_of(&run, updates, out);

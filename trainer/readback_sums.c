@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One tensor after another; all tensors of a backend are asked before the host waits, once. */
+#include "trainer/readback_sums.h"
+
+#include <math.h>
+
+#include "base/sum.h"
+#include "kernels/backend_abi.h"
+#include "kernels/products.h"
+#include "optim/direction.h"
+#include "trainer/plugin.h"
+#include "trainer/run_private.h"
+
+/* Of zero and subnormals that of 2^-126 at least. */
+static struct rule_spacing spacing_of(enum dtype dtype) {
+    const double smallest = dtype_smallest(dtype);
+    return (struct rule_spacing){dtype_epsilon(dtype), smallest > 0x1p-126 ? smallest : 0x1p-126};
+}
+
+static double value_at(const void *values, enum dtype dtype, size_t i) {
+    return dtype == DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
+}
+
+/* An owner's weights before and after the step. */
+static const void *old_of(const struct run *run, uint32_t row) {
+    return run->working + run->packed[row] * dtype_carrier(taken_working(run));
+}
+
+static const void *now_of(const struct run *run, uint32_t row) {
+    const struct state_tensor *tensor = &run->layout.tensor[row];
+    return run->state + (run->layout.has_master ? tensor->master : tensor->param);
+}
+
+static void close_sums(struct sum_blocks_f64 sums[READS_SUMS], struct reads_block *out) {
+    for (int s = 0; s < READS_SUMS; s++)
+        out->sum[s] = sum_blocks_close_f64(&sums[s]);
+}
+
+/* ---- on the host ---- */
+
+/* One block's weighted direction, old value and change; its magnitudes; what was taken in. */
+struct block {
+    double u[SUM_BLOCK], p[SUM_BLOCK], d[SUM_BLOCK];
+    double u_size[SUM_BLOCK], p_size[SUM_BLOCK], one[SUM_BLOCK];
+};
+
+static void fill_terms(const struct run *run, uint32_t row, size_t first, size_t count,
+                       double decay, struct block *out) {
+    const enum dtype dtype = taken_working(run);
+    const struct rule_spacing spacing = spacing_of(dtype);
+    const void *const old = old_of(run, row), *const now = now_of(run, row);
+    for (size_t i = 0; i < count; i++) {
+        const struct rule_read_terms terms =
+            rule_read_terms(&spacing, run->direction[first + i], decay,
+                            value_at(old, dtype, first + i), value_at(now, dtype, first + i));
+        out->u[i] = terms.u;
+        out->p[i] = terms.p;
+        out->d[i] = terms.d;
+        out->u_size[i] = fabs(terms.u);
+        out->p_size[i] = fabs(terms.p);
+        out->one[i] = 1.0;
+    }
+}
+
+static void push_terms(const struct block *block, size_t count, struct sum_blocks_f64 *sums) {
+    sum_blocks_push_f64(&sums[READS_UU], products_block(block->u, block->u, count));
+    sum_blocks_push_f64(&sums[READS_UP], products_block(block->u, block->p, count));
+    sum_blocks_push_f64(&sums[READS_PP], products_block(block->p, block->p, count));
+    sum_blocks_push_f64(&sums[READS_UD], products_block(block->u, block->d, count));
+    sum_blocks_push_f64(&sums[READS_PD], products_block(block->p, block->d, count));
+    sum_blocks_push_f64(&sums[READS_U], products_block(block->u_size, block->one, count));
+    sum_blocks_push_f64(&sums[READS_P], products_block(block->p_size, block->one, count));
+}
+
+static enum status sum_tensor(struct run *run, const struct optim_call *call, uint32_t index,
+                              const struct taken_rule *rule, struct reads_block *out) {
+    const uint32_t row = run->owner[index];
+    const size_t total = run->table.rows[row].count;
+    const double decay = call->groups[run->table.rows[row].group].weight_decay;
+    const int directed = run->optimizer->direction != NULL;
+    struct sum_blocks_f64 sums[READS_SUMS] = {{.count = 0}};
+    struct block block;
+    if (directed)
+        TRY(plugin_direction(&run->config.optimizer.which, run->optimizer, call, index,
+                             old_of(run, row), run->direction));
+    for (size_t first = 0; first < total; first += SUM_BLOCK) {
+        const size_t left = total - first, count = left < SUM_BLOCK ? left : SUM_BLOCK;
+        if (directed) {
+            fill_terms(run, row, first, count, decay, &block);
+            push_terms(&block, count, sums);
+        }
+        if (rule->source != TAKEN_MOMENT) continue;
+        taken_values(run, rule, row, first, count, block.u, block.p);
+        sum_blocks_push_f64(&sums[READS_TAKEN], products_block(block.u, block.u, count));
+        sum_blocks_push_f64(&sums[READS_TAKEN_ERROR], products_block(block.p, block.p, count));
+    }
+    close_sums(sums, out);
+    return STATUS_OK;
+}
+
+/* ---- on a backend ---- */
+
+static struct reads_args args_of(const struct run *run, const struct optim_call *call,
+                                 uint32_t index, const struct taken_rule *rule) {
+    const struct optim_tensor *const tensor = &call->tensors[index];
+    const uint32_t row = run->owner[index];
+    const enum dtype working = taken_working(run);
+    struct reads_args args = {
+        .working = working,
+        .gradient_dtype = tensor->gradient_dtype,
+        .slot_dtype = tensor->slot_dtype,
+        .count = tensor->count,
+        .old = old_of(run, row),
+        .now = now_of(run, row),
+        .made = tensor->master != NULL ? tensor->master : tensor->param,
+        .gradient = tensor->gradient,
+        .direction = optim_direction_rule(run->optimizer, call, index),
+        .spacing = spacing_of(working),
+        .decay = call->groups[tensor->group].weight_decay,
+    };
+    for (int slot = 0; slot < READS_SLOTS; slot++)
+        args.slots[slot] = tensor->slots[slot];
+    if (rule->source != TAKEN_MOMENT) return args;
+    args.moment = run->moment + run->packed[row] * dtype_carrier(tensor->slot_dtype);
+    args.taken = taken_scalars(run, rule, row);
+    return args;
+}
+
+static void join(const struct reads_block *blocks, size_t count, struct reads_block *out) {
+    struct sum_blocks_f64 sums[READS_SUMS] = {{.count = 0}};
+    for (size_t i = 0; i < count; i++)
+        for (int s = 0; s < READS_SUMS; s++)
+            sum_blocks_push_f64(&sums[s], blocks[i].sum[s]);
+    close_sums(sums, out);
+}
+
+static enum status ask_backend(struct run *run, const struct optim_call *call,
+                               const struct taken_rule *rule, struct reads_block *out) {
+    struct reads_block *blocks = out + run->owner_count;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        struct reads_args args = args_of(run, call, i, rule);
+        args.blocks = blocks;
+        run->backend->reads(&args);
+        blocks += reads_blocks(args.count);
+    }
+    TRY(run->backend->wait());
+    blocks = out + run->owner_count;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const size_t count = reads_blocks(call->tensors[i].count);
+        join(blocks, count, &out[i]);
+        blocks += count;
+    }
+    return STATUS_OK;
+}
+
+enum status readback_sums(struct run *run, const struct optim_call *call,
+                          const struct taken_rule *rule, struct reads_block *out) {
+    const int known = run->owner_count > 0 &&
+                      optim_direction_rule(run->optimizer, call, 0).kind != RULE_DIRECTION_NONE;
+    if (run->backend != NULL && known) return ask_backend(run, call, rule, out);
+    if (run->backend != NULL) TRY(run->backend->wait());
+    for (uint32_t i = 0; i < run->owner_count; i++)
+        TRY(sum_tensor(run, call, i, rule, &out[i]));
+    return STATUS_OK;
+}

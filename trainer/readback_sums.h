@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The sums behind a read-back, made where the tensors are: by the backend (kernels/reads.h), or
+ * here by the same arithmetic (base/rule_read.h) and blocks of law 2. Private to readback.c. */
+#ifndef TWINSTEP_TRAINER_READBACK_SUMS_H
+#define TWINSTEP_TRAINER_READBACK_SUMS_H
+
+#include "kernels/reads.h"
+#include "trainer/run.h"
+#include "trainer/taken.h"
+
+/* out: of each owner's tensor, then room for the blocks of all where there is a backend. Sums of
+ * the direction are 0 where the optimizer tells none, those of what was taken in where `rule` is
+ * not TAKEN_MOMENT. Waits for the backend. */
+TWINSTEP_MUST_USE enum status readback_sums(struct run *run, const struct optim_call *call,
+                                            const struct taken_rule *rule, struct reads_block *out);
+
+#endif
