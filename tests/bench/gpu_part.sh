@@ -555,7 +555,8 @@ part_modes() {
 }
 
 has_torch() {
-    python3 -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null
+    bounded "$out/$part.torch" 60 python3 -c \
+        'import torch, sys; sys.exit(not torch.cuda.is_available())'
 }
 
 # TFLOP/s of the largest bf16 product, through PyTorch, or else through cuBLAS.
