@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
  * Element-wise ops against one rounding per operation: add, bias, SwiGLU, rotary, gather, closing,
- * scaling, conversion; and values known otherwise. */
+ * scaling, conversion; filling; and values known otherwise. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -250,6 +250,21 @@ static void check_convert(struct bench *b, size_t count, enum dtype from, enum d
     }
 }
 
+/* Bytes of a word, its first ones at the end; nothing behind them. */
+static void check_fill(struct bench *b, size_t bytes) {
+    static const uint32_t word = 0x84c2a15fu;
+    static const unsigned char before[3100] = {0};
+    const struct op_limits limits = limits_of(1, 64);
+    const struct op_table *ops = NULL;
+    for (size_t state = 0; bench_machine(b, &limits, &state, &ops);) {
+        unsigned char *const memory = (unsigned char *)bench_copy(b, before, sizeof before);
+        ops->fill(&b->call, &(struct fill_args){bytes, word, memory});
+        for (size_t i = 0; i < sizeof before; i++)
+            if (memory[i] != (i < bytes ? word >> 8 * (i % 4) & 0xff : 0))
+                fail_msg("%s: %zu bytes, byte %zu: got %02x", ops->name, bytes, i, memory[i]);
+    }
+}
+
 static void storage(struct bench *b) {
     for (int d = 0; d < DTYPE_COUNT; d++) {
         check_close(b, 1000, 1 + (uint32_t)d % 2, (enum dtype)d);
@@ -258,6 +273,9 @@ static void storage(struct bench *b) {
         for (int to = 0; to < DTYPE_COUNT; to++)
             check_convert(b, 200, (enum dtype)d, (enum dtype)to);
     }
+    for (size_t bytes = 0; bytes < 6; bytes++)
+        check_fill(b, bytes);
+    check_fill(b, 3075);
     check_close(b, 35000, 2, b->law.compute);
     check_scale(b, 35000, b->law.compute);
     check_convert(b, 35000, b->law.compute, DTYPE_BF16);
