@@ -41,11 +41,11 @@ struct library_fill {
 };
 
 /* Sums of a piece of C to where the op wants them, rounded: its rows, from row `first` of the op or
- * physical row `first` on, and its columns from `column` on. */
+ * physical row `first` on, and its columns from `column` on. They may stand there already. */
 struct library_scatter {
     struct linear_job job;
     const accumulator *sums;
-    size_t first, rows, column, columns;
+    size_t stride, first, rows, column, columns;
     int placed;
 };
 
@@ -83,7 +83,7 @@ KERNEL(library_scatter_kernel, struct library_scatter) {
     const size_t row = args->placed ? line : args->first + line;
     const size_t place = args->placed ? list_row(&job->rows, row) - args->first : line;
     if (place < args->rows)
-        linear_round(job, row, args->column + column, args->sums[place * args->columns + column]);
+        linear_round(job, row, args->column + column, args->sums[place * args->stride + column]);
 }
 
 /* One op on its way, twice: first the library is asked for each product, and nothing is started. */
@@ -94,6 +94,7 @@ struct library_way {
     enum dtype type;
     int placed;                     /* A and C have the call's physical rows, padding included */
     int packs_a, packs_b, packs_c;  /* through scratch */
+    int rounds;                     /* sums of C, once they are finished */
     struct library_product product; /* a piece: rows .. of C, columns .. of C */
     size_t row, column;
     char *next; /* of scratch */
@@ -242,10 +243,11 @@ static void library_piece(struct library_way *way, size_t rows, size_t columns) 
     library_left(way);
     library_results(way);
     library_run(way);
-    if (!way->packs_c || way->asks) return;
+    if (!way->rounds || way->asks) return;
     const struct library_scatter scatter = {
         .job = *job,
         .sums = (const accumulator *)p->c,
+        .stride = p->c_stride,
         .first = way->row + (way->placed ? way->call->first_row : 0),
         .rows = rows,
         .column = way->column,
@@ -308,7 +310,8 @@ static struct library_way library_way_of(const struct op_call *call, const struc
     way.M = way.placed ? call->rows : job->M;
     way.packs_a = !lies || listed;
     way.packs_b = !lies || (job->by_terms && listed);
-    way.packs_c = job->held == NULL && (!LIBRARY_SAME || rounds || listed);
+    way.packs_c = job->held == NULL && (!LIBRARY_SAME || listed || (rounds && job->add));
+    way.rounds = job->held == NULL && (way.packs_c || rounds);
     way.product.K = job->K;
     way.product.a_transposed = job->by_terms;
     way.product.b_transposed = job->b_transposed;
