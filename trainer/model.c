@@ -271,8 +271,9 @@ enum status model_open(const struct config *config, const struct param_table *ta
 
 enum status model_use_backend(struct model *model, const struct backend *backend,
                               const struct batch_limits *limits, struct arena *arena) {
-    const struct op_limits bounds = bounds_of(model, limits, config_uses_cublas(model->config));
+    struct op_limits bounds = bounds_of(model, limits, config_uses_cublas(model->config));
     if (backend == NULL) return STATUS_OK;
+    if (model->call.racing == NULL) bounds.D = 0; /* no room for attention's racing sums */
     const char *const lacks = backend->refuses(&model->call);
     if (lacks != NULL)
         FAIL(STATUS_UNSUPPORTED, "numerics.backend: %s does not have %s yet", backend->name, lacks);

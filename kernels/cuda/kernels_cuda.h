@@ -26,8 +26,8 @@ static inline void *cuda_rest(const struct op_call *call) {
 #define LINEAR_RACE_COLUMNS ((size_t)256)
 
 /* Bytes of scratch that every op is content with, behind the orders: three numbers of each token
- * and head, and a sum of each of its columns; sums of a block of columns; tokens listed by id; sums
- * of squares. */
+ * and head, and where dQ may race a sum of each of its columns (D 0: it does not, whatever heads
+ * have); sums of a block of columns; tokens listed by id; sums of squares. */
 static inline size_t cuda_scratch_bytes(const struct op_limits *limits) {
     const size_t each[] = {
         (size_t)limits->rows * limits->H * (3 + limits->D) * sizeof(double),

@@ -70,9 +70,11 @@ static void train(const struct config *config, const struct dataset *dataset, ui
 static const char *const optimizers[] = {
     "optimizer: {name: sgd, lr: 0.1, momentum: 0.9, nesterov: true, variant: torch-cpu}",
     "optimizer: {name: lion, lr: 1e-3, weight_decay: 0.1}, numerics: {param: bf16, rounding: "
-    "stochastic}",
+    "stochastic}, clip: {max_norm: 0.1, norm: norms, dtype: gradient}",
     "optimizer: {name: adam, lr: 1e-2, variant: torch-fused, amsgrad: true, weight_decay: 0.1}, "
-    "numerics: {param: bf16, master: f32, optimizer: bf16}",
+    "numerics: {param: bf16, master: f32, optimizer: bf16}, clip: {max_norm: 0.1, norm: flat, "
+    "dtype: "
+    "f32}",
     "optimizer: {name: adamw, lr: 1e-2, variant: olmo-skip-step, weight_decay: 0.1}, numerics: "
     "{optimizer: f64}",
     "optimizer: {name: adafactor, lr: 1e-2}, loop: {update: [optimize, log, count, schedule, "
@@ -473,7 +475,7 @@ static enum status counting_ops(enum dtype compute, enum dtype accumulate,
 }
 
 static enum status two_scratches(const struct op_limits *limits, size_t *out_bytes) {
-    *out_bytes = limits->library == 0 ? OWN_BYTES : LIBRARY_BYTES;
+    *out_bytes = limits->library == 0 ? OWN_BYTES + limits->D : LIBRARY_BYTES;
     return STATUS_OK;
 }
 
@@ -489,13 +491,16 @@ static void verify_filled_once(void **state) {
     helper_config(1, &config, "numerics: {mode: deterministic, determinism: {fill: nan}}");
     config.numerics.backend = BACKEND_CUDA;
     for (int library = 0; library < 2; library++) {
-        struct model model = {.config = &config, .C = 8, .V = 16, .buffer_bytes = 100};
+        struct model model = {.config = &config, .C = 8, .V = 16, .D = 5, .buffer_bytes = 100};
         config.numerics.library = library ? LIBRARY_AUTO : LIBRARY_NONE;
         assert_int_equal(model_use_backend(&model, &backend, &limits, &arena), STATUS_OK);
         assert_int_equal(model.scratch_bytes, library ? LIBRARY_BYTES : OWN_BYTES);
         filled = 0;
         model_fill(&model);
         assert_int_equal(filled, 100 + OWN_BYTES);
+        model.call.racing = &model.racing; /* then attention's sums have room, too */
+        assert_int_equal(model_use_backend(&model, &backend, &limits, &arena), STATUS_OK);
+        assert_int_equal(model.fill_bytes, OWN_BYTES + 5);
     }
     arena_close(&arena);
 }
