@@ -15,6 +15,7 @@
 #include "kernels/moves.h"
 #include "kernels/op.h"
 #include "kernels/reads.h"
+#include "kernels/squares.h"
 #include "kernels/step.h"
 
 /* What the ops run on, one thing at a time: {"device", "NVIDIA H100 80GB HBM3"}. Names are words of
@@ -35,7 +36,8 @@ struct backend_fact {
                 sizeof(struct norm_forward_args) + sizeof(struct logprob_forward_args)) +          \
      10000000 *                                                                                    \
          (sizeof(struct leaves_args) + sizeof(struct leafhash_leaf) + sizeof(struct moves_args) +  \
-          sizeof(struct moves_block) + sizeof(struct reads_args) + sizeof(struct reads_block)) +   \
+          sizeof(struct moves_block) + sizeof(struct reads_args) + sizeof(struct reads_block) +    \
+          sizeof(struct squares_args) + sizeof(struct squares_piece)) +                            \
      100000000 *                                                                                   \
          (sizeof(struct step_range) + sizeof(struct step_table) + sizeof(struct rule_adam_call) +  \
           sizeof(struct step_sgd_scalars) + sizeof(struct step_lion_scalars)))
@@ -66,6 +68,8 @@ struct backend {
     const struct step_table *steps[2];
     /* What such a step did, as `moves`. */
     void (*reads)(const struct reads_args *args);
+    /* Of gradients, as `moves`. */
+    void (*squares)(const struct squares_args *args);
 };
 
 #endif

@@ -35,9 +35,26 @@ static void append_exactly(const struct clip_tensor *tensor, struct exact_wide *
         exact_wide_add(sum, (double)x[i] * (double)x[i]);
 }
 
+/* Blocks that were made elsewhere, as law 2 joins them. */
+static double join(const double *blocks, size_t count, int narrow) {
+    struct sum_blocks_f32 sums_f32 = {.count = 0};
+    struct sum_blocks_f64 sums_f64 = {.count = 0};
+    for (size_t i = 0; i < squares_blocks(count); ++i)
+        if (narrow)
+            sum_blocks_push_f32(&sums_f32, (float)blocks[i]);
+        else
+            sum_blocks_push_f64(&sums_f64, blocks[i]);
+    return narrow ? (double)sum_blocks_close_f32(&sums_f32) : sum_blocks_close_f64(&sums_f64);
+}
+
+static int is_narrow(const struct clip_rule *rule, enum dtype storage) {
+    return rule->dtype != CLIP_F64 && storage != DTYPE_F64;
+}
+
 static double square_of(const struct clip_call *clip, size_t index) {
     const struct clip_tensor *tensor = &clip->tensors[index];
-    const int narrow = clip->rule.dtype != CLIP_F64 && tensor->storage != DTYPE_F64;
+    const int narrow = is_narrow(&clip->rule, tensor->storage);
+    if (tensor->blocks != NULL) return join(tensor->blocks, tensor->count, narrow);
     if (narrow && clip->call->order_free) {
         struct exact_wide sum = {{0}};
         append_exactly(tensor, &sum);
@@ -100,7 +117,15 @@ static double measure_flat_exactly(const struct clip_call *clip, struct total *t
     return total_value(total);
 }
 
+static size_t elements(const struct clip_call *clip) {
+    size_t sum = 0;
+    for (size_t i = 0; i < clip->tensor_count; ++i)
+        sum += clip->tensors[i].count;
+    return sum;
+}
+
 static double measure_flat(const struct clip_call *clip, int narrow) {
+    if (clip->flat != NULL) return join(clip->flat, elements(clip), narrow);
     struct sum_lanes_f32 lanes_f32;
     struct sum_lanes_f64 lanes_f64;
     sum_lanes_open_f32(&lanes_f32);
@@ -120,12 +145,16 @@ static double measure_flat(const struct clip_call *clip, int narrow) {
     return narrow ? (double)sum_lanes_close_f32(&lanes_f32) : sum_lanes_close_f64(&lanes_f64);
 }
 
+static int needs_each(const struct clip_call *clip) {
+    return clip->rule.norm != CLIP_FLAT || clip->out_tensor_norm != NULL;
+}
+
 static double measure(const struct clip_call *clip) {
     const struct clip_rule *rule = &clip->rule;
     const enum dtype storage = clip->tensor_count > 0 ? clip->tensors[0].storage : DTYPE_F32;
     const enum dtype dtype = norm_dtype(rule, storage);
     const int narrow = dtype != DTYPE_F64;
-    const int each = rule->norm != CLIP_FLAT || clip->out_tensor_norm != NULL;
+    const int each = needs_each(clip);
     struct total total = {.free = clip->call->order_free, .narrow = narrow};
     double sum;
     for (size_t i = 0; each && i < clip->tensor_count; ++i) {
@@ -186,4 +215,47 @@ void clip_gradients(const struct clip_call *clip, struct clip_result *out_result
     out_result->coefficient = coefficient;
     if (rule->apply == CLIP_COPY || (rule->apply == CLIP_ABOVE && !(coefficient < 1.0))) return;
     scale(clip, coefficient);
+}
+
+/* One carrier of all, or their vector has none. */
+static int is_one_vector(const struct clip_call *clip) {
+    for (size_t i = 1; i < clip->tensor_count; ++i)
+        if ((clip->tensors[i].storage == DTYPE_F64) != (clip->tensors[0].storage == DTYPE_F64))
+            return 0;
+    return clip->tensor_count > 0;
+}
+
+static void ask_flat(struct clip_call *clip, void (*squares)(const struct squares_args *),
+                     struct squares_piece *pieces, double *blocks) {
+    const enum dtype storage = clip->tensors[0].storage;
+    struct squares_args args = {.storage = storage,
+                                .wide = norm_dtype(&clip->rule, storage) == DTYPE_F64,
+                                .piece = pieces,
+                                .pieces = clip->tensor_count,
+                                .blocks = blocks};
+    for (size_t i = 0; i < clip->tensor_count; ++i) {
+        pieces[i] = (struct squares_piece){clip->tensors[i].gradient, args.count};
+        args.count += clip->tensors[i].count;
+    }
+    clip->flat = blocks;
+    squares(&args);
+}
+
+void clip_ask(struct clip_call *clip, struct clip_tensor *tensors,
+              void (*squares)(const struct squares_args *), struct squares_piece *pieces,
+              double *blocks) {
+    for (size_t i = 0; needs_each(clip) && i < clip->tensor_count; ++i) {
+        const int narrow = is_narrow(&clip->rule, tensors[i].storage);
+        if (!narrow && (clip->call->order != NULL || clip->call->racing != NULL)) continue;
+        const struct squares_args args = {.storage = tensors[i].storage,
+                                          .wide = !narrow,
+                                          .count = tensors[i].count,
+                                          .values = tensors[i].gradient,
+                                          .blocks = blocks};
+        squares(&args);
+        tensors[i].blocks = blocks;
+        blocks += squares_blocks(args.count);
+    }
+    if (clip->rule.norm == CLIP_FLAT && is_one_vector(clip))
+        ask_flat(clip, squares, pieces, blocks);
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "kernels/op.h"
+#include "kernels/squares.h"
 
 /* What the norm is the root of. Names of clip.norm. */
 enum clip_norm {
@@ -59,6 +60,7 @@ struct clip_tensor {
     void *gradient; /* carrier of `storage`, closed (law 4) */
     size_t count;
     enum dtype storage;
+    const double *blocks; /* of its squares, made by clip_ask; NULL: this call's own */
 };
 
 struct clip_call {
@@ -67,6 +69,7 @@ struct clip_call {
     const struct clip_tensor *tensors;
     size_t tensor_count;
     struct clip_rule rule;
+    const double *flat;      /* of all gradients as one vector, by clip_ask; NULL: as above */
     int isa;                 /* enum isa, resolved, of what `ops` does not do; moves no bit */
     double *out_tensor_norm; /* (tensor_count) norm of each tensor before clipping, or NULL; of
                                 flat, in the same dtype but by itself */
@@ -76,6 +79,15 @@ struct clip_result {
     double norm;        /* before clipping, of all replicas */
     double coefficient; /* 1 when max_norm is 0; with CLIP_COPY what the copies were scaled by */
 };
+
+/* Where gradients lie in a backend's memory: asks for the sums of squares that the rule needs, by
+ * blocks of law 2, into `blocks` (squares_blocks() of each tensor and of all together), and says so
+ * in `tensors`, which are clip->tensors, and in `clip`. Who calls waits for the backend before
+ * clip_gradients. Drawn and racing orders stay with the ops. `pieces`: tensor_count; both of the
+ * backend's memory. */
+void clip_ask(struct clip_call *clip, struct clip_tensor *tensors,
+              void (*squares)(const struct squares_args *), struct squares_piece *pieces,
+              double *blocks);
 
 /* A norm that is not finite gives a coefficient of 0 or NaN, as in torch; nothing is refused. The
  * order of mode shuffled acts on squares and norms in f64 only. */

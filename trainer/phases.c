@@ -274,12 +274,12 @@ static struct clip_rule clip_rule_of(const struct config *config) {
 /* Scales the gradients unless rule->max_norm is 0. */
 static enum status clip_by(struct run *run, const struct clip_rule *rule, struct clip_result *out) {
     TRY(phase_close_gradient(run));
-    TRY(model_wait(&run->model)); /* some norms are the host's sums */
     for (uint32_t i = 0; i < run->owner_count; i++) {
         uint32_t row = run->owner[i];
         run->clips[i] =
-            (struct clip_tensor){run_at(run, run->layout.tensor[row].gradient),
-                                 run->table.rows[row].count, run->layout.gradient_dtype};
+            (struct clip_tensor){.gradient = run_at(run, run->layout.tensor[row].gradient),
+                                 .count = run->table.rows[row].count,
+                                 .storage = run->layout.gradient_dtype};
     }
     struct clip_call call = {.ops = run->model.ops,
                              .call = &run->model.call,
@@ -287,6 +287,9 @@ static enum status clip_by(struct run *run, const struct clip_rule *rule, struct
                              .tensor_count = run->owner_count,
                              .rule = *rule,
                              .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
+    if (run->backend != NULL)
+        clip_ask(&call, run->clips, run->backend->squares, run->clip_pieces, run->clip_blocks);
+    TRY(model_wait(&run->model));
     clip_gradients(&call, out);
     return STATUS_OK;
 }

@@ -159,6 +159,21 @@ static size_t run_sequences(const struct run *run) {
     return (size_t)run->limits.samples * run->limits.sides;
 }
 
+/* Of gradients: of each, and of all as one vector. */
+static enum status open_clipping(struct run *run) {
+    size_t blocks = 0, elements = 0;
+    TRY(arena_take(&run->arena, run->owner_count, sizeof *run->clips, "clipping", &run->clips));
+    if (run->backend == NULL) return STATUS_OK;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        blocks += squares_blocks(run->table.rows[run->owner[i]].count);
+        elements += run->table.rows[run->owner[i]].count;
+    }
+    TRY(arena_take(&run->arena, run->owner_count, sizeof *run->clip_pieces, "clipping",
+                   &run->clip_pieces));
+    return arena_take(&run->arena, blocks + squares_blocks(elements), sizeof *run->clip_blocks,
+                      "clipping", &run->clip_blocks);
+}
+
 static enum status open_scratch(struct run *run) {
     struct arena *arena = &run->arena;
     size_t largest = 0, param = dtype_carrier((enum dtype)run->config.numerics.param);
@@ -178,7 +193,7 @@ static enum status open_scratch(struct run *run) {
                    &run->reference_logp));
     TRY(arena_take(arena, run->owner_count, sizeof *run->tensors, "optimizer", &run->tensors));
     TRY(arena_take(arena, run->limits.samples, sizeof *run->probe, "probe", &run->probe));
-    TRY(arena_take(arena, run->owner_count, sizeof *run->clips, "clipping", &run->clips));
+    TRY(open_clipping(run));
     TRY(arena_take(arena, run->table.count, sizeof *run->piece_digest, "digests",
                    &run->piece_digest));
     return arena_take(arena, run->owner_count, sizeof *run->gradient_digest, "digests",

@@ -90,6 +90,8 @@ struct run {
     double *coefficient, *sequence_logp, *terms, *direction;
     struct optim_tensor *tensors; /* (owners) */
     struct clip_tensor *clips;    /* (owners) */
+    struct squares_piece *clip_pieces; /* (owners) with a backend, as clip_blocks: for clip_ask */
+    double *clip_blocks;
     double (*reference_logp)[2];  /* (samples of a micro-batch) */
     uint32_t *probe;              /* (samples of a micro-batch) sample numbers of a probe */
 

@@ -61,6 +61,6 @@ static void shim_give(void *memory) {
 
 extern MODULE_EXPORT const struct backend twinstep_backend_v1;
 const struct backend twinstep_backend_v1 = {
-    BACKEND_STAMP,          BACKEND_NAME, BACKEND_LAYOUT, shim_open,  shim_describe,
-    {shim_take, shim_give}, shim_error,   tables_refuse,  tables_ops, tables_scratch,
-    TABLE_LEAVES,           TABLE_MOVES,  TABLE_STEPS,    TABLE_READS};
+    BACKEND_STAMP,          BACKEND_NAME, BACKEND_LAYOUT, shim_open,   shim_describe,
+    {shim_take, shim_give}, shim_error,   tables_refuse,  tables_ops,  tables_scratch,
+    TABLE_LEAVES,           TABLE_MOVES,  TABLE_STEPS,    TABLE_READS, TABLE_SQUARES};

@@ -28,15 +28,17 @@ extern const struct step_table STEPS(f64_f64);
 #define TABLE_STEPS                                                                                \
     { &STEPS(f32_f32), &STEPS(f64_f64) }
 
-/* leaves.cu, moves.cu and reads.cu, compiled with the pair whose numbers are f32. */
+/* leaves.cu, moves.cu, reads.cu and squares.cu, compiled with the pair whose numbers are f32. */
 #define PLAIN_JOIN_(name, word) name##_f32_f32_##word
 #define PLAIN_NAME_(name, word) PLAIN_JOIN_(name, word)
 #define TABLE_LEAVES PLAIN_NAME_(leaves, BACKEND_WORD)
 #define TABLE_MOVES PLAIN_NAME_(moves, BACKEND_WORD)
 #define TABLE_READS PLAIN_NAME_(reads, BACKEND_WORD)
+#define TABLE_SQUARES PLAIN_NAME_(squares, BACKEND_WORD)
 void TABLE_LEAVES(const struct leaves_args *args);
 void TABLE_MOVES(const struct moves_args *args);
 void TABLE_READS(const struct reads_args *args);
+void TABLE_SQUARES(const struct squares_args *args);
 
 static enum status tables_ops(enum dtype compute, enum dtype accumulate,
                               const struct op_table **out) {

@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAIRS = (("f32", "f32"), ("f32", "f64"), ("f64", "f64"))
 # Files beside ops.cu: the pair they are compiled with, and their kernels.
 SINGLE = (("leaves.cu", PAIRS[0], 7), ("moves.cu", PAIRS[0], 1), ("reads.cu", PAIRS[0], 1),
-          ("step.cu", PAIRS[0], 12), ("step.cu", PAIRS[2], 12))
+          ("squares.cu", PAIRS[0], 1), ("step.cu", PAIRS[0], 12), ("step.cu", PAIRS[2], 12))
 # Opcodes (the first word of a line) that no invariant kernel may hold. div, rcp and sqrt round once
 # as .rn; a conversion to or from integers may have any rounding, one between floats .rn or none.
 FORBIDDEN = (

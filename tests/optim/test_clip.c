@@ -28,7 +28,7 @@ static void fill(enum dtype storage) {
         helper_open(&buffers[i], counts[i], (struct helper_dtypes){storage, storage, storage, -1},
                     1);
         helper_gradient(&buffers[i], 81 + i, 0);
-        tensors[i] = (struct clip_tensor){buffers[i].gradient, counts[i], storage};
+        tensors[i] = (struct clip_tensor){buffers[i].gradient, counts[i], storage, NULL};
     }
 }
 
@@ -200,7 +200,7 @@ static void verify_shuffled_replays(void **state) {
     static double long_one[300000];
     for (size_t i = 0; i < COUNT_OF(long_one); ++i)
         long_one[i] = sin((double)i * 2.385);
-    tensors[0] = (struct clip_tensor){long_one, COUNT_OF(long_one), DTYPE_F64};
+    tensors[0] = (struct clip_tensor){long_one, COUNT_OF(long_one), DTYPE_F64, NULL};
     const double plain = run_base(1, 0.0).norm;
     size_t moved = 0;
     for (uint64_t seed = 1; seed <= 16; ++seed) {

@@ -31,7 +31,7 @@ static void fill(enum dtype storage) {
         helper_open(&buffers[i], counts[i], (struct helper_dtypes){storage, storage, storage, -1},
                     1);
         helper_gradient(&buffers[i], seed + i, 0);
-        tensors[i] = (struct clip_tensor){buffers[i].gradient, counts[i], storage};
+        tensors[i] = (struct clip_tensor){buffers[i].gradient, counts[i], storage, NULL};
     }
 }
 

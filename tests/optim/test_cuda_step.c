@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The optimizers' kernels (kernels/cuda/step.cu), run by the shim, watched (TWINSTEP_WATCHED) or by
- * the module that TWINSTEP_BACKEND names, against optim/cpu/: the bits of every rule, variant and
- * pair of dtypes, over tensors that end inside a block of threads, with a loss scale, special
- * gradients and found_inf. */
+ * The optimizers' kernels and those of gradient norms (kernels/cuda/step.cu, squares.cu), run by
+ * the shim, watched (TWINSTEP_WATCHED) or by the module that TWINSTEP_BACKEND names, against
+ * optim/cpu/: the bits of every rule, variant and pair of dtypes, over tensors that end inside a
+ * block of threads, with a loss scale, special gradients and found_inf. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -18,14 +18,18 @@
 #include "kernels/backend_module.h"
 #include "kernels/cuda/accesses.h"
 #include "kernels/cuda/shim.h"
+#include "optim/clip.h"
 #include "tests/optim/helper_optim.h"
 
 #if defined(TWINSTEP_WATCHED)
 #define TABLE(pair) step_table_##pair##_watch
+#define SQUARES squares_f32_f32_watch
 #else
 #define TABLE(pair) step_table_##pair##_shim
+#define SQUARES squares_f32_f32_shim
 #endif
 extern const struct step_table TABLE(f32_f32), TABLE(f64_f64);
+void SQUARES(const struct squares_args *args);
 
 static const struct variant_case {
     const char *class_name;
@@ -85,11 +89,17 @@ static const struct dtype_case {
 static const size_t counts[] = {1, 256, 301};
 enum { TENSORS = COUNT_OF(counts), STEPS = 3 };
 
+/* Gradients of a norm: blocks of law 2 lie in three, an empty one stands between. */
+static const size_t normed[] = {4097, 0, 300, 31, 20011, 0};
+enum { NORMED = COUNT_OF(normed), NORMED_BLOCKS = 24 };
+
 /* [0] is optim/cpu/, [1] the kernels. */
 struct machines {
     struct arena arena; /* of memory that the backend sees */
     const struct backend *backend;
     struct helper_tensor *tensor[2]; /* TENSORS of each */
+    struct squares_piece *pieces;    /* of NORMED */
+    double *blocks;
 };
 static struct machines machines;
 
@@ -110,8 +120,13 @@ static int open_machines(void **state) {
         if (arena_take(&m->arena, TENSORS, sizeof *m->tensor[who], "tensors", &m->tensor[who]) !=
             STATUS_OK)
             return -1;
+    if (arena_take(&m->arena, NORMED, sizeof *m->pieces, "pieces", &m->pieces) != STATUS_OK ||
+        arena_take(&m->arena, NORMED_BLOCKS, sizeof *m->blocks, "blocks", &m->blocks) != STATUS_OK)
+        return -1;
 #if defined(TWINSTEP_WATCHED)
     if (watch_open() != STATUS_OK) return -1;
+    watch_memory(m->pieces, NORMED * sizeof *m->pieces);
+    watch_memory(m->blocks, NORMED_BLOCKS * sizeof *m->blocks);
     watch_memory(m->tensor[1], TENSORS * sizeof *m->tensor[1]);
 #endif
     return 0;
@@ -255,6 +270,62 @@ static void verify_whole_tensors_stay(void **state) {
     assert_true(helper_same(&machines.tensor[0][2], &machines.tensor[1][2]));
 }
 
+/* Every norm and dtype of clipping: what blocks that were made elsewhere join to. */
+static void check_norm(enum clip_norm norm, enum clip_dtype dtype, enum dtype storage) {
+    const struct op_call op = {.compute = DTYPE_F32, .threads = 1, .scratch = NULL};
+    struct helper_tensor *const held = machines.tensor[1]; /* of 20011 numbers each */
+    struct clip_tensor tensors[NORMED];
+    double each[2][NORMED];
+    struct clip_result result[2];
+    struct clip_call call = {.call = &op,
+                             .tensors = tensors,
+                             .tensor_count = NORMED,
+                             .rule = {.eps = 1e-6, .replicas = 1, .norm = norm, .dtype = dtype},
+                             .isa = ISA_BASE};
+    assert_int_equal(backend_ops(ISA_BASE, DTYPE_F32, DTYPE_F32, &call.ops), STATUS_OK);
+    for (size_t i = 0; i < NORMED; ++i)
+        tensors[i] = (struct clip_tensor){i == 0   ? held[0].gradient
+                                          : i == 4 ? held[1].gradient
+                                                   : held[0].param + 5000 + 400 * i,
+                                          normed[i], storage, NULL};
+    for (int who = 0; who < 2; ++who) {
+        call.out_tensor_norm = each[who];
+        if (who == 1)
+            clip_ask(&call, tensors, machines.backend != NULL ? machines.backend->squares : SQUARES,
+                     machines.pieces, machines.blocks);
+        assert_int_equal(wait_for_kernels(), STATUS_OK);
+        clip_gradients(&call, &result[who]);
+    }
+    assert_true(tensors[4].blocks != NULL && (call.flat != NULL) == (norm == CLIP_FLAT));
+    if (memcmp(&result[0], &result[1], sizeof result[0]) != 0 ||
+        memcmp(each[0], each[1], sizeof each[0]) != 0)
+        fail_msg("norm %d, dtype %d, %s: %a here, %a by blocks", (int)norm, (int)dtype,
+                 dtype_name(storage), result[0].norm, result[1].norm);
+}
+
+static void corroborate_norms(void **state) {
+    (void)state;
+    static const enum dtype storages[] = {DTYPE_F32, DTYPE_F64, DTYPE_BF16};
+    for (size_t s = 0; s < COUNT_OF(storages); ++s) {
+        for (size_t i = 0; i < 2; ++i) {
+            struct helper_dtypes dtypes = {storages[s], storages[s], storages[s], -1};
+            helper_open(&machines.tensor[1][i], HELPER_COUNT, dtypes, 3 + i);
+            helper_gradient(&machines.tensor[1][i], 7 + i, 1);
+        }
+        for (size_t trial = 0; trial < 32 && storages[s] == DTYPE_F32; ++trial) {
+            /* two terms of one lane: where the first sum of the chain is fused shows */
+            float *const gradient = (float *)machines.tensor[1][0].gradient;
+            for (size_t i = 0; i < normed[0]; ++i)
+                gradient[i] = i % 32 != 0 || i > 32 ? 0.0f : gradient[100 + i + trial];
+            check_norm(CLIP_NORMS, CLIP_F32, DTYPE_F32);
+            helper_gradient(&machines.tensor[1][0], 7, 1);
+        }
+        for (int norm = CLIP_SQUARES; norm <= CLIP_FLAT; ++norm)
+            for (int dtype = CLIP_F64; dtype <= CLIP_GRADIENT; ++dtype)
+                check_norm((enum clip_norm)norm, (enum clip_dtype)dtype, storages[s]);
+    }
+}
+
 /* One table is none: the other working type would silently step elsewhere. */
 static void verify_refused(void **state) {
     (void)state;
@@ -272,9 +343,8 @@ static void verify_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_steps),
-        cmocka_unit_test(verify_ranges),
-        cmocka_unit_test(verify_whole_tensors_stay),
+        cmocka_unit_test(corroborate_steps), cmocka_unit_test(verify_ranges),
+        cmocka_unit_test(corroborate_norms), cmocka_unit_test(verify_whole_tensors_stay),
         cmocka_unit_test(verify_refused),
     };
     return cmocka_run_group_tests(tests, open_machines, close_machines);

@@ -194,7 +194,7 @@ static int run_clip(const struct line *line) {
     for (uint32_t k = 0; k < 3; ++k) {
         for (uint32_t i = 0; i < counts[k]; ++i)
             helper_set(buffers[k].gradient, line->dtype, i, draw(30 + k, i, line->dtype, -29));
-        tensors[k] = (struct clip_tensor){buffers[k].gradient, counts[k], line->dtype};
+        tensors[k] = (struct clip_tensor){buffers[k].gradient, counts[k], line->dtype, NULL};
     }
     const struct op_table *ops = NULL;
     assert_int_equal(backend_ops(ISA_BASE, DTYPE_F32, DTYPE_F32, &ops), STATUS_OK);

@@ -73,8 +73,7 @@ static const char *const optimizers[] = {
     "stochastic}, clip: {max_norm: 0.1, norm: norms, dtype: gradient}",
     "optimizer: {name: adam, lr: 1e-2, variant: torch-fused, amsgrad: true, weight_decay: 0.1}, "
     "numerics: {param: bf16, master: f32, optimizer: bf16}, clip: {max_norm: 0.1, norm: flat, "
-    "dtype: "
-    "f32}",
+    "dtype: f32}",
     "optimizer: {name: adamw, lr: 1e-2, variant: olmo-skip-step, weight_decay: 0.1}, numerics: "
     "{optimizer: f64}",
     "optimizer: {name: adafactor, lr: 1e-2}, loop: {update: [optimize, log, count, schedule, "

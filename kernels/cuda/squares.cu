@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Squares by blocks of law 2: a warp has a block, lane l of it the numbers l, l + 32, ..., through
+ * as many tensors as the block lies in. */
+#include "kernels/squares.h"
+
+#include "base/variant.h"
+#include "kernels/cuda/launch.h"
+
+struct squares_job {
+    struct squares_args is;
+    size_t blocks;
+};
+
+/* Where a lane reads: values[i - first] for numbers i before `end`. */
+struct squares_place {
+    const void *values;
+    size_t first, end;
+};
+
+/* The piece that number `i` lies in: the last one that begins at or before it. */
+GPU_INLINE struct squares_place squares_find(const struct squares_args *is, size_t i) {
+    struct squares_place at = {is->values, 0, is->count};
+    if (is->values != NULL) return at;
+    size_t low = 0, high = is->pieces;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        if (is->piece[middle].first <= i)
+            low = middle;
+        else
+            high = middle;
+    }
+    at.values = is->piece[low].values;
+    at.first = is->piece[low].first;
+    at.end = high < is->pieces ? is->piece[high].first : is->count;
+    return at;
+}
+
+GPU_INLINE double squares_wide(const struct squares_args *is, size_t i, size_t end) {
+    struct squares_place at = {NULL, 0, 0};
+    double lane = 0.0;
+    for (; i < end; i += GPU_WARP) {
+        if (i >= at.end) at = squares_find(is, i);
+        const double x = is->storage == DTYPE_F64
+                             ? ((const double *)at.values)[i - at.first]
+                             : (double)((const float *)at.values)[i - at.first];
+        lane = real_fma_f64(x, x, lane);
+    }
+    return lane;
+}
+
+GPU_INLINE float squares_narrow(const struct squares_args *is, size_t i, size_t end) {
+    struct squares_place at = {NULL, 0, 0};
+    float lane = 0.0f;
+    for (; i < end; i += GPU_WARP) {
+        if (i >= at.end) at = squares_find(is, i);
+        const float x = ((const float *)at.values)[i - at.first];
+        lane = real_fma_f32(x, x, lane);
+    }
+    return lane;
+}
+
+KERNEL(squares_kernel, struct squares_job) {
+    const size_t block = (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP;
+    if (block >= args->blocks) return;
+    const size_t first = block * SQUARES_BLOCK, end = least(first + SQUARES_BLOCK, args->is.count);
+    const size_t own = first + THREAD % GPU_WARP;
+    double sum;
+    if (args->is.wide) {
+        sum = squares_wide(&args->is, own, end);
+        for (unsigned half = GPU_WARP / 2; half > 0; half /= 2)
+            sum = sum + gpu_shuffle_xor_f64(GPU_ARG sum, half);
+    } else {
+        float narrow = squares_narrow(&args->is, own, end);
+        for (unsigned half = GPU_WARP / 2; half > 0; half /= 2)
+            narrow = narrow + gpu_shuffle_xor_f32(GPU_ARG narrow, half);
+        sum = (double)narrow;
+    }
+    if (THREAD % GPU_WARP == 0) args->is.blocks[block] = sum;
+}
+
+void VARIANT(squares)(const struct squares_args *args);
+void VARIANT(squares)(const struct squares_args *args) {
+    const struct squares_job job = {*args, squares_blocks(args->count)};
+    LAUNCH(squares_kernel, row_blocks(job.blocks), ROW_THREADS, 0, &job);
+}

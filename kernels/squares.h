@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Sums of squares by blocks of law 2, of one tensor or of several as one vector: what the norms of
+ * law 7 are made of (optim/clip.c), where the gradients' memory is.
+ *
+ * A block's sum is law 2's; whoever asked joins the blocks. Invariant: it is the host's. */
+#ifndef TWINSTEP_KERNELS_SQUARES_H
+#define TWINSTEP_KERNELS_SQUARES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/dtype.h"
+
+#define SQUARES_BLOCK ((size_t)4096) /* numbers; SUM_BLOCK of base/sum.h */
+
+/* A tensor of a vector, which begins at its number `first`. */
+struct squares_piece {
+    const void *values;
+    size_t first;
+};
+
+struct squares_args {
+    enum dtype storage; /* of the numbers, which lie in its carrier */
+    int wide;           /* sums are f64's; else f32's, of f32 numbers */
+    size_t count;       /* numbers */
+    const void *values; /* (count); NULL: the pieces, by ascending `first` from 0 */
+    const struct squares_piece *piece;
+    size_t pieces;
+    double *blocks; /* (squares_blocks(count)); written */
+};
+
+static inline size_t squares_blocks(size_t count) {
+    return (count + SQUARES_BLOCK - 1) / SQUARES_BLOCK;
+}
+
+#endif
