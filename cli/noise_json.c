@@ -71,10 +71,19 @@ static json_t *list_json(const struct noise_part *list, uint32_t count) {
     return array;
 }
 
+static json_t *layer_growth_json(const struct noise_parts *parts) {
+    if (parts->no_growth != NULL) return json_pack("{ss}", "untestable", parts->no_growth);
+    const struct trend *growth = &parts->growth;
+    return json_pack("{sb so sf sf sI}", "grows", growth->p <= NOISE_PARTS_ALPHA, "factor",
+                     json_finite(growth->factor), "tau", growth->tau, "p", growth->p, "layers",
+                     (json_int_t)growth->count);
+}
+
 /* By layer in the order of the backward pass, and by op. */
 static json_t *parts_json(const struct noise_case *one) {
     if (one->parts == NULL) return json_null();
-    return json_pack("{ss so so}", "stratum", one->parts_of, "layers",
+    return json_pack("{ss so so so}", "stratum", one->parts_of, "growth",
+                     layer_growth_json(one->parts), "layers",
                      list_json(one->parts->layers, one->parts->layer_count), "ops",
                      list_json(one->parts->ops, one->parts->op_count));
 }

@@ -89,6 +89,18 @@ static void print_parts(const char *stratum, const char *what, const struct nois
     }
 }
 
+/* Hypothesis 24 of the open-instruct investigation. */
+static void print_growth(const struct noise_case *one, FILE *out) {
+    const struct noise_parts *parts = one->parts;
+    fprintf(out, "  %s towards layer 0: ", one->parts_of);
+    if (parts->no_growth != NULL)
+        fprintf(out, "untestable: %s\n", parts->no_growth);
+    else
+        fprintf(out, "%s; x%.3g a layer (median of pairs), tau %.2f, p %.2g, %zu layers\n",
+                parts->growth.p <= NOISE_PARTS_ALPHA ? "grows" : "no growth shown",
+                parts->growth.factor, parts->growth.tau, parts->growth.p, parts->growth.count);
+}
+
 static void print_case(const struct noise_report *report, const struct noise_case *one, FILE *out) {
     fprintf(out, "\n%s, %s, %ju thread%s\n", one->mode, one->dtype, (uintmax_t)one->threads,
             one->threads == 1 ? "" : "s");
@@ -109,6 +121,7 @@ static void print_case(const struct noise_report *report, const struct noise_cas
     }
     if (one->parts != NULL) {
         print_parts(one->parts_of, "layer", one->parts->layers, one->parts->layer_count, out);
+        print_growth(one, out);
         print_parts(one->parts_of, "op", one->parts->ops, one->parts->op_count, out);
     }
     if (one->orders != NULL) print_orders(one->orders, report->steps, out);

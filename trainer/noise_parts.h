@@ -4,6 +4,7 @@
 #ifndef TWINSTEP_TRAINER_NOISE_PARTS_H
 #define TWINSTEP_TRAINER_NOISE_PARTS_H
 
+#include "determinism/trend.h"
 #include "trainer/noise_path.h"
 
 struct noise_part {
@@ -17,7 +18,11 @@ struct noise_part {
 struct noise_parts {
     struct noise_part *layers, *ops;
     uint32_t layer_count, op_count;
+    struct trend growth;   /* of `relative` towards layer 0, by trend_test */
+    const char *no_growth; /* why there is none; NULL: there is */
 };
+#define NOISE_PARTS_ALPHA 0.01 /* p of what is said to grow */
+
 TWINSTEP_MUST_USE enum status noise_parts_of(const struct noise_layout *layout,
                                              const struct noise_figures *figures,
                                              struct arena *arena, struct noise_parts *out);

@@ -13,6 +13,7 @@
 
 #include "tests/trainer/helper_train.h"
 #include "trainer/noise.h"
+#include "trainer/noise_parts.h"
 #include "trainer/noise_switches.h"
 
 #define COMMON                                                                                     \
@@ -388,12 +389,58 @@ static void validate_switches_refused(void **state) {
     arena_close(&arena);
 }
 
+/* Six layers that double towards layer 0, one of them bit-equal in one of two tensors. */
+static void validate_parts(void **state) {
+    (void)state;
+    static const char *names[] = {"model.embed_tokens.weight",
+                                  "model.layers.0.mlp.up_proj.weight",
+                                  "model.layers.0.self_attn.q_norm",
+                                  "model.layers.1.mlp.up_proj.weight",
+                                  "model.layers.2.mlp.up_proj.weight",
+                                  "model.layers.3.mlp.up_proj.weight",
+                                  "model.layers.4.mlp.up_proj.weight",
+                                  "model.layers.5.mlp.up_proj.weight",
+                                  "lm_head.weight"};
+    struct noise_tensor tensors[] = {{9.0, 1, 1},   {0.0, 0, 0},   {0.32, 64, 1},
+                                     {0.16, 32, 1}, {0.08, 16, 1}, {0.04, 8, 1},
+                                     {0.02, 4, 2},  {0.01, 2, 1},  {7.0, 3, 1}};
+    const struct noise_layout layout = {.tensors = COUNT_OF(names), .tensor_names = names};
+    const struct noise_figures figures = {.tensor = tensors};
+    struct arena arena = ARENA_EMPTY;
+    struct noise_parts parts;
+    assert_int_equal(noise_parts_of(&layout, &figures, &arena, &parts), STATUS_OK);
+    assert_int_equal(parts.layer_count, 8); /* lm_head, 5 ... 0, embedding */
+    assert_string_equal(parts.layers[0].name, "lm_head");
+    assert_string_equal(parts.layers[6].name, "layer 0");
+    assert_int_equal(parts.layers[6].tensors, 2);
+    assert_int_equal(parts.layers[6].equal, 1);
+    assert_int_equal(parts.layers[6].ulp, 64);
+    assert_int_equal(parts.op_count, 4);
+    assert_null(parts.no_growth);
+    assert_int_equal(parts.growth.count, 6);
+    assert_true(fabs(parts.growth.p - 1.0 / 720.0) < 1e-15);
+    assert_true(fabs(parts.growth.factor - 2.0) < 1e-12);
+    tensors[7].relative = 1.0; /* the last layer above all others: 5 of 15 pairs fall */
+    assert_int_equal(noise_parts_of(&layout, &figures, &arena, &parts), STATUS_OK);
+    assert_true(parts.growth.p > 0.05 && fabs(parts.growth.tau - 1.0 / 3.0) < 1e-15);
+    for (size_t i = 0; i < COUNT_OF(tensors); i++)
+        tensors[i].relative = 0.0;
+    assert_int_equal(noise_parts_of(&layout, &figures, &arena, &parts), STATUS_OK);
+    assert_non_null(strstr(parts.no_growth, "values that differ"));
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_switches), cmocka_unit_test(validate_switches_refused),
-        cmocka_unit_test(verify_invariant),  cmocka_unit_test(verify_broken_plan),
-        cmocka_unit_test(verify_shuffled),   cmocka_unit_test(verify_own_error),
-        cmocka_unit_test(verify_orders),     cmocka_unit_test(validate_reasons),
+        cmocka_unit_test(validate_parts),
+        cmocka_unit_test(validate_switches),
+        cmocka_unit_test(validate_switches_refused),
+        cmocka_unit_test(verify_invariant),
+        cmocka_unit_test(verify_broken_plan),
+        cmocka_unit_test(verify_shuffled),
+        cmocka_unit_test(verify_own_error),
+        cmocka_unit_test(verify_orders),
+        cmocka_unit_test(validate_reasons),
         cmocka_unit_test(validate_figures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

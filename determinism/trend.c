@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Orders by their number of falling pairs. Values enter by size, equal ones together: m of them
+ * among k smaller ones fall past as many as there are boxes in a partition that fits m x k,
+ * whatever stands elsewhere. Shares are sums and products of positive numbers: nothing cancels. */
+#include "determinism/trend.h"
+
+#include <string.h>
+
+#include "base/real.h"
+#include "determinism/statistics.h"
+
+static enum status check(const double *values, size_t count) {
+    if (count < TREND_LEAST)
+        FAIL(STATUS_UNTESTABLE, "a trend needs %d values, got %zu", TREND_LEAST, count);
+    if (count > TREND_MOST)
+        FAIL(STATUS_UNSUPPORTED, "a trend of at most %d values, got %zu", TREND_MOST, count);
+    for (size_t i = 0; i < count; i++)
+        if (!(values[i] >= 0.0) || !real_finite_f64(values[i]))
+            FAIL(STATUS_UNTESTABLE, "a trend needs finite values of at least 0, got %g", values[i]);
+    return STATUS_OK;
+}
+
+struct pairs {
+    size_t rise, fall;
+};
+
+static struct pairs count_pairs(const double *values, size_t count) {
+    struct pairs pairs = {0, 0};
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = i + 1; j < count; j++) {
+            pairs.rise += values[j] > values[i];
+            pairs.fall += values[j] < values[i];
+        }
+    return pairs;
+}
+
+struct shares {
+    double *of;   /* (most + 1) by number of falling pairs */
+    double *next; /* workings */
+    double *box;  /* (TREND_MOST + 1) rows of most + 1: partitions in boxes of 0 ... m rows */
+    size_t most, degree;
+};
+
+/* Row m of box: shares of the partitions in m x k by their size, k grown from 0. The largest part
+ * is below k, or it is k and the others fit (m - 1) x k. */
+static void fill_box(struct shares *shares, size_t m, size_t k) {
+    const size_t stride = shares->most + 1;
+    for (size_t row = 0; row <= m; row++) {
+        memset(shares->box + row * stride, 0, stride * sizeof *shares->box);
+        shares->box[row * stride] = 1.0;
+    }
+    for (size_t wide = 1; wide <= k; wide++)
+        for (size_t row = 1; row <= m; row++) {
+            double *const own = shares->box + row * stride;
+            const double *const above = own - stride;
+            const double less = (double)wide / (double)(row + wide);
+            for (size_t d = row * wide + 1; d-- > 0;) {
+                const double full = d < wide ? 0.0 : above[d - wide];
+                own[d] = less * own[d] + (1.0 - less) * full;
+            }
+        }
+}
+
+/* m equal values enter among the k that are there. */
+static void enter(struct shares *shares, size_t m, size_t k) {
+    const size_t degree = shares->degree + m * k;
+    fill_box(shares, m, k);
+    const double *const box = shares->box + m * (shares->most + 1);
+    memset(shares->next, 0, (shares->most + 1) * sizeof *shares->next);
+    for (size_t a = 0; a <= shares->degree; a++)
+        for (size_t b = 0; b <= m * k; b++)
+            shares->next[a + b] += shares->of[a] * box[b];
+    memcpy(shares->of, shares->next, (degree + 1) * sizeof *shares->of);
+    shares->degree = degree;
+}
+
+/* Share of the orders of these values with at most `fall` falling pairs. */
+static enum status share_of(const double *values, size_t count, size_t fall, struct arena *arena,
+                            double *out) {
+    struct shares shares = {.most = count * (count - 1) / 2};
+    double *sorted;
+    TRY(arena_take(arena, count, sizeof *sorted, "trend", &sorted));
+    TRY(arena_take(arena, shares.most + 1, sizeof *shares.of, "trend", &shares.of));
+    TRY(arena_take(arena, shares.most + 1, sizeof *shares.next, "trend", &shares.next));
+    TRY(arena_take(arena, (count + 1) * (shares.most + 1), sizeof *shares.box, "trend",
+                   &shares.box));
+    memcpy(sorted, values, count * sizeof *sorted);
+    statistics_sort(sorted, count);
+    shares.of[0] = 1.0;
+    for (size_t first = 0, end; first < count; first = end) {
+        for (end = first + 1; end < count && sorted[end] <= sorted[first];)
+            end++;
+        enter(&shares, end - first, first);
+    }
+    *out = 0.0;
+    for (size_t d = 0; d <= fall; d++)
+        *out += shares.of[d];
+    if (*out > 1.0) *out = 1.0; /* rounding */
+    return STATUS_OK;
+}
+
+static enum status factor_of(const double *values, size_t count, struct arena *arena, double *out) {
+    double *rates;
+    size_t used = 0;
+    TRY(arena_take(arena, count * (count - 1) / 2, sizeof *rates, "trend", &rates));
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = i + 1; j < count; j++)
+            if (values[i] > 0.0 && values[j] > 0.0)
+                rates[used++] =
+                    (real_log_f64(values[j]) - real_log_f64(values[i])) / (double)(j - i);
+    statistics_sort(rates, used);
+    *out = used == 0 ? real_nan_f64() : real_exp_f64(statistics_quantile(rates, used, 0.5));
+    return STATUS_OK;
+}
+
+enum status trend_test(const double *values, size_t count, struct arena *arena, struct trend *out) {
+    TRY(check(values, count));
+    const struct pairs pairs = count_pairs(values, count);
+    const size_t told = pairs.rise + pairs.fall;
+    if (told == 0) FAIL(STATUS_UNTESTABLE, "a trend needs values that differ");
+    out->count = count;
+    out->tau = ((double)pairs.rise - (double)pairs.fall) / (double)told;
+    TRY(share_of(values, count, pairs.fall, arena, &out->p));
+    return factor_of(values, count, arena, &out->factor);
+}
