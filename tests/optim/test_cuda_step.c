@@ -160,8 +160,9 @@ static void open_tensors(struct helper_tensor *tensors, struct helper_dtypes dty
 
 /* Larger in fp8, where most would be 0. In the last step some are special. */
 static void fill_gradients(struct helper_tensor *tensors, double scale, uint64_t step) {
-    static const double specials[] = {NAN,      INFINITY,  -INFINITY,      0.0,    -0.0,
-                                      0x1p-140, -0x1p-126, 0x1.fffffep127, 0x1p-24};
+    static const double specials[] = {
+        (double)NAN, (double)INFINITY, -(double)INFINITY, 0.0,    -0.0,
+        0x1p-140,    -0x1p-126,        0x1.fffffep127,    0x1p-24};
     for (size_t i = 0; i < TENSORS; ++i) {
         struct optim_tensor *const tensor = &tensors[i].tensor;
         const enum dtype dtype = tensor->gradient_dtype;
