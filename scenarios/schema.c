@@ -483,7 +483,7 @@ static const struct key_row rows[] = {
      AT(numerics.determinism.workspace), NO_BOUNDS, "auto", workspace_names},
     {"numerics.determinism.order", KEY_ENUM, "", "auto", CAUSE_NONDETERMINISM,
      "Products of the device's library: one after another on one stream (fixed), or parts of one "
-     "on several at once; auto is free in mode fast, else fixed",
+     "on several at once (free); auto is fixed",
      AT(numerics.determinism.order), NO_BOUNDS, "auto", order_names},
     {"numerics.determinism.atomics", KEY_ENUM, "", "auto", CAUSE_NONDETERMINISM,
      "Whether a device adds with atomics: gradients of embeddings, dQ and norms, and its library "

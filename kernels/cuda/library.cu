@@ -111,9 +111,11 @@ static thread_local struct library_here here;
 
 /* ---- opening ---- */
 
-static void *library_load(const char *const *names, size_t count) {
+/* The first of the names that the loader finds; its place among them. */
+static void *library_load(const char *const *names, size_t count, size_t *out_place) {
     for (size_t i = 0; i < count; i++) {
         void *const library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+        *out_place = i;
         if (library != nullptr) return library;
     }
     return nullptr;
@@ -129,16 +131,16 @@ static enum status library_find(void) {
     static const char *const names[] = {LIBRARY_NAMES};
     static const char *const names_lt[] = {LIBRARY_NAMES_LT};
     const char *missing = nullptr;
-    here.library = library_load(names, sizeof names / sizeof names[0]);
+    size_t place, alone;
+    here.library = library_load(names, sizeof names / sizeof names[0], &place);
     if (here.library == nullptr)
         FAIL(STATUS_UNSUPPORTED,
              "cuda: expected cuBLAS (%s or %s) where the loader looks, found none; "
              "numerics.library: none goes without it",
              names[0], names[1]);
-    here.library_lt = library_load(names_lt, sizeof names_lt / sizeof names_lt[0]);
+    here.library_lt = library_load(&names_lt[place], 1, &alone); /* of the same version */
     if (here.library_lt == nullptr)
-        FAIL(STATUS_UNSUPPORTED, "cuda: cuBLAS is there, but neither %s nor %s", names_lt[0],
-             names_lt[1]);
+        FAIL(STATUS_UNSUPPORTED, "cuda: %s is there, but not %s", names[place], names_lt[place]);
 #define LIBRARY_FIND(member, function)                                                             \
     if (!library_symbol(here.library, #function, &here.member)) missing = #function;
 #define LIBRARY_FIND_LT(member, function)                                                          \
