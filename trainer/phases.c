@@ -1,30 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The phases of the loop, one function each. What a phase reads and writes is declared in loop.c;
- * here it is done, on the state. Each leaves a digest of what it wrote in the update's record.
- * `reduce` is an identity with one rank, `unscale` without a loss scale. */
-#include "trainer/run_private.h"
-#include "trainer/rounding.h"
-#include "trainer/scaler.h"
-#include "trainer/streams.h"
-#include "trainer/watch_run.h"
-#include "scenarios/scenario.h"
+ * The phases of the loop, one function each; unscale, clip and optimize: phases_update.c. What a
+ * phase reads and writes is declared in loop.c; here it is done, on the state. Each leaves a digest
+ * of what it wrote in the update's record. `reduce` is an identity with one rank, `unscale` without
+ * a loss scale. */
+#include "trainer/phases.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/real.h"
-#include "kernels/backend_abi.h"
+#include "scenarios/scenario.h"
 #include "trainer/distance.h"
 #include "trainer/plugin.h"
-#include "trainer/readback.h"
+#include "trainer/scaler.h"
+#include "trainer/streams.h"
+#include "trainer/watch_run.h"
 
 static void note_phase(struct run *run, enum phase phase, const struct digest *digest) {
     uint8_t slot = run->axes.phase_slot[phase];
     if (slot != RUN_NO_SLOT) memcpy(run->record.phases[slot], digest->byte, DIGEST_BYTES);
 }
 
-/* At most two values; every NaN as one pattern. */
-static void note_reals(struct run *run, enum phase phase, const double *values, size_t count) {
+void phase_note_reals(struct run *run, enum phase phase, const double *values, size_t count) {
     struct digest digest;
     double folded[2] = {0.0, 0.0};
     for (size_t i = 0; i < count; i++)
@@ -245,143 +242,6 @@ enum status phase_close_gradient(struct run *run) {
     return run->shape.phases + run->shape.tensors == 0 ? STATUS_OK : note_gradients(run);
 }
 
-static enum status phase_unscale(struct run *run) {
-    struct state_head *head = run_head(run);
-    if (run->config.scaler.kind == SCALER_NONE) return STATUS_OK;
-    TRY(phase_close_gradient(run));
-    double factor = head->scaler.unscaled ? 1.0 : scaler_inverse(&head->scaler);
-    for (uint32_t i = 0; i < run->owner_count && factor != 1.0; i++) {
-        uint32_t row = run->owner[i];
-        struct scale_args args = {run->table.rows[row].count, run->layout.gradient_dtype, factor,
-                                  run_at(run, run->layout.tensor[row].gradient)};
-        run->model.ops->scale(&run->model.call, &args);
-    }
-    head->scaler.unscaled = 1;
-    note_reals(run, PHASE_UNSCALE, &factor, 1);
-    return STATUS_OK;
-}
-
-static struct clip_rule clip_rule_of(const struct config *config) {
-    return (struct clip_rule){.max_norm = config->clip.max_norm,
-                              .eps = config->clip.eps,
-                              .replicas = config->clip.replicas,
-                              .norm = (enum clip_norm)config->clip.norm,
-                              .dtype = (enum clip_dtype)config->clip.dtype,
-                              .form = (enum clip_form)config->clip.form,
-                              .apply = (enum clip_apply)config->clip.apply};
-}
-
-/* Scales the gradients unless rule->max_norm is 0. */
-static enum status clip_by(struct run *run, const struct clip_rule *rule, struct clip_result *out) {
-    TRY(phase_close_gradient(run));
-    for (uint32_t i = 0; i < run->owner_count; i++) {
-        uint32_t row = run->owner[i];
-        run->clips[i] =
-            (struct clip_tensor){.gradient = run_at(run, run->layout.tensor[row].gradient),
-                                 .count = run->table.rows[row].count,
-                                 .storage = run->layout.gradient_dtype};
-    }
-    struct clip_call call = {.ops = run->model.ops,
-                             .call = &run->model.call,
-                             .tensors = run->clips,
-                             .tensor_count = run->owner_count,
-                             .rule = *rule,
-                             .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
-    if (run->backend != NULL)
-        clip_ask(&call, run->clips, run->backend->squares, run->clip_pieces, run->clip_blocks);
-    TRY(model_wait(&run->model));
-    clip_gradients(&call, out);
-    return STATUS_OK;
-}
-
-enum status phase_measure_norm(struct run *run, double *out_norm) {
-    struct clip_rule rule = clip_rule_of(&run->config);
-    struct clip_result result;
-    rule.max_norm = 0.0;
-    TRY(clip_by(run, &rule, &result));
-    *out_norm = result.norm;
-    return STATUS_OK;
-}
-
-static enum status phase_clip(struct run *run) {
-    struct state_head *head = run_head(run);
-    const struct clip_rule rule = clip_rule_of(&run->config);
-    struct clip_result result;
-    TRY(clip_by(run, &rule, &result));
-    head->norm = result.norm;
-    head->coefficient = result.coefficient;
-    run->record.reals[REAL_GRAD_NORM] = head->norm;
-    run->record.reals[REAL_CLIP_COEF] = head->coefficient;
-    double values[] = {head->norm, head->coefficient};
-    note_reals(run, PHASE_CLIP, values, COUNT_OF(values));
-    return STATUS_OK;
-}
-
-static void fill_tensor(struct run *run, uint32_t row_index, struct optim_tensor *out) {
-    const struct param_row *row = &run->table.rows[row_index];
-    const struct state_layout *layout = &run->layout;
-    const struct state_tensor *tensor = &layout->tensor[row_index];
-    *out = (struct optim_tensor){.name = row->name,
-                                 .rank = row->rank,
-                                 .shape = {row->shape[0], row->shape[1]},
-                                 .count = row->count,
-                                 .group = row->group,
-                                 .param_dtype = row->dtype,
-                                 .master_dtype = layout->master_dtype,
-                                 .gradient_dtype = layout->gradient_dtype,
-                                 .slot_dtype = layout->slot_dtype,
-                                 .param = run_at(run, tensor->param),
-                                 .gradient = run_at(run, tensor->gradient)};
-    if (layout->has_master) out->master = run_at(run, tensor->master);
-    for (uint32_t slot = 0; slot < run->optimizer->slot_count; slot++)
-        out->slots[slot] = tensor->slot_count[slot] == 0 ? NULL : run_at(run, tensor->slot[slot]);
-}
-
-/* The class's loops are the host's, whatever backend has the tensors: a user's, and those that need
- * whole tensors. */
-static int steps_on_host(const struct run *run) {
-    return strcmp(run->config.optimizer.which.module, CONFIG_NO_MODULE) != 0 ||
-           (run->optimizer->flags & OPTIM_ELEMENTWISE) == 0;
-}
-
-static enum status phase_optimize(struct run *run) {
-    struct state_head *head = run_head(run);
-    TRY(phase_close_gradient(run));
-    if (run->options.readback) readback_keep(run);
-    if (run->model.watch != NULL || steps_on_host(run)) TRY(model_wait(&run->model));
-    if (run->model.watch != NULL) watch_gradient_taken(run);
-    struct optim_group groups[STATE_GROUPS_MAX];
-    for (uint32_t g = 0; g < run->table.groups; g++) {
-        groups[g].lr = head->lr[g];
-        groups[g].weight_decay = g == 0 ? run->config.optimizer.weight_decay : 0.0;
-        run->record.groups[g][GROUP_LR_APPLIED] = groups[g].lr;
-        run->record.groups[g][GROUP_WD_APPLIED] = groups[g].weight_decay;
-    }
-    for (uint32_t i = 0; i < run->owner_count; i++)
-        fill_tensor(run, run->owner[i], &run->tensors[i]);
-    struct optim_call call = {.size = sizeof call,
-                              .tensors = run->tensors,
-                              .tensor_count = run->owner_count,
-                              .groups = groups,
-                              .group_count = run->table.groups,
-                              .t = &head->t,
-                              .values = run->config.optimizer.which.values,
-                              .grad_scale = scaler_left(&head->scaler),
-                              .found_inf = run->overflow || run->skipped,
-                              .rounding_seed = streams_at(run, STREAM_ROUNDING).seed,
-                              .update = streams_update(run, STREAM_ROUNDING),
-                              .threads = (int)run->config.numerics.threads,
-                              .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
-    if (run->backend != NULL && !steps_on_host(run))
-        memcpy(call.steps, run->backend->steps, sizeof call.steps);
-    rounding_begin(run);
-    TRY(plugin_step(&run->config.optimizer.which, run->optimizer, &call));
-    if (run->wide != NULL) TRY(model_wait(&run->model));
-    TRY(rounding_end(run));
-    run->weights_fresh = 0;
-    return run->options.readback ? readback_measure(run, &call) : STATUS_OK;
-}
-
 static enum status phase_schedule(struct run *run) {
     struct state_head *head = run_head(run);
     struct sched_call call = run_sched_call(run);
@@ -390,7 +250,7 @@ static enum status phase_schedule(struct run *run) {
                      loop_schedule_counter(&run->config, head->n), &lr));
     for (uint32_t g = 0; g < run->table.groups; g++)
         head->lr[g] = lr;
-    note_reals(run, PHASE_SCHEDULE, &lr, 1);
+    phase_note_reals(run, PHASE_SCHEDULE, &lr, 1);
     return STATUS_OK;
 }
 
@@ -424,13 +284,13 @@ static enum status phase_log(struct run *run) {
     memset(&head->window, 0, sizeof head->window);
     if (run->layout.sums != 0) memset(run_sums(run), 0, sizeof(struct state_sums));
     double values[] = {reals[REAL_LOSS], lr};
-    note_reals(run, PHASE_LOG, values, COUNT_OF(values));
+    phase_note_reals(run, PHASE_LOG, values, COUNT_OF(values));
     return STATUS_OK;
 }
 
 static enum status phase_count(struct run *run) {
     double n = (double)++run_head(run)->n;
-    note_reals(run, PHASE_COUNT_UPDATE, &n, 1);
+    phase_note_reals(run, PHASE_COUNT_UPDATE, &n, 1);
     return STATUS_OK;
 }
 
@@ -449,7 +309,7 @@ static enum status phase_zero(struct run *run) {
     head->stored = 0;
     head->scaler.unscaled = 0;
     double zero = 0.0;
-    note_reals(run, PHASE_ZERO, &zero, 1);
+    phase_note_reals(run, PHASE_ZERO, &zero, 1);
     return STATUS_OK;
 }
 
