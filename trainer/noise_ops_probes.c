@@ -178,7 +178,7 @@ static void embedding_weight(struct ops_bench *bench, const struct ops_probe *pr
 /* a: vocabulary. The sums of exponentials are what is compared: a log-prob is one number of f64. */
 static void logprob_forward(struct ops_bench *bench, const struct ops_probe *probe, uint32_t first,
                             uint32_t count) {
-    double logp[OPS_ROWS];
+    double *const logp = (double *)(void *)bench->scratch_rows[2]; /* a device sees no variable */
     const struct logprob_forward_args args = {count,
                                               probe->a,
                                               DTYPE_F32,
