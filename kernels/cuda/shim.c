@@ -369,21 +369,21 @@ static void tell_why_stuck(struct shim *s) {
             (unsigned)s->line);
 }
 
+static int is_whole(const unsigned char *fence) {
+    return fence[0] == FENCE_BYTE && memcmp(fence, fence + 1, FENCE - 1) == 0;
+}
+
 static void check_fences(struct shim *s) {
-    for (size_t i = 0; i < FENCE; i++) {
-        if (s->memory[i] == FENCE_BYTE && s->memory[FENCE + s->shared_bytes + i] == FENCE_BYTE)
-            continue;
-        tell_of(s, "wrote outside its %u bytes of shared memory, %u bytes away at most",
-                (unsigned)s->shared_bytes, (unsigned)FENCE);
-        return;
-    }
+    if (is_whole(s->memory) && is_whole(s->memory + FENCE + s->shared_bytes)) return;
+    tell_of(s, "wrote outside its %u bytes of shared memory, %u bytes away at most",
+            (unsigned)s->shared_bytes, (unsigned)FENCE);
 }
 
 static void open_block(struct shim *s, unsigned block) {
     for (unsigned t = 0; t < s->threads; t++)
         s->gpu[t] = (struct gpu){t, s->threads, block, s->memory + FENCE, s};
     memset(s->state, NEW, s->threads);
-    memset(s->turn, 0, sizeof s->turn);
+    memset(s->turn, 0, s->threads * sizeof s->turn[0]);
     memset(s->warp_waits, 0, sizeof s->warp_waits);
     memset(s->memory, FENCE_BYTE, FENCE);
     memset(s->memory + FENCE, 0xff, s->shared_bytes);
