@@ -40,20 +40,22 @@ static size_t round_up(size_t value) {
     return (value + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
 }
 
-static struct arena_block *block_open(const struct arena_source *source, size_t size) {
+static enum status block_open(const struct arena_source *source, size_t size, const char *what,
+                              struct arena_block **out) {
     const size_t bytes = sizeof(struct arena_block) + ALIGNMENT + size;
     void *memory = NULL;
-    if (source == NULL)
+    if (source != NULL)
+        TRY(source->take(bytes, &memory));
+    else
         memory = calloc(1, bytes);
-    else if (source->take(bytes, &memory) != STATUS_OK)
-        return NULL;
+    if (memory == NULL) FAIL(STATUS_MEMORY, "%s: cannot get %zu bytes of memory", what, size);
     struct arena_block *const block = (struct arena_block *)memory;
-    if (block == NULL) return NULL;
     uintptr_t start = (uintptr_t)(block + 1);
     block->data = (unsigned char *)(block + 1) + (round_up(start) - start);
     block->size = size;
     POISON(block->data, size);
-    return block;
+    *out = block;
+    return STATUS_OK;
 }
 
 enum status arena_take(struct arena *arena, size_t count, size_t size, const char *what,
@@ -65,8 +67,8 @@ enum status arena_take(struct arena *arena, size_t count, size_t size, const cha
     struct arena_block *block = arena->head;
     if (block == NULL || block->size - block->used < step) {
         size_t block_size = step > BLOCK_SIZE / 4 ? step : BLOCK_SIZE;
-        struct arena_block *fresh = block_open(arena->source, block_size);
-        if (fresh == NULL) FAIL(STATUS_MEMORY, "%s: cannot get %zu bytes of memory", what, wanted);
+        struct arena_block *fresh = NULL;
+        TRY(block_open(arena->source, block_size, what, &fresh));
         if (block != NULL && block_size != BLOCK_SIZE) { /* keep filling the small block */
             fresh->next = block->next;
             block->next = fresh;

@@ -17,7 +17,7 @@
 
 struct arena_block;
 
-/* Where blocks come from: zeroed memory, and its way back. */
+/* Where blocks come from: zeroed memory, and its way back. What `take` fails with is told as it is. */
 struct arena_source {
     enum status (*take)(size_t bytes, void **out);
     void (*give)(void *memory);

@@ -162,39 +162,61 @@ static enum status module_describe(struct backend_fact *list, uint32_t *out_coun
 /* What a driver keeps for itself, and what kernels' local memory may come to. */
 #define MODULE_SPARE ((size_t)1 << 30)
 
+/* Bytes in front of what is handed out, which hold its size and keep its alignment. */
+#define MODULE_HEAD ((size_t)256)
+
+/* Bytes that are handed out. Pages that the host touched have left the device and count as free
+ * there; they all come back. One host thread takes memory. */
+static size_t module_taken;
+
 /* The driver would hand out more managed memory than the device has, and page it to and fro. */
 static enum status module_has_room(size_t bytes) {
     size_t left = 0, all = 0;
     const cudaError_t error = cudaMemGetInfo(&left, &all);
     if (error != cudaSuccess) return module_fail("memory of the device", error);
+    const size_t rest = all > module_taken ? all - module_taken : 0;
+    if (rest < left) left = rest;
     if (left > MODULE_SPARE && bytes <= left - MODULE_SPARE) return STATUS_OK;
     FAIL(STATUS_MEMORY,
-         "cuda: the run asks for %.2f GiB more, and the device has %.2f of its %.2f GiB left: make "
-         "the model, batch.micro or data.max_len smaller",
+         "cuda: the run asks for %.2f GiB more, and the device has %.2f of its %.2f GiB left, 1 of "
+         "them for itself: make the model, batch.micro or data.max_len smaller",
          (double)bytes / 0x1p30, (double)left / 0x1p30, (double)all / 0x1p30);
 }
 
 /* Zeroed by the device, so that its pages begin there. */
 static enum status module_take(size_t bytes, void **out) {
-    TRY(module_has_room(bytes));
-    const cudaError_t error = cudaMallocManaged(out, bytes == 0 ? 1 : bytes, cudaMemAttachGlobal);
+    void *memory = nullptr;
+    if (bytes > SIZE_MAX - MODULE_HEAD) FAIL(STATUS_MEMORY, "cuda: %zu bytes overflow", bytes);
+    const size_t all = bytes + MODULE_HEAD;
+    TRY(module_has_room(all));
+    const cudaError_t error = cudaMallocManaged(&memory, all, cudaMemAttachGlobal);
     if (error != cudaSuccess) return module_fail("managed memory", error);
-    cudaError_t zeroed = cudaMemset(*out, 0, bytes);
+    cudaError_t zeroed = cudaMemset(memory, 0, all);
     if (zeroed == cudaSuccess) zeroed = cudaDeviceSynchronize();
-    if (zeroed == cudaSuccess) return STATUS_OK;
-    cudaFree(*out);
-    return module_fail("managed memory, zeroed", zeroed);
+    if (zeroed != cudaSuccess) {
+        cudaFree(memory);
+        return module_fail("managed memory, zeroed", zeroed);
+    }
+    *(size_t *)memory = all;
+    module_taken += all;
+    *out = (char *)memory + MODULE_HEAD;
+    return STATUS_OK;
 }
 
 static void module_give(void *memory) {
-    cudaFree(memory);
+    void *const head = (char *)memory - MODULE_HEAD;
+    if (memory == nullptr) return;
+    module_taken -= *(size_t *)head;
+    cudaFree(head);
 }
 
+/* Both kinds of errors are taken, so that neither is told again of work that goes well. */
 static enum status module_wait(void) {
     const cudaError_t error = cudaDeviceSynchronize();
-    if (error != cudaSuccess) return module_fail("a kernel", error);
     const cudaError_t earlier = cudaGetLastError();
-    return earlier == cudaSuccess ? library_error() : module_fail("a launch", earlier);
+    const enum status library = library_error();
+    if (error != cudaSuccess) return module_fail("a kernel", error);
+    return earlier == cudaSuccess ? library : module_fail("a launch", earlier);
 }
 
 extern "C" {
