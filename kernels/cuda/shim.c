@@ -143,10 +143,6 @@ int shim_place(struct watch_place *out) {
     return 1;
 }
 
-int shim_failed(void) {
-    return here.failed;
-}
-
 enum status shim_take_error(void) {
     if (!here.failed) return STATUS_OK;
     here.failed = 0;
@@ -445,6 +441,24 @@ static size_t stride_of(size_t grid, uint64_t *draw) {
     }
 }
 
+void shim_tell_of(const struct shim_work *work, const char *what) {
+    char text[400];
+    if (work->kernel != NULL)
+        snprintf(text, sizeof text, "kernel %s: %s", work->name, what);
+    else
+        snprintf(text, sizeof text, "a function of the host: %s", what);
+    tell(text);
+}
+
+static int args_fit(const struct shim_work *work) {
+    char text[128];
+    if (work->args_bytes <= SHIM_ARGS) return 1;
+    snprintf(text, sizeof text, "expected %zu bytes of arguments at most, got %zu", SHIM_ARGS,
+             work->args_bytes);
+    shim_tell_of(work, text);
+    return 0;
+}
+
 static int launch_is_possible(const struct shim_work *work) {
     const size_t grid = work->grid, bytes = work->shared_bytes;
     const unsigned block = work->block;
@@ -452,20 +466,24 @@ static int launch_is_possible(const struct shim_work *work) {
     if (block >= 32 && block <= SHIM_THREADS && block % 32 == 0 && bytes <= SHIM_SHARED &&
         grid < (size_t)1 << 31)
         return 1;
-    snprintf(
-        text, sizeof text,
-        "kernel %s: expected blocks of whole warps, at most %u threads and %zu bytes of shared "
-        "memory, and fewer than 2^31 of them, got %zu of %u threads and %zu bytes",
-        work->name, SHIM_THREADS, SHIM_SHARED, grid, block, bytes);
-    tell(text);
+    snprintf(text, sizeof text,
+             "expected blocks of whole warps, at most %u threads and %zu bytes of shared "
+             "memory, and fewer than 2^31 of them, got %zu of %u threads and %zu bytes",
+             SHIM_THREADS, SHIM_SHARED, grid, block, bytes);
+    shim_tell_of(work, text);
     return 0;
 }
 
 void shim_run(const struct shim_work *work, const void *args) {
     const size_t grid = work->grid;
-    if (here.failed || !launch_is_possible(work)) return;
+    if (here.failed || !args_fit(work)) return;
+    if (work->kernel == NULL) {
+        work->host(args);
+        return;
+    }
+    if (!launch_is_possible(work)) return;
     if (here.space == NULL && open_space() != STATUS_OK) {
-        tell("shim: no memory");
+        shim_tell_of(work, "no memory for a block");
         return;
     }
     struct shim *const s = here.space;

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "kernels/cuda/accesses.h"
 
 struct place {
     struct shim_work work;
@@ -34,10 +33,7 @@ void shim_seed(uint64_t seed) {
 
 static void run_oldest(void) {
     const struct place *const place = &queue.place[queue.first];
-    if (place->work.kernel != NULL)
-        shim_run(&place->work, place->args);
-    else if (!shim_failed())
-        place->work.host(place->args);
+    shim_run(&place->work, place->args);
     queue.first = (queue.first + 1) % SHIM_QUEUE;
     queue.count--;
 }
@@ -48,21 +44,18 @@ void shim_wait(void) {
     queue.first = 0;
 }
 
+/* Arguments that no place holds are not kept: shim_run() tells of them, in their turn. */
 static void append(const struct shim_work *work, const void *args) {
-    if (work->args_bytes > SHIM_ARGS) {
-        shim_tell("shim: a kernel has more arguments than a device takes");
-        return;
-    }
     if (queue.place == NULL && arena_take(&queue.arena, SHIM_QUEUE, sizeof *queue.place,
                                           "launches that wait", &queue.place) != STATUS_OK) {
         queue.place = NULL;
-        shim_tell("shim: no memory");
+        shim_tell_of(work, "no memory for launches that wait"); /* none waits yet */
         return;
     }
     if (queue.count == SHIM_QUEUE) run_oldest();
     struct place *const place = &queue.place[(queue.first + queue.count++) % SHIM_QUEUE];
     place->work = *work;
-    memcpy(place->args, args, work->args_bytes);
+    if (work->args_bytes <= SHIM_ARGS) memcpy(place->args, args, work->args_bytes);
 }
 
 void shim_launch(const char *name, shim_kernel kernel, size_t grid, unsigned block,

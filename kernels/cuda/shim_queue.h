@@ -16,11 +16,14 @@ struct shim_work {
     uint64_t draw; /* what its orders are drawn from */
 };
 
-/* shim.c: runs the launch to its end, unless an error waits to be taken. */
+/* shim.c: runs the launch or the function to its end, unless an error waits to be taken; tells
+ * instead what makes it impossible. */
 void shim_run(const struct shim_work *work, const void *args);
 
-/* shim.c: whether an error waits to be taken; takes it. */
-int shim_failed(void);
+/* shim.c: tells what is wrong with a launch, by its name. */
+void shim_tell_of(const struct shim_work *work, const char *what);
+
+/* shim.c: takes the error that waits to be taken. */
 TWINSTEP_MUST_USE enum status shim_take_error(void);
 
 /* shim.c: gives the fibres' memory back. */

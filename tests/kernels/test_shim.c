@@ -343,11 +343,27 @@ KERNEL(take_large, struct large) {
     (void)args;
 }
 
+static void take_nothing(const void *given) {
+    (void)given;
+}
+
+/* An impossible launch is told of in its turn and by its own name: what came before it runs, what
+ * comes behind it does not. */
 static void validate_arguments(void **state) {
     (void)state;
-    static const struct large args = {{0}};
-    LAUNCH(take_large, 1, 32, 0, &args);
-    assert_told("more arguments than a device takes");
+    static const struct large large = {{0}};
+    uint32_t value = 1;
+    const struct step args = {10, &value};
+    LAUNCH(multiply_and_count, 1, 32, 0, &args);
+    LAUNCH(take_large, 1, 32, 0, &large);
+    LAUNCH(multiply_and_count, 1, 32, 0, &args);
+    assert_told("kernel take_large: expected 4096 bytes of arguments at most, got 4097");
+    assert_int_equal(value, 11);
+    shim_host(count_on_host, &args, sizeof args);
+    shim_host(take_nothing, &large, sizeof large);
+    shim_host(count_on_host, &args, sizeof args);
+    assert_told("a function of the host: expected 4096 bytes of arguments at most, got 4097");
+    assert_int_equal(value, 111);
 }
 
 static int close_shim(void **state) {
