@@ -153,37 +153,60 @@ static enum status list_causes(struct listing *listing) {
     return STATUS_OK;
 }
 
+#define NUMERICS "numerics."
+
 /* Whether a scenario may set this key to this dtype, with bf16 parameters where masters are meant:
  * asked of the parser itself. */
-static enum status asks_dtype(struct listing *listing, const char *key, const char *dtype,
+static enum status asks_dtype(struct listing *listing, const char *path, const char *dtype,
                               int *out_may) {
     static const char text[] = "twinstep: 1\n";
     struct scenario *scenario;
     char *set;
-    TRY(arena_format(&listing->cli->arena, &set, "common.numerics.%s=%s", key, dtype));
+    TRY(arena_format(&listing->cli->arena, &set, "common.%s=%s", path, dtype));
     const char *const sets[] = {set, "common.numerics.param=bf16"};
-    const size_t count = strcmp(key, "master") == 0 ? 2 : 1;
+    const size_t count = strcmp(path, "numerics.master") == 0 ? 2 : 1;
     const enum status status = scenario_parse(&listing->cli->arena, listing->cli->schema, "list",
                                               text, sizeof text - 1, sets, count, &scenario);
     *out_may = status == STATUS_OK;
     return status == STATUS_UNSUPPORTED || status == STATUS_INPUT ? STATUS_OK : status;
 }
 
+static int is_listed(const char *name, const char *const *names) {
+    while (*names != NULL && strcmp(*names, name) != 0)
+        names++;
+    return *names != NULL;
+}
+
+/* Adds the keys whose names are dtypes and that take this one: of numerics, or all others. */
+static enum status add_keys(struct listing *listing, const char *dtype, int of_numerics,
+                            char **text) {
+    size_t count;
+    const struct key_row *rows = schema_rows(&count);
+    const char *const *const all = row_of("numerics.param")->names;
+    const char *const *const wide = row_of("numerics.master")->names;
+    const char *between = of_numerics ? "numerics: " : "; ";
+    for (size_t i = 0; i < count; i++) {
+        const int inside = strncmp(rows[i].path, NUMERICS, strlen(NUMERICS)) == 0;
+        int may;
+        if ((rows[i].names != all && rows[i].names != wide) || inside != of_numerics) continue;
+        if (!is_listed(dtype, rows[i].names)) continue;
+        TRY(asks_dtype(listing, rows[i].path, dtype, &may));
+        if (!may) continue;
+        TRY(arena_format(&listing->cli->arena, text, "%s%s%s", *text, between,
+                         rows[i].path + (inside ? strlen(NUMERICS) : 0)));
+        between = ", ";
+    }
+    return STATUS_OK;
+}
+
 static enum status list_dtypes(struct listing *listing) {
-    static const char *const keys[] = {"compute", "param", "gradient", "optimizer", "master",
-                                       "softmax", "rope",  "loss",     "product"};
-    const struct key_row *row = row_of("numerics.param");
-    for (size_t i = 0; row != NULL && row->names[i] != NULL; i++) {
+    const char *const *const names = row_of("numerics.param")->names;
+    for (size_t i = 0; names[i] != NULL; i++) {
         char *text;
-        int may, found = 0;
-        TRY(arena_format(&listing->cli->arena, &text, "%s", "numerics: "));
-        for (size_t k = 0; k < COUNT_OF(keys); k++) {
-            TRY(asks_dtype(listing, keys[k], row->names[i], &may));
-            if (may)
-                TRY(arena_format(&listing->cli->arena, &text, "%s%s%s", text,
-                                 found++ == 0 ? "" : ", ", keys[k]));
-        }
-        TRY(add(listing, row->names[i], found == 0 ? "by no key" : text));
+        TRY(arena_format(&listing->cli->arena, &text, "%s", ""));
+        TRY(add_keys(listing, names[i], 1, &text));
+        TRY(add_keys(listing, names[i], 0, &text));
+        TRY(add(listing, names[i], text));
     }
     return STATUS_OK;
 }

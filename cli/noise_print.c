@@ -92,13 +92,16 @@ static void print_parts(const char *stratum, const char *what, const struct nois
 /* Hypothesis 24 of the open-instruct investigation. */
 static void print_growth(const struct noise_case *one, FILE *out) {
     const struct noise_parts *parts = one->parts;
+    char factor[32] = "no factor";
+    if (isfinite(parts->growth.factor))
+        snprintf(factor, sizeof factor, "x%.3g", parts->growth.factor);
     fprintf(out, "  %s towards layer 0: ", one->parts_of);
     if (parts->no_growth != NULL)
         fprintf(out, "untestable: %s\n", parts->no_growth);
     else
-        fprintf(out, "%s; x%.3g a layer (median of pairs), tau %.2f, p %.2g, %zu layers\n",
-                parts->growth.p <= NOISE_PARTS_ALPHA ? "grows" : "no growth shown",
-                parts->growth.factor, parts->growth.tau, parts->growth.p, parts->growth.count);
+        fprintf(out, "%s; %s a layer (median of pairs), tau %.2f, p %.2g, %zu layers\n",
+                parts->growth.p <= NOISE_PARTS_ALPHA ? "grows" : "no growth shown", factor,
+                parts->growth.tau, parts->growth.p, parts->growth.count);
 }
 
 static void print_case(const struct noise_report *report, const struct noise_case *one, FILE *out) {

@@ -21,7 +21,8 @@ struct trend {
     size_t count;
     double tau;    /* (pairs that rise - pairs that fall) / pairs that are not tied; -1 .. 1 */
     double p;      /* of rising; one-sided */
-    double factor; /* median over pairs of positive values of (later / earlier)^(1 / places) */
+    double factor; /* median over pairs of positive values of (later / earlier)^(1 / places); NaN:
+                    * fewer than two are positive */
 };
 
 /* STATUS_UNTESTABLE: fewer than TREND_LEAST values, all equal, or one that is negative, infinite or

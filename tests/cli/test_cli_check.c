@@ -294,7 +294,7 @@ static void validate_dtypes(void **state) {
     struct said said = helper_run(0, "list dtypes");
     assert_non_null(strstr(said.out, "tf32                      numerics: product\n"));
     assert_non_null(strstr(said.out, "e4m3                      numerics: param, gradient\n"));
-    assert_non_null(strstr(said.out, "compute, param, gradient, optimizer, master, softmax"));
+    assert_non_null(strstr(said.out, "param, compute, accumulate, gradient, optimizer, master, rope"));
     helper_free(&said);
     helper_accept(0, "check null-pair --set common.numerics.param=e4m3");
     helper_refuse(2, "check null-pair --set common.numerics.compute=e4m3", "numerics.compute");

@@ -72,6 +72,9 @@ static void validate_known(void **state) {
     assert_int_equal(trend_test(mixed, 5, &arena, &trend), STATUS_OK);
     assert_true(fabs(trend.tau - 0.6) < 1e-15);
     assert_true(fabs(trend.factor - exp2((0.5 + 2.0 / 3.0) / 2.0)) < 1e-14);
+    static const double one[] = {0, 0, 0, 0, 0, 0.3};
+    assert_int_equal(trend_test(one, 6, &arena, &trend), STATUS_OK);
+    assert_true(trend.tau == 1.0 && fabs(trend.p - 1.0 / 6.0) < 1e-15 && isnan(trend.factor));
     arena_close(&arena);
 }
 
