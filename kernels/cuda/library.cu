@@ -343,7 +343,8 @@ static cublasStatus_t library_look_up(const struct library_lt *lt, const struct 
         status = here.lt_find(here.lt, lt->desc, lt->left, lt->right, lt->out, lt->out, wish, 1,
                               &found, &count);
     here.lt_pref_destroy(wish);
-    out->none = status == CUBLAS_STATUS_NOT_SUPPORTED || count == 0;
+    out->none = status == CUBLAS_STATUS_NOT_SUPPORTED || count == 0 ||
+                found.state != CUBLAS_STATUS_SUCCESS; /* then the algorithm is not a valid one */
     out->algo = found.algo;
     return status == CUBLAS_STATUS_NOT_SUPPORTED ? CUBLAS_STATUS_SUCCESS : status;
 }

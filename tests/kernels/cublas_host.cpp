@@ -19,6 +19,10 @@ int main(void) {
 
 #else
 
+/* As cublas_fake.c writes it. */
+static_assert(offsetof(cublasLtMatmulHeuristicResult_t, state) == 8 * 8 + sizeof(size_t),
+              "the state of a heuristic result");
+
 enum { HANDLE, HANDLE_LT, DESCRIPTOR, LAYOUT, WISH, STREAM, MEMORY, KINDS };
 
 extern "C" {
@@ -166,7 +170,8 @@ static void verify_lacking(void) {
     memset(&mode, 0, sizeof mode);
     mode.pinned = mode.ordered = 1;
     start(0);
-    for (int lacks = 0; lacks < 3; lacks++) { /* an algorithm; none; "not supported" */
+    /* An algorithm; none; "not supported"; one whose state is "not supported". */
+    for (int lacks = 0; lacks < 4; lacks++) {
         const struct library_product p = product_of(300 + (size_t)lacks);
         fake_lacks = lacks;
         fake_asked = fake_multiplied = fake_multiplied_ex = 0;
