@@ -28,7 +28,8 @@
 #   --limit SEC     of each part; default 540
 #   --total SEC     of all parts of this call: a part gets what is left, and none begins with less
 #                   than 20; default none
-#   --tar FILE      FILE.tar.gz of the folder of --out, written anew after each part
+#   --tar FILE      FILE.tar.gz of the folder of --out without traces and data (*.h5, rows-*.jsonl),
+#                   written anew after each part; it may lie in that folder
 #
 # A part that fails or runs past its limit says so in the report, and the others go on. What is slow
 # within a part is a figure of its own there ("slower than N s") and no failure. Exit status: 0 all
@@ -234,7 +235,8 @@ seconds_left() {
 
 pack() {
     [ -n "$tar" ] || return 0
-    tar -czf "$tar" -C "$out" . || printf 'gpu.sh: %s: not written\n' "$tar" >&2
+    tar -czf "$tar" -C "$out" --exclude='*.h5' --exclude='rows-*.jsonl' \
+        --no-wildcards --exclude="${tar##*/}" . || printf 'gpu.sh: %s: not written\n' "$tar" >&2
 }
 
 run_part() { # PART
