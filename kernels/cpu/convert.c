@@ -83,11 +83,25 @@ void VARIANT(convert)(const struct op_call *call, const struct convert_args *arg
         convert_piece(args, first, least(SUM_BLOCK, args->count - first));
 }
 
+/* Zeros and NaN have four equal bytes. */
+static void fill_piece(unsigned char *memory, uint32_t word, size_t bytes) {
+    const unsigned char byte = (unsigned char)word;
+    if (word == byte * UINT32_C(0x01010101)) {
+        memset(memory, byte, bytes);
+        return;
+    }
+    const size_t whole = bytes - bytes % sizeof word;
+    for (size_t at = 0; at < whole; at += sizeof word)
+        memcpy(memory + at, &word, sizeof word);
+    memcpy(memory + whole, &word, bytes - whole);
+}
+
+#define FILL_PIECE ((size_t)1 << 16) /* bytes, whole words */
+
 void VARIANT(fill)(const struct op_call *call, const struct fill_args *args) {
     unsigned char *const memory = (unsigned char *)args->memory;
-    const size_t whole = args->bytes - args->bytes % sizeof args->word;
-    (void)call;
-    for (size_t at = 0; at < whole; at += sizeof args->word)
-        memcpy(memory + at, &args->word, sizeof args->word);
-    memcpy(memory + whole, &args->word, args->bytes - whole);
+    const int threads = call_threads(call, args->bytes / sizeof args->word);
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (size_t first = 0; first < args->bytes; first += FILL_PIECE)
+        fill_piece(memory + first, args->word, least(FILL_PIECE, args->bytes - first));
 }

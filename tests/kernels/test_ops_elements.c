@@ -251,9 +251,8 @@ static void check_convert(struct bench *b, size_t count, enum dtype from, enum d
 }
 
 /* Bytes of a word, its first ones at the end; nothing behind them. */
-static void check_fill(struct bench *b, size_t bytes) {
-    static const uint32_t word = 0x84c2a15fu;
-    static const unsigned char before[3100] = {0};
+static void check_fill(struct bench *b, size_t bytes, uint32_t word) {
+    static const unsigned char before[140000] = {0};
     const struct op_limits limits = limits_of(1, 64);
     const struct op_table *ops = NULL;
     for (size_t state = 0; bench_machine(b, &limits, &state, &ops);) {
@@ -261,7 +260,8 @@ static void check_fill(struct bench *b, size_t bytes) {
         ops->fill(&b->call, &(struct fill_args){bytes, word, memory});
         for (size_t i = 0; i < sizeof before; i++)
             if (memory[i] != (i < bytes ? word >> 8 * (i % 4) & 0xff : 0))
-                fail_msg("%s: %zu bytes, byte %zu: got %02x", ops->name, bytes, i, memory[i]);
+                fail_msg("%s: %zu bytes of %08x, byte %zu: got %02x", ops->name, bytes, word, i,
+                         memory[i]);
     }
 }
 
@@ -274,8 +274,9 @@ static void storage(struct bench *b) {
             check_convert(b, 200, (enum dtype)d, (enum dtype)to);
     }
     for (size_t bytes = 0; bytes < 6; bytes++)
-        check_fill(b, bytes);
-    check_fill(b, 3075);
+        check_fill(b, bytes, 0x84c2a15fu);
+    check_fill(b, 131075, 0x84c2a15fu); /* pieces of more than one thread */
+    check_fill(b, 131075, 0xffffffffu);
     check_close(b, 35000, 2, b->law.compute);
     check_scale(b, 35000, b->law.compute);
     check_convert(b, 35000, b->law.compute, DTYPE_BF16);
