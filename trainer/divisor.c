@@ -134,7 +134,6 @@ static enum status plain_all(struct run *run, struct divisor_reader *reader, str
     TRY(restart_begin(run));
     streams_begin(run);
     TRY(sampler_plan_update(&run->sampler, state_head_of(run->state)->sampler, &run->plan));
-    measure_begin(run);
     TRY(keep_plan(run, reader, arena));
     reading->micros = run->plan.micros;
     reader->elements = run->table.elements;
@@ -144,6 +143,7 @@ static enum status plain_all(struct run *run, struct divisor_reader *reader, str
         reading->untestable = "the gradients of all micro-batches need more than 8 GiB";
         return STATUS_OK;
     }
+    measure_begin(run);
     TRY(arena_take(arena, reading->micros, sizeof *reader->plain, "gradients", &reader->plain));
     for (run->micro = 0; run->micro < run->plan.micros;) {
         unsigned char **out = &reader->plain[run->micro];
