@@ -130,7 +130,7 @@ static enum status replay_one(struct cli *cli, const struct trace_image *image,
     return replay_run(&request, arena, out);
 }
 
-/* Status_text() says why. */
+/* status_text() says why. */
 static void show_untestable(const struct trace_run *run, json_t *list) {
     if (list == NULL)
         printf("not replayed: %s\n", status_text());
@@ -223,12 +223,10 @@ const struct verb verb_replay = {
         "Trains the runs of TRACE again from the configurations that it holds, with this build on "
         "this machine, and compares digests, losses, norms and learning rates of every update, bit "
         "by bit. Exit status 0: all equal; 1: something differs; 3: a run raced, which no replay "
-        "can "
-        "repeat. Data files and modules are "
-        "looked for where they were. With --from a run goes on from a state that run "
-        "--checkpoint-every stored; without one that early it is trained from the start. With "
-        "--divisor it says by what one update divided its micro-batches: what the optimizer took "
-        "in, against the gradient of each micro-batch's plain sum.\v"
+        "can repeat. Data files and modules are looked for where they were. With --from a run goes "
+        "on from a state that run --checkpoint-every stored; without one that early it is trained "
+        "from the start. With --divisor it says by what one update divided its micro-batches: what "
+        "the optimizer took in, against the gradient of each micro-batch's plain sum.\v"
         "Example: twinstep replay lr-set-before-step.h5 --run baseline --from 3\n"
         "         twinstep replay grad-accum-pre2410.h5 --run test --divisor 2",
     .options = option_rows,

@@ -40,7 +40,8 @@ struct replay_result {
     const struct divisor_reading *divisor; /* of that update; NULL: not asked for, not reached */
 };
 
-/* STATUS_UNTESTABLE: the run raced, and no replay races alike. STATUS_INPUT: no such update, a configuration of another version, data that is not there. */
+/* STATUS_UNTESTABLE: the run raced, and no replay races alike. STATUS_INPUT: no such update, a
+ * configuration of another version, data that is not there. */
 TWINSTEP_MUST_USE enum status replay_run(const struct replay_request *request, struct arena *arena,
                                          struct replay_result *out);
 
