@@ -15,6 +15,8 @@
 
 #include <cuda_runtime.h>
 #include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #if !__has_include(<cublas_v2.h>) || !__has_include(<cublasLt.h>)
@@ -91,8 +93,8 @@ struct library_plan {
 
 /* Of one host thread, as the runtime's current device is. */
 struct library_here {
-    int opened, failed;
-    char error[256];
+    int opened, failed; /* failed: `error` is to be told */
+    char error[256];    /* the first failure since it was told, or why the last open failed */
     void *library, *library_lt;
 #define LIBRARY_MEMBER(member, function) decltype(&function) member;
     LIBRARY_FUNCTIONS(LIBRARY_MEMBER)
@@ -110,6 +112,18 @@ struct library_here {
 static thread_local struct library_here here;
 
 /* ---- opening ---- */
+
+/* Fails, and keeps the text, unless an earlier one waits to be told: where a product was the one to
+ * open cuBLAS, nobody looks at this status. */
+static enum status library_refuse(enum status code, const char *format, ...) {
+    char text[sizeof here.error];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    if (!here.failed) memcpy(here.error, text, sizeof text);
+    FAIL(code, "cuda: %s", text);
+}
 
 /* The first of the names that the loader finds; its place among them. */
 static void *library_load(const char *const *names, size_t count, size_t *out_place) {
@@ -134,13 +148,14 @@ static enum status library_find(void) {
     size_t place, alone;
     here.library = library_load(names, sizeof names / sizeof names[0], &place);
     if (here.library == nullptr)
-        FAIL(STATUS_UNSUPPORTED,
-             "cuda: expected cuBLAS (%s or %s) where the loader looks, found none; "
-             "numerics.library: none goes without it",
-             names[0], names[1]);
+        return library_refuse(STATUS_UNSUPPORTED,
+                              "expected cuBLAS (%s or %s) where the loader looks, found none; "
+                              "numerics.library: none goes without it",
+                              names[0], names[1]);
     here.library_lt = library_load(&names_lt[place], 1, &alone); /* of the same version */
     if (here.library_lt == nullptr)
-        FAIL(STATUS_UNSUPPORTED, "cuda: %s is there, but not %s", names[place], names_lt[place]);
+        return library_refuse(STATUS_UNSUPPORTED, "%s is there, but not %s", names[place],
+                              names_lt[place]);
 #define LIBRARY_FIND(member, function)                                                             \
     if (!library_symbol(here.library, #function, &here.member)) missing = #function;
 #define LIBRARY_FIND_LT(member, function)                                                          \
@@ -148,7 +163,8 @@ static enum status library_find(void) {
     LIBRARY_FUNCTIONS(LIBRARY_FIND)
     if (!library_symbol(here.library, "cublasGemmEx", &here.gemm)) missing = "cublasGemmEx";
     LIBRARY_FUNCTIONS_LT(LIBRARY_FIND_LT)
-    if (missing != nullptr) FAIL(STATUS_UNSUPPORTED, "cuda: this cuBLAS has no %s", missing);
+    if (missing != nullptr)
+        return library_refuse(STATUS_UNSUPPORTED, "this cuBLAS has no %s", missing);
     return STATUS_OK;
 }
 
@@ -158,20 +174,20 @@ static enum status library_start(void) {
     cublasStatus_t status = here.create(&here.handle);
     if (status == CUBLAS_STATUS_SUCCESS) status = here.lt_create(&here.lt);
     if (status != CUBLAS_STATUS_SUCCESS)
-        FAIL(STATUS_INTERNAL, "cuda: cuBLAS does not start: %s", here.text(status));
+        return library_refuse(STATUS_INTERNAL, "cuBLAS does not start: %s", here.text(status));
     cudaError_t error = cudaMalloc(&here.workspace, LIBRARY_WORKSPACE);
     for (unsigned i = 0; i < LIBRARY_STREAMS && error == cudaSuccess; i++)
         error = cudaStreamCreate(&here.stream[i]);
     if (error != cudaSuccess)
-        FAIL(STATUS_INTERNAL, "cuda: workspace and streams of cuBLAS: %s",
-             cudaGetErrorString(error));
+        return library_refuse(STATUS_INTERNAL, "workspace and streams of cuBLAS: %s",
+                              cudaGetErrorString(error));
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
     here.usual = (size_t)(major >= 9 ? 32 : 4) << 20;
     here.opened = 1;
     return STATUS_OK;
 }
 
-/* What was opened before something failed, in reverse; what failed then was told already. */
+/* What was opened before something failed, in reverse; only the error is kept. */
 static void library_drop(void) {
     for (unsigned i = LIBRARY_STREAMS; i-- > 0;)
         if (here.stream[i] != nullptr) cudaStreamDestroy(here.stream[i]);
@@ -181,7 +197,10 @@ static void library_drop(void) {
     if (here.library_lt != nullptr) dlclose(here.library_lt);
     if (here.library != nullptr) dlclose(here.library);
     (void)cudaGetLastError();
-    here = library_here();
+    struct library_here empty = library_here();
+    empty.failed = here.failed;
+    memcpy(empty.error, here.error, sizeof empty.error);
+    here = empty;
 }
 
 enum status library_open(void) {
@@ -195,7 +214,8 @@ enum status library_open(void) {
 
 static int library_note(cublasStatus_t status, const char *what) {
     if (status == CUBLAS_STATUS_SUCCESS) return 0;
-    if (!here.failed) snprintf(here.error, sizeof here.error, "%s: %s", what, here.text(status));
+    if (!here.failed)
+        snprintf(here.error, sizeof here.error, "cuBLAS: %s: %s", what, here.text(status));
     here.failed = 1;
     return 1;
 }
@@ -203,7 +223,7 @@ static int library_note(cublasStatus_t status, const char *what) {
 enum status library_error(void) {
     if (!here.failed) return STATUS_OK;
     here.failed = 0;
-    FAIL(STATUS_INTERNAL, "cuda: cuBLAS: %s", here.error);
+    FAIL(STATUS_INTERNAL, "cuda: %s", here.error);
 }
 
 /* ---- one product ---- */
@@ -406,16 +426,15 @@ static void library_whole(const struct library_mode *mode, const struct library_
     library_lt_close(&lt);
 }
 
-/* Opens cuBLAS where another thread of the host did. */
+/* Opens cuBLAS where another thread of the host did; why not is told as of any product. */
 static int library_can(const struct library_product *p) {
     const size_t most = INT32_MAX;
     const int opens = library_open() == STATUS_OK;
     if (opens && p->M <= most && p->N <= most && p->K <= most && p->a_stride <= most &&
         p->b_stride <= most && p->c_stride <= most)
         return 1;
-    if (!here.failed)
-        snprintf(here.error, sizeof here.error, "%s",
-                 opens ? "a matrix with 2^31 lines or more" : "it does not open");
+    if (opens && !here.failed)
+        snprintf(here.error, sizeof here.error, "cuBLAS: a matrix with 2^31 lines or more");
     here.failed = 1;
     return 0;
 }

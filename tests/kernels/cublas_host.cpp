@@ -145,6 +145,44 @@ static struct library_product product_of(size_t terms) {
     return p;
 }
 
+/* In another thread a product is the first to open cuBLAS: what failed then is told of it, once,
+ * the first of all, and a later one works. */
+static void start_closed(void) {
+    struct library_mode mode;
+    memset(&mode, 0, sizeof mode);
+    mode.pinned = mode.ordered = 1;
+    const struct library_product p = product_of(50);
+    start(1);
+    EXPECT(library_has(&mode, &p, 0)); /* so that the product tells */
+    start(3);
+    EXPECT(library_open() != STATUS_OK);
+    start(3);
+    library_multiply(&mode, &p, 0);
+    told[0] = '\0';
+    EXPECT(library_error() == STATUS_INTERNAL);
+    EXPECT(strcmp(told, "cuda: cuBLAS does not start: a wrong value") == 0);
+    EXPECT(library_error() == STATUS_OK);
+    start(3);
+    library_multiply(&mode, &p, 0);
+    told[0] = '\0';
+    EXPECT(library_error() == STATUS_INTERNAL);
+    EXPECT(strcmp(told, "cuda: workspace and streams of cuBLAS: no memory") == 0);
+    EXPECT(library_error() == STATUS_OK && open_things() == 0);
+    start(0);
+    library_multiply(&mode, &p, 0);
+    EXPECT(library_error() == STATUS_OK && open_things() == 7);
+    struct library_product large = p;
+    large.a_stride = (size_t)1 << 31;
+    library_multiply(&mode, &large, 0);
+    EXPECT(library_error() == STATUS_INTERNAL);
+    EXPECT(strcmp(told, "cuda: cuBLAS: a matrix with 2^31 lines or more") == 0);
+}
+
+static void verify_other_thread(void) {
+    memset(fake_live, 0, sizeof fake_live);
+    std::thread(start_closed).join();
+}
+
 /* Whatever fails inside a product: told once, nothing of it stays open. */
 static void verify_failing_products(void) {
     for (int splits = 0; splits < 2; splits++) {
@@ -195,6 +233,7 @@ int main(void) {
     host.fail = tell;
     twinstep_host = &host;
     verify_half_way();
+    verify_other_thread();
     memset(fake_live, 0, sizeof fake_live);
     start(0);
     EXPECT(library_open() == STATUS_OK);
