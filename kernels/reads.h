@@ -43,7 +43,7 @@ struct reads_args {
     const void *gradient;            /* (count) */
     const void *slots[READS_SLOTS];  /* (count) after the step; NULL: not there */
     const void *moment;              /* (count) slot 0 before it; NULL: nothing is taken */
-    struct rule_direction direction; /* RULE_DIRECTION_NONE: only what was taken */
+    struct rule_direction direction; /* of a kind; who knows none does not ask */
     struct rule_spacing spacing;
     double decay;
     struct rule_taken taken;

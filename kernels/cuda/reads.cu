@@ -37,24 +37,21 @@ GPU_INLINE double reads_product(double a, double b, double sum) {
 
 GPU_INLINE void reads_element(const struct reads_args *is, size_t i, double *sum) {
     const double old = reads_value(is->old, is->working, i);
-    if (is->direction.kind != RULE_DIRECTION_NONE) {
-        const double now = reads_value(is->now, is->working, i);
-        const struct rule_read_terms t =
-            rule_read_terms(&is->spacing, reads_direction(is, i, old), is->decay, old, now);
-        sum[READS_UU] = reads_product(t.u, t.u, sum[READS_UU]);
-        sum[READS_UP] = reads_product(t.u, t.p, sum[READS_UP]);
-        sum[READS_PP] = reads_product(t.p, t.p, sum[READS_PP]);
-        sum[READS_UD] = reads_product(t.u, t.d, sum[READS_UD]);
-        sum[READS_PD] = reads_product(t.p, t.d, sum[READS_PD]);
-        sum[READS_U] = reads_product(real_abs_f64(t.u), 1.0, sum[READS_U]);
-        sum[READS_P] = reads_product(real_abs_f64(t.p), 1.0, sum[READS_P]);
-    }
-    if (is->moment != NULL) {
-        const struct rule_taken_value t = rule_taken_value(
-            &is->taken, reads_slot(is, 0, i), reads_value(is->moment, is->slot_dtype, i), old);
-        sum[READS_TAKEN] = reads_product(t.gradient, t.gradient, sum[READS_TAKEN]);
-        sum[READS_TAKEN_ERROR] = reads_product(t.error, t.error, sum[READS_TAKEN_ERROR]);
-    }
+    const double now = reads_value(is->now, is->working, i);
+    const struct rule_read_terms t =
+        rule_read_terms(&is->spacing, reads_direction(is, i, old), is->decay, old, now);
+    sum[READS_UU] = reads_product(t.u, t.u, sum[READS_UU]);
+    sum[READS_UP] = reads_product(t.u, t.p, sum[READS_UP]);
+    sum[READS_PP] = reads_product(t.p, t.p, sum[READS_PP]);
+    sum[READS_UD] = reads_product(t.u, t.d, sum[READS_UD]);
+    sum[READS_PD] = reads_product(t.p, t.d, sum[READS_PD]);
+    sum[READS_U] = reads_product(real_abs_f64(t.u), 1.0, sum[READS_U]);
+    sum[READS_P] = reads_product(real_abs_f64(t.p), 1.0, sum[READS_P]);
+    if (is->moment == NULL) return;
+    const struct rule_taken_value taken = rule_taken_value(
+        &is->taken, reads_slot(is, 0, i), reads_value(is->moment, is->slot_dtype, i), old);
+    sum[READS_TAKEN] = reads_product(taken.gradient, taken.gradient, sum[READS_TAKEN]);
+    sum[READS_TAKEN_ERROR] = reads_product(taken.error, taken.error, sum[READS_TAKEN_ERROR]);
 }
 
 GPU_INLINE double reads_join(GPU_PARAM double lane) {

@@ -2,9 +2,11 @@
  * labels: unit short
  * What kernels/cuda/ makes of a whole tensor for the record. Leaves: digests and errors are the
  * host's, for every dtype, with all kinds of numbers, on counts around the ends of words, lanes,
- * rows of words and leaves. Moves: law 2's sums of what the host subtracts. */
+ * rows of words and leaves. Moves: law 2's sums of what the host subtracts. Reads: law 2's sums of
+ * what the host makes of an optimizer's step, for every kind of direction. */
 #include "tests/kernels/helper_machines.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/sum.h"
@@ -12,16 +14,21 @@
 #include "determinism/philox.h"
 #include "kernels/leaves.h"
 #include "kernels/moves.h"
+#include "kernels/products.h"
+#include "kernels/reads.h"
 
 #if defined(TWINSTEP_WATCHED)
 #define LEAVES leaves_f32_f32_watch
 #define MOVES moves_f32_f32_watch
+#define READS reads_f32_f32_watch
 #else
 #define LEAVES leaves_f32_f32_shim
 #define MOVES moves_f32_f32_shim
+#define READS reads_f32_f32_shim
 #endif
 void LEAVES(const struct leaves_args *args);
 void MOVES(const struct moves_args *args);
+void READS(const struct reads_args *args);
 
 static void make_leaves(const struct bench *bench, enum dtype dtype, const void *values,
                         size_t count, struct leafhash_leaf *leaves) {
@@ -264,12 +271,188 @@ static void corroborate_moves(void **state) {
     close_bench(&bench);
 }
 
+/* ---- reads ---- */
+
+static const struct rule_direction directions[] = {
+    {.kind = RULE_DIRECTION_ADAM,
+     .second = 1,
+     .decay = 0.1,
+     .grad_scale = 3.0,
+     .factor = 0.9,
+     .correction1 = 0.19,
+     .root = 0.05,
+     .eps = 1e-8},
+    {.kind = RULE_DIRECTION_ADAM,
+     .second = 2, /* amsgrad */
+     .grad_scale = 1.0,
+     .factor = 1.0,
+     .correction1 = 0.1,
+     .root = 1.0,
+     .eps = 1e-3},
+    {.kind = RULE_DIRECTION_SGD, .decay = 0.1, .grad_scale = 3.0},
+    {.kind = RULE_DIRECTION_SGD, .decay = 0.1, .grad_scale = 1.0, .momentum = 0.9},
+    {.kind = RULE_DIRECTION_SGD, .grad_scale = 3.0, .momentum = 0.9, .nesterov = 1},
+    {.kind = RULE_DIRECTION_LION,
+     .decay = 0.1,
+     .grad_scale = 3.0,
+     .beta1 = 0.9,
+     .beta2 = 0.99,
+     .weight2 = 0.01,
+     .keep = 0.9999,
+     .unit = 0x1p-24},
+    {.kind = RULE_DIRECTION_LION, .grad_scale = 1.0, .beta1 = 0.9, .weight2 = 1.0, .keep = 1.0},
+};
+
+static double direction_of(const struct reads_args *args, size_t i) {
+    const struct rule_direction *const k = &args->direction;
+    const double old = number_of(args->old, args->working, i);
+    const double first = number_of(args->slots[0], args->slot_dtype, i);
+    const double g = number_of(args->gradient, args->gradient_dtype, i);
+    switch (k->kind) {
+    case RULE_DIRECTION_ADAM:
+        return rule_direction_adam(k, first, number_of(args->slots[k->second], args->slot_dtype, i),
+                                   old);
+    case RULE_DIRECTION_SGD:
+        return rule_direction_sgd(k, g, first, old);
+    case RULE_DIRECTION_LION:
+        return rule_direction_lion(k, g, first, old, number_of(args->made, args->working, i));
+    case RULE_DIRECTION_NONE:
+        break;
+    }
+    return (double)NAN;
+}
+
+/* A block's terms, by columns as trainer/readback_sums.c has them. */
+struct columns {
+    double u[SUM_BLOCK], p[SUM_BLOCK], d[SUM_BLOCK], size_u[SUM_BLOCK], size_p[SUM_BLOCK];
+    double taken[SUM_BLOCK], error[SUM_BLOCK], one[SUM_BLOCK];
+};
+
+static void fill_columns(const struct reads_args *args, size_t first, size_t count,
+                         struct columns *out) {
+    for (size_t i = 0; i < count; i++) {
+        const double old = number_of(args->old, args->working, first + i);
+        const struct rule_read_terms t =
+            rule_read_terms(&args->spacing, direction_of(args, first + i), args->decay, old,
+                            number_of(args->now, args->working, first + i));
+        struct rule_taken_value taken = {0.0, 0.0};
+        if (args->moment != NULL)
+            taken = rule_taken_value(&args->taken,
+                                     number_of(args->slots[0], args->slot_dtype, first + i),
+                                     number_of(args->moment, args->slot_dtype, first + i), old);
+        out->u[i] = t.u;
+        out->p[i] = t.p;
+        out->d[i] = t.d;
+        out->size_u[i] = real_abs_f64(t.u);
+        out->size_p[i] = real_abs_f64(t.p);
+        out->taken[i] = taken.gradient;
+        out->error[i] = taken.error;
+        out->one[i] = 1.0;
+    }
+}
+
+static void read_is_the_hosts(const struct reads_args *args, size_t block, const char *what) {
+    struct columns t;
+    const size_t first = block * SUM_BLOCK, left = args->count - first;
+    const size_t count = left < SUM_BLOCK ? left : SUM_BLOCK;
+    fill_columns(args, first, count, &t);
+    const double want[READS_SUMS] = {
+        [READS_UU] = products_block(t.u, t.u, count),
+        [READS_UP] = products_block(t.u, t.p, count),
+        [READS_PP] = products_block(t.p, t.p, count),
+        [READS_UD] = products_block(t.u, t.d, count),
+        [READS_PD] = products_block(t.p, t.d, count),
+        [READS_U] = products_block(t.size_u, t.one, count),
+        [READS_P] = products_block(t.size_p, t.one, count),
+        [READS_TAKEN] = products_block(t.taken, t.taken, count),
+        [READS_TAKEN_ERROR] = products_block(t.error, t.error, count),
+    };
+    for (size_t s = 0; s < READS_SUMS; s++)
+        if (!same_sum(args->blocks[block].sum[s], want[s]))
+            fail_msg("%s, %zu numbers: sum %zu of block %zu is %a, the host's %a", what,
+                     args->count, s, block, args->blocks[block].sum[s], want[s]);
+}
+
+enum { READS_PLAIN = 0, READS_KINDS, READS_INFINITY, READS_CASES };
+
+static const void *end_infinite(struct bench *bench, enum dtype dtype, size_t count) {
+    double *const drawn = bench_draw(bench, count, dtype, 1.0);
+    drawn[count - 1] = -(double)INFINITY;
+    return bench_store(bench, drawn, count, dtype_carrier(dtype));
+}
+
+/* Without a sense: the arithmetic takes any numbers. READS_KINDS: NaNs, infinities and zeros, too;
+ * READS_INFINITY: the last moment only, so that sums are infinite, not NaN. */
+static struct reads_args draw_reads(struct bench *bench, enum dtype working, enum dtype others,
+                                    size_t count, int numbers) {
+    const int kinds = numbers == READS_KINDS;
+    struct reads_args args = {
+        .working = working,
+        .gradient_dtype = others,
+        .slot_dtype = others,
+        .count = count,
+        .spacing = {dtype_epsilon(working), 0x1p-126},
+        .taken = {.keep = 0.9, .take = 0.1, .decay = 0.1, .unit = 0x1p-20, .least = 0x1p-149}};
+    const size_t width = dtype_carrier(others);
+    args.old = draw_step(bench, working, count, kinds);
+    args.now = draw_step(bench, working, count, 0);
+    args.made = draw_step(bench, working, count, 0);
+    args.gradient = draw_step(bench, others, count, 0);
+    args.slots[0] = draw_step(bench, others, count, kinds);
+    if (numbers == READS_INFINITY && count > 0) args.slots[0] = end_infinite(bench, others, count);
+    for (size_t slot = 1; slot < READS_SLOTS; slot++) { /* means of squares */
+        double *const roots = bench_draw(bench, count, others, 1.0);
+        for (size_t i = 0; i < count; i++)
+            roots[i] = real_abs_f64(roots[i]);
+        args.slots[slot] = bench_store(bench, roots, count, width);
+    }
+    args.blocks =
+        (struct reads_block *)machine_take(bench, reads_blocks(count), sizeof *args.blocks);
+    return args;
+}
+
+/* With and without what was taken. */
+static void reads_are_the_hosts(struct bench *bench, enum dtype working, enum dtype others,
+                                size_t count, int numbers) {
+    struct reads_args args = draw_reads(bench, working, others, count, numbers);
+    for (size_t k = 0; k < 2 * COUNT_OF(directions); k++) {
+        char what[64];
+        snprintf(what, sizeof what, "%s, direction %zu%s", dtype_name(working), k / 2,
+                 k % 2 == 0 ? "" : " and moment");
+        args.direction = directions[k / 2];
+        args.decay = args.direction.decay;
+        args.moment = k % 2 == 0 ? NULL : args.gradient;
+        memset(args.blocks, 0xA5, reads_blocks(count) * sizeof *args.blocks);
+        if (bench->backend == NULL)
+            READS(&args);
+        else
+            bench->backend->reads(&args);
+        machine_wait(bench, what);
+        for (size_t block = 0; block < reads_blocks(count); block++)
+            read_is_the_hosts(&args, block, what);
+    }
+}
+
+static void corroborate_reads(void **state) {
+    static const size_t counts[] = {0, 1, 31, 33, 4095, 4097};
+    struct bench bench;
+    (void)state;
+    assert_int_equal(READS_BLOCK, SUM_BLOCK);
+    open_bench(&bench);
+    for (size_t i = 0; i < COUNT_OF(counts); i++)
+        for (int numbers = READS_PLAIN; numbers < READS_CASES; numbers++) {
+            reads_are_the_hosts(&bench, DTYPE_F32, DTYPE_F32, counts[i], numbers);
+            reads_are_the_hosts(&bench, DTYPE_F64, DTYPE_F32, counts[i], numbers);
+            reads_are_the_hosts(&bench, DTYPE_BF16, DTYPE_F64, counts[i], numbers);
+        }
+    close_bench(&bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_host),
-        cmocka_unit_test(verify_framing),
-        cmocka_unit_test(verify_misfits),
-        cmocka_unit_test(corroborate_moves),
+        cmocka_unit_test(corroborate_host),  cmocka_unit_test(verify_framing),
+        cmocka_unit_test(verify_misfits),    cmocka_unit_test(corroborate_moves),
+        cmocka_unit_test(corroborate_reads),
     };
     if (!machines_ready()) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
