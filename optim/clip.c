@@ -35,8 +35,7 @@ static void append_exactly(const struct clip_tensor *tensor, struct exact_wide *
         exact_wide_add(sum, (double)x[i] * (double)x[i]);
 }
 
-/* Blocks that were made elsewhere, as law 2 joins them. */
-static double join(const double *blocks, size_t count, int narrow) {
+double clip_join(const double *blocks, size_t count, int narrow) {
     struct sum_blocks_f32 sums_f32 = {.count = 0};
     struct sum_blocks_f64 sums_f64 = {.count = 0};
     for (size_t i = 0; i < squares_blocks(count); ++i)
@@ -54,7 +53,7 @@ static int is_narrow(const struct clip_rule *rule, enum dtype storage) {
 static double square_of(const struct clip_call *clip, size_t index) {
     const struct clip_tensor *tensor = &clip->tensors[index];
     const int narrow = is_narrow(&clip->rule, tensor->storage);
-    if (tensor->blocks != NULL) return join(tensor->blocks, tensor->count, narrow);
+    if (tensor->blocks != NULL) return clip_join(tensor->blocks, tensor->count, narrow);
     if (narrow && clip->call->order_free) {
         struct exact_wide sum = {{0}};
         append_exactly(tensor, &sum);
@@ -125,7 +124,7 @@ static size_t elements(const struct clip_call *clip) {
 }
 
 static double measure_flat(const struct clip_call *clip, int narrow) {
-    if (clip->flat != NULL) return join(clip->flat, elements(clip), narrow);
+    if (clip->flat != NULL) return clip_join(clip->flat, elements(clip), narrow);
     struct sum_lanes_f32 lanes_f32;
     struct sum_lanes_f64 lanes_f64;
     sum_lanes_open_f32(&lanes_f32);

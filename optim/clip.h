@@ -89,6 +89,9 @@ void clip_ask(struct clip_call *clip, struct clip_tensor *tensors,
               void (*squares)(const struct squares_args *), struct squares_piece *pieces,
               double *blocks);
 
+/* Blocks of the squares of `count` numbers, as law 2 joins them; narrow: sums are f32's. */
+double clip_join(const double *blocks, size_t count, int narrow);
+
 /* A norm that is not finite gives a coefficient of 0 or NaN, as in torch; nothing is refused. The
  * order of mode shuffled acts on squares and norms in f64 only. */
 void clip_gradients(const struct clip_call *clip, struct clip_result *out_result);

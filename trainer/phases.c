@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "kernels/backend_abi.h"
 #include "scenarios/scenario.h"
 #include "trainer/distance.h"
 #include "trainer/plugin.h"
@@ -182,24 +183,34 @@ static enum status phase_backward(struct run *run) {
     return STATUS_OK;
 }
 
-/* Law 2 in f64, as distance_squares is, and in no drawn or racing order: it is no sum of the
- * training's. */
-static double gradient_squares(const struct run *run, uint32_t row) {
-    const enum dtype dtype = run->layout.gradient_dtype;
-    const void *const gradient = run->state + run->layout.tensor[row].gradient;
-    const struct span span = {gradient, dtype}, none = {NULL, dtype};
+void phase_ask_squares(struct run *run) {
+    double *blocks = run->clip_blocks;
+    for (uint32_t i = 0; i < run->owner_count && run->backend != NULL; i++) {
+        const uint32_t row = run->owner[i];
+        const struct squares_args args = {.storage = run->layout.gradient_dtype,
+                                          .wide = 1,
+                                          .count = run->table.rows[row].count,
+                                          .values = run_at(run, run->layout.tensor[row].gradient),
+                                          .blocks = blocks};
+        run->backend->squares(&args);
+        blocks += squares_blocks(args.count);
+    }
+}
+
+double phase_squares(const struct run *run, uint32_t index, const double **blocks) {
+    const uint32_t row = run->owner[index];
     const size_t count = run->table.rows[row].count;
-    if (run->backend == NULL) return distance_squares(span, none, count);
-    struct op_call call = run->model.call;
-    double square;
-    const struct square_args args = {count, dtype, gradient, &square};
-    call.order = NULL;
-    call.racing = NULL;
-    run->model.ops->square(&call, &args);
-    return square;
+    const struct span none = {NULL, run->layout.gradient_dtype};
+    const struct span gradient = {run->state + run->layout.tensor[row].gradient, none.dtype};
+    if (run->backend == NULL) return distance_squares(gradient, none, count);
+    const double *const own = *blocks;
+    *blocks += squares_blocks(count);
+    return clip_join(own, count, 0);
 }
 
 static enum status note_gradients(struct run *run) {
+    const double *blocks = run->clip_blocks;
+    if (run->shape.tensors > 0) phase_ask_squares(run);
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct param_row *row = &run->table.rows[run->owner[i]];
         const struct digest_job job = {.name = row->name,
@@ -215,8 +226,7 @@ static enum status note_gradients(struct run *run) {
     for (uint32_t i = 0; i < run->owner_count && run->shape.tensors > 0; i++) {
         memcpy(run->record.tensor_digests[i][TENSOR_DIGEST_GRADIENT], run->gradient_digest[i].byte,
                DIGEST_BYTES);
-        run->record.tensors[i][TENSOR_GRAD_NORM] =
-            real_sqrt_f64(gradient_squares(run, run->owner[i]));
+        run->record.tensors[i][TENSOR_GRAD_NORM] = real_sqrt_f64(phase_squares(run, i, &blocks));
     }
     struct digest digest;
     digest_root("backward", run->gradient_digest, run->owner_count, &digest);

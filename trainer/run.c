@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/backend_abi.h"
 #include "kernels/shuffle.h"
 #include "scenarios/scenario.h"
 #include "trainer/backends.h"
@@ -354,17 +355,29 @@ static enum status run_list(struct run *run, enum loop_list list) {
     return STATUS_OK;
 }
 
-/* Whether the closed gradient holds what is not finite. */
+/* In the training's order. */
+static double square_by_op(struct run *run, uint32_t row) {
+    double square;
+    const struct square_args args = {run->table.rows[row].count, run->layout.gradient_dtype,
+                                     run_at(run, run->layout.tensor[row].gradient), &square};
+    run->model.ops->square(&run->model.call, &args);
+    return square;
+}
+
+/* Whether the closed gradient holds what is not finite. A backend is asked for all tensors at once,
+ * but not where their sums have a drawn or racing order. */
 static enum status look_for_overflow(struct run *run) {
+    const struct op_call *const call = &run->model.call;
+    const int asked = run->backend != NULL && call->order == NULL && call->racing == NULL;
+    const double *blocks = run->clip_blocks;
     TRY(phase_close_gradient(run));
-    for (uint32_t i = 0; i < run->owner_count && !run->overflow; i++) {
-        uint32_t row = run->owner[i];
-        double square;
-        struct square_args args = {run->table.rows[row].count, run->layout.gradient_dtype,
-                                   run_at(run, run->layout.tensor[row].gradient), &square};
-        run->model.ops->square(&run->model.call, &args);
-        run->overflow = !isfinite(square);
+    if (asked) {
+        phase_ask_squares(run);
+        TRY(run->backend->wait());
     }
+    for (uint32_t i = 0; i < run->owner_count && !run->overflow; i++)
+        run->overflow =
+            !isfinite(asked ? phase_squares(run, i, &blocks) : square_by_op(run, run->owner[i]));
     return STATUS_OK;
 }
 

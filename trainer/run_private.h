@@ -27,6 +27,12 @@ TWINSTEP_MUST_USE enum status phase_run(struct run *run, enum phase phase);
 /* phases.c: stored gradient = rounded sum of the uses (law 4); records its digests. */
 TWINSTEP_MUST_USE enum status phase_close_gradient(struct run *run);
 
+/* phases.c: sums of squares of the stored gradients, law 2 in f64 and in no drawn or racing order.
+ * A backend is asked for all owners into run->clip_blocks, which no clip needs then; behind a wait
+ * of the caller's each is joined, by ascending `index` with `blocks` from run->clip_blocks on. */
+void phase_ask_squares(struct run *run);
+double phase_squares(const struct run *run, uint32_t index, const double **blocks);
+
 /* phases.c: norm of the closed gradient by the rules of clip.*, as a clip would find it now. */
 TWINSTEP_MUST_USE enum status phase_measure_norm(struct run *run, double *out_norm);
 
