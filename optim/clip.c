@@ -243,6 +243,7 @@ static void ask_flat(struct clip_call *clip, void (*squares)(const struct square
 void clip_ask(struct clip_call *clip, struct clip_tensor *tensors,
               void (*squares)(const struct squares_args *), struct squares_piece *pieces,
               double *blocks) {
+    if (clip->call->order_free) return;
     for (size_t i = 0; needs_each(clip) && i < clip->tensor_count; ++i) {
         const int narrow = is_narrow(&clip->rule, tensors[i].storage);
         if (!narrow && (clip->call->order != NULL || clip->call->racing != NULL)) continue;

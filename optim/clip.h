@@ -83,8 +83,8 @@ struct clip_result {
 /* Where gradients lie in a backend's memory: asks for the sums of squares that the rule needs, by
  * blocks of law 2, into `blocks` (squares_blocks() of each tensor and of all together), and says so
  * in `tensors`, which are clip->tensors, and in `clip`. Who calls waits for the backend before
- * clip_gradients. Drawn and racing orders stay with the ops. `pieces`: tensor_count; both of the
- * backend's memory. */
+ * clip_gradients. Drawn, racing and free orders stay with the ops. `pieces`: tensor_count; both of
+ * the backend's memory. */
 void clip_ask(struct clip_call *clip, struct clip_tensor *tensors,
               void (*squares)(const struct squares_args *), struct squares_piece *pieces,
               double *blocks);
