@@ -15,6 +15,7 @@
 
 #include "determinism/floor_file.h"
 #include "tests/cli/helper_cli.h"
+#include "tests/kernels/helper_variables.h"
 #include "trainer/backends.h"
 
 #define DEVICE "shim: the host: CUDA kernels thread by thread, for tests"
@@ -214,6 +215,7 @@ static void validate_switches(void **state) {
 }
 
 int main(void) {
+    helper_unset_variables();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_trace),    cmocka_unit_test(validate_two_traces),
         cmocka_unit_test(validate_floor),    cmocka_unit_test(validate_atomic),

@@ -14,6 +14,7 @@
 
 #include "kernels/dropout.h"
 #include "tests/kernels/helper_machines.h"
+#include "tests/kernels/helper_variables.h"
 
 enum { OUT, DQ, DK, DV, RESULTS };
 static const char *const names[RESULTS] = {"out", "dq", "dk", "dv"};
@@ -319,6 +320,7 @@ static void verify_races(void **state) {
 }
 
 int main(void) {
+    helper_unset_variables();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_shaped), cmocka_unit_test(corroborate_shuffled),
         cmocka_unit_test(corroborate_many),   cmocka_unit_test(verify_exact),

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "tests/kernels/helper_machines.h"
+#include "tests/kernels/helper_variables.h"
 
 enum { FORWARD, INPUT, WEIGHT, OPS };
 static const char *const op_names[OPS] = {"linear_forward", "linear_input", "linear_weight"};
@@ -415,6 +416,7 @@ static void verify_lacking_products(void **state) {
 }
 
 int main(void) {
+    helper_unset_variables();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_near_invariant),
         cmocka_unit_test(corroborate_exact_sums),

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "tests/kernels/helper_machines.h"
+#include "tests/kernels/helper_variables.h"
 
 #define OUTPUTS 3 /* y, dx, acc */
 
@@ -320,6 +321,7 @@ static void verify_races_differ(void **state) {
 }
 
 int main(void) {
+    helper_unset_variables();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_wide),     cmocka_unit_test(corroborate_shaped),
         cmocka_unit_test(corroborate_shuffled), cmocka_unit_test(corroborate_atomic),

@@ -13,6 +13,7 @@
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/shim.h"
 #include "tests/kernels/helper_ops.h"
+#include "tests/kernels/helper_variables.h"
 
 extern const struct op_table op_table_f32_f32_shim;
 
@@ -146,6 +147,7 @@ static void corroborate_long_linear(void **state) {
 }
 
 int main(void) {
+    helper_unset_variables();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_long_attention),
         cmocka_unit_test(corroborate_long_squares),

@@ -13,6 +13,7 @@
 
 #include "kernels/dropout.h"
 #include "tests/kernels/helper_machines.h"
+#include "tests/kernels/helper_variables.h"
 
 static const struct op_limits limits = {600, 600, 5000, 300, 8, 8, 160, 1, 0, 0, 0};
 
@@ -419,6 +420,7 @@ static void verify_refused(void **state) {
 }
 
 int main(void) {
+    helper_unset_variables();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_linear),    cmocka_unit_test(corroborate_norms),
         cmocka_unit_test(corroborate_logprobs),  cmocka_unit_test(corroborate_elements),

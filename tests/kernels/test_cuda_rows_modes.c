@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "tests/kernels/helper_machines.h"
+#include "tests/kernels/helper_variables.h"
 
 enum { EMBEDDING, NORM, SQUARE, LOGPROB, OPS };
 static const char *const names[OPS] = {"embedding_weight", "norm_weight", "square",
@@ -244,6 +245,7 @@ static void verify_races(void **state) {
 }
 
 int main(void) {
+    helper_unset_variables();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_shuffled),
         cmocka_unit_test(corroborate_batches),

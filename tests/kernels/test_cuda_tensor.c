@@ -15,6 +15,7 @@
 
 #include "kernels/dropout.h"
 #include "tests/kernels/helper_machines.h"
+#include "tests/kernels/helper_variables.h"
 
 #define SHAPES (WATCHED ? 2 : COUNT_OF(shapes))
 
@@ -319,6 +320,7 @@ static void corroborate_special_scores(void **state) {
 }
 
 int main(void) {
+    helper_unset_variables();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_bf16),
         cmocka_unit_test(corroborate_f16),

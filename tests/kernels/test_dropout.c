@@ -14,6 +14,7 @@
 #include "determinism/torch_rng.h"
 #include "kernels/dropout.h"
 #include "tests/kernels/helper_ops.h"
+#include "tests/kernels/helper_variables.h"
 
 enum { WIDTH = 200 };
 
@@ -153,6 +154,7 @@ static void verify_op(void **state) {
 }
 
 int main(void) {
+    helper_unset_variables();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_addresses), cmocka_unit_test(corroborate_ranks),
         cmocka_unit_test(verify_share),          cmocka_unit_test(corroborate_torch),

@@ -12,6 +12,7 @@
 
 #include "kernels/dropout.h"
 #include "tests/kernels/helper_ops.h"
+#include "tests/kernels/helper_variables.h"
 
 #define MOST 100 /* longest sequence here */
 
@@ -356,6 +357,7 @@ static void validate_means(void **state) {
 }
 
 int main(void) {
+    helper_unset_variables();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_attention),         cmocka_unit_test(verify_attention_shuffled),
         cmocka_unit_test(verify_attention_rounded), cmocka_unit_test(verify_attention_dropped),

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/kernels/helper_ops.h"
+#include "tests/kernels/helper_variables.h"
 
 /* Sizes around vectors and lanes; the last wakes threads. */
 static const struct {
@@ -378,6 +379,7 @@ static void validate_known(void **state) {
 }
 
 int main(void) {
+    helper_unset_variables();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_elements),       cmocka_unit_test(verify_storage),
         cmocka_unit_test(validate_rounded_once), cmocka_unit_test(verify_scale_in_f32),

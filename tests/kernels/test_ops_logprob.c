@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/kernels/helper_ops.h"
+#include "tests/kernels/helper_variables.h"
 
 static struct op_limits limits_of(uint32_t rows, uint32_t width) {
     return (struct op_limits){rows, 0, width, 8, 1, 1, 8, 0, 0, 0, 0};
@@ -210,6 +211,7 @@ static void verify_square_groups(void **state) {
 }
 
 int main(void) {
+    helper_unset_variables();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_logprob),         cmocka_unit_test(verify_logprob_shuffled),
         cmocka_unit_test(validate_uniform),       cmocka_unit_test(verify_square),

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/kernels/helper_ops.h"
+#include "tests/kernels/helper_variables.h"
 
 static struct op_limits limits_of(uint32_t rows, uint32_t width) {
     return (struct op_limits){rows, 0, width, 8, 1, 1, 8, 0, 0, 0, 0};
@@ -280,6 +281,7 @@ static void validate_known(void **state) {
 }
 
 int main(void) {
+    helper_unset_variables();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_norm),      cmocka_unit_test(verify_norm_shuffled),
         cmocka_unit_test(verify_embedding), cmocka_unit_test(verify_embedding_shuffled),

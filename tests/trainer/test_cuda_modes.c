@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "kernels/backend_module.h"
+#include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
 
 #define SHIM TWINSTEP_BACKENDS "/twinstep_backend_shim.so"
@@ -155,6 +156,7 @@ static void verify_watched(void **state) {
 }
 
 int main(void) {
+    helper_unset_variables();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_trainings),
         cmocka_unit_test(verify_atomic),

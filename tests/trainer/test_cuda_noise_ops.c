@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "kernels/backend_module.h"
+#include "tests/kernels/helper_variables.h"
 #include "trainer/noise_ops.h"
 
 #define SHIM TWINSTEP_BACKENDS "/twinstep_backend_shim.so"
@@ -68,6 +69,7 @@ static void verify_refused(void **state) {
 }
 
 int main(void) {
+    helper_unset_variables();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_invariant),
         cmocka_unit_test(verify_shuffled),

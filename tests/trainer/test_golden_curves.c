@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/experiment.h"
 
@@ -133,6 +134,7 @@ static void validate_curves_are_the_goldens(void **state) {
 }
 
 int main(int argc, char **argv) {
+    helper_unset_variables();
     if (argc == 2 && strcmp(argv[1], "--print") == 0) return print_all(0, stdout) != STATUS_OK;
     int few = helper_few(argc, argv);
     if (helper_backend_lacks()) return 77;

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/kernels/helper_variables.h"
 #include "tests/trainer/test_invariance.h"
 
 #define GOLDEN "tests/golden/roots.txt"
@@ -123,6 +124,7 @@ static void verify_far_shapes(void **state) {
 }
 
 int main(int argc, char **argv) {
+    helper_unset_variables();
     if (argc == 2 && strcmp(argv[1], "--print") == 0) {
         print_roots();
         return 0;

@@ -23,6 +23,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/run_private.h"
 
@@ -299,6 +300,7 @@ static void verify_gradients(void **state) {
 }
 
 int main(int argc, char **argv) {
+    helper_unset_variables();
     int few = helper_few(argc, argv);
     if (helper_backend_lacks()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(verify_gradients, &few)};

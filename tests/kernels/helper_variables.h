@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Machines with PyTorch often export variables of cuBLAS, which a backend refuses or tells. Tests
+ * expect what is so without them, of this process and of those that it starts. */
+#ifndef TWINSTEP_TESTS_KERNELS_HELPER_VARIABLES_H
+#define TWINSTEP_TESTS_KERNELS_HELPER_VARIABLES_H
+
+#include <stdlib.h>
+
+#include "base/macro.h"
+#include "kernels/cuda/variable_names.h"
+
+/* First in main, before there are threads. */
+static inline void helper_unset_variables(void) {
+    for (size_t i = 0; i < COUNT_OF(variables_refused); i++)
+        (void)unsetenv(variables_refused[i]);
+    for (size_t i = 0; i < COUNT_OF(variables_kept); i++)
+        (void)unsetenv(variables_kept[i].name);
+}
+
+#endif
