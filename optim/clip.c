@@ -8,6 +8,8 @@
 #include "base/sum.h"
 #include "optim/append_squares.h"
 
+_Static_assert(SQUARES_BLOCK == SUM_BLOCK, "blocks of squares are those of law 2");
+
 struct clip_rule clip_rule_torch(double max_norm) {
     return (struct clip_rule){.max_norm = max_norm, .eps = 1e-6, .replicas = 1};
 }

@@ -6,6 +6,8 @@
 
 #include "kernels/op.h"
 
+_Static_assert(STEP_SLOTS == OPTIM_SLOTS_MAX, "a range has the slots of its tensor");
+
 /* Elements of one piece of work: large enough to hide its cost, a multiple of RANGE_BLOCK. */
 enum { PIECE = 8192 };
 

@@ -15,6 +15,8 @@
 #include "trainer/distance.h"
 #include "trainer/streams.h"
 
+_Static_assert(MOVES_BLOCK == SUM_BLOCK, "blocks of moves are those of law 2");
+
 /* As many leaves as the state has, or the gradients, or a site of a micro-batch. */
 static size_t most_leaves(const struct run *run) {
     const size_t stream = (size_t)run->limits.rows * run->model.C;

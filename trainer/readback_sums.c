@@ -11,6 +11,8 @@
 #include "trainer/plugin.h"
 #include "trainer/run_private.h"
 
+_Static_assert(READS_BLOCK == SUM_BLOCK, "blocks of reads are those of law 2");
+
 /* Of zero and subnormals that of 2^-126 at least. */
 static struct rule_spacing spacing_of(enum dtype dtype) {
     const double smallest = dtype_smallest(dtype);
