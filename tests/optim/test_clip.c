@@ -214,10 +214,44 @@ static void verify_shuffled_replays(void **state) {
     assert_true(moved > 0);
 }
 
+static size_t asked;
+
+static void count_asked(const struct squares_args *args) {
+    asked++;
+    for (size_t i = 0; i < squares_blocks(args->count); ++i)
+        args->blocks[i] = 0.0;
+}
+
+/* A backend's blocks are law 2's, a free order's sums are exact: it is not asked for them. */
+static void verify_free_orders_are_not_asked(void **state) {
+    static double blocks[64];
+    struct squares_piece pieces[TENSORS];
+    (void)state;
+    for (int norm = CLIP_SQUARES; norm <= CLIP_FLAT; ++norm)
+        for (int order_free = 0; order_free <= 1; ++order_free) {
+            fill(DTYPE_F32);
+            const struct op_call call = {.compute = DTYPE_F32, .order_free = order_free};
+            struct clip_call clip = {.call = &call,
+                                     .tensors = tensors,
+                                     .tensor_count = TENSORS,
+                                     .rule = clip_rule_torch(1.0)};
+            clip.rule.norm = (enum clip_norm)norm;
+            asked = 0;
+            clip_ask(&clip, tensors, count_asked, pieces, blocks);
+            const size_t expected = norm == CLIP_FLAT ? 1 : TENSORS;
+            assert_int_equal(asked, order_free ? 0 : expected);
+            assert_int_equal(clip.flat != NULL, norm == CLIP_FLAT && !order_free);
+            assert_int_equal(tensors[0].blocks != NULL, norm != CLIP_FLAT && !order_free);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_edges),          cmocka_unit_test(validate_zero_and_nonfinite),
-        cmocka_unit_test(corroborate_law_7),       cmocka_unit_test(verify_tables_and_threads),
+        cmocka_unit_test(verify_free_orders_are_not_asked),
+        cmocka_unit_test(validate_edges),
+        cmocka_unit_test(validate_zero_and_nonfinite),
+        cmocka_unit_test(corroborate_law_7),
+        cmocka_unit_test(verify_tables_and_threads),
         cmocka_unit_test(verify_shuffled_replays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
