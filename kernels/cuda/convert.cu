@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Copies numbers from one dtype to another with one rounding, and fills memory
- * (kernels/cpu/convert.c). Both ends have the carriers of their dtypes, which need not be the
+ * Copies numbers from one dtype to another with one rounding (kernels/cpu/convert.c; what fills
+ * memory there is in fill.h). Both ends have the carriers of their dtypes, which need not be the
  * variant's. */
 #include "kernels/cuda/launch.h"
 
@@ -44,23 +44,4 @@ KERNEL(convert_kernel, struct convert_args) {
 static void convert(const struct op_call *call, const struct convert_args *args) {
     (void)call;
     LAUNCH(convert_kernel, element_blocks(args->count), ELEMENT_THREADS, 0, args);
-}
-
-/* A thread has a word; the last one may have its first bytes only. */
-KERNEL(fill_kernel, struct fill_args) {
-    const size_t first = ((size_t)BLOCK * THREADS + THREAD) * sizeof(uint32_t);
-    if (first >= args->bytes) return;
-    const size_t rest = args->bytes - first;
-    if (rest >= sizeof(uint32_t)) {
-        ((uint32_t *)args->memory)[first / sizeof(uint32_t)] = args->word;
-        return;
-    }
-    for (size_t i = 0; i < rest; i++)
-        ((unsigned char *)args->memory)[first + i] = (unsigned char)(args->word >> 8 * i);
-}
-
-static void fill(const struct op_call *call, const struct fill_args *args) {
-    const size_t words = (args->bytes + sizeof(uint32_t) - 1) / sizeof(uint32_t);
-    (void)call;
-    LAUNCH(fill_kernel, element_blocks(words), ELEMENT_THREADS, 0, args);
 }

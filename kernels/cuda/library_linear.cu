@@ -8,6 +8,7 @@
  * LIBRARY_SCRATCH_MOST is made in pieces of C, each over all of its terms. An op that the library
  * has no allowed way for is left to the kernel of mode invariant, whole. Invariant: rows not listed
  * are neither read nor written, whatever the library does. */
+#include "kernels/cuda/fill.h"
 #include "kernels/cuda/library.h"
 #include "kernels/cuda/linear_tile.h"
 #include "kernels/cuda/short.h"
@@ -31,13 +32,6 @@ struct library_pack {
     enum dtype product, type;
     int paired; /* short numbers */
     void *to;
-};
-
-/* `count` words of one value. */
-struct library_fill {
-    uint32_t *words;
-    size_t count;
-    uint32_t value;
 };
 
 /* Sums of a piece of C to where the op wants them, rounded: its rows, from row `first` of the op or
@@ -64,11 +58,6 @@ GPU_INLINE struct library_place library_place_of(size_t i, size_t width) {
         place.column = i % width;
     }
     return place;
-}
-
-KERNEL(library_fill_kernel, struct library_fill) {
-    const size_t i = (size_t)BLOCK * THREADS + THREAD;
-    if (i < args->count) args->words[i] = args->value;
 }
 
 /* A thread has one number, or two neighbours of a line of short ones; what follows a line is +0. */
@@ -132,20 +121,13 @@ static size_t library_size(enum dtype type) {
     return type == DTYPE_BF16 || type == DTYPE_F16 ? sizeof(uint16_t) : sizeof(float);
 }
 
-static void library_set(void *memory, size_t bytes, uint32_t value) {
-    const struct library_fill fill = {(uint32_t *)memory, (bytes + 3) / 4, value};
-    LAUNCH(library_fill_kernel, element_blocks(fill.count), ELEMENT_THREADS, 0, &fill);
-}
-
 /* A piece of scratch; zeros where only listed rows will be written. */
 static void *library_take(struct library_way *way, size_t count, size_t size, int zeros) {
     void *const piece = way->next;
     way->next += (count * size + 255) / 256 * 256;
     if (way->asks) return piece;
-    if (zeros)
-        library_set(piece, count * size, 0);
-    else if (way->call->library->fill)
-        library_set(piece, count * size, 0xffffffffu);
+    const struct fill_args args = {count * size, zeros ? 0 : 0xffffffffu, piece};
+    if (zeros || way->call->library->fill) fill(way->call, &args);
     return piece;
 }
 

@@ -19,6 +19,7 @@
 #include "kernels/cuda/logprob.cu"
 #include "kernels/cuda/gradient.cu"
 #include "kernels/cuda/convert.cu"
+#include "kernels/cuda/fill.h"
 #include "kernels/cuda/tensor_attention.h"
 
 static void attend_forward(const struct op_call *call, const struct attention_forward_args *args) {
