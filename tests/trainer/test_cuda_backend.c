@@ -2,7 +2,7 @@
  * labels: repro
  * Whole trainings through a backend in a module (kernels/cuda/ run by the shim): every digest is
  * the CPU's, for DPO and SFT, each family, f32, bf16 and f64, dropout, masters and tied tensors.
- * And what numerics.backend refuses. */
+ * What a module says of itself and refuses is test_cuda_site.c. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -207,139 +207,6 @@ static void verify_backend_is_used(void **state) {
     arena_close(&arena);
 }
 
-static void assert_refused(struct config *config, enum status expected, const char *text) {
-    struct arena arena = ARENA_EMPTY;
-    const struct run_options options = {.steps = 1};
-    struct dataset dataset;
-    struct run run;
-    helper_data_open(config, &arena, &dataset);
-    assert_int_equal(run_open(config, &dataset, &options, &run), expected);
-    if (strstr(status_text(), text) == NULL)
-        fail_msg("expected \"...%s...\", got \"%s\"", text, status_text());
-    arena_close(&arena);
-}
-
-static void verify_refused(void **state) {
-    (void)state;
-    struct config config;
-    helper_config(1, &config, "%s", trainings[1].body);
-    config.numerics.backend = BACKEND_CUDA;
-    snprintf(config.numerics.backend_module, 64, "no-such-module.so");
-    assert_refused(&config, STATUS_INPUT, "numerics.backend: no-such-module.so: cannot open");
-    snprintf(config.numerics.backend_module, sizeof config.numerics.backend_module, "%s",
-             TWINSTEP_BACKENDS "/twinstep_backend_layout.so");
-    assert_refused(&config, STATUS_INPUT, "built with other headers than this program");
-    on_the_shim(&config);
-    config.numerics.mode = MODE_ORDER_FREE; /* a resolved scenario says so earlier */
-    assert_refused(&config, STATUS_UNSUPPORTED, "shim does not have mode order-free yet");
-}
-
-/* What cuBLAS would read is refused by name where it multiplies, and nowhere else. */
-static void verify_refused_variables(void **state) {
-    static const char *const names[] = {"NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION",
-                                        "CUBLASLT_HEURISTICS_LUT_FILE"};
-    struct config config;
-    struct helper_outcome outcome;
-    struct dataset dataset;
-    (void)state;
-    helper_config(1, &config, "%s", trainings[4].body);
-    on_the_shim(&config);
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        struct arena arena = ARENA_EMPTY;
-        char text[120];
-        assert_int_equal(setenv(names[i], "0", 1), 0);
-        snprintf(text, sizeof text, "%s: expected not to be set", names[i]);
-        config.numerics.mode = i % 2 == 0 ? MODE_DETERMINISTIC : MODE_FAST;
-        assert_refused(&config, STATUS_INPUT, text);
-        config.numerics.mode = i % 2 == 0 ? MODE_INVARIANT : MODE_DETERMINISTIC;
-        config.numerics.library = i % 2 == 0 ? LIBRARY_AUTO : LIBRARY_NONE;
-        helper_data_open(&config, &arena, &dataset);
-        train(&config, &dataset, 1, &outcome);
-        config.numerics.library = LIBRARY_AUTO;
-        assert_int_equal(unsetenv(names[i]), 0);
-        arena_close(&arena);
-    }
-}
-
-/* What moves cuBLAS's memory or its search is a fact of the backend. */
-static void validate_variables(void **state) {
-    struct backend_site site;
-    (void)state;
-    assert_int_equal(backends_site(SHIM, &site), STATUS_OK);
-    assert_int_equal(site.count, 1);
-    assert_int_equal(setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8\n", 1), 0);
-    assert_int_equal(setenv("CUBLASLT_HEURISTICS_CACHE_CAPACITY", "", 1), 0);
-    assert_int_equal(backends_site(SHIM, &site), STATUS_OK);
-    assert_int_equal(unsetenv("CUBLAS_WORKSPACE_CONFIG"), 0);
-    assert_int_equal(unsetenv("CUBLASLT_HEURISTICS_CACHE_CAPACITY"), 0);
-    assert_int_equal(site.count, 2);
-    assert_string_equal(site.facts[1].name, "env_cublas_workspace_config");
-    assert_string_equal(site.facts[1].text, ":4096:8?");
-}
-
-/* Facts, the module's own hash, and what of them goes into a file and comes back. */
-static void validate_facts(void **state) {
-    (void)state;
-    struct arena arena = ARENA_EMPTY;
-    struct backend_site site;
-    struct backend_record record;
-    struct config cpu, shim;
-    char *line;
-    assert_int_equal(backends_site(SHIM, &site), STATUS_OK);
-    assert_string_equal(site.backend->name, "shim");
-    assert_string_equal(site.facts[0].name, "device");
-    assert_string_equal(site.facts[0].text, "the host: CUDA kernels thread by thread, for tests");
-    assert_int_equal(strspn(site.sha256, "0123456789abcdef"), 64);
-    helper_config(1, &cpu, "%s", trainings[0].body);
-    shim = cpu;
-    on_the_shim(&shim);
-    const struct config *const configs[] = {&cpu, &shim, &cpu, &shim};
-    assert_int_equal(backends_record(configs, 4, &arena, &record), STATUS_OK);
-    assert_string_equal(record.group[0], "cpu");
-    assert_string_equal(record.group[1], "shim");
-    assert_ptr_equal(record.group[3], record.group[1]);
-    assert_int_equal(record.attribute_count, site.count + 1);
-    assert_string_equal(record.attributes[0].path, "backend/shim");
-    assert_string_equal(record.attributes[0].text, site.sha256);
-    const struct backend_seen seen = {record.attributes, record.attribute_count, "shim"};
-    assert_int_equal(backends_line(&seen, &arena, &line), STATUS_OK);
-    assert_string_equal(line, "shim: the host: CUDA kernels thread by thread, for tests");
-    assert_int_equal(backends_record(configs, 1, &arena, &record), STATUS_OK);
-    assert_int_equal(record.attribute_count, 0);
-    arena_close(&arena);
-}
-
-/* Two devices are told apart by every fact that both sides have and that is not of a moment. */
-static void validate_differences(void **state) {
-    (void)state;
-    struct arena arena = ARENA_EMPTY;
-    struct trace_attribute there[] = {{"backend/cuda", "sha256", "11"},
-                                      {"backend/cuda", "device", "A"},
-                                      {"backend/cuda", "multiprocessors", "108"},
-                                      {"backend/cuda", "driver", "580.1"},
-                                      {"backend/cuda/volatile", "clock_sm_mhz", "1200"}};
-    struct trace_attribute here[] = {{"backend/cuda-2", "device", "none of the run"},
-                                     {"backend/cuda", "sha256", "11"},
-                                     {"backend/cuda", "device", "B"},
-                                     {"backend/cuda", "multiprocessors", "132"},
-                                     {"backend/cuda/volatile", "clock_sm_mhz", "1500"}};
-    struct backend_seen seen[2] = {{there, 5, "cuda"}, {here, 5, "cuda"}};
-    char *text;
-    assert_int_equal(backends_difference(seen, backends_here, &arena, &text), STATUS_OK);
-    assert_string_equal(text, "device: A there, B here; multiprocessors: 108 there, 132 here");
-    seen[1].group = "cpu";
-    assert_int_equal(backends_difference(seen, backends_here, &arena, &text), STATUS_OK);
-    assert_string_equal(text, "backend: cuda there, cpu here");
-    seen[1].group = NULL; /* not recorded: nothing can be said */
-    assert_int_equal(backends_difference(seen, backends_here, &arena, &text), STATUS_OK);
-    assert_string_equal(text, "");
-    seen[1] = seen[0];
-    assert_int_equal(backends_difference(seen, backends_here, &arena, &text), STATUS_OK);
-    assert_string_equal(text, "");
-    assert_true(backends_is_volatile(&there[4]) && !backends_is_volatile(&there[3]));
-    arena_close(&arena);
-}
-
 /* ---- modes fast and deterministic: the twin of a device's library ---- */
 
 static void train_with(const char *numerics, struct helper_outcome *out) {
@@ -467,70 +334,13 @@ static int run_on_a_device(void) {
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
-/* numerics.determinism.fill on a backend whose library has scratch of its own, which is filled
- * there, piece by piece: the model fills its buffers and the rest of scratch, once. */
-enum { OWN_BYTES = 640, LIBRARY_BYTES = 9600 };
-static size_t filled;
-
-static void count_fill(const struct op_call *call, const struct fill_args *args) {
-    (void)call;
-    filled += args->bytes;
-}
-
-static const char *refuse_nothing(const struct op_call *call) {
-    (void)call;
-    return NULL;
-}
-
-static enum status counting_ops(enum dtype compute, enum dtype accumulate,
-                                const struct op_table **out) {
-    static const struct op_table counting = {.name = "counting", .fill = count_fill};
-    (void)compute, (void)accumulate;
-    *out = &counting;
-    return STATUS_OK;
-}
-
-static enum status two_scratches(const struct op_limits *limits, size_t *out_bytes) {
-    *out_bytes = limits->library == 0 ? OWN_BYTES + limits->D : LIBRARY_BYTES;
-    return STATUS_OK;
-}
-
-static void verify_filled_once(void **state) {
-    (void)state;
-    static const struct backend backend = {.name = "counting",
-                                           .refuses = refuse_nothing,
-                                           .ops = counting_ops,
-                                           .scratch = two_scratches};
-    const struct batch_limits limits = {.rows = 8, .tokens = 8, .length = 8};
-    struct arena arena = ARENA_EMPTY;
-    struct config config;
-    helper_config(1, &config, "numerics: {mode: deterministic, determinism: {fill: nan}}");
-    config.numerics.backend = BACKEND_CUDA;
-    for (int library = 0; library < 2; library++) {
-        struct model model = {.config = &config, .C = 8, .V = 16, .D = 5, .buffer_bytes = 100};
-        config.numerics.library = library ? LIBRARY_AUTO : LIBRARY_NONE;
-        assert_int_equal(model_use_backend(&model, &backend, &limits, &arena), STATUS_OK);
-        assert_int_equal(model.scratch_bytes, library ? LIBRARY_BYTES : OWN_BYTES);
-        filled = 0;
-        model_fill(&model);
-        assert_int_equal(filled, 100 + OWN_BYTES);
-        model.call.racing = &model.racing; /* then attention's sums have room, too */
-        assert_int_equal(model_use_backend(&model, &backend, &limits, &arena), STATUS_OK);
-        assert_int_equal(model.fill_bytes, OWN_BYTES + 5);
-    }
-    arena_close(&arena);
-}
-
 int main(void) {
     helper_unset_variables();
     if (getenv("TWINSTEP_BACKEND") != NULL) return run_on_a_device();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_determinism),       cmocka_unit_test(corroborate_trainings),
-        cmocka_unit_test(corroborate_optimizers),   cmocka_unit_test(verify_watched_training),
-        cmocka_unit_test(verify_backend_is_used),   cmocka_unit_test(verify_refused),
-        cmocka_unit_test(corroborate_generation),   cmocka_unit_test(validate_facts),
-        cmocka_unit_test(validate_differences),     cmocka_unit_test(verify_filled_once),
-        cmocka_unit_test(verify_refused_variables), cmocka_unit_test(validate_variables),
+        cmocka_unit_test(verify_determinism),     cmocka_unit_test(corroborate_trainings),
+        cmocka_unit_test(corroborate_optimizers), cmocka_unit_test(verify_watched_training),
+        cmocka_unit_test(verify_backend_is_used), cmocka_unit_test(corroborate_generation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
