@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "kernels/backend_abi.h"
+#include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/watch_run.h"
 
@@ -276,6 +277,7 @@ static void verify_failures_are_told(void **state) {
 }
 
 int main(void) {
+    helper_unset_variables();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_queued_trainings),
         cmocka_unit_test(verify_forgotten_waits_show),
