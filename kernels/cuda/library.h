@@ -63,10 +63,6 @@ static inline size_t library_scratch_bytes(const struct op_limits *limits) {
     return library_scratch_within(limits, LIBRARY_SCRATCH_MOST, LIBRARY_PIECE);
 }
 
-/* Terms of a product that the twin has no way for without a split of k: what cuBLAS may say of any
- * shape, and what tests must be able to see. */
-#define LIBRARY_TWIN_LACKS 1021u
-
 /* Looks for the library. STATUS_UNSUPPORTED: it is not installed, with one line that says so. */
 TWINSTEP_MUST_USE enum status library_open(void);
 

@@ -10,9 +10,10 @@
  * So each mechanism that is left free moves bits, and none by chance. What tensor cores do inside a
  * step is not imitated.
  * It runs when its turn comes among the kernels that the shim has queued. */
-#include "kernels/cuda/library.h"
+#include "kernels/cuda/library_twin.h"
 
 #include "base/real.h"
+#include "kernels/cuda/library.h"
 #include "kernels/cuda/shim.h"
 #include "kernels/cuda/short.h"
 
