@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tensors for the optimizer tests. Holds no expectation. */
+ * Tensors and dtypes for the optimizer tests. Holds no expectation. */
 #include "tests/optim/helper_optim.h"
 
 #include <stdarg.h>
@@ -12,6 +12,21 @@
 #include <cmocka.h>
 
 #include "determinism/philox.h"
+
+const struct helper_case helper_cases[HELPER_CASES] = {
+    {"f32", {DTYPE_F32, DTYPE_F32, DTYPE_F32, -1}},
+    {"f64", {DTYPE_F64, DTYPE_F64, DTYPE_F64, -1}},
+    {"bf16", {DTYPE_BF16, DTYPE_BF16, DTYPE_BF16, -1}},
+    {"bf16, f32 masters", {DTYPE_BF16, DTYPE_BF16, DTYPE_F32, DTYPE_F32}},
+    {"f32, bf16 slots", {DTYPE_F32, DTYPE_F32, DTYPE_BF16, -1}},
+    {"bf16, f32 gradients and slots", {DTYPE_BF16, DTYPE_F32, DTYPE_F32, -1}},
+    {"f32, f64 masters", {DTYPE_F32, DTYPE_F32, DTYPE_F64, DTYPE_F64}},
+    {"f16", {DTYPE_F16, DTYPE_F16, DTYPE_F16, -1}},
+    {"bf16, f32 masters, bf16 slots", {DTYPE_BF16, DTYPE_F32, DTYPE_BF16, DTYPE_F32}},
+    {"bf16, f64 slots", {DTYPE_BF16, DTYPE_BF16, DTYPE_F64, -1}},
+    {"e4m3, gradients in e5m2, f32 masters", {DTYPE_E4M3, DTYPE_E5M2, DTYPE_F32, DTYPE_F32}},
+    {"e5m2, bf16 masters and slots", {DTYPE_E5M2, DTYPE_E4M3, DTYPE_BF16, DTYPE_BF16}},
+};
 
 double helper_get(const void *values, enum dtype dtype, size_t index) {
     if (dtype == DTYPE_F64) return ((const double *)values)[index];

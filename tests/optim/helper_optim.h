@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tensors for the optimizer tests, filled from Philox, and a second, slow rounding. */
+ * Tensors for the optimizer tests, filled from Philox, dtypes to try, and a second, slow rounding.
+ */
 #ifndef TWINSTEP_TESTS_OPTIM_HELPER_OPTIM_H
 #define TWINSTEP_TESTS_OPTIM_HELPER_OPTIM_H
 
@@ -22,6 +23,15 @@ struct helper_dtypes {
     enum dtype param, gradient, slot;
     int master; /* enum dtype, or -1 */
 };
+
+/* The first two are f32 and f64; the first HELPER_CASES_USUAL are enough for a slow test. */
+#define HELPER_CASES_USUAL 7
+#define HELPER_CASES 12
+struct helper_case {
+    const char *name;
+    struct helper_dtypes dtypes;
+};
+extern const struct helper_case helper_cases[HELPER_CASES];
 
 /* Parameters around 0.05, slots 0. Same seed, same values. */
 void helper_open(struct helper_tensor *tensor, size_t count, struct helper_dtypes dtypes,

@@ -68,24 +68,6 @@ static const struct variant_case {
     {"sgd", {"variant", "torch-cpu", "momentum", "0.9", "nesterov", "true"}},
 };
 
-static const struct dtype_case {
-    const char *name;
-    struct helper_dtypes dtypes;
-} dtype_cases[] = {
-    {"f32", {DTYPE_F32, DTYPE_F32, DTYPE_F32, -1}},
-    {"f64", {DTYPE_F64, DTYPE_F64, DTYPE_F64, -1}},
-    {"bf16", {DTYPE_BF16, DTYPE_BF16, DTYPE_BF16, -1}},
-    {"f16", {DTYPE_F16, DTYPE_F16, DTYPE_F16, -1}},
-    {"bf16, f32 masters", {DTYPE_BF16, DTYPE_BF16, DTYPE_F32, DTYPE_F32}},
-    {"bf16, f32 masters, bf16 slots", {DTYPE_BF16, DTYPE_F32, DTYPE_BF16, DTYPE_F32}},
-    {"f32, bf16 slots", {DTYPE_F32, DTYPE_F32, DTYPE_BF16, -1}},
-    {"bf16, f32 gradients and slots", {DTYPE_BF16, DTYPE_F32, DTYPE_F32, -1}},
-    {"f32, f64 masters", {DTYPE_F32, DTYPE_F32, DTYPE_F64, DTYPE_F64}},
-    {"bf16, f64 slots", {DTYPE_BF16, DTYPE_BF16, DTYPE_F64, -1}},
-    {"e4m3, gradients in e5m2, f32 masters", {DTYPE_E4M3, DTYPE_E5M2, DTYPE_F32, DTYPE_F32}},
-    {"e5m2, bf16 masters and slots", {DTYPE_E5M2, DTYPE_E4M3, DTYPE_BF16, DTYPE_BF16}},
-};
-
 /* Less than a block of threads, a block, and one that ends inside its second. */
 static const size_t counts[] = {1, 256, 301};
 enum { TENSORS = COUNT_OF(counts), STEPS = 3 };
@@ -210,15 +192,15 @@ static void step_on(int who, const struct variant_case *c, struct helper_dtypes 
 static void corroborate_steps(void **state) {
     (void)state;
     for (size_t c = 0; c < COUNT_OF(cases); ++c)
-        for (size_t d = 0; d < COUNT_OF(dtype_cases); ++d) {
+        for (size_t d = 0; d < HELPER_CASES; ++d) {
             const double scale = (c + d) % 2 == 0 ? 1.0 : 3.0; /* no power of two: it rounds */
             for (int who = 0; who < 2; ++who)
-                step_on(who, &cases[c], dtype_cases[d].dtypes, scale);
+                step_on(who, &cases[c], helper_cases[d].dtypes, scale);
             for (size_t i = 0; i < TENSORS; ++i)
                 if (!helper_same(&machines.tensor[0][i], &machines.tensor[1][i]))
                     fail_msg("%s %s %s, %s, tensor of %zu: other bits", cases[c].class_name,
                              cases[c].keys[0] == NULL ? "" : cases[c].keys[1],
-                             cases[c].keys[2] == NULL ? "" : cases[c].keys[2], dtype_cases[d].name,
+                             cases[c].keys[2] == NULL ? "" : cases[c].keys[2], helper_cases[d].name,
                              counts[i]);
         }
 }
@@ -242,7 +224,7 @@ static void verify_ranges(void **state) {
     struct helper_tensor *const tensors[] = {&machines.tensor[0][2], &machines.tensor[1][2]};
     enum { FIRST = 3, LAST = 290 };
     for (int who = 0; who < 2; ++who) {
-        helper_open(tensors[who], 301, dtype_cases[0].dtypes, 5);
+        helper_open(tensors[who], 301, helper_cases[0].dtypes, 5);
         helper_gradient(tensors[who], 6, 0);
     }
     struct step_range range = {.param = tensors[1]->param,
@@ -271,7 +253,7 @@ static void verify_whole_tensors_stay(void **state) {
     for (int who = 0; who < 2; ++who) {
         struct helper_tensor *const tensor = &machines.tensor[who][2];
         uint64_t t = 0;
-        helper_open(tensor, 301, dtype_cases[0].dtypes, 5);
+        helper_open(tensor, 301, helper_cases[0].dtypes, 5);
         helper_gradient(tensor, 6, 0);
         struct optim_call call = helper_call(&tensor->tensor, 1, &group, 1, &t, values);
         if (who == 1) call.steps[0] = call.steps[1] = &empty;
@@ -344,7 +326,7 @@ static void verify_refused(void **state) {
     const struct optim_group group = {1e-3, 0.1};
     struct helper_tensor *const tensor = &machines.tensor[0][0];
     uint64_t t = 0;
-    helper_open(tensor, 1, dtype_cases[0].dtypes, 5);
+    helper_open(tensor, 1, helper_cases[0].dtypes, 5);
     struct optim_call call = helper_call(&tensor->tensor, 1, &group, 1, &t, values);
     call.steps[1] = &TABLE(f64_f64);
     assert_int_equal(class_->step(&call), STATUS_INTERNAL);

@@ -65,19 +65,6 @@ static const struct variant_case {
     {"adafactor", {"beta1", "0.9"}, 0, 0xf0f402f6198f7b05},
 };
 
-static const struct dtype_case {
-    const char *name;
-    struct helper_dtypes dtypes;
-} dtype_cases[] = {
-    {"f32", {DTYPE_F32, DTYPE_F32, DTYPE_F32, -1}},
-    {"f64", {DTYPE_F64, DTYPE_F64, DTYPE_F64, -1}},
-    {"bf16", {DTYPE_BF16, DTYPE_BF16, DTYPE_BF16, -1}},
-    {"bf16, f32 masters", {DTYPE_BF16, DTYPE_BF16, DTYPE_F32, DTYPE_F32}},
-    {"f32, bf16 slots", {DTYPE_F32, DTYPE_F32, DTYPE_BF16, -1}},
-    {"bf16, f32 gradients and slots", {DTYPE_BF16, DTYPE_F32, DTYPE_F32, -1}},
-    {"f32, f64 masters", {DTYPE_F32, DTYPE_F32, DTYPE_F64, DTYPE_F64}},
-};
-
 static const struct optim_class *fill_values(const struct variant_case *c, unsigned char *values) {
     const struct optim_class *class_ =
         helper_values(c->class_name, c->keys, COUNT_OF(c->keys), values);
@@ -135,17 +122,17 @@ static void run_case(struct helper_tensor *tensor, const struct variant_case *c,
 static void verify_threads_and_instruction_sets(void **state) {
     (void)state;
     for (size_t c = 0; c < COUNT_OF(cases); ++c)
-        for (size_t d = 0; d < COUNT_OF(dtype_cases); ++d) {
+        for (size_t d = 0; d < HELPER_CASES_USUAL; ++d) {
             const size_t rows = (c + d) % 2 == 0 ? 1 : 37;
-            run_case(&one, &cases[c], dtype_cases[d].dtypes, (struct shape){rows, 1, ISA_BASE});
+            run_case(&one, &cases[c], helper_cases[d].dtypes, (struct shape){rows, 1, ISA_BASE});
             for (int isa = ISA_BASE; isa < ISA_COUNT; ++isa) {
                 if (!helper_has_isa((enum isa)isa)) continue;
                 const int threads = 1 + (int)((c + d + (size_t)isa) % 4);
-                run_case(&two, &cases[c], dtype_cases[d].dtypes,
+                run_case(&two, &cases[c], helper_cases[d].dtypes,
                          (struct shape){rows, threads, (enum isa)isa});
                 if (!helper_same(&one, &two))
                     fail_msg("%s, %s: isa %d with %d threads differs", text_of(&cases[c]),
-                             dtype_cases[d].name, isa, threads);
+                             helper_cases[d].name, isa, threads);
             }
         }
 }
@@ -169,7 +156,7 @@ static void validate_bits_of_every_build(void **state) {
     int misses = 0;
     for (size_t c = 0; c < COUNT_OF(cases); ++c) {
         uint64_t hash = 0xcbf29ce484222325u;
-        run_case(&one, &cases[c], dtype_cases[0].dtypes, (struct shape){37, 1, ISA_BASE});
+        run_case(&one, &cases[c], helper_cases[0].dtypes, (struct shape){37, 1, ISA_BASE});
         hash = hash_values(hash, one.param, one.tensor.count);
         for (size_t slot = 0; slot < OPTIM_SLOTS_MAX; ++slot)
             hash = hash_values(hash, one.slot[slot], one.tensor.count);
@@ -217,7 +204,7 @@ static void check_read_back(const struct variant_case *c, double lr, double weig
     const struct optim_class *class_ = fill_values(c, values);
     const struct optim_group group = {lr, weight_decay};
     uint64_t t = 0;
-    open_matrix(&one, dtype_cases[1].dtypes, rows);
+    open_matrix(&one, helper_cases[1].dtypes, rows);
     const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, values);
     for (uint64_t step = 0; step < steps; ++step) {
         helper_gradient(&one, 43, step);
@@ -255,7 +242,7 @@ static void validate_loss_scale(void **state) {
         for (int scaled = 0; scaled < 2; ++scaled) {
             struct helper_tensor *tensor = scaled ? &two : &one;
             uint64_t t = 0;
-            open_matrix(tensor, dtype_cases[0].dtypes, 37);
+            open_matrix(tensor, helper_cases[0].dtypes, 37);
             struct optim_call call = helper_call(&tensor->tensor, 1, &group, 1, &t, values);
             call.grad_scale = scaled ? 1024.0 : 1.0;
             helper_gradient(tensor, 5, 0);
@@ -305,7 +292,7 @@ static void check_overflow(const struct overflow_case *c) {
     const struct optim_class *class_ = fill_values(&c->variant, values);
     const struct optim_group group = {usual_lr, decay};
     uint64_t t = 0;
-    helper_open(&one, ELEMENTS, dtype_cases[0].dtypes, 3);
+    helper_open(&one, ELEMENTS, helper_cases[0].dtypes, 3);
     struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, values);
     helper_gradient(&one, 5, 0);
     assert_int_equal(class_->step(&call), STATUS_OK);
@@ -347,7 +334,7 @@ static void validate_capturable_at_rate_zero(void **state) {
                                strcmp(cases[c].keys[1], "torch-capturable") == 0;
         const int relative = cases[c].readback == 0.0;
         uint64_t t = 0;
-        helper_open(&one, 2, dtype_cases[0].dtypes, 3);
+        helper_open(&one, 2, helper_cases[0].dtypes, 3);
         helper_set(one.param, DTYPE_F32, 0, 1.0);
         helper_set(one.param, DTYPE_F32, 1, 2.0);
         helper_set(one.gradient, DTYPE_F32, 1, 0.5);
