@@ -12,4 +12,7 @@
 struct rule_direction optim_direction_rule(const struct optim_class *class_,
                                            const struct optim_call *call, uint32_t index);
 
+/* Whether that is another one, for the tensors of a class. */
+int optim_has_direction_rule(const struct optim_class *class_);
+
 #endif

@@ -20,13 +20,33 @@ const struct optim_class *optim_find(const char *name) {
     return NULL;
 }
 
+typedef struct rule_direction (*direction_rule)(const struct optim_call *, uint32_t);
+
+static struct rule_direction adam_rule(const struct optim_call *call, uint32_t index) {
+    return adam_direction_rule(call, index, 0);
+}
+
+static struct rule_direction adamw_rule(const struct optim_call *call, uint32_t index) {
+    return adam_direction_rule(call, index, 1);
+}
+
+/* NULL: none. */
+static direction_rule direction_rule_of(const struct optim_class *class_) {
+    if (class_ == &optim_adamw) return adamw_rule;
+    if (class_ == &optim_adam) return adam_rule;
+    if (class_ == &optim_sgd) return optim_sgd_direction;
+    return class_ == &optim_lion ? optim_lion_direction : NULL;
+}
+
+int optim_has_direction_rule(const struct optim_class *class_) {
+    return direction_rule_of(class_) != NULL;
+}
+
 struct rule_direction optim_direction_rule(const struct optim_class *class_,
                                            const struct optim_call *call, uint32_t index) {
-    if (class_ == &optim_adamw) return adam_direction_rule(call, index, 1);
-    if (class_ == &optim_adam) return adam_direction_rule(call, index, 0);
-    if (class_ == &optim_sgd) return optim_sgd_direction(call, index);
-    if (class_ == &optim_lion) return optim_lion_direction(call, index);
-    return (struct rule_direction){.kind = RULE_DIRECTION_NONE};
+    const direction_rule rule = direction_rule_of(class_);
+    if (rule == NULL) return (struct rule_direction){.kind = RULE_DIRECTION_NONE};
+    return rule(call, index);
 }
 
 uint64_t optim_slot_elements(const struct optim_class *class_, const void *values, uint32_t slot,

@@ -155,11 +155,17 @@ static enum status ask_backend(struct run *run, const struct optim_call *call,
     return STATUS_OK;
 }
 
+static int is_asked(const struct run *run) {
+    return run->backend != NULL && optim_has_direction_rule(run->optimizer);
+}
+
+int readback_sums_needs_direction(const struct run *run) {
+    return run->optimizer->direction != NULL && !is_asked(run);
+}
+
 enum status readback_sums(struct run *run, const struct optim_call *call,
                           const struct taken_rule *rule, struct reads_block *out) {
-    const int known = run->owner_count > 0 &&
-                      optim_direction_rule(run->optimizer, call, 0).kind != RULE_DIRECTION_NONE;
-    if (run->backend != NULL && known) return ask_backend(run, call, rule, out);
+    if (is_asked(run)) return ask_backend(run, call, rule, out);
     if (run->backend != NULL) TRY(run->backend->wait());
     for (uint32_t i = 0; i < run->owner_count; i++)
         TRY(sum_tensor(run, call, i, rule, &out[i]));

@@ -14,4 +14,8 @@
 TWINSTEP_MUST_USE enum status readback_sums(struct run *run, const struct optim_call *call,
                                             const struct taken_rule *rule, struct reads_block *out);
 
+/* Whether they put the directions of one tensor after another into run->direction: not where the
+ * optimizer tells none, nor where a backend follows their rule. */
+int readback_sums_needs_direction(const struct run *run);
+
 #endif

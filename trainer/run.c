@@ -16,6 +16,7 @@
 #include "trainer/plugin.h"
 #include "trainer/pretrained.h"
 #include "trainer/readback.h"
+#include "trainer/readback_sums.h"
 #include "trainer/restart.h"
 #include "trainer/rounding.h"
 #include "trainer/scaler.h"
@@ -185,7 +186,8 @@ static enum status open_scratch(struct run *run) {
     TRY(arena_take(arena, run->table.elements, param, "last parameters", &run->before));
     if (run->options.readback) {
         TRY(readback_open(run));
-        TRY(arena_take(arena, largest, sizeof(double), "direction", &run->direction));
+        if (readback_sums_needs_direction(run))
+            TRY(arena_take(arena, largest, sizeof(double), "direction", &run->direction));
     }
     TRY(arena_take(arena, run->limits.tokens, sizeof(double), "loss", &run->coefficient));
     TRY(arena_take(arena, sequences, sizeof(double), "loss", &run->sequence_logp));

@@ -87,7 +87,8 @@ struct run {
     struct reads_block *reads; /* with readback: of owners, and blocks that a backend fills */
     size_t *packed;           /* (rows + 1) element offset of each row in these three */
     float *wide;              /* f32 copies of parameters during a step; with stochastic rounding */
-    double *coefficient, *sequence_logp, *terms, *direction;
+    double *coefficient, *sequence_logp, *terms;
+    double *direction; /* of the largest tensor; NULL unless readback_sums_needs_direction */
     struct optim_tensor *tensors; /* (owners) */
     struct clip_tensor *clips;    /* (owners) */
     struct squares_piece *clip_pieces; /* (owners) with a backend, as clip_blocks: for clip_ask */
