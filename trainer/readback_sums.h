@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The sums behind a read-back, made where the tensors are: by the backend (kernels/reads.h), or
- * here by the same arithmetic (base/rule_read.h) and blocks of law 2. Private to readback.c. */
+ * here by the same arithmetic (base/rule_read.h) and blocks of law 2. Private to readback.c and to
+ * run.c, which takes the memory. */
 #ifndef TWINSTEP_TRAINER_READBACK_SUMS_H
 #define TWINSTEP_TRAINER_READBACK_SUMS_H
 
