@@ -6,7 +6,8 @@
  * split_k on: cublasGemmEx, whose heuristics may split k. Off: cublasLtMatmul with the first
  * algorithm of its heuristics that needs no reduction, looked up once for a shape and kept.
  * workspace: one buffer for each stream, given to both; or what cuBLAS takes itself (cublasLt: none
- * beyond the device's usual size). The streams wait for the default stream and it for them.
+ * beyond the device's usual size). The streams wait for the default stream and it for them; for one
+ * another they wait in library_join() only, by events.
  * Invariant: results hang on the switches, the shape, the addresses' alignment, the library and the
  * device; with all of them fixed cuBLAS promises the same bits, run to run, on one stream. */
 #include "kernels/cuda/library.h"
@@ -36,6 +37,9 @@ int library_has(const struct library_mode *, const struct library_product *, uns
 }
 
 void library_multiply(const struct library_mode *, const struct library_product *, unsigned) {
+}
+
+void library_join(void) {
 }
 
 #else
@@ -103,6 +107,7 @@ struct library_here {
     cublasHandle_t handle;
     cublasLtHandle_t lt;
     cudaStream_t stream[LIBRARY_STREAMS];
+    cudaEvent_t event[LIBRARY_STREAMS]; /* where each stream was when they were joined */
     void *workspace;
     size_t usual; /* bytes of a workspace that cuBLAS takes by itself on this device */
     struct library_plan plan[LIBRARY_PLANS];
@@ -178,6 +183,8 @@ static enum status library_start(void) {
     cudaError_t error = cudaMalloc(&here.workspace, LIBRARY_WORKSPACE);
     for (unsigned i = 0; i < LIBRARY_STREAMS && error == cudaSuccess; i++)
         error = cudaStreamCreate(&here.stream[i]);
+    for (unsigned i = 0; i < LIBRARY_STREAMS && error == cudaSuccess; i++)
+        error = cudaEventCreateWithFlags(&here.event[i], cudaEventDisableTiming);
     if (error != cudaSuccess)
         return library_refuse(STATUS_INTERNAL, "workspace and streams of cuBLAS: %s",
                               cudaGetErrorString(error));
@@ -189,6 +196,8 @@ static enum status library_start(void) {
 
 /* What was opened before something failed, in reverse; only the error is kept. */
 static void library_drop(void) {
+    for (unsigned i = LIBRARY_STREAMS; i-- > 0;)
+        if (here.event[i] != nullptr) cudaEventDestroy(here.event[i]);
     for (unsigned i = LIBRARY_STREAMS; i-- > 0;)
         if (here.stream[i] != nullptr) cudaStreamDestroy(here.stream[i]);
     if (here.workspace != nullptr) cudaFree(here.workspace);
@@ -218,6 +227,23 @@ static int library_note(cublasStatus_t status, const char *what) {
         snprintf(here.error, sizeof here.error, "cuBLAS: %s: %s", what, here.text(status));
     here.failed = 1;
     return 1;
+}
+
+/* Stream 0 waits for the others, and they for it. */
+void library_join(void) {
+    cudaError_t error = cudaSuccess;
+    if (!here.opened) return; /* no stream has a product */
+    for (unsigned i = 1; i < LIBRARY_STREAMS && error == cudaSuccess; i++) {
+        error = cudaEventRecord(here.event[i], here.stream[i]);
+        if (error == cudaSuccess) error = cudaStreamWaitEvent(here.stream[0], here.event[i], 0);
+    }
+    if (error == cudaSuccess) error = cudaEventRecord(here.event[0], here.stream[0]);
+    for (unsigned i = 1; i < LIBRARY_STREAMS && error == cudaSuccess; i++)
+        error = cudaStreamWaitEvent(here.stream[i], here.event[0], 0);
+    if (error == cudaSuccess) return;
+    if (!here.failed)
+        snprintf(here.error, sizeof here.error, "streams of cuBLAS: %s", cudaGetErrorString(error));
+    here.failed = 1;
 }
 
 enum status library_error(void) {

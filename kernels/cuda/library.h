@@ -72,9 +72,16 @@ int library_has(const struct library_mode *mode, const struct library_product *p
                 unsigned part);
 
 /* Starts the product on stream `part` (0 .. LIBRARY_STREAMS-1), in order behind all kernels that
- * were launched before; kernels launched later come behind it. */
+ * were launched before and all products of that stream; kernels launched later come behind it.
+ * Products of two streams with neither a kernel nor library_join() between them have no order: none
+ * may write what another touches. */
 void library_multiply(const struct library_mode *mode, const struct library_product *product,
                       unsigned part);
+
+/* All products that this host thread started before come before all that it starts later, whatever
+ * their streams. An op that uses several streams joins them first and last: so ops are in order,
+ * however each of them deals its products. */
+void library_join(void);
 
 /* The first thing that went wrong since the last call. */
 TWINSTEP_MUST_USE enum status library_error(void);

@@ -213,13 +213,16 @@ static void library_results(struct library_way *way) {
         p->c = job->out + at;
 }
 
-/* Rows of C by streams where the order is free, from multiples of 8 on; else all on one. */
+/* Rows of C by streams where the order is free, from multiples of 8 on; else all on one. Several
+ * streams are joined before and behind: other products may have been dealt otherwise. */
 static void library_run(struct library_way *way) {
     const struct library_mode *const mode = way->call->library;
     const struct library_product *const whole = &way->product;
     const size_t most = (whole->M + LIBRARY_ROWS - 1) / LIBRARY_ROWS;
     const size_t parts = mode->ordered ? 1 : most < LIBRARY_STREAMS ? most : LIBRARY_STREAMS;
     const size_t step = whole->a_transposed ? 1 : whole->a_stride;
+    const int joins = parts > 1 && !way->asks;
+    if (joins) library_join();
     for (size_t part = 0; part < parts; part++) {
         const size_t first = whole->M * part / parts / 8 * 8;
         const size_t next = whole->M * (part + 1) / parts / 8 * 8;
@@ -233,6 +236,7 @@ static void library_run(struct library_way *way) {
         else if (!library_has(mode, &own, (unsigned)part))
             way->lacks = 1;
     }
+    if (joins) library_join();
 }
 
 /* `rows` by `columns` of C, from way->row and way->column on. */

@@ -9,7 +9,10 @@
  * the worker's. Workers' sums are added in ascending order, and then to what C holds.
  * So each mechanism that is left free moves bits, and none by chance. What tensor cores do inside a
  * step is not imitated.
- * It runs when its turn comes among the kernels that the shim has queued. */
+ * It runs when its turn comes among the kernels that the shim has queued, on one stream. What has
+ * no order on several is told: two products of one epoch, which a join ends, of which one writes
+ * what the other touches. Kernels between them are not taken for a join: our ops do not count on
+ * it. */
 #include "kernels/cuda/library_twin.h"
 
 #include "base/real.h"
@@ -21,9 +24,87 @@ enum status library_open(void) {
     return STATUS_OK;
 }
 
+/* ---- products that no join has separated ---- */
+
+enum { KEPT = 64 };
+
+struct started {
+    struct library_product product;
+    unsigned part;
+};
+
+/* Of one host thread: the last products since a join. */
+static _Thread_local struct epoch {
+    struct started kept[KEPT];
+    unsigned count;
+    int met;
+} epoch;
+
+struct span {
+    uintptr_t first, end;
+};
+
+static struct span span_of(const void *matrix, size_t lines, size_t width, size_t stride,
+                           enum dtype type) {
+    const size_t size = type == DTYPE_F64                         ? sizeof(double)
+                        : type == DTYPE_BF16 || type == DTYPE_F16 ? sizeof(uint16_t)
+                                                                  : sizeof(float);
+    const uintptr_t first = (uintptr_t)matrix;
+    return (struct span){first, lines == 0 ? first : first + ((lines - 1) * stride + width) * size};
+}
+
+static int meet(struct span a, struct span b) {
+    return a.first < b.end && b.first < a.end;
+}
+
+static struct span span_a(const struct library_product *p) {
+    return p->a_transposed ? span_of(p->a, p->K, p->M, p->a_stride, p->type)
+                           : span_of(p->a, p->M, p->K, p->a_stride, p->type);
+}
+
+static struct span span_b(const struct library_product *p) {
+    return p->b_transposed ? span_of(p->b, p->N, p->K, p->b_stride, p->type)
+                           : span_of(p->b, p->K, p->N, p->b_stride, p->type);
+}
+
+static struct span span_c(const struct library_product *p) {
+    return span_of(p->c, p->M, p->N, p->c_stride, p->sum);
+}
+
+static int spoils(const struct library_product *p, const struct library_product *other) {
+    const struct span c = span_c(p);
+    return meet(c, span_a(other)) || meet(c, span_b(other)) || meet(c, span_c(other));
+}
+
+static void epoch_note(const struct library_product *product, unsigned part) {
+    const unsigned kept = epoch.count < KEPT ? epoch.count : KEPT;
+    for (unsigned i = 0; i < kept; i++) {
+        const struct started *const other = &epoch.kept[i];
+        if (other->part != part &&
+            (spoils(product, &other->product) || spoils(&other->product, product)))
+            epoch.met = 1;
+    }
+    epoch.kept[epoch.count % KEPT] = (struct started){*product, part};
+    epoch.count++;
+}
+
+void library_join(void) {
+    epoch.count = 0;
+}
+
+/* Asked when all has ended: a join, too. */
 enum status library_error(void) {
+    const int met = epoch.met;
+    epoch.met = 0;
+    epoch.count = 0;
+    if (met)
+        FAIL(STATUS_INTERNAL,
+             "library: expected streams to be joined between products of which one "
+             "writes what another touches, found two without");
     return STATUS_OK;
 }
+
+/* ---- one product ---- */
 
 static double number(const void *matrix, size_t at, enum dtype type) {
     if (type == DTYPE_F64) return ((const double *)matrix)[at];
@@ -117,6 +198,6 @@ static void multiply(const void *args) {
 void library_multiply(const struct library_mode *mode, const struct library_product *product,
                       unsigned part) {
     const struct twin_job job = {*product, plan_of(mode, product->K)};
-    (void)part; /* streams: one after another is one of the orders that they allow */
+    epoch_note(product, part);
     shim_host(multiply, &job, sizeof job);
 }

@@ -59,8 +59,15 @@ static void shim_give(void *memory) {
     arena_close(&arena);
 }
 
+/* Both kinds of errors are taken, as by a device's module. */
+static enum status shim_end(void) {
+    const enum status kernels = shim_error();
+    const enum status library = library_error();
+    return kernels == STATUS_OK ? library : kernels;
+}
+
 extern MODULE_EXPORT const struct backend twinstep_backend_v1;
 const struct backend twinstep_backend_v1 = {
     BACKEND_STAMP,          BACKEND_NAME, BACKEND_LAYOUT, shim_open,   shim_describe,
-    {shim_take, shim_give}, shim_error,   tables_refuse,  tables_ops,  tables_scratch,
+    {shim_take, shim_give}, shim_end,     tables_refuse,  tables_ops,  tables_scratch,
     TABLE_LEAVES,           TABLE_MOVES,  TABLE_STEPS,    TABLE_READS, TABLE_SQUARES};

@@ -23,11 +23,15 @@ int main(void) {
 static_assert(offsetof(cublasLtMatmulHeuristicResult_t, state) == 8 * 8 + sizeof(size_t),
               "the state of a heuristic result");
 
-enum { HANDLE, HANDLE_LT, DESCRIPTOR, LAYOUT, WISH, STREAM, MEMORY, KINDS };
+enum { HANDLE, HANDLE_LT, DESCRIPTOR, LAYOUT, WISH, STREAM, EVENT, MEMORY, KINDS };
+enum { OPEN = 3 + 2 * LIBRARY_STREAMS };
 
 extern "C" {
 int fake_live[KINDS], fake_lacks, fake_asked, fake_multiplied, fake_multiplied_ex;
 static int calls, fails_at;
+/* Handles point into these: the streams whose work before a join each stream is behind, as bits,
+ * and where it was when an event was recorded. */
+static unsigned behind[LIBRARY_STREAMS], recorded[LIBRARY_STREAMS], streams_made, events_made;
 
 int fake_step(void) {
     return ++calls == fails_at;
@@ -47,7 +51,7 @@ cudaError_t cudaFree(void *) {
 
 cudaError_t cudaStreamCreate(cudaStream_t *out) {
     if (fake_step()) return cudaErrorMemoryAllocation;
-    *out = (cudaStream_t)fake_live;
+    *out = (cudaStream_t)&behind[streams_made++ % LIBRARY_STREAMS];
     fake_live[STREAM]++;
     return cudaSuccess;
 }
@@ -55,6 +59,28 @@ cudaError_t cudaStreamCreate(cudaStream_t *out) {
 cudaError_t cudaStreamDestroy(cudaStream_t) {
     fake_live[STREAM]--;
     return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned) {
+    if (fake_step()) return cudaErrorMemoryAllocation;
+    *out = (cudaEvent_t)&recorded[events_made++ % LIBRARY_STREAMS];
+    fake_live[EVENT]++;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t) {
+    fake_live[EVENT]--;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    *(unsigned *)event = *(const unsigned *)stream;
+    return fake_step() ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+    *(unsigned *)stream |= *(const unsigned *)event;
+    return fake_step() ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetAttribute(int *out, cudaDeviceAttr, int) {
@@ -116,7 +142,7 @@ static void open_twice(void) {
     start(0);
     EXPECT(library_open() == STATUS_OK);
     EXPECT(fake_live[HANDLE] == 1 && fake_live[HANDLE_LT] == 1);
-    EXPECT(fake_live[STREAM] == LIBRARY_STREAMS && fake_live[MEMORY] == 1 && open_things() == 7);
+    EXPECT(fake_live[STREAM] == LIBRARY_STREAMS && fake_live[MEMORY] == 1 && open_things() == OPEN);
 }
 
 static void verify_half_way(void) {
@@ -128,7 +154,7 @@ static void verify_half_way(void) {
         std::thread(open_twice).join();
         failures += !opened;
     }
-    EXPECT(failures == 3 + (int)LIBRARY_STREAMS);
+    EXPECT(failures == OPEN);
 }
 
 static struct library_product product_of(size_t terms) {
@@ -170,7 +196,7 @@ static void start_closed(void) {
     EXPECT(library_error() == STATUS_OK && open_things() == 0);
     start(0);
     library_multiply(&mode, &p, 0);
-    EXPECT(library_error() == STATUS_OK && open_things() == 7);
+    EXPECT(library_error() == STATUS_OK && open_things() == OPEN);
     struct library_product large = p;
     large.a_stride = (size_t)1 << 31;
     library_multiply(&mode, &large, 0);
@@ -198,7 +224,7 @@ static void verify_failing_products(void) {
             went_well = library_error() == STATUS_OK;
             EXPECT(went_well == (calls < at));
             EXPECT(library_error() == STATUS_OK);
-            EXPECT(open_things() == 7);
+            EXPECT(open_things() == OPEN);
         }
     }
 }
@@ -224,7 +250,28 @@ static void verify_lacking(void) {
         EXPECT(library_error() == STATUS_OK && fake_multiplied_ex == 1 && fake_asked == 1);
         mode.split_k = 0;
     }
-    EXPECT(open_things() == 7);
+    EXPECT(open_things() == OPEN);
+}
+
+/* Each stream is behind the work of all, twice in a row; whatever call fails is told once. */
+static void verify_joining(void) {
+    int went_well = 0;
+    for (int at = 1; !went_well; at++) {
+        start(at);
+        library_join();
+        went_well = library_error() == STATUS_OK;
+        EXPECT(went_well == (calls < at));
+        EXPECT(went_well || strcmp(told, "cuda: streams of cuBLAS: no memory") == 0);
+        EXPECT(library_error() == STATUS_OK && open_things() == OPEN);
+    }
+    for (int again = 0; again < 2; again++) {
+        for (unsigned i = 0; i < LIBRARY_STREAMS; i++)
+            behind[i] = 1u << i;
+        start(0);
+        library_join();
+        for (unsigned i = 0; i < LIBRARY_STREAMS; i++)
+            EXPECT(behind[i] == (1u << LIBRARY_STREAMS) - 1);
+    }
 }
 
 int main(void) {
@@ -239,6 +286,7 @@ int main(void) {
     EXPECT(library_open() == STATUS_OK);
     verify_failing_products();
     verify_lacking();
+    verify_joining();
     puts("cuBLAS's calls: ok");
     return 0;
 }

@@ -92,7 +92,8 @@ static inline const struct op_table *machine_open(struct bench *bench,
 
 /* Fails with `what` where kernels went wrong since the last wait. */
 static inline void machine_wait(const struct bench *bench, const char *what) {
-    if ((bench->backend == NULL ? shim_error() : bench->backend->wait()) != STATUS_OK)
+    if ((bench->backend == NULL ? shim_error() : bench->backend->wait()) != STATUS_OK ||
+        (bench->backend == NULL && library_error() != STATUS_OK))
         fail_msg("%s: %s", what, status_text());
 }
 

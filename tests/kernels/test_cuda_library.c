@@ -258,6 +258,97 @@ static void verify_switches(void **state) {
     bench_close(&b);
 }
 
+/* ---- streams ---- */
+
+enum { CHAIN = 5 };
+
+/* Ops whose products read, on other streams than those that wrote it, what the op before wrote: two
+ * streams, by rows of C, but the fourth on one. Results into `out`; waits where `waits`. */
+static void chain(struct bench *b, const struct op_table *ops, void *const out[CHAIN],
+                  const void *const in[4], int waits) {
+    const struct row_list all = {NULL, 70}, few = {NULL, 5};
+    const struct linear_forward_args first = {all, 66, 40, in[0], in[1], out[0]};
+    const struct linear_weight_args second = {all, 66, 40, out[0], in[0], out[1]};
+    const struct linear_forward_args third = {all, 66, 40, in[0], out[1], out[2]};
+    const struct linear_forward_args fourth = {few, 70, 66, in[2], out[2], out[3]};
+    const struct linear_forward_args fifth = {all, 5, 70, in[3], out[3], out[4]};
+    b->call.queued = !waits;
+    ops->linear_forward(&b->call, &first);
+    if (waits) machine_wait(b, "first");
+    ops->linear_weight(&b->call, &second);
+    if (waits) machine_wait(b, "second");
+    ops->linear_forward(&b->call, &third);
+    if (waits) machine_wait(b, "third");
+    ops->linear_forward(&b->call, &fourth);
+    if (waits) machine_wait(b, "fourth");
+    ops->linear_forward(&b->call, &fifth);
+    machine_wait(b, "a chain of ops");
+    b->call.queued = 0;
+}
+
+/* Queued, with nothing packed or rounded, so that no kernel stands between products. */
+static void chained(struct bench *b) {
+    static const size_t counts[CHAIN] = {70 * 66, 66 * 40, 70 * 66, 5 * 70, 70 * 5};
+    static const size_t given[4] = {70 * 40, 66 * 40, 5 * 66, 70 * 70};
+    const struct library_mode free_order = {.pinned = 1};
+    const struct op_table *const ops = open_machine(b);
+    const enum dtype compute = b->law.compute;
+    const void *in[4];
+    void *out[2][CHAIN];
+    if (compute != DTYPE_F64 && (compute != DTYPE_F32 || b->law.wide)) return;
+    for (size_t i = 0; i < COUNT_OF(given); i++)
+        in[i] = bench_store(b, machine_whole(b, given[i], 1), given[i], b->carrier);
+    b->call.library = &free_order;
+    for (int waits = 0; waits < 2; waits++) {
+        for (size_t i = 0; i < CHAIN; i++) {
+            out[waits][i] = machine_take(b, counts[i], b->carrier);
+            memset(out[waits][i], 0, counts[i] * b->carrier);
+        }
+        chain(b, ops, out[waits], in, waits);
+    }
+    b->call.library = NULL;
+    for (size_t i = 0; i < CHAIN; i++)
+        assert_memory_equal(out[0][i], out[1][i], counts[i] * b->carrier);
+}
+
+static void verify_chained_ops(void **state) {
+    (void)state;
+    bench_pairs(chained);
+}
+
+/* What the twin tells, and what not: one product writes what another of another stream reads, or
+ * writes, or reads itself; not where they are joined, share a stream or only read alike. */
+static void validate_unjoined_products(void **state) {
+    static const struct {
+        size_t a, b, c; /* of the second product, in `memory`; the first has 0, 64 and 128 */
+        unsigned part;
+        int joined, told;
+    } cases[] = {{128, 192, 256, 1, 0, 1}, {192, 128, 256, 1, 0, 1}, {192, 256, 128, 1, 0, 1},
+                 {192, 256, 0, 1, 0, 1},   {192, 256, 64, 1, 0, 1},  {192, 256, 135, 1, 0, 1},
+                 {0, 64, 144, 1, 0, 0},    {128, 64, 256, 0, 0, 0},  {128, 64, 128, 1, 1, 0}};
+    float memory[320] = {0};
+    const struct library_mode mode = {.pinned = 1};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct library_product p = {.M = 4,
+                                    .N = 4,
+                                    .K = 4,
+                                    .a_stride = 4,
+                                    .b_stride = 4,
+                                    .c_stride = 4,
+                                    .type = DTYPE_F32,
+                                    .sum = DTYPE_F32};
+        p.a = memory, p.b = memory + 64, p.c = memory + 128;
+        library_multiply(&mode, &p, 0);
+        if (cases[i].joined) library_join();
+        p.a = memory + cases[i].a, p.b = memory + cases[i].b, p.c = memory + cases[i].c;
+        library_multiply(&mode, &p, cases[i].part);
+        assert_int_equal(shim_error(), STATUS_OK);
+        if ((library_error() != STATUS_OK) != cases[i].told) fail_msg("case %zu", i);
+        assert_int_equal(library_error(), STATUS_OK);
+    }
+}
+
 /* ---- scratch ---- */
 
 static struct op_limits limits_of(uint32_t rows, uint32_t width, size_t weight, uint32_t bytes) {
@@ -424,6 +515,8 @@ int main(void) {
         cmocka_unit_test(corroborate_rounded_operands),
         cmocka_unit_test(verify_first_row),
         cmocka_unit_test(verify_switches),
+        cmocka_unit_test(verify_chained_ops),
+        cmocka_unit_test(validate_unjoined_products),
         cmocka_unit_test(validate_scratch_bytes),
         cmocka_unit_test(corroborate_pieces),
         cmocka_unit_test(verify_lying_operands_are_not_copied),
