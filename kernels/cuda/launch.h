@@ -71,10 +71,20 @@ GPU_INLINE accumulator operand(carrier x, enum dtype product) {
 }
 
 /* The sum of one block of law 2, of which each lane has its own part; every lane gets it. */
-GPU_INLINE accumulator lanes_join(GPU_PARAM accumulator lane) {
+GPU_INLINE float lanes_join_f32(GPU_PARAM float lane) {
     for (unsigned half = GPU_WARP / 2; half > 0; half /= 2)
-        lane = lane + ACC_NAME_(gpu_shuffle_xor)(GPU_ARG lane, half);
+        lane = lane + gpu_shuffle_xor_f32(GPU_ARG lane, half);
     return lane;
+}
+
+GPU_INLINE double lanes_join_f64(GPU_PARAM double lane) {
+    for (unsigned half = GPU_WARP / 2; half > 0; half /= 2)
+        lane = lane + gpu_shuffle_xor_f64(GPU_ARG lane, half);
+    return lane;
+}
+
+GPU_INLINE accumulator lanes_join(GPU_PARAM accumulator lane) {
+    return ACC_NAME_(lanes_join)(GPU_ARG lane);
 }
 
 /* The larger of two; x where `than` is no number. */

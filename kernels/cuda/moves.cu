@@ -48,12 +48,6 @@ GPU_INLINE struct moves_sums moves_wide(const struct moves_args *is, size_t i, s
     return sums;
 }
 
-GPU_INLINE double moves_join(GPU_PARAM double lane) {
-    for (unsigned half = GPU_WARP / 2; half > 0; half /= 2)
-        lane = lane + gpu_shuffle_xor_f64(GPU_ARG lane, half);
-    return lane;
-}
-
 KERNEL(moves_kernel, struct moves_job) {
     const size_t block = (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP;
     if (block >= args->blocks) return;
@@ -61,10 +55,10 @@ KERNEL(moves_kernel, struct moves_job) {
     const size_t own = first + THREAD % GPU_WARP;
     struct moves_sums sums = args->is.dtype == DTYPE_F64 ? moves_wide(&args->is, own, end)
                                                          : moves_narrow(&args->is, own, end);
-    sums.update = moves_join(GPU_ARG sums.update);
-    sums.norm = moves_join(GPU_ARG sums.norm);
-    sums.travel = moves_join(GPU_ARG sums.travel);
-    sums.changed = moves_join(GPU_ARG sums.changed);
+    sums.update = lanes_join_f64(GPU_ARG sums.update);
+    sums.norm = lanes_join_f64(GPU_ARG sums.norm);
+    sums.travel = lanes_join_f64(GPU_ARG sums.travel);
+    sums.changed = lanes_join_f64(GPU_ARG sums.changed);
     if (THREAD % GPU_WARP != 0) return;
     args->is.blocks[block].update = sums.update;
     args->is.blocks[block].norm = sums.norm;

@@ -54,12 +54,6 @@ GPU_INLINE void reads_element(const struct reads_args *is, size_t i, double *sum
     sum[READS_TAKEN_ERROR] = reads_product(taken.error, taken.error, sum[READS_TAKEN_ERROR]);
 }
 
-GPU_INLINE double reads_join(GPU_PARAM double lane) {
-    for (unsigned half = GPU_WARP / 2; half > 0; half /= 2)
-        lane = lane + gpu_shuffle_xor_f64(GPU_ARG lane, half);
-    return lane;
-}
-
 KERNEL(reads_kernel, struct reads_job) {
     const size_t block = (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP;
     if (block >= args->blocks) return;
@@ -72,7 +66,7 @@ KERNEL(reads_kernel, struct reads_job) {
         reads_element(&args->is, i, sum);
     UNROLL
     for (int s = 0; s < READS_SUMS; s++) {
-        sum[s] = reads_join(GPU_ARG sum[s]);
+        sum[s] = lanes_join_f64(GPU_ARG sum[s]);
         if (THREAD % GPU_WARP == 0) args->is.blocks[block].sum[s] = sum[s];
     }
 }

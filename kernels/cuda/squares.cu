@@ -65,16 +65,10 @@ KERNEL(squares_kernel, struct squares_job) {
     const size_t first = block * SQUARES_BLOCK, end = least(first + SQUARES_BLOCK, args->is.count);
     const size_t own = first + THREAD % GPU_WARP;
     double sum;
-    if (args->is.wide) {
-        sum = squares_wide(&args->is, own, end);
-        for (unsigned half = GPU_WARP / 2; half > 0; half /= 2)
-            sum = sum + gpu_shuffle_xor_f64(GPU_ARG sum, half);
-    } else {
-        float narrow = squares_narrow(&args->is, own, end);
-        for (unsigned half = GPU_WARP / 2; half > 0; half /= 2)
-            narrow = narrow + gpu_shuffle_xor_f32(GPU_ARG narrow, half);
-        sum = (double)narrow;
-    }
+    if (args->is.wide)
+        sum = lanes_join_f64(GPU_ARG squares_wide(&args->is, own, end));
+    else
+        sum = (double)lanes_join_f32(GPU_ARG squares_narrow(&args->is, own, end));
     if (THREAD % GPU_WARP == 0) args->is.blocks[block] = sum;
 }
 
