@@ -35,13 +35,19 @@
     }                                                                                              \
     static __device__ __forceinline__ void name##_thread(const type *args)
 
+/* More blocks than a launch can name stay more than a device takes (2^31 - 1), so that it refuses
+ * them: cut, they would be a few, and the rest would silently not run. */
+static inline unsigned gpu_grid(size_t blocks) {
+    return blocks > 0xffffffffu ? 0xffffffffu : (unsigned)blocks;
+}
+
 /* Starts `grid` blocks of `block` threads, in order behind what was started before. No block: no
  * start. The arguments are copied; what they point to is read when the kernel runs. What goes wrong
- * is told by the backend's wait(). */
+ * is told by the backend's wait(), also a grid that is too large. */
 #define LAUNCH(kernel, grid, block, shared_bytes, args_pointer)                                    \
     do {                                                                                           \
         if ((grid) != 0)                                                                           \
-            kernel<<<(unsigned)(grid), (unsigned)(block), (shared_bytes)>>>(*(args_pointer));      \
+            kernel<<<gpu_grid(grid), (unsigned)(block), (shared_bytes)>>>(*(args_pointer));        \
     } while (0)
 
 /* The host waits until all that was started has ended. */
