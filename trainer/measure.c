@@ -41,26 +41,24 @@ enum status measure_open(struct run *run) {
     return arena_take(&run->arena, blocks, sizeof *run->moves, "measures", &run->moves);
 }
 
-/* Bits as they are; by the backend's op, so that a device's memory stays there, and queued: the
- * update's first phase waits. */
-static void copy_numbers(const struct run *run, const void *from, size_t count, void *to) {
-    const enum dtype param = (enum dtype)run->config.numerics.param;
-    const enum dtype as = param == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32; /* the carrier */
+void measure_keep(const struct run *run, enum dtype dtype, const void *from, size_t count,
+                  void *to) {
+    const enum dtype as = dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32; /* the carrier */
     const struct convert_args copy = {count, as, as, from, to};
     struct op_call call = run->model.call;
     call.queued = 1;
     if (run->backend == NULL)
-        memcpy(to, from, count * dtype_carrier(param));
+        memcpy(to, from, count * dtype_carrier(dtype));
     else
         run->model.ops->convert(&call, &copy);
 }
 
 static void copy_params(const struct run *run, unsigned char *out) {
-    size_t carrier = dtype_carrier((enum dtype)run->config.numerics.param);
+    const enum dtype param = (enum dtype)run->config.numerics.param;
     for (uint32_t i = 0; i < run->owner_count; i++) {
         uint32_t row = run->owner[i];
-        copy_numbers(run, run_param(run, row), run->table.rows[row].count,
-                     out + run->packed[row] * carrier);
+        measure_keep(run, param, run_param(run, row), run->table.rows[row].count,
+                     out + run->packed[row] * dtype_carrier(param));
     }
 }
 
@@ -98,7 +96,8 @@ void measure_begin(struct run *run) {
     clear_record(run);
     run->record.step = run_head(run)->done + 1;
     if (run->record.step == 1)
-        copy_numbers(run, run->initial, run->table.elements, run->before);
+        measure_keep(run, (enum dtype)run->config.numerics.param, run->initial, run->table.elements,
+                     run->before);
     else
         copy_params(run, run->before);
     digest_stream_init(&run->batch_stream, "batch");

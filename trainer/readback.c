@@ -4,7 +4,6 @@
 #include "trainer/readback.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/real.h"
 #include "trainer/readback_sums.h"
@@ -32,17 +31,6 @@ enum status readback_open(struct run *run) {
     return arena_take(&run->arena, run->table.elements, carrier, "last moments", &run->moment);
 }
 
-/* Bits as they are. By the backend's op, so that its memory stays there; in its order. */
-static void keep_numbers(const struct run *run, enum dtype dtype, const void *from, size_t count,
-                         void *to) {
-    const enum dtype as = dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32; /* the carrier */
-    const struct convert_args copy = {count, as, as, from, to};
-    if (run->backend == NULL)
-        memcpy(to, from, count * dtype_carrier(dtype));
-    else
-        run->model.ops->convert(&run->model.call, &copy);
-}
-
 void readback_keep(struct run *run) {
     const size_t carrier = dtype_carrier(taken_working(run));
     const size_t slot = dtype_carrier(run->layout.slot_dtype);
@@ -50,31 +38,27 @@ void readback_keep(struct run *run) {
         const uint32_t row = run->owner[i];
         const struct state_tensor *tensor = &run->layout.tensor[row];
         const size_t count = run->table.rows[row].count;
-        keep_numbers(run, taken_working(run), run_at(run, working_offset(run, row)), count,
+        measure_keep(run, taken_working(run), run_at(run, working_offset(run, row)), count,
                      run->working + run->packed[row] * carrier);
         if (run->moment != NULL && tensor->slot_count[0] == count)
-            keep_numbers(run, run->layout.slot_dtype, run_at(run, tensor->slot[0]), count,
+            measure_keep(run, run->layout.slot_dtype, run_at(run, tensor->slot[0]), count,
                          run->moment + run->packed[row] * slot);
     }
 }
 
-/* Normal equations of new - old = -lr * u - c * old, each element in units of its ulp. Without
- * weight decay c = 0 and one unknown is left. `u`, `p` without a partner are sums of magnitudes:
- * the stored value was rounded once, by at most half an ulp, and roundings of equal steps inside
- * one binade are all alike, so the error bound adds them up instead of averaging them out. */
 static void add_sums(struct reads_block *to, const struct reads_block *term) {
     for (int s = 0; s < READS_SUMS; s++)
         to->sum[s] += term->sum[s];
 }
 
-/* Half an ulp per rounding of the stored value (decay rounds it once more; one whole ulp where the
- * rounding is drawn), all in the sense that hurts most; and the direction itself, which the
- * optimizer rounded in a handful of operations: TAKEN_ROUNDINGS half units of the working dtype
- * bound that part. */
 struct answer {
     double lr, lr_error, decay, decay_error;
 };
 
+/* Normal equations of new - old = -lr * u - c * old, each element in units of its ulp. Without
+ * weight decay c = 0 and one unknown is left. `u`, `p` without a partner are sums of magnitudes:
+ * the stored value was rounded once, by at most half an ulp, and roundings of equal steps inside
+ * one binade are all alike, so the error bound adds them up instead of averaging them out. */
 static void solve_rate(const struct reads_block *sums, double half, struct answer *out) {
     const double uu = sums->sum[READS_UU], ud = sums->sum[READS_UD], u = sums->sum[READS_U];
     if (!(uu > 0.0)) return;
@@ -99,7 +83,11 @@ static void solve_both(const struct reads_block *sums, double half, struct answe
     out->decay_error = (c_error + fabs(out->decay) * out->lr_error) / fabs(out->lr);
 }
 
-/* The rate with the decay that is configured: one unknown where there is none. */
+/* The rate with the decay that is configured: one unknown where there is none. The bounds: half an
+ * ulp per rounding of the stored value (decay rounds it once more; one whole ulp where the rounding
+ * is drawn), all in the sense that hurts most; and the direction itself, which the optimizer
+ * rounded in a handful of operations: TAKEN_ROUNDINGS half units of the working dtype bound that
+ * part. */
 static struct answer solve(const struct reads_block *sums, int decayed, double half,
                            enum dtype dtype) {
     struct answer both = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};

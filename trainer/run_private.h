@@ -49,6 +49,12 @@ TWINSTEP_MUST_USE enum status measure_open(struct run *run);
 void measure_begin(struct run *run);
 TWINSTEP_MUST_USE enum status measure_end(struct run *run);
 
+/* measure.c: copies numbers, bits as they are, for whoever looks at them later. By the backend's
+ * op, so that a device's memory stays there, and queued: the phase that runs, or the update's
+ * first, waits. */
+void measure_keep(const struct run *run, enum dtype dtype, const void *from, size_t count,
+                  void *to);
+
 /* run.c: the model's ops are those of the run's backend, if it has one. */
 TWINSTEP_MUST_USE enum status run_use_backend(struct run *run, const struct batch_limits *limits,
                                               struct model *model);
