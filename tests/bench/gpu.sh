@@ -235,8 +235,12 @@ seconds_left() {
 
 pack() {
     [ -n "$tar" ] || return 0
-    tar -czf "$tar" -C "$out" --exclude='*.h5' --exclude='rows-*.jsonl' \
-        --no-wildcards --exclude="${tar##*/}" . || printf 'gpu.sh: %s: not written\n' "$tar" >&2
+    packed=$(mktemp) || return 0 # elsewhere: tar refuses a folder that grows while it reads it
+    {
+        tar -czf "$packed" -C "$out" --exclude='*.h5' --exclude='rows-*.jsonl' \
+            --no-wildcards --exclude="${tar##*/}" . && cat "$packed" >"$tar"
+    } || printf 'gpu.sh: %s: not written\n' "$tar" >&2
+    rm -f "$packed"
 }
 
 run_part() { # PART
