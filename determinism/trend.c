@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "base/sum.h"
 #include "determinism/statistics.h"
 
 static enum status check(const double *values, size_t count) {
@@ -92,9 +93,7 @@ static enum status share_of(const double *values, size_t count, size_t fall, str
             end++;
         enter(&shares, end - first, first);
     }
-    *out = 0.0;
-    for (size_t d = 0; d <= fall; d++)
-        *out += shares.of[d];
+    *out = sum_chain_terms_f64_f64(0.0, shares.of, fall + 1);
     if (*out > 1.0) *out = 1.0; /* rounding */
     return STATUS_OK;
 }
