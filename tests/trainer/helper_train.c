@@ -143,17 +143,6 @@ int helper_backend_lacks(void) {
     return 1;
 }
 
-int helper_is_new(uint32_t *set, int value) {
-    const uint32_t bit = UINT32_C(1) << value;
-    const int is_new = (*set & bit) == 0;
-    *set |= bit;
-    return is_new;
-}
-
-int helper_few(int argc, char **argv) {
-    return argc == 2 && strcmp(argv[1], "few") == 0;
-}
-
 void helper_run_open(const struct config *config, const struct dataset *dataset,
                      const struct run_options *options, struct run *out) {
     expect_ok(run_open(config, dataset, options, out));

@@ -67,13 +67,6 @@ void helper_outcome_of(struct run *run, uint64_t updates, struct helper_outcome 
 /* NULL when equal, else the name of the first part that differs. */
 const char *helper_outcome_gap(const struct helper_outcome *a, const struct helper_outcome *b);
 
-/* Whether `value` (0 .. 31) is new to the set. Subsets that run through the shim in every run take
- * what shows a value that nothing before it had (argument `few` of the goldens' programs). */
-int helper_is_new(uint32_t *set, int value);
-
-/* Whether the arguments are just that. */
-int helper_few(int argc, char **argv);
-
 /* Whether this machine has the instruction set. */
 int helper_has_isa(enum isa isa);
 

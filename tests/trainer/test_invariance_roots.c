@@ -5,9 +5,6 @@
  * family (other micro-batch, layout, padding, instruction set, threads) has the same bits, the part
  * of test_invariance.c that fits in a second.
  *
- * `few`: the first family, and the last in its far shape, which have between them every word that a
- * family's key may have.
- *
  * After a change that moves bits on purpose: test_invariance_roots --print >
  * tests/golden/roots.txt, and a line in CHANGELOG.md that says why. */
 #include <stdarg.h>
@@ -96,16 +93,6 @@ static void validate_roots(void **state) {
         validate_root(number, &shape, &goldens[number]);
 }
 
-static void validate_few_roots(void **state) {
-    (void)state;
-    const uint32_t last = INVARIANCE_FAMILIES - 1;
-    const struct shape near = reference_shape(), far = far_shape(last);
-    struct golden goldens[INVARIANCE_FAMILIES];
-    assert_int_equal(read_goldens(goldens), INVARIANCE_FAMILIES);
-    validate_root(0, &near, &goldens[0]);
-    validate_root(last, &far, &goldens[last]);
-}
-
 static void verify_far_shapes(void **state) {
     (void)state;
     for (uint32_t number = 0; number < INVARIANCE_FAMILIES; number += 3) {
@@ -130,11 +117,9 @@ int main(int argc, char **argv) {
         return 0;
     }
     if (helper_backend_lacks()) return 77;
-    const struct CMUnitTest few[] = {cmocka_unit_test(validate_few_roots)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_roots),
         cmocka_unit_test(verify_far_shapes),
     };
-    if (helper_few(argc, argv)) return cmocka_run_group_tests(few, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

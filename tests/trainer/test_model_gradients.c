@@ -13,7 +13,9 @@
  * Every function of the model is smooth (no ReLU; the maximum of a softmax cancels), so no element
  * is left out. The error is relative to the norm of the gradient tensor. The bound is a hundred
  * times tighter than the promise of 1e-7.
- * `few`: the first subject of each family, along one direction in all parameters. */
+ * `cpu`: the losses that are differenced are those of the CPU's kernels, the gradients those of the
+ * module that TWINSTEP_BACKEND names; at the point of the check both must hold the same parameters
+ * and the same loss, to the bit. (The shim takes a hundred times as long for a loss.) */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,7 +85,7 @@ static const struct subject {
 #define MODEL "layers: 2, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19"
 
 /* Puts the model's sizes in the place of the word. */
-static void subject_config(const struct subject *subject, struct config *out) {
+static void subject_config(const struct subject *subject, int on_cpu, struct config *out) {
     char words[512];
     const char *place = strstr(subject->words, "MODEL");
     assert_non_null(place);
@@ -93,13 +95,14 @@ static void subject_config(const struct subject *subject, struct config *out) {
                   "%s, init: {std: 0.4}, data: {max_len: 16}, optimizer: {lr: 0.02}, "
                   "schedule: {name: constant}, numerics: {param: f64, compute: f64, rope: f64}",
                   words);
-    helper_backend(out);
+    if (!on_cpu) helper_backend(out);
 }
 
 /* What a check of one subject works with. */
 struct bench {
-    struct run run;
-    double *values[64]; /* by owner: parameters, in the state */
+    struct run run, cpu;
+    struct run *losses; /* the one whose losses are differenced: `run`, or with `cpu` that */
+    double *values[64]; /* by owner: parameters, in the state of `losses` */
     double *gradient[64];
     size_t count[64];
     uint32_t tensors;
@@ -124,8 +127,8 @@ static double loss_now(struct run *run) {
     return loss_close(&run->config, &run_head(run)->window, &run->plan);
 }
 
-static void bench_open(struct bench *bench) {
-    struct run *run = &bench->run;
+/* Two updates, and the forward and backward of a third. */
+static double step_twice(struct run *run) {
     helper_step(run);
     helper_step(run);
     assert_int_equal(sampler_plan_update(&run->sampler, run_head(run)->sampler, &run->plan),
@@ -134,14 +137,32 @@ static void bench_open(struct bench *bench) {
     assert_int_equal(phase_run(run, PHASE_ZERO), STATUS_OK);
     forward_all(run, 1);
     assert_int_equal(phase_close_gradient(run), STATUS_OK);
-    bench->loss = loss_close(&run->config, &run_head(run)->window, &run->plan);
+    return loss_close(&run->config, &run_head(run)->window, &run->plan);
+}
+
+static void bench_open(struct bench *bench) {
+    struct run *const run = &bench->run;
+    bench->loss = step_twice(run);
     bench->tensors = run->owner_count;
     assert_true(bench->tensors <= 64);
     for (uint32_t i = 0; i < bench->tensors; i++) {
         const struct state_tensor *tensor = &run->layout.tensor[run->owner[i]];
-        bench->values[i] = (double *)run_at(run, tensor->param);
+        bench->values[i] = (double *)run_at(bench->losses, tensor->param);
         bench->gradient[i] = (double *)run_at(run, tensor->gradient);
         bench->count[i] = run->table.rows[run->owner[i]].count;
+    }
+}
+
+/* The two runs stand at the same point. */
+static void check_point(struct bench *bench) {
+    struct run *const run = &bench->run;
+    const double loss = step_twice(&bench->cpu);
+    if (memcmp(&loss, &bench->loss, sizeof loss) != 0)
+        fail_msg("loss %a, the CPU's %a", bench->loss, loss);
+    for (uint32_t i = 0; i < bench->tensors; i++) {
+        const uint64_t at = run->layout.tensor[run->owner[i]].param;
+        assert_memory_equal(run_at(run, at), bench->values[i],
+                            bench->count[i] * sizeof *bench->values[i]);
     }
 }
 
@@ -155,7 +176,7 @@ static double loss_along(struct bench *bench, struct range range, double t) {
     for (uint32_t i = range.first; i < range.last; i++)
         for (size_t j = 0; j < bench->count[i]; j++, at++)
             bench->values[i][j] = bench->kept[at] + t * bench->direction[at];
-    return loss_now(&bench->run);
+    return loss_now(bench->losses);
 }
 
 static double five_points(const double f[4], double h) {
@@ -253,9 +274,9 @@ static void check_elements(struct bench *bench, uint32_t tensor, double norm, co
     }
 }
 
-static void check_subject(struct bench *bench, int few) {
+static void check_subject(struct bench *bench) {
     bench->worst = bench->truncation = bench->rounding = 0.0;
-    for (uint32_t i = 0; i < bench->tensors && !few; i++) {
+    for (uint32_t i = 0; i < bench->tensors; i++) {
         struct range range = {i, i + 1};
         const char *name = bench->run.table.rows[bench->run.owner[i]].name;
         double norm = norm_of(bench, range);
@@ -265,7 +286,7 @@ static void check_subject(struct bench *bench, int few) {
         check_elements(bench, i, norm, name);
     }
     struct range all = {0, bench->tensors};
-    for (uint32_t d = 0; d < (few ? 1 : DIRECTIONS); d++) {
+    for (uint32_t d = 0; d < DIRECTIONS; d++) {
         const double norm = norm_of(bench, all);
         draw_direction(bench, all, 100 + d);
         lean_direction(bench, all, norm);
@@ -275,34 +296,39 @@ static void check_subject(struct bench *bench, int few) {
 
 static struct bench bench;
 
+static void verify_subject(const struct subject *subject, int cpu) {
+    const struct run_options options = {.poison = 1, .steps = 3};
+    struct config config, own;
+    struct arena arena = ARENA_EMPTY;
+    struct dataset dataset;
+    subject_config(subject, 0, &config);
+    subject_config(subject, 1, &own);
+    helper_ids_open(&config, SEED, 18, 16, &arena, &dataset);
+    helper_run_open(&config, &dataset, &options, &bench.run);
+    if (cpu) helper_run_open(&own, &dataset, &options, &bench.cpu);
+    bench.losses = cpu ? &bench.cpu : &bench.run;
+    bench_open(&bench);
+    if (cpu) check_point(&bench);
+    check_subject(&bench);
+    print_message("%-60s loss %7.4f, %2u tensors, worst %.1e (truncation %.1e, rounding %.1e) "
+                  "in %s\n",
+                  subject->name, bench.loss, bench.tensors, bench.worst, bench.truncation,
+                  bench.rounding, bench.where);
+    if (cpu) run_close(&bench.cpu);
+    run_close(&bench.run);
+    arena_close(&arena);
+}
+
 static void verify_gradients(void **state) {
-    const int few = *(const int *)*state;
-    uint32_t families = 0;
     print_message("seed %u, h = %g\n", SEED, STEP);
-    for (size_t i = 0; i < COUNT_OF(subjects); i++) {
-        struct config config;
-        struct arena arena = ARENA_EMPTY;
-        struct dataset dataset;
-        struct run_options options = {.poison = 1, .steps = 3};
-        subject_config(&subjects[i], &config);
-        if (!helper_is_new(&families, config.model.family) && few) continue;
-        helper_ids_open(&config, SEED, 18, 16, &arena, &dataset);
-        helper_run_open(&config, &dataset, &options, &bench.run);
-        bench_open(&bench);
-        check_subject(&bench, few);
-        print_message("%-60s loss %7.4f, %2u tensors, worst %.1e (truncation %.1e, rounding %.1e) "
-                      "in %s\n",
-                      subjects[i].name, bench.loss, bench.tensors, bench.worst, bench.truncation,
-                      bench.rounding, bench.where);
-        run_close(&bench.run);
-        arena_close(&arena);
-    }
+    for (size_t i = 0; i < COUNT_OF(subjects); i++)
+        verify_subject(&subjects[i], *(const int *)*state);
 }
 
 int main(int argc, char **argv) {
     helper_unset_variables();
-    int few = helper_few(argc, argv);
+    int cpu = argc == 2 && strcmp(argv[1], "cpu") == 0;
     if (helper_backend_lacks()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(verify_gradients, &few)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(verify_gradients, &cpu)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
