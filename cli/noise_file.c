@@ -74,13 +74,17 @@ static void fill_twin(const struct noise_case *one, struct floor_twin *out) {
 static enum status add_device(const struct noise_writing *writing, struct arena *arena,
                               struct floor_file *out) {
     const struct backend_seen *const seen = &writing->report->device;
+    const char *const products = writing->report->cases[0].table.products;
     struct trace_attribute *all;
     if (seen->attribute_count == 0) return STATUS_OK;
-    TRY(arena_take(arena, out->environment_count + 1 + seen->attribute_count, sizeof *all,
+    TRY(arena_take(arena, out->environment_count + 2 + seen->attribute_count, sizeof *all,
                    "environment", &all));
     memcpy(all, out->environment, out->environment_count * sizeof *all);
     out->environment = all;
     all[out->environment_count++] = (struct trace_attribute){"backend", "noise", seen->group};
+    if (products[0] != '\0')
+        all[out->environment_count++] =
+            (struct trace_attribute){"backend", "noise_products", products};
     for (uint32_t i = 0; i < seen->attribute_count; i++)
         if (!writing->reproducible || !backends_is_volatile(&seen->attributes[i]))
             all[out->environment_count++] = seen->attributes[i];

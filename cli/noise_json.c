@@ -101,11 +101,12 @@ json_t *noise_case_json(const struct noise_case *one, uint64_t steps) {
     json_t *rows = json_array();
     for (uint32_t i = 0; i < one->table.count; i++)
         json_array_append_new(rows, row_json(&one->table.rows[i], steps));
-    return json_pack("{ss ss sI so so so so}", "mode", one->mode, "dtype", one->dtype, "threads",
+    const char *const library = one->table.products == NULL ? "" : one->table.products;
+    return json_pack("{ss ss sI so so so so ss}", "mode", one->mode, "dtype", one->dtype, "threads",
                      (json_int_t)one->threads, "untestable",
                      one->untestable[0] == '\0' ? json_null() : json_string(one->untestable),
                      "strata", rows, "parts", parts_json(one), "orders",
-                     orders_json(one->orders, steps));
+                     orders_json(one->orders, steps), "library", library);
 }
 
 json_t *noise_json(const struct noise_report *report) {

@@ -111,6 +111,7 @@ static void print_case(const struct noise_report *report, const struct noise_cas
         fprintf(out, "  untestable: %s\n", one->untestable);
         return;
     }
+    if (one->table.products[0] != '\0') fprintf(out, "  library      %s\n", one->table.products);
     fprintf(out, "  %-11s  %7s  %7s  %8s  %9s  %9s  %9s  %9s  %s\n", "stratum",
             "grads =", "upd. =", "max ulp", "tensor", "total", "|a-b| 1", "last",
             "first difference");

@@ -40,7 +40,8 @@ struct backend_fact {
           sizeof(struct squares_args) + sizeof(struct squares_piece)) +                            \
      100000000 *                                                                                   \
          (sizeof(struct step_range) + sizeof(struct step_table) + sizeof(struct rule_adam_call) +  \
-          sizeof(struct step_sgd_scalars) + sizeof(struct step_lion_scalars)))
+          sizeof(struct step_sgd_scalars) + sizeof(struct step_lion_scalars)) +                    \
+     1000000000 * (sizeof(struct library_mode) + sizeof(struct library_count)))
 #endif
 
 struct backend {

@@ -56,6 +56,13 @@ struct racing {
     uint32_t chunk; /* terms per chunk, >= 1; default 16 */
 };
 
+/* Products of linear ops that were to go through a library, and those it had no allowed way for:
+ * the kernel of mode invariant computed them. Counted on the host, when an op is called. */
+struct library_count {
+    uint64_t products, ours;
+    uint64_t first[3]; /* M, N and K of the first of ours */
+};
+
 /* What modes `fast` and `deterministic` of a device leave to its library, linear layers, and what
  * the library may do there: numerics.determinism.*, one mechanism each. What a mode leaves free is
  * what its results may hang on besides the values. */
@@ -65,6 +72,7 @@ struct library_mode {
     int split_k; /* a sum's terms may be dealt to several workers whose sums are joined */
     int atomics; /* atomics are allowed (own kernels: op_call.racing) */
     int fill;    /* scratch is all NaN before it is written */
+    struct library_count *count; /* goes up with each op; NULL: nobody asks */
 };
 
 /* Which instance of an op this is: field `op` (9 bits) of a stream address is site * 4 + pass. */

@@ -11,8 +11,9 @@
 #include "determinism/floor_file.h"
 #include "trainer/backends.h"
 #include "trainer/mixtures.h"
+#include "trainer/products_made.h"
 
-#define ARRAYS_MAX 20
+#define ARRAYS_MAX 21
 
 static const char *const texts[] = {"verdict/json", "verdict/text"};
 
@@ -173,6 +174,12 @@ static void add_gram(const struct experiment_plan *plan, struct trace_array_plan
                                   "inner products of end points, by mixture and run"};
 }
 
+static int multiplies_by_library(const struct experiment_plan *plan) {
+    for (uint32_t i = 0; i < plan->run_count; i++)
+        if (config_uses_cublas(&plan->runs[i].config)) return 1;
+    return 0;
+}
+
 static enum status plan_arrays(const struct experiment_plan *plan, struct arena *arena,
                                struct trace_array_plan **out, uint32_t *out_count) {
     struct trace_array_plan *list;
@@ -220,6 +227,13 @@ static enum status plan_arrays(const struct experiment_plan *plan, struct arena 
                                                   "1",
                                                   "factor that enters, by sampled order and place"};
     }
+    if (multiplies_by_library(plan))
+        list[count++] = (struct trace_array_plan){
+            PRODUCTS_PATH,
+            2,
+            {plan->run_count, PRODUCTS_COLUMNS},
+            "1",
+            "by run: linear products, those of the kernel of invariant, M, N, K of the first"};
     *out = list;
     *out_count = count;
     return STATUS_OK;
@@ -277,6 +291,14 @@ static enum status open_image(struct experiment_trace *output, const struct trac
     return STATUS_OK;
 }
 
+static enum status open_products(struct experiment_trace *output, struct arena *arena) {
+    const size_t count = (size_t)output->image.run_count * PRODUCTS_COLUMNS;
+    TRY(arena_take(arena, count, sizeof *output->products, "products", &output->products));
+    for (size_t i = 0; i < count; i++)
+        output->products[i] = (double)NAN;
+    return STATUS_OK;
+}
+
 enum status experiment_trace_open(const struct experiment_plan *plan,
                                   const struct experiment_options *options,
                                   const struct trace_snapshot_plan *snapshots, struct arena *arena,
@@ -312,6 +334,7 @@ enum status experiment_trace_open(const struct experiment_plan *plan,
                                .attribute_count = attributes.count,
                                .overwrite = options->overwrite};
     TRY(open_image(out, &trace, plan->scenario->steps, arena));
+    if (multiplies_by_library(plan)) TRY(open_products(out, arena));
     return trace_create(options->path, &trace, arena, &out->trace);
 }
 
@@ -350,6 +373,8 @@ enum status experiment_trace_record(struct experiment_trace *output, uint32_t ru
 
 enum status experiment_trace_state(struct experiment_trace *output, uint32_t index,
                                    const struct run *run, uint64_t step, int start) {
+    if (output->products != NULL)
+        products_of_run(run, output->products + (size_t)index * PRODUCTS_COLUMNS);
     if (output->every == 0 || (!start && step % output->every != 0)) return STATUS_OK;
     return trace_put_snapshot(output->trace, index, step, run->state);
 }
@@ -391,6 +416,8 @@ static enum status put_printed(struct experiment_trace *output, const char *path
 
 enum status experiment_trace_judge(struct experiment_trace *output, struct arena *arena,
                                    struct judgement *out) {
+    if (output->products != NULL)
+        TRY(experiment_trace_array(output, PRODUCTS_PATH, output->products));
     TRY(judge(&output->image, arena, out));
     TRY(put_printed(output, "verdict/json", out, judgement_print_json));
     return put_printed(output, "verdict/text", out, judgement_print);

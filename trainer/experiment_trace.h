@@ -11,8 +11,9 @@ struct experiment_trace {
     struct trace *trace;
     struct trace_image image; /* records of the arms only */
     struct arena *arena;
-    uint64_t every;  /* updates between two stored states; 0: none */
-    double distance; /* |theta_test - theta_baseline| at the end; NaN: not comparable */
+    uint64_t every;   /* updates between two stored states; 0: none */
+    double *products; /* (runs, columns) trainer/products_made.h; NULL: no device's library multiplies */
+    double distance;  /* |theta_test - theta_baseline| at the end; NaN: not comparable */
 };
 
 /* `snapshots`: by run, or NULL. */
@@ -23,7 +24,8 @@ TWINSTEP_MUST_USE enum status experiment_trace_open(const struct experiment_plan
                                                     struct experiment_trace *out);
 TWINSTEP_MUST_USE enum status experiment_trace_record(struct experiment_trace *output, uint32_t run,
                                                       const struct record *record);
-/* The state of a run after `step`, where one is due or `start` is set; none are stored: nothing. */
+/* How a run's products were made so far, kept; and its state after `step`, stored where one is due
+ * or `start` is set. */
 TWINSTEP_MUST_USE enum status experiment_trace_state(struct experiment_trace *output,
                                                      uint32_t index, const struct run *run,
                                                      uint64_t step, int start);
@@ -32,7 +34,7 @@ TWINSTEP_MUST_USE enum status experiment_trace_pair(struct experiment_trace *out
                                                     const struct pair_record *record);
 TWINSTEP_MUST_USE enum status experiment_trace_array(struct experiment_trace *output,
                                                      const char *path, const double *values);
-/* Judges the image and writes verdict/json and verdict/text. */
+/* Writes how products were made, judges the image and writes verdict/json and verdict/text. */
 TWINSTEP_MUST_USE enum status experiment_trace_judge(struct experiment_trace *output,
                                                      struct arena *arena, struct judgement *out);
 

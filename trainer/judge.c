@@ -8,6 +8,7 @@
 
 #include "base/sum.h"
 #include "trainer/backends.h"
+#include "trainer/products_made.h"
 
 const char *floor_kind_name(enum floor_kind kind) {
     static const char *const names[] = {"none", "exact", "permutation", "rank", "file"};
@@ -126,11 +127,12 @@ static int took_another(const double *reals) {
 static enum status note_device(struct court *court, int arm) {
     const struct backend_seen seen = backends_of_run(court->image, court->out->arms[arm]);
     char *line;
-    court->out->device[arm] = "";
+    court->out->device[arm] = court->out->products[arm] = "";
     if (seen.group == NULL || strcmp(seen.group, BACKENDS_OWN) == 0) return STATUS_OK;
     TRY(backends_line(&seen, court->arena, &line));
     court->out->device[arm] = line;
-    return STATUS_OK;
+    return products_line(court->image, court->out->arms[arm], court->arena,
+                         &court->out->products[arm]);
 }
 
 static void note_arm(struct court *court, int arm) {

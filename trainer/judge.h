@@ -144,8 +144,9 @@ struct judgement {
     double power;  /* at 3 sigma; NaN for exact */
     double loss_p; /* of the same test on the runs' last losses; NaN: not tested */
 
-    const char *device[2]; /* what each arm's ops ran on; "": the CPU */
-    const char *elsewhere; /* how what the floor file was measured on differs; "" */
+    const char *device[2];   /* what each arm's ops ran on; "": the CPU */
+    const char *products[2]; /* which of its products its library had no way for; "": none */
+    const char *elsewhere;   /* how what the floor file was measured on differs; "" */
 
     enum expectation expectation;
     const char *missed; /* which expectations, with what came; "" otherwise */

@@ -113,6 +113,9 @@ json_t *judgement_json(const struct judgement *judgement) {
     json_object_set_new(object, "measures", judge_json_measures(judgement));
     json_object_set_new(object, "marks", judge_json_marks(judgement));
     json_object_set_new(object, "growth", judge_json_growth(judgement));
+    if (judgement->products[0][0] != '\0' || judgement->products[1][0] != '\0')
+        json_object_set_new(object, "library",
+                            json_pack("[ss]", judgement->products[0], judgement->products[1]));
     if (judgement->sample.orders > 0) json_object_set_new(object, "sample", sample_json(judgement));
     return object;
 }

@@ -228,6 +228,17 @@ static void print_devices(const struct judgement *judgement, FILE *out) {
                 device[arm][0] == '\0' ? "cpu" : device[arm]);
 }
 
+static void print_products(const struct judgement *judgement, FILE *out) {
+    const char *const *products = judgement->products;
+    if (strcmp(products[0], products[1]) == 0) {
+        if (products[0][0] != '\0') fprintf(out, "  library  both arms: %s\n", products[0]);
+        return;
+    }
+    for (int arm = 0; arm < 2; arm++)
+        if (products[arm][0] != '\0')
+            fprintf(out, "  library  %s: %s\n", judgement->arms[arm], products[arm]);
+}
+
 static void print_floor(const struct judgement *judgement, FILE *out) {
     if (judgement->elsewhere[0] != '\0')
         fprintf(out, "  note     the floor file was measured elsewhere: %s\n",
@@ -442,6 +453,7 @@ void judgement_print(const struct judgement *judgement, FILE *out) {
     print_first(judgement, out);
     print_rng(judgement, out);
     print_devices(judgement, out);
+    print_products(judgement, out);
     print_floor(judgement, out);
     if (judgement->verdict == VERDICT_OUTSIDE_FLOOR) {
         print_shares(judgement, out);

@@ -137,7 +137,8 @@ static void open_device_mode(struct model *model) {
                                            .ordered = !config->numerics.determinism.order,
                                            .split_k = config->numerics.determinism.split_k,
                                            .atomics = config->numerics.determinism.atomics,
-                                           .fill = config->numerics.determinism.fill};
+                                           .fill = config->numerics.determinism.fill,
+                                           .count = &model->products};
     model->call.library = &model->library;
 }
 

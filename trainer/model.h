@@ -85,20 +85,21 @@ struct model {
     struct order order;
     int shuffled;
     struct op_rounding rounding;
-    struct splits splits;         /* mode shaped */
-    struct racing racing;         /* mode atomic */
-    struct blas blas;             /* mode fast, where there is a library */
-    struct library_mode library;  /* modes fast and deterministic of a device */
-    int dropping;                 /* dropout acts: training, not evaluation nor the reference */
-    int redrawn;                  /* the masks of a layer were drawn anew for its backward */
-    uint64_t drop_seed;           /* of the masks, as the training state has it */
-    uint32_t drop_update;         /* and their address */
-    uint64_t rng_offset;          /* of PyTorch's generator; the training state carries it */
-    uint64_t *drop_offset;        /* (layers + 1, places, calls) offset that a forward used */
-    struct stream_ledger *ledger; /* who drew what; NULL: nobody asks */
-    struct watch *watch;          /* sees what ops write; NULL: nobody */
-    const struct attend *attend;  /* stands for attention's forward; NULL: the op */
-    struct op_call call;          /* template: compute, threads, order, scratch; queued or not */
+    struct splits splits;          /* mode shaped */
+    struct racing racing;          /* mode atomic */
+    struct blas blas;              /* mode fast, where there is a library */
+    struct library_mode library;   /* modes fast and deterministic of a device */
+    struct library_count products; /* that `library` was asked for, since the model was opened */
+    int dropping;                  /* dropout acts: training, not evaluation nor the reference */
+    int redrawn;                   /* the masks of a layer were drawn anew for its backward */
+    uint64_t drop_seed;            /* of the masks, as the training state has it */
+    uint32_t drop_update;          /* and their address */
+    uint64_t rng_offset;           /* of PyTorch's generator; the training state carries it */
+    uint64_t *drop_offset;         /* (layers + 1, places, calls) offset that a forward used */
+    struct stream_ledger *ledger;  /* who drew what; NULL: nobody asks */
+    struct watch *watch;           /* sees what ops write; NULL: nobody */
+    const struct attend *attend;   /* stands for attention's forward; NULL: the op */
+    struct op_call call;           /* template: compute, threads, order, scratch; queued or not */
 
     struct layer_buffers *layer; /* (layers) */
     struct layer_gradients gradient;

@@ -11,6 +11,7 @@
 
 #include "trainer/experiment_plan.h"
 #include "trainer/nudge.h"
+#include "trainer/products_made.h"
 
 #define NOISE_ULP_TRIES 64
 
@@ -175,6 +176,13 @@ static void tell(const struct noise_request *request, uint64_t done, uint64_t to
         request->progress(request->progress_context, "strata", done, total);
 }
 
+static enum status tell_products(struct measuring *m) {
+    const char *const mode = m->config.numerics.mode == MODE_FAST ? "fast" : "deterministic";
+    double row[PRODUCTS_COLUMNS];
+    products_of_run(&m->base, row);
+    return products_text(row, mode, m->arena, &m->table->products);
+}
+
 static enum status measure_all(struct measuring *m) {
     struct noise_table *table = m->table;
     struct noise_variant *variants;
@@ -186,6 +194,7 @@ static enum status measure_all(struct measuring *m) {
     run_snapshot(&m->base, m->start);
     TRY(noise_path_take(&table->layout, &m->base, m->request->interrupted, m->path));
     table->path = m->path;
+    TRY(tell_products(m));
     const uint32_t count =
         noise_variants(&m->config, resolved_steps(m->request), m->request->processors, variants);
     tell(m->request, 0, count);
@@ -216,6 +225,7 @@ enum status noise_measure(const struct noise_request *request, struct arena *are
     struct measuring *m;
     TRY(arena_take(arena, 1, sizeof *m, "noise floor", &m));
     memset(out, 0, sizeof *out);
+    out->products = "";
     m->request = request;
     m->arena = arena;
     m->table = out;

@@ -50,6 +50,7 @@ struct noise_table {
     /* Paths of the baseline and of the first other instance, whose order is another one where it is
      * drawn; NULL: not measured. */
     const unsigned char *path, *instance;
+    const char *products; /* of the baseline, those that its library had no way for; "": none */
 };
 
 /* Two orders of sums of one configuration and their neutral reference, mode order-free: how far

@@ -32,6 +32,10 @@ enum status library_error(void) {
     return STATUS_OK;
 }
 
+void library_version(struct library_versions *out) {
+    memset(out, 0, sizeof *out);
+}
+
 int library_has(const struct library_mode *, const struct library_product *, unsigned) {
     return 1;
 }
@@ -62,7 +66,8 @@ void library_join(void) {
 #define LIBRARY_FUNCTIONS(f)                                                                       \
     f(create, cublasCreate_v2) f(destroy, cublasDestroy_v2) f(set_stream, cublasSetStream_v2)      \
         f(set_workspace, cublasSetWorkspace_v2) f(set_atomics, cublasSetAtomicsMode)               \
-            f(set_math, cublasSetMathMode) f(text, cublasGetStatusString)
+            f(set_math, cublasSetMathMode) f(text, cublasGetStatusString)                          \
+                f(property, cublasGetProperty)
 #define LIBRARY_FUNCTIONS_LT(f)                                                                    \
     f(lt_create, cublasLtCreate) f(lt_destroy, cublasLtDestroy)                                    \
         f(lt_desc_create, cublasLtMatmulDescCreate) f(lt_desc_set, cublasLtMatmulDescSetAttribute) \
@@ -73,7 +78,8 @@ void library_join(void) {
                             f(lt_pref_set, cublasLtMatmulPreferenceSetAttribute)                   \
                                 f(lt_pref_destroy, cublasLtMatmulPreferenceDestroy)                \
                                     f(lt_find, cublasLtMatmulAlgoGetHeuristic)                     \
-                                        f(lt_multiply, cublasLtMatmul)
+                                        f(lt_multiply, cublasLtMatmul)                             \
+                                            f(lt_property, cublasLtGetProperty)
 
 /* cublasGemmEx, whose name C++ gives to several. */
 typedef cublasStatus_t (*library_gemm_ex)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int,
@@ -217,6 +223,23 @@ enum status library_open(void) {
     const enum status status = library_start();
     if (status != STATUS_OK) library_drop();
     return status;
+}
+
+typedef cublasStatus_t (*library_property)(libraryPropertyType, int *);
+
+static void library_number(library_property property, char *text, size_t size) {
+    static const libraryPropertyType parts[3] = {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL};
+    int number[3];
+    for (int i = 0; i < 3; i++)
+        if (property(parts[i], &number[i]) != CUBLAS_STATUS_SUCCESS) return;
+    snprintf(text, size, "%d.%d.%d", number[0], number[1], number[2]);
+}
+
+void library_version(struct library_versions *out) {
+    memset(out, 0, sizeof *out);
+    if (!here.opened) return;
+    library_number(here.property, out->cublas, sizeof out->cublas);
+    library_number(here.lt_property, out->cublaslt, sizeof out->cublaslt);
 }
 
 /* ---- errors ---- */

@@ -66,6 +66,13 @@ static inline size_t library_scratch_bytes(const struct op_limits *limits) {
 /* Looks for the library. STATUS_UNSUPPORTED: it is not installed, with one line that says so. */
 TWINSTEP_MUST_USE enum status library_open(void);
 
+/* Of what this host thread has open, "13.0.2"; all "": nothing is, or its version is its program's
+ * (the twin). cublasLt is a file of its own. */
+struct library_versions {
+    char cublas[32], cublaslt[32];
+};
+void library_version(struct library_versions *out);
+
 /* Whether the library has a way to multiply it that the mode allows; 0: the op is for our kernels,
  * of mode invariant. Asked before anything of the op was started; moves nothing. */
 int library_has(const struct library_mode *mode, const struct library_product *product,

@@ -121,13 +121,17 @@ static size_t library_size(enum dtype type) {
     return type == DTYPE_BF16 || type == DTYPE_F16 ? sizeof(uint16_t) : sizeof(float);
 }
 
-/* A piece of scratch; zeros where only listed rows will be written. */
+/* A piece of scratch; zeros where only listed rows will be written. With `fill` all of it is NaN
+ * before that, what lies between it and the next piece included: who reads beyond it shows. */
 static void *library_take(struct library_way *way, size_t count, size_t size, int zeros) {
     void *const piece = way->next;
-    way->next += (count * size + 255) / 256 * 256;
+    const size_t whole = (count * size + 255) / 256 * 256;
+    const struct fill_args no_numbers = {whole, 0xffffffffu, piece};
+    const struct fill_args blank = {count * size, 0, piece};
+    way->next += whole;
     if (way->asks) return piece;
-    const struct fill_args args = {count * size, zeros ? 0 : 0xffffffffu, piece};
-    if (zeros || way->call->library->fill) fill(way->call, &args);
+    if (way->call->library->fill) fill(way->call, &no_numbers);
+    if (zeros) fill(way->call, &blank);
     return piece;
 }
 
@@ -339,6 +343,17 @@ static void library_go(struct library_way *way, size_t rows, size_t columns) {
     }
 }
 
+static void library_tell(struct library_count *count, const struct library_way *way) {
+    count->products++;
+    if (!way->lacks) return;
+    if (count->ours == 0) {
+        count->first[0] = way->M;
+        count->first[1] = way->job.N;
+        count->first[2] = way->job.K;
+    }
+    count->ours++;
+}
+
 /* 0: the library has no way that the mode allows, and nothing was done. */
 static int library_linear(const struct op_call *call, const struct linear_job *job) {
     struct library_way way = library_way_of(call, job);
@@ -349,5 +364,6 @@ static int library_linear(const struct op_call *call, const struct linear_job *j
     library_go(&way, rows, columns);
     way.asks = 0;
     if (!way.lacks) library_go(&way, rows, columns);
+    if (call->library->count != NULL) library_tell(call->library->count, &way);
     return !way.lacks;
 }

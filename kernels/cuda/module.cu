@@ -115,8 +115,16 @@ static int module_add_nvml(struct facts *facts) {
     return found;
 }
 
-/* Of the library that this process has loaded, if it has. */
+/* Of the library that multiplies here; before it is opened, of the one that this process has loaded,
+ * if it has. */
 static void module_add_cublas(struct facts *facts) {
+    struct library_versions versions;
+    library_version(&versions);
+    if (versions.cublaslt[0] != '\0') facts_add(facts, "cublaslt", "%s", versions.cublaslt);
+    if (versions.cublas[0] != '\0') {
+        facts_add(facts, "cublas", "%s", versions.cublas);
+        return;
+    }
     static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};
     int (*property)(int, int *) = nullptr;
     int part[3] = {0, 0, 0};

@@ -17,6 +17,7 @@
 #include "tests/cli/helper_cli.h"
 #include "tests/kernels/helper_variables.h"
 #include "trainer/backends.h"
+#include "trainer/products_made.h"
 
 #define DEVICE "shim: the host: CUDA kernels thread by thread, for tests"
 
@@ -188,6 +189,51 @@ static void validate_atomic(void **state) {
     arena_close(&arena);
 }
 
+/* A product of 1021 terms, for which the twin of cuBLAS has no way without a split of k: down_proj
+ * forward, of the reference, too, and dX of gate_proj and up_proj. Told of the arm that has them,
+ * in the trace as well; with a split there are none. */
+static void validate_products(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct trace_image *image;
+    copy_module(0);
+    write_scenario("t.yaml");
+    struct said said = helper_run(
+        1, "run t.yaml -o p.h5 --json --set common.model.mlp=1021 "
+           "--set common.numerics.mode=deterministic --set arms.test.numerics.backend=cuda "
+           "--set arms.test.numerics.determinism.split_k=on");
+    static const char *const json[] = {"8 of 56 products of mode deterministic were computed by",
+                                       NULL};
+    expect(&said, json);
+    said = helper_run(1, "attribute p.h5");
+    static const char *const shown[] = {
+        "\n  library  baseline: 8 of 56 products of mode deterministic were computed by the kernel "
+        "of invariant: cublasLt has no algorithm without a split of k for ",
+        " x 8 with 1021 terms (the first of them)\n", NULL};
+    assert_null(strstr(said.out, "  library  test"));
+    expect(&said, shown);
+    assert_int_equal(trace_open("p.h5", &arena, &image), STATUS_OK);
+    const struct trace_array *const array = trace_array_of(image, PRODUCTS_PATH);
+    assert_non_null(array);
+    assert_int_equal(array->plan.shape[0], image->run_count);
+    assert_true(array->values[PRODUCTS_ALL] == 56 && array->values[PRODUCTS_OURS] == 8);
+    assert_true(array->values[PRODUCTS_N] == 8 && array->values[PRODUCTS_K] == 1021);
+    const double *const test = array->values + PRODUCTS_COLUMNS;
+    assert_true(test[PRODUCTS_ALL] == 56 && test[PRODUCTS_OURS] == 0 && test[PRODUCTS_K] == 0);
+    struct floor_file file;
+    said = helper_run(1, "noise t.yaml -o p.floor --pairs 1 --repeat 1 --modes deterministic "
+                         "--set common.model.mlp=1021");
+    static const char *const noisy[] = {"\n  library      8 of 56 products of mode deterministic",
+                                        NULL};
+    expect(&said, noisy);
+    assert_int_equal(floor_file_open("p.floor", &arena, &file), STATUS_OK);
+    const struct trace_image facts = {
+        .attributes = (struct trace_attribute *)(void *)(uintptr_t)file.environment,
+        .attribute_count = file.environment_count};
+    assert_memory_equal(trace_attribute_of(&facts, "backend", "noise_products"), "8 of 56 ", 8);
+    arena_close(&arena);
+}
+
 /* One mechanism at a time, on a backend and on the CPU. */
 static void validate_switches(void **state) {
     (void)state;
@@ -219,7 +265,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_trace),    cmocka_unit_test(validate_two_traces),
         cmocka_unit_test(validate_floor),    cmocka_unit_test(validate_atomic),
-        cmocka_unit_test(validate_switches),
+        cmocka_unit_test(validate_switches), cmocka_unit_test(validate_products),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -53,6 +53,9 @@ int cublasSetMathMode(void) { return fake_step() ? 7 : 0; }
 const char *cublasGetStatusString(int status) { return status == 7 ? "a wrong value" : "no support"; }
 /* clang-format on */
 
+int cublasGetProperty(int which, int *out) { *out = 13 - which; return fake_lacks == 9 ? 7 : 0; }
+int cublasLtGetProperty(int which, int *out) { *out = 23 + which; return 0; }
+
 int cublasLtMatmulAlgoGetHeuristic(void *handle, void *it, void *a, void *b, void *c, void *d,
                                    void *wish, int most, struct found *found, int *count) {
     (void)handle, (void)it, (void)a, (void)b, (void)c, (void)d, (void)wish, (void)most;

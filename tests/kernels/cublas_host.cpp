@@ -274,6 +274,19 @@ static void verify_joining(void) {
     }
 }
 
+/* Of both files, once they are open; a library that does not say is left out. */
+static void verify_versions(void) {
+    struct library_versions versions;
+    std::thread([&] { library_version(&versions); }).join();
+    EXPECT(versions.cublas[0] == '\0' && versions.cublaslt[0] == '\0');
+    library_version(&versions);
+    EXPECT(strcmp(versions.cublas, "13.12.11") == 0 && strcmp(versions.cublaslt, "23.24.25") == 0);
+    fake_lacks = 9;
+    library_version(&versions);
+    EXPECT(versions.cublas[0] == '\0' && strcmp(versions.cublaslt, "23.24.25") == 0);
+    fake_lacks = 0;
+}
+
 int main(void) {
     struct module_host host;
     memset(&host, 0, sizeof host);
@@ -287,6 +300,7 @@ int main(void) {
     verify_failing_products();
     verify_lacking();
     verify_joining();
+    verify_versions();
     puts("cuBLAS's calls: ok");
     return 0;
 }

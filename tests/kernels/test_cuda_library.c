@@ -481,6 +481,49 @@ static void verify_lying_operands_are_not_copied(void **state) {
             }
 }
 
+/* Under `fill: nan` every piece of scratch is NaN to its last byte before it is written: what an op
+ * leaves unwritten there reads as no number. Which bytes those are is seen without the fill. */
+static void filled_pieces(struct bench *b) {
+    enum { BYTES = 1 << 16, PIECE = 256 };
+    static const struct shape shape = {9, 7, 33}; /* one piece */
+    const struct op_table *const ops = open_machine(b);
+    const struct library_mode filled = mode_of(19);
+    unsigned char *const scratch = (unsigned char *)machine_take(b, BYTES, 1);
+    unsigned char *const seen = (unsigned char *)machine_take(b, BYTES, 1);
+    void *const before = b->call.scratch;
+    if (WATCHED && (b->law.wide || b->law.compute == DTYPE_F16)) return;
+    for (int rows = ROWS_LISTED; rows < ROWS_KINDS; rows++) {
+        const struct problem p = problem_of(b, ops, shape, (enum rows)rows, 0);
+        for (int op = 0; op < OPS; op++) {
+            size_t end = BYTES, gaps = 0;
+            b->call.scratch = scratch;
+            memset(scratch, 0x5a, BYTES);
+            run(&p, op, &deterministic);
+            memcpy(seen, scratch, BYTES);
+            memset(scratch, 0x5a, BYTES);
+            run(&p, op, &filled);
+            b->call.scratch = before;
+            while (end > 0 && seen[end - 1] == 0x5a)
+                end--;
+            end = (end + PIECE - 1) / PIECE * PIECE;
+            for (size_t i = 0; i < BYTES; i++) {
+                const int gap = i < end && memcmp(seen + i / 4 * 4, "ZZZZ", 4) == 0;
+                const int due = i >= end ? 0x5a : gap ? 0xff : seen[i];
+                gaps += (size_t)gap;
+                if (scratch[i] != due)
+                    fail_msg("%s: byte %zu of scratch is 0x%02x, expected 0x%02x", op_names[op], i,
+                             scratch[i], due);
+            }
+            assert_true(gaps > 0);
+        }
+    }
+}
+
+static void verify_filled_pieces(void **state) {
+    (void)state;
+    bench_pairs(filled_pieces);
+}
+
 /* A product that the library has no way for without a split of k has the bits of mode invariant,
  * all of it; with a split it is the library's. (The twin has none over LIBRARY_TWIN_LACKS terms.)
  */
@@ -521,6 +564,7 @@ int main(void) {
         cmocka_unit_test(corroborate_pieces),
         cmocka_unit_test(verify_lying_operands_are_not_copied),
         cmocka_unit_test(verify_lacking_products),
+        cmocka_unit_test(verify_filled_pieces),
     };
     if (!machines_ready()) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);

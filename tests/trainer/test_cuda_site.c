@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/backends.h"
+#include "trainer/products_made.h"
 
 #define SHIM TWINSTEP_BACKENDS "/twinstep_backend_shim.so"
 
@@ -141,16 +143,19 @@ static void validate_differences(void **state) {
                                       {"backend/cuda", "device", "A"},
                                       {"backend/cuda", "multiprocessors", "108"},
                                       {"backend/cuda", "driver", "580.1"},
+                                      {"backend/cuda", "cublas", "13.0.2"},
                                       {"backend/cuda/volatile", "clock_sm_mhz", "1200"}};
     struct trace_attribute here[] = {{"backend/cuda-2", "device", "none of the run"},
                                      {"backend/cuda", "sha256", "11"},
                                      {"backend/cuda", "device", "B"},
                                      {"backend/cuda", "multiprocessors", "132"},
+                                     {"backend/cuda", "cublas", "13.1.0"},
                                      {"backend/cuda/volatile", "clock_sm_mhz", "1500"}};
-    struct backend_seen seen[2] = {{there, 5, "cuda"}, {here, 5, "cuda"}};
+    struct backend_seen seen[2] = {{there, 6, "cuda"}, {here, 6, "cuda"}};
     char *text;
     assert_int_equal(backends_difference(seen, backends_here, &arena, &text), STATUS_OK);
-    assert_string_equal(text, "device: A there, B here; multiprocessors: 108 there, 132 here");
+    assert_string_equal(text, "device: A there, B here; multiprocessors: 108 there, 132 here; "
+                              "cublas: 13.0.2 there, 13.1.0 here");
     seen[1].group = "cpu";
     assert_int_equal(backends_difference(seen, backends_here, &arena, &text), STATUS_OK);
     assert_string_equal(text, "backend: cuda there, cpu here");
@@ -160,8 +165,56 @@ static void validate_differences(void **state) {
     seen[1] = seen[0];
     assert_int_equal(backends_difference(seen, backends_here, &arena, &text), STATUS_OK);
     assert_string_equal(text, "");
-    assert_true(backends_is_volatile(&there[4]) && !backends_is_volatile(&there[3]));
+    assert_true(backends_is_volatile(&there[5]) && !backends_is_volatile(&there[3]));
     arena_close(&arena);
+}
+
+/* Products that a library had no way for, from a trace's array to a sentence; counts that cannot be
+ * are refused. */
+static void validate_products(void **state) {
+    (void)state;
+    const double no = (double)NAN;
+    const struct {
+        double row[PRODUCTS_COLUMNS];
+        const char *text; /* NULL: refused */
+    } cases[] = {
+        {{no, no, no, no, no}, ""},
+        {{32, 0, 0, 0, 0}, ""},
+        {{32, 4, 3, 8, 1021},
+         "4 of 32 products of mode fast were computed by the kernel of invariant: cublasLt has no "
+         "algorithm without a split of k for 3 x 8 with 1021 terms (the first of them)"},
+        {{1, 1, 3, 8, 7},
+         "1 of 1 products of mode fast were computed by the kernel of invariant: cublasLt has no "
+         "algorithm without a split of k for 3 x 8 with 7 terms"},
+        {{3, 4, 1, 1, 1}, NULL},
+        {{3, 0.5, 1, 1, 1}, NULL},
+        {{3, -1, 1, 1, 1}, NULL},
+        {{3, no, 1, 1, 1}, NULL},
+        {{(double)INFINITY, 1, 1, 1, 1}, NULL},
+        {{3, 1, 1, 1, 1e300}, NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const double values[2][PRODUCTS_COLUMNS] = {
+            {5, 5, 5, 5, 5},
+            {cases[i].row[0], cases[i].row[1], cases[i].row[2], cases[i].row[3], cases[i].row[4]}};
+        struct trace_run runs[2] = {
+            {.plan = {.id = "a", .configuration = "x: 1\nnumerics.mode: shaped\n"}},
+            {.plan = {.id = "b", .configuration = "x: 1\nnumerics.mode: fast\ny: 2\n"}}};
+        struct trace_array array = {{PRODUCTS_PATH, 2, {2, PRODUCTS_COLUMNS}, "", ""},
+                                    &values[0][0]};
+        struct trace_image image = {.runs = runs, .run_count = 2, .arrays = &array};
+        struct arena arena = ARENA_EMPTY;
+        const char *text;
+        assert_int_equal(products_line(&image, "b", &arena, &text), STATUS_OK);
+        assert_string_equal(text, ""); /* an earlier trace has no array */
+        image.array_count = 1;
+        const enum status status = products_line(&image, "b", &arena, &text);
+        if ((status == STATUS_OK) != (cases[i].text != NULL)) fail_msg("case %zu", i);
+        if (status == STATUS_OK) assert_string_equal(text, cases[i].text);
+        array.plan.shape[0] = 1;
+        assert_int_equal(products_line(&image, "b", &arena, &text), STATUS_INPUT);
+        arena_close(&arena);
+    }
 }
 
 /* numerics.determinism.fill on a backend whose library has scratch of its own, which is filled
@@ -224,6 +277,7 @@ int main(void) {
         cmocka_unit_test(verify_refused),       cmocka_unit_test(verify_refused_variables),
         cmocka_unit_test(validate_variables),   cmocka_unit_test(validate_facts),
         cmocka_unit_test(validate_differences), cmocka_unit_test(verify_filled_once),
+        cmocka_unit_test(validate_products),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
