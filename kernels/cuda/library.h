@@ -44,7 +44,7 @@ struct library_product {
 /* Bytes of scratch of an op through a library, with at most `most` of them for packed operands and
  * sums, or what one piece of `piece` lines needs. An op of rows by N and K packs rows of one width,
  * a weight, and sums of the other width (in f32 but of f64 numbers); one of the two is at most what
- * the largest weight has beside the widest. Lines of short numbers are filled up to 8. */
+ * the largest weight has beside the widest. Lines that tensor cores read end at 16 bytes. */
 static inline size_t library_scratch_within(const struct op_limits *limits, size_t most,
                                             size_t piece) {
     const size_t operand = limits->library_bytes == 0 ? sizeof(double) : limits->library_bytes;

@@ -121,23 +121,25 @@ static size_t library_size(enum dtype type) {
     return type == DTYPE_BF16 || type == DTYPE_F16 ? sizeof(uint16_t) : sizeof(float);
 }
 
-/* A piece of scratch; zeros where only listed rows will be written. With `fill` all of it is NaN
- * before that, what lies between it and the next piece included: who reads beyond it shows. */
+/* A piece of scratch; zeros where only listed rows will be written. With `fill` all else of it is
+ * NaN, what lies between it and the next piece included: who reads beyond it shows. */
 static void *library_take(struct library_way *way, size_t count, size_t size, int zeros) {
     void *const piece = way->next;
     const size_t whole = (count * size + 255) / 256 * 256;
-    const struct fill_args no_numbers = {whole, 0xffffffffu, piece};
-    const struct fill_args blank = {count * size, 0, piece};
+    const size_t blank = zeros ? count * size : 0;
+    const struct fill_args nothing = {blank, 0, piece};
+    const struct fill_args no_numbers = {whole - blank, 0xffffffffu, (char *)piece + blank};
     way->next += whole;
     if (way->asks) return piece;
+    if (zeros) fill(way->call, &nothing);
     if (way->call->library->fill) fill(way->call, &no_numbers);
-    if (zeros) fill(way->call, &blank);
     return piece;
 }
 
-/* Between lines: tensor cores want those of short numbers at multiples of 16 bytes. */
+/* Between lines: tensor cores want what they read at multiples of 16 bytes. */
 static size_t library_pitch(enum dtype type, size_t width) {
-    return library_size(type) == sizeof(uint16_t) ? (width + 7) / 8 * 8 : width;
+    if (library_size(type) == sizeof(uint16_t)) return (width + 7) / 8 * 8;
+    return type == DTYPE_TF32 ? (width + 3) / 4 * 4 : width;
 }
 
 /* `lines` lines of `width` numbers, packed; how far apart they lie there. */

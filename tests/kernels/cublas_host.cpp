@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * kernels/cuda/library.cu on the host, with a runtime and a cuBLAS (cublas_fake.c) that count and
- * multiply nothing: whatever call fails, all that was opened is closed and a second try works; a
+ * kernels/cuda/library.cu on the host, with a runtime that counts and a cuBLAS (cublas_fake.c) that
+ * refuses what cuBLAS would and sums in the simplest order: products are the row-major ones that
+ * were asked for; whatever call fails, all that was opened is closed and a second try works; a
  * product without an algorithm is said before it is started, and each shape is looked up once.
- * What cuBLAS computes is not looked at. */
+ * cuBLAS's own sums are not looked at. */
 #include "kernels/cuda/library.cu"
+#include "kernels/cuda/short.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,15 +21,14 @@ int main(void) {
 
 #else
 
-/* As cublas_fake.c writes it. */
-static_assert(offsetof(cublasLtMatmulHeuristicResult_t, state) == 8 * 8 + sizeof(size_t),
-              "the state of a heuristic result");
-
 enum { HANDLE, HANDLE_LT, DESCRIPTOR, LAYOUT, WISH, STREAM, EVENT, MEMORY, KINDS };
 enum { OPEN = 3 + 2 * LIBRARY_STREAMS };
 
 extern "C" {
 int fake_live[KINDS], fake_lacks, fake_asked, fake_multiplied, fake_multiplied_ex;
+void *fake_stream, *fake_workspace; /* of the last product */
+size_t fake_workspace_bytes;
+int fake_compute;
 static int calls, fails_at;
 /* Handles point into these: the streams whose work before a join each stream is behind, as bits,
  * and where it was when an event was recorded. */
@@ -39,7 +40,8 @@ int fake_step(void) {
 
 cudaError_t cudaMalloc(void **out, size_t) {
     if (fake_step()) return cudaErrorMemoryAllocation;
-    *out = fake_live;
+    static unsigned char memory[256]; /* nothing is written there */
+    *out = memory + (256 - (uintptr_t)memory % 256) % 256;
     fake_live[MEMORY]++;
     return cudaSuccess;
 }
@@ -158,7 +160,7 @@ static void verify_half_way(void) {
 }
 
 static struct library_product product_of(size_t terms) {
-    static float a[64], b[64], c[64];
+    alignas(256) static float a[2048], b[2048], c[64];
     struct library_product p;
     memset(&p, 0, sizeof p);
     p.M = p.N = 2;
@@ -166,7 +168,7 @@ static struct library_product product_of(size_t terms) {
     p.b_stride = p.c_stride = 2;
     p.a = a;
     p.b = b;
-    p.c = c;
+    p.c = c + 1; /* a multiple of 4 bytes, no more */
     p.type = p.sum = DTYPE_F32;
     return p;
 }
@@ -234,23 +236,137 @@ static void verify_lacking(void) {
     memset(&mode, 0, sizeof mode);
     mode.pinned = mode.ordered = 1;
     start(0);
-    /* An algorithm; none; "not supported"; one whose state is "not supported". */
-    for (int lacks = 0; lacks < 4; lacks++) {
+    /* What cublas_fake.c says of each: good ones, none that is valid, none that does not split. */
+    for (int lacks = 0; lacks < 7; lacks++) {
         const struct library_product p = product_of(300 + (size_t)lacks);
+        const int has = lacks == 0 || lacks == 4 || lacks == 6;
         fake_lacks = lacks;
         fake_asked = fake_multiplied = fake_multiplied_ex = 0;
         for (int again = 0; again < 2; again++)
-            EXPECT(library_has(&mode, &p, 0) == (lacks == 0));
+            EXPECT(library_has(&mode, &p, 0) == has);
         library_multiply(&mode, &p, 0);
-        EXPECT((library_error() == STATUS_OK) == (lacks == 0));
-        EXPECT(fake_asked == 1 && fake_multiplied == (lacks == 0));
+        EXPECT((library_error() == STATUS_OK) == has);
+        EXPECT(fake_asked == 1 && fake_multiplied == has);
+        if (has) { /* of four, the one that is valid and does not split */
+            const cublasLtMatmulAlgo_t *const algo =
+                &planned.plan[(planned.count - 1) % LIBRARY_PLANS].algo;
+            uint32_t scheme = 0;
+            size_t written = 0;
+            here.lt_config(algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme, sizeof scheme,
+                           &written);
+            EXPECT(scheme == 0 && !library_splits(algo));
+        }
         mode.split_k = 1;
         EXPECT(library_has(&mode, &p, 0));
         library_multiply(&mode, &p, 0);
         EXPECT(library_error() == STATUS_OK && fake_multiplied_ex == 1 && fake_asked == 1);
         mode.split_k = 0;
     }
+    fake_lacks = 0;
     EXPECT(open_things() == OPEN);
+}
+
+/* ---- what is multiplied ---- */
+
+enum { LINES = 12, LINE = 16 }; /* of a matrix in memory, any of whose sides is shorter */
+
+static void put(void *matrix, size_t at, double value, enum dtype type) {
+    if (type == DTYPE_F64)
+        ((double *)matrix)[at] = value;
+    else if (type == DTYPE_BF16 || type == DTYPE_F16)
+        ((uint16_t *)matrix)[at] = short_bits((float)value, type);
+    else
+        ((float *)matrix)[at] = (float)value;
+}
+
+/* Row-major, from whole numbers, so that sums are exact in any order: C = A . B or C + A . B, each
+ * operand as it lies or the other way round, lines apart, and nothing beside C written. */
+static void check_product(const struct library_mode *mode, enum dtype type, unsigned way,
+                          unsigned wider) {
+    alignas(256) static double a[LINES * LINE], b[LINES * LINE], c[LINES * LINE];
+    static double left[LINES * LINE], right[LINES * LINE];
+    struct library_product p;
+    memset(&p, 0, sizeof p);
+    p.M = 3, p.N = 5, p.K = 7;
+    p.a_transposed = way & 1, p.b_transposed = way >> 1 & 1, p.held = way >> 2 & 1;
+    p.a_stride = 9 + (wider == 1), p.b_stride = 11 + (wider == 2), p.c_stride = 12 + (wider == 3);
+    p.a = a, p.b = b, p.c = c;
+    p.type = type;
+    p.sum = type == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
+    for (size_t i = 0; i < LINES * LINE; i++) {
+        left[i] = (double)(int)(i * 7 % 11) - 5;
+        right[i] = (double)(int)(i * 5 % 13) - 6;
+        put(a, i, left[i], type);
+        put(b, i, right[i], type);
+        put(c, i, (double)i, p.sum);
+    }
+    start(0);
+    library_multiply(mode, &p, 0);
+    EXPECT(library_error() == STATUS_OK);
+    EXPECT(fake_compute == (type == DTYPE_F64    ? CUBLAS_COMPUTE_64F
+                            : type == DTYPE_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                 : CUBLAS_COMPUTE_32F));
+    for (size_t i = 0; i < LINES * LINE; i++) {
+        const size_t row = i / p.c_stride, column = i % p.c_stride;
+        const int within = row < p.M && column < p.N;
+        double due = within && !p.held ? 0.0 : (double)i;
+        for (size_t k = 0; k < p.K && within; k++)
+            due += left[p.a_transposed ? k * p.a_stride + row : row * p.a_stride + k] *
+                   right[p.b_transposed ? column * p.b_stride + k : k * p.b_stride + column];
+        EXPECT(due == (p.sum == DTYPE_F64 ? c[i] : (double)((const float *)c)[i]));
+    }
+}
+
+static void verify_row_major(void) {
+    static const enum dtype types[] = {DTYPE_F32, DTYPE_F64, DTYPE_TF32, DTYPE_BF16, DTYPE_F16};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        for (unsigned bits = 0; bits < 8; bits++)
+            for (unsigned way = 0; way < 32; way++) {
+                struct library_mode mode;
+                memset(&mode, 0, sizeof mode);
+                mode.pinned = bits & 1, mode.ordered = bits >> 1 & 1, mode.split_k = bits >> 2;
+                check_product(&mode, types[i], way % 8, way / 8);
+            }
+}
+
+/* Ordered products are on the default stream, others on their own, each with its own workspace; it
+ * is given anew behind each stream that is set. */
+static void verify_places(void) {
+    const struct library_product p = product_of(40);
+    for (unsigned bits = 0; bits < 8; bits++)
+        for (unsigned part = 0; part < LIBRARY_STREAMS; part++) {
+            struct library_mode mode;
+            memset(&mode, 0, sizeof mode);
+            mode.pinned = bits & 1, mode.ordered = bits >> 1 & 1, mode.split_k = bits >> 2;
+            if (mode.ordered && part > 0) continue;
+            const size_t bytes = mode.ordered ? LIBRARY_WORKSPACE : LIBRARY_WORKSPACE / 4;
+            start(0);
+            library_multiply(&mode, &p, part);
+            EXPECT(library_error() == STATUS_OK);
+            EXPECT(fake_stream == (mode.ordered ? nullptr : (void *)here.stream[part]));
+            if (mode.split_k && !mode.pinned)
+                EXPECT(fake_workspace == nullptr);
+            else
+                EXPECT(fake_workspace == (char *)here.workspace + part * bytes &&
+                       fake_workspace_bytes == bytes);
+        }
+}
+
+/* Before Hopper cuBLAS takes less by itself, and so does a product that is not pinned. */
+static void verify_usual_workspace(void) {
+    const struct library_product p = product_of(40);
+    const size_t usual = here.usual;
+    for (int pinned = 0; pinned < 2; pinned++) {
+        struct library_mode mode;
+        memset(&mode, 0, sizeof mode);
+        mode.ordered = 1;
+        mode.pinned = pinned;
+        here.usual = (size_t)4 << 20;
+        library_multiply(&mode, &p, 0);
+        EXPECT(library_error() == STATUS_OK);
+        EXPECT(fake_workspace_bytes == (pinned ? LIBRARY_WORKSPACE : (size_t)4 << 20));
+    }
+    here.usual = usual;
 }
 
 /* Each stream is behind the work of all, twice in a row; whatever call fails is told once. */
@@ -299,6 +415,9 @@ int main(void) {
     EXPECT(library_open() == STATUS_OK);
     verify_failing_products();
     verify_lacking();
+    verify_row_major();
+    verify_places();
+    verify_usual_workspace();
     verify_joining();
     verify_versions();
     puts("cuBLAS's calls: ok");

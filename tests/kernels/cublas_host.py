@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Compiles tests/kernels/cublas_host.cpp, which holds kernels/cuda/library.cu, and a cuBLAS that
-computes nothing, and runs them on the host. Skipped (77) without nvcc or cuBLAS's headers."""
+multiplies in the simplest way, and runs them on the host. Skipped (77) without nvcc or cuBLAS's
+headers."""
 import argparse
 import os
 import pathlib
@@ -30,8 +31,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         fake, program = (pathlib.Path(folder) / name for name in ("libcublas.so.13", "cublas_host"))
         both = [nvcc, "-cudart", "none"]
-        done = compiled(both + ["-shared", "-Xcompiler", "-fPIC", str(HERE / "cublas_fake.c"),
-                                "-o", str(fake)])
+        done = compiled(both + ["-shared", "-Xcompiler", "-fPIC", "-I", str(ROOT),
+                                str(HERE / "cublas_fake.c"), "-o", str(fake)])
         if done.returncode != 0:
             return 1
         for name in ("libcublasLt.so.13", "libcublas.so.12", "libcublasLt.so.12"):

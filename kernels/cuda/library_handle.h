@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * label: gpu
+ * The cuBLAS of one host thread: found by name, opened with its streams and workspace, closed when
+ * that fails; its errors, kept until they are told. No product. Part of library.cu only.
+ *
+ * Invariant: what fails half-way leaves nothing open, and a second try starts afresh. */
+#ifndef TWINSTEP_KERNELS_CUDA_LIBRARY_HANDLE_H
+#define TWINSTEP_KERNELS_CUDA_LIBRARY_HANDLE_H
+
+#include "kernels/cuda/library.h"
+
+#include "base/module_kit.h"
+
+#include <cublasLt.h>
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LIBRARY_WORKSPACE ((size_t)32 << 20) /* of all streams; PyTorch's on Hopper */
+
+#if CUDART_VERSION >= 13000
+#define LIBRARY_NAMES "libcublas.so.13", "libcublas.so.12"
+#define LIBRARY_NAMES_LT "libcublasLt.so.13", "libcublasLt.so.12"
+#else
+#define LIBRARY_NAMES "libcublas.so.12", "libcublas.so.13"
+#define LIBRARY_NAMES_LT "libcublasLt.so.12", "libcublasLt.so.13"
+#endif
+
+/* Every function that is called, by its name in the library. */
+#define LIBRARY_FUNCTIONS(f)                                                                       \
+    f(create, cublasCreate_v2) f(destroy, cublasDestroy_v2) f(set_stream, cublasSetStream_v2)      \
+        f(set_workspace, cublasSetWorkspace_v2) f(set_atomics, cublasSetAtomicsMode)               \
+            f(set_math, cublasSetMathMode) f(text, cublasGetStatusString)                          \
+                f(property, cublasGetProperty)
+#define LIBRARY_FUNCTIONS_LT(f)                                                                    \
+    f(lt_create, cublasLtCreate) f(lt_destroy, cublasLtDestroy)                                    \
+        f(lt_desc_create, cublasLtMatmulDescCreate) f(lt_desc_set, cublasLtMatmulDescSetAttribute) \
+            f(lt_desc_destroy, cublasLtMatmulDescDestroy)                                          \
+                f(lt_layout_create, cublasLtMatrixLayoutCreate)                                    \
+                    f(lt_layout_destroy, cublasLtMatrixLayoutDestroy)                              \
+                        f(lt_pref_create, cublasLtMatmulPreferenceCreate)                          \
+                            f(lt_pref_set, cublasLtMatmulPreferenceSetAttribute)                   \
+                                f(lt_pref_destroy, cublasLtMatmulPreferenceDestroy)                \
+                                    f(lt_find, cublasLtMatmulAlgoGetHeuristic)                     \
+                                        f(lt_multiply, cublasLtMatmul)                             \
+                                            f(lt_property, cublasLtGetProperty)                    \
+                                                f(lt_config, cublasLtMatmulAlgoConfigGetAttribute)
+
+/* cublasGemmEx, whose name C++ gives to several. */
+typedef cublasStatus_t (*library_gemm_ex)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int,
+                                          int, int, const void *, const void *, cudaDataType_t, int,
+                                          const void *, cudaDataType_t, int, const void *, void *,
+                                          cudaDataType_t, int, cublasComputeType_t,
+                                          cublasGemmAlgo_t);
+
+/* Of one host thread, as the runtime's current device is. */
+struct library_here {
+    int opened, failed; /* failed: `error` is to be told */
+    char error[256];    /* the first failure since it was told, or why the last open failed */
+    void *library, *library_lt;
+#define LIBRARY_MEMBER(member, function) decltype(&function) member;
+    LIBRARY_FUNCTIONS(LIBRARY_MEMBER)
+    LIBRARY_FUNCTIONS_LT(LIBRARY_MEMBER)
+    library_gemm_ex gemm;
+    cublasHandle_t handle;
+    cublasLtHandle_t lt;
+    cudaStream_t stream[LIBRARY_STREAMS];
+    cudaEvent_t event[LIBRARY_STREAMS]; /* where each stream was when they were joined */
+    void *workspace;
+    size_t usual; /* bytes of a workspace that cuBLAS takes by itself on this device */
+};
+
+static thread_local struct library_here here;
+
+/* ---- opening ---- */
+
+/* Fails, and keeps the text, unless an earlier one waits to be told: where a product was the one to
+ * open cuBLAS, nobody looks at this status. */
+static enum status library_refuse(enum status code, const char *format, ...) {
+    char text[sizeof here.error];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    if (!here.failed) memcpy(here.error, text, sizeof text);
+    FAIL(code, "cuda: %s", text);
+}
+
+/* The first of the names that the loader finds; its place among them. */
+static void *library_load(const char *const *names, size_t count, size_t *out_place) {
+    for (size_t i = 0; i < count; i++) {
+        void *const library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+        *out_place = i;
+        if (library != nullptr) return library;
+    }
+    return nullptr;
+}
+
+template <typename function>
+static int library_symbol(void *library, const char *name, function *out) {
+    *out = (function)dlsym(library, name);
+    return *out != nullptr;
+}
+
+static enum status library_find(void) {
+    static const char *const names[] = {LIBRARY_NAMES};
+    static const char *const names_lt[] = {LIBRARY_NAMES_LT};
+    const char *missing = nullptr;
+    size_t place, alone;
+    here.library = library_load(names, sizeof names / sizeof names[0], &place);
+    if (here.library == nullptr)
+        return library_refuse(STATUS_UNSUPPORTED,
+                              "expected cuBLAS (%s or %s) where the loader looks, found none; "
+                              "numerics.library: none goes without it",
+                              names[0], names[1]);
+    here.library_lt = library_load(&names_lt[place], 1, &alone); /* of the same version */
+    if (here.library_lt == nullptr)
+        return library_refuse(STATUS_UNSUPPORTED, "%s is there, but not %s", names[place],
+                              names_lt[place]);
+#define LIBRARY_FIND(member, function)                                                             \
+    if (!library_symbol(here.library, #function, &here.member)) missing = #function;
+#define LIBRARY_FIND_LT(member, function)                                                          \
+    if (!library_symbol(here.library_lt, #function, &here.member)) missing = #function;
+    LIBRARY_FUNCTIONS(LIBRARY_FIND)
+    if (!library_symbol(here.library, "cublasGemmEx", &here.gemm)) missing = "cublasGemmEx";
+    LIBRARY_FUNCTIONS_LT(LIBRARY_FIND_LT)
+    if (missing != nullptr)
+        return library_refuse(STATUS_UNSUPPORTED, "this cuBLAS has no %s", missing);
+    return STATUS_OK;
+}
+
+static enum status library_start(void) {
+    int major = 0;
+    TRY(library_find());
+    cublasStatus_t status = here.create(&here.handle);
+    if (status == CUBLAS_STATUS_SUCCESS) status = here.lt_create(&here.lt);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return library_refuse(status == CUBLAS_STATUS_ALLOC_FAILED ? STATUS_MEMORY
+                                                                   : STATUS_INTERNAL,
+                              "cuBLAS does not start: %s", here.text(status));
+    cudaError_t error = cudaMalloc(&here.workspace, LIBRARY_WORKSPACE);
+    for (unsigned i = 0; i < LIBRARY_STREAMS && error == cudaSuccess; i++)
+        error = cudaStreamCreate(&here.stream[i]);
+    for (unsigned i = 0; i < LIBRARY_STREAMS && error == cudaSuccess; i++)
+        error = cudaEventCreateWithFlags(&here.event[i], cudaEventDisableTiming);
+    if (error != cudaSuccess)
+        return library_refuse(error == cudaErrorMemoryAllocation ? STATUS_MEMORY : STATUS_INTERNAL,
+                              "workspace and streams of cuBLAS: %s", cudaGetErrorString(error));
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
+    here.usual = (size_t)(major >= 9 ? 32 : 4) << 20;
+    here.opened = 1;
+    return STATUS_OK;
+}
+
+/* What was opened before something failed, in reverse; only the error is kept. */
+static void library_drop(void) {
+    for (unsigned i = LIBRARY_STREAMS; i-- > 0;)
+        if (here.event[i] != nullptr) cudaEventDestroy(here.event[i]);
+    for (unsigned i = LIBRARY_STREAMS; i-- > 0;)
+        if (here.stream[i] != nullptr) cudaStreamDestroy(here.stream[i]);
+    if (here.workspace != nullptr) cudaFree(here.workspace);
+    if (here.lt != nullptr) here.lt_destroy(here.lt);
+    if (here.handle != nullptr) here.destroy(here.handle);
+    if (here.library_lt != nullptr) dlclose(here.library_lt);
+    if (here.library != nullptr) dlclose(here.library);
+    (void)cudaGetLastError();
+    struct library_here empty = library_here();
+    empty.failed = here.failed;
+    memcpy(empty.error, here.error, sizeof empty.error);
+    here = empty;
+}
+
+enum status library_open(void) {
+    if (here.opened) return STATUS_OK;
+    const enum status status = library_start();
+    if (status != STATUS_OK) library_drop();
+    return status;
+}
+
+typedef cublasStatus_t (*library_property)(libraryPropertyType, int *);
+
+static void library_number(library_property property, char *text, size_t size) {
+    static const libraryPropertyType parts[3] = {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL};
+    int number[3];
+    for (int i = 0; i < 3; i++)
+        if (property(parts[i], &number[i]) != CUBLAS_STATUS_SUCCESS) return;
+    snprintf(text, size, "%d.%d.%d", number[0], number[1], number[2]);
+}
+
+void library_version(struct library_versions *out) {
+    memset(out, 0, sizeof *out);
+    if (!here.opened) return;
+    library_number(here.property, out->cublas, sizeof out->cublas);
+    library_number(here.lt_property, out->cublaslt, sizeof out->cublaslt);
+}
+
+/* ---- errors ---- */
+
+static int library_note(cublasStatus_t status, const char *what) {
+    if (status == CUBLAS_STATUS_SUCCESS) return 0;
+    if (!here.failed)
+        snprintf(here.error, sizeof here.error, "cuBLAS: %s: %s", what, here.text(status));
+    here.failed = 1;
+    return 1;
+}
+
+/* Stream 0 waits for the others, and they for it. */
+void library_join(void) {
+    cudaError_t error = cudaSuccess;
+    if (!here.opened) return; /* no stream has a product */
+    for (unsigned i = 1; i < LIBRARY_STREAMS && error == cudaSuccess; i++) {
+        error = cudaEventRecord(here.event[i], here.stream[i]);
+        if (error == cudaSuccess) error = cudaStreamWaitEvent(here.stream[0], here.event[i], 0);
+    }
+    if (error == cudaSuccess) error = cudaEventRecord(here.event[0], here.stream[0]);
+    for (unsigned i = 1; i < LIBRARY_STREAMS && error == cudaSuccess; i++)
+        error = cudaStreamWaitEvent(here.stream[i], here.event[0], 0);
+    if (error == cudaSuccess) return;
+    if (!here.failed)
+        snprintf(here.error, sizeof here.error, "streams of cuBLAS: %s", cudaGetErrorString(error));
+    here.failed = 1;
+}
+
+enum status library_error(void) {
+    if (!here.failed) return STATUS_OK;
+    here.failed = 0;
+    FAIL(STATUS_INTERNAL, "cuda: %s", here.error);
+}
+
+#endif
