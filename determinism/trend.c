@@ -38,6 +38,7 @@ static struct pairs count_pairs(const double *values, size_t count) {
 struct shares {
     double *of;   /* (most + 1) by number of falling pairs */
     double *next; /* workings */
+    double *term; /* (most + 1): products that make up one share */
     double *box;  /* (TREND_MOST + 1) rows of most + 1: partitions in boxes of 0 ... m rows */
     size_t most, degree;
 };
@@ -62,15 +63,19 @@ static void fill_box(struct shares *shares, size_t m, size_t k) {
         }
 }
 
-/* m equal values enter among the k that are there. */
+/* m equal values enter among the k that are there: d pairs fall where a fell before and d - a fall
+ * now. Each product is rounded, then they are added in a chain by a. */
 static void enter(struct shares *shares, size_t m, size_t k) {
     const size_t degree = shares->degree + m * k;
     fill_box(shares, m, k);
     const double *const box = shares->box + m * (shares->most + 1);
-    memset(shares->next, 0, (shares->most + 1) * sizeof *shares->next);
-    for (size_t a = 0; a <= shares->degree; a++)
-        for (size_t b = 0; b <= m * k; b++)
-            shares->next[a + b] += shares->of[a] * box[b];
+    for (size_t d = 0; d <= degree; d++) {
+        const size_t first = d < m * k ? 0 : d - m * k;
+        const size_t last = d < shares->degree ? d : shares->degree;
+        for (size_t a = first; a <= last; a++)
+            shares->term[a - first] = shares->of[a] * box[d - a];
+        shares->next[d] = sum_chain_terms_f64_f64(0.0, shares->term, last - first + 1);
+    }
     memcpy(shares->of, shares->next, (degree + 1) * sizeof *shares->of);
     shares->degree = degree;
 }
@@ -83,6 +88,7 @@ static enum status share_of(const double *values, size_t count, size_t fall, str
     TRY(arena_take(arena, count, sizeof *sorted, "trend", &sorted));
     TRY(arena_take(arena, shares.most + 1, sizeof *shares.of, "trend", &shares.of));
     TRY(arena_take(arena, shares.most + 1, sizeof *shares.next, "trend", &shares.next));
+    TRY(arena_take(arena, shares.most + 1, sizeof *shares.term, "trend", &shares.term));
     TRY(arena_take(arena, (count + 1) * (shares.most + 1), sizeof *shares.box, "trend",
                    &shares.box));
     memcpy(sorted, values, count * sizeof *sorted);
