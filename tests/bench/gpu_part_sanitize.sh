@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+# Parts sanitize-*: compute-sanitizer's tools on the ops, and on a planted fault each. Read by
+# gpu_part.sh, whose words and variables it uses.
+# shellcheck shell=sh disable=SC2016,SC2154 # as there
+
+sanitized='test_cuda_ops test_cuda_step test_cuda_leaves test_cuda_linear_modes test_cuda_rows_modes
+    test_cuda_attention_modes test_cuda_tensor test_cuda_library'
+
+# What a library's kernels do in their own shared memory is the library's affair; what they touch of
+# ours is not, so memcheck looks at them, too. initcheck knows nothing of what a kernel wrote that it
+# does not look at, so there the program with a library is left out instead. Names are mangled.
+library_kernels='regex=cublas|cutlass|xmma|nvjet|gemm|gemv|splitK'
+
+sanitize_one() { # TOOL PROGRAM SECONDS [OPTION...]
+    tool=$1 name=$2 seconds=$3 told_by=$out/sanitize-$1-$2.log
+    shift 3
+    bounded "$told_by" "$seconds" env "TWINSTEP_BACKEND=$module" compute-sanitizer --tool "$tool" \
+        --error-exitcode 9 "$@" "$build/bin/$name"
+    status=$?
+    if is_late $status; then
+        lines=$(grep '^========= *[A-Z]' "$told_by" | grep -vc 'COMPUTE-SANITIZER')
+        say "| \`$name\` | slower than $most s; lines of findings until then: $lines |"
+        [ "$lines" = 0 ] || result=1
+        [ "$result" = 1 ] || result=124
+        return
+    fi
+    summary=$(grep -o 'ERROR SUMMARY.*\|RACECHECK SUMMARY.*' "$told_by" | tail -n 1)
+    say "| \`$name\` | ${summary:-no summary}, exit status $status |"
+    [ $status != 0 ] || [ -z "$summary" ] || return 0
+    result=1
+    cp "$told_by" "$log"
+}
+
+# The fault planted for a tool, which it must find; then every program, in which it must not.
+sanitize_with() { # TOOL [OPTION...]
+    tool=$1
+    shift
+    bounded "$out/sanitize-$tool-planted.log" 60 compute-sanitizer --tool "$tool" \
+        --error-exitcode 9 "$@" "$build/planted" "$tool"
+    if [ $? = 9 ]; then
+        say '| `planted.cu` | its fault was found |'
+    else
+        say '| `planted.cu` | **its fault was not found** |'
+        result=1
+    fi
+    for name in $sanitized; do
+        [ -x "$build/bin/$name" ] || continue
+        if [ "$tool-$name" = initcheck-test_cuda_library ]; then
+            say "| \`$name\` | left out: kernels of a library |"
+            continue
+        fi
+        seconds=$((limit / 6))
+        [ "$name" != test_cuda_ops ] || seconds=$((limit * 2 / 5))
+        sanitize_one "$tool" "$name" "$seconds" "$@"
+    done
+}
+
+sanitize_host() {
+    watch=${module%/*}/twinstep_backend_watch.so
+    [ -r "$watch" ] || return 77
+    say 'Host: the ops through `twinstep_backend_watch.so`, which looks at every access.'
+    bounded "$log" "$limit" env "TWINSTEP_BACKEND=$watch" "$build/bin/test_cuda_ops" && return 0
+    block "$log"
+    return 1
+}
+
+part_sanitize() { # TOOL
+    if [ "$device" = 0 ]; then
+        [ "$1" = memcheck ] || return 77
+        sanitize_host
+        return
+    fi
+    command -v compute-sanitizer >/dev/null || {
+        say 'compute-sanitizer is neither on PATH nor where CUDA is installed.'
+        return 77
+    }
+    bounded "$log" 120 nvcc -arch=native -o "$build/planted" "$bench/planted.cu" || {
+        block "$log"
+        return 1
+    }
+    set -- "$1"
+    case $1 in
+    memcheck) say 'Kernels of a library are looked at, too.' ;;
+    initcheck) say 'It looks at memory of cudaMalloc; that of tensors is managed memory.' ;;
+    *)
+        set -- "$1" --kernel-name-exclude "$library_kernels"
+        say "Kernels of a library are left out: \`$library_kernels\`."
+        ;;
+    esac
+    say ''
+    say '| program | |'
+    say '|---|---|'
+    result=0
+    sanitize_with "$@"
+    [ $result != 1 ] || block "$log" 20
+    return "$result"
+}
