@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What `noise` was asked for: its scenario, its arm, lists of modes and dtypes, and numbers with
+ * their bounds. */
+#include "cli/noise_asking.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/number.h"
+#include "cli/load.h"
+
+#define STANDARD_ROUNDS 7 /* 6 are the fewest with a 95 % interval of a median */
+#define STANDARD_PAIRS 99 /* the least p is then 0.01 */
+
+/* Measured when no scenario is named: small enough to wait for, and every stratum has a variant. */
+static const char own_scenario[] = "twinstep: 1\n"
+                                   "name: noise\n"
+                                   "about: Small DPO training for noise floors\n"
+                                   "steps: 5\n"
+                                   "common:\n"
+                                   "  optimizer: {lr: 5e-7}\n"
+                                   "  batch: {size: 8, micro: 4}\n"
+                                   "arms:\n"
+                                   "  baseline: {}\n"
+                                   "  test: {}\n";
+
+enum status noise_read_words(const struct options *options, int key, const char *name,
+                             const char *standard, char words[NOISE_WORDS][CONFIG_NAME_SIZE],
+                             uint32_t *out_count) {
+    const char *text = options_value(options, key);
+    if (text == NULL) text = standard;
+    *out_count = 0;
+    for (;;) {
+        const size_t length = strcspn(text, ",");
+        if (length == 0 || length >= CONFIG_NAME_SIZE || *out_count == NOISE_WORDS)
+            FAIL(STATUS_INPUT, "noise: --%s: expected up to %d names parted by commas, got \"%s\"",
+                 name, NOISE_WORDS, text);
+        snprintf(words[(*out_count)++], CONFIG_NAME_SIZE, "%.*s", (int)length, text);
+        if (text[length] == '\0') return STATUS_OK;
+        text += length + 1;
+    }
+}
+
+enum status noise_read_number(const struct options *options, int key, const char *name,
+                              uint64_t most, uint64_t standard, uint64_t *out) {
+    const char *text = options_value(options, key);
+    *out = standard;
+    if (text == NULL) return STATUS_OK;
+    if (number_parse_uint(text, out) != STATUS_OK || *out < 1 || *out > most)
+        FAIL(STATUS_INPUT, "noise: --%s: expected a number from 1 to %ju, got \"%s\"", name,
+             (uintmax_t)most, text);
+    return STATUS_OK;
+}
+
+static enum status find_arm(struct noise_asking *asking) {
+    const struct scenario *scenario = asking->scenario;
+    const char *name = options_value(asking->options, KEY_ARM);
+    for (int i = 0; i < 2; i++) {
+        asking->arm = &scenario->arms[i];
+        if (name == NULL || strcmp(name, asking->arm->name) == 0) return STATUS_OK;
+    }
+    FAIL(STATUS_INPUT, "noise: --arm: expected %s or %s, got \"%s\"", scenario->arms[0].name,
+         scenario->arms[1].name, name);
+}
+
+enum status noise_load(struct noise_asking *asking) {
+    const struct options *options = asking->options;
+    struct arena *arena = &asking->cli->arena;
+    if (options->argument_count == 1)
+        return load_scenario(asking->cli, arena, options->arguments[0], options, &asking->scenario);
+    return scenario_parse(arena, asking->cli->schema, "builtin:noise", own_scenario,
+                          sizeof own_scenario - 1, options->sets, options->set_count,
+                          &asking->scenario);
+}
+
+uint64_t noise_count_processors(void) {
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return processors > 0 ? (uint64_t)processors : 1;
+}
+
+enum status noise_ask(struct noise_asking *asking) {
+    const struct options *options = asking->options;
+    const int all = options->argument_count == 0 && options->output == NULL &&
+                    !options_given(options, KEY_PLAN) && !options_given(options, KEY_SWITCHES);
+    uint64_t repeats;
+    TRY(noise_load(asking));
+    TRY(find_arm(asking));
+    TRY(noise_read_words(options, KEY_MODES, "modes",
+                         all ? "invariant,deterministic,fast,shuffled,atomic" : "own",
+                         asking->modes, &asking->mode_count));
+    TRY(noise_read_words(options, KEY_DTYPES, "dtypes", all ? "f32,bf16" : "own", asking->dtypes,
+                         &asking->dtype_count));
+    TRY(noise_read_number(options, KEY_STEPS, "steps", 1000000, asking->scenario->steps,
+                          &asking->steps));
+    TRY(noise_read_number(options, KEY_REPEAT, "repeat", 1000000,
+                          options_given(options, KEY_SWITCHES) ? STANDARD_ROUNDS : 3, &repeats));
+    TRY(noise_read_number(options, KEY_THREADS, "threads", 1024, 0, &asking->threads));
+    TRY(noise_read_number(options, KEY_PAIRS, "pairs", 1000000,
+                          options->output == NULL ? 0 : STANDARD_PAIRS, &asking->pairs));
+    asking->repeats = (uint32_t)repeats;
+    return STATUS_OK;
+}
+
+enum status noise_read_share(const struct options *options, int key, const char *name,
+                             double standard, double *out) {
+    const char *text = options_value(options, key);
+    *out = standard;
+    if (text == NULL) return STATUS_OK;
+    if (number_parse_real(text, NUMBER_FINITE, out) == STATUS_OK && *out > 0.0 && *out < 1.0)
+        return STATUS_OK;
+    FAIL(STATUS_INPUT, "noise: --%s: expected a number between 0 and 1, got \"%s\"", name, text);
+}
