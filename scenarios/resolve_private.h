@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the files of a resolution share: resolve.c walks the rows, resolve_contract.c adds what
- * follows from schedule.contract. Private to the resolution. */
+ * What the files of a resolution share: resolve_keys.c collects what was written, resolve.c walks
+ * the rows, resolve_place.c shows where a fault is, resolve_contract.c adds what follows from
+ * schedule.contract. Private to the resolution. */
 #ifndef TWINSTEP_SCENARIOS_RESOLVE_PRIVATE_H
 #define TWINSTEP_SCENARIOS_RESOLVE_PRIVATE_H
 
@@ -16,6 +17,13 @@ struct resolving {
     const struct schema_contract *contract; /* NULL: none */
     const struct schema_class *classes[SELECT_COUNT];
 };
+
+/* Refuses a key of `section` ("" at the top) that no row and no class has. */
+enum status resolve_unknown_key(const struct arm_keys *keys, const char *section,
+                                const struct yaml_node *node);
+
+/* Whether any class of a selection has the key, chosen or not. */
+int resolve_any_class_has(const struct schema *schema, int selection, const char *key);
 
 /* What was written for a row; NULL when there is no such row. */
 const struct given *resolve_given(const struct resolving *resolving, const char *path);
