@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the files of a run share: phases.c executes, measure.c records, reference.c scores, run.c
- * opens and steps. Private to the run. */
+ * What the files of a run share: phases.c executes, measure.c records, reference.c scores,
+ * run_open.c opens, run_init.c sets the first parameters, run.c steps. Private to the run. */
 #ifndef TWINSTEP_TRAINER_RUN_PRIVATE_H
 #define TWINSTEP_TRAINER_RUN_PRIVATE_H
 
@@ -14,12 +14,15 @@ static inline void *run_at(struct run *run, size_t offset) {
     return run->state + offset;
 }
 
-/* run.c: the arguments of a schedule, without a counter. */
+/* run_open.c: the arguments of a schedule, without a counter. */
 struct sched_call run_schedule_call(const struct config *config); /* without a state */
 struct sched_call run_sched_call(const struct run *run);
 
-/* run.c: the LR before the first schedule phase. */
+/* run_open.c: the LR before the first schedule phase. */
 TWINSTEP_MUST_USE enum status run_start_lr(const struct run *run, double *out);
+
+/* run_init.c: of every owner, and run->initial. */
+TWINSTEP_MUST_USE enum status run_init_params(struct run *run);
 
 /* phases.c: one phase of the running update, by number. */
 TWINSTEP_MUST_USE enum status phase_run(struct run *run, enum phase phase);
@@ -55,7 +58,7 @@ TWINSTEP_MUST_USE enum status measure_end(struct run *run);
 void measure_keep(const struct run *run, enum dtype dtype, const void *from, size_t count,
                   void *to);
 
-/* run.c: the model's ops are those of the run's backend, if it has one. */
+/* run_open.c: the model's ops are those of the run's backend, if it has one. */
 TWINSTEP_MUST_USE enum status run_use_backend(struct run *run, const struct batch_limits *limits,
                                               struct model *model);
 

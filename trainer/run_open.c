@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opens a run at step 0: the tables, all of its memory, and what its parts refuse together. The
+ * parameters it starts with: run_init.c. */
+#include "trainer/run_private.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/backend_abi.h"
+#include "kernels/shuffle.h"
+#include "scenarios/scenario.h"
+#include "trainer/backends.h"
+#include "trainer/datarow.h"
+#include "trainer/nudge.h"
+#include "trainer/plugin.h"
+#include "trainer/readback.h"
+#include "trainer/readback_sums.h"
+#include "trainer/rounding.h"
+#include "trainer/scaler.h"
+#include "trainer/streams.h"
+
+struct sched_call run_schedule_call(const struct config *config) {
+    return (struct sched_call){.size = sizeof(struct sched_call),
+                               .base_lr = config->optimizer.lr,
+                               .warmup = config->schedule.warmup,
+                               .total = (double)config->schedule.total,
+                               .values = config->schedule.which.values};
+}
+
+struct sched_call run_sched_call(const struct run *run) {
+    struct sched_call call = run_schedule_call(&run->config);
+    if (run->state != NULL) call.state = run->state + run->layout.schedule;
+    return call;
+}
+
+struct dataset_options run_dataset_options(const struct config *config) {
+    return (struct dataset_options){
+        .task = (enum task)config->task,
+        .source = config->task == TASK_SFT ? config->data.text : config->data.pairs,
+        .samples = config->data.samples == KEY_WORD_UINT ? 0 : config->data.samples,
+        .max_len = config->data.max_len,
+        .vocab = config->model.vocab,
+        .seed = config->data.seed,
+        .chat = (enum chat)config->data.chat,
+        .reference = config_has_reference(config) && config->dpo.reference == REFERENCE_GIVEN};
+}
+
+static enum status open_tables(struct run *run) {
+    struct arena *arena = &run->arena;
+    TRY(plugin_optimizer(&run->config.optimizer.which, &run->optimizer));
+    TRY(plugin_schedule(&run->config.schedule.which, &run->schedule));
+    struct sched_call call = run_sched_call(run);
+    TRY(plugin_check_values(&run->config.optimizer.which, run->optimizer));
+    TRY(plugin_check_call(&run->config.schedule.which, run->schedule, &call));
+    TRY(params_open(&run->config, arena, &run->table));
+    TRY(state_layout_open(&run->config, &run->table, run->optimizer, run->schedule,
+                          run->dataset->samples, arena, &run->layout));
+    TRY(arena_take(arena, run->layout.bytes, 1, "training state", &run->state));
+    TRY(arena_take(arena, run->table.count, sizeof *run->owner, "run", &run->owner));
+    TRY(arena_take(arena, run->table.count + 1, sizeof *run->packed, "run", &run->packed));
+    for (uint32_t i = 0; i < run->table.count; i++) {
+        int own = run->table.rows[i].tied_to < 0;
+        if (own) run->owner[run->owner_count++] = i;
+        run->packed[i + 1] = run->packed[i] + (own ? run->table.rows[i].count : 0);
+    }
+    return STATUS_OK;
+}
+
+/* Pointers by row: the parameter itself, or a compute copy where the dtypes differ. */
+static enum status open_weights(struct run *run) {
+    struct arena *arena = &run->arena;
+    uint32_t count = run->table.count;
+    int copies = run->config.numerics.param != run->config.numerics.compute;
+    TRY(arena_take(arena, count, sizeof *run->weights, "weights", &run->weights));
+    TRY(arena_take(arena, count, sizeof *run->accumulators, "weights", &run->accumulators));
+    if (copies)
+        TRY(arena_take(arena, count, sizeof *run->weight_copies, "weights", &run->weight_copies));
+    for (uint32_t i = 0; i < count; i++) {
+        const struct param_row *row = &run->table.rows[i];
+        if (row->tied_to >= 0) {
+            run->weights[i] = run->weights[row->tied_to];
+            continue;
+        }
+        run->weights[i] = run_param(run, i);
+        for (uint32_t use = 0; use < row->uses; use++)
+            run->accumulators[i][use] = run_at(run, run->layout.tensor[i].accumulator[use]);
+        if (!copies) continue;
+        TRY(arena_take(arena, row->count, run->model.carrier, "weight copies",
+                       &run->weight_copies[i]));
+        run->weights[i] = run->weight_copies[i];
+    }
+    return STATUS_OK;
+}
+
+static size_t run_sequences(const struct run *run) {
+    return (size_t)run->limits.samples * run->limits.sides;
+}
+
+/* Of gradients: of each, and of all as one vector. */
+static enum status open_clipping(struct run *run) {
+    size_t blocks = 0, elements = 0;
+    TRY(arena_take(&run->arena, run->owner_count, sizeof *run->clips, "clipping", &run->clips));
+    if (run->backend == NULL) return STATUS_OK;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        blocks += squares_blocks(run->table.rows[run->owner[i]].count);
+        elements += run->table.rows[run->owner[i]].count;
+    }
+    TRY(arena_take(&run->arena, run->owner_count, sizeof *run->clip_pieces, "clipping",
+                   &run->clip_pieces));
+    return arena_take(&run->arena, blocks + squares_blocks(elements), sizeof *run->clip_blocks,
+                      "clipping", &run->clip_blocks);
+}
+
+static enum status open_scratch(struct run *run) {
+    struct arena *arena = &run->arena;
+    size_t largest = 0, param = dtype_carrier((enum dtype)run->config.numerics.param);
+    size_t sequences = run_sequences(run);
+    for (uint32_t i = 0; i < run->table.count; i++)
+        if (run->table.rows[i].count > largest) largest = run->table.rows[i].count;
+    TRY(arena_take(arena, run->table.elements, param, "initial parameters", &run->initial));
+    TRY(arena_take(arena, run->table.elements, param, "last parameters", &run->before));
+    if (run->options.readback) {
+        TRY(readback_open(run));
+        if (readback_sums_needs_direction(run))
+            TRY(arena_take(arena, largest, sizeof(double), "direction", &run->direction));
+    }
+    TRY(arena_take(arena, run->limits.tokens, sizeof(double), "loss", &run->coefficient));
+    TRY(arena_take(arena, sequences, sizeof(double), "loss", &run->sequence_logp));
+    TRY(arena_take(arena, run->limits.samples, sizeof(double), "loss", &run->terms));
+    TRY(arena_take(arena, run->limits.samples, sizeof *run->reference_logp, "loss",
+                   &run->reference_logp));
+    TRY(arena_take(arena, run->owner_count, sizeof *run->tensors, "optimizer", &run->tensors));
+    TRY(arena_take(arena, run->limits.samples, sizeof *run->probe, "probe", &run->probe));
+    TRY(open_clipping(run));
+    TRY(arena_take(arena, run->table.count, sizeof *run->piece_digest, "digests",
+                   &run->piece_digest));
+    return arena_take(arena, run->owner_count, sizeof *run->gradient_digest, "digests",
+                      &run->gradient_digest);
+}
+
+static enum status open_record(struct run *run) {
+    struct arena *arena = &run->arena;
+    struct record *record = &run->record;
+    struct record_shape shape = run->shape;
+    TRY(arena_take(arena, shape.groups, sizeof *record->groups, "record", &record->groups));
+    TRY(arena_take(arena, shape.tensors, sizeof *record->tensors, "record", &record->tensors));
+    TRY(arena_take(arena, shape.tensors, sizeof *record->tensor_digests, "record",
+                   &record->tensor_digests));
+    TRY(arena_take(arena, shape.phases, sizeof *record->phases, "record", &record->phases));
+    TRY(arena_take(arena, shape.sites, sizeof *record->sites, "record", &record->sites));
+    TRY(arena_take(arena, shape.micros, sizeof *record->micros, "record", &record->micros));
+    TRY(arena_take(arena, shape.consumers, sizeof *record->ledger, "record", &record->ledger));
+    TRY(arena_take(arena, shape.streams, sizeof *record->places, "record", &record->places));
+    TRY(arena_take(arena, shape.sites, sizeof *run->site_stream, "record", &run->site_stream));
+    TRY(arena_take(arena, shape.sites, sizeof *run->site_digest, "record", &run->site_digest));
+    return arena_take(arena, (size_t)shape.sites * run_sequences(run), sizeof *run->site_item,
+                      "record", &run->site_item);
+}
+
+enum status run_start_lr(const struct run *run, double *out) {
+    const struct config *config = &run->config;
+    struct sched_call call = run_sched_call(run);
+    switch ((enum schedule_start)config->schedule.start) {
+    case START_BASE:
+        *out = config->optimizer.lr;
+        return STATUS_OK;
+    case START_ZERO:
+        *out = 0.0;
+        return STATUS_OK;
+    case START_MIN:
+        return plugin_minimum(&config->schedule.which, run->schedule, &call, out);
+    case START_F0:
+    default:
+        return plugin_value(&config->schedule.which, run->schedule, &call,
+                            loop_start_counter(config), out);
+    }
+}
+
+static enum status check_orders(const struct run *run) {
+    if (!run->model.shuffled) return STATUS_OK;
+    const struct model *model = &run->model;
+    uint64_t widest = model->V > model->M ? model->V : model->M;
+    if (model->Q > widest) widest = model->Q;
+    uint64_t rows = run->limits.rows > widest ? run->limits.rows : widest;
+    if (model->head_norm && (uint64_t)run->limits.rows * model->H > rows)
+        rows = (uint64_t)run->limits.rows * model->H;
+    struct shuffle_extent extent = {.rows = rows,
+                                    .columns = widest > model->C ? widest : model->C,
+                                    .terms = rows,
+                                    .layers = model->layers,
+                                    .samples = run->config.batch.size,
+                                    .tensors = run->table.count};
+    return shuffle_check(&model->order, &extent);
+}
+
+/* A contract that counts epochs was told how long they are. */
+static enum status check_epochs(const struct run *run) {
+    uint64_t told = run->config.schedule.updates_per_epoch, real = run->sampler.epoch_updates;
+    if (!config_has_contract(&run->config) || told == 0 || told == real) return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "schedule.updates_per_epoch: an epoch of this data has %ju updates, got %ju; contract %s "
+         "counts them",
+         (uintmax_t)real, (uintmax_t)told, run->config.schedule.contract);
+}
+
+static bool keeps_tail(const struct config *config) {
+    return config->batch.tail == TAIL_KEEP || config->batch.tail == TAIL_KEEP_UNDERSCALED;
+}
+
+static uint64_t counted_ranks(const struct config *config) {
+    return config->loss.divisor == DIVISOR_MEAN_OF_RANKS ? config->loss.ranks : 0;
+}
+
+/* Before the arena is used: its memory is the backend's. */
+static enum status open_backend(struct run *run) {
+    const struct config *config = &run->config;
+    TRY(backend_ops((enum isa)config->numerics.isa, (enum dtype)config->numerics.compute,
+                    (enum dtype)config->numerics.accumulate, &run->host));
+    TRY(backends_open(config, &run->backend));
+    if (run->backend != NULL) run->arena.source = &run->backend->memory;
+    return STATUS_OK;
+}
+
+enum status run_use_backend(struct run *run, const struct batch_limits *limits,
+                            struct model *model) {
+    return model_use_backend(model, run->backend, limits, &run->arena);
+}
+
+static enum status open_all(struct run *run) {
+    const struct config *config = &run->config;
+    TRY(loop_check(config, NULL));
+    TRY(open_backend(run));
+    TRY(open_tables(run));
+    TRY(batch_limits_open(config, run->dataset, config->batch.micro,
+                          (enum batch_layout)config->batch.layout, &run->limits));
+    TRY(batch_open(&run->limits, &run->arena, &run->batch));
+    TRY(model_open(config, &run->table, &run->limits, &run->arena, &run->model));
+    TRY(run_use_backend(run, &run->limits, &run->model));
+    TRY(check_orders(run));
+    struct sampler_options options = {.seed = config->data.seed,
+                                      .size = config->batch.size,
+                                      .micro = config->batch.micro,
+                                      .ranks = config->parallel.ranks,
+                                      .shuffle = config->data.shuffle != 0,
+                                      .keep_last = keeps_tail(config),
+                                      .leak = config->batch.tail == TAIL_LEAK,
+                                      .loss_ranks = counted_ranks(config)};
+    TRY(sampler_init(&options, run->dataset, &run->arena, &run->sampler));
+    TRY(check_epochs(run));
+    TRY(streams_open(run));
+    TRY(open_scratch(run));
+    TRY(rounding_open(run));
+    TRY(open_weights(run));
+    TRY(run_axes_open(config, &run->options, &run->arena, &run->axes));
+    run->shape = run->axes.shape;
+    TRY(open_record(run));
+    TRY(measure_open(run));
+    TRY(run_init_params(run));
+    struct state_head *head = run_head(run);
+    head->norm = (double)NAN;
+    head->coefficient = (double)NAN;
+    scaler_open(config, &head->scaler);
+    for (uint32_t g = 0; g < run->table.groups; g++)
+        TRY(run_start_lr(run, &head->lr[g]));
+    if (config_has_reference(config)) TRY(reference_open(run));
+    return nudge_apply(run);
+}
+
+enum status run_open(const struct config *config, const struct dataset *dataset,
+                     const struct run_options *options, struct run *out) {
+    memset(out, 0, sizeof *out);
+    out->config = *config;
+    out->options = *options;
+    out->config.numerics.order_seed = options->order_seed;
+    out->dataset = dataset;
+    enum status status = open_all(out);
+    if (status != STATUS_OK) run_close(out);
+    return status;
+}
+
+void run_close(struct run *run) {
+    arena_close(&run->arena);
+}
