@@ -1,232 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is risky about a legal order, and which LR it applies, in words. The loop is walked with
- * numbers instead of tensors: the counter, where the LR came from, whose gradients are in the sum.
- * Judges no value: two arms can share every hazard and still agree.
+ * What is risky about a legal order, in words. Judges no value: two arms can share every hazard
+ * and still agree.
  *
- * Invariant: the words follow from the lists and the numbers of `schedule` alone; what list epoch
- * and eval add is named, never guessed. */
-#include "trainer/loop.h"
+ * Invariant: the words follow from the lists and the numbers of `schedule` alone. */
+#include "trainer/loop_walk.h"
 
 #include <stdio.h>
 
-/* Updates walked; the last two are the steady state. More than MICRO_CAP micro-batches behave like
- * MICRO_CAP but for the counter, which takes the missing passes in one jump. */
-enum { UPDATES = 4, MICRO_CAP = 4, JUMP_BEFORE = 2 };
-
-/* Where an LR comes from: a schedule phase of update `update`, or nowhere yet (update 0). */
-struct source {
-    uint64_t update;
-    double counter; /* argument of f; of START_F0: c0 */
-};
-
-struct seen {
-    struct source applied; /* by the last optimize of the update */
-    struct source logged;
-    uint64_t fresh;  /* micro-batches of this update in the gradient, at the first optimize */
-    int stale;       /* gradients of earlier updates in it */
-    int clipped;     /* clip ran since the last backward */
-    int clip_scaled; /* clip ran on a gradient that still held the loss scale */
-    int early;       /* unscale ran, but a backward came after it */
-    int clips;       /* clip ran in the update after the last backward, before or after optimize */
-    int in_graph;    /* optimize ran between forward and backward */
-    int optimized;   /* optimize ran */
-};
-
-struct walk {
-    const struct config *config;
-    uint64_t k, n, micro; /* micro: passes walked */
-    struct source lr;
-    uint64_t fresh;
-    int stale, clipped, unscaled, graph_open;
-    struct seen seen[UPDATES + 1]; /* by update, 1-based */
-};
-
-static void walk_optimize(struct walk *walk, struct seen *seen) {
-    seen->applied = walk->lr;
-    if (walk->graph_open) seen->in_graph = 1;
-    if (seen->optimized) return;
-    seen->optimized = 1;
-    seen->fresh = walk->fresh;
-    seen->stale = walk->stale;
-    seen->clipped = walk->clipped;
-}
-
-static void walk_log(struct walk *walk, struct seen *seen) {
-    seen->logged = walk->lr;
-    if (walk->config->schedule.logged == LOGGED_RECOMPUTED)
-        seen->logged = (struct source){walk->k, loop_logged_counter(walk->config, walk->n)};
-}
-
-static void walk_apply(struct walk *walk, enum phase phase) {
-    struct seen *seen = &walk->seen[walk->k];
-    switch (phase) {
-    case PHASE_FORWARD:
-        walk->graph_open = 1;
-        break;
-    case PHASE_BACKWARD:
-        walk->graph_open = 0;
-        walk->fresh++;
-        walk->clipped = 0;
-        seen->clips = 0;
-        seen->early |= walk->unscaled;
-        break;
-    case PHASE_UNSCALE:
-        walk->unscaled = 1;
-        break;
-    case PHASE_CLIP:
-        walk->clipped = 1;
-        seen->clips = 1;
-        seen->clip_scaled |= !walk->unscaled;
-        break;
-    case PHASE_OPTIMIZE:
-        walk_optimize(walk, seen);
-        break;
-    case PHASE_LOG:
-        walk_log(walk, seen);
-        break;
-    case PHASE_COUNT_UPDATE:
-        walk->n++;
-        break;
-    case PHASE_SCHEDULE:
-        walk->lr = (struct source){walk->k, loop_schedule_counter(walk->config, walk->n)};
-        break;
-    case PHASE_ZERO:
-        walk->fresh = 0;
-        walk->stale = 0;
-        break;
-    default:
-        break;
-    }
-}
-
-static void walk_list(struct walk *walk, enum loop_list list) {
-    const struct key_list *items = loop_list_of(walk->config, list);
-    for (uint32_t i = 0; i < items->count; ++i)
-        walk_apply(walk, (enum phase)items->item[i]);
-}
-
-static void walk_update(struct walk *walk, uint64_t k) {
-    const uint64_t batches = loop_micro_batches(walk->config);
-    walk->k = k;
-    walk->unscaled = 0;
-    walk->stale |= walk->fresh > 0;
-    walk->fresh = 0;
-    for (uint64_t m = 0; m < walk->micro; ++m) {
-        if (m == JUMP_BEFORE)
-            walk->n +=
-                (batches - walk->micro) * loop_count(walk->config, LOOP_MICRO, PHASE_COUNT_UPDATE);
-        walk_list(walk, LOOP_MICRO);
-    }
-    walk_list(walk, LOOP_UPDATE);
-}
-
-static void walk_loop(struct walk *walk, const struct config *config) {
-    const uint64_t batches = loop_micro_batches(config);
-    *walk = (struct walk){.config = config};
-    walk->micro = batches < MICRO_CAP ? batches : MICRO_CAP;
-    walk->lr.counter = loop_start_counter(config);
-    for (uint64_t k = 1; k <= UPDATES; ++k)
-        walk_update(walk, k);
-}
-
-/* f of slope * k + offset: f(k-1), f(8(k-1)), f(8k+3), f(0). Whole numbers in doubles. */
-static void write_counter(char *out, size_t size, double slope, double offset) {
-    const double whole = slope != 0.0 ? offset / slope : 0.0;
-    const int divides = slope > 1.0 && offset != 0.0 && (double)(int64_t)whole == whole;
-    if (slope == 0.0)
-        snprintf(out, size, "f(%.0f)", offset);
-    else if (divides)
-        snprintf(out, size, "f(%.0f(k%+.0f))", slope, whole);
-    else if (slope == 1.0 && offset == 0.0)
-        snprintf(out, size, "f(k)");
-    else if (slope == 1.0)
-        snprintf(out, size, "f(k%+.0f)", offset);
-    else if (offset == 0.0)
-        snprintf(out, size, "f(%.0fk)", slope);
-    else
-        snprintf(out, size, "f(%.0fk%+.0f)", slope, offset);
-}
-
-static const char *start_word(const struct config *config) {
-    switch (config->schedule.start) {
-    case START_BASE:
-        return "base";
-    case START_ZERO:
-        return "zero";
-    case START_MIN:
-        return "min";
-    default:
-        return "f0";
-    }
-}
-
-static void write_start(char *out, size_t size, const struct config *config) {
-    if (config->schedule.start == START_F0)
-        write_counter(out, size, 0.0, loop_start_counter(config));
-    else
-        snprintf(out, size, "%s", start_word(config));
-}
-
-struct law {
-    double slope, offset; /* counter at update k: slope * k + offset, from update `from` on */
-    uint64_t from;        /* 1, 2, or UPDATES + 1: the LR is never set by a schedule phase */
-};
-
-/* Steady state from the last two updates. Update 1 may still see the start. */
-static struct law law_of(const struct source *first, const struct source *third,
-                         const struct source *fourth, const struct config *config) {
-    struct law law = {fourth->counter - third->counter, 0.0, 1};
-    law.offset = fourth->counter - (double)UPDATES * law.slope;
-    const int follows = first->counter == law.slope + law.offset;
-    if (fourth->update == 0)
-        law.from = UPDATES + 1;
-    else if (first->update == 0 && !(config->schedule.start == START_F0 && follows))
-        law.from = 2;
-    return law;
-}
-
-static struct law law_applied(const struct walk *walk) {
-    return law_of(&walk->seen[1].applied, &walk->seen[UPDATES - 1].applied,
-                  &walk->seen[UPDATES].applied, walk->config);
-}
-
-static struct law law_logged(const struct walk *walk) {
-    return law_of(&walk->seen[1].logged, &walk->seen[UPDATES - 1].logged,
-                  &walk->seen[UPDATES].logged, walk->config);
-}
-
-static int outside(const struct config *config, enum phase phase) {
-    return loop_count(config, LOOP_EPOCH, phase) > 0 ||
-           (config->loop.eval_every > 0 && loop_count(config, LOOP_EVAL, phase) > 0);
-}
-
-static void write_law(char out[LOOP_PHRASE], const struct config *config, const struct law *law) {
-    char start[48];
-    char steady[80];
-    write_start(start, sizeof start, config);
-    write_counter(steady, sizeof steady, law->slope, law->offset);
-    const char *rest = "";
-    if (outside(config, PHASE_SCHEDULE) || outside(config, PHASE_COUNT_UPDATE))
-        rest = ", until list epoch or eval moves it";
-    if (law->from > UPDATES)
-        snprintf(out, LOOP_PHRASE, "%s at every update%s", start, rest);
-    else if (law->from > 1)
-        snprintf(out, LOOP_PHRASE, "%s at k=1, then %s%s", start, steady, rest);
-    else
-        snprintf(out, LOOP_PHRASE, "%s%s", steady, rest);
-}
-
-void loop_words_of(const struct config *config, struct loop_words *out_words) {
-    struct walk walk;
-    walk_loop(&walk, config);
-    const struct law applied = law_applied(&walk);
-    const struct law logged = law_logged(&walk);
-    write_law(out_words->applied, config, &applied);
-    write_law(out_words->logged, config, &logged);
-}
-
 struct report {
-    const struct walk *walk;
+    const struct loop_walk *walk;
     const struct config *config;
     struct loop_words words;
     struct loop_hazard *out;
@@ -249,8 +31,8 @@ static void report_sentence(struct report *report, enum loop_hazard_kind kind,
 }
 
 static void report_older(struct report *report) {
-    const uint64_t written = report->walk->seen[UPDATES].applied.update;
-    if (written != 0 && written < UPDATES)
+    const uint64_t written = report->walk->seen[LOOP_WALKED].applied.update;
+    if (written != 0 && written < LOOP_WALKED)
         report_sentence(report, LOOP_LR_OLDER, LOOP_NOTE,
                         "optimize reads an LR that schedule wrote one update earlier");
 }
@@ -258,12 +40,12 @@ static void report_older(struct report *report) {
 /* The usual LR at update k is f(c0 + inc * (k - 1)); an order or a shift moves it. */
 static void report_offset(struct report *report) {
     const struct config *config = report->config;
-    const struct law law = law_applied(report->walk);
+    const struct loop_law law = loop_law_applied(report->walk);
     const double inc = (double)config->schedule.increment;
-    if (law.from > UPDATES || inc == 0.0 || law.slope != inc) return;
+    if (law.from > LOOP_WALKED || inc == 0.0 || law.slope != inc) return;
     const double ahead = (law.offset + inc - (double)config->schedule.origin) / inc;
     if (ahead == 0.0) return;
-    const int same_update = report->walk->seen[UPDATES].applied.update == UPDATES;
+    const int same_update = report->walk->seen[LOOP_WALKED].applied.update == LOOP_WALKED;
     const char *why = "a schedule.shift or a late schedule moves the LR";
     if (config->schedule.shift == 0 && same_update)
         why = "schedule runs before optimize with the counter already advanced";
@@ -279,7 +61,7 @@ static void report_start(struct report *report) {
     const struct config *config = report->config;
     if (report->walk->seen[1].applied.update != 0) return;
     if (config->schedule.start == START_F0) return;
-    const char *word = start_word(config);
+    const char *word = loop_start_word(config);
     snprintf(report_add(report, LOOP_LR_START, LOOP_WARNING), LOOP_TEXT,
              "update 1 runs before any schedule and applies the LR of schedule.start: %s%s", word,
              config->schedule.start == START_ZERO ? "; it changes no parameter" : "");
@@ -291,11 +73,12 @@ static void report_frozen(struct report *report) {
     const uint64_t counts = loop_runs_per_update(config, PHASE_COUNT_UPDATE);
     const char *why = NULL;
     if (schedules == 0)
-        why = outside(config, PHASE_SCHEDULE) ? "schedule runs in list epoch or eval only: "
-                                                "the LR is a staircase"
-                                              : "schedule never runs: the LR stays at its start";
+        why = loop_runs_outside(config, PHASE_SCHEDULE)
+                  ? "schedule runs in list epoch or eval only: "
+                    "the LR is a staircase"
+                  : "schedule never runs: the LR stays at its start";
     else if (counts == 0)
-        why = outside(config, PHASE_COUNT_UPDATE)
+        why = loop_runs_outside(config, PHASE_COUNT_UPDATE)
                   ? "count runs in list epoch or eval only: the LR is a staircase"
                   : "count never runs: schedule sees the same counter in every update";
     else if (config->schedule.increment == 0)
@@ -304,7 +87,7 @@ static void report_frozen(struct report *report) {
 }
 
 static void report_logged(struct report *report) {
-    const struct seen *seen = &report->walk->seen[UPDATES];
+    const struct loop_seen *seen = &report->walk->seen[LOOP_WALKED];
     if (seen->logged.counter == seen->applied.counter &&
         (seen->logged.update == 0) == (seen->applied.update == 0))
         return;
@@ -333,7 +116,7 @@ static void report_often(struct report *report) {
 }
 
 static void report_gradient(struct report *report) {
-    const struct seen *seen = &report->walk->seen[UPDATES];
+    const struct loop_seen *seen = &report->walk->seen[LOOP_WALKED];
     const uint64_t micro = report->walk->micro;
     if (seen->stale)
         report_sentence(report, LOOP_GRADIENT_CARRIES, LOOP_WARNING,
@@ -354,7 +137,7 @@ static void report_gradient(struct report *report) {
 
 static void report_clip(struct report *report) {
     const struct config *config = report->config;
-    const struct seen *seen = &report->walk->seen[UPDATES];
+    const struct loop_seen *seen = &report->walk->seen[LOOP_WALKED];
     if (loop_runs_per_update(config, PHASE_CLIP) == 0)
         report_sentence(report, LOOP_CLIP_NEVER,
                         config->clip.max_norm > 0.0 ? LOOP_WARNING : LOOP_NOTE,
@@ -376,7 +159,7 @@ static void report_clip(struct report *report) {
 
 static void report_scaler(struct report *report) {
     const struct config *config = report->config;
-    const struct seen *seen = &report->walk->seen[UPDATES];
+    const struct loop_seen *seen = &report->walk->seen[LOOP_WALKED];
     if (config->scaler.kind == SCALER_NONE) return;
     if (seen->clip_scaled && config->clip.max_norm > 0.0)
         report_sentence(report, LOOP_UNSCALE_LATE, LOOP_WARNING,
@@ -398,7 +181,7 @@ static void report_optimize(struct report *report) {
         snprintf(report_add(report, LOOP_OPTIMIZE_OFTEN, LOOP_WARNING), LOOP_TEXT,
                  "optimize runs %llu times per update; lr_applied holds the last one's LR",
                  (unsigned long long)steps);
-    if (report->walk->seen[UPDATES].in_graph)
+    if (report->walk->seen[LOOP_WALKED].in_graph)
         report_sentence(report, LOOP_OPTIMIZE_IN_GRAPH, LOOP_WARNING,
                         "optimize runs between forward and backward: the gradient is taken at "
                         "weights that forward did not use");
@@ -436,8 +219,8 @@ static void report_skip(struct report *report) {
 }
 
 size_t loop_hazards(const struct config *config, struct loop_hazard out[LOOP_HAZARD_KINDS]) {
-    struct walk walk;
-    walk_loop(&walk, config);
+    struct loop_walk walk;
+    loop_walk_all(&walk, config);
     struct report report = {.walk = &walk, .config = config, .out = out};
     loop_words_of(config, &report.words);
     report_older(&report);

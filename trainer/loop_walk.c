@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Walks a loop with numbers instead of tensors: the counter, where the LR came from, whose
+ * gradients are in the sum. Judges nothing: loop_hazard.c says what is risky, loop_words.c which
+ * LR an order applies. */
+#include "trainer/loop_walk.h"
+
+/* More than MICRO_CAP micro-batches behave like MICRO_CAP but for the counter, which takes the
+ * missing passes in one jump. */
+enum { MICRO_CAP = 4, JUMP_BEFORE = 2 };
+
+static void walk_optimize(struct loop_walk *walk, struct loop_seen *seen) {
+    seen->applied = walk->lr;
+    if (walk->graph_open) seen->in_graph = 1;
+    if (seen->optimized) return;
+    seen->optimized = 1;
+    seen->fresh = walk->fresh;
+    seen->stale = walk->stale;
+    seen->clipped = walk->clipped;
+}
+
+static void walk_log(struct loop_walk *walk, struct loop_seen *seen) {
+    seen->logged = walk->lr;
+    if (walk->config->schedule.logged == LOGGED_RECOMPUTED)
+        seen->logged = (struct loop_source){walk->k, loop_logged_counter(walk->config, walk->n)};
+}
+
+static void walk_apply(struct loop_walk *walk, enum phase phase) {
+    struct loop_seen *seen = &walk->seen[walk->k];
+    switch (phase) {
+    case PHASE_FORWARD:
+        walk->graph_open = 1;
+        break;
+    case PHASE_BACKWARD:
+        walk->graph_open = 0;
+        walk->fresh++;
+        walk->clipped = 0;
+        seen->clips = 0;
+        seen->early |= walk->unscaled;
+        break;
+    case PHASE_UNSCALE:
+        walk->unscaled = 1;
+        break;
+    case PHASE_CLIP:
+        walk->clipped = 1;
+        seen->clips = 1;
+        seen->clip_scaled |= !walk->unscaled;
+        break;
+    case PHASE_OPTIMIZE:
+        walk_optimize(walk, seen);
+        break;
+    case PHASE_LOG:
+        walk_log(walk, seen);
+        break;
+    case PHASE_COUNT_UPDATE:
+        walk->n++;
+        break;
+    case PHASE_SCHEDULE:
+        walk->lr = (struct loop_source){walk->k, loop_schedule_counter(walk->config, walk->n)};
+        break;
+    case PHASE_ZERO:
+        walk->fresh = 0;
+        walk->stale = 0;
+        break;
+    default:
+        break;
+    }
+}
+
+static void walk_list(struct loop_walk *walk, enum loop_list list) {
+    const struct key_list *items = loop_list_of(walk->config, list);
+    for (uint32_t i = 0; i < items->count; ++i)
+        walk_apply(walk, (enum phase)items->item[i]);
+}
+
+static void walk_update(struct loop_walk *walk, uint64_t k) {
+    const uint64_t batches = loop_micro_batches(walk->config);
+    walk->k = k;
+    walk->unscaled = 0;
+    walk->stale |= walk->fresh > 0;
+    walk->fresh = 0;
+    for (uint64_t m = 0; m < walk->micro; ++m) {
+        if (m == JUMP_BEFORE)
+            walk->n +=
+                (batches - walk->micro) * loop_count(walk->config, LOOP_MICRO, PHASE_COUNT_UPDATE);
+        walk_list(walk, LOOP_MICRO);
+    }
+    walk_list(walk, LOOP_UPDATE);
+}
+
+void loop_walk_all(struct loop_walk *walk, const struct config *config) {
+    const uint64_t batches = loop_micro_batches(config);
+    *walk = (struct loop_walk){.config = config};
+    walk->micro = batches < MICRO_CAP ? batches : MICRO_CAP;
+    walk->lr.counter = loop_start_counter(config);
+    for (uint64_t k = 1; k <= LOOP_WALKED; ++k)
+        walk_update(walk, k);
+}
+
+/* Steady state from the last two updates. Update 1 may still see the start. */
+static struct loop_law law_of(const struct loop_source *first, const struct loop_source *third,
+                              const struct loop_source *fourth, const struct config *config) {
+    struct loop_law law = {fourth->counter - third->counter, 0.0, 1};
+    law.offset = fourth->counter - (double)LOOP_WALKED * law.slope;
+    const int follows = first->counter == law.slope + law.offset;
+    if (fourth->update == 0)
+        law.from = LOOP_WALKED + 1;
+    else if (first->update == 0 && !(config->schedule.start == START_F0 && follows))
+        law.from = 2;
+    return law;
+}
+
+struct loop_law loop_law_applied(const struct loop_walk *walk) {
+    return law_of(&walk->seen[1].applied, &walk->seen[LOOP_WALKED - 1].applied,
+                  &walk->seen[LOOP_WALKED].applied, walk->config);
+}
+
+struct loop_law loop_law_logged(const struct loop_walk *walk) {
+    return law_of(&walk->seen[1].logged, &walk->seen[LOOP_WALKED - 1].logged,
+                  &walk->seen[LOOP_WALKED].logged, walk->config);
+}
