@@ -8,8 +8,9 @@
 #include "logs/export.h"
 #include "logs/import.h"
 #include "optim/optim.h"
-#include "scenarios/suggest.h"
 #include "scenarios/scenario.h"
+#include "scenarios/selection.h"
+#include "scenarios/suggest.h"
 #include "sched/contract.h"
 
 struct entry {
@@ -108,14 +109,6 @@ static enum status list_columns(struct listing *listing) {
     return STATUS_OK;
 }
 
-static const struct key_row *row_of(const char *path) {
-    size_t count;
-    const struct key_row *rows = schema_rows(&count);
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(rows[i].path, path) == 0) return &rows[i];
-    return NULL;
-}
-
 static enum status list_modes(struct listing *listing) {
     static const char *const promises[] = {
         [MODE_INVARIANT] = "same bits for any threads, micro-batches, padding, layout, process and "
@@ -132,7 +125,7 @@ static enum status list_modes(struct listing *listing) {
                         "seed replays it",
         [MODE_ORDER_FREE] = "every sum is exact and rounded once, so no order shows: a neutral "
                             "reference between two orders, slower"};
-    const struct key_row *row = row_of("numerics.mode");
+    const struct key_row *row = schema_find("numerics.mode", NULL);
     for (size_t i = 0; row != NULL && row->names[i] != NULL; i++)
         TRY(add(listing, row->names[i], i < COUNT_OF(promises) ? promises[i] : ""));
     return STATUS_OK;
@@ -182,8 +175,8 @@ static enum status add_keys(struct listing *listing, const char *dtype, int of_n
                             char **text) {
     size_t count;
     const struct key_row *rows = schema_rows(&count);
-    const char *const *const all = row_of("numerics.param")->names;
-    const char *const *const wide = row_of("numerics.master")->names;
+    const char *const *const all = schema_find("numerics.param", NULL)->names;
+    const char *const *const wide = schema_find("numerics.master", NULL)->names;
     const char *between = of_numerics ? "numerics: " : "; ";
     for (size_t i = 0; i < count; i++) {
         const int inside = strncmp(rows[i].path, NUMERICS, strlen(NUMERICS)) == 0;
@@ -200,7 +193,7 @@ static enum status add_keys(struct listing *listing, const char *dtype, int of_n
 }
 
 static enum status list_dtypes(struct listing *listing) {
-    const char *const *const names = row_of("numerics.param")->names;
+    const char *const *const names = schema_find("numerics.param", NULL)->names;
     for (size_t i = 0; names[i] != NULL; i++) {
         char *text;
         TRY(arena_format(&listing->cli->arena, &text, "%s", ""));

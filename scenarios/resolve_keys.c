@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "scenarios/resolve_private.h"
+#include "scenarios/row_value.h"
 #include "scenarios/suggest.h"
 
 enum status arm_keys_open(struct arm_keys *keys, const struct schema *schema, struct arena *arena) {
@@ -20,14 +21,10 @@ enum status arm_keys_open(struct arm_keys *keys, const struct schema *schema, st
     return arena_take(arena, count, sizeof *keys->rows, "the keys of an arm", &keys->rows);
 }
 
-/* Whether rows stand below `path`. */
 static int is_section(const char *path) {
     size_t count = 0;
-    size_t length = strlen(path);
     const struct key_row *rows = schema_rows(&count);
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(rows[i].path, path, length) == 0 && rows[i].path[length] == '.') return 1;
-    return 0;
+    return row_is_section(rows, count, path);
 }
 
 /* The selection whose classes have keys below section `prefix`; -1. */

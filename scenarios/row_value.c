@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Values in memory: their word, their bounds, whether they are equal. Values move through memcpy:
- * rows of a class point into bytes without a type. */
+ * Rows by their path, and values in memory: their word, their bounds, whether they are equal.
+ * Values move through memcpy: rows of a class point into bytes without a type. */
 #include "scenarios/row_private.h"
 
 #include <string.h>
+
+const struct key_row *row_find(const struct key_row *rows, size_t count, const char *path) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].path, path) == 0) return &rows[i];
+    return NULL;
+}
+
+int row_is_section(const struct key_row *rows, size_t count, const char *path) {
+    const size_t length = strlen(path);
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(rows[i].path, path, length) == 0 && rows[i].path[length] == '.') return 1;
+    return 0;
+}
 
 static size_t names_count(const struct key_row *row) {
     size_t count = 0;

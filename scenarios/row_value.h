@@ -34,6 +34,11 @@ const char *row_expected(const struct key_row *row, char out[ROW_EXPECTED_SIZE])
  * uint64_t is left out. */
 const char *row_limits(const struct key_row *row, char out[ROW_EXPECTED_SIZE]);
 
+/* The row of that path; NULL. */
+const struct key_row *row_find(const struct key_row *rows, size_t count, const char *path);
+/* Whether any row stands below `path`. */
+int row_is_section(const struct key_row *rows, size_t count, const char *path);
+
 int row_equal(const struct key_row *row, const void *a, const void *b);
 void row_copy(const struct key_row *row, void *into, const void *from);
 

@@ -11,29 +11,19 @@
 static const struct key_row *head_find(const char *path) {
     size_t count = 0;
     const struct key_row *rows = head_rows(&count);
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(rows[i].path, path) == 0) return &rows[i];
-    return NULL;
+    return row_find(rows, count, path);
 }
 
 static int is_head_section(const char *key) {
     size_t count = 0;
-    size_t length = strlen(key);
     const struct key_row *rows = head_rows(&count);
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(rows[i].path, key, length) == 0 && rows[i].path[length] == '.') return 1;
-    return 0;
+    return row_is_section(rows, count, key);
 }
 
 static int is_arm_key(const char *key) {
     size_t count = 0;
-    size_t length = strlen(key);
     const struct key_row *rows = schema_rows(&count);
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(rows[i].path, key, length) == 0 &&
-            (rows[i].path[length] == '.' || rows[i].path[length] == '\0'))
-            return 1;
-    return 0;
+    return row_find(rows, count, key) != NULL || row_is_section(rows, count, key);
 }
 
 static enum status unknown_head_key(const struct yaml_node *node, const char *section) {

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "scenarios/row_value.h"
+
 static const char *const prefixes[SELECT_COUNT] = {"optimizer", "schedule"};
 
 const char *selection_prefix(enum selection selection) {
@@ -57,20 +59,15 @@ const struct schema_class *selection_class(const struct schema *schema, const st
 }
 
 const struct key_row *selection_key(const struct schema_class *class_of_keys, const char *key) {
-    for (size_t i = 0; i < class_of_keys->key_count; i++)
-        if (strcmp(class_of_keys->keys[i].path, key) == 0) return &class_of_keys->keys[i];
-    return NULL;
+    return row_find(class_of_keys->keys, class_of_keys->key_count, key);
 }
 
 const struct key_row *schema_find(const char *path, size_t *out_index) {
     size_t count = 0;
     const struct key_row *rows = schema_rows(&count);
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(rows[i].path, path) != 0) continue;
-        if (out_index != NULL) *out_index = i;
-        return &rows[i];
-    }
-    return NULL;
+    const struct key_row *found = row_find(rows, count, path);
+    if (found != NULL && out_index != NULL) *out_index = (size_t)(found - rows);
+    return found;
 }
 
 const struct schema_contract *schema_contract_find(const struct schema *schema, const char *name) {
