@@ -314,20 +314,20 @@ static enum status check_loop(const struct config *config, struct fault *fault) 
     return STATUS_OK;
 }
 
-static enum status check_shuffle(const struct config *config, struct fault *fault) {
-    const struct key_list *kinds = &config->shuffle.kinds;
+static enum status check_kinds(const struct key_list *kinds, const char *path,
+                               struct fault *fault) {
     for (uint8_t i = 0; i < kinds->count; i++)
         if (list_count(kinds, kinds->item[i]) != 1)
-            return fault_set(fault, STATUS_INPUT, "shuffle.kinds", "an entry is given twice");
+            return fault_set(fault, STATUS_INPUT, path, "an entry is given twice");
     return STATUS_OK;
 }
 
+static enum status check_shuffle(const struct config *config, struct fault *fault) {
+    return check_kinds(&config->shuffle.kinds, "shuffle.kinds", fault);
+}
+
 static enum status check_atomic(const struct config *config, struct fault *fault) {
-    const struct key_list *kinds = &config->atomic.kinds;
-    for (uint8_t i = 0; i < kinds->count; i++)
-        if (list_count(kinds, kinds->item[i]) != 1)
-            return fault_set(fault, STATUS_INPUT, "atomic.kinds", "an entry is given twice");
-    return STATUS_OK;
+    return check_kinds(&config->atomic.kinds, "atomic.kinds", fault);
 }
 
 static enum status check_shaped(const struct config *config, struct fault *fault) {
