@@ -7,6 +7,7 @@
 
 #include "base/real.h"
 #include "base/sum.h"
+#include "determinism/shapley.h"
 #include "determinism/statistics.h"
 #include "determinism/stream.h"
 
@@ -176,18 +177,6 @@ static enum status walk_pairs(const struct game *game, const struct orders *orde
     return STATUS_OK;
 }
 
-static void rank_factors(struct orders_shares *out) {
-    for (uint32_t i = 0; i < out->factors; i++) {
-        uint32_t place = i;
-        const double size = real_abs_f64(out->value[i]);
-        while (place > 0 && real_abs_f64(out->value[out->rank[place - 1]]) < size) {
-            out->rank[place] = out->rank[place - 1];
-            place--;
-        }
-        out->rank[place] = i;
-    }
-}
-
 /* The interval of |value|. */
 static void size_interval(const struct orders_shares *shares, uint32_t factor, double size[2]) {
     const double low = real_abs_f64(shares->low[factor]), high = real_abs_f64(shares->high[factor]);
@@ -234,7 +223,7 @@ enum status orders_estimate(const struct orders *orders, const uint32_t *masks, 
         out->high[i] = interval.high;
     }
     out->residual = sum_chain_terms_f64_f64(0.0, out->value, out->factors) - out->whole;
-    rank_factors(out);
+    shapley_rank(out->value, out->factors, out->rank);
     place_factors(out);
     return STATUS_OK;
 }

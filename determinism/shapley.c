@@ -38,15 +38,15 @@ static void find_dividends(uint32_t factors, const double *v, double *dividend) 
             if (mask >> factor & 1u) dividend[mask] -= dividend[mask & ~(1u << factor)];
 }
 
-static void rank_factors(struct shapley *out) {
-    for (uint32_t i = 0; i < out->factors; i++) {
+void shapley_rank(const double *value, uint32_t factors, uint32_t *rank) {
+    for (uint32_t i = 0; i < factors; i++) {
         uint32_t place = i;
-        const double size = real_abs_f64(out->value[i]);
-        while (place > 0 && real_abs_f64(out->value[out->rank[place - 1]]) < size) {
-            out->rank[place] = out->rank[place - 1];
+        const double size = real_abs_f64(value[i]);
+        while (place > 0 && real_abs_f64(value[rank[place - 1]]) < size) {
+            rank[place] = rank[place - 1];
             place--;
         }
-        out->rank[place] = i;
+        rank[place] = i;
     }
 }
 
@@ -77,6 +77,6 @@ enum status shapley_attribute(uint32_t factors, const double *v, struct shapley 
     }
     out->residual = sum_chain_terms_f64_f64(0.0, out->value, factors) - out->whole;
     find_dividends(factors, v, out->dividend);
-    rank_factors(out);
+    shapley_rank(out->value, factors, out->rank);
     return STATUS_OK;
 }

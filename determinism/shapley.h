@@ -39,6 +39,9 @@ struct shapley {
     uint32_t rank[SHAPLEY_MAX];
 };
 
+/* Factors by |value|, largest first; equal ones by index. */
+void shapley_rank(const double *value, uint32_t factors, uint32_t *rank);
+
 /* STATUS_INTERNAL: factors 0 or above SHAPLEY_MAX. STATUS_UNTESTABLE: a v that is not finite; the
  * text names the subset. */
 TWINSTEP_MUST_USE enum status shapley_attribute(uint32_t factors, const double *v,
