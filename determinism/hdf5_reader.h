@@ -40,12 +40,18 @@ TWINSTEP_MUST_USE enum status reader_spend(struct reader *reader, uint64_t count
 TWINSTEP_MUST_USE enum status reader_dataset(const struct reader *reader, hid_t where,
                                              const char *name, const struct reader_form *form,
                                              hsize_t out_shape[HDF5_MAX_RANK], hid_t *out_dataset);
+
+/* Rows first ... first + extent[0] - 1 of a dataset of `rank` axes, whole in the others, as type
+ * `memory`. Below 0: HDF5 said why. */
+TWINSTEP_MUST_USE herr_t reader_rows(hid_t dataset, hid_t memory, int rank, uint64_t first,
+                                     const hsize_t *extent, void *out_rows);
+
 TWINSTEP_MUST_USE enum status reader_group(const struct reader *reader, hid_t where,
                                            const char *name, hid_t *out_group);
 
 /* Text attribute into the arena; an integer attribute of `type` (native, 8 bytes). */
 TWINSTEP_MUST_USE enum status reader_text(struct reader *reader, hid_t object, const char *name,
-                                          char **out_text);
+                                          const char **out_text);
 TWINSTEP_MUST_USE enum status reader_integer(const struct reader *reader, hid_t object,
                                              const char *name, hid_t type, void *out_value);
 

@@ -78,20 +78,14 @@ static enum status read_shape(struct reader *reader, hid_t steps, struct trace_r
 
 /* A trace of an earlier twinstep has none. */
 static enum status read_groups(struct reader *reader, hid_t group, const char **out) {
-    char *text;
     *out = "";
     if (H5Aexists(group, "groups") <= 0) return STATUS_OK;
-    TRY(reader_text(reader, group, "groups", &text));
-    *out = text;
-    return STATUS_OK;
+    return reader_text(reader, group, "groups", out);
 }
 
 static enum status read_run(struct reader *reader, hid_t group, struct trace_run *run) {
-    char *text;
-    TRY(reader_text(reader, group, "arm", &text));
-    run->plan.arm = text;
-    TRY(reader_text(reader, group, "configuration", &text));
-    run->plan.configuration = text;
+    TRY(reader_text(reader, group, "arm", &run->plan.arm));
+    TRY(reader_text(reader, group, "configuration", &run->plan.configuration));
     TRY(read_groups(reader, group, &run->plan.groups));
     TRY(reader_integer(reader, group, "replicate", H5T_NATIVE_INT64, &run->plan.replicate));
     TRY(reader_integer(reader, group, "mask", H5T_NATIVE_UINT64, &run->plan.mask));
@@ -105,11 +99,8 @@ static enum status read_run(struct reader *reader, hid_t group, struct trace_run
 }
 
 static enum status read_pair(struct reader *reader, hid_t group, struct trace_pair *pair) {
-    char *text;
-    TRY(reader_text(reader, group, "a", &text));
-    pair->plan.a = text;
-    TRY(reader_text(reader, group, "b", &text));
-    pair->plan.b = text;
+    TRY(reader_text(reader, group, "a", &pair->plan.a));
+    TRY(reader_text(reader, group, "b", &pair->plan.b));
     hid_t steps;
     TRY(reader_group(reader, group, "steps", &steps));
     const enum status status = reader_pair_rows(reader, steps, pair);

@@ -192,6 +192,19 @@ enum status reader_dataset(const struct reader *reader, hid_t where, const char 
     return STATUS_OK;
 }
 
+herr_t reader_rows(hid_t dataset, hid_t memory, int rank, uint64_t first, const hsize_t *extent,
+                   void *out_rows) {
+    const hsize_t from[HDF5_MAX_RANK] = {first};
+    const hid_t to = H5Screate_simple(rank, extent, NULL);
+    const hid_t space = H5Dget_space(dataset);
+    herr_t bad = to < 0 || space < 0 ? -1 : 0;
+    if (bad >= 0) bad = H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, extent, NULL);
+    if (bad >= 0) bad = H5Dread(dataset, memory, to, space, H5P_DEFAULT, out_rows);
+    if (bad < 0) return bad; /* closing would clear what HDF5 says */
+    H5Sclose(space);
+    return H5Sclose(to);
+}
+
 enum status reader_group(const struct reader *reader, hid_t where, const char *name,
                          hid_t *out_group) {
     *out_group = H5Gopen2(where, name, H5P_DEFAULT);
@@ -200,20 +213,23 @@ enum status reader_group(const struct reader *reader, hid_t where, const char *n
 }
 
 static enum status text_of(struct reader *reader, hid_t attribute, hid_t type, const char *name,
-                           char **out_text) {
+                           const char **out_text) {
+    char *text;
     const hid_t space = H5Aget_space(attribute);
     const int scalar = space >= 0 && H5Sget_simple_extent_type(space) == H5S_SCALAR;
     if (space >= 0) H5Sclose(space);
     if (!scalar || !type_fits(type, H5I_INVALID_HID)) return damaged(reader, name, "a fixed text");
     const size_t length = H5Tget_size(type);
     TRY(reader_spend(reader, length, 1, name));
-    TRY(arena_take(reader->arena, length + 1, 1, "attribute", out_text));
-    if (H5Aread(attribute, type, *out_text) < 0)
+    TRY(arena_take(reader->arena, length + 1, 1, "attribute", &text));
+    if (H5Aread(attribute, type, text) < 0)
         return hdf5_fail(STATUS_INPUT, reader->file.name, "read attribute \"%s\"", name);
+    *out_text = text;
     return STATUS_OK;
 }
 
-enum status reader_text(struct reader *reader, hid_t object, const char *name, char **out_text) {
+enum status reader_text(struct reader *reader, hid_t object, const char *name,
+                        const char **out_text) {
     const hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
     if (attribute < 0)
         return hdf5_fail(STATUS_INPUT, reader->file.name, "read attribute \"%s\"", name);

@@ -27,7 +27,7 @@ static int digest_from_hex(const char *text, uint8_t out[DIGEST_BYTES]) {
 }
 
 static enum status read_form(struct reader *reader, hid_t group, struct trace_snapshot_plan *plan) {
-    char *text;
+    const char *text;
     TRY(reader_integer(reader, group, "format", H5T_NATIVE_INT64, &plan->format));
     TRY(reader_integer(reader, group, "every", H5T_NATIVE_UINT64, &plan->every));
     TRY(reader_text(reader, group, "layout", &text));
@@ -132,25 +132,13 @@ int trace_snapshot_find(const struct trace_run *run, uint64_t step, uint64_t *ou
     return found;
 }
 
-static herr_t read_row(hid_t dataset, uint64_t row, uint64_t length, void *out_bytes) {
-    const hsize_t from[2] = {row, 0};
-    const hsize_t count[2] = {1, length};
-    const hid_t memory = H5Screate_simple(2, count, NULL);
-    const hid_t space = H5Dget_space(dataset);
-    herr_t bad = memory < 0 || space < 0 ? -1 : 0;
-    if (bad >= 0) bad = H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, count, NULL);
-    if (bad >= 0) bad = H5Dread(dataset, H5T_NATIVE_UINT8, memory, space, H5P_DEFAULT, out_bytes);
-    if (bad < 0) return bad;
-    H5Sclose(space);
-    return H5Sclose(memory);
-}
-
 static enum status read_bytes(const struct reader *reader, hid_t group, const char *name,
                               uint64_t index, uint64_t length, void *out_bytes) {
     hid_t dataset;
     TRY(open_bytes(reader, group, name, length, index + 1, NULL, &dataset));
+    const hsize_t extent[2] = {1, length};
     enum status status = STATUS_OK;
-    if (read_row(dataset, index, length, out_bytes) < 0)
+    if (reader_rows(dataset, H5T_NATIVE_UINT8, 2, index, extent, out_bytes) < 0)
         status = hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", name);
     H5Dclose(dataset);
     return status;

@@ -34,23 +34,6 @@ static hid_t memory_type(enum layout_kind kind) {
     return kind == KIND_INTEGER ? H5T_NATIVE_INT64 : H5T_NATIVE_UINT8;
 }
 
-/* First `count` rows of a dataset of `shape` into `out_bytes`. */
-static herr_t read_rows(hid_t dataset, hid_t memory, int rank, const hsize_t *shape, uint64_t count,
-                        void *out_bytes) {
-    const hsize_t from[HDF5_MAX_RANK] = {0};
-    hsize_t extent[HDF5_MAX_RANK];
-    memcpy(extent, shape, sizeof extent);
-    extent[0] = count;
-    const hid_t to = H5Screate_simple(rank, extent, NULL);
-    const hid_t space = H5Dget_space(dataset);
-    herr_t bad = to < 0 || space < 0 ? -1 : 0;
-    if (bad >= 0) bad = H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, extent, NULL);
-    if (bad >= 0) bad = H5Dread(dataset, memory, to, space, H5P_DEFAULT, out_bytes);
-    if (bad < 0) return bad;
-    H5Sclose(space);
-    return H5Sclose(to);
-}
-
 /* Reads `count` rows of column `name` into `arena`. */
 static enum status read_column(struct reader *reader, hid_t steps, const char *name,
                                const struct layout_column *column, uint64_t count,
@@ -69,8 +52,9 @@ static enum status read_column(struct reader *reader, hid_t steps, const char *n
                              (unsigned long long)count);
     if (status == STATUS_OK) status = reader_spend(reader, count, row, name);
     if (status == STATUS_OK) status = arena_take(arena, count, row, "column", out_bytes);
+    shape[0] = count;
     if (status == STATUS_OK &&
-        read_rows(dataset, memory_type(column->kind), form.rank, shape, count, *out_bytes) < 0)
+        reader_rows(dataset, memory_type(column->kind), form.rank, 0, shape, *out_bytes) < 0)
         status = hdf5_fail(STATUS_INPUT, reader->file.name, "read column \"%s\"", name);
     H5Dclose(dataset);
     return status;

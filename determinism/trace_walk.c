@@ -46,8 +46,7 @@ static enum status keep_attribute(struct attribute_walk *walk, hid_t group, cons
     struct trace_image *image = walk->image;
     struct trace_attribute found = {.path = walk->path};
     char *text;
-    TRY(reader_text(walk->reader, group, name, &text));
-    found.text = text;
+    TRY(reader_text(walk->reader, group, name, &found.text));
     TRY(arena_text(walk->reader->arena, name, strlen(name), &text));
     found.name = text;
     TRY(reader_grow(walk->reader, image->attribute_count, sizeof found, &image->attributes));
@@ -117,11 +116,8 @@ static enum status check_stored(const struct reader *reader, hid_t dataset, cons
 }
 
 static enum status fill_array(struct reader *reader, hid_t dataset, struct trace_array *array) {
-    char *text;
-    TRY(reader_text(reader, dataset, "units", &text));
-    array->plan.units = text;
-    TRY(reader_text(reader, dataset, "long_name", &text));
-    array->plan.long_name = text;
+    TRY(reader_text(reader, dataset, "units", &array->plan.units));
+    TRY(reader_text(reader, dataset, "long_name", &array->plan.long_name));
     const uint64_t *shape = array->plan.shape;
     const uint64_t columns = array->plan.rank == 2 ? shape[1] : 1;
     if (columns != 0 && shape[0] > UINT64_MAX / 8 / columns)
