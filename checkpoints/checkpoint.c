@@ -241,17 +241,7 @@ void checkpoint_close(struct checkpoint *checkpoint) {
 
 const struct safetensors_tensor *checkpoint_find(const struct checkpoint *checkpoint,
                                                  const char *name) {
-    size_t low = 0, high = checkpoint->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        const int side = strcmp(name, checkpoint->tensors[middle]->name);
-        if (side == 0) return checkpoint->tensors[middle];
-        if (side < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return NULL;
+    return safetensors_search(checkpoint->tensors, checkpoint->count, name);
 }
 
 enum status checkpoint_digest(const struct checkpoint *checkpoint, struct arena *arena,

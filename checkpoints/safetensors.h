@@ -81,7 +81,9 @@ TWINSTEP_MUST_USE enum status safetensors_open_bytes(const char *name, const uns
 /* Ends every use of `data`. */
 void safetensors_close(struct safetensors_file *file);
 
-/* NULL when there is none of that name. */
+/* Among tensors that stand by name; NULL when there is none of that name. */
+const struct safetensors_tensor *safetensors_search(const struct safetensors_tensor *const *tensors,
+                                                    size_t count, const char *name);
 const struct safetensors_tensor *safetensors_find(const struct safetensors_file *file,
                                                   const char *name);
 /* Its value; NULL when there is none. */
