@@ -126,17 +126,7 @@ static enum status cosine_validate(const struct sched_call *call) {
 }
 
 #define DEEPSPEED(symbol, word, text, rows, values, function, floor, check)                        \
-    const struct sched_class symbol = {                                                            \
-        .size = sizeof(struct sched_class),                                                        \
-        .name = "deepspeed." word,                                                                 \
-        .help = text,                                                                              \
-        .keys = rows,                                                                              \
-        .key_count = sizeof rows / sizeof rows[0],                                                 \
-        .values_size = sizeof(struct values),                                                      \
-        .value = function,                                                                         \
-        .minimum = floor,                                                                          \
-        .validate = check,                                                                         \
-    }
+    SCHED_CLASS(symbol, "deepspeed." word, text, rows, values, function, floor, check)
 
 DEEPSPEED(sched_deepspeed_warmup, "warmup",
           "Logarithmic or linear warm-up to L, as DeepSpeed "

@@ -80,17 +80,8 @@ static double constant_minimum(const struct sched_call *call) {
 }
 
 #define LLMC(symbol, word, text, function)                                                         \
-    const struct sched_class symbol = {                                                            \
-        .size = sizeof(struct sched_class),                                                        \
-        .name = "llmc." word,                                                                      \
-        .help = text,                                                                              \
-        .keys = keys,                                                                              \
-        .key_count = sizeof keys / sizeof keys[0],                                                 \
-        .values_size = sizeof(struct llmc_values),                                                 \
-        .value = function,                                                                         \
-        .minimum = llmc_minimum,                                                                   \
-        .validate = sched_check_call,                                                              \
-    }
+    SCHED_CLASS(symbol, "llmc." word, text, keys, llmc_values, function, llmc_minimum,             \
+                sched_check_call)
 
 const struct sched_class sched_llmc_constant = {
     .size = sizeof(struct sched_class),

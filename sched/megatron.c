@@ -141,17 +141,7 @@ static enum status megatron_validate(const struct sched_call *call) {
 }
 
 #define MEGATRON(symbol, word, text, rows, values, function, floor)                                \
-    const struct sched_class symbol = {                                                            \
-        .size = sizeof(struct sched_class),                                                        \
-        .name = "megatron." word,                                                                  \
-        .help = text,                                                                              \
-        .keys = rows,                                                                              \
-        .key_count = sizeof rows / sizeof rows[0],                                                 \
-        .values_size = sizeof(struct values),                                                      \
-        .value = function,                                                                         \
-        .minimum = floor,                                                                          \
-        .validate = megatron_validate,                                                             \
-    }
+    SCHED_CLASS(symbol, "megatron." word, text, rows, values, function, floor, megatron_validate)
 
 MEGATRON(sched_megatron_constant, "constant", "L after a linear warm-up, as Megatron's constant",
          keys, megatron_values, constant_value, constant_minimum);

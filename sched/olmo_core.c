@@ -139,17 +139,8 @@ const struct sched_class sched_olmo_constant_with_warmup = {
 };
 
 #define OLMO(symbol, word, text, function)                                                         \
-    const struct sched_class symbol = {                                                            \
-        .size = sizeof(struct sched_class),                                                        \
-        .name = "olmo-core." word,                                                                 \
-        .help = text,                                                                              \
-        .keys = floor_keys,                                                                        \
-        .key_count = sizeof floor_keys / sizeof floor_keys[0],                                     \
-        .values_size = sizeof(struct floor_values),                                                \
-        .value = function,                                                                         \
-        .minimum = eta_of,                                                                         \
-        .validate = floor_validate,                                                                \
-    }
+    SCHED_CLASS(symbol, "olmo-core." word, text, floor_keys, floor_values, function, eta_of,       \
+                floor_validate)
 
 OLMO(sched_olmo_linear, "linear",
      "Linear from L to min_lr_ratio * L after a linear warm-up, as OLMo-core LinearWithWarmup",

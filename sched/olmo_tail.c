@@ -148,17 +148,7 @@ static enum status power_validate(const struct sched_call *call) {
 }
 
 #define TAIL(symbol, word, text, rows, values, function, check)                                    \
-    const struct sched_class symbol = {                                                            \
-        .size = sizeof(struct sched_class),                                                        \
-        .name = "olmo-core." word,                                                                 \
-        .help = text,                                                                              \
-        .keys = rows,                                                                              \
-        .key_count = sizeof rows / sizeof rows[0],                                                 \
-        .values_size = sizeof(struct values),                                                      \
-        .value = function,                                                                         \
-        .minimum = tail_minimum,                                                                   \
-        .validate = check,                                                                         \
-    }
+    SCHED_CLASS(symbol, "olmo-core." word, text, rows, values, function, tail_minimum, check)
 
 TAIL(sched_olmo_wsd, "wsd",
      "L after a linear warm-up, then a linear tail; negative past the total, as OLMo-core WSD",

@@ -63,17 +63,8 @@ static double titan_minimum(const struct sched_call *call) {
 }
 
 #define TITAN(symbol, word, text, function)                                                        \
-    const struct sched_class symbol = {                                                            \
-        .size = sizeof(struct sched_class),                                                        \
-        .name = "torchtitan." word,                                                                \
-        .help = text,                                                                              \
-        .keys = keys,                                                                              \
-        .key_count = sizeof keys / sizeof keys[0],                                                 \
-        .values_size = sizeof(struct titan_values),                                                \
-        .value = function,                                                                         \
-        .minimum = titan_minimum,                                                                  \
-        .validate = sched_check_call,                                                              \
-    }
+    SCHED_CLASS(symbol, "torchtitan." word, text, keys, titan_values, function, titan_minimum,     \
+                sched_check_call)
 
 TITAN(sched_torchtitan_linear, "linear",
       "(s + 1) / W, then linear to min_lr_ratio * L at a virtual last step, as torchtitan",

@@ -30,6 +30,20 @@ extern const struct sched_class sched_veomni_constant, sched_veomni_linear, sche
 extern const struct sched_class sched_torch_cosine_annealing, sched_torch_linear_constant,
     sched_torch_one_cycle, sched_torch_sequential;
 
+/* A class with keys `rows` into struct `values`. */
+#define SCHED_CLASS(symbol, word, text, rows, values, function, floor, check)                      \
+    const struct sched_class symbol = {                                                            \
+        .size = sizeof(struct sched_class),                                                        \
+        .name = word,                                                                              \
+        .help = text,                                                                              \
+        .keys = rows,                                                                              \
+        .key_count = sizeof rows / sizeof rows[0],                                                 \
+        .values_size = sizeof(struct values),                                                      \
+        .value = function,                                                                         \
+        .minimum = floor,                                                                          \
+        .validate = check,                                                                         \
+    }
+
 /* Key rows of real parameters in struct `owner`. A length in counter units may be "auto". */
 #define SCHED_REAL(owner, name, unit, standard, high, help)                                        \
     {                                                                                              \

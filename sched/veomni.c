@@ -99,17 +99,7 @@ static enum status low_validate(const struct sched_call *call) {
 }
 
 #define VEOMNI(symbol, word, text, rows, values, function, floor, check)                           \
-    const struct sched_class symbol = {                                                            \
-        .size = sizeof(struct sched_class),                                                        \
-        .name = "veomni." word,                                                                    \
-        .help = text,                                                                              \
-        .keys = rows,                                                                              \
-        .key_count = sizeof rows / sizeof rows[0],                                                 \
-        .values_size = sizeof(struct values),                                                      \
-        .value = function,                                                                         \
-        .minimum = floor,                                                                          \
-        .validate = check,                                                                         \
-    }
+    SCHED_CLASS(symbol, "veomni." word, text, rows, values, function, floor, check)
 
 VEOMNI(sched_veomni_constant, "constant", "L after a linear warm-up from lr_start, as VeOmni",
        start_keys, start_values, constant_value, constant_minimum, start_validate);
