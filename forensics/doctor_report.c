@@ -28,12 +28,15 @@ static enum status make_room(struct doctor *doctor) {
     return STATUS_OK;
 }
 
-static enum status add(struct doctor *doctor, const struct doctor_finding *head, size_t row) {
-    const char **evidence;
+static enum status add(struct doctor *doctor, const struct doctor_finding *head, size_t row,
+                       const char *format, va_list arguments) {
+    const char **evidence, *words;
+    TRY(text_of(doctor, format, arguments, &words));
     TRY(make_room(doctor));
     TRY(arena_take(doctor->arena, DOCTOR_EVIDENCE, sizeof *evidence, "evidence", &evidence));
     struct doctor_finding *finding = &doctor->findings[doctor->count++];
     *finding = *head;
+    finding->words = words;
     finding->evidence = evidence;
     finding->reason = finding->next = "";
     if (row == SIZE_MAX) return STATUS_OK;
@@ -44,24 +47,22 @@ static enum status add(struct doctor *doctor, const struct doctor_finding *head,
 
 enum status doctor_found(struct doctor *doctor, const char *id, enum doctor_confidence confidence,
                          size_t row, const char *format, ...) {
-    struct doctor_finding head = {.id = id, .confidence = (int32_t)confidence};
+    const struct doctor_finding head = {.id = id, .confidence = (int32_t)confidence};
     va_list arguments;
     va_start(arguments, format);
-    const enum status status = text_of(doctor, format, arguments, &head.words);
+    const enum status status = add(doctor, &head, row, format, arguments);
     va_end(arguments);
-    TRY(status);
-    return add(doctor, &head, row);
+    return status;
 }
 
 enum status doctor_remark(struct doctor *doctor, const char *id, size_t row, const char *format,
                           ...) {
-    struct doctor_finding head = {.id = id, .confidence = DOCTOR_CERTAIN, .remark = 1};
+    const struct doctor_finding head = {.id = id, .confidence = DOCTOR_CERTAIN, .remark = 1};
     va_list arguments;
     va_start(arguments, format);
-    const enum status status = text_of(doctor, format, arguments, &head.words);
+    const enum status status = add(doctor, &head, row, format, arguments);
     va_end(arguments);
-    TRY(status);
-    return add(doctor, &head, row);
+    return status;
 }
 
 int doctor_has(const struct doctor *doctor, const char *id) {
