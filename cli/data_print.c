@@ -128,12 +128,7 @@ static void print_head(const struct dataset *dataset, const struct data_print *p
             dataset->tokens, dataset->labels, dataset->longest);
     fprintf(out, "digest %s\n", hex);
     print_tokens(dataset, print, out);
-    if (dataset->cut_sequences > 0)
-        fprintf(out, "truncated: %zu sequences, %zu tokens cut off\n", dataset->cut_sequences,
-                dataset->cut_tokens);
-    if (dataset->extra_keys > 0)
-        fprintf(out, "ignored: %zu values of other keys, the first is \"%s\"\n",
-                dataset->extra_keys, dataset->extra_first);
+    dataset_describe_lost(dataset, out);
 }
 
 void data_print_text(const struct dataset *dataset, const struct data_print *print, FILE *out) {

@@ -335,6 +335,15 @@ static void sequence_print(const struct dataset *dataset, const struct dataset_s
     fprintf(out, "%s\n", mask_at(dataset, sequence, sequence->length - 1) ? "]" : "");
 }
 
+void dataset_describe_lost(const struct dataset *dataset, FILE *out) {
+    if (dataset->cut_sequences > 0)
+        fprintf(out, "truncated: %zu sequences, %zu tokens cut off\n", dataset->cut_sequences,
+                dataset->cut_tokens);
+    if (dataset->extra_keys > 0)
+        fprintf(out, "ignored: %zu values of other keys, the first is \"%s\"\n",
+                dataset->extra_keys, dataset->extra_first);
+}
+
 void dataset_describe(const struct dataset *dataset, size_t samples, FILE *out) {
     static const char *const names[] = {"chosen", "rejected"};
     char hex[DIGEST_HEX];
@@ -342,12 +351,7 @@ void dataset_describe(const struct dataset *dataset, size_t samples, FILE *out) 
     fprintf(out, "%s: %zu samples, %zu tokens, %zu labelled, longest sequence %" PRIu32 "\n",
             dataset->source, dataset->samples, dataset->tokens, dataset->labels, dataset->longest);
     fprintf(out, "digest %s\n", hex);
-    if (dataset->cut_sequences > 0)
-        fprintf(out, "truncated: %zu sequences, %zu tokens cut off\n", dataset->cut_sequences,
-                dataset->cut_tokens);
-    if (dataset->extra_keys > 0)
-        fprintf(out, "ignored: %zu values of other keys, the first is \"%s\"\n",
-                dataset->extra_keys, dataset->extra_first);
+    dataset_describe_lost(dataset, out);
     for (size_t i = 0; i < samples && i < dataset->samples; i++) {
         fprintf(out, "sample %zu (%s:%" PRIu32 ")\n", i, dataset->source, dataset->line[i]);
         for (uint32_t side = 0; side < dataset->sides; side++)

@@ -103,4 +103,7 @@ static inline const struct dataset_sequence *dataset_side(const struct dataset *
  * brackets. */
 void dataset_describe(const struct dataset *dataset, size_t samples, FILE *out);
 
+/* What was cut off and which keys were ignored; nothing where neither was. */
+void dataset_describe_lost(const struct dataset *dataset, FILE *out);
+
 #endif
