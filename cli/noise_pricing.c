@@ -63,15 +63,22 @@ static void print_text(const struct noise_pricing *pricing, const struct noise_s
     for (uint32_t i = 0; i < switches->count; i++)
         if ((int)strlen(switches->list[i].name) > width)
             width = (int)strlen(switches->list[i].name);
-    printf("\n  %-*s  %-22s  %-22s  %7s  %9s  %9s  %9s\n", width, "switch", "update, of the first",
-           "forward and backward", "grads =", "tensor", "total", "from 1st");
-    for (uint32_t i = 0; i < switches->count; i++)
+    printf("\n  %-*s  %-22s  %-22s  %7s  %9s  %9s  %9s\n", width, "switch", "update",
+           "forward and backward", "grads =", "tensor", "total", "moved");
+    for (uint32_t i = 0; i < switches->count; i++) {
+        const uint32_t over = switches->list[i].over;
+        if (i > 0 && over != switches->list[i - 1].over)
+            printf("\n  over %s\n", switches->list[over].name);
         print_switch(&switches->list[i], width, i == 0);
+    }
     printf(
-        "\nTimes: the first switch's own, the others' over it: median of the ratios of %u rounds "
-        "[95 %% interval of that\nmedian, by order statistics; -: fewer than 6 rounds]. Floor: "
-        "gradients of %u instances at the first update that\ndiffers, = bit-equal. from 1st: "
-        "largest relative difference of a tensor's gradient norm from the first switch's.\n",
+        "\nTimes: the first switch's own, the others' over it (or over the one that is named above "
+        "them): median of the\nratios of %u rounds [95 %% interval of that median, by order "
+        "statistics; -: fewer than 6 rounds]. Floor: gradients\nof %u instances at the first "
+        "update "
+        "that differs, = bit-equal. moved: largest relative difference of a tensor's\ngradient "
+        "norm "
+        "from that switch's.\n",
         switches->rounds, switches->instances);
 }
 
@@ -97,12 +104,12 @@ static json_t *figures_json(const struct noise_figures *figures) {
         json_finite(figures->total_relative));
 }
 
-static json_t *switch_json(const struct noise_switch *one) {
+static json_t *switch_json(const struct noise_switches *all, const struct noise_switch *one) {
     if (one->untestable[0] != '\0')
         return json_pack("{ss ss}", "name", one->name, "untestable", one->untestable);
-    return json_pack("{ss so so so so}", "name", one->name, "update", ratio_json(&one->update),
-                     "passes", ratio_json(&one->passes), "floor", figures_json(&one->floor),
-                     "from_first", figures_json(&one->moved));
+    return json_pack("{ss ss so so so so}", "name", one->name, "over", all->list[one->over].name,
+                     "update", ratio_json(&one->update), "passes", ratio_json(&one->passes),
+                     "floor", figures_json(&one->floor), "moved", figures_json(&one->moved));
 }
 
 static enum status print_json(const struct noise_pricing *pricing,
@@ -110,7 +117,7 @@ static enum status print_json(const struct noise_pricing *pricing,
     const struct noise_report *const report = pricing->report;
     json_t *const list = json_array();
     for (uint32_t i = 0; i < switches->count; i++)
-        json_array_append_new(list, switch_json(&switches->list[i]));
+        json_array_append_new(list, switch_json(switches, &switches->list[i]));
     return json_print(json_pack("{ss ss so ss sI sI si si so}", "scenario", report->scenario, "arm",
                                 report->arm, "device", noise_device_json(&report->device), "dtype",
                                 pricing->dtype, "threads",

@@ -106,7 +106,8 @@ static enum status time_round(struct pricing *p, uint32_t round) {
         const size_t place = (size_t)at * rounds + round;
         tell(p);
         if (one->untestable[0] != '\0') continue;
-        TRY(give_up(one, time_one(p, one, round, &p->update[place], &p->passes[place])));
+        const enum status status = time_one(p, one, round, &p->update[place], &p->passes[place]);
+        TRY(at == 0 ? status : give_up(one, status));
     }
     return STATUS_OK;
 }
@@ -129,14 +130,20 @@ static enum status one_path(struct pricing *p, const struct noise_switch *one, u
     return status;
 }
 
+/* Switches that stand over the same one follow each other, and the first of them follows it. */
+static int is_base_of_next(const struct noise_switches *all, const struct noise_switch *one) {
+    const uint32_t at = (uint32_t)(one - all->list);
+    return at + 1 < all->count && all->list[at + 1].over == at;
+}
+
 static enum status floor_of(struct pricing *p, struct noise_switch *one) {
-    const int is_base = one == p->out->list;
     tell(p);
     TRY(one_path(p, one, 0, p->first));
     TRY(noise_figures_open(&p->layout, p->arena, &one->floor));
     TRY(noise_figures_open(&p->layout, p->arena, &one->moved));
-    if (is_base) memcpy(p->base, p->first, p->layout.bytes);
+    if (one == p->out->list) memcpy(p->base, p->first, p->layout.bytes);
     noise_figures_add(&p->layout, p->base, p->first, &one->moved);
+    if (is_base_of_next(p->out, one)) memcpy(p->base, p->first, p->layout.bytes);
     for (uint32_t i = 1; i < p->out->instances; i++) {
         tell(p);
         TRY(one_path(p, one, i, p->other));
@@ -177,13 +184,15 @@ static enum status measure_all(struct pricing *p) {
     struct noise_switches *const out = p->out;
     for (uint32_t round = 0; round < out->rounds; round++)
         TRY(time_round(p, round));
-    if (out->list[0].untestable[0] != '\0') FAIL(STATUS_UNTESTABLE, "%s", out->list[0].untestable);
     for (uint32_t i = 0; i < out->count; i++) {
         struct noise_switch *const one = &out->list[i];
-        const size_t at = (size_t)i * out->rounds;
+        const struct noise_switch *const over = &out->list[one->over];
+        const size_t at = (size_t)i * out->rounds, base = (size_t)one->over * out->rounds;
+        if (one->untestable[0] == '\0' && over->untestable[0] != '\0')
+            memcpy(one->untestable, over->untestable, sizeof one->untestable);
         if (one->untestable[0] != '\0') continue;
-        TRY(ratio_of(p->update + at, p->update, out->rounds, p->arena, &one->update));
-        TRY(ratio_of(p->passes + at, p->passes, out->rounds, p->arena, &one->passes));
+        TRY(ratio_of(p->update + at, p->update + base, out->rounds, p->arena, &one->update));
+        TRY(ratio_of(p->passes + at, p->passes + base, out->rounds, p->arena, &one->passes));
         TRY(floor_of(p, one));
     }
     return STATUS_OK;

@@ -4,7 +4,9 @@
  *
  * The base has all of them: mode deterministic on a backend, invariant on the CPU. On a backend
  * each key of numerics.determinism is freed alone; everywhere the kinds of sum of modes shuffled
- * and atomic are freed alone, and whole modes stand beside them. Times are taken in rounds that go
+ * and atomic are freed alone, and whole modes stand beside them. Kernels of ours (modes shaped,
+ * shuffled, atomic) stand over those of mode invariant: over cuBLAS's, two things would have
+ * changed. Times are taken in rounds that go
  * through all switches, so that what drifts (clocks, heat) meets all of them; a ratio is that of
  * two times of one round. Invariant: a switch that cannot be measured says why. */
 #ifndef TWINSTEP_TRAINER_NOISE_SWITCHES_H
@@ -18,17 +20,18 @@
 
 struct noise_ratio {
     double seconds;                      /* of an update; median over rounds */
-    double ratio;                        /* to the base's, median over rounds */
+    double ratio;                        /* to that of `over`, median over rounds */
     struct statistics_interval interval; /* of that median; confidence 0: too few rounds */
 };
 
 struct noise_switch {
     char name[64];                      /* "determinism.split_k: on", "atomic: dq alone" */
     struct config config;               /* an order seed that is free stays free */
+    uint32_t over;                      /* index of the switch that times and `moved` stand over */
     char untestable[NOISE_REASON_SIZE]; /* ""; else there are no figures */
     struct noise_ratio update, passes;  /* whole updates; forward and backward alone */
     struct noise_figures floor;         /* two instances of this switch, the worst of them */
-    struct noise_figures moved;         /* this switch from the base */
+    struct noise_figures moved;         /* this switch from `over` */
 };
 
 struct noise_switches {

@@ -13,12 +13,14 @@ struct listing {
     uint64_t steps;
     struct noise_switch *out;
     uint32_t count;
+    uint32_t over; /* of what is added */
 };
 
 static struct noise_switch *add(struct listing *listing) {
     struct noise_switch *const fresh = &listing->out[listing->count++];
     memset(fresh, 0, sizeof *fresh);
     fresh->config = *listing->base;
+    fresh->over = listing->over;
     return fresh;
 }
 
@@ -53,6 +55,7 @@ static enum status add_keys(struct listing *listing) {
 static void add_mode(struct listing *listing, int32_t mode, const char *name) {
     struct noise_switch *const one = add(listing);
     config_set_mode(&one->config, mode);
+    if (mode == MODE_SHUFFLED) one->config.numerics.order_seed = KEY_WORD_UINT;
     snprintf(one->name, sizeof one->name, "mode %s", name);
     check(listing, one);
 }
@@ -93,10 +96,16 @@ enum status noise_switches_list(const struct config *config, uint64_t steps,
     check(&listing, first);
     TRY(add_keys(&listing));
     add_mode(&listing, MODE_FAST, "fast");
-    if (device) add_mode(&listing, MODE_INVARIANT, "invariant");
-    TRY(add_kinds(&listing, MODE_ATOMIC, "atomic.kinds", KIND_WEIGHT, KIND_NORM));
-    TRY(add_kinds(&listing, MODE_SHUFFLED, "shuffle.kinds", KIND_FORWARD, KIND_LOSS));
     add_mode(&listing, MODE_ORDER_FREE, "order-free");
+    if (device) {
+        add_mode(&listing, MODE_INVARIANT, "invariant");
+        listing.over = listing.count - 1;
+    }
+    add_mode(&listing, MODE_SHAPED, "shaped");
+    add_mode(&listing, MODE_ATOMIC, "atomic");
+    TRY(add_kinds(&listing, MODE_ATOMIC, "atomic.kinds", KIND_WEIGHT, KIND_NORM));
+    add_mode(&listing, MODE_SHUFFLED, "shuffled");
+    TRY(add_kinds(&listing, MODE_SHUFFLED, "shuffle.kinds", KIND_FORWARD, KIND_LOSS));
     *out_count = listing.count;
     return STATUS_OK;
 }

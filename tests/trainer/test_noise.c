@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "tests/trainer/helper_train.h"
+#include "trainer/backends.h"
 #include "trainer/noise.h"
 #include "trainer/noise_parts.h"
 #include "trainer/noise_switches.h"
@@ -362,10 +363,11 @@ static void validate_switches(void **state) {
             assert_string_equal(one->untestable, "numerics.backend is cpu");
             continue;
         }
-        expect_times(one, pace[i], pace[0]);
+        expect_times(one, pace[i], pace[one->over]);
         const int drawn = strstr(one->name, "shuffle.kinds: weight") != NULL;
         if (drawn) assert_true(one->floor.first == 1 && one->floor.gradients_equal > 0);
-        if (strstr(one->name, ".kinds") == NULL) assert_true(one->floor.first == 0);
+        const int moves = strcmp(one->name, "mode shuffled") == 0;
+        if (strstr(one->name, ".kinds") == NULL) assert_int_equal(one->floor.first, moves);
     }
     assert_true(switch_of(&all, "determinism.fill: nan")->moved.first == 0);
     assert_true(switch_of(&all, "shuffle.kinds: forward")->moved.first == 1);
@@ -374,7 +376,28 @@ static void validate_switches(void **state) {
     arena_close(&arena);
 }
 
-/* A backend that cannot be opened has no base, and that is said. */
+/* On a backend: kernels of ours over those of mode invariant, which stands over cuBLAS's as the
+ * keys of numerics.determinism do. On the CPU all stand over the first. */
+static void validate_switches_over(void **state) {
+    (void)state;
+    static struct noise_switch list[NOISE_SWITCHES_MAX];
+    struct config config;
+    uint32_t count;
+    for (int device = 0; device < 2; device++) {
+        helper_config(UPDATES, &config, COMMON "%s",
+                      device ? "numerics: {backend: cuda}" : "numerics: {backend: cpu}");
+        assert_int_equal(noise_switches_list(&config, 1, list, &count), STATUS_OK);
+        int ours = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            const char *const over = list[list[i].over].name;
+            assert_string_equal(over, ours ? "mode invariant" : list[0].name);
+            ours |= device && strcmp(list[i].name, "mode invariant") == 0;
+        }
+        assert_int_equal(ours, device);
+    }
+}
+
+/* A backend that cannot be opened has no base, and that is said: no switch is untestable then. */
 static void validate_switches_refused(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -386,6 +409,12 @@ static void validate_switches_refused(void **state) {
     assert_int_equal(noise_switches_measure(&request, tick, &clock, &arena, &all), STATUS_INPUT);
     assert_non_null(strstr(status_text(), "no.so"));
     assert_string_equal(all.list[0].name, "mode deterministic");
+    struct backend_site site;
+    if (backends_site("auto", &site) == STATUS_UNSUPPORTED) {
+        snprintf(config.numerics.backend_module, sizeof config.numerics.backend_module, "auto");
+        assert_int_equal(noise_switches_measure(&request, tick, &clock, &arena, &all),
+                         STATUS_UNSUPPORTED);
+    }
     arena_close(&arena);
 }
 
@@ -432,15 +461,11 @@ static void validate_parts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_parts),
-        cmocka_unit_test(validate_switches),
-        cmocka_unit_test(validate_switches_refused),
-        cmocka_unit_test(verify_invariant),
-        cmocka_unit_test(verify_broken_plan),
-        cmocka_unit_test(verify_shuffled),
-        cmocka_unit_test(verify_own_error),
-        cmocka_unit_test(verify_orders),
-        cmocka_unit_test(validate_reasons),
+        cmocka_unit_test(validate_parts),         cmocka_unit_test(validate_switches),
+        cmocka_unit_test(validate_switches_over), cmocka_unit_test(validate_switches_refused),
+        cmocka_unit_test(verify_invariant),       cmocka_unit_test(verify_broken_plan),
+        cmocka_unit_test(verify_shuffled),        cmocka_unit_test(verify_own_error),
+        cmocka_unit_test(verify_orders),          cmocka_unit_test(validate_reasons),
         cmocka_unit_test(validate_figures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
