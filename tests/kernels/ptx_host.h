@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Put in front of kernels/cuda/ files (-include): the host's side of a kernel stays, its body is
+ * what tests/kernels/ptx_host.py makes of nvcc's PTX of the same file.
+ *
+ * Both sides say how large the kernel's arguments are. */
+#ifndef TWINSTEP_TESTS_KERNELS_PTX_HOST_H
+#define TWINSTEP_TESTS_KERNELS_PTX_HOST_H
+
+#include "base/variant.h"
+#include "kernels/cuda/port.h"
+
+#undef KERNEL
+#define KERNEL(name, type) KERNEL_OF_PTX(name, type, VARIANT(ptx_##name))
+#define KERNEL_OF_PTX(name, type, body)                                                            \
+    void body(struct gpu *gpu, const void *given, size_t bytes);                                   \
+    static void name(struct gpu *gpu, const void *given) {                                         \
+        body(gpu, given, sizeof(type));                                                            \
+    }                                                                                              \
+    __attribute__((unused)) static void name##_thread(struct gpu *gpu, const type *args)
+
+#endif
