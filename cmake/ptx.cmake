@@ -2,9 +2,9 @@
 # twinstep_backend_ptx.so, for tests: kernels are what nvcc makes of kernels/cuda/, its PTX written
 # as C (tests/kernels/ptx_host.py); their host's side and what runs them is the shim's. Kernels of
 # tensor_attention.cu, whose instructions are a tensor core's, stay the shim's, and cuBLAS its twin.
-# Made where nvcc is: backend_ptx when asked for (the nightly tests ask), and with gcc's tests
-# backend_ptx_small, whose ops are the shim's and whose other kernels nvcc's, and
-# backend_ptx_planted, the same with faults in its PTX, for tests to find.
+# Made where nvcc is, when asked for (tests ask: build_backend_ptx): backend_ptx, of all kernels;
+# backend_ptx_small, whose ops are the shim's and whose other kernels nvcc's; backend_ptx_planted, the
+# same with faults in its PTX, for tests to find.
 find_program(PYTHON3 python3 REQUIRED)
 file(GLOB ptx_inputs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/cuda/*.cu ${CMAKE_SOURCE_DIR}/kernels/cuda/*.h
      ${CMAKE_SOURCE_DIR}/kernels/*.h ${CMAKE_SOURCE_DIR}/base/*.h ${CMAKE_SOURCE_DIR}/base/*.inc
@@ -112,8 +112,32 @@ twinstep_ptx_host(ptx_tensor f32_f32)
 target_sources(backend_ptx PRIVATE $<TARGET_OBJECTS:ptx_tensor>)
 
 twinstep_ptx_module(backend_ptx_small ${ptx_small})
-foreach(pair f32_f32 f32_f64 f64_f64)
-  target_sources(backend_ptx_small PRIVATE $<TARGET_OBJECTS:kernels_shim_${pair}>)
-  target_link_options(backend_ptx_small PRIVATE
-                      -Wl,--defsym=op_table_${pair}_ptx=op_table_${pair}_shim)
+
+# twinstep_ptx_plant(PART KERNEL OLD NEW): the first OLD in the kernel's PTX becomes NEW.
+function(twinstep_ptx_plant part kernel old new)
+  string(REPLACE "_" ";" words ${part})
+  list(POP_FRONT words source carrier accumulator)
+  set(pair ${carrier}_${accumulator})
+  twinstep_ptx_write(planted_${part} ${part} ${pair} --plant ${kernel} ${old} ${new})
+  twinstep_ptx_objects(ptx_planted_${part} ${source} ${pair}
+                       ${CMAKE_BINARY_DIR}/ptx/planted_${part}.c)
+endfunction()
+
+twinstep_ptx_plant(leaves_f32_f32 leaves_f32_kernel setp.gt.u32 setp.ge.u32)
+twinstep_ptx_plant(moves_f32_f32 moves_kernel sub.rn.f64 add.rn.f64)
+twinstep_ptx_plant(reads_f32_f32 reads_kernel sub.rn.f64 add.rn.f64)
+twinstep_ptx_plant(squares_f32_f32 squares_kernel setp.le.u64 setp.lt.u64)
+twinstep_ptx_plant(step_f32_f32 step_adam_apex_kernel sub.rn.f32 add.rn.f32)
+twinstep_ptx_module(backend_ptx_planted step_f64_f64)
+foreach(part leaves_f32_f32 moves_f32_f32 reads_f32_f32 squares_f32_f32 step_f32_f32)
+  target_sources(backend_ptx_planted PRIVATE $<TARGET_OBJECTS:ptx_planted_${part}>
+                                             $<TARGET_OBJECTS:ptx_${part}_host>)
+endforeach()
+
+# Their ops are the shim's.
+foreach(name backend_ptx_small backend_ptx_planted)
+  foreach(pair f32_f32 f32_f64 f64_f64)
+    target_sources(${name} PRIVATE $<TARGET_OBJECTS:kernels_shim_${pair}>)
+    target_link_options(${name} PRIVATE -Wl,--defsym=op_table_${pair}_ptx=op_table_${pair}_shim)
+  endforeach()
 endforeach()

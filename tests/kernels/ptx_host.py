@@ -4,21 +4,18 @@
 instruction by instruction, so that what nvcc made is held to the CPU's bits, and not the source alone.
 
     ptx_host.py --variant f32_f32_ptx --out ops.c ops.ptx
-    ptx_host.py --nvcc nvcc --source kernels/cuda/ops.cu --variant ... --out ops.c --flags ...
 
 A kernel `name` becomes ptx_name_VARIANT(gpu, arguments, bytes). Registers become variables, blocks
 labels; tests/kernels/ptx_words.h has what C has no word for. What an instruction does is NVIDIA's
 PTX ISA. Whatever is not known here ends with its line: nothing is guessed. So is arithmetic
 that leaves the choice of rounding or fusing to ptxas (add.f32 without .rn), but with --open.
-`--plant KERNEL OLD NEW` writes NEW for the first OLD in the kernel's PTX: a fault to be found."""
+`--plant KERNEL OLD NEW` writes NEW for the first OLD in the kernel's PTX: a fault to be found.
+`--refusals` shows that what is not known is refused."""
 import argparse
 import pathlib
 import re
-import subprocess
 import sys
-import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 WIDTH = {"pred": 1, "f32": 32, "f64": 64}
 WIDTH.update({sign + str(width): width for sign in "usb" for width in (8, 16, 32, 64)})
 SPECIAL = {"%tid.x": "gpu->thread", "%ntid.x": "gpu->threads", "%ctaid.x": "gpu->block"}
@@ -77,7 +74,6 @@ class Kernel:
         self.used = {}
         self.local = None    # (symbol, bytes)
         self.code = []
-        self.statement = ""
         params = re.findall(r"\.param \.align \d+ \.b8 ([\w$]+)\[(\d+)\]", head)
         need(len(params) == 1 and head.count(".param") == 1, "one struct of arguments is expected")
         self.param, self.param_bytes = params[0][0], int(params[0][1])
@@ -86,8 +82,11 @@ class Kernel:
         need(bound, f"words at a kernel's head: {rest}")
         self.threads = int(bound.group(1) or 1024)
         for number, statement in self.statements(text):
-            self.number, self.statement = number, statement
-            self.take(statement)
+            self.number = number
+            try:
+                self.take(statement)
+            except Refused as why:
+                raise Refused(f"{name}, line {number}: {why}: {statement}") from None
 
     def statements(self, text):
         """(line, statement or label) of the body."""
@@ -110,8 +109,8 @@ class Kernel:
         self.used[name] = kind
         return name, kind
 
-    def read(self, word, kind):
-        """The C expression of operand `word` as `kind`; b counts as u."""
+    def read(self, word, kind, wider=False):
+        """The C expression of operand `word` as `kind`; b counts as u. `wider`: its register may be."""
         plain = kind.replace("b", "u") if kind[0] == "b" else kind
         if re.fullmatch(r"-?\d+U?|-?0[xX][0-9a-fA-F]+U?", word):
             need(not is_float(kind), f"{word} as {kind}")
@@ -146,14 +145,15 @@ class Kernel:
         if is_float(own):
             need(WIDTH[own] == WIDTH[kind], f"{word}, which is {own}, as {kind}")
             name = f"{unsigned(own)}_of_{own}({name})"
-        need(WIDTH[own] >= WIDTH[kind], f"{word}, which is {own}, as {kind}")
+        need(WIDTH[own] == WIDTH[kind] or wider and WIDTH[own] > WIDTH[kind],
+             f"{word}, which is {own}, as {kind}")
         return name if plain == unsigned(own) and not is_float(own) else f"({plain})({name})"
 
     def result(self, word, kind, value):
         """Likewise of arithmetic, whose NaN is any NaN."""
         return self.write(word, kind, f"any_nan_{kind}({value})" if is_float(kind) else value)
 
-    def write(self, word, kind, value):
+    def write(self, word, kind, value, wider=False):
         """The C statement that gives register `word` a value of type `kind`."""
         name, own = self.register(word)
         if kind == "pred" or own == "pred":
@@ -164,7 +164,8 @@ class Kernel:
             if is_float(own):
                 return f"{name} = {value if own == kind else f'{own}_of_{unsigned(own)}({value})'};"
             return f"{name} = {unsigned(own)}_of_{kind}({value});"
-        need(WIDTH[own] >= WIDTH[kind], f"{word}, which is {own}, from {kind}")
+        need(WIDTH[own] == WIDTH[kind] or wider and WIDTH[own] > WIDTH[kind],
+             f"{word}, which is {own}, from {kind}")
         if kind[0] == "s" and WIDTH[own] > WIDTH[kind]:
             return f"{name} = ({unsigned(own)})({signed(own)})({kind})({value});"
         return f"{name} = ({unsigned(own)})({unsigned(kind)})({value});"
@@ -443,13 +444,15 @@ class Kernel:
         if len(kinds) != 2 or any(kind not in WIDTH or kind[0] == "b" for kind in kinds):
             return None
         made, own = kinds
-        given = self.read(value, own)
+        given = self.read(value, own, wider=True)
         if is_float(own) and not is_float(made):
             need((rounding, made, own) == ("rzi", "u64", "f64"), "a conversion")
             return self.write(to, made, f"cvt_rzi_u64_f64({given})")
         exact = not is_float(made) or (made, own) == ("f64", "f32")
         need((rounding is None) == exact and made != own, "a conversion")
-        return self.result(to, made, f"({made}){given}")
+        if is_float(made):
+            return self.result(to, made, f"({made}){given}")
+        return self.write(to, made, f"({made}){given}", wider=True)
 
     # ---- memory ----
 
@@ -478,7 +481,7 @@ class Kernel:
         names = split(operands[0][1:-1]) if operands[0].startswith("{") else [operands[0]]
         need(len(names) == count and len(operands) == 2, "as many registers as numbers")
         step = WIDTH[kind] // 8
-        values = [self.write(name, kind, f"ld_{kind}(at + {i * step})")
+        values = [self.write(name, kind, f"ld_{kind}(at + {i * step})", wider=True)
                   for i, name in enumerate(names)]
         place = self.place(operands[1], space, kind, count)
         return f"{{ const unsigned char *const at = {place}; {' '.join(values)} }}"
@@ -489,7 +492,7 @@ class Kernel:
         names = split(operands[1][1:-1]) if operands[1].startswith("{") else [operands[1]]
         need(len(names) == count and len(operands) == 2, "as many registers as numbers")
         step = WIDTH[kind] // 8
-        writes = [f"st_{kind}(at + {i * step}, {self.read(name, kind)});"
+        writes = [f"st_{kind}(at + {i * step}, {self.read(name, kind, wider=True)});"
                   for i, name in enumerate(names)]
         place = self.place(operands[0], space, kind, count)
         return f"{{ unsigned char *const at = {place}; {' '.join(writes)} }}"
@@ -571,47 +574,109 @@ def translate(arguments, ptx):
     names = []
     for name, head, text, line in kernels(arguments, ptx):
         names.append(name)
-        kernel = Kernel.__new__(Kernel)
-        try:
-            kernel.__init__(arguments, name, head, text, line)
-            made.append(kernel.text())
-        except Refused as why:
-            sys.exit(f"{name}, line {getattr(kernel, 'number', line)}: {why}: "
-                     f"{getattr(kernel, 'statement', '')}")
+        made.append(Kernel(arguments, name, head, text, line).text())
     for kernel, _, _ in arguments.plant:
         need(any(kernel in name for name in names), f"no kernel {kernel} to plant in")
-    print(f"{arguments.out.name}: {len(names)} kernels")
     return "\n".join(made) + "\n"
 
 
-def compile_ptx(arguments):
-    with tempfile.TemporaryDirectory() as folder:
-        out = pathlib.Path(folder) / "out.ptx"
-        command = [arguments.nvcc, "-ptx", "-arch=" + arguments.arch, "-I", str(ROOT),
-                   *arguments.flags, str(arguments.source), "-o", str(out)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
-            sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
-        return out.read_text()
+TINY = """.version 9.0
+.target sm_90
+.address_size 64
+.extern .shared .align 32 .b8 gpu_shared_bytes[];
+.entry _Z4tiny3job(
+\t.param .align 8 .b8 tiny_param_0[16]
+)HEAD
+{
+\t.reg .pred \t%p<9>;
+\t.reg .b16 \t%rs<9>;
+\t.reg .b32 \t%r<9>;
+\t.reg .f32 \t%f<9>;
+\t.reg .b64 \t%rd<9>;
+\t.reg .f64 \t%fd<9>;
+BODY
+\tret;
+}
+"""
+# Statements that are refused, and the reason given; no reason: they are let through.
+TRIED = (
+    ("add.rn.f32 \t%f1, %f2, %f3;", None),
+    ("mad.lo.s32 \t%r1, %r2, -5, %r3;", None),
+    ("@!%p1 bra \t$L__1;\n$L__1:", None),
+    ("ld.shared.v2.f64 \t{%fd1, %fd2}, [%r1+-16];", None),
+    ("add.f32 \t%f1, %f2, %f3;", "a form of the opcode"),
+    ("mul.f64 \t%fd1, %fd2, %fd3;", "a form of the opcode"),
+    ("add.rz.f32 \t%f1, %f2, %f3;", "a form of the opcode"),
+    ("add.rn.ftz.f32 \t%f1, %f2, %f3;", "a form of the opcode"),
+    ("fma.rn.sat.f32 \t%f1, %f2, %f3, %f4;", "a form of the opcode"),
+    ("div.approx.f32 \t%f1, %f2, %f3;", "a form of the opcode"),
+    ("ex2.approx.f32 \t%f1, %f2;", "an opcode that is not known"),
+    ("cvt.rz.f32.f64 \t%f1, %fd2;", "a form of the opcode"),
+    ("cvt.rni.s32.f32 \t%r1, %f2;", "a form of the opcode"),
+    ("cvt.f32.f64 \t%f1, %fd2;", "a conversion"),
+    ("div.s32 \t%r1, %r2, %r3;", "a form of the opcode"),
+    ("min.f32 \t%f1, %f2, %f3;", "a form of the opcode"),
+    ("setp.lt.and.f32 \t%p1, %f2, %f3, %p4;", "a form of the opcode"),
+    ("setp.lt.b32 \t%p1, %r2, %r3;", "a comparison"),
+    ("mov.u32 \t%r1, %laneid;", "unknown register"),
+    ("mov.u32 \t%r1, %f2;", None),
+    ("mov.u32 \t%r1, %rd2;", "%rd2, which is b64, as u32"),
+    ("mov.u64 \t%r1, 5;", "%r1, which is b32, from u64"),
+    ("cvt.u16.u32 \t%r1, %rd2;", None),
+    ("ld.global.u8 \t%r1, [%rd2];", None),
+    ("st.global.u8 \t[%rd2], %r1;", None),
+    ("ld.global.u64 \t%r1, [%rd2];", "%r1, which is b32, from u64"),
+    ("add.s64 \t%rd1, %r2, %rd3;", "%r2, which is b32, as u64"),
+    ("ld.global.f32 \t%f1, [%r2];", "an address of 32 bits"),
+    ("ld.local.f32 \t%f1, [%rd2];", "no local memory"),
+    ("ld.volatile.global.f32 \t%f1, [%rd2];", "a form of an access"),
+    ("ld.global.v8.f32 \t%f1, [%rd2];", "a form of an access"),
+    ("st.param.f32 \t[%rd2], %f1;", "the arguments are written"),
+    ("atom.global.cas.b32 \t%r1, [%rd2], %r3, %r4;", "a form of the opcode"),
+    ("red.global.add.f32 \t[%rd2], %f1;", "an opcode that is not known"),
+    ("bar.sync \t1;", "a form of the opcode"),
+    ("bar.warp.sync \t15;", "a form of the opcode"),
+    ("shfl.sync.down.b32 \t%r1|%p1, %r2, %r3, %r4, %r5;", "a form of the opcode"),
+    ("call.uni f, (%r1);", "an opcode that is not known"),
+    (".shared .align 4 .b8 \town[16];", "a directive"),
+    (".reg .b128 \t%q<2>;", "a register's type"),
+    ("{", "not an instruction"),
+)
+
+
+def try_refusals(arguments):
+    missed = 0
+    cases = [("", body, why) for body, why in TRIED]
+    cases += [(".maxntid 256, 1, 1", "", None), (".maxntid 256, 2, 1", "", "a kernel's head"),
+              (".reqntid 256, 1, 1", "", "a kernel's head")]
+    for head, body, why in cases:
+        ptx = TINY.replace("HEAD", head).replace("BODY", "\t" + body)
+        try:
+            translate(arguments, ptx)
+            said = None
+        except Refused as refused:
+            said = str(refused)
+        right = said is None if why is None else said is not None and why in said
+        print("right " if right else "WRONG ", (head + body).strip(), ":", said)
+        missed += not right
+    return missed
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("ptx", nargs="?", type=pathlib.Path)
-    parser.add_argument("--nvcc")
-    parser.add_argument("--arch", default="compute_90")
-    parser.add_argument("--source", type=pathlib.Path)
-    parser.add_argument("--variant", required=True)
-    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--variant", default="f32_f32_ptx")
+    parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--open", action="store_true")
     parser.add_argument("--plant", nargs=3, action="append", default=[])
-    parser.add_argument("--flags", nargs=argparse.REMAINDER, default=[])
+    parser.add_argument("--refusals", action="store_true")
     arguments = parser.parse_args()
-    ptx = arguments.ptx.read_text() if arguments.ptx else compile_ptx(arguments)
+    if arguments.refusals:
+        sys.exit(1 if try_refusals(arguments) else 0)
     try:
-        arguments.out.write_text(translate(arguments, ptx))
+        arguments.out.write_text(translate(arguments, arguments.ptx.read_text()))
     except Refused as why:
-        sys.exit(str(why))
+        sys.exit(f"{arguments.ptx}: {why}")
 
 
 if __name__ == "__main__":
