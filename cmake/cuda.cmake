@@ -2,6 +2,9 @@
 # The kernels of kernels/cuda/ twice: for a device, as a module (TWINSTEP_CUDA, where nvcc is), and
 # always for the host, run by the shim, which tests link and load. The program itself has neither.
 
+include(cmake/backend_layout.cmake)
+twinstep_reads_layout(twinstep_kernels)
+
 # twinstep_host_kernels(WORD FLAGS ...): ops.cu of each number pair as C, objects kernels_WORD_PAIR.
 function(twinstep_host_kernels word)
   foreach(pair "f32;f32" "f32;f64" "f64;f64")
@@ -47,6 +50,7 @@ function(twinstep_host_module name word)
   target_compile_options(
     ${target} PRIVATE ${TWINSTEP_OPTIMISED} -fno-tree-slp-vectorize -fvisibility=hidden
                       -include ${CMAKE_SOURCE_DIR}/base/module_kit.h)
+  twinstep_reads_layout(${target})
 endfunction()
 
 set_source_files_properties(
@@ -125,7 +129,7 @@ if(TWINSTEP_CUDA)
                 -DTWINSTEP_ACCUMULATOR_${accumulator}=1)
     if(accumulator STREQUAL "_")
       set(source ${CMAKE_SOURCE_DIR}/kernels/cuda/${carrier}.cu)
-      set(defined)
+      set(defined -I${CMAKE_BINARY_DIR}/generated)
     elseif(accumulator MATCHES "(f..)_(f..)") # a file of its own, for one pair
       set(source ${CMAKE_SOURCE_DIR}/kernels/cuda/${carrier}.cu)
       set(defined -DTWINSTEP_VARIANT=${accumulator}_cuda -DTWINSTEP_CARRIER_${CMAKE_MATCH_1}=1
@@ -135,7 +139,7 @@ if(TWINSTEP_CUDA)
     add_custom_command(
       OUTPUT ${object}
       COMMAND ${NVCC} -c ${TWINSTEP_NVCC_FLAGS} ${device} ${host} ${defined} ${source} -o ${object}
-      DEPENDS ${inputs}
+      DEPENDS ${inputs} ${TWINSTEP_LAYOUT}
       COMMENT "nvcc ${carrier} ${accumulator}"
       VERBATIM)
     list(APPEND objects ${object})
@@ -148,4 +152,5 @@ if(TWINSTEP_CUDA)
     COMMENT "twinstep_cuda.so"
     VERBATIM)
   add_custom_target(twinstep_cuda ALL DEPENDS ${module})
+  add_dependencies(twinstep_cuda backend_layout_header)
 endif()

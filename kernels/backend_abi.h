@@ -27,27 +27,10 @@ struct backend_fact {
 };
 #define BACKEND_FACTS_MAX 32
 
-/* Sizes of what both sides read besides the stamp's; must be equal. (A test has a wrong one.) */
-#ifndef BACKEND_LAYOUT
-#define BACKEND_LAYOUT                                                                             \
-    (sizeof(struct op_table) + 1000 * sizeof(struct op_limits) +                                   \
-     100000 * sizeof(struct backend_fact) +                                                        \
-     1000000 * (sizeof(struct attention_backward_args) + sizeof(struct linear_forward_args) +      \
-                sizeof(struct norm_forward_args) + sizeof(struct logprob_forward_args)) +          \
-     10000000 *                                                                                    \
-         (sizeof(struct leaves_args) + sizeof(struct leafhash_leaf) + sizeof(struct moves_args) +  \
-          sizeof(struct moves_block) + sizeof(struct reads_args) + sizeof(struct reads_block) +    \
-          sizeof(struct squares_args) + sizeof(struct squares_piece)) +                            \
-     100000000 *                                                                                   \
-         (sizeof(struct step_range) + sizeof(struct step_table) + sizeof(struct rule_adam_call) +  \
-          sizeof(struct step_sgd_scalars) + sizeof(struct step_lion_scalars)) +                    \
-     1000000000 * (sizeof(struct library_mode) + sizeof(struct library_count)))
-#endif
-
 struct backend {
     struct module_stamp stamp;
     const char *name; /* "cuda", "shim" */
-    uint64_t layout;  /* BACKEND_LAYOUT */
+    uint64_t layout;  /* BACKEND_LAYOUT (kernels/backend_layout.h) */
     /* STATUS_UNSUPPORTED, with one line that says what is missing: no driver, no device. */
     enum status (*open)(void);
     /* After open: fills at most BACKEND_FACTS_MAX. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/module.h"
+#include "kernels/backend_layout.h"
 
 #define PATH_SIZE 4096
 
@@ -29,8 +30,8 @@ int backend_module_find(char *out, size_t size) {
 static enum status check(const char *path, const struct backend *backend) {
     if (backend->layout != BACKEND_LAYOUT)
         FAIL(STATUS_INPUT,
-             "%s: built with other headers than this program (layout of the ops %llu, expected "
-             "%llu); rebuild it",
+             "%s: built with other headers than this program (their hash is %016llx, expected "
+             "%016llx); rebuild it from the same sources",
              path, (unsigned long long)backend->layout, (unsigned long long)BACKEND_LAYOUT);
     if (backend->name == NULL || backend->open == NULL || backend->describe == NULL ||
         backend->memory.take == NULL || backend->memory.give == NULL || backend->wait == NULL ||

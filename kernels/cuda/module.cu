@@ -9,6 +9,7 @@
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 
+#include "kernels/backend_layout.h"
 #include "kernels/cuda/facts.h"
 
 /* What is told here, wait() does not tell again of a launch. */

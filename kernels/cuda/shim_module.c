@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "kernels/backend_layout.h"
 #include "kernels/cuda/facts.h"
 #include "kernels/cuda/shim.h"
 #include "kernels/cuda/accesses.h"

@@ -65,8 +65,9 @@ def compile_ptx(arguments, source, flags, extra):
 
 def compile_host(arguments, flags, source):
     with tempfile.TemporaryDirectory() as folder:
-        command = [arguments.nvcc, "-c", "-arch=" + arguments.arch, "-I", str(ROOT), *flags,
-                   str(ROOT / "kernels/cuda" / source), "-o", str(pathlib.Path(folder) / "out.o")]
+        command = [arguments.nvcc, "-c", "-arch=" + arguments.arch, "-I", str(ROOT),
+                   "-DBACKEND_LAYOUT=1", *flags, str(ROOT / "kernels/cuda" / source), "-o",
+                   str(pathlib.Path(folder) / "out.o")]
         done = subprocess.run(command, capture_output=True, text=True)
     print(f"{source}: {'compiles' if done.returncode == 0 else done.stderr}")
     return int(done.returncode != 0)
