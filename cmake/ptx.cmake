@@ -101,6 +101,7 @@ function(twinstep_ptx_module name)
   target_compile_options(
     ${name} PRIVATE ${TWINSTEP_OPTIMISED} -fno-tree-slp-vectorize -fvisibility=hidden
                     -include ${CMAKE_SOURCE_DIR}/base/module_kit.h)
+  twinstep_reads_layout(${name})
 endfunction()
 
 twinstep_ptx_module(backend_ptx ${ptx_small} ${ptx_ops})
