@@ -44,16 +44,17 @@ struct backend {
     /* As backend_ops() and backend_scratch() of kernels/op.h. */
     enum status (*ops)(enum dtype compute, enum dtype accumulate, const struct op_table **out);
     enum status (*scratch)(const struct op_limits *limits, size_t *out_bytes);
-    /* Of one tensor, behind all ops that were called; done when `wait` returns. */
-    void (*leaves)(const struct leaves_args *args);
-    void (*moves)(const struct moves_args *args);
+    /* Of `count` tensors, behind all ops that were called; done when `wait` returns. The lists may
+     * go when the call returns. */
+    void (*leaves)(const struct leaves_args *tensors, size_t count);
+    void (*moves)(const struct moves_args *tensors, size_t count);
     /* An optimizer's step, of working type f32 and f64, behind all ops that were called; done when
      * `wait` returns. */
     const struct step_table *steps[2];
     /* What such a step did, as `moves`. */
-    void (*reads)(const struct reads_args *args);
+    void (*reads)(const struct reads_args *args, const struct reads_tensor *tensors, size_t count);
     /* Of gradients, as `moves`. */
-    void (*squares)(const struct squares_args *args);
+    void (*squares)(const struct squares_args *vectors, size_t count);
 };
 
 #endif

@@ -33,20 +33,23 @@ struct reads_block {
     double sum[READS_SUMS];
 };
 
-/* Carriers of the dtypes named. */
+/* What tensors have in common: carriers of the dtypes named, and the step's numbers. */
 struct reads_args {
     enum dtype working, gradient_dtype, slot_dtype;
-    size_t count;          /* numbers */
-    const void *old, *now; /* (count) of working: before and after the step */
-    const void
-        *made; /* (count) of working: as the step made it; `now` but where rounding is drawn */
-    const void *gradient;            /* (count) */
-    const void *slots[READS_SLOTS];  /* (count) after the step; NULL: not there */
-    const void *moment;              /* (count) slot 0 before it; NULL: nothing is taken */
     struct rule_direction direction; /* of a kind; who knows none does not ask */
     struct rule_spacing spacing;
     double decay;
     struct rule_taken taken;
+};
+
+struct reads_tensor {
+    size_t count;          /* numbers */
+    const void *old, *now; /* (count) of working: before and after the step */
+    const void
+        *made; /* (count) of working: as the step made it; `now` but where rounding is drawn */
+    const void *gradient;           /* (count) */
+    const void *slots[READS_SLOTS]; /* (count) after the step; NULL: not there */
+    const void *moment;             /* (count) slot 0 before it; NULL: nothing is taken */
     struct reads_block
         *blocks; /* (reads_blocks(count)); written, sums that are not asked for as 0 */
 };

@@ -14,7 +14,8 @@
 
 #include "base/rule_optim.h"
 
-#define STEP_SLOTS 4 /* OPTIM_SLOTS_MAX of optim/optim.h */
+#define STEP_SLOTS 4   /* OPTIM_SLOTS_MAX of optim/optim.h */
+#define STEP_RANGES 32 /* of one call, at most */
 
 /* Elements first ... first + count - 1 of one tensor; pointers are to its element 0, in carriers of
  * the dtypes named. Slots that a rule does not have are not looked at. */
@@ -52,13 +53,17 @@ struct step_lion_scalars {
     int cpu; /* as above */
 };
 
-/* The loops of one working type. A backend's may still run when they return: its wait() is behind
- * them. They have no way to report; what goes wrong on a device is told by wait(). */
+/* The loops of one working type, each over `count` ranges (STEP_RANGES at most). A backend's may
+ * still run when they return: its wait() is behind them. They have no way to report; what goes
+ * wrong on a device is told by wait(). */
 struct step_table {
-    void (*adamw)(const struct step_range *range, const struct rule_adamw_scalars *scalars);
-    void (*sgd)(const struct step_range *range, const struct step_sgd_scalars *scalars);
-    void (*adam)(const struct step_range *range, const struct rule_adam_call *call);
-    void (*lion)(const struct step_range *range, const struct step_lion_scalars *scalars);
+    void (*adamw)(const struct step_range *ranges, size_t count,
+                  const struct rule_adamw_scalars *scalars);
+    void (*sgd)(const struct step_range *ranges, size_t count,
+                const struct step_sgd_scalars *scalars);
+    void (*adam)(const struct step_range *ranges, size_t count, const struct rule_adam_call *call);
+    void (*lion)(const struct step_range *ranges, size_t count,
+                 const struct step_lion_scalars *scalars);
 };
 
 #if defined(TWINSTEP_VARIANT)

@@ -47,18 +47,18 @@ struct step_context {
     uint64_t t; /* of the bias corrections */
 };
 
-static void step_range(const struct step_table *loops, const struct step_range *range,
-                       const struct optim_group *group, const void *context) {
+static void step_range(const struct step_table *loops, const struct step_range *ranges,
+                       size_t count, const struct optim_group *group, const void *context) {
     const struct step_context *c = (const struct step_context *)context;
     const struct adam_values *v = c->values;
     if (v->variant == RULE_ADAM_TORCH && c->decoupled && !v->amsgrad) {
         const struct rule_adamw_scalars scalars =
             rule_adamw_scalars(group->lr, group->weight_decay, v->beta1, v->beta2, v->eps, c->t);
-        loops->adamw(range, &scalars);
+        loops->adamw(ranges, count, &scalars);
         return;
     }
     const struct rule_adam_call call = rule_call(v, group, c->decoupled, c->factor, c->t);
-    loops->adam(range, &call);
+    loops->adam(ranges, count, &call);
 }
 
 /* The count that a step's corrections use, from the count before it. */

@@ -196,12 +196,22 @@ double clip_coefficient(const struct clip_rule *rule, double norm, enum dtype st
     return dtype_round(c > 1.0 ? 1.0 : c, last);
 }
 
+/* Tensor `next` begins where `count` numbers of `tensor` end: one call scales both. */
+static int goes_on(const struct clip_tensor *tensor, size_t count, const struct clip_tensor *next) {
+    return next->storage == tensor->storage &&
+           (const char *)tensor->gradient + count * dtype_carrier(tensor->storage) ==
+               (const char *)next->gradient;
+}
+
 static void scale(const struct clip_call *clip, double coefficient) {
-    for (size_t i = 0; i < clip->tensor_count; ++i) {
+    for (size_t i = 0, next; i < clip->tensor_count; i = next) {
         const struct clip_tensor *tensor = &clip->tensors[i];
         const struct op_call call = call_of(clip, i);
-        const struct scale_args args = {tensor->count, tensor->storage, coefficient,
-                                        tensor->gradient};
+        struct scale_args args = {tensor->count, tensor->storage, coefficient, tensor->gradient};
+        for (next = i + 1; next < clip->tensor_count; ++next) {
+            if (!goes_on(tensor, args.count, &clip->tensors[next])) break;
+            args.count += clip->tensors[next].count;
+        }
         clip->ops->scale(&call, &args);
     }
 }
@@ -226,38 +236,40 @@ static int is_one_vector(const struct clip_call *clip) {
     return clip->tensor_count > 0;
 }
 
-static void ask_flat(struct clip_call *clip, void (*squares)(const struct squares_args *),
-                     struct squares_piece *pieces, double *blocks) {
+/* All gradients as one vector. */
+static struct squares_args flat_of(const struct clip_call *clip, struct squares_piece *pieces) {
     const enum dtype storage = clip->tensors[0].storage;
     struct squares_args args = {.storage = storage,
                                 .wide = norm_dtype(&clip->rule, storage) == DTYPE_F64,
                                 .piece = pieces,
-                                .pieces = clip->tensor_count,
-                                .blocks = blocks};
+                                .pieces = clip->tensor_count};
     for (size_t i = 0; i < clip->tensor_count; ++i) {
         pieces[i] = (struct squares_piece){clip->tensors[i].gradient, args.count};
         args.count += clip->tensors[i].count;
     }
-    clip->flat = blocks;
-    squares(&args);
+    return args;
 }
 
 void clip_ask(struct clip_call *clip, struct clip_tensor *tensors,
-              void (*squares)(const struct squares_args *), struct squares_piece *pieces,
-              double *blocks) {
+              void (*squares)(const struct squares_args *, size_t), const struct clip_room *room) {
+    double *blocks = room->blocks;
+    size_t asked = 0;
     if (clip->call->order_free) return;
     for (size_t i = 0; needs_each(clip) && i < clip->tensor_count; ++i) {
         const int narrow = is_narrow(&clip->rule, tensors[i].storage);
         if (!narrow && (clip->call->order != NULL || clip->call->racing != NULL)) continue;
-        const struct squares_args args = {.storage = tensors[i].storage,
-                                          .wide = !narrow,
-                                          .count = tensors[i].count,
-                                          .values = tensors[i].gradient,
-                                          .blocks = blocks};
-        squares(&args);
+        room->asked[asked++] = (struct squares_args){.storage = tensors[i].storage,
+                                                     .wide = !narrow,
+                                                     .count = tensors[i].count,
+                                                     .values = tensors[i].gradient,
+                                                     .blocks = blocks};
         tensors[i].blocks = blocks;
-        blocks += squares_blocks(args.count);
+        blocks += squares_blocks(tensors[i].count);
     }
-    if (clip->rule.norm == CLIP_FLAT && is_one_vector(clip))
-        ask_flat(clip, squares, pieces, blocks);
+    if (clip->rule.norm == CLIP_FLAT && is_one_vector(clip)) {
+        room->asked[asked] = flat_of(clip, room->pieces);
+        room->asked[asked++].blocks = blocks;
+        clip->flat = blocks;
+    }
+    squares(room->asked, asked);
 }

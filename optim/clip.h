@@ -80,14 +80,19 @@ struct clip_result {
     double coefficient; /* 1 when max_norm is 0; with CLIP_COPY what the copies were scaled by */
 };
 
+/* What is asked of a backend and what it answers. */
+struct clip_room {
+    struct squares_args *asked;   /* (tensor_count + 1) */
+    struct squares_piece *pieces; /* (tensor_count); of the backend's memory */
+    double *blocks; /* squares_blocks() of each tensor and of all together; likewise */
+};
+
 /* Where gradients lie in a backend's memory: asks for the sums of squares that the rule needs, by
- * blocks of law 2, into `blocks` (squares_blocks() of each tensor and of all together), and says so
+ * blocks of law 2, all of them in one call, and says so
  * in `tensors`, which are clip->tensors, and in `clip`. Who calls waits for the backend before
- * clip_gradients. Drawn, racing and free orders stay with the ops. `pieces`: tensor_count; both of
- * the backend's memory. */
+ * clip_gradients. Drawn, racing and free orders stay with the ops. */
 void clip_ask(struct clip_call *clip, struct clip_tensor *tensors,
-              void (*squares)(const struct squares_args *), struct squares_piece *pieces,
-              double *blocks);
+              void (*squares)(const struct squares_args *, size_t), const struct clip_room *room);
 
 /* Blocks of the squares of `count` numbers, as law 2 joins them; narrow: sums are f32's. */
 double clip_join(const double *blocks, size_t count, int narrow);

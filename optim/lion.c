@@ -40,14 +40,14 @@ struct step_context {
     double factor;
 };
 
-static void step_range(const struct step_table *loops, const struct step_range *range,
-                       const struct optim_group *group, const void *context) {
+static void step_range(const struct step_table *loops, const struct step_range *ranges,
+                       size_t count, const struct optim_group *group, const void *context) {
     const struct step_context *c = (const struct step_context *)context;
     const struct step_lion_scalars scalars = {rule_lion_scalars(group->lr, group->weight_decay,
                                                                 c->values->beta1, c->values->beta2,
                                                                 c->factor),
                                               c->values->variant == 1};
-    loops->lion(range, &scalars);
+    loops->lion(ranges, count, &scalars);
 }
 
 static enum status lion_step(const struct optim_call *call) {

@@ -35,8 +35,8 @@ struct step_scalars {
     uint64_t t;
 };
 
-static void step_range(const struct step_table *loops, const struct step_range *range,
-                       const struct optim_group *group, const void *context) {
+static void step_range(const struct step_table *loops, const struct step_range *ranges,
+                       size_t count, const struct optim_group *group, const void *context) {
     const struct step_scalars *step = (const struct step_scalars *)context;
     const struct step_sgd_scalars scalars = {group->lr,
                                              group->weight_decay,
@@ -45,7 +45,7 @@ static void step_range(const struct step_table *loops, const struct step_range *
                                              step->values->nesterov,
                                              step->t == 1,
                                              step->values->variant == 1};
-    loops->sgd(range, &scalars);
+    loops->sgd(ranges, count, &scalars);
 }
 
 static enum status sgd_step(const struct optim_call *call) {

@@ -12,11 +12,14 @@ _Static_assert(STEP_SLOTS == OPTIM_SLOTS_MAX, "a range has the slots of its tens
 enum { PIECE = 8192 };
 
 #define DECLARE(variant)                                                                           \
-    void optim_adamw_range_##variant(const struct step_range *,                                    \
+    void optim_adamw_range_##variant(const struct step_range *, size_t,                            \
                                      const struct rule_adamw_scalars *);                           \
-    void optim_sgd_range_##variant(const struct step_range *, const struct step_sgd_scalars *);    \
-    void optim_adam_range_##variant(const struct step_range *, const struct rule_adam_call *);     \
-    void optim_lion_range_##variant(const struct step_range *, const struct step_lion_scalars *);  \
+    void optim_sgd_range_##variant(const struct step_range *, size_t,                              \
+                                   const struct step_sgd_scalars *);                               \
+    void optim_adam_range_##variant(const struct step_range *, size_t,                             \
+                                    const struct rule_adam_call *);                                \
+    void optim_lion_range_##variant(const struct step_range *, size_t,                             \
+                                    const struct step_lion_scalars *);                             \
     void optim_adafactor_tensor_##variant(const struct optim_tensor *, const struct step_range *,  \
                                           const struct optim_adafactor_scalars *);
 #define LOOPS(variant)                                                                             \
@@ -111,16 +114,30 @@ static struct step_range piece_of(const struct optim_call *call, const struct op
     return range_of(call, tensor, first, left < PIECE ? left : PIECE);
 }
 
-static void spread_elsewhere(const struct optim_call *call, optim_step_range step,
-                             const void *scalars) {
+/* The tensors of one group and working type. */
+static void spread_group(const struct optim_call *call, uint32_t group, int wide,
+                         optim_step_ranges step, const void *scalars) {
+    struct step_range ranges[STEP_RANGES];
+    size_t count = 0;
     for (uint32_t i = 0; i < call->tensor_count; ++i) {
         const struct optim_tensor *tensor = &call->tensors[i];
-        const struct step_range range = range_of(call, tensor, 0, tensor->count);
-        step(call->steps[is_wide(tensor)], &range, &call->groups[tensor->group], scalars);
+        if (tensor->group != group || is_wide(tensor) != wide) continue;
+        ranges[count++] = range_of(call, tensor, 0, tensor->count);
+        if (count < STEP_RANGES) continue;
+        step(call->steps[wide], ranges, count, &call->groups[group], scalars);
+        count = 0;
     }
+    if (count > 0) step(call->steps[wide], ranges, count, &call->groups[group], scalars);
 }
 
-void optim_spread(const struct optim_call *call, optim_step_range step, const void *scalars) {
+static void spread_elsewhere(const struct optim_call *call, optim_step_ranges step,
+                             const void *scalars) {
+    for (uint32_t group = 0; group < call->group_count; ++group)
+        for (int wide = 0; wide < 2; ++wide)
+            spread_group(call, group, wide, step, scalars);
+}
+
+void optim_spread(const struct optim_call *call, optim_step_ranges step, const void *scalars) {
     if (call->steps[0] != NULL) {
         spread_elsewhere(call, step, scalars);
         return;
@@ -133,8 +150,8 @@ void optim_spread(const struct optim_call *call, optim_step_range step, const vo
 #pragma omp for schedule(static) nowait
         for (size_t piece = 0; piece < pieces; ++piece) {
             const struct step_range range = piece_of(call, tensor, piece);
-            step(&loops[call->isa][is_wide(tensor)].elements, &range, &call->groups[tensor->group],
-                 scalars);
+            step(&loops[call->isa][is_wide(tensor)].elements, &range, 1,
+                 &call->groups[tensor->group], scalars);
         }
     }
 }

@@ -24,8 +24,8 @@ static inline enum dtype optim_working_dtype(const struct optim_tensor *tensor) 
     return tensor->master != NULL ? tensor->master_dtype : tensor->param_dtype;
 }
 
-typedef void (*optim_step_range)(const struct step_table *, const struct step_range *,
-                                 const struct optim_group *, const void *scalars);
+typedef void (*optim_step_ranges)(const struct step_table *, const struct step_range *,
+                                  size_t count, const struct optim_group *, const void *scalars);
 
 typedef void (*optim_adafactor_loop)(const struct optim_tensor *, const struct step_range *,
                                      const struct optim_adafactor_scalars *);
@@ -38,8 +38,9 @@ TWINSTEP_MUST_USE enum status optim_check_call(const struct optim_call *call,
                                                const struct optim_class *class_);
 
 /* `step` gets every range of every tensor exactly once, from call->threads threads; where the call
- * has tables of its own, in one range per tensor, from this thread. */
-void optim_spread(const struct optim_call *call, optim_step_range step, const void *scalars);
+ * has tables of its own, a tensor is one range, and those of one group and working type come in
+ * lists of STEP_RANGES, from this thread. */
+void optim_spread(const struct optim_call *call, optim_step_ranges step, const void *scalars);
 
 /* `step` gets every tensor exactly once, in one range; a tensor belongs to one thread of this
  * processor, whatever tables the call has. */

@@ -10,6 +10,7 @@ enum status digests_open(const struct backend *backend, size_t leaf_limit, size_
     *out = (struct digests){.backend = backend, .leaf_limit = leaf_limit, .job_limit = job_limit};
     if (backend == NULL) return STATUS_OK;
     TRY(arena_take(arena, job_limit, sizeof *out->jobs, "digests", &out->jobs));
+    TRY(arena_take(arena, job_limit, sizeof *out->asked, "digests", &out->asked));
     return arena_take(arena, leaf_limit, sizeof *out->leaves, "leaves of digests", &out->leaves);
 }
 
@@ -34,9 +35,8 @@ enum status digests_add(struct digests *digests, const struct digest_job *job) {
         TRY(digests->backend->wait());
         return host_digest(job);
     }
-    const struct leaves_args args = {job->dtype, count, job->data,
-                                     digests->leaves + digests->leaf_count};
-    digests->backend->leaves(&args);
+    digests->asked[digests->job_count] =
+        (struct leaves_args){job->dtype, count, job->data, digests->leaves + digests->leaf_count};
     digests->jobs[digests->job_count++] = *job;
     digests->leaf_count += leaves;
     return STATUS_OK;
@@ -47,6 +47,7 @@ enum status digests_finish(struct digests *digests) {
     const size_t jobs = digests->job_count;
     digests->job_count = digests->leaf_count = 0;
     if (jobs == 0) return STATUS_OK;
+    digests->backend->leaves(digests->asked, jobs);
     TRY(digests->backend->wait());
     for (size_t i = 0; i < jobs; i++) {
         const struct digest_job *const job = &digests->jobs[i];

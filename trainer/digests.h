@@ -11,6 +11,7 @@
 
 struct arena;
 struct backend; /* kernels/backend_abi.h */
+struct leaves_args;
 
 struct digest_job {
     const char *name; /* as the others until the digests are done */
@@ -25,6 +26,7 @@ struct digests {
     const struct backend *backend; /* NULL: none */
     struct leafhash_leaf *leaves;
     struct digest_job *jobs;
+    struct leaves_args *asked;    /* of the jobs; all of them in one call */
     size_t leaf_limit, job_limit; /* more are done in several turns */
     size_t leaf_count, job_count; /* of jobs that are not done */
 };

@@ -38,6 +38,8 @@ enum status measure_open(struct run *run) {
     if (run->backend == NULL) return STATUS_OK;
     for (uint32_t i = 0; i < run->owner_count; i++)
         blocks += moves_blocks(run->table.rows[run->owner[i]].count);
+    TRY(arena_take(&run->arena, run->owner_count, sizeof *run->moves_asked, "measures",
+                   &run->moves_asked));
     return arena_take(&run->arena, blocks, sizeof *run->moves, "measures", &run->moves);
 }
 
@@ -55,10 +57,9 @@ void measure_keep(const struct run *run, enum dtype dtype, const void *from, siz
 
 static void copy_params(const struct run *run, unsigned char *out) {
     const enum dtype param = (enum dtype)run->config.numerics.param;
-    for (uint32_t i = 0; i < run->owner_count; i++) {
-        uint32_t row = run->owner[i];
-        measure_keep(run, param, run_param(run, row), run->table.rows[row].count,
-                     out + run->packed[row] * dtype_carrier(param));
+    RUN_EACH_SPAN(run, span) {
+        unsigned char *const to = out + run->packed[span.row] * dtype_carrier(param);
+        measure_keep(run, param, run_param(run, span.row), span.count, to);
     }
 }
 
@@ -120,12 +121,13 @@ static struct moves_args moves_of(const struct run *run, uint32_t row) {
 /* Queued on the backend, if there is one; measure_params waits. */
 static void ask_moves(struct run *run) {
     struct moves_block *blocks = run->moves;
-    for (uint32_t i = 0; i < run->owner_count && run->backend != NULL; i++) {
-        struct moves_args args = moves_of(run, run->owner[i]);
-        args.blocks = blocks;
-        run->backend->moves(&args);
-        blocks += moves_blocks(args.count);
+    if (run->backend == NULL) return;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        run->moves_asked[i] = moves_of(run, run->owner[i]);
+        run->moves_asked[i].blocks = blocks;
+        blocks += moves_blocks(run->moves_asked[i].count);
     }
+    run->backend->moves(run->moves_asked, run->owner_count);
 }
 
 static struct moves_block host_moves(const struct moves_args *args) {

@@ -134,12 +134,12 @@ static enum status phase_forward(struct run *run) {
 }
 
 /* Accumulators of mode order-free hold the numbers of a stored gradient exactly. */
-static void restart_exactly(struct run *run, uint32_t row) {
+static void restart_exactly(struct run *run, const struct run_span *span) {
     const enum dtype stored = run->layout.gradient_dtype;
-    const void *const gradient = run_at(run, run->layout.tensor[row].gradient);
-    struct exact_sum *const sums = (struct exact_sum *)run->accumulators[row][0];
-    memset(sums, 0, run->table.rows[row].count * sizeof *sums);
-    for (size_t i = 0; i < run->table.rows[row].count; i++)
+    const void *const gradient = run_at(run, run->layout.tensor[span->row].gradient);
+    struct exact_sum *const sums = (struct exact_sum *)run->accumulators[span->row][0];
+    memset(sums, 0, span->count * sizeof *sums);
+    for (size_t i = 0; i < span->count; i++)
         exact_sum_add(sums + i, dtype_carrier(stored) == sizeof(float)
                                     ? (double)((const float *)gradient)[i]
                                     : ((const double *)gradient)[i]);
@@ -151,19 +151,16 @@ static void restart_from_gradient(struct run *run) {
     const struct state_layout *layout = &run->layout;
     const struct model *model = &run->model;
     size_t bytes = layout->accumulator;
-    for (uint32_t i = 0; i < run->owner_count; i++) {
-        uint32_t row = run->owner[i];
-        const struct state_tensor *tensor = &layout->tensor[row];
-        size_t count = run->table.rows[row].count;
-        const struct convert_args first = {count, layout->gradient_dtype, layout->accumulator_dtype,
-                                           run_at(run, tensor->gradient),
-                                           run->accumulators[row][0]};
+    RUN_EACH_SPAN(run, span) {
+        const struct convert_args first = {
+            span.count, layout->gradient_dtype, layout->accumulator_dtype,
+            run_at(run, layout->tensor[span.row].gradient), run->accumulators[span.row][0]};
         if (layout->sums != 0)
-            restart_exactly(run, row);
+            restart_exactly(run, &span);
         else
             model->ops->convert(&model->call, &first);
-        for (uint32_t use = 1; use < run->table.rows[row].uses; use++)
-            model_set(model, run->accumulators[row][use], count * bytes, 0);
+        for (uint32_t use = 1; use < run->table.rows[span.row].uses; use++)
+            model_set(model, run->accumulators[span.row][use], span.count * bytes, 0);
     }
 }
 
@@ -184,17 +181,19 @@ static enum status phase_backward(struct run *run) {
 }
 
 void phase_ask_squares(struct run *run) {
-    double *blocks = run->clip_blocks;
-    for (uint32_t i = 0; i < run->owner_count && run->backend != NULL; i++) {
+    struct squares_args *const asked = run->clip_room.asked;
+    double *blocks = run->clip_room.blocks;
+    if (run->backend == NULL) return;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
         const uint32_t row = run->owner[i];
-        const struct squares_args args = {.storage = run->layout.gradient_dtype,
-                                          .wide = 1,
-                                          .count = run->table.rows[row].count,
-                                          .values = run_at(run, run->layout.tensor[row].gradient),
-                                          .blocks = blocks};
-        run->backend->squares(&args);
-        blocks += squares_blocks(args.count);
+        asked[i] = (struct squares_args){.storage = run->layout.gradient_dtype,
+                                         .wide = 1,
+                                         .count = run->table.rows[row].count,
+                                         .values = run_at(run, run->layout.tensor[row].gradient),
+                                         .blocks = blocks};
+        blocks += squares_blocks(asked[i].count);
     }
+    run->backend->squares(asked, run->owner_count);
 }
 
 double phase_squares(const struct run *run, uint32_t index, const double **blocks) {
@@ -209,7 +208,7 @@ double phase_squares(const struct run *run, uint32_t index, const double **block
 }
 
 static enum status note_gradients(struct run *run) {
-    const double *blocks = run->clip_blocks;
+    const double *blocks = run->clip_room.blocks;
     if (run->shape.tensors > 0) phase_ask_squares(run);
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct param_row *row = &run->table.rows[run->owner[i]];
@@ -237,9 +236,9 @@ static enum status note_gradients(struct run *run) {
 enum status phase_close_gradient(struct run *run) {
     struct state_head *head = run_head(run);
     if (!head->pending) return STATUS_OK;
-    for (uint32_t i = 0; i < run->owner_count; i++) {
-        uint32_t row = run->owner[i];
-        struct close_args args = {.count = run->table.rows[row].count,
+    RUN_EACH_SPAN(run, span) {
+        const uint32_t row = span.row;
+        struct close_args args = {.count = span.count,
                                   .uses = run->table.rows[row].uses,
                                   .acc = {run->accumulators[row][0], run->accumulators[row][1]},
                                   .storage = run->layout.gradient_dtype,
@@ -308,12 +307,12 @@ static enum status phase_zero(struct run *run) {
     struct state_head *head = run_head(run);
     size_t accumulator = run->layout.accumulator;
     size_t gradient = dtype_carrier(run->layout.gradient_dtype);
-    for (uint32_t i = 0; i < run->owner_count; i++) {
-        uint32_t row = run->owner[i];
-        size_t count = run->table.rows[row].count;
-        for (uint32_t use = 0; use < run->table.rows[row].uses; use++)
-            model_set(&run->model, run->accumulators[row][use], count * accumulator, 0);
-        model_set(&run->model, run_at(run, run->layout.tensor[row].gradient), count * gradient, 0);
+    RUN_EACH_SPAN(run, span) {
+        void *const *const accumulators = run->accumulators[span.row];
+        for (uint32_t use = 0; use < run->table.rows[span.row].uses; use++)
+            model_set(&run->model, accumulators[use], span.count * accumulator, 0);
+        model_set(&run->model, run_at(run, run->layout.tensor[span.row].gradient),
+                  span.count * gradient, 0);
     }
     head->pending = 0;
     head->stored = 0;
@@ -332,11 +331,10 @@ void phase_refresh_weights(struct run *run) {
     if (run->weights_fresh) return;
     run->weights_fresh = 1;
     if (run->weight_copies == NULL) return;
-    for (uint32_t i = 0; i < run->owner_count; i++) {
-        const uint32_t row = run->owner[i];
-        const struct param_row *param = &run->table.rows[row];
-        const struct convert_args args = {param->count, param->dtype, run->model.compute,
-                                          run_param(run, row), run->weight_copies[row]};
+    RUN_EACH_SPAN(run, span) {
+        const struct convert_args args = {span.count, run->table.rows[span.row].dtype,
+                                          run->model.compute, run_param(run, span.row),
+                                          run->weight_copies[span.row]};
         run->model.ops->convert(&run->model.call, &args);
     }
     if (run->model.watch != NULL) watch_weights_copied(run);

@@ -13,17 +13,20 @@
 #include "trainer/streams.h"
 #include "trainer/watch_run.h"
 
+static void scale_gradients(struct run *run, double factor) {
+    RUN_EACH_SPAN(run, span) {
+        const struct scale_args args = {span.count, run->layout.gradient_dtype, factor,
+                                        run_at(run, run->layout.tensor[span.row].gradient)};
+        run->model.ops->scale(&run->model.call, &args);
+    }
+}
+
 enum status phase_unscale(struct run *run) {
     struct state_head *head = run_head(run);
     if (run->config.scaler.kind == SCALER_NONE) return STATUS_OK;
     TRY(phase_close_gradient(run));
     double factor = head->scaler.unscaled ? 1.0 : scaler_inverse(&head->scaler);
-    for (uint32_t i = 0; i < run->owner_count && factor != 1.0; i++) {
-        uint32_t row = run->owner[i];
-        struct scale_args args = {run->table.rows[row].count, run->layout.gradient_dtype, factor,
-                                  run_at(run, run->layout.tensor[row].gradient)};
-        run->model.ops->scale(&run->model.call, &args);
-    }
+    if (factor != 1.0) scale_gradients(run, factor);
     head->scaler.unscaled = 1;
     phase_note_reals(run, PHASE_UNSCALE, &factor, 1);
     return STATUS_OK;
@@ -55,8 +58,7 @@ static enum status clip_by(struct run *run, const struct clip_rule *rule, struct
                              .tensor_count = run->owner_count,
                              .rule = *rule,
                              .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
-    if (run->backend != NULL)
-        clip_ask(&call, run->clips, run->backend->squares, run->clip_pieces, run->clip_blocks);
+    if (run->backend != NULL) clip_ask(&call, run->clips, run->backend->squares, &run->clip_room);
     TRY(model_wait(&run->model));
     clip_gradients(&call, out);
     return STATUS_OK;

@@ -22,6 +22,9 @@ static int has_moment(const struct run *run) {
 enum status readback_open(struct run *run) {
     size_t carrier = dtype_carrier(taken_working(run)), blocks = 0;
     TRY(arena_take(&run->arena, run->table.elements, carrier, "last weights", &run->working));
+    if (run->backend != NULL)
+        TRY(arena_take(&run->arena, run->owner_count, sizeof *run->reads_asked, "read-back",
+                       &run->reads_asked));
     for (uint32_t i = 0; i < run->owner_count && run->backend != NULL; i++)
         blocks += reads_blocks(run->table.rows[run->owner[i]].count);
     TRY(arena_take(&run->arena, run->owner_count + blocks, sizeof *run->reads, "read-back",
@@ -34,15 +37,14 @@ enum status readback_open(struct run *run) {
 void readback_keep(struct run *run) {
     const size_t carrier = dtype_carrier(taken_working(run));
     const size_t slot = dtype_carrier(run->layout.slot_dtype);
-    for (uint32_t i = 0; i < run->owner_count; i++) {
-        const uint32_t row = run->owner[i];
-        const struct state_tensor *tensor = &run->layout.tensor[row];
-        const size_t count = run->table.rows[row].count;
-        measure_keep(run, taken_working(run), run_at(run, working_offset(run, row)), count,
-                     run->working + run->packed[row] * carrier);
-        if (run->moment != NULL && tensor->slot_count[0] == count)
-            measure_keep(run, run->layout.slot_dtype, run_at(run, tensor->slot[0]), count,
-                         run->moment + run->packed[row] * slot);
+    RUN_EACH_SPAN(run, span) {
+        const struct state_tensor *tensor = &run->layout.tensor[span.row];
+        const size_t first = run->packed[span.row];
+        measure_keep(run, taken_working(run), run_at(run, working_offset(run, span.row)),
+                     span.count, run->working + first * carrier);
+        if (run->moment != NULL && tensor->slot_count[0] == run->table.rows[span.row].count)
+            measure_keep(run, run->layout.slot_dtype, run_at(run, tensor->slot[0]), span.count,
+                         run->moment + first * slot);
     }
 }
 

@@ -102,30 +102,56 @@ static enum status sum_tensor(struct run *run, const struct optim_call *call, ui
 
 /* ---- on a backend ---- */
 
+/* Of a tensor's group; every tensor has the same dtypes. */
 static struct reads_args args_of(const struct run *run, const struct optim_call *call,
                                  uint32_t index, const struct taken_rule *rule) {
     const struct optim_tensor *const tensor = &call->tensors[index];
-    const uint32_t row = run->owner[index];
     const enum dtype working = taken_working(run);
     struct reads_args args = {
         .working = working,
         .gradient_dtype = tensor->gradient_dtype,
         .slot_dtype = tensor->slot_dtype,
+        .direction = optim_direction_rule(run->optimizer, call, index),
+        .spacing = spacing_of(working),
+        .decay = call->groups[tensor->group].weight_decay,
+    };
+    if (rule->source == TAKEN_MOMENT) args.taken = taken_scalars(run, rule, run->owner[index]);
+    return args;
+}
+
+static struct reads_tensor tensor_of(const struct run *run, const struct optim_call *call,
+                                     uint32_t index, const struct taken_rule *rule) {
+    const struct optim_tensor *const tensor = &call->tensors[index];
+    const uint32_t row = run->owner[index];
+    struct reads_tensor out = {
         .count = tensor->count,
         .old = old_of(run, row),
         .now = now_of(run, row),
         .made = tensor->master != NULL ? tensor->master : tensor->param,
         .gradient = tensor->gradient,
-        .direction = optim_direction_rule(run->optimizer, call, index),
-        .spacing = spacing_of(working),
-        .decay = call->groups[tensor->group].weight_decay,
     };
     for (int slot = 0; slot < READS_SLOTS; slot++)
-        args.slots[slot] = tensor->slots[slot];
-    if (rule->source != TAKEN_MOMENT) return args;
-    args.moment = run->moment + run->packed[row] * dtype_carrier(tensor->slot_dtype);
-    args.taken = taken_scalars(run, rule, row);
-    return args;
+        out.slots[slot] = tensor->slots[slot];
+    if (rule->source == TAKEN_MOMENT)
+        out.moment = run->moment + run->packed[row] * dtype_carrier(tensor->slot_dtype);
+    return out;
+}
+
+/* Blocks of the group's tensors stand among those of all. */
+static void ask_group(struct run *run, const struct optim_call *call, uint32_t group,
+                      const struct taken_rule *rule, struct reads_block *blocks) {
+    struct reads_args args = {.decay = 0.0};
+    size_t asked = 0;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const struct optim_tensor *const tensor = &call->tensors[i];
+        if (tensor->group == group) {
+            args = args_of(run, call, i, rule);
+            run->reads_asked[asked] = tensor_of(run, call, i, rule);
+            run->reads_asked[asked++].blocks = blocks;
+        }
+        blocks += reads_blocks(tensor->count);
+    }
+    if (asked > 0) run->backend->reads(&args, run->reads_asked, asked);
 }
 
 static void join(const struct reads_block *blocks, size_t count, struct reads_block *out) {
@@ -138,15 +164,10 @@ static void join(const struct reads_block *blocks, size_t count, struct reads_bl
 
 static enum status ask_backend(struct run *run, const struct optim_call *call,
                                const struct taken_rule *rule, struct reads_block *out) {
-    struct reads_block *blocks = out + run->owner_count;
-    for (uint32_t i = 0; i < run->owner_count; i++) {
-        struct reads_args args = args_of(run, call, i, rule);
-        args.blocks = blocks;
-        run->backend->reads(&args);
-        blocks += reads_blocks(args.count);
-    }
+    const struct reads_block *blocks = out + run->owner_count;
+    for (uint32_t g = 0; g < call->group_count; g++)
+        ask_group(run, call, g, rule, out + run->owner_count);
     TRY(run->backend->wait());
-    blocks = out + run->owner_count;
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const size_t count = reads_blocks(call->tensors[i].count);
         join(blocks, count, &out[i]);

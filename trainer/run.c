@@ -47,7 +47,7 @@ static double square_by_op(struct run *run, uint32_t row) {
 static enum status look_for_overflow(struct run *run) {
     const struct op_call *const call = &run->model.call;
     const int asked = run->backend != NULL && call->order == NULL && call->racing == NULL;
-    const double *blocks = run->clip_blocks;
+    const double *blocks = run->clip_room.blocks;
     TRY(phase_close_gradient(run));
     if (asked) {
         phase_ask_squares(run);

@@ -56,9 +56,9 @@ struct run {
     struct config config;
     struct run_options options;
     const struct dataset *dataset;
-    struct arena arena; /* of memory that the backend sees */
-    const struct backend *backend;    /* NULL: this program's own ops */
-    const struct op_table *host;      /* this program's, for memory of any origin */
+    struct arena arena;            /* of memory that the backend sees */
+    const struct backend *backend; /* NULL: this program's own ops */
+    const struct op_table *host;   /* this program's, for memory of any origin */
 
     struct param_table table;
     const struct optim_class *optimizer;
@@ -71,7 +71,7 @@ struct run {
     struct batch batch;
     struct sampler sampler;
     struct sampler_plan plan;
-    struct stream_events *events; /* (STREAM_COUNT) of rng.*, by stream */
+    struct stream_events *events;    /* (STREAM_COUNT) of rng.*, by stream */
     struct run_reference *reference; /* DPO only */
 
     uint32_t *owner; /* rows that own storage, table order: the trace's tensor axis */
@@ -80,19 +80,19 @@ struct run {
     void **weight_copies; /* by row, or NULL when param dtype equals compute dtype */
     int weights_fresh;    /* copies follow from the state (cleared by optimize and restore) */
     void *(*accumulators)[2];
-    unsigned char *initial;   /* parameters at step 0 */
-    unsigned char *before;    /* parameters before the running update */
-    unsigned char *working;   /* masters (or parameters) before the last optimize; with readback */
+    unsigned char *initial; /* parameters at step 0 */
+    unsigned char *before;  /* parameters before the running update */
+    unsigned char *working; /* masters (or parameters) before the last optimize; with readback */
     unsigned char *moment;  /* first slots before it, packed likewise; NULL where none is linear */
     struct reads_block *reads; /* with readback: of owners, and blocks that a backend fills */
-    size_t *packed;           /* (rows + 1) element offset of each row in these three */
-    float *wide;              /* f32 copies of parameters during a step; with stochastic rounding */
+    struct reads_tensor *reads_asked; /* (owners) with a backend */
+    size_t *packed;                   /* (rows + 1) element offset of each row in these three */
+    float *wide; /* f32 copies of parameters during a step; with stochastic rounding */
     double *coefficient, *sequence_logp, *terms;
     double *direction; /* of the largest tensor; NULL unless readback_sums_needs_direction */
     struct optim_tensor *tensors; /* (owners) */
     struct clip_tensor *clips;    /* (owners) */
-    struct squares_piece *clip_pieces; /* (owners) with a backend, as clip_blocks: for clip_ask */
-    double *clip_blocks;
+    struct clip_room clip_room;   /* with a backend */
     double (*reference_logp)[2];  /* (samples of a micro-batch) */
     uint32_t *probe;              /* (samples of a micro-batch) sample numbers of a probe */
 
@@ -101,14 +101,15 @@ struct run {
 
     /* of the running update; nothing below survives it */
     struct record record;
-    uint32_t micro;                 /* micro-batches already fetched */
-    int jumped;                     /* it draws an order that its place in the data does not tell */
-    int skipped;                    /* its optimizer step is skipped */
-    int overflow;                   /* its gradient is not finite; looked at where that matters */
+    uint32_t micro; /* micro-batches already fetched */
+    int jumped;     /* it draws an order that its place in the data does not tell */
+    int skipped;    /* its optimizer step is skipped */
+    int overflow;   /* its gradient is not finite; looked at where that matters */
     struct digests digests;
-    struct moves_block *moves; /* of all owners, one behind the other; with a backend */
+    struct moves_block *moves;      /* of all owners, one behind the other; with a backend */
+    struct moves_args *moves_asked; /* (owners) likewise */
     struct digest (*piece_digest)[STATE_PIECES]; /* (rows) */
-    struct digest *gradient_digest; /* (owners) */
+    struct digest *gradient_digest;              /* (owners) */
     struct digest_stream batch_stream;
     struct digest_stream *site_stream; /* (sites) */
     struct digest *site_digest;

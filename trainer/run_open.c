@@ -66,6 +66,25 @@ static enum status open_tables(struct run *run) {
     return STATUS_OK;
 }
 
+/* Bytes of a compute copy; the next one is as well aligned. */
+static size_t copy_bytes(const struct run *run, uint32_t row) {
+    const size_t own = run->table.rows[row].tied_to < 0 ? run->table.rows[row].count : 0;
+    return (own * run->model.carrier + 63) & ~(size_t)63;
+}
+
+static enum status open_copies(struct run *run) {
+    unsigned char *copies;
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < run->table.count; i++)
+        bytes += copy_bytes(run, i);
+    TRY(arena_take(&run->arena, run->table.count, sizeof *run->weight_copies, "weights",
+                   &run->weight_copies));
+    TRY(arena_take(&run->arena, bytes, 1, "weight copies", &copies));
+    for (uint32_t i = 0; i < run->table.count; copies += copy_bytes(run, i++))
+        if (run->table.rows[i].tied_to < 0) run->weight_copies[i] = copies;
+    return STATUS_OK;
+}
+
 /* Pointers by row: the parameter itself, or a compute copy where the dtypes differ. */
 static enum status open_weights(struct run *run) {
     struct arena *arena = &run->arena;
@@ -73,8 +92,7 @@ static enum status open_weights(struct run *run) {
     int copies = run->config.numerics.param != run->config.numerics.compute;
     TRY(arena_take(arena, count, sizeof *run->weights, "weights", &run->weights));
     TRY(arena_take(arena, count, sizeof *run->accumulators, "weights", &run->accumulators));
-    if (copies)
-        TRY(arena_take(arena, count, sizeof *run->weight_copies, "weights", &run->weight_copies));
+    if (copies) TRY(open_copies(run));
     for (uint32_t i = 0; i < count; i++) {
         const struct param_row *row = &run->table.rows[i];
         if (row->tied_to >= 0) {
@@ -84,12 +102,26 @@ static enum status open_weights(struct run *run) {
         run->weights[i] = run_param(run, i);
         for (uint32_t use = 0; use < row->uses; use++)
             run->accumulators[i][use] = run_at(run, run->layout.tensor[i].accumulator[use]);
-        if (!copies) continue;
-        TRY(arena_take(arena, row->count, run->model.carrier, "weight copies",
-                       &run->weight_copies[i]));
-        run->weights[i] = run->weight_copies[i];
+        if (copies) run->weights[i] = run->weight_copies[i];
     }
     return STATUS_OK;
+}
+
+struct run_span run_span_at(const struct run *run, uint32_t owner) {
+    struct run_span span = {PARAM_ABSENT, owner, 0};
+    if (owner >= run->owner_count) return span;
+    span.row = run->owner[owner];
+    for (uint32_t row = span.row;; row = run->owner[span.next]) {
+        const size_t count = run->table.rows[row].count;
+        span.count += count;
+        if (++span.next == run->owner_count) return span;
+        const uint32_t next = run->owner[span.next];
+        if (!state_follows(&run->table, &run->layout, row, next)) return span;
+        if (run->weight_copies != NULL &&
+            (const unsigned char *)run->weight_copies[row] + count * run->model.carrier !=
+                (const unsigned char *)run->weight_copies[next])
+            return span;
+    }
 }
 
 static size_t run_sequences(const struct run *run) {
@@ -105,10 +137,12 @@ static enum status open_clipping(struct run *run) {
         blocks += squares_blocks(run->table.rows[run->owner[i]].count);
         elements += run->table.rows[run->owner[i]].count;
     }
-    TRY(arena_take(&run->arena, run->owner_count, sizeof *run->clip_pieces, "clipping",
-                   &run->clip_pieces));
-    return arena_take(&run->arena, blocks + squares_blocks(elements), sizeof *run->clip_blocks,
-                      "clipping", &run->clip_blocks);
+    struct clip_room *const room = &run->clip_room;
+    TRY(arena_take(&run->arena, run->owner_count + 1, sizeof *room->asked, "clipping",
+                   &room->asked));
+    TRY(arena_take(&run->arena, run->owner_count, sizeof *room->pieces, "clipping", &room->pieces));
+    return arena_take(&run->arena, blocks + squares_blocks(elements), sizeof *room->blocks,
+                      "clipping", &room->blocks);
 }
 
 static enum status open_scratch(struct run *run) {

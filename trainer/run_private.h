@@ -14,6 +14,19 @@ static inline void *run_at(struct run *run, size_t offset) {
     return run->state + offset;
 }
 
+/* run_open.c: owners that lie one behind the other, in the state, in packed copies and in compute copies
+ * of weights: what treats numbers alone takes them for one tensor, and a backend for one launch. */
+struct run_span {
+    uint32_t row;  /* the first one's; PARAM_ABSENT: there is none */
+    uint32_t next; /* owner behind the last one */
+    size_t count;  /* numbers of all */
+};
+struct run_span run_span_at(const struct run *run, uint32_t owner);
+
+#define RUN_EACH_SPAN(run, span)                                                                   \
+    for (struct run_span span = run_span_at(run, 0); span.row != PARAM_ABSENT;                     \
+         span = run_span_at(run, span.next))
+
 /* run_open.c: the arguments of a schedule, without a counter. */
 struct sched_call run_schedule_call(const struct config *config); /* without a state */
 struct sched_call run_sched_call(const struct run *run);
@@ -31,8 +44,9 @@ TWINSTEP_MUST_USE enum status phase_run(struct run *run, enum phase phase);
 TWINSTEP_MUST_USE enum status phase_close_gradient(struct run *run);
 
 /* phases.c: sums of squares of the stored gradients, law 2 in f64 and in no drawn or racing order.
- * A backend is asked for all owners into run->clip_blocks, which no clip needs then; behind a wait
- * of the caller's each is joined, by ascending `index` with `blocks` from run->clip_blocks on. */
+ * A backend is asked for all owners into run->clip_room, which no clip needs then; behind a wait
+ * of the caller's each is joined, by ascending `index` with `blocks` from run->clip_room.blocks on.
+ */
 void phase_ask_squares(struct run *run);
 double phase_squares(const struct run *run, uint32_t index, const double **blocks);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lays the state out: head first, then per tensor all that belongs to it, 64-byte aligned. */
+ * Lays the state out: head first, then kind by kind (parameters, masters, gradients, accumulators,
+ * slots) every tensor's numbers of it, 64-byte aligned. */
 #include "trainer/state.h"
 
 #include <stdint.h>
@@ -24,28 +25,47 @@ static size_t place(struct walker *walker, size_t count, size_t element) {
     return at;
 }
 
-static void place_slots(struct walker *walker, const struct param_row *row,
-                        const struct optim_class *optimizer, const void *values,
-                        enum dtype slot_dtype, struct state_tensor *out) {
-    for (uint32_t slot = 0; slot < optimizer->slot_count; slot++) {
+static void place_slot(struct walker *walker, const struct optim_class *optimizer,
+                       const void *values, const struct param_table *table, uint32_t slot,
+                       struct state_layout *layout) {
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct param_row *row = &table->rows[i];
+        struct state_tensor *out = &layout->tensor[i];
+        if (row->tied_to >= 0 || !row->trainable) continue;
         out->slot_count[slot] =
             (size_t)optim_slot_elements(optimizer, values, slot, row->rank, row->shape);
         if (out->slot_count[slot] > 0)
-            out->slot[slot] = place(walker, out->slot_count[slot], dtype_carrier(slot_dtype));
+            out->slot[slot] =
+                place(walker, out->slot_count[slot], dtype_carrier(layout->slot_dtype));
     }
 }
 
-static void place_tensor(struct walker *walker, const struct param_row *row,
-                         const struct optim_class *optimizer, const void *values,
-                         struct state_layout *layout, struct state_tensor *out) {
-    out->param = place(walker, row->count, dtype_carrier(row->dtype));
-    if (!row->trainable) return;
-    if (layout->has_master)
+enum kind { KIND_PARAM, KIND_MASTER, KIND_GRADIENT, KIND_ACCUMULATOR, KIND_ACCUMULATOR_2, KINDS };
+
+static void place_piece(struct walker *walker, enum kind kind, const struct param_row *row,
+                        const struct state_layout *layout, struct state_tensor *out) {
+    const uint32_t use = kind == KIND_ACCUMULATOR_2;
+    if (kind == KIND_PARAM)
+        out->param = place(walker, row->count, dtype_carrier(row->dtype));
+    else if (!row->trainable)
+        return;
+    else if (kind == KIND_MASTER && layout->has_master)
         out->master = place(walker, row->count, dtype_carrier(layout->master_dtype));
-    out->gradient = place(walker, row->count, dtype_carrier(layout->gradient_dtype));
-    for (uint32_t use = 0; use < row->uses; use++)
+    else if (kind == KIND_GRADIENT)
+        out->gradient = place(walker, row->count, dtype_carrier(layout->gradient_dtype));
+    else if (kind >= KIND_ACCUMULATOR && use < row->uses)
         out->accumulator[use] = place(walker, row->count, layout->accumulator);
-    place_slots(walker, row, optimizer, values, layout->slot_dtype, out);
+}
+
+static void place_tensors(struct walker *walker, const struct param_table *table,
+                          const struct optim_class *optimizer, const void *values,
+                          struct state_layout *layout) {
+    for (int kind = KIND_PARAM; kind < KINDS; kind++)
+        for (uint32_t i = 0; i < table->count; i++)
+            if (table->rows[i].tied_to < 0)
+                place_piece(walker, (enum kind)kind, &table->rows[i], layout, &layout->tensor[i]);
+    for (uint32_t slot = 0; slot < optimizer->slot_count; slot++)
+        place_slot(walker, optimizer, values, table, slot, layout);
 }
 
 enum status state_layout_open(const struct config *config, const struct param_table *table,
@@ -72,13 +92,32 @@ enum status state_layout_open(const struct config *config, const struct param_ta
     if (exact) out->sums = place(&walker, 1, sizeof(struct state_sums));
     if (config_has_reference(config) && config->dpo.reference != REFERENCE_LIVE)
         out->reference = place(&walker, dataset_samples, 2 * sizeof(double));
-    for (uint32_t i = 0; i < table->count; i++)
-        if (table->rows[i].tied_to < 0)
-            place_tensor(&walker, &table->rows[i], optimizer, config->optimizer.which.values, out,
-                         &out->tensor[i]);
+    place_tensors(&walker, table, optimizer, config->optimizer.which.values, out);
     if (walker.overflow) FAIL(STATUS_MEMORY, "model: the training state overflows memory");
     out->bytes = walker.used;
     return STATUS_OK;
+}
+
+static int ends_at(size_t place, size_t count, size_t element, size_t next) {
+    return place + count * element == next;
+}
+
+int state_follows(const struct param_table *table, const struct state_layout *layout, uint32_t row,
+                  uint32_t next) {
+    const struct param_row *const a = &table->rows[row], *const b = &table->rows[next];
+    const struct state_tensor *const x = &layout->tensor[row], *const y = &layout->tensor[next];
+    const size_t gradient = dtype_carrier(layout->gradient_dtype);
+    const int slot = x->slot_count[0] == a->count;
+    if (a->uses != b->uses || a->dtype != b->dtype || !a->trainable || !b->trainable) return 0;
+    if (slot != (y->slot_count[0] == b->count)) return 0;
+    for (uint32_t use = 0; use < a->uses; use++)
+        if (!ends_at(x->accumulator[use], a->count, layout->accumulator, y->accumulator[use]))
+            return 0;
+    return ends_at(x->param, a->count, dtype_carrier(a->dtype), y->param) &&
+           ends_at(x->gradient, a->count, gradient, y->gradient) &&
+           (!layout->has_master ||
+            ends_at(x->master, a->count, dtype_carrier(layout->master_dtype), y->master)) &&
+           (!slot || ends_at(x->slot[0], a->count, dtype_carrier(layout->slot_dtype), y->slot[0]));
 }
 
 /* A tensor's pieces: the parameter, its master, its slots. */

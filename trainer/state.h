@@ -105,6 +105,11 @@ TWINSTEP_MUST_USE enum status state_layout_open(const struct config *config,
                                                 size_t dataset_samples, struct arena *arena,
                                                 struct state_layout *out);
 
+/* Whether the numbers of `next` begin where those of `row` end: of parameters, masters, gradients,
+ * accumulators (as many uses) and first slots that have the parameter's size. Both are owners. */
+int state_follows(const struct param_table *table, const struct state_layout *layout, uint32_t row,
+                  uint32_t next);
+
 static inline struct state_head *state_head_of(unsigned char *state) {
     return (struct state_head *)(void *)state;
 }

@@ -8,7 +8,7 @@
 
 #include "base/real_basic.h"
 #include "base/variant.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/list.h"
 
 #define LEAVES_WORDS ((size_t)LEAFHASH_BLOCK / sizeof(uint32_t)) /* of a full block */
 #define LEAVES_AHEAD 8u /* words read before they are hashed */
@@ -90,15 +90,16 @@ GPU_INLINE void leaves_make(GPU_PARAM const struct leaves_args *args, enum dtype
 }
 
 struct leaves_job {
-    struct leaves_args is;
-    size_t count; /* leaves */
+    struct list list;
+    struct leaves_args is[LIST_TENSORS];
 };
 
 /* One kernel for each dtype: which words a lane reads hangs on it. */
 #define LEAVES_KERNEL(name, dtype)                                                                 \
     KERNEL(name, struct leaves_job) {                                                              \
-        const size_t leaf = (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP;                         \
-        if (leaf < args->count) leaves_make(GPU_ARG & args->is, dtype, leaf);                      \
+        struct list_place at;                                                                      \
+        if (list_find_row(GPU_ARG & args->list, &at))                                              \
+            leaves_make(GPU_ARG & args->is[at.tensor], dtype, at.block);                           \
     }
 
 LEAVES_KERNEL(leaves_f32_kernel, DTYPE_F32)
@@ -109,23 +110,38 @@ LEAVES_KERNEL(leaves_tf32_kernel, DTYPE_TF32)
 LEAVES_KERNEL(leaves_e4m3_kernel, DTYPE_E4M3)
 LEAVES_KERNEL(leaves_e5m2_kernel, DTYPE_E5M2)
 
-#define LEAVES_LAUNCH(kernel) LAUNCH(kernel, row_blocks(job.count), ROW_THREADS, 0, &job)
+#define LEAVES_LAUNCH(kernel)                                                                      \
+    LAUNCH(kernel, row_blocks(list_blocks(&job->list)), ROW_THREADS, 0, job)
 
-void VARIANT(leaves)(const struct leaves_args *args);
-void VARIANT(leaves)(const struct leaves_args *args) {
-    const struct leaves_job job = {*args, leaves_count(args->dtype, args->count)};
-    if (args->dtype == DTYPE_F32)
+static void leaves_start(const struct leaves_job *job, enum dtype dtype) {
+    if (dtype == DTYPE_F32)
         LEAVES_LAUNCH(leaves_f32_kernel);
-    else if (args->dtype == DTYPE_F64)
+    else if (dtype == DTYPE_F64)
         LEAVES_LAUNCH(leaves_f64_kernel);
-    else if (args->dtype == DTYPE_BF16)
+    else if (dtype == DTYPE_BF16)
         LEAVES_LAUNCH(leaves_bf16_kernel);
-    else if (args->dtype == DTYPE_F16)
+    else if (dtype == DTYPE_F16)
         LEAVES_LAUNCH(leaves_f16_kernel);
-    else if (args->dtype == DTYPE_TF32)
+    else if (dtype == DTYPE_TF32)
         LEAVES_LAUNCH(leaves_tf32_kernel);
-    else if (args->dtype == DTYPE_E4M3)
+    else if (dtype == DTYPE_E4M3)
         LEAVES_LAUNCH(leaves_e4m3_kernel);
     else
         LEAVES_LAUNCH(leaves_e5m2_kernel);
+}
+
+/* Neighbours of one dtype share a launch. */
+void VARIANT(leaves)(const struct leaves_args *tensors, size_t count);
+void VARIANT(leaves)(const struct leaves_args *tensors, size_t count) {
+    struct leaves_job job;
+    LIST_FITS(struct leaves_job);
+    for (size_t i = 0; i < count;) {
+        const enum dtype dtype = tensors[i].dtype;
+        LIST_OPEN(&job);
+        for (; i < count && tensors[i].dtype == dtype && job.list.count < LIST_TENSORS; i++) {
+            job.is[job.list.count] = tensors[i];
+            list_add(&job.list, leaves_count(dtype, tensors[i].count));
+        }
+        leaves_start(&job, dtype);
+    }
 }

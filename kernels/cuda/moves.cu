@@ -6,11 +6,11 @@
 
 #include "base/real_basic.h"
 #include "base/variant.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/list.h"
 
 struct moves_job {
-    struct moves_args is;
-    size_t blocks;
+    struct list list;
+    struct moves_args is[LIST_TENSORS];
 };
 
 /* Of one lane, then of all. */
@@ -49,25 +49,35 @@ GPU_INLINE struct moves_sums moves_wide(const struct moves_args *is, size_t i, s
 }
 
 KERNEL(moves_kernel, struct moves_job) {
-    const size_t block = (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP;
-    if (block >= args->blocks) return;
-    const size_t first = block * SUM_BLOCK, end = least(first + SUM_BLOCK, args->is.count);
+    struct list_place at;
+    if (!list_find_row(GPU_ARG & args->list, &at)) return;
+    const struct moves_args *const is = &args->is[at.tensor];
+    const size_t first = at.block * SUM_BLOCK, end = least(first + SUM_BLOCK, is->count);
     const size_t own = first + THREAD % GPU_WARP;
-    struct moves_sums sums = args->is.dtype == DTYPE_F64 ? moves_wide(&args->is, own, end)
-                                                         : moves_narrow(&args->is, own, end);
+    struct moves_sums sums =
+        is->dtype == DTYPE_F64 ? moves_wide(is, own, end) : moves_narrow(is, own, end);
     sums.update = lanes_join_f64(GPU_ARG sums.update);
     sums.norm = lanes_join_f64(GPU_ARG sums.norm);
     sums.travel = lanes_join_f64(GPU_ARG sums.travel);
     sums.changed = lanes_join_f64(GPU_ARG sums.changed);
     if (THREAD % GPU_WARP != 0) return;
-    args->is.blocks[block].update = sums.update;
-    args->is.blocks[block].norm = sums.norm;
-    args->is.blocks[block].travel = sums.travel;
-    args->is.blocks[block].changed = (uint64_t)sums.changed;
+    struct moves_block *const out = &is->blocks[at.block];
+    out->update = sums.update;
+    out->norm = sums.norm;
+    out->travel = sums.travel;
+    out->changed = (uint64_t)sums.changed;
 }
 
-void VARIANT(moves)(const struct moves_args *args);
-void VARIANT(moves)(const struct moves_args *args) {
-    const struct moves_job job = {*args, moves_blocks(args->count)};
-    LAUNCH(moves_kernel, row_blocks(job.blocks), ROW_THREADS, 0, &job);
+void VARIANT(moves)(const struct moves_args *tensors, size_t count);
+void VARIANT(moves)(const struct moves_args *tensors, size_t count) {
+    struct moves_job job;
+    LIST_FITS(struct moves_job);
+    for (size_t i = 0; i < count;) {
+        LIST_OPEN(&job);
+        for (; i < count && job.list.count < LIST_TENSORS; i++) {
+            job.is[job.list.count] = tensors[i];
+            list_add(&job.list, moves_blocks(tensors[i].count));
+        }
+        LAUNCH(moves_kernel, row_blocks(list_blocks(&job.list)), ROW_THREADS, 0, &job);
+    }
 }

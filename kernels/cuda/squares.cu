@@ -4,11 +4,11 @@
 #include "kernels/squares.h"
 
 #include "base/variant.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/list.h"
 
 struct squares_job {
-    struct squares_args is;
-    size_t blocks;
+    struct list list;
+    struct squares_args is[LIST_TENSORS];
 };
 
 /* Where a lane reads: values[i - first] for numbers i before `end`. */
@@ -60,20 +60,29 @@ GPU_INLINE float squares_narrow(const struct squares_args *is, size_t i, size_t 
 }
 
 KERNEL(squares_kernel, struct squares_job) {
-    const size_t block = (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP;
-    if (block >= args->blocks) return;
-    const size_t first = block * SQUARES_BLOCK, end = least(first + SQUARES_BLOCK, args->is.count);
+    struct list_place at;
+    if (!list_find_row(GPU_ARG & args->list, &at)) return;
+    const struct squares_args *const is = &args->is[at.tensor];
+    const size_t first = at.block * SQUARES_BLOCK, end = least(first + SQUARES_BLOCK, is->count);
     const size_t own = first + THREAD % GPU_WARP;
     double sum;
-    if (args->is.wide)
-        sum = lanes_join_f64(GPU_ARG squares_wide(&args->is, own, end));
+    if (is->wide)
+        sum = lanes_join_f64(GPU_ARG squares_wide(is, own, end));
     else
-        sum = (double)lanes_join_f32(GPU_ARG squares_narrow(&args->is, own, end));
-    if (THREAD % GPU_WARP == 0) args->is.blocks[block] = sum;
+        sum = (double)lanes_join_f32(GPU_ARG squares_narrow(is, own, end));
+    if (THREAD % GPU_WARP == 0) is->blocks[at.block] = sum;
 }
 
-void VARIANT(squares)(const struct squares_args *args);
-void VARIANT(squares)(const struct squares_args *args) {
-    const struct squares_job job = {*args, squares_blocks(args->count)};
-    LAUNCH(squares_kernel, row_blocks(job.blocks), ROW_THREADS, 0, &job);
+void VARIANT(squares)(const struct squares_args *vectors, size_t count);
+void VARIANT(squares)(const struct squares_args *vectors, size_t count) {
+    struct squares_job job;
+    LIST_FITS(struct squares_job);
+    for (size_t i = 0; i < count;) {
+        LIST_OPEN(&job);
+        for (; i < count && job.list.count < LIST_TENSORS; i++) {
+            job.is[job.list.count] = vectors[i];
+            list_add(&job.list, squares_blocks(vectors[i].count));
+        }
+        LAUNCH(squares_kernel, row_blocks(list_blocks(&job.list)), ROW_THREADS, 0, &job);
+    }
 }

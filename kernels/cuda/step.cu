@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The optimizers' steps, a thread per element: optim/cpu/ has the same names and the same bits. The
- * arithmetic is base/rule.h, rule_adam.h and rule_optim.h; here elements are moved and rounded.
+ * The optimizers' steps, a thread per element of all ranges of a call: optim/cpu/ has the same
+ * names and the same bits. The arithmetic is base/rule.h, rule_adam.h and rule_optim.h; here
+ * elements are moved and rounded.
  *
  * Compiled for both working types, f32 and f64 (pairs f32_f32 and f64_f64). What a step needs once,
  * powers of beta among it, is made on the host and given by value. No sums; no step waits. */
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/list.h"
 #include "kernels/step.h"
 
 /* ---- elements on their way, as optim/cpu/range.h moves blocks of them ---- */
@@ -43,24 +44,49 @@ GPU_INLINE void step_store_slot(carrier x, const struct step_range *is, int slot
     step_store(x, is->slots[slot], is->slot_dtype, i);
 }
 
-#define STEP_ELEMENT(i)                                                                            \
-    const size_t step_at = (size_t)BLOCK * THREADS + THREAD;                                       \
-    if (step_at >= args->is.count) return;                                                         \
-    const size_t i = args->is.first + step_at
+/* ---- ranges on their way: every job begins with them ---- */
+
+#if STEP_RANGES > LIST_TENSORS
+#error "a call's ranges are one launch"
+#endif
+
+struct step_ranges {
+    struct list list;
+    struct step_range range[STEP_RANGES];
+};
+
+#define STEP_ELEMENT(is, i)                                                                        \
+    struct list_place at;                                                                          \
+    if (!list_find(&args->of.list, BLOCK, &at)) return;                                            \
+    const struct step_range *const is = &args->of.range[at.tensor];                                \
+    const size_t step_at = at.block * THREADS + THREAD;                                            \
+    if (step_at >= is->count) return;                                                              \
+    const size_t i = is->first + step_at
+
+static void step_open(const struct step_range *ranges, size_t count, struct step_ranges *out) {
+    for (size_t i = 0; i < count; i++) {
+        out->range[i] = ranges[i];
+        list_add(&out->list, element_blocks(ranges[i].count));
+    }
+}
+
+#define STEP_OPEN(job, ranges, count)                                                              \
+    LIST_FITS(*(job));                                                                             \
+    LIST_OPEN(job);                                                                                \
+    step_open(ranges, count, &(job)->of)
 
 #define STEP_LAUNCH(kernel, job)                                                                   \
-    LAUNCH(kernel, element_blocks((job)->is.count), ELEMENT_THREADS, 0, (job))
+    LAUNCH(kernel, list_blocks(&(job)->of.list), ELEMENT_THREADS, 0, (job))
 
 /* ---- AdamW's default variant ---- */
 
 struct step_adamw_job {
-    struct step_range is;
+    struct step_ranges of;
     struct rule_adamw k;
 };
 
 KERNEL(step_adamw_kernel, struct step_adamw_job) {
-    STEP_ELEMENT(i);
-    const struct step_range *const is = &args->is;
+    STEP_ELEMENT(is, i);
     const enum dtype param = step_working_dtype(is), slot = is->slot_dtype;
     struct rule_adamw_element e = {step_load(step_working(is), param, i), step_load_slot(is, 0, i),
                                    step_load_slot(is, 1, i)};
@@ -73,42 +99,44 @@ KERNEL(step_adamw_kernel, struct step_adamw_job) {
     step_store_slot(e.v, is, 1, i);
 }
 
-static void step_adamw(const struct step_range *range, const struct rule_adamw_scalars *scalars) {
-    const struct step_adamw_job job = {*range, rule_adamw_narrow(scalars)};
+static void step_adamw(const struct step_range *ranges, size_t count,
+                       const struct rule_adamw_scalars *scalars) {
+    struct step_adamw_job job;
+    STEP_OPEN(&job, ranges, count);
+    job.k = rule_adamw_narrow(scalars);
     STEP_LAUNCH(step_adamw_kernel, &job);
 }
 
 /* ---- Adam's variants, a kernel each ---- */
 
 struct step_adam_job {
-    struct step_range is;
+    struct step_ranges of;
     struct rule_adam k;
 };
 
-GPU_INLINE void step_adam_element(const struct step_adam_job *args,
+GPU_INLINE void step_adam_element(const struct step_range *is, const struct rule_adam *k,
                                   enum rule_adam_variant variant, size_t i) {
-    const struct step_range *const is = &args->is;
     const enum dtype param = step_working_dtype(is), slot = is->slot_dtype;
     struct rule_adam_element e = {step_load(step_working(is), param, i), step_load_slot(is, 0, i),
                                   step_load_slot(is, 1, i),
-                                  args->k.amsgrad ? step_load_slot(is, 2, i) : (carrier)0};
+                                  k->amsgrad ? step_load_slot(is, 2, i) : (carrier)0};
     const carrier g = step_gradient(is, i);
     if (param == DTYPE_F32 && slot == DTYPE_F32)
-        rule_adam_step(&e, g, &args->k, variant, DTYPE_F32, DTYPE_F32);
+        rule_adam_step(&e, g, k, variant, DTYPE_F32, DTYPE_F32);
     else if (param == DTYPE_F64 && slot == DTYPE_F64)
-        rule_adam_step(&e, g, &args->k, variant, DTYPE_F64, DTYPE_F64);
+        rule_adam_step(&e, g, k, variant, DTYPE_F64, DTYPE_F64);
     else
-        rule_adam_step(&e, g, &args->k, variant, param, slot);
+        rule_adam_step(&e, g, k, variant, param, slot);
     step_store_param(e.p, is, i);
     step_store_slot(e.m, is, 0, i);
     step_store_slot(e.v, is, 1, i);
-    if (args->k.amsgrad) step_store_slot(e.max, is, 2, i);
+    if (k->amsgrad) step_store_slot(e.max, is, 2, i);
 }
 
 #define STEP_ADAM_KERNEL(name, variant)                                                            \
     KERNEL(name, struct step_adam_job) {                                                           \
-        STEP_ELEMENT(i);                                                                           \
-        step_adam_element(args, variant, i);                                                       \
+        STEP_ELEMENT(is, i);                                                                       \
+        step_adam_element(is, &args->k, variant, i);                                               \
     }
 STEP_ADAM_KERNEL(step_adam_torch_kernel, RULE_ADAM_TORCH)
 STEP_ADAM_KERNEL(step_adam_cpu_kernel, RULE_ADAM_TORCH_CPU)
@@ -120,8 +148,11 @@ STEP_ADAM_KERNEL(step_adam_olmo_kernel, RULE_ADAM_OLMO_SKIP_STEP)
 STEP_ADAM_KERNEL(step_adam_olmo_foreach_kernel, RULE_ADAM_OLMO_FOREACH)
 STEP_ADAM_KERNEL(step_adam_legacy_kernel, RULE_ADAM_HF_LEGACY)
 
-static void step_adam(const struct step_range *range, const struct rule_adam_call *call) {
-    const struct step_adam_job job = {*range, rule_adam_open(call)};
+static void step_adam(const struct step_range *ranges, size_t count,
+                      const struct rule_adam_call *call) {
+    struct step_adam_job job;
+    STEP_OPEN(&job, ranges, count);
+    job.k = rule_adam_open(call);
     switch (call->variant) {
     case RULE_ADAM_TORCH_CPU:
         STEP_LAUNCH(step_adam_cpu_kernel, &job);
@@ -157,14 +188,13 @@ static void step_adam(const struct step_range *range, const struct rule_adam_cal
 /* ---- SGD ---- */
 
 struct step_sgd_job {
-    struct step_range is;
+    struct step_ranges of;
     struct rule_sgd k;
     int first, cpu;
 };
 
 KERNEL(step_sgd_kernel, struct step_sgd_job) {
-    STEP_ELEMENT(i);
-    const struct step_range *const is = &args->is;
+    STEP_ELEMENT(is, i);
     const enum dtype param = step_working_dtype(is), slot = is->slot_dtype;
     struct rule_sgd_element e = {step_load(step_working(is), param, i), step_load_slot(is, 0, i)};
     const carrier g = step_gradient(is, i);
@@ -180,23 +210,26 @@ KERNEL(step_sgd_kernel, struct step_sgd_job) {
     step_store_slot(e.buffer, is, 0, i);
 }
 
-static void step_sgd(const struct step_range *range, const struct step_sgd_scalars *scalars) {
-    const struct step_sgd_job job = {*range, step_sgd_narrow(scalars), scalars->first,
-                                     scalars->cpu};
+static void step_sgd(const struct step_range *ranges, size_t count,
+                     const struct step_sgd_scalars *scalars) {
+    struct step_sgd_job job;
+    STEP_OPEN(&job, ranges, count);
+    job.k = step_sgd_narrow(scalars);
+    job.first = scalars->first;
+    job.cpu = scalars->cpu;
     STEP_LAUNCH(step_sgd_kernel, &job);
 }
 
 /* ---- Lion ---- */
 
 struct step_lion_job {
-    struct step_range is;
+    struct step_ranges of;
     struct rule_lion k;
     int cpu;
 };
 
 KERNEL(step_lion_kernel, struct step_lion_job) {
-    STEP_ELEMENT(i);
-    const struct step_range *const is = &args->is;
+    STEP_ELEMENT(is, i);
     const enum dtype param = step_working_dtype(is), slot = is->slot_dtype;
     struct rule_lion_element e = {step_load(step_working(is), param, i), step_load_slot(is, 0, i)};
     const carrier g = step_gradient(is, i);
@@ -207,8 +240,12 @@ KERNEL(step_lion_kernel, struct step_lion_job) {
     step_store_slot(e.m, is, 0, i);
 }
 
-static void step_lion(const struct step_range *range, const struct step_lion_scalars *scalars) {
-    const struct step_lion_job job = {*range, rule_lion_narrow(&scalars->rule), scalars->cpu};
+static void step_lion(const struct step_range *ranges, size_t count,
+                      const struct step_lion_scalars *scalars) {
+    struct step_lion_job job;
+    STEP_OPEN(&job, ranges, count);
+    job.k = rule_lion_narrow(&scalars->rule);
+    job.cpu = scalars->cpu;
     STEP_LAUNCH(step_lion_kernel, &job);
 }
 

@@ -35,10 +35,10 @@ extern const struct step_table STEPS(f64_f64);
 #define TABLE_MOVES PLAIN_NAME_(moves, BACKEND_WORD)
 #define TABLE_READS PLAIN_NAME_(reads, BACKEND_WORD)
 #define TABLE_SQUARES PLAIN_NAME_(squares, BACKEND_WORD)
-void TABLE_LEAVES(const struct leaves_args *args);
-void TABLE_MOVES(const struct moves_args *args);
-void TABLE_READS(const struct reads_args *args);
-void TABLE_SQUARES(const struct squares_args *args);
+void TABLE_LEAVES(const struct leaves_args *tensors, size_t count);
+void TABLE_MOVES(const struct moves_args *tensors, size_t count);
+void TABLE_READS(const struct reads_args *args, const struct reads_tensor *tensors, size_t count);
+void TABLE_SQUARES(const struct squares_args *vectors, size_t count);
 
 static enum status tables_ops(enum dtype compute, enum dtype accumulate,
                               const struct op_table **out) {

@@ -51,11 +51,11 @@ static const block_function blocks[RULE_ADAM_COUNT] = {
     [RULE_ADAM_HF_LEGACY] = legacy_block_any,
 };
 
-void VARIANT(optim_adam_range)(const struct step_range *range, const struct rule_adam_call *call) {
+static void step_range(const struct step_range *range, const struct rule_adam *k,
+                       enum rule_adam_variant variant) {
     const enum dtype param = step_working_dtype(range);
     const enum dtype slot = range->slot_dtype;
-    const struct rule_adam k = rule_adam_open(call);
-    const int slots = call->amsgrad ? 3 : 2;
+    const int slots = k->amsgrad ? 3 : 2;
     struct range_block block;
     for (size_t i = 0; i < RANGE_BLOCK; ++i)
         block.slot[2][i] = (carrier)0;
@@ -67,9 +67,16 @@ void VARIANT(optim_adam_range)(const struct step_range *range, const struct rule
         range_load_gradient(block.g, range, first, count);
         for (int s = 0; s < slots; ++s)
             range_load(block.slot[s], range->slots[s], slot, first, count);
-        blocks[call->variant](&block, &k, param, slot);
+        blocks[variant](&block, k, param, slot);
         range_store_param(&block, range, first, count);
         for (int s = 0; s < slots; ++s)
             range_store(block.slot[s], range->slots[s], slot, first, count);
     }
+}
+
+void VARIANT(optim_adam_range)(const struct step_range *ranges, size_t count,
+                               const struct rule_adam_call *call) {
+    const struct rule_adam k = rule_adam_open(call);
+    for (size_t i = 0; i < count; ++i)
+        step_range(&ranges[i], &k, call->variant);
 }

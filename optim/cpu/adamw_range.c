@@ -14,11 +14,9 @@ static inline void step_block(struct range_block *block, const struct rule_adamw
     }
 }
 
-void VARIANT(optim_adamw_range)(const struct step_range *range,
-                                const struct rule_adamw_scalars *scalars) {
+static void step_range(const struct step_range *range, const struct rule_adamw *k) {
     const enum dtype param = step_working_dtype(range);
     const enum dtype slot = range->slot_dtype;
-    const struct rule_adamw k = rule_adamw_narrow(scalars);
     struct range_block block;
     for (size_t done = 0; done < range->count; done += RANGE_BLOCK) {
         const size_t first = range->first + done;
@@ -28,11 +26,18 @@ void VARIANT(optim_adamw_range)(const struct step_range *range,
         range_load_gradient(block.g, range, first, count);
         for (int s = 0; s < 2; ++s)
             range_load(block.slot[s], range->slots[s], slot, first, count);
-#define STEP(p, s) step_block(&block, &k, p, s)
+#define STEP(p, s) step_block(&block, k, p, s)
         STEP_SWITCH(param, slot, STEP);
 #undef STEP
         range_store_param(&block, range, first, count);
         for (int s = 0; s < 2; ++s)
             range_store(block.slot[s], range->slots[s], slot, first, count);
     }
+}
+
+void VARIANT(optim_adamw_range)(const struct step_range *ranges, size_t count,
+                                const struct rule_adamw_scalars *scalars) {
+    const struct rule_adamw k = rule_adamw_narrow(scalars);
+    for (size_t i = 0; i < count; ++i)
+        step_range(&ranges[i], &k);
 }

@@ -26,11 +26,9 @@ static void cpu_block(struct range_block *block, const struct rule_lion *k, enum
 #undef STEP
 }
 
-void VARIANT(optim_lion_range)(const struct step_range *range,
-                               const struct step_lion_scalars *scalars) {
+static void step_range(const struct step_range *range, const struct rule_lion *k, int cpu) {
     const enum dtype param = step_working_dtype(range);
     const enum dtype slot = range->slot_dtype;
-    const struct rule_lion k = rule_lion_narrow(&scalars->rule);
     struct range_block block;
     for (size_t done = 0; done < range->count; done += RANGE_BLOCK) {
         const size_t first = range->first + done;
@@ -39,11 +37,18 @@ void VARIANT(optim_lion_range)(const struct step_range *range,
         range_load(block.p, step_working(range), param, first, count);
         range_load_gradient(block.g, range, first, count);
         range_load(block.slot[0], range->slots[0], slot, first, count);
-        if (scalars->cpu)
-            cpu_block(&block, &k, param, slot);
+        if (cpu)
+            cpu_block(&block, k, param, slot);
         else
-            plain_block(&block, &k, param, slot);
+            plain_block(&block, k, param, slot);
         range_store_param(&block, range, first, count);
         range_store(block.slot[0], range->slots[0], slot, first, count);
     }
+}
+
+void VARIANT(optim_lion_range)(const struct step_range *ranges, size_t count,
+                               const struct step_lion_scalars *scalars) {
+    const struct rule_lion k = rule_lion_narrow(&scalars->rule);
+    for (size_t i = 0; i < count; ++i)
+        step_range(&ranges[i], &k, scalars->cpu);
 }

@@ -28,12 +28,13 @@ struct optim_adafactor_scalars {
 
 #define RANGE_BLOCK 256
 
-void VARIANT(optim_adamw_range)(const struct step_range *range,
+void VARIANT(optim_adamw_range)(const struct step_range *ranges, size_t count,
                                 const struct rule_adamw_scalars *scalars);
-void VARIANT(optim_sgd_range)(const struct step_range *range,
+void VARIANT(optim_sgd_range)(const struct step_range *ranges, size_t count,
                               const struct step_sgd_scalars *scalars);
-void VARIANT(optim_adam_range)(const struct step_range *range, const struct rule_adam_call *call);
-void VARIANT(optim_lion_range)(const struct step_range *range,
+void VARIANT(optim_adam_range)(const struct step_range *ranges, size_t count,
+                               const struct rule_adam_call *call);
+void VARIANT(optim_lion_range)(const struct step_range *ranges, size_t count,
                                const struct step_lion_scalars *scalars);
 /* `range` is the whole of `tensor`. */
 void VARIANT(optim_adafactor_tensor)(const struct optim_tensor *tensor,

@@ -15,11 +15,10 @@ static inline void step_block(struct range_block *block, const struct rule_sgd *
     }
 }
 
-void VARIANT(optim_sgd_range)(const struct step_range *range,
-                              const struct step_sgd_scalars *scalars) {
+static void step_range(const struct step_range *range, const struct rule_sgd *k,
+                       const struct step_sgd_scalars *scalars) {
     const enum dtype param = step_working_dtype(range);
     const enum dtype slot = range->slot_dtype;
-    const struct rule_sgd k = step_sgd_narrow(scalars);
     struct range_block block;
     for (size_t done = 0; done < range->count; done += RANGE_BLOCK) {
         const size_t first = range->first + done;
@@ -28,8 +27,8 @@ void VARIANT(optim_sgd_range)(const struct step_range *range,
         range_load(block.p, step_working(range), param, first, count);
         range_load_gradient(block.g, range, first, count);
         range_load(block.slot[0], range->slots[0], slot, first, count);
-#define STEP(p, s) step_block(&block, &k, scalars->first, 0, p, s)
-#define STEP_CPU(p, s) step_block(&block, &k, scalars->first, 1, p, s)
+#define STEP(p, s) step_block(&block, k, scalars->first, 0, p, s)
+#define STEP_CPU(p, s) step_block(&block, k, scalars->first, 1, p, s)
         if (scalars->cpu)
             STEP_SWITCH(param, slot, STEP_CPU);
         else
@@ -39,4 +38,11 @@ void VARIANT(optim_sgd_range)(const struct step_range *range,
         range_store_param(&block, range, first, count);
         range_store(block.slot[0], range->slots[0], slot, first, count);
     }
+}
+
+void VARIANT(optim_sgd_range)(const struct step_range *ranges, size_t count,
+                              const struct step_sgd_scalars *scalars) {
+    const struct rule_sgd k = step_sgd_narrow(scalars);
+    for (size_t i = 0; i < count; ++i)
+        step_range(&ranges[i], &k, scalars);
 }

@@ -26,18 +26,24 @@
 #define MOVES moves_f32_f32_shim
 #define READS reads_f32_f32_shim
 #endif
-void LEAVES(const struct leaves_args *args);
-void MOVES(const struct moves_args *args);
-void READS(const struct reads_args *args);
+void LEAVES(const struct leaves_args *tensors, size_t count);
+void MOVES(const struct moves_args *tensors, size_t count);
+void READS(const struct reads_args *args, const struct reads_tensor *tensors, size_t count);
+
+/* More than two launches take, the last one of a few. */
+#define LISTED 70
+
+static void ask_leaves(const struct bench *bench, const struct leaves_args *tensors, size_t count) {
+    if (bench->backend == NULL)
+        LEAVES(tensors, count);
+    else
+        bench->backend->leaves(tensors, count);
+    machine_wait(bench, "leaves");
+}
 
 static void make_leaves(const struct bench *bench, enum dtype dtype, const void *values,
                         size_t count, struct leafhash_leaf *leaves) {
-    const struct leaves_args args = {dtype, count, values, leaves};
-    if (bench->backend == NULL)
-        LEAVES(&args);
-    else
-        bench->backend->leaves(&args);
-    machine_wait(bench, "leaves");
+    ask_leaves(bench, &(struct leaves_args){dtype, count, values, leaves}, 1);
 }
 
 /* One NaN in eight, of any payload; zeros of both signs, infinities, subnormals; other numbers are
@@ -89,16 +95,26 @@ static struct leafhash_leaf *take_leaves(struct bench *bench, enum dtype dtype, 
     return taken;
 }
 
-static void digests_are_equal(struct bench *bench, enum dtype dtype, size_t count) {
-    const void *const values = draw_tensor(bench, dtype, count);
-    struct leafhash_leaf *const leaves = take_leaves(bench, dtype, count);
+static void digest_is_the_hosts(const struct leaves_args *of) {
     struct digest want, got;
-    make_leaves(bench, dtype, values, count, leaves);
-    assert_int_equal(digest_tensor("w", dtype, 1, &count, values, &want), STATUS_OK);
-    if (digest_tensor_leaves("w", dtype, 1, &count, values, leaves, &got) != STATUS_OK)
-        fail_msg("%s, %zu numbers: %s", dtype_name(dtype), count, status_text());
+    assert_int_equal(digest_tensor("w", of->dtype, 1, &of->count, of->values, &want), STATUS_OK);
+    if (digest_tensor_leaves("w", of->dtype, 1, &of->count, of->values, of->leaves, &got) !=
+        STATUS_OK)
+        fail_msg("%s, %zu numbers: %s", dtype_name(of->dtype), of->count, status_text());
     if (digest_compare(&want, &got) != 0)
-        fail_msg("%s, %zu numbers: another digest than the host's", dtype_name(dtype), count);
+        fail_msg("%s, %zu numbers: another digest than the host's", dtype_name(of->dtype),
+                 of->count);
+}
+
+static struct leaves_args draw_leaves(struct bench *bench, enum dtype dtype, size_t count) {
+    return (struct leaves_args){dtype, count, draw_tensor(bench, dtype, count),
+                                take_leaves(bench, dtype, count)};
+}
+
+static void digests_are_equal(struct bench *bench, enum dtype dtype, size_t count) {
+    const struct leaves_args args = draw_leaves(bench, dtype, count);
+    ask_leaves(bench, &args, 1);
+    digest_is_the_hosts(&args);
 }
 
 static void open_bench(struct bench *bench) {
@@ -109,6 +125,22 @@ static void open_bench(struct bench *bench) {
 static void close_bench(struct bench *bench) {
     bench_close(bench);
     shim_close();
+}
+
+/* Empty ones, those of several leaves and changes of dtype among them. */
+static void corroborate_listed_leaves(void **state) {
+    struct bench bench;
+    struct leaves_args list[LISTED];
+    (void)state;
+    open_bench(&bench);
+    ask_leaves(&bench, list, 0);
+    for (size_t i = 0; i < LISTED; i++)
+        list[i] = draw_leaves(&bench, i < 40 ? DTYPE_BF16 : (enum dtype)(i % DTYPE_COUNT),
+                              i % 23 == 7 ? 3 * LEAFHASH_BLOCK / 2 + i : i * 5 % 37);
+    ask_leaves(&bench, list, LISTED);
+    for (size_t i = 0; i < LISTED; i++)
+        digest_is_the_hosts(&list[i]);
+    close_bench(&bench);
 }
 
 /* Bytes: a word, a row of 32, eight rows (that a lane reads ahead), a leaf, a block of warps. */
@@ -233,7 +265,8 @@ static const void *draw_step(struct bench *bench, enum dtype dtype, size_t count
 }
 
 /* One number in five stays where it was. */
-static void moves_are_the_hosts(struct bench *bench, enum dtype dtype, size_t count, int kinds) {
+static struct moves_args draw_moves(struct bench *bench, enum dtype dtype, size_t count,
+                                    int kinds) {
     const size_t width = dtype_carrier(dtype);
     struct moves_args args = {.dtype = dtype, .count = count};
     const void *const before = draw_step(bench, dtype, count, kinds);
@@ -247,13 +280,24 @@ static void moves_are_the_hosts(struct bench *bench, enum dtype dtype, size_t co
     args.blocks =
         (struct moves_block *)machine_take(bench, moves_blocks(count), sizeof *args.blocks);
     memset(args.blocks, 0xA5, moves_blocks(count) * sizeof *args.blocks);
+    return args;
+}
+
+static void moves_are_the_hosts(const struct bench *bench, const struct moves_args *list,
+                                size_t count) {
     if (bench->backend == NULL)
-        MOVES(&args);
+        MOVES(list, count);
     else
-        bench->backend->moves(&args);
+        bench->backend->moves(list, count);
     machine_wait(bench, "moves");
-    for (size_t block = 0; block < moves_blocks(count); block++)
-        block_is_the_hosts(&args, block);
+    for (size_t i = 0; i < count; i++)
+        for (size_t block = 0; block < moves_blocks(list[i].count); block++)
+            block_is_the_hosts(&list[i], block);
+}
+
+static void one_moves(struct bench *bench, enum dtype dtype, size_t count, int kinds) {
+    const struct moves_args args = draw_moves(bench, dtype, count, kinds);
+    moves_are_the_hosts(bench, &args, 1);
 }
 
 static void corroborate_moves(void **state) {
@@ -264,10 +308,22 @@ static void corroborate_moves(void **state) {
     open_bench(&bench);
     for (size_t i = 0; i < COUNT_OF(counts); i++)
         for (int kinds = 0; kinds < 2; kinds++) {
-            moves_are_the_hosts(&bench, DTYPE_F32, counts[i], kinds);
-            moves_are_the_hosts(&bench, DTYPE_F64, counts[i], kinds);
-            if (counts[i] == 33) moves_are_the_hosts(&bench, DTYPE_E5M2, counts[i], kinds);
+            one_moves(&bench, DTYPE_F32, counts[i], kinds);
+            one_moves(&bench, DTYPE_F64, counts[i], kinds);
+            if (counts[i] == 33) one_moves(&bench, DTYPE_E5M2, counts[i], kinds);
         }
+    close_bench(&bench);
+}
+
+static void corroborate_listed_moves(void **state) {
+    struct bench bench;
+    struct moves_args list[LISTED];
+    (void)state;
+    open_bench(&bench);
+    for (size_t i = 0; i < LISTED; i++)
+        list[i] = draw_moves(&bench, i % 3 == 0 ? DTYPE_F64 : DTYPE_F32,
+                             i % 23 == 7 ? MOVES_BLOCK + i : i * 5 % 37, 0);
+    moves_are_the_hosts(&bench, list, LISTED);
     close_bench(&bench);
 }
 
@@ -303,19 +359,19 @@ static const struct rule_direction directions[] = {
     {.kind = RULE_DIRECTION_LION, .grad_scale = 1.0, .beta1 = 0.9, .weight2 = 1.0, .keep = 1.0},
 };
 
-static double direction_of(const struct reads_args *args, size_t i) {
+static double direction_of(const struct reads_args *args, const struct reads_tensor *of, size_t i) {
     const struct rule_direction *const k = &args->direction;
-    const double old = number_of(args->old, args->working, i);
-    const double first = number_of(args->slots[0], args->slot_dtype, i);
-    const double g = number_of(args->gradient, args->gradient_dtype, i);
+    const double old = number_of(of->old, args->working, i);
+    const double first = number_of(of->slots[0], args->slot_dtype, i);
+    const double g = number_of(of->gradient, args->gradient_dtype, i);
     switch (k->kind) {
     case RULE_DIRECTION_ADAM:
-        return rule_direction_adam(k, first, number_of(args->slots[k->second], args->slot_dtype, i),
+        return rule_direction_adam(k, first, number_of(of->slots[k->second], args->slot_dtype, i),
                                    old);
     case RULE_DIRECTION_SGD:
         return rule_direction_sgd(k, g, first, old);
     case RULE_DIRECTION_LION:
-        return rule_direction_lion(k, g, first, old, number_of(args->made, args->working, i));
+        return rule_direction_lion(k, g, first, old, number_of(of->made, args->working, i));
     case RULE_DIRECTION_NONE:
         break;
     }
@@ -328,18 +384,18 @@ struct columns {
     double taken[SUM_BLOCK], error[SUM_BLOCK], one[SUM_BLOCK];
 };
 
-static void fill_columns(const struct reads_args *args, size_t first, size_t count,
-                         struct columns *out) {
+static void fill_columns(const struct reads_args *args, const struct reads_tensor *of, size_t first,
+                         size_t count, struct columns *out) {
     for (size_t i = 0; i < count; i++) {
-        const double old = number_of(args->old, args->working, first + i);
+        const double old = number_of(of->old, args->working, first + i);
         const struct rule_read_terms t =
-            rule_read_terms(&args->spacing, direction_of(args, first + i), args->decay, old,
-                            number_of(args->now, args->working, first + i));
+            rule_read_terms(&args->spacing, direction_of(args, of, first + i), args->decay, old,
+                            number_of(of->now, args->working, first + i));
         struct rule_taken_value taken = {0.0, 0.0};
-        if (args->moment != NULL)
-            taken = rule_taken_value(&args->taken,
-                                     number_of(args->slots[0], args->slot_dtype, first + i),
-                                     number_of(args->moment, args->slot_dtype, first + i), old);
+        if (of->moment != NULL)
+            taken =
+                rule_taken_value(&args->taken, number_of(of->slots[0], args->slot_dtype, first + i),
+                                 number_of(of->moment, args->slot_dtype, first + i), old);
         out->u[i] = t.u;
         out->p[i] = t.p;
         out->d[i] = t.d;
@@ -351,11 +407,12 @@ static void fill_columns(const struct reads_args *args, size_t first, size_t cou
     }
 }
 
-static void read_is_the_hosts(const struct reads_args *args, size_t block, const char *what) {
+static void read_is_the_hosts(const struct reads_args *args, const struct reads_tensor *of,
+                              size_t block, const char *what) {
     struct columns t;
-    const size_t first = block * SUM_BLOCK, left = args->count - first;
+    const size_t first = block * SUM_BLOCK, left = of->count - first;
     const size_t count = left < SUM_BLOCK ? left : SUM_BLOCK;
-    fill_columns(args, first, count, &t);
+    fill_columns(args, of, first, count, &t);
     const double want[READS_SUMS] = {
         [READS_UU] = products_block(t.u, t.u, count),
         [READS_UP] = products_block(t.u, t.p, count),
@@ -368,9 +425,9 @@ static void read_is_the_hosts(const struct reads_args *args, size_t block, const
         [READS_TAKEN_ERROR] = products_block(t.error, t.error, count),
     };
     for (size_t s = 0; s < READS_SUMS; s++)
-        if (!same_sum(args->blocks[block].sum[s], want[s]))
-            fail_msg("%s, %zu numbers: sum %zu of block %zu is %a, the host's %a", what,
-                     args->count, s, block, args->blocks[block].sum[s], want[s]);
+        if (!same_sum(of->blocks[block].sum[s], want[s]))
+            fail_msg("%s, %zu numbers: sum %zu of block %zu is %a, the host's %a", what, of->count,
+                     s, block, of->blocks[block].sum[s], want[s]);
 }
 
 enum { READS_PLAIN = 0, READS_KINDS, READS_INFINITY, READS_CASES };
@@ -383,53 +440,64 @@ static const void *end_infinite(struct bench *bench, enum dtype dtype, size_t co
 
 /* Without a sense: the arithmetic takes any numbers. READS_KINDS: NaNs, infinities and zeros, too;
  * READS_INFINITY: the last moment only, so that sums are infinite, not NaN. */
-static struct reads_args draw_reads(struct bench *bench, enum dtype working, enum dtype others,
-                                    size_t count, int numbers) {
+static struct reads_tensor draw_reads(struct bench *bench, const struct reads_args *args,
+                                      size_t count, int numbers) {
     const int kinds = numbers == READS_KINDS;
-    struct reads_args args = {
-        .working = working,
-        .gradient_dtype = others,
-        .slot_dtype = others,
-        .count = count,
-        .spacing = {dtype_epsilon(working), 0x1p-126},
-        .taken = {.keep = 0.9, .take = 0.1, .decay = 0.1, .unit = 0x1p-20, .least = 0x1p-149}};
+    const enum dtype working = args->working, others = args->slot_dtype;
     const size_t width = dtype_carrier(others);
-    args.old = draw_step(bench, working, count, kinds);
-    args.now = draw_step(bench, working, count, 0);
-    args.made = draw_step(bench, working, count, 0);
-    args.gradient = draw_step(bench, others, count, 0);
-    args.slots[0] = draw_step(bench, others, count, kinds);
-    if (numbers == READS_INFINITY && count > 0) args.slots[0] = end_infinite(bench, others, count);
+    struct reads_tensor of = {.count = count};
+    of.old = draw_step(bench, working, count, kinds);
+    of.now = draw_step(bench, working, count, 0);
+    of.made = draw_step(bench, working, count, 0);
+    of.gradient = draw_step(bench, others, count, 0);
+    of.slots[0] = draw_step(bench, others, count, kinds);
+    if (numbers == READS_INFINITY && count > 0) of.slots[0] = end_infinite(bench, others, count);
     for (size_t slot = 1; slot < READS_SLOTS; slot++) { /* means of squares */
         double *const roots = bench_draw(bench, count, others, 1.0);
         for (size_t i = 0; i < count; i++)
             roots[i] = real_abs_f64(roots[i]);
-        args.slots[slot] = bench_store(bench, roots, count, width);
+        of.slots[slot] = bench_store(bench, roots, count, width);
     }
-    args.blocks =
-        (struct reads_block *)machine_take(bench, reads_blocks(count), sizeof *args.blocks);
-    return args;
+    of.blocks = (struct reads_block *)machine_take(bench, reads_blocks(count), sizeof *of.blocks);
+    return of;
 }
 
-/* With and without what was taken. */
-static void reads_are_the_hosts(struct bench *bench, enum dtype working, enum dtype others,
-                                size_t count, int numbers) {
-    struct reads_args args = draw_reads(bench, working, others, count, numbers);
+static struct reads_args reads_of(enum dtype working, enum dtype others) {
+    return (struct reads_args){
+        .working = working,
+        .gradient_dtype = others,
+        .slot_dtype = others,
+        .spacing = {dtype_epsilon(working), 0x1p-126},
+        .taken = {.keep = 0.9, .take = 0.1, .decay = 0.1, .unit = 0x1p-20, .least = 0x1p-149}};
+}
+
+static void reads_are_the_hosts(const struct bench *bench, const struct reads_args *args,
+                                const struct reads_tensor *list, size_t count, const char *what) {
+    for (size_t i = 0; i < count; i++)
+        memset(list[i].blocks, 0xA5, reads_blocks(list[i].count) * sizeof *list[i].blocks);
+    if (bench->backend == NULL)
+        READS(args, list, count);
+    else
+        bench->backend->reads(args, list, count);
+    machine_wait(bench, what);
+    for (size_t i = 0; i < count; i++)
+        for (size_t block = 0; block < reads_blocks(list[i].count); block++)
+            read_is_the_hosts(args, &list[i], block, what);
+}
+
+/* Every direction, with and without what was taken. */
+static void one_reads(struct bench *bench, enum dtype working, enum dtype others, size_t count,
+                      int numbers) {
+    struct reads_args args = reads_of(working, others);
+    struct reads_tensor of = draw_reads(bench, &args, count, numbers);
     for (size_t k = 0; k < 2 * COUNT_OF(directions); k++) {
         char what[64];
         snprintf(what, sizeof what, "%s, direction %zu%s", dtype_name(working), k / 2,
                  k % 2 == 0 ? "" : " and moment");
         args.direction = directions[k / 2];
         args.decay = args.direction.decay;
-        args.moment = k % 2 == 0 ? NULL : args.gradient;
-        memset(args.blocks, 0xA5, reads_blocks(count) * sizeof *args.blocks);
-        if (bench->backend == NULL)
-            READS(&args);
-        else
-            bench->backend->reads(&args);
-        machine_wait(bench, what);
-        for (size_t block = 0; block < reads_blocks(count); block++)
-            read_is_the_hosts(&args, block, what);
+        of.moment = k % 2 == 0 ? NULL : of.gradient;
+        reads_are_the_hosts(bench, &args, &of, 1, what);
     }
 }
 
@@ -441,18 +509,35 @@ static void corroborate_reads(void **state) {
     open_bench(&bench);
     for (size_t i = 0; i < COUNT_OF(counts); i++)
         for (int numbers = READS_PLAIN; numbers < READS_CASES; numbers++) {
-            reads_are_the_hosts(&bench, DTYPE_F32, DTYPE_F32, counts[i], numbers);
-            reads_are_the_hosts(&bench, DTYPE_F64, DTYPE_F32, counts[i], numbers);
-            reads_are_the_hosts(&bench, DTYPE_BF16, DTYPE_F64, counts[i], numbers);
+            one_reads(&bench, DTYPE_F32, DTYPE_F32, counts[i], numbers);
+            one_reads(&bench, DTYPE_F64, DTYPE_F32, counts[i], numbers);
+            one_reads(&bench, DTYPE_BF16, DTYPE_F64, counts[i], numbers);
         }
+    close_bench(&bench);
+}
+
+static void corroborate_listed_reads(void **state) {
+    struct bench bench;
+    struct reads_tensor list[LISTED];
+    struct reads_args args = reads_of(DTYPE_F32, DTYPE_F32);
+    (void)state;
+    open_bench(&bench);
+    args.direction = directions[0];
+    for (size_t i = 0; i < LISTED; i++) {
+        list[i] =
+            draw_reads(&bench, &args, i % 23 == 7 ? READS_BLOCK + i : i * 5 % 37, READS_PLAIN);
+        if (i % 2 == 0) list[i].moment = list[i].gradient;
+    }
+    reads_are_the_hosts(&bench, &args, list, LISTED, "of a list");
     close_bench(&bench);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_host),  cmocka_unit_test(verify_framing),
-        cmocka_unit_test(verify_misfits),    cmocka_unit_test(corroborate_moves),
-        cmocka_unit_test(corroborate_reads),
+        cmocka_unit_test(corroborate_host),         cmocka_unit_test(verify_framing),
+        cmocka_unit_test(verify_misfits),           cmocka_unit_test(corroborate_moves),
+        cmocka_unit_test(corroborate_reads),        cmocka_unit_test(corroborate_listed_leaves),
+        cmocka_unit_test(corroborate_listed_moves), cmocka_unit_test(corroborate_listed_reads),
     };
     if (!machines_ready()) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,7 +30,7 @@
 #define SQUARES squares_f32_f32_shim
 #endif
 extern const struct step_table TABLE(f32_f32), TABLE(f64_f64);
-void SQUARES(const struct squares_args *args);
+void SQUARES(const struct squares_args *vectors, size_t count);
 
 static const struct variant_case {
     const char *class_name;
@@ -72,17 +72,21 @@ static const struct variant_case {
 static const size_t counts[] = {1, 256, 301};
 enum { TENSORS = COUNT_OF(counts), STEPS = 3 };
 
-/* Gradients of a norm: blocks of law 2 lie in three, an empty one stands between. */
-static const size_t normed[] = {4097, 0, 300, 31, 20011, 0};
-enum { NORMED = COUNT_OF(normed), NORMED_BLOCKS = 24 };
+/* Gradients of a norm: blocks of law 2 lie in three, an empty one stands between. Behind them small
+ * ones, so that a launch does not take all. */
+static const size_t normed_first[] = {4097, 0, 300, 31, 20011, 0};
+enum { NORMED = 40, NORMED_BLOCKS = 24 + NORMED };
+
+static size_t normed(size_t i) {
+    return i < COUNT_OF(normed_first) ? normed_first[i] : i % 5 * 9;
+}
 
 /* [0] is optim/cpu/, [1] the kernels. */
 struct machines {
     struct arena arena; /* of memory that the backend sees */
     const struct backend *backend;
     struct helper_tensor *tensor[2]; /* TENSORS of each */
-    struct squares_piece *pieces;    /* of NORMED */
-    double *blocks;
+    struct clip_room room;           /* of NORMED */
 };
 static struct machines machines;
 
@@ -103,13 +107,17 @@ static int open_machines(void **state) {
         if (arena_take(&m->arena, TENSORS, sizeof *m->tensor[who], "tensors", &m->tensor[who]) !=
             STATUS_OK)
             return -1;
-    if (arena_take(&m->arena, NORMED, sizeof *m->pieces, "pieces", &m->pieces) != STATUS_OK ||
-        arena_take(&m->arena, NORMED_BLOCKS, sizeof *m->blocks, "blocks", &m->blocks) != STATUS_OK)
+    struct clip_room *const room = &m->room;
+    if (arena_take(&m->arena, NORMED + 1, sizeof *room->asked, "asked", &room->asked) !=
+            STATUS_OK ||
+        arena_take(&m->arena, NORMED, sizeof *room->pieces, "pieces", &room->pieces) != STATUS_OK ||
+        arena_take(&m->arena, NORMED_BLOCKS, sizeof *room->blocks, "blocks", &room->blocks) !=
+            STATUS_OK)
         return -1;
 #if defined(TWINSTEP_WATCHED)
     if (watch_open() != STATUS_OK) return -1;
-    watch_memory(m->pieces, NORMED * sizeof *m->pieces);
-    watch_memory(m->blocks, NORMED_BLOCKS * sizeof *m->blocks);
+    watch_memory(room->pieces, NORMED * sizeof *room->pieces);
+    watch_memory(room->blocks, NORMED_BLOCKS * sizeof *room->blocks);
     watch_memory(m->tensor[1], TENSORS * sizeof *m->tensor[1]);
 #endif
     return 0;
@@ -160,6 +168,15 @@ static void fill_gradients(struct helper_tensor *tensors, double scale, uint64_t
     }
 }
 
+static void take_tables(int who, struct optim_call *call) {
+    if (who == 1 && machines.backend != NULL) {
+        memcpy(call->steps, machines.backend->steps, sizeof call->steps);
+    } else if (who == 1) {
+        call->steps[0] = &TABLE(f32_f32);
+        call->steps[1] = &TABLE(f64_f64);
+    }
+}
+
 static void step_on(int who, const struct variant_case *c, struct helper_dtypes dtypes,
                     double scale) {
     static const struct optim_group groups[] = {{1e-3, 0.1}, {7e-3, 0.0}};
@@ -175,12 +192,7 @@ static void step_on(int who, const struct variant_case *c, struct helper_dtypes 
         handed[i] = tensors[i].tensor;
     struct optim_call call = helper_call(handed, TENSORS, groups, COUNT_OF(groups), &t, values);
     call.grad_scale = scale;
-    if (who == 1 && machines.backend != NULL) {
-        memcpy(call.steps, machines.backend->steps, sizeof call.steps);
-    } else if (who == 1) {
-        call.steps[0] = &TABLE(f32_f32);
-        call.steps[1] = &TABLE(f64_f64);
-    }
+    take_tables(who, &call);
     for (uint64_t step = 0; step < STEPS; ++step) {
         fill_gradients(tensors, scale, step);
         call.found_inf = step + 1 == STEPS;
@@ -234,13 +246,46 @@ static void verify_ranges(void **state) {
                                .count = LAST - FIRST,
                                .grad_scale = 1.0};
     range.param_dtype = range.gradient_dtype = range.slot_dtype = DTYPE_F32;
-    table->adamw(&range, &scalars);
+    table->adamw(&range, 1, &scalars);
     range.count = 0; /* nothing at all */
-    table->adamw(&range, &scalars);
+    table->adamw(&range, 1, &scalars);
     assert_int_equal(wait_for_kernels(), STATUS_OK);
     moved_only("param", tensors[0]->param, tensors[1]->param, FIRST, LAST, 301);
     for (int slot = 0; slot < 2; ++slot)
         moved_only("slot", tensors[0]->slot[slot], tensors[1]->slot[slot], FIRST, LAST, 301);
+}
+
+/* More tensors than a call of the loops takes, of two groups, empty ones among them: slices of one
+ * tensor, with numbers between them that stay. */
+static void corroborate_many(void **state) {
+    (void)state;
+    enum { MANY = 5 * STEP_RANGES + 7, FIRST = 2, EACH = 60 };
+    static const struct optim_group groups[] = {{1e-3, 0.1}, {7e-3, 0.0}};
+    struct optim_tensor handed[MANY];
+    unsigned char values[HELPER_VALUES];
+    const char *const keys[] = {"beta2", "0.95"};
+    const struct optim_class *class_ = helper_values("adamw", keys, COUNT_OF(keys), values);
+    for (int who = 0; who < 2; ++who) {
+        struct helper_tensor *const whole = &machines.tensor[who][2];
+        uint64_t t = 0;
+        helper_open(whole, MANY * EACH + FIRST, helper_cases[0].dtypes, 5);
+        helper_gradient(whole, 6, 0);
+        for (size_t i = 0; i < MANY; ++i) {
+            const size_t at = FIRST + i * EACH;
+            handed[i] = whole->tensor;
+            handed[i].group = i % 3 == 0;
+            handed[i].count = i * 7 % EACH;
+            handed[i].param = (float *)(void *)whole->param + at;
+            handed[i].gradient = (const float *)(const void *)whole->gradient + at;
+            for (int slot = 0; slot < 2; ++slot)
+                handed[i].slots[slot] = (float *)(void *)whole->slot[slot] + at;
+        }
+        struct optim_call call = helper_call(handed, MANY, groups, COUNT_OF(groups), &t, values);
+        take_tables(who, &call);
+        assert_int_equal(class_->step(&call), STATUS_OK);
+        assert_int_equal(wait_for_kernels(), STATUS_OK);
+    }
+    assert_true(helper_same(&machines.tensor[0][2], &machines.tensor[1][2]));
 }
 
 /* Adafactor needs whole tensors: it steps on the host, and leaves the tables alone. */
@@ -278,13 +323,13 @@ static void check_norm(enum clip_norm norm, enum clip_dtype dtype, enum dtype st
     for (size_t i = 0; i < NORMED; ++i)
         tensors[i] = (struct clip_tensor){i == 0   ? held[0].gradient
                                           : i == 4 ? held[1].gradient
-                                                   : held[0].param + 5000 + 400 * i,
-                                          normed[i], storage, NULL};
+                                                   : held[0].param + 5000 + 300 * i,
+                                          normed(i), storage, NULL};
     for (int who = 0; who < 2; ++who) {
         call.out_tensor_norm = each[who];
         if (who == 1)
             clip_ask(&call, tensors, machines.backend != NULL ? machines.backend->squares : SQUARES,
-                     machines.pieces, machines.blocks);
+                     &machines.room);
         assert_int_equal(wait_for_kernels(), STATUS_OK);
         clip_gradients(&call, &result[who]);
     }
@@ -307,7 +352,7 @@ static void corroborate_norms(void **state) {
         for (size_t trial = 0; trial < 32 && storages[s] == DTYPE_F32; ++trial) {
             /* two terms of one lane: where the first sum of the chain is fused shows */
             float *const gradient = (float *)machines.tensor[1][0].gradient;
-            for (size_t i = 0; i < normed[0]; ++i)
+            for (size_t i = 0; i < normed(0); ++i)
                 gradient[i] = i % 32 != 0 || i > 32 ? 0.0f : gradient[100 + i + trial];
             check_norm(CLIP_NORMS, CLIP_F32, DTYPE_F32);
             helper_gradient(&machines.tensor[1][0], 7, 1);
@@ -336,8 +381,11 @@ static void verify_refused(void **state) {
 int main(void) {
     helper_unset_variables();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_steps), cmocka_unit_test(verify_ranges),
-        cmocka_unit_test(corroborate_norms), cmocka_unit_test(verify_whole_tensors_stay),
+        cmocka_unit_test(corroborate_steps),
+        cmocka_unit_test(corroborate_many),
+        cmocka_unit_test(verify_ranges),
+        cmocka_unit_test(corroborate_norms),
+        cmocka_unit_test(verify_whole_tensors_stay),
         cmocka_unit_test(verify_refused),
     };
     return cmocka_run_group_tests(tests, open_machines, close_machines);

@@ -21,13 +21,16 @@
 /* A backend that is asked for leaves and nothing else. */
 static struct {
     struct leaves_args asked[2 * JOBS];
-    size_t count, most, waits, made;
+    size_t count, calls, most, waits, made;
     int broken;
 } device;
 
-static void ask_leaves(const struct leaves_args *args) {
-    assert_true(device.count < COUNT_OF(device.asked));
-    device.asked[device.count++] = *args;
+static void ask_leaves(const struct leaves_args *tensors, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        assert_true(device.count < COUNT_OF(device.asked));
+        device.asked[device.count++] = tensors[i];
+    }
+    device.calls++;
     if (device.count > device.most) device.most = device.count;
 }
 
@@ -132,6 +135,7 @@ static void corroborate_one_turn(void **state) {
         assert_int_equal(device.waits, turn - 1);
         assert_int_equal(digests_finish(&digests), STATUS_OK);
         assert_int_equal(device.waits, turn);
+        assert_int_equal(device.calls, turn);
         assert_int_equal(device.made, turn * LEAVES);
         assert_done();
     }

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One launch over several tensors: its blocks (or its warps) are those of the tensors, one tensor
+ * behind the other, and each finds its own by bisection.
+ *
+ * The list travels with the kernel's arguments, so nobody waits for memory that holds it.
+ * Invariant: a block sees its number within its tensor, as if the tensor were alone. */
+#ifndef TWINSTEP_KERNELS_CUDA_LIST_H
+#define TWINSTEP_KERNELS_CUDA_LIST_H
+
+#include <string.h>
+
+#include "kernels/cuda/launch.h"
+
+#define LIST_TENSORS 32u             /* of one launch */
+#define LIST_ARGS ((size_t)4u << 10) /* bytes of a kernel's arguments that every device takes */
+
+struct list {
+    size_t end[LIST_TENSORS]; /* blocks of a tensor and of those in front of it */
+    size_t count;
+};
+
+/* A block's tensor, and its number there. */
+struct list_place {
+    size_t tensor, block;
+};
+
+#if defined(__cplusplus)
+#define LIST_FITS(type) static_assert(sizeof(type) <= LIST_ARGS, "too many tensors for a launch")
+#else
+#define LIST_FITS(type) _Static_assert(sizeof(type) <= LIST_ARGS, "too many tensors for a launch")
+#endif
+
+/* An empty list, and nothing in the rest of its job. */
+#define LIST_OPEN(job) memset((job), 0, sizeof *(job))
+
+static inline size_t list_blocks(const struct list *list) {
+    return list->count == 0 ? 0 : list->end[list->count - 1];
+}
+
+static inline void list_add(struct list *list, size_t blocks) {
+    const size_t before = list_blocks(list);
+    list->end[list->count++] = before + blocks;
+}
+
+/* 0: the launch has no such block. */
+GPU_INLINE int list_find(const struct list *list, size_t block, struct list_place *out) {
+    size_t low = 0, high = list->count;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (list->end[middle] > block)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    if (low == list->count) return 0;
+    out->tensor = low;
+    out->block = block - (low == 0 ? 0 : list->end[low - 1]);
+    return 1;
+}
+
+/* A warp's place where warps have the blocks. */
+GPU_INLINE int list_find_row(GPU_PARAM const struct list *list, struct list_place *out) {
+    return list_find(list, (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP, out);
+}
+
+#endif
