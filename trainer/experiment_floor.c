@@ -49,8 +49,8 @@ static enum status step_twins(struct experiment *e, int *out_equal) {
 }
 
 enum status experiment_exact_floor(struct experiment *e) {
-    const struct alone alone = {STAGE_FLOOR, e->plan.first_floor, 1, &e->output.image.runs[0],
-                                NO_MIXTURE};
+    const struct alone alone = {
+        STAGE_FLOOR, e->plan.first_floor, 1, &e->output.image.runs[0], NO_MIXTURE};
     const struct trace_run *baseline = &e->output.image.runs[0];
     double equal[2] = {(double)NAN, (double)NAN};
     TRY(experiment_open_planned(e, alone.index, &e->rerun));

@@ -43,6 +43,10 @@ static const struct {
      "task: sft, init: {std: 0.3}, batch: {size: 2, micro: 1}, model: {family: olmo2, " MODEL "}, "
      "optimizer: {name: adafactor, lr: 1e-2}, loop: {update: [optimize, log, count, schedule, "
      "zero]}"},
+    {"sft, tensors that lie one behind the other",
+     SMALL "task: sft, batch: {size: 2, micro: 1}, model: {family: llama, layers: 3, hidden: 16, "
+           "heads: 2, kv_heads: 1, mlp: 32, vocab: 32}, clip: {max_norm: 0.5}, numerics: {param: "
+           "bf16, compute: f32, master: f32}"},
     {"sft, f16 gradients that a loss scale makes overflow at first",
      SMALL "task: sft, batch: {size: 2, micro: 1}, model: {family: llama, " MODEL "}, scaler: "
            "{kind: dynamic, init_scale: 1048576, backoff_factor: 1e-4}, loop: {update: [unscale, "
@@ -205,6 +209,58 @@ static void verify_no_gradient_is_waited_for_alone(void **state) {
     }
 }
 
+/* ---- what is one call for all tensors ---- */
+
+static struct {
+    const struct op_table *real;
+    size_t fills, converts, closes, scales;
+} kinds;
+
+static void counted_fill(const struct op_call *call, const struct fill_args *args) {
+    kinds.fills++;
+    kinds.real->fill(call, args);
+}
+
+static void counted_convert(const struct op_call *call, const struct convert_args *args) {
+    kinds.converts++;
+    kinds.real->convert(call, args);
+}
+
+static void counted_close(const struct op_call *call, const struct close_args *args) {
+    kinds.closes++;
+    kinds.real->close(call, args);
+}
+
+static void counted_scale(const struct op_call *call, const struct scale_args *args) {
+    kinds.scales++;
+    kinds.real->scale(call, args);
+}
+
+/* Zeros of accumulators and of gradients; compute copies, parameters before the update, masters and
+ * first moments before the step; a gradient; its clip. */
+static void verify_tensors_are_one_call(void **state) {
+    (void)state;
+    const struct run_options options = {.readback = 1, .steps = UPDATES};
+    struct bench bench;
+    bench_open_with(&bench, 3, SHIM, &options);
+    struct op_table counted = *bench.run.model.ops;
+    kinds.real = bench.run.model.ops;
+    counted.fill = counted_fill;
+    counted.convert = counted_convert;
+    counted.close = counted_close;
+    counted.scale = counted_scale;
+    bench.run.model.ops = &counted;
+    assert_true(bench.run.owner_count > 20);
+    helper_step(&bench.run); /* takes the parameters before it from those at the start */
+    kinds.fills = kinds.converts = kinds.closes = kinds.scales = 0;
+    helper_step(&bench.run);
+    assert_int_equal(kinds.fills, 2 + 2); /* and, in each backward, rows without a gradient */
+    assert_int_equal(kinds.converts, 4);
+    assert_int_equal(kinds.closes, 1);
+    assert_int_equal(kinds.scales, 1);
+    bench_close(&bench);
+}
+
 /* ---- a watch ---- */
 
 struct seen {
@@ -304,6 +360,7 @@ int main(void) {
         cmocka_unit_test(corroborate_queued_trainings),
         cmocka_unit_test(verify_forgotten_waits_show),
         cmocka_unit_test(verify_no_gradient_is_waited_for_alone),
+        cmocka_unit_test(verify_tensors_are_one_call),
         cmocka_unit_test(corroborate_watched_trainings),
         cmocka_unit_test(verify_failures_are_told),
     };
