@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Embedding: the gather, and the gradient of the table. Tokens are first listed by id, in list
- * order (each token counts the others: as many comparisons as the square of the tokens, next to
- * nothing beside attention's work); a thread then has an id that occurs and a column, so that table
- * rows nobody read cost nothing.
+ * order within an id, by a merge sort: blocks of threads sort their own, then neighbouring runs
+ * join until one is left. A thread then has an id that occurs and a column, so that table rows
+ * nobody read cost nothing.
  *
  * Invariant: a chain of adds over the id's tokens in list order (law 1), which cannot be split: an
  * id that is most of the batch is as slow as it is long. Shuffled: chunks of it from +0, in the
  * order of the tile of 64 ids x 64 columns (law 9). Atomic: a thread per chunk (law 14). */
+#include <string.h>
+
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/joined.h"
 
@@ -37,30 +39,90 @@ struct embedding_job {
     int drawn; /* ids of several chunks, in the tile's order; else those of one */
 };
 
-/* A thread has a token. */
-KERNEL(embedding_list_kernel, struct embedding_job) {
-    const uint32_t i = BLOCK * THREADS + THREAD, count = args->is.rows.count;
-    uint32_t less = 0, before = 0, same = 0;
-    if (i >= count) return;
-    const uint32_t own = args->is.ids[i];
-    for (uint32_t j = 0; j < count; j++) {
-        const uint32_t id = args->is.ids[j];
-        less += id < own;
-        same += id == own;
-        before += id == own && j < i;
+/* Tokens of the list in runs that are sorted, by id and then by their places in the list. */
+struct embedding_runs {
+    const uint32_t *ids;
+    uint32_t count, run;  /* tokens; of a run, the last of which may be shorter */
+    const uint32_t *from; /* (count) */
+    uint32_t *to;         /* (count) runs of twice the length */
+    uint32_t *same;       /* (count) */
+};
+
+/* Of `count` sorted tokens, those of smaller ids, and those of the id itself where `own` is set. */
+GPU_INLINE uint32_t embedding_below(const uint32_t *ids, const uint32_t *token, uint32_t count,
+                                    uint32_t id, int own) {
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2, other = ids[token[middle]];
+        if (other < id || (own && other == id))
+            low = middle + 1;
+        else
+            high = middle;
     }
-    args->token[less + before] = i;
-    args->start[less + before] = less;
-    args->same[less + before] = same;
+    return low;
 }
+
+/* A block of threads sorts as many tokens, each of which counts the others. */
+KERNEL(embedding_block_kernel, struct embedding_runs) {
+    SHARED(uint32_t, ids);
+    const uint32_t first = BLOCK * THREADS, i = first + THREAD;
+    const uint32_t count = (uint32_t)least(THREADS, args->count - first);
+    if (i < args->count) ids[THREAD] = args->ids[i];
+    BARRIER();
+    if (i >= args->count) return;
+    uint32_t before = 0;
+    for (uint32_t j = 0; j < count; j++)
+        before += ids[j] < ids[THREAD] || (ids[j] == ids[THREAD] && j < THREAD);
+    args->to[first + before] = i;
+}
+
+/* A token of either of two neighbouring runs comes behind those of its own, which it follows there,
+ * and behind the other run's: those of its id too where that is the left one. */
+KERNEL(embedding_merge_kernel, struct embedding_runs) {
+    const uint32_t i = BLOCK * THREADS + THREAD, run = args->run;
+    if (i >= args->count) return;
+    const uint32_t own = i / run * run, left = own / run / 2 * 2 * run;
+    const uint32_t other = own == left ? left + run : left;
+    const uint32_t others = other < args->count ? (uint32_t)least(run, args->count - other) : 0;
+    const uint32_t token = args->from[i];
+    const uint32_t before =
+        embedding_below(args->ids, args->from + other, others, args->ids[token], other == left);
+    args->to[left + (i - own) + before] = token;
+}
+
+/* Where the id of each place begins, into `to`, and how many tokens it has. */
+KERNEL(embedding_list_kernel, struct embedding_runs) {
+    const uint32_t i = BLOCK * THREADS + THREAD, count = args->count;
+    if (i >= count) return;
+    const uint32_t id = args->ids[args->from[i]];
+    const uint32_t start = embedding_below(args->ids, args->from, count, id, 0);
+    args->to[i] = start;
+    args->same[i] = embedding_below(args->ids, args->from + start, count - start, id, 1);
+}
+
+#define EMBEDDING_LAUNCH(kernel, runs, shared)                                                     \
+    LAUNCH(kernel, element_blocks((runs)->count), ELEMENT_THREADS, shared, runs)
 
 static struct embedding_job embedding_list(const struct op_call *call,
                                            const struct embedding_weight_args *args) {
     const size_t count = args->rows.count;
     uint32_t *const lists = (uint32_t *)cuda_rest(call);
-    const struct embedding_job job = {*args, lists, lists + count, lists + 2 * count, 0,
-                                      count, 0,     args->C,       {0, 1, NULL},      0};
-    LAUNCH(embedding_list_kernel, element_blocks(count), ELEMENT_THREADS, 0, &job);
+    uint32_t *token = lists, *other = lists + count, *const same = lists + 2 * count;
+    struct embedding_runs runs = {args->ids, (uint32_t)count, 0, NULL, token, same};
+    EMBEDDING_LAUNCH(embedding_block_kernel, &runs, ELEMENT_THREADS * sizeof(uint32_t));
+    for (size_t run = ELEMENT_THREADS; run < count; run *= 2) {
+        runs.run = (uint32_t)run;
+        runs.from = token;
+        runs.to = other;
+        EMBEDDING_LAUNCH(embedding_merge_kernel, &runs, 0);
+        other = token;
+        token = runs.to;
+    }
+    runs.from = token;
+    runs.to = other;
+    EMBEDDING_LAUNCH(embedding_list_kernel, &runs, 0);
+    const struct embedding_job job = {*args, token, other,   same,         0,
+                                      count, 0,     args->C, {0, 1, NULL}, 0};
     return job;
 }
 
@@ -133,21 +195,35 @@ static void embedding_tiles(const struct op_call *call, struct embedding_job *jo
     }
 }
 
-/* The places of the tile's ids, and how many the most frequent one has. The host counts the ids,
- * which no op writes. */
-static size_t embedding_tile(struct embedding_job *job, size_t id) {
-    size_t own[SHUFFLE_TILE] = {0}, most = 0;
-    job->first = job->last = 0;
-    for (size_t i = 0; i < job->is.rows.count; i++) {
-        if (job->is.ids[i] < id)
-            job->first++;
-        else if (job->is.ids[i] - id < SHUFFLE_TILE)
-            own[job->is.ids[i] - id]++;
+/* How often ids from `first` on occur, which the host counts: no op writes them. */
+#define EMBEDDING_WINDOW ((size_t)64 * SHUFFLE_TILE)
+struct embedding_window {
+    size_t first, before; /* tokens of smaller ids */
+    uint32_t often[EMBEDDING_WINDOW];
+};
+
+static void embedding_count(const struct embedding_weight_args *args, size_t first,
+                            struct embedding_window *out) {
+    memset(out, 0, sizeof *out);
+    out->first = first;
+    for (size_t i = 0; i < args->rows.count; i++) {
+        if (args->ids[i] < first)
+            out->before++;
+        else if (args->ids[i] - first < EMBEDDING_WINDOW)
+            out->often[args->ids[i] - first]++;
     }
+}
+
+/* The places of the next tile's ids, and how many the most frequent one has. */
+static size_t embedding_tile(struct embedding_job *job, const struct embedding_window *window,
+                             size_t id) {
+    size_t most = 0;
+    job->first = id == window->first ? window->before : job->last;
     job->last = job->first;
     for (size_t v = 0; v < SHUFFLE_TILE; v++) {
-        job->last += own[v];
-        if (own[v] > most) most = own[v];
+        const size_t own = window->often[id - window->first + v];
+        job->last += own;
+        if (own > most) most = own;
     }
     return most;
 }
@@ -155,11 +231,13 @@ static size_t embedding_tile(struct embedding_job *job, size_t id) {
 /* An id of one chunk has one order: all of them in one launch. */
 static void embedding_shuffled(const struct op_call *call, struct embedding_job *job) {
     const struct shuffle shuffle = order_open(call, PASS_WEIGHT);
+    struct embedding_window window;
     job->by.chunk = shuffle.chunk;
     LAUNCH(embedding_shuffled_kernel, embedding_blocks(job), ELEMENT_THREADS, 0, job);
     job->drawn = 1;
     for (size_t id = 0; id < job->is.V; id += SHUFFLE_TILE) {
-        const size_t most = embedding_tile(job, id);
+        if (id % EMBEDDING_WINDOW == 0) embedding_count(&job->is, id, &window);
+        const size_t most = embedding_tile(job, &window, id);
         if (most <= shuffle.chunk) continue;
         embedding_tiles(call, job, &shuffle, id / SHUFFLE_TILE, shuffle_chunks(&shuffle, most));
     }

@@ -168,6 +168,21 @@ static void corroborate_shuffled(void **state) {
     on_pairs(shuffled);
 }
 
+/* Tokens that one block of threads sorts, or several whose runs join, on counts around their ends;
+ * ids of one span that the host counts at a time, and of three. */
+static void corroborate_lists(void **state) {
+    static const uint32_t tokens[] = {255, 256, 257, 513, 1537};
+    struct machines m;
+    (void)state;
+    machines_open(&m, 0, &limits);
+    for (size_t i = 0; i < COUNT_OF(tokens); i++) {
+        shuffled_one(&m, (struct shape){tokens[i], 2, 70, 1}, EMBEDDING, 16);
+        shuffled_one(&m, (struct shape){tokens[i], 2, 9001, 1}, EMBEDDING, 2);
+    }
+    bench_close(&m.bench);
+    shim_close();
+}
+
 /* More tiles than the table of orders holds at a time. */
 static void corroborate_batches(void **state) {
     (void)state;
@@ -247,9 +262,8 @@ static void verify_races(void **state) {
 int main(void) {
     helper_unset_variables();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_shuffled),
-        cmocka_unit_test(corroborate_batches),
-        cmocka_unit_test(verify_atomic),
+        cmocka_unit_test(corroborate_shuffled), cmocka_unit_test(corroborate_lists),
+        cmocka_unit_test(corroborate_batches),  cmocka_unit_test(verify_atomic),
         cmocka_unit_test(verify_races),
     };
     if (!machines_ready()) return 1;
