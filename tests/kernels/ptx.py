@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Reads the PTX of the invariant kernels: what nvcc makes of kernels/cuda/ops.cu may hold no
-approximate instruction, none that flushes subnormals, and no fused product that the source does not
-name. With the source's own fma under another name (an undefined function), none may be left. Atomic
+approximate instruction, none that flushes subnormals, no fused product that the source does not
+name, and no sum or product without a rounding of its own, which ptxas may fuse. With the source's
+own fma under another name (an undefined function), none may be left. Kernels as they are, for the
+older architecture, and with renamed fma, for the newer one, have all pairs between them. Atomic
 instructions may stand in kernels whose names hold `atomic`, and nowhere else. Tensor cores work in
 every kernel of kernels/cuda/tensor_attention.cu that has operands, and in no other file's. The files
 of the module that have no kernels are compiled, too.
@@ -19,6 +21,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAIRS = (("f32", "f32"), ("f32", "f64"), ("f64", "f64"))
+AS_THEY_ARE = (PAIRS[0], PAIRS[2])
+RENAMED = (PAIRS[0], PAIRS[1])  # each kernel of both, and the wide tiles, which only one has
 # Files beside ops.cu: the pair they are compiled with, and their kernels.
 SINGLE = (("leaves.cu", PAIRS[0], 7), ("moves.cu", PAIRS[0], 1), ("reads.cu", PAIRS[0], 1),
           ("squares.cu", PAIRS[0], 1), ("step.cu", PAIRS[0], 12), ("step.cu", PAIRS[2], 12))
@@ -29,8 +33,9 @@ FORBIDDEN = (
     (re.compile(r"^(ex2|lg2|sin|cos|tanh|rsqrt)\b"), "a function of the hardware"),
     (re.compile(r"\.ftz\b"), "flushes subnormals"),
     (re.compile(r"^(div|rcp|sqrt|add|sub|mul|fma)(\.(rz|rm|rp))\.f(32|64)"), "rounds otherwise"),
-    (re.compile(r"^(div|rcp|sqrt)\.f(32|64)"), "has no rounding of its own"),
-    (re.compile(r"^cvt\.(rz|rm|rp)\.f32\.f64"), "rounds otherwise"),
+    (re.compile(r"^(div|rcp|sqrt|add|sub|mul)\.f(32|64)"), "has no rounding of its own"),
+    (re.compile(r"^cvt\.(rz|rm|rp)(\.\w+)*\.(f32|f16|bf16|e4m3x2|e5m2x2)\.f(32|64)$"),
+     "rounds otherwise"),
     (re.compile(r"^(mma|wmma|wgmma)\."), "is a tensor core's"),
 )
 ATOMIC = re.compile(r"^(atom|red)\.")
@@ -45,6 +50,9 @@ PLANTED = (
     ("*x = __fsqrt_rn(*x) + *x;", ["--ftz=true"], "flushes subnormals"),
     ("*x = __expf(*x);", [], "an approximation"),
     ("*x = __fadd_rz(*x, x[1]);", [], "rounds otherwise"),
+    ("*x = *x - x[1];", ["--fmad=true"], "has no rounding of its own"),
+    ('asm("{.reg .b16 h; cvt.rz.bf16.f32 h, %1; mov.b32 %0, {h, h};}" : "=f"(*x) : "f"(x[1]));',
+     [], "rounds otherwise"),
     ("atomicAdd(x, x[1]);", [], "is atomic"),
     ("x[1] = atomicAdd(x, x[1]);", [], "is atomic"),
 )
@@ -52,10 +60,10 @@ PLANTED = (
 LET_THROUGH = "__global__ void planted_atomic(float *x) { atomicAdd(x, x[1]); }\n"
 
 
-def compile_ptx(arguments, source, flags, extra):
+def compile_ptx(arguments, source, flags, extra, arch="compute_90"):
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "out.ptx"
-        command = [arguments.nvcc, "-ptx", "-arch=" + arguments.arch, "-I", str(ROOT), *flags,
+        command = [arguments.nvcc, "-ptx", "-arch=" + arch, "-I", str(ROOT), *flags,
                    *extra, str(source), "-o", str(out)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
@@ -65,7 +73,7 @@ def compile_ptx(arguments, source, flags, extra):
 
 def compile_host(arguments, flags, source):
     with tempfile.TemporaryDirectory() as folder:
-        command = [arguments.nvcc, "-c", "-arch=" + arguments.arch, "-I", str(ROOT),
+        command = [arguments.nvcc, "-c", "-arch=compute_90", "-I", str(ROOT),
                    "-DBACKEND_LAYOUT=1", *flags, str(ROOT / "kernels/cuda" / source), "-o",
                    str(pathlib.Path(folder) / "out.o")]
         done = subprocess.run(command, capture_output=True, text=True)
@@ -74,7 +82,7 @@ def compile_host(arguments, flags, source):
 
 
 def opcodes(ptx):
-    body = re.sub(r"//[^\n]*", "", ptx)
+    body = re.sub(r"([;{}])", r"\1\n", re.sub(r"//[^\n]*", "", ptx))  # asm has its own lines
     return OPCODE.findall(body)
 
 
@@ -98,11 +106,11 @@ def findings(ptx, named):
     return found
 
 
-def compile_pair(arguments, flags, pair, extra, source="ops.cu"):
+def compile_pair(arguments, flags, pair, extra, source="ops.cu", arch="compute_90"):
     carrier, accumulator = pair
     defined = [f"-DTWINSTEP_VARIANT={carrier}_{accumulator}_cuda",
                f"-DTWINSTEP_CARRIER_{carrier}=1", f"-DTWINSTEP_ACCUMULATOR_{accumulator}=1"]
-    return compile_ptx(arguments, ROOT / "kernels/cuda" / source, flags, [*defined, *extra])
+    return compile_ptx(arguments, ROOT / "kernels/cuda" / source, flags, [*defined, *extra], arch)
 
 
 def report(name, ptx, named):
@@ -140,20 +148,22 @@ def report_single(source, pair, kernels, ptx):
 
 
 def check(arguments, flags):
-    """The pair that has arithmetic of both types shows that each fma is one of the source's."""
+    """Renamed pairs show that each fma is one of the source's."""
     renamed = ["-D__fmaf_rn=named_fma_f32", "-D__fma_rn=named_fma_f64"]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        others = pool.submit(compile_pair, arguments, flags, ("f32", "f64"), renamed)
-        made = list(pool.map(lambda pair: compile_pair(arguments, flags, pair, []), PAIRS))
+        others = [pool.submit(compile_pair, arguments, flags, pair, renamed) for pair in RENAMED]
+        made = list(pool.map(lambda pair: compile_pair(arguments, flags, pair, [],
+                                                       arch="compute_80"), AS_THEY_ARE))
         tensor = pool.submit(compile_pair, arguments, flags, PAIRS[0], [], "tensor_attention.cu")
         single = [pool.submit(compile_pair, arguments, flags, pair, renamed, source)
                   for source, pair, _ in SINGLE]
         host = list(pool.map(lambda source: compile_host(arguments, flags, source),
                              ("module.cu", "library.cu")))
-    bad = sum(host) + sum(report("/".join(pair), ptx, True) for pair, ptx in zip(PAIRS, made))
+    bad = sum(host) + sum(report("/".join(pair), ptx, True) for pair, ptx in zip(AS_THEY_ARE, made))
     bad += report_tensor(tensor.result())
     bad += sum(report_single(*row, ptx.result()) for row, ptx in zip(SINGLE, single))
-    return bad + report("f32/f64, the source's fma renamed", others.result(), False)
+    return bad + sum(report("/".join(pair) + ", the source's fma renamed", ptx.result(), False)
+                     for pair, ptx in zip(RENAMED, others))
 
 
 def plant(arguments, flags):
@@ -174,7 +184,6 @@ def plant(arguments, flags):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--nvcc", default="")
-    parser.add_argument("--arch", default="compute_90")
     parser.add_argument("--planted", action="store_true")
     parser.add_argument("--flags", nargs=argparse.REMAINDER, default=[])
     arguments = parser.parse_args()
