@@ -28,7 +28,7 @@
 #   --limit SEC     of each part; default 540
 #   --total SEC     of all parts of this call: a part gets what is left, and none begins with less
 #                   than 20; default none
-#   --tar FILE      FILE.tar.gz of the folder of --out without traces and data (*.h5, rows-*.jsonl),
+#   --tar FILE      FILE.tar.gz of the folder of --out without traces and data (bits.h5, rows-*),
 #                   written anew after each part; it may lie in that folder
 #
 # A part that fails or runs past its limit says so in the report, and the others go on. What is slow
@@ -195,7 +195,7 @@ report() {
     file=$out/gpu-$slug.md
     {
         if [ "$device" = 1 ]; then
-            printf '# Measured on %s\n\n' "${name:-a device that nvidia-smi does not name}"
+            printf '# %s\n\n' "${name:+Measured on }${name:-Nothing measured: nvidia-smi names no device}"
         else
             printf '# Host shim, not a device\n\nThe kernels ran thread by thread on the host, on tiny '
             printf 'sizes: this shows that `tests/bench/gpu.sh` works, and measures nothing.\n\n'
@@ -237,7 +237,7 @@ pack() {
     [ -n "$tar" ] || return 0
     packed=$(mktemp) || return 0 # elsewhere: tar refuses a folder that grows while it reads it
     {
-        tar -czf "$packed" -C "$out" --exclude='*.h5' --exclude='rows-*.jsonl' \
+        tar -czf "$packed" -C "$out" --exclude=bits.h5 --exclude='rows-*.jsonl' \
             --no-wildcards --exclude="${tar##*/}" . && cat "$packed" >"$tar"
     } || printf 'gpu.sh: %s: not written\n' "$tar" >&2
     rm -f "$packed"

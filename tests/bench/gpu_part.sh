@@ -22,17 +22,21 @@ deadline=$(($(date +%s) + limit - limit / 30 - 1))
 child=''
 trap '[ -z "$child" ] || kill "$child"; exit 124' TERM
 
-# Sizes: NAME LAYERS HIDDEN HEADS MLP VOCAB PAIRS LENGTH; both models have the head tied.
+# Sizes: NAME LAYERS HIDDEN HEADS MLP VOCAB PAIRS LENGTH; the models have the head tied. `deep`: for
+# floors by layer, MODE:DTYPE each; a trend needs five layers.
 if [ "$module" = auto ]; then
     device=1 steps=1000 updates=10 dtypes='f32 tf32 bf16 f16' noise_steps=3 noise_repeat=3 tiny=
     noise_modes='invariant deterministic fast atomic shuffled'
-    models='125M:12:768:12:2048:50304:8:512 1B:16:2048:16:8192:50304:8:512' gib=60
+    models='125M:12:768:12:2048:50304:8:512 1B:16:2048:16:8192:50304:8:512
+        deep:16:512:8:1408:8192:2:512' gib=60
+    deep='fast:bf16 deterministic:bf16 atomic:bf16 fast:f32 atomic:f32 invariant:f32'
 else
     device=0 steps=2 updates=2 dtypes='f32' noise_steps=1 noise_repeat=1 threads=1
     noise_modes='invariant atomic'
     tiny='--set common.model.hidden=16 --set common.model.layers=1 --set common.model.mlp=24
         --set common.model.heads=2 --set common.batch.size=2 --set common.batch.micro=1'
-    models='125M:1:32:2:48:300:2:16 1B:1:32:2:48:300:2:16' gib=1
+    models='125M:1:32:2:48:300:2:16 1B:1:32:2:48:300:2:16 deep:5:16:2:24:300:2:48' gib=1
+    deep='atomic:f32'
 fi
 
 say() {
@@ -101,7 +105,7 @@ peak) family train speed && part_peak ;;
 modes) family train modes && part_modes ;;
 speed-*) family train speed && part_speed "${part#speed-}" ;;
 bits) family bits && part_bits ;;
-floor) family floor && part_floor ;;
+floor) family train floor && part_floor ;;
 sanitize-*) family sanitize && part_sanitize "${part#sanitize-}" ;;
 *) exit 2 ;;
 esac

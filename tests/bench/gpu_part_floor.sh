@@ -32,19 +32,35 @@ floor_of() { # NAME SECONDS OPTION...
     floor_told "$told"
 }
 
+# The deep model, one update: by layer, so that what grows towards the first one can show. In one
+# case the switches are priced, too.
+floor_deep() { # MODE DTYPE SECONDS
+    training "$1" "$2" "$pairs"
+    deep_name=$1-$2 seconds=$3
+    set --
+    for word in $words; do
+        set -- "$@" --set "$word"
+    done
+    floor_of "deep-$deep_name" "$seconds" --modes "${deep_name%-*}" --dtypes own --steps 1 \
+        --repeat "$noise_repeat" "$@"
+    [ "$device:$deep_name" = 1:fast-bf16 ] || return 0
+    floor_of "switches-$deep_name" "$seconds" --switches --steps 1 "$@"
+}
+
 part_floor() {
     result=77
     say "Hypotheses 21 and 24: two runs of one configuration, first update that differs; $noise_steps"
     say "updates, worst of $noise_repeat. tf32 is \`numerics.product\` over f32. \`file\`: a floor file of"
     say '99 pairs of runs.'
     each=$((limit / 10))
-    if [ "$device" = 1 ]; then
-        floor_of file $((limit / 3)) --modes fast --dtypes bf16 --steps "$noise_steps" \
-            --output "$out/floor.h5" --overwrite
-        for dtype in bf16 f32; do
-            floor_of "switches-$dtype" "$each" --switches --dtypes "$dtype" --steps "$noise_steps"
-        done
-    fi
+    model_of deep
+    say "\`deep\`: $layers layers of $hidden, batches of $pairs pairs of rows of $length tokens; the others:"
+    say 'the small model of `noise`.'
+    [ "$device" = 0 ] || floor_of file $((limit / 4)) --modes fast --dtypes bf16 \
+        --steps "$noise_steps" --output "$out/floor.h5" --overwrite
+    for pair in $deep; do
+        floor_deep "${pair%:*}" "${pair#*:}" $((limit / 6))
+    done
     for mode in $noise_modes; do
         for dtype in $dtypes; do
             set -- "$mode-$dtype" "$each" --modes "$mode" --steps "$noise_steps" --repeat "$noise_repeat"

@@ -81,7 +81,10 @@ part_sanitize() { # TOOL
     set -- "$1"
     case $1 in
     memcheck) say 'Kernels of a library are looked at, too.' ;;
-    initcheck) say 'It looks at memory of cudaMalloc; that of tensors is managed memory.' ;;
+    initcheck)
+        say 'It looks at memory of cudaMalloc; that of tensors is managed memory, and zero when it is'
+        say 'taken. Reads of what nobody wrote show in the tests instead: their scratch begins as NaN.'
+        ;;
     *)
         set -- "$1" --kernel-name-exclude "$library_kernels"
         say "Kernels of a library are left out: \`$library_kernels\`."
