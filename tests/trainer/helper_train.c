@@ -109,7 +109,7 @@ static void write_sample(struct ids_writer *writer, enum task task, uint32_t lon
 
 void helper_ids_write(enum task task, uint64_t vocab, uint64_t seed, uint32_t samples,
                       uint32_t longest, char out_path[HELPER_PATH_SIZE]) {
-    char text[32768];
+    char text[1 << 19];
     assert_true(longest >= 6 && longest <= 64 && samples * longest * 16 <= sizeof text / 2);
     struct ids_writer writer = {seed, 0, (uint32_t)vocab, text};
     for (uint32_t i = 0; i < samples; i++)

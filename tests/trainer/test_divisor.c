@@ -342,6 +342,38 @@ static void validate_shapes(void **state) {
     training_close(&t);
 }
 
+/* Link options put it in measure_begin's place: how often somebody began to measure an update. */
+static int begun;
+void __real_measure_begin(struct run *run);
+void __wrap_measure_begin(struct run *run);
+void __wrap_measure_begin(struct run *run) {
+    begun++;
+    __real_measure_begin(run);
+}
+
+/* More gradients than are kept: an update that is not trained is not measured, either. */
+static void verify_too_many(void **state) {
+    (void)state;
+    static const struct run_options options = {.steps = 8, .readback = 1};
+    struct training t;
+    memset(&t, 0, sizeof t);
+    helper_config(8, &t.config,
+                  "task: sft, batch: {size: 2053, micro: 1}, model: {layers: 1, hidden: 256, "
+                  "heads: 2, mlp: 20, vocab: 4099}, " ADAMW);
+    helper_ids_open(&t.config, 5, 2053, 6, &t.arena, &t.data);
+    helper_run_open(&t.config, &t.data, &options, &t.run);
+    begun = 0;
+    assert_int_equal(divisor_before(&t.run, &t.arena, &t.reader), STATUS_OK);
+    assert_non_null(t.reader.reading.untestable);
+    assert_non_null(strstr(t.reader.reading.untestable, "more than 8 GiB"));
+    assert_int_equal(t.reader.reading.micros, 2053);
+    assert_int_equal(begun, 0);
+    training_close(&t);
+    training_open(SFT ADAMW "seed: 1", 2, &t);
+    assert_int_equal(begun, 1 + 2); /* one for the plain gradients, one for each update */
+    training_close(&t);
+}
+
 /* The reading moves no bit of the run. */
 static void verify_untouched(void **state) {
     (void)state;
@@ -362,7 +394,7 @@ int main(void) {
         cmocka_unit_test(corroborate_definitions), cmocka_unit_test(validate_reasons),
         cmocka_unit_test(verify_dependence),       cmocka_unit_test(verify_bounds),
         cmocka_unit_test(verify_factor),           cmocka_unit_test(validate_shapes),
-        cmocka_unit_test(verify_untouched),
+        cmocka_unit_test(verify_too_many),         cmocka_unit_test(verify_untouched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
