@@ -32,13 +32,17 @@ function(twinstep_host_kernels word)
   endforeach()
 endfunction()
 
+set(TWINSTEP_SHIM
+    kernels/cuda/shim.c kernels/cuda/shim_blocks.c kernels/cuda/shim_fibres.c
+    kernels/cuda/shim_words.c kernels/cuda/shim_queue.c kernels/cuda/accesses.c
+    kernels/cuda/shadow.c kernels/cuda/library_twin.c)
+
 # twinstep_backend_NAME.so, what a module with a device would be, for tests. It links nothing of
 # ours: what it needs of base/ is compiled into it and fails through the module's host.
 function(twinstep_host_module name word)
   set(target backend_${name})
   add_library(${target} MODULE
-              kernels/cuda/shim_module.c kernels/cuda/shim.c kernels/cuda/shim_queue.c
-              kernels/cuda/accesses.c kernels/cuda/library_twin.c base/arena.c)
+              kernels/cuda/shim_module.c ${TWINSTEP_SHIM} base/arena.c)
   foreach(pair f32_f32 f32_f64 f64_f64)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:kernels_${word}_${pair}>)
   endforeach()
@@ -76,8 +80,7 @@ if(BUILD_TESTING)
   endif()
   twinstep_host_module(shim shim)
   twinstep_host_module(layout shim BACKEND_LAYOUT=1) # to be refused
-  add_library(twinstep_shim STATIC kernels/cuda/shim.c kernels/cuda/shim_queue.c
-                                   kernels/cuda/accesses.c kernels/cuda/library_twin.c)
+  add_library(twinstep_shim STATIC ${TWINSTEP_SHIM})
   target_link_libraries(twinstep_shim PUBLIC twinstep_base)
   target_compile_options(twinstep_shim PRIVATE ${TWINSTEP_OPTIMISED})
   foreach(pair f32_f32 f32_f64 f64_f64)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A table of places by address, open, whose cells belong to one launch: those of another are empty.
+ * What is wrong with an access, by what its place remembers (kernels/cuda/shadow.h), and the pieces
+ * of memory that a device sees, sorted.
  * The names with two underscores are the compiler's (gcc's and clang's ThreadSanitizer). */
 #include "kernels/cuda/accesses.h"
 
@@ -7,35 +8,21 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "kernels/cuda/shadow.h"
 
-#define CELLS ((size_t)1 << 20)
-#define RANGES 1024u
-#define MANY UINT32_MAX
+#define PIECES_FIRST ((size_t)64)
 
-struct who {
-    uint32_t block, epoch, warp_epoch, thread; /* thread MANY: several of this epoch */
-    int there, atomic;
-};
-
-struct cell {
-    uintptr_t place;
-    uint32_t launch;
-    struct who write, read;
-    int blocks_read; /* by several blocks */
-};
-
-struct range {
+struct piece {
     uintptr_t first, end;
 };
 
 struct watching {
     struct arena arena;
-    struct cell *cell;
-    size_t used;
-    uint32_t launch;
-    struct range range[RANGES];
-    size_t ranges;
-    int closed; /* only ranges are allowed */
+    struct shadow shadow;
+    struct piece *piece; /* (pieces), by address; no two overlap */
+    size_t pieces, room;
+    int closed;              /* only pieces are allowed */
+    struct watch_place *now; /* NULL: no kernel runs */
 };
 
 static _Thread_local struct watching *watching;
@@ -45,78 +32,98 @@ enum status watch_open(void) {
     struct watching *fresh = NULL;
     if (watching != NULL) return STATUS_OK;
     TRY(arena_take(&arena, 1, sizeof *fresh, "watch", &fresh));
-    const enum status status =
-        arena_take(&arena, CELLS, sizeof *fresh->cell, "watch", &fresh->cell);
     fresh->arena = arena;
-    if (status != STATUS_OK) arena_close(&arena);
-    if (status == STATUS_OK) watching = fresh;
-    return status;
+    watching = fresh;
+    return STATUS_OK;
 }
 
 void watch_close(void) {
     if (watching == NULL) return;
     struct arena arena = watching->arena;
+    shadow_close(&watching->shadow);
     watching = NULL;
     arena_close(&arena);
 }
 
+void watch_launch(struct watch_place *place) {
+    if (watching != NULL) watching->now = place;
+}
+
+/* ---- what a device sees ---- */
+
+/* Pieces that begin at or before `address`. */
+static size_t count_before(uintptr_t address) {
+    size_t low = 0, high = watching->pieces;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (watching->piece[middle].first <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int make_room(void) {
+    const size_t room = watching->room == 0 ? PIECES_FIRST : 2 * watching->room;
+    struct piece *more = NULL;
+    if (watching->pieces < watching->room) return 1;
+    if (arena_take(&watching->arena, room, sizeof *more, "watch", &more) != STATUS_OK) return 0;
+    if (watching->pieces > 0) memcpy(more, watching->piece, watching->pieces * sizeof *more);
+    watching->piece = more;
+    watching->room = room;
+    return 1;
+}
+
 void watch_memory(const void *memory, size_t bytes) {
     if (watching == NULL) return;
-    if (watching->ranges == RANGES) {
-        shim_tell("watch: more pieces of memory than it can remember");
+    watching->closed = 1;
+    if (bytes == 0) return;
+    if (!make_room()) {
+        shim_tell("watch: no memory for the pieces of memory that a device sees");
         return;
     }
-    watching->range[watching->ranges++] =
-        (struct range){(uintptr_t)memory, (uintptr_t)memory + bytes};
-    watching->closed = 1;
+    const size_t at = count_before((uintptr_t)memory);
+    struct piece *const piece = &watching->piece[at];
+    memmove(piece + 1, piece, (watching->pieces++ - at) * sizeof *piece);
+    *piece = (struct piece){(uintptr_t)memory, (uintptr_t)memory + bytes};
 }
 
 void watch_forget(const void *memory) {
-    for (size_t i = 0; watching != NULL && i < watching->ranges; i++)
-        if (watching->range[i].first == (uintptr_t)memory)
-            watching->range[i--] = watching->range[--watching->ranges];
+    if (watching == NULL) return;
+    const size_t before = count_before((uintptr_t)memory);
+    if (before == 0) return;
+    struct piece *const piece = &watching->piece[before - 1];
+    if (piece->first != (uintptr_t)memory) return;
+    memmove(piece, piece + 1, (watching->pieces-- - before) * sizeof *piece);
 }
 
 static int is_within(const void *memory, const unsigned char *first, size_t bytes) {
     return (uintptr_t)memory - (uintptr_t)first < bytes;
 }
 
-static int is_seen(const void *memory) {
-    for (size_t i = 0; i < watching->ranges; i++)
-        if ((uintptr_t)memory >= watching->range[i].first &&
-            (uintptr_t)memory < watching->range[i].end)
-            return 1;
-    return !watching->closed;
+static int is_seen(const void *memory, size_t bytes) {
+    if (!watching->closed) return 1;
+    const size_t before = count_before((uintptr_t)memory);
+    return before > 0 && (uintptr_t)memory + bytes <= watching->piece[before - 1].end;
 }
 
-static struct cell *cell_of(uintptr_t place, const struct watch_place *now) {
-    size_t at = (size_t)((uint64_t)(place >> 2) * 0x9e3779b97f4a7c15u >> 40) % CELLS;
-    if (watching->launch != now->launch) watching->used = 0;
-    watching->launch = now->launch;
-    for (;; at = (at + 1) % CELLS) {
-        struct cell *const cell = &watching->cell[at];
-        if (cell->launch == now->launch && cell->place == place) return cell;
-        if (cell->launch == now->launch) continue;
-        if (watching->used >= CELLS / 2) return NULL;
-        watching->used++;
-        *cell = (struct cell){.place = place, .launch = now->launch};
-        return cell;
-    }
-}
+/* ---- who was there ---- */
 
 /* Whether a barrier lies between what `who` did and now. */
-static int is_before(const struct who *who, const struct watch_place *now) {
+static int is_before(const struct shadow_who *who, const struct shadow_who *now) {
     if (!who->there || (who->block == now->block && who->thread == now->thread)) return 1;
     if (who->block != now->block) return 0;
     if (who->epoch != now->epoch) return 1;
-    return who->thread != MANY && who->thread / 32 == now->thread / 32 &&
+    return who->thread != SHADOW_MANY && who->thread / 32 == now->thread / 32 &&
            who->warp_epoch != now->warp_epoch;
 }
 
-static void tell_race(const struct who *who, const struct watch_place *now, const char *what) {
+static void tell_race(const struct shadow_who *who, const struct shadow_who *now,
+                      const char *what) {
     char text[200];
     char other[32] = "several threads";
-    if (who->thread != MANY) snprintf(other, sizeof other, "thread %u", who->thread);
+    if (who->thread != SHADOW_MANY) snprintf(other, sizeof other, "thread %u", who->thread);
     snprintf(text, sizeof text,
              "%s of block %u and thread %u touch one place (%s) with no barrier "
              "between them",
@@ -124,52 +131,55 @@ static void tell_race(const struct who *who, const struct watch_place *now, cons
     shim_tell(text);
 }
 
-static void note_read(struct cell *cell, const struct watch_place *now, const struct who *own) {
-    struct who *const read = &cell->read;
-    if (read->there && read->block != now->block) cell->blocks_read = 1;
-    const int same = read->there && read->block == now->block && read->epoch == now->epoch &&
-                     read->thread != now->thread;
+static void note_read(struct shadow_who *read, const struct shadow_who *own) {
+    const struct shadow_who before = *read;
     *read = *own;
-    if (same) read->thread = MANY;
+    if (!before.there) return;
+    if (before.block != own->block || before.flag) read->flag = 1;
+    if (before.block == own->block && before.epoch == own->epoch && before.thread != own->thread)
+        read->thread = SHADOW_MANY;
 }
 
 static void look(uintptr_t place, int writes, int atomic, const struct watch_place *now) {
     const int shared = is_within((const void *)place, now->shared, now->shared_bytes);
-    const struct who own = {now->block, now->epoch, now->warp_epoch, now->thread, 1, atomic};
-    struct cell *const cell = cell_of(place, now);
+    const uint32_t warp_epoch = now->warp_epochs[now->thread / 32];
+    const struct shadow_who own = {
+        now->block, now->epoch, warp_epoch, (uint16_t)now->thread, 1, (uint8_t)(writes && atomic)};
+    struct shadow_cell *const cell = shadow_find(&watching->shadow, place, now->launch);
     if (cell == NULL) {
-        shim_tell("watch: a launch touches more places than it can remember");
+        shim_tell("watch: no memory to remember all places that a launch touches");
         return;
     }
     if (shared && cell->write.there && cell->write.block != now->block)
-        *cell = (struct cell){.place = place, .launch = now->launch}; /* poisoned anew */
+        *cell = (struct shadow_cell){0}; /* poisoned anew */
     if (shared && !writes && !cell->write.there)
         shim_tell("reads shared memory that its block has not written");
-    if (!is_before(&cell->write, now) && !(atomic && cell->write.atomic))
-        tell_race(&cell->write, now, writes ? "both write" : "the first writes");
+    if (!is_before(&cell->write, &own) && !(atomic && cell->write.flag))
+        tell_race(&cell->write, &own, writes ? "both write" : "the first writes");
     if (!writes) {
-        note_read(cell, now, &own);
+        note_read(&cell->read, &own);
         return;
     }
-    if (cell->blocks_read || !is_before(&cell->read, now))
-        tell_race(&cell->read, now, "the second writes");
+    if (cell->read.flag || !is_before(&cell->read, &own))
+        tell_race(&cell->read, &own, "the second writes");
     cell->write = own;
 }
 
 static void touch(const void *memory, size_t bytes, int writes, int atomic) {
-    struct watch_place now;
-    if (watching == NULL || !shim_place(&now)) return;
-    if (is_within(memory, now.stack, now.stack_bytes)) return;
-    if (is_within(memory, now.args, now.args_bytes) && !writes) return;
-    if (is_within(memory, now.gpu, now.gpu_bytes) && !writes) return;
-    if (is_within(memory, now.shared - now.fence, now.fence) ||
-        is_within(memory, now.shared + now.shared_bytes, now.fence))
+    struct watch_place *const now = watching == NULL ? NULL : watching->now;
+    if (now == NULL || *now->failed) return;
+    if (now->thread != *now->running) shim_place(now);
+    if (is_within(memory, now->stack, now->stack_bytes)) return;
+    if (is_within(memory, now->args, now->args_bytes) && !writes) return;
+    if (is_within(memory, now->gpu, now->gpu_bytes) && !writes) return;
+    if (is_within(memory, now->shared - now->fence, now->fence) ||
+        is_within(memory, now->shared + now->shared_bytes, now->fence))
         shim_tell("touches what lies outside its shared memory");
-    else if (!is_within(memory, now.shared, now.shared_bytes) && !is_seen(memory))
+    else if (!is_within(memory, now->shared, now->shared_bytes) && !is_seen(memory, bytes))
         shim_tell("touches memory that a device does not see");
     for (uintptr_t place = (uintptr_t)memory & ~(uintptr_t)3; place < (uintptr_t)memory + bytes;
          place += 4)
-        look(place, writes, atomic, &now);
+        look(place, writes, atomic, now);
 }
 
 void watch_atomic(const void *memory, size_t bytes) {

@@ -27,15 +27,21 @@ void watch_forget(const void *memory);
 
 /* Where the running thread stands. Its stack is its own and is not looked at. */
 struct watch_place {
-    uint32_t launch, block, epoch, warp_epoch, thread;
+    uint32_t launch, block, epoch, thread; /* thread: of whom `stack` and `gpu` are told */
+    const unsigned *running;               /* the thread */
+    const uint32_t *warp_epochs;           /* barriers of each warp so far */
+    const int *failed;                     /* something was told: nothing more is */
     const unsigned char *stack, *shared;
     size_t stack_bytes, shared_bytes, fence;
     const unsigned char *args, *gpu; /* what the kernel was given; its own struct gpu */
     size_t args_bytes, gpu_bytes;
 };
 
-/* shim.c: the running thread; 0: none runs. And what is to be told, the first of it. */
-int shim_place(struct watch_place *out);
+/* A kernel runs from here on; NULL: none. */
+void watch_launch(struct watch_place *place);
+
+/* shim.c: tells of `running` what is a thread's own. And what is wrong, the first of it. */
+void shim_place(struct watch_place *place);
 void shim_tell(const char *what);
 
 /* An atomic addition to `bytes` bytes. */

@@ -150,19 +150,32 @@ GPU_INLINE uint32_t gpu_atomic_add_u32(uint32_t *sum, uint32_t term) {
 #define WARP_BARRIER() shim_warp_barrier(gpu)
 
 #define GPU_ALIGNED 16u
+GPU_INLINE void gpu_aligned(const void *memory) {
+#if defined(SHIM_WATCHED)
+    if ((uintptr_t)memory % GPU_ALIGNED != 0) shim_misaligned();
+#else
+    (void)memory;
+#endif
+}
 GPU_INLINE void gpu_load4_f32(float *to, const float *memory) {
+    gpu_aligned(memory);
     for (int i = 0; i < 4; i++)
         to[i] = memory[i];
 }
 GPU_INLINE void gpu_load4_f64(double *to, const double *memory) {
+    gpu_aligned(memory);
     for (int i = 0; i < 4; i++)
         to[i] = memory[i];
 }
 GPU_INLINE void gpu_store4_f32(float *memory, const float *from) {
-    gpu_load4_f32(memory, from);
+    gpu_aligned(memory);
+    for (int i = 0; i < 4; i++)
+        memory[i] = from[i];
 }
 GPU_INLINE void gpu_store4_f64(double *memory, const double *from) {
-    gpu_load4_f64(memory, from);
+    gpu_aligned(memory);
+    for (int i = 0; i < 4; i++)
+        memory[i] = from[i];
 }
 
 GPU_INLINE float gpu_shuffle_xor_f32(GPU_PARAM float value, unsigned mask) {

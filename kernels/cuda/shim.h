@@ -6,9 +6,11 @@
  * after every barrier, so that a result that hangs on who comes first changes with the seed.
  * Shared memory is full of 0xff (NaN) before each block and has fences around it. Told as an error,
  * once, by shim_error(): a write to a fence, threads that wait at different barriers or leave while
- * others wait, a shuffle without the whole warp, an impossible launch. Where the kernels are
- * compiled with their reads and writes watched (kernels/cuda/accesses.h), also: two threads that
- * touch one place without a barrier between them, and reads of shared memory that nobody wrote.
+ * others wait, a shuffle without the whole warp, a launch that no device takes
+ * (kernels/cuda/limits.h). Where the kernels are compiled with their reads and writes watched
+ * (kernels/cuda/accesses.h), also: two threads that touch one place without a barrier between them,
+ * reads of shared memory that nobody wrote, four neighbours at an address that is no multiple of
+ * 16.
  *
  * Not imitated: that threads really run at one time, weak memory order, warps that diverge, time.
  * State (seed, queue, error, fibres) belongs to the host thread, as the CUDA runtime's does. */
@@ -20,10 +22,18 @@
 
 #include "base/status.h"
 
-#define SHIM_THREADS 1024u             /* of a block, at most; a multiple of 32 */
-#define SHIM_SHARED ((size_t)48 << 10) /* bytes of shared memory, at most */
-#define SHIM_ARGS ((size_t)4 << 10)    /* of a kernel's arguments, at most */
-#define SHIM_QUEUE 1024u               /* launches that wait, at most; then the oldest runs */
+#define SHIM_THREADS 1024u          /* of a block, at most; a multiple of 32 */
+#define SHIM_ARGS ((size_t)4 << 10) /* of a kernel's arguments, at most */
+#define SHIM_QUEUE 1024u            /* launches that wait, at most; then the oldest runs */
+
+/* Kernels whose reads and writes are looked at (kernels/cuda/accesses.h). */
+#if defined(__SANITIZE_THREAD__)
+#define SHIM_WATCHED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SHIM_WATCHED 1
+#endif
+#endif
 
 /* What a thread of a kernel sees. */
 struct gpu {
@@ -61,5 +71,10 @@ double shim_shuffle_f64(struct gpu *gpu, double value, unsigned mask);
 float shim_atomic_f32(struct gpu *gpu, float *sum, float term);
 double shim_atomic_f64(struct gpu *gpu, double *sum, double term);
 uint32_t shim_atomic_u32(struct gpu *gpu, uint32_t *sum, uint32_t term);
+
+/* Tells that the running thread reads or writes four neighbours at an address that a device
+ * refuses.
+ */
+void shim_misaligned(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Between the shim's two files: shim_queue.c keeps what was launched until somebody waits, shim.c
+ * Between two files of the shim: shim_queue.c keeps what was launched until somebody waits, shim.c
  * runs it. Private to them. */
 #ifndef TWINSTEP_KERNELS_CUDA_SHIM_QUEUE_H
 #define TWINSTEP_KERNELS_CUDA_SHIM_QUEUE_H

@@ -13,10 +13,24 @@
 #include "kernels/cuda/port.h"
 #include "kernels/cuda/accesses.h"
 
-enum { RIGHT, NO_BARRIER, LOST_UPDATE, BLOCKS, UNWRITTEN, BEYOND, FOREIGN, PLAIN_AND_ATOMIC, HOWS };
+enum {
+    RIGHT,
+    NO_BARRIER,
+    LOST_UPDATE,
+    BLOCKS,
+    UNWRITTEN,
+    BEYOND,
+    FOREIGN,
+    PAST_THE_END,
+    PLAIN_AND_ATOMIC,
+    SHUFFLE_IS_NONE,
+    MISALIGNED,
+    HOWS
+};
 
 struct planted {
-    float *out;
+    float *out; /* (128) */
+    const double *wide;
     uint32_t *count, *foreign;
     int how;
 };
@@ -34,6 +48,13 @@ KERNEL(plant, struct planted) {
     if (args->how == UNWRITTEN) args->out[BLOCK * THREADS + THREAD] = at[THREADS + THREAD];
     if (args->how == BEYOND && THREAD == 7) args->out[BLOCK * THREADS] = at[2 * THREADS];
     if (args->how == FOREIGN && THREAD == 7) *args->foreign = 1;
+    if (args->how == PAST_THE_END && THREAD == 7) args->out[3] = (float)*args->wide;
+    if (args->how == MISALIGNED && THREAD == 4) gpu_store4_f32(at + 66, at + 4);
+    if (args->how == SHUFFLE_IS_NONE) {
+        args->out[BLOCK * THREADS + THREAD] = gpu_shuffle_xor_f32(GPU_ARG next, 1);
+        const float other = args->out[BLOCK * THREADS + (THREAD ^ 1)];
+        at[THREAD] = gpu_shuffle_xor_f32(GPU_ARG other, 1);
+    }
     if (args->how == PLAIN_AND_ATOMIC && THREAD == 40) *args->count = 0;
     if (args->how == RIGHT) {
         args->out[BLOCK * THREADS + THREAD] = next;
@@ -47,15 +68,18 @@ KERNEL(plant, struct planted) {
 
 static enum status run(int how, uint64_t seed) {
     static float out[128];
+    static double wide[2];
     static uint32_t count;
     static uint32_t foreign;
-    const struct planted args = {out, &count, &foreign, how};
+    const struct planted args = {out, wide, &count, &foreign, how};
     watch_memory(out, sizeof out);
+    watch_memory(wide, sizeof wide[0] - 1); /* its last byte is nobody's */
     watch_memory(&count, sizeof count);
     shim_seed(seed);
     LAUNCH(plant, 2, 64, 128 * sizeof(float), &args);
     GPU_WAIT();
     watch_forget(out);
+    watch_forget(wide);
     watch_forget(&count);
     return shim_error();
 }
@@ -67,6 +91,9 @@ static const char *const texts[HOWS] = {
     [UNWRITTEN] = "reads shared memory that its block has not written",
     [BEYOND] = "outside its shared memory",
     [FOREIGN] = "touches memory that a device does not see",
+    [PAST_THE_END] = "touches memory that a device does not see",
+    [SHUFFLE_IS_NONE] = "no barrier between them",
+    [MISALIGNED] = "at an address that is no multiple of 16",
     [PLAIN_AND_ATOMIC] = "no barrier between them",
 };
 

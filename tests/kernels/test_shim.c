@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/real.h"
+#include "kernels/cuda/limits.h"
 #include "kernels/cuda/port.h"
 
 #define SEEDS 20
@@ -199,7 +200,7 @@ struct broken {
     float *out;
 };
 
-enum { LEAVES, PARTS, LANE_LEAVES, BEHIND, BEFORE, READS_POISON };
+enum { LEAVES, PARTS, LANE_LEAVES, LANES_PART, BEHIND, BEFORE, READS_POISON };
 
 KERNEL(misbehave, struct broken) {
     SHARED(float, at);
@@ -209,6 +210,9 @@ KERNEL(misbehave, struct broken) {
     if (args->how == PARTS) BARRIER();
     if (args->how == LANE_LEAVES && THREAD == 40) return;
     if (args->how == LANE_LEAVES) *args->out = gpu_shuffle_xor_f32(GPU_ARG 1.0f, 1);
+    if (args->how == LANES_PART && THREAD % 2 == 0) WARP_BARRIER();
+    if (args->how == LANES_PART && THREAD % 2 == 1)
+        *args->out = gpu_shuffle_xor_f32(GPU_ARG 1.0f, 1);
     if (args->how == BEHIND && THREAD == 0) at[64] = 1.0f;
     if (args->how == BEFORE && THREAD == 0) at[-1] = 1.0f;
     if (args->how == READS_POISON && THREAD == 0) *args->out = at[3];
@@ -228,6 +232,7 @@ static void validate_texts(void **state) {
     tell(LEAVES, "63 threads wait at the barrier of line");
     tell(PARTS, "threads wait at different barriers, of lines");
     tell(LANE_LEAVES, "31 lanes of warp 1 wait for the others");
+    tell(LANES_PART, "meet at different words");
     tell(BEHIND, "wrote outside its 256 bytes of shared memory");
     tell(BEFORE, "wrote outside its 256 bytes of shared memory");
 }
@@ -241,15 +246,51 @@ static void verify_poison(void **state) {
     assert_true(out != out);
 }
 
+/* A grid that is cut to 32 bits would be a few blocks, and the rest would silently not run. */
+static const struct launch_case {
+    size_t grid;
+    unsigned block;
+    size_t shared;
+    const char *text; /* NULL: a device takes it */
+} launches[] = {
+    {LIMITS_GRID, 1024, 49152, NULL},
+    {1, 1, 0, NULL},
+    {LIMITS_GRID + 1, 32, 0, "got 2147483648 blocks of 32 threads and 0 bytes"},
+    {((size_t)1 << 32) + 1, 32, 0, "got 4294967297 blocks of"},
+    {SIZE_MAX, 32, 0, "got 18446744073709551615 blocks of"},
+    {0, 32, 0, "got 0 blocks of"},
+    {1, 1025, 0, "blocks of 1025 threads"},
+    {1, 0, 0, "blocks of 0 threads"},
+    {1, 32, 49153, "and 49153 bytes"},
+    {1, 32, (size_t)227 << 10, "and 232448 bytes"},
+};
+
+static void validate_limits(void **state) {
+    (void)state;
+    uint32_t total = 0, visits[64] = {0};
+    const struct places args = {visits, &total};
+    for (size_t i = 0; i < COUNT_OF(launches); i++) {
+        const struct launch_case *const c = &launches[i];
+        char text[LIMITS_TEXT] = "";
+        assert_int_equal(limits_refuse(c->grid, c->block, c->shared, text), c->text != NULL);
+        if (c->text == NULL) continue;
+        assert_non_null(strstr(text, c->text));
+        LAUNCH(visit, c->grid, c->block, c->shared, &args);
+        if (c->grid == 0)
+            assert_int_equal(shim_error(), STATUS_OK); /* no block, no start */
+        else
+            assert_told(c->text);
+    }
+    assert_int_equal(total, 0);
+}
+
 static void validate_launches(void **state) {
     (void)state;
     uint32_t total = 0, visits[64] = {0};
     const struct places args = {visits, &total};
     LAUNCH(visit, 1, 33, 0, &args);
     assert_told("expected blocks of whole warps");
-    LAUNCH(visit, 1, 2048, 0, &args);
-    assert_told("2048 threads");
-    LAUNCH(visit, 1, 32, SHIM_SHARED + 1, &args);
+    LAUNCH(visit, 1, 32, LIMITS_SHARED + 1, &args);
     LAUNCH(visit, 1, 32, 0, &args); /* after an error nothing runs */
     assert_told("bytes of shared");
     assert_int_equal(total, 0);
@@ -381,6 +422,7 @@ int main(void) {
         cmocka_unit_test(verify_race_shows),
         cmocka_unit_test(validate_texts),
         cmocka_unit_test(verify_poison),
+        cmocka_unit_test(validate_limits),
         cmocka_unit_test(validate_launches),
         cmocka_unit_test(verify_launches_wait),
         cmocka_unit_test(verify_host_functions_wait),

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is remembered of each place (4 bytes of memory) that a launch touched: who wrote it last and
+ * who read it since. Pages of 1 KiB of memory, found by address; as many as a launch touches, from
+ * an arena; the next launch takes the same ones again.
+ * Invariant: a place that this launch has not touched is empty, whatever earlier ones did there. */
+#ifndef TWINSTEP_KERNELS_CUDA_SHADOW_H
+#define TWINSTEP_KERNELS_CUDA_SHADOW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+#define SHADOW_PLACES 256u /* of a page */
+#define SHADOW_MANY 0xffffu
+
+/* A thread at one time; `thread` is SHADOW_MANY for several of this epoch. */
+struct shadow_who {
+    uint32_t block, epoch, warp_epoch;
+    uint16_t thread;
+    uint8_t there, flag; /* `write`: by an atomic; `read`: by several blocks */
+};
+
+struct shadow_cell {
+    struct shadow_who write, read;
+};
+
+struct shadow_page {
+    struct shadow_page *next; /* in the order in which they were made */
+    struct shadow_cell cell[SHADOW_PLACES];
+};
+
+/* What one launch touches; all zero: nothing yet. */
+struct shadow {
+    struct arena arena;
+    struct shadow_slot *slot; /* (slots), a power of two, open */
+    size_t slots, used;       /* by this launch */
+    uint32_t launch;
+    struct shadow_page *first, *last, *taken; /* pages; the last one that this launch has */
+    uintptr_t recent;                         /* the page looked for last */
+    struct shadow_page *recent_page;
+};
+
+/* The place that holds `address`; NULL: no memory for it. */
+struct shadow_cell *shadow_find(struct shadow *shadow, uintptr_t address, uint32_t launch);
+
+void shadow_close(struct shadow *shadow);
+
+#endif

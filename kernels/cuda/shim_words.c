@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What threads of a block say to one another: barriers, shuffles, atomic sums; and what of it is
+ * wrong. Threads of the shim never run at one time.
+ *
+ * A shuffle brings values and orders no memory, as on a device: only barriers do. */
+#include <string.h>
+
+#include "kernels/cuda/shim_block.h"
+
+void shim_barrier(struct gpu *gpu, int line) {
+    struct shim *const s = gpu->shim;
+    const unsigned t = gpu->thread;
+    if (s->waits > 0 && s->line != line) {
+        shim_tell_block(s, "threads wait at different barriers, of lines %u and %u",
+                        (unsigned)s->line, (unsigned)line);
+        shim_leave(s);
+    }
+    s->state[t] = SHIM_AT_BARRIER;
+    s->line = line;
+    if (++s->waits == s->threads) {
+        memset(s->state, SHIM_READY, s->threads);
+        s->waits = 0;
+        s->redraw = 1;
+        s->place.epoch++;
+    }
+    shim_leave(s);
+}
+
+enum word { WORD_BARRIER, WORD_SHUFFLE_F32, WORD_SHUFFLE_F64 };
+
+/* Waits for the other lanes of the warp, which say the same. */
+static void meet(struct gpu *gpu, enum word word) {
+    struct shim *const s = gpu->shim;
+    const unsigned t = gpu->thread;
+    const unsigned warp = t / 32;
+    if (s->warp_waits[warp] > 0 && s->warp_word[warp] != word) {
+        shim_tell_block(s,
+                        "lanes of warp %u meet at different words: a barrier, or a shuffle of "
+                        "another type",
+                        warp, 0);
+        shim_leave(s);
+    }
+    s->state[t] = SHIM_AT_WARP;
+    s->warp_word[warp] = (unsigned char)word;
+    if (++s->warp_waits[warp] == 32) {
+        memset(s->state + (size_t)warp * 32, SHIM_READY, 32);
+        s->warp_waits[warp] = 0;
+        if (word == WORD_BARRIER) s->warp_epoch[warp]++;
+    }
+    shim_leave(s);
+}
+
+void shim_warp_barrier(struct gpu *gpu) {
+    meet(gpu, WORD_BARRIER);
+}
+
+/* Values stand until the warp has met once more: two turns do. */
+static uint64_t exchange(struct gpu *gpu, uint64_t bits, unsigned mask, enum word word) {
+    struct shim *const s = gpu->shim;
+    const unsigned t = gpu->thread;
+    uint64_t *const given = s->given[s->turn[t]++ & 1];
+    given[t] = bits;
+    meet(gpu, word);
+    return given[t ^ mask];
+}
+
+float shim_shuffle_f32(struct gpu *gpu, float value, unsigned mask) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits = (uint32_t)exchange(gpu, bits, mask % 32, WORD_SHUFFLE_F32);
+    memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+
+double shim_shuffle_f64(struct gpu *gpu, double value, unsigned mask) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits = exchange(gpu, bits, mask % 32, WORD_SHUFFLE_F64);
+    memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+
+float shim_atomic_f32(struct gpu *gpu, float *sum, float term) {
+    const float before = *sum;
+    (void)gpu;
+    watch_atomic(sum, sizeof *sum);
+    *sum = before + term;
+    return before;
+}
+
+double shim_atomic_f64(struct gpu *gpu, double *sum, double term) {
+    const double before = *sum;
+    (void)gpu;
+    watch_atomic(sum, sizeof *sum);
+    *sum = before + term;
+    return before;
+}
+
+uint32_t shim_atomic_u32(struct gpu *gpu, uint32_t *sum, uint32_t term) {
+    const uint32_t before = *sum;
+    (void)gpu;
+    watch_atomic(sum, sizeof *sum);
+    *sum = before + term;
+    return before;
+}
+
+void shim_misaligned(void) {
+    shim_tell("four neighbours are read or written at an address that is no multiple of 16");
+}
