@@ -104,8 +104,8 @@ static enum status run_case(const struct noise_ladder *ladder, const char *mode,
     uint32_t count;
     TRY(find_dtype(name, &dtype));
     TRY(backends_open(ladder->config, &backend));
-    const struct noise_ops_request request = {mode, dtype, ladder->threads,
-                                              ladder->cli->interrupted, backend};
+    const struct noise_ops_request request = {
+        mode, dtype, ladder->threads, ladder->cli->interrupted, backend, NULL};
     const enum status status = noise_ops_measure(&request, &ladder->cli->arena, &rows, &count);
     if (status != STATUS_OK && status != STATUS_UNSUPPORTED) return status;
     if (status == STATUS_OK) count_cells(rows, count, equal, apart);

@@ -289,18 +289,23 @@ static void probe_others(struct probing *p, const struct ops_probe *probe,
     fill(p, 0);
 }
 
-static enum status measure(struct probing *p, struct noise_ops_row *rows) {
+static enum status measure(struct probing *p, struct noise_ops_row *rows, uint32_t *out_count) {
+    const char *const op = p->request->op;
+    uint32_t count = 0;
     fill(p, 0);
     for (uint32_t i = 0; i < ops_probe_count; i++) {
         const struct ops_probe *probe = &ops_probes[i];
         if (p->request->interrupted != NULL && *p->request->interrupted)
             FAIL(STATUS_INTERRUPTED, "interrupted while ops were probed");
-        rows[i] = (struct noise_ops_row){.op = probe->op, .size = probe->size};
+        if (op != NULL && strcmp(op, probe->op) != 0) continue;
+        struct noise_ops_row *const row = &rows[count++];
+        *row = (struct noise_ops_row){.op = probe->op, .size = probe->size};
         for (int c = 0; c < NOISE_OPS_CLASSES; c++)
-            rows[i].cells[c].equal = 1;
-        probe_batch(p, probe, &rows[i].cells[NOISE_OPS_BATCH]);
-        probe_others(p, probe, &rows[i]);
+            row->cells[c].equal = 1;
+        probe_batch(p, probe, &row->cells[NOISE_OPS_BATCH]);
+        probe_others(p, probe, row);
     }
+    *out_count = count;
     return STATUS_OK;
 }
 
@@ -315,11 +320,10 @@ enum status noise_ops_measure(const struct noise_ops_request *request, struct ar
     p->arena = &seen;
     if (request->backend != NULL) seen.source = &request->backend->memory;
     enum status status = open_bench(p);
-    if (status == STATUS_OK) status = measure(p, rows);
+    if (status == STATUS_OK) status = measure(p, rows, out_count);
     if (status == STATUS_OK && request->backend != NULL) status = request->backend->wait();
     arena_close(&seen);
     TRY(status);
     *out = rows;
-    *out_count = ops_probe_count;
     return STATUS_OK;
 }

@@ -46,6 +46,7 @@ struct noise_ops_request {
     int threads;      /* the most that are tried */
     const volatile int *interrupted;
     const struct backend *backend; /* NULL: the CPU's ops */
+    const char *op;                /* NULL: all; else the rows of this one */
 };
 
 /* Rows in the order of a layer. STATUS_UNSUPPORTED: the mode is not here (no library, no sums of

@@ -17,7 +17,7 @@
 
 static void measure(const char *mode, struct arena *arena, const struct noise_ops_row **out,
                     uint32_t *out_count) {
-    struct noise_ops_request request = {mode, DTYPE_F32, 2, NULL, NULL};
+    struct noise_ops_request request = {mode, DTYPE_F32, 2, NULL, NULL, NULL};
     assert_int_equal(backend_module_open(SHIM, &request.backend), STATUS_OK);
     if (noise_ops_measure(&request, arena, out, out_count) != STATUS_OK)
         fail_msg("%s: %s", mode, status_text());
@@ -56,12 +56,36 @@ static void verify_atomic(void **state) {
     expect("atomic", 1, 1);
 }
 
+/* Every read and write of one op's ladder looked at: calls of up to 520 rows of 1024 numbers. */
+static void verify_watched(void **state) {
+    (void)state;
+#if defined(TWINSTEP_WATCHED)
+    struct arena arena = ARENA_EMPTY;
+    const struct noise_ops_row *list;
+    struct noise_ops_request request = {"invariant", DTYPE_F32, 2, NULL, NULL, "norm"};
+    uint32_t count;
+    assert_int_equal(
+        backend_module_open(TWINSTEP_BACKENDS "/twinstep_backend_watch.so", &request.backend),
+        STATUS_OK);
+    if (noise_ops_measure(&request, &arena, &list, &count) != STATUS_OK)
+        fail_msg("%s", status_text());
+    assert_true(count >= 1);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_string_equal(list[i].op, "norm");
+        assert_true(list[i].cells[NOISE_OPS_BATCH].equal && list[i].cells[NOISE_OPS_REPEAT].equal);
+    }
+    arena_close(&arena);
+#else
+    skip();
+#endif
+}
+
 /* A mode that no backend has is refused by name. */
 static void verify_refused(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
     const struct noise_ops_row *list;
-    struct noise_ops_request request = {"order-free", DTYPE_F32, 2, NULL, NULL};
+    struct noise_ops_request request = {"order-free", DTYPE_F32, 2, NULL, NULL, NULL};
     uint32_t count;
     assert_int_equal(backend_module_open(SHIM, &request.backend), STATUS_OK);
     assert_int_equal(noise_ops_measure(&request, &arena, &list, &count), STATUS_UNSUPPORTED);
@@ -71,9 +95,8 @@ static void verify_refused(void **state) {
 int main(void) {
     helper_unset_variables();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_invariant),
-        cmocka_unit_test(verify_shuffled),
-        cmocka_unit_test(verify_atomic),
+        cmocka_unit_test(verify_invariant), cmocka_unit_test(verify_shuffled),
+        cmocka_unit_test(verify_atomic),    cmocka_unit_test(verify_watched),
         cmocka_unit_test(verify_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

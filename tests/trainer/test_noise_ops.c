@@ -19,7 +19,7 @@ struct ladder {
 };
 
 static void measure(const char *mode, enum dtype dtype, struct ladder *out) {
-    const struct noise_ops_request request = {mode, dtype, 3, NULL, NULL};
+    const struct noise_ops_request request = {mode, dtype, 3, NULL, NULL, NULL};
     memset(out, 0, sizeof *out);
     if (noise_ops_measure(&request, &out->arena, &out->rows, &out->count) != STATUS_OK)
         fail_msg("%s: %s", mode, status_text());
@@ -126,7 +126,7 @@ static void validate_bf16(void **state) {
 static void validate_threads(void **state) {
     (void)state;
     struct ladder ladder = {.count = 0};
-    const struct noise_ops_request request = {"invariant", DTYPE_F32, 1, NULL, NULL};
+    const struct noise_ops_request request = {"invariant", DTYPE_F32, 1, NULL, NULL, NULL};
     assert_int_equal(noise_ops_measure(&request, &ladder.arena, &ladder.rows, &ladder.count),
                      STATUS_OK);
     for (uint32_t i = 0; i < ladder.count; i++) {
@@ -149,7 +149,8 @@ static void validate_refusals(void **state) {
                  {"order-free", DTYPE_F32, STATUS_UNSUPPORTED}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct ladder ladder = {.count = 0};
-        const struct noise_ops_request request = {cases[i].mode, cases[i].dtype, 2, NULL, NULL};
+        const struct noise_ops_request request = {cases[i].mode, cases[i].dtype, 2,
+                                                  NULL,          NULL,           NULL};
         assert_int_equal(noise_ops_measure(&request, &ladder.arena, &ladder.rows, &ladder.count),
                          cases[i].status);
         arena_close(&ladder.arena);
