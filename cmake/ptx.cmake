@@ -87,8 +87,7 @@ endforeach()
 # twinstep_ptx_module(NAME PARTS ...)
 function(twinstep_ptx_module name)
   add_library(${name} MODULE EXCLUDE_FROM_ALL
-              kernels/cuda/shim_module.c kernels/cuda/shim.c kernels/cuda/shim_queue.c
-              kernels/cuda/accesses.c kernels/cuda/library_twin.c base/arena.c)
+              kernels/cuda/shim_module.c ${TWINSTEP_SHIM} base/arena.c)
   foreach(part ${ARGN})
     target_sources(${name} PRIVATE $<TARGET_OBJECTS:ptx_${part}>
                                    $<TARGET_OBJECTS:ptx_${part}_host>)

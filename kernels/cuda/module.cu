@@ -8,6 +8,7 @@
 
 #include <cuda_runtime.h>
 #include <dlfcn.h>
+#include <string.h>
 
 #include "kernels/backend_layout.h"
 #include "kernels/cuda/facts.h"
@@ -219,12 +220,28 @@ static void module_give(void *memory) {
     cudaFree(head);
 }
 
-/* Both kinds of errors are taken, so that neither is told again of work that goes well. */
+/* The first launch since the last wait() at which something was wrong: of this host thread, as the
+ * runtime's errors are. */
+static thread_local char module_launch[400];
+
+void module_tell_launch(const char *kernel, const char *why) {
+    if (module_launch[0] == 0)
+        snprintf(module_launch, sizeof module_launch, "kernel %s: %s", kernel, why);
+}
+
+/* All kinds of errors are taken, so that neither is told again of work that goes well. */
 static enum status module_wait(void) {
     const cudaError_t error = cudaDeviceSynchronize();
     const cudaError_t earlier = cudaGetLastError();
     const enum status library = library_error();
+    char launch[sizeof module_launch];
+    memcpy(launch, module_launch, sizeof launch);
+    module_launch[0] = 0;
     if (error != cudaSuccess) return module_fail("a kernel", error);
+    if (launch[0] != 0) {
+        (void)cudaGetLastError();
+        FAIL(STATUS_INTERNAL, "cuda: %s", launch);
+    }
     return earlier == cudaSuccess ? library : module_fail("a launch", earlier);
 }
 

@@ -18,6 +18,8 @@
 
 #include <cuda_runtime.h>
 
+#include "kernels/cuda/limits.h"
+
 #define GPU_INLINE static __device__ __forceinline__
 #define GPU_PARAM
 #define GPU_ARG
@@ -35,10 +37,24 @@
     }                                                                                              \
     static __device__ __forceinline__ void name##_thread(const type *args)
 
-/* More blocks than a launch can name stay more than a device takes (2^31 - 1), so that it refuses
- * them: cut, they would be a few, and the rest would silently not run. */
-static inline unsigned gpu_grid(size_t blocks) {
-    return blocks > 0xffffffffu ? 0xffffffffu : (unsigned)blocks;
+/* module.cu: wait() tells this of a launch, unless it has an earlier one to tell of. */
+void module_tell_launch(const char *kernel, const char *why);
+
+/* What no device takes is not started: numbers cut to 32 bits would be a few blocks, and the rest
+ * would silently not run. */
+static inline int gpu_may_start(const char *kernel, size_t grid, size_t block,
+                                size_t shared_bytes) {
+    char text[LIMITS_TEXT];
+    if (grid == 0) return 0;
+    if (!limits_refuse(grid, block, shared_bytes, text)) return 1;
+    module_tell_launch(kernel, text);
+    return 0;
+}
+
+/* What the device itself refuses is known at once; later it would have no name. */
+static inline void gpu_check_start(const char *kernel) {
+    const cudaError_t error = cudaPeekAtLastError();
+    if (error != cudaSuccess) module_tell_launch(kernel, cudaGetErrorString(error));
 }
 
 /* Starts `grid` blocks of `block` threads, in order behind what was started before. No block: no
@@ -46,8 +62,9 @@ static inline unsigned gpu_grid(size_t blocks) {
  * is told by the backend's wait(), also a grid that is too large. */
 #define LAUNCH(kernel, grid, block, shared_bytes, args_pointer)                                    \
     do {                                                                                           \
-        if ((grid) != 0)                                                                           \
-            kernel<<<gpu_grid(grid), (unsigned)(block), (shared_bytes)>>>(*(args_pointer));        \
+        if (!gpu_may_start(#kernel, (grid), (block), (shared_bytes))) break;                       \
+        kernel<<<(unsigned)(grid), (unsigned)(block), (shared_bytes)>>>(*(args_pointer));          \
+        gpu_check_start(#kernel);                                                                  \
     } while (0)
 
 /* The host waits until all that was started has ended. */
