@@ -220,6 +220,7 @@ def rule_mutable(tree):
                ("kernels/cuda/shim.c", "here"), ("kernels/cuda/shim_queue.c", "queue"),
                ("kernels/cuda/library_handle.h", "here"),
                ("kernels/cuda/library_plan.h", "planned"), ("kernels/cuda/module.cu", "module_taken"),
+               ("kernels/cuda/module.cu", "module_launch"),
                ("kernels/cuda/accesses.c", "watching")}  # as the CUDA runtime has a state per thread
     declaration = re.compile(r"^static ([^;={(\n]*?)(\w+)\s*((?:\[[^\]\n]*\])*)\s*(=|;)", re.M)
     for name, code in tree.code.items():
