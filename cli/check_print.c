@@ -95,11 +95,8 @@ static void print_orders(const struct experiment_plan *plan, FILE *out) {
 }
 
 static void print_notes(const struct check *check, FILE *out) {
-    for (uint32_t i = 0; i < check->scenario->inert_count; i++) {
-        const struct scenario_inert *inert = &check->scenario->inert[i];
-        fprintf(out, "  note     %s: %s has no effect here: %s\n",
-                inert->arm == NULL ? "both arms" : inert->arm, inert->key, inert->why);
-    }
+    for (uint32_t i = 0; i < check->scenario->inert_count; i++)
+        fprintf(out, "  note     %s\n", check->scenario->inert[i].line);
     for (int i = 0; i < 2; i++)
         for (uint32_t n = 0; n < check->arms[i].notes.count; n++)
             fprintf(out, "  note     %s: %s\n", check->arms[i].arm->name,

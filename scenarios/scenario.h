@@ -127,6 +127,7 @@ struct scenario_arm {
 struct scenario_inert {
     const char *key, *why; /* "dpo.beta", "task is sft" */
     const char *arm;       /* NULL: both */
+    const char *line;      /* "test: dpo.beta has no effect here: task is sft" */
 };
 
 enum floor_design { FLOOR_AUTO = 0, FLOOR_BASELINE, FLOOR_BOTH };

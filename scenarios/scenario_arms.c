@@ -84,9 +84,14 @@ static enum status read_arm(struct parsing *parsing, int index, struct arm_keys 
     return arm_resolve(keys, parsing->label, arm->name, parsing->scenario->steps, &arm->config);
 }
 
-static void note_inert(struct scenario *scenario, const char *key, const char *why,
-                       const char *arm) {
-    scenario->inert[scenario->inert_count++] = (struct scenario_inert){key, why, arm};
+static enum status note_inert(const struct parsing *parsing, const char *key, const char *why,
+                              const char *arm) {
+    struct scenario *const scenario = parsing->scenario;
+    char *line;
+    TRY(arena_format(parsing->arena, &line, "%s: %s has no effect here: %s",
+                     arm == NULL ? "both arms" : arm, key, why));
+    scenario->inert[scenario->inert_count++] = (struct scenario_inert){key, why, arm, line};
+    return STATUS_OK;
 }
 
 /* Before inert keys are settled or after: which are inert does not change. */
@@ -105,11 +110,11 @@ static enum status keep_inert(const struct parsing *parsing, const struct arm_ke
             why[arm] = inert_reason(&scenario->arms[arm].config, rows[i].path);
             common[arm] = written && given->layer < LAYER_ARM;
             if (written && !common[arm] && why[arm] != NULL)
-                note_inert(scenario, rows[i].path, why[arm], scenario->arms[arm].name);
+                TRY(note_inert(parsing, rows[i].path, why[arm], scenario->arms[arm].name));
         }
         if ((common[0] || common[1]) && why[0] != NULL && why[1] != NULL)
-            note_inert(scenario, rows[i].path, why[common[0] ? 0 : 1],
-                       common[0] && common[1] ? NULL : scenario->arms[common[0] ? 0 : 1].name);
+            TRY(note_inert(parsing, rows[i].path, why[common[0] ? 0 : 1],
+                           common[0] && common[1] ? NULL : scenario->arms[common[0] ? 0 : 1].name));
     }
     return STATUS_OK;
 }

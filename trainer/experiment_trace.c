@@ -68,6 +68,20 @@ static enum status add_factors(struct attributes *to, const struct experiment_pl
     return STATUS_OK;
 }
 
+/* Keys that were written and that nothing reads: an arm that differs in one does not differ. */
+static enum status add_inert(struct attributes *to, const struct scenario *scenario,
+                             struct arena *arena) {
+    const char *lines = "";
+    for (uint32_t i = 0; i < scenario->inert_count; i++) {
+        char *longer;
+        TRY(arena_format(arena, &longer, "%s%s%s", lines, i == 0 ? "" : "\n",
+                         scenario->inert[i].line));
+        lines = longer;
+    }
+    if (scenario->inert_count > 0) add_text(to, "", "inert", lines);
+    return STATUS_OK;
+}
+
 static enum status add_loops(struct attributes *to, const struct experiment_plan *plan,
                              struct arena *arena) {
     static const char *const names[2][2] = {{"baseline_applied", "baseline_logged"},
@@ -154,6 +168,7 @@ static enum status describe(const struct experiment_plan *plan,
     TRY(add_number(out, arena, "floor", "runs_baseline", plan->floor_runs[0]));
     TRY(add_number(out, arena, "floor", "runs_test", plan->floor_runs[1]));
     TRY(add_factors(out, plan, arena));
+    TRY(add_inert(out, plan->scenario, arena));
     TRY(add_loops(out, plan, arena));
     TRY(add_expectation(out, scenario, arena));
     for (uint32_t i = 0; i < options->environment_count; i++)

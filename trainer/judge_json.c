@@ -2,6 +2,8 @@
  * A judgement as JSON. Prints what was recorded; computes nothing new. */
 #include "trainer/judge_json.h"
 
+#include <string.h>
+
 #include "trainer/rng_json.h"
 
 static json_t *first_json(const struct judgement *judgement) {
@@ -97,6 +99,17 @@ static json_t *closure_json(const struct judged_closure *noise) {
                      "alpha", judge_json_real(noise->alpha));
 }
 
+/* Lines of an attribute; none where it is missing. */
+static json_t *lines_json(const char *text) {
+    json_t *list = json_array();
+    while (text != NULL && *text != '\0') {
+        const size_t length = strcspn(text, "\n");
+        json_array_append_new(list, json_stringn(text, length));
+        text += length + (text[length] == '\n');
+    }
+    return list;
+}
+
 json_t *judgement_json(const struct judgement *judgement) {
     json_t *object = json_pack(
         "{ss ss ss sI so so so so so sb so so ss so ss ss}", "name", judgement->name, "verdict",
@@ -113,6 +126,8 @@ json_t *judgement_json(const struct judgement *judgement) {
     json_object_set_new(object, "measures", judge_json_measures(judgement));
     json_object_set_new(object, "marks", judge_json_marks(judgement));
     json_object_set_new(object, "growth", judge_json_growth(judgement));
+    json_object_set_new(object, "inert",
+                        lines_json(trace_attribute_of(judgement->image, "", "inert")));
     if (judgement->products[0][0] != '\0' || judgement->products[1][0] != '\0')
         json_object_set_new(object, "library",
                             json_pack("[ss]", judgement->products[0], judgement->products[1]));

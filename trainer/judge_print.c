@@ -174,6 +174,7 @@ static void print_differences(const struct judgement *judgement, FILE *out) {
     for (uint32_t i = 0; i < judgement->cause_count; i++)
         print_keys(i == 0 ? "differs" : "", judgement->causes[i].keys, out);
     print_keys("note", note(judgement, "attribution", "notes"), out);
+    print_keys("note", note(judgement, "", "inert"), out);
 }
 
 static void print_notes(const struct judgement *judgement, FILE *out) {

@@ -131,9 +131,18 @@ static void validate_floor(void **state) {
     char *line;
     assert_int_equal(backends_line(&seen, &arena, &line), STATUS_OK);
     assert_string_equal(line, DEVICE);
-    said = helper_run(0, "run t.yaml -o same.h5 --floor f.h5");
+    said = helper_run(0, "run t.yaml -o same.h5 --floor f.h5 "
+                         "--set arms.test.numerics.determinism.atomics=on");
+    static const char *const idle[] = {
+        "  note     test: numerics.determinism.atomics has no effect "
+        "here: numerics.backend is cpu\n",
+        NULL};
     assert_null(strstr(said.out, "measured elsewhere"));
-    helper_free(&said);
+    expect(&said, idle);
+    said = helper_run(0, "attribute same.h5 --json");
+    static const char *const inert[] = {
+        "\"inert\": [\n    \"test: numerics.determinism.atomics has", NULL};
+    expect(&said, inert);
     copy_module(1);
     static const char *const elsewhere[] = {
         "  note     the floor file was measured elsewhere: sha256: ", NULL};
