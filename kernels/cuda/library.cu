@@ -4,7 +4,7 @@
  * library_twin.c; what is here needs a device and nothing else runs it.
  *
  * split_k on: cublasGemmEx, whose heuristics may split k. Off: cublasLtMatmul with the first
- * algorithm of its heuristics that needs no reduction (library_plan.h). workspace: one buffer for
+ * algorithm of its heuristics that needs no reduction (library_plan.cu). workspace: one buffer for
  * each stream, given to both; or what cuBLAS takes itself (cublasLt: none beyond the device's usual
  * size). Ordered products are on the default stream, as our kernels are, and need no events; others
  * on streams that wait for it and it for them, and for one another in library_join() only.
@@ -44,8 +44,8 @@ void library_join(void) {
 
 #else
 
-#include "kernels/cuda/library_handle.h"
-#include "kernels/cuda/library_plan.h"
+#include "kernels/cuda/library_handle.cu"
+#include "kernels/cuda/library_plan.cu"
 
 static char *library_workspace(const struct library_mode *mode, unsigned part, size_t *bytes) {
     *bytes = mode->ordered ? LIBRARY_WORKSPACE : LIBRARY_WORKSPACE / LIBRARY_STREAMS;

@@ -72,7 +72,7 @@ TOKENS = [
      ["kernels/blas.c", "kernels/cuda/library_variables.h"],
      "a setting is a value of the scenario; what a library reads is refused"),
     ("dlopen", r"\b(dlopen|dlsym|dlclose)\s*\(", list(LAYERS),
-     ["base/*", "kernels/cuda/library_handle.h", "kernels/cuda/module.cu"],
+     ["base/*", "kernels/cuda/library_handle.cu", "kernels/cuda/module.cu"],
      "only base/ loads, and the module for devices"),
     ("gsl", r"\bgsl_|\bgsl/", list(LAYERS), ["determinism/*"], "GSL serves the statistics only"),
     ("hdf5", r"\bH5[A-Z]{0,2}[a-z_]\w*|\bh(id|size|ssize|err)_t\b|\bhdf5(_hl)?\.h\b", list(LAYERS),
@@ -218,8 +218,8 @@ def rule_mutable(tree):
     """File-scope variables that can change, but the error text, the signal's flag, the shim."""
     allowed = {("base/status.c", "text"), ("cli/main.c", "interrupted"),
                ("kernels/cuda/shim.c", "here"), ("kernels/cuda/shim_queue.c", "queue"),
-               ("kernels/cuda/library_handle.h", "here"),
-               ("kernels/cuda/library_plan.h", "planned"), ("kernels/cuda/module.cu", "module_taken"),
+               ("kernels/cuda/library_handle.cu", "here"),
+               ("kernels/cuda/library_plan.cu", "planned"), ("kernels/cuda/module.cu", "module_taken"),
                ("kernels/cuda/module.cu", "module_launch"),
                ("kernels/cuda/accesses.c", "watching")}  # as the CUDA runtime has a state per thread
     declaration = re.compile(r"^static ([^;={(\n]*?)(\w+)\s*((?:\[[^\]\n]*\])*)\s*(=|;)", re.M)

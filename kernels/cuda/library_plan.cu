@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * label: gpu
  * A product as cuBLAS is told of it, column-major, and the algorithm that cublasLt has for it
- * without a split of k: looked up once for a shape and kept. Part of library.cu only.
+ * without a split of k: looked up once for a shape and kept. Included once, by library.cu, behind
+ * library_handle.cu.
  *
  * Invariant: an algorithm hangs on its shape, which has all that its heuristics were told. */
-#ifndef TWINSTEP_KERNELS_CUDA_LIBRARY_PLAN_H
-#define TWINSTEP_KERNELS_CUDA_LIBRARY_PLAN_H
-
-#include "kernels/cuda/library_handle.h"
-
 #define LIBRARY_PLANS 256u
 #define LIBRARY_CANDIDATES 8 /* that the heuristics are asked for */
 
@@ -210,5 +206,3 @@ static struct library_shape library_shape_of(const struct library_mode *mode,
     shape.alignment = library_alignment(c->p);
     return shape;
 }
-
-#endif

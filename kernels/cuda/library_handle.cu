@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * label: gpu
  * The cuBLAS of one host thread: found by name, opened with its streams and workspace, closed when
- * that fails; its errors, kept until they are told. No product. Part of library.cu only.
+ * that fails; its errors, kept until they are told. No product. Included once, by library.cu.
  *
  * Invariant: what fails half-way leaves nothing open, and a second try starts afresh. */
-#ifndef TWINSTEP_KERNELS_CUDA_LIBRARY_HANDLE_H
-#define TWINSTEP_KERNELS_CUDA_LIBRARY_HANDLE_H
-
 #include "kernels/cuda/library.h"
 
 #include "base/module_kit.h"
@@ -229,5 +226,3 @@ enum status library_error(void) {
     here.failed = 0;
     FAIL(STATUS_INTERNAL, "cuda: %s", here.error);
 }
-
-#endif
