@@ -505,6 +505,13 @@ class Kernel:
         return self.write(to, words[2],
                           f"atom_global_add_{words[2]}(gpu, {at}, {self.read(term, words[2])})")
 
+    def op_red(self, words, operands):
+        """An atomic whose result nobody takes (nvcc 12 has it, nvcc 13 says atom)."""
+        if words[:2] != ["global", "add"] or words[2:] not in (["f32"], ["f64"], ["u32"]):
+            return None
+        at = self.place(operands[0], "global", words[2], 1)
+        return f"(void)atom_global_add_{words[2]}(gpu, {at}, {self.read(operands[1], words[2])});"
+
     # ---- where it goes on, and with whom ----
 
     def op_bra(self, words, operands):
@@ -633,7 +640,9 @@ TRIED = (
     ("ld.global.v8.f32 \t%f1, [%rd2];", "a form of an access"),
     ("st.param.f32 \t[%rd2], %f1;", "the arguments are written"),
     ("atom.global.cas.b32 \t%r1, [%rd2], %r3, %r4;", "a form of the opcode"),
-    ("red.global.add.f32 \t[%rd2], %f1;", "an opcode that is not known"),
+    ("red.global.add.f32 \t[%rd2], %f1;", None),
+    ("red.shared.add.f32 \t[%rd2], %f1;", "a form of the opcode"),
+    ("membar.gl;", "an opcode that is not known"),
     ("bar.sync \t1;", "a form of the opcode"),
     ("bar.warp.sync \t15;", "a form of the opcode"),
     ("shfl.sync.down.b32 \t%r1|%p1, %r2, %r3, %r4, %r5;", "a form of the opcode"),
