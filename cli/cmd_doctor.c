@@ -211,7 +211,8 @@ static const struct argp_option option_rows[] = {
     OPTION("vocab", KEY_VOCAB, "N",
            "Vocabulary size, when training started from trained weights: warns of a first loss "
            "of ln(N)"),
-    OPTION("dtype", KEY_DTYPE, "NAME", "Format of the weights: f32, bf16, f16, e4m3"),
+    OPTION("dtype", KEY_DTYPE, "NAME",
+           "Format of the weights: f32, f64, bf16, f16, tf32, e4m3, e5m2"),
     OPTION("master", KEY_MASTER, "NAME", "Copy of higher precision: none or f32 (default)"),
     OPTION("weight-decay", KEY_DECAY, "X", "Decoupled weight decay of the optimizer"),
     OPTION_JSON,

@@ -19,7 +19,8 @@ static enum status check_output(const struct options *options) {
     struct stat info;
     if (options->output == NULL || options->overwrite || stat(options->output, &info) != 0)
         return STATUS_OK;
-    FAIL(STATUS_IO, "%s: exists; choose another name, or ask to overwrite it", options->output);
+    FAIL(STATUS_IO, "%s: exists; choose another name, or ask to overwrite it (--overwrite)",
+         options->output);
 }
 
 static enum status run_plan(const struct noise_asking *asking, int *out_exit) {

@@ -228,7 +228,7 @@ const struct verb verb_replay = {
         "from the start. With --divisor it says by what one update divided its micro-batches: what "
         "the optimizer took in, against the gradient of each micro-batch's plain sum.\v"
         "Example: twinstep replay lr-set-before-step.h5 --run baseline --from 3\n"
-        "         twinstep replay grad-accum-pre2410.h5 --run test --divisor 2",
+        "         twinstep replay grad-accum-mean-of-means.h5 --run test --divisor 2",
     .options = option_rows,
     .least = 1,
     .most = 1,

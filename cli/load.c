@@ -61,14 +61,19 @@ enum status load_catalog(const struct cli *cli, struct arena *arena,
     return settle(*out, label);
 }
 
-static enum status fail_missing(const char *word) {
+const char *load_suggest(const char *word) {
     struct suggestion nearest = {.word = word};
     for (const struct catalog_file *file = catalog_files; file->name != NULL; file++)
         suggest_offer(&nearest, file->name);
-    if (nearest.best != NULL)
+    return nearest.best;
+}
+
+static enum status fail_missing(const char *word) {
+    const char *const nearest = load_suggest(word);
+    if (nearest != NULL)
         FAIL(STATUS_INPUT,
              "%s: error: no such file, and no scenario of the catalogue; did you mean %s?", word,
-             nearest.best);
+             nearest);
     FAIL(STATUS_INPUT,
          "%s: error: no such file, and no scenario of the catalogue (twinstep list scenarios)",
          word);

@@ -19,6 +19,9 @@ TWINSTEP_MUST_USE enum status load_catalog(const struct cli *cli, struct arena *
                                            const struct catalog_file *file,
                                            const struct options *options, struct scenario **out);
 
+/* The name in the catalogue that is meant by a misspelt one; NULL. */
+const char *load_suggest(const char *word);
+
 /* NULL: no such name. */
 const struct catalog_file *catalog_find(const char *name);
 

@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "cli/output.h"
+#include "scenarios/suggest.h"
 
 static enum status add_map(const char *text, struct arena *arena, struct log_options *out) {
     const char *sign = strchr(text, '=');
@@ -21,11 +22,25 @@ static enum status add_map(const char *text, struct arena *arena, struct log_opt
     return STATUS_OK;
 }
 
+static enum status check_format(const char *format) {
+    struct suggestion nearest = {.word = format};
+    for (const struct log_format *known = log_formats(); known->name != NULL; known++) {
+        if (strcmp(known->name, format) == 0) return STATUS_OK;
+        suggest_offer(&nearest, known->name);
+    }
+    if (nearest.best != NULL)
+        FAIL(STATUS_INPUT, "--format: expected a format of logs, got \"%s\"; did you mean %s?",
+             format, nearest.best);
+    FAIL(STATUS_INPUT, "--format: expected a format of logs (twinstep list formats), got \"%s\"",
+         format);
+}
+
 enum status log_options_read(const struct options *options, struct arena *arena,
                              struct log_options *out) {
     const char *base = options_value(options, KEY_LOG_BASE);
     log_options_init(out);
     out->format = options_value(options, KEY_LOG_FORMAT);
+    if (out->format != NULL) TRY(check_format(out->format));
     out->run = options_value(options, KEY_LOG_RUN);
     for (size_t i = 0; i < options->given_count; i++)
         if (options->given[i].key == KEY_LOG_MAP) TRY(add_map(options->given[i].value, arena, out));

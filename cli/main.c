@@ -104,7 +104,8 @@ static enum status find_verb(const char *word, const struct verb **out) {
     }
     if (nearest.best != NULL)
         FAIL(STATUS_INPUT, "unknown verb \"%s\"; did you mean %s?", word, nearest.best);
-    FAIL(STATUS_INPUT, "unknown verb \"%s\"; see twinstep --help", word);
+    const int group = strchr(word, ' ') == NULL ? 0 : (int)strcspn(word, " ") + 1;
+    FAIL(STATUS_INPUT, "unknown verb \"%s\"; see twinstep %.*s--help", word, group, word);
 }
 
 /* Whether verbs of two words begin with `word`: "lr". */

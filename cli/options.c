@@ -167,9 +167,12 @@ int options_given(const struct options *options, int key) {
 
 static enum status check_count(const struct verb *verb, const struct options *options) {
     size_t count = options->argument_count;
-    if (count < verb->least)
+    if (count < verb->least && count == 0)
         FAIL(STATUS_INPUT, "%s: expected %s, got nothing; see twinstep %s --help", verb->name,
              verb->arguments, verb->name);
+    if (count < verb->least)
+        FAIL(STATUS_INPUT, "%s: expected %s, got no more than \"%s\"; see twinstep %s --help",
+             verb->name, verb->arguments, options->arguments[count - 1], verb->name);
     if (count > verb->most)
         FAIL(STATUS_INPUT, "%s: expected %s, got one too many: \"%s\"", verb->name,
              verb->arguments[0] == '\0' ? "no argument" : verb->arguments,

@@ -48,7 +48,8 @@ enum status output_open(const char *path, int overwrite, struct output *out) {
     *out = (struct output){.path = path, .overwrite = overwrite, .arena = ARENA_EMPTY};
     const int there = lstat(path, &info) == 0;
     if (there && !overwrite)
-        FAIL(STATUS_IO, "%s: exists; choose another name, or ask to overwrite it", path);
+        FAIL(STATUS_IO, "%s: exists; choose another name, or ask to overwrite it (--overwrite)",
+             path);
     const enum status status =
         there && !S_ISREG(info.st_mode) ? open_in_place(out) : open_live(out);
     if (status != STATUS_OK) arena_close(&out->arena);

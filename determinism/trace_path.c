@@ -27,7 +27,8 @@ static enum status check_target(const struct trace *trace) {
     if (!S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode))
         FAIL(STATUS_IO, "%s: exists and is not a regular file", trace->target);
     if (!trace->overwrite)
-        FAIL(STATUS_IO, "%s: exists; choose another name, or ask to overwrite it", trace->target);
+        FAIL(STATUS_IO, "%s: exists; choose another name, or ask to overwrite it (--overwrite)",
+             trace->target);
     return STATUS_OK;
 }
 
