@@ -5,237 +5,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/number.h"
 #include "cli/json.h"
 #include "cli/output.h"
-#include "cli/parity_print.h"
+#include "cli/parity_asking.h"
 #include "cli/perform.h"
-#include "cli/progress.h"
-#include "cli/verb.h"
-#include "trainer/dataset.h"
 #include "trainer/pretrained.h"
-#include "trainer/tokenizer.h"
-
-enum {
-    KEY_COMPONENTS = KEY_OWN,
-    KEY_LOGITS,
-    KEY_LOGPROBS,
-    KEY_TRAINING,
-    KEY_BATCHES,
-    KEY_REPLICAS,
-    KEY_FULL,
-    KEY_LENGTHS,
-    KEY_SIZES,
-    KEY_REPEATS,
-    KEY_TEMPERATURE,
-    KEY_TOP_P,
-    KEY_NO_REFIT,
-    KEY_STALE,
-    KEY_STEPS,
-    KEY_DATA
-};
-
-struct asking {
-    struct cli *cli;
-    const struct options *options;
-    struct parity_words words;
-    struct parity_request request;
-    struct parity_grid grid;
-    struct parity parity;
-    struct parity_report report;
-    struct progress progress;
-};
-
-static enum status read_count(const struct options *options, int key, const char *name,
-                              uint64_t most, uint64_t *value) {
-    const char *text = options_value(options, key);
-    if (text == NULL) return STATUS_OK;
-    if (number_parse_uint(text, value) == STATUS_OK && *value >= 1 && *value <= most)
-        return STATUS_OK;
-    FAIL(STATUS_INPUT, "parity: --%s: expected an integer from 1 to %ju, got \"%s\"", name,
-         (uintmax_t)most, text);
-}
-
-static enum status read_real(const struct options *options, int key, const char *name, double most,
-                             double *value) {
-    const char *text = options_value(options, key);
-    if (text == NULL) return STATUS_OK;
-    if (number_parse_real(text, NUMBER_FINITE, value) == STATUS_OK && *value > 0.0 &&
-        *value <= most)
-        return STATUS_OK;
-    FAIL(STATUS_INPUT, "parity: --%s: expected a number above 0 and at most %g, got \"%s\"", name,
-         most, text);
-}
-
-/* "100,1000". */
-static enum status read_list(const struct options *options, int key, const char *name,
-                             uint64_t least, uint64_t most, uint32_t *values, uint32_t *count) {
-    const char *text = options_value(options, key);
-    if (text == NULL) return STATUS_OK;
-    for (*count = 0; *count < PARITY_CHOICES;) {
-        const size_t length = strcspn(text, ",");
-        char word[24];
-        uint64_t value = 0;
-        snprintf(word, sizeof word, "%.*s", (int)(length < 20 ? length : 20), text);
-        if (number_parse_uint(word, &value) != STATUS_OK || value < least || value > most)
-            FAIL(STATUS_INPUT,
-                 "parity: --%s: expected integers from %ju to %ju with commas between them, got "
-                 "\"%s\"",
-                 name, (uintmax_t)least, (uintmax_t)most, word);
-        values[(*count)++] = (uint32_t)value;
-        if (text[length] == '\0') return STATUS_OK;
-        text += length + 1;
-    }
-    FAIL(STATUS_INPUT, "parity: --%s: expected at most %d numbers", name, PARITY_CHOICES);
-}
-
-static enum status read_grid(struct asking *asking) {
-    const struct options *options = asking->options;
-    struct parity_grid *grid = &asking->grid;
-    uint64_t repeats;
-    if (options_given(options, KEY_FULL))
-        parity_grid_full(grid);
-    else
-        parity_grid_small(grid);
-    repeats = grid->repeats;
-    TRY(read_list(options, KEY_LENGTHS, "lengths", 4, 1u << 20, grid->lengths,
-                  &grid->length_count));
-    TRY(read_list(options, KEY_SIZES, "sizes", 1, 4096, grid->batches, &grid->batch_count));
-    TRY(read_count(options, KEY_REPEATS, "repeats", 1000, &repeats));
-    TRY(read_real(options, KEY_TEMPERATURE, "temperature", 1000.0, &grid->temperature));
-    TRY(read_real(options, KEY_TOP_P, "top-p", 1.0, &grid->top_p));
-    grid->repeats = (uint32_t)repeats;
-    grid->refit = !options_given(options, KEY_NO_REFIT);
-    grid->stale = options_given(options, KEY_STALE);
-    if (grid->stale && !grid->refit)
-        FAIL(STATUS_INPUT, "parity: expected --no-refit or --stale, got both");
-    return STATUS_OK;
-}
-
-static int wants(const struct asking *asking, int key) {
-    const struct options *options = asking->options;
-    for (int other = KEY_COMPONENTS; other <= KEY_TRAINING; other++)
-        if (options_given(options, other)) return options_given(options, key);
-    return key != KEY_TRAINING;
-}
-
-/* An option whose parts are not measured would change nothing. */
-static enum status check_parts(const struct asking *asking) {
-    static const struct {
-        int key, part[2];
-        const char *name, *needs;
-    } rows[] = {
-        {KEY_BATCHES, {KEY_COMPONENTS, KEY_LOGITS}, "batches", "--components or --logits"},
-        {KEY_REPLICAS, {KEY_COMPONENTS, KEY_LOGITS}, "replicas", "--components or --logits"},
-        {KEY_FULL, {KEY_LOGPROBS, KEY_LOGPROBS}, "full", "--logprobs"},
-        {KEY_LENGTHS, {KEY_LOGPROBS, KEY_LOGPROBS}, "lengths", "--logprobs"},
-        {KEY_SIZES, {KEY_LOGPROBS, KEY_LOGPROBS}, "sizes", "--logprobs"},
-        {KEY_REPEATS, {KEY_LOGPROBS, KEY_LOGPROBS}, "repeats", "--logprobs"},
-        {KEY_TEMPERATURE, {KEY_LOGPROBS, KEY_LOGPROBS}, "temperature", "--logprobs"},
-        {KEY_TOP_P, {KEY_LOGPROBS, KEY_LOGPROBS}, "top-p", "--logprobs"},
-        {KEY_NO_REFIT, {KEY_LOGPROBS, KEY_LOGPROBS}, "no-refit", "--logprobs"},
-        {KEY_STALE, {KEY_LOGPROBS, KEY_LOGPROBS}, "stale", "--logprobs"},
-        {KEY_STEPS, {KEY_LOGPROBS, KEY_TRAINING}, "steps", "--logprobs or --training"},
-    };
-    for (size_t i = 0; i < COUNT_OF(rows); i++)
-        if (options_given(asking->options, rows[i].key) && !wants(asking, rows[i].part[0]) &&
-            !wants(asking, rows[i].part[1]))
-            FAIL(STATUS_INPUT, "parity: --%s: acts on %s alone, which is not measured",
-                 rows[i].name, rows[i].needs);
-    if (options_given(asking->options, KEY_STEPS) && options_given(asking->options, KEY_NO_REFIT) &&
-        !wants(asking, KEY_TRAINING))
-        FAIL(STATUS_INPUT, "parity: --steps: acts on a refit or --training, and neither is done");
-    return STATUS_OK;
-}
-
-/* -o FILE is none of the files that are read: scenarios, checkpoints, data. */
-static enum status check_apart(const struct asking *asking) {
-    const char *output = asking->options->output;
-    for (int i = 0; i < 2; i++) {
-        const struct parity_word *side = &asking->words.side[i];
-        const struct config *config = &asking->request.config[i];
-        if (side->path != NULL) TRY(output_apart(output, side->path));
-        if (pretrained_is_named(config)) TRY(output_apart_folder(output, config->model.from));
-        TRY(output_apart(output, config->data.text));
-        TRY(output_apart(output, config->data.pairs));
-    }
-    return STATUS_OK;
-}
-
-/* That -o FILE can be written; better now than after all measuring. Leaves nothing behind. */
-static enum status check_output(const struct asking *asking) {
-    const struct options *options = asking->options;
-    struct output output;
-    struct stat info;
-    const char *path = options->output;
-    if (path == NULL) return STATUS_OK;
-    TRY(check_apart(asking));
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        FAIL(STATUS_IO, "%s: expected a file, got a folder", path);
-    if (options->overwrite && lstat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return STATUS_OK; /* a device, pipe or link: opening it would empty it */
-    TRY(output_open(path, options->overwrite, &output));
-    return output_close(&output, STATUS_UNTESTABLE) == STATUS_UNTESTABLE ? STATUS_OK : STATUS_IO;
-}
-
-/* The built-in text is bytes; parity draws ids instead, a training cannot. */
-static enum status check_vocabulary(const struct asking *asking) {
-    const struct config *config = &asking->request.config[0];
-    if (!wants(asking, KEY_TRAINING) || config->task != TASK_SFT) return STATUS_OK;
-    if (!dataset_is_builtin(config->data.text) || config->model.vocab >= TOKENIZER_VOCAB)
-        return STATUS_OK;
-    FAIL(STATUS_INPUT,
-         "parity: --training: the built-in text needs a vocabulary of %u, A's is %ju; expected "
-         "--data FILE with lists of ids",
-         TOKENIZER_VOCAB, (uintmax_t)config->model.vocab);
-}
-
-static void tell(void *context, const char *what, uint64_t done, uint64_t total) {
-    progress_count((struct progress *)context, what, done, total);
-}
-
-/* One file of completions or texts for both, instead of A's data. */
-static enum status read_data(struct asking *asking) {
-    const char *path = options_value(asking->options, KEY_DATA);
-    struct config *config = &asking->request.config[0];
-    if (path == NULL) return STATUS_OK;
-    if (strlen(path) >= sizeof config->data.text)
-        FAIL(STATUS_INPUT, "parity: --data: expected a path of at most %zu bytes",
-             sizeof config->data.text - 1);
-    config->task = TASK_SFT;
-    snprintf(config->data.text, sizeof config->data.text, "%s", path);
-    config->data.samples = KEY_WORD_UINT;
-    return STATUS_OK;
-}
-
-static enum status read_request(struct asking *asking) {
-    struct parity_request *request = &asking->request;
-    uint64_t batches = 4, replicas = 19, steps = 5;
-    TRY(read_count(asking->options, KEY_BATCHES, "batches", 10000, &batches));
-    TRY(read_count(asking->options, KEY_REPLICAS, "replicas", 1000, &replicas));
-    TRY(read_count(asking->options, KEY_STEPS, "steps", 1000000, &steps));
-    for (int i = 0; i < 2; i++) {
-        request->config[i] = asking->words.side[i].arm->config;
-        request->name[i] = asking->words.side[i].name;
-    }
-    TRY(read_data(asking));
-    TRY(check_vocabulary(asking));
-    request->batches = (uint32_t)batches;
-    request->replicas = (uint32_t)replicas;
-    request->steps = steps;
-    request->seed = request->config[0].seed;
-    request->interrupted = asking->cli->interrupted;
-    request->progress = tell;
-    request->context = &asking->progress;
-    return read_grid(asking);
-}
 
 /* ---- parts ---- */
 
-static enum status measure_components(struct asking *asking) {
+static enum status measure_components(struct parity_asking *asking) {
     struct parity_components *components;
     TRY(arena_take(&asking->cli->arena, 1, sizeof *components, "components", &components));
     TRY(parity_measure_components(&asking->parity, components));
@@ -243,7 +23,7 @@ static enum status measure_components(struct asking *asking) {
     return STATUS_OK;
 }
 
-static enum status measure_logits(struct asking *asking) {
+static enum status measure_logits(struct parity_asking *asking) {
     struct parity_logits *logits;
     TRY(arena_take(&asking->cli->arena, 1, sizeof *logits, "logits", &logits));
     TRY(parity_measure_logits(&asking->parity, logits));
@@ -252,7 +32,7 @@ static enum status measure_logits(struct asking *asking) {
 }
 
 /* Last: it trains A and changes B's weights. */
-static enum status measure_logprob(struct asking *asking) {
+static enum status measure_logprob(struct parity_asking *asking) {
     struct parity_logprob *logprob;
     if (asking->parity.shapes_differ) asking->grid.refit = 0;
     TRY(arena_take(&asking->cli->arena, 1, sizeof *logprob, "log-probs", &logprob));
@@ -263,7 +43,7 @@ static enum status measure_logprob(struct asking *asking) {
 }
 
 /* A's scenario with A and B as its arms, both on A's data. */
-static enum status take_pair(const struct asking *asking, struct scenario *pair) {
+static enum status take_pair(const struct parity_asking *asking, struct scenario *pair) {
     const struct parity_words *words = &asking->words;
     const struct config *a = &asking->request.config[0];
     *pair = *words->side[0].scenario;
@@ -283,7 +63,7 @@ static enum status take_pair(const struct asking *asking, struct scenario *pair)
 }
 
 /* Both arms in lockstep against a floor, as `twinstep run` does, in a trace that goes away. */
-static enum status measure_training(struct asking *asking) {
+static enum status measure_training(struct parity_asking *asking) {
     struct arena *arena = &asking->cli->arena;
     struct scenario *pair;
     struct judgement *judgement;
@@ -309,30 +89,30 @@ static enum status measure_training(struct asking *asking) {
     return status;
 }
 
-static enum status measure(struct asking *asking) {
+static enum status measure(struct parity_asking *asking) {
     parity_compare_weights(asking->parity.run[PARITY_A], asking->parity.run[PARITY_B],
                            &asking->report.weights);
     for (int i = 0; i < 2; i++)
         TRY(pretrained_dtype_note(&asking->request.config[i], &asking->cli->arena,
                                   &asking->report.dtype_note[i]));
-    if (wants(asking, KEY_COMPONENTS)) TRY(measure_components(asking));
-    if (wants(asking, KEY_LOGITS)) TRY(measure_logits(asking));
-    if (wants(asking, KEY_LOGPROBS)) TRY(measure_logprob(asking));
+    if (parity_wants(asking, KEY_COMPONENTS)) TRY(measure_components(asking));
+    if (parity_wants(asking, KEY_LOGITS)) TRY(measure_logits(asking));
+    if (parity_wants(asking, KEY_LOGPROBS)) TRY(measure_logprob(asking));
     return STATUS_OK;
 }
 
-static enum status measure_all(struct asking *asking) {
+static enum status measure_all(struct parity_asking *asking) {
     progress_open(&asking->progress, "parity", progress_wanted(asking->options));
     enum status status = parity_open(&asking->request, &asking->cli->arena, &asking->parity);
     if (status == STATUS_OK) status = measure(asking);
     progress_close(&asking->progress);
     TRY(status);
-    return wants(asking, KEY_TRAINING) ? measure_training(asking) : STATUS_OK;
+    return parity_wants(asking, KEY_TRAINING) ? measure_training(asking) : STATUS_OK;
 }
 
 /* ---- output ---- */
 
-static enum status write_json(const struct asking *asking, const char *path) {
+static enum status write_json(const struct parity_asking *asking, const char *path) {
     struct output output;
     TRY(output_open(path, asking->options->overwrite, &output));
     json_t *value = parity_json(&asking->report);
@@ -345,7 +125,7 @@ static enum status write_json(const struct asking *asking, const char *path) {
 }
 
 /* Printed first: what was measured is not lost with FILE. */
-static enum status print_all(const struct asking *asking) {
+static enum status print_all(const struct parity_asking *asking) {
     if (asking->options->json)
         TRY(json_print(parity_json(&asking->report)));
     else
@@ -357,18 +137,18 @@ static enum status print_all(const struct asking *asking) {
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     static const int exits[] = {EXIT_AS_EXPECTED, EXIT_DIFFERS, EXIT_UNTESTABLE};
-    struct asking *asking;
+    struct parity_asking *asking;
     uint64_t steps = 0;
     TRY(arena_take(&cli->arena, 1, sizeof *asking, "parity", &asking));
     asking->cli = cli;
     asking->options = options;
-    TRY(check_parts(asking));
-    TRY(read_count(options, KEY_STEPS, "steps", 1000000, &steps));
+    TRY(parity_check_parts(asking));
+    TRY(parity_read_count(options, KEY_STEPS, "steps", 1000000, &steps));
     TRY(parity_load(cli, options,
-                    wants(asking, KEY_TRAINING) ? options_value(options, KEY_STEPS) : NULL,
+                    parity_wants(asking, KEY_TRAINING) ? options_value(options, KEY_STEPS) : NULL,
                     &cli->arena, &asking->words));
-    TRY(read_request(asking));
-    TRY(check_output(asking));
+    TRY(parity_read_request(asking));
+    TRY(parity_check_output(asking));
     asking->report.words = &asking->words;
     asking->report.parity = &asking->parity;
     enum status status = measure_all(asking);
