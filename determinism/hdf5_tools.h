@@ -13,6 +13,7 @@
 #include <hdf5.h>
 
 #include "base/status.h"
+#include "determinism/hdf5_layout.h"
 
 struct hdf5_file {
     hid_t id;
@@ -27,6 +28,10 @@ enum status hdf5_fail(enum status code, const char *file_name, const char *forma
 /* File access list: version 1.10 of the format, strong close. Silences the library's own printing.
  */
 TWINSTEP_MUST_USE enum status hdf5_access_list(const char *file_name, hid_t *out_list);
+
+/* Type of a column's values in the file and in memory. */
+hid_t hdf5_file_type(enum layout_kind kind);
+hid_t hdf5_memory_type(enum layout_kind kind);
 
 /* Creates the groups of PATH that are missing ("" is the root) and opens the last one. */
 TWINSTEP_MUST_USE enum status hdf5_open_group(const struct hdf5_file *file, const char *path,

@@ -98,6 +98,12 @@ TWINSTEP_MUST_USE enum status trace_create_snapshots(const struct hdf5_file *fil
 TWINSTEP_MUST_USE enum status trace_open_snapshots(const struct trace *trace,
                                                    struct stored *stored);
 
+/* [1], [1, axis], [1, 32] or [1, axis, 32]: one row. Returns the rank. In memory it has the rank of
+ * the file too: HDF5 copies equal shapes in one piece, and others element by element. */
+int trace_row_shape(const struct layout_column *column, hsize_t out_shape[HDF5_MAX_RANK]);
+/* What outlives the closed file; forgets the file. */
+void trace_drop_handles(struct trace *trace);
+
 /* Writing, with every row through to the file. */
 TWINSTEP_MUST_USE enum status trace_open_dataset(const struct trace *trace, const char *group,
                                                  const char *name, hid_t *out_dataset);

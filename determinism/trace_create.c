@@ -17,11 +17,6 @@
 
 static const char dimensionless[] = "1";
 
-static hid_t kind_type(enum layout_kind kind) {
-    if (kind == KIND_REAL) return H5T_IEEE_F64LE;
-    return kind == KIND_INTEGER ? H5T_STD_I64LE : H5T_STD_U8LE;
-}
-
 static hsize_t chunk_rows(size_t row_bytes) {
     hsize_t rows = CHUNK_ROWS;
     while (rows > 1 && rows * row_bytes > CHUNK_BYTES)
@@ -91,7 +86,7 @@ static enum status create_column(const struct hdf5_file *file, hid_t steps,
     snprintf(long_name, sizeof long_name, "%s%s",
              column->prefix[0] == '\0' ? "" : "a - b: ", column->text->long_name);
     struct hdf5_form form = {.name = name,
-                             .type = kind_type(column->kind),
+                             .type = hdf5_file_type(column->kind),
                              .rank = 1,
                              .shape = {0, 1, 1},
                              .chunk_rows = chunk_rows(column->length * column->cell),

@@ -72,6 +72,16 @@ static herr_t set_group_order(hid_t list) {
     return H5Pset_attr_creation_order(list, order);
 }
 
+hid_t hdf5_file_type(enum layout_kind kind) {
+    if (kind == KIND_REAL) return H5T_IEEE_F64LE;
+    return kind == KIND_INTEGER ? H5T_STD_I64LE : H5T_STD_U8LE;
+}
+
+hid_t hdf5_memory_type(enum layout_kind kind) {
+    if (kind == KIND_REAL) return H5T_NATIVE_DOUBLE;
+    return kind == KIND_INTEGER ? H5T_NATIVE_INT64 : H5T_NATIVE_UINT8;
+}
+
 static hid_t create_group(hid_t where, const char *name) {
     const hid_t list = H5Pcreate(H5P_GROUP_CREATE);
     if (list < 0) return -1;

@@ -24,21 +24,11 @@ static void *record_at(const struct rows *rows, uint64_t index) {
     return rows->records + index * rows->record_bytes;
 }
 
-static hid_t file_type(enum layout_kind kind) {
-    if (kind == KIND_REAL) return H5T_IEEE_F64LE;
-    return kind == KIND_INTEGER ? H5T_STD_I64LE : H5T_STD_U8LE;
-}
-
-static hid_t memory_type(enum layout_kind kind) {
-    if (kind == KIND_REAL) return H5T_NATIVE_DOUBLE;
-    return kind == KIND_INTEGER ? H5T_NATIVE_INT64 : H5T_NATIVE_UINT8;
-}
-
 /* Reads `count` rows of column `name` into `arena`. */
 static enum status read_column(struct reader *reader, hid_t steps, const char *name,
                                const struct layout_column *column, uint64_t count,
                                struct arena *arena, uint8_t **out_bytes) {
-    struct reader_form form = {.type = file_type(column->kind), .rank = 1, .shape = {0}};
+    struct reader_form form = {.type = hdf5_file_type(column->kind), .rank = 1, .shape = {0}};
     if (column->axis != AXIS_NONE) form.shape[form.rank++] = column->length;
     if (column->kind == KIND_DIGEST) form.shape[form.rank++] = RECORD_DIGEST_BYTES;
     hsize_t shape[HDF5_MAX_RANK] = {0};
@@ -54,7 +44,7 @@ static enum status read_column(struct reader *reader, hid_t steps, const char *n
     if (status == STATUS_OK) status = arena_take(arena, count, row, "column", out_bytes);
     shape[0] = count;
     if (status == STATUS_OK &&
-        reader_rows(dataset, memory_type(column->kind), form.rank, 0, shape, *out_bytes) < 0)
+        reader_rows(dataset, hdf5_memory_type(column->kind), form.rank, 0, shape, *out_bytes) < 0)
         status = hdf5_fail(STATUS_INPUT, reader->file.name, "read column \"%s\"", name);
     H5Dclose(dataset);
     return status;

@@ -8,212 +8,14 @@
  * written, and the live file is never renamed. */
 #include "determinism/hdf5_writer.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "determinism/digest.h"
-
-static enum status check_name(const char *what, const char *name) {
-    if (name == NULL || name[0] == '\0' || strchr(name, '/') != NULL || strlen(name) > 200 ||
-        strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        FAIL(STATUS_INTERNAL, "trace: \"%s\" is no name for a %s", name == NULL ? "" : name, what);
-    return STATUS_OK;
-}
-
-static enum status check_axis(const struct trace_run_plan *run, const char *what, uint32_t count,
-                              const char *const *names) {
-    if (count != 0 && names == NULL)
-        FAIL(STATUS_INTERNAL, "trace: run \"%s\" has %u %s and no names", run->id, count, what);
-    return STATUS_OK;
-}
-
-static enum status check_plan(const struct trace_plan *plan) {
-    for (uint32_t i = 0; i < plan->run_count; i++) {
-        const struct trace_run_plan *run = &plan->runs[i];
-        TRY(check_name("run", run->id));
-        TRY(check_name("arm", run->arm));
-        TRY(check_axis(run, "phases", run->shape.phases, run->phases));
-        TRY(check_axis(run, "sites", run->shape.sites, run->sites));
-        TRY(check_axis(run, "tensors", run->shape.tensors, run->tensors));
-        TRY(check_axis(run, "streams", run->shape.streams, run->streams));
-        if (run->shape.consumers != 0 && run->consumers == NULL)
-            FAIL(STATUS_INTERNAL, "trace: run \"%s\" has %u consumers and no list of them", run->id,
-                 run->shape.consumers);
-    }
-    for (uint32_t i = 0; i < plan->pair_count; i++) {
-        TRY(check_name("run", plan->pairs[i].a));
-        TRY(check_name("run", plan->pairs[i].b));
-    }
-    return STATUS_OK;
-}
-
-static enum status take_series(struct trace *trace, const struct trace_plan *plan,
-                               struct arena *arena) {
-    char *group;
-    size_t widest = 0;
-    TRY(arena_take(arena, plan->run_count, sizeof *trace->runs, "runs of a trace", &trace->runs));
-    TRY(arena_take(arena, plan->pair_count, sizeof *trace->pairs, "pairs of a trace",
-                   &trace->pairs));
-    trace->run_count = plan->run_count;
-    trace->pair_count = plan->pair_count;
-    for (uint32_t i = 0; i < plan->run_count; i++) {
-        struct series *run = &trace->runs[i];
-        layout_init_run(&run->layout, &plan->runs[i].shape);
-        TRY(arena_format(arena, &group, "runs/%s", plan->runs[i].id));
-        run->group = group;
-        run->stored.bytes = plan->runs[i].snapshots.bytes;
-        TRY(arena_format(arena, &group, "snapshots/%s", plan->runs[i].id));
-        run->stored.group = group;
-        if (run->layout.row_bytes > widest) widest = run->layout.row_bytes;
-    }
-    for (uint32_t i = 0; i < plan->pair_count; i++) {
-        struct series *pair = &trace->pairs[i];
-        layout_init_pair(&pair->layout);
-        TRY(arena_format(arena, &group, "pairs/%s-%s", plan->pairs[i].a, plan->pairs[i].b));
-        pair->group = group;
-        if (pair->layout.row_bytes > widest) widest = pair->layout.row_bytes;
-    }
-    return arena_take(arena, widest, 1, "row of a trace", &trace->row);
-}
-
-static enum status take_late(struct trace *trace, const struct trace_plan *plan,
-                             struct arena *arena) {
-    char *path;
-    TRY(arena_take(arena, plan->text_count, sizeof *trace->texts, "texts", &trace->texts));
-    TRY(arena_take(arena, plan->array_count, sizeof *trace->arrays, "arrays", &trace->arrays));
-    trace->text_count = plan->text_count;
-    trace->array_count = plan->array_count;
-    for (uint32_t i = 0; i < plan->text_count; i++) {
-        TRY(arena_text(arena, plan->texts[i], strlen(plan->texts[i]), &path));
-        trace->texts[i].path = path;
-    }
-    for (uint32_t i = 0; i < plan->array_count; i++) {
-        const struct trace_array_plan *array = &plan->arrays[i];
-        TRY(arena_text(arena, array->path, strlen(array->path), &path));
-        trace->arrays[i].path = path;
-        trace->arrays[i].count = array->shape[0] * (array->rank == 2 ? array->shape[1] : 1);
-    }
-    return STATUS_OK;
-}
-
-/* Keeps all metadata in memory, a few KiB per column. Where it evicts entries while there are live
- * readers, HDF5 1.10 forgets which parent an array's index must be flushed before, and a file of
- * a few thousand columns cannot be written. */
-static herr_t keep_metadata(hid_t access) {
-    H5AC_cache_config_t cache = {.version = H5AC__CURR_CACHE_CONFIG_VERSION};
-    if (H5Pget_mdc_config(access, &cache) < 0) return -1;
-    cache.evictions_enabled = 0;
-    cache.incr_mode = H5C_incr__off;
-    cache.flash_incr_mode = H5C_flash_incr__off;
-    cache.decr_mode = H5C_decr__off;
-    return H5Pset_mdc_config(access, &cache);
-}
-
-static enum status create_file(struct trace *trace) {
-    const char *name = trace->file.name;
-    hid_t access;
-    TRY(hdf5_access_list(name, &access));
-    if (keep_metadata(access) < 0) return hdf5_fail(STATUS_IO, name, "set up HDF5");
-    const hid_t create = H5Pcreate(H5P_FILE_CREATE);
-    const unsigned order = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
-    if (create < 0 || H5Pset_obj_track_times(create, 0) < 0 ||
-        H5Pset_link_creation_order(create, order) < 0 ||
-        H5Pset_attr_creation_order(create, order) < 0)
-        return hdf5_fail(STATUS_IO, name, "set up HDF5");
-    trace->file.id = H5Fcreate(name, H5F_ACC_TRUNC, create, access);
-    if (trace->file.id < 0) return hdf5_fail(STATUS_IO, name, "create");
-    H5Pclose(create);
-    H5Pclose(access);
-    return STATUS_OK;
-}
-
-/* No chunk cache: every row is written through. */
-enum status trace_open_dataset(const struct trace *trace, const char *group, const char *name,
-                               hid_t *out_dataset) {
-    char path[512];
-    snprintf(path, sizeof path, "%s%s%s", group, group[0] == '\0' ? "" : "/", name);
-    const hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
-    if (access < 0 || H5Pset_chunk_cache(access, 1, 0, 1.0) < 0 ||
-        (*out_dataset = H5Dopen2(trace->file.id, path, access)) < 0)
-        return hdf5_fail(STATUS_IO, trace->file.name, "open \"%s\"", path);
-    H5Pclose(access);
-    return STATUS_OK;
-}
-
-/* [1], [1, axis], [1, 32] or [1, axis, 32]: one row. Returns the rank. In memory it has the rank of
- * the file too: HDF5 copies equal shapes in one piece, and others element by element. */
-static int row_shape(const struct layout_column *column, hsize_t out_shape[HDF5_MAX_RANK]) {
-    int rank = 0;
-    out_shape[rank++] = 1;
-    if (column->axis != AXIS_NONE) out_shape[rank++] = column->length;
-    if (column->kind == KIND_DIGEST) out_shape[rank++] = column->cell;
-    return rank;
-}
-
-static enum status open_series(const struct trace *trace, struct series *series) {
-    char name[LAYOUT_NAME + 8];
-    for (uint32_t c = 0; c < series->layout.count; c++) {
-        const struct layout_column *column = &series->layout.columns[c];
-        char leaf[LAYOUT_NAME];
-        layout_name(column, leaf);
-        snprintf(name, sizeof name, "steps/%s", leaf);
-        TRY(trace_open_dataset(trace, series->group, name, &series->columns[c]));
-        hsize_t shape[HDF5_MAX_RANK];
-        series->memory[c] = H5Screate_simple(row_shape(column, shape), shape, NULL);
-        if (series->memory[c] < 0) return hdf5_fail(STATUS_IO, trace->file.name, "make a space");
-    }
-    TRY(trace_open_dataset(trace, series->group, "steps/check", &series->check));
-    TRY(trace_open_dataset(trace, series->group, "steps/step", &series->step));
-    return series->stored.bytes == 0 ? STATUS_OK : trace_open_snapshots(trace, &series->stored);
-}
-
-static enum status open_all(struct trace *trace) {
-    for (uint32_t i = 0; i < trace->run_count; i++)
-        TRY(open_series(trace, &trace->runs[i]));
-    for (uint32_t i = 0; i < trace->pair_count; i++)
-        TRY(open_series(trace, &trace->pairs[i]));
-    for (uint32_t i = 0; i < trace->text_count; i++)
-        TRY(trace_open_dataset(trace, "", trace->texts[i].path, &trace->texts[i].dataset));
-    for (uint32_t i = 0; i < trace->array_count; i++)
-        TRY(trace_open_dataset(trace, "", trace->arrays[i].path, &trace->arrays[i].dataset));
-    hsize_t shape[HDF5_MAX_RANK];
-    trace->step_space = H5Screate_simple(row_shape(&layout_step, shape), shape, NULL);
-    trace->digest_space = H5Screate_simple(row_shape(&layout_check, shape), shape, NULL);
-    if (trace->step_space < 0 || trace->digest_space < 0)
-        return hdf5_fail(STATUS_IO, trace->file.name, "make a space");
-    return trace_open_dataset(trace, "", "complete", &trace->complete);
-}
 
 enum status trace_flush(const struct trace *trace) {
     if (H5Fflush(trace->file.id, H5F_SCOPE_LOCAL) < 0)
         return hdf5_fail(STATUS_IO, trace->file.name, "write");
     return STATUS_OK;
-}
-
-static enum status start(struct trace *trace, const struct trace_plan *plan) {
-    TRY(create_file(trace));
-    TRY(trace_create_objects(trace, plan));
-    TRY(trace_flush(trace));
-    if (H5Fstart_swmr_write(trace->file.id) < 0)
-        return hdf5_fail(STATUS_IO, trace->file.name, "start writing for live readers");
-    return open_all(trace);
-}
-
-/* Spaces belong to no file, so closing the file leaves them. */
-static void close_spaces(const struct series *all, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t c = 0; c < all[i].layout.count; c++)
-            if (all[i].memory[c] > 0) H5Sclose(all[i].memory[c]);
-        if (all[i].stored.memory > 0) H5Sclose(all[i].stored.memory);
-    }
-}
-
-static void drop_handles(struct trace *trace) {
-    close_spaces(trace->runs, trace->run_count);
-    close_spaces(trace->pairs, trace->pair_count);
-    if (trace->step_space > 0) H5Sclose(trace->step_space);
-    if (trace->digest_space > 0) H5Sclose(trace->digest_space);
-    trace->file.id = H5I_INVALID_HID;
 }
 
 /* Marks the trace broken when it fails. */
@@ -223,43 +25,8 @@ static enum status close_trace(struct trace *trace) {
     if (status == STATUS_OK && H5Fclose(file) < 0)
         status = hdf5_fail(STATUS_IO, trace->file.name, "close");
     trace->broken = status != STATUS_OK;
-    drop_handles(trace);
+    trace_drop_handles(trace);
     return status;
-}
-
-enum status trace_create_as(const char *path, const char *suffix, const struct trace_plan *plan,
-                            struct arena *arena, struct trace **out) {
-    struct trace *trace;
-    char *name;
-    TRY(check_plan(plan));
-    TRY(arena_take(arena, 1, sizeof *trace, "trace", &trace));
-    trace->file.id = H5I_INVALID_HID;
-    TRY(arena_text(arena, path, strlen(path), &name));
-    trace->target = name;
-    TRY(arena_format(arena, &name, "%s%s", path, suffix));
-    trace->file.name = name;
-    trace->overwrite = plan->overwrite;
-    TRY(take_series(trace, plan, arena));
-    TRY(take_late(trace, plan, arena));
-    TRY(trace_claim(trace));
-    const enum status status = start(trace, plan);
-    if (status != STATUS_OK) {
-        drop_handles(trace);
-        trace_unclaim(trace);
-        return status;
-    }
-    *out = trace;
-    return STATUS_OK;
-}
-
-enum status trace_create(const char *path, const struct trace_plan *plan, struct arena *arena,
-                         struct trace **out) {
-    return trace_create_as(path, TRACE_PART, plan, arena, out);
-}
-
-static hid_t memory_type(enum layout_kind kind) {
-    if (kind == KIND_REAL) return H5T_NATIVE_DOUBLE;
-    return kind == KIND_INTEGER ? H5T_NATIVE_INT64 : H5T_NATIVE_UINT8;
 }
 
 /* Extends `dataset` by one row behind `row` others and writes it. */
@@ -268,14 +35,14 @@ static herr_t append(hid_t dataset, hid_t memory, const struct layout_column *co
     hsize_t count[HDF5_MAX_RANK];
     hsize_t extent[HDF5_MAX_RANK];
     const hsize_t from[HDF5_MAX_RANK] = {row, 0, 0};
-    const int rank = row_shape(column, count);
+    const int rank = trace_row_shape(column, count);
     memcpy(extent, count, sizeof extent);
     extent[0] = row + 1;
     if (H5Dset_extent(dataset, extent) < 0) return -1;
     const hid_t space = H5Screate_simple(rank, extent, NULL);
     if (space < 0) return -1;
     if (H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, count, NULL) < 0) return -1;
-    if (H5Dwrite(dataset, memory_type(column->kind), memory, space, H5P_DEFAULT, bytes) < 0)
+    if (H5Dwrite(dataset, hdf5_memory_type(column->kind), memory, space, H5P_DEFAULT, bytes) < 0)
         return -1;
     return H5Sclose(space);
 }
@@ -389,7 +156,7 @@ enum status trace_finish_as(struct trace *trace, int complete) {
     if (status == STATUS_OK)
         status = close_trace(trace);
     else
-        drop_handles(trace);
+        trace_drop_handles(trace);
     if (status == STATUS_OK) return trace_publish(trace);
     trace_discard(trace);
     return status;
@@ -402,7 +169,7 @@ enum status trace_finish(struct trace *trace) {
 void trace_abandon(struct trace *trace) {
     if (trace->file.id < 0) return;
     if (trace->broken) {
-        drop_handles(trace);
+        trace_drop_handles(trace);
         trace_discard(trace);
         return;
     }
