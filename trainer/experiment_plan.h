@@ -70,6 +70,16 @@ TWINSTEP_MUST_USE enum status experiment_plan_open(const struct schema *schema,
                                                    struct arena *arena,
                                                    struct experiment_plan *out);
 
+/* experiment_factors.c: plan->factors of two configurations; then, what only validates together is
+ * merged and plan->merged says why. */
+TWINSTEP_MUST_USE enum status experiment_find_factors(struct experiment_plan *plan,
+                                                      const struct config *a,
+                                                      const struct config *b, struct arena *arena);
+TWINSTEP_MUST_USE enum status experiment_settle_factors(struct experiment_plan *plan,
+                                                        const struct config *a,
+                                                        const struct config *b,
+                                                        struct arena *arena);
+
 /* Takes the factors of `mask` from a configuration. */
 void experiment_swap_mask(const struct experiment_plan *plan, struct config *into,
                           const struct config *from, uint32_t mask);
