@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The grid: prompts, generation by B, scores by A, figures. */
+ * The grid: generation by B, scores by A, figures. Prompts: parity_prompts.c. */
 #include "trainer/parity_logprob.h"
 
 #include <math.h>
@@ -9,10 +9,10 @@
 
 #include "base/real.h"
 #include "determinism/stream.h"
+#include "trainer/parity_prompts.h"
 #include "trainer/parity_stats.h"
 #include "trainer/run_private.h"
 
-#define PROMPT_OP 257 /* of STREAM_DATA: dummy data */
 #define OWN_ORDERS 2u /* drawn orders of A's own sums */
 
 enum { OWN_REPLICA = 0, OWN_HIGH, OWN_RUNS };
@@ -70,70 +70,6 @@ struct casing {
     uint64_t equal;
 };
 
-/* ---- prompts ---- */
-
-static uint32_t real_prompt(const struct casing *c, uint32_t number, uint32_t most, uint32_t *out) {
-    const struct dataset *dataset = &c->parity->dataset;
-    const struct dataset_sequence *sequence =
-        dataset_side(dataset, number % dataset->samples, DATASET_CHOSEN);
-    const uint32_t length = sequence->length < most ? sequence->length : most;
-    memcpy(out, dataset->token + sequence->first, length * sizeof *out);
-    return length;
-}
-
-/* "1 2 3 ..." from another number on for each sequence; ids in a row where there are no bytes. */
-static uint32_t numbers_prompt(uint64_t vocab, uint32_t number, uint32_t most, uint32_t *out) {
-    uint32_t length = 0;
-    for (uint32_t n = number + 1; length < most; n++) {
-        char text[16];
-        const int size = snprintf(text, sizeof text, "%u ", n);
-        if (vocab < 256) {
-            out[length++] = (uint32_t)(n % vocab);
-            continue;
-        }
-        for (int i = 0; i < size && length < most; i++)
-            out[length++] = (unsigned char)text[i];
-    }
-    return length;
-}
-
-static enum status random_prompt(const struct casing *c, uint64_t vocab, uint32_t number,
-                                 uint32_t most, uint32_t *out) {
-    const struct stream_address address = {.stream = STREAM_DATA,
-                                           .op = PROMPT_OP,
-                                           .sample = number,
-                                           .last_element = 2 * (uint64_t)most};
-    struct stream_site site;
-    TRY(stream_pack(&address, &site));
-    for (uint32_t i = 0; i < most; i++)
-        out[i] = stream_bounded(stream_word64(c->parity->request->seed, site, i), (uint32_t)vocab);
-    return STATUS_OK;
-}
-
-static enum status draw_prompts(struct casing *c) {
-    const uint64_t vocab = c->parity->config[PARITY_B].model.vocab;
-    uint32_t most = c->row->length / 4;
-    uint32_t longest = 0;
-    if (most == 0) most = 1;
-    TRY(arena_take(&c->arena, c->row->batch, sizeof *c->prompts, "prompts", &c->prompts));
-    for (uint32_t s = 0; s < c->row->batch; s++) {
-        uint32_t *token;
-        uint32_t length = most;
-        TRY(arena_take(&c->arena, most, sizeof *token, "prompts", &token));
-        if (c->row->data == PARITY_REAL)
-            length = real_prompt(c, s, most, token);
-        else if (c->row->data == PARITY_NUMBERS)
-            length = numbers_prompt(vocab, s, most, token);
-        else
-            TRY(random_prompt(c, vocab, s, most, token));
-        c->prompts[s] = (struct generate_prompt){token, length};
-        c->row->prompt += (double)length / (double)c->row->batch;
-        if (length > longest) longest = length;
-    }
-    c->row->generated = c->row->length - longest;
-    return STATUS_OK;
-}
-
 /* ---- opening ---- */
 
 static enum status open_scorer(struct casing *c) {
@@ -188,7 +124,7 @@ static enum status check_memory(const struct casing *c) {
 static enum status open_case(struct casing *c) {
     const struct run *b = c->parity->run[PARITY_B];
     TRY(check_memory(c));
-    TRY(draw_prompts(c));
+    TRY(parity_draw_prompts(c->parity, c->row, &c->arena, &c->prompts));
     const struct generate_limits limits = {c->row->batch, c->row->length - c->row->generated,
                                            c->row->length};
     const size_t tokens = (size_t)c->row->batch * c->row->generated;
