@@ -25,7 +25,8 @@ static double expected_mixtures(uint32_t factors, uint32_t pairs) {
         double missed = 1.0;
         for (uint32_t pair = 0; pair < pairs; pair++)
             missed *= 1.0 - 2.0 / sets;
-        expected += sets * (1.0 - missed);
+        const double found = sets * (1.0 - missed);
+        expected = sum_chain_terms_f64_f64(expected, &found, 1);
     }
     return expected;
 }

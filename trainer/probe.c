@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/real.h"
+#include "base/sum.h"
 #include "trainer/run_private.h"
 #include "trainer/streams.h"
 
@@ -30,13 +31,17 @@ static uint32_t best(const struct row_view *view) {
     return found;
 }
 
+static double add(double sum, double term) {
+    return sum_chain_terms_f64_f64(sum, &term, 1);
+}
+
 /* Maximum and sum anew in f64: what forward kept is rounded to its accumulation dtype. */
 static struct row_view open_row(const struct run *run, uint32_t canonical) {
     struct row_view view = {&run->model, run->batch.canonical_label[canonical], 0.0, 0.0};
     double sum = 0.0;
     view.maximum = logit(&view, best(&view));
     for (uint32_t v = 0; v < run->model.V; v++)
-        sum += real_exp_f64(logit(&view, v) - view.maximum);
+        sum = add(sum, real_exp_f64(logit(&view, v) - view.maximum));
     view.log_sum = real_log_f64(sum);
     return view;
 }
@@ -48,8 +53,8 @@ static double log_prob(const struct row_view *view, uint32_t v) {
 static double divergence(const struct row_view *a, const struct row_view *b) {
     double sum = 0.0;
     for (uint32_t v = 0; v < a->model->V; v++) {
-        double x = log_prob(a, v);
-        sum = real_fma_f64(real_exp_f64(x), x - log_prob(b, v), sum);
+        const double x = log_prob(a, v), share = real_exp_f64(x), gap = x - log_prob(b, v);
+        sum = sum_chain_products_f64_f64(sum, &share, &gap, 1);
     }
     return sum;
 }
@@ -76,9 +81,9 @@ void probe_measure(struct run *a, struct run *b, struct pair_record *out) {
     for (uint32_t i = 0; i < a->batch.label_count; i++) {
         struct row_view x = open_row(a, i), y = open_row(b, i);
         uint32_t target = a->batch.label_target[x.row];
-        kl += divergence(&x, &y);
-        top += best(&x) == best(&y) ? 1.0 : 0.0;
-        error += real_exp_f64(fabs(log_prob(&x, target) - log_prob(&y, target)));
+        kl = add(kl, divergence(&x, &y));
+        top += best(&x) == best(&y) ? 1.0 : 0.0; /* a count */
+        error = add(error, real_exp_f64(fabs(log_prob(&x, target) - log_prob(&y, target))));
     }
     if (!isfinite(kl)) return; /* logits that are not finite have no distribution */
     out->reals[PAIR_PROBE_KL] = kl / labels;
