@@ -80,11 +80,23 @@ double shim_shuffle_f64(struct gpu *gpu, double value, unsigned mask) {
     return value;
 }
 
+/* A subnormal number is zero, with its sign. */
+static float flush(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if ((bits & 0x7f800000u) == 0) bits &= 0x80000000u;
+    memcpy(&x, &bits, sizeof bits);
+    return x;
+}
+
+/* As the PTX ISA has atom.add.f32, whatever a kernel is compiled with: on global memory subnormal
+ * terms, sums and results are zero, on shared memory they are what they are. f64 has no such
+ * exception. */
 float shim_atomic_f32(struct gpu *gpu, float *sum, float term) {
     const float before = *sum;
-    (void)gpu;
+    const uintptr_t at = (uintptr_t)sum - (uintptr_t)gpu->shared;
     watch_atomic(sum, sizeof *sum);
-    *sum = before + term;
+    *sum = at < gpu->shim->shared_bytes ? before + term : flush(flush(before) + flush(term));
     return before;
 }
 

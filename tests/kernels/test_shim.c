@@ -128,6 +128,44 @@ static void verify_atomics(void **state) {
     assert_true(moved > 0);
 }
 
+struct tiny {
+    float *sum; /* (2) */
+    float term;
+};
+
+KERNEL(add_tiny_atomically, struct tiny) {
+    SHARED(float, near);
+    if (THREAD == 0) near[0] = args->sum[0];
+    BARRIER();
+    if (THREAD == 5) gpu_atomic_add_f32(GPU_ARG near, args->term);
+    if (THREAD == 6) gpu_atomic_add_f32(GPU_ARG args->sum, args->term);
+    BARRIER();
+    if (THREAD == 0) args->sum[1] = near[0];
+}
+
+/* As a device has it: sums in global memory know no subnormal terms, sums and results. */
+static void validate_tiny_atomics(void **state) {
+    (void)state;
+    static const struct {
+        float sum, term, global, shared;
+    } cases[] = {
+        {0x1p-126f, 0x1p-149f, 0x1p-126f, 0x1.000002p-126f},
+        {0x1p-130f, 0x1p-126f, 0x1p-126f, 0x1.1p-126f},
+        {0x1.8p-126f, -0x1p-126f, 0.0f, 0x1p-127f},
+        {-0x1.8p-126f, 0x1p-126f, -0.0f, -0x1p-127f},
+        {-0x1p-140f, -0.0f, -0.0f, -0x1p-140f},
+        {1.0f, 0x1p-126f, 1.0f, 1.0f},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        float sum[2] = {cases[i].sum, 0.0f};
+        const struct tiny args = {sum, cases[i].term};
+        LAUNCH(add_tiny_atomically, 1, 32, sizeof(float), &args);
+        assert_int_equal(shim_error(), STATUS_OK);
+        assert_memory_equal(&sum[0], &cases[i].global, sizeof sum[0]);
+        assert_memory_equal(&sum[1], &cases[i].shared, sizeof sum[1]);
+    }
+}
+
 /* ---- what is wrong ---- */
 
 struct line {
@@ -418,6 +456,7 @@ int main(void) {
         cmocka_unit_test(verify_every_thread_once),
         cmocka_unit_test(validate_shuffles_and_barriers),
         cmocka_unit_test(verify_atomics),
+        cmocka_unit_test(validate_tiny_atomics),
         cmocka_unit_test(verify_missing_barrier_shows),
         cmocka_unit_test(verify_race_shows),
         cmocka_unit_test(validate_texts),
