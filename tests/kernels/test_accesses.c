@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/macro.h"
 #include "kernels/cuda/port.h"
 #include "kernels/cuda/accesses.h"
 
@@ -51,9 +52,9 @@ KERNEL(plant, struct planted) {
     if (args->how == PAST_THE_END && THREAD == 7) args->out[3] = (float)*args->wide;
     if (args->how == MISALIGNED && THREAD == 4) gpu_store4_f32(at + 66, at + 4);
     if (args->how == SHUFFLE_IS_NONE) {
-        args->out[BLOCK * THREADS + THREAD] = gpu_shuffle_xor_f32(GPU_ARG next, 1);
-        const float other = args->out[BLOCK * THREADS + (THREAD ^ 1)];
-        at[THREAD] = gpu_shuffle_xor_f32(GPU_ARG other, 1);
+        args->out[BLOCK * THREADS + THREAD] = next;
+        const float other = gpu_shuffle_xor_f32(GPU_ARG next, 1);
+        at[THREAD] = other + args->out[BLOCK * THREADS + (THREAD ^ 1)];
     }
     if (args->how == PLAIN_AND_ATOMIC && THREAD == 40) *args->count = 0;
     if (args->how == RIGHT) {
@@ -117,10 +118,92 @@ static void verify_right_kernel(void **state) {
         if (run(RIGHT, seed) != STATUS_OK) fail_msg("%s", status_text());
 }
 
+/* Places of 2.7 MiB in one launch; and what one launch did is not the next
+ * one's. */
+#define PLACES 700000u
+
+struct sweep {
+    float *out;       /* (PLACES) */
+    size_t at, count; /* the element that the first thread reads, whoever wrote it */
+    int waits, alone; /* alone: one thread writes */
+};
+
+KERNEL(sweep, struct sweep) {
+    const size_t step = args->alone ? 1 : THREADS, from = args->alone ? 0 : THREAD;
+    for (size_t i = from; i < args->count && (!args->alone || THREAD == 32); i += step)
+        args->out[i] = (float)i;
+    if (args->waits) BARRIER();
+    if (THREAD == 0) args->out[PLACES] = args->out[args->at];
+}
+
+static enum status sweep_once(const struct sweep *args, uint64_t seed) {
+    shim_seed(seed);
+    LAUNCH(sweep, 1, 64, 0, args);
+    return shim_error();
+}
+
+static void verify_many_places(void **state) {
+    (void)state;
+    static float out[PLACES + 1];
+    static const size_t at[] = {1, 1000, PLACES / 2 + 1, PLACES - 1};
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        const size_t i = at[seed % COUNT_OF(at)];
+        const struct sweep alone = {out, i, PLACES, 0, 1}, right = {out, i, PLACES, 1, 0};
+        const struct sweep wrong = {out, i, PLACES, 0, 0}, few = {out, i, 1, 0, 0};
+        watch_close(); /* it has remembered nothing yet */
+        assert_int_equal(watch_open(), STATUS_OK);
+        watch_memory(out, sizeof out);
+        assert_int_equal(sweep_once(&alone, seed), STATUS_INTERNAL);
+        assert_non_null(strstr(status_text(), "no barrier between them"));
+        assert_int_equal(sweep_once(&wrong, seed), STATUS_INTERNAL);
+        assert_non_null(strstr(status_text(), "no barrier between them"));
+        if (sweep_once(&right, seed) != STATUS_OK) fail_msg("%s", status_text());
+        if (sweep_once(&few, seed) != STATUS_OK) fail_msg("%s", status_text());
+    }
+    watch_forget(out);
+}
+
+/* Pieces in any order, with gaps between them; one is forgotten. */
+#define PIECES 3000u
+
+struct visits {
+    uint32_t *piece; /* (2 * PIECES) */
+    uint32_t first;
+};
+
+KERNEL(visit, struct visits) {
+    for (uint32_t i = args->first + THREAD; i < PIECES; i += THREADS)
+        args->piece[2 * i] = i;
+}
+
+static enum status visit_from(uint32_t *piece, uint32_t first) {
+    const struct visits args = {piece, first};
+    LAUNCH(visit, 1, 64, 0, &args);
+    return shim_error();
+}
+
+static void verify_many_pieces(void **state) {
+    (void)state;
+    static uint32_t piece[2 * PIECES];
+    for (uint32_t i = 0; i < PIECES; i++)
+        watch_memory(&piece[2 * (i * 7 % PIECES)], sizeof *piece);
+    if (visit_from(piece, 0) != STATUS_OK) fail_msg("%s", status_text());
+    watch_forget(&piece[2 * 1500]);
+    watch_forget(&piece[1]); /* nobody's */
+    assert_int_equal(visit_from(piece, 0), STATUS_INTERNAL);
+    assert_non_null(strstr(status_text(), texts[FOREIGN]));
+    if (visit_from(piece, 1501) != STATUS_OK) fail_msg("%s", status_text());
+    for (uint32_t i = 0; i < PIECES; i++)
+        watch_forget(&piece[2 * i]);
+    assert_int_equal(visit_from(piece, PIECES - 1), STATUS_INTERNAL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_findings),
         cmocka_unit_test(verify_right_kernel),
+        cmocka_unit_test(verify_many_places),
+        cmocka_unit_test(verify_many_pieces),
     };
 #if !defined(TWINSTEP_WATCHED)
     (void)tests;

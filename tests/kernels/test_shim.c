@@ -275,6 +275,17 @@ static void validate_texts(void **state) {
     tell(BEFORE, "wrote outside its 256 bytes of shared memory");
 }
 
+/* Shared memory ends where it was asked to. */
+static void validate_end(void **state) {
+    (void)state;
+    float out = 0.0f;
+    const struct broken args = {BEHIND, &out};
+    LAUNCH(misbehave, 1, 64, 65 * sizeof(float), &args);
+    assert_int_equal(shim_error(), STATUS_OK);
+    LAUNCH(misbehave, 1, 64, 65 * sizeof(float) - 1, &args);
+    assert_told("wrote outside its 259 bytes of shared memory");
+}
+
 static void verify_poison(void **state) {
     (void)state;
     float out = 0.0f;
@@ -460,6 +471,7 @@ int main(void) {
         cmocka_unit_test(verify_missing_barrier_shows),
         cmocka_unit_test(verify_race_shows),
         cmocka_unit_test(validate_texts),
+        cmocka_unit_test(validate_end),
         cmocka_unit_test(verify_poison),
         cmocka_unit_test(validate_limits),
         cmocka_unit_test(validate_launches),
