@@ -216,6 +216,7 @@ static enum status module_take(size_t bytes, void **out) {
 static void module_give(void *memory) {
     void *const head = (char *)memory - MODULE_HEAD;
     if (memory == nullptr) return;
+    (void)cudaDeviceSynchronize(); /* what is queued may still use it; wait() tells what failed */
     module_taken -= *(size_t *)head;
     cudaFree(head);
 }
