@@ -16,6 +16,7 @@ function(twinstep_host_kernels word)
       target_sources(${part} PRIVATE ${CMAKE_SOURCE_DIR}/kernels/cuda/tensor_attention.cu
                                      ${CMAKE_SOURCE_DIR}/kernels/cuda/leaves.cu
                                      ${CMAKE_SOURCE_DIR}/kernels/cuda/moves.cu
+                                     ${CMAKE_SOURCE_DIR}/kernels/cuda/pairs.cu
                                      ${CMAKE_SOURCE_DIR}/kernels/cuda/reads.cu
                                      ${CMAKE_SOURCE_DIR}/kernels/cuda/squares.cu)
     endif()
@@ -60,7 +61,7 @@ endfunction()
 set_source_files_properties(
   ${CMAKE_SOURCE_DIR}/kernels/cuda/ops.cu ${CMAKE_SOURCE_DIR}/kernels/cuda/tensor_attention.cu
   ${CMAKE_SOURCE_DIR}/kernels/cuda/leaves.cu ${CMAKE_SOURCE_DIR}/kernels/cuda/moves.cu
-  ${CMAKE_SOURCE_DIR}/kernels/cuda/reads.cu ${CMAKE_SOURCE_DIR}/kernels/cuda/squares.cu
+  ${CMAKE_SOURCE_DIR}/kernels/cuda/pairs.cu ${CMAKE_SOURCE_DIR}/kernels/cuda/reads.cu ${CMAKE_SOURCE_DIR}/kernels/cuda/squares.cu
   ${CMAKE_SOURCE_DIR}/kernels/cuda/step.cu
   PROPERTIES LANGUAGE C)
 if(BUILD_TESTING)
@@ -123,7 +124,7 @@ if(TWINSTEP_CUDA)
   file(GLOB inputs CONFIGURE_DEPENDS ${headers})
   set(objects)
   foreach(pair "f32;f32" "f32;f64" "f64;f64" "module;_" "library;_" "tensor_attention;f32_f32"
-               "leaves;f32_f32" "moves;f32_f32" "reads;f32_f32" "squares;f32_f32"
+               "leaves;f32_f32" "moves;f32_f32" "pairs;f32_f32" "reads;f32_f32" "squares;f32_f32"
                "step;f32_f32" "step;f64_f64")
     list(GET pair 0 carrier)
     list(GET pair 1 accumulator)

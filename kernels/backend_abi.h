@@ -14,6 +14,7 @@
 #include "kernels/leaves.h"
 #include "kernels/moves.h"
 #include "kernels/op.h"
+#include "kernels/pairs.h"
 #include "kernels/reads.h"
 #include "kernels/squares.h"
 #include "kernels/step.h"
@@ -55,6 +56,8 @@ struct backend {
     void (*reads)(const struct reads_args *args, const struct reads_tensor *tensors, size_t count);
     /* Of gradients, as `moves`. */
     void (*squares)(const struct squares_args *vectors, size_t count);
+    /* Of tensors of two runs of this backend, as `moves`. */
+    void (*pairs)(const struct pairs_args *tensors, size_t count);
 };
 
 #endif

@@ -37,7 +37,8 @@ static enum status check(const char *path, const struct backend *backend) {
         backend->memory.take == NULL || backend->memory.give == NULL || backend->wait == NULL ||
         backend->refuses == NULL || backend->ops == NULL || backend->scratch == NULL ||
         backend->leaves == NULL || backend->moves == NULL || backend->reads == NULL ||
-        backend->squares == NULL || backend->steps[0] == NULL || backend->steps[1] == NULL)
+        backend->squares == NULL || backend->pairs == NULL || backend->steps[0] == NULL ||
+        backend->steps[1] == NULL)
         FAIL(STATUS_INPUT, "%s: its backend is not filled in", path);
     return STATUS_OK;
 }

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/rule_ulp.h"
 #include "base/sum.h"
 #include "kernels/products.h"
 
@@ -79,63 +80,9 @@ size_t distance_changed(const void *a, const void *b, enum dtype dtype, size_t c
                                                     : changed_narrow(x, y, count);
 }
 
-/* Position on the line of ordered values: negative numbers mirrored, -0 and +0 together. */
-static int64_t order_f32(float x, int shift) {
-    int32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    int64_t magnitude = (bits & INT32_MAX) >> shift;
-    return bits < 0 ? -magnitude : magnitude;
-}
-
-static int64_t order_f64(double x) {
-    int64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    int64_t magnitude = bits & INT64_MAX;
-    return bits < 0 ? -magnitude : magnitude;
-}
-
-/* A format with a least normal number above f32's: below it steps are of one quantum; above, its
- * exponents count from `below` on. */
-struct short_range {
-    double least, per_unit; /* normal number; 1 / quantum */
-    int cut, below;         /* fraction bits that f32 has more; exponent field of least, less 1 */
-};
-
-static const struct short_range f16 = {0x1p-14, 0x1p24, 13, 112};
-static const struct short_range e4m3 = {0x1p-6, 0x1p9, 20, 120};
-static const struct short_range e5m2 = {0x1p-14, 0x1p16, 21, 112};
-
-static int64_t order_short(float x, const struct short_range *format) {
-    const double magnitude = x < 0.0f ? -(double)x : (double)x;
-    const int64_t before = (int64_t)format->below << (23 - format->cut);
-    const int64_t steps = magnitude < format->least
-                              ? (int64_t)(magnitude * format->per_unit)
-                              : order_f32((float)magnitude, format->cut) - before;
-    return x < 0.0f ? -steps : steps;
-}
-
-static int64_t order_narrow(float x, enum dtype dtype) {
-    if (dtype == DTYPE_F16) return order_short(x, &f16);
-    if (dtype == DTYPE_E4M3) return order_short(x, &e4m3);
-    if (dtype == DTYPE_E5M2) return order_short(x, &e5m2);
-    if (dtype == DTYPE_BF16) return order_f32(x, 16);
-    return order_f32(x, dtype == DTYPE_TF32 ? 13 : 0);
-}
-
 static int64_t ulp_of(const void *a, const void *b, enum dtype dtype, size_t i) {
-    uint64_t from, to;
-    if (dtype == DTYPE_F64) {
-        double x = ((const double *)a)[i], y = ((const double *)b)[i];
-        if (x != x || y != y) return (x != x) == (y != y) ? 0 : INT64_MAX;
-        from = (uint64_t)order_f64(x), to = (uint64_t)order_f64(y);
-    } else {
-        float x = ((const float *)a)[i], y = ((const float *)b)[i];
-        if (x != x || y != y) return (x != x) == (y != y) ? 0 : INT64_MAX;
-        from = (uint64_t)order_narrow(x, dtype);
-        to = (uint64_t)order_narrow(y, dtype);
-    }
-    uint64_t distance = (int64_t)from > (int64_t)to ? from - to : to - from;
-    return distance > INT64_MAX ? INT64_MAX : (int64_t)distance;
+    if (dtype == DTYPE_F64) return rule_ulp_f64(((const double *)a)[i], ((const double *)b)[i]);
+    return rule_ulp_f32(((const float *)a)[i], ((const float *)b)[i], dtype);
 }
 
 int64_t distance_ulp(const void *a, const void *b, enum dtype dtype, size_t count) {

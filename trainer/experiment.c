@@ -124,7 +124,7 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
     TRY(run_step(a, &x));
     TRY(run_step(b, &y));
     struct pair_record pair;
-    pair_measure(a, b, &pair);
+    TRY(pair_measure(a, b, &e->room, &pair));
     uint64_t every = e->plan.scenario->record.probe_every;
     if (every != 0 && step % every == 0) probe_measure(a, b, &pair);
     TRY(experiment_trace_record(&e->output, 0, x));
@@ -254,7 +254,9 @@ static enum status run_pair(struct experiment *e) {
     if (status == STATUS_OK) status = experiment_open_planned(e, 1, &b);
     if (status == STATUS_OK) {
         status = open_output(e);
+        if (status == STATUS_OK) status = pair_open(&a, &b, &e->room);
         if (status == STATUS_OK) status = step_pair(e, &a, &b);
+        pair_close(&e->room);
         run_close(&b);
     }
     run_close(&a);

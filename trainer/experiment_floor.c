@@ -32,7 +32,7 @@ static enum status twin_update(struct experiment *e, struct run *twin, uint64_t 
     const struct record *like = &e->output.image.runs[0].records[step - 1];
     *equal = *equal && experiment_equal_roots(&e->rerun.record, like);
     struct pair_record pair;
-    pair_measure(&e->rerun, twin, &pair);
+    TRY(pair_measure(&e->rerun, twin, &e->room, &pair));
     return experiment_trace_pair(&e->output, 1, &pair);
 }
 
@@ -40,17 +40,20 @@ static enum status step_twins(struct experiment *e, int *out_equal) {
     struct run twin;
     TRY(experiment_open_planned(e, e->plan.twin, &twin));
     *out_equal = 1;
-    enum status status = experiment_trace_state(&e->output, e->plan.first_floor, &e->rerun, 0, 1);
+    enum status status = pair_open(&e->rerun, &twin, &e->room);
+    if (status == STATUS_OK)
+        status = experiment_trace_state(&e->output, e->plan.first_floor, &e->rerun, 0, 1);
     if (status == STATUS_OK) status = experiment_trace_state(&e->output, e->plan.twin, &twin, 0, 1);
     for (uint64_t step = 1; step <= e->plan.scenario->steps && status == STATUS_OK; step++)
         status = twin_update(e, &twin, step, out_equal);
+    pair_close(&e->room);
     run_close(&twin);
     return status;
 }
 
 enum status experiment_exact_floor(struct experiment *e) {
-    const struct alone alone = {
-        STAGE_FLOOR, e->plan.first_floor, 1, &e->output.image.runs[0], NO_MIXTURE};
+    const struct alone alone = {STAGE_FLOOR, e->plan.first_floor, 1, &e->output.image.runs[0],
+                                NO_MIXTURE};
     const struct trace_run *baseline = &e->output.image.runs[0];
     double equal[2] = {(double)NAN, (double)NAN};
     TRY(experiment_open_planned(e, alone.index, &e->rerun));

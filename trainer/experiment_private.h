@@ -9,6 +9,7 @@
 #include "trainer/experiment_plan.h"
 #include "trainer/experiment_trace.h"
 #include "trainer/mixtures.h"
+#include "trainer/pair.h"
 
 /* A data set that runs with equal options share. */
 struct shared_dataset {
@@ -33,7 +34,8 @@ struct experiment {
     size_t elements; /* of a point; 0: the arms have different parameters */
     struct mixtures mixtures;
     struct branches branches;
-    struct run rerun; /* the baseline once more; equal to it in an exact floor */
+    struct pair_room room; /* of two runs in lockstep */
+    struct run rerun;      /* the baseline once more; equal to it in an exact floor */
     int rerun_open;
     uint64_t done, total; /* updates */
 };

@@ -253,5 +253,5 @@ const struct backend twinstep_backend_v1 = {
     module_open_device, module_describe, {module_take, module_give},
     module_wait,        tables_refuse,   tables_ops,
     tables_scratch,     TABLE_LEAVES,    TABLE_MOVES,
-    TABLE_STEPS,        TABLE_READS,     TABLE_SQUARES};
+    TABLE_STEPS,        TABLE_READS,     TABLE_SQUARES,   TABLE_PAIRS};
 }

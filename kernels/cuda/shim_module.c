@@ -68,7 +68,9 @@ static enum status shim_end(void) {
 }
 
 extern MODULE_EXPORT const struct backend twinstep_backend_v1;
-const struct backend twinstep_backend_v1 = {
-    BACKEND_STAMP,          BACKEND_NAME, BACKEND_LAYOUT, shim_open,   shim_describe,
-    {shim_take, shim_give}, shim_end,     tables_refuse,  tables_ops,  tables_scratch,
-    TABLE_LEAVES,           TABLE_MOVES,  TABLE_STEPS,    TABLE_READS, TABLE_SQUARES};
+const struct backend twinstep_backend_v1 = {BACKEND_STAMP,  BACKEND_NAME,  BACKEND_LAYOUT,
+                                            shim_open,      shim_describe, {shim_take, shim_give},
+                                            shim_end,       tables_refuse, tables_ops,
+                                            tables_scratch, TABLE_LEAVES,  TABLE_MOVES,
+                                            TABLE_STEPS,    TABLE_READS,   TABLE_SQUARES,
+                                            TABLE_PAIRS};

@@ -28,15 +28,18 @@ extern const struct step_table STEPS(f64_f64);
 #define TABLE_STEPS                                                                                \
     { &STEPS(f32_f32), &STEPS(f64_f64) }
 
-/* leaves.cu, moves.cu, reads.cu and squares.cu, compiled with the pair whose numbers are f32. */
+/* leaves.cu, moves.cu, pairs.cu, reads.cu and squares.cu, compiled with the pair whose numbers are
+ * f32. */
 #define PLAIN_JOIN_(name, word) name##_f32_f32_##word
 #define PLAIN_NAME_(name, word) PLAIN_JOIN_(name, word)
 #define TABLE_LEAVES PLAIN_NAME_(leaves, BACKEND_WORD)
 #define TABLE_MOVES PLAIN_NAME_(moves, BACKEND_WORD)
+#define TABLE_PAIRS PLAIN_NAME_(pairs, BACKEND_WORD)
 #define TABLE_READS PLAIN_NAME_(reads, BACKEND_WORD)
 #define TABLE_SQUARES PLAIN_NAME_(squares, BACKEND_WORD)
 void TABLE_LEAVES(const struct leaves_args *tensors, size_t count);
 void TABLE_MOVES(const struct moves_args *tensors, size_t count);
+void TABLE_PAIRS(const struct pairs_args *tensors, size_t count);
 void TABLE_READS(const struct reads_args *args, const struct reads_tensor *tensors, size_t count);
 void TABLE_SQUARES(const struct squares_args *vectors, size_t count);
 

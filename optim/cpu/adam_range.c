@@ -16,8 +16,9 @@
             block->slot[2][i] = e.max;                                                             \
         }                                                                                          \
     }                                                                                              \
-    static void name##_any(struct range_block *block, const struct rule_adam *k, enum dtype param, \
+    static void name##_any(struct range_block *block, const void *scalars, enum dtype param,       \
                            enum dtype slot) {                                                      \
+        const struct rule_adam *const k = (const struct rule_adam *)scalars;                       \
         if (param == DTYPE_F32 && slot == DTYPE_F32)                                               \
             name(block, k, DTYPE_F32, DTYPE_F32);                                                  \
         else if (param == DTYPE_F64 && slot == DTYPE_F64)                                          \
@@ -36,10 +37,7 @@ ADAM_LOOP(olmo_block, RULE_ADAM_OLMO_SKIP_STEP)
 ADAM_LOOP(olmo_foreach_block, RULE_ADAM_OLMO_FOREACH)
 ADAM_LOOP(legacy_block, RULE_ADAM_HF_LEGACY)
 
-typedef void (*block_function)(struct range_block *, const struct rule_adam *, enum dtype,
-                               enum dtype);
-
-static const block_function blocks[RULE_ADAM_COUNT] = {
+static const range_rule blocks[RULE_ADAM_COUNT] = {
     [RULE_ADAM_TORCH] = torch_block_any,
     [RULE_ADAM_TORCH_CPU] = cpu_block_any,
     [RULE_ADAM_TORCH_CAPTURABLE] = capturable_block_any,
@@ -51,32 +49,9 @@ static const block_function blocks[RULE_ADAM_COUNT] = {
     [RULE_ADAM_HF_LEGACY] = legacy_block_any,
 };
 
-static void step_range(const struct step_range *range, const struct rule_adam *k,
-                       enum rule_adam_variant variant) {
-    const enum dtype param = step_working_dtype(range);
-    const enum dtype slot = range->slot_dtype;
-    const int slots = k->amsgrad ? 3 : 2;
-    struct range_block block;
-    for (size_t i = 0; i < RANGE_BLOCK; ++i)
-        block.slot[2][i] = (carrier)0;
-    for (size_t done = 0; done < range->count; done += RANGE_BLOCK) {
-        const size_t first = range->first + done;
-        const size_t left = range->count - done;
-        const size_t count = left < RANGE_BLOCK ? left : RANGE_BLOCK;
-        range_load(block.p, step_working(range), param, first, count);
-        range_load_gradient(block.g, range, first, count);
-        for (int s = 0; s < slots; ++s)
-            range_load(block.slot[s], range->slots[s], slot, first, count);
-        blocks[variant](&block, k, param, slot);
-        range_store_param(&block, range, first, count);
-        for (int s = 0; s < slots; ++s)
-            range_store(block.slot[s], range->slots[s], slot, first, count);
-    }
-}
-
 void VARIANT(optim_adam_range)(const struct step_range *ranges, size_t count,
                                const struct rule_adam_call *call) {
     const struct rule_adam k = rule_adam_open(call);
     for (size_t i = 0; i < count; ++i)
-        step_range(&ranges[i], &k, call->variant);
+        range_step(&ranges[i], call->amsgrad ? 3 : 2, blocks[call->variant], &k);
 }

@@ -12,43 +12,26 @@ static inline void step_block(struct range_block *block, const struct rule_lion 
     }
 }
 
-static void plain_block(struct range_block *block, const struct rule_lion *k, enum dtype param,
-                        enum dtype slot) {
-#define STEP(p, s) step_block(block, k, 0, p, s)
-    STEP_SWITCH(param, slot, STEP);
-#undef STEP
-}
+struct step {
+    struct rule_lion k;
+    int cpu;
+};
 
-static void cpu_block(struct range_block *block, const struct rule_lion *k, enum dtype param,
-                      enum dtype slot) {
-#define STEP(p, s) step_block(block, k, 1, p, s)
-    STEP_SWITCH(param, slot, STEP);
+static void rule(struct range_block *block, const void *step, enum dtype param, enum dtype slot) {
+    const struct step *const of = (const struct step *)step;
+#define STEP(p, s) step_block(block, &of->k, 0, p, s)
+#define STEP_CPU(p, s) step_block(block, &of->k, 1, p, s)
+    if (of->cpu)
+        STEP_SWITCH(param, slot, STEP_CPU);
+    else
+        STEP_SWITCH(param, slot, STEP);
 #undef STEP
-}
-
-static void step_range(const struct step_range *range, const struct rule_lion *k, int cpu) {
-    const enum dtype param = step_working_dtype(range);
-    const enum dtype slot = range->slot_dtype;
-    struct range_block block;
-    for (size_t done = 0; done < range->count; done += RANGE_BLOCK) {
-        const size_t first = range->first + done;
-        const size_t left = range->count - done;
-        const size_t count = left < RANGE_BLOCK ? left : RANGE_BLOCK;
-        range_load(block.p, step_working(range), param, first, count);
-        range_load_gradient(block.g, range, first, count);
-        range_load(block.slot[0], range->slots[0], slot, first, count);
-        if (cpu)
-            cpu_block(&block, k, param, slot);
-        else
-            plain_block(&block, k, param, slot);
-        range_store_param(&block, range, first, count);
-        range_store(block.slot[0], range->slots[0], slot, first, count);
-    }
+#undef STEP_CPU
 }
 
 void VARIANT(optim_lion_range)(const struct step_range *ranges, size_t count,
                                const struct step_lion_scalars *scalars) {
-    const struct rule_lion k = rule_lion_narrow(&scalars->rule);
+    const struct step step = {rule_lion_narrow(&scalars->rule), scalars->cpu};
     for (size_t i = 0; i < count; ++i)
-        step_range(&ranges[i], &k, scalars->cpu);
+        range_step(&ranges[i], 1, rule, &step);
 }

@@ -27,6 +27,7 @@ struct optim_adafactor_scalars {
 #include "base/variant.h"
 
 #define RANGE_BLOCK 256
+#define RANGE_SLOTS 3
 
 void VARIANT(optim_adamw_range)(const struct step_range *ranges, size_t count,
                                 const struct rule_adamw_scalars *scalars);
@@ -47,7 +48,7 @@ void VARIANT(optim_squares)(const void *values, size_t count, void *lanes);
 struct range_block {
     carrier p[RANGE_BLOCK];
     carrier g[RANGE_BLOCK];
-    carrier slot[3][RANGE_BLOCK];
+    carrier slot[RANGE_SLOTS][RANGE_BLOCK];
     carrier stored[RANGE_BLOCK];
 };
 
@@ -91,6 +92,33 @@ static inline void range_store_param(struct range_block *block, const struct ste
     for (size_t i = 0; i < count; ++i)
         block->stored[i] = carrier_store((accumulator)block->p[i], range->param_dtype);
     range_store(block->stored, range->param, range->param_dtype, first, count);
+}
+
+/* What a rule does to the numbers of a block; `k`: what it needs of the step. */
+typedef void (*range_rule)(struct range_block *block, const void *k, enum dtype param,
+                           enum dtype slot);
+
+/* Blocks of `slots` slots go in, through the rule and out; further slots are +0 in them. */
+static inline void range_step(const struct step_range *range, int slots, range_rule rule,
+                              const void *k) {
+    const enum dtype param = step_working_dtype(range);
+    const enum dtype slot = range->slot_dtype;
+    struct range_block block;
+    for (int s = slots; s < RANGE_SLOTS; ++s)
+        range_load(block.slot[s], NULL, slot, 0, 0);
+    for (size_t done = 0; done < range->count; done += RANGE_BLOCK) {
+        const size_t first = range->first + done;
+        const size_t left = range->count - done;
+        const size_t count = left < RANGE_BLOCK ? left : RANGE_BLOCK;
+        range_load(block.p, step_working(range), param, first, count);
+        range_load_gradient(block.g, range, first, count);
+        for (int s = 0; s < slots; ++s)
+            range_load(block.slot[s], range->slots[s], slot, first, count);
+        rule(&block, k, param, slot);
+        range_store_param(&block, range, first, count);
+        for (int s = 0; s < slots; ++s)
+            range_store(block.slot[s], range->slots[s], slot, first, count);
+    }
 }
 
 #endif

@@ -2,32 +2,38 @@
  * labels: unit short
  * What kernels/cuda/ makes of a whole tensor for the record. Leaves: digests and errors are the
  * host's, for every dtype, with all kinds of numbers, on counts around the ends of words, lanes,
- * rows of words and leaves. Moves: law 2's sums of what the host subtracts. Reads: law 2's sums of
+ * rows of words and leaves. Moves: law 2's sums of what the host subtracts. Pairs: likewise
+ * of two runs. Reads: law 2's sums of
  * what the host makes of an optimizer's step, for every kind of direction. */
 #include "tests/kernels/helper_machines.h"
 
 #include <math.h>
 #include <stdio.h>
 
+#include "base/rule_ulp.h"
 #include "base/sum.h"
 #include "determinism/digest.h"
 #include "determinism/philox.h"
 #include "kernels/leaves.h"
 #include "kernels/moves.h"
+#include "kernels/pairs.h"
 #include "kernels/products.h"
 #include "kernels/reads.h"
 
 #if defined(TWINSTEP_WATCHED)
 #define LEAVES leaves_f32_f32_watch
 #define MOVES moves_f32_f32_watch
+#define PAIRS pairs_f32_f32_watch
 #define READS reads_f32_f32_watch
 #else
 #define LEAVES leaves_f32_f32_shim
 #define MOVES moves_f32_f32_shim
+#define PAIRS pairs_f32_f32_shim
 #define READS reads_f32_f32_shim
 #endif
 void LEAVES(const struct leaves_args *tensors, size_t count);
 void MOVES(const struct moves_args *tensors, size_t count);
+void PAIRS(const struct pairs_args *tensors, size_t count);
 void READS(const struct reads_args *args, const struct reads_tensor *tensors, size_t count);
 
 /* More than two launches take, the last one of a few. */
@@ -327,6 +333,85 @@ static void corroborate_listed_moves(void **state) {
     close_bench(&bench);
 }
 
+/* ---- pairs ---- */
+
+static void pair_is_the_hosts(const struct pairs_args *of, size_t block) {
+    static double column[4][SUM_BLOCK];
+    const size_t first = block * SUM_BLOCK, left = of->count - first;
+    const size_t count = left < SUM_BLOCK ? left : SUM_BLOCK;
+    const struct pairs_block *const got = &of->blocks[block];
+    struct pairs_block want = {.ulp = 0};
+    for (size_t i = 0; i < count; i++) {
+        const double x = number_of(of->x, of->x_dtype, first + i);
+        const double y = number_of(of->y, of->y_dtype, first + i);
+        column[0][i] = x - y;
+        column[1][i] = x - number_of(of->start, of->x_dtype, first + i);
+        column[2][i] = x - number_of(of->x_old, of->x_dtype, first + i);
+        column[3][i] = y - number_of(of->y_old, of->y_dtype, first + i);
+        if (of->x_dtype != of->y_dtype) continue;
+        const int64_t ulp = of->x_dtype == DTYPE_F64
+                                ? rule_ulp_f64(x, y)
+                                : rule_ulp_f32((float)x, (float)y, of->x_dtype);
+        if (ulp > want.ulp) want.ulp = ulp;
+        want.changed += real_bits_f64(x) != real_bits_f64(y);
+    }
+    for (size_t s = 0; s < PAIRS_SUMS; s++) {
+        const size_t a = s < PAIRS_XY ? s : 2, b = s < PAIRS_XY ? s : 3;
+        want.sum[s] = products_block(column[a], column[b], count);
+        if (!same_sum(got->sum[s], want.sum[s]))
+            fail_msg("%s and %s, %zu numbers: sum %zu of block %zu is %a, the host's %a",
+                     dtype_name(of->x_dtype), dtype_name(of->y_dtype), of->count, s, block,
+                     got->sum[s], want.sum[s]);
+    }
+    assert_int_equal(got->changed, want.changed);
+    assert_true(got->ulp == want.ulp);
+}
+
+/* One number in five is the same in both; `far`: some are as far apart as numbers can be. */
+static struct pairs_args draw_pairs(struct bench *bench, enum dtype x, enum dtype y, size_t count,
+                                    int far) {
+    struct pairs_args of = {.x_dtype = x, .y_dtype = y, .count = count};
+    unsigned char *const own = (unsigned char *)machine_take(bench, count, dtype_carrier(y));
+    of.x = draw_step(bench, x, count, far);
+    of.x_old = draw_step(bench, x, count, 0);
+    of.start = draw_step(bench, x, count, 0);
+    of.y_old = draw_step(bench, y, count, 0);
+    memcpy(own, draw_step(bench, y, count, 0), count * dtype_carrier(y));
+    for (size_t i = 0; i < count && x == y; i += 5)
+        memcpy(own + i * dtype_carrier(y), (const unsigned char *)of.x + i * dtype_carrier(x),
+               dtype_carrier(x));
+    of.y = own;
+    of.blocks = (struct pairs_block *)machine_take(bench, pairs_blocks(count), sizeof *of.blocks);
+    memset(of.blocks, 0xA5, pairs_blocks(count) * sizeof *of.blocks);
+    return of;
+}
+
+static void corroborate_pairs(void **state) {
+    static const enum dtype dtypes[][2] = {{DTYPE_F32, DTYPE_F32},   {DTYPE_F64, DTYPE_F64},
+                                           {DTYPE_F32, DTYPE_F64},   {DTYPE_BF16, DTYPE_BF16},
+                                           {DTYPE_E4M3, DTYPE_E4M3}, {DTYPE_BF16, DTYPE_F32}};
+    struct pairs_args list[LISTED];
+    struct bench bench;
+    (void)state;
+    assert_int_equal(PAIRS_BLOCK, SUM_BLOCK);
+    open_bench(&bench);
+    for (size_t i = 0; i < LISTED; i++) {
+        const enum dtype *const two = dtypes[i % COUNT_OF(dtypes)];
+        list[i] =
+            draw_pairs(&bench, two[0], two[1],
+                       i % 11 == 7 ? PAIRS_BLOCK - 33 + 33 * (i % 3) : i * 5 % 37, i % 4 == 1);
+    }
+    if (bench.backend == NULL)
+        PAIRS(list, LISTED);
+    else
+        bench.backend->pairs(list, LISTED);
+    machine_wait(&bench, "pairs");
+    for (size_t i = 0; i < LISTED; i++)
+        for (size_t block = 0; block < pairs_blocks(list[i].count); block++)
+            pair_is_the_hosts(&list[i], block);
+    close_bench(&bench);
+}
+
 /* ---- reads ---- */
 
 static const struct rule_direction directions[] = {
@@ -534,10 +619,15 @@ static void corroborate_listed_reads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_host),         cmocka_unit_test(verify_framing),
-        cmocka_unit_test(verify_misfits),           cmocka_unit_test(corroborate_moves),
-        cmocka_unit_test(corroborate_reads),        cmocka_unit_test(corroborate_listed_leaves),
-        cmocka_unit_test(corroborate_listed_moves), cmocka_unit_test(corroborate_listed_reads),
+        cmocka_unit_test(corroborate_host),
+        cmocka_unit_test(verify_framing),
+        cmocka_unit_test(verify_misfits),
+        cmocka_unit_test(corroborate_moves),
+        cmocka_unit_test(corroborate_pairs),
+        cmocka_unit_test(corroborate_reads),
+        cmocka_unit_test(corroborate_listed_leaves),
+        cmocka_unit_test(corroborate_listed_moves),
+        cmocka_unit_test(corroborate_listed_reads),
     };
     if (!machines_ready()) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,7 @@
 #include "scenarios/scenario.h"
 #include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
+#include "trainer/pair.h"
 #include "trainer/watch_run.h"
 
 #define SHIM TWINSTEP_BACKENDS "/twinstep_backend_shim.so"
@@ -62,17 +63,25 @@ struct bench {
 };
 
 /* `module` NULL: the CPU. */
-static void bench_open_with(struct bench *bench, size_t training, const char *module,
-                            const struct run_options *options) {
-    bench->arena = (struct arena)ARENA_EMPTY;
+static void bench_configure(struct bench *bench, size_t training, const char *module) {
     helper_config(UPDATES, &bench->config, "%s", trainings[training].body);
     if (module != NULL) {
         bench->config.numerics.backend = BACKEND_CUDA;
         snprintf(bench->config.numerics.backend_module,
                  sizeof bench->config.numerics.backend_module, "%s", module);
     }
+}
+
+static void bench_open_run(struct bench *bench, const struct run_options *options) {
+    bench->arena = (struct arena)ARENA_EMPTY;
     helper_ids_open(&bench->config, 7, 8, 9, &bench->arena, &bench->dataset);
     helper_run_open(&bench->config, &bench->dataset, options, &bench->run);
+}
+
+static void bench_open_with(struct bench *bench, size_t training, const char *module,
+                            const struct run_options *options) {
+    bench_configure(bench, training, module);
+    bench_open_run(bench, options);
 }
 
 static void bench_open(struct bench *bench, size_t training, const char *module) {
@@ -261,6 +270,45 @@ static void verify_tensors_are_one_call(void **state) {
     bench_close(&bench);
 }
 
+/* ---- two runs ---- */
+
+static void pairs_are_equal(const struct bench *a, const struct bench *b) {
+    const struct pair_room host = {.backend = NULL};
+    struct pair_room room;
+    struct pair_record want, got;
+    memset(&want, 0, sizeof want);
+    memset(&got, 0, sizeof got);
+    assert_int_equal(pair_open(&a->run, &b->run, &room), STATUS_OK);
+    assert_non_null(room.backend);
+    assert_int_equal(pair_measure(&a->run, &b->run, &host, &want), STATUS_OK);
+    assert_int_equal(pair_measure(&a->run, &b->run, &room, &got), STATUS_OK);
+    assert_memory_equal(&want, &got, sizeof want);
+    assert_true(got.reals[PAIR_DISTANCE] > 0.0);
+    pair_close(&room);
+}
+
+/* Another learning rate, and other dtypes of parameters. */
+static void corroborate_pairs(void **state) {
+    static const enum dtype params[] = {DTYPE_BF16, DTYPE_F32};
+    const struct run_options options = {.steps = UPDATES};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(params); i++) {
+        struct bench a, b;
+        bench_open_with(&a, 3, SHIM, &options);
+        bench_configure(&b, 3, SHIM);
+        b.config.optimizer.lr *= 1.5;
+        b.config.numerics.param = (int32_t)params[i];
+        bench_open_run(&b, &options);
+        for (size_t k = 0; k < UPDATES; k++) {
+            helper_step(&a.run);
+            helper_step(&b.run);
+            pairs_are_equal(&a, &b);
+        }
+        bench_close(&b);
+        bench_close(&a);
+    }
+}
+
 /* ---- a watch ---- */
 
 struct seen {
@@ -361,6 +409,7 @@ int main(void) {
         cmocka_unit_test(verify_forgotten_waits_show),
         cmocka_unit_test(verify_no_gradient_is_waited_for_alone),
         cmocka_unit_test(verify_tensors_are_one_call),
+        cmocka_unit_test(corroborate_pairs),
         cmocka_unit_test(corroborate_watched_trainings),
         cmocka_unit_test(verify_failures_are_told),
     };

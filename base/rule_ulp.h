@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How many values of a dtype lie between two: its ordered values stand on a line, -0 and +0
+ * together. Two NaNs are 0 apart, a NaN and a number INT64_MAX.
+ *
+ * Usable without a variant, in C and in CUDA C++. */
+#ifndef TWINSTEP_BASE_RULE_ULP_H
+#define TWINSTEP_BASE_RULE_ULP_H
+
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "base/real_basic.h"
+
+/* Position on the line: negative numbers mirrored. */
+TWINSTEP_HD int64_t rule_ulp_order_f32(float x, int shift) {
+    const uint32_t bits = real_bits_f32(x);
+    const int64_t magnitude = (int64_t)(bits & 0x7fffffffu) >> shift;
+    return bits >> 31 != 0 ? -magnitude : magnitude;
+}
+
+TWINSTEP_HD int64_t rule_ulp_order_f64(double x) {
+    const uint64_t bits = real_bits_f64(x);
+    const int64_t magnitude = (int64_t)(bits & UINT64_C(0x7fffffffffffffff));
+    return bits >> 63 != 0 ? -magnitude : magnitude;
+}
+
+/* A format with a least normal number above f32's: below it steps are of one quantum (1 /
+ * per_unit); above, its exponents count from `below` (exponent field of the least, less 1) on. It
+ * has `cut` fraction bits less than f32. */
+TWINSTEP_HD int64_t rule_ulp_order_short(float x, double least, double per_unit, int cut,
+                                         int below) {
+    const double magnitude = x < 0.0f ? -(double)x : (double)x;
+    const int64_t before = (int64_t)below << (23 - cut);
+    const int64_t steps = magnitude < least ? (int64_t)(magnitude * per_unit)
+                                            : rule_ulp_order_f32((float)magnitude, cut) - before;
+    return x < 0.0f ? -steps : steps;
+}
+
+TWINSTEP_HD int64_t rule_ulp_order(float x, enum dtype dtype) {
+    if (dtype == DTYPE_F16) return rule_ulp_order_short(x, 0x1p-14, 0x1p24, 13, 112);
+    if (dtype == DTYPE_E4M3) return rule_ulp_order_short(x, 0x1p-6, 0x1p9, 20, 120);
+    if (dtype == DTYPE_E5M2) return rule_ulp_order_short(x, 0x1p-14, 0x1p16, 21, 112);
+    if (dtype == DTYPE_BF16) return rule_ulp_order_f32(x, 16);
+    return rule_ulp_order_f32(x, dtype == DTYPE_TF32 ? 13 : 0);
+}
+
+TWINSTEP_HD int64_t rule_ulp_apart(int64_t a, int64_t b) {
+    const uint64_t from = (uint64_t)a, to = (uint64_t)b;
+    const uint64_t distance = a > b ? from - to : to - from;
+    return distance > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t)distance;
+}
+
+TWINSTEP_HD int64_t rule_ulp_f32(float x, float y, enum dtype dtype) {
+    if (x != x || y != y) return (x != x) == (y != y) ? 0 : INT64_MAX;
+    return rule_ulp_apart(rule_ulp_order(x, dtype), rule_ulp_order(y, dtype));
+}
+
+TWINSTEP_HD int64_t rule_ulp_f64(double x, double y) {
+    if (x != x || y != y) return (x != x) == (y != y) ? 0 : INT64_MAX;
+    return rule_ulp_apart(rule_ulp_order_f64(x), rule_ulp_order_f64(y));
+}
+
+#endif

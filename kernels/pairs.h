@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How far a tensor of one run is from that of another, by blocks of law 2: what is recorded of two
+ * runs in lockstep (trainer/pair.h), made where both tensors' memory is.
+ *
+ * A block's sums are law 2's, in f64; whoever asked joins the blocks. No bit of a training depends
+ * on them. Invariant: they are the host's (trainer/distance.h). */
+#ifndef TWINSTEP_KERNELS_PAIRS_H
+#define TWINSTEP_KERNELS_PAIRS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/dtype.h"
+
+#define PAIRS_BLOCK ((size_t)4096) /* numbers; SUM_BLOCK of base/sum.h */
+
+/* Sums of products: of x - y; of x - start; of x - x_old; of y - y_old; of the last two. */
+enum pairs_sum { PAIRS_GAP = 0, PAIRS_TRAVEL, PAIRS_XX, PAIRS_YY, PAIRS_XY, PAIRS_SUMS };
+
+struct pairs_block {
+    double sum[PAIRS_SUMS];
+    uint64_t changed; /* numbers with other bits in y; 0 where dtypes differ */
+    int64_t ulp;      /* the largest of base/rule_ulp.h; likewise */
+};
+
+struct pairs_args {
+    enum dtype x_dtype, y_dtype;
+    size_t count;                  /* numbers */
+    const void *x, *x_old, *start; /* (count) carriers of x_dtype */
+    const void *y, *y_old;         /* (count) carriers of y_dtype */
+    struct pairs_block *blocks;    /* (pairs_blocks(count)); written */
+};
+
+static inline size_t pairs_blocks(size_t count) {
+    return (count + PAIRS_BLOCK - 1) / PAIRS_BLOCK;
+}
+
+#endif
