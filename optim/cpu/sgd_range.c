@@ -21,10 +21,10 @@ struct step {
 };
 
 static void rule(struct range_block *block, const void *step, enum dtype param, enum dtype slot) {
-    const struct step *const of = (const struct step *)step;
-#define STEP(p, s) step_block(block, &of->k, of->first, 0, p, s)
-#define STEP_CPU(p, s) step_block(block, &of->k, of->first, 1, p, s)
-    if (of->cpu)
+    const struct step of = *(const struct step *)step; /* a copy: no store goes into it */
+#define STEP(p, s) step_block(block, &of.k, of.first, 0, p, s)
+#define STEP_CPU(p, s) step_block(block, &of.k, of.first, 1, p, s)
+    if (of.cpu)
         STEP_SWITCH(param, slot, STEP_CPU);
     else
         STEP_SWITCH(param, slot, STEP);
