@@ -24,8 +24,9 @@ PAIRS = (("f32", "f32"), ("f32", "f64"), ("f64", "f64"))
 AS_THEY_ARE = (PAIRS[0], PAIRS[2])
 RENAMED = (PAIRS[0], PAIRS[1])  # each kernel of both, and the wide tiles, which only one has
 # Files beside ops.cu: the pair they are compiled with, and their kernels.
-SINGLE = (("leaves.cu", PAIRS[0], 7), ("moves.cu", PAIRS[0], 1), ("pairs.cu", PAIRS[0], 1), ("reads.cu", PAIRS[0], 1),
-          ("squares.cu", PAIRS[0], 1), ("step.cu", PAIRS[0], 12), ("step.cu", PAIRS[2], 12))
+SINGLE = (("leaves.cu", PAIRS[0], 7), ("moves.cu", PAIRS[0], 1), ("pairs.cu", PAIRS[0], 1),
+          ("reads.cu", PAIRS[0], 1), ("squares.cu", PAIRS[0], 1), ("step.cu", PAIRS[0], 12),
+          ("step.cu", PAIRS[2], 12))
 # Opcodes (the first word of a line) that no invariant kernel may hold. div, rcp and sqrt round once
 # as .rn; a conversion to or from integers may have any rounding, one between floats .rn or none.
 FORBIDDEN = (

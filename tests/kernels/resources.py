@@ -22,8 +22,8 @@ RESERVED = {"sm_80": 0, "sm_90": 1024}  # bytes of a block that cuobjdump counts
 HEAD_MAX = 128  # TENSOR_HEAD_MAX: the widest head, where shared memory hangs on it
 F32, MIXED, F64 = ("f32", "f32"), ("f32", "f64"), ("f64", "f64")
 UNITS = [("ops.cu", F32), ("ops.cu", MIXED), ("ops.cu", F64), ("step.cu", F32), ("step.cu", F64),
-         ("tensor_attention.cu", F32), ("leaves.cu", F32), ("moves.cu", F32), ("reads.cu", F32),
-         ("squares.cu", F32)]
+         ("tensor_attention.cu", F32), ("leaves.cu", F32), ("moves.cu", F32), ("pairs.cu", F32),
+         ("reads.cu", F32), ("squares.cu", F32)]
 BOUNDED = re.compile(r"^KERNEL_BY\((\w+), [^,]+, (\w+), ", re.M)
 FUNCTION = re.compile(r"^ Function _Z(\d+)(\w+):$")
 USED = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)")
