@@ -31,7 +31,7 @@ TWINSTEP_HD int64_t rule_ulp_order_short(float x, double least, double per_unit,
                                          int below) {
     const double magnitude = x < 0.0f ? -(double)x : (double)x;
     const int64_t before = (int64_t)below << (23 - cut);
-    const int64_t steps = magnitude < least ? (int64_t)(magnitude * per_unit)
+    const int64_t steps = magnitude < least ? (int64_t)(uint64_t)(magnitude * per_unit)
                                             : rule_ulp_order_f32((float)magnitude, cut) - before;
     return x < 0.0f ? -steps : steps;
 }

@@ -76,7 +76,8 @@ function(twinstep_ptx_host name pair)
                     TWINSTEP_ACCUMULATOR_${accumulator}=1 LINEAR_WIDE_TILES=2u)
 endfunction()
 
-set(ptx_small leaves_f32_f32 moves_f32_f32 reads_f32_f32 squares_f32_f32 step_f32_f32 step_f64_f64)
+set(ptx_small leaves_f32_f32 moves_f32_f32 pairs_f32_f32 reads_f32_f32 squares_f32_f32
+              step_f32_f32 step_f64_f64)
 set(ptx_ops ops_f32_f32 ops_f32_f64 ops_f64_f64)
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/ptx)
 foreach(part ${ptx_small} ${ptx_ops})
@@ -125,11 +126,12 @@ endfunction()
 
 twinstep_ptx_plant(leaves_f32_f32 leaves_f32_kernel setp.gt.u32 setp.ge.u32)
 twinstep_ptx_plant(moves_f32_f32 moves_kernel sub.rn.f64 add.rn.f64)
+twinstep_ptx_plant(pairs_f32_f32 pairs_kernel sub.rn.f64 add.rn.f64)
 twinstep_ptx_plant(reads_f32_f32 reads_kernel sub.rn.f64 add.rn.f64)
 twinstep_ptx_plant(squares_f32_f32 squares_kernel setp.le.u64 setp.lt.u64)
 twinstep_ptx_plant(step_f32_f32 step_adam_apex_kernel sub.rn.f32 add.rn.f32)
 twinstep_ptx_module(backend_ptx_planted step_f64_f64)
-foreach(part leaves_f32_f32 moves_f32_f32 reads_f32_f32 squares_f32_f32 step_f32_f32)
+foreach(part leaves_f32_f32 moves_f32_f32 pairs_f32_f32 reads_f32_f32 squares_f32_f32 step_f32_f32)
   target_sources(backend_ptx_planted PRIVATE $<TARGET_OBJECTS:ptx_planted_${part}>
                                              $<TARGET_OBJECTS:ptx_${part}_host>)
 endforeach()

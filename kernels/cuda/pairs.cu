@@ -53,12 +53,12 @@ GPU_INLINE void pairs_add(const struct pairs_args *is, size_t i, struct pairs_la
     if (is->x_dtype == is->y_dtype) pairs_bits(is, i, lane);
 }
 
-/* The largest that a lane has, none below 0; halves of it are whole numbers of f64. */
+/* The largest that a lane has, none below 0; its bits travel as those of an f64, which nobody adds
+ * to. */
 GPU_INLINE int64_t pairs_largest(GPU_PARAM int64_t x) {
     for (unsigned half = GPU_WARP / 2; half > 0; half /= 2) {
-        const double high = gpu_shuffle_xor_f64(GPU_ARG(double)(x >> 32), half);
-        const double low = gpu_shuffle_xor_f64(GPU_ARG(double)(x & 0xffffffff), half);
-        const int64_t other = ((int64_t)high << 32) | (int64_t)low;
+        const double bits = real_from_bits_f64((uint64_t)x);
+        const int64_t other = (int64_t)real_bits_f64(gpu_shuffle_xor_f64(GPU_ARG bits, half));
         if (other > x) x = other;
     }
     return x;
