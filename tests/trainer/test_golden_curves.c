@@ -18,9 +18,10 @@
 #include "tests/trainer/helper_train.h"
 #include "trainer/experiment.h"
 
-/* Between them: DPO and SFT, both families, f32 and bf16, invariant and shuffled. */
+/* Between them: DPO and SFT, both families, f32 and bf16, invariant, shuffled and shaped. */
 static const char *const scenarios[] = {"lr-set-before-step", "grad-accum-mean-of-means",
-                                        "rope-table-bf16", "adamw-decay", "confounded"};
+                                        "rope-table-bf16",    "adamw-decay",
+                                        "confounded",         "library-small-vs-large-batch"};
 
 static enum status print_arm(const struct scenario *scenario, int arm, struct arena *arena,
                              FILE *out) {
