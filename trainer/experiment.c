@@ -196,8 +196,10 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
 }
 
 /* Both arms are open at once. The system hands out more memory than it has and kills who uses it;
- * better to refuse while nothing has been trained. */
+ * better to refuse while nothing has been trained. A backend refuses itself what its device has no
+ * room for, and a device may have more than the machine. */
 static enum status check_memory(const struct run *run) {
+    if (run->backend != NULL) return STATUS_OK;
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
     if (pages <= 0 || size <= 0) return STATUS_OK;
     double has = (double)pages * (double)size, needs = 2.0 * (double)run->arena.total;

@@ -55,7 +55,7 @@ block() { # a file as code, at most $2 lines of it
 
 # Whether a text says that the backend lacks what was asked of it: that is no failure.
 is_refusal() {
-    printf '%s' "$1" | grep -q 'does not have'
+    printf '%s' "$1" | grep -q 'does not have\|is not available on'
 }
 
 # field N of a line with tabs between
