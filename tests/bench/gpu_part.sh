@@ -31,7 +31,7 @@ if [ "$module" = auto ]; then
         deep:16:512:8:1408:8192:2:512' gib=60
     deep='fast:bf16 deterministic:bf16 atomic:bf16 fast:f32 atomic:f32 invariant:f32'
 else
-    device=0 steps=2 updates=2 dtypes='f32' noise_steps=1 noise_repeat=1 threads=1
+    device=0 steps=1000 updates=2 dtypes='f32' noise_steps=1 noise_repeat=1 threads=1
     noise_modes='invariant atomic'
     tiny='--set common.model.hidden=16 --set common.model.layers=1 --set common.model.mlp=24
         --set common.model.heads=2 --set common.batch.size=2 --set common.batch.micro=1'

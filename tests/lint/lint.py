@@ -388,12 +388,12 @@ def compile_header(root, compiler, flags, language, name):
     if language == "c++":
         words = []  # -Wshadow there minds functions named as their struct
     variant = []
-    if re.search(r"(kernels|optim)/(cpu|cuda)/|base/variant\.h", name):
+    if re.search(r"(kernels|optim)/(cpu|cuda)/|base/variant\.h|kernels/ptx_host\.h", name):
         variant = ["-DTWINSTEP_VARIANT=f32_f64_base", "-DTWINSTEP_CARRIER_f32=1",
                    "-DTWINSTEP_ACCUMULATOR_f64=1", "-DTWINSTEP_ISA_base=1", "-fopenmp"]
     source = f'#include "{name}"\n#include "{name}"\nextern int twinstep_lint;\n'
     command = [compiler, standard, "-x", language, "-fsyntax-only", "-I", str(root),
-               "-D_POSIX_C_SOURCE=200809L", "-ffp-contract=off", "-Wall", "-Wextra", "-Wpedantic",
+               "-D_POSIX_C_SOURCE=200809L", "-DBACKEND_LAYOUT=1", "-ffp-contract=off", "-Wall", "-Wextra", "-Wpedantic",
                "-Wconversion", "-Wdouble-promotion", "-Wundef", "-Wwrite-strings",
                "-Wno-unused-function", "-Werror", *words, *variant, *flags, "-"]
     # A source on stdin finds quoted names in the working folder first.
