@@ -42,6 +42,22 @@ static inline void list_add(struct list *list, size_t blocks) {
     list->end[list->count++] = before + blocks;
 }
 
+/* Starts `kernel`, whose warps have blocks, for as many tensors at a time as a job holds. The
+ * job's `type` is {struct list list; ... is[LIST_TENSORS]}; blocks(count): those of a tensor. */
+#define LIST_LAUNCH(kernel, type, tensors, many, blocks)                                           \
+    do {                                                                                           \
+        type job;                                                                                  \
+        LIST_FITS(type);                                                                           \
+        for (size_t i = 0; i < (many);) {                                                          \
+            LIST_OPEN(&job);                                                                       \
+            for (; i < (many) && job.list.count < LIST_TENSORS; i++) {                             \
+                job.is[job.list.count] = (tensors)[i];                                             \
+                list_add(&job.list, blocks((tensors)[i].count));                                   \
+            }                                                                                      \
+            LAUNCH(kernel, row_blocks(list_blocks(&job.list)), ROW_THREADS, 0, &job);              \
+        }                                                                                          \
+    } while (0)
+
 /* 0: the launch has no such block. */
 GPU_INLINE int list_find(const struct list *list, size_t block, struct list_place *out) {
     size_t low = 0, high = list->count;

@@ -70,14 +70,5 @@ KERNEL(moves_kernel, struct moves_job) {
 
 void VARIANT(moves)(const struct moves_args *tensors, size_t count);
 void VARIANT(moves)(const struct moves_args *tensors, size_t count) {
-    struct moves_job job;
-    LIST_FITS(struct moves_job);
-    for (size_t i = 0; i < count;) {
-        LIST_OPEN(&job);
-        for (; i < count && job.list.count < LIST_TENSORS; i++) {
-            job.is[job.list.count] = tensors[i];
-            list_add(&job.list, moves_blocks(tensors[i].count));
-        }
-        LAUNCH(moves_kernel, row_blocks(list_blocks(&job.list)), ROW_THREADS, 0, &job);
-    }
+    LIST_LAUNCH(moves_kernel, struct moves_job, tensors, count, moves_blocks);
 }

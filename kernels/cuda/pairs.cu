@@ -93,14 +93,5 @@ KERNEL(pairs_kernel, struct pairs_job) {
 
 void VARIANT(pairs)(const struct pairs_args *tensors, size_t count);
 void VARIANT(pairs)(const struct pairs_args *tensors, size_t count) {
-    struct pairs_job job;
-    LIST_FITS(struct pairs_job);
-    for (size_t i = 0; i < count;) {
-        LIST_OPEN(&job);
-        for (; i < count && job.list.count < LIST_TENSORS; i++) {
-            job.is[job.list.count] = tensors[i];
-            list_add(&job.list, pairs_blocks(tensors[i].count));
-        }
-        LAUNCH(pairs_kernel, row_blocks(list_blocks(&job.list)), ROW_THREADS, 0, &job);
-    }
+    LIST_LAUNCH(pairs_kernel, struct pairs_job, tensors, count, pairs_blocks);
 }

@@ -75,14 +75,5 @@ KERNEL(squares_kernel, struct squares_job) {
 
 void VARIANT(squares)(const struct squares_args *vectors, size_t count);
 void VARIANT(squares)(const struct squares_args *vectors, size_t count) {
-    struct squares_job job;
-    LIST_FITS(struct squares_job);
-    for (size_t i = 0; i < count;) {
-        LIST_OPEN(&job);
-        for (; i < count && job.list.count < LIST_TENSORS; i++) {
-            job.is[job.list.count] = vectors[i];
-            list_add(&job.list, squares_blocks(vectors[i].count));
-        }
-        LAUNCH(squares_kernel, row_blocks(list_blocks(&job.list)), ROW_THREADS, 0, &job);
-    }
+    LIST_LAUNCH(squares_kernel, struct squares_job, vectors, count, squares_blocks);
 }
