@@ -20,10 +20,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 REGISTERS, WARP_UNIT, WARP, THREADS, SHARED = 65536, 256, 32, 1024, 48 << 10
 RESERVED = {"sm_80": 0, "sm_90": 1024}  # bytes of a block that cuobjdump counts and are the system's
 HEAD_MAX = 128  # TENSOR_HEAD_MAX: the widest head, where shared memory hangs on it
-F32, MIXED, F64 = ("f32", "f32"), ("f32", "f64"), ("f64", "f64")
-UNITS = [("ops.cu", F32), ("ops.cu", MIXED), ("ops.cu", F64), ("step.cu", F32), ("step.cu", F64),
-         ("tensor_attention.cu", F32), ("leaves.cu", F32), ("moves.cu", F32), ("pairs.cu", F32),
-         ("reads.cu", F32), ("squares.cu", F32)]
+# Files of the module that have kernels, as the build lists them: "f32;f64" is ops.cu of that pair.
+LISTED = re.compile(r'foreach\(pair ("f32;f32"[^)]*"module;_"[^)]*)\)')
 BOUNDED = re.compile(r"^KERNEL_BY\((\w+), [^,]+, (\w+), ", re.M)
 FUNCTION = re.compile(r"^ Function _Z(\d+)(\w+):$")
 USED = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)")
@@ -139,9 +137,18 @@ def judge(launches, rows):
     return found
 
 
+def units():
+    listed = LISTED.search((ROOT / "cmake/cuda.cmake").read_text()).group(1)
+    for word, rest in re.findall(r'"(\w+);(\w+)"', listed):
+        if re.fullmatch(r"f\d+", word):
+            yield "ops.cu", (word, rest)
+        elif rest != "_":
+            yield f"{word}.cu", tuple(rest.split("_"))
+
+
 def check(arguments):
     launches = {}
-    for source, pair in UNITS:
+    for source, pair in units():
         for name, launch in count(arguments, source, pair).items():
             before = launches.get(name, Launch(0, 0, 0))
             launches[name] = Launch(*map(max, launch, before))
