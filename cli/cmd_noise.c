@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * twinstep noise: how far runs are apart that are meant to be the same, one stratum at a time. */
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include "cli/json.h"
 #include "cli/noise_asking.h"
@@ -11,17 +10,9 @@
 #include "cli/noise_planning.h"
 #include "cli/noise_pricing.h"
 #include "cli/noise_report.h"
+#include "cli/output.h"
 #include "cli/perform.h"
 #include "cli/progress.h"
-
-/* Before anything is trained: measuring takes longer than being told. */
-static enum status check_output(const struct options *options) {
-    struct stat info;
-    if (options->output == NULL || options->overwrite || stat(options->output, &info) != 0)
-        return STATUS_OK;
-    FAIL(STATUS_IO, "%s: exists; choose another name, or ask to overwrite it (--overwrite)",
-         options->output);
-}
 
 static enum status run_plan(const struct noise_asking *asking, int *out_exit) {
     const struct options *options = asking->options;
@@ -149,7 +140,7 @@ static enum status run_with(struct cli *cli, const struct options *given, struct
     if (options_given(options, KEY_OPS)) return run_ops(&asking, out_exit);
     if (options_given(options, KEY_MODELS)) return run_models(&asking, out_exit);
     if (options_given(options, KEY_SWITCHES)) return run_switches(&asking, out_exit);
-    TRY(check_output(options));
+    if (options->output != NULL) TRY(output_try(options->output, options->overwrite));
     TRY(noise_ask(&asking));
     if (options_given(options, KEY_PLAN)) return run_plan(&asking, out_exit);
     TRY(noise_measuring_run(&asking, &report));

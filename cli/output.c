@@ -78,6 +78,17 @@ enum status output_close(struct output *output, enum status status) {
     return status;
 }
 
+enum status output_try(const char *path, int overwrite) {
+    struct output output;
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        FAIL(STATUS_IO, "%s: expected a file, got a folder", path);
+    if (overwrite && lstat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return STATUS_OK; /* opening it would empty it */
+    TRY(output_open(path, overwrite, &output));
+    return output_close(&output, STATUS_UNTESTABLE) == STATUS_UNTESTABLE ? STATUS_OK : STATUS_IO;
+}
+
 enum status output_apart(const char *output, const char *input) {
     struct stat to, from;
     const int found = strcmp(input, "-") == 0 ? fstat(STDIN_FILENO, &from) : stat(input, &from);

@@ -26,6 +26,10 @@ TWINSTEP_MUST_USE enum status output_open(const char *path, int overwrite, struc
  * file is given up and `status` returned, STATUS_IO with the path before its text. */
 TWINSTEP_MUST_USE enum status output_close(struct output *output, enum status status);
 
+/* Before long work: whether output_open() would go well. Nothing is left behind; a device, a pipe or
+ * a link that may be overwritten is not touched. */
+TWINSTEP_MUST_USE enum status output_try(const char *path, int overwrite);
+
 /* STATUS_INPUT when `output` is the same file as `input` ("-": standard input), under whatever
  * names. Files that are not there, and devices, are apart from all. */
 TWINSTEP_MUST_USE enum status output_apart(const char *output, const char *input);

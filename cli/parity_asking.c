@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/number.h"
 #include "cli/output.h"
@@ -128,18 +127,9 @@ static enum status check_apart(const struct parity_asking *asking) {
 }
 
 enum status parity_check_output(const struct parity_asking *asking) {
-    const struct options *options = asking->options;
-    struct output output;
-    struct stat info;
-    const char *path = options->output;
-    if (path == NULL) return STATUS_OK;
+    if (asking->options->output == NULL) return STATUS_OK;
     TRY(check_apart(asking));
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        FAIL(STATUS_IO, "%s: expected a file, got a folder", path);
-    if (options->overwrite && lstat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return STATUS_OK; /* a device, pipe or link: opening it would empty it */
-    TRY(output_open(path, options->overwrite, &output));
-    return output_close(&output, STATUS_UNTESTABLE) == STATUS_UNTESTABLE ? STATUS_OK : STATUS_IO;
+    return output_try(asking->options->output, asking->options->overwrite);
 }
 
 /* The built-in text is bytes; parity draws ids instead, a training cannot. */

@@ -111,6 +111,7 @@ static void verify_file(void **state) {
     helper_accept(1, "noise s.yaml -o g.h5 --pairs 3 --repeat 1 --reproducible");
     assert_true(helper_same_bytes("f.h5", "g.h5"));
     helper_refuse(2, "noise s.yaml -o f.h5", "f.h5: exists");
+    helper_refuse(2, "noise s.yaml -o nowhere/f.h5", "nowhere/f.h5: cannot create");
     helper_accept(1, "noise s.yaml -o f.h5 --pairs 1 --repeat 1 --overwrite");
     assert_false(helper_exists("f.h5.part"));
     helper_refuse(2, "noise s.yaml -o h.h5 --pairs 0", "noise: --pairs: expected a number from 1");
