@@ -38,15 +38,12 @@ set(TWINSTEP_SHIM
     kernels/cuda/shim_words.c kernels/cuda/shim_queue.c kernels/cuda/accesses.c
     kernels/cuda/shadow.c kernels/cuda/library_twin.c)
 
-# twinstep_backend_NAME.so, what a module with a device would be, for tests. It links nothing of
-# ours: what it needs of base/ is compiled into it and fails through the module's host.
-function(twinstep_host_module name word)
+# twinstep_shim_module(NAME WORD DEFINITION ...): twinstep_backend_NAME.so but for its kernels, whose
+# tables are called ..._WORD. It links nothing of ours: what it needs of base/ is compiled into it and
+# fails through the module's host.
+function(twinstep_shim_module name word)
   set(target backend_${name})
-  add_library(${target} MODULE
-              kernels/cuda/shim_module.c ${TWINSTEP_SHIM} base/arena.c)
-  foreach(pair f32_f32 f32_f64 f64_f64)
-    target_sources(${target} PRIVATE $<TARGET_OBJECTS:kernels_${word}_${pair}>)
-  endforeach()
+  add_library(${target} MODULE kernels/cuda/shim_module.c ${TWINSTEP_SHIM} base/arena.c)
   set_target_properties(
     ${target} PROPERTIES PREFIX "" OUTPUT_NAME twinstep_backend_${name} SUFFIX .so
                          LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/backends)
@@ -56,6 +53,14 @@ function(twinstep_host_module name word)
     ${target} PRIVATE ${TWINSTEP_OPTIMISED} -fno-tree-slp-vectorize -fvisibility=hidden
                       -include ${CMAKE_SOURCE_DIR}/base/module_kit.h)
   twinstep_reads_layout(${target})
+endfunction()
+
+# What a module with a device would be, for tests.
+function(twinstep_host_module name word)
+  twinstep_shim_module(${name} ${word} ${ARGN})
+  foreach(pair f32_f32 f32_f64 f64_f64)
+    target_sources(backend_${name} PRIVATE $<TARGET_OBJECTS:kernels_${word}_${pair}>)
+  endforeach()
 endfunction()
 
 set_source_files_properties(

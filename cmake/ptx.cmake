@@ -85,26 +85,17 @@ foreach(part ${ptx_small} ${ptx_ops})
   twinstep_ptx_part(${words})
 endforeach()
 
-# twinstep_ptx_module(NAME PARTS ...)
+# twinstep_ptx_module(NAME PARTS ...): backend_NAME
 function(twinstep_ptx_module name)
-  add_library(${name} MODULE EXCLUDE_FROM_ALL
-              kernels/cuda/shim_module.c ${TWINSTEP_SHIM} base/arena.c)
+  twinstep_shim_module(${name} ptx)
+  set_target_properties(backend_${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
   foreach(part ${ARGN})
-    target_sources(${name} PRIVATE $<TARGET_OBJECTS:ptx_${part}>
-                                   $<TARGET_OBJECTS:ptx_${part}_host>)
+    target_sources(backend_${name} PRIVATE $<TARGET_OBJECTS:ptx_${part}>
+                                           $<TARGET_OBJECTS:ptx_${part}_host>)
   endforeach()
-  set_target_properties(
-    ${name} PROPERTIES PREFIX "" OUTPUT_NAME twinstep_${name} SUFFIX .so
-                       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/backends)
-  target_link_libraries(${name} PRIVATE twinstep_flags)
-  target_compile_definitions(${name} PRIVATE BACKEND_WORD=ptx BACKEND_IS_ptx=1)
-  target_compile_options(
-    ${name} PRIVATE ${TWINSTEP_OPTIMISED} -fno-tree-slp-vectorize -fvisibility=hidden
-                    -include ${CMAKE_SOURCE_DIR}/base/module_kit.h)
-  twinstep_reads_layout(${name})
 endfunction()
 
-twinstep_ptx_module(backend_ptx ${ptx_small} ${ptx_ops})
+twinstep_ptx_module(ptx ${ptx_small} ${ptx_ops})
 add_library(ptx_tensor OBJECT EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/kernels/cuda/tensor_attention.cu)
 set_target_properties(ptx_tensor PROPERTIES POSITION_INDEPENDENT_CODE ON)
 target_link_libraries(ptx_tensor PRIVATE twinstep_flags)
@@ -112,7 +103,7 @@ target_compile_options(ptx_tensor PRIVATE ${TWINSTEP_OPTIMISED} -fvisibility=hid
 twinstep_ptx_host(ptx_tensor f32_f32)
 target_sources(backend_ptx PRIVATE $<TARGET_OBJECTS:ptx_tensor>)
 
-twinstep_ptx_module(backend_ptx_small ${ptx_small})
+twinstep_ptx_module(ptx_small ${ptx_small})
 
 # twinstep_ptx_plant(PART KERNEL OLD NEW): the first OLD in the kernel's PTX becomes NEW.
 function(twinstep_ptx_plant part kernel old new)
@@ -130,7 +121,7 @@ twinstep_ptx_plant(pairs_f32_f32 pairs_kernel sub.rn.f64 add.rn.f64)
 twinstep_ptx_plant(reads_f32_f32 reads_kernel sub.rn.f64 add.rn.f64)
 twinstep_ptx_plant(squares_f32_f32 squares_kernel setp.le.u64 setp.lt.u64)
 twinstep_ptx_plant(step_f32_f32 step_adam_apex_kernel sub.rn.f32 add.rn.f32)
-twinstep_ptx_module(backend_ptx_planted step_f64_f64)
+twinstep_ptx_module(ptx_planted step_f64_f64)
 foreach(part leaves_f32_f32 moves_f32_f32 pairs_f32_f32 reads_f32_f32 squares_f32_f32 step_f32_f32)
   target_sources(backend_ptx_planted PRIVATE $<TARGET_OBJECTS:ptx_planted_${part}>
                                              $<TARGET_OBJECTS:ptx_${part}_host>)
