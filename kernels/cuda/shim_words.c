@@ -94,9 +94,10 @@ static float flush(float x) {
  * exception. */
 float shim_atomic_f32(struct gpu *gpu, float *sum, float term) {
     const float before = *sum;
-    const uintptr_t at = (uintptr_t)sum - (uintptr_t)gpu->shared;
+    const struct shim *const s = gpu == NULL ? NULL : gpu->shim; /* NULL: outside of a block */
+    const int near = s != NULL && (uintptr_t)sum - (uintptr_t)gpu->shared < s->shared_bytes;
     watch_atomic(sum, sizeof *sum);
-    *sum = at < gpu->shim->shared_bytes ? before + term : flush(flush(before) + flush(term));
+    *sum = near ? before + term : flush(flush(before) + flush(term));
     return before;
 }
 
