@@ -26,8 +26,8 @@ TWINSTEP_MUST_USE enum status output_open(const char *path, int overwrite, struc
  * file is given up and `status` returned, STATUS_IO with the path before its text. */
 TWINSTEP_MUST_USE enum status output_close(struct output *output, enum status status);
 
-/* Before long work: whether output_open() would go well. Nothing is left behind; a device, a pipe or
- * a link that may be overwritten is not touched. */
+/* Before long work: whether output_open() would go well. Nothing is left behind; a device, a pipe
+ * or a link that may be overwritten is not touched. */
 TWINSTEP_MUST_USE enum status output_try(const char *path, int overwrite);
 
 /* STATUS_INPUT when `output` is the same file as `input` ("-": standard input), under whatever

@@ -14,8 +14,6 @@ if(TWINSTEP_MACHINE_IS_V3)
   set(ptx_isa ${TWINSTEP_ISA_v3})
 endif()
 
-# twinstep_ptx_part(SOURCE CARRIER ACCUMULATOR): objects ptx_SOURCE_PAIR of the host's side and of
-# the kernels.
 # Objects of what stands in a file that PTX was written to, and of its host's side.
 function(twinstep_ptx_objects part source pair made)
   add_library(${part} OBJECT EXCLUDE_FROM_ALL ${made})

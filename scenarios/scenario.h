@@ -224,7 +224,7 @@ TWINSTEP_MUST_USE enum status factors_of(const struct schema *schema, const stru
 void config_swap_cause(const struct schema *schema, struct config *into, const struct config *from,
                        enum cause cause);
 
-/* Another numerics.mode in a resolved configuration, with that mode's own numerics.determinism.*. */
+/* Another numerics.mode in a resolved configuration, and that mode's own numerics.determinism.*. */
 void config_set_mode(struct config *config, int32_t mode);
 
 /* Checks that span several keys (heads divide hidden, micro divides size, dtype pairs, shards == 1,

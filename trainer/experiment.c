@@ -195,19 +195,21 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
     return STATUS_OK;
 }
 
-/* Both arms are open at once. The system hands out more memory than it has and kills who uses it;
- * better to refuse while nothing has been trained. A backend refuses itself what its device has no
- * room for, and a device may have more than the machine. */
-static enum status check_memory(const struct run *run) {
+/* Both arms are open at once; `arms`: how many are like this one. The system hands out more memory
+ * than it has and kills who uses it; better to refuse while nothing has been trained. A backend
+ * refuses itself what its device has no room for, and a device may have more than the machine. */
+static enum status check_memory(const struct run *run, int arms) {
     if (run->backend != NULL) return STATUS_OK;
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
     if (pages <= 0 || size <= 0) return STATUS_OK;
-    double has = (double)pages * (double)size, needs = 2.0 * (double)run->arena.total;
+    double has = (double)pages * (double)size, needs = (double)arms * (double)run->arena.total;
     if (needs <= has) return STATUS_OK;
-    FAIL(STATUS_MEMORY,
-         "two arms like this one need %.1f GiB of memory, this machine has %.1f: make the model, "
-         "batch.micro or data.max_len smaller",
-         needs / 0x1p30, has / 0x1p30);
+    FAIL(
+        STATUS_MEMORY,
+        "%s %.1f GiB of memory, this machine has %.1f: make the model, batch.micro or data.max_len "
+        "smaller",
+        arms == 2 ? "two arms like this one need" : "the arm on the CPU needs", needs / 0x1p30,
+        has / 0x1p30);
 }
 
 /* What the runs will store; NULL when they store nothing. */
@@ -250,12 +252,15 @@ static enum status open_output(struct experiment *e) {
 
 static enum status run_pair(struct experiment *e) {
     struct run a, b;
+    const int arms =
+        e->plan.runs[0].config.numerics.backend == e->plan.runs[1].config.numerics.backend ? 2 : 1;
     TRY(check_saving(e));
     TRY(experiment_open_planned(e, 0, &a));
-    enum status status = check_memory(&a);
+    enum status status = check_memory(&a, arms);
     if (status == STATUS_OK) status = experiment_open_planned(e, 1, &b);
     if (status == STATUS_OK) {
-        status = open_output(e);
+        status = check_memory(&b, arms);
+        if (status == STATUS_OK) status = open_output(e);
         if (status == STATUS_OK) status = pair_open(&a, &b, &e->room);
         if (status == STATUS_OK) status = step_pair(e, &a, &b);
         pair_close(&e->room);

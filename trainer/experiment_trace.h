@@ -12,7 +12,7 @@ struct experiment_trace {
     struct trace_image image; /* records of the arms only */
     struct arena *arena;
     uint64_t every;   /* updates between two stored states; 0: none */
-    double *products; /* (runs, columns) trainer/products_made.h; NULL: no device's library multiplies */
+    double *products; /* (runs, columns) trainer/products_made.h; NULL: no library multiplies */
     double distance;  /* |theta_test - theta_baseline| at the end; NaN: not comparable */
 };
 

@@ -14,8 +14,9 @@ static inline void *run_at(struct run *run, size_t offset) {
     return run->state + offset;
 }
 
-/* run_open.c: owners that lie one behind the other, in the state, in packed copies and in compute copies
- * of weights: what treats numbers alone takes them for one tensor, and a backend for one launch. */
+/* run_open.c: owners that lie one behind the other, in the state, in packed copies and in compute
+ * copies of weights: what treats numbers alone takes them for one tensor, and a backend for one
+ * launch. */
 struct run_span {
     uint32_t row;  /* the first one's; PARAM_ABSENT: there is none */
     uint32_t next; /* owner behind the last one */

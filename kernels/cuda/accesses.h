@@ -4,8 +4,9 @@
  *
  * Found: two threads at one place of which one writes, with no barrier between them (atomics
  * together are no race); a read of shared memory that the block has not written; an access beyond
- * shared memory; and, once shim_memory() named what a device sees, an access to anything else.
- * Told by shim_error(), as the shim's own findings. Places are 4 bytes wide. memcpy is not seen.
+ * shared memory; and, once watch_memory() named what a device sees, an access to anything else.
+ * Told by shim_error(), as the shim's own findings. Places are 4 bytes wide. The C
+ * library's memcpy is not seen.
  * Invariant: barriers order the accesses of a block; nothing orders two blocks of a launch. */
 #ifndef TWINSTEP_KERNELS_CUDA_ACCESSES_H
 #define TWINSTEP_KERNELS_CUDA_ACCESSES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * label: gpu
  * cuBLAS behind library.h: opened by name when a mode needs it, never linked. Its scalar twin is
- * library_twin.c; what is here needs a device and nothing else runs it.
+ * library_twin.c; what is here needs a device, or the made-up one of tests/kernels/cublas_host.py.
  *
  * split_k on: cublasGemmEx, whose heuristics may split k. Off: cublasLtMatmul with the first
  * algorithm of its heuristics that needs no reduction (library_plan.cu). workspace: one buffer for

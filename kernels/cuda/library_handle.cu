@@ -216,6 +216,7 @@ void library_join(void) {
     for (unsigned i = 1; i < LIBRARY_STREAMS && error == cudaSuccess; i++)
         error = cudaStreamWaitEvent(here.stream[i], here.event[0], 0);
     if (error == cudaSuccess) return;
+    (void)cudaGetLastError(); /* else the next launch would have failed by it */
     if (!here.failed)
         snprintf(here.error, sizeof here.error, "streams of cuBLAS: %s", cudaGetErrorString(error));
     here.failed = 1;

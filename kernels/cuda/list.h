@@ -25,9 +25,9 @@ struct list_place {
 };
 
 #if defined(__cplusplus)
-#define LIST_FITS(type) static_assert(sizeof(type) <= LIST_ARGS, "too many tensors for a launch")
+#define LIST_FITS(job) static_assert(sizeof(job) <= LIST_ARGS, "too many tensors for a launch")
 #else
-#define LIST_FITS(type) _Static_assert(sizeof(type) <= LIST_ARGS, "too many tensors for a launch")
+#define LIST_FITS(job) _Static_assert(sizeof(job) <= LIST_ARGS, "too many tensors for a launch")
 #endif
 
 /* An empty list, and nothing in the rest of its job. */
@@ -47,7 +47,7 @@ static inline void list_add(struct list *list, size_t blocks) {
 #define LIST_LAUNCH(kernel, type, tensors, many, blocks)                                           \
     do {                                                                                           \
         type job;                                                                                  \
-        LIST_FITS(type);                                                                           \
+        LIST_FITS(job);                                                                            \
         for (size_t i = 0; i < (many);) {                                                          \
             LIST_OPEN(&job);                                                                       \
             for (; i < (many) && job.list.count < LIST_TENSORS; i++) {                             \

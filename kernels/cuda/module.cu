@@ -82,8 +82,7 @@ static int module_open_nvml(struct module_nvml *nvml) {
         module_symbol(nvml->library, "nvmlSystemGetDriverVersion", &nvml->driver) &&
         module_symbol(nvml->library, "nvmlDeviceGetHandleByPciBusId_v2", &nvml->find) &&
         module_symbol(nvml->library, "nvmlDeviceGetClockInfo", &nvml->clock) &&
-        module_symbol(nvml->library, "nvmlDeviceGetMaxClockInfo", &nvml->most) &&
-        nvml->init() == 0)
+        module_symbol(nvml->library, "nvmlDeviceGetMaxClockInfo", &nvml->most) && nvml->init() == 0)
         return 1;
     dlclose(nvml->library);
     return 0;
@@ -117,8 +116,8 @@ static int module_add_nvml(struct facts *facts) {
     return found;
 }
 
-/* Of the library that multiplies here; before it is opened, of the one that this process has loaded,
- * if it has. */
+/* Of the library that multiplies here; before it is opened, of the one that this process has
+ * loaded, if it has. */
 static void module_add_cublas(struct facts *facts) {
     struct library_versions versions;
     library_version(&versions);
@@ -239,11 +238,12 @@ static enum status module_wait(void) {
     memcpy(launch, module_launch, sizeof launch);
     module_launch[0] = 0;
     if (error != cudaSuccess) return module_fail("a kernel", error);
+    if (library != STATUS_OK) return library;
     if (launch[0] != 0) {
         (void)cudaGetLastError();
         FAIL(STATUS_INTERNAL, "cuda: %s", launch);
     }
-    return earlier == cudaSuccess ? library : module_fail("a launch", earlier);
+    return earlier == cudaSuccess ? STATUS_OK : module_fail("a launch", earlier);
 }
 
 extern "C" {
@@ -253,5 +253,6 @@ const struct backend twinstep_backend_v1 = {
     module_open_device, module_describe, {module_take, module_give},
     module_wait,        tables_refuse,   tables_ops,
     tables_scratch,     TABLE_LEAVES,    TABLE_MOVES,
-    TABLE_STEPS,        TABLE_READS,     TABLE_SQUARES,   TABLE_PAIRS};
+    TABLE_STEPS,        TABLE_READS,     TABLE_SQUARES,
+    TABLE_PAIRS};
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * LAUNCH as nvcc makes it (kernels/cuda/port.h): what no device takes is not started, and is told by
- * the kernel's name; so is what the runtime says of a start, here that there is no device. With one,
- * a start goes well and nothing is told. Compiled and run by launches.py. */
+ * LAUNCH as nvcc makes it (kernels/cuda/port.h): what no device takes is not started, and is told
+ * by the kernel's name; so is what the runtime says of a start, here that there is no device. With
+ * one, a start goes well and nothing is told. Compiled and run by launches.py. */
 #include <stdio.h>
 #include <string.h>
 

@@ -17,7 +17,9 @@ FOLDERS = ("base", "determinism", "kernels")
 
 def read_by_both(compiler):
     """Headers outside of kernels/cuda/, which the program does not read."""
-    sources = ["kernels/cuda/shim_module.c", "kernels/cuda/module.cu", "kernels/cuda/ops.cu"]
+    sources = ["kernels/cuda/shim_module.c", *(path.relative_to(ROOT).as_posix() for name in
+               ("module", "ops", "leaves", "moves", "pairs", "reads", "squares", "step")
+               for path in ROOT.glob(f"kernels/cuda/{name}.cu"))]
     flags = ["-std=c11", "-DTWINSTEP_VARIANT=f32_f32_shim", "-DTWINSTEP_CARRIER_f32=1",
              "-DTWINSTEP_ACCUMULATOR_f32=1", "-DBACKEND_WORD=shim", "-DBACKEND_IS_shim=1",
              "-DBACKEND_LAYOUT=1", "-I.", "-x", "c", "-MM", "-MG"]

@@ -4,8 +4,9 @@
  *
  * State spaces: an address of shared, local or parameter memory is an offset until cvta makes it
  * generic, so that an access of the wrong space does not find what it looks for.
- * Invariant: a result is what the ISA says, bit for bit, but NaN of arithmetic, whose bits here are
- * the host's. Where the ISA leaves a result open, or a device would stop, the shim tells it. */
+ * Invariant: a result is what the ISA says, bit for bit, but NaN of arithmetic, whose bits the ISA
+ * leaves open and any_nan_f32() and _f64() make others than the host's. Where the ISA leaves a
+ * result open, or a device would stop, the shim tells it. */
 #ifndef TWINSTEP_TESTS_KERNELS_PTX_WORDS_H
 #define TWINSTEP_TESTS_KERNELS_PTX_WORDS_H
 

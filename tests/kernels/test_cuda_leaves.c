@@ -387,19 +387,20 @@ static struct pairs_args draw_pairs(struct bench *bench, enum dtype x, enum dtyp
 }
 
 static void corroborate_pairs(void **state) {
-    static const enum dtype dtypes[][2] = {{DTYPE_F32, DTYPE_F32},   {DTYPE_F64, DTYPE_F64},
-                                           {DTYPE_F32, DTYPE_F64},   {DTYPE_BF16, DTYPE_BF16},
-                                           {DTYPE_E4M3, DTYPE_E4M3}, {DTYPE_BF16, DTYPE_F32}};
+    static const enum dtype dtypes[][2] = {
+        {DTYPE_F32, DTYPE_F32},   {DTYPE_F64, DTYPE_F64},   {DTYPE_F32, DTYPE_F64},
+        {DTYPE_BF16, DTYPE_BF16}, {DTYPE_F16, DTYPE_F16},   {DTYPE_E4M3, DTYPE_E4M3},
+        {DTYPE_E5M2, DTYPE_E5M2}, {DTYPE_TF32, DTYPE_TF32}, {DTYPE_BF16, DTYPE_F32}};
+    enum { BOTH = 2 * COUNT_OF(dtypes) }; /* with numbers near each other and far apart */
     struct pairs_args list[LISTED];
     struct bench bench;
     (void)state;
     assert_int_equal(PAIRS_BLOCK, SUM_BLOCK);
     open_bench(&bench);
     for (size_t i = 0; i < LISTED; i++) {
-        const enum dtype *const two = dtypes[i % COUNT_OF(dtypes)];
-        list[i] =
-            draw_pairs(&bench, two[0], two[1],
-                       i % 11 == 7 ? PAIRS_BLOCK - 33 + 33 * (i % 3) : i * 5 % 37, i % 4 == 1);
+        const enum dtype *const two = dtypes[i % BOTH / 2];
+        const size_t count = i % 11 == 7 ? PAIRS_BLOCK - 33 + 33 * (i / 11 % 3) : i * 5 % 37;
+        list[i] = draw_pairs(&bench, two[0], two[1], count, i % 2 == 1);
     }
     if (bench.backend == NULL)
         PAIRS(list, LISTED);

@@ -6,8 +6,8 @@
  *
  * Step h = 2^-17, near the cube root of 2^-52: the difference formula errs by about h^2 / 6 times
  * the third derivative (1e-11) and by 2^-53 |L| / h (1e-11). All ops are smooth here. The error is
- * relative to the norm of the gradient tensor. The bound is a hundred times tighter than the promise
- * of 1e-7. */
+ * relative to the norm of the gradient tensor. The bound is a hundred times tighter than the
+ * promise of 1e-7. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
