@@ -56,6 +56,8 @@ mode_rows() {
     mode_row bf16 fast fast
     mode_row bf16 deterministic deterministic
     mode_row bf16 deterministic deterministic-nofill numerics.determinism.fill=none
+    mode_row bf16 fast streams numerics.determinism.order=free
+    mode_row bf16 fast serial numerics.determinism.atomics=off
     fast_bf16=$fast fast=''
     mode_row f32 fast fast
     mode_row f32 invariant invariant
@@ -73,6 +75,16 @@ mode_rows() {
     done
 }
 
+# Forward and backward of `fast` with one switch moved, over `fast`.
+pays() { # FIGURE
+    : >>"$out/$part.figures"
+    awk -v moved="passes-$1-bf16" '
+        $1 == moved { with = $2 }
+        $1 == "passes-fast-bf16" { without = $2 }
+        END { if (with > 0 && without > 0) printf "%.3f", with / without; else print "not measured" }
+        ' "$out/$part.figures"
+}
+
 part_modes() {
     model_of 125M
     result=77
@@ -86,5 +98,9 @@ part_modes() {
     say '| dtype | mode | s per update | s forward + backward | tokens/s | x fast, update | x fast, forward + backward | updates |'
     say '|---|---|---:|---:|---:|---:|---:|---:|'
     mode_rows
+    say ''
+    say "Whether streams and atomics pay, bf16, forward and backward: \`fast\` with products on several"
+    say "streams takes $(pays streams) of \`fast\`, without atomics $(pays serial). It has one stream, and"
+    say 'atomics: the first below 1, or the second, says that it should not.'
     return "$result"
 }
