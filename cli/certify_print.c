@@ -8,7 +8,7 @@
 
 #include "cli/verb.h"
 #include "determinism/chain.h"
-#include "trainer/backends.h"
+#include "trainer/backend_seen.h"
 #include "trainer/rng_json.h"
 
 const uint8_t *certify_root(const struct certify_side *side, uint64_t update) {

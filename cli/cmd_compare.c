@@ -8,7 +8,7 @@
 #include "cli/verb.h"
 #include "base/number.h"
 #include "forensics/compare_floor.h"
-#include "trainer/backends.h"
+#include "trainer/backend_seen.h"
 #include "trainer/noise_use.h"
 
 enum { KEY_CONTRACT_A = KEY_OWN, KEY_CONTRACT_B, KEY_RUN_A, KEY_RUN_B, KEY_FLOOR, KEY_ALPHA };

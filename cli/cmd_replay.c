@@ -7,7 +7,7 @@
 #include "cli/divisor_print.h"
 #include "cli/json.h"
 #include "cli/verb.h"
-#include "trainer/backends.h"
+#include "trainer/backend_record.h"
 #include "trainer/replay.h"
 
 enum { KEY_RUN = KEY_OWN, KEY_FROM, KEY_TO, KEY_DIVISOR };

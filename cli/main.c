@@ -15,6 +15,7 @@
 #include "determinism/libraries.h"
 #include "scenarios/suggest.h"
 #include "trainer/experiment.h"
+#include "trainer/schema_classes.h"
 
 static const struct verb *const verbs[] = {
     &verb_run,      &verb_check,      &verb_demo,    &verb_suite,    &verb_attribute,
@@ -159,7 +160,7 @@ static enum status call_verb(struct cli *cli, int argc, char **argv, int *out_ex
     }
     if (verb->trains) watch_signals();
     TRY(fpenv_check());
-    TRY(experiment_schema(&cli->arena, &cli->schema));
+    TRY(schema_with_classes(&cli->arena, &cli->schema));
     return verb->run(cli, &options, out_exit);
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/json.h"
 #include "cli/noise_report.h"
+#include "trainer/backend_record.h"
 #include "trainer/backends.h"
 #include "trainer/noise_ops.h"
 

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "trainer/backends.h"
+#include "trainer/backend_record.h"
 #include "trainer/noise.h"
 #include "trainer/noise_parts.h"
 

@@ -9,6 +9,7 @@
 #include "base/sum.h"
 #include "kernels/op.h"
 #include "scenarios/selection.h"
+#include "trainer/batch.h"
 #include "trainer/loop.h"
 
 #define CHUNKS_FOR_NOISE 3 /* two chunks add to the same bits in either order */
@@ -127,7 +128,7 @@ static enum status note_divisor(const struct config *config, const struct datase
     if (divisor == DIVISOR_UPDATE || divisor == DIVISOR_MEAN_OF_RANKS ||
         divisor == DIVISOR_MEANS_OVER_SIZE)
         return STATUS_OK;
-    if (loop_micro_batches(config) == 1) {
+    if (batch_micro_batches(config) == 1) {
         char *text;
         TRY(arena_format(arena, &text,
                          "loss.divisor %s is that of the update here: there is one micro-batch",
@@ -146,7 +147,7 @@ static enum status note_tail(const struct config *config, const struct dataset *
     const uint64_t rest = dataset->samples % config->batch.size;
     if (rest == 0) return add(out, "batch.tail is without effect here: updates fill the epoch");
     const uint64_t micros = (rest - 1) / config->batch.micro + 1;
-    if (config->batch.tail != TAIL_KEEP && micros == loop_micro_batches(config))
+    if (config->batch.tail != TAIL_KEEP && micros == batch_micro_batches(config))
         return add(out,
                    "batch.tail is keep in effect here: what does not fill an update has as many "
                    "micro-batches as one");

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
+#include "base/sequence.h"
 #include "base/status.h"
 
 /* Physical rows in the order of the call. Weight-gradient ops get them in canonical order
@@ -236,14 +237,6 @@ struct rotary_args {
     const void *cosine, *sine;
     void *x;
     int inverse;
-};
-
-/* A sequence's real tokens are physical rows row .. row + length - 1 of every activation buffer. */
-struct sequence {
-    uint32_t row;
-    uint32_t length;
-    uint32_t sample; /* in the update */
-    uint32_t side;   /* 0 chosen or only, 1 rejected */
 };
 
 /* Which elements are kept, and with what probability: kernels/dropout.h. */

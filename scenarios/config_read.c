@@ -60,6 +60,26 @@ static enum status read_class(const struct reading *reading, enum selection sele
     return STATUS_OK;
 }
 
+const char *config_text_value(const char *text, const char *key, size_t *out_length) {
+    const size_t length = strlen(key);
+    for (const char *line = text; line != NULL && *line != '\0';) {
+        const size_t whole = strcspn(line, "\n");
+        if (strncmp(line, key, length) == 0 && strncmp(line + length, ": ", 2) == 0) {
+            *out_length = whole - length - 2;
+            return line + length + 2;
+        }
+        line += whole + (line[whole] == '\n');
+    }
+    *out_length = 0;
+    return NULL;
+}
+
+int config_text_says(const char *text, const char *key, const char *value) {
+    size_t length;
+    const char *const said = config_text_value(text, key, &length);
+    return said != NULL && strlen(value) == length && strncmp(said, value, length) == 0;
+}
+
 /* The first line in which two texts differ. */
 static const char *first_difference(const char *a, const char *b) {
     const char *line = a;

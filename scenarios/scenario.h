@@ -202,6 +202,15 @@ TWINSTEP_MUST_USE enum status scenario_parse(struct arena *arena, const struct s
 TWINSTEP_MUST_USE enum status config_text(const struct schema *schema, const struct config *config,
                                           struct arena *arena, char **out_text);
 
+/* Whether `key` stands with `value` in a configuration's canonical text (config_text), of this
+ * version or an earlier one: what may be asked of a trace without a schema, whose modules may be
+ * gone. 0 for another value, for a key that the text does not hold, and for text NULL. */
+int config_text_says(const char *text, const char *key, const char *value);
+
+/* The value of `key` as the text prints it; NULL: the text does not hold the key. It ends before
+ * the end of its line: *out_length characters. */
+const char *config_text_value(const char *text, const char *key, size_t *out_length);
+
 /* The configuration that has this canonical text; `label` stands for its source in errors.
  * STATUS_INPUT: not a text of this version (every key must be there, and no other). */
 TWINSTEP_MUST_USE enum status config_read(const struct schema *schema, const char *label,

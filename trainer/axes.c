@@ -3,6 +3,7 @@
  * consumers of random words. */
 #include <string.h>
 
+#include "trainer/batch.h"
 #include "trainer/consumers.h"
 #include "trainer/run.h"
 
@@ -63,7 +64,7 @@ enum status run_axes_open(const struct config *config, const struct run_options 
         name_phases(config, out);
         TRY(name_sites(config, arena, out));
     }
-    out->shape.micros = (uint32_t)loop_micro_batches(config);
+    out->shape.micros = (uint32_t)batch_micro_batches(config);
     if (config->batch.tail == TAIL_LEAK) out->shape.micros += out->shape.micros - 1;
     return STATUS_OK;
 }

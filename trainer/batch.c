@@ -4,6 +4,12 @@
 
 #include <string.h>
 
+uint64_t batch_micro_batches(const struct config *config) {
+    const uint64_t micro = config->batch.micro;
+    if (micro == 0 || micro >= config->batch.size) return 1;
+    return (config->batch.size - 1) / micro + 1;
+}
+
 enum status batch_limits_open(const struct config *config, const struct dataset *dataset,
                               uint64_t samples, enum batch_layout layout,
                               struct batch_limits *out) {

@@ -10,7 +10,7 @@
 #define TWINSTEP_TRAINER_BATCH_H
 
 #include "base/arena.h"
-#include "kernels/op.h"
+#include "base/sequence.h"
 #include "scenarios/config.h"
 #include "trainer/dataset.h"
 
@@ -69,6 +69,9 @@ struct batch_limits {
     int separate; /* separate forwards for chosen and rejected */
     int packed;   /* no padded rows */
 };
+
+/* Micro-batches of one update: batch.size / batch.micro rounded up, at least 1. */
+uint64_t batch_micro_batches(const struct config *config);
 
 /* Limits for `samples` per micro-batch. STATUS_MEMORY when rows overflow 32 bits. */
 TWINSTEP_MUST_USE enum status batch_limits_open(const struct config *config,

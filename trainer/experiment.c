@@ -146,7 +146,7 @@ static enum status save_models(const struct experiment *e, const struct run *a,
     const struct run *const runs[2] = {a, b};
     for (int arm = 0; arm < 2; arm++)
         if (e->options->save[arm] != NULL)
-            TRY(save_model(runs[arm], e->options->save[arm], e->options->overwrite));
+            TRY(run_save(runs[arm], e->options->save[arm], e->options->overwrite));
     return STATUS_OK;
 }
 

@@ -31,7 +31,7 @@ struct experiment_progress {
 struct experiment_options {
     const char *path; /* of the trace; never NULL */
     int overwrite;
-    int reproducible; /* leave /env/volatile out */
+    int reproducible;    /* leave /env/volatile out */
     const char *save[2]; /* folders for the final weights of the arms (save_model.h); NULL: none */
     const struct schema *schema;
     const struct scenario *scenario;
@@ -57,8 +57,5 @@ TWINSTEP_MUST_USE enum status experiment_run(const struct experiment_options *op
 /* What the second process does: open, step, hand back the last root. */
 TWINSTEP_MUST_USE enum status experiment_rerun(const struct config *config, uint64_t steps,
                                                struct digest *out_root);
-
-/* The schema with the built-in optimizers' and schedules' rows. */
-TWINSTEP_MUST_USE enum status experiment_schema(struct arena *arena, const struct schema **out);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "trainer/backends.h"
+#include "trainer/backend_record.h"
 
 static void add_text(struct experiment_attributes *to, const char *path, const char *name,
                      const char *text) {

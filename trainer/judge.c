@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/sum.h"
-#include "trainer/backends.h"
-#include "trainer/products_made.h"
+#include "trainer/backend_seen.h"
+#include "trainer/products_seen.h"
 
 const char *floor_kind_name(enum floor_kind kind) {
     static const char *const names[] = {"none", "exact", "permutation", "rank", "file"};
@@ -110,8 +110,8 @@ static void note_curves(struct court *court) {
 /* Below fp8's least normal number a rounding may be of any share of a gradient. */
 static int keeps_gradients_in_fp8(const struct trace_run *run) {
     const char *const text = run->plan.configuration;
-    return strstr(text, "\nnumerics.gradient: e4m3\n") != NULL ||
-           strstr(text, "\nnumerics.gradient: e5m2\n") != NULL;
+    return config_text_says(text, "numerics.gradient", dtype_name(DTYPE_E4M3)) ||
+           config_text_says(text, "numerics.gradient", dtype_name(DTYPE_E5M2));
 }
 
 /* The moments take in what clipping leaves, norm x coefficient, but for the rounding of the stored

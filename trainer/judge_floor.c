@@ -19,12 +19,13 @@ static enum status undecided(struct court *court, const char *reason) {
 
 /* Whether the baseline's optimizer or schedule came from a user's module (docs/PLUGINS.md). */
 static int runs_module(const struct court *court) {
-    static const char *const keys[] = {"\noptimizer.module_sha256: ", "\nschedule.module_sha256: "};
-    const char *text = court->run[0]->plan.configuration;
-    for (size_t i = 0; text != NULL && i < COUNT_OF(keys); i++) {
-        const char *found = strstr(text, keys[i]);
-        if (found != NULL && strncmp(found + strlen(keys[i]), "none\n", 5) != 0) return 1;
-    }
+    static const char *const keys[] = {"optimizer.module_sha256", "schedule.module_sha256"};
+    const char *const text = court->run[0]->plan.configuration;
+    size_t length;
+    for (size_t i = 0; i < COUNT_OF(keys); i++)
+        if (config_text_value(text, keys[i], &length) != NULL &&
+            !config_text_says(text, keys[i], CONFIG_NO_MODULE))
+            return 1;
     return 0;
 }
 

@@ -5,6 +5,8 @@
  * optimizer at least once and writes one log row per update. */
 #include "trainer/loop.h"
 
+#include "trainer/batch.h"
+
 static const struct loop_phase phases[PHASE_TOTAL] = {
     [PHASE_FETCH] = {"fetch", 0, 0, LOOP_BATCH, "brings the next micro-batch"},
     [PHASE_FORWARD] = {"forward", LOOP_BATCH | LOOP_PARAMS | LOOP_WINDOW, LOOP_BATCH,
@@ -51,12 +53,6 @@ const struct key_list *loop_list_of(const struct config *config, enum loop_list 
     }
 }
 
-uint64_t loop_micro_batches(const struct config *config) {
-    const uint64_t micro = config->batch.micro;
-    if (micro == 0 || micro >= config->batch.size) return 1;
-    return (config->batch.size - 1) / micro + 1;
-}
-
 uint32_t loop_count(const struct config *config, enum loop_list list, enum phase phase) {
     const struct key_list *items = loop_list_of(config, list);
     uint32_t count = 0;
@@ -66,7 +62,7 @@ uint32_t loop_count(const struct config *config, enum loop_list list, enum phase
 }
 
 uint64_t loop_runs_per_update(const struct config *config, enum phase phase) {
-    return loop_count(config, LOOP_MICRO, phase) * loop_micro_batches(config) +
+    return loop_count(config, LOOP_MICRO, phase) * batch_micro_batches(config) +
            loop_count(config, LOOP_UPDATE, phase);
 }
 
@@ -187,7 +183,7 @@ static enum status check_unscale(const struct config *config, struct loop_fault 
     const char *reason = "a loss scale is taken out once per update, after its last backward";
     const uint32_t micro = position_of(config, LOOP_MICRO, PHASE_UNSCALE);
     if (micro != LOOP_NO_POSITION &&
-        (loop_micro_batches(config) > 1 || loop_count(config, LOOP_UPDATE, PHASE_UNSCALE) > 0 ||
+        (batch_micro_batches(config) > 1 || loop_count(config, LOOP_UPDATE, PHASE_UNSCALE) > 0 ||
          loop_count(config, LOOP_MICRO, PHASE_UNSCALE) > 1))
         return fault(out, LOOP_MICRO, micro, PHASE_UNSCALE, reason);
     const uint32_t repeat = position_of_repeat(config, LOOP_UPDATE, PHASE_UNSCALE);

@@ -52,9 +52,6 @@ const char *loop_list_name(enum loop_list list);
 
 const struct key_list *loop_list_of(const struct config *config, enum loop_list list);
 
-/* Micro-batches of one update: batch.size / batch.micro, at least 1. */
-uint64_t loop_micro_batches(const struct config *config);
-
 /* Whether `phase` of list `update` runs, in an update that is skipped or not. */
 int loop_runs(const struct config *config, enum phase phase, int skipped);
 

@@ -5,6 +5,7 @@
  *
  * Invariant: only what a run records or carries on (parameters, slots, log row, LR, counter) enters
  * the signature; a gradient that nobody reads does not. */
+#include "trainer/batch.h"
 #include "trainer/loop.h"
 
 #include "optim/clip.h"
@@ -173,7 +174,7 @@ static void flow_record(struct flow *flow) {
 /* Update 2 is a skipped one where the configuration has a skip rule. Lists eval and epoch run at
  * different updates and once together, so that each of their meetings with `update` is seen. */
 static void flow_update(struct flow *flow, uint64_t k) {
-    const uint64_t batches = loop_micro_batches(flow->config);
+    const uint64_t batches = batch_micro_batches(flow->config);
     const uint64_t count = batches < MICRO_CAP ? batches : MICRO_CAP;
     for (uint64_t m = 0; m < count; ++m)
         flow_list(flow, LOOP_MICRO, k * MICRO_CAP + m, 0);

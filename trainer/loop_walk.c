@@ -4,6 +4,8 @@
  * LR an order applies. */
 #include "trainer/loop_walk.h"
 
+#include "trainer/batch.h"
+
 /* More than MICRO_CAP micro-batches behave like MICRO_CAP but for the counter, which takes the
  * missing passes in one jump. */
 enum { MICRO_CAP = 4, JUMP_BEFORE = 2 };
@@ -73,7 +75,7 @@ static void walk_list(struct loop_walk *walk, enum loop_list list) {
 }
 
 static void walk_update(struct loop_walk *walk, uint64_t k) {
-    const uint64_t batches = loop_micro_batches(walk->config);
+    const uint64_t batches = batch_micro_batches(walk->config);
     walk->k = k;
     walk->unscaled = 0;
     walk->stale |= walk->fresh > 0;
@@ -88,7 +90,7 @@ static void walk_update(struct loop_walk *walk, uint64_t k) {
 }
 
 void loop_walk_all(struct loop_walk *walk, const struct config *config) {
-    const uint64_t batches = loop_micro_batches(config);
+    const uint64_t batches = batch_micro_batches(config);
     *walk = (struct loop_walk){.config = config};
     walk->micro = batches < MICRO_CAP ? batches : MICRO_CAP;
     walk->lr.counter = loop_start_counter(config);

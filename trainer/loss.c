@@ -8,7 +8,6 @@
 #include "base/sum.h"
 #include "kernels/racing_sum.h"
 #include "kernels/shuffle.h"
-#include "trainer/loop.h"
 #include "trainer/preference.h"
 #include "scenarios/scenario.h"
 
@@ -76,7 +75,7 @@ static double window_items(const struct config *config, const struct sampler_pla
 static double window_micros(const struct config *config, const struct sampler_plan *plan) {
     if (config->batch.tail == TAIL_DROP || config->batch.tail == TAIL_KEEP)
         return (double)plan->micros;
-    return (double)loop_micro_batches(config);
+    return (double)batch_micro_batches(config);
 }
 
 static double rank_items(const struct config *config, const struct sampler_plan *plan,
@@ -137,7 +136,7 @@ static struct exact_wide *exact_of(const struct loss_call *call, int which) {
     return &call->sums->reward[which - OPEN_REWARD];
 }
 
-static void sft_terms(const struct loss_call *call, struct state_window *window,
+static void sft_terms(const struct loss_call *call, struct loss_window *window,
                       double *coefficient) {
     const struct batch *batch = call->batch;
     enum dtype loss = (enum dtype)call->config->numerics.loss;
@@ -163,7 +162,7 @@ static double weight_of(const struct loss_call *call) {
     return 1.0;
 }
 
-static void note_pair(const struct loss_call *call, struct state_window *window, double weight,
+static void note_pair(const struct loss_call *call, struct loss_window *window, double weight,
                       const struct preference_value *value) {
     for (int side = 0; side < 2; side++) {
         go_on(exact_of(call, OPEN_LOGP + side), &window->logp[side], value->logged[side] * weight);
@@ -173,7 +172,7 @@ static void note_pair(const struct loss_call *call, struct state_window *window,
     window->correct += value->reward[0] > value->reward[1] ? weight : 0.0;
 }
 
-static void dpo_terms(const struct loss_call *call, struct state_window *window,
+static void dpo_terms(const struct loss_call *call, struct loss_window *window,
                       double *coefficient) {
     const struct batch *batch = call->batch;
     const int referred = config_has_reference(call->config);
@@ -198,7 +197,7 @@ static void dpo_terms(const struct loss_call *call, struct state_window *window,
     }
 }
 
-static void add_terms(const struct loss_call *call, struct state_window *window) {
+static void add_terms(const struct loss_call *call, struct loss_window *window) {
     const uint32_t count = call->batch->sample_count;
     if (call->sums == NULL) {
         window->loss = join_samples(call, window->loss, count);
@@ -208,7 +207,7 @@ static void add_terms(const struct loss_call *call, struct state_window *window)
         go_on(&call->sums->loss, &window->loss, call->terms[s]);
 }
 
-void loss_micro(const struct loss_call *call, struct state_window *window, double *coefficient,
+void loss_micro(const struct loss_call *call, struct loss_window *window, double *coefficient,
                 double *out_loss) {
     const struct batch *batch = call->batch;
     for (uint32_t i = 0; i < batch->sequence_count; i++)
@@ -232,7 +231,7 @@ void loss_micro(const struct loss_call *call, struct state_window *window, doubl
     window->tokens += batch->label_count;
 }
 
-double loss_close(const struct config *config, const struct state_window *window,
+double loss_close(const struct config *config, const struct loss_window *window,
                   const struct sampler_plan *plan) {
     if (config->loss.logged == LOGGED_MEAN)
         return window->loss / (items(config, plan->labels, plan->samples) +

@@ -16,6 +16,7 @@
 #include "determinism/digest.h"
 #include "determinism/stream.h"
 #include "kernels/blas.h"
+#include "kernels/op.h"
 #include "trainer/batch.h"
 #include "trainer/digests.h"
 #include "trainer/params.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "trainer/backends.h"
+#include "trainer/backend_seen.h"
 #include "trainer/experiment_plan.h"
 
 static enum status fail_key(const struct schema *schema, const char *path,
@@ -56,7 +56,7 @@ static double end_distance(const struct trace_image *image, const struct trace_r
     if (values != NULL && values->plan.shape[0] > 0)
         return values->values[values->plan.shape[0] - 1];
     const char *text = baseline->plan.configuration;
-    if (pair == NULL || pair->updates == 0 || strstr(text, "\nnumerics.master: none\n") == NULL)
+    if (pair == NULL || pair->updates == 0 || !config_text_says(text, "numerics.master", "none"))
         return (double)NAN;
     return pair->records[pair->updates - 1].reals[PAIR_DISTANCE];
 }

@@ -84,9 +84,9 @@ static enum status add_site_digests(struct run *run) {
     return STATUS_OK;
 }
 
-static struct state_sums *run_sums(struct run *run) {
+static struct loss_sums *run_sums(struct run *run) {
     if (run->layout.sums == 0) return NULL;
-    return (struct state_sums *)(void *)run_at(run, run->layout.sums);
+    return (struct loss_sums *)(void *)run_at(run, run->layout.sums);
 }
 
 /* Dropout acts between a forward of training and the end of its backward, from the generator's
@@ -264,7 +264,7 @@ static enum status phase_schedule(struct run *run) {
 }
 
 static void log_metrics(struct run *run) {
-    const struct state_window *window = &run_head(run)->window;
+    const struct loss_window *window = &run_head(run)->window;
     double *reals = run->record.reals;
     double samples = (double)window->sequences;
     reals[REAL_LOGP_CHOSEN] = window->logp[0] / samples;
@@ -291,7 +291,7 @@ static enum status phase_log(struct run *run) {
     for (uint32_t g = 0; g < run->table.groups; g++)
         run->record.groups[g][GROUP_LR_LOGGED] = lr;
     memset(&head->window, 0, sizeof head->window);
-    if (run->layout.sums != 0) memset(run_sums(run), 0, sizeof(struct state_sums));
+    if (run->layout.sums != 0) memset(run_sums(run), 0, sizeof(struct loss_sums));
     double values[] = {reals[REAL_LOSS], lr};
     phase_note_reals(run, PHASE_LOG, values, COUNT_OF(values));
     return STATUS_OK;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "checkpoints/hf_tensors.h"
-#include "trainer/run_private.h"
+#include "kernels/op.h"
 
 #define BLOCK 4096 /* elements that are converted at once */
 
@@ -219,18 +219,19 @@ static enum status find(const struct pretrained *pretrained, const struct param_
          pretrained->checkpoint.path, row->name, row->shape[0], second, shape);
 }
 
-enum status pretrained_values(const struct pretrained *pretrained, const struct run *run,
-                              uint32_t row, enum dtype to, void *out_values) {
-    const struct param_row *const wanted = &run->table.rows[row];
+enum status pretrained_values(const struct pretrained *pretrained, const struct param_row *row,
+                              const struct pretrained_rounding *rounding, enum dtype to,
+                              void *out_values) {
     const struct safetensors_tensor *tensor;
     double block[BLOCK];
     enum dtype dtype;
-    TRY(find(pretrained, wanted, &tensor, &dtype));
-    for (size_t first = 0; first < wanted->count; first += BLOCK) {
-        const size_t rest = wanted->count - first, count = rest < BLOCK ? rest : BLOCK;
+    TRY(find(pretrained, row, &tensor, &dtype));
+    for (size_t first = 0; first < row->count; first += BLOCK) {
+        const size_t rest = row->count - first, count = rest < BLOCK ? rest : BLOCK;
         TRY(safetensors_numbers(tensor, first, count, block));
-        run_convert(run, count, dtype, to, block,
-                    (unsigned char *)out_values + first * dtype_carrier(to));
+        const struct convert_args args = {count, dtype, to, block,
+                                          (unsigned char *)out_values + first * dtype_carrier(to)};
+        rounding->ops->convert(rounding->call, &args);
     }
     return STATUS_OK;
 }

@@ -13,7 +13,8 @@
 #include "checkpoints/hf_config.h"
 #include "trainer/params.h"
 
-struct run; /* trainer/run.h */
+struct op_call; /* kernels/op.h */
+struct op_table;
 
 /* struct schema, describe: section `model` and model.from_digest of what lies in `folder`, tensors
  * held against config.json. STATUS_INPUT, STATUS_IO. */
@@ -41,10 +42,18 @@ struct pretrained {
 TWINSTEP_MUST_USE enum status pretrained_open(const struct config *config, struct pretrained *out);
 void pretrained_close(struct pretrained *pretrained);
 
-/* Values of a row's tensor, rounded to `to`, as its carriers. STATUS_INPUT: there is none of that
- * name, or its shape is another. */
+/* The op that rounds numbers from one dtype to another, and its call. */
+struct pretrained_rounding {
+    const struct op_table *ops; /* of this program: the values lie in memory of any origin */
+    const struct op_call *call;
+};
+
+/* The values of the tensor that `row` describes, rounded to dtype `to`, as carriers of that dtype
+ * (row->count of them). STATUS_INPUT: the checkpoint has no tensor of that name, or its shape is
+ * another. */
 TWINSTEP_MUST_USE enum status pretrained_values(const struct pretrained *pretrained,
-                                                const struct run *run, uint32_t row, enum dtype to,
-                                                void *out_values);
+                                                const struct param_row *row,
+                                                const struct pretrained_rounding *rounding,
+                                                enum dtype to, void *out_values);
 
 #endif

@@ -10,6 +10,7 @@
 #include "trainer/loss.h"
 #include "trainer/outlier.h"
 #include "trainer/restart.h"
+#include "trainer/save_model.h"
 #include "trainer/scaler.h"
 #include "trainer/streams.h"
 
@@ -21,6 +22,24 @@ void run_convert(const struct run *run, size_t count, enum dtype from, enum dtyp
 
 const void *run_param(const struct run *run, uint32_t row) {
     return run->state + run->layout.tensor[row].param;
+}
+
+enum status run_save(const struct run *run, const char *folder, int overwrite) {
+    struct arena arena = ARENA_EMPTY;
+    const void **values;
+    enum status status = arena_take(&arena, run->owner_count, sizeof *values, "tensors", &values);
+    if (status == STATUS_OK) {
+        for (uint32_t i = 0; i < run->owner_count; i++)
+            values[i] = run_param(run, run->owner[i]);
+        const struct saved_model model = {.config = &run->config,
+                                          .table = &run->table,
+                                          .owner = run->owner,
+                                          .count = run->owner_count,
+                                          .values = values};
+        status = save_model(&model, folder, overwrite);
+    }
+    arena_close(&arena);
+    return status;
 }
 
 static enum status run_list(struct run *run, enum loop_list list) {

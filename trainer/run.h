@@ -140,6 +140,9 @@ int run_same_layout(const struct run *a, const struct run *b);
 /* The data set's options of a configuration, for dataset_open. */
 struct dataset_options run_dataset_options(const struct config *config);
 
+/* Writes the parameters as a checkpoint folder that transformers loads (model/save_model.h). */
+TWINSTEP_MUST_USE enum status run_save(const struct run *run, const char *folder, int overwrite);
+
 /* Stored parameter of a row, carrier of its dtype. */
 const void *run_param(const struct run *run, uint32_t row);
 

@@ -7,12 +7,18 @@
 
 #include "trainer/pretrained.h"
 
+/* A row's tensor of the checkpoint, rounded as this run rounds. */
+static enum status read_row(const struct run *run, const struct pretrained *pretrained,
+                            uint32_t row, enum dtype to, void *values) {
+    const struct pretrained_rounding rounding = {run->host, &run->model.call};
+    return pretrained_values(pretrained, &run->table.rows[row], &rounding, to, values);
+}
+
 static enum status init_row(struct run *run, const struct pretrained *pretrained, uint32_t row,
                             void *values) {
     const struct run *start = run->options.start;
     if (start == NULL && pretrained != NULL)
-        return pretrained_values(pretrained, run, row, (enum dtype)run->config.numerics.param,
-                                 values);
+        return read_row(run, pretrained, row, (enum dtype)run->config.numerics.param, values);
     if (start == NULL) return params_init(&run->config, &run->table, row, values);
     const enum dtype theirs = (enum dtype)start->config.numerics.param;
     if (start->table.count != run->table.count ||
@@ -29,7 +35,7 @@ static enum status init_master(struct run *run, const struct pretrained *pretrai
                                const void *values) {
     void *master = run_at(run, run->layout.tensor[row].master);
     if (run->options.start == NULL && pretrained != NULL)
-        return pretrained_values(pretrained, run, row, run->layout.master_dtype, master);
+        return read_row(run, pretrained, row, run->layout.master_dtype, master);
     run_convert(run, run->table.rows[row].count, (enum dtype)run->config.numerics.param,
                 run->layout.master_dtype, values, master);
     return STATUS_OK;

@@ -173,30 +173,30 @@ static enum status remove_config(const char *path) {
     return STATUS_OK;
 }
 
-static enum status write_weights(const struct run *run, const char *folder, int overwrite,
+static enum status write_weights(const struct saved_model *model, const char *folder, int overwrite,
                                  struct arena *arena) {
     static const struct safetensors_pair metadata[] = {{"format", "pt"}};
     struct safetensors_source *sources;
-    TRY(arena_take(arena, run->owner_count, sizeof *sources, "tensors", &sources));
-    for (uint32_t i = 0; i < run->owner_count; i++) {
-        const struct param_row *row = &run->table.rows[run->owner[i]];
+    TRY(arena_take(arena, model->count, sizeof *sources, "tensors", &sources));
+    for (uint32_t i = 0; i < model->count; i++) {
+        const struct param_row *row = &model->table->rows[model->owner[i]];
         sources[i] = (struct safetensors_source){.name = row->name,
                                                  .dtype = safetensors_dtype_from(row->dtype),
                                                  .rank = row->rank,
                                                  .shape = row->shape,
-                                                 .carriers = run_param(run, run->owner[i])};
+                                                 .carriers = model->values[i]};
     }
-    return checkpoint_write(folder, overwrite, sources, run->owner_count, metadata, 1, 0);
+    return checkpoint_write(folder, overwrite, sources, model->count, metadata, 1, 0);
 }
 
-enum status save_model(const struct run *run, const char *folder, int overwrite) {
+enum status save_model(const struct saved_model *model, const char *folder, int overwrite) {
     struct arena arena = ARENA_EMPTY;
     struct hf_config hf;
     char *path;
-    enum status status = describe(&run->config, &arena, &hf);
+    enum status status = describe(model->config, &arena, &hf);
     if (status == STATUS_OK) status = arena_format(&arena, &path, "%s/config.json", folder);
     if (status == STATUS_OK) status = overwrite ? remove_config(path) : check_free(folder, &arena);
-    if (status == STATUS_OK) status = write_weights(run, folder, overwrite, &arena);
+    if (status == STATUS_OK) status = write_weights(model, folder, overwrite, &arena);
     if (status == STATUS_OK) status = hf_config_write(path, overwrite, &hf);
     arena_close(&arena);
     return status;

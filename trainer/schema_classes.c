@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The schema with what optimizers and schedules hand in: one entry per built-in class, per class of
  * a module that was loaded, and per LR contract. */
+#include "trainer/schema_classes.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +10,6 @@
 #include "sched/sched.h"
 #include "scenarios/row_value.h"
 #include "scenarios/selection.h"
-#include "trainer/experiment.h"
 #include "trainer/plugin.h"
 #include "trainer/pretrained.h"
 #include "trainer/run_private.h"
@@ -154,7 +155,7 @@ static enum status load(const struct schema *schema, const char *prefix, const c
     return STATUS_OK;
 }
 
-enum status experiment_schema(struct arena *arena, const struct schema **out) {
+enum status schema_with_classes(struct arena *arena, const struct schema **out) {
     struct class_table *table;
     TRY(arena_take(arena, 1, sizeof *table, "schema", &table));
     for (const struct optim_class *const *c = optim_classes(); *c != NULL; c++)

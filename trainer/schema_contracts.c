@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "trainer/batch.h"
 #include "trainer/loop.h"
 
 static void imply(struct schema_contract *out, const char *path, const char *text,
@@ -186,7 +187,7 @@ enum status schema_contract_plan(const struct contract *contract, const struct s
     else
         request.warmup_ratio = config->schedule.warmup_ratio;
     request.batch = config->batch.micro;
-    request.accumulate = loop_micro_batches(config);
+    request.accumulate = batch_micro_batches(config);
     request.processes = config->schedule.processes;
     request.rescaled = rescaled_of(config);
     request.global_batch = config->batch.size;

@@ -66,12 +66,12 @@ static const struct member {
     MEMBER(state_stream, slot),
     MEMBER(state_place, seed),
     MEMBER(state_place, clock),
-    MEMBER(state_window, loss),
-    MEMBER(state_window, logp),
-    MEMBER(state_window, reward),
-    MEMBER(state_window, correct),
-    MEMBER(state_window, sequences),
-    MEMBER(state_window, tokens),
+    MEMBER(loss_window, loss),
+    MEMBER(loss_window, logp),
+    MEMBER(loss_window, reward),
+    MEMBER(loss_window, correct),
+    MEMBER(loss_window, sequences),
+    MEMBER(loss_window, tokens),
     MEMBER(digest_stream, chain),
     MEMBER(digest_stream, items),
 };
@@ -95,10 +95,10 @@ _Static_assert(SIZE(state_scaler, scale) + SIZE(state_scaler, growth_tracker) +
                        SIZE(state_scaler, hysteresis_left) + SIZE(state_scaler, unscaled) ==
                    sizeof(struct state_scaler),
                "as above");
-_Static_assert(SIZE(state_window, loss) + SIZE(state_window, logp) + SIZE(state_window, reward) +
-                       SIZE(state_window, correct) + SIZE(state_window, sequences) +
-                       SIZE(state_window, tokens) ==
-                   sizeof(struct state_window),
+_Static_assert(SIZE(loss_window, loss) + SIZE(loss_window, logp) + SIZE(loss_window, reward) +
+                       SIZE(loss_window, correct) + SIZE(loss_window, sequences) +
+                       SIZE(loss_window, tokens) ==
+                   sizeof(struct loss_window),
                "as above");
 _Static_assert(SIZE(state_stream, reseeded) + SIZE(state_stream, seed) + SIZE(state_stream, skew) +
                        SIZE(state_stream, slot) ==

@@ -89,7 +89,7 @@ enum status state_layout_open(const struct config *config, const struct param_ta
         out->outlier_numbers = outlier_numbers(config->loop.skip_window);
         out->outliers = place(&walker, out->outlier_numbers, sizeof(double));
     }
-    if (exact) out->sums = place(&walker, 1, sizeof(struct state_sums));
+    if (exact) out->sums = place(&walker, 1, sizeof(struct loss_sums));
     if (config_has_reference(config) && config->dpo.reference != REFERENCE_LIVE)
         out->reference = place(&walker, dataset_samples, 2 * sizeof(double));
     place_tensors(&walker, table, optimizer, config->optimizer.which.values, out);

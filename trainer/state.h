@@ -9,26 +9,16 @@
 #ifndef TWINSTEP_TRAINER_STATE_H
 #define TWINSTEP_TRAINER_STATE_H
 
-#include "base/exact_sum.h"
 #include "determinism/digest.h"
 #include "optim/optim.h"
 #include "scenarios/stream_course.h"
 #include "sched/sched.h"
 #include "trainer/digests.h"
+#include "trainer/loss.h"
 #include "trainer/params.h"
 #include "trainer/sampler.h"
 
 #define STATE_GROUPS_MAX 2
-
-/* Sums since the last `log`, raw: divided once when logged (law 5). */
-struct state_window {
-    double loss;    /* SFT: -sum of log-probs; DPO: sum of pair losses; or of means */
-    double logp[2]; /* sums over sequences: chosen, rejected */
-    double reward[2];
-    double correct;     /* pairs with margin > 0 */
-    uint64_t sequences; /* samples seen */
-    uint64_t tokens;    /* label tokens seen */
-};
 
 /* Of torch.amp.GradScaler: _scale, _growth_tracker; of Megatron's: the overflows still allowed. */
 struct state_scaler {
@@ -51,11 +41,6 @@ struct state_stream {
     struct state_place slot[STREAM_SLOTS];
 };
 
-/* The window's open sums in mode order-free: exact, so that no split of the update shows. */
-struct state_sums {
-    struct exact_wide loss, logp[2], reward[2];
-};
-
 struct state_head {
     uint64_t done;                /* finished updates */
     uint64_t n;                   /* update counter, advanced by `count` only */
@@ -70,7 +55,7 @@ struct state_head {
     struct state_stream stream[STREAM_COUNT];
     uint64_t pending; /* accumulators hold terms that the stored gradient has not */
     uint64_t stored;  /* a gradient was closed since the last zero */
-    struct state_window window;
+    struct loss_window window;
     struct digest_stream batch; /* chained over the micro-batches of the update */
     struct digest_stream forward;
     struct digest root;
@@ -92,7 +77,7 @@ struct state_layout {
     size_t schedule;             /* schedule slots */
     size_t outliers;             /* (outlier_numbers) f64, trainer/outlier.h; 0 when none */
     size_t outlier_numbers;
-    size_t sums;        /* struct state_sums; 0 when none */
+    size_t sums;        /* struct loss_sums; 0 when none */
     size_t accumulator; /* bytes of one element of an accumulator */
     int has_master;
     enum dtype master_dtype, gradient_dtype, slot_dtype, accumulator_dtype;

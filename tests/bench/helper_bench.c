@@ -10,6 +10,7 @@
 #include "trainer/backends.h"
 #include "trainer/experiment.h"
 #include "trainer/plugin.h"
+#include "trainer/schema_classes.h"
 
 double bench_seconds(void) {
     struct timespec now;
@@ -28,7 +29,7 @@ enum status bench_open(const char *const *overrides, size_t count, struct arena 
     static const char text[] = "twinstep: 1\nname: bench\nsteps: 64\n";
     const struct schema *schema;
     struct scenario *scenario;
-    TRY(experiment_schema(arena, &schema));
+    TRY(schema_with_classes(arena, &schema));
     TRY(scenario_parse(arena, schema, "bench", text, sizeof text - 1, overrides, count, &scenario));
     *out = &scenario->arms[0].config;
     const struct dataset_options source = run_dataset_options(*out);

@@ -16,7 +16,7 @@
 #include "determinism/floor_file.h"
 #include "tests/cli/helper_cli.h"
 #include "tests/kernels/helper_variables.h"
-#include "trainer/backends.h"
+#include "trainer/backend_seen.h"
 #include "trainer/products_made.h"
 
 #define DEVICE "shim: the host: CUDA kernels thread by thread, for tests"

@@ -38,7 +38,7 @@ OTHER = ["tests", "cmake", "docs", "notebooks", ".ci"]
 
 # Headers that nvcc reads: C11 and C++17 at once.
 SHARED_HEADERS = [
-    "base/macro.h", "base/real*.h", "base/sum*.h", "base/rule.h", "base/dtype.h",
+    "base/macro.h", "base/sequence.h", "base/real*.h", "base/sum*.h", "base/rule.h", "base/dtype.h",
     "determinism/philox.h", "determinism/stream.h", "determinism/normal.h",
     "determinism/leafhash.h", "determinism/own_bits.h", "kernels/leaves.h", "kernels/moves.h",
     "kernels/op.h", "kernels/pairs.h", "kernels/step.h", "kernels/reads.h", "kernels/squares.h",

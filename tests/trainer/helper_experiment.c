@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Experiments for tests. */
 #include "tests/trainer/helper_experiment.h"
+#include "trainer/schema_classes.h"
 
 #include <stdarg.h>
 #include <setjmp.h>
@@ -52,7 +53,7 @@ void helper_bench_open(struct bench *bench, uint64_t steps, const char *text) {
     int length = snprintf(whole, sizeof whole, "twinstep: 1\nname: case\nsteps: %llu\n%s",
                           (unsigned long long)steps, text);
     assert_true(length > 0 && (size_t)length < sizeof whole);
-    assert_int_equal(experiment_schema(&bench->arena, &schema), STATUS_OK);
+    assert_int_equal(schema_with_classes(&bench->arena, &schema), STATUS_OK);
     if (scenario_parse(&bench->arena, schema, "case.yaml", whole, (size_t)length, overrides,
                        COUNT_OF(overrides), &bench->scenario) != STATUS_OK)
         fail_msg("%s", status_text());

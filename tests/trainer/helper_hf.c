@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "tests/trainer/helper_hf.h"
+#include "trainer/schema_classes.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -67,7 +68,7 @@ void helper_hf_arm_open(const char *model, const char *part, unsigned arm,
     }
     const struct schema *schema;
     struct scenario *scenario;
-    expect_ok(experiment_schema(&out->arena, &schema));
+    expect_ok(schema_with_classes(&out->arena, &schema));
     expect_ok(scenario_open(&out->arena, schema, path, overrides, count, &scenario));
     assert_int_equal(scenario->steps, HELPER_HF_STEPS);
     out->config = scenario->arms[arm].config;

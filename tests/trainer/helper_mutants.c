@@ -15,6 +15,7 @@
 #include "trainer/experiment_plan.h"
 #include "trainer/pair.h"
 #include "trainer/probe.h"
+#include "trainer/schema_classes.h"
 
 #define ALPHA 0.01
 #define SEED 20261121u
@@ -64,7 +65,7 @@ int helper_mutants_open(void **state) {
     (void)state;
     helper_ids_write(TASK_SFT, 31, 1, 24, 16, data_paths[TASK_SFT]);
     helper_ids_write(TASK_DPO, 31, 2, 24, 16, data_paths[TASK_DPO]);
-    return experiment_schema(&schema_arena, &schema) != STATUS_OK;
+    return schema_with_classes(&schema_arena, &schema) != STATUS_OK;
 }
 
 int helper_mutants_close(void **state) {

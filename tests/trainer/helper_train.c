@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 #include "determinism/philox.h"
-#include "trainer/backends.h"
+#include "trainer/backend_record.h"
+#include "trainer/schema_classes.h"
 
 static void expect_ok(enum status status) {
     if (status != STATUS_OK) fail_msg("status %d: %s", (int)status, status_text());
@@ -35,7 +36,7 @@ void helper_config(uint64_t steps, struct config *out, const char *format, ...) 
     struct arena arena = ARENA_EMPTY;
     const struct schema *schema;
     struct scenario *scenario;
-    expect_ok(experiment_schema(&arena, &schema));
+    expect_ok(schema_with_classes(&arena, &schema));
     expect_ok(
         scenario_parse(&arena, schema, "test.yaml", text, (size_t)length, NULL, 0, &scenario));
     *out = scenario->arms[0].config;

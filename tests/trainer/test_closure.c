@@ -16,6 +16,7 @@
 #include "determinism/philox.h"
 #include "trainer/experiment.h"
 #include "trainer/judge_parts.h"
+#include "trainer/schema_classes.h"
 
 #define RACE                                                                                       \
     "twinstep: 1\nname: t\nsteps: 1\ncommon:\n  model: {layers: 1, hidden: 16, heads: 2, mlp: "    \
@@ -46,7 +47,7 @@ static void trial_open(struct trial *trial, const char *floor) {
     memset(trial, 0, sizeof *trial);
     snprintf(text, sizeof text, "%sfloor: {%s}\n", RACE, floor);
     snprintf(trial->path, sizeof trial->path, "/tmp/twinstep-closure-%ld.h5", (long)getpid());
-    if (experiment_schema(&trial->arena, &schema) != STATUS_OK ||
+    if (schema_with_classes(&trial->arena, &schema) != STATUS_OK ||
         scenario_parse(&trial->arena, schema, "t", text, strlen(text), NULL, 0, &scenario) !=
             STATUS_OK)
         fail_msg("%s", status_text());

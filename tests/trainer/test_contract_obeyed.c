@@ -16,6 +16,7 @@
 #include "sched/contract.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/run_private.h"
+#include "trainer/schema_classes.h"
 
 enum { TOTAL = 10, WARMUP = 3, PAST = 2, PER_EPOCH = 5, STEPS_MAX = TOTAL + PAST };
 #define LR 1e-3
@@ -145,7 +146,7 @@ static void train_f64(const struct deal *deal) {
 static int is_refused(const struct contract *contract) {
     struct arena arena = ARENA_EMPTY;
     const struct schema *schema;
-    assert_int_equal(experiment_schema(&arena, &schema), STATUS_OK);
+    assert_int_equal(schema_with_classes(&arena, &schema), STATUS_OK);
     int refused = schema_contract_find(schema, contract->name)->refusal != NULL;
     arena_close(&arena);
     return refused;

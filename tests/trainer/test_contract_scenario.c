@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/trainer/helper_train.h"
+#include "trainer/schema_classes.h"
 
 /* Section schedule of the scenario, and lines of the resolved arm. batch.size 4, batch.micro 2. */
 static const struct {
@@ -51,7 +52,7 @@ static void validate_numbers(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
     const struct schema *schema;
-    assert_int_equal(experiment_schema(&arena, &schema), STATUS_OK);
+    assert_int_equal(schema_with_classes(&arena, &schema), STATUS_OK);
     for (size_t i = 0; i < COUNT_OF(numbers); i++) {
         struct config config;
         char *text;
@@ -100,7 +101,7 @@ static void validate_refusals(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
     const struct schema *schema;
-    assert_int_equal(experiment_schema(&arena, &schema), STATUS_OK);
+    assert_int_equal(schema_with_classes(&arena, &schema), STATUS_OK);
     for (size_t i = 0; i < COUNT_OF(refusals); i++) {
         char text[256];
         struct scenario *scenario;

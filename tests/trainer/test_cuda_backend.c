@@ -14,6 +14,7 @@
 
 #include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
+#include "trainer/backend_record.h"
 #include "trainer/backends.h"
 #include "trainer/generate.h"
 

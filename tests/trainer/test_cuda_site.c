@@ -14,7 +14,7 @@
 
 #include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
-#include "trainer/backends.h"
+#include "trainer/backend_record.h"
 #include "trainer/products_made.h"
 
 #define SHIM TWINSTEP_BACKENDS "/twinstep_backend_shim.so"

@@ -18,6 +18,7 @@
 #include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/experiment.h"
+#include "trainer/schema_classes.h"
 
 /* Between them: DPO and SFT, both families, f32 and bf16, invariant, shuffled and shaped. */
 static const char *const scenarios[] = {"lr-set-before-step", "grad-accum-mean-of-means",
@@ -58,7 +59,7 @@ static enum status print_scenario(const char *name, uint64_t updates, FILE *out)
     struct scenario *scenario;
     char path[512];
     snprintf(path, sizeof path, "%s/scenarios/catalog/%s.yaml", TWINSTEP_SOURCE_DIR, name);
-    enum status status = experiment_schema(&arena, &schema);
+    enum status status = schema_with_classes(&arena, &schema);
     if (status == STATUS_OK) status = scenario_open(&arena, schema, path, NULL, 0, &scenario);
     for (int arm = 0; arm < 2 && status == STATUS_OK; arm++)
         status = print_arm(scenario, arm, updates, &arena, out);

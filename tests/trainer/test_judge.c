@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "trainer/experiment.h"
+#include "trainer/schema_classes.h"
 
 #define HEAD                                                                                       \
     "twinstep: 1\nname: t\nsteps: 3\ncommon:\n  model: {layers: 1, hidden: 16, heads: 2, mlp: "    \
@@ -56,7 +57,7 @@ static void trial_open(struct trial *trial, const char *text) {
     struct scenario *scenario = NULL;
     memset(trial, 0, sizeof *trial);
     snprintf(trial->path, sizeof trial->path, "/tmp/twinstep-judge-%ld.h5", (long)getpid());
-    if (experiment_schema(&trial->arena, &schema) != STATUS_OK ||
+    if (schema_with_classes(&trial->arena, &schema) != STATUS_OK ||
         scenario_parse(&trial->arena, schema, "t", text, strlen(text), NULL, 0, &scenario) !=
             STATUS_OK)
         fail_msg("%s", status_text());

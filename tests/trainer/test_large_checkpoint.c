@@ -72,7 +72,7 @@ static int make(struct told *told) {
     helper_ids_open(&config, 3, 2, 8, &arena, &dataset);
     helper_run_open(&config, &dataset, &options, &run);
     told->parameters = run.table.elements;
-    return save_model(&run, "checkpoint", 0) == STATUS_OK ? 0 : 1;
+    return run_save(&run, "checkpoint", 0) == STATUS_OK ? 0 : 1;
 }
 
 static int load_and_step(const char *words, struct told *told) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * Legality of loop orders: what is refused, where, and why. */
+#include "trainer/batch.h"
 #include "trainer/loop.h"
 
 #include <stdarg.h>
@@ -152,7 +153,7 @@ static void validate_counts(void **state) {
     for (size_t i = 0; i < COUNT_OF(micro_cases); ++i) {
         config.batch.size = micro_cases[i].size;
         config.batch.micro = micro_cases[i].micro;
-        assert_true(loop_micro_batches(&config) == micro_cases[i].expected);
+        assert_true(batch_micro_batches(&config) == micro_cases[i].expected);
     }
     config.batch.size = 6;
     config.batch.micro = 2;

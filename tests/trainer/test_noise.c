@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "tests/trainer/helper_train.h"
-#include "trainer/backends.h"
+#include "trainer/backend_record.h"
 #include "trainer/noise.h"
 #include "trainer/noise_parts.h"
 #include "trainer/noise_switches.h"

@@ -14,6 +14,7 @@
 
 #include "base/fpenv.h"
 #include "tests/trainer/helper_train.h"
+#include "trainer/schema_classes.h"
 
 enum { UPDATES = 6 };
 
@@ -280,7 +281,7 @@ static void validate_rebuilt_while_open(void **state) {
     const int length =
         snprintf(text, sizeof text,
                  "twinstep: 1\ncommon: {optimizer: {name: signum, module: %s}}\n", module);
-    assert_int_equal(experiment_schema(&arena, &schema), STATUS_OK);
+    assert_int_equal(schema_with_classes(&arena, &schema), STATUS_OK);
     put_file("signum", module);
     for (int i = 0; i < 2; i++)
         if (scenario_parse(&arena, schema, "f", text, (size_t)length, NULL, 0, &scenario))

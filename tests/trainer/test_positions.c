@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "trainer/experiment.h"
+#include "trainer/schema_classes.h"
 
 /* As the scenario's table says. */
 enum { CUT_FROM = 64, PARTS = 4 };
@@ -22,7 +23,7 @@ static void open_scenario(struct arena *arena, struct scenario **out) {
     char path[512];
     snprintf(path, sizeof path, "%s/scenarios/catalog/logps-diverge-at-later-positions.yaml",
              TWINSTEP_SOURCE_DIR);
-    assert_int_equal(experiment_schema(arena, &schema), STATUS_OK);
+    assert_int_equal(schema_with_classes(arena, &schema), STATUS_OK);
     assert_int_equal(scenario_open(arena, schema, path, NULL, 0, out), STATUS_OK);
 }
 

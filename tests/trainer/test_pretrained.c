@@ -22,6 +22,7 @@
 #include "trainer/experiment_plan.h"
 #include "trainer/pretrained.h"
 #include "trainer/save_model.h"
+#include "trainer/schema_classes.h"
 
 #define SIZES "layers: 2, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19"
 #define REST "task: sft, seed: 5, init: {std: 0.2}, data: {max_len: 16}, batch: {size: 2}"
@@ -143,7 +144,7 @@ static void verify_saving(void **state) {
                  models[i]);
         open_run(&saved, words);
         helper_step(&saved.run);
-        assert_int_equal(save_model(&saved.run, name, 0), STATUS_OK);
+        assert_int_equal(run_save(&saved.run, name, 0), STATUS_OK);
         snprintf(words, sizeof words, REST ", numerics: {param: %s}, model: {from: %s}", param,
                  name);
         open_run(&read, words);
@@ -169,17 +170,17 @@ static void verify_saving_cut_off(void **state) {
     struct config config;
     (void)state;
     open_run(&trained, REST ", model: {family: llama, " SIZES "}");
-    assert_int_equal(save_model(&trained.run, "cut", 0), STATUS_OK);
+    assert_int_equal(run_save(&trained.run, "cut", 0), STATUS_OK);
     config = trained.config;
     assert_int_equal(pretrained_describe("cut", &config), STATUS_OK);
     assert_int_equal(mkdir("cut/config.json.part", 0777), 0);
-    assert_int_equal(save_model(&trained.run, "cut", 1), STATUS_IO);
+    assert_int_equal(run_save(&trained.run, "cut", 1), STATUS_IO);
     config = trained.config;
     assert_int_equal(pretrained_describe("cut", &config), STATUS_IO);
     assert_non_null(strstr(status_text(), "cut/config.json"));
     assert_int_equal(rmdir("cut/config.json.part"), 0);
-    assert_int_equal(save_model(&trained.run, "cut", 0), STATUS_IO);
-    assert_int_equal(save_model(&trained.run, "cut", 1), STATUS_OK);
+    assert_int_equal(run_save(&trained.run, "cut", 0), STATUS_IO);
+    assert_int_equal(run_save(&trained.run, "cut", 1), STATUS_OK);
     assert_int_equal(pretrained_describe("cut", &config), STATUS_OK);
     close_run(&trained);
 }
@@ -243,7 +244,7 @@ static enum status parse(struct arena *arena, const char *common, const char *ar
                  "twinstep: 1\nname: x\nabout: x\nsteps: 2\ncommon: {task: sft, %s}\n"
                  "arms: {baseline: {}, test: {%s}}\n",
                  common, arm);
-    TRY(experiment_schema(arena, &schema));
+    TRY(schema_with_classes(arena, &schema));
     return scenario_parse(arena, schema, "here.yaml", text, (size_t)length, NULL, 0, out);
 }
 
@@ -318,7 +319,7 @@ static void validate_plan(void **state) {
     (void)state;
     make(&subjects[0], "one", &runs[0]);
     make(&subjects[2], "two", &runs[1]);
-    assert_int_equal(experiment_schema(&arena, &schema), STATUS_OK);
+    assert_int_equal(schema_with_classes(&arena, &schema), STATUS_OK);
     if (parse(&arena, "model: {from: one}", "model: {from: two}, optimizer: {lr: 1e-3, beta1: 0.5}",
               &scenario) != STATUS_OK)
         fail_msg("%s", status_text());

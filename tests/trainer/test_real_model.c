@@ -82,7 +82,7 @@ static void make(size_t number, struct saved *out) {
     snprintf(out->folder, sizeof out->folder, "%s", subjects[number].name);
     snprintf(out->again, sizeof out->again, "%s-again", subjects[number].name);
     assert_int_equal(save_model_check(&out->config, out->folder, 0), STATUS_OK);
-    assert_int_equal(save_model(&out->run, out->folder, 0), STATUS_OK);
+    assert_int_equal(run_save(&out->run, out->folder, 0), STATUS_OK);
     assert_int_equal(save_model_check(&out->config, out->folder, 0), STATUS_IO);
     helper_step(&out->run);
 }

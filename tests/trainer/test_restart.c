@@ -15,6 +15,7 @@
 
 #include "tests/trainer/helper_train.h"
 #include "trainer/experiment_plan.h"
+#include "trainer/schema_classes.h"
 
 enum { UPDATES = 8, AFTER = 4 };
 
@@ -284,7 +285,7 @@ static void check_experiment(size_t i, const char *folder) {
                                 "schedule: {name: cosine, warmup: 1}, %s}\narms: %s\n",
                                 experiments[i].common, experiments[i].arms);
     assert_true(length > 0 && (size_t)length < sizeof text);
-    assert_int_equal(experiment_schema(&arena, &schema), STATUS_OK);
+    assert_int_equal(schema_with_classes(&arena, &schema), STATUS_OK);
     if (scenario_parse(&arena, schema, "case.yaml", text, (size_t)length, overrides,
                        COUNT_OF(overrides), &scenario) != STATUS_OK)
         fail_msg("%s", status_text());
@@ -343,7 +344,7 @@ static void verify_floors(void **state) {
                                     "twinstep: 1\nsteps: 4\ncommon: {numerics: {mode: shuffled, "
                                     "order_seed: 5}}\narms: {a: {}, b: %s}\n",
                                     floors[i].b);
-        assert_int_equal(experiment_schema(&arena, &schema), STATUS_OK);
+        assert_int_equal(schema_with_classes(&arena, &schema), STATUS_OK);
         assert_int_equal(
             scenario_parse(&arena, schema, "case.yaml", text, (size_t)length, NULL, 0, &scenario),
             STATUS_OK);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "trainer/experiment.h"
+#include "trainer/schema_classes.h"
 
 #define POSITIONS 96
 
@@ -28,7 +29,7 @@ static void query_changes(const char *rope, double out[POSITIONS]) {
     struct scenario *scenario;
     struct dataset dataset;
     struct run runs[2];
-    assert_int_equal(experiment_schema(&arena, &schema), STATUS_OK);
+    assert_int_equal(schema_with_classes(&arena, &schema), STATUS_OK);
     assert_int_equal(
         scenario_parse(&arena, schema, "t", text, sizeof text - 1, overrides, 1, &scenario),
         STATUS_OK);

@@ -13,6 +13,7 @@
 
 #include "tests/trainer/helper_train.h"
 #include "trainer/datarow.h"
+#include "trainer/schema_classes.h"
 
 enum { UPDATES = 12, SHOWN = 8, SAMPLES = 20 };
 
@@ -342,7 +343,7 @@ static void arms_configs(const char *common, const char *a, const char *b, struc
                  "twinstep: 1\nname: test\nsteps: %d\ncommon: {%s}\narms:\n  a: {%s}\n  b: {%s}\n",
                  UPDATES, common, a, b);
     assert_true(length > 0 && (size_t)length < sizeof text);
-    assert_int_equal(experiment_schema(&arena, &schema), STATUS_OK);
+    assert_int_equal(schema_with_classes(&arena, &schema), STATUS_OK);
     if (scenario_parse(&arena, schema, "test.yaml", text, (size_t)length, NULL, 0, &scenario) !=
         STATUS_OK)
         fail_msg("%s", status_text());
