@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 #include "cli/notes.h"
+#include "data/dataset.h"
 #include "scenarios/scenario.h"
-#include "trainer/dataset.h"
 #include "trainer/experiment_plan.h"
 #include "trainer/loop.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A checked scenario as JSON. */
 #include "cli/check.h"
-#include "trainer/data_check.h"
+#include "data/data_check.h"
 
 static json_t *whole(uint64_t value) {
     return json_integer((json_int_t)value);

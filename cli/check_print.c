@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "cli/check.h"
-#include "trainer/data_check.h"
+#include "data/data_check.h"
 
 #define SAMPLES_SHOWN 1
 

@@ -7,9 +7,9 @@
 #include "cli/json.h"
 #include "cli/load.h"
 #include "cli/verb.h"
+#include "data/jsonl.h"
 #include "scenarios/selection.h"
 #include "scenarios/suggest.h"
-#include "trainer/jsonl.h"
 #include "trainer/run.h"
 
 enum {

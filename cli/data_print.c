@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 #include "cli/json.h"
-#include "trainer/data_check.h"
-#include "trainer/tokenizer.h"
+#include "data/data_check.h"
+#include "data/tokenizer.h"
 
 #define WIDTH 90 /* of wrapped text */
 #define AROUND 3 /* tokens shown on each side of a change of the mask, and at both ends */

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "trainer/dataset.h"
-#include "trainer/vocabulary.h"
+#include "data/dataset.h"
+#include "data/vocabulary.h"
 
 struct data_print {
     uint64_t samples; /* to show */

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/sum.h"
+#include "data/batch.h"
 #include "kernels/op.h"
 #include "scenarios/selection.h"
-#include "trainer/batch.h"
 #include "trainer/loop.h"
 
 #define CHUNKS_FOR_NOISE 3 /* two chunks add to the same bits in either order */

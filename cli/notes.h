@@ -4,8 +4,8 @@
 #define TWINSTEP_CLI_NOTES_H
 
 #include "base/arena.h"
+#include "data/dataset.h"
 #include "scenarios/config.h"
-#include "trainer/dataset.h"
 
 #define NOTES_MAX 16
 struct notes {

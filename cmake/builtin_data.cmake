@@ -6,7 +6,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
   file(READ ${INPUT} digits HEX)
   string(REGEX REPLACE "(................................)" "\\1\n    " digits "${digits}")
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," digits "${digits}")
-  file(WRITE ${OUTPUT} "#include \"trainer/builtin.h\"\n"
+  file(WRITE ${OUTPUT} "#include \"data/builtin.h\"\n"
                        "const unsigned char builtin_${NAME}_bytes[] = {\n    ${digits}};\n"
                        "const size_t builtin_${NAME}_length = sizeof builtin_${NAME}_bytes;\n")
   return()
@@ -21,5 +21,5 @@ foreach(name quiz devil)
             ${CMAKE_CURRENT_LIST_FILE}
     DEPENDS ${input} ${CMAKE_CURRENT_LIST_FILE}
     VERBATIM)
-  target_sources(twinstep_trainer PRIVATE ${output})
+  target_sources(twinstep_data PRIVATE ${output})
 endforeach()

@@ -3,7 +3,7 @@
  * consumers of random words. */
 #include <string.h>
 
-#include "trainer/batch.h"
+#include "data/batch.h"
 #include "trainer/consumers.h"
 #include "trainer/run.h"
 

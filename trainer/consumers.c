@@ -2,10 +2,10 @@
  * One row per consumer, in the order of the ledger's numbers. */
 #include "trainer/consumers.h"
 
+#include "data/datarow.h"
+#include "data/dataset.h"
 #include "kernels/op.h"
-#include "trainer/dataset.h"
 #include "trainer/pretrained.h"
-#include "trainer/datarow.h"
 
 #define CONSUMERS_MAX (2 * ROLE_COUNT + 2 + 2 * 4)
 

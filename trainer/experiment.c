@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "trainer/datarow.h"
+#include "data/datarow.h"
 #include "trainer/pair.h"
 #include "trainer/pretrained.h"
 #include "trainer/probe.h"

@@ -5,7 +5,7 @@
  * optimizer at least once and writes one log row per update. */
 #include "trainer/loop.h"
 
-#include "trainer/batch.h"
+#include "data/batch.h"
 
 static const struct loop_phase phases[PHASE_TOTAL] = {
     [PHASE_FETCH] = {"fetch", 0, 0, LOOP_BATCH, "brings the next micro-batch"},

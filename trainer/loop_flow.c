@@ -5,7 +5,7 @@
  *
  * Invariant: only what a run records or carries on (parameters, slots, log row, LR, counter) enters
  * the signature; a gradient that nobody reads does not. */
-#include "trainer/batch.h"
+#include "data/batch.h"
 #include "trainer/loop.h"
 
 #include "optim/clip.h"

@@ -4,7 +4,7 @@
  * LR an order applies. */
 #include "trainer/loop_walk.h"
 
-#include "trainer/batch.h"
+#include "data/batch.h"
 
 /* More than MICRO_CAP micro-batches behave like MICRO_CAP but for the counter, which takes the
  * missing passes in one jump. */

@@ -9,8 +9,8 @@
 #define TWINSTEP_TRAINER_LOSS_H
 
 #include "base/exact_sum.h"
-#include "trainer/batch.h"
-#include "trainer/sampler.h"
+#include "data/batch.h"
+#include "data/sampler.h"
 
 /* Sums since the last `log`, raw: divided once when logged (law 5). */
 struct loss_window {

@@ -13,11 +13,11 @@
 #define TWINSTEP_TRAINER_MODEL_H
 
 #include "base/splits.h"
+#include "data/batch.h"
 #include "determinism/digest.h"
 #include "determinism/stream.h"
 #include "kernels/blas.h"
 #include "kernels/op.h"
-#include "trainer/batch.h"
 #include "trainer/digests.h"
 #include "trainer/params.h"
 

@@ -3,12 +3,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/tokenizer.h"
 #include "determinism/stream.h"
 #include "kernels/backend_abi.h"
 #include "scenarios/scenario.h"
 #include "trainer/parity.h"
 #include "trainer/run_private.h"
-#include "trainer/tokenizer.h"
 
 #define DRAWN_OP 258 /* of STREAM_DATA */
 #define DRAWN_SAMPLES 16u

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/datarow.h"
 #include "kernels/backend_abi.h"
-#include "trainer/datarow.h"
 #include "trainer/loss.h"
 #include "trainer/outlier.h"
 #include "trainer/restart.h"

@@ -6,11 +6,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/datarow.h"
 #include "kernels/backend_abi.h"
 #include "kernels/shuffle.h"
 #include "scenarios/scenario.h"
 #include "trainer/backends.h"
-#include "trainer/datarow.h"
 #include "trainer/nudge.h"
 #include "trainer/plugin.h"
 #include "trainer/readback.h"

@@ -9,8 +9,8 @@
 
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/hf_config_write.h"
+#include "data/tokenizer.h"
 #include "trainer/pretrained.h"
-#include "trainer/tokenizer.h"
 
 static double none_as_0(double value) {
     return value == KEY_WORD_REAL ? 0.0 : value;

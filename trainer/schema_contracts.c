@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "trainer/batch.h"
+#include "data/batch.h"
 #include "trainer/loop.h"
 
 static void imply(struct schema_contract *out, const char *path, const char *text,

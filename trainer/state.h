@@ -9,6 +9,7 @@
 #ifndef TWINSTEP_TRAINER_STATE_H
 #define TWINSTEP_TRAINER_STATE_H
 
+#include "data/sampler.h"
 #include "determinism/digest.h"
 #include "optim/optim.h"
 #include "scenarios/stream_course.h"
@@ -16,7 +17,6 @@
 #include "trainer/digests.h"
 #include "trainer/loss.h"
 #include "trainer/params.h"
-#include "trainer/sampler.h"
 
 #define STATE_GROUPS_MAX 2
 

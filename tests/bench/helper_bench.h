@@ -5,8 +5,8 @@
 #define TWINSTEP_TESTS_BENCH_HELPER_BENCH_H
 
 #include "base/arena.h"
+#include "data/dataset.h"
 #include "scenarios/config.h"
-#include "trainer/dataset.h"
 
 double bench_seconds(void);
 

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/chat.h"
-#include "trainer/jsonl.h"
-#include "trainer/vocabulary.h"
+#include "data/chat.h"
+#include "data/jsonl.h"
+#include "data/vocabulary.h"
 
 #define VOCAB 300
 

@@ -27,12 +27,14 @@ LAYERS = {
     "logs": ["determinism", "base"],
     "forensics": ["logs", "sched", "determinism", "base"],
     "scenarios": ["determinism", "base"],
-    "trainer": ["optim", "kernels", "sched", "scenarios", "checkpoints", "determinism", "base"],
+    "data": ["scenarios", "determinism", "base"],
+    "trainer": ["data", "optim", "kernels", "sched", "scenarios", "checkpoints", "determinism",
+                "base"],
     "report": ["trainer", "scenarios", "determinism", "base"],
-    "cli": ["report", "trainer", "forensics", "logs", "optim", "kernels", "sched", "scenarios",
+    "cli": ["report", "trainer", "data", "forensics", "logs", "optim", "kernels", "sched", "scenarios",
             "checkpoints", "determinism", "base"],
 }
-NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "trainer",
+NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "data", "trainer",
            "report", "checkpoints"]
 OTHER = ["tests", "cmake", "docs", "notebooks", ".ci"]
 
@@ -84,7 +86,7 @@ TOKENS = [
      "YAML is a tree of ours outside scenarios/yaml.c"),
     ("json", r"\bjson_(t|error_t|object|array|stringn?|integer|real|boolean|number|load|dump|u?npack|"
              r"decref|incref|typeof|is)(_\w+)?\b|\bjansson\.h\b", list(LAYERS),
-     ["trainer/*", "logs/*", "forensics/*", "checkpoints/*", "cli/*"],
+     ["data/*", "trainer/*", "logs/*", "forensics/*", "checkpoints/*", "cli/*"],
      "JSON is for data rows, logs, model files and results"),
     ("openmp", r"\bomp_\w+\s*\(|\bomp\.h\b|pragma\s+omp\b", list(LAYERS), ["kernels/*", "optim/*"],
      "threads work inside one operation only"),

@@ -5,7 +5,7 @@
 #ifndef TWINSTEP_TESTS_TRAINER_HELPER_TRAIN_H
 #define TWINSTEP_TESTS_TRAINER_HELPER_TRAIN_H
 
-#include "tests/trainer/helper_data.h"
+#include "tests/data/helper_data.h"
 #include "trainer/experiment.h"
 #include "trainer/run.h"
 

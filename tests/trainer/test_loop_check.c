@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * Legality of loop orders: what is refused, where, and why. */
-#include "trainer/batch.h"
+#include "data/batch.h"
 #include "trainer/loop.h"
 
 #include <stdarg.h>

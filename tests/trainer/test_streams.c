@@ -11,8 +11,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "data/datarow.h"
 #include "tests/trainer/helper_train.h"
-#include "trainer/datarow.h"
 #include "trainer/schema_classes.h"
 
 enum { UPDATES = 12, SHOWN = 8, SAMPLES = 20 };

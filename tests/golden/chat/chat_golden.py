@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversations as transformers renders them with each family's own Jinja template.
 
-Writes rendered.jsonl, which tests/trainer/test_chat.c compares with trainer/chat.c; with --check it
+Writes rendered.jsonl, which tests/data/test_chat.c compares with data/chat.c; with --check it
 only says whether the file is what transformers renders now (77: transformers is not installed).
 Spans are bytes [from, to) of the text that have a loss, found as TRL finds them: from the end of
 the beginning with its generation prompt to the end of the turn.

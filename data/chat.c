@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Chat templates as a table, and the one loop that writes them. A conversation is measured by
+ * writing it to nowhere, then written once. Invariant: a label is its token or -100. */
+#include "data/chat.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "data/tokenizer.h"
+
+/* What stands around contents; "" is nothing. */
+struct chat_rule {
+    const char *begin;         /* once, before the first message */
+    const char *gap;           /* between messages */
+    const char *open, *opened; /* around the role's name; NULL: no header */
+    const char *close, *close_assistant;
+    const char *gap_assistant; /* behind an assistant's turn that is not the last */
+    bool strip;                /* white space around a content goes */
+    bool specials;             /* <bos> and <eos> around the whole */
+};
+
+static const struct chat_rule rules[CHATS] = {
+    [CHAT_PLAIN] = {"", "\n", NULL, NULL, "", "", "", false, true},
+    [CHAT_CHATML] = {"", "", "<|im_start|>", "\n", "<|im_end|>\n", "<|im_end|>\n", "", false,
+                     false},
+    [CHAT_LLAMA3] = {"<|begin_of_text|>", "", "<|start_header_id|>", "<|end_header_id|>\n\n",
+                     "<|eot_id|>", "<|eot_id|>", "", true, false},
+    [CHAT_OLMO] = {"<|endoftext|>", "", "<|", "|>\n", "\n", "<|endoftext|>", "\n", false, false},
+};
+
+static const char *const role_names[CHAT_ROLES] = {"system", "user", "assistant"};
+
+struct writer {
+    int32_t *ids, *labels; /* NULL: only measures */
+    size_t length;
+};
+
+static void put(struct writer *writer, const char *text, size_t length, bool labelled) {
+    for (size_t i = 0; writer->ids != NULL && i < length; i++) {
+        writer->ids[writer->length + i] = (unsigned char)text[i];
+        writer->labels[writer->length + i] = labelled ? (unsigned char)text[i] : DATAROW_MASKED;
+    }
+    writer->length += length;
+}
+
+static void put_text(struct writer *writer, const char *text, bool labelled) {
+    put(writer, text, strlen(text), labelled);
+}
+
+static void put_token(struct writer *writer, uint32_t token, bool labelled) {
+    if (writer->ids != NULL) {
+        writer->ids[writer->length] = (int32_t)token;
+        writer->labels[writer->length] = labelled ? (int32_t)token : DATAROW_MASKED;
+    }
+    writer->length++;
+}
+
+/* White space as Python's str.strip() takes it, which is what Jinja's trim calls: bytes of the one
+ * character that begins at text[0] of `length` bytes of UTF-8, or 0. */
+static size_t space_at(const char *text, size_t length) {
+    static const char *const wide[] = {
+        "\xC2\x85",     "\xC2\xA0",     "\xE1\x9A\x80", "\xE2\x80\x80", "\xE2\x80\x81",
+        "\xE2\x80\x82", "\xE2\x80\x83", "\xE2\x80\x84", "\xE2\x80\x85", "\xE2\x80\x86",
+        "\xE2\x80\x87", "\xE2\x80\x88", "\xE2\x80\x89", "\xE2\x80\x8A", "\xE2\x80\xA8",
+        "\xE2\x80\xA9", "\xE2\x80\xAF", "\xE2\x81\x9F", "\xE3\x80\x80"};
+    const unsigned char byte = length > 0 ? (unsigned char)text[0] : 0;
+    if (byte == ' ' || (byte >= 0x09 && byte <= 0x0D) || (byte >= 0x1C && byte <= 0x1F)) return 1;
+    for (size_t i = 0; byte >= 0xC2 && i < COUNT_OF(wide); i++)
+        if (strlen(wide[i]) <= length && memcmp(text, wide[i], strlen(wide[i])) == 0)
+            return strlen(wide[i]);
+    return 0;
+}
+
+static void strip(const char **text, size_t *length) {
+    size_t size;
+    while ((size = space_at(*text, *length)) > 0) {
+        *text += size;
+        *length -= size;
+    }
+    for (bool cut = true; cut;) {
+        cut = false;
+        for (size = 1; size <= 3 && size <= *length && !cut; size++)
+            cut = space_at(*text + *length - size, size) == size;
+        if (cut) *length -= size - 1;
+    }
+}
+
+static void put_turn(struct writer *writer, const struct chat_rule *rule,
+                     const struct chat_message *message, bool header, bool body) {
+    const char *content = message->content;
+    size_t length = message->length;
+    if (rule->strip) strip(&content, &length);
+    if (rule->open != NULL) {
+        put_text(writer, rule->open, header);
+        put_text(writer, role_names[message->role], header);
+        put_text(writer, rule->opened, header);
+    }
+    put(writer, content, length, body);
+    put_text(writer, message->role == CHAT_ASSISTANT ? rule->close_assistant : rule->close, body);
+}
+
+static void put_all(struct writer *writer, const struct chat_rule *rule,
+                    const struct chat_message *message, size_t count, size_t completion) {
+    const bool every = completion == CHAT_EVERY_TURN;
+    if (rule->specials) put_token(writer, TOKENIZER_BOS, false);
+    put_text(writer, rule->begin, false);
+    for (size_t i = 0; i < count; i++) {
+        const bool assistant = message[i].role == CHAT_ASSISTANT;
+        const bool inside = !every && i > completion;
+        const bool body = every ? assistant : i >= completion;
+        if (i > 0) put_text(writer, rule->gap, inside);
+        put_turn(writer, rule, &message[i], inside, body);
+        if (assistant && i + 1 < count)
+            put_text(writer, rule->gap_assistant, !every && i >= completion);
+        if (rule->specials && i + 1 == count) put_token(writer, TOKENIZER_EOS, body);
+    }
+}
+
+enum status chat_render(enum chat chat, const struct chat_message *message, size_t count,
+                        size_t completion, struct arena *arena, struct datarow_part *out_ids,
+                        struct datarow_part *out_labels) {
+    const struct chat_rule *rule = &rules[chat];
+    struct writer writer = {NULL, NULL, 0};
+    put_all(&writer, rule, message, count, completion);
+    TRY(arena_take(arena, writer.length, sizeof *writer.ids, "conversation", &writer.ids));
+    TRY(arena_take(arena, writer.length, sizeof *writer.labels, "conversation", &writer.labels));
+    writer.length = 0;
+    put_all(&writer, rule, message, count, completion);
+    *out_ids = (struct datarow_part){NULL, writer.ids, writer.length};
+    *out_labels = (struct datarow_part){NULL, writer.labels, writer.length};
+    return STATUS_OK;
+}
+
+/* The row's parts are read before they are overwritten. */
+static enum status row_render(enum chat chat, size_t sides, struct arena *arena,
+                              struct datarow *row) {
+    const struct datarow_part prompt = row->part[0];
+    const struct datarow_part answer[2] = {row->part[1], row->part[2]};
+    for (size_t side = 0; side < sides; side++) {
+        const struct chat_message message[2] = {
+            {CHAT_USER, prompt.text, prompt.length},
+            {CHAT_ASSISTANT, answer[side].text, answer[side].length}};
+        TRY(chat_render(chat, message, 2, 1, arena, &row->part[2 * side],
+                        &row->part[2 * side + 1]));
+    }
+    return STATUS_OK;
+}
+
+enum status chat_rows(enum chat chat, struct arena *arena, struct datarow_table *table) {
+    if (chat == CHAT_NONE) return STATUS_OK;
+    if (table->form != DATAROW_PAIR_TEXT && table->form != DATAROW_COMPLETION_TEXT)
+        FAIL(STATUS_INPUT,
+             "%s: data.template: a template goes around prompts and completions; rows of %s have "
+             "no roles: expected none",
+             table->source, table->form == DATAROW_PLAIN_TEXT ? "text" : "ids");
+    const size_t sides = table->form == DATAROW_PAIR_TEXT ? 2 : 1;
+    for (size_t row = 0; row < table->rows; row++)
+        TRY(row_render(chat, sides, arena, &table->row[row]));
+    table->form = sides == 2 ? DATAROW_PAIR_LABELLED : DATAROW_LABELLED_IDS;
+    table->bytes = 1;
+    return STATUS_OK;
+}
+
+enum status chat_role_find(const char *name, enum chat_role *out) {
+    for (int role = 0; role < CHAT_ROLES; role++)
+        if (strcmp(role_names[role], name) == 0) {
+            *out = (enum chat_role)role;
+            return STATUS_OK;
+        }
+    FAIL(STATUS_INPUT, "expected system, user or assistant, got \"%.40s\"", name);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Counts over all sequences. In tokens of another tokenizer a doubled special token can only be
+ * seen as the same id twice; in bytes, as the text of a marker next to <bos>, <eos> or itself. */
+#include "data/data_check.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "data/tokenizer.h"
+
+static const char *const begins[] = {"<|begin_of_text|>", "<|endoftext|>", "<s>", "<bos>"};
+static const char *const ends[] = {
+    "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "</s>", "<eos>"};
+
+/* Whether `text` stands at token `at`. */
+static bool stands_at(const uint32_t *token, size_t length, size_t at, const char *text) {
+    const size_t size = strlen(text);
+    if (at + size > length) return false;
+    for (size_t i = 0; i < size; i++)
+        if (token[at + i] != (unsigned char)text[i]) return false;
+    return true;
+}
+
+static bool begins_twice(const uint32_t *token, size_t length) {
+    const size_t first = token[0] == TOKENIZER_BOS;
+    for (size_t i = 0; i < COUNT_OF(begins); i++)
+        if (stands_at(token, length, first, begins[i]) &&
+            (first == 1 || stands_at(token, length, strlen(begins[i]), begins[i])))
+            return true;
+    return false;
+}
+
+/* Marker, an optional line end, and <eos> or the marker again. */
+static bool ends_twice(const uint32_t *token, size_t length) {
+    const bool special = token[length - 1] == TOKENIZER_EOS;
+    size_t rest = special ? length - 1 : length;
+    if (rest > 0 && token[rest - 1] == '\n') rest--;
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        const size_t size = strlen(ends[i]);
+        if (rest < size || !stands_at(token, length, rest - size, ends[i])) continue;
+        size_t before = rest - size;
+        if (special) return true;
+        if (before > 0 && token[before - 1] == '\n') before--;
+        if (before >= size && stands_at(token, length, before - size, ends[i])) return true;
+    }
+    return false;
+}
+
+static void look(const struct dataset *dataset, const struct dataset_sequence *sequence,
+                 struct data_check *out) {
+    const uint32_t *token = dataset->token + sequence->first;
+    const int32_t *target = dataset->target + sequence->first;
+    const size_t length = sequence->length;
+    out->sequences++;
+    out->begin_doubled += dataset->bytes ? begins_twice(token, length) : token[0] == token[1];
+    if (sequence->cut > 0) return;
+    out->whole++;
+    out->end_doubled += dataset->bytes ? ends_twice(token, length)
+                                       : length > 2 && token[length - 1] == token[length - 2];
+    out->end_masked += target[length - 2] == DATASET_NO_TARGET;
+}
+
+/* The last token that more than half of the whole sequences share, if there is one; else any
+ * (Boyer and Moore 1981). Then its count. */
+static void count_ends(const struct dataset *dataset, struct data_check *out) {
+    const size_t sequences = dataset->samples * dataset->sides;
+    size_t lead = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < sequences; i++) {
+            const struct dataset_sequence *sequence = &dataset->sequence[i];
+            const uint32_t last = dataset->token[sequence->first + sequence->length - 1];
+            if (sequence->cut > 0) continue;
+            if (pass == 1) {
+                out->end_common += last == out->end_token;
+                continue;
+            }
+            if (lead == 0) out->end_token = last;
+            lead = last == out->end_token ? lead + 1 : lead - 1;
+        }
+}
+
+static bool equal_start(const struct dataset *dataset, const struct dataset_sequence *a,
+                        const struct dataset_sequence *b, uint32_t count) {
+    return a->length >= count && b->length >= count &&
+           memcmp(dataset->token + a->first, dataset->token + b->first,
+                  count * sizeof *dataset->token) == 0;
+}
+
+static void look_at_pair(const struct dataset *dataset, size_t sample, struct data_check *out) {
+    const struct dataset_sequence *a = dataset_side(dataset, sample, DATASET_CHOSEN);
+    const struct dataset_sequence *b = dataset_side(dataset, sample, DATASET_REJECTED);
+    out->equal_sides += a->length == b->length && equal_start(dataset, a, b, a->length);
+    out->other_prompts += a->prompt != b->prompt || !equal_start(dataset, a, b, a->prompt);
+}
+
+void data_check(const struct dataset *dataset, struct data_check *out) {
+    memset(out, 0, sizeof *out);
+    for (size_t sample = 0; sample < dataset->samples; sample++) {
+        for (uint32_t side = 0; side < dataset->sides; side++)
+            look(dataset, dataset_side(dataset, sample, side), out);
+        if (dataset->sides == 2) look_at_pair(dataset, sample, out);
+    }
+    count_ends(dataset, out);
+}
+
+int data_check_note(const struct dataset *dataset, const struct data_check *check, size_t index,
+                    char *out, size_t size) {
+    switch (index) {
+    case 0:
+        snprintf(out, size,
+                 "%zu of %zu sequences begin with a doubled token or marker: was the beginning of "
+                 "text added twice, by a template and by a tokenizer?",
+                 check->begin_doubled, check->sequences);
+        return check->begin_doubled > 0;
+    case 1:
+        snprintf(out, size,
+                 "%zu of %zu uncut sequences end with a doubled token or marker: was the end of "
+                 "text added twice?",
+                 check->end_doubled, check->whole);
+        return check->end_doubled > 0;
+    case 2:
+        snprintf(out, size,
+                 "%zu of %zu uncut sequences end with token %" PRIu32
+                 ", the others do not: no common end of text is learned",
+                 check->end_common, check->whole, check->end_token);
+        return check->end_common < check->whole;
+    case 3:
+        snprintf(out, size, "%zu of %zu uncut sequences have no loss on their last token",
+                 check->end_masked, check->whole);
+        return check->end_masked > 0;
+    case 4:
+        snprintf(out, size, "%zu of %zu pairs have the same tokens on both sides",
+                 check->equal_sides, dataset->samples);
+        return check->equal_sides > 0;
+    case 5:
+        snprintf(out, size,
+                 "%zu of %zu pairs have other tokens before the first label of chosen than of "
+                 "rejected",
+                 check->other_prompts, dataset->samples);
+        return check->other_prompts > 0;
+    default:
+        return 0;
+    }
+}

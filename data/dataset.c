@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Rows to sequences: special tokens, label masks, truncation, the shift by one, the digest.
+ * The source's rows live in an arena of their own that is closed before dataset_open returns; the
+ * flat arrays are measured first and taken once.
+ * Invariant: token and target of a sequence depend on its row and max_len alone. */
+#include "data/dataset.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "data/builtin.h"
+#include "data/chat.h"
+#include "data/datarow.h"
+#include "data/jsonl.h"
+#include "data/tokenizer.h"
+
+#define BUILTIN_PREFIX "builtin:"
+
+/* One sequence of a row: the part before the answer, the answer, and what stands around them. */
+struct recipe {
+    const struct datarow_part *prompt; /* NULL: none */
+    const struct datarow_part *answer;
+    const struct datarow_part *labels; /* of the answer; NULL: all of it is labelled */
+    bool specials;                     /* <bos> in front and a labelled <eos> behind */
+};
+
+struct builder {
+    const struct dataset_options *options;
+    const struct datarow_table *table;
+    struct dataset *dataset;
+    uint32_t *token;
+    int32_t *target;
+    uint32_t *line;
+    struct dataset_sequence *sequence;
+    uint8_t *opens;
+};
+
+static bool form_is_text(enum datarow_form form) {
+    return form == DATAROW_PAIR_TEXT || form == DATAROW_COMPLETION_TEXT ||
+           form == DATAROW_PLAIN_TEXT;
+}
+
+static struct recipe recipe_of(const struct datarow_table *table, size_t row, uint32_t side) {
+    const struct datarow_part *part = table->row[row].part;
+    struct recipe recipe = {NULL, NULL, NULL, form_is_text(table->form)};
+    if (table->form == DATAROW_PLAIN_TEXT) {
+        recipe.answer = &part[0];
+    } else if (table->form == DATAROW_LABELLED_IDS) {
+        recipe.answer = &part[0];
+        recipe.labels = &part[1];
+    } else if (table->form == DATAROW_PAIR_LABELLED) {
+        recipe.answer = &part[2 * side];
+        recipe.labels = &part[2 * side + 1];
+    } else {
+        recipe.prompt = &part[0];
+        recipe.answer = &part[1 + side];
+    }
+    return recipe;
+}
+
+static uint64_t recipe_length(const struct recipe *recipe) {
+    uint64_t prompt = recipe->prompt == NULL ? 0 : recipe->prompt->length;
+    return prompt + recipe->answer->length + (recipe->specials ? 2 : 0);
+}
+
+static void part_write(const struct datarow_part *part, uint64_t count, uint32_t *out) {
+    if (part->text != NULL) {
+        tokenizer_encode(part->text, (size_t)count, out);
+        return;
+    }
+    for (uint64_t i = 0; i < count; i++)
+        out[i] = (uint32_t)part->ids[i];
+}
+
+/* Appends as much of the part as fits below `limit`; returns the new length. */
+static uint64_t part_append(const struct datarow_part *part, uint64_t length, uint64_t limit,
+                            uint32_t *token) {
+    if (part == NULL) return length;
+    uint64_t room = limit - length;
+    uint64_t count = part->length < room ? part->length : room;
+    part_write(part, count, token + length);
+    return length + count;
+}
+
+/* Writes the tokens of one sequence and returns where its answer starts. */
+static uint64_t tokens_write(const struct recipe *recipe, uint64_t limit, uint32_t *token) {
+    uint64_t length = 0;
+    if (recipe->specials) token[length++] = TOKENIZER_BOS;
+    length = part_append(recipe->prompt, length, limit, token);
+    uint64_t answer = length;
+    length = part_append(recipe->answer, length, limit, token);
+    if (recipe->specials && length < limit) token[length] = TOKENIZER_EOS;
+    return answer;
+}
+
+static bool token_labelled(const struct recipe *recipe, uint64_t answer, uint64_t index) {
+    if (index < answer) return false;
+    return recipe->labels == NULL || recipe->labels->ids[index - answer] != DATAROW_MASKED;
+}
+
+/* Of plain text a collator for language models labels <bos>, too. */
+static bool opens_labelled(const struct recipe *recipe) {
+    if (recipe->labels != NULL) return recipe->labels->ids[0] != DATAROW_MASKED;
+    return recipe->prompt == NULL;
+}
+
+static void targets_write(const struct recipe *recipe, uint64_t answer, const uint32_t *token,
+                          int32_t *target, struct dataset_sequence *sequence) {
+    for (uint32_t i = sequence->length; i-- > 0;) {
+        target[i] = DATASET_NO_TARGET;
+        if (i + 1 == sequence->length || !token_labelled(recipe, answer, i + 1)) continue;
+        target[i] = (int32_t)token[i + 1];
+        sequence->prompt = i + 1;
+        sequence->labels++;
+    }
+}
+
+static enum status sequence_fail(const struct builder *builder, size_t row, uint32_t side,
+                                 const struct dataset_sequence *sequence) {
+    static const char *const sides[] = {"chosen", "rejected"};
+    const struct dataset *dataset = builder->dataset;
+    size_t line = builder->table->row[row].line;
+    const char *name = dataset->sides == 2 ? sides[side] : "row";
+    if (sequence->cut > 0)
+        FAIL(STATUS_INPUT,
+             "%s:%zu: %s: no label is left of %" PRIu32
+             " tokens after truncation to max_len %" PRIu64 "; raise data.max_len",
+             dataset->source, line, name, sequence->length + sequence->cut,
+             builder->options->max_len);
+    FAIL(STATUS_INPUT,
+         "%s:%zu: %s: no position has a label: %" PRIu32
+         " token(s), and a label needs a token before it",
+         dataset->source, line, name, sequence->length);
+}
+
+static enum status sequence_write(struct builder *builder, size_t row, uint32_t side,
+                                  uint64_t *first) {
+    struct dataset *dataset = builder->dataset;
+    struct recipe recipe = recipe_of(builder->table, row, side);
+    struct dataset_sequence *sequence = &builder->sequence[row * dataset->sides + side];
+    uint64_t full = recipe_length(&recipe);
+    uint64_t kept = full < builder->options->max_len ? full : builder->options->max_len;
+    *sequence = (struct dataset_sequence){*first, (uint32_t)kept, 0, 0, (uint32_t)(full - kept)};
+    uint32_t *token = builder->token + *first;
+    uint64_t answer = tokens_write(&recipe, kept, token);
+    targets_write(&recipe, answer, token, builder->target + *first, sequence);
+    builder->opens[row * dataset->sides + side] = opens_labelled(&recipe);
+    if (sequence->labels == 0) return sequence_fail(builder, row, side, sequence);
+    dataset->labels += sequence->labels;
+    dataset->cut_sequences += sequence->cut > 0;
+    dataset->cut_tokens += sequence->cut;
+    if (sequence->length > dataset->longest) dataset->longest = sequence->length;
+    *first += kept;
+    return STATUS_OK;
+}
+
+/* The sum of all kept lengths, so that the arrays are taken once. */
+static size_t tokens_count(const struct builder *builder) {
+    size_t tokens = 0;
+    for (size_t row = 0; row < builder->dataset->samples; row++)
+        for (uint32_t side = 0; side < builder->dataset->sides; side++) {
+            struct recipe recipe = recipe_of(builder->table, row, side);
+            uint64_t full = recipe_length(&recipe);
+            tokens += (size_t)(full < builder->options->max_len ? full : builder->options->max_len);
+        }
+    return tokens;
+}
+
+static enum status arrays_take(struct builder *builder, struct arena *arena) {
+    struct dataset *dataset = builder->dataset;
+    TRY(arena_take(arena, dataset->tokens, sizeof *builder->token, "tokens", &builder->token));
+    TRY(arena_take(arena, dataset->tokens, sizeof *builder->target, "targets", &builder->target));
+    TRY(arena_take(arena, dataset->samples, sizeof *builder->line, "data lines", &builder->line));
+    TRY(arena_take(arena, dataset->samples * dataset->sides, sizeof *builder->sequence, "sequences",
+                   &builder->sequence));
+    TRY(arena_take(arena, dataset->samples * dataset->sides, sizeof *builder->opens, "sequences",
+                   &builder->opens));
+    dataset->opens = builder->opens;
+    dataset->token = builder->token;
+    dataset->target = builder->target;
+    dataset->line = builder->line;
+    dataset->sequence = builder->sequence;
+    return STATUS_OK;
+}
+
+static void dataset_digest(struct dataset *dataset) {
+    const uint64_t shape[] = {(uint64_t)dataset->task, dataset->sides, dataset->samples,
+                              dataset->tokens};
+    struct digest part[5];
+    digest_bytes("shape", shape, sizeof shape, &part[0]);
+    digest_bytes("sequence", dataset->sequence,
+                 dataset->samples * dataset->sides * sizeof *dataset->sequence, &part[1]);
+    digest_bytes("token", dataset->token, dataset->tokens * sizeof *dataset->token, &part[2]);
+    digest_bytes("target", dataset->target, dataset->tokens * sizeof *dataset->target, &part[3]);
+    size_t parts = 4;
+    if (dataset->reference != NULL)
+        digest_bytes("reference", dataset->reference, dataset->samples * sizeof *dataset->reference,
+                     &part[parts++]);
+    digest_root("dataset", part, parts, &dataset->digest);
+}
+
+static enum status reference_copy(const struct datarow_table *table, struct arena *arena,
+                                  struct dataset *dataset) {
+    double(*reference)[2];
+    TRY(arena_take(arena, dataset->samples, sizeof *reference, "reference", &reference));
+    for (size_t row = 0; row < dataset->samples; row++)
+        memcpy(reference[row], table->row[row].reference, sizeof reference[row]);
+    dataset->reference = (const double(*)[2])reference;
+    return STATUS_OK;
+}
+
+static enum status dataset_build(const struct dataset_options *options,
+                                 const struct datarow_table *table, struct arena *arena,
+                                 struct dataset *dataset) {
+    struct builder builder = {.options = options, .table = table, .dataset = dataset};
+    if (table->rows >= UINT32_MAX)
+        FAIL(STATUS_INPUT, "%s: %zu rows; at most %" PRIu32, table->source, table->rows,
+             UINT32_MAX - 1);
+    dataset->task = options->task;
+    dataset->sides = options->task == TASK_DPO ? 2 : 1;
+    dataset->samples = table->rows;
+    if (options->samples != 0) dataset->samples = (size_t)options->samples;
+    if (dataset->samples > table->rows)
+        FAIL(STATUS_INPUT, "data.samples: %s holds %zu samples, got %" PRIu64, table->source,
+             table->rows, options->samples);
+    dataset->extra_keys = table->extra_keys;
+    char *text;
+    TRY(arena_text(arena, table->source, strlen(table->source), &text));
+    dataset->source = text;
+    if (table->extra_first != NULL) {
+        TRY(arena_text(arena, table->extra_first, strlen(table->extra_first), &text));
+        dataset->extra_first = text;
+    }
+    dataset->tokens = tokens_count(&builder);
+    TRY(arrays_take(&builder, arena));
+    uint64_t first = 0;
+    for (size_t row = 0; row < dataset->samples; row++) {
+        builder.line[row] = (uint32_t)table->row[row].line;
+        for (uint32_t side = 0; side < dataset->sides; side++)
+            TRY(sequence_write(&builder, row, side, &first));
+    }
+    if (options->reference) TRY(reference_copy(table, arena, dataset));
+    dataset_digest(dataset);
+    return STATUS_OK;
+}
+
+int dataset_options_equal(const struct dataset_options *a, const struct dataset_options *b) {
+    return a->task == b->task && a->max_len == b->max_len && a->vocab == b->vocab &&
+           a->seed == b->seed && a->samples == b->samples && a->reference == b->reference &&
+           a->chat == b->chat && strcmp(a->source, b->source) == 0;
+}
+
+int dataset_is_builtin(const char *source) {
+    return strncmp(source, BUILTIN_PREFIX, strlen(BUILTIN_PREFIX)) == 0;
+}
+
+static enum status source_read(const struct dataset_options *options, struct arena *arena,
+                               struct datarow_table *out_table) {
+    if (dataset_is_builtin(options->source)) {
+        TRY(builtin_rows(options->source + strlen(BUILTIN_PREFIX), options->task, options->seed,
+                         arena, out_table));
+        return chat_rows(options->chat, arena, out_table);
+    }
+    const struct jsonl_options reading = {options->task, options->vocab, options->reference,
+                                          options->chat};
+    return jsonl_read(options->source, &reading, arena, out_table);
+}
+
+static enum status options_check(const struct dataset_options *options) {
+    if (options->reference && dataset_is_builtin(options->source))
+        FAIL(STATUS_INPUT, "dpo.reference: %s holds no log-probabilities; expected cached or live",
+             options->source);
+    if (options->max_len < 2 || options->max_len > DATASET_MAX_LEN)
+        FAIL(STATUS_INPUT, "max_len: expected 2 to %" PRIu64 " tokens, got %" PRIu64,
+             DATASET_MAX_LEN, options->max_len);
+    if (options->vocab < 1 || options->vocab > DATASET_MAX_VOCAB)
+        FAIL(STATUS_INPUT, "vocabulary: expected 1 to %" PRIu64 ", got %" PRIu64, DATASET_MAX_VOCAB,
+             options->vocab);
+    return STATUS_OK;
+}
+
+static enum status dataset_fill(const struct dataset_options *options, struct arena *scratch,
+                                struct arena *arena, struct dataset *out_dataset) {
+    struct datarow_table table;
+    TRY(source_read(options, scratch, &table));
+    out_dataset->bytes = table.bytes || form_is_text(table.form);
+    if (out_dataset->bytes && options->vocab < TOKENIZER_VOCAB)
+        FAIL(STATUS_INPUT,
+             "%s: text needs a vocabulary of %u (256 bytes and 3 specials), got %" PRIu64,
+             table.source, TOKENIZER_VOCAB, options->vocab);
+    out_dataset->words = table.words;
+    return dataset_build(options, &table, arena, out_dataset);
+}
+
+enum status dataset_open(const struct dataset_options *options, struct arena *arena,
+                         struct dataset *out_dataset) {
+    memset(out_dataset, 0, sizeof *out_dataset);
+    TRY(options_check(options));
+    struct arena scratch = ARENA_EMPTY;
+    enum status status = dataset_fill(options, &scratch, arena, out_dataset);
+    arena_close(&scratch);
+    return status;
+}
+
+static bool mask_at(const struct dataset *dataset, const struct dataset_sequence *sequence,
+                    uint32_t index) {
+    return index > 0 && dataset->target[sequence->first + index - 1] != DATASET_NO_TARGET;
+}
+
+static void sequence_print(const struct dataset *dataset, const struct dataset_sequence *sequence,
+                           const char *name, FILE *out) {
+    const uint32_t *token = dataset->token + sequence->first;
+    fprintf(out, "  %-8s %" PRIu32 " tokens, %" PRIu32 " labelled", name, sequence->length,
+            sequence->labels);
+    if (sequence->cut > 0) fprintf(out, ", %" PRIu32 " cut off", sequence->cut);
+    fprintf(out, "\n    tokens");
+    for (uint32_t i = 0; i < sequence->length; i++)
+        fprintf(out, " %" PRIu32, token[i]);
+    fprintf(out, "\n    mask  ");
+    for (uint32_t i = 0; i < sequence->length; i++)
+        fprintf(out, " %d", mask_at(dataset, sequence, i));
+    if (!dataset->bytes) {
+        fputc('\n', out);
+        return;
+    }
+    fprintf(out, "\n    text   ");
+    for (uint32_t i = 0; i < sequence->length; i++) {
+        char shown[TOKENIZER_SHOW];
+        tokenizer_show(token[i], shown);
+        bool before = i > 0 && mask_at(dataset, sequence, i - 1);
+        bool labelled = mask_at(dataset, sequence, i);
+        fprintf(out, "%s%s", labelled != before ? (labelled ? "[" : "]") : "", shown);
+    }
+    fprintf(out, "%s\n", mask_at(dataset, sequence, sequence->length - 1) ? "]" : "");
+}
+
+void dataset_describe_lost(const struct dataset *dataset, FILE *out) {
+    if (dataset->cut_sequences > 0)
+        fprintf(out, "truncated: %zu sequences, %zu tokens cut off\n", dataset->cut_sequences,
+                dataset->cut_tokens);
+    if (dataset->extra_keys > 0)
+        fprintf(out, "ignored: %zu values of other keys, the first is \"%s\"\n",
+                dataset->extra_keys, dataset->extra_first);
+}
+
+void dataset_describe(const struct dataset *dataset, size_t samples, FILE *out) {
+    static const char *const names[] = {"chosen", "rejected"};
+    char hex[DIGEST_HEX];
+    digest_hex(&dataset->digest, hex);
+    fprintf(out, "%s: %zu samples, %zu tokens, %zu labelled, longest sequence %" PRIu32 "\n",
+            dataset->source, dataset->samples, dataset->tokens, dataset->labels, dataset->longest);
+    fprintf(out, "digest %s\n", hex);
+    dataset_describe_lost(dataset, out);
+    for (size_t i = 0; i < samples && i < dataset->samples; i++) {
+        fprintf(out, "sample %zu (%s:%" PRIu32 ")\n", i, dataset->source, dataset->line[i]);
+        for (uint32_t side = 0; side < dataset->sides; side++)
+            sequence_print(dataset, dataset_side(dataset, i, side),
+                           dataset->sides == 2 ? names[side] : "row", out);
+    }
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The forms that a row of JSONL may have, by the names of TRL 1.16 (DataCollatorForPreference,
+ * SFTTrainer) and of open-instruct (dataset_transformation.py), and which of them a row has.
+ * Nothing is guessed: a row with the keys of two forms, or of none, is an error that names them. */
+#include "data/jsonl_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macro.h"
+
+#define NO_KEY                                                                                     \
+    { NULL, PART_TEXT, false }
+
+static const struct form_rule form_rules[] = {
+    {TASK_DPO,
+     DATAROW_PAIR_TEXT,
+     3,
+     0,
+     {{"prompt", PART_TEXT, true},
+      {"chosen", PART_TEXT, false},
+      {"rejected", PART_TEXT, false},
+      NO_KEY},
+     "prompt, chosen, rejected",
+     {NULL, NULL}},
+    {TASK_DPO,
+     DATAROW_PAIR_TEXT,
+     2,
+     1,
+     {{"chosen", PART_TEXT, false}, {"rejected", PART_TEXT, false}, NO_KEY, NO_KEY},
+     "chosen, rejected",
+     {NULL, NULL}},
+    {TASK_DPO,
+     DATAROW_PAIR_IDS,
+     3,
+     0,
+     {{"prompt_ids", PART_IDS, true},
+      {"chosen_ids", PART_IDS, false},
+      {"rejected_ids", PART_IDS, false},
+      NO_KEY},
+     "prompt_ids, chosen_ids, rejected_ids",
+     {NULL, NULL}},
+    {TASK_DPO,
+     DATAROW_PAIR_LABELLED,
+     4,
+     0,
+     {{"chosen_input_ids", PART_IDS, false},
+      {"chosen_labels", PART_LABELS, false},
+      {"rejected_input_ids", PART_IDS, false},
+      {"rejected_labels", PART_LABELS, false}},
+     "chosen_input_ids, chosen_labels, rejected_input_ids, rejected_labels",
+     {"chosen_attention_mask", "rejected_attention_mask"}},
+    {TASK_SFT,
+     DATAROW_COMPLETION_TEXT,
+     2,
+     0,
+     {{"prompt", PART_TEXT, true}, {"completion", PART_TEXT, false}, NO_KEY, NO_KEY},
+     "prompt, completion",
+     {NULL, NULL}},
+    {TASK_SFT,
+     DATAROW_PLAIN_TEXT,
+     1,
+     0,
+     {{"text", PART_TEXT, false}, NO_KEY, NO_KEY, NO_KEY},
+     "text",
+     {NULL, NULL}},
+    {TASK_SFT,
+     DATAROW_LABELLED_IDS,
+     1,
+     0,
+     {{"messages", PART_CHAT, false}, NO_KEY, NO_KEY, NO_KEY},
+     "messages",
+     {NULL, NULL}},
+    {TASK_SFT,
+     DATAROW_LABELLED_IDS,
+     2,
+     0,
+     {{"input_ids", PART_IDS, false}, {"labels", PART_LABELS, false}, NO_KEY, NO_KEY},
+     "input_ids, labels",
+     {"attention_mask", NULL}},
+    {TASK_SFT,
+     DATAROW_LABELLED_IDS,
+     2,
+     0,
+     {{"input_ids", PART_IDS, false}, {"completion_mask", PART_MASK, false}, NO_KEY, NO_KEY},
+     "input_ids, completion_mask",
+     {"attention_mask", NULL}},
+    {TASK_SFT,
+     DATAROW_LABELLED_IDS,
+     2,
+     0,
+     {{"input_ids", PART_IDS, false}, {"assistant_masks", PART_MASK, false}, NO_KEY, NO_KEY},
+     "input_ids, assistant_masks",
+     {"attention_mask", NULL}},
+    {TASK_SFT,
+     DATAROW_LABELLED_IDS,
+     3,
+     0,
+     {{"input_ids", PART_IDS, false},
+      {"completion_mask", PART_MASK, false},
+      {"assistant_masks", PART_MASK, false},
+      NO_KEY},
+     "input_ids, completion_mask, assistant_masks",
+     {"attention_mask", NULL}},
+    {TASK_SFT,
+     DATAROW_COMPLETION_IDS,
+     2,
+     0,
+     {{"prompt_ids", PART_IDS, true}, {"completion_ids", PART_IDS, false}, NO_KEY, NO_KEY},
+     "prompt_ids, completion_ids",
+     {NULL, NULL}},
+};
+
+const char *const jsonl_reference_keys[JSONL_REFERENCES] = {"ref_chosen_logps",
+                                                            "ref_rejected_logps"};
+
+static const char *task_name(enum task task) {
+    return task == TASK_DPO ? "dpo" : "sft";
+}
+
+/* How many of the form's keys the row has. */
+static size_t form_matches(const struct form_rule *rule, const json_t *object) {
+    size_t found = 0;
+    for (size_t i = 0; i < rule->keys; i++)
+        found += json_object_get(object, rule->key[i].key) != NULL;
+    return found;
+}
+
+/* The row's keys for an error text, cut where they get long. */
+static void keys_print(const json_t *object, char *out, size_t size) {
+    size_t used = 0;
+    out[0] = '\0';
+    for (void *iter = json_object_iter((json_t *)object); iter != NULL;
+         iter = json_object_iter_next((json_t *)object, iter)) {
+        int wrote = snprintf(out + used, size - used, "%s%.40s", used > 0 ? ", " : "",
+                             json_object_iter_key(iter));
+        if (wrote < 0 || (size_t)wrote >= size - used) return;
+        used += (size_t)wrote;
+    }
+    if (used == 0) snprintf(out, size, "none");
+}
+
+/* The complete form of the other task that the row has, or NULL. */
+static const struct form_rule *form_elsewhere(const struct jsonl_reader *reader,
+                                              const json_t *object) {
+    for (size_t i = 0; i < COUNT_OF(form_rules); i++)
+        if (form_rules[i].task != reader->options.task &&
+            form_matches(&form_rules[i], object) == form_rules[i].keys)
+            return &form_rules[i];
+    return NULL;
+}
+
+/* No form is complete: name the form that comes nearest and what it lacks. */
+static enum status form_fail(const struct jsonl_reader *reader, const json_t *object) {
+    const struct form_rule *nearest = NULL;
+    const struct form_rule *other = form_elsewhere(reader, object);
+    size_t best = 0;
+    if (other != NULL)
+        ROW_FAIL(reader, "a row of %s is for task %s, but the task is %s", other->names,
+                 task_name(other->task), task_name(reader->options.task));
+    for (size_t i = 0; i < COUNT_OF(form_rules); i++) {
+        size_t found = form_matches(&form_rules[i], object);
+        if (form_rules[i].task != reader->options.task || found <= best) continue;
+        best = found;
+        nearest = &form_rules[i];
+    }
+    for (size_t i = 0; nearest != NULL && i < nearest->keys; i++)
+        if (json_object_get(object, nearest->key[i].key) == NULL)
+            ROW_FAIL(reader, "key \"%s\" is missing; a row has %s%s", nearest->key[i].key,
+                     nearest->names,
+                     nearest->keys > 1 && nearest->form == DATAROW_LABELLED_IDS
+                         ? " (or completion_mask or assistant_masks for labels)"
+                         : "");
+    char keys[256];
+    keys_print(object, keys, sizeof keys);
+    ROW_FAIL(reader, "expected the keys %s; the row has: %s",
+             reader->options.task == TASK_DPO
+                 ? "prompt, chosen, rejected (or chosen, rejected, or prompt_ids, chosen_ids, "
+                   "rejected_ids, or chosen_input_ids, chosen_labels, rejected_input_ids, "
+                   "rejected_labels)"
+                 : "prompt, completion (or messages, or text, or input_ids, labels, or "
+                   "prompt_ids, completion_ids)",
+             keys);
+}
+
+static bool form_complete(const struct form_rule *rule, const struct jsonl_reader *reader,
+                          const json_t *object) {
+    return rule->task == reader->options.task && form_matches(rule, object) == rule->keys;
+}
+
+enum task jsonl_form_task(const json_t *object) {
+    enum task nearest = TASK_DPO;
+    size_t best = 0;
+    for (size_t i = 0; i < COUNT_OF(form_rules); i++) {
+        const size_t found = form_matches(&form_rules[i], object);
+        if (found == form_rules[i].keys) return form_rules[i].task;
+        if (found <= best) continue;
+        best = found;
+        nearest = form_rules[i].task;
+    }
+    return nearest;
+}
+
+static bool rule_has(const struct form_rule *rule, const char *key) {
+    for (size_t i = 0; i < rule->keys; i++)
+        if (strcmp(rule->key[i].key, key) == 0) return true;
+    return false;
+}
+
+static bool rule_includes(const struct form_rule *rule, const struct form_rule *part) {
+    for (size_t i = 0; i < part->keys; i++)
+        if (!rule_has(rule, part->key[i].key)) return false;
+    return true;
+}
+
+enum status jsonl_form_find(const struct jsonl_reader *reader, const json_t *object,
+                            const struct form_rule **out) {
+    const struct form_rule *found = NULL;
+    for (size_t i = 0; i < COUNT_OF(form_rules); i++)
+        if (form_complete(&form_rules[i], reader, object) &&
+            (found == NULL || form_rules[i].keys > found->keys))
+            found = &form_rules[i];
+    if (found == NULL) return form_fail(reader, object);
+    for (size_t i = 0; i < COUNT_OF(form_rules); i++)
+        if (form_complete(&form_rules[i], reader, object) && !rule_includes(found, &form_rules[i]))
+            ROW_FAIL(reader, "the row has both %s and %s; keep one of them", found->names,
+                     form_rules[i].names);
+    if (reader->rule != NULL && reader->rule != found)
+        ROW_FAIL(reader, "a row of %s in a file whose line %zu has %s", found->names,
+                 reader->table->row[0].line, reader->rule->names);
+    *out = found;
+    return STATUS_OK;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Permutations by address, updates as their consecutive slices, micro-batches as slices of those.
+ * Invariant: two samplers with equal options and equal datasets give equal plans for equal states,
+ * whatever either planned before. */
+#include "data/sampler.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "data/datarow.h"
+#include "determinism/stream.h"
+
+static enum status options_check(const struct sampler_options *options,
+                                 const struct dataset *dataset) {
+    if (options->ranks != 1)
+        FAIL(STATUS_UNSUPPORTED, "parallel.ranks: this version runs 1 rank, got %" PRIu64,
+             options->ranks);
+    if (options->size < 1 || options->size > SAMPLER_MAX_BATCH)
+        FAIL(STATUS_INPUT, "batch.size: expected 1 to %" PRIu64 " samples, got %" PRIu64,
+             SAMPLER_MAX_BATCH, options->size);
+    if (options->micro < 1 || options->micro > options->size)
+        FAIL(STATUS_INPUT, "batch.micro: expected 1 to batch.size (%" PRIu64 "), got %" PRIu64,
+             options->size, options->micro);
+    if (dataset->samples < (options->keep_last ? 1 : options->size))
+        FAIL(STATUS_INPUT,
+             "%s: batch.size is %" PRIu64 " samples, but the data hold %zu: not one full update",
+             dataset->source, options->size, dataset->samples);
+    if (options->loss_ranks != 0 && options->size % options->loss_ranks != 0)
+        FAIL(STATUS_INPUT,
+             "loss.ranks: expected a divisor of batch.size (%" PRIu64 "), got %" PRIu64,
+             options->size, options->loss_ranks);
+    return STATUS_OK;
+}
+
+static uint64_t divide_up(uint64_t value, uint64_t by) {
+    return value / by + (value % by != 0);
+}
+
+enum status sampler_init(const struct sampler_options *options, const struct dataset *dataset,
+                         struct arena *arena, struct sampler *out_sampler) {
+    TRY(options_check(options, dataset));
+    struct sampler sampler = {.options = *options, .dataset = dataset};
+    size_t micros = (size_t)divide_up(options->size, options->micro);
+    const uint64_t rest = dataset->samples % options->size;
+    const bool full = divide_up(rest, options->micro) == micros;
+    sampler.epoch_updates = dataset->samples / options->size;
+    if (rest != 0 && (options->keep_last || (options->leak && full))) sampler.epoch_updates++;
+    if (options->leak && !full) sampler.rest = (uint32_t)rest;
+    if (sampler.rest != 0) micros *= 2;
+    TRY(arena_take(arena, dataset->samples, sizeof *sampler.order, "data order", &sampler.order));
+    TRY(arena_take(arena, micros, sizeof *sampler.micro, "micro-batches", &sampler.micro));
+    TRY(arena_take(arena, sampler.rest, sizeof *sampler.leaked, "data order", &sampler.leaked));
+    TRY(arena_take(arena, (size_t)options->loss_ranks, sizeof *sampler.rank_labels, "ranks",
+                   &sampler.rank_labels));
+    if (options->shuffle)
+        TRY(arena_take(arena, 2 * dataset->samples, sizeof *sampler.scratch, "data order",
+                       &sampler.scratch));
+    *out_sampler = sampler;
+    return STATUS_OK;
+}
+
+void sampler_reseed(struct sampler *sampler, uint64_t seed) {
+    if (sampler->options.seed == seed) return;
+    sampler->options.seed = seed;
+    sampler->cached = false;
+}
+
+struct sampler_state sampler_seek(const struct sampler *sampler, uint64_t done) {
+    struct sampler_state state = {done / sampler->epoch_updates, done % sampler->epoch_updates};
+    return state;
+}
+
+struct sampler_state sampler_next(const struct sampler *sampler, struct sampler_state state) {
+    if (++state.position >= sampler->epoch_updates) {
+        state.position = 0;
+        state.epoch++;
+    }
+    return state;
+}
+
+static enum status order_draw(struct sampler *sampler, uint64_t epoch) {
+    size_t samples = sampler->dataset->samples;
+    if (sampler->options.shuffle) {
+        const struct stream_address address = {.stream = STREAM_DATA,
+                                               .op = DATA_OP_PERMUTE,
+                                               .update = epoch,
+                                               .last_element = 2 * (uint64_t)samples - 1};
+        struct stream_site site;
+        TRY(stream_pack(&address, &site));
+        stream_permute(sampler->options.seed, site, 0, samples, sampler->scratch, sampler->order);
+    } else {
+        for (size_t i = 0; i < samples; i++)
+            sampler->order[i] = (uint32_t)i;
+    }
+    sampler->cached = true;
+    sampler->cached_epoch = epoch;
+    return STATUS_OK;
+}
+
+static enum status order_want(struct sampler *sampler, uint64_t epoch) {
+    if (sampler->cached && sampler->cached_epoch == epoch) return STATUS_OK;
+    return order_draw(sampler, epoch);
+}
+
+static void micro_count(const struct sampler *sampler, const uint32_t *sample,
+                        struct sampler_micro *micro) {
+    const struct dataset *dataset = sampler->dataset;
+    for (uint32_t i = micro->first; i < micro->first + micro->samples; i++)
+        for (uint32_t side = 0; side < dataset->sides; side++) {
+            const struct dataset_sequence *sequence = dataset_side(dataset, sample[i], side);
+            micro->tokens += sequence->length;
+            micro->labels += sequence->labels;
+            micro->opens += dataset->opens[sample[i] * dataset->sides + side];
+            if (sequence->length > micro->longest) micro->longest = sequence->length;
+        }
+}
+
+/* Appends the micro-batches of `samples` samples. */
+static void micros_plan(struct sampler *sampler, const uint32_t *sample, uint32_t samples,
+                        struct sampler_plan *plan) {
+    const uint32_t step = (uint32_t)sampler->options.micro;
+    for (uint32_t first = 0; first < samples; first += step) {
+        uint32_t left = samples - first;
+        struct sampler_micro *micro = &sampler->micro[plan->micros++];
+        *micro = (struct sampler_micro){.first = first, .samples = left < step ? left : step};
+        micro_count(sampler, sample, micro);
+        plan->tokens += micro->tokens;
+        plan->labels += micro->labels;
+        plan->opens += micro->opens;
+    }
+}
+
+/* What the epoch before left over. Its order is drawn again: a plan depends on no other plan. */
+static enum status leaked_plan(struct sampler *sampler, struct sampler_state state,
+                               struct sampler_plan *plan) {
+    if (sampler->rest == 0 || state.epoch == 0 || state.position != 0) return STATUS_OK;
+    const size_t from = sampler->dataset->samples - sampler->rest;
+    TRY(order_want(sampler, state.epoch - 1));
+    memcpy(sampler->leaked, sampler->order + from, sampler->rest * sizeof *sampler->leaked);
+    plan->leaked_sample = sampler->leaked;
+    micros_plan(sampler, sampler->leaked, sampler->rest, plan);
+    plan->leaked = (struct sampler_window){sampler->rest, plan->micros, plan->tokens, plan->labels,
+                                           plan->opens};
+    plan->tokens = plan->labels = plan->opens = 0;
+    return STATUS_OK;
+}
+
+static void ranks_count(struct sampler *sampler, struct sampler_plan *plan) {
+    const uint64_t ranks = sampler->options.loss_ranks;
+    if (ranks == 0) return;
+    const uint64_t share = sampler->options.size / ranks;
+    memset(sampler->rank_labels, 0, (size_t)ranks * sizeof *sampler->rank_labels);
+    for (uint32_t i = 0; i < plan->samples; i++)
+        for (uint32_t side = 0; side < sampler->dataset->sides; side++)
+            sampler->rank_labels[i / share] +=
+                dataset_side(sampler->dataset, plan->sample[i], side)->labels;
+    plan->rank_labels = sampler->rank_labels;
+}
+
+enum status sampler_plan_update(struct sampler *sampler, struct sampler_state state,
+                                struct sampler_plan *out_plan) {
+    const uint64_t size = sampler->options.size;
+    const uint64_t samples = sampler->dataset->samples;
+    if (state.position >= sampler->epoch_updates)
+        FAIL(STATUS_INTERNAL, "data position %" PRIu64 " in an epoch of %" PRIu64 " updates",
+             state.position, sampler->epoch_updates);
+    struct sampler_plan plan = {.epoch = state.epoch, .position = state.position};
+    plan.micro = sampler->micro;
+    TRY(leaked_plan(sampler, state, &plan));
+    TRY(order_want(sampler, state.epoch));
+    const uint64_t first = state.position * size;
+    plan.samples = (uint32_t)(samples - first < size ? samples - first : size);
+    plan.sample = sampler->order + first;
+    plan.words = sampler->options.shuffle && state.position == 0 ? 2 * samples : 0;
+    micros_plan(sampler, plan.sample, plan.samples, &plan);
+    ranks_count(sampler, &plan);
+    *out_plan = plan;
+    return STATUS_OK;
+}

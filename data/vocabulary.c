@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * tokenizer.json by jansson: sizes first, then every token's bytes into one piece of memory. */
+#include "data/vocabulary.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "data/tokenizer.h"
+
+struct reader {
+    const char *source;
+    struct arena *arena;
+    struct vocabulary *out;
+    char *text;
+    size_t used;
+};
+
+/* GPT-2's alphabet: printing bytes of Latin-1 are themselves, the others follow U+0100 in order. */
+static bool prints(uint32_t byte) {
+    return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || (byte >= 174);
+}
+
+static int byte_of(uint32_t character) {
+    if (character < 256) return prints(character) ? (int)character : -1;
+    uint32_t rest = character - 256;
+    for (uint32_t byte = 0; byte < 256; byte++)
+        if (!prints(byte) && rest-- == 0) return (int)byte;
+    return -1;
+}
+
+/* The next character of valid UTF-8; jansson gives no other. */
+static uint32_t character_next(const char **at) {
+    const unsigned char *byte = (const unsigned char *)*at;
+    const size_t more = byte[0] < 0x80 ? 0 : byte[0] < 0xE0 ? 1 : byte[0] < 0xF0 ? 2 : 3;
+    uint32_t character = more == 0 ? byte[0] : byte[0] & (0x3Fu >> more);
+    for (size_t i = 1; i <= more; i++)
+        character = character << 6 | (byte[i] & 0x3Fu);
+    *at += more + 1;
+    return character;
+}
+
+static enum status id_check(const struct reader *reader, const char *name, const json_t *value,
+                            uint32_t *out) {
+    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+        json_integer_value(value) >= (json_int_t)VOCABULARY_MAX_ID)
+        FAIL(STATUS_INPUT, "%s: token \"%.40s\": expected an id from 0 to %" PRIu32, reader->source,
+             name, VOCABULARY_MAX_ID - 1);
+    *out = (uint32_t)json_integer_value(value);
+    return STATUS_OK;
+}
+
+/* `alphabet`: spelled in GPT-2's, else plain text. */
+static enum status token_add(struct reader *reader, const char *name, uint32_t id, bool alphabet) {
+    struct vocabulary_token *token = &reader->out->token[id];
+    char *to = reader->text + reader->used;
+    size_t length = 0;
+    if (token->text != NULL)
+        FAIL(STATUS_INPUT, "%s: token \"%.40s\": its id %" PRIu32 " is that of another token",
+             reader->source, name, id);
+    for (const char *at = name; *at != '\0';) {
+        if (!alphabet) {
+            to[length++] = *at++;
+            continue;
+        }
+        const int byte = byte_of(character_next(&at));
+        if (byte < 0)
+            FAIL(STATUS_INPUT,
+                 "%s: token \"%.40s\" is not spelled in the byte-level alphabet of GPT-2",
+                 reader->source, name);
+        to[length++] = (char)(unsigned char)byte;
+    }
+    reader->used += length;
+    *token = (struct vocabulary_token){to, length};
+    return STATUS_OK;
+}
+
+static bool is_added(const json_t *added, const char *name) {
+    for (size_t i = 0; i < json_array_size(added); i++)
+        if (strcmp(json_string_value(json_object_get(json_array_get(added, i), "content")), name) ==
+            0)
+            return true;
+    return false;
+}
+
+/* An added token may stand in the vocabulary, too; it then is its own text. */
+static enum status tokens_read(struct reader *reader, json_t *vocab, const json_t *added) {
+    const char *name;
+    json_t *value;
+    uint32_t id = 0;
+    json_object_foreach(vocab, name, value) {
+        TRY(id_check(reader, name, value, &id));
+        if (is_added(added, name)) continue;
+        TRY(token_add(reader, name, id, true));
+    }
+    for (size_t i = 0; i < json_array_size(added); i++) {
+        const json_t *token = json_array_get(added, i);
+        name = json_string_value(json_object_get(token, "content"));
+        TRY(id_check(reader, name, json_object_get(token, "id"), &id));
+        TRY(token_add(reader, name, id, false));
+    }
+    return STATUS_OK;
+}
+
+/* Bounds of both pools; refuses what has no id or no text. */
+static enum status measure(struct reader *reader, json_t *vocab, const json_t *added,
+                           size_t *out_bytes) {
+    const char *name;
+    json_t *value;
+    uint32_t id = 0;
+    size_t ids = 0;
+    *out_bytes = 0;
+    json_object_foreach(vocab, name, value) {
+        TRY(id_check(reader, name, value, &id));
+        *out_bytes += strlen(name);
+        if (id >= ids) ids = (size_t)id + 1;
+    }
+    for (size_t i = 0; i < json_array_size(added); i++) {
+        const json_t *token = json_array_get(added, i);
+        const json_t *content = json_object_get(token, "content");
+        if (!json_is_string(content))
+            FAIL(STATUS_INPUT, "%s: added_tokens[%zu]: expected \"content\"", reader->source, i);
+        TRY(id_check(reader, json_string_value(content), json_object_get(token, "id"), &id));
+        *out_bytes += json_string_length(content);
+        if (id >= ids) ids = (size_t)id + 1;
+    }
+    reader->out->ids = ids;
+    return STATUS_OK;
+}
+
+static const char *type_of(const json_t *object) {
+    const char *type = json_string_value(json_object_get(object, "type"));
+    return type == NULL ? "none" : type;
+}
+
+/* ByteLevel itself, or one of a sequence. */
+static bool is_byte_level(const json_t *decoder) {
+    const json_t *list = json_object_get(decoder, "decoders");
+    if (strcmp(type_of(decoder), "ByteLevel") == 0) return true;
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (strcmp(type_of(json_array_get(list, i)), "ByteLevel") == 0) return true;
+    return false;
+}
+
+static enum status root_read(struct reader *reader, const json_t *root) {
+    const json_t *model = json_object_get(root, "model");
+    json_t *vocab = json_object_get(model, "vocab");
+    const json_t *added = json_object_get(root, "added_tokens");
+    const json_t *decoder = json_object_get(root, "decoder");
+    size_t bytes;
+    if (!json_is_object(vocab))
+        FAIL(STATUS_INPUT, "%s: expected a tokenizer.json whose model.vocab gives ids to tokens",
+             reader->source);
+    if (strcmp(type_of(model), "BPE") != 0)
+        FAIL(STATUS_INPUT, "%s: model.type: expected BPE, got %.40s", reader->source,
+             type_of(model));
+    if (!is_byte_level(decoder))
+        FAIL(STATUS_INPUT, "%s: decoder.type: expected ByteLevel, got %.40s", reader->source,
+             type_of(decoder));
+    TRY(measure(reader, vocab, added, &bytes));
+    TRY(arena_take(reader->arena, reader->out->ids, sizeof *reader->out->token, "vocabulary",
+                   &reader->out->token));
+    TRY(arena_take(reader->arena, bytes, 1, "vocabulary", &reader->text));
+    return tokens_read(reader, vocab, added);
+}
+
+enum status vocabulary_parse(const char *source, const char *bytes, size_t length,
+                             struct arena *arena, struct vocabulary *out) {
+    struct reader reader = {source, arena, out, NULL, 0};
+    json_error_t error;
+    *out = (struct vocabulary){0, NULL};
+    json_t *root = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &error);
+    if (root == NULL)
+        FAIL(STATUS_INPUT, "%s:%d:%d: not JSON: %s", source, error.line, error.column, error.text);
+    enum status status = root_read(&reader, root);
+    json_decref(root);
+    return status;
+}
+
+static enum status file_read(FILE *file, const char *path, struct arena *arena,
+                             struct vocabulary *out) {
+    struct stat info;
+    char *bytes;
+    if (fstat(fileno(file), &info) != 0)
+        FAIL(STATUS_IO, "%s: cannot be examined: %s", path, strerror(errno));
+    if (!S_ISREG(info.st_mode) || (uint64_t)info.st_size > VOCABULARY_MAX_BYTES)
+        FAIL(STATUS_INPUT, "%s: expected a regular file of at most %zu bytes", path,
+             VOCABULARY_MAX_BYTES);
+    TRY(arena_take(arena, (size_t)info.st_size, 1, path, &bytes));
+    const size_t length = fread(bytes, 1, (size_t)info.st_size, file);
+    if (ferror(file)) FAIL(STATUS_IO, "%s: cannot be read: %s", path, strerror(errno));
+    return vocabulary_parse(path, bytes, length, arena, out);
+}
+
+enum status vocabulary_open(const char *path, struct arena *arena, struct vocabulary *out) {
+    struct stat info;
+    const char *name = path;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
+        char *inside;
+        TRY(arena_format(arena, &inside, "%s/tokenizer.json", path));
+        name = inside;
+    }
+    FILE *file = fopen(name, "rb");
+    if (file == NULL) FAIL(STATUS_IO, "%s: cannot be opened: %s", name, strerror(errno));
+    enum status status = file_read(file, name, arena, out);
+    fclose(file);
+    return status;
+}
+
+void vocabulary_show(const struct vocabulary *vocabulary, uint32_t token, char *out, size_t size) {
+    static const char dots[] = "...";
+    size_t used = 0;
+    out[0] = '\0';
+    if (token >= vocabulary->ids || vocabulary->token[token].text == NULL) {
+        snprintf(out, size, "<%" PRIu32 ">", token);
+        return;
+    }
+    const struct vocabulary_token *here = &vocabulary->token[token];
+    for (size_t i = 0; i < here->length; i++) {
+        char shown[TOKENIZER_SHOW];
+        tokenizer_show((unsigned char)here->text[i], shown);
+        const bool last = i + 1 == here->length;
+        if (used + strlen(shown) + (last ? 0 : sizeof dots - 1) >= size) {
+            snprintf(out + used, size - used, "%s", dots);
+            return;
+        }
+        used += (size_t)snprintf(out + used, size - used, "%s", shown);
+    }
+}

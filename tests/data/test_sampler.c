@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * The plan of an update: permutations with known answers (a separate Python program, see
+ * test_dataset_builtin.c), access in any order, epochs, micro-batches, token counts, refusals. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "data/sampler.h"
+#include "tests/data/helper_data.h"
+
+#define SAMPLES_MAX 64
+
+/* `samples` rows; row i holds i % 7 + 1 labelled answer bytes (chosen) and one (rejected). */
+static void data_open(enum task task, size_t samples, struct arena *arena,
+                      struct dataset *dataset) {
+    char text[SAMPLES_MAX * 64];
+    size_t used = 0;
+    for (size_t i = 0; i < samples; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 "{\"prompt\": \"p\", \"%s\": \"%.*s\"%s}\n",
+                                 task == TASK_DPO ? "chosen" : "completion", (int)(i % 7 + 1),
+                                 "aaaaaaa", task == TASK_DPO ? ", \"rejected\": \"r\"" : "");
+    assert_int_equal(helper_jsonl_open(task, text, 4096, arena, dataset), STATUS_OK);
+    assert_int_equal(dataset->samples, samples);
+}
+
+static void validate_known_orders(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t seed, epoch;
+        uint32_t samples;
+        uint32_t order[12];
+    } cases[] = {
+        {17, 0, 10, {2, 1, 7, 6, 0, 8, 4, 9, 5, 3}},
+        {17, 1, 10, {8, 1, 2, 0, 6, 5, 4, 9, 7, 3}},
+        {((uint64_t)1 << 40) + 5, 3, 12, {2, 1, 11, 5, 0, 9, 4, 3, 6, 7, 10, 8}},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct dataset dataset;
+        data_open(TASK_DPO, cases[i].samples, &arena, &dataset);
+        const struct sampler_options options = {.seed = cases[i].seed,
+                                                .size = cases[i].samples,
+                                                .micro = 1,
+                                                .ranks = 1,
+                                                .shuffle = true,
+                                                false,
+                                                0};
+        struct sampler sampler;
+        struct sampler_plan plan;
+        assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
+        assert_int_equal(
+            sampler_plan_update(&sampler, sampler_seek(&sampler, cases[i].epoch), &plan),
+            STATUS_OK);
+        assert_int_equal(plan.samples, cases[i].samples);
+        assert_memory_equal(plan.sample, cases[i].order, cases[i].samples * sizeof(uint32_t));
+        arena_close(&arena);
+    }
+}
+
+static void plan_at(struct sampler *sampler, uint64_t done, struct sampler_plan *plan) {
+    assert_int_equal(sampler_plan_update(sampler, sampler_seek(sampler, done), plan), STATUS_OK);
+}
+
+/* The counts of a plan, added up from the dataset by hand. */
+static void assert_counts(const struct sampler_plan *plan, const struct dataset *dataset,
+                          uint64_t micro) {
+    uint64_t tokens = 0;
+    uint64_t labels = 0;
+    uint32_t first = 0;
+    assert_int_equal(plan->micros, (plan->samples + micro - 1) / micro);
+    for (uint32_t m = 0; m < plan->micros; m++) {
+        uint64_t micro_tokens = 0;
+        uint64_t micro_labels = 0;
+        uint32_t longest = 0;
+        assert_int_equal(plan->micro[m].first, first);
+        uint32_t left = plan->samples - first;
+        assert_int_equal(plan->micro[m].samples, left < micro ? left : micro);
+        for (uint32_t i = 0; i < plan->micro[m].samples; i++, first++) {
+            uint32_t answer = plan->sample[first] % 7 + 1; /* data_open */
+            micro_tokens += answer + 3 + (dataset->sides == 2 ? 4 : 0);
+            micro_labels += answer + 1 + (dataset->sides == 2 ? 2 : 0);
+            if (answer + 3 > longest) longest = answer + 3;
+        }
+        if (dataset->sides == 2 && longest < 4) longest = 4;
+        assert_int_equal(plan->micro[m].tokens, micro_tokens);
+        assert_int_equal(plan->micro[m].labels, micro_labels);
+        assert_int_equal(plan->micro[m].longest, longest);
+        tokens += micro_tokens;
+        labels += micro_labels;
+    }
+    assert_int_equal(first, plan->samples);
+    assert_int_equal(plan->tokens, tokens);
+    assert_int_equal(plan->labels, labels);
+}
+
+struct shape_case {
+    enum task task;
+    uint32_t samples;
+    uint64_t size, micro;
+    bool shuffle, keep_last;
+    uint64_t epoch_updates;
+};
+
+static const struct shape_case shapes[] = {
+    {TASK_DPO, 10, 4, 2, true, false, 2},   {TASK_DPO, 10, 4, 3, true, true, 3},
+    {TASK_SFT, 10, 5, 5, true, false, 2},   {TASK_SFT, 10, 5, 1, false, true, 2},
+    {TASK_SFT, 7, 7, 4, true, false, 1},    {TASK_DPO, 5, 8, 8, true, true, 1},
+    {TASK_SFT, 64, 6, 4, false, false, 10}, {TASK_DPO, 64, 1, 1, true, false, 64},
+};
+
+/* Every epoch uses each sample at most once, and all but the dropped rest; shuffled epochs differ;
+ * counts are right; words are drawn once per shuffled epoch. */
+static void verify_epochs(void **state) {
+    (void)state;
+    for (size_t c = 0; c < COUNT_OF(shapes); c++) {
+        const struct shape_case *shape = &shapes[c];
+        struct arena arena = ARENA_EMPTY;
+        struct dataset dataset;
+        data_open(shape->task, shape->samples, &arena, &dataset);
+        const struct sampler_options options = {
+            3, shape->size, shape->micro, 1, shape->shuffle, shape->keep_last, false, 0};
+        struct sampler sampler;
+        assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
+        assert_int_equal(sampler.epoch_updates, shape->epoch_updates);
+        struct sampler_state at = {0, 0};
+        for (uint64_t epoch = 0; epoch < 4; epoch++) {
+            unsigned used[SAMPLES_MAX] = {0};
+            uint32_t total = 0;
+            for (uint64_t u = 0; u < shape->epoch_updates; u++) {
+                struct sampler_plan plan;
+                assert_int_equal(sampler_plan_update(&sampler, at, &plan), STATUS_OK);
+                assert_int_equal(plan.epoch, epoch);
+                assert_int_equal(plan.position, u);
+                assert_int_equal(plan.words,
+                                 shape->shuffle && u == 0 ? 2 * (uint64_t)shape->samples : 0);
+                assert_counts(&plan, &dataset, shape->micro);
+                for (uint32_t i = 0; i < plan.samples; i++, total++) {
+                    assert_int_equal(used[plan.sample[i]]++, 0);
+                    if (!shape->shuffle) assert_int_equal(plan.sample[i], total);
+                }
+                at = sampler_next(&sampler, at);
+            }
+            assert_int_equal(total, shape->keep_last ? shape->samples
+                                                     : shape->epoch_updates * shape->size);
+            assert_int_equal(at.epoch, epoch + 1);
+            assert_int_equal(at.position, 0);
+        }
+        arena_close(&arena);
+    }
+}
+
+/* A plan does not depend on what was planned before it, nor on the micro-batch. */
+static void verify_any_order(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct dataset dataset;
+    data_open(TASK_DPO, 23, &arena, &dataset);
+    struct sampler_options options = {99, 4, 4, 1, true, false, false, 0};
+    struct sampler walker;
+    assert_int_equal(sampler_init(&options, &dataset, &arena, &walker), STATUS_OK);
+    options.micro = 3;
+    struct sampler jumper;
+    assert_int_equal(sampler_init(&options, &dataset, &arena, &jumper), STATUS_OK);
+    uint32_t walked[40][4];
+    struct sampler_state at = {0, 0};
+    for (uint64_t u = 0; u < 40; u++) {
+        struct sampler_plan plan;
+        struct sampler_state sought = sampler_seek(&walker, u);
+        assert_int_equal(at.epoch, sought.epoch);
+        assert_int_equal(at.position, sought.position);
+        assert_int_equal(sampler_plan_update(&walker, at, &plan), STATUS_OK);
+        memcpy(walked[u], plan.sample, sizeof walked[u]);
+        at = sampler_next(&walker, at);
+    }
+    for (uint64_t i = 0; i < 40; i++) {
+        uint64_t u = (i * 17 + 23) % 40; /* begins in another epoch */
+        struct sampler_plan plan;
+        plan_at(&jumper, u, &plan);
+        assert_memory_equal(plan.sample, walked[u], sizeof walked[u]);
+        assert_counts(&plan, &dataset, 3);
+    }
+    for (uint64_t u = 1; u < 40; u++) /* consecutive updates are different samples */
+        assert_memory_not_equal(walked[u], walked[u - 1], sizeof walked[u]);
+    for (uint64_t u = 5; u < 40; u++) /* and so are those of consecutive epochs */
+        assert_memory_not_equal(walked[u], walked[u - 5], sizeof walked[u]);
+    arena_close(&arena);
+}
+
+/* The seed and the epoch each change the order; the batch size does not. */
+static void verify_order_inputs(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct dataset dataset;
+    data_open(TASK_SFT, 24, &arena, &dataset);
+    uint32_t order[4][24];
+    static const struct {
+        uint64_t seed, size, done;
+    } cases[] = {{5, 24, 0}, {6, 24, 0}, {5, 24, 1}, {5, 8, 0}};
+    for (size_t i = 0; i < 4; i++) {
+        const struct sampler_options options = {cases[i].seed, cases[i].size, 1,     1,
+                                                true,          false,         false, 0};
+        struct sampler sampler;
+        assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
+        for (uint64_t u = 0; u < 24 / cases[i].size; u++) {
+            struct sampler_plan plan;
+            plan_at(&sampler, cases[i].done + u, &plan);
+            memcpy(order[i] + u * cases[i].size, plan.sample, cases[i].size * sizeof(uint32_t));
+        }
+    }
+    assert_memory_not_equal(order[0], order[1], sizeof order[0]);
+    assert_memory_not_equal(order[0], order[2], sizeof order[0]);
+    assert_memory_equal(order[0], order[3], sizeof order[0]);
+    arena_close(&arena);
+}
+
+struct leak_case {
+    uint32_t samples;
+    uint64_t size, micro, epoch_updates;
+    uint32_t rest, micros; /* that leak */
+};
+
+/* A rest with as many micro-batches as an update is one: its window is full. */
+static const struct leak_case leaks[] = {
+    {22, 8, 2, 2, 6, 3}, {23, 8, 2, 3, 0, 0}, {17, 8, 2, 2, 1, 1}, {16, 8, 2, 2, 0, 0},
+    {10, 4, 4, 3, 0, 0}, {11, 4, 1, 2, 3, 3}, {13, 4, 2, 3, 1, 1},
+};
+
+static void expect_leaked(struct sampler *sampler, const struct leak_case *leak,
+                          const struct dataset *dataset, uint64_t epoch) {
+    uint32_t order[SAMPLES_MAX];
+    struct sampler_plan plan;
+    const uint64_t size = leak->size;
+    for (uint64_t u = 0; u < dataset->samples / size && epoch > 0; u++) {
+        plan_at(sampler, (epoch - 1) * leak->epoch_updates + u, &plan);
+        memcpy(order + u * size, plan.sample, size * sizeof *order);
+    }
+    plan_at(sampler, epoch * leak->epoch_updates, &plan);
+    assert_int_equal(plan.leaked.samples, epoch == 0 ? 0 : leak->rest);
+    assert_int_equal(plan.leaked.micros, epoch == 0 ? 0 : leak->micros);
+    assert_int_equal(plan.samples, size);
+    assert_int_equal(plan.micros, plan.leaked.micros + (size + leak->micro - 1) / leak->micro);
+    if (plan.leaked.samples == 0) return;
+    unsigned used[SAMPLES_MAX] = {
+        0}; /* the epoch before, and what it left over: each sample once */
+    uint64_t labels = 0;
+    memcpy(order + dataset->samples - leak->rest, plan.leaked_sample, leak->rest * sizeof *order);
+    for (size_t i = 0; i < dataset->samples; i++)
+        assert_int_equal(used[order[i]]++, 0);
+    for (uint32_t i = 0; i < leak->rest; i++)
+        for (uint32_t side = 0; side < dataset->sides; side++)
+            labels += dataset_side(dataset, plan.leaked_sample[i], side)->labels;
+    assert_int_equal(plan.leaked.labels, labels);
+    assert_int_equal(plan.micro[leak->micros].first, 0);
+}
+
+static void verify_leaks(void **state) {
+    (void)state;
+    for (size_t c = 0; c < COUNT_OF(leaks); c++) {
+        const struct leak_case *leak = &leaks[c];
+        struct arena arena = ARENA_EMPTY;
+        struct dataset dataset;
+        data_open(TASK_SFT, leak->samples, &arena, &dataset);
+        const struct sampler_options options = {.seed = 3,
+                                                .size = leak->size,
+                                                .micro = leak->micro,
+                                                .ranks = 1,
+                                                .shuffle = true,
+                                                .leak = true};
+        struct sampler sampler;
+        assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
+        assert_int_equal(sampler.epoch_updates, leak->epoch_updates);
+        for (uint64_t epoch = 0; epoch < 3; epoch++)
+            expect_leaked(&sampler, leak, &dataset, epoch);
+        arena_close(&arena);
+    }
+}
+
+/* Shares of the update, counted over both sides. */
+static void verify_rank_labels(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct dataset dataset;
+    data_open(TASK_DPO, 24, &arena, &dataset);
+    const struct sampler_options options = {
+        .seed = 3, .size = 8, .micro = 8, .ranks = 1, .shuffle = true, .loss_ranks = 4};
+    struct sampler sampler;
+    struct sampler_plan plan;
+    assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
+    plan_at(&sampler, 1, &plan);
+    uint64_t all = 0;
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        uint64_t labels = 0;
+        for (uint32_t i = 2 * rank; i < 2 * rank + 2; i++)
+            for (uint32_t side = 0; side < 2; side++)
+                labels += dataset_side(&dataset, plan.sample[i], side)->labels;
+        assert_int_equal(plan.rank_labels[rank], labels);
+        all += labels;
+    }
+    assert_int_equal(all, plan.labels);
+    arena_close(&arena);
+}
+
+static void validate_refused(void **state) {
+    (void)state;
+    static const struct {
+        struct sampler_options options;
+        enum status status;
+        const char *error;
+    } cases[] = {
+        {{0, 11, 1, 1, true, false, false, 0},
+         STATUS_INPUT,
+         "d: batch.size is 11 samples, but the data hold 10: not one full update"},
+        {{0, 0, 1, 1, true, false, false, 0},
+         STATUS_INPUT,
+         "batch.size: expected 1 to 4194304 samples, got 0"},
+        {{0, 4194305, 1, 1, true, true, false, 0},
+         STATUS_INPUT,
+         "batch.size: expected 1 to 4194304 samples, got 4194305"},
+        {{0, 4, 0, 1, true, false, false, 0},
+         STATUS_INPUT,
+         "batch.micro: expected 1 to batch.size (4), got 0"},
+        {{0, 4, 5, 1, true, false, false, 0},
+         STATUS_INPUT,
+         "batch.micro: expected 1 to batch.size (4), got 5"},
+        {{0, 4, 2, 2, true, false, false, 0},
+         STATUS_UNSUPPORTED,
+         "parallel.ranks: this version runs 1 rank, got 2"},
+        {{0, 4, 2, 1, true, false, false, 3},
+         STATUS_INPUT,
+         "loss.ranks: expected a divisor of batch.size (4), got 3"},
+    };
+    struct arena arena = ARENA_EMPTY;
+    struct dataset dataset;
+    data_open(TASK_DPO, 10, &arena, &dataset);
+    dataset.source = "d";
+    struct sampler sampler;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        assert_int_equal(sampler_init(&cases[i].options, &dataset, &arena, &sampler),
+                         cases[i].status);
+        assert_string_equal(status_text(), cases[i].error);
+    }
+    const struct sampler_options options = {0, 4, 2, 1, true, false, false, 0};
+    struct sampler_plan plan;
+    assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
+    assert_int_equal(sampler_plan_update(&sampler, (struct sampler_state){0, 2}, &plan),
+                     STATUS_INTERNAL);
+    assert_string_equal(status_text(), "data position 2 in an epoch of 2 updates");
+    assert_int_equal(
+        sampler_plan_update(&sampler, (struct sampler_state){(uint64_t)1 << 32, 0}, &plan),
+        STATUS_INPUT);
+    arena_close(&arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_known_orders), cmocka_unit_test(verify_epochs),
+        cmocka_unit_test(verify_any_order),      cmocka_unit_test(verify_order_inputs),
+        cmocka_unit_test(verify_leaks),          cmocka_unit_test(verify_rank_labels),
+        cmocka_unit_test(validate_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
