@@ -11,7 +11,7 @@
 #include "cli/output.h"
 #include "cli/parity_asking.h"
 #include "cli/perform.h"
-#include "trainer/pretrained.h"
+#include "model/pretrained.h"
 
 /* ---- parts ---- */
 

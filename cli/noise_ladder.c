@@ -7,8 +7,8 @@
 
 #include "cli/json.h"
 #include "cli/noise_report.h"
+#include "model/backends.h"
 #include "trainer/backend_record.h"
-#include "trainer/backends.h"
 #include "trainer/noise_ops.h"
 
 struct text {

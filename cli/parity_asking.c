@@ -9,7 +9,7 @@
 #include "cli/output.h"
 #include "data/dataset.h"
 #include "data/tokenizer.h"
-#include "trainer/pretrained.h"
+#include "model/pretrained.h"
 
 enum status parity_read_count(const struct options *options, int key, const char *name,
                               uint64_t most, uint64_t *value) {

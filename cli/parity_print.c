@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "trainer/model_ops.h"
+#include "model/model_ops.h"
 
 #define ROWS_SHOWN 12
 

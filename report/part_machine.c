@@ -27,7 +27,7 @@ static uint32_t put_group(struct page *page, const char *path, const char *capti
     return count;
 }
 
-/* What is under /backend: which run ran on what (trainer/backends.h). */
+/* What is under /backend: which run ran on what (model/backends.h). */
 static void put_devices(struct page *page) {
     const char *last = "";
     put_group(page, "backend", "Whose ops each run had");

@@ -4,8 +4,8 @@
 #ifndef TWINSTEP_TRAINER_BACKEND_RECORD_H
 #define TWINSTEP_TRAINER_BACKEND_RECORD_H
 
+#include "model/backends.h"
 #include "trainer/backend_seen.h"
-#include "trainer/backends.h"
 
 /* A module and what it runs on. */
 struct backend_site {

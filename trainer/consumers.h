@@ -12,8 +12,8 @@
 #include "base/arena.h"
 #include "determinism/record.h"
 #include "determinism/stream.h"
+#include "model/params.h"
 #include "scenarios/config.h"
-#include "trainer/params.h"
 
 /* The consumers of a configuration, by stream, then op; names like "init/embedding",
  * "data/permute", "dropout/branch-mlp", "rounding/q". `initial` is filled but for data/reject,

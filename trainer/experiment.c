@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "data/datarow.h"
+#include "model/pretrained.h"
+#include "model/save_model.h"
 #include "trainer/pair.h"
-#include "trainer/pretrained.h"
 #include "trainer/probe.h"
-#include "trainer/save_model.h"
 #include "trainer/snapshot.h"
 
 enum status experiment_dataset(struct experiment *e, const struct config *config,

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "trainer/pretrained.h"
+#include "model/pretrained.h"
 
 static enum status describe_keys(const struct factor *factor, struct arena *arena, char **out) {
     size_t length = 1;

@@ -11,7 +11,7 @@
 #ifndef TWINSTEP_TRAINER_LOCATE_CELLS_H
 #define TWINSTEP_TRAINER_LOCATE_CELLS_H
 
-#include "trainer/watch.h"
+#include "model/watch.h"
 
 #define LOCATE_BUFFER 4096
 

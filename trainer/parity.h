@@ -11,7 +11,7 @@
 #ifndef TWINSTEP_TRAINER_PARITY_H
 #define TWINSTEP_TRAINER_PARITY_H
 
-#include "trainer/generate.h"
+#include "model/generate.h"
 #include "trainer/run.h"
 
 enum parity_who { PARITY_A = 0, PARITY_B, PARITY_LOW, PARITY_HIGH, PARITY_RUNS };

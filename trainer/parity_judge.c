@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "trainer/model_ops.h"
+#include "model/model_ops.h"
 #include "trainer/parity_components.h"
 
 #define OVER_LINE 0.8

@@ -3,7 +3,7 @@
 #ifndef TWINSTEP_TRAINER_PARITY_PROMPTS_H
 #define TWINSTEP_TRAINER_PARITY_PROMPTS_H
 
-#include "trainer/generate.h"
+#include "model/generate.h"
 #include "trainer/parity_logprob.h"
 
 /* (row->batch) prompts of at most a fourth of row->length; sets row->prompt and row->generated. */

@@ -9,8 +9,8 @@
 #ifndef TWINSTEP_TRAINER_PARITY_RECORD_H
 #define TWINSTEP_TRAINER_PARITY_RECORD_H
 
+#include "model/watch.h"
 #include "trainer/parity.h"
-#include "trainer/watch.h"
 
 /* What is overwritten, so what the inputs of a component are. */
 enum parity_level {

@@ -7,10 +7,10 @@
 
 #include "data/datarow.h"
 #include "kernels/backend_abi.h"
-#include "trainer/loss.h"
+#include "model/loss.h"
+#include "model/save_model.h"
 #include "trainer/outlier.h"
 #include "trainer/restart.h"
-#include "trainer/save_model.h"
 #include "trainer/scaler.h"
 #include "trainer/streams.h"
 

@@ -9,10 +9,10 @@
 #define TWINSTEP_TRAINER_RUN_H
 
 #include "determinism/record.h"
+#include "model/loss.h"
+#include "model/model.h"
 #include "optim/clip.h"
 #include "trainer/loop.h"
-#include "trainer/loss.h"
-#include "trainer/model.h"
 #include "trainer/state.h"
 
 struct run_options {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "trainer/pretrained.h"
+#include "model/pretrained.h"
 
 /* A row's tensor of the checkpoint, rounded as this run rounds. */
 static enum status read_row(const struct run *run, const struct pretrained *pretrained,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The loss scale: what torch.amp.GradScaler and Megatron's DynamicGradScaler carry and do.
  *
- * Coefficients of the loss are multiplied by the scale (trainer/loss.h), phase `unscale` takes it
+ * Coefficients of the loss are multiplied by the scale (model/loss.h), phase `unscale` takes it
  * out of the stored gradient, and at the end of every update the scale moves. An optimizer that
  * runs before `unscale` divides by itself (optim_call.grad_scale). Knows no loop order.
  * Invariant: everything that carries over stands in struct state_scaler. */

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/pretrained.h"
 #include "optim/optim.h"
-#include "sched/sched.h"
 #include "scenarios/row_value.h"
 #include "scenarios/selection.h"
+#include "sched/sched.h"
 #include "trainer/plugin.h"
-#include "trainer/pretrained.h"
 #include "trainer/run_private.h"
 #include "trainer/schema_contracts.h"
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trainer/params.h"
+#include "model/params.h"
 
 enum signature_kind {
     SIGNATURE_NONE = 0,

@@ -11,12 +11,12 @@
 
 #include "data/sampler.h"
 #include "determinism/digest.h"
+#include "model/digests.h"
+#include "model/loss.h"
+#include "model/params.h"
 #include "optim/optim.h"
 #include "scenarios/stream_course.h"
 #include "sched/sched.h"
-#include "trainer/digests.h"
-#include "trainer/loss.h"
-#include "trainer/params.h"
 
 #define STATE_GROUPS_MAX 2
 

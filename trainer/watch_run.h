@@ -4,8 +4,8 @@
 #ifndef TWINSTEP_TRAINER_WATCH_RUN_H
 #define TWINSTEP_TRAINER_WATCH_RUN_H
 
+#include "model/watch.h"
 #include "trainer/run.h"
-#include "trainer/watch.h"
 
 /* Hangs `watch` into a run, or takes it out (NULL). */
 void watch_hang(struct run *run, struct watch *watch);

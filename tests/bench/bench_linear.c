@@ -14,9 +14,9 @@
 
 #include "determinism/stream.h"
 #include "kernels/backend_abi.h"
+#include "model/backends.h"
+#include "model/model.h"
 #include "tests/bench/helper_bench.h"
-#include "trainer/backends.h"
-#include "trainer/model.h"
 
 #define MOST_ROUNDS 1000
 

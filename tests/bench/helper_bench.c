@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "kernels/backend_module.h"
-#include "trainer/backends.h"
+#include "model/backends.h"
 #include "trainer/experiment.h"
 #include "trainer/plugin.h"
 #include "trainer/schema_classes.h"

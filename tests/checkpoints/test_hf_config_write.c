@@ -2,7 +2,7 @@
  * labels: unit short
  * config.json that we write reads back as it was, for every family and both scalings of RoPE; both
  * spellings stand in it; what a family's class has no word for is refused. The real library:
- * tests/trainer/test_real_model.c. */
+ * tests/model/test_real_model.c. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

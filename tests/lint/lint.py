@@ -28,13 +28,14 @@ LAYERS = {
     "forensics": ["logs", "sched", "determinism", "base"],
     "scenarios": ["determinism", "base"],
     "data": ["scenarios", "determinism", "base"],
-    "trainer": ["data", "optim", "kernels", "sched", "scenarios", "checkpoints", "determinism",
-                "base"],
+    "model": ["data", "kernels", "checkpoints", "scenarios", "determinism", "base"],
+    "trainer": ["model", "data", "optim", "kernels", "sched", "scenarios", "checkpoints",
+                "determinism", "base"],
     "report": ["trainer", "scenarios", "determinism", "base"],
-    "cli": ["report", "trainer", "data", "forensics", "logs", "optim", "kernels", "sched", "scenarios",
+    "cli": ["report", "trainer", "model", "data", "forensics", "logs", "optim", "kernels", "sched", "scenarios",
             "checkpoints", "determinism", "base"],
 }
-NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "data", "trainer",
+NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "data", "model", "trainer",
            "report", "checkpoints"]
 OTHER = ["tests", "cmake", "docs", "notebooks", ".ci"]
 

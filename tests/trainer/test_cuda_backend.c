@@ -12,11 +12,11 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "model/backends.h"
+#include "model/generate.h"
 #include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/backend_record.h"
-#include "trainer/backends.h"
-#include "trainer/generate.h"
 
 #define SHIM TWINSTEP_BACKENDS "/twinstep_backend_shim.so"
 #define UPDATES 3

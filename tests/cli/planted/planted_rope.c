@@ -6,8 +6,8 @@
  *   3  every table, at position 5    4  generation's decoding alone, at position 5
  *   5  generation's forward over the prompts alone, at position 1
  * Invariant: without such a pad the program is twinstep. */
-#include "trainer/generate.h"
-#include "trainer/rope_table.h"
+#include "model/generate.h"
+#include "model/rope_table.h"
 
 #define FREQUENCY 1u
 #define FACTOR 1.1f

@@ -3,7 +3,7 @@
 
 Exit status: 0 they agree, 1 they do not, 77 the libraries of requirements.txt are not here.
 Inputs (configurations, weights, data, scenarios) must be the same bytes. What the libraries computed
-may differ by the rounding of another CPU's kernels: limits as in tests/trainer/test_hf_parity.c; in
+may differ by the rounding of another CPU's kernels: limits as in tests/model/test_hf_parity.c; in
 bf16 a loss may be a few units in the last place off, and weights are not compared."""
 
 import importlib.metadata

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A module that is open is found again by dlopen, so nothing is kept here between calls. */
+#include "model/backends.h"
+
+enum status backends_open(const struct config *config, const struct backend **out) {
+    *out = NULL;
+    if (config->numerics.backend == BACKEND_CPU) return STATUS_OK;
+    const enum status status = backend_module_open(config->numerics.backend_module, out);
+    return status == STATUS_OK ? STATUS_OK : status_prefix(status, "numerics.backend");
+}
+
+enum status backends_memory(const struct config *config, const struct arena_source **out) {
+    const struct backend *backend;
+    TRY(backends_open(config, &backend));
+    *out = backend == NULL ? NULL : &backend->memory;
+    return STATUS_OK;
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Backward, by hand: head, final norm, layers from the last to the first, embedding.
+ *
+ * Within a layer each forward call's activation gradients are computed on their own rows; then one
+ * joint pass per micro-batch continues every weight's chain over all tokens in canonical order
+ * (law 3), so neither layout nor the number of calls moves a bit.
+ * Several linear layers on one input join as (q + k) + v and gate + up, then the residual (law 1).
+ */
+#include "model/model.h"
+
+#include "model/model_dropout.h"
+#include "model/model_ops.h"
+#include "model/watch.h"
+
+/* dx = dy . w, or joined onto dx. */
+static void input_gradient(const struct pass *pass, uint32_t layer, enum param_role role,
+                           const void *dy, void *dx, int add) {
+    struct op_call call = pass_call(pass, pass_site(role), layer);
+    struct linear_input_args args = {
+        .rows = pass->rows, .dy = dy, .w = pass_weight(pass, role, layer), .dx = dx, .add = add};
+    pass_widths(pass->model, role, &args.N, &args.K);
+    pass->model->ops->linear_input(&call, &args);
+    if (pass->rows.index == NULL) return; /* label rows: head_input */
+    watch_role_output(pass, layer, role, 1, dx, args.K);
+}
+
+static void norm_gradient(const struct pass *pass, uint32_t layer, enum param_role role,
+                          const void *dy, const void *x, const void *rstd, void *dx) {
+    const struct config *config = pass->model->config;
+    struct op_call call = pass_call(pass, pass_site(role), layer);
+    struct norm_input_args args = {.rounding = (enum norm_rounding)config->model.norm_rounding,
+                                   .dy = dy,
+                                   .x = x,
+                                   .w = pass_weight(pass, role, layer),
+                                   .rstd = rstd,
+                                   .dx = dx};
+    uint32_t width, unused;
+    pass_widths(pass->model, role, &width, &unused);
+    args.rows = pass_norm_rows(pass, role, 0, &args.C);
+    pass->model->ops->norm_input(&call, &args);
+    if (pass->rows.index == NULL) return;
+    watch_role_output(pass, layer, role, 1, dx, width);
+}
+
+/* The gradient of a branch is that of the sum it was added to; where the branch was dropped, a copy
+ * that is dropped alike. */
+static void *branch_gradient(const struct pass *pass, enum dropout_place place, uint32_t i,
+                             void *sum, void *room) {
+    struct dropout dropout;
+    if (pass_dropout(pass, place, i, 0, &dropout) == NULL) return sum;
+    pass_copy(pass, sum, room);
+    pass_drop(pass, place, i, 0, room);
+    return room;
+}
+
+/* What the weight pass reads as the gradient of a branch. */
+static const void *branch_of(const struct model *model, const void *sum, const void *room) {
+    int dropped = model->dropping && model->config->dropout.residual > 0.0;
+    return dropped ? room : sum;
+}
+
+/* From the gradient of the layer's output (gradient.stream) to that of h (gradient.h). */
+static void mlp_backward(const struct pass *pass, uint32_t i) {
+    const struct model *model = pass->model;
+    const struct layer_buffers *layer = &model->layer[i];
+    const struct layer_gradients *gradient = &model->gradient;
+    void *down = branch_gradient(pass, DROP_BRANCH_B, i, gradient->stream, gradient->branch_b);
+    if (model->post_norm) {
+        norm_gradient(pass, i, ROLE_NORM_B, down, layer->down, layer->rstd_b, gradient->down);
+        down = gradient->down;
+    }
+    input_gradient(pass, i, ROLE_DOWN, down, gradient->act, 0);
+    struct op_call call = pass_call(pass, SITE_NONE, i);
+    model->ops->swiglu_backward(
+        &call, &(struct swiglu_backward_args){pass->rows, model->M, layer->gate, layer->up,
+                                              gradient->act, gradient->gate, gradient->up});
+    watch_tokens(pass, i, "swiglu", "dgate", gradient->gate, model->M);
+    watch_tokens(pass, i, "swiglu", "dup", gradient->up, model->M);
+    input_gradient(pass, i, ROLE_GATE, gradient->gate, gradient->b, 0);
+    input_gradient(pass, i, ROLE_UP, gradient->up, gradient->b, 1);
+    const void *branch = gradient->b;
+    if (!model->post_norm) {
+        norm_gradient(pass, i, ROLE_NORM_B, gradient->b, layer->h, layer->rstd_b, gradient->h);
+        branch = gradient->h;
+    }
+    pass_add(pass, i, branch, gradient->stream, gradient->h);
+    watch_tokens(pass, i, "residual", "gradient after attention", gradient->h, model->C);
+}
+
+static void qk_backward(const struct pass *pass, uint32_t i) {
+    const struct model *model = pass->model;
+    const struct layer_buffers *layer = &model->layer[i];
+    const struct layer_gradients *gradient = &model->gradient;
+    pass_rotary(pass, i, gradient->q, model->H, 1);
+    pass_rotary(pass, i, gradient->k, model->G, 1);
+    watch_heads(pass, i, "rotary", "dQ", gradient->q, model->Q);
+    watch_heads(pass, i, "rotary", "dK", gradient->k, model->K);
+    if (!model->qk_norm) return;
+    norm_gradient(pass, i, ROLE_Q_NORM, gradient->q, layer->q_line, layer->rstd_q,
+                  gradient->q_line);
+    norm_gradient(pass, i, ROLE_K_NORM, gradient->k, layer->k_line, layer->rstd_k,
+                  gradient->k_line);
+}
+
+/* From gradient.h to the gradient of the layer's input, kept in gradient.a until the weight pass
+ * has read gradient.stream. */
+static void attention_block_backward(const struct pass *pass, uint32_t i) {
+    const struct model *model = pass->model;
+    const struct layer_buffers *layer = &model->layer[i];
+    const struct layer_gradients *gradient = &model->gradient;
+    void *o = branch_gradient(pass, DROP_BRANCH_A, i, gradient->h, gradient->branch_a);
+    if (model->post_norm) {
+        norm_gradient(pass, i, ROLE_NORM_A, o, layer->o, layer->rstd_a, gradient->o);
+        o = gradient->o;
+    }
+    input_gradient(pass, i, ROLE_O, o, gradient->att, 0);
+    struct op_call call = pass_call(pass, SITE_ATTENTION, i);
+    struct dropout dropout;
+    model->ops->attention_backward(&call, &(struct attention_backward_args){
+                                              pass->batch->sequences + pass->part->first_sequence,
+                                              pass->part->sequence_count, model->H, model->G,
+                                              model->D, model->scale, layer->q, layer->k, layer->v,
+                                              gradient->att, gradient->q, gradient->k, gradient->v,
+                                              pass_dropout(pass, DROP_ATTENTION, i, 0, &dropout)});
+    watch_heads(pass, i, "attention", "dQ", gradient->q, model->Q);
+    watch_heads(pass, i, "attention", "dK", gradient->k, model->K);
+    watch_heads(pass, i, "attention", "dV", gradient->v, model->K);
+    qk_backward(pass, i);
+    input_gradient(pass, i, ROLE_Q, model->qk_norm ? gradient->q_line : gradient->q, gradient->a,
+                   0);
+    input_gradient(pass, i, ROLE_K, model->qk_norm ? gradient->k_line : gradient->k, gradient->a,
+                   1);
+    input_gradient(pass, i, ROLE_V, gradient->v, gradient->a, 1);
+}
+
+static void residual_backward(const struct pass *pass, uint32_t i) {
+    const struct layer_buffers *layer = &pass->model->layer[i];
+    const struct layer_gradients *gradient = &pass->model->gradient;
+    const void *branch = gradient->a;
+    if (!pass->model->post_norm) {
+        norm_gradient(pass, i, ROLE_NORM_A, gradient->a, layer->x, layer->rstd_a, gradient->stream);
+        branch = gradient->stream;
+    }
+    pass_add(pass, i, branch, gradient->h, gradient->stream);
+    watch_tokens(pass, i, "residual", "gradient of the layer's input", gradient->stream,
+                 pass->model->C);
+}
+
+/* The joint weight pass: lists in canonical order, address side 0. */
+struct weight_pass {
+    struct pass pass;
+    const struct model_gradients *gradients;
+    struct row_list rows;
+    uint32_t use;
+};
+
+static void *accumulator(const struct weight_pass *joint, enum param_role role, uint32_t layer) {
+    const struct param_table *table = joint->pass.model->table;
+    return joint->gradients->row[params_owner(table, role, layer_index(layer))][joint->use];
+}
+
+/* acc[n] += dy[r, n]: a weight gradient whose x is 1 (law 17). */
+static void bias_weight(const struct weight_pass *joint, uint32_t layer, enum param_role role,
+                        const void *dy, uint32_t width) {
+    const struct model *model = joint->pass.model;
+    struct op_call call = pass_call(&joint->pass, pass_site(role), layer);
+    const struct linear_weight_args args = {
+        joint->rows, width, 1, dy, model->ones, accumulator(joint, role, layer)};
+    model->ops->linear_weight(&call, &args);
+    if (model->watch != NULL) watch_see_weight(&joint->pass, layer, role, args.acc, joint->use);
+}
+
+static void matrix_weight(const struct weight_pass *joint, uint32_t layer, enum param_role role,
+                          const void *dy, const void *x) {
+    struct op_call call = pass_call(&joint->pass, pass_site(role), layer);
+    struct linear_weight_args args = {
+        .rows = joint->rows, .dy = dy, .x = x, .acc = accumulator(joint, role, layer)};
+    pass_widths(joint->pass.model, role, &args.N, &args.K);
+    joint->pass.model->ops->linear_weight(&call, &args);
+    if (joint->pass.model->watch != NULL)
+        watch_see_weight(&joint->pass, layer, role, args.acc, joint->use);
+    if (pass_bias(&joint->pass, role, layer) != NULL)
+        bias_weight(joint, layer, params_bias(role), dy, args.N);
+}
+
+static void norm_weight(const struct weight_pass *joint, uint32_t layer, enum param_role role,
+                        const void *dy, const void *x, const void *rstd) {
+    const struct model *model = joint->pass.model;
+    struct op_call call = pass_call(&joint->pass, pass_site(role), layer);
+    struct norm_weight_args args = {.rounding =
+                                        (enum norm_rounding)model->config->model.norm_rounding,
+                                    .dy = dy,
+                                    .x = x,
+                                    .rstd = rstd,
+                                    .acc = accumulator(joint, role, layer)};
+    struct pass rows = joint->pass;
+    rows.rows = joint->rows;
+    args.rows = pass_norm_rows(&rows, role, 1, &args.C);
+    model->ops->norm_weight(&call, &args);
+    if (model->watch != NULL) watch_see_weight(&joint->pass, layer, role, args.acc, joint->use);
+}
+
+static void layer_weights(const struct weight_pass *joint, uint32_t i) {
+    const struct layer_buffers *layer = &joint->pass.model->layer[i];
+    const struct layer_gradients *gradient = &joint->pass.model->gradient;
+    const struct model *model = joint->pass.model;
+    const void *branch_a = branch_of(model, gradient->h, gradient->branch_a);
+    const void *branch_b = branch_of(model, gradient->stream, gradient->branch_b);
+    int olmo2 = model->post_norm, qk_norm = model->qk_norm;
+    matrix_weight(joint, i, ROLE_Q, qk_norm ? gradient->q_line : gradient->q, layer->a);
+    matrix_weight(joint, i, ROLE_K, qk_norm ? gradient->k_line : gradient->k, layer->a);
+    matrix_weight(joint, i, ROLE_V, gradient->v, layer->a);
+    matrix_weight(joint, i, ROLE_O, olmo2 ? gradient->o : branch_a, layer->att);
+    matrix_weight(joint, i, ROLE_GATE, gradient->gate, layer->b);
+    matrix_weight(joint, i, ROLE_UP, gradient->up, layer->b);
+    matrix_weight(joint, i, ROLE_DOWN, olmo2 ? gradient->down : branch_b, layer->act);
+    if (qk_norm) {
+        norm_weight(joint, i, ROLE_Q_NORM, gradient->q, layer->q_line, layer->rstd_q);
+        norm_weight(joint, i, ROLE_K_NORM, gradient->k, layer->k_line, layer->rstd_k);
+    }
+    if (olmo2) {
+        norm_weight(joint, i, ROLE_NORM_A, branch_a, layer->o, layer->rstd_a);
+        norm_weight(joint, i, ROLE_NORM_B, branch_b, layer->down, layer->rstd_b);
+    } else {
+        norm_weight(joint, i, ROLE_NORM_A, gradient->a, layer->x, layer->rstd_a);
+        norm_weight(joint, i, ROLE_NORM_B, gradient->b, layer->h, layer->rstd_b);
+    }
+}
+
+static void head_input(const struct pass *pass, const double *coefficient) {
+    const struct model *model = pass->model;
+    const struct batch_call *part = pass->part;
+    if (part->label_count == 0) return;
+    size_t first = part->first_label;
+    struct row_list rows = {NULL, part->label_count};
+    unsigned char *logits = row_of(model->logits, first, model->V, model->carrier);
+    unsigned char *dh = row_of(model->label_dh, first, model->C, model->carrier);
+    struct op_call call = pass_call(pass, SITE_LOSS, PASS_NO_LAYER);
+    model->ops->logprob_backward(
+        &call, &(struct logprob_backward_args){
+                   part->label_count, model->V, model->loss, pass->batch->label_target + first,
+                   coefficient + first, row_of(model->maximum, first, 1, model->accumulator),
+                   row_of(model->sum, first, 1, model->accumulator), logits});
+    watch_labels(pass, "log_softmax", "gradient of the logits", model->logits, model->compute,
+                 WATCH_LOGITS(pass));
+    struct pass labels = *pass;
+    labels.rows = rows;
+    input_gradient(&labels, PASS_NO_LAYER, ROLE_HEAD, logits, dh, 0);
+    watch_labels(pass, watch_role(model, ROLE_HEAD), "input gradient", model->label_dh,
+                 model->compute, WATCH_HIDDEN(pass));
+    norm_gradient(&labels, PASS_NO_LAYER, ROLE_NORM_FINAL, dh,
+                  row_of(model->label_x, first, model->C, model->carrier),
+                  row_of(model->label_rstd, first, 1, model->accumulator),
+                  row_of(model->label_dx, first, model->C, model->carrier));
+    watch_labels(pass, watch_role(model, ROLE_NORM_FINAL), "input gradient", model->label_dx,
+                 model->compute, WATCH_HIDDEN(pass));
+}
+
+/* matrix (R, C) = +0 on the rows of the call's tokens; sequences that touch are one piece. */
+static void clear_rows(const struct pass *pass, void *matrix) {
+    const struct model *model = pass->model;
+    const struct sequence *const sequences = pass->batch->sequences + pass->part->first_sequence;
+    const uint32_t count = pass->part->sequence_count;
+    const size_t bytes = (size_t)model->C * model->carrier;
+    for (uint32_t i = 0; i < count;) {
+        const uint32_t first = sequences[i].row;
+        uint32_t end = first;
+        while (i < count && sequences[i].row == end)
+            end += sequences[i++].length;
+        model_set(model, row_of(matrix, first, 1, bytes), (end - first) * bytes, 0);
+    }
+}
+
+/* gradient.stream = +0 on real rows, then the label rows' gradients at their places. */
+static void scatter_labels(const struct pass *pass) {
+    const struct model *model = pass->model;
+    const size_t first = pass->part->first_label;
+    clear_rows(pass, model->gradient.stream);
+    const struct op_call call = pass_call(pass, SITE_NONE, PASS_NO_LAYER);
+    const struct embedding_forward_args labels = {
+        .rows = {pass->batch->label_row + first, pass->part->label_count},
+        .C = model->C,
+        .ids = model->numbers,
+        .table = row_of(model->label_dx, first, model->C, model->carrier),
+        .x = model->gradient.stream};
+    model->ops->embedding_forward(&call, &labels);
+}
+
+static void head_backward(struct weight_pass *joint, const struct pass *parts, uint32_t count,
+                          const double *coefficient) {
+    const struct model *model = joint->pass.model;
+    for (uint32_t c = 0; c < count; c++) {
+        head_input(&parts[c], coefficient);
+        scatter_labels(&parts[c]);
+    }
+    struct weight_pass labels = *joint;
+    labels.rows =
+        (struct row_list){joint->pass.batch->canonical_label, joint->pass.batch->label_count};
+    norm_weight(&labels, PASS_NO_LAYER, ROLE_NORM_FINAL, model->label_dh, model->label_x,
+                model->label_rstd);
+    labels.use = model->config->model.tied ? 1 : 0; /* uses in order: embedding, head (law 4) */
+    matrix_weight(&labels, PASS_NO_LAYER, ROLE_HEAD, model->logits, model->label_h);
+}
+
+static void embedding_backward(const struct weight_pass *joint) {
+    const struct model *model = joint->pass.model;
+    struct op_call call = pass_call(&joint->pass, SITE_EMBEDDING, PASS_NO_LAYER);
+    model->ops->embedding_weight(&call, &(struct embedding_weight_args){
+                                            joint->rows, model->V, model->C,
+                                            joint->pass.batch->canonical_id, model->gradient.stream,
+                                            accumulator(joint, ROLE_EMBEDDING, PASS_NO_LAYER)});
+    if (joint->pass.model->watch != NULL)
+        watch_see_weight(&joint->pass, PASS_NO_LAYER, ROLE_EMBEDDING,
+                         accumulator(joint, ROLE_EMBEDDING, PASS_NO_LAYER), 0);
+}
+
+/* Activation checkpointing without the generator's state: the layer runs again from its stored
+ * input with masks of its own, and the backward is of that run (facts, mutant 68). */
+static void recompute(struct model *model, const struct pass *parts, uint32_t count, uint32_t i) {
+    if (!model->dropping || model->config->dropout.recompute != RECOMPUTE_REDRAW) return;
+    model->redrawn = 1;
+    for (uint32_t c = 0; c < count; c++)
+        pass_layer(&parts[c], i);
+}
+
+void model_backward(struct model *model, const struct model_weights *weights,
+                    const struct batch *batch, const double *coefficient,
+                    const struct model_gradients *gradients) {
+    struct pass parts[BATCH_CALLS_MAX] = {{0}};
+    for (uint32_t c = 0; c < batch->call_count; c++)
+        parts[c] = pass_open(model, weights, batch, c, 0);
+    struct weight_pass joint = {.pass = parts[0],
+                                .gradients = gradients,
+                                .rows = {batch->canonical_row, batch->token_count}};
+    joint.pass.side = 0;
+    pass_list_heads(model, batch, 1);
+    model->order.sample = batch->first_sample;
+    head_backward(&joint, parts, batch->call_count, coefficient);
+    for (uint32_t i = model->layers; i-- > 0;) {
+        recompute(model, parts, batch->call_count, i);
+        for (uint32_t c = 0; c < batch->call_count; c++) {
+            mlp_backward(&parts[c], i);
+            attention_block_backward(&parts[c], i);
+        }
+        layer_weights(&joint, i);
+        for (uint32_t c = 0; c < batch->call_count; c++)
+            residual_backward(&parts[c], i);
+    }
+    model->redrawn = 0;
+    for (uint32_t c = 0; c < batch->call_count; c++)
+        pass_drop(&parts[c], DROP_EMBEDDING, PASS_NO_LAYER, 0, model->gradient.stream);
+    embedding_backward(&joint);
+}

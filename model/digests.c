@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Jobs in the order in which they came, their leaves one behind the other in one buffer. */
+#include "model/digests.h"
+
+#include "base/arena.h"
+#include "kernels/backend_abi.h"
+
+enum status digests_open(const struct backend *backend, size_t leaf_limit, size_t job_limit,
+                         struct arena *arena, struct digests *out) {
+    *out = (struct digests){.backend = backend, .leaf_limit = leaf_limit, .job_limit = job_limit};
+    if (backend == NULL) return STATUS_OK;
+    TRY(arena_take(arena, job_limit, sizeof *out->jobs, "digests", &out->jobs));
+    TRY(arena_take(arena, job_limit, sizeof *out->asked, "digests", &out->asked));
+    return arena_take(arena, leaf_limit, sizeof *out->leaves, "leaves of digests", &out->leaves);
+}
+
+static size_t job_elements(const struct digest_job *job) {
+    size_t count = 1;
+    for (size_t i = 0; i < job->rank; i++)
+        count *= job->shape[i];
+    return count;
+}
+
+static enum status host_digest(const struct digest_job *job) {
+    return digest_tensor(job->name, job->dtype, job->rank, job->shape, job->data, job->out);
+}
+
+enum status digests_add(struct digests *digests, const struct digest_job *job) {
+    if (digests->backend == NULL) return host_digest(job);
+    const size_t count = job_elements(job), leaves = leaves_count(job->dtype, count);
+    if (digests->job_count == digests->job_limit ||
+        leaves > digests->leaf_limit - digests->leaf_count)
+        TRY(digests_finish(digests));
+    if (leaves > digests->leaf_limit || digests->job_limit == 0) {
+        TRY(digests->backend->wait());
+        return host_digest(job);
+    }
+    digests->asked[digests->job_count] =
+        (struct leaves_args){job->dtype, count, job->data, digests->leaves + digests->leaf_count};
+    digests->jobs[digests->job_count++] = *job;
+    digests->leaf_count += leaves;
+    return STATUS_OK;
+}
+
+enum status digests_finish(struct digests *digests) {
+    const struct leafhash_leaf *leaves = digests->leaves;
+    const size_t jobs = digests->job_count;
+    digests->job_count = digests->leaf_count = 0;
+    if (jobs == 0) return STATUS_OK;
+    digests->backend->leaves(digests->asked, jobs);
+    TRY(digests->backend->wait());
+    for (size_t i = 0; i < jobs; i++) {
+        const struct digest_job *const job = &digests->jobs[i];
+        TRY(digest_tensor_leaves(job->name, job->dtype, job->rank, job->shape, job->data, leaves,
+                                 job->out));
+        leaves += leaves_count(job->dtype, job_elements(job));
+    }
+    return STATUS_OK;
+}

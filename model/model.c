@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opens a model: sizes, one piece of memory for all activations, rotary tables; and the digests of
+ * activation sites. Forward and backward are in forward.c and backward.c. */
+#include "model/model.h"
+
+#include <string.h>
+
+#include "base/real.h"
+#include "kernels/backend_abi.h"
+#include "model/model_dropout.h"
+#include "model/rope_table.h"
+#include "scenarios/scenario.h"
+
+static void take_sizes(struct model *model) {
+    const struct config *config = model->config;
+    model->D = (uint32_t)config->model.head_dim;
+    model->H = (uint32_t)config->model.heads;
+    model->G = (uint32_t)config->model.kv_heads;
+    model->C = (uint32_t)config->model.hidden;
+    model->Q = model->H * model->D;
+    model->K = model->G * model->D;
+    model->M = (uint32_t)config->model.mlp;
+    model->V = (uint32_t)config->model.vocab;
+    model->layers = (uint32_t)config->model.layers;
+    model->post_norm = config->model.family == FAMILY_OLMO2;
+    model->head_norm = config->model.family == FAMILY_QWEN3;
+    model->qk_norm = model->post_norm || model->head_norm;
+    model->scale = 1.0 / real_sqrt_f64((double)model->D);
+    model->compute = (enum dtype)config->numerics.compute;
+    model->accumulate = (enum dtype)config->numerics.accumulate;
+    model->loss = (enum dtype)config->numerics.loss;
+    model->carrier = dtype_carrier(model->compute);
+    model->accumulator = dtype_carrier(model->accumulate);
+    model->shuffled = config->numerics.mode == MODE_SHUFFLED;
+}
+
+/* Walks the layout twice: with base NULL it only measures. */
+struct carver {
+    unsigned char *base;
+    size_t used;
+};
+
+static void *carve(struct carver *carver, size_t rows, size_t width, size_t element) {
+    void *piece = carver->base == NULL ? NULL : carver->base + carver->used;
+    carver->used += (rows * width * element + 63) & ~(size_t)63;
+    return piece;
+}
+
+static void carve_layer(struct model *model, struct carver *carver, size_t R,
+                        struct layer_buffers *layer) {
+    size_t element = model->carrier, acc = model->accumulator;
+    layer->x = carve(carver, R, model->C, element);
+    layer->q = carve(carver, R, model->Q, element);
+    layer->k = carve(carver, R, model->K, element);
+    layer->v = carve(carver, R, model->K, element);
+    layer->att = carve(carver, R, model->Q, element);
+    layer->o = carve(carver, R, model->C, element);
+    layer->h = carve(carver, R, model->C, element);
+    layer->gate = carve(carver, R, model->M, element);
+    layer->up = carve(carver, R, model->M, element);
+    layer->act = carve(carver, R, model->M, element);
+    layer->down = carve(carver, R, model->C, element);
+    layer->rstd_a = carve(carver, R, 1, acc);
+    layer->rstd_b = carve(carver, R, 1, acc);
+    layer->a = model->post_norm ? layer->x : carve(carver, R, model->C, element);
+    layer->b = model->post_norm ? layer->h : carve(carver, R, model->C, element);
+    if (!model->qk_norm) return;
+    layer->q_line = carve(carver, R, model->Q, element);
+    layer->k_line = carve(carver, R, model->K, element);
+    layer->rstd_q = carve(carver, R, model->head_norm ? model->H : 1, acc);
+    layer->rstd_k = carve(carver, R, model->head_norm ? model->G : 1, acc);
+}
+
+static void carve_gradients(struct model *model, struct carver *carver, size_t R) {
+    struct layer_gradients *gradient = &model->gradient;
+    size_t element = model->carrier;
+    gradient->stream = carve(carver, R, model->C, element);
+    gradient->h = carve(carver, R, model->C, element);
+    if (model->config->dropout.residual > 0.0) {
+        gradient->branch_a = carve(carver, R, model->C, element);
+        gradient->branch_b = carve(carver, R, model->C, element);
+    }
+    gradient->b = carve(carver, R, model->C, element);
+    gradient->down = carve(carver, R, model->C, element);
+    gradient->gate = carve(carver, R, model->M, element);
+    gradient->up = carve(carver, R, model->M, element);
+    gradient->act = carve(carver, R, model->M, element);
+    gradient->o = carve(carver, R, model->C, element);
+    gradient->att = carve(carver, R, model->Q, element);
+    gradient->q = carve(carver, R, model->Q, element);
+    gradient->q_line = carve(carver, R, model->Q, element);
+    gradient->k = carve(carver, R, model->K, element);
+    gradient->k_line = carve(carver, R, model->K, element);
+    gradient->v = carve(carver, R, model->K, element);
+    gradient->a = carve(carver, R, model->C, element);
+}
+
+static void carve_all(struct model *model, struct carver *carver, size_t R, size_t L) {
+    size_t element = model->carrier, acc = model->accumulator;
+    for (uint32_t i = 0; i < model->layers; i++)
+        carve_layer(model, carver, R, &model->layer[i]);
+    carve_gradients(model, carver, R);
+    model->last = carve(carver, R, model->C, element);
+    model->label_x = carve(carver, L, model->C, element);
+    model->label_h = carve(carver, L, model->C, element);
+    model->label_dh = carve(carver, L, model->C, element);
+    model->label_dx = carve(carver, L, model->C, element);
+    model->label_rstd = carve(carver, L, 1, acc);
+    model->logits = carve(carver, L, model->V, element);
+    model->maximum = carve(carver, L, 1, acc);
+    model->sum = carve(carver, L, 1, acc);
+    model->logp = (double *)carve(carver, L, 1, sizeof(double));
+}
+
+static enum dtype or_compute(const struct model *model, int32_t choice) {
+    return choice == CONFIG_AS_COMPUTE ? model->compute : (enum dtype)choice;
+}
+
+static uint32_t kind_bits(const struct key_list *kinds) {
+    uint32_t bits = 0;
+    for (uint8_t i = 0; i < kinds->count; i++)
+        bits |= 1u << kinds->item[i];
+    return bits;
+}
+
+/* Modes fast and deterministic of a device: its library for linear layers, atomics for ours. */
+static void open_device_mode(struct model *model) {
+    const struct config *config = model->config;
+    if (config->numerics.mode != MODE_FAST && config->numerics.mode != MODE_DETERMINISTIC) return;
+    if (config->numerics.determinism.atomics) {
+        model->racing.kinds = SUM_DQ | SUM_EMBEDDING | SUM_NORM;
+        model->racing.chunk = (uint32_t)config->atomic.chunk;
+        model->call.racing = &model->racing;
+    }
+    if (!config_uses_cublas(config)) return;
+    model->library = (struct library_mode){.pinned = !config->numerics.determinism.workspace,
+                                           .ordered = !config->numerics.determinism.order,
+                                           .split_k = config->numerics.determinism.split_k,
+                                           .atomics = config->numerics.determinism.atomics,
+                                           .fill = config->numerics.determinism.fill,
+                                           .count = &model->products};
+    model->call.library = &model->library;
+}
+
+/* What modes shaped, atomic and fast need: a table, kinds of sum, a library. auto goes without a
+ * library that is not there, never without one that was configured wrongly. */
+static enum status open_mode(struct model *model) {
+    const struct config *config = model->config;
+    if (config->numerics.mode == MODE_SHAPED) {
+        model->call.splits = &model->splits;
+        return splits_parse(config->shaped.table, &model->splits);
+    }
+    if (config->numerics.mode == MODE_ATOMIC) {
+        model->racing.kinds = kind_bits(&config->atomic.kinds);
+        model->racing.chunk = (uint32_t)config->atomic.chunk;
+        model->call.racing = &model->racing;
+        return STATUS_OK;
+    }
+    if (config->numerics.backend == BACKEND_CUDA) open_device_mode(model);
+    if (!config_uses_openblas(config)) return STATUS_OK;
+    const enum status status = blas_open(&model->blas);
+    if (status == STATUS_UNSUPPORTED && config->numerics.library == LIBRARY_AUTO) return STATUS_OK;
+    if (status != STATUS_OK) return status_prefix(status, "numerics.library: ");
+    model->call.blas = &model->blas;
+    return STATUS_OK;
+}
+
+/* Bytes of what a device's library multiplies for this model (kernels/cuda/library_linear.cu). */
+static uint32_t library_bytes(const struct model *model) {
+    const enum dtype product = or_compute(model, model->config->numerics.product);
+    if (model->accumulate == DTYPE_F64) return sizeof(double);
+    return product == DTYPE_BF16 || product == DTYPE_F16 ? sizeof(uint16_t) : sizeof(float);
+}
+
+/* With `library`, linear layers may go through one; each of their weights has C rows or columns. */
+static struct op_limits bounds_of(const struct model *model, const struct batch_limits *limits,
+                                  int library) {
+    const struct config *config = model->config;
+    uint32_t widest = model->V;
+    uint32_t others[] = {model->C, model->Q, model->M};
+    for (size_t i = 0; i < COUNT_OF(others); i++)
+        if (others[i] > widest) widest = others[i];
+    return (struct op_limits){.rows = limits->rows,
+                              .norms = model->head_norm ? limits->rows * model->H : 0,
+                              .width = widest,
+                              .length = limits->length,
+                              .H = model->H,
+                              .G = model->G,
+                              .D = model->D,
+                              .threads = (int)config->numerics.threads,
+                              .library = library ? (size_t)widest * model->C : 0,
+                              .order_free = config->numerics.mode == MODE_ORDER_FREE,
+                              .library_bytes = library ? library_bytes(model) : 0};
+}
+
+static enum status open_call(struct model *model, const struct batch_limits *limits,
+                             struct arena *arena) {
+    const struct config *config = model->config;
+    const struct op_limits bounds = bounds_of(model, limits, config_uses_openblas(config));
+    TRY(backend_scratch(&bounds, &model->scratch_bytes));
+    model->fill_bytes = model->scratch_bytes;
+    TRY(arena_take(arena, model->scratch_bytes, 1, "kernel scratch", &model->call.scratch));
+    model->call.compute = model->compute;
+    model->call.threads = (int)config->numerics.threads;
+    model->rounding.product = or_compute(model, config->numerics.product);
+    model->rounding.score = or_compute(model, config->numerics.softmax);
+    model->call.rounding = &model->rounding;
+    model->call.order_free = bounds.order_free;
+    model->order.kinds = kind_bits(&config->shuffle.kinds);
+    model->order.chunk = (uint32_t)config->shuffle.chunk;
+    model->call.order = model->shuffled ? &model->order : NULL;
+    return open_mode(model);
+}
+
+static enum status open_heads(struct model *model, const struct batch_limits *limits,
+                              struct arena *arena) {
+    const size_t tokens = limits->tokens;
+    for (size_t i = 0; i < COUNT_OF(model->head_rows); i++) {
+        struct head_rows *const rows = &model->head_rows[i];
+        TRY(arena_take(arena, tokens * model->H, sizeof *rows->q, "head rows", &rows->q));
+        TRY(arena_take(arena, tokens * model->G, sizeof *rows->k, "head rows", &rows->k));
+    }
+    return STATUS_OK;
+}
+
+/* Rows of heads have 32 bits. */
+static enum status open_rows(struct model *model, const struct batch_limits *limits,
+                             struct arena *arena) {
+    const struct config *config = model->config;
+    TRY(arena_take(arena, limits->tokens, sizeof *model->numbers, "label rows", &model->numbers));
+    for (uint32_t i = 0; i < limits->tokens; i++)
+        model->numbers[i] = i;
+    if (config->model.qkv_bias || config->model.output_bias || config->model.mlp_bias) {
+        TRY(arena_take(arena, limits->rows, model->carrier, "ones", &model->ones));
+        for (uint32_t i = 0; i < limits->rows; i++) {
+            if (model->compute == DTYPE_F64)
+                ((double *)model->ones)[i] = 1.0;
+            else
+                ((float *)model->ones)[i] = 1.0f;
+        }
+    }
+    if (!model->head_norm) return STATUS_OK;
+    if (limits->rows > UINT32_MAX / model->H)
+        FAIL(STATUS_INPUT,
+             "model.heads: expected fewer than 2^32 heads in a micro-batch, got %u positions of %u",
+             limits->rows, model->H);
+    return open_heads(model, limits, arena);
+}
+
+enum status model_open(const struct config *config, const struct param_table *table,
+                       const struct batch_limits *limits, struct arena *arena, struct model *out) {
+    memset(out, 0, sizeof *out);
+    out->config = config;
+    out->table = table;
+    take_sizes(out);
+    TRY(backend_ops((enum isa)config->numerics.isa, out->compute, out->accumulate, &out->ops));
+    TRY(arena_take(arena, out->layers, sizeof *out->layer, "layer buffers", &out->layer));
+    struct carver carver = {NULL, 0};
+    carve_all(out, &carver, limits->rows, limits->tokens);
+    out->buffer_bytes = carver.used;
+    TRY(arena_take(arena, carver.used, 1, "activations", &out->buffers));
+    carver = (struct carver){out->buffers, 0};
+    carve_all(out, &carver, limits->rows, limits->tokens);
+    size_t angles = (size_t)limits->length * (out->D / 2);
+    TRY(arena_take(arena, angles, out->carrier, "rotary table", &out->cosine));
+    TRY(arena_take(arena, angles, out->carrier, "rotary table", &out->sine));
+    rope_table_fill(config, limits->length, out->cosine, out->sine);
+    TRY(open_rows(out, limits, arena));
+    TRY(model_dropout_open(out, limits, arena));
+    return open_call(out, limits, arena);
+}
+
+enum status model_use_backend(struct model *model, const struct backend *backend,
+                              const struct batch_limits *limits, struct arena *arena) {
+    struct op_limits bounds = bounds_of(model, limits, config_uses_cublas(model->config));
+    if (backend == NULL) return STATUS_OK;
+    if (model->call.racing == NULL) bounds.D = 0; /* no room for attention's racing sums */
+    const char *const lacks = backend->refuses(&model->call);
+    if (lacks != NULL)
+        FAIL(STATUS_UNSUPPORTED, "numerics.backend: %s does not have %s yet", backend->name, lacks);
+    TRY(backend->ops(model->compute, model->accumulate, &model->ops));
+    model->backend = backend;
+    struct op_limits own = bounds;
+    own.library = 0;
+    TRY(backend->scratch(&own, &model->fill_bytes));
+    TRY(backend->scratch(&bounds, &model->scratch_bytes));
+    return arena_take(arena, model->scratch_bytes, 1, "kernel scratch", &model->call.scratch);
+}
+
+void model_set_order(struct model *model, uint64_t seed, uint32_t update) {
+    model->order.seed = seed;
+    model->order.update = update;
+}
+
+enum status model_wait(const struct model *model) {
+    return model->backend == NULL ? STATUS_OK : model->backend->wait();
+}
+
+void model_set(const struct model *model, void *memory, size_t bytes, uint32_t word) {
+    model->ops->fill(&model->call, &(struct fill_args){bytes, word, memory});
+}
+
+#define WORD_OF_NAN 0xFFFFFFFFu /* a NaN in f32 and, twice, in f64 */
+
+void model_poison(struct model *model) {
+    model_set(model, model->buffers, model->buffer_bytes, WORD_OF_NAN);
+}
+
+void model_fill(const struct model *model) {
+    if (!model->config->numerics.determinism.fill) return;
+    model_set(model, model->buffers, model->buffer_bytes, WORD_OF_NAN);
+    model_set(model, model->call.scratch, model->fill_bytes, WORD_OF_NAN);
+}
+
+uint32_t model_site_count(const struct config *config) {
+    return (uint32_t)config->model.layers + 2;
+}
+
+enum status model_site_name(const struct config *config, uint32_t site, struct arena *arena,
+                            char **out) {
+    if (site == 0) return arena_format(arena, out, "model.embed_tokens");
+    if (site <= config->model.layers) return arena_format(arena, out, "model.layers.%u", site - 1);
+    return arena_format(arena, out, "logp");
+}
+
+struct digest_job model_site_job(const struct model *model, const struct batch *batch,
+                                 uint32_t sequence, uint32_t site) {
+    if (site > model->layers)
+        return (struct digest_job){.name = "logp",
+                                   .dtype = DTYPE_F64,
+                                   .rank = 1,
+                                   .shape = {batch->label_length[sequence]},
+                                   .data = model->logp + batch->label_first[sequence]};
+    const struct sequence *tokens = &batch->sequences[sequence];
+    const void *matrix = site < model->layers ? model->layer[site].x : model->last;
+    const size_t first = (size_t)tokens->row * model->C;
+    return (struct digest_job){.name = "stream",
+                               .dtype = model->compute,
+                               .rank = 2,
+                               .shape = {tokens->length, model->C},
+                               .data = (const unsigned char *)matrix + first * model->carrier};
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From a parameter role to the arguments of an op. */
+#include "model/model_ops.h"
+
+#include "model/watch.h"
+
+struct pass pass_open(struct model *model, const struct model_weights *weights,
+                      const struct batch *batch, uint32_t call, uint32_t side_offset) {
+    const struct batch_call *part = &batch->calls[call];
+    return (struct pass){.model = model,
+                         .weights = weights,
+                         .batch = batch,
+                         .part = part,
+                         .rows = {batch->token_row + part->first_token, part->token_count},
+                         .side = part->side + side_offset};
+}
+
+struct op_call pass_call(const struct pass *pass, enum op_site site, uint32_t layer) {
+    struct op_call call = pass->model->call;
+    call.site = site;
+    call.layer = layer == PASS_NO_LAYER ? 0 : layer + 1;
+    call.side = pass->side;
+    call.rows = pass->part->row_count;
+    call.first_row = pass->batch->sequences[pass->part->first_sequence].row;
+    call.length = pass->part->row_length;
+    return call;
+}
+
+const void *pass_weight(const struct pass *pass, enum param_role role, uint32_t layer) {
+    return pass->weights->row[pass->model->table->index[layer_index(layer) * ROLE_COUNT + role]];
+}
+
+void pass_widths(const struct model *model, enum param_role role, uint32_t *out_n,
+                 uint32_t *out_k) {
+    uint32_t C = model->C, M = model->M, Q = model->Q, K = model->K;
+    uint32_t n = C, k = C;
+    switch (role) {
+    case ROLE_Q:
+        n = Q;
+        break;
+    case ROLE_K:
+    case ROLE_V:
+        n = K;
+        break;
+    case ROLE_O:
+        k = Q;
+        break;
+    case ROLE_GATE:
+    case ROLE_UP:
+        n = M;
+        break;
+    case ROLE_DOWN:
+        k = M;
+        break;
+    case ROLE_EMBEDDING:
+    case ROLE_HEAD:
+        n = model->V;
+        break;
+    case ROLE_Q_NORM:
+        n = Q;
+        break;
+    case ROLE_K_NORM:
+        n = K;
+        break;
+    default:
+        break;
+    }
+    *out_n = n;
+    *out_k = k;
+}
+
+enum op_site pass_site(enum param_role role) {
+    static const enum op_site sites[ROLE_COUNT] = {
+        [ROLE_EMBEDDING] = SITE_EMBEDDING,
+        [ROLE_Q] = SITE_Q_PROJ,
+        [ROLE_K] = SITE_K_PROJ,
+        [ROLE_V] = SITE_V_PROJ,
+        [ROLE_O] = SITE_O_PROJ,
+        [ROLE_Q_NORM] = SITE_Q_NORM,
+        [ROLE_K_NORM] = SITE_K_NORM,
+        [ROLE_NORM_A] = SITE_NORM_A,
+        [ROLE_NORM_B] = SITE_NORM_B,
+        [ROLE_GATE] = SITE_GATE_PROJ,
+        [ROLE_UP] = SITE_UP_PROJ,
+        [ROLE_DOWN] = SITE_DOWN_PROJ,
+        [ROLE_NORM_FINAL] = SITE_NORM_FINAL,
+        [ROLE_HEAD] = SITE_HEAD,
+        [ROLE_Q_BIAS] = SITE_Q_BIAS,
+        [ROLE_K_BIAS] = SITE_K_BIAS,
+        [ROLE_V_BIAS] = SITE_V_BIAS,
+        [ROLE_O_BIAS] = SITE_O_BIAS,
+        [ROLE_GATE_BIAS] = SITE_GATE_BIAS,
+        [ROLE_UP_BIAS] = SITE_UP_BIAS,
+        [ROLE_DOWN_BIAS] = SITE_DOWN_BIAS,
+    };
+    return sites[role];
+}
+
+/* A head's row of a matrix of width heads * D is row r * heads + h of width D. */
+static void list_heads(const uint32_t *rows, uint32_t count, uint32_t heads, uint32_t *out) {
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t h = 0; h < heads; h++)
+            *out++ = rows[i] * heads + h;
+}
+
+void pass_list_heads(struct model *model, const struct batch *batch, int canonical) {
+    const uint32_t *const rows = canonical ? batch->canonical_row : batch->token_row;
+    if (!model->head_norm) return;
+    list_heads(rows, batch->token_count, model->H, model->head_rows[canonical].q);
+    list_heads(rows, batch->token_count, model->G, model->head_rows[canonical].k);
+}
+
+struct row_list pass_norm_rows(const struct pass *pass, enum param_role role, int canonical,
+                               uint32_t *out_c) {
+    const struct model *model = pass->model;
+    const struct head_rows *const heads = &model->head_rows[canonical];
+    const size_t first = canonical ? 0 : pass->part->first_token;
+    uint32_t unused;
+    pass_widths(model, role, out_c, &unused);
+    if (!model->head_norm || (role != ROLE_Q_NORM && role != ROLE_K_NORM)) return pass->rows;
+    *out_c = model->D;
+    if (role == ROLE_Q_NORM)
+        return (struct row_list){heads->q + first * model->H, pass->rows.count * model->H};
+    return (struct row_list){heads->k + first * model->G, pass->rows.count * model->G};
+}
+
+const void *pass_bias(const struct pass *pass, enum param_role role, uint32_t layer) {
+    const enum param_role bias = params_bias(role);
+    if (bias == ROLE_COUNT) return NULL;
+    const uint32_t row = pass->model->table->index[layer_index(layer) * ROLE_COUNT + bias];
+    return row == PARAM_ABSENT ? NULL : pass->weights->row[row];
+}
+
+/* A chain that a bias follows is rounded to the carrier only (law 17). */
+void pass_linear(const struct pass *pass, uint32_t layer, enum param_role role, const void *x,
+                 void *y) {
+    struct op_call call = pass_call(pass, pass_site(role), layer);
+    struct linear_forward_args args = {
+        .rows = pass->rows, .x = x, .w = pass_weight(pass, role, layer), .y = y};
+    struct bias_args bias = {.rows = pass->rows, .b = pass_bias(pass, role, layer), .y = y};
+    pass_widths(pass->model, role, &args.N, &args.K);
+    if (bias.b != NULL) call.compute = pass->model->compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
+    pass->model->ops->linear_forward(&call, &args);
+    if (bias.b != NULL) {
+        call.compute = pass->model->compute;
+        bias.C = args.N;
+        pass->model->ops->bias(&call, &bias);
+    }
+    watch_role_output(pass, layer, role, 0, y, args.N);
+}
+
+void pass_norm(const struct pass *pass, uint32_t layer, enum param_role role, const void *x,
+               void *y, void *rstd) {
+    const struct config *config = pass->model->config;
+    struct op_call call = pass_call(pass, pass_site(role), layer);
+    struct norm_forward_args args = {.eps = config->model.norm_eps,
+                                     .rounding = (enum norm_rounding)config->model.norm_rounding,
+                                     .x = x,
+                                     .w = pass_weight(pass, role, layer),
+                                     .y = y,
+                                     .rstd = rstd};
+    uint32_t width, unused;
+    pass_widths(pass->model, role, &width, &unused);
+    args.rows = pass_norm_rows(pass, role, 0, &args.C);
+    pass->model->ops->norm_forward(&call, &args);
+    watch_role_output(pass, layer, role, 0, y, width);
+}
+
+void pass_rotary(const struct pass *pass, uint32_t layer, void *x, uint32_t heads, int inverse) {
+    const struct model *model = pass->model;
+    struct op_call call = pass_call(pass, SITE_NONE, layer);
+    struct rotary_args args = {.rows = pass->rows,
+                               .heads = heads,
+                               .D = model->D,
+                               .position = pass->batch->token_position + pass->part->first_token,
+                               .cosine = model->cosine,
+                               .sine = model->sine,
+                               .x = x,
+                               .inverse = inverse};
+    model->ops->rotary(&call, &args);
+}
+
+void pass_copy(const struct pass *pass, const void *from, void *to) {
+    const struct op_call call = pass_call(pass, SITE_NONE, PASS_NO_LAYER);
+    const struct embedding_forward_args args = {pass->rows, pass->model->C, pass->rows.index, from,
+                                                to};
+    pass->model->ops->embedding_forward(&call, &args);
+}
+
+void pass_add(const struct pass *pass, uint32_t layer, const void *a, const void *b, void *y) {
+    struct op_call call = pass_call(pass, SITE_NONE, layer);
+    struct add_args args = {pass->rows, pass->model->C, a, b, y};
+    pass->model->ops->add(&call, &args);
+}

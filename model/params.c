@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Builds the table for the four families and draws initial values.
+ * Names and shapes: transformers' Llama, Olmo2, Qwen2 and Qwen3 state dictionaries. */
+#include "model/params.h"
+
+#include <string.h>
+
+#include "base/real.h"
+#include "determinism/normal.h"
+
+static const char *const suffix[ROLE_COUNT] = {
+    [ROLE_EMBEDDING] = "model.embed_tokens.weight",
+    [ROLE_Q] = "self_attn.q_proj.weight",
+    [ROLE_K] = "self_attn.k_proj.weight",
+    [ROLE_V] = "self_attn.v_proj.weight",
+    [ROLE_O] = "self_attn.o_proj.weight",
+    [ROLE_Q_NORM] = "self_attn.q_norm.weight",
+    [ROLE_K_NORM] = "self_attn.k_norm.weight",
+    [ROLE_GATE] = "mlp.gate_proj.weight",
+    [ROLE_UP] = "mlp.up_proj.weight",
+    [ROLE_DOWN] = "mlp.down_proj.weight",
+    [ROLE_NORM_FINAL] = "model.norm.weight",
+    [ROLE_HEAD] = "lm_head.weight",
+    [ROLE_Q_BIAS] = "self_attn.q_proj.bias",
+    [ROLE_K_BIAS] = "self_attn.k_proj.bias",
+    [ROLE_V_BIAS] = "self_attn.v_proj.bias",
+    [ROLE_O_BIAS] = "self_attn.o_proj.bias",
+    [ROLE_GATE_BIAS] = "mlp.gate_proj.bias",
+    [ROLE_UP_BIAS] = "mlp.up_proj.bias",
+    [ROLE_DOWN_BIAS] = "mlp.down_proj.bias",
+};
+
+enum param_role params_bias(enum param_role role) {
+    switch (role) {
+    case ROLE_Q:
+        return ROLE_Q_BIAS;
+    case ROLE_K:
+        return ROLE_K_BIAS;
+    case ROLE_V:
+        return ROLE_V_BIAS;
+    case ROLE_O:
+        return ROLE_O_BIAS;
+    case ROLE_GATE:
+        return ROLE_GATE_BIAS;
+    case ROLE_UP:
+        return ROLE_UP_BIAS;
+    case ROLE_DOWN:
+        return ROLE_DOWN_BIAS;
+    default:
+        return ROLE_COUNT;
+    }
+}
+
+int params_is_bias(enum param_role role) {
+    return role >= ROLE_Q_BIAS && role <= ROLE_DOWN_BIAS;
+}
+
+static const char *norm_suffix(enum model_family family, enum param_role role) {
+    if (family != FAMILY_OLMO2)
+        return role == ROLE_NORM_A ? "input_layernorm.weight" : "post_attention_layernorm.weight";
+    return role == ROLE_NORM_A ? "post_attention_layernorm.weight"
+                               : "post_feedforward_layernorm.weight";
+}
+
+struct builder {
+    const struct config *config;
+    struct arena *arena;
+    struct param_table *table;
+};
+
+/* Whether one of the words, parted by spaces or commas, occurs in the name. */
+static int names_one(const char *words, const char *name) {
+    while (*words != '\0') {
+        const size_t length = strcspn(words, " ,");
+        for (const char *at = name; length > 0 && *at != '\0'; at++)
+            if (strncmp(at, words, length) == 0) return 1;
+        words += length;
+        words += strspn(words, " ,");
+    }
+    return 0;
+}
+
+/* Group 1, without decay. Hugging Face's patterns: bias, layernorm, rmsnorm, norm as a word between
+ * dots, _norm before one; OLMo-core's recipes except embeddings.weight. */
+static int is_undecayed(const struct config *config, const struct param_row *row) {
+    switch ((enum decay_rule)config->optimizer.decay) {
+    case DECAY_MATRICES:
+        return row->rank == 1;
+    case DECAY_HF:
+        return names_one("bias layernorm rmsnorm .norm. _norm.", row->name);
+    case DECAY_OLMO_CORE:
+        return row->role == ROLE_EMBEDDING;
+    case DECAY_NAMED:
+        return names_one(config->optimizer.no_decay, row->name);
+    case DECAY_ALL:
+        break;
+    }
+    return 0;
+}
+
+static enum status add_row(struct builder *build, enum param_role role, uint32_t layer,
+                           uint64_t out, uint64_t in) {
+    const struct config *config = build->config;
+    struct param_table *table = build->table;
+    struct param_row *row = &table->rows[table->count];
+    int in_layer = role != ROLE_EMBEDDING && role != ROLE_NORM_FINAL && role != ROLE_HEAD;
+    const char *name = role == ROLE_NORM_A || role == ROLE_NORM_B
+                           ? norm_suffix((enum model_family)config->model.family, role)
+                           : suffix[role];
+    char *text;
+    if (in_layer) {
+        TRY(arena_format(build->arena, &text, "model.layers.%u.%s", layer, name));
+    } else {
+        TRY(arena_format(build->arena, &text, "%s", name));
+    }
+    row->name = text;
+    row->rank = in == 0 ? 1 : 2;
+    row->shape[0] = out;
+    row->shape[1] = in == 0 ? 1 : in;
+    row->count = (size_t)(out * row->shape[1]);
+    row->dtype = (enum dtype)config->numerics.param;
+    row->role = role;
+    row->layer = layer;
+    row->group = is_undecayed(config, row) ? 1 : 0;
+    row->trainable = 1;
+    row->tied_to = -1;
+    row->adapter_of = -1;
+    row->uses = 1;
+    table->index[layer * ROLE_COUNT + role] = table->count++;
+    return STATUS_OK;
+}
+
+/* A matrix, and its bias where the switch says so. */
+static enum status add_linear(struct builder *build, enum param_role role, uint32_t layer,
+                              uint64_t out, uint64_t in, int32_t has_bias) {
+    TRY(add_row(build, role, layer, out, in));
+    return has_bias ? add_row(build, params_bias(role), layer, out, 0) : STATUS_OK;
+}
+
+static enum status add_layer(struct builder *build, uint32_t layer) {
+    const struct config *config = build->config;
+    uint64_t C = config->model.hidden, M = config->model.mlp, D = config->model.head_dim;
+    uint64_t Q = config->model.heads * D, K = config->model.kv_heads * D;
+    int32_t qkv = config->model.qkv_bias, output = config->model.output_bias;
+    int32_t mlp = config->model.mlp_bias, family = config->model.family;
+    TRY(add_linear(build, ROLE_Q, layer, Q, C, qkv));
+    TRY(add_linear(build, ROLE_K, layer, K, C, qkv));
+    TRY(add_linear(build, ROLE_V, layer, K, C, qkv));
+    TRY(add_linear(build, ROLE_O, layer, C, Q, output));
+    if (family == FAMILY_OLMO2 || family == FAMILY_QWEN3) {
+        const int whole = family == FAMILY_OLMO2;
+        TRY(add_row(build, ROLE_Q_NORM, layer, whole ? Q : D, 0));
+        TRY(add_row(build, ROLE_K_NORM, layer, whole ? K : D, 0));
+    }
+    TRY(add_linear(build, ROLE_GATE, layer, M, C, mlp));
+    TRY(add_linear(build, ROLE_UP, layer, M, C, mlp));
+    TRY(add_linear(build, ROLE_DOWN, layer, C, M, mlp));
+    TRY(add_row(build, ROLE_NORM_A, layer, C, 0));
+    return add_row(build, ROLE_NORM_B, layer, C, 0);
+}
+
+static void tie_head(struct param_table *table) {
+    uint32_t head = table->index[ROLE_HEAD], embedding = table->index[ROLE_EMBEDDING];
+    table->rows[head].tied_to = (int32_t)embedding;
+    table->rows[head].uses = 0;
+    table->rows[embedding].uses = 2;
+}
+
+/* A word list that names nothing is a mistake. */
+static enum status check_named(const struct config *config, const struct param_table *table) {
+    if (config->optimizer.decay != DECAY_NAMED) return STATUS_OK;
+    for (uint32_t i = 0; i < table->count; i++)
+        if (table->rows[i].tied_to < 0 && table->rows[i].group == 1) return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "optimizer.no_decay: no tensor has one of \"%s\" in its name; expected words such as norm "
+         "or embed_tokens, or optimizer.decay: all",
+         config->optimizer.no_decay);
+}
+
+enum status params_open(const struct config *config, struct arena *arena, struct param_table *out) {
+    uint64_t layers = config->model.layers;
+    memset(out, 0, sizeof *out);
+    TRY(arena_take(arena, layers * ROLE_COUNT, sizeof *out->index, "parameter index", &out->index));
+    for (size_t i = 0; i < layers * ROLE_COUNT; i++)
+        out->index[i] = PARAM_ABSENT;
+    TRY(arena_take(arena, layers * ROLE_COUNT + 3, sizeof *out->rows, "parameter table",
+                   &out->rows));
+    struct builder build = {config, arena, out};
+    TRY(add_row(&build, ROLE_EMBEDDING, 0, config->model.vocab, config->model.hidden));
+    for (uint32_t layer = 0; layer < layers; layer++)
+        TRY(add_layer(&build, layer));
+    TRY(add_row(&build, ROLE_NORM_FINAL, 0, config->model.hidden, 0));
+    TRY(add_row(&build, ROLE_HEAD, 0, config->model.vocab, config->model.hidden));
+    if (config->model.tied) tie_head(out);
+    out->groups = config->optimizer.decay == DECAY_ALL ? 1 : 2;
+    for (uint32_t i = 0; i < out->count; i++)
+        if (out->rows[i].tied_to < 0) out->elements += out->rows[i].count;
+    return check_named(config, out);
+}
+
+uint32_t params_owner(const struct param_table *table, enum param_role role, uint32_t layer) {
+    uint32_t row = table->index[layer * ROLE_COUNT + role];
+    if (row != PARAM_ABSENT && table->rows[row].tied_to >= 0)
+        row = (uint32_t)table->rows[row].tied_to;
+    return row;
+}
+
+static void fill_constant(const struct param_row *row, float value, void *values) {
+    for (size_t i = 0; i < row->count; i++) {
+        if (row->dtype == DTYPE_F64)
+            ((double *)values)[i] = (double)value;
+        else
+            ((float *)values)[i] = value;
+    }
+}
+
+static void fill_normal(const struct config *config, const struct param_row *row,
+                        struct stream_site site, void *values) {
+    uint32_t words[256];
+    for (size_t first = 0; first < row->count; first += COUNT_OF(words)) {
+        size_t count = row->count - first < COUNT_OF(words) ? row->count - first : COUNT_OF(words);
+        stream_words(config->init.seed, site, first, count, words);
+        for (size_t i = 0; i < count; i++) {
+            double value = config->init.std * normal_from_word(words[i]);
+            if (row->dtype == DTYPE_F64)
+                ((double *)values)[first + i] = value;
+            else
+                ((float *)values)[first + i] = (float)dtype_round(value, row->dtype);
+        }
+    }
+}
+
+enum status params_init(const struct config *config, const struct param_table *table, uint32_t row,
+                        void *values) {
+    const struct param_row *r = &table->rows[row];
+    if (r->rank == 1) {
+        fill_constant(r, params_is_bias(r->role) ? 0.0f : 1.0f, values);
+        return STATUS_OK;
+    }
+    int in_layer = r->role != ROLE_EMBEDDING && r->role != ROLE_HEAD;
+    struct stream_address address = {.stream = STREAM_INIT,
+                                     .layer = in_layer ? (uint64_t)r->layer + 1 : 0,
+                                     .op = (uint64_t)r->role,
+                                     .last_element = r->count - 1};
+    struct stream_site site;
+    TRY(stream_pack(&address, &site));
+    fill_normal(config, r, site, values);
+    return STATUS_OK;
+}

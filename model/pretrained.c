@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From config.json to configuration, from tensors to carriers. */
+#include "model/pretrained.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "checkpoints/hf_tensors.h"
+#include "kernels/op.h"
+
+#define BLOCK 4096 /* elements that are converted at once */
+
+int pretrained_is_named(const struct config *config) {
+    return strcmp(config->model.from, CONFIG_NO_CHECKPOINT) != 0;
+}
+
+static double or_none(double value) {
+    return value == 0.0 ? KEY_WORD_REAL : value;
+}
+
+static enum model_family family_of(enum hf_family family) {
+    static const enum model_family families[HF_FAMILIES] = {[HF_LLAMA] = FAMILY_LLAMA,
+                                                            [HF_OLMO2] = FAMILY_OLMO2,
+                                                            [HF_QWEN2] = FAMILY_QWEN2,
+                                                            [HF_QWEN3] = FAMILY_QWEN3};
+    return families[family];
+}
+
+/* What a type of scaling has not stays as it was: nothing reads it. */
+static void describe_rope(const struct hf_rope *rope, struct config *config) {
+    config->model.rope_theta = rope->theta;
+    config->model.rope_scaling = ROPE_PLAIN;
+    if (rope->type == HF_ROPE_DEFAULT) return;
+    config->model.rope_scaling = rope->type == HF_ROPE_YARN ? ROPE_YARN : ROPE_LLAMA3;
+    config->model.rope_factor = rope->factor;
+    config->model.rope_original_positions = rope->original_positions;
+    if (rope->type == HF_ROPE_LLAMA3) {
+        config->model.rope_low_freq_factor = rope->low_freq_factor;
+        config->model.rope_high_freq_factor = rope->high_freq_factor;
+        return;
+    }
+    config->model.rope_attention_factor = or_none(rope->attention_factor);
+    config->model.rope_beta_fast = rope->beta_fast;
+    config->model.rope_beta_slow = rope->beta_slow;
+    config->model.rope_mscale = or_none(rope->mscale);
+    config->model.rope_mscale_all_dim = or_none(rope->mscale_all_dim);
+    config->model.rope_truncate = rope->truncate != 0;
+}
+
+static void describe_sizes(const struct hf_config *hf, struct config *config) {
+    config->model.family = (int32_t)family_of(hf->family);
+    config->model.layers = hf->layers;
+    config->model.hidden = hf->hidden;
+    config->model.heads = hf->heads;
+    config->model.kv_heads = hf->kv_heads;
+    config->model.head_dim = hf->head_dim;
+    config->model.mlp = hf->intermediate;
+    config->model.vocab = hf->vocab;
+    config->model.norm_eps = hf->eps;
+    config->model.tied = hf->tied != 0;
+    config->model.qkv_bias = hf->qkv_bias != 0;
+    config->model.output_bias = hf->output_bias != 0;
+    config->model.mlp_bias = hf->mlp_bias != 0;
+}
+
+static enum status describe_tensors(const struct hf_config *hf, const struct checkpoint *checkpoint,
+                                    struct arena *arena, struct config *config) {
+    struct digest digest;
+    char text[DIGEST_HEX];
+    TRY(hf_tensors_check(hf, checkpoint, arena));
+    TRY(checkpoint_digest(checkpoint, arena, &digest));
+    digest_hex(&digest, text);
+    memset(config->model.from_digest, 0, sizeof config->model.from_digest);
+    memcpy(config->model.from_digest, text, sizeof text);
+    return STATUS_OK;
+}
+
+static enum status describe_folder(const char *folder, struct arena *arena, struct config *config) {
+    struct checkpoint checkpoint;
+    struct hf_config hf;
+    char *path;
+    TRY(checkpoint_open(folder, arena, &checkpoint));
+    enum status status = STATUS_OK;
+    if (!checkpoint.is_folder)
+        status = status_fail(
+            STATUS_INPUT, "%s: expected a folder with config.json and weights, got a file", folder);
+    if (status == STATUS_OK) status = arena_format(arena, &path, "%s/config.json", folder);
+    if (status == STATUS_OK) status = hf_config_read(path, &hf);
+    if (status == STATUS_OK) {
+        describe_sizes(&hf, config);
+        describe_rope(&hf.rope, config);
+        status = describe_tensors(&hf, &checkpoint, arena, config);
+    }
+    checkpoint_close(&checkpoint);
+    return status;
+}
+
+enum status pretrained_describe(const char *folder, struct config *config) {
+    struct arena arena = ARENA_EMPTY;
+    const enum status status = describe_folder(folder, &arena, config);
+    arena_close(&arena);
+    return status;
+}
+
+/* Of an old checkpoint: twinstep and transformers skip it. */
+static int is_buffer(const char *name) {
+    static const char tail[] = "rotary_emb.inv_freq";
+    const size_t length = strlen(name);
+    return length >= sizeof tail - 1 && strcmp(name + length - (sizeof tail - 1), tail) == 0;
+}
+
+static enum status note_dtypes(const struct checkpoint *checkpoint, enum dtype said,
+                               struct arena *arena, char **out) {
+    const struct safetensors_tensor *first = NULL;
+    size_t tensors = 0, others = 0;
+    for (size_t i = 0; i < checkpoint->count; i++) {
+        const struct safetensors_tensor *tensor = checkpoint->tensors[i];
+        if (is_buffer(tensor->name)) continue;
+        tensors++;
+        if (tensor->dtype == safetensors_dtype_from(said)) continue;
+        if (others++ == 0) first = tensor;
+    }
+    if (first == NULL) return STATUS_OK;
+    return arena_format(arena, out,
+                        "model.from: the dtype of config.json is %s, %zu of %zu tensors have "
+                        "another, first %s with %s: transformers casts them on loading (dtype "
+                        "\"auto\"), twinstep takes them as they are",
+                        dtype_name(said), others, tensors, first->name,
+                        safetensors_dtype_name(first->dtype));
+}
+
+enum status pretrained_dtype_note(const struct config *config, struct arena *arena, char **out) {
+    struct checkpoint checkpoint;
+    struct hf_config hf;
+    char *path;
+    *out = NULL;
+    if (!pretrained_is_named(config)) return STATUS_OK;
+    TRY(arena_format(arena, &path, "%s/config.json", config->model.from));
+    TRY(hf_config_read(path, &hf));
+    TRY(checkpoint_open(config->model.from, arena, &checkpoint));
+    const enum status status = note_dtypes(&checkpoint, hf.dtype, arena, out);
+    checkpoint_close(&checkpoint);
+    return status;
+}
+
+static int same_tensors(const struct config *a, const struct config *b) {
+    const uint64_t sizes[][2] = {
+        {(uint64_t)a->model.family, (uint64_t)b->model.family},
+        {a->model.layers, b->model.layers},
+        {a->model.hidden, b->model.hidden},
+        {a->model.heads, b->model.heads},
+        {a->model.kv_heads, b->model.kv_heads},
+        {a->model.head_dim, b->model.head_dim},
+        {a->model.mlp, b->model.mlp},
+        {a->model.vocab, b->model.vocab},
+        {a->model.tied, b->model.tied},
+        {(uint64_t)a->model.qkv_bias, (uint64_t)b->model.qkv_bias},
+        {(uint64_t)a->model.output_bias, (uint64_t)b->model.output_bias},
+        {(uint64_t)a->model.mlp_bias, (uint64_t)b->model.mlp_bias},
+    };
+    for (size_t i = 0; i < COUNT_OF(sizes); i++)
+        if (sizes[i][0] != sizes[i][1]) return 0;
+    return 1;
+}
+
+enum status pretrained_fits(const struct config *mixture, const struct config *a,
+                            const struct config *b) {
+    const struct config *const of = strcmp(mixture->model.from, a->model.from) == 0 ? a : b;
+    if (!pretrained_is_named(mixture) || same_tensors(mixture, of)) return STATUS_OK;
+    FAIL(STATUS_INPUT, "model.from: the weights of %s are those of another family or size",
+         mixture->model.from);
+}
+
+static enum status check_digest(const struct config *config, struct pretrained *pretrained) {
+    struct digest digest;
+    char text[DIGEST_HEX];
+    TRY(checkpoint_digest(&pretrained->checkpoint, &pretrained->arena, &digest));
+    digest_hex(&digest, text);
+    if (strcmp(text, config->model.from_digest) == 0) return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "model.from: expected weights with digest %s in %s, got %s: the files were "
+         "changed",
+         config->model.from_digest, config->model.from, text);
+}
+
+enum status pretrained_open(const struct config *config, struct pretrained *out) {
+    out->arena = (struct arena)ARENA_EMPTY;
+    enum status status = checkpoint_open(config->model.from, &out->arena, &out->checkpoint);
+    if (status == STATUS_OK) {
+        status = check_digest(config, out);
+        if (status == STATUS_OK) return STATUS_OK;
+        checkpoint_close(&out->checkpoint);
+    }
+    arena_close(&out->arena);
+    return status;
+}
+
+void pretrained_close(struct pretrained *pretrained) {
+    checkpoint_close(&pretrained->checkpoint);
+    arena_close(&pretrained->arena);
+}
+
+static enum status find(const struct pretrained *pretrained, const struct param_row *row,
+                        const struct safetensors_tensor **out, enum dtype *out_dtype) {
+    char shape[SAFETENSORS_SHAPE_TEXT], second[32] = "";
+    const struct safetensors_tensor *tensor = checkpoint_find(&pretrained->checkpoint, row->name);
+    *out = tensor;
+    if (tensor == NULL)
+        FAIL(STATUS_INPUT, "model.from: %s has no tensor %s", pretrained->checkpoint.path,
+             row->name);
+    if (tensor->rank == row->rank && tensor->shape[0] == row->shape[0] &&
+        (row->rank == 1 || tensor->shape[1] == row->shape[1]) &&
+        safetensors_dtype_number(tensor->dtype, out_dtype))
+        return STATUS_OK;
+    if (row->rank == 2) snprintf(second, sizeof second, ", %" PRIu64, row->shape[1]);
+    safetensors_shape_text(tensor, shape);
+    FAIL(STATUS_INPUT, "model.from: %s: expected tensor %s of shape [%" PRIu64 "%s], got %s",
+         pretrained->checkpoint.path, row->name, row->shape[0], second, shape);
+}
+
+enum status pretrained_values(const struct pretrained *pretrained, const struct param_row *row,
+                              const struct pretrained_rounding *rounding, enum dtype to,
+                              void *out_values) {
+    const struct safetensors_tensor *tensor;
+    double block[BLOCK];
+    enum dtype dtype;
+    TRY(find(pretrained, row, &tensor, &dtype));
+    for (size_t first = 0; first < row->count; first += BLOCK) {
+        const size_t rest = row->count - first, count = rest < BLOCK ? rest : BLOCK;
+        TRY(safetensors_numbers(tensor, first, count, block));
+        const struct convert_args args = {count, dtype, to, block,
+                                          (unsigned char *)out_values + first * dtype_carrier(to)};
+        rounding->ops->convert(rounding->call, &args);
+    }
+    return STATUS_OK;
+}

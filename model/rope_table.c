@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Frequencies by the three rules, then the table. */
+#include "model/rope_table.h"
+
+#include "base/real.h"
+
+#define TWO_PI 0x1.921fb54442d18p2
+
+static int is_wide(const struct config *config) {
+    return config->numerics.compute == DTYPE_F64 && config->numerics.rope == DTYPE_F64;
+}
+
+/* The exponent is an f32 number, as in transformers: its rounding is multiplied by ln(theta). */
+static double plain(const struct config *config, uint32_t pair) {
+    const double exact = (double)(2 * pair) / (double)config->model.head_dim;
+    const double exponent = is_wide(config) ? exact : (double)(float)exact;
+    return 1.0 / real_pow_f64(config->model.rope_theta, exponent);
+}
+
+/* Long waves are stretched, short ones stay, between them both are mixed. */
+static double llama3(const struct config *config, double frequency) {
+    const double low = config->model.rope_low_freq_factor;
+    const double high = config->model.rope_high_freq_factor;
+    const double length = (double)config->model.rope_original_positions;
+    const double wave = TWO_PI / frequency, stretched = frequency / config->model.rope_factor;
+    if (wave > length / low) return stretched;
+    if (wave < length / high) return frequency;
+    const double smooth = (length / wave - low) / (high - low);
+    return (1.0 - smooth) * stretched + smooth * frequency;
+}
+
+/* The place among the pairs' dimensions that turns so often within the original positions. */
+static double place_of_turns(const struct config *config, double turns) {
+    const double length = (double)config->model.rope_original_positions;
+    const double dims = (double)config->model.head_dim;
+    return dims * real_log_f64(length / (turns * TWO_PI)) /
+           (2.0 * real_log_f64(config->model.rope_theta));
+}
+
+static double whole_below(double x) {
+    if (!(real_abs_f64(x) < 0x1p52)) return x; /* it is whole */
+    const double whole = (double)(int64_t)x;
+    return whole > x ? whole - 1.0 : whole;
+}
+
+static double ramp(const struct config *config, double pair) {
+    double low = place_of_turns(config, config->model.rope_beta_fast);
+    double high = place_of_turns(config, config->model.rope_beta_slow);
+    const double last = (double)config->model.head_dim - 1.0;
+    if (config->model.rope_truncate) {
+        low = whole_below(low);
+        high = -whole_below(-high);
+    }
+    if (low < 0.0) low = 0.0;
+    if (high > last) high = last;
+    if (low == high) high += 0.001;
+    const double at = (pair - low) / (high - low);
+    return at < 0.0 ? 0.0 : at > 1.0 ? 1.0 : at;
+}
+
+static double yarn(const struct config *config, uint32_t pair, double frequency) {
+    const double stretched = frequency / config->model.rope_factor;
+    const double kept = 1.0 - ramp(config, (double)pair);
+    return stretched * (1.0 - kept) + frequency * kept;
+}
+
+double rope_frequency(const struct config *config, uint32_t pair) {
+    const double frequency = plain(config, pair);
+    if (config->model.rope_scaling == ROPE_LLAMA3) return llama3(config, frequency);
+    return config->model.rope_scaling == ROPE_YARN ? yarn(config, pair, frequency) : frequency;
+}
+
+struct column {
+    enum dtype compute;
+    int wide;
+    double exact;
+    float narrow;
+    double factor;
+};
+
+/* One entry: the value times the factor, and its roundings. */
+static void put(const struct column *column, double value, void *table, size_t at) {
+    const float narrow = (float)value * (float)column->factor;
+    const double wide = column->wide ? value * column->factor : (double)narrow;
+    if (column->compute == DTYPE_F64)
+        ((double *)table)[at] = wide;
+    else
+        ((float *)table)[at] = (float)dtype_round(wide, column->compute);
+}
+
+void rope_table_fill(const struct config *config, uint32_t positions, void *cosine, void *sine) {
+    const enum dtype table = (enum dtype)config->numerics.rope;
+    const uint32_t half = (uint32_t)(config->model.head_dim / 2);
+    struct column column = {.compute = (enum dtype)config->numerics.compute,
+                            .factor = config->model.rope_scaling == ROPE_YARN
+                                          ? config->model.rope_attention_factor
+                                          : 1.0};
+    column.wide = is_wide(config);
+    for (uint32_t i = 0; i < half; i++) {
+        column.exact = rope_frequency(config, i);
+        column.narrow = (float)column.exact;
+        if (table != DTYPE_F64) column.narrow = (float)dtype_round((double)column.narrow, table);
+        for (uint32_t p = 0; p < positions; p++) {
+            const double angle =
+                column.wide ? (double)p * column.exact : (double)((float)p * column.narrow);
+            const size_t at = (size_t)p * half + i;
+            put(&column, real_cos_f64(angle), cosine, at);
+            put(&column, real_sin_f64(angle), sine, at);
+        }
+    }
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From configuration to config.json, from parameter rows to tensors. */
+#include "model/save_model.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "checkpoints/checkpoint.h"
+#include "checkpoints/hf_config_write.h"
+#include "data/tokenizer.h"
+#include "model/pretrained.h"
+
+static double none_as_0(double value) {
+    return value == KEY_WORD_REAL ? 0.0 : value;
+}
+
+static enum hf_family family_of(int32_t family) {
+    static const enum hf_family families[] = {[FAMILY_OLMO2] = HF_OLMO2,
+                                              [FAMILY_LLAMA] = HF_LLAMA,
+                                              [FAMILY_QWEN2] = HF_QWEN2,
+                                              [FAMILY_QWEN3] = HF_QWEN3};
+    return families[family];
+}
+
+static void fill_rope(const struct config *config, struct hf_rope *rope) {
+    rope->theta = config->model.rope_theta;
+    if (config->model.rope_scaling == ROPE_PLAIN) return;
+    rope->factor = config->model.rope_factor;
+    rope->original_positions = config->model.rope_original_positions;
+    rope->type = HF_ROPE_LLAMA3;
+    if (config->model.rope_scaling == ROPE_LLAMA3) {
+        rope->low_freq_factor = config->model.rope_low_freq_factor;
+        rope->high_freq_factor = config->model.rope_high_freq_factor;
+        return;
+    }
+    rope->type = HF_ROPE_YARN;
+    rope->attention_factor = config->model.rope_attention_factor;
+    rope->beta_fast = config->model.rope_beta_fast;
+    rope->beta_slow = config->model.rope_beta_slow;
+    rope->mscale = none_as_0(config->model.rope_mscale);
+    rope->mscale_all_dim = none_as_0(config->model.rope_mscale_all_dim);
+    rope->truncate = config->model.rope_truncate;
+}
+
+/* Of a model that was drawn: the byte tokenizer's, where the vocabulary is its own. */
+static void fill_tokens(const struct config *config, struct hf_config *hf) {
+    hf->bos = hf->pad = -1;
+    hf->positions = config->data.max_len;
+    if (config->model.vocab != TOKENIZER_VOCAB) return;
+    hf->bos = TOKENIZER_BOS;
+    hf->pad = TOKENIZER_PAD;
+    hf->ends[0] = TOKENIZER_EOS;
+    hf->end_count = 1;
+}
+
+static void fill_sizes(const struct config *config, struct hf_config *hf) {
+    hf->family = family_of(config->model.family);
+    hf->vocab = config->model.vocab;
+    hf->hidden = config->model.hidden;
+    hf->intermediate = config->model.mlp;
+    hf->layers = config->model.layers;
+    hf->heads = config->model.heads;
+    hf->kv_heads = config->model.kv_heads;
+    hf->head_dim = config->model.head_dim;
+    hf->eps = config->model.norm_eps;
+    hf->dtype = (enum dtype)config->numerics.param;
+    hf->tied = config->model.tied;
+    hf->qkv_bias = config->model.qkv_bias;
+    hf->output_bias = config->model.output_bias;
+    hf->mlp_bias = config->model.mlp_bias;
+}
+
+/* Positions and token ids of the checkpoint that the run started from. */
+static enum status describe(const struct config *config, struct arena *arena,
+                            struct hf_config *out) {
+    char *path;
+    *out = (struct hf_config){.family = HF_LLAMA};
+    if (pretrained_is_named(config)) {
+        TRY(arena_format(arena, &path, "%s/config.json", config->model.from));
+        TRY(hf_config_read(path, out));
+    } else {
+        fill_tokens(config, out);
+    }
+    out->rope = (struct hf_rope){.type = HF_ROPE_DEFAULT};
+    fill_sizes(config, out);
+    fill_rope(config, &out->rope);
+    return STATUS_OK;
+}
+
+static enum status check_free(const char *folder, struct arena *arena) {
+    static const char *const names[] = {CHECKPOINT_SINGLE, CHECKPOINT_INDEX, "config.json"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        char *path;
+        TRY(arena_format(arena, &path, "%s/%s", folder, names[i]));
+        if (access(path, F_OK) == 0)
+            FAIL(STATUS_IO, "%s: it is there already; give another folder, or --overwrite", path);
+    }
+    return STATUS_OK;
+}
+
+/* "a" of "a/b/", "." of "b". */
+static enum status parent_of(const char *folder, struct arena *arena, char **out) {
+    size_t end = strlen(folder);
+    while (end > 0 && folder[end - 1] == '/')
+        end--;
+    while (end > 0 && folder[end - 1] != '/')
+        end--;
+    return end == 0 ? arena_text(arena, ".", 1, out) : arena_text(arena, folder, end, out);
+}
+
+/* The folder, or the one that it will be made in, can be written to. */
+static enum status check_place(const char *folder, struct arena *arena) {
+    struct stat info;
+    char *parent;
+    TRY(parent_of(folder, arena, &parent));
+    const char *const place = stat(folder, &info) == 0 ? folder : parent;
+    if (stat(place, &info) != 0)
+        FAIL(STATUS_IO, "%s: cannot be made in %s: %s", folder, place, strerror(errno));
+    if (!S_ISDIR(info.st_mode))
+        FAIL(STATUS_IO, "%s: expected a folder to save to, got %s, which is none", folder, place);
+    if (access(place, W_OK | X_OK) != 0)
+        FAIL(STATUS_IO, "%s: cannot be saved to: %s: %s", folder, place, strerror(errno));
+    return STATUS_OK;
+}
+
+enum status save_model_check(const struct config *config, const char *folder, int overwrite) {
+    struct arena arena = ARENA_EMPTY;
+    struct hf_config hf;
+    char *text;
+    enum status status = check_place(folder, &arena);
+    if (status == STATUS_OK) status = describe(config, &arena, &hf);
+    if (status == STATUS_OK) status = hf_config_text(&hf, &arena, &text);
+    if (status == STATUS_OK && !overwrite) status = check_free(folder, &arena);
+    arena_close(&arena);
+    return status;
+}
+
+/* A folder that is there; or the one it would be made in, and its name. */
+struct place {
+    struct stat info;
+    char name[256];
+};
+
+static int find_place(const char *path, struct place *out) {
+    char parent[4096];
+    size_t end = strlen(path);
+    memset(out, 0, sizeof *out);
+    if (stat(path, &out->info) == 0) return 1;
+    while (end > 0 && path[end - 1] == '/')
+        end--;
+    size_t start = end;
+    while (start > 0 && path[start - 1] != '/')
+        start--;
+    if (start >= sizeof parent || end - start >= sizeof out->name) return 0;
+    memcpy(out->name, path + start, end - start);
+    memcpy(parent, path, start);
+    parent[start] = '\0';
+    return stat(start == 0 ? "." : parent, &out->info) == 0;
+}
+
+int save_model_same_folder(const char *a, const char *b) {
+    struct place x, y;
+    return find_place(a, &x) && find_place(b, &y) && x.info.st_dev == y.info.st_dev &&
+           x.info.st_ino == y.info.st_ino && strcmp(x.name, y.name) == 0;
+}
+
+static enum status remove_config(const char *path) {
+    struct stat info;
+    if (lstat(path, &info) == 0 && unlink(path) != 0)
+        FAIL(STATUS_IO, "%s: cannot remove: %s", path, strerror(errno));
+    return STATUS_OK;
+}
+
+static enum status write_weights(const struct saved_model *model, const char *folder, int overwrite,
+                                 struct arena *arena) {
+    static const struct safetensors_pair metadata[] = {{"format", "pt"}};
+    struct safetensors_source *sources;
+    TRY(arena_take(arena, model->count, sizeof *sources, "tensors", &sources));
+    for (uint32_t i = 0; i < model->count; i++) {
+        const struct param_row *row = &model->table->rows[model->owner[i]];
+        sources[i] = (struct safetensors_source){.name = row->name,
+                                                 .dtype = safetensors_dtype_from(row->dtype),
+                                                 .rank = row->rank,
+                                                 .shape = row->shape,
+                                                 .carriers = model->values[i]};
+    }
+    return checkpoint_write(folder, overwrite, sources, model->count, metadata, 1, 0);
+}
+
+enum status save_model(const struct saved_model *model, const char *folder, int overwrite) {
+    struct arena arena = ARENA_EMPTY;
+    struct hf_config hf;
+    char *path;
+    enum status status = describe(model->config, &arena, &hf);
+    if (status == STATUS_OK) status = arena_format(&arena, &path, "%s/config.json", folder);
+    if (status == STATUS_OK) status = overwrite ? remove_config(path) : check_free(folder, &arena);
+    if (status == STATUS_OK) status = write_weights(model, folder, overwrite, &arena);
+    if (status == STATUS_OK) status = hf_config_write(path, overwrite, &hf);
+    arena_close(&arena);
+    return status;
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How an op's output is addressed, and how a view is walked. */
+#include "model/watch.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/real.h"
+
+static struct watch_view view_of(const struct watch *watch, uint32_t layer, const char *op,
+                                 const char *tensor, void *data) {
+    return (struct watch_view){.update = watch->update,
+                               .stage = watch->stage,
+                               .micro = watch->micro,
+                               .layer = layer,
+                               .op = op,
+                               .tensor = tensor,
+                               .data = data,
+                               .parameter = WATCH_NO_PARAMETER};
+}
+
+const char *const watch_places[DROP_PLACES] = {"embedding dropout", "attention dropout",
+                                               "dropout after attention", "dropout after MLP"};
+
+/* A pass's sides 2 and 3 are those of the reference (law 10). */
+static void take_part(const struct pass *pass, struct watch_view *view) {
+    view->batch = pass->batch;
+    view->first_sequence = pass->part->first_sequence;
+    view->sequence_count = pass->part->sequence_count;
+    if (pass->side >= 2) view->stage = WATCH_REFERENCE;
+}
+
+/* What failed has nothing to show. */
+static void show(const struct model *model, const struct watch_view *view) {
+    struct watch *watch = model->watch;
+    const enum status status = model_wait(model);
+    if (status == STATUS_OK)
+        watch->see(watch->context, view);
+    else if (watch->status == STATUS_OK)
+        watch->status = status;
+}
+
+void watch_see_tokens(const struct pass *pass, uint32_t layer, const char *op, const char *tensor,
+                      void *data, struct watch_shape shape) {
+    const struct watch *watch = pass->model->watch;
+    struct watch_view view = view_of(watch, layer, op, tensor, data);
+    take_part(pass, &view);
+    view.axis = WATCH_TOKENS;
+    view.dtype = pass->model->compute;
+    view.columns = shape.columns;
+    view.inner = shape.inner;
+    view.width = shape.width;
+    show(pass->model, &view);
+}
+
+/* Queries, keys and values have heads, and so has what enters o_proj. */
+void watch_see_role(const struct pass *pass, uint32_t layer, enum param_role role, int backward,
+                    void *data, uint32_t width) {
+    const int norm = role == ROLE_Q_NORM || role == ROLE_K_NORM;
+    const int projection = role == ROLE_Q || role == ROLE_K || role == ROLE_V;
+    const int heads = norm || (backward ? role == ROLE_O : projection);
+    const struct watch_shape flat = {width, 1, WATCH_CHANNELS};
+    const struct watch_shape split = {width, pass->model->D, WATCH_HEADS};
+    watch_see_tokens(pass, layer, watch_role(pass->model, role),
+                     backward ? "input gradient" : "output", data, heads ? split : flat);
+}
+
+void watch_see_labels(const struct pass *pass, const char *op, const char *tensor, void *data,
+                      enum dtype dtype, struct watch_shape shape) {
+    const struct watch *watch = pass->model->watch;
+    struct watch_view view = view_of(watch, PASS_NO_LAYER, op, tensor, data);
+    take_part(pass, &view);
+    view.axis = WATCH_LABELS;
+    view.dtype = dtype;
+    view.columns = shape.columns;
+    view.inner = shape.inner;
+    view.width = shape.width;
+    show(pass->model, &view);
+}
+
+void watch_see_weight(const struct pass *pass, uint32_t layer, enum param_role role, void *acc,
+                      uint32_t use) {
+    const struct model *model = pass->model;
+    const struct watch *watch = model->watch;
+    static const char *const tensors[2] = {"weight gradient", "weight gradient, second use"};
+    const char *const tensor = params_is_bias(role) ? "bias gradient" : tensors[use != 0];
+    const uint32_t row = params_owner(model->table, role, layer_index(layer));
+    struct watch_view view = view_of(watch, layer, watch_role(model, role), tensor, acc);
+    view.axis = WATCH_WHOLE;
+    view.dtype = model->accumulate;
+    view.columns = WATCH_MATRIX;
+    view.count = model->table->rows[row].count;
+    view.width = (size_t)model->table->rows[row].shape[1];
+    view.covered = pass->batch->first_sample + pass->batch->sample_count;
+    view.parameter = row;
+    show(pass->model, &view);
+}
+
+/* Scratch of a mask: grown when a larger one comes, never smaller. */
+static unsigned char *mask_room(struct watch *watch, size_t bytes) {
+    if (bytes <= watch->mask_bytes) return watch->mask;
+    arena_close(&watch->arena);
+    watch->mask_bytes = 0;
+    const enum status status =
+        arena_take(&watch->arena, bytes, 1, "mask that is watched", &watch->mask);
+    if (status != STATUS_OK) {
+        watch->status = status;
+        return NULL;
+    }
+    watch->mask_bytes = bytes;
+    return watch->mask;
+}
+
+static uint32_t longest_of(const struct pass *pass) {
+    const struct sequence *sequences = pass->batch->sequences + pass->part->first_sequence;
+    uint32_t longest = 0;
+    for (uint32_t i = 0; i < pass->part->sequence_count; i++)
+        if (sequences[i].length > longest) longest = sequences[i].length;
+    return longest;
+}
+
+static void fill_mask(const struct pass *pass, enum dropout_place place,
+                      const struct dropout *dropout, uint32_t longest, size_t width,
+                      unsigned char *row) {
+    const struct model *model = pass->model;
+    for (uint32_t i = 0; i < pass->part->sequence_count; i++) {
+        const struct sequence *sequence = &pass->batch->sequences[pass->part->first_sequence + i];
+        for (uint32_t p = 0; p < sequence->length; p++, row += width) {
+            if (place != DROP_ATTENTION) {
+                dropout_activation(dropout, sequence, p, model->C, row);
+                continue;
+            }
+            for (uint32_t h = 0; h < model->H; h++)
+                dropout_attention(dropout, sequence, model->H, h, p, p + 1,
+                                  row + (size_t)h * longest);
+        }
+    }
+}
+
+/* What the generator starts from. Offsets of a generator follow the layout, so they compare only at
+ * samples where both runs begin a call. */
+static void show_generator(const struct pass *pass, enum dropout_place place, uint32_t layer,
+                           struct dropout *dropout) {
+    const struct watch *watch = pass->model->watch;
+    uint64_t words[2] = {dropout->seed, dropout->offset};
+    struct watch_view view = view_of(watch, layer, watch_places[place], "seed and offset", words);
+    view.axis = WATCH_WHOLE;
+    view.kind = WATCH_WORDS;
+    view.columns = WATCH_SCALARS;
+    view.count = view.width = COUNT_OF(words);
+    view.covered = pass->batch->first_sample + 1;
+    show(pass->model, &view);
+    dropout->seed = words[0];
+    dropout->offset = words[1];
+}
+
+void watch_see_mask(const struct pass *pass, enum dropout_place place, uint32_t layer,
+                    struct dropout *dropout) {
+    struct watch *watch = pass->model->watch;
+    show_generator(pass, place, layer, dropout);
+    const uint32_t longest = longest_of(pass);
+    const int attention = place == DROP_ATTENTION;
+    const size_t width = attention ? (size_t)pass->model->H * longest : pass->model->C;
+    unsigned char *mask = mask_room(watch, width * pass->part->token_count);
+    if (mask == NULL) return;
+    fill_mask(pass, place, dropout, longest, width, mask);
+    struct watch_view view = view_of(watch, layer, watch_places[place], "mask", mask);
+    take_part(pass, &view);
+    view.axis = WATCH_LISTED;
+    view.kind = WATCH_MASK;
+    view.columns = attention ? WATCH_KEYS : WATCH_CHANNELS;
+    view.inner = attention ? longest : 1;
+    view.width = width;
+    show(pass->model, &view);
+}
+
+const char *watch_role(const struct model *model, enum param_role role) {
+    static const char *const names[ROLE_COUNT] = {
+        [ROLE_EMBEDDING] = "embed_tokens",
+        [ROLE_Q] = "q_proj",
+        [ROLE_K] = "k_proj",
+        [ROLE_V] = "v_proj",
+        [ROLE_O] = "o_proj",
+        [ROLE_Q_NORM] = "q_norm",
+        [ROLE_K_NORM] = "k_norm",
+        [ROLE_NORM_A] = "input_layernorm",
+        [ROLE_NORM_B] = "post_attention_layernorm",
+        [ROLE_GATE] = "gate_proj",
+        [ROLE_UP] = "up_proj",
+        [ROLE_DOWN] = "down_proj",
+        [ROLE_NORM_FINAL] = "norm",
+        [ROLE_HEAD] = "lm_head",
+        [ROLE_Q_BIAS] = "q_proj",
+        [ROLE_K_BIAS] = "k_proj",
+        [ROLE_V_BIAS] = "v_proj",
+        [ROLE_O_BIAS] = "o_proj",
+        [ROLE_GATE_BIAS] = "gate_proj",
+        [ROLE_UP_BIAS] = "up_proj",
+        [ROLE_DOWN_BIAS] = "down_proj",
+    };
+    if (model->config->model.family != FAMILY_OLMO2) return names[role];
+    if (role == ROLE_NORM_A) return "post_attention_layernorm";
+    return role == ROLE_NORM_B ? "post_feedforward_layernorm" : names[role];
+}
+
+size_t watch_element(const struct watch_view *view) {
+    switch (view->kind) {
+    case WATCH_IDS:
+        return sizeof(uint32_t);
+    case WATCH_WORDS:
+        return sizeof(uint64_t);
+    case WATCH_MASK:
+        return 1;
+    case WATCH_REALS:
+    default:
+        return dtype_carrier(view->dtype);
+    }
+}
+
+uint32_t watch_cells(const struct watch_view *view) {
+    switch (view->axis) {
+    case WATCH_POSITIONS:
+        return (uint32_t)view->count;
+    case WATCH_WHOLE:
+        return 1;
+    case WATCH_SAMPLES:
+        return view->batch->sample_count;
+    default:
+        return view->sequence_count;
+    }
+}
+
+static uint32_t rows_of(const struct watch_view *view, uint32_t sequence) {
+    switch (view->axis) {
+    case WATCH_TOKENS:
+    case WATCH_LISTED:
+        return view->batch->sequences[sequence].length;
+    case WATCH_LABELS:
+        return view->batch->label_length[sequence];
+    default:
+        return 1;
+    }
+}
+
+struct watch_cell watch_cell_of(const struct watch_view *view, uint32_t number) {
+    struct watch_cell cell = {.rows = 1};
+    if (view->axis == WATCH_WHOLE) {
+        cell.index = view->covered;
+        cell.rows = view->width == 0 ? 0 : (uint32_t)(view->count / view->width);
+    } else if (view->axis == WATCH_POSITIONS) {
+        cell.index = number;
+    } else if (view->axis == WATCH_SAMPLES) {
+        cell.sequence = number;
+        cell.sample = view->batch->first_sample + number;
+        cell.index = 2 * cell.sample;
+    } else {
+        const struct sequence *sequence = &view->batch->sequences[view->first_sequence + number];
+        cell.sequence = view->first_sequence + number;
+        cell.sample = sequence->sample;
+        cell.side = sequence->side;
+        cell.index = 2 * cell.sample + cell.side;
+        cell.rows = rows_of(view, cell.sequence);
+    }
+    return cell;
+}
+
+/* Tokens of the view's sequences that stand before `sequence` in call order. */
+static size_t listed_before(const struct watch_view *view, uint32_t sequence) {
+    size_t before = 0;
+    for (uint32_t i = view->first_sequence; i < sequence; i++)
+        before += view->batch->sequences[i].length;
+    return before;
+}
+
+static size_t first_row(const struct watch_view *view, const struct watch_cell *cell) {
+    switch (view->axis) {
+    case WATCH_TOKENS:
+        return view->batch->sequences[cell->sequence].row;
+    case WATCH_LISTED:
+        return listed_before(view, cell->sequence);
+    case WATCH_LABELS:
+        return view->batch->label_first[cell->sequence];
+    case WATCH_SEQUENCES:
+    case WATCH_SAMPLES:
+        return cell->sequence;
+    case WATCH_POSITIONS:
+        return cell->index;
+    case WATCH_WHOLE:
+    default:
+        return 0;
+    }
+}
+
+const void *watch_row(const struct watch_view *view, const struct watch_cell *cell, uint32_t row) {
+    const size_t at = (first_row(view, cell) + row) * view->width;
+    return (const unsigned char *)view->data + at * watch_element(view);
+}
+
+uint32_t watch_position(const struct watch_view *view, const struct watch_cell *cell,
+                        uint32_t row) {
+    if (view->axis == WATCH_POSITIONS) return cell->index;
+    if (view->axis != WATCH_LABELS) return row;
+    const struct batch *batch = view->batch;
+    return batch->label_row[batch->label_first[cell->sequence] + row] -
+           batch->sequences[cell->sequence].row;
+}
+
+int watch_live(const struct watch_view *view, uint32_t position, size_t column) {
+    return view->columns != WATCH_KEYS || column % view->inner <= position;
+}
+
+uint64_t watch_bits(const struct watch_view *view, const void *row, size_t column) {
+    if (view->kind == WATCH_IDS) return ((const uint32_t *)row)[column];
+    if (view->kind == WATCH_WORDS) return ((const uint64_t *)row)[column];
+    if (view->kind == WATCH_MASK) return ((const uint8_t *)row)[column];
+    double value = view->dtype == DTYPE_F64 ? ((const double *)row)[column]
+                                            : (double)((const float *)row)[column];
+    if (isnan(value)) value = (double)NAN;
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
