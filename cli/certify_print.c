@@ -8,8 +8,8 @@
 
 #include "cli/verb.h"
 #include "determinism/chain.h"
-#include "trainer/backend_seen.h"
-#include "trainer/rng_json.h"
+#include "evidence/backend_seen.h"
+#include "evidence/rng_json.h"
 
 const uint8_t *certify_root(const struct certify_side *side, uint64_t update) {
     const struct trace_run *run = side->run;

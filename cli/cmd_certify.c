@@ -10,7 +10,7 @@
 #include "cli/json.h"
 #include "cli/verb.h"
 #include "determinism/chain.h"
-#include "trainer/backend_seen.h"
+#include "evidence/backend_seen.h"
 
 enum { KEY_RUN = KEY_OWN, KEY_RUN_A, KEY_RUN_B, KEY_EXPECT, KEY_AT, KEY_EQUAL, KEY_DIFFERS };
 

@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "cli/compare_print.h"
 #include "cli/log_options.h"
 #include "cli/verb.h"
-#include "base/number.h"
+#include "evidence/backend_seen.h"
 #include "forensics/compare_floor.h"
-#include "trainer/backend_seen.h"
 #include "trainer/noise_use.h"
 
 enum { KEY_CONTRACT_A = KEY_OWN, KEY_CONTRACT_B, KEY_RUN_A, KEY_RUN_B, KEY_FLOOR, KEY_ALPHA };

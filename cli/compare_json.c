@@ -2,8 +2,8 @@
  * JSON of a comparison. */
 #include "cli/compare_print.h"
 #include "cli/json.h"
+#include "evidence/rng_json.h"
 #include "forensics/compare_floor.h"
-#include "trainer/rng_json.h"
 
 static json_t *log_json(const struct compare_input *input, size_t repeated) {
     json_t *object = json_object();

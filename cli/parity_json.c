@@ -2,8 +2,8 @@
  * The same figures as JSON, with every row. */
 #include "cli/json.h"
 #include "cli/parity_print.h"
+#include "evidence/judge_json.h"
 #include "model/model_ops.h"
-#include "trainer/judge_json.h"
 
 static json_t *weights_json(const struct parity_weights *weights) {
     json_t *sides[2];

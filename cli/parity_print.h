@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "cli/parity_load.h"
-#include "trainer/judge.h"
+#include "evidence/judge.h"
 #include "trainer/parity_components.h"
 #include "trainer/parity_logits.h"
 #include "trainer/parity_logprob.h"

@@ -4,7 +4,7 @@
 #define TWINSTEP_CLI_PERFORM_H
 
 #include "cli/verb.h"
-#include "trainer/judge.h"
+#include "evidence/judge.h"
 
 struct performance {
     const char *path; /* of the trace */

@@ -8,8 +8,8 @@
 
 #include "base/arena.h"
 #include "cli/catalog.h"
+#include "evidence/judge.h"
 #include "scenarios/scenario.h"
-#include "trainer/judge.h"
 
 struct suite_case {
     const char *name;                /* file name without .yaml */

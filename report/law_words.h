@@ -4,7 +4,7 @@
 #define TWINSTEP_REPORT_LAW_WORDS_H
 
 #include "base/arena.h"
-#include "trainer/judge.h"
+#include "evidence/judge.h"
 
 /* " |A-B| grows like k^0.5 [0.4, 0.6] over updates 1 to 9.", with the space before it; `growth` is
  * known. Lives in `arena`. */

@@ -6,10 +6,10 @@
 #ifndef TWINSTEP_REPORT_PAGE_H
 #define TWINSTEP_REPORT_PAGE_H
 
+#include "evidence/judge.h"
 #include "report/chart.h"
 #include "report/html.h"
 #include "report/report.h"
-#include "trainer/judge.h"
 
 #define PAGE_ROWS_MAX 20000 /* of a table of updates; more are thinned, and the page says so */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the backends of some configurations run on, asked of them now and put into a trace or a
- * floor file (trainer/backend_seen.h says how it stands there). */
+ * floor file (evidence/backend_seen.h says how it stands there). */
 #ifndef TWINSTEP_TRAINER_BACKEND_RECORD_H
 #define TWINSTEP_TRAINER_BACKEND_RECORD_H
 
+#include "evidence/backend_seen.h"
 #include "model/backends.h"
-#include "trainer/backend_seen.h"
 
 /* A module and what it runs on. */
 struct backend_site {

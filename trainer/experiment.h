@@ -8,7 +8,7 @@
 #ifndef TWINSTEP_TRAINER_EXPERIMENT_H
 #define TWINSTEP_TRAINER_EXPERIMENT_H
 
-#include "trainer/judge.h"
+#include "evidence/judge.h"
 #include "trainer/run.h"
 
 enum experiment_stage {

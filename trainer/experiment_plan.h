@@ -5,7 +5,7 @@
 #define TWINSTEP_TRAINER_EXPERIMENT_PLAN_H
 
 #include "determinism/orders.h"
-#include "trainer/judge.h"
+#include "evidence/judge.h"
 #include "trainer/run.h"
 
 enum planned_kind {

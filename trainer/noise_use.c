@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "trainer/backend_seen.h"
+#include "evidence/backend_seen.h"
 #include "trainer/experiment_plan.h"
 
 static enum status fail_key(const struct schema *schema, const char *path,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The products that the linear layers of an open run asked a device's library for, counted
- * (trainer/products_seen.h says what the columns are). */
+ * (evidence/products_seen.h says what the columns are). */
 #ifndef TWINSTEP_TRAINER_PRODUCTS_MADE_H
 #define TWINSTEP_TRAINER_PRODUCTS_MADE_H
 
-#include "trainer/products_seen.h"
+#include "evidence/products_seen.h"
 #include "trainer/run.h"
 
 /* Of a run so far, since it was opened; NaN: no library multiplies for it. */

@@ -14,9 +14,9 @@
 #include <cmocka.h>
 
 #include "determinism/floor_file.h"
+#include "evidence/backend_seen.h"
 #include "tests/cli/helper_cli.h"
 #include "tests/kernels/helper_variables.h"
-#include "trainer/backend_seen.h"
 #include "trainer/products_made.h"
 
 #define DEVICE "shim: the host: CUDA kernels thread by thread, for tests"

@@ -29,13 +29,14 @@ LAYERS = {
     "scenarios": ["determinism", "base"],
     "data": ["scenarios", "determinism", "base"],
     "model": ["data", "kernels", "checkpoints", "scenarios", "determinism", "base"],
-    "trainer": ["model", "data", "optim", "kernels", "sched", "scenarios", "checkpoints",
+    "evidence": ["scenarios", "determinism", "base"],
+    "trainer": ["model", "evidence", "data", "optim", "kernels", "sched", "scenarios", "checkpoints",
                 "determinism", "base"],
-    "report": ["trainer", "scenarios", "determinism", "base"],
-    "cli": ["report", "trainer", "model", "data", "forensics", "logs", "optim", "kernels", "sched", "scenarios",
+    "report": ["trainer", "evidence", "scenarios", "determinism", "base"],
+    "cli": ["report", "trainer", "evidence", "model", "data", "forensics", "logs", "optim", "kernels", "sched", "scenarios",
             "checkpoints", "determinism", "base"],
 }
-NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "data", "model", "trainer",
+NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "data", "model", "evidence", "trainer",
            "report", "checkpoints"]
 OTHER = ["tests", "cmake", "docs", "notebooks", ".ci"]
 
@@ -87,7 +88,7 @@ TOKENS = [
      "YAML is a tree of ours outside scenarios/yaml.c"),
     ("json", r"\bjson_(t|error_t|object|array|stringn?|integer|real|boolean|number|load|dump|u?npack|"
              r"decref|incref|typeof|is)(_\w+)?\b|\bjansson\.h\b", list(LAYERS),
-     ["data/*", "trainer/*", "logs/*", "forensics/*", "checkpoints/*", "cli/*"],
+     ["data/*", "evidence/*", "trainer/*", "logs/*", "forensics/*", "checkpoints/*", "cli/*"],
      "JSON is for data rows, logs, model files and results"),
     ("openmp", r"\bomp_\w+\s*\(|\bomp\.h\b|pragma\s+omp\b", list(LAYERS), ["kernels/*", "optim/*"],
      "threads work inside one operation only"),

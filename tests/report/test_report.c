@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "evidence/judge.h"
 #include "report/html.h"
 #include "tests/report/helper_markup.h"
 #include "tests/report/helper_page.h"
-#include "trainer/judge.h"
 
 static const struct fake_plan plain = {
     .updates = {5, 5}, .tensors = 9, .sites = 3, .groups = 1, .factors = 2};

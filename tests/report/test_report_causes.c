@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "evidence/judge.h"
 #include "report/bars.h"
 #include "tests/report/helper_page.h"
-#include "trainer/judge.h"
 
 static const struct fake_plan marked = {
     .updates = {12, 12}, .tensors = 2, .groups = 1, .factors = 2, .marks = 1, .twin = 1.5};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A judgement as JSON. Prints what was recorded; computes nothing new. */
-#include "trainer/judge_json.h"
+#include "evidence/judge_json.h"
 
 #include <string.h>
 
-#include "trainer/rng_json.h"
+#include "evidence/rng_json.h"
 
 static json_t *first_json(const struct judgement *judgement) {
     if (judgement->first_step < 0) return json_null();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The parts of the distance by cause, what they leave over, and whether they close. Prints what
  * was judged; computes nothing new. */
-#include "trainer/judge_parts.h"
+#include "evidence/judge_parts.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A judgement in words. Prints what was recorded; computes nothing new. */
-#include "trainer/judge_parts.h"
+#include "evidence/judge_parts.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The first difference of two arms, by digests: update, phase, tensor or activation site; and who
  * drew other random words. */
-#include "trainer/judge_parts.h"
+#include "evidence/judge_parts.h"
 
 #include <string.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A judgement as JSON, and its parts, which are private to trainer/judge_json*.c. Every function
  * returns a new reference, NULL without memory. */
-#ifndef TWINSTEP_TRAINER_JUDGE_JSON_H
-#define TWINSTEP_TRAINER_JUDGE_JSON_H
+#ifndef TWINSTEP_EVIDENCE_JUDGE_JSON_H
+#define TWINSTEP_EVIDENCE_JUDGE_JSON_H
 
 #include <jansson.h>
 
-#include "trainer/judge.h"
+#include "evidence/judge.h"
 
 /* What judgement_print_json prints. */
 json_t *judgement_json(const struct judgement *judgement);

@@ -4,13 +4,13 @@
  * Reads a trace image and nothing else, so that `run` and `attribute` judge alike. Trains nothing.
  * Invariants: no verdict but `identical` or `untestable` without a floor; no cause is named unless
  * the verdict is outside-floor; every number printed was recorded or follows from records. */
-#ifndef TWINSTEP_TRAINER_JUDGE_H
-#define TWINSTEP_TRAINER_JUDGE_H
+#ifndef TWINSTEP_EVIDENCE_JUDGE_H
+#define TWINSTEP_EVIDENCE_JUDGE_H
 
 #include <stdio.h>
 
-#include "determinism/ledger.h"
 #include "determinism/growth.h"
+#include "determinism/ledger.h"
 #include "determinism/trace.h"
 #include "scenarios/scenario.h"
 
@@ -86,7 +86,7 @@ struct judged_sample {
 };
 
 /* How near the full hybrid is to the test arm where runs are noisy; runs 0: one run of test only,
- * held against the baseline's repeats. alpha 0: not measured. (trainer/judge_closure.c) */
+ * held against the baseline's repeats. alpha 0: not measured. (evidence/judge_closure.c) */
 struct judged_closure {
     uint32_t runs;   /* repeats of test, and the hybrid */
     double mean;     /* distance of the hybrid to test's runs */

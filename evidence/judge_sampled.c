@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Arrays of a trace are f64 and may be forged: every count and every index is checked first. */
-#include "trainer/judge_sampled.h"
+#include "evidence/judge_sampled.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The causes in more numbers, as JSON: by other measures, over time, and how the distance grew. */
-#include "trainer/judge_json.h"
+#include "evidence/judge_json.h"
 
 #include <math.h>
 

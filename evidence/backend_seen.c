@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Attributes are compared by name and text; an absent one is not known, so it never differs. */
-#include "trainer/backend_seen.h"
+#include "evidence/backend_seen.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
  *
  * In a trace array /backend/products has a row for each run, in the order of the plan; it is there
  * where one of the runs multiplies through a device's library, and NaN for those that do not. */
-#ifndef TWINSTEP_TRAINER_PRODUCTS_SEEN_H
-#define TWINSTEP_TRAINER_PRODUCTS_SEEN_H
+#ifndef TWINSTEP_EVIDENCE_PRODUCTS_SEEN_H
+#define TWINSTEP_EVIDENCE_PRODUCTS_SEEN_H
 
 #include "determinism/trace.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Prints what was compared; compares nothing. */
-#include "trainer/rng_json.h"
+#include "evidence/rng_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>

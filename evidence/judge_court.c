@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reads evidence from a trace image, and refuses what is not what it should be. */
-#include "trainer/judge_parts.h"
+#include "evidence/judge_parts.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Shares of many factors from a trace: reads its sampled orders and mixtures, checks them, hands
  * them to the estimator. Private to the judge. */
-#ifndef TWINSTEP_TRAINER_JUDGE_SAMPLED_H
-#define TWINSTEP_TRAINER_JUDGE_SAMPLED_H
+#ifndef TWINSTEP_EVIDENCE_JUDGE_SAMPLED_H
+#define TWINSTEP_EVIDENCE_JUDGE_SAMPLED_H
 
 #include "determinism/orders.h"
 #include "determinism/trace.h"

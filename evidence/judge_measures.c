@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The causes by other measures than the parameter distance, when each began to act, and what its
  * share was on the way. Traces without these arrays, and values that are not finite, give none. */
-#include "trainer/judge_parts.h"
+#include "evidence/judge_parts.h"
 
 #include <math.h>
 

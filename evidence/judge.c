@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Judges a trace image: first difference, floor, attribution, expectation, in this order. */
-#include "trainer/judge_parts.h"
+#include "evidence/judge_parts.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/sum.h"
-#include "trainer/backend_seen.h"
-#include "trainer/products_seen.h"
+#include "evidence/backend_seen.h"
+#include "evidence/products_seen.h"
 
 const char *floor_kind_name(enum floor_kind kind) {
     static const char *const names[] = {"none", "exact", "permutation", "rank", "file"};

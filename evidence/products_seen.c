@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reads one row of counts, and refuses one that no run can have written. */
-#include "trainer/products_seen.h"
+#include "evidence/products_seen.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * In a file attribute RUN of /backend names the run's group there, "cpu" none; /backend/NAME holds
  * the module's SHA-256 and the facts of kernels/backend_abi.h, /backend/NAME/volatile those that
  * are momentary. Where every run is the CPU's there is no /backend. */
-#ifndef TWINSTEP_TRAINER_BACKEND_SEEN_H
-#define TWINSTEP_TRAINER_BACKEND_SEEN_H
+#ifndef TWINSTEP_EVIDENCE_BACKEND_SEEN_H
+#define TWINSTEP_EVIDENCE_BACKEND_SEEN_H
 
 #include "determinism/floor_file.h"
 #include "determinism/trace.h"

@@ -3,10 +3,10 @@
  *
  * Private to trainer/judge*.c. Order: first difference, floor, shares, expectation; each reads the
  * image and writes its own fields of the judgement. */
-#ifndef TWINSTEP_TRAINER_JUDGE_PARTS_H
-#define TWINSTEP_TRAINER_JUDGE_PARTS_H
+#ifndef TWINSTEP_EVIDENCE_JUDGE_PARTS_H
+#define TWINSTEP_EVIDENCE_JUDGE_PARTS_H
 
-#include "trainer/judge.h"
+#include "evidence/judge.h"
 
 struct court {
     const struct trace_image *image;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a verdict rests on, in words: devices, products that their libraries did not make, and the
  * floor of repeats. Prints what was judged; computes nothing new. */
-#include "trainer/judge_parts.h"
+#include "evidence/judge_parts.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The verdict: is the difference of the arms beyond that of runs which are meant to be the same?
  * Invariant: without a floor no verdict but `identical` or `untestable`. */
-#include "trainer/judge_parts.h"
+#include "evidence/judge_parts.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What two ledgers of random draws tell, as JSON: one form for `run`, `attribute` and `compare`. */
-#ifndef TWINSTEP_TRAINER_RNG_JSON_H
-#define TWINSTEP_TRAINER_RNG_JSON_H
+#ifndef TWINSTEP_EVIDENCE_RNG_JSON_H
+#define TWINSTEP_EVIDENCE_RNG_JSON_H
 
 #include <jansson.h>
 

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "determinism/philox.h"
+#include "evidence/judge_parts.h"
 #include "trainer/experiment.h"
-#include "trainer/judge_parts.h"
 #include "trainer/schema_classes.h"
 
 #define RACE                                                                                       \

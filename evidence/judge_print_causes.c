@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The causes in more words: by other measures, over time, under noise; how the distance grew.
  * Prints what was judged; computes nothing new. */
-#include "trainer/judge_parts.h"
+#include "evidence/judge_parts.h"
 
 #include "base/real.h"
 

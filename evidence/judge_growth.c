@@ -3,7 +3,7 @@
  *
  * Fitted from the first difference on until |a-b| is half of |a-a0|: beyond it both arms are as far
  * from each other as from their start, and growth ends whatever its cause. */
-#include "trainer/judge_parts.h"
+#include "evidence/judge_parts.h"
 
 #include <math.h>
 #include <string.h>

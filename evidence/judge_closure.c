@@ -8,7 +8,7 @@
  * cases: the stated alpha. With one run of test only (floor.design baseline), its distance to it is
  * held against the largest one between m repeats of the baseline: among floor(m / 2) disjoint pairs
  * and itself, by chance the largest in 1 of floor(m / 2) + 1 cases at most. Else it is open. */
-#include "trainer/judge_parts.h"
+#include "evidence/judge_parts.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Shares of the causes: Shapley values of the mixtures' distances, and whether the parts close. */
-#include "trainer/judge_parts.h"
+#include "evidence/judge_parts.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/real.h"
 #include "determinism/shapley.h"
 #include "determinism/way.h"
-#include "trainer/judge_sampled.h"
+#include "evidence/judge_sampled.h"
 
 static enum status read_factors(struct court *court, struct judged_cause *factors,
                                 uint32_t *out_count) {
