@@ -9,8 +9,8 @@
 
 #include "cli/notes.h"
 #include "data/dataset.h"
+#include "experiment/experiment_plan.h"
 #include "scenarios/scenario.h"
-#include "trainer/experiment_plan.h"
 #include "trainer/loop.h"
 
 struct check_arm {

@@ -2,7 +2,7 @@
  * twinstep attribute: the verdict anew from a trace, finished or not. Trains nothing. */
 #include "cli/perform.h"
 #include "determinism/trace.h"
-#include "trainer/noise_use.h"
+#include "experiment/noise/noise_use.h"
 
 enum { KEY_FLOOR = KEY_OWN };
 

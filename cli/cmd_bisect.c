@@ -9,8 +9,8 @@
 #include "cli/load.h"
 #include "cli/perform.h"
 #include "determinism/chain.h"
-#include "trainer/experiment_plan.h"
-#include "trainer/locate_words.h"
+#include "experiment/experiment_plan.h"
+#include "experiment/locate/locate_words.h"
 
 enum { KEY_STEPS = KEY_OWN, KEY_RUNS };
 

@@ -8,8 +8,8 @@
 
 #include "cli/json.h"
 #include "cli/load.h"
+#include "experiment/parity/parity.h"
 #include "model/pretrained.h"
-#include "trainer/parity.h"
 #include "trainer/run.h"
 
 uint32_t check_trainings(const struct check *check) {

@@ -8,8 +8,8 @@
 #include "cli/log_options.h"
 #include "cli/verb.h"
 #include "evidence/backend_seen.h"
+#include "experiment/noise/noise_use.h"
 #include "forensics/compare_floor.h"
-#include "trainer/noise_use.h"
 
 enum { KEY_CONTRACT_A = KEY_OWN, KEY_CONTRACT_B, KEY_RUN_A, KEY_RUN_B, KEY_FLOOR, KEY_ALPHA };
 

@@ -7,8 +7,8 @@
 #include "cli/divisor_print.h"
 #include "cli/json.h"
 #include "cli/verb.h"
-#include "trainer/backend_record.h"
-#include "trainer/replay.h"
+#include "experiment/backend_record.h"
+#include "experiment/replay.h"
 
 enum { KEY_RUN = KEY_OWN, KEY_FROM, KEY_TO, KEY_DIVISOR };
 

@@ -10,7 +10,7 @@
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/perform.h"
-#include "trainer/noise_use.h"
+#include "experiment/noise/noise_use.h"
 
 enum { KEY_CHECKPOINT = KEY_OWN, KEY_FLOOR, KEY_SAVE };
 

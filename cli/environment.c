@@ -10,10 +10,10 @@
 
 #include "base/fpenv.h"
 #include "determinism/libraries.h"
+#include "experiment/backend_record.h"
 #include "kernels/blas.h"
 #include "kernels/op.h"
 #include "scenarios/yaml_version.h"
-#include "trainer/backend_record.h"
 
 #define FACTS_MAX (32 + BACKEND_FACTS_MAX)
 #define LINE_SIZE 256

@@ -13,8 +13,8 @@
 #include "base/fpenv.h"
 #include "cli/verb.h"
 #include "determinism/libraries.h"
+#include "experiment/experiment.h"
 #include "scenarios/suggest.h"
-#include "trainer/experiment.h"
 #include "trainer/schema_classes.h"
 
 static const struct verb *const verbs[] = {

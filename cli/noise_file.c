@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/environment.h"
-#include "trainer/experiment_plan.h"
+#include "experiment/experiment_plan.h"
 
 static enum status fill_stratum(const struct noise_report *report, const struct noise_case *one,
                                 const struct noise_row *row, struct arena *arena,

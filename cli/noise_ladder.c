@@ -7,9 +7,9 @@
 
 #include "cli/json.h"
 #include "cli/noise_report.h"
+#include "experiment/backend_record.h"
+#include "experiment/noise/noise_ops.h"
 #include "model/backends.h"
-#include "trainer/backend_record.h"
-#include "trainer/noise_ops.h"
 
 struct text {
     char text[64];

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/json.h"
-#include "trainer/noise_use.h"
+#include "experiment/noise/noise_use.h"
 
 /* A file's floor, of the configuration that was asked for, or of its own. */
 static enum status open_floor(const struct noise_planning *planning, struct floor_file *floor,

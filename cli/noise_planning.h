@@ -5,7 +5,7 @@
 
 #include "cli/progress.h"
 #include "cli/verb.h"
-#include "trainer/noise_plan.h"
+#include "experiment/noise/noise_plan.h"
 
 struct noise_planning {
     struct cli *cli;

@@ -5,7 +5,7 @@
 
 #include "cli/noise_report.h"
 #include "cli/verb.h"
-#include "trainer/noise_switches.h"
+#include "experiment/noise/noise_switches.h"
 
 struct noise_pricing {
     struct cli *cli;

@@ -5,9 +5,9 @@
 
 #include <jansson.h>
 
-#include "trainer/backend_record.h"
-#include "trainer/noise.h"
-#include "trainer/noise_parts.h"
+#include "experiment/backend_record.h"
+#include "experiment/noise/noise.h"
+#include "experiment/noise/noise_parts.h"
 
 struct noise_case {
     const char *mode, *dtype; /* "own": as the scenario has them */

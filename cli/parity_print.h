@@ -9,9 +9,9 @@
 
 #include "cli/parity_load.h"
 #include "evidence/judge.h"
-#include "trainer/parity_components.h"
-#include "trainer/parity_logits.h"
-#include "trainer/parity_logprob.h"
+#include "experiment/parity/parity_components.h"
+#include "experiment/parity/parity_logits.h"
+#include "experiment/parity/parity_logprob.h"
 
 /* Parts that were not asked for are NULL. */
 struct parity_report {

@@ -9,7 +9,7 @@
 #include "cli/environment.h"
 #include "cli/progress.h"
 #include "cli/second.h"
-#include "trainer/experiment.h"
+#include "experiment/experiment.h"
 
 struct performing {
     const struct cli *cli;

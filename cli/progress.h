@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-#include "trainer/experiment.h"
+#include "experiment/experiment.h"
 
 struct progress {
     const char *label; /* in front of the line: name of the scenario */

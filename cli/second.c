@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "cli/verb.h"
-#include "trainer/experiment.h"
-#include "trainer/noise_path.h"
+#include "experiment/experiment.h"
+#include "experiment/noise/noise_path.h"
 
 #define SECOND_TAG "twinstep rerun-config " TWINSTEP_VERSION
 #define ERROR_SIZE 2048 /* 'E' and a status text */

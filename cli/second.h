@@ -3,7 +3,8 @@
  * change, changes there. Both sides of the pipe are here.
  *
  * Request, on the child's stdin: struct second_request. Answer, on its stdout: 'R' and the 32 bytes
- * of the last root or the bytes of a path (trainer/noise_path.h), or 'E' and an error text. */
+ * of the last root or the bytes of a path (experiment/noise/noise_path.h), or 'E' and an error
+ * text. */
 #ifndef TWINSTEP_CLI_SECOND_H
 #define TWINSTEP_CLI_SECOND_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How far a tensor of one run is from that of another, by blocks of law 2: what is recorded of two
- * runs in lockstep (trainer/pair.h), made where both tensors' memory is.
+ * runs in lockstep (experiment/pair.h), made where both tensors' memory is.
  *
  * A block's sums are law 2's, in f64; whoever asked joins the blocks. No bit of a training depends
  * on them. Invariant: they are the host's (trainer/distance.h). */

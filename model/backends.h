@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The backend behind numerics.backend, opened: who needs a configuration's ops, or memory that they
- * see, asks here. What it runs on goes into files by trainer/backend_record.h, and is read back by
- * evidence/backend_seen.h. */
+ * see, asks here. What it runs on goes into files by experiment/backend_record.h, and is read back
+ * by evidence/backend_seen.h. */
 #ifndef TWINSTEP_MODEL_BACKENDS_H
 #define TWINSTEP_MODEL_BACKENDS_H
 

@@ -160,7 +160,7 @@ struct scenario {
     } record;
     struct {
         int32_t design;      /* enum floor_design */
-        uint64_t replicates; /* KEY_WORD_UINT: auto (trainer/experiment_plan.h) */
+        uint64_t replicates; /* KEY_WORD_UINT: auto (experiment/experiment_plan.h) */
         double alpha;
         const struct floor_file
             *file; /* measured before, for this baseline; NULL: runs are trained */

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "experiment/experiment.h"
 #include "kernels/backend_module.h"
 #include "model/backends.h"
-#include "trainer/experiment.h"
 #include "trainer/plugin.h"
 #include "trainer/schema_classes.h"
 

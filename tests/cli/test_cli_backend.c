@@ -15,9 +15,9 @@
 
 #include "determinism/floor_file.h"
 #include "evidence/backend_seen.h"
+#include "experiment/products_made.h"
 #include "tests/cli/helper_cli.h"
 #include "tests/kernels/helper_variables.h"
-#include "trainer/products_made.h"
 
 #define DEVICE "shim: the host: CUDA kernels thread by thread, for tests"
 

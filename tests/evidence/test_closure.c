@@ -15,7 +15,7 @@
 
 #include "determinism/philox.h"
 #include "evidence/judge_parts.h"
-#include "trainer/experiment.h"
+#include "experiment/experiment.h"
 #include "trainer/schema_classes.h"
 
 #define RACE                                                                                       \

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "trainer/experiment.h"
+#include "experiment/experiment.h"
 #include "trainer/schema_classes.h"
 
 #define HEAD                                                                                       \

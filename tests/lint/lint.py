@@ -30,14 +30,19 @@ LAYERS = {
     "data": ["scenarios", "determinism", "base"],
     "model": ["data", "kernels", "checkpoints", "scenarios", "determinism", "base"],
     "evidence": ["scenarios", "determinism", "base"],
-    "trainer": ["model", "evidence", "data", "optim", "kernels", "sched", "scenarios", "checkpoints",
+    "trainer": ["model", "data", "optim", "kernels", "sched", "scenarios", "checkpoints",
                 "determinism", "base"],
-    "report": ["trainer", "evidence", "scenarios", "determinism", "base"],
-    "cli": ["report", "trainer", "evidence", "model", "data", "forensics", "logs", "optim", "kernels", "sched", "scenarios",
-            "checkpoints", "determinism", "base"],
+    "experiment": ["trainer", "evidence", "model", "data", "optim", "kernels", "sched", "scenarios",
+                   "checkpoints", "determinism", "base"],
+    "report": ["evidence", "scenarios", "determinism", "base"],
+    "cli": ["report", "experiment", "trainer", "evidence", "model", "data", "forensics", "logs",
+            "optim", "kernels", "sched", "scenarios", "checkpoints", "determinism", "base"],
 }
-NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "data", "model", "evidence", "trainer",
-           "report", "checkpoints"]
+# Rooms inside a folder: each may know the files of the folder itself, which may know none of the
+# rooms; and no room knows another one.
+ROOMS = {"experiment": ["locate", "noise", "parity"]}
+NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "data", "model",
+           "evidence", "trainer", "experiment", "report", "checkpoints"]
 OTHER = ["tests", "cmake", "docs", "notebooks", ".ci"]
 
 # Headers that nvcc reads: C11 and C++17 at once.
@@ -88,7 +93,7 @@ TOKENS = [
      "YAML is a tree of ours outside scenarios/yaml.c"),
     ("json", r"\bjson_(t|error_t|object|array|stringn?|integer|real|boolean|number|load|dump|u?npack|"
              r"decref|incref|typeof|is)(_\w+)?\b|\bjansson\.h\b", list(LAYERS),
-     ["data/*", "evidence/*", "trainer/*", "logs/*", "forensics/*", "checkpoints/*", "cli/*"],
+     ["data/*", "evidence/*", "logs/*", "forensics/*", "checkpoints/*", "cli/*"],
      "JSON is for data rows, logs, model files and results"),
     ("openmp", r"\bomp_\w+\s*\(|\bomp\.h\b|pragma\s+omp\b", list(LAYERS), ["kernels/*", "optim/*"],
      "threads work inside one operation only"),
@@ -97,9 +102,9 @@ TOKENS = [
 ]
 # Documented exceptions: (file, rule, word). The system library owns what these words handle.
 EXCEPTIONS = {
-    ("trainer/experiment_trace.c", "memory", "open_memstream"):
+    ("experiment/experiment_trace.c", "memory", "open_memstream"):
         "the texts of the verdict are written as to a file",
-    ("trainer/experiment_trace.c", "memory", "free"): "of open_memstream's text",
+    ("experiment/experiment_trace.c", "memory", "free"): "of open_memstream's text",
     ("report/part_verdict.c", "memory", "open_memstream"):
         "the words of the verdict are printed to a file, and escaped here",
     ("report/part_verdict.c", "memory", "free"): "of open_memstream's text",
@@ -182,6 +187,22 @@ def rule_includes(tree):
                 yield name, line, f'"{target}" is no file, seen from the root'
             elif allowed is not None and folder(target) not in [folder(name), *allowed]:
                 yield name, line, f"{folder(name)}/ may not know {folder(target)}/"
+
+
+def room(name):
+    """"experiment/noise" of a file in such a room, else ""."""
+    parts = name.split("/")
+    return "/".join(parts[:2]) if len(parts) > 2 and parts[1] in ROOMS.get(parts[0], []) else ""
+
+
+def rule_rooms(tree):
+    for name, code in tree.code.items():
+        if folder(name) not in ROOMS:
+            continue
+        for match in INCLUDE.finditer(code):
+            other = room(match.group(1))
+            if other and other != room(name):
+                yield name, line_of(code, match.start(1)), f"{name} may not know {other}/"
 
 
 def rule_own_header_first(tree):
@@ -374,7 +395,7 @@ def warn_sizes(tree):
                 yield name, number, f"{len(line)} columns"
 
 
-RULES = [rule_includes, rule_own_header_first, rule_tokens, rule_exceptions_are_used, rule_mutable,
+RULES = [rule_includes, rule_rooms, rule_own_header_first, rule_tokens, rule_exceptions_are_used, rule_mutable,
          rule_unique_names, rule_guard, rule_licence, rule_flags, rule_places, rule_documents,
          rule_notebooks, rule_catalogue]
 

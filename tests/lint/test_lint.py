@@ -43,6 +43,11 @@ CLEAN = {
                                   "    return gsl_cdf();\n}\n"),
     "cli/main.c": c('#include "base/thing.h"\nstatic volatile int interrupted;\n'
                     "int main(void) {\n    exit(thing());\n}\n"),
+    "data/rows.h": header("TWINSTEP_DATA_ROWS_H", "int rows(void);"),
+    "trainer/step.h": header("TWINSTEP_TRAINER_STEP_H", "int step(void);"),
+    "experiment/plan.c": c('#include "trainer/step.h"\nint plan(void);\n'),
+    "experiment/noise/table.h": header("TWINSTEP_EXPERIMENT_NOISE_TABLE_H", "int table(void);"),
+    "experiment/noise/table.c": c('#include "experiment/noise/table.h"\nint table(void);\n'),
     "trainer/said.c": c("/* malloc( qsort( exp( rand( H5Fopen gsl_cdf */\n"
                         'const char *said(void) {\n    return "exit( time( fy_parse setlocale(";\n}\n'),
     "trainer/tables.c": c("static const int counts[2] = {1, 2};\n"
@@ -54,7 +59,7 @@ CLEAN = {
     "checkpoints/mapped.c": c("void m(void) {\n    mmap(0, 0, 0, 0, 0, 0);\n}\n"),
     "logs/map_file.c": c("void f(void) {\n    mmap(0, 0, 0, 0, 0, 0);\n}\n"),
     "report/part_verdict.c": c("void v(char *t) {\n    open_memstream(&t, 0);\n    free(t);\n}\n"),
-    "trainer/experiment_trace.c": c("void e(char *t) {\n    open_memstream(&t, 0);\n    free(t);\n}\n"),
+    "experiment/experiment_trace.c": c("void e(char *t) {\n    open_memstream(&t, 0);\n    free(t);\n}\n"),
     "cmake/flags.cmake": "# SPDX-License-Identifier: Apache-2.0\n# never -O" + "fast\n",
     "scenarios/catalog/pair.yaml": "name: pair\nexpect: {verdict: identical}\n",
     "docs/CATALOG.md": PAGE,
@@ -66,8 +71,14 @@ CLEAN = {
 BREAKS = [
     ("includes", "base/up.c", c('#include "trainer/tables.h"\n'), "no file"),
     ("includes", "sched/side.c", c('#include "determinism/digest.h"\n'), "no file"),
+    ("includes", "data/up.c", c('#include "trainer/step.h"\n'), "data/ may not know trainer/"),
+    ("includes", "evidence/up.c", c('#include "trainer/step.h"\n'), "may not know trainer/"),
+    ("includes", "trainer/up.c", c('#include "experiment/noise/table.h"\n'), "may not know"),
+    ("rooms", "experiment/up.c", c('#include "experiment/noise/table.h"\n'),
+     "experiment/up.c may not know experiment/noise/"),
+    ("rooms", "experiment/parity/up.c", c('#include "experiment/noise/table.h"\n'), "may not know"),
     ("own_header_first", "base/thing.c", c("#include <stdio.h>\nint thing(void);\n"), "base/thing.h"),
-    ("exceptions_are_used", "trainer/experiment_trace.c", c("void e(void);\n"), "not needed"),
+    ("exceptions_are_used", "experiment/experiment_trace.c", c("void e(void);\n"), "not needed"),
     ("mutable", "sched/table.c", c("static int calls;\n"), "calls"),
     ("mutable", "sched/table.c", c("static const char *name = 0;\n"), "name"),
     ("mutable", "sched/table.c", c("static unsigned rows[4] = {1};\n"), "rows"),

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "trainer/experiment.h"
+#include "experiment/experiment.h"
 #include "trainer/schema_classes.h"
 
 /* As the scenario's table says. */

@@ -17,11 +17,11 @@
 #include <unistd.h>
 
 #include "checkpoints/checkpoint.h"
+#include "experiment/experiment_plan.h"
 #include "model/pretrained.h"
 #include "model/save_model.h"
 #include "tests/model/helper_folder.h"
 #include "tests/trainer/helper_train.h"
-#include "trainer/experiment_plan.h"
 #include "trainer/schema_classes.h"
 
 #define SIZES "layers: 2, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19"

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "trainer/experiment.h"
+#include "experiment/experiment.h"
 #include "trainer/schema_classes.h"
 
 #define POSITIONS 96

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "determinism/philox.h"
-#include "trainer/backend_record.h"
+#include "experiment/backend_record.h"
 #include "trainer/schema_classes.h"
 
 static void expect_ok(enum status status) {

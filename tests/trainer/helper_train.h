@@ -5,8 +5,8 @@
 #ifndef TWINSTEP_TESTS_TRAINER_HELPER_TRAIN_H
 #define TWINSTEP_TESTS_TRAINER_HELPER_TRAIN_H
 
+#include "experiment/experiment.h"
 #include "tests/data/helper_data.h"
-#include "trainer/experiment.h"
 #include "trainer/run.h"
 
 /* The resolved configuration of a scenario with this body of `common` ("task: sft, seed: 3"). */

@@ -12,11 +12,11 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "experiment/backend_record.h"
 #include "model/backends.h"
 #include "model/generate.h"
 #include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
-#include "trainer/backend_record.h"
 
 #define SHIM TWINSTEP_BACKENDS "/twinstep_backend_shim.so"
 #define UPDATES 3

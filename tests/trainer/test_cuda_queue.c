@@ -13,11 +13,11 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "experiment/pair.h"
 #include "kernels/backend_abi.h"
 #include "scenarios/scenario.h"
 #include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
-#include "trainer/pair.h"
 #include "trainer/watch_run.h"
 
 #define SHIM TWINSTEP_BACKENDS "/twinstep_backend_shim.so"

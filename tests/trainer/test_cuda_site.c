@@ -12,10 +12,10 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "experiment/backend_record.h"
+#include "experiment/products_made.h"
 #include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
-#include "trainer/backend_record.h"
-#include "trainer/products_made.h"
 
 #define SHIM TWINSTEP_BACKENDS "/twinstep_backend_shim.so"
 

@@ -15,9 +15,9 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "experiment/experiment.h"
 #include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
-#include "trainer/experiment.h"
 #include "trainer/schema_classes.h"
 
 /* Between them: DPO and SFT, both families, f32 and bf16, invariant, shuffled and shaped. */

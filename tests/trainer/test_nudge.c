@@ -11,9 +11,9 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "experiment/pair.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/nudge.h"
-#include "trainer/pair.h"
 #include "trainer/run_private.h"
 
 #define COMMON                                                                                     \

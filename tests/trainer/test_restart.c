@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "experiment/experiment_plan.h"
 #include "tests/trainer/helper_train.h"
-#include "trainer/experiment_plan.h"
 #include "trainer/schema_classes.h"
 
 enum { UPDATES = 8, AFTER = 4 };

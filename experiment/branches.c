@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A tree over the mixtures, walked once when it is planned. */
+#include "experiment/branches.h"
+
+#include <string.h>
+
+#include "experiment/silent.h"
+
+struct walk {
+    const struct experiment_plan *plan;
+    const uint64_t *samples;
+    struct branches *branches;
+    uint8_t *held; /* (slots) the slot holds a state */
+};
+
+static int races(const struct experiment_plan *plan) {
+    return config_races(&plan->runs[0].config) || config_races(&plan->runs[1].config);
+}
+
+static int is_trained(const struct experiment_plan *plan, uint32_t mixture) {
+    return mixture > 0 && mixture + 1 < plan->mixture_count &&
+           plan->mixtures[mixture].same == mixture;
+}
+
+static uint32_t find_mask(const struct experiment_plan *plan, uint32_t mask) {
+    for (uint32_t i = 0; i < plan->mixture_count; i++)
+        if (plan->mixtures[i].mask == mask) return i;
+    return NO_MIXTURE;
+}
+
+/* The trained mixture that stands for this one without factor `factor`. */
+static uint32_t without(const struct experiment_plan *plan, uint32_t mixture, uint32_t factor) {
+    const uint32_t found = find_mask(plan, plan->mixtures[mixture].mask ^ 1u << factor);
+    if (found == NO_MIXTURE) return NO_MIXTURE;
+    const uint32_t same = plan->mixtures[found].same;
+    return same + 1 == plan->mixture_count ? NO_MIXTURE : same;
+}
+
+static void config_of(const struct experiment_plan *plan, uint32_t mask, struct config *out) {
+    *out = plan->runs[0].config;
+    experiment_swap_mask(plan, out, &plan->runs[1].config, mask);
+}
+
+/* At least one update is always left to train. */
+static enum status find_branch(const struct walk *walk, uint32_t mixture, struct branch *out) {
+    const struct experiment_plan *plan = walk->plan;
+    const uint32_t mask = plan->mixtures[mixture].mask;
+    struct config with, like;
+    config_of(plan, mask, &with);
+    for (uint32_t factor = 0; factor < plan->factor_count; factor++) {
+        uint64_t shared;
+        if ((mask >> factor & 1u) == 0) continue;
+        const uint32_t from = without(plan, mixture, factor);
+        if (from == NO_MIXTURE) continue;
+        config_of(plan, mask ^ 1u << factor, &like);
+        TRY(silent_updates(&like, &with, plan->scenario->steps - 1, walk->samples[mixture],
+                           &shared));
+        if (shared > out->shared) *out = (struct branch){.from = from, .shared = shared};
+    }
+    /* What begins no earlier than its branch is until then what it goes on from itself. */
+    while (out->shared > 0 && walk->branches->of[out->from].shared >= out->shared)
+        out->from = walk->branches->of[out->from].from;
+    return STATUS_OK;
+}
+
+/* The untaken child of `mixture` with the latest branch; NO_MIXTURE: all are taken. */
+static uint32_t next_child(const struct branches *branches, uint32_t mixture,
+                           const uint8_t *taken) {
+    uint32_t found = NO_MIXTURE;
+    for (uint32_t i = 0; i < branches->count; i++) {
+        const struct branch *branch = &branches->of[i];
+        if (taken[i] || branch->shared == 0 || branch->from != mixture) continue;
+        if (found == NO_MIXTURE || branch->shared > branches->of[found].shared) found = i;
+    }
+    return found;
+}
+
+static uint32_t free_slot(const struct walk *walk) {
+    uint32_t slot = 0;
+    while (slot < walk->plan->factor_count && walk->held[slot])
+        slot++;
+    return slot;
+}
+
+/* Children of one branch share a slot; one that finds none free begins at step 0. */
+static void hold_children(struct walk *walk, uint32_t mixture) {
+    struct branch *const of = walk->branches->of;
+    for (uint32_t i = 0; i < walk->branches->count; i++) {
+        if (of[i].shared == 0 || of[i].from != mixture) continue;
+        uint32_t twin = 0;
+        while (twin < i && (of[twin].from != mixture || of[twin].shared != of[i].shared))
+            twin++;
+        of[i].slot = twin < i ? of[twin].slot : free_slot(walk);
+        if (of[i].slot == walk->plan->factor_count) {
+            of[i].shared = 0;
+            continue;
+        }
+        walk->held[of[i].slot] = 1;
+        if (of[i].slot >= walk->branches->slots) walk->branches->slots = of[i].slot + 1;
+    }
+}
+
+static int is_awaited(const struct walk *walk, const struct branch *like, const uint8_t *taken) {
+    for (uint32_t i = 0; i < walk->branches->count; i++) {
+        const struct branch *branch = &walk->branches->of[i];
+        if (!taken[i] && branch->from == like->from && branch->shared == like->shared) return 1;
+    }
+    return 0;
+}
+
+/* Every level has one factor more: no deeper than there are factors. */
+static void place_children(struct walk *walk, uint32_t mixture, uint8_t *taken) {
+    struct branches *branches = walk->branches;
+    uint32_t child;
+    hold_children(walk, mixture);
+    while ((child = next_child(branches, mixture, taken)) != NO_MIXTURE) {
+        taken[child] = 1;
+        branches->order[branches->ordered++] = child;
+        branches->saved += branches->of[child].shared;
+        if (!is_awaited(walk, &branches->of[child], taken))
+            walk->held[branches->of[child].slot] = 0;
+        place_children(walk, child, taken);
+    }
+}
+
+static enum status place_all(struct walk *walk, struct arena *arena) {
+    struct branches *branches = walk->branches;
+    uint8_t *taken;
+    TRY(arena_take(arena, branches->count, sizeof *taken, "branches", &taken));
+    place_children(walk, 0, taken);
+    for (uint32_t i = 1; i < branches->count; i++) {
+        if (taken[i] || !is_trained(walk->plan, i) || branches->of[i].shared > 0) continue;
+        taken[i] = 1;
+        branches->order[branches->ordered++] = i;
+        place_children(walk, i, taken);
+    }
+    return STATUS_OK;
+}
+
+static enum status take_slots(struct branches *branches, struct arena *arena) {
+    TRY(arena_take(arena, branches->slots, sizeof *branches->state, "branches", &branches->state));
+    for (uint32_t i = 0; i < branches->slots; i++)
+        TRY(arena_take(arena, branches->bytes, 1, "snapshot", &branches->state[i]));
+    return STATUS_OK;
+}
+
+enum status branches_open(const struct experiment_plan *plan, const uint64_t *samples, size_t bytes,
+                          struct arena *arena, struct branches *out) {
+    struct walk walk = {plan, samples, out, NULL};
+    *out = (struct branches){.count = plan->mixture_count, .bytes = bytes};
+    TRY(arena_take(arena, out->count, sizeof *out->of, "branches", &out->of));
+    TRY(arena_take(arena, out->count, sizeof *out->order, "branches", &out->order));
+    TRY(arena_take(arena, plan->factor_count, sizeof *walk.held, "branches", &walk.held));
+    for (uint32_t i = 1; i < out->count && !races(plan); i++)
+        if (is_trained(plan, i)) TRY(find_branch(&walk, i, &out->of[i]));
+    TRY(place_all(&walk, arena));
+    return take_slots(out, arena);
+}
+
+void branches_keep(struct branches *branches, uint32_t mixture, const struct run *run,
+                   uint64_t step) {
+    const size_t bytes = run->layout.bytes;
+    if (bytes > branches->bytes) return;
+    for (uint32_t i = 0; i < branches->count; i++) {
+        struct branch *branch = &branches->of[i];
+        if (branch->shared != step || branch->from != mixture) continue;
+        run_snapshot(run, branches->state[branch->slot]);
+        branch->kept = bytes;
+    }
+}
+
+uint64_t branches_take(const struct branches *branches, uint32_t mixture, struct run *run) {
+    const struct branch *branch = &branches->of[mixture];
+    if (branch->shared == 0 || branch->kept != run->layout.bytes) return 0;
+    run_restore(run, branches->state[branch->slot]);
+    return branch->shared;
+}

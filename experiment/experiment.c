@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Runs the plan: arms in lockstep, then the floor (experiment_floor.c), then the hybrids
+ * (experiment_hybrids.c); keeps what the judge reads.
+ * At any moment at most three runs are open. */
+#include "experiment/experiment.h"
+#include "experiment/experiment_private.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "data/datarow.h"
+#include "experiment/pair.h"
+#include "experiment/probe.h"
+#include "model/pretrained.h"
+#include "model/save_model.h"
+#include "trainer/snapshot.h"
+
+enum status experiment_dataset(struct experiment *e, const struct config *config,
+                               const struct dataset **out) {
+    struct dataset_options options = run_dataset_options(config);
+    for (uint32_t i = 0; i < e->dataset_count; i++) {
+        if (dataset_options_equal(&e->datasets[i].options, &options)) {
+            *out = &e->datasets[i].dataset;
+            return STATUS_OK;
+        }
+    }
+    struct shared_dataset *fresh = &e->datasets[e->dataset_count];
+    fresh->options = options;
+    TRY(dataset_open(&options, e->arena, &fresh->dataset));
+    e->dataset_count++;
+    *out = &fresh->dataset;
+    return STATUS_OK;
+}
+
+enum status experiment_open_planned(struct experiment *e, uint32_t index, struct run *out) {
+    const struct planned_run *planned = &e->plan.runs[index];
+    const struct dataset *dataset;
+    TRY(experiment_dataset(e, &planned->config, &dataset));
+    struct run_options options = e->plan.options;
+    options.order_seed = planned->config.numerics.order_seed;
+    enum status status = run_open(&planned->config, dataset, &options, out);
+    return status == STATUS_OK ? status : status_prefix(status, "%s", planned->id);
+}
+
+enum status experiment_check_interrupt(const struct experiment *e) {
+    if (e->options->interrupted != NULL && *e->options->interrupted)
+        FAIL(STATUS_INTERRUPTED, "interrupted after %llu of %llu updates",
+             (unsigned long long)e->done, (unsigned long long)e->total);
+    return STATUS_OK;
+}
+
+void experiment_report(struct experiment *e, enum experiment_stage stage, uint32_t run,
+                       uint64_t step, const double loss[2], double share) {
+    if (e->options->progress == NULL) return;
+    struct experiment_progress progress = {.stage = stage,
+                                           .run = e->plan.runs[run].id,
+                                           .step = step,
+                                           .steps = e->plan.scenario->steps,
+                                           .run_index = run,
+                                           .run_count = e->plan.run_count,
+                                           .done = e->done,
+                                           .total = e->total,
+                                           .loss = {loss[0], loss[1]},
+                                           .distance_share = share};
+    e->options->progress(e->options->context, &progress);
+}
+
+int experiment_equal_roots(const struct record *a, const struct record *b) {
+    return memcmp(a->digests[DIGEST_ROOT], b->digests[DIGEST_ROOT], RECORD_DIGEST_BYTES) == 0;
+}
+
+const double experiment_no_loss[2] = {(double)NAN, (double)NAN};
+
+enum status experiment_step_alone(struct experiment *e, const struct alone *alone, struct run *run,
+                                  int *out_equal) {
+    const uint32_t index = alone->index;
+    int equal = 1;
+    TRY(experiment_trace_state(&e->output, index, run, alone->first - 1, 1));
+    for (uint64_t step = alone->first; step <= e->plan.scenario->steps; step++) {
+        TRY(experiment_check_interrupt(e));
+        const struct record *record;
+        TRY(run_step(run, &record));
+        TRY(experiment_trace_record(&e->output, index, record));
+        TRY(experiment_trace_state(&e->output, index, run, step, 0));
+        if (alone->like != NULL && !experiment_equal_roots(record, &alone->like->records[step - 1]))
+            equal = 0;
+        if (alone->mixture != NO_MIXTURE)
+            mixtures_note(&e->mixtures, alone->mixture, run, record,
+                          &e->output.image.runs[0].records[step - 1]);
+        if (alone->mixture != NO_MIXTURE) branches_keep(&e->branches, alone->mixture, run, step);
+        e->done++;
+        experiment_report(e, alone->stage, index, step, experiment_no_loss, (double)NAN);
+    }
+    if (out_equal != NULL) *out_equal = equal;
+    return STATUS_OK;
+}
+
+static enum status open_points(struct experiment *e, const struct run *a, const struct run *b) {
+    e->elements = point_count(a);
+    if (!pair_comparable(a, b)) e->elements = 0;
+    size_t most = e->plan.floor_runs[0] + e->plan.floor_runs[1];
+    TRY(arena_take(e->arena, most, sizeof *e->points, "floor", &e->points));
+    TRY(arena_take(e->arena, most, sizeof *e->losses, "floor", &e->losses));
+    return mixtures_open(&e->plan, a, e->elements, e->arena, &e->mixtures);
+}
+
+const double *experiment_baseline_end(const struct experiment *e) {
+    return e->mixtures.point[e->mixtures.marks - 1];
+}
+
+static int equal_states(const struct run *a, const struct run *b) {
+    return run_same_layout(a, b) && memcmp(a->state, b->state, a->layout.bytes) == 0;
+}
+
+static enum status pair_update(struct experiment *e, struct run *a, struct run *b, uint64_t step,
+                               int *equal) {
+    *equal = *equal && equal_states(a, b);
+    if (*equal) {
+        run_snapshot(a, e->fork);
+        e->fork_step = step;
+    }
+    const struct record *x, *y;
+    TRY(run_step(a, &x));
+    TRY(run_step(b, &y));
+    struct pair_record pair;
+    TRY(pair_measure(a, b, &e->room, &pair));
+    uint64_t every = e->plan.scenario->record.probe_every;
+    if (every != 0 && step % every == 0) probe_measure(a, b, &pair);
+    TRY(experiment_trace_record(&e->output, 0, x));
+    TRY(experiment_trace_record(&e->output, 1, y));
+    TRY(experiment_trace_state(&e->output, 0, a, step, 0));
+    TRY(experiment_trace_state(&e->output, 1, b, step, 0));
+    TRY(experiment_trace_pair(&e->output, 0, &pair));
+    mixtures_baseline(&e->mixtures, a, step);
+    branches_keep(&e->branches, 0, a, step);
+    mixtures_note(&e->mixtures, e->mixtures.count - 1, b, y, x);
+    e->done += 2;
+    double loss[2] = {x->reals[REAL_LOSS], y->reals[REAL_LOSS]};
+    experiment_report(e, STAGE_PAIR, 1, step, loss, pair.reals[PAIR_DISTANCE_SHARE]);
+    return STATUS_OK;
+}
+
+static enum status save_models(const struct experiment *e, const struct run *a,
+                               const struct run *b) {
+    const struct run *const runs[2] = {a, b};
+    for (int arm = 0; arm < 2; arm++)
+        if (e->options->save[arm] != NULL)
+            TRY(run_save(runs[arm], e->options->save[arm], e->options->overwrite));
+    return STATUS_OK;
+}
+
+/* The floor's and the hybrids' runs read the arms' checkpoints after the arms are saved. */
+static enum status check_source(const struct experiment *e, const char *folder) {
+    for (int arm = 0; arm < 2; arm++) {
+        const struct config *config = &e->plan.runs[arm].config;
+        if (pretrained_is_named(config) && save_model_same_folder(folder, config->model.from))
+            FAIL(STATUS_INPUT, "%s: model.from of arm %s is this folder; save to another one",
+                 folder, e->plan.scenario->arms[arm].name);
+    }
+    return STATUS_OK;
+}
+
+static enum status check_saving(const struct experiment *e) {
+    const char *const *save = e->options->save;
+    for (int arm = 0; arm < 2; arm++) {
+        if (save[arm] == NULL) continue;
+        TRY(check_source(e, save[arm]));
+        TRY(save_model_check(&e->plan.runs[arm].config, save[arm], e->options->overwrite));
+    }
+    if (save[0] != NULL && save[1] != NULL && save_model_same_folder(save[0], save[1]))
+        FAIL(STATUS_INPUT, "%s: expected a folder for each arm to save to, got one for both",
+             save[1]);
+    return STATUS_OK;
+}
+
+static enum status step_pair(struct experiment *e, struct run *a, struct run *b) {
+    TRY(open_points(e, a, b));
+    TRY(arena_take(e->arena, a->layout.bytes, 1, "snapshot", &e->fork));
+    TRY(experiment_branches(e,
+                            a->layout.bytes > b->layout.bytes ? a->layout.bytes : b->layout.bytes));
+    TRY(experiment_trace_state(&e->output, 0, a, 0, 1));
+    TRY(experiment_trace_state(&e->output, 1, b, 0, 1));
+    int equal = 1;
+    for (uint64_t step = 1; step <= e->plan.scenario->steps; step++) {
+        TRY(experiment_check_interrupt(e));
+        TRY(pair_update(e, a, b, step, &equal));
+    }
+    TRY(save_models(e, a, b));
+    if (e->elements == 0) return STATUS_OK;
+    point_copy(b, e->mixtures.test_end);
+    mixtures_end(&e->mixtures, e->mixtures.count - 1, a, b);
+    e->output.distance =
+        point_distance(experiment_baseline_end(e), e->mixtures.test_end, e->elements);
+    return STATUS_OK;
+}
+
+/* Both arms are open at once; `arms`: how many are like this one. The system hands out more memory
+ * than it has and kills who uses it; better to refuse while nothing has been trained. A backend
+ * refuses itself what its device has no room for, and a device may have more than the machine. */
+static enum status check_memory(const struct run *run, int arms) {
+    if (run->backend != NULL) return STATUS_OK;
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    if (pages <= 0 || size <= 0) return STATUS_OK;
+    double has = (double)pages * (double)size, needs = (double)arms * (double)run->arena.total;
+    if (needs <= has) return STATUS_OK;
+    FAIL(
+        STATUS_MEMORY,
+        "%s %.1f GiB of memory, this machine has %.1f: make the model, batch.micro or data.max_len "
+        "smaller",
+        arms == 2 ? "two arms like this one need" : "the arm on the CPU needs", needs / 0x1p30,
+        has / 0x1p30);
+}
+
+/* What the runs will store; NULL when they store nothing. */
+static enum status plan_snapshots(struct experiment *e, struct trace_snapshot_plan **out) {
+    const uint64_t every = e->plan.scenario->record.snapshots;
+    *out = NULL;
+    if (every == 0) return STATUS_OK;
+    TRY(arena_take(e->arena, e->plan.run_count, sizeof **out, "stored states", out));
+    for (uint32_t i = 0; i < e->plan.run_count; i++) {
+        const struct config *config = &e->plan.runs[i].config;
+        const struct dataset *dataset;
+        TRY(experiment_dataset(e, config, &dataset));
+        TRY(snapshot_plan(config, dataset, every, &(*out)[i]));
+    }
+    return STATUS_OK;
+}
+
+/* What a data set drew for its rows counts before the first update. */
+static enum status count_data_draws(struct experiment *e) {
+    for (uint32_t i = 0; i < e->plan.run_count; i++) {
+        struct run_axes *axes = &e->plan.runs[i].axes;
+        for (uint32_t c = 0; c < axes->shape.consumers; c++) {
+            struct record_consumer *consumer = &axes->consumers[c];
+            const struct dataset *dataset;
+            if (consumer->stream != STREAM_DATA || consumer->op != DATA_OP_REJECT) continue;
+            TRY(experiment_dataset(e, &e->plan.runs[i].config, &dataset));
+            consumer->initial = dataset->words;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* The trace is created once both arms are open: wrong data leave no file behind. */
+static enum status open_output(struct experiment *e) {
+    struct trace_snapshot_plan *snapshots;
+    TRY(plan_snapshots(e, &snapshots));
+    TRY(count_data_draws(e));
+    return experiment_trace_open(&e->plan, e->options, snapshots, e->arena, &e->output);
+}
+
+static enum status run_pair(struct experiment *e) {
+    struct run a, b;
+    const int arms =
+        e->plan.runs[0].config.numerics.backend == e->plan.runs[1].config.numerics.backend ? 2 : 1;
+    TRY(check_saving(e));
+    TRY(experiment_open_planned(e, 0, &a));
+    enum status status = check_memory(&a, arms);
+    if (status == STATUS_OK) status = experiment_open_planned(e, 1, &b);
+    if (status == STATUS_OK) {
+        status = check_memory(&b, arms);
+        if (status == STATUS_OK) status = open_output(e);
+        if (status == STATUS_OK) status = pair_open(&a, &b, &e->room);
+        if (status == STATUS_OK) status = step_pair(e, &a, &b);
+        pair_close(&e->room);
+        run_close(&b);
+    }
+    run_close(&a);
+    return status;
+}
+
+static enum status run_all(struct experiment *e) {
+    TRY(run_pair(e));
+    TRY(e->plan.floor == FLOOR_EXACT ? experiment_exact_floor(e) : experiment_noise_floor(e));
+    TRY(experiment_hybrids(e));
+    return experiment_way(e);
+}
+
+static enum status open_experiment(struct experiment *e) {
+    const struct scenario *scenario = e->options->scenario;
+    TRY(experiment_plan_open(e->options->schema, scenario, e->arena, &e->plan));
+    e->total = e->plan.run_count * scenario->steps;
+    return arena_take(e->arena, e->plan.run_count, sizeof *e->datasets, "data sets", &e->datasets);
+}
+
+enum status experiment_run(const struct experiment_options *options, struct arena *arena,
+                           struct judgement *out) {
+    struct experiment *e; /* lives as long as the judgement, which reads its image */
+    TRY(arena_take(arena, 1, sizeof *e, "experiment", &e));
+    e->options = options;
+    e->arena = arena;
+    TRY(open_experiment(e));
+    enum status status = run_all(e);
+    if (e->rerun_open) run_close(&e->rerun);
+    if (status == STATUS_OK) status = experiment_trace_judge(&e->output, arena, out);
+    if (status == STATUS_OK) return trace_finish(e->output.trace);
+    if (e->output.trace != NULL) trace_abandon(e->output.trace);
+    return status;
+}
+
+enum status experiment_rerun(const struct config *config, uint64_t steps, struct digest *out_root) {
+    struct arena arena = ARENA_EMPTY;
+    struct dataset dataset;
+    struct run run;
+    struct dataset_options source = run_dataset_options(config);
+    struct run_options options = {.steps = steps, .order_seed = config->numerics.order_seed};
+    enum status status = dataset_open(&source, &arena, &dataset);
+    if (status == STATUS_OK) status = run_open(config, &dataset, &options, &run);
+    if (status == STATUS_OK) {
+        const struct record *record;
+        for (uint64_t step = 0; step < steps && status == STATUS_OK; step++)
+            status = run_step(&run, &record);
+        *out_root = state_head_of(run.state)->root;
+        run_close(&run);
+    }
+    arena_close(&arena);
+    return status;
+}

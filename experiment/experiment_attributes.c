@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a trace says of its experiment in attributes: scenario, floor, factors, loops, expectation,
+ * environment, devices. */
+#include "experiment/experiment_attributes.h"
+
+#include <string.h>
+
+#include "base/number.h"
+#include "experiment/backend_record.h"
+
+static void add_text(struct experiment_attributes *to, const char *path, const char *name,
+                     const char *text) {
+    to->list[to->count++] = (struct trace_attribute){path, name, text};
+}
+
+static enum status add_number(struct experiment_attributes *to, struct arena *arena,
+                              const char *path, const char *name, double value) {
+    char *text;
+    TRY(arena_format(arena, &text, "%s", number_text_f64(value).text));
+    add_text(to, path, name, text);
+    return STATUS_OK;
+}
+
+static enum status add_expectation(struct experiment_attributes *to,
+                                   const struct scenario *scenario, struct arena *arena) {
+    add_text(to, "verdict", "expect_verdict",
+             scenario->expect.verdict == VERDICT_NONE
+                 ? ""
+                 : verdict_name((enum verdict)scenario->expect.verdict));
+    add_text(to, "verdict", "expect_cause",
+             scenario->expect.cause < 0 ? "" : cause_name((enum cause)scenario->expect.cause));
+    add_text(to, "verdict", "expect_first_phase",
+             scenario->expect.first_phase < 0 ? ""
+                                              : loop_phases()[scenario->expect.first_phase].name);
+    add_text(to, "verdict", "expect_first_tensor",
+             scenario->expect.first_tensor == NULL ? "" : scenario->expect.first_tensor);
+    return add_number(to, arena, "verdict", "expect_first_step",
+                      (double)scenario->expect.first_step);
+}
+
+static enum status add_factors(struct experiment_attributes *to, const struct experiment_plan *plan,
+                               struct arena *arena) {
+    TRY(add_number(to, arena, "attribution", "factors", plan->factor_count));
+    TRY(add_number(to, arena, "attribution", "attributable", plan->attributable));
+    TRY(add_number(to, arena, "attribution", "replicates", plan->way_runs));
+    add_text(to, "attribution", "notes", plan->merged);
+    for (uint32_t i = 0; i < plan->factor_count; i++) {
+        char *name;
+        TRY(arena_format(arena, &name, "factor_%u", i));
+        add_text(to, "attribution", name, plan->factors[i].name);
+        TRY(arena_format(arena, &name, "factor_%u_keys", i));
+        add_text(to, "attribution", name, plan->factors[i].keys);
+    }
+    return STATUS_OK;
+}
+
+/* Keys that were written and that nothing reads: an arm that differs in one does not differ. */
+static enum status add_inert(struct experiment_attributes *to, const struct scenario *scenario,
+                             struct arena *arena) {
+    const char *lines = "";
+    for (uint32_t i = 0; i < scenario->inert_count; i++) {
+        char *longer;
+        TRY(arena_format(arena, &longer, "%s%s%s", lines, i == 0 ? "" : "\n",
+                         scenario->inert[i].line));
+        lines = longer;
+    }
+    if (scenario->inert_count > 0) add_text(to, "", "inert", lines);
+    return STATUS_OK;
+}
+
+static enum status add_loops(struct experiment_attributes *to, const struct experiment_plan *plan,
+                             struct arena *arena) {
+    static const char *const names[2][2] = {{"baseline_applied", "baseline_logged"},
+                                            {"test_applied", "test_logged"}};
+    for (uint32_t arm = 0; arm < 2; arm++) {
+        struct loop_words words;
+        char *text;
+        loop_words_of(&plan->runs[arm].config, &words);
+        TRY(arena_format(arena, &text, "%s", words.applied));
+        add_text(to, "verdict", names[arm][0], text);
+        TRY(arena_format(arena, &text, "%s", words.logged));
+        add_text(to, "verdict", names[arm][1], text);
+    }
+    return STATUS_OK;
+}
+
+/* One digest of all that was resolved: both arms' configurations. */
+static enum status add_configuration(struct experiment_attributes *to,
+                                     const struct experiment_plan *plan, struct arena *arena) {
+    struct digest arms[2], both;
+    char *hex;
+    for (int arm = 0; arm < 2; arm++)
+        digest_sha256(plan->runs[arm].text, strlen(plan->runs[arm].text), &arms[arm]);
+    digest_root("configuration", arms, COUNT_OF(arms), &both);
+    TRY(arena_take(arena, DIGEST_HEX, 1, "attribute", &hex));
+    digest_hex(&both, hex);
+    add_text(to, "", "configuration_digest", hex);
+    return STATUS_OK;
+}
+
+/* What the runs' ops run on, where one of them is not the CPU's. */
+static enum status find_backends(const struct experiment_plan *plan, struct arena *arena,
+                                 struct backend_record *out) {
+    const struct config **configs;
+    TRY(arena_take(arena, plan->run_count, sizeof *configs, "backends", &configs));
+    for (uint32_t i = 0; i < plan->run_count; i++)
+        configs[i] = &plan->runs[i].config;
+    return backends_record(configs, plan->run_count, arena, out);
+}
+
+static void add_backends(struct experiment_attributes *to, const struct experiment_plan *plan,
+                         const struct backend_record *record, int reproducible) {
+    if (record->attribute_count == 0) return;
+    for (uint32_t i = 0; i < plan->run_count; i++)
+        add_text(to, "backend", plan->runs[i].id, record->group[i]);
+    for (uint32_t i = 0; i < record->attribute_count; i++)
+        if (!reproducible || !backends_is_volatile(&record->attributes[i]))
+            to->list[to->count++] = record->attributes[i];
+}
+
+/* Where the floor file is of another device than the baseline's, how it differs. */
+static enum status add_elsewhere(struct experiment_attributes *to,
+                                 const struct experiment_plan *plan,
+                                 const struct backend_record *record, struct arena *arena) {
+    char *text;
+    if (plan->floor != FLOOR_FILE) return STATUS_OK;
+    const struct backend_seen seen[2] = {
+        backends_of_floor(plan->scenario->floor.file),
+        {record->attributes, record->attribute_count, record->group[0]}};
+    TRY(backends_difference(seen, backends_here, arena, &text));
+    if (text[0] != '\0') add_text(to, "floor", "elsewhere", text);
+    return STATUS_OK;
+}
+
+enum status experiment_describe(const struct experiment_plan *plan,
+                                const struct experiment_options *options, struct arena *arena,
+                                struct experiment_attributes *out) {
+    const struct scenario *scenario = plan->scenario;
+    struct backend_record backends;
+    TRY(find_backends(plan, arena, &backends));
+    size_t most = 32 + 2 * (size_t)plan->factor_count + options->environment_count +
+                  plan->run_count + backends.attribute_count;
+    TRY(arena_take(arena, most, sizeof *out->list, "attributes", &out->list));
+    add_text(out, "", "name", scenario->name);
+    add_text(out, "", "about", scenario->about);
+    add_text(out, "", "source", scenario->source);
+    add_text(out, "", "scenario", scenario->text);
+    add_text(out, "", "overrides", scenario->overrides);
+    TRY(add_configuration(out, plan, arena));
+    add_text(out, "", "baseline", plan->runs[0].id);
+    add_text(out, "", "test", plan->runs[1].id);
+    TRY(add_number(out, arena, "", "steps", (double)scenario->steps));
+    add_text(out, "floor", "kind", floor_kind_name(plan->floor));
+    TRY(add_number(out, arena, "floor", "alpha", scenario->floor.alpha));
+    TRY(add_number(out, arena, "floor", "runs_baseline", plan->floor_runs[0]));
+    TRY(add_number(out, arena, "floor", "runs_test", plan->floor_runs[1]));
+    TRY(add_factors(out, plan, arena));
+    TRY(add_inert(out, plan->scenario, arena));
+    TRY(add_loops(out, plan, arena));
+    TRY(add_expectation(out, scenario, arena));
+    for (uint32_t i = 0; i < options->environment_count; i++)
+        if (!options->reproducible || strcmp(options->environment[i].path, "env/volatile") != 0)
+            out->list[out->count++] = options->environment[i];
+    add_backends(out, plan, &backends, options->reproducible);
+    return add_elsewhere(out, plan, &backends, arena);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The floor: the baseline once more beside its twin, or repeats of both arms. */
+#include "experiment/experiment_private.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "determinism/floor_file.h"
+#include "experiment/pair.h"
+
+static enum status keep_point(struct experiment *e, const struct run *run) {
+    double **slot = &e->points[e->point_count];
+    TRY(arena_take(e->arena, e->elements, sizeof **slot, "end points of the floor", slot));
+    if (e->elements > 0) point_copy(run, *slot);
+    e->point_count++;
+    return STATUS_OK;
+}
+
+/* The rerun and the twin in lockstep: the rerun is the baseline, or else there is no verdict. */
+static enum status twin_update(struct experiment *e, struct run *twin, uint64_t step, int *equal) {
+    const uint32_t indices[2] = {e->plan.first_floor, e->plan.twin};
+    struct run *const runs[2] = {&e->rerun, twin};
+    for (int i = 0; i < 2; i++) {
+        const struct record *record;
+        TRY(experiment_check_interrupt(e));
+        TRY(run_step(runs[i], &record));
+        TRY(experiment_trace_record(&e->output, indices[i], record));
+        TRY(experiment_trace_state(&e->output, indices[i], runs[i], step, 0));
+        e->done++;
+        experiment_report(e, STAGE_FLOOR, indices[i], step, experiment_no_loss, (double)NAN);
+    }
+    const struct record *like = &e->output.image.runs[0].records[step - 1];
+    *equal = *equal && experiment_equal_roots(&e->rerun.record, like);
+    struct pair_record pair;
+    TRY(pair_measure(&e->rerun, twin, &e->room, &pair));
+    return experiment_trace_pair(&e->output, 1, &pair);
+}
+
+static enum status step_twins(struct experiment *e, int *out_equal) {
+    struct run twin;
+    TRY(experiment_open_planned(e, e->plan.twin, &twin));
+    *out_equal = 1;
+    enum status status = pair_open(&e->rerun, &twin, &e->room);
+    if (status == STATUS_OK)
+        status = experiment_trace_state(&e->output, e->plan.first_floor, &e->rerun, 0, 1);
+    if (status == STATUS_OK) status = experiment_trace_state(&e->output, e->plan.twin, &twin, 0, 1);
+    for (uint64_t step = 1; step <= e->plan.scenario->steps && status == STATUS_OK; step++)
+        status = twin_update(e, &twin, step, out_equal);
+    pair_close(&e->room);
+    run_close(&twin);
+    return status;
+}
+
+enum status experiment_exact_floor(struct experiment *e) {
+    const struct alone alone = {STAGE_FLOOR, e->plan.first_floor, 1, &e->output.image.runs[0],
+                                NO_MIXTURE};
+    const struct trace_run *baseline = &e->output.image.runs[0];
+    double equal[2] = {(double)NAN, (double)NAN};
+    TRY(experiment_open_planned(e, alone.index, &e->rerun));
+    e->rerun_open = 1;
+    int same = 0;
+    TRY(e->plan.twin > 0 ? step_twins(e, &same)
+                         : experiment_step_alone(e, &alone, &e->rerun, &same));
+    equal[0] = same;
+    if (e->options->second_process != NULL) {
+        struct digest root;
+        TRY(e->options->second_process(e->options->context, &e->plan.runs[0].config,
+                                       e->plan.scenario->steps, &root));
+        const struct record *last = &baseline->records[baseline->updates - 1];
+        equal[1] = memcmp(root.byte, last->digests[DIGEST_ROOT], DIGEST_BYTES) == 0;
+    }
+    return experiment_trace_array(&e->output, "floor/equal", equal);
+}
+
+/* End point of planned run `index`: the arms' are known, the others are trained. */
+static enum status floor_point(struct experiment *e, uint32_t index) {
+    struct run run;
+    const struct alone alone = {STAGE_FLOOR, index, 1, NULL, NO_MIXTURE};
+    TRY(experiment_open_planned(e, index, &run));
+    enum status status = experiment_step_alone(e, &alone, &run, NULL);
+    e->losses[e->point_count] = run.record.reals[REAL_LOSS];
+    if (status == STATUS_OK) status = keep_point(e, &run);
+    run_close(&run);
+    return status;
+}
+
+static enum status keep_arm(struct experiment *e, uint32_t arm, const double *end) {
+    const struct trace_run *run = &e->output.image.runs[arm];
+    e->losses[e->point_count] = run->records[run->updates - 1].reals[REAL_LOSS];
+    double **slot = &e->points[e->point_count++];
+    TRY(arena_take(e->arena, e->elements, sizeof **slot, "end points of the floor", slot));
+    if (e->elements > 0) memcpy(*slot, end, e->elements * sizeof *end);
+    return STATUS_OK;
+}
+
+/* What a floor file says of pairs that were trained as long as the arms. */
+static enum status put_file_pairs(struct experiment *e) {
+    const struct floor_file *file = e->plan.scenario->floor.file;
+    double *pairs;
+    TRY(arena_take(e->arena, (size_t)file->pairs, sizeof *pairs, "floor", &pairs));
+    floor_file_at(file, FLOOR_DISTANCE, e->plan.scenario->steps, pairs);
+    return experiment_trace_array(&e->output, "floor/pairs", pairs);
+}
+
+/* Distances between the end points of all floor runs: baseline's first, then test's. */
+enum status experiment_noise_floor(struct experiment *e) {
+    if (e->elements == 0) return STATUS_OK; /* different parameter tables: no distance exists */
+    uint32_t index = e->plan.first_floor;
+    const double *ends[2] = {experiment_baseline_end(e), e->mixtures.test_end};
+    for (uint32_t arm = 0; arm < 2; arm++) {
+        TRY(keep_arm(e, arm, ends[arm]));
+        for (uint32_t i = 1; i < e->plan.floor_runs[arm]; i++)
+            TRY(floor_point(e, index++));
+    }
+    double *matrix;
+    size_t m = e->point_count;
+    TRY(arena_take(e->arena, m * m, sizeof *matrix, "floor", &matrix));
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < i; j++) {
+            double d = point_distance(e->points[i], e->points[j], e->elements);
+            matrix[i * m + j] = matrix[j * m + i] = d;
+        }
+    TRY(experiment_trace_array(&e->output, "floor/distance", matrix));
+    TRY(experiment_trace_array(&e->output, "floor/loss", e->losses));
+    return e->plan.floor == FLOOR_FILE ? put_file_pairs(e) : STATUS_OK;
+}

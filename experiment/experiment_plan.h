@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which runs an experiment has, decided at load: arms, floor, hybrids; their configurations and
+ * order seeds; the factors. Trains nothing. Private to the experiment. */
+#ifndef TWINSTEP_EXPERIMENT_EXPERIMENT_PLAN_H
+#define TWINSTEP_EXPERIMENT_EXPERIMENT_PLAN_H
+
+#include "determinism/orders.h"
+#include "evidence/judge.h"
+#include "trainer/run.h"
+
+enum planned_kind {
+    PLANNED_ARM = 0,
+    PLANNED_RERUN,
+    PLANNED_TWIN, /* the baseline with one weight one unit in the last place off */
+    PLANNED_REPLICATE,
+    PLANNED_HYBRID
+};
+
+struct planned_run {
+    char id[64];
+    enum planned_kind kind;
+    uint32_t arm;         /* 0 baseline, 1 test */
+    uint32_t replicate;   /* 0: the arm itself */
+    uint32_t mask;        /* of plan.factors, for hybrids */
+    struct config config; /* order seed resolved */
+    struct run_axes axes;
+    char *text; /* canonical configuration */
+};
+
+/* A factor as it is swapped: one cause, or several that only validate together. */
+struct planned_factor {
+    char name[96];
+    uint32_t causes; /* bits of enum cause */
+    char *keys;      /* "key: a -> b" lines */
+};
+
+/* The baseline with the factors of `mask` (bit i: factor i) taken from the test arm. */
+struct planned_mixture {
+    uint32_t mask;
+    uint32_t
+        same;     /* index of the mixture that is trained for it: itself, or one determined alike */
+    uint32_t run; /* index of its run, when it is trained itself; 0 for mask 0 */
+    struct digest determines;
+};
+
+struct experiment_plan {
+    const struct schema *schema;
+    const struct scenario *scenario;
+    struct run_options options;
+    struct planned_factor factors[CAUSE_COUNT];
+    uint32_t factor_count;
+    int attributable;     /* hybrids are planned */
+    char *merged;         /* why factors were merged, or why there are no hybrids; "" */
+    struct orders orders; /* sampled orders of entry; count 0: every mixture is planned */
+    struct planned_mixture *mixtures; /* by ascending mask, from none to all */
+    uint32_t mixture_count;
+    uint32_t shared; /* mixtures that are not trained because another one is determined alike */
+    enum floor_kind floor;
+    uint32_t floor_runs[2]; /* runs of each arm in the floor, the arms themselves included */
+    struct planned_run *runs;
+    uint32_t run_count;
+    uint32_t first_floor, first_hybrid; /* indices into runs */
+    uint32_t twin;                      /* likewise; 0: there is none */
+    uint32_t way_runs;  /* runs of every mixture that shares of noisy arms rest on; 0: none */
+    uint32_t first_way; /* those of the mixtures between none and all, by mask */
+};
+
+TWINSTEP_MUST_USE enum status experiment_plan_open(const struct schema *schema,
+                                                   const struct scenario *scenario,
+                                                   struct arena *arena,
+                                                   struct experiment_plan *out);
+
+/* experiment_factors.c: plan->factors of two configurations; then, what only validates together is
+ * merged and plan->merged says why. */
+TWINSTEP_MUST_USE enum status experiment_find_factors(struct experiment_plan *plan,
+                                                      const struct config *a,
+                                                      const struct config *b, struct arena *arena);
+TWINSTEP_MUST_USE enum status experiment_settle_factors(struct experiment_plan *plan,
+                                                        const struct config *a,
+                                                        const struct config *b,
+                                                        struct arena *arena);
+
+/* Takes the factors of `mask` from a configuration. */
+void experiment_swap_mask(const struct experiment_plan *plan, struct config *into,
+                          const struct config *from, uint32_t mask);
+
+/* Digest of all that decides what a configuration trains: its canonical text with every key that
+ * nothing reads (scenarios/inert.h) at the value an empty scenario has. Equal digests: equal bits.
+ */
+TWINSTEP_MUST_USE enum status experiment_determines(const struct schema *schema,
+                                                    const struct config *config,
+                                                    struct arena *arena, struct digest *out);
+
+/* Seed of the order of sums for run number `run` of an experiment whose arm leaves it free. */
+uint64_t experiment_order_seed(uint64_t seed, uint64_t run);
+
+#endif

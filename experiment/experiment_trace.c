@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Describes the trace of a plan and feeds it. */
+#include "experiment/experiment_trace.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "determinism/floor_file.h"
+#include "experiment/experiment_attributes.h"
+#include "experiment/mixtures.h"
+#include "experiment/products_made.h"
+
+#define ARRAYS_MAX 21
+
+static const char *const texts[] = {"verdict/json", "verdict/text"};
+
+static void add_gram(const struct experiment_plan *plan, struct trace_array_plan *list,
+                     uint32_t *count) {
+    const uint64_t runs = (uint64_t)plan->way_runs << plan->factor_count;
+    list[(*count)++] =
+        (struct trace_array_plan){"attribution/gram",
+                                  2,
+                                  {runs, runs},
+                                  "1",
+                                  "inner products of end points, by mixture and run"};
+}
+
+static int multiplies_by_library(const struct experiment_plan *plan) {
+    for (uint32_t i = 0; i < plan->run_count; i++)
+        if (config_uses_cublas(&plan->runs[i].config)) return 1;
+    return 0;
+}
+
+static enum status plan_arrays(const struct experiment_plan *plan, struct arena *arena,
+                               struct trace_array_plan **out, uint32_t *out_count) {
+    struct trace_array_plan *list;
+    TRY(arena_take(arena, ARRAYS_MAX, sizeof *list, "arrays", &list));
+    uint32_t count = 0;
+    uint64_t runs = (uint64_t)plan->floor_runs[0] + plan->floor_runs[1];
+    if (plan->floor == FLOOR_EXACT)
+        list[count++] = (struct trace_array_plan){
+            "floor/equal", 1, {2, 1}, "1", "rerun equal to the baseline: in process, in a second"};
+    if (plan->floor != FLOOR_EXACT) {
+        list[count++] = (struct trace_array_plan){
+            "floor/distance", 2, {runs, runs}, "1", "parameter distance of the floor's end points"};
+        list[count++] = (struct trace_array_plan){
+            "floor/loss", 1, {runs, 1}, "nat", "last loss of the floor's runs"};
+    }
+    if (plan->floor == FLOOR_FILE)
+        list[count++] = (struct trace_array_plan){"floor/pairs",
+                                                  1,
+                                                  {plan->scenario->floor.file->pairs, 1},
+                                                  "1",
+                                                  "distance of each A/A pair of the floor file"};
+    if (plan->attributable) {
+        list[count++] = (struct trace_array_plan){"attribution/value",
+                                                  1,
+                                                  {plan->mixture_count, 1},
+                                                  "1",
+                                                  "|theta_S - theta_baseline| by mask of factors"};
+        list[count++] = (struct trace_array_plan){
+            "attribution/closure", 1, {3, 1}, "1", "full hybrid equals test; forked at; updates"};
+        if (plan->floor != FLOOR_EXACT)
+            list[count++] = (struct trace_array_plan){"attribution/closure_distance",
+                                                      1,
+                                                      {plan->floor_runs[1], 1},
+                                                      "1",
+                                                      "full hybrid to each run of test"};
+        mixtures_plan(plan, list, &count);
+        if (plan->way_runs > 0) add_gram(plan, list, &count);
+    }
+    if (plan->attributable && plan->orders.count > 0) {
+        list[count++] = (struct trace_array_plan){
+            "attribution/mask", 1, {plan->mixture_count, 1}, "1", "mask of factors of each value"};
+        list[count++] = (struct trace_array_plan){"attribution/order",
+                                                  2,
+                                                  {plan->orders.count, plan->orders.factors},
+                                                  "1",
+                                                  "factor that enters, by sampled order and place"};
+    }
+    if (multiplies_by_library(plan))
+        list[count++] = (struct trace_array_plan){
+            PRODUCTS_PATH,
+            2,
+            {plan->run_count, PRODUCTS_COLUMNS},
+            "1",
+            "by run: linear products, those of the kernel of invariant, M, N, K of the first"};
+    *out = list;
+    *out_count = count;
+    return STATUS_OK;
+}
+
+static void plan_runs(const struct experiment_plan *plan, struct trace_run_plan *out) {
+    for (uint32_t i = 0; i < plan->run_count; i++) {
+        const struct planned_run *run = &plan->runs[i];
+        out[i] = (struct trace_run_plan){.id = run->id,
+                                         .arm = plan->runs[run->arm].id,
+                                         .replicate = run->replicate,
+                                         .mask = run->mask,
+                                         .first_step = 1,
+                                         .shape = run->axes.shape,
+                                         .phases = run->axes.phases,
+                                         .sites = run->axes.sites,
+                                         .tensors = run->axes.tensors,
+                                         .consumers = run->axes.consumers,
+                                         .streams = run->axes.streams,
+                                         .groups = run->axes.groups,
+                                         .configuration = run->text};
+    }
+}
+
+/* The image mirrors the plan; values arrive later. */
+static enum status open_image(struct experiment_trace *output, const struct trace_plan *plan,
+                              uint64_t steps, struct arena *arena) {
+    struct trace_image *image = &output->image;
+    image->complete = 1;
+    TRY(arena_take(arena, plan->run_count, sizeof *image->runs, "image", &image->runs));
+    TRY(arena_take(arena, plan->pair_count, sizeof *image->pairs, "image", &image->pairs));
+    TRY(arena_take(arena, plan->array_count, sizeof *image->arrays, "image", &image->arrays));
+    image->run_count = plan->run_count;
+    image->pair_count = plan->pair_count;
+    image->array_count = plan->array_count;
+    image->attributes = (struct trace_attribute *)(void *)(uintptr_t)plan->attributes;
+    image->attribute_count = plan->attribute_count;
+    for (uint32_t i = 0; i < plan->run_count; i++)
+        image->runs[i].plan = plan->runs[i];
+    for (uint32_t i = 0; i < 2; i++)
+        TRY(arena_take(arena, steps, sizeof(struct record), "image", &image->runs[i].records));
+    for (uint32_t i = 0; i < plan->pair_count; i++) {
+        image->pairs[i].plan = plan->pairs[i];
+        TRY(arena_take(arena, steps, sizeof(struct pair_record), "image",
+                       &image->pairs[i].records));
+    }
+    for (uint32_t i = 0; i < plan->array_count; i++) {
+        size_t count = (size_t)(plan->arrays[i].shape[0] * plan->arrays[i].shape[1]);
+        double *values;
+        TRY(arena_take(arena, count, sizeof *values, "image", &values));
+        for (size_t j = 0; j < count; j++)
+            values[j] = (double)NAN;
+        image->arrays[i] = (struct trace_array){plan->arrays[i], values};
+    }
+    return STATUS_OK;
+}
+
+static enum status open_products(struct experiment_trace *output, struct arena *arena) {
+    const size_t count = (size_t)output->image.run_count * PRODUCTS_COLUMNS;
+    TRY(arena_take(arena, count, sizeof *output->products, "products", &output->products));
+    for (size_t i = 0; i < count; i++)
+        output->products[i] = (double)NAN;
+    return STATUS_OK;
+}
+
+enum status experiment_trace_open(const struct experiment_plan *plan,
+                                  const struct experiment_options *options,
+                                  const struct trace_snapshot_plan *snapshots, struct arena *arena,
+                                  struct experiment_trace *out) {
+    memset(out, 0, sizeof *out);
+    out->arena = arena;
+    out->distance = (double)NAN;
+    struct experiment_attributes attributes = {NULL, 0};
+    struct trace_array_plan *arrays;
+    struct trace_run_plan *runs;
+    struct trace_pair_plan *pair;
+    uint32_t array_count;
+    TRY(experiment_describe(plan, options, arena, &attributes));
+    TRY(plan_arrays(plan, arena, &arrays, &array_count));
+    TRY(arena_take(arena, plan->run_count, sizeof *runs, "trace", &runs));
+    TRY(arena_take(arena, 2, sizeof *pair, "trace", &pair));
+    plan_runs(plan, runs);
+    for (uint32_t i = 0; i < plan->run_count && snapshots != NULL; i++)
+        runs[i].snapshots = snapshots[i];
+    out->every = snapshots == NULL ? 0 : plan->scenario->record.snapshots;
+    pair[0] = (struct trace_pair_plan){plan->runs[0].id, plan->runs[1].id};
+    if (plan->twin > 0)
+        pair[1] = (struct trace_pair_plan){plan->runs[0].id, plan->runs[plan->twin].id};
+    struct trace_plan trace = {.runs = runs,
+                               .run_count = plan->run_count,
+                               .pairs = pair,
+                               .pair_count = plan->twin > 0 ? 2 : 1,
+                               .arrays = arrays,
+                               .array_count = array_count,
+                               .texts = texts,
+                               .text_count = COUNT_OF(texts),
+                               .attributes = attributes.list,
+                               .attribute_count = attributes.count,
+                               .overwrite = options->overwrite};
+    TRY(open_image(out, &trace, plan->scenario->steps, arena));
+    if (multiplies_by_library(plan)) TRY(open_products(out, arena));
+    return trace_create(options->path, &trace, arena, &out->trace);
+}
+
+static enum status copy_array(struct arena *arena, const void *from, size_t count, size_t size,
+                              void *out_pointer) {
+    void *copy;
+    TRY(arena_take(arena, count, size, "image", &copy));
+    if (count * size > 0) memcpy(copy, from, count * size);
+    memcpy(out_pointer, &copy, sizeof copy);
+    return STATUS_OK;
+}
+
+/* Columns that the judge reads: all but the per-tensor reals and the micro-batches. */
+static enum status keep_record(struct experiment_trace *output, struct trace_run *run,
+                               const struct record *record) {
+    struct record *kept = &run->records[run->updates++];
+    struct record_shape shape = run->plan.shape;
+    struct arena *arena = output->arena;
+    *kept = *record;
+    TRY(copy_array(arena, record->groups, shape.groups, sizeof *record->groups, &kept->groups));
+    TRY(copy_array(arena, record->tensor_digests, shape.tensors, sizeof *record->tensor_digests,
+                   &kept->tensor_digests));
+    TRY(copy_array(arena, record->phases, shape.phases, sizeof *record->phases, &kept->phases));
+    TRY(copy_array(arena, record->ledger, shape.consumers, sizeof *record->ledger, &kept->ledger));
+    TRY(copy_array(arena, record->places, shape.streams, sizeof *record->places, &kept->places));
+    kept->tensors = NULL;
+    kept->micros = NULL;
+    return copy_array(arena, record->sites, shape.sites, sizeof *record->sites, &kept->sites);
+}
+
+enum status experiment_trace_record(struct experiment_trace *output, uint32_t run,
+                                    const struct record *record) {
+    if (run < 2) TRY(keep_record(output, &output->image.runs[run], record));
+    return trace_put_record(output->trace, run, record);
+}
+
+enum status experiment_trace_state(struct experiment_trace *output, uint32_t index,
+                                   const struct run *run, uint64_t step, int start) {
+    if (output->products != NULL)
+        products_of_run(run, output->products + (size_t)index * PRODUCTS_COLUMNS);
+    if (output->every == 0 || (!start && step % output->every != 0)) return STATUS_OK;
+    return trace_put_snapshot(output->trace, index, step, run->state);
+}
+
+enum status experiment_trace_pair(struct experiment_trace *output, uint32_t index,
+                                  const struct pair_record *record) {
+    struct trace_pair *pair = &output->image.pairs[index];
+    pair->records[pair->updates++] = *record;
+    return trace_put_pair(output->trace, index, record);
+}
+
+enum status experiment_trace_array(struct experiment_trace *output, const char *path,
+                                   const double *values) {
+    for (uint32_t i = 0; i < output->image.array_count; i++) {
+        struct trace_array *array = &output->image.arrays[i];
+        if (strcmp(array->plan.path, path) != 0) continue;
+        size_t count = (size_t)(array->plan.shape[0] * array->plan.shape[1]);
+        double *copy;
+        TRY(copy_array(output->arena, values, count, sizeof *values, &copy));
+        array->values = copy;
+    }
+    return trace_put_array(output->trace, path, values);
+}
+
+static enum status put_printed(struct experiment_trace *output, const char *path,
+                               const struct judgement *judgement,
+                               void (*print)(const struct judgement *, FILE *)) {
+    char *text = NULL;
+    size_t length = 0;
+    FILE *stream = open_memstream(&text, &length);
+    if (stream == NULL) FAIL(STATUS_MEMORY, "%s: no memory", path);
+    print(judgement, stream);
+    int failed = fclose(stream);
+    enum status status = failed ? status_fail(STATUS_MEMORY, "%s: no memory", path)
+                                : trace_put_text(output->trace, path, text, length);
+    free(text);
+    return status;
+}
+
+enum status experiment_trace_judge(struct experiment_trace *output, struct arena *arena,
+                                   struct judgement *out) {
+    if (output->products != NULL)
+        TRY(experiment_trace_array(output, PRODUCTS_PATH, output->products));
+    TRY(judge(&output->image, arena, out));
+    TRY(put_printed(output, "verdict/json", out, judgement_print_json));
+    return put_printed(output, "verdict/text", out, judgement_print);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What two passes over both updates say about the signature: which tensors are equal, how long the
+ * longest sum is, how coarse the dtypes are. */
+#include "experiment/locate/locate_private.h"
+
+#include <string.h>
+
+/* Stages whose results are the forward's, and what comes before it. */
+static int is_forward(const struct locate_key *key) {
+    const int stage = (int)key->stage - WATCH_PHASE;
+    return key->stage == WATCH_START || key->stage == WATCH_REFERENCE || stage == PHASE_FETCH ||
+           (stage == PHASE_FORWARD && strcmp(key->op, "loss") != 0);
+}
+
+static int key_equal(const struct locate_key *a, const struct locate_key *b) {
+    uint32_t level = 0;
+    if (b == NULL) return 0;
+    for (const struct locate_level *at = a->levels; at != NULL; at = at->next, level++)
+        for (uint32_t i = 0; i < at->capacity; i++) {
+            const struct locate_cell *other = locate_cells_at(b, level, i);
+            if (at->cells[i].event != 0 && other != NULL &&
+                memcmp(at->cells[i].digest, other->digest, sizeof other->digest) != 0)
+                return 0;
+        }
+    return 1;
+}
+
+/* What optimize left of each tensor: slots, and weights. */
+static void note_optimized(struct locating *l, const struct locate_key *key, int equal) {
+    if (key->parameter == WATCH_NO_PARAMETER || key->stage != WATCH_PHASE + (int)PHASE_OPTIMIZE ||
+        equal)
+        return;
+    struct signature_tensor *tensor = &l->gather.tensors[key->parameter];
+    if (strcmp(key->tensor, "parameter") == 0 || strcmp(key->tensor, "master") == 0)
+        tensor->weights_equal = 0;
+    else
+        tensor->slots_equal = 0;
+}
+
+static void read_cells(struct locating *l, struct signature_input *input) {
+    const struct locate_cells *a = l->sides[0].cells[1], *b = l->sides[1].cells[1];
+    for (uint32_t i = 0; i < l->gather.count; i++)
+        l->gather.tensors[i].slots_equal = l->gather.tensors[i].weights_equal = 1;
+    input->forward_equal = 1;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const struct locate_key *key = &a->keys[i];
+        const int equal = key_equal(key, locate_cells_key(b, key));
+        if (is_forward(key) && !equal) input->forward_equal = 0;
+        input->roundings += key->stage == WATCH_PHASE + (int)PHASE_BACKWARD;
+        note_optimized(l, key, equal);
+    }
+}
+
+static double half_ulp(enum dtype dtype) {
+    return dtype_epsilon(dtype) / 2;
+}
+
+/* Coarsest of what the backward writes in either run. */
+static double coarsest(const struct locating *l) {
+    double unit = 0.0;
+    for (int s = 0; s < 2; s++) {
+        const struct run *run = &l->sides[s].run;
+        const enum dtype dtypes[] = {run->model.compute, run->model.accumulate, run->model.loss,
+                                     run->layout.gradient_dtype};
+        for (size_t i = 0; i < COUNT_OF(dtypes); i++)
+            if (half_ulp(dtypes[i]) > unit) unit = half_ulp(dtypes[i]);
+    }
+    return unit;
+}
+
+/* Longest sum of a backward: over the update's tokens, the vocabulary or the widest layer. */
+static uint64_t longest_sum(const struct run *run) {
+    const struct model *model = &run->model;
+    uint64_t terms = (uint64_t)run->limits.tokens * run->plan.micros;
+    const uint64_t widths[] = {model->V, model->M, model->C, model->Q};
+    for (size_t i = 0; i < COUNT_OF(widths); i++)
+        if (widths[i] > terms) terms = widths[i];
+    return terms;
+}
+
+static enum status read_positions(struct locating *l, struct signature_input *input) {
+    const struct locate_element *element = &l->out->element;
+    struct signature_position *positions;
+    if (!l->out->value || element->positions == 0) return STATUS_OK;
+    TRY(arena_take(l->arena, element->positions, sizeof *positions, "positions", &positions));
+    for (uint32_t p = 0; p < element->positions; p++)
+        positions[p] = (struct signature_position){element->by_position[p].differing,
+                                                   element->by_position[p].squares,
+                                                   element->by_position[p].distance};
+    input->positions = positions;
+    input->position_count = element->positions;
+    return STATUS_OK;
+}
+
+static int is_rotary(const struct locate_key *key) {
+    const int forward = key->stage == WATCH_PHASE + (int)PHASE_FORWARD;
+    return strcmp(key->op, "rotary table") == 0 || (forward && strcmp(key->op, "rotary") == 0);
+}
+
+static enum dtype working_dtype(const struct run *run) {
+    return run->layout.has_master ? run->layout.master_dtype
+                                  : (enum dtype)run->config.numerics.param;
+}
+
+static struct signature_tensor group_of(struct signature_tensor tensor, const struct run *run,
+                                        uint32_t row) {
+    if (row < run->table.count) tensor.group = run->table.rows[row].group;
+    return tensor;
+}
+
+enum status locate_recognise(struct locating *l) {
+    const struct run *a = &l->sides[0].run;
+    const struct locate_key *key = l->out->first.key;
+    struct signature_tensor *tensors;
+    struct signature_input input = {.layers = a->model.layers,
+                                    .terms = longest_sum(a),
+                                    .unit = coarsest(l),
+                                    .gradient_unit = half_ulp(a->layout.gradient_dtype),
+                                    .weight_unit = half_ulp(working_dtype(a)),
+                                    .lr = {l->out->lr[0], l->out->lr[1]}};
+    if (key == NULL || locate_structure_first(&l->out->first)) return STATUS_OK;
+    input.backward_first = key->stage == WATCH_PHASE + (int)PHASE_BACKWARD;
+    input.rotary_first = is_rotary(key);
+    read_cells(l, &input);
+    TRY(read_positions(l, &input));
+    const struct run *grouped = a; /* the side that tells two groups apart, if one does */
+    if (l->sides[1].run.table.groups > a->table.groups) grouped = &l->sides[1].run;
+    input.groups = grouped->table.groups;
+    TRY(arena_take(l->arena, a->owner_count, sizeof *tensors, "signature", &tensors));
+    for (uint32_t i = 0; i < a->owner_count; i++)
+        tensors[i] = group_of(l->gather.tensors[a->owner[i]], grouped, a->owner[i]);
+    input.tensors = tensors;
+    input.count = a->owner_count;
+    signature_recognise(&input, &l->out->signature);
+    const char *where = l->out->signature.where;
+    char *kept; /* names of parameters go with their run */
+    if (where == NULL) return STATUS_OK;
+    TRY(arena_text(l->arena, where, strlen(where), &kept));
+    l->out->signature.where = kept;
+    return STATUS_OK;
+}

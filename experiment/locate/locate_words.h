@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A located difference in words. Updates and micro-batches count from 1, all else from 0, as the
+ * tensors' names and the data do. */
+#ifndef TWINSTEP_EXPERIMENT_LOCATE_LOCATE_WORDS_H
+#define TWINSTEP_EXPERIMENT_LOCATE_LOCATE_WORDS_H
+
+#include "experiment/locate/locate.h"
+#include "trainer/loop.h"
+
+#define LOCATE_WORDS 512
+
+struct locate_text {
+    char text[LOCATE_WORDS];
+};
+
+/* "forward", "optimize", "forward of the reference", ... */
+const char *locate_stage_name(enum watch_stage stage);
+
+/* "backward, micro-batch 2, layer 1, attention dQ". `micro` 0: left out. */
+struct locate_text locate_place(const struct locate_key *key, uint32_t micro);
+
+/* "sample 4 chosen, position 17, head 2, channel 5"; "" for a single number. */
+struct locate_text locate_address(const struct locate_result *result);
+
+/* "0x1.8p-9 (0.0029296875) against ..., 1 ulp of f32; 1 of 6144 elements differ, at most 1 ulp". */
+struct locate_text locate_values(const struct locate_result *result);
+
+/* What only one side does, or "". */
+struct locate_text locate_structure_words(const struct locate_request *request,
+                                          const struct locate_result *result);
+
+/* Whether both loops' lists have other phases or another order; and both lists. */
+int locate_loops_differ(const struct locate_request *request, enum loop_list list);
+struct locate_text locate_loop_words(const struct locate_request *request, enum loop_list list);
+
+/* "lr-ratio: the updates are parallel, ratio 0.8; LRs 5e-07 and 4e-07, ratio 0.8". */
+struct locate_text locate_signature_words(const struct locate_result *result);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Points at marks, and what is measured against them. */
+#include "experiment/mixtures.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "experiment/pair.h"
+#include "experiment/probe.h"
+#include "trainer/distance.h"
+
+#define POINTS_LEAST_BYTES ((size_t)256 << 20)
+
+/* Powers of two below `steps`, then `steps`. */
+static uint32_t all_marks(uint64_t steps, double *mark) {
+    uint32_t count = 0;
+    for (uint64_t at = 1; at < steps && count < MIXTURES_MARKS - 1; at *= 2)
+        mark[count++] = (double)at;
+    mark[count++] = (double)steps;
+    return count;
+}
+
+/* As many of the last marks as points fit beside the runs; always the end. */
+static void choose_marks(struct mixtures *mixtures, uint64_t steps, size_t run_bytes) {
+    const size_t room = run_bytes > POINTS_LEAST_BYTES ? run_bytes : POINTS_LEAST_BYTES;
+    const size_t fits = mixtures->elements == 0 ? MIXTURES_MARKS : room / 8 / mixtures->elements;
+    double mark[MIXTURES_MARKS];
+    const uint32_t count = all_marks(steps, mark);
+    const uint32_t kept = fits >= count ? count : fits < 1 ? 1 : (uint32_t)fits;
+    mixtures->marks = kept;
+    memcpy(mixtures->mark, mark + (count - kept), kept * sizeof *mark);
+}
+
+static enum status take(struct arena *arena, size_t count, double fill, double **out) {
+    TRY(arena_take(arena, count, sizeof **out, "values of mixtures", out));
+    for (size_t i = 0; i < count; i++)
+        (*out)[i] = fill;
+    return STATUS_OK;
+}
+
+enum status mixtures_open(const struct experiment_plan *plan, const struct run *baseline,
+                          size_t elements, struct arena *arena, struct mixtures *out) {
+    memset(out, 0, sizeof *out);
+    out->count = plan->mixture_count > 0 ? plan->mixture_count : 1;
+    out->elements = elements;
+    choose_marks(out, plan->scenario->steps, baseline->arena.total);
+    for (uint32_t m = 0; m < out->marks; m++)
+        TRY(take(arena, elements, 0.0, &out->point[m]));
+    TRY(take(arena, elements, 0.0, &out->test_end));
+    TRY(take(arena, elements, 0.0, &out->scratch));
+    const size_t cells = (size_t)out->marks * out->count;
+    TRY(take(arena, cells, (double)NAN, &out->distance));
+    TRY(take(arena, cells, (double)NAN, &out->loss));
+    TRY(take(arena, out->count, (double)NAN, &out->way));
+    TRY(take(arena, out->count, (double)NAN, &out->kl));
+    TRY(take(arena, out->count, 0.0, &out->first));
+    for (uint32_t m = 0; m < out->marks; m++)
+        out->distance[m * out->count] = out->loss[m * out->count] = 0.0;
+    out->way[0] = out->kl[0] = 0.0;
+    return STATUS_OK;
+}
+
+/* Index of the mark at `step`, or `marks`. */
+static uint32_t mark_at(const struct mixtures *mixtures, uint64_t step) {
+    uint32_t m = 0;
+    while (m < mixtures->marks && mixtures->mark[m] != (double)step)
+        m++;
+    return m;
+}
+
+void mixtures_baseline(struct mixtures *mixtures, const struct run *baseline, uint64_t step) {
+    const uint32_t m = mark_at(mixtures, step);
+    if (m < mixtures->marks && mixtures->elements > 0) point_copy(baseline, mixtures->point[m]);
+}
+
+void mixtures_note(struct mixtures *mixtures, uint32_t mixture, const struct run *run,
+                   const struct record *record, const struct record *like) {
+    const uint32_t m = mark_at(mixtures, record->step);
+    if (mixtures->first[mixture] == 0.0 &&
+        memcmp(record->digests[DIGEST_ROOT], like->digests[DIGEST_ROOT], RECORD_DIGEST_BYTES) != 0)
+        mixtures->first[mixture] = (double)record->step;
+    if (m == mixtures->marks) return;
+    const size_t cell = (size_t)m * mixtures->count + mixture;
+    mixtures->loss[cell] = record->reals[REAL_LOSS] - like->reals[REAL_LOSS];
+    if (mixtures->elements == 0) return;
+    point_copy(run, mixtures->scratch);
+    mixtures->distance[cell] =
+        point_distance(mixtures->point[m], mixtures->scratch, mixtures->elements);
+}
+
+/* (end - baseline) . (test - baseline) / |test - baseline|. */
+static double along(const struct mixtures *mixtures) {
+    const double *const from = mixtures->point[mixtures->marks - 1];
+    const struct span start = {from, DTYPE_F64}, test = {mixtures->test_end, DTYPE_F64};
+    const struct span end = {mixtures->scratch, DTYPE_F64};
+    const double length = point_distance(from, mixtures->test_end, mixtures->elements);
+    if (length == 0.0) return 0.0;
+    return distance_product(end, start, test, start, mixtures->elements) / length;
+}
+
+void mixtures_end(struct mixtures *mixtures, uint32_t mixture, struct run *baseline,
+                  struct run *run) {
+    if (mixtures->elements == 0) return;
+    point_copy(run, mixtures->scratch);
+    mixtures->way[mixture] = along(mixtures);
+    if (baseline == NULL) return;
+    struct pair_record pair = {.reals = {0.0}};
+    pair.reals[PAIR_PROBE_KL] = (double)NAN;
+    probe_measure(baseline, run, &pair);
+    mixtures->kl[mixture] = pair.reals[PAIR_PROBE_KL];
+}
+
+void mixtures_share(struct mixtures *mixtures, uint32_t mixture, uint32_t from, uint64_t shared) {
+    for (uint32_t m = 0; m < mixtures->marks && mixtures->mark[m] <= (double)shared; m++) {
+        const size_t row = (size_t)m * mixtures->count;
+        mixtures->distance[row + mixture] = mixtures->distance[row + from];
+        mixtures->loss[row + mixture] = mixtures->loss[row + from];
+    }
+    if (mixtures->first[from] <= (double)shared) mixtures->first[mixture] = mixtures->first[from];
+}
+
+void mixtures_copy(struct mixtures *mixtures, uint32_t mixture, uint32_t same) {
+    for (uint32_t m = 0; m < mixtures->marks; m++) {
+        const size_t row = (size_t)m * mixtures->count;
+        mixtures->distance[row + mixture] = mixtures->distance[row + same];
+        mixtures->loss[row + mixture] = mixtures->loss[row + same];
+    }
+    mixtures->way[mixture] = mixtures->way[same];
+    mixtures->kl[mixture] = mixtures->kl[same];
+    mixtures->first[mixture] = mixtures->first[same];
+}
+
+enum { GAME_DISTANCE = 0, GAME_LOSS, GAME_WAY, GAME_KL, GAME_FIRST, GAME_MARK };
+
+static const char *const paths[][3] = {
+    {"attribution/distance_at", "1", "|theta_S - theta_baseline| by mark and mixture"},
+    {"attribution/loss_at", "nat", "loss of the mixture - loss of the baseline, by mark"},
+    {"attribution/way", "1", "(theta_S - theta_baseline) along theta_test - theta_baseline"},
+    {"attribution/probe_kl", "nat", "KL(baseline || mixture) on the probe batch, at the end"},
+    {"attribution/first_update", "updates", "first update whose root differs; 0 none"},
+    {"attribution/mark", "updates", "updates of the marks"},
+};
+
+void mixtures_plan(const struct experiment_plan *plan, struct trace_array_plan *list,
+                   uint32_t *count) {
+    double mark[MIXTURES_MARKS];
+    const uint64_t marks = all_marks(plan->scenario->steps, mark), width = plan->mixture_count;
+    const uint64_t shapes[][2] = {{marks, width}, {marks, width}, {width, 1},
+                                  {width, 1},     {width, 1},     {marks, 1}};
+    for (uint32_t i = 0; i <= GAME_MARK; i++)
+        list[(*count)++] = (struct trace_array_plan){paths[i][0],
+                                                     i <= GAME_LOSS ? 2 : 1,
+                                                     {shapes[i][0], shapes[i][1]},
+                                                     paths[i][1],
+                                                     paths[i][2]};
+}
+
+/* The planned rows are all marks; those that memory left out stay NaN. */
+static enum status put_rows(const struct mixtures *mixtures, struct experiment_trace *output,
+                            uint32_t which, const double *values, uint32_t width) {
+    double *rows;
+    double mark[MIXTURES_MARKS];
+    const uint64_t steps = (uint64_t)mixtures->mark[mixtures->marks - 1];
+    const uint32_t all = all_marks(steps, mark), left_out = all - mixtures->marks;
+    TRY(take(output->arena, (size_t)all * width, (double)NAN, &rows));
+    memcpy(rows + (size_t)left_out * width, values,
+           (size_t)mixtures->marks * width * sizeof *values);
+    return experiment_trace_array(output, paths[which][0], rows);
+}
+
+enum status mixtures_put(const struct mixtures *mixtures, struct experiment_trace *output) {
+    TRY(put_rows(mixtures, output, GAME_DISTANCE, mixtures->distance, mixtures->count));
+    TRY(put_rows(mixtures, output, GAME_LOSS, mixtures->loss, mixtures->count));
+    TRY(put_rows(mixtures, output, GAME_MARK, mixtures->mark, 1));
+    TRY(experiment_trace_array(output, paths[GAME_WAY][0], mixtures->way));
+    TRY(experiment_trace_array(output, paths[GAME_KL][0], mixtures->kl));
+    return experiment_trace_array(output, paths[GAME_FIRST][0], mixtures->first);
+}

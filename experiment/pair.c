@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Comparison of two runs after an update, by the backend that has both, or here. Sums by law 2 per
+ * tensor, tensors by an f64 chain. */
+#include "experiment/pair.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "base/sum.h"
+#include "kernels/backend_abi.h"
+#include "trainer/distance.h"
+
+_Static_assert(PAIRS_BLOCK == SUM_BLOCK, "blocks of pairs are those of law 2");
+
+int pair_comparable(const struct run *a, const struct run *b) {
+    if (a->table.count != b->table.count) return 0;
+    for (uint32_t i = 0; i < a->table.count; i++) {
+        const struct param_row *x = &a->table.rows[i], *y = &b->table.rows[i];
+        if (strcmp(x->name, y->name) != 0 || x->shape[0] != y->shape[0] ||
+            x->shape[1] != y->shape[1] || x->tied_to != y->tied_to)
+            return 0;
+    }
+    return 1;
+}
+
+static struct span span_now(const struct run *run, uint32_t row) {
+    return (struct span){run_param(run, row), run->table.rows[row].dtype};
+}
+
+static struct span span_old(const struct run *run, uint32_t row, const unsigned char *packed) {
+    enum dtype dtype = run->table.rows[row].dtype;
+    return (struct span){packed + run->packed[row] * dtype_carrier(dtype), dtype};
+}
+
+/* ---- a tensor ---- */
+
+static struct pairs_args pairs_of(const struct run *a, const struct run *b, uint32_t row) {
+    const struct span x = span_now(a, row), y = span_now(b, row);
+    return (struct pairs_args){.x_dtype = x.dtype,
+                               .y_dtype = y.dtype,
+                               .count = a->table.rows[row].count,
+                               .x = x.values,
+                               .x_old = span_old(a, row, a->before).values,
+                               .start = span_old(a, row, a->initial).values,
+                               .y = y.values,
+                               .y_old = span_old(b, row, b->before).values};
+}
+
+static struct pairs_block host_pairs(const struct pairs_args *args) {
+    const struct span x = {args->x, args->x_dtype}, y = {args->y, args->y_dtype};
+    const struct span x_old = {args->x_old, x.dtype}, y_old = {args->y_old, y.dtype};
+    const struct span start = {args->start, x.dtype};
+    struct pairs_block out = {
+        .sum = {[PAIRS_GAP] = distance_squares(x, y, args->count),
+                [PAIRS_TRAVEL] = distance_squares(x, start, args->count),
+                [PAIRS_XX] = distance_squares(x, x_old, args->count),
+                [PAIRS_YY] = distance_squares(y, y_old, args->count),
+                [PAIRS_XY] = distance_product(x, x_old, y, y_old, args->count)}};
+    if (x.dtype != y.dtype) return out;
+    out.changed = distance_changed(args->x, args->y, x.dtype, args->count);
+    if (out.changed > 0) out.ulp = distance_ulp(args->x, args->y, x.dtype, args->count);
+    return out;
+}
+
+/* Blocks join as law 2 says. */
+static struct pairs_block join_pairs(const struct pairs_block *blocks, size_t count) {
+    struct sum_blocks_f64 sums[PAIRS_SUMS] = {{.count = 0}};
+    struct pairs_block out = {.ulp = 0};
+    for (size_t i = 0; i < count; i++) {
+        for (int s = 0; s < PAIRS_SUMS; s++)
+            sum_blocks_push_f64(&sums[s], blocks[i].sum[s]);
+        out.changed += blocks[i].changed;
+        if (blocks[i].ulp > out.ulp) out.ulp = blocks[i].ulp;
+    }
+    for (int s = 0; s < PAIRS_SUMS; s++)
+        out.sum[s] = sum_blocks_close_f64(&sums[s]);
+    return out;
+}
+
+/* ---- on a backend ---- */
+
+enum status pair_open(const struct run *a, const struct run *b, struct pair_room *out) {
+    size_t blocks = 0;
+    *out = (struct pair_room){.backend = a->backend == b->backend ? a->backend : NULL};
+    if (out->backend == NULL || !pair_comparable(a, b)) return STATUS_OK;
+    out->arena.source = &out->backend->memory;
+    for (uint32_t i = 0; i < a->owner_count; i++)
+        blocks += pairs_blocks(a->table.rows[a->owner[i]].count);
+    enum status status =
+        arena_take(&out->arena, a->owner_count, sizeof *out->asked, "pair", &out->asked);
+    if (status == STATUS_OK)
+        status = arena_take(&out->arena, blocks, sizeof *out->blocks, "pair", &out->blocks);
+    if (status != STATUS_OK) pair_close(out);
+    return status;
+}
+
+void pair_close(struct pair_room *room) {
+    arena_close(&room->arena);
+    room->backend = NULL;
+}
+
+static enum status ask_backend(const struct run *a, const struct run *b,
+                               const struct pair_room *room) {
+    struct pairs_block *blocks = room->blocks;
+    for (uint32_t i = 0; i < a->owner_count; i++) {
+        room->asked[i] = pairs_of(a, b, a->owner[i]);
+        room->asked[i].blocks = blocks;
+        blocks += pairs_blocks(room->asked[i].count);
+    }
+    room->backend->pairs(room->asked, a->owner_count);
+    return room->backend->wait();
+}
+
+/* ---- all tensors ---- */
+
+static void note_tensor(const struct pairs_block *of, uint32_t index, int same,
+                        struct pair_record *out) {
+    int64_t *const integers = out->integers;
+    if (same ? of->changed == 0 : of->sum[PAIRS_GAP] == 0.0) return;
+    if (integers[PAIR_TENSORS_DIFFERING]++ == 0) integers[PAIR_FIRST_TENSOR] = (int64_t)index;
+    if (same && of->ulp > integers[PAIR_MAX_ULP]) integers[PAIR_MAX_ULP] = of->ulp;
+}
+
+static void measure_tensors(const struct run *a, const struct run *b, const struct pair_room *room,
+                            struct pair_record *out, double sum[PAIRS_SUMS]) {
+    const int same = a->config.numerics.param == b->config.numerics.param;
+    const struct pairs_block *blocks = room->blocks;
+    out->integers[PAIR_TENSORS_DIFFERING] = 0;
+    out->integers[PAIR_FIRST_TENSOR] = -1;
+    out->integers[PAIR_MAX_ULP] = same ? 0 : -1;
+    for (uint32_t i = 0; i < a->owner_count; i++) {
+        const struct pairs_args args = pairs_of(a, b, a->owner[i]);
+        const size_t count = pairs_blocks(args.count);
+        const struct pairs_block of =
+            room->backend == NULL ? host_pairs(&args) : join_pairs(blocks, count);
+        if (room->backend != NULL) blocks += count;
+        note_tensor(&of, i, same, out);
+        for (int s = 0; s < PAIRS_SUMS; s++)
+            sum[s] += of.sum[s];
+    }
+}
+
+static void measure_vectors(const double sum[PAIRS_SUMS], double *reals) {
+    const double gap = sum[PAIRS_GAP], travel = sum[PAIRS_TRAVEL];
+    const double aa = sum[PAIRS_XX], bb = sum[PAIRS_YY], ab = sum[PAIRS_XY];
+    reals[PAIR_DISTANCE] = real_sqrt_f64(gap);
+    if (travel > 0.0) reals[PAIR_DISTANCE_SHARE] = real_sqrt_f64(gap) / real_sqrt_f64(travel);
+    if (gap == 0.0) reals[PAIR_DISTANCE_SHARE] = 0.0;
+    if (aa > 0.0) reals[PAIR_UPDATE_RATIO] = real_sqrt_f64(bb) / real_sqrt_f64(aa);
+    if (aa > 0.0 && bb > 0.0)
+        reals[PAIR_UPDATE_COSINE] = ab / (real_sqrt_f64(aa) * real_sqrt_f64(bb));
+}
+
+/* One pattern for every NaN, whatever the hardware made of an invalid operation. */
+static double fold(double value) {
+    return isnan(value) ? (double)NAN : value;
+}
+
+enum status pair_measure(const struct run *a, const struct run *b, const struct pair_room *room,
+                         struct pair_record *out) {
+    double sum[PAIRS_SUMS] = {0.0};
+    out->step = a->record.step;
+    for (size_t i = 0; i < RECORD_REALS; i++)
+        out->gaps[i] = fold(a->record.reals[i] - b->record.reals[i]);
+    for (size_t i = 0; i < RECORD_PAIRS; i++)
+        out->reals[i] = (double)NAN;
+    for (size_t i = 0; i < RECORD_PAIR_INTEGERS; i++)
+        out->integers[i] = -1;
+    if (!pair_comparable(a, b)) return STATUS_OK;
+    if (room->backend != NULL) TRY(ask_backend(a, b, room));
+    measure_tensors(a, b, room, out, sum);
+    measure_vectors(sum, out->reals);
+    for (size_t i = 0; i < RECORD_PAIRS; i++)
+        out->reals[i] = fold(out->reals[i]);
+    return STATUS_OK;
+}
+
+size_t point_count(const struct run *run) {
+    return run->table.elements;
+}
+
+void point_copy(const struct run *run, double *out) {
+    const struct state_layout *layout = &run->layout;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        uint32_t row = run->owner[i];
+        enum dtype dtype = layout->has_master ? layout->master_dtype : run->table.rows[row].dtype;
+        const void *values =
+            layout->has_master ? run->state + layout->tensor[row].master : run_param(run, row);
+        for (size_t j = 0; j < run->table.rows[row].count; j++)
+            *out++ = dtype == DTYPE_F64 ? ((const double *)values)[j]
+                                        : (double)((const float *)values)[j];
+    }
+}
+
+double point_distance(const double *a, const double *b, size_t count) {
+    struct span x = {a, DTYPE_F64}, y = {b, DTYPE_F64};
+    return real_sqrt_f64(distance_squares(x, y, count));
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The watch: finds the tensor, measures or keeps it, puts the recorded values back. */
+#include "experiment/parity/parity_record.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "trainer/run_private.h"
+
+#define TENSORS_MAX 65536u /* 2^16: 40 per layer of 1638 layers */
+
+static double read(const struct watch_view *view, const void *row, size_t column) {
+    return view->dtype == DTYPE_F64 ? ((const double *)row)[column]
+                                    : (double)((const float *)row)[column];
+}
+
+static void overwrite(const struct watch_view *view, const void *row, size_t column, double value) {
+    unsigned char *at = (unsigned char *)view->data +
+                        (size_t)((const unsigned char *)row - (const unsigned char *)view->data);
+    const double rounded = dtype_round(value, view->dtype);
+    if (view->dtype == DTYPE_F64)
+        ((double *)(void *)at)[column] = rounded;
+    else
+        ((float *)(void *)at)[column] = (float)rounded;
+}
+
+static int is_same(const struct parity_tensor *tensor, const struct watch_view *view) {
+    return tensor->stage == view->stage && tensor->layer == view->layer &&
+           strcmp(tensor->op, view->op) == 0 && strcmp(tensor->tensor, view->tensor) == 0;
+}
+
+/* Events come in the same order each time: the next one is looked at first. */
+static struct parity_tensor *find(struct parity_record *record, const struct watch_view *view) {
+    for (uint32_t i = 0; i < record->count; i++) {
+        const uint32_t at = (record->cursor + i) % record->count;
+        if (!is_same(&record->tensors[at], view)) continue;
+        record->cursor = at + 1;
+        return &record->tensors[at];
+    }
+    return NULL;
+}
+
+static size_t rows_of(const struct parity_record *record, const struct watch_view *view) {
+    if (view->axis == WATCH_TOKENS) return record->token_count;
+    if (view->axis == WATCH_LABELS) return record->label_count;
+    return view->width == 0 ? 0 : view->count / view->width;
+}
+
+static enum status grow(struct parity_record *record) {
+    struct parity_tensor *wider;
+    const uint32_t room = record->room == 0 ? 128 : 2 * record->room;
+    if (record->count < record->room) return STATUS_OK;
+    if (room > TENSORS_MAX)
+        FAIL(STATUS_UNSUPPORTED, "components: more than %u tensors", TENSORS_MAX);
+    TRY(arena_take(record->arena, room, sizeof *wider, "components", &wider));
+    if (record->count > 0) memcpy(wider, record->tensors, record->count * sizeof *wider);
+    record->tensors = wider;
+    record->room = room;
+    return STATUS_OK;
+}
+
+static enum status add(struct parity_record *record, const struct watch_view *view,
+                       struct parity_tensor **out) {
+    TRY(grow(record));
+    struct parity_tensor *tensor = &record->tensors[record->count];
+    *tensor = (struct parity_tensor){.stage = view->stage,
+                                     .layer = view->layer,
+                                     .op = view->op,
+                                     .tensor = view->tensor,
+                                     .axis = view->axis,
+                                     .rows = rows_of(record, view),
+                                     .width = view->width};
+    const size_t count = tensor->rows * tensor->width;
+    TRY(arena_take(record->arena, count, sizeof(double), "components", &tensor->low));
+    TRY(arena_take(record->arena, count, sizeof(double), "components", &tensor->high));
+    record->count++;
+    *out = tensor;
+    return STATUS_OK;
+}
+
+/* What the next op reads is set back to what it read in the recorded run. */
+static int is_set_back(const struct parity_record *record, const struct watch_view *view) {
+    const int forward = view->stage == WATCH_PHASE + PHASE_FORWARD;
+    if (view->axis == WATCH_WHOLE || record->level == PARITY_WHOLE) return 0;
+    if (record->level == PARITY_OPS) return 1;
+    if (!forward) return 0;
+    if (strcmp(view->op, "embed_tokens") == 0) return 1;
+    if (strcmp(view->op, "residual") != 0) return 0;
+    return record->level == PARITY_PARTS || strcmp(view->tensor, "after MLP") == 0;
+}
+
+static size_t first_row(const struct parity_record *record, const struct watch_view *view,
+                        const struct watch_cell *cell) {
+    if (view->axis == WATCH_TOKENS) return record->token_base[cell->index];
+    if (view->axis == WATCH_LABELS) return record->label_base[cell->index];
+    return 0;
+}
+
+static void keep_row(const struct watch_view *view, const void *row, double *to) {
+    for (size_t c = 0; c < view->width; c++)
+        to[c] = read(view, row, c);
+}
+
+/* Root mean square of l - h over a row. */
+static double spread_of(const double *low, const double *high, size_t width) {
+    double sum = 0.0;
+    for (size_t c = 0; c < width; c++)
+        sum = real_fma_f64(low[c] - high[c], low[c] - high[c], sum);
+    return real_sqrt_f64(sum / (double)width);
+}
+
+static void hold_row(const struct parity_record *record, struct parity_tensor *tensor,
+                     const struct watch_view *view, const void *row, size_t at) {
+    struct parity_sums *sums = &tensor->sums;
+    const double *low = tensor->low + at * tensor->width, *high = tensor->high + at * tensor->width;
+    const double spread = spread_of(low, high, tensor->width);
+    for (size_t c = 0; c < tensor->width; c++) {
+        const double t = read(view, row, c), apart = t - high[c];
+        const double unit = spread + record->unit * fabs(high[c]);
+        sums->target = real_fma_f64(apart, apart, sums->target);
+        sums->baseline = real_fma_f64(low[c] - high[c], low[c] - high[c], sums->baseline);
+        sums->scale = real_fma_f64(high[c], high[c], sums->scale);
+        sums->along = real_fma_f64(apart, high[c], sums->along);
+        sums->elements++;
+        sums->equal += memcmp(&t, &low[c], sizeof t) == 0;
+        sums->broken += !isfinite(t) && isfinite(low[c]) && isfinite(high[c]);
+        if (apart == 0.0) continue;
+        const double sparse = fabs(apart) / unit; /* infinite where nothing rounds */
+        if (isnan(sums->sparse) || sparse <= sums->sparse) continue;
+        sums->sparse = sparse;
+        sums->worst_row = (uint32_t)at;
+        sums->worst_column = c;
+    }
+}
+
+static void see_row(struct parity_record *record, struct parity_tensor *tensor,
+                    const struct watch_view *view, const void *row, size_t at) {
+    if (record->doing == PARITY_KEEP_LOW) {
+        keep_row(view, row, tensor->low + at * tensor->width);
+        return;
+    }
+    if (record->doing == PARITY_KEEP_HIGH)
+        keep_row(view, row, tensor->high + at * tensor->width);
+    else
+        hold_row(record, tensor, view, row, at);
+    if (!is_set_back(record, view)) return;
+    for (size_t c = 0; c < tensor->width; c++)
+        overwrite(view, row, c, tensor->low[at * tensor->width + c]);
+}
+
+static int is_known(const struct watch_view *view) {
+    return view->kind == WATCH_REALS && view->data != NULL && view->width > 0 &&
+           (view->axis == WATCH_TOKENS || view->axis == WATCH_LABELS || view->axis == WATCH_WHOLE);
+}
+
+static enum status see_view(struct parity_record *record, const struct watch_view *view) {
+    struct parity_tensor *tensor = find(record, view);
+    if (!is_known(view)) return STATUS_OK;
+    if (tensor == NULL && record->doing != PARITY_KEEP_LOW) return STATUS_OK; /* B's own */
+    if (tensor == NULL) TRY(add(record, view, &tensor));
+    if (tensor->width != view->width) return STATUS_OK;
+    tensor->seen = 1;
+    for (uint32_t i = 0; i < watch_cells(view); i++) {
+        const struct watch_cell cell = watch_cell_of(view, i);
+        for (uint32_t r = 0; r < cell.rows; r++)
+            see_row(record, tensor, view, watch_row(view, &cell, r),
+                    first_row(record, view, &cell) + r);
+    }
+    return STATUS_OK;
+}
+
+static void see(void *context, const struct watch_view *view) {
+    struct parity_record *record = (struct parity_record *)context;
+    if (record->status == STATUS_OK) record->status = see_view(record, view);
+}
+
+/* Canonical order: sample, chosen before rejected, position. */
+static enum status open_bases(struct parity_record *record, const struct batch *batch) {
+    const size_t count = 2 * (size_t)batch->sample_count;
+    TRY(arena_take(record->arena, count, sizeof(uint32_t), "components", &record->token_base));
+    TRY(arena_take(record->arena, count, sizeof(uint32_t), "components", &record->label_base));
+    record->base_count = (uint32_t)count;
+    memset(record->token_base, 0xFF, count * sizeof *record->token_base);
+    memset(record->label_base, 0xFF, count * sizeof *record->label_base);
+    for (uint32_t i = 0; i < batch->sequence_count; i++) {
+        const uint32_t s = batch->canonical_sequence[i];
+        const uint32_t at = 2 * batch->sequences[s].sample + batch->sequences[s].side;
+        record->token_base[at] = record->token_count;
+        record->label_base[at] = record->label_count;
+        record->token_count += batch->sequences[s].length;
+        record->label_count += batch->label_length[s];
+    }
+    return STATUS_OK;
+}
+
+enum status parity_record_open(struct parity_record *record, const struct run *run,
+                               struct arena *arena) {
+    memset(record, 0, sizeof *record);
+    record->arena = arena;
+    record->unit = dtype_epsilon(run->model.compute);
+    record->watch.see = see;
+    record->watch.context = record;
+    return open_bases(record, &run->batch);
+}
+
+static void clear_gradients(struct run *run) {
+    for (uint32_t i = 0; i < run->table.count; i++)
+        for (uint32_t use = 0; use < run->table.rows[i].uses; use++)
+            if (run->table.rows[i].tied_to < 0)
+                memset(run->accumulators[i][use], 0,
+                       run->table.rows[i].count * run->model.accumulator);
+}
+
+static void backward(struct run *run) {
+    const struct model_weights weights = {run->weights};
+    const struct model_gradients gradients = {run->accumulators};
+    const double each = 1.0 / (double)run->batch.label_count;
+    for (uint32_t i = 0; i < run->batch.label_count; i++)
+        run->coefficient[i] = dtype_round(each, DTYPE_F32);
+    clear_gradients(run);
+    model_backward(&run->model, &weights, &run->batch, run->coefficient, &gradients);
+    clear_gradients(run);
+}
+
+enum status parity_record_pass(struct parity_record *record, struct run *run,
+                               enum parity_recording doing, enum parity_level level,
+                               uint64_t order_seed) {
+    const struct model_weights weights = {run->weights};
+    record->doing = doing;
+    record->level = level;
+    record->cursor = 0;
+    for (uint32_t i = 0; i < record->count; i++) {
+        memset(&record->tensors[i].sums, 0, sizeof record->tensors[i].sums);
+        record->tensors[i].seen = 0;
+    }
+    phase_refresh_weights(run);
+    model_set_order(&run->model, order_seed, 0);
+    run->model.dropping = 0;
+    run->model.watch = &record->watch;
+    record->watch.stage = (enum watch_stage)(WATCH_PHASE + PHASE_FORWARD);
+    model_forward(&run->model, &weights, &run->batch, 0);
+    record->watch.stage = (enum watch_stage)(WATCH_PHASE + PHASE_BACKWARD);
+    if (level == PARITY_OPS || level == PARITY_WHOLE) backward(run);
+    run->model.watch = NULL;
+    arena_close(&record->watch.arena);
+    if (record->watch.status != STATUS_OK) return record->watch.status;
+    return record->status;
+}
+
+void parity_record_place(const struct parity_record *record, const struct parity_tensor *tensor,
+                         uint32_t row, uint32_t *out_sequence, uint32_t *out_within) {
+    const uint32_t *base = tensor->axis == WATCH_LABELS ? record->label_base : record->token_base;
+    *out_sequence = UINT32_MAX;
+    *out_within = row;
+    if (tensor->axis == WATCH_WHOLE) return;
+    for (uint32_t i = 0; i < record->base_count; i++) {
+        if (base[i] > row) continue; /* later ones overwrite earlier: bases ascend */
+        *out_sequence = i;
+        *out_within = row - base[i];
+    }
+}
+
+double parity_sums_ratio(const struct parity_sums *sums) {
+    if (sums->elements == 0) return (double)NAN;
+    if (sums->target == 0.0) return 0.0;
+    const double eps = 0x1p-52 * real_sqrt_f64(sums->scale);
+    return real_sqrt_f64(sums->target) / (real_sqrt_f64(sums->baseline) + eps);
+}

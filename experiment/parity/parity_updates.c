@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The first update of B, low, high and replicas, tensor by tensor and together. */
+#include <math.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "experiment/parity/parity_measuring.h"
+
+static double start_of(const struct run *run, uint32_t row, size_t i) {
+    const enum dtype param = (enum dtype)run->config.numerics.param;
+    const unsigned char *then = run->initial + run->packed[row] * dtype_carrier(param);
+    return param == DTYPE_F64 ? ((const double *)(const void *)then)[i]
+                              : (double)((const float *)(const void *)then)[i];
+}
+
+static double changed_by(const struct run *run, uint32_t row, size_t i) {
+    const void *now = run_param(run, row);
+    const double then = start_of(run, row, i);
+    return run->config.numerics.param == DTYPE_F64 ? ((const double *)now)[i] - then
+                                                   : (double)((const float *)now)[i] - then;
+}
+
+/* No stored parameter is nearer to the exact one than rounding lets it: a spacing's square over 12
+ * joins the baseline, or updates of a few spacings would make it 0. */
+static void sum_update(const struct parity *parity, const struct run *run, uint32_t row,
+                       struct parity_sums *out) {
+    const struct run *low = parity->run[PARITY_LOW], *high = parity->run[PARITY_HIGH];
+    for (size_t i = 0; i < low->table.rows[row].count; i++) {
+        const double t = changed_by(run, row, i), l = changed_by(low, row, i);
+        const double h = changed_by(high, row, i);
+        const double space =
+            dtype_spacing(start_of(low, row, i), (enum dtype)low->config.numerics.param);
+        out->target = real_fma_f64(t - h, t - h, out->target);
+        out->baseline = real_fma_f64(l - h, l - h, out->baseline);
+        out->baseline = real_fma_f64(space, space / 12.0, out->baseline);
+        out->scale = real_fma_f64(h, h, out->scale);
+        out->along = real_fma_f64(t - h, h, out->along);
+        out->elements++;
+        out->equal += memcmp(&t, &l, sizeof t) == 0;
+        out->broken += !isfinite(t) && isfinite(l) && isfinite(h);
+    }
+}
+
+/* Rows of updates: one per tensor, then all together. */
+static enum status open_updates(struct parity_measuring *m) {
+    const struct run *low = m->parity->run[PARITY_LOW];
+    for (uint32_t i = 0; i < low->owner_count; i++) {
+        struct parity_component_row *row;
+        TRY(parity_add_row(m, &row));
+        row->level = PARITY_WHOLE;
+        row->component = PARITY_TENSOR;
+        row->side = PARITY_UPDATE;
+        row->layer = PASS_NO_LAYER;
+        row->op = low->table.rows[low->owner[i]].name;
+        row->tensor = "first update";
+    }
+    return parity_make_pool(m, PARITY_UPDATE, "first update");
+}
+
+static void collect_updates(struct parity_measuring *m, const struct run *run, int target) {
+    const struct run *low = m->parity->run[PARITY_LOW];
+    struct parity_component_row *rows = m->out->rows + m->out->count - low->owner_count - 1;
+    struct parity_sums all = {0};
+    for (uint32_t i = 0; i <= low->owner_count; i++) {
+        struct parity_sums sums = {0};
+        if (i < low->owner_count)
+            sum_update(m->parity, run, low->owner[i], &sums);
+        else
+            sums = all;
+        if (i < low->owner_count) parity_pool(&all, &sums);
+        if (!target) {
+            parity_sample_add(&rows[i].replica, parity_sums_ratio(&sums));
+            continue;
+        }
+        parity_add_ratio(&rows[i], &sums);
+        rows[i].equal = (double)sums.equal / (double)sums.elements;
+    }
+}
+
+static enum status step_replica(struct parity_measuring *m, uint64_t seed) {
+    const struct record *record;
+    struct run *replica;
+    TRY(parity_replica_open(m->parity, seed, &replica));
+    const enum status status = run_step(replica, &record);
+    if (status == STATUS_OK) collect_updates(m, replica, 0);
+    run_close(replica);
+    return status;
+}
+
+/* The first update of each training, as its own configuration has it. */
+enum status parity_compare_updates(struct parity_measuring *m) {
+    const struct parity *parity = m->parity;
+    const struct record *record;
+    TRY(open_updates(m));
+    for (int who = PARITY_B; who < PARITY_RUNS; who++) {
+        TRY(parity_tick(parity, "first updates", (uint64_t)who, PARITY_RUNS));
+        TRY(run_step(parity->run[who], &record));
+    }
+    collect_updates(m, parity->run[PARITY_B], 1);
+    for (uint32_t r = 0; r < m->out->replicas; r++)
+        TRY(step_replica(m, parity->request->seed + 2000 + r));
+    return STATUS_OK;
+}

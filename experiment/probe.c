@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Forward of both runs on the probe batch, then a comparison of the two distributions per label. */
+#include "experiment/probe.h"
+
+#include <math.h>
+
+#include "base/real.h"
+#include "base/sum.h"
+#include "trainer/run_private.h"
+#include "trainer/streams.h"
+
+/* Logits of one label row in f64. */
+struct row_view {
+    const struct model *model;
+    size_t row;
+    double maximum, log_sum;
+};
+
+static double element(const void *values, enum dtype dtype, size_t at) {
+    return dtype == DTYPE_F64 ? ((const double *)values)[at] : (double)((const float *)values)[at];
+}
+
+static double logit(const struct row_view *view, uint32_t v) {
+    return element(view->model->logits, view->model->compute, view->row * view->model->V + v);
+}
+
+static uint32_t best(const struct row_view *view) {
+    uint32_t found = 0;
+    for (uint32_t v = 1; v < view->model->V; v++)
+        if (logit(view, v) > logit(view, found)) found = v;
+    return found;
+}
+
+static double add(double sum, double term) {
+    return sum_chain_terms_f64_f64(sum, &term, 1);
+}
+
+/* Maximum and sum anew in f64: what forward kept is rounded to its accumulation dtype. */
+static struct row_view open_row(const struct run *run, uint32_t canonical) {
+    struct row_view view = {&run->model, run->batch.canonical_label[canonical], 0.0, 0.0};
+    double sum = 0.0;
+    view.maximum = logit(&view, best(&view));
+    for (uint32_t v = 0; v < run->model.V; v++)
+        sum = add(sum, real_exp_f64(logit(&view, v) - view.maximum));
+    view.log_sum = real_log_f64(sum);
+    return view;
+}
+
+static double log_prob(const struct row_view *view, uint32_t v) {
+    return (logit(view, v) - view->maximum) - view->log_sum;
+}
+
+static double divergence(const struct row_view *a, const struct row_view *b) {
+    double sum = 0.0;
+    for (uint32_t v = 0; v < a->model->V; v++) {
+        const double x = log_prob(a, v), share = real_exp_f64(x), gap = x - log_prob(b, v);
+        sum = sum_chain_products_f64_f64(sum, &share, &gap, 1);
+    }
+    return sum;
+}
+
+static void forward(struct run *run, const uint32_t *samples, uint32_t count) {
+    batch_fill(&run->batch, &run->limits, run->dataset, samples, count, 0);
+    phase_refresh_weights(run);
+    model_set_order(&run->model, streams_at(run, STREAM_ORDER).seed,
+                    streams_update(run, STREAM_ORDER) - 1);
+    struct model_weights weights = {run->weights};
+    run->model.dropping = 0;
+    model_forward(&run->model, &weights, &run->batch, 0);
+}
+
+void probe_measure(struct run *a, struct run *b, struct pair_record *out) {
+    if (digest_compare(&a->dataset->digest, &b->dataset->digest) != 0 || a->model.V != b->model.V)
+        return;
+    uint32_t count = a->limits.samples < b->limits.samples ? a->limits.samples : b->limits.samples;
+    for (uint32_t i = 0; i < count; i++)
+        a->probe[i] = i;
+    forward(a, a->probe, count);
+    forward(b, a->probe, count);
+    double kl = 0.0, top = 0.0, error = 0.0, labels = (double)a->batch.label_count;
+    for (uint32_t i = 0; i < a->batch.label_count; i++) {
+        struct row_view x = open_row(a, i), y = open_row(b, i);
+        uint32_t target = a->batch.label_target[x.row];
+        kl = add(kl, divergence(&x, &y));
+        top += best(&x) == best(&y) ? 1.0 : 0.0; /* a count */
+        error = add(error, real_exp_f64(fabs(log_prob(&x, target) - log_prob(&y, target))));
+    }
+    if (!isfinite(kl)) return; /* logits that are not finite have no distribution */
+    out->reals[PAIR_PROBE_KL] = kl / labels;
+    out->reals[PAIR_PROBE_TOP1] = top / labels;
+    out->reals[PAIR_PROBE_ERROR] = error / labels;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One function per kind of difference: each may lower the number of updates that are sure. */
+#include "experiment/silent.h"
+
+#include <string.h>
+
+#include "base/real.h"
+#include "scenarios/stream_course.h"
+#include "trainer/loop.h"
+#include "trainer/outlier.h"
+#include "trainer/plugin.h"
+#include "trainer/run_private.h"
+
+struct silence {
+    const struct config *a, *b;
+    uint64_t samples;
+    uint64_t sure; /* updates, so far */
+};
+
+static void at_most(struct silence *silence, uint64_t updates) {
+    if (updates < silence->sure) silence->sure = updates;
+}
+
+static int same_list(const struct key_list *a, const struct key_list *b) {
+    return a->count == b->count && memcmp(a->item, b->item, a->count) == 0;
+}
+
+static int skips_outliers(const struct config *config) {
+    return config->loop.skip == SKIP_OLMO_OUTLIER;
+}
+
+/* Equal but for keys that a function below knows. */
+static int only_known_differ(const struct config *a, const struct config *b) {
+    struct config like = *b;
+    like.schedule = a->schedule;
+    like.resume = a->resume;
+    like.loop.eval = a->loop.eval;
+    like.loop.eval_every = a->loop.eval_every;
+    like.loop.epoch = a->loop.epoch;
+    like.batch.tail = a->batch.tail;
+    memcpy(like.rng.data, a->rng.data, sizeof like.rng.data);
+    memcpy(like.rng.dropout, a->rng.dropout, sizeof like.rng.dropout);
+    memcpy(like.rng.rounding, a->rng.rounding, sizeof like.rng.rounding);
+    memcpy(like.rng.order, a->rng.order, sizeof like.rng.order);
+    if (skips_outliers(a) && skips_outliers(b)) {
+        like.loop.skip_sigma = a->loop.skip_sigma;
+        like.loop.on_skip = a->loop.on_skip;
+    }
+    if (a->scaler.kind == SCALER_DYNAMIC && b->scaler.kind == SCALER_DYNAMIC) {
+        like.scaler.growth_interval = a->scaler.growth_interval;
+        like.scaler.growth_factor = a->scaler.growth_factor;
+    }
+    return memcmp(&like, a, sizeof like) == 0;
+}
+
+/* ---- learning rates ---- */
+
+static int counts(const struct key_list *list) {
+    int found = 0;
+    for (uint8_t i = 0; i < list->count; i++)
+        found += list->item[i] == PHASE_COUNT_UPDATE;
+    return found;
+}
+
+/* One step of the counter in an update, and none elsewhere. */
+static int counts_once(const struct config *config) {
+    return counts(&config->loop.update) == 1 && counts(&config->loop.micro) == 0 &&
+           counts(&config->loop.epoch) == 0 && counts(&config->loop.eval) == 0 &&
+           counts(&config->loop.on_skip) <= 1;
+}
+
+struct rates {
+    const struct config *config;
+    const struct sched_class *class_;
+};
+
+/* A pure schedule of ours. */
+static enum status rates_open(const struct config *config, struct rates *out, int *out_sure) {
+    *out = (struct rates){config, NULL};
+    *out_sure = strcmp(config->schedule.which.module, CONFIG_NO_MODULE) == 0 &&
+                config->schedule.start != START_MIN && counts_once(config);
+    if (*out_sure == 0) return STATUS_OK;
+    TRY(plugin_schedule(&config->schedule.which, &out->class_));
+    *out_sure = out->class_->state_size == 0;
+    return STATUS_OK;
+}
+
+static enum status rate_at(const struct rates *rates, double counter, double *out) {
+    const struct sched_call call = run_schedule_call(rates->config);
+    return plugin_value(&rates->config->schedule.which, rates->class_, &call, counter, out);
+}
+
+/* Before the first schedule phase; START_MIN is not asked. */
+static enum status rate_first(const struct rates *rates, double *out) {
+    const int start = rates->config->schedule.start;
+    if (start == START_F0) return rate_at(rates, loop_start_counter(rates->config), out);
+    *out = start == START_BASE ? rates->config->optimizer.lr : 0.0;
+    return STATUS_OK;
+}
+
+static int alike(const double lr[2]) {
+    return real_bits_f64(lr[0]) == real_bits_f64(lr[1]);
+}
+
+/* After update k nothing has looked further than counter k; after a restart that loses the counter,
+ * or an update that is skipped, less far. */
+static enum status compare_rates(struct silence *silence, const struct rates rates[2]) {
+    double lr[2];
+    for (int i = 0; i < 2; i++)
+        TRY(rate_first(&rates[i], &lr[i]));
+    if (!alike(lr)) at_most(silence, 0);
+    for (uint64_t n = 0; n <= silence->sure; n++) {
+        for (int i = 0; i < 2; i++)
+            TRY(rate_at(&rates[i], loop_schedule_counter(rates[i].config, n), &lr[i]));
+        if (!alike(lr)) at_most(silence, n == 0 ? 0 : n - 1);
+    }
+    return STATUS_OK;
+}
+
+static enum status silence_schedule(struct silence *silence) {
+    struct rates rates[2];
+    int sure[2];
+    if (memcmp(&silence->a->schedule, &silence->b->schedule, sizeof silence->a->schedule) == 0)
+        return STATUS_OK;
+    TRY(rates_open(silence->a, &rates[0], &sure[0]));
+    TRY(rates_open(silence->b, &rates[1], &sure[1]));
+    if (sure[0] && sure[1]) return compare_rates(silence, rates);
+    at_most(silence, 0);
+    return STATUS_OK;
+}
+
+/* ---- restarts and events ---- */
+
+static void silence_restart(struct silence *silence) {
+    const struct config *const configs[] = {silence->a, silence->b};
+    if (memcmp(&silence->a->resume, &silence->b->resume, sizeof silence->a->resume) == 0) return;
+    for (int i = 0; i < 2; i++)
+        if (configs[i]->resume.after != 0) at_most(silence, configs[i]->resume.after);
+}
+
+static int same_event(const struct stream_event *a, const struct stream_event *b) {
+    return a->kind == b->kind && a->slot == b->slot && a->update == b->update &&
+           a->number == b->number && a->clock == b->clock && a->placed == b->placed;
+}
+
+/* Events before the first one that differs are the same ones, in their order. */
+static enum status silence_stream(struct silence *silence, enum stream stream) {
+    struct stream_events events[2];
+    TRY(stream_events_parse(stream_text(silence->a, stream), &events[0]));
+    TRY(stream_events_parse(stream_text(silence->b, stream), &events[1]));
+    uint32_t i = 0;
+    while (i < events[0].count && i < events[1].count &&
+           same_event(&events[0].event[i], &events[1].event[i]))
+        i++;
+    for (int which = 0; which < 2; which++)
+        if (i < events[which].count) at_most(silence, events[which].event[i].update - 1);
+    return STATUS_OK;
+}
+
+/* ---- evaluations and epochs ---- */
+
+/* Lists run after the update, but still in it. */
+static void silence_eval(struct silence *silence) {
+    const struct config *const configs[] = {silence->a, silence->b};
+    if (silence->a->loop.eval_every == silence->b->loop.eval_every &&
+        same_list(&silence->a->loop.eval, &silence->b->loop.eval))
+        return;
+    for (int i = 0; i < 2; i++)
+        if (configs[i]->loop.eval_every != 0) at_most(silence, configs[i]->loop.eval_every - 1);
+}
+
+/* The first update after which the place in the data need not be the number of updates. */
+static enum status place_known(const struct config *config, uint64_t *out) {
+    struct stream_events events;
+    *out = UINT64_MAX;
+    if (config->resume.after != 0) *out = config->resume.after;
+    TRY(stream_events_parse(config->rng.data, &events));
+    if (events.count > 0 && events.event[0].update - 1 < *out) *out = events.event[0].update - 1;
+    return STATUS_OK;
+}
+
+/* The last full update of an epoch may end it. */
+static enum status silence_epoch(struct silence *silence) {
+    const struct config *const configs[] = {silence->a, silence->b};
+    const uint64_t full = silence->samples / silence->a->batch.size;
+    if (silence->a->batch.tail == silence->b->batch.tail &&
+        same_list(&silence->a->loop.epoch, &silence->b->loop.epoch))
+        return STATUS_OK;
+    at_most(silence, full == 0 ? 0 : full - 1);
+    for (int i = 0; i < 2; i++) {
+        uint64_t known;
+        TRY(place_known(configs[i], &known));
+        at_most(silence, known);
+    }
+    return STATUS_OK;
+}
+
+/* ---- rules that look back ---- */
+
+static void silence_skip(struct silence *silence) {
+    if (!skips_outliers(silence->a) ||
+        (real_bits_f64(silence->a->loop.skip_sigma) == real_bits_f64(silence->b->loop.skip_sigma) &&
+         same_list(&silence->a->loop.on_skip, &silence->b->loop.on_skip)))
+        return;
+    at_most(silence, outlier_least(silence->a->loop.skip_window) - 1);
+}
+
+static void silence_scaler(struct silence *silence) {
+    const struct config *const configs[] = {silence->a, silence->b};
+    if (memcmp(&silence->a->scaler, &silence->b->scaler, sizeof silence->a->scaler) == 0) return;
+    for (int i = 0; i < 2; i++)
+        at_most(silence, configs[i]->scaler.growth_interval - 1);
+}
+
+enum status silent_updates(const struct config *a, const struct config *b, uint64_t steps,
+                           uint64_t samples, uint64_t *out) {
+    struct silence silence = {a, b, samples, steps};
+    *out = 0;
+    if (!only_known_differ(a, b)) return STATUS_OK;
+    silence_restart(&silence);
+    for (uint32_t i = 0; i < STREAM_KEYS; i++)
+        TRY(silence_stream(&silence, stream_of_key(i)));
+    silence_eval(&silence);
+    TRY(silence_epoch(&silence));
+    silence_skip(&silence);
+    silence_scaler(&silence);
+    TRY(silence_schedule(&silence));
+    *out = silence.sure;
+    return STATUS_OK;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How long two trainings are sure to be one: updates that two configurations share although they
+ * differ.
+ *
+ * It follows from what an update reads, never from states: two differences may cancel. Keys that
+ * act from a known update on are
+ *
+ *     schedule.*           the first counter at which a learning rate differs, bit for bit
+ *     resume.*             the first restart that only one has, or that restores something else
+ *     rng.*                the first event of a stream that only one has
+ *     loop.eval*           the first evaluation that differs
+ *     loop.epoch           the end of the first epoch
+ *     batch.tail           the same: an epoch's last update
+ *     loop.skip_sigma,     the first update that loop.skip olmo-outlier may skip
+ *       loop.on_skip
+ *     scaler.growth_*      the first growth of a dynamic loss scale
+ *
+ * Of several the earliest counts. Every other key may act in the first update. Whatever these keys
+ * hold, the layout of the state is the same. Private to the experiment.
+ * Invariant: after the updates found, states of the two are equal, byte by byte, and so are all
+ * roots. */
+#ifndef TWINSTEP_EXPERIMENT_SILENT_H
+#define TWINSTEP_EXPERIMENT_SILENT_H
+
+#include "scenarios/scenario.h"
+
+/* Updates from the first one on whose results cannot differ between a and b; 0 when nothing is
+ * sure. At most steps. samples: of the data set of `a`. */
+TWINSTEP_MUST_USE enum status silent_updates(const struct config *a, const struct config *b,
+                                             uint64_t steps, uint64_t samples, uint64_t *out);
+
+#endif

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Attribution beyond the last distance: other measures add up, causes begin when they act, marks
+ * end at the end, a twin bounds what rounding does, and shares of noisy runs carry intervals. */
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "experiment/pair.h"
+#include "tests/experiment/helper_experiment.h"
+
+#define COMMON                                                                                     \
+    "common: {batch: {size: 4, micro: 2}, model: {layers: 1, hidden: 16, heads: 2, mlp: 20, "      \
+    "vocab: 31}, init: {std: 0.1}, optimizer: {lr: 1e-3}"
+
+/* The clip bites from update 1 on, the schedules part at update 4 (linear from 8, from 12 with the
+ * knee of a warm-up would not: totals differ from update 2 on). */
+#define TWO                                                                                        \
+    COMMON ", schedule: {name: linear, warmup: 4, total: 9}}\n"                                    \
+           "arms: {baseline: {}, test: {schedule: {total: 30}, clip: {max_norm: 0.02}}}\n"
+
+static const struct judged_cause *cause_of(const struct judgement *judgement, const char *name) {
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        if (strcmp(judgement->causes[i].name, name) == 0) return &judgement->causes[i];
+    fail_msg("no cause %s", name);
+    return NULL;
+}
+
+/* Warm-up of 4: f(0) ... f(4) are alike, so update 6 is the first with another LR. */
+static void verify_when(void **state) {
+    (void)state;
+    struct bench bench;
+    helper_bench_open(&bench, 9, TWO);
+    helper_bench_run(&bench);
+    const struct judgement *j = &bench.judgement;
+    assert_int_equal(cause_of(j, "optimizer")->acted, 1);
+    assert_int_equal(cause_of(j, "schedule")->acted, 6);
+    assert_int_equal(j->mark_count, 4); /* 2, 4, 8, 9; update 1 applies LR 0: no distance */
+    const uint32_t schedule = (uint32_t)(cause_of(j, "schedule") - j->causes);
+    for (uint32_t m = 0; m < j->mark_count; m++) {
+        const struct judged_mark *mark = &j->marks[m];
+        assert_true(fabs(mark->share[0] + mark->share[1] - 1.0) < 1e-12);
+        if (mark->update < 6)
+            assert_true(mark->share[schedule] == 0.0);
+        else
+            assert_true(mark->share[schedule] != 0.0);
+    }
+    assert_true(j->marks[3].whole == j->total);
+    assert_true(j->marks[3].share[0] == j->causes[0].share);
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
+}
+
+static double value_by_hand(const struct bench *bench, uint32_t causes) {
+    static double ends[2][8192];
+    size_t count = 0;
+    for (int i = 0; i < 2; i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct dataset dataset;
+        struct run run;
+        struct config config = bench->scenario->arms[0].config;
+        for (uint32_t c = 0; i == 1 && c < CAUSE_COUNT; c++)
+            if (causes >> c & 1u)
+                config_swap_cause(bench->options.schema, &config, &bench->scenario->arms[1].config,
+                                  (enum cause)c);
+        helper_data_open(&config, &arena, &dataset);
+        helper_run_open(&config, &dataset, &(struct run_options){.steps = 9}, &run);
+        for (uint64_t k = 0; k < bench->scenario->steps; k++)
+            (void)helper_step(&run);
+        count = point_count(&run);
+        assert_true(count <= 8192);
+        point_copy(&run, ends[i]);
+        run_close(&run);
+        arena_close(&arena);
+    }
+    return point_distance(ends[0], ends[1], count);
+}
+
+/* The schedules part at update 6, and 4 updates are sure to be shared: mixtures with the schedule's
+ * factor go on from those without it, and are worth what they are worth from their own start. */
+static void verify_shared_prefix(void **state) {
+    (void)state;
+    struct bench bench;
+    helper_bench_open(&bench, 9,
+                      COMMON ", schedule: {name: linear, warmup: 4, total: 9}, task: sft}\n"
+                             "arms: {baseline: {}, test: {schedule: {total: 30}, optimizer: "
+                             "{weight_decay: 0.3}, loss: {divisor: mean-of-means}}}\n");
+    helper_bench_run(&bench);
+    const struct judgement *j = &bench.judgement;
+    const uint32_t schedule = 1u << CAUSE_SCHEDULE;
+    const uint32_t of[3] = {schedule, 1u << CAUSE_OPTIMIZER, 1u << CAUSE_NORMALISATION};
+    const struct trace_array *values = trace_array_of(j->image, "attribution/value");
+    struct arena arena = ARENA_EMPTY;
+    struct trace_image *image;
+    assert_int_equal(j->cause_count, 3);
+    assert_int_equal(trace_open(bench.path, &arena, &image), STATUS_OK);
+    for (uint32_t mask = 1; mask < 7; mask++) {
+        char id[32];
+        uint32_t causes = 0;
+        for (uint32_t i = 0; i < 3; i++)
+            if (mask >> i & 1u) causes |= of[i];
+        assert_true(values->values[mask] == value_by_hand(&bench, causes));
+        snprintf(id, sizeof id, "hybrid-%u%u%u", mask & 1u, mask >> 1 & 1u, mask >> 2);
+        const struct trace_run *run = trace_run_of(image, id);
+        assert_non_null(run);
+        assert_int_equal(run->records[0].step, (mask & 1u) != 0 ? 5 : 1);
+        assert_int_equal(run->records[run->updates - 1].step, 9);
+    }
+    assert_int_equal(cause_of(j, "schedule")->acted, 6);
+    arena_close(&arena);
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
+}
+
+/* The second factor is the larger one: everything else follows the order of the causes. */
+static void verify_order(void **state) {
+    (void)state;
+    struct bench bench;
+    helper_bench_open(&bench, 9,
+                      COMMON ", schedule: {name: linear, warmup: 4, total: 9}}\n"
+                             "arms: {baseline: {}, test: {schedule: {total: 10}, "
+                             "optimizer: {weight_decay: 20}}}\n");
+    helper_bench_run(&bench);
+    const struct judgement *j = &bench.judgement;
+    assert_string_equal(j->causes[0].name, "optimizer");
+    assert_int_equal(j->causes[0].acted, 2); /* LR 0 in update 1 */
+    assert_int_equal(j->causes[1].acted, 6);
+    assert_true(j->marks[0].share[0] == 1.0 && j->marks[0].share[1] == 0.0);
+    const struct trace_array *way = trace_array_of(j->image, "attribution/way");
+    const struct judged_measure *measure = &j->measures[1];
+    const double schedule = way->values[1], optimizer = way->values[2], both = way->values[3];
+    assert_true(fabs(measure->value[0] - (optimizer + both - schedule) / 2) < 1e-12 * both);
+    assert_true(fabs(measure->value[1] - (schedule + both - optimizer) / 2) < 1e-12 * both);
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
+}
+
+static void verify_measures(void **state) {
+    (void)state;
+    struct bench bench;
+    helper_bench_open(&bench, 9, TWO);
+    helper_bench_run(&bench);
+    const struct judgement *j = &bench.judgement;
+    assert_int_equal(j->measure_count, JUDGE_MEASURES);
+    for (uint32_t m = 0; m < j->measure_count; m++) {
+        const struct judged_measure *measure = &j->measures[m];
+        const double rest = measure->value[0] + measure->value[1] - measure->whole;
+        print_message("%s %.6g: %.6g %.6g\n", measure->name, measure->whole, measure->value[0],
+                      measure->value[1]);
+        assert_true(measure->whole != 0.0);
+        assert_true(fabs(rest) <= 1e-12 * fabs(measure->whole));
+    }
+    const struct trace_image *image = j->image;
+    const struct record *a = &image->runs[0].records[8], *b = &image->runs[1].records[8];
+    assert_string_equal(j->measures[0].name, "loss_gap");
+    assert_true(j->measures[0].whole == b->reals[REAL_LOSS] - a->reals[REAL_LOSS]);
+    assert_string_equal(j->measures[1].name, "way");
+    assert_true(fabs(j->measures[1].whole - j->total) <= 1e-12 * j->total);
+    assert_true(j->measures[2].whole > 0.0); /* a divergence */
+    helper_bench_close(&bench);
+}
+
+/* The twin is a run of its own, far closer than the arms; without the key there is none. */
+static void verify_twin(void **state) {
+    (void)state;
+    struct bench bench;
+    helper_bench_open(&bench, 9, TWO);
+    helper_bench_run(&bench);
+    const struct judgement *j = &bench.judgement;
+    assert_int_equal(j->has_twin, 1);
+    assert_true(j->twin.end > 0.0 && j->twin.end < 1e-3 * j->growth.end);
+    assert_int_equal(j->saturated, 0);
+    assert_int_equal(j->growth.known, 1);
+    assert_int_equal(j->growth.from, 2); /* LR 0 in update 1 */
+    assert_non_null(trace_run_of(j->image, "twin"));
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
+    helper_bench_open(&bench, 9, TWO "attribution: {twin: false}\n");
+    helper_bench_run(&bench);
+    assert_int_equal(bench.judgement.has_twin, 0);
+    assert_null(trace_run_of(bench.judgement.image, "twin"));
+    helper_bench_close(&bench);
+}
+
+/* Two places to round, one unit in the last place: no cause has done more than rounding does. */
+static void verify_saturated(void **state) {
+    (void)state;
+    struct bench bench;
+    helper_bench_open(&bench, 6,
+                      COMMON "}\narms: {baseline: {}, test: {init: {nudge: "
+                             "\"model.layers.0.mlp.up_proj.weight[3]\"}}}\n");
+    helper_bench_run(&bench);
+    assert_int_equal(bench.judgement.verdict, VERDICT_OUTSIDE_FLOOR);
+    print_message("arms %.3g, twin %.3g\n", bench.judgement.growth.end, bench.judgement.twin.end);
+    assert_int_equal(bench.judgement.saturated, 1);
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
+}
+
+#define NOISY                                                                                      \
+    COMMON ", task: sft, numerics: {mode: shuffled, order_seed: free}, shuffle: {chunk: 4}}\n"
+
+/* The LR has all of the way; the seed of the noise has none, and its interval says so. */
+static void verify_way(void **state) {
+    (void)state;
+    struct bench bench;
+    helper_bench_open(&bench, 3,
+                      NOISY "arms: {baseline: {}, test: {optimizer: {lr: 1.5e-3}}}\n"
+                            "floor: {replicates: 5}\n");
+    helper_bench_run(&bench);
+    const struct judgement *j = &bench.judgement;
+    const struct judged_cause *schedule = cause_of(j, "schedule");
+    const struct judged_cause *noise = cause_of(j, "nondeterminism");
+    assert_int_equal(j->verdict, VERDICT_OUTSIDE_FLOOR);
+    assert_int_equal(j->way.runs, 5);
+    assert_true(schedule == &j->causes[0]);
+    assert_true(schedule->low > 0.99 && schedule->high < 1.01);
+    assert_true(noise->low < 0.0 && noise->high > 0.0);
+    assert_true(schedule->high - schedule->low > 0.0);
+    assert_int_equal(schedule->place[0], 1);
+    assert_int_equal(schedule->place[1], 1);
+    assert_int_equal(noise->place[0], 2);
+    assert_int_equal(noise->place[1], 2);
+    assert_string_equal(judgement_cause(j), "schedule");
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
+}
+
+/* A loss that is doubled leaves Adam's weights where they are: the losses of the repeats tell. */
+static void verify_losses(void **state) {
+    (void)state;
+    static const struct {
+        const char *arms;
+        int differ;
+    } cases[] = {{"arms: {baseline: {}, test: {loss: {divisor: sum-of-means}}}\n", 1},
+                 {"arms: {baseline: {}, test: {}}\n", 0}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct bench bench;
+        char text[1024];
+        snprintf(text, sizeof text, "%s%s%s", NOISY, cases[i].arms, "floor: {replicates: 6}\n");
+        helper_bench_open(&bench, 2, text);
+        helper_bench_run(&bench);
+        print_message("weights p = %.4g, losses p = %.4g\n", bench.judgement.p,
+                      bench.judgement.loss_p);
+        assert_int_equal(bench.judgement.loss_p <= 0.01, cases[i].differ);
+        helper_bench_check(&bench);
+        helper_bench_close(&bench);
+    }
+}
+
+/* As many repeats as asked for, and none where none are wanted. */
+static void verify_replicates(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        uint32_t runs;
+    } cases[] = {{"attribution: {replicates: 3}\n", 3}, {"attribution: {replicates: 0}\n", 0}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct bench bench;
+        char text[1024];
+        snprintf(text, sizeof text, "%s%s",
+                 NOISY "arms: {baseline: {}, test: {optimizer: {lr: 1.5e-3}}}\n"
+                       "floor: {replicates: 5}\n",
+                 cases[i].text);
+        helper_bench_open(&bench, 2, text);
+        helper_bench_run(&bench);
+        assert_int_equal(bench.judgement.way.runs, cases[i].runs);
+        assert_int_equal(isnan(bench.judgement.causes[0].low), cases[i].runs == 0);
+        helper_bench_check(&bench);
+        helper_bench_close(&bench);
+    }
+}
+
+/* A clip that goes to a copy, and weights too coarse for their updates: both are seen, and neither
+ * in the arm that has it not, gradients in fp8 included. */
+static void verify_notes(void **state) {
+    (void)state;
+    struct bench bench;
+    helper_bench_open(&bench, 3,
+                      COMMON ", clip: {max_norm: 0.01}}\n"
+                             "arms: {baseline: {}, test: {clip: {apply: copy}}}\n");
+    helper_bench_run(&bench);
+    assert_int_equal(bench.judgement.unclipped[0], 0);
+    assert_int_equal(bench.judgement.unclipped[1], 1);
+    assert_true(bench.judgement.still[0] < 0.1);
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
+    helper_bench_open(&bench, 3,
+                      COMMON ", clip: {max_norm: 0.01}}\n"
+                             "arms: {baseline: {numerics: {gradient: e5m2}}, "
+                             "test: {numerics: {param: bf16}, optimizer: {lr: 1e-7}}}\n");
+    helper_bench_run(&bench);
+    assert_int_equal(bench.judgement.unclipped[0], 0); /* rounded coarsely, but clipped */
+    assert_true(bench.judgement.still[0] < 0.1 && bench.judgement.still[1] > 0.9);
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_when),          cmocka_unit_test(verify_order),
+        cmocka_unit_test(verify_shared_prefix), cmocka_unit_test(verify_measures),
+        cmocka_unit_test(verify_twin),          cmocka_unit_test(verify_saturated),
+        cmocka_unit_test(verify_way),           cmocka_unit_test(verify_replicates),
+        cmocka_unit_test(verify_losses),        cmocka_unit_test(verify_notes),
+    };
+    return cmocka_run_group_tests(tests, helper_bench_folder, helper_bench_remove);
+}
