@@ -41,7 +41,7 @@ static enum status warn_of_weights(struct check_arm *arm, const struct run *run,
         TRY(arena_format(arena, &text,
                          "%" PRIu32 " of %" PRIu32 " tensors hold NaN or infinity in "
                          "numerics.param, first %s: what reads one is NaN",
-                         broken, run->owner_count, first));
+                         broken, run_owner_count(run), first));
         warnings->text[warnings->count++] = text;
     }
     TRY(pretrained_dtype_note(&arm->arm->config, arena, &text));
@@ -53,16 +53,16 @@ static enum status warn_of_weights(struct check_arm *arm, const struct run *run,
 static enum status open_arm(struct check *check, int index, struct arena *arena) {
     struct check_arm *arm = &check->arms[index];
     struct run_options options = check->plan.options;
-    struct run run;
+    struct run *run;
     options.steps = 0;
     options.order_seed = check->plan.runs[index].config.numerics.order_seed;
     enum status status = run_open(&check->plan.runs[index].config, arm->dataset, &options, &run);
     if (status != STATUS_OK) return status_prefix(status, "%s", arm->arm->name);
-    arm->tensors = run.owner_count;
-    arm->parameters = run.table.elements;
-    arm->state_bytes = run.layout.bytes;
-    status = warn_of_weights(arm, &run, arena);
-    run_close(&run);
+    arm->tensors = run_owner_count(run);
+    arm->parameters = run_table(run)->elements;
+    arm->state_bytes = run_layout(run)->bytes;
+    status = warn_of_weights(arm, run, arena);
+    run_close(run);
     TRY(status);
     loop_words_of(&arm->arm->config, &arm->words);
     arm->hazard_count = loop_hazards(&arm->arm->config, arm->hazards);

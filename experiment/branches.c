@@ -159,7 +159,7 @@ enum status branches_open(const struct experiment_plan *plan, const uint64_t *sa
 
 void branches_keep(struct branches *branches, uint32_t mixture, const struct run *run,
                    uint64_t step) {
-    const size_t bytes = run->layout.bytes;
+    const size_t bytes = run_layout(run)->bytes;
     if (bytes > branches->bytes) return;
     for (uint32_t i = 0; i < branches->count; i++) {
         struct branch *branch = &branches->of[i];
@@ -171,7 +171,7 @@ void branches_keep(struct branches *branches, uint32_t mixture, const struct run
 
 uint64_t branches_take(const struct branches *branches, uint32_t mixture, struct run *run) {
     const struct branch *branch = &branches->of[mixture];
-    if (branch->shared == 0 || branch->kept != run->layout.bytes) return 0;
+    if (branch->shared == 0 || branch->kept != run_layout(run)->bytes) return 0;
     run_restore(run, branches->state[branch->slot]);
     return branch->shared;
 }

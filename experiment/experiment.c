@@ -33,7 +33,7 @@ enum status experiment_dataset(struct experiment *e, const struct config *config
     return STATUS_OK;
 }
 
-enum status experiment_open_planned(struct experiment *e, uint32_t index, struct run *out) {
+enum status experiment_open_planned(struct experiment *e, uint32_t index, struct run **out) {
     const struct planned_run *planned = &e->plan.runs[index];
     const struct dataset *dataset;
     TRY(experiment_dataset(e, &planned->config, &dataset));
@@ -110,7 +110,7 @@ const double *experiment_baseline_end(const struct experiment *e) {
 }
 
 static int equal_states(const struct run *a, const struct run *b) {
-    return run_same_layout(a, b) && memcmp(a->state, b->state, a->layout.bytes) == 0;
+    return run_same_layout(a, b) && memcmp(run_state(a), run_state(b), run_layout(a)->bytes) == 0;
 }
 
 static enum status pair_update(struct experiment *e, struct run *a, struct run *b, uint64_t step,
@@ -176,9 +176,9 @@ static enum status check_saving(const struct experiment *e) {
 
 static enum status step_pair(struct experiment *e, struct run *a, struct run *b) {
     TRY(open_points(e, a, b));
-    TRY(arena_take(e->arena, a->layout.bytes, 1, "snapshot", &e->fork));
-    TRY(experiment_branches(e,
-                            a->layout.bytes > b->layout.bytes ? a->layout.bytes : b->layout.bytes));
+    TRY(arena_take(e->arena, run_layout(a)->bytes, 1, "snapshot", &e->fork));
+    TRY(experiment_branches(e, run_layout(a)->bytes > run_layout(b)->bytes ? run_layout(a)->bytes
+                                                                           : run_layout(b)->bytes));
     TRY(experiment_trace_state(&e->output, 0, a, 0, 1));
     TRY(experiment_trace_state(&e->output, 1, b, 0, 1));
     int equal = 1;
@@ -199,10 +199,10 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
  * than it has and kills who uses it; better to refuse while nothing has been trained. A backend
  * refuses itself what its device has no room for, and a device may have more than the machine. */
 static enum status check_memory(const struct run *run, int arms) {
-    if (run->backend != NULL) return STATUS_OK;
+    if (run_backend(run) != NULL) return STATUS_OK;
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
     if (pages <= 0 || size <= 0) return STATUS_OK;
-    double has = (double)pages * (double)size, needs = (double)arms * (double)run->arena.total;
+    double has = (double)pages * (double)size, needs = (double)arms * (double)run_memory(run);
     if (needs <= has) return STATUS_OK;
     FAIL(
         STATUS_MEMORY,
@@ -251,22 +251,22 @@ static enum status open_output(struct experiment *e) {
 }
 
 static enum status run_pair(struct experiment *e) {
-    struct run a, b;
+    struct run *a, *b;
     const int arms =
         e->plan.runs[0].config.numerics.backend == e->plan.runs[1].config.numerics.backend ? 2 : 1;
     TRY(check_saving(e));
     TRY(experiment_open_planned(e, 0, &a));
-    enum status status = check_memory(&a, arms);
+    enum status status = check_memory(a, arms);
     if (status == STATUS_OK) status = experiment_open_planned(e, 1, &b);
     if (status == STATUS_OK) {
-        status = check_memory(&b, arms);
+        status = check_memory(b, arms);
         if (status == STATUS_OK) status = open_output(e);
-        if (status == STATUS_OK) status = pair_open(&a, &b, &e->room);
-        if (status == STATUS_OK) status = step_pair(e, &a, &b);
+        if (status == STATUS_OK) status = pair_open(a, b, &e->room);
+        if (status == STATUS_OK) status = step_pair(e, a, b);
         pair_close(&e->room);
-        run_close(&b);
+        run_close(b);
     }
-    run_close(&a);
+    run_close(a);
     return status;
 }
 
@@ -292,7 +292,7 @@ enum status experiment_run(const struct experiment_options *options, struct aren
     e->arena = arena;
     TRY(open_experiment(e));
     enum status status = run_all(e);
-    if (e->rerun_open) run_close(&e->rerun);
+    if (e->rerun_open) run_close(e->rerun);
     if (status == STATUS_OK) status = experiment_trace_judge(&e->output, arena, out);
     if (status == STATUS_OK) return trace_finish(e->output.trace);
     if (e->output.trace != NULL) trace_abandon(e->output.trace);
@@ -302,7 +302,7 @@ enum status experiment_run(const struct experiment_options *options, struct aren
 enum status experiment_rerun(const struct config *config, uint64_t steps, struct digest *out_root) {
     struct arena arena = ARENA_EMPTY;
     struct dataset dataset;
-    struct run run;
+    struct run *run;
     struct dataset_options source = run_dataset_options(config);
     struct run_options options = {.steps = steps, .order_seed = config->numerics.order_seed};
     enum status status = dataset_open(&source, &arena, &dataset);
@@ -310,9 +310,9 @@ enum status experiment_rerun(const struct config *config, uint64_t steps, struct
     if (status == STATUS_OK) {
         const struct record *record;
         for (uint64_t step = 0; step < steps && status == STATUS_OK; step++)
-            status = run_step(&run, &record);
-        *out_root = state_head_of(run.state)->root;
-        run_close(&run);
+            status = run_step(run, &record);
+        *out_root = run_state_head(run)->root;
+        run_close(run);
     }
     arena_close(&arena);
     return status;

@@ -19,7 +19,7 @@ static enum status keep_point(struct experiment *e, const struct run *run) {
 /* The rerun and the twin in lockstep: the rerun is the baseline, or else there is no verdict. */
 static enum status twin_update(struct experiment *e, struct run *twin, uint64_t step, int *equal) {
     const uint32_t indices[2] = {e->plan.first_floor, e->plan.twin};
-    struct run *const runs[2] = {&e->rerun, twin};
+    struct run *const runs[2] = {e->rerun, twin};
     for (int i = 0; i < 2; i++) {
         const struct record *record;
         TRY(experiment_check_interrupt(e));
@@ -30,24 +30,24 @@ static enum status twin_update(struct experiment *e, struct run *twin, uint64_t 
         experiment_report(e, STAGE_FLOOR, indices[i], step, experiment_no_loss, (double)NAN);
     }
     const struct record *like = &e->output.image.runs[0].records[step - 1];
-    *equal = *equal && experiment_equal_roots(&e->rerun.record, like);
+    *equal = *equal && experiment_equal_roots(run_record(e->rerun), like);
     struct pair_record pair;
-    TRY(pair_measure(&e->rerun, twin, &e->room, &pair));
+    TRY(pair_measure(e->rerun, twin, &e->room, &pair));
     return experiment_trace_pair(&e->output, 1, &pair);
 }
 
 static enum status step_twins(struct experiment *e, int *out_equal) {
-    struct run twin;
+    struct run *twin;
     TRY(experiment_open_planned(e, e->plan.twin, &twin));
     *out_equal = 1;
-    enum status status = pair_open(&e->rerun, &twin, &e->room);
+    enum status status = pair_open(e->rerun, twin, &e->room);
     if (status == STATUS_OK)
-        status = experiment_trace_state(&e->output, e->plan.first_floor, &e->rerun, 0, 1);
-    if (status == STATUS_OK) status = experiment_trace_state(&e->output, e->plan.twin, &twin, 0, 1);
+        status = experiment_trace_state(&e->output, e->plan.first_floor, e->rerun, 0, 1);
+    if (status == STATUS_OK) status = experiment_trace_state(&e->output, e->plan.twin, twin, 0, 1);
     for (uint64_t step = 1; step <= e->plan.scenario->steps && status == STATUS_OK; step++)
-        status = twin_update(e, &twin, step, out_equal);
+        status = twin_update(e, twin, step, out_equal);
     pair_close(&e->room);
-    run_close(&twin);
+    run_close(twin);
     return status;
 }
 
@@ -60,7 +60,7 @@ enum status experiment_exact_floor(struct experiment *e) {
     e->rerun_open = 1;
     int same = 0;
     TRY(e->plan.twin > 0 ? step_twins(e, &same)
-                         : experiment_step_alone(e, &alone, &e->rerun, &same));
+                         : experiment_step_alone(e, &alone, e->rerun, &same));
     equal[0] = same;
     if (e->options->second_process != NULL) {
         struct digest root;
@@ -74,13 +74,13 @@ enum status experiment_exact_floor(struct experiment *e) {
 
 /* End point of planned run `index`: the arms' are known, the others are trained. */
 static enum status floor_point(struct experiment *e, uint32_t index) {
-    struct run run;
+    struct run *run;
     const struct alone alone = {STAGE_FLOOR, index, 1, NULL, NO_MIXTURE};
     TRY(experiment_open_planned(e, index, &run));
-    enum status status = experiment_step_alone(e, &alone, &run, NULL);
-    e->losses[e->point_count] = run.record.reals[REAL_LOSS];
-    if (status == STATUS_OK) status = keep_point(e, &run);
-    run_close(&run);
+    enum status status = experiment_step_alone(e, &alone, run, NULL);
+    e->losses[e->point_count] = run_record(run)->reals[REAL_LOSS];
+    if (status == STATUS_OK) status = keep_point(e, run);
+    run_close(run);
     return status;
 }
 

@@ -44,35 +44,35 @@ static enum status measure_closure(struct experiment *e, const struct run *hybri
 static enum status run_full_hybrid(struct experiment *e, double closure[3]) {
     struct alone alone = {STAGE_HYBRIDS, e->plan.mixtures[e->plan.mixture_count - 1].run, 1,
                           &e->output.image.runs[1], NO_MIXTURE};
-    struct run run;
+    struct run *run;
     TRY(experiment_open_planned(e, alone.index, &run));
     if (e->fork_step > 0) {
-        run_restore(&run, e->fork);
+        run_restore(run, e->fork);
         alone.first = e->fork_step;
     }
     int equal = 0;
-    enum status status = experiment_step_alone(e, &alone, &run, &equal);
+    enum status status = experiment_step_alone(e, &alone, run, &equal);
     closure[0] = equal;
     closure[1] = (double)e->fork_step;
     closure[2] = (double)e->plan.scenario->steps;
-    if (status == STATUS_OK) status = measure_closure(e, &run);
-    run_close(&run);
+    if (status == STATUS_OK) status = measure_closure(e, run);
+    run_close(run);
     return status;
 }
 
 static enum status run_hybrid(struct experiment *e, uint32_t mixture) {
     const struct branch *branch = &e->branches.of[mixture];
     struct alone alone = {STAGE_HYBRIDS, e->plan.mixtures[mixture].run, 1, NULL, mixture};
-    struct run run;
+    struct run *run;
     TRY(experiment_open_planned(e, alone.index, &run));
-    const uint64_t behind = branches_take(&e->branches, mixture, &run);
+    const uint64_t behind = branches_take(&e->branches, mixture, run);
     if (behind > 0) mixtures_share(&e->mixtures, mixture, branch->from, behind);
     e->total += branch->shared - behind;
     alone.first = behind + 1;
-    enum status status = experiment_step_alone(e, &alone, &run, NULL);
+    enum status status = experiment_step_alone(e, &alone, run, NULL);
     if (status == STATUS_OK)
-        mixtures_end(&e->mixtures, mixture, e->rerun_open ? &e->rerun : NULL, &run);
-    run_close(&run);
+        mixtures_end(&e->mixtures, mixture, e->rerun_open ? e->rerun : NULL, run);
+    run_close(run);
     return status;
 }
 
@@ -125,13 +125,13 @@ static enum status way_points(struct experiment *e) {
     TRY(arena_take(e->arena, count, sizeof *e->way, "end points of mixtures", &e->way));
     for (uint32_t i = 0; i < count; i++) {
         const struct alone alone = {STAGE_HYBRIDS, e->plan.first_way + i, 1, NULL, NO_MIXTURE};
-        struct run run;
+        struct run *run;
         TRY(arena_take(e->arena, e->elements, sizeof **e->way, "end points of mixtures",
                        &e->way[i]));
         TRY(experiment_open_planned(e, alone.index, &run));
-        enum status status = experiment_step_alone(e, &alone, &run, NULL);
-        if (status == STATUS_OK) point_copy(&run, e->way[i]);
-        run_close(&run);
+        enum status status = experiment_step_alone(e, &alone, run, NULL);
+        if (status == STATUS_OK) point_copy(run, e->way[i]);
+        run_close(run);
         TRY(status);
     }
     return STATUS_OK;

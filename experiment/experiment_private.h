@@ -35,7 +35,7 @@ struct experiment {
     struct mixtures mixtures;
     struct branches branches;
     struct pair_room room; /* of two runs in lockstep */
-    struct run rerun;      /* the baseline once more; equal to it in an exact floor */
+    struct run *rerun;     /* the baseline once more; equal to it in an exact floor */
     int rerun_open;
     uint64_t done, total; /* updates */
 };
@@ -55,7 +55,7 @@ extern const double experiment_no_loss[2]; /* NaN: of progress without losses */
 TWINSTEP_MUST_USE enum status experiment_dataset(struct experiment *e, const struct config *config,
                                                  const struct dataset **out);
 TWINSTEP_MUST_USE enum status experiment_open_planned(struct experiment *e, uint32_t index,
-                                                      struct run *out);
+                                                      struct run **out);
 TWINSTEP_MUST_USE enum status experiment_check_interrupt(const struct experiment *e);
 void experiment_report(struct experiment *e, enum experiment_stage stage, uint32_t run,
                        uint64_t step, const double loss[2], double share);

@@ -229,7 +229,7 @@ enum status experiment_trace_state(struct experiment_trace *output, uint32_t ind
     if (output->products != NULL)
         products_of_run(run, output->products + (size_t)index * PRODUCTS_COLUMNS);
     if (output->every == 0 || (!start && step % output->every != 0)) return STATUS_OK;
-    return trace_put_snapshot(output->trace, index, step, run->state);
+    return trace_put_snapshot(output->trace, index, step, run_state(run));
 }
 
 enum status experiment_trace_pair(struct experiment_trace *output, uint32_t index,

@@ -44,7 +44,7 @@ enum status mixtures_open(const struct experiment_plan *plan, const struct run *
     memset(out, 0, sizeof *out);
     out->count = plan->mixture_count > 0 ? plan->mixture_count : 1;
     out->elements = elements;
-    choose_marks(out, plan->scenario->steps, baseline->arena.total);
+    choose_marks(out, plan->scenario->steps, run_memory(baseline));
     for (uint32_t m = 0; m < out->marks; m++)
         TRY(take(arena, elements, 0.0, &out->point[m]));
     TRY(take(arena, elements, 0.0, &out->test_end));

@@ -14,9 +14,9 @@
 _Static_assert(PAIRS_BLOCK == SUM_BLOCK, "blocks of pairs are those of law 2");
 
 int pair_comparable(const struct run *a, const struct run *b) {
-    if (a->table.count != b->table.count) return 0;
-    for (uint32_t i = 0; i < a->table.count; i++) {
-        const struct param_row *x = &a->table.rows[i], *y = &b->table.rows[i];
+    if (run_table(a)->count != run_table(b)->count) return 0;
+    for (uint32_t i = 0; i < run_table(a)->count; i++) {
+        const struct param_row *x = &run_table(a)->rows[i], *y = &run_table(b)->rows[i];
         if (strcmp(x->name, y->name) != 0 || x->shape[0] != y->shape[0] ||
             x->shape[1] != y->shape[1] || x->tied_to != y->tied_to)
             return 0;
@@ -25,12 +25,7 @@ int pair_comparable(const struct run *a, const struct run *b) {
 }
 
 static struct span span_now(const struct run *run, uint32_t row) {
-    return (struct span){run_param(run, row), run->table.rows[row].dtype};
-}
-
-static struct span span_old(const struct run *run, uint32_t row, const unsigned char *packed) {
-    enum dtype dtype = run->table.rows[row].dtype;
-    return (struct span){packed + run->packed[row] * dtype_carrier(dtype), dtype};
+    return (struct span){run_param(run, row), run_table(run)->rows[row].dtype};
 }
 
 /* ---- a tensor ---- */
@@ -39,12 +34,12 @@ static struct pairs_args pairs_of(const struct run *a, const struct run *b, uint
     const struct span x = span_now(a, row), y = span_now(b, row);
     return (struct pairs_args){.x_dtype = x.dtype,
                                .y_dtype = y.dtype,
-                               .count = a->table.rows[row].count,
+                               .count = run_table(a)->rows[row].count,
                                .x = x.values,
-                               .x_old = span_old(a, row, a->before).values,
-                               .start = span_old(a, row, a->initial).values,
+                               .x_old = run_param_before(a, row),
+                               .start = run_param_initial(a, row),
                                .y = y.values,
-                               .y_old = span_old(b, row, b->before).values};
+                               .y_old = run_param_before(b, row)};
 }
 
 static struct pairs_block host_pairs(const struct pairs_args *args) {
@@ -82,13 +77,13 @@ static struct pairs_block join_pairs(const struct pairs_block *blocks, size_t co
 
 enum status pair_open(const struct run *a, const struct run *b, struct pair_room *out) {
     size_t blocks = 0;
-    *out = (struct pair_room){.backend = a->backend == b->backend ? a->backend : NULL};
+    *out = (struct pair_room){.backend = run_backend(a) == run_backend(b) ? run_backend(a) : NULL};
     if (out->backend == NULL || !pair_comparable(a, b)) return STATUS_OK;
     out->arena.source = &out->backend->memory;
-    for (uint32_t i = 0; i < a->owner_count; i++)
-        blocks += pairs_blocks(a->table.rows[a->owner[i]].count);
+    for (uint32_t i = 0; i < run_owner_count(a); i++)
+        blocks += pairs_blocks(run_table(a)->rows[run_owners(a)[i]].count);
     enum status status =
-        arena_take(&out->arena, a->owner_count, sizeof *out->asked, "pair", &out->asked);
+        arena_take(&out->arena, run_owner_count(a), sizeof *out->asked, "pair", &out->asked);
     if (status == STATUS_OK)
         status = arena_take(&out->arena, blocks, sizeof *out->blocks, "pair", &out->blocks);
     if (status != STATUS_OK) pair_close(out);
@@ -103,12 +98,12 @@ void pair_close(struct pair_room *room) {
 static enum status ask_backend(const struct run *a, const struct run *b,
                                const struct pair_room *room) {
     struct pairs_block *blocks = room->blocks;
-    for (uint32_t i = 0; i < a->owner_count; i++) {
-        room->asked[i] = pairs_of(a, b, a->owner[i]);
+    for (uint32_t i = 0; i < run_owner_count(a); i++) {
+        room->asked[i] = pairs_of(a, b, run_owners(a)[i]);
         room->asked[i].blocks = blocks;
         blocks += pairs_blocks(room->asked[i].count);
     }
-    room->backend->pairs(room->asked, a->owner_count);
+    room->backend->pairs(room->asked, run_owner_count(a));
     return room->backend->wait();
 }
 
@@ -124,13 +119,13 @@ static void note_tensor(const struct pairs_block *of, uint32_t index, int same,
 
 static void measure_tensors(const struct run *a, const struct run *b, const struct pair_room *room,
                             struct pair_record *out, double sum[PAIRS_SUMS]) {
-    const int same = a->config.numerics.param == b->config.numerics.param;
+    const int same = run_config(a)->numerics.param == run_config(b)->numerics.param;
     const struct pairs_block *blocks = room->blocks;
     out->integers[PAIR_TENSORS_DIFFERING] = 0;
     out->integers[PAIR_FIRST_TENSOR] = -1;
     out->integers[PAIR_MAX_ULP] = same ? 0 : -1;
-    for (uint32_t i = 0; i < a->owner_count; i++) {
-        const struct pairs_args args = pairs_of(a, b, a->owner[i]);
+    for (uint32_t i = 0; i < run_owner_count(a); i++) {
+        const struct pairs_args args = pairs_of(a, b, run_owners(a)[i]);
         const size_t count = pairs_blocks(args.count);
         const struct pairs_block of =
             room->backend == NULL ? host_pairs(&args) : join_pairs(blocks, count);
@@ -160,9 +155,9 @@ static double fold(double value) {
 enum status pair_measure(const struct run *a, const struct run *b, const struct pair_room *room,
                          struct pair_record *out) {
     double sum[PAIRS_SUMS] = {0.0};
-    out->step = a->record.step;
+    out->step = run_record(a)->step;
     for (size_t i = 0; i < RECORD_REALS; i++)
-        out->gaps[i] = fold(a->record.reals[i] - b->record.reals[i]);
+        out->gaps[i] = fold(run_record(a)->reals[i] - run_record(b)->reals[i]);
     for (size_t i = 0; i < RECORD_PAIRS; i++)
         out->reals[i] = (double)NAN;
     for (size_t i = 0; i < RECORD_PAIR_INTEGERS; i++)
@@ -177,17 +172,18 @@ enum status pair_measure(const struct run *a, const struct run *b, const struct 
 }
 
 size_t point_count(const struct run *run) {
-    return run->table.elements;
+    return run_table(run)->elements;
 }
 
 void point_copy(const struct run *run, double *out) {
-    const struct state_layout *layout = &run->layout;
-    for (uint32_t i = 0; i < run->owner_count; i++) {
-        uint32_t row = run->owner[i];
-        enum dtype dtype = layout->has_master ? layout->master_dtype : run->table.rows[row].dtype;
+    const struct state_layout *layout = run_layout(run);
+    for (uint32_t i = 0; i < run_owner_count(run); i++) {
+        uint32_t row = run_owners(run)[i];
+        enum dtype dtype =
+            layout->has_master ? layout->master_dtype : run_table(run)->rows[row].dtype;
         const void *values =
-            layout->has_master ? run->state + layout->tensor[row].master : run_param(run, row);
-        for (size_t j = 0; j < run->table.rows[row].count; j++)
+            layout->has_master ? run_state(run) + layout->tensor[row].master : run_param(run, row);
+        for (size_t j = 0; j < run_table(run)->rows[row].count; j++)
             *out++ = dtype == DTYPE_F64 ? ((const double *)values)[j]
                                         : (double)((const float *)values)[j];
     }

@@ -6,8 +6,7 @@
 
 #include "base/real.h"
 #include "base/sum.h"
-#include "trainer/run_private.h"
-#include "trainer/streams.h"
+#include "trainer/run_pass.h"
 
 /* Logits of one label row in f64. */
 struct row_view {
@@ -37,10 +36,10 @@ static double add(double sum, double term) {
 
 /* Maximum and sum anew in f64: what forward kept is rounded to its accumulation dtype. */
 static struct row_view open_row(const struct run *run, uint32_t canonical) {
-    struct row_view view = {&run->model, run->batch.canonical_label[canonical], 0.0, 0.0};
+    struct row_view view = {run_model(run), run_batch(run)->canonical_label[canonical], 0.0, 0.0};
     double sum = 0.0;
     view.maximum = logit(&view, best(&view));
-    for (uint32_t v = 0; v < run->model.V; v++)
+    for (uint32_t v = 0; v < run_model(run)->V; v++)
         sum = add(sum, real_exp_f64(logit(&view, v) - view.maximum));
     view.log_sum = real_log_f64(sum);
     return view;
@@ -59,28 +58,21 @@ static double divergence(const struct row_view *a, const struct row_view *b) {
     return sum;
 }
 
-static void forward(struct run *run, const uint32_t *samples, uint32_t count) {
-    batch_fill(&run->batch, &run->limits, run->dataset, samples, count, 0);
-    phase_refresh_weights(run);
-    model_set_order(&run->model, streams_at(run, STREAM_ORDER).seed,
-                    streams_update(run, STREAM_ORDER) - 1);
-    struct model_weights weights = {run->weights};
-    run->model.dropping = 0;
-    model_forward(&run->model, &weights, &run->batch, 0);
-}
-
 void probe_measure(struct run *a, struct run *b, struct pair_record *out) {
-    if (digest_compare(&a->dataset->digest, &b->dataset->digest) != 0 || a->model.V != b->model.V)
+    struct run *const runs[2] = {a, b};
+    if (digest_compare(&run_dataset(a)->digest, &run_dataset(b)->digest) != 0 ||
+        run_model(a)->V != run_model(b)->V)
         return;
-    uint32_t count = a->limits.samples < b->limits.samples ? a->limits.samples : b->limits.samples;
-    for (uint32_t i = 0; i < count; i++)
-        a->probe[i] = i;
-    forward(a, a->probe, count);
-    forward(b, a->probe, count);
-    double kl = 0.0, top = 0.0, error = 0.0, labels = (double)a->batch.label_count;
-    for (uint32_t i = 0; i < a->batch.label_count; i++) {
+    uint32_t count = run_limits(a)->samples < run_limits(b)->samples ? run_limits(a)->samples
+                                                                     : run_limits(b)->samples;
+    for (int i = 0; i < 2; i++) {
+        run_fill_probe(runs[i], count);
+        run_forward_as_trained(runs[i]);
+    }
+    double kl = 0.0, top = 0.0, error = 0.0, labels = (double)run_batch(a)->label_count;
+    for (uint32_t i = 0; i < run_batch(a)->label_count; i++) {
         struct row_view x = open_row(a, i), y = open_row(b, i);
-        uint32_t target = a->batch.label_target[x.row];
+        uint32_t target = run_batch(a)->label_target[x.row];
         kl = add(kl, divergence(&x, &y));
         top += best(&x) == best(&y) ? 1.0 : 0.0; /* a count */
         error = add(error, real_exp_f64(fabs(log_prob(&x, target) - log_prob(&y, target))));

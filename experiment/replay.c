@@ -69,7 +69,7 @@ struct replay {
     struct arena *arena;
     struct dataset dataset;
     uint64_t steps;
-    struct run run;
+    struct run *run;
 };
 
 static enum status open_run(struct replay *replay, const struct trace_run *recorded) {
@@ -100,8 +100,8 @@ static enum status reach_first(struct replay *replay) {
     enum status status = STATUS_OK;
     TRY(open_run(replay, run));
     for (uint64_t k = 1; k < first_update(run) && status == STATUS_OK; k++)
-        status = run_step(&replay->run, &record);
-    if (status != STATUS_OK) run_close(&replay->run);
+        status = run_step(replay->run, &record);
+    if (status != STATUS_OK) run_close(replay->run);
     return status;
 }
 
@@ -113,8 +113,8 @@ static enum status reach_start(struct replay *replay, struct replay_result *out)
     if (!request->stored || !trace_snapshot_find(request->run, request->from, &index))
         return reach_first(replay);
     TRY(open_run(replay, request->run));
-    const enum status status = snapshot_take(request->path, request->run, index, &replay->run);
-    if (status != STATUS_OK) run_close(&replay->run);
+    const enum status status = snapshot_take(request->path, request->run, index, replay->run);
+    if (status != STATUS_OK) run_close(replay->run);
     out->after = request->run->snapshot_steps[index];
     out->restored = 1;
     return status;
@@ -124,9 +124,9 @@ static enum status step_read(struct replay *replay, const struct record **out_re
                              struct replay_result *out) {
     struct divisor_reader *reader;
     TRY(arena_take(replay->arena, 1, sizeof *reader, "divisors", &reader));
-    TRY(divisor_before(&replay->run, replay->arena, reader));
-    TRY(run_step(&replay->run, out_record));
-    TRY(divisor_after(reader, &replay->run, replay->arena));
+    TRY(divisor_before(replay->run, replay->arena, reader));
+    TRY(run_step(replay->run, out_record));
+    TRY(divisor_after(reader, replay->run, replay->arena));
     out->divisor = &reader->reading;
     return STATUS_OK;
 }
@@ -140,8 +140,8 @@ static enum status step_all(struct replay *replay, struct replay_result *out) {
         if (request->interrupted != NULL && *request->interrupted)
             FAIL(STATUS_INTERRUPTED, "interrupted before update %ju", (uintmax_t)k);
         TRY(k == request->divisor ? step_read(replay, &computed, out)
-                                  : run_step(&replay->run, &computed));
-        compare_update(&run->records[k - first], computed, replay->run.table.groups, out);
+                                  : run_step(replay->run, &computed));
+        compare_update(&run->records[k - first], computed, run_table(replay->run)->groups, out);
         out->compared++;
         if (request->progress != NULL) request->progress(request->context, k, replay->steps);
     }
@@ -169,6 +169,6 @@ enum status replay_run(const struct replay_request *request, struct arena *arena
              run->plan.id, (uintmax_t)least, (uintmax_t)replay.steps, (uintmax_t)request->divisor);
     TRY(reach_start(&replay, out));
     const enum status status = step_all(&replay, out);
-    run_close(&replay.run);
+    run_close(replay.run);
     return status;
 }

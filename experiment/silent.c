@@ -9,7 +9,7 @@
 #include "trainer/loop.h"
 #include "trainer/outlier.h"
 #include "trainer/plugin.h"
-#include "trainer/run_private.h"
+#include "trainer/run.h"
 
 struct silence {
     const struct config *a, *b;

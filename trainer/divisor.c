@@ -170,16 +170,16 @@ static const char *find_reason(const struct run *run) {
 }
 
 enum status divisor_before(const struct run *run, struct arena *arena, struct divisor_reader *out) {
-    struct run plain;
+    struct run *plain;
     memset(out, 0, sizeof *out);
     out->reading.untestable = find_reason(run);
     out->reading.task = (enum task)run->config.task;
     const struct run_options options = {
         .undivided = 1, .steps = run->options.steps, .order_seed = run->options.order_seed};
     TRY(run_open(&run->config, run->dataset, &options, &plain));
-    run_restore(&plain, run->state);
-    enum status status = plain_all(&plain, out, arena);
-    run_close(&plain);
+    run_restore(plain, run->state);
+    enum status status = plain_all(plain, out, arena);
+    run_close(plain);
     TRY(status);
     TRY(open_kinds(run, out, arena));
     struct divisor_reading *reading = &out->reading;

@@ -9,6 +9,7 @@
 #include "base/sum.h"
 #include "kernels/products.h"
 #include "trainer/distance.h"
+#include "trainer/run_private.h"
 #include "trainer/taken.h"
 
 /* Squared sine of the angle between a gradient and what those before it span. */

@@ -20,10 +20,6 @@ void run_convert(const struct run *run, size_t count, enum dtype from, enum dtyp
     run->host->convert(&run->model.call, &args);
 }
 
-const void *run_param(const struct run *run, uint32_t row) {
-    return run->state + run->layout.tensor[row].param;
-}
-
 enum status run_save(const struct run *run, const char *folder, int overwrite) {
     struct arena arena = ARENA_EMPTY;
     const void **values;

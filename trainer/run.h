@@ -43,89 +43,17 @@ struct run_axes {
 };
 #define RUN_NO_SLOT 255
 
-/* Forward-only model for the reference; its own dtype and layout. */
-struct run_reference {
-    struct config config; /* the run's, with the reference's dtypes */
-    struct model model;
-    struct batch_limits limits;
-    struct batch batch;
-    const void **weights; /* by row: the initial parameter or its compute copy */
-};
-
-struct run {
-    struct config config;
-    struct run_options options;
-    const struct dataset *dataset;
-    struct arena arena;            /* of memory that the backend sees */
-    const struct backend *backend; /* NULL: this program's own ops */
-    const struct op_table *host;   /* this program's, for memory of any origin */
-
-    struct param_table table;
-    const struct optim_class *optimizer;
-    const struct sched_class *schedule;
-    struct state_layout layout;
-    unsigned char *state; /* layout.bytes */
-
-    struct model model;
-    struct batch_limits limits;
-    struct batch batch;
-    struct sampler sampler;
-    struct sampler_plan plan;
-    struct stream_events *events;    /* (STREAM_COUNT) of rng.*, by stream */
-    struct run_reference *reference; /* DPO only */
-
-    uint32_t *owner; /* rows that own storage, table order: the trace's tensor axis */
-    uint32_t owner_count;
-    const void **weights; /* by row: param, or its compute copy */
-    void **weight_copies; /* by row, or NULL when param dtype equals compute dtype */
-    int weights_fresh;    /* copies follow from the state (cleared by optimize and restore) */
-    void *(*accumulators)[2];
-    unsigned char *initial; /* parameters at step 0 */
-    unsigned char *before;  /* parameters before the running update */
-    unsigned char *working; /* masters (or parameters) before the last optimize; with readback */
-    unsigned char *moment;  /* first slots before it, packed likewise; NULL where none is linear */
-    struct reads_block *reads; /* with readback: of owners, and blocks that a backend fills */
-    struct reads_tensor *reads_asked; /* (owners) with a backend */
-    size_t *packed;                   /* (rows + 1) element offset of each row in these three */
-    float *wide; /* f32 copies of parameters during a step; with stochastic rounding */
-    double *coefficient, *sequence_logp, *terms;
-    double *direction; /* of the largest tensor; NULL unless readback_sums_needs_direction */
-    struct optim_tensor *tensors; /* (owners) */
-    struct clip_tensor *clips;    /* (owners) */
-    struct clip_room clip_room;   /* with a backend */
-    double (*reference_logp)[2];  /* (samples of a micro-batch) */
-    uint32_t *probe;              /* (samples of a micro-batch) sample numbers of a probe */
-
-    struct run_axes axes;
-    struct record_shape shape; /* axes.shape */
-
-    /* of the running update; nothing below survives it */
-    struct record record;
-    uint32_t micro; /* micro-batches already fetched */
-    int jumped;     /* it draws an order that its place in the data does not tell */
-    int skipped;    /* its optimizer step is skipped */
-    int overflow;   /* its gradient is not finite; looked at where that matters */
-    struct digests digests;
-    struct moves_block *moves;      /* of all owners, one behind the other; with a backend */
-    struct moves_args *moves_asked; /* (owners) likewise */
-    struct digest (*piece_digest)[STATE_PIECES]; /* (rows) */
-    struct digest *gradient_digest;              /* (owners) */
-    struct digest_stream batch_stream;
-    struct digest_stream *site_stream; /* (sites) */
-    struct digest *site_digest;
-    struct digest *site_item; /* (sites, sequences of a micro-batch) */
-    struct stream_ledger ledger;
-};
+struct run; /* trainer/run_private.h: others ask the functions below */
 
 TWINSTEP_MUST_USE enum status run_axes_open(const struct config *config,
                                             const struct run_options *options, struct arena *arena,
                                             struct run_axes *out);
 
-/* Opens a run at step 0: initial parameters, reference log-probs (first pass), LR at start.
- * The data set must outlive the run. */
+/* Opens a run at step 0: initial parameters, reference log-probs (first pass), LR at start. The
+ * data set must outlive the run. After an error *out is NULL, and there is nothing to close. */
 TWINSTEP_MUST_USE enum status run_open(const struct config *config, const struct dataset *dataset,
-                                       const struct run_options *options, struct run *out);
-void run_close(struct run *run);
+                                       const struct run_options *options, struct run **out);
+void run_close(struct run *run); /* NULL: nothing is done */
 
 /* One update; out_record stays valid until the next. */
 TWINSTEP_MUST_USE enum status run_step(struct run *run, const struct record **out_record);
@@ -137,13 +65,58 @@ void run_restore(struct run *run, const unsigned char *snapshot);
 /* Whether `b` can continue a snapshot of `a`: same layout of the state. */
 int run_same_layout(const struct run *a, const struct run *b);
 
+/* The arguments of a configuration's schedule, without a state. */
+struct sched_call run_schedule_call(const struct config *config);
+
 /* The data set's options of a configuration, for dataset_open. */
 struct dataset_options run_dataset_options(const struct config *config);
 
 /* Writes the parameters as a checkpoint folder that transformers loads (model/save_model.h). */
 TWINSTEP_MUST_USE enum status run_save(const struct run *run, const char *folder, int overwrite);
 
-/* Stored parameter of a row, carrier of its dtype. */
+/* ---- what a run is made of, and where it stands; to be read between updates ---- */
+
+const struct config *run_config(const struct run *run);
+const struct dataset *run_dataset(const struct run *run);
+const struct param_table *run_table(const struct run *run);
+const struct state_layout *run_layout(const struct run *run);
+const struct run_axes *run_axes_of(const struct run *run);
+const struct batch_limits *run_limits(const struct run *run);
+
+/* Rows of the parameter table that own storage (a tied row does not), in the table's order: the
+ * tensor axis of a trace. */
+uint32_t run_owner_count(const struct run *run);
+const uint32_t *run_owners(const struct run *run);
+
+/* NULL: the ops are this program's own. */
+const struct backend *run_backend(const struct run *run);
+
+/* Where memory that its ops see comes from; NULL: the C library. */
+const struct arena_source *run_memory_source(const struct run *run);
+
+/* Bytes that the run has taken, its state included. */
+size_t run_memory(const struct run *run);
+
+/* Products that the linear layers, those of the reference included, asked a device's library for so
+ * far. 0: no library multiplies for this run, and *out is not written. */
+int run_products(const struct run *run, struct library_count *out);
+
+/* The state, run_layout()->bytes of it; and its part that no layout describes. */
+const unsigned char *run_state(const struct run *run);
+const struct state_head *run_state_head(const struct run *run);
+
+/* The stored parameter of a row, as carriers of its dtype: now, before the last update, at step 0.
+ */
 const void *run_param(const struct run *run, uint32_t row);
+const void *run_param_before(const struct run *run, uint32_t row);
+const void *run_param_initial(const struct run *run, uint32_t row);
+
+/* The last update: its record, and the samples that it planned. */
+const struct record *run_record(const struct run *run);
+const struct sampler_plan *run_sampler_plan(const struct run *run);
+
+/* The model and the micro-batch that it saw last: of an update, or of run_forward(). */
+const struct model *run_model(const struct run *run);
+const struct batch *run_batch(const struct run *run);
 
 #endif

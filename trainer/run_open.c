@@ -301,7 +301,23 @@ static enum status open_all(struct run *run) {
 }
 
 enum status run_open(const struct config *config, const struct dataset *dataset,
-                     const struct run_options *options, struct run *out) {
+                     const struct run_options *options, struct run **out) {
+    struct arena own = ARENA_EMPTY;
+    struct run *run;
+    *out = NULL;
+    TRY(arena_take(&own, 1, sizeof *run, "run", &run));
+    const enum status status = run_open_at(config, dataset, options, run);
+    if (status != STATUS_OK) {
+        arena_close(&own);
+        return status;
+    }
+    run->own = own;
+    *out = run;
+    return STATUS_OK;
+}
+
+enum status run_open_at(const struct config *config, const struct dataset *dataset,
+                        const struct run_options *options, struct run *out) {
     memset(out, 0, sizeof *out);
     out->config = *config;
     out->options = *options;
@@ -313,5 +329,8 @@ enum status run_open(const struct config *config, const struct dataset *dataset,
 }
 
 void run_close(struct run *run) {
+    if (run == NULL) return;
+    struct arena own = run->own; /* the struct goes with it */
     arena_close(&run->arena);
+    arena_close(&own);
 }

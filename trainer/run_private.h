@@ -6,6 +6,86 @@
 
 #include "trainer/run.h"
 
+/* Forward-only model for the reference; its own dtype and layout. */
+struct run_reference {
+    struct config config; /* the run's, with the reference's dtypes */
+    struct model model;
+    struct batch_limits limits;
+    struct batch batch;
+    const void **weights; /* by row: the initial parameter or its compute copy */
+};
+
+struct run {
+    struct config config;
+    struct run_options options;
+    const struct dataset *dataset;
+    struct arena own;              /* holds this struct; empty: its memory is the caller's */
+    struct arena arena;            /* of memory that the backend sees */
+    const struct backend *backend; /* NULL: this program's own ops */
+    const struct op_table *host;   /* this program's, for memory of any origin */
+
+    struct param_table table;
+    const struct optim_class *optimizer;
+    const struct sched_class *schedule;
+    struct state_layout layout;
+    unsigned char *state; /* layout.bytes */
+
+    struct model model;
+    struct batch_limits limits;
+    struct batch batch;
+    struct sampler sampler;
+    struct sampler_plan plan;
+    struct stream_events *events;    /* (STREAM_COUNT) of rng.*, by stream */
+    struct run_reference *reference; /* DPO only */
+
+    uint32_t *owner; /* rows that own storage, table order: the trace's tensor axis */
+    uint32_t owner_count;
+    const void **weights; /* by row: param, or its compute copy */
+    void **weight_copies; /* by row, or NULL when param dtype equals compute dtype */
+    int weights_fresh;    /* copies follow from the state (cleared by optimize and restore) */
+    void *(*accumulators)[2];
+    unsigned char *initial; /* parameters at step 0 */
+    unsigned char *before;  /* parameters before the running update */
+    unsigned char *working; /* masters (or parameters) before the last optimize; with readback */
+    unsigned char *moment;  /* first slots before it, packed likewise; NULL where none is linear */
+    struct reads_block *reads; /* with readback: of owners, and blocks that a backend fills */
+    struct reads_tensor *reads_asked; /* (owners) with a backend */
+    size_t *packed;                   /* (rows + 1) element offset of each row in these three */
+    float *wide; /* f32 copies of parameters during a step; with stochastic rounding */
+    double *coefficient, *sequence_logp, *terms;
+    double *direction; /* of the largest tensor; NULL unless readback_sums_needs_direction */
+    struct optim_tensor *tensors; /* (owners) */
+    struct clip_tensor *clips;    /* (owners) */
+    struct clip_room clip_room;   /* with a backend */
+    double (*reference_logp)[2];  /* (samples of a micro-batch) */
+    uint32_t *probe;              /* (samples of a micro-batch) sample numbers of a probe */
+
+    struct run_axes axes;
+    struct record_shape shape; /* axes.shape */
+
+    /* of the running update; nothing below survives it */
+    struct record record;
+    uint32_t micro; /* micro-batches already fetched */
+    int jumped;     /* it draws an order that its place in the data does not tell */
+    int skipped;    /* its optimizer step is skipped */
+    int overflow;   /* its gradient is not finite; looked at where that matters */
+    struct digests digests;
+    struct moves_block *moves;      /* of all owners, one behind the other; with a backend */
+    struct moves_args *moves_asked; /* (owners) likewise */
+    struct digest (*piece_digest)[STATE_PIECES]; /* (rows) */
+    struct digest *gradient_digest;              /* (owners) */
+    struct digest_stream batch_stream;
+    struct digest_stream *site_stream; /* (sites) */
+    struct digest *site_digest;
+    struct digest *site_item; /* (sites, sequences of a micro-batch) */
+    struct stream_ledger ledger;
+};
+
+/* run_open(), into memory of the caller's. */
+TWINSTEP_MUST_USE enum status run_open_at(const struct config *config,
+                                          const struct dataset *dataset,
+                                          const struct run_options *options, struct run *out);
+
 static inline struct state_head *run_head(struct run *run) {
     return state_head_of(run->state);
 }
@@ -28,8 +108,7 @@ struct run_span run_span_at(const struct run *run, uint32_t owner);
     for (struct run_span span = run_span_at(run, 0); span.row != PARAM_ABSENT;                     \
          span = run_span_at(run, span.next))
 
-/* run_open.c: the arguments of a schedule, without a counter. */
-struct sched_call run_schedule_call(const struct config *config); /* without a state */
+/* run_open.c: the arguments of this run's schedule, with its state. */
 struct sched_call run_sched_call(const struct run *run);
 
 /* run_open.c: the LR before the first schedule phase. */

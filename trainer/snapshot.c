@@ -6,6 +6,7 @@
 
 #include "determinism/digest.h"
 #include "trainer/plugin.h"
+#include "trainer/run_private.h"
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define BIG_ENDIAN_HERE 1

@@ -27,7 +27,7 @@ static enum status check_interrupt(const struct locating *l) {
 static enum status step(struct locating *l, int which, const struct record **out) {
     struct locate_arm *side = &l->sides[which];
     TRY(check_interrupt(l));
-    const enum status status = run_step(&side->run, out);
+    const enum status status = run_step(side->run, out);
     if (status != STATUS_OK) return status_prefix(status, "%s", l->request->sides[which].name);
     l->done++;
     const struct locate_progress progress = {l->done, l->total};
@@ -46,8 +46,9 @@ static enum status open_side(struct locating *l, int which) {
     if (status == STATUS_OK) status = run_open(asked->config, &side->dataset, &options, &side->run);
     if (status != STATUS_OK) return status_prefix(status, "%s", asked->name);
     side->open = 1;
-    if (l->request->before[which] != NULL) watch_hang(&side->run, l->request->before[which]);
-    return arena_take(l->arena, side->run.layout.bytes, 1, "state before the update", &side->state);
+    if (l->request->before[which] != NULL) watch_hang(side->run, l->request->before[which]);
+    return arena_take(l->arena, run_layout(side->run)->bytes, 1, "state before the update",
+                      &side->state);
 }
 
 static const uint8_t *root_of(const struct record *record) {
@@ -65,7 +66,7 @@ static enum status train_together(struct locating *l) {
     for (uint64_t k = 1; k <= out->steps && out->update == 0; k++) {
         const struct record *records[2];
         for (int s = 0; s < 2; s++) {
-            run_snapshot(&l->sides[s].run, l->sides[s].state);
+            run_snapshot(l->sides[s].run, l->sides[s].state);
             TRY(step(l, s, &records[s]));
             memcpy(l->sides[s].root.byte, root_of(records[s]), DIGEST_BYTES);
             out->trained[s]++;
@@ -98,7 +99,7 @@ static enum status reach(struct locating *l, int which) {
     const uint64_t update = l->out->update;
     uint64_t index = 0, after = 0;
     if (trace_snapshot_find(asked->recorded, update - 1, &index)) {
-        TRY(snapshot_take(asked->path, asked->recorded, index, &side->run));
+        TRY(snapshot_take(asked->path, asked->recorded, index, side->run));
         after = asked->recorded->snapshot_steps[index];
         l->out->stored[which] = 1;
         l->out->restored[which] = after;
@@ -111,7 +112,7 @@ static enum status reach(struct locating *l, int which) {
             return undecide(l, "does not train as it was recorded (twinstep replay says more)",
                             asked->name, k);
     }
-    run_snapshot(&side->run, side->state);
+    run_snapshot(side->run, side->state);
     memcpy(side->root.byte, root_of(&asked->recorded->records[update - 1]), DIGEST_BYTES);
     return STATUS_OK;
 }
@@ -149,13 +150,13 @@ static enum status watch_update(struct locating *l, int which, int pass,
     struct watch watch = {.see = look, .context = &looking, .arena = ARENA_EMPTY};
     const struct record *record;
     l->gather.side = which;
-    l->gather.has_master = side->run.layout.has_master;
-    run_restore(&side->run, side->state);
-    watch_hang(&side->run, &watch);
-    watch_start(&side->run);
+    l->gather.has_master = run_layout(side->run)->has_master;
+    run_restore(side->run, side->state);
+    watch_hang(side->run, &watch);
+    watch_start(side->run);
     enum status status = step(l, which, &record);
-    if (status == STATUS_OK) watch_end(&side->run);
-    watch_hang(&side->run, l->request->before[which]);
+    if (status == STATUS_OK) watch_end(side->run);
+    watch_hang(side->run, l->request->before[which]);
     arena_close(&watch.arena);
     if (status != STATUS_OK) return status;
     if (watch.status != STATUS_OK) return watch.status;
@@ -177,7 +178,7 @@ static enum status compare_tensor(struct locating *l, const struct locate_captur
     struct locate_result *out = l->out;
     TRY(locate_capture_compare(&captures[0], &captures[1], l->arena, &out->element));
     out->value = 1;
-    out->sides = l->sides[0].run.batch.sides;
+    out->sides = run_batch(l->sides[0].run)->sides;
     out->view = captures[0].view;
     out->view.op = out->first.key->op;
     for (int s = 0; s < 2; s++)
@@ -190,7 +191,7 @@ static void find_data(struct locating *l) {
     const enum watch_axis axis = l->out->view.axis;
     if (!l->out->value || axis == WATCH_WHOLE || axis == WATCH_POSITIONS) return;
     for (int s = 0; s < 2; s++) {
-        const struct sampler_plan *plan = &l->sides[s].run.plan;
+        const struct sampler_plan *plan = run_sampler_plan(l->sides[s].run);
         if (plan->leaked.micros > 0 || l->out->element.sample >= plan->samples) return;
         l->out->data_row[s] = plan->sample[l->out->element.sample];
     }
@@ -213,7 +214,7 @@ static enum status look_inside(struct locating *l) {
         for (int s = 0; s < 2; s++)
             TRY(locate_capture_open(&out->first, l->arena, &captures[s]));
     }
-    TRY(signature_gather_open(&l->sides[0].run.table, l->arena, &l->gather));
+    TRY(signature_gather_open(run_table(l->sides[0].run), l->arena, &l->gather));
     TRY(watch_both(l, 1, out->first.key == NULL ? NULL : captures));
     for (int s = 0; s < 2 && out->undecided == NULL; s++)
         if (!locate_cells_equal(l->sides[s].cells[0], l->sides[s].cells[1]))
@@ -258,6 +259,6 @@ enum status locate_first_difference(const struct locate_request *request, struct
     out->recorded = request->sides[0].recorded != NULL && request->sides[1].recorded != NULL;
     const enum status status = locate_all(l);
     for (int s = 0; s < 2; s++)
-        if (l->sides[s].open) run_close(&l->sides[s].run);
+        if (l->sides[s].open) run_close(l->sides[s].run);
     return status;
 }

@@ -9,7 +9,7 @@
 
 struct locate_arm {
     struct dataset dataset;
-    struct run run;
+    struct run *run;
     int open;
     unsigned char *state; /* before the update */
     struct digest root;   /* after it */

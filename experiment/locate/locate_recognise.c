@@ -59,9 +59,9 @@ static double half_ulp(enum dtype dtype) {
 static double coarsest(const struct locating *l) {
     double unit = 0.0;
     for (int s = 0; s < 2; s++) {
-        const struct run *run = &l->sides[s].run;
-        const enum dtype dtypes[] = {run->model.compute, run->model.accumulate, run->model.loss,
-                                     run->layout.gradient_dtype};
+        const struct run *run = l->sides[s].run;
+        const enum dtype dtypes[] = {run_model(run)->compute, run_model(run)->accumulate,
+                                     run_model(run)->loss, run_layout(run)->gradient_dtype};
         for (size_t i = 0; i < COUNT_OF(dtypes); i++)
             if (half_ulp(dtypes[i]) > unit) unit = half_ulp(dtypes[i]);
     }
@@ -70,8 +70,8 @@ static double coarsest(const struct locating *l) {
 
 /* Longest sum of a backward: over the update's tokens, the vocabulary or the widest layer. */
 static uint64_t longest_sum(const struct run *run) {
-    const struct model *model = &run->model;
-    uint64_t terms = (uint64_t)run->limits.tokens * run->plan.micros;
+    const struct model *model = run_model(run);
+    uint64_t terms = (uint64_t)run_limits(run)->tokens * run_sampler_plan(run)->micros;
     const uint64_t widths[] = {model->V, model->M, model->C, model->Q};
     for (size_t i = 0; i < COUNT_OF(widths); i++)
         if (widths[i] > terms) terms = widths[i];
@@ -98,24 +98,24 @@ static int is_rotary(const struct locate_key *key) {
 }
 
 static enum dtype working_dtype(const struct run *run) {
-    return run->layout.has_master ? run->layout.master_dtype
-                                  : (enum dtype)run->config.numerics.param;
+    return run_layout(run)->has_master ? run_layout(run)->master_dtype
+                                       : (enum dtype)run_config(run)->numerics.param;
 }
 
 static struct signature_tensor group_of(struct signature_tensor tensor, const struct run *run,
                                         uint32_t row) {
-    if (row < run->table.count) tensor.group = run->table.rows[row].group;
+    if (row < run_table(run)->count) tensor.group = run_table(run)->rows[row].group;
     return tensor;
 }
 
 enum status locate_recognise(struct locating *l) {
-    const struct run *a = &l->sides[0].run;
+    const struct run *a = l->sides[0].run;
     const struct locate_key *key = l->out->first.key;
     struct signature_tensor *tensors;
-    struct signature_input input = {.layers = a->model.layers,
+    struct signature_input input = {.layers = run_model(a)->layers,
                                     .terms = longest_sum(a),
                                     .unit = coarsest(l),
-                                    .gradient_unit = half_ulp(a->layout.gradient_dtype),
+                                    .gradient_unit = half_ulp(run_layout(a)->gradient_dtype),
                                     .weight_unit = half_ulp(working_dtype(a)),
                                     .lr = {l->out->lr[0], l->out->lr[1]}};
     if (key == NULL || locate_structure_first(&l->out->first)) return STATUS_OK;
@@ -124,13 +124,13 @@ enum status locate_recognise(struct locating *l) {
     read_cells(l, &input);
     TRY(read_positions(l, &input));
     const struct run *grouped = a; /* the side that tells two groups apart, if one does */
-    if (l->sides[1].run.table.groups > a->table.groups) grouped = &l->sides[1].run;
-    input.groups = grouped->table.groups;
-    TRY(arena_take(l->arena, a->owner_count, sizeof *tensors, "signature", &tensors));
-    for (uint32_t i = 0; i < a->owner_count; i++)
-        tensors[i] = group_of(l->gather.tensors[a->owner[i]], grouped, a->owner[i]);
+    if (run_table(l->sides[1].run)->groups > run_table(a)->groups) grouped = l->sides[1].run;
+    input.groups = run_table(grouped)->groups;
+    TRY(arena_take(l->arena, run_owner_count(a), sizeof *tensors, "signature", &tensors));
+    for (uint32_t i = 0; i < run_owner_count(a); i++)
+        tensors[i] = group_of(l->gather.tensors[run_owners(a)[i]], grouped, run_owners(a)[i]);
     input.tensors = tensors;
-    input.count = a->owner_count;
+    input.count = run_owner_count(a);
     signature_recognise(&input, &l->out->signature);
     const char *where = l->out->signature.where;
     char *kept; /* names of parameters go with their run */

@@ -21,7 +21,7 @@ struct measuring {
     struct noise_table *table;
     struct dataset dataset;
     struct config config; /* the baseline, order seed drawn */
-    struct run base;
+    struct run *base;
     unsigned char *start; /* its state before the first update */
     unsigned char *path, *other;
 };
@@ -46,17 +46,17 @@ static uint64_t resolved_steps(const struct noise_request *request) {
 }
 
 static enum status repeat_path(struct measuring *m) {
-    run_restore(&m->base, m->start);
-    return noise_path_take(&m->table->layout, &m->base, m->request->interrupted, m->other);
+    run_restore(m->base, m->start);
+    return noise_path_take(&m->table->layout, m->base, m->request->interrupted, m->other);
 }
 
 static enum status open_path(struct measuring *m, const struct config *config) {
-    struct run run;
+    struct run *run;
     struct run_options options = noise_run_options(m->request->steps, config->numerics.order_seed);
     TRY(run_open(config, &m->dataset, &options, &run));
     const enum status status =
-        noise_path_take(&m->table->layout, &run, m->request->interrupted, m->other);
-    run_close(&run);
+        noise_path_take(&m->table->layout, run, m->request->interrupted, m->other);
+    run_close(run);
     return status;
 }
 
@@ -76,7 +76,7 @@ static size_t elements_of(const struct noise_layout *layout, const char *tensor)
 /* The next weight while the forward of update 1 stays the same to the bit. */
 static enum status one_ulp_path(struct measuring *m, struct noise_variant *variant) {
     const struct noise_layout *layout = &m->table->layout;
-    const char *tensor = nudge_tensor(&m->base.axes);
+    const char *tensor = nudge_tensor(run_axes_of(m->base));
     const size_t count = elements_of(layout, tensor);
     if (strcmp(m->config.init.nudge, CONFIG_NO_NUDGE) != 0)
         FAIL(STATUS_UNTESTABLE, "init.nudge is set: the baseline is a twin itself");
@@ -98,13 +98,13 @@ static enum status compare_f64(struct measuring *m, const struct config *config,
     struct run_options options = noise_run_options(m->request->steps, config->numerics.order_seed);
     struct noise_layout layout;
     unsigned char *path = NULL;
-    struct run run;
-    options.start = &m->base;
+    struct run *run;
+    options.start = m->base;
     TRY(run_open(config, &m->dataset, &options, &run));
-    enum status status = noise_layout_open(&run, m->request->steps, scratch, &layout);
+    enum status status = noise_layout_open(run, m->request->steps, scratch, &layout);
     if (status == STATUS_OK) status = arena_take(scratch, layout.bytes, 1, "path in f64", &path);
-    if (status == STATUS_OK) status = noise_path_take(&layout, &run, m->request->interrupted, path);
-    run_close(&run);
+    if (status == STATUS_OK) status = noise_path_take(&layout, run, m->request->interrupted, path);
+    run_close(run);
     TRY(status);
     const struct noise_side measured = {&m->table->layout, m->path}, exact = {&layout, path};
     return noise_figures_against(measured, exact, out);
@@ -179,20 +179,20 @@ static void tell(const struct noise_request *request, uint64_t done, uint64_t to
 static enum status tell_products(struct measuring *m) {
     const char *const mode = m->config.numerics.mode == MODE_FAST ? "fast" : "deterministic";
     double row[PRODUCTS_COLUMNS];
-    products_of_run(&m->base, row);
+    products_of_run(m->base, row);
     return products_text(row, mode, m->arena, &m->table->products);
 }
 
 static enum status measure_all(struct measuring *m) {
     struct noise_table *table = m->table;
     struct noise_variant *variants;
-    TRY(noise_layout_open(&m->base, m->request->steps, m->arena, &table->layout));
-    TRY(arena_take(m->arena, m->base.layout.bytes, 1, "snapshot", &m->start));
+    TRY(noise_layout_open(m->base, m->request->steps, m->arena, &table->layout));
+    TRY(arena_take(m->arena, run_layout(m->base)->bytes, 1, "snapshot", &m->start));
     TRY(arena_take(m->arena, table->layout.bytes, 1, "path of the baseline", &m->path));
     TRY(arena_take(m->arena, table->layout.bytes, 1, "path of a variant", &m->other));
     TRY(arena_take(m->arena, NOISE_ROWS_MAX, sizeof *variants, "strata", &variants));
-    run_snapshot(&m->base, m->start);
-    TRY(noise_path_take(&table->layout, &m->base, m->request->interrupted, m->path));
+    run_snapshot(m->base, m->start);
+    TRY(noise_path_take(&table->layout, m->base, m->request->interrupted, m->path));
     table->path = m->path;
     TRY(tell_products(m));
     const uint32_t count =
@@ -237,6 +237,6 @@ enum status noise_measure(const struct noise_request *request, struct arena *are
     TRY(dataset_open(&source, arena, &m->dataset));
     TRY(run_open(&m->config, &m->dataset, &options, &m->base));
     enum status status = measure_all(m);
-    run_close(&m->base);
+    run_close(m->base);
     return status;
 }

@@ -20,8 +20,8 @@ struct pairing {
 
 static double norm_of(const struct run *run) {
     double squares = 0.0;
-    for (uint32_t i = 0; i < run->owner_count; i++) {
-        const double norm = run->record.tensors[i][TENSOR_GRAD_NORM];
+    for (uint32_t i = 0; i < run_owner_count(run); i++) {
+        const double norm = run_record(run)->tensors[i][TENSOR_GRAD_NORM];
         squares += norm * norm;
     }
     return real_sqrt_f64(squares);
@@ -52,7 +52,7 @@ static enum status step_both(struct pairing *pairing, struct run *a, struct run 
 }
 
 /* Side 0 or 1 of the pair at hand. */
-static enum status open_one(struct pairing *pairing, uint64_t side, struct run *out) {
+static enum status open_one(struct pairing *pairing, uint64_t side, struct run **out) {
     const struct noise_pairs_plan *plan = pairing->plan;
     struct config config = side == 0 ? *plan->of->config : *plan->other;
     config.numerics.order_seed =
@@ -63,14 +63,14 @@ static enum status open_one(struct pairing *pairing, uint64_t side, struct run *
 }
 
 static enum status measure_pair(struct pairing *pairing, double *columns[FLOOR_COLUMNS]) {
-    struct run a, b;
+    struct run *a, *b;
     TRY(open_one(pairing, 0, &a));
     enum status status = open_one(pairing, 1, &b);
     if (status == STATUS_OK) {
-        status = step_both(pairing, &a, &b, columns);
-        run_close(&b);
+        status = step_both(pairing, a, b, columns);
+        run_close(b);
     }
-    run_close(&a);
+    run_close(a);
     arena_close(&pairing->scratch);
     return status;
 }

@@ -31,8 +31,8 @@ static enum status copy_names(const char *const *names, uint32_t count, struct a
 }
 
 static const void *working_weight(const struct run *run, uint32_t row) {
-    const struct state_tensor *tensor = &run->layout.tensor[row];
-    return run->state + (run->layout.has_master ? tensor->master : tensor->param);
+    const struct state_tensor *tensor = &run_layout(run)->tensor[row];
+    return run_state(run) + (run_layout(run)->has_master ? tensor->master : tensor->param);
 }
 
 /* Weights of the run, packed. */
@@ -40,7 +40,7 @@ static void keep_weights(const struct noise_layout *layout, const struct run *ru
                          unsigned char *out) {
     const size_t carrier = dtype_carrier(layout->weight);
     for (uint32_t i = 0; i < layout->tensors; i++)
-        memcpy(out + layout->offset[i] * carrier, working_weight(run, run->owner[i]),
+        memcpy(out + layout->offset[i] * carrier, working_weight(run, run_owners(run)[i]),
                (layout->offset[i + 1] - layout->offset[i]) * carrier);
 }
 
@@ -48,16 +48,16 @@ enum status noise_layout_open(const struct run *run, uint64_t steps, struct aren
                               struct noise_layout *out) {
     memset(out, 0, sizeof *out);
     out->steps = steps;
-    out->tensors = run->owner_count;
-    out->sites = run->shape.sites;
-    out->gradient = run->layout.gradient_dtype;
-    out->weight =
-        run->layout.has_master ? run->layout.master_dtype : (enum dtype)run->config.numerics.param;
-    TRY(copy_names(run->axes.tensors, out->tensors, arena, &out->tensor_names));
-    TRY(copy_names(run->axes.sites, out->sites, arena, &out->site_names));
+    out->tensors = run_owner_count(run);
+    out->sites = run_axes_of(run)->shape.sites;
+    out->gradient = run_layout(run)->gradient_dtype;
+    out->weight = run_layout(run)->has_master ? run_layout(run)->master_dtype
+                                              : (enum dtype)run_config(run)->numerics.param;
+    TRY(copy_names(run_axes_of(run)->tensors, out->tensors, arena, &out->tensor_names));
+    TRY(copy_names(run_axes_of(run)->sites, out->sites, arena, &out->site_names));
     TRY(arena_take(arena, out->tensors + 1, sizeof *out->offset, "offsets", &out->offset));
     for (uint32_t i = 0; i < out->tensors; i++)
-        out->offset[i + 1] = out->offset[i] + run->table.rows[run->owner[i]].count;
+        out->offset[i + 1] = out->offset[i] + run_table(run)->rows[run_owners(run)[i]].count;
     size_t elements = out->offset[out->tensors];
     out->at_sites = sizeof(struct noise_head);
     out->at_norms = out->at_sites + (size_t)out->sites * DIGEST_BYTES;
@@ -83,7 +83,7 @@ struct keeping {
 
 static uint32_t tensor_of(const struct keeping *keeping, uint32_t row) {
     uint32_t tensor = 0;
-    while (keeping->run->owner[tensor] != row)
+    while (run_owners(keeping->run)[tensor] != row)
         tensor++;
     return tensor;
 }
@@ -100,7 +100,7 @@ static void see(void *context, const struct watch_view *view) {
 
 static void keep_update(const struct noise_layout *layout, const struct run *run,
                         unsigned char *out) {
-    const struct record *record = &run->record;
+    const struct record *record = run_record(run);
     double squares = 0.0;
     memcpy(out + layout->at_sites, record->sites, (size_t)layout->sites * DIGEST_BYTES);
     for (uint32_t i = 0; i < layout->tensors; i++) {
@@ -153,13 +153,13 @@ enum status noise_path_train(const struct config *config, uint64_t steps,
                              const volatile int *interrupted, struct arena *arena, size_t *out_size,
                              unsigned char **out) {
     struct dataset dataset;
-    struct run run;
+    struct run *run;
     struct dataset_options source = run_dataset_options(config);
     struct run_options options = noise_run_options(steps, config->numerics.order_seed);
     TRY(dataset_open(&source, arena, &dataset));
     TRY(run_open(config, &dataset, &options, &run));
-    enum status status = train(&run, steps, interrupted, arena, out_size, out);
-    run_close(&run);
+    enum status status = train(run, steps, interrupted, arena, out_size, out);
+    run_close(run);
     return status;
 }
 

@@ -42,7 +42,7 @@ static enum status check_interrupt(const struct pricing *p) {
 }
 
 static enum status open_one(struct pricing *p, const struct noise_switch *one, uint64_t number,
-                            struct run_options *options, struct run *out) {
+                            struct run_options *options, struct run **out) {
     struct config config = one->config;
     config.numerics.order_seed = noise_order_seed(&one->config, number);
     options->order_seed = config.numerics.order_seed;
@@ -72,13 +72,13 @@ static enum status time_one(struct pricing *p, const struct noise_switch *one, u
     struct run_options options = {
         .steps = p->of->steps, .at_phase = at_phase, .at_phase_context = &p->timing};
     struct arena scratch = ARENA_EMPTY;
-    struct run run;
+    struct run *run;
     unsigned char *start = NULL;
     TRY(open_one(p, one, round, &options, &run));
-    enum status status = arena_take(&scratch, run.layout.bytes, 1, "start", &start);
-    if (status == STATUS_OK) status = step_timed(p, &run, start, out_update, out_passes);
+    enum status status = arena_take(&scratch, run_layout(run)->bytes, 1, "start", &start);
+    if (status == STATUS_OK) status = step_timed(p, run, start, out_update, out_passes);
     arena_close(&scratch);
-    run_close(&run);
+    run_close(run);
     return status;
 }
 
@@ -115,18 +115,18 @@ static enum status time_round(struct pricing *p, uint32_t round) {
 static enum status one_path(struct pricing *p, const struct noise_switch *one, uint64_t number,
                             unsigned char *out) {
     struct run_options options = noise_run_options(p->of->steps, 0);
-    struct run run;
+    struct run *run;
     TRY(open_one(p, one, number, &options, &run));
     enum status status = STATUS_OK;
     if (p->layout.bytes == 0) {
-        status = noise_layout_open(&run, p->of->steps, p->arena, &p->layout);
+        status = noise_layout_open(run, p->of->steps, p->arena, &p->layout);
         unsigned char **const paths[] = {&p->base, &p->first, &p->other};
         for (size_t i = 0; i < COUNT_OF(paths) && status == STATUS_OK; i++)
             status = arena_take(p->arena, p->layout.bytes, 1, "path of a training", paths[i]);
         out = p->first;
     }
-    if (status == STATUS_OK) status = noise_path_take(&p->layout, &run, p->of->interrupted, out);
-    run_close(&run);
+    if (status == STATUS_OK) status = noise_path_take(&p->layout, run, p->of->interrupted, out);
+    run_close(run);
     return status;
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/real.h"
 #include "experiment/parity/parity_measuring.h"
-#include "trainer/run_private.h"
+#include "trainer/run_pass.h"
 
 #define REPLICAS_MOST 4u /* of each batch; the batches multiply them */
 
@@ -218,18 +218,14 @@ static enum status run_level(struct parity_measuring *m, struct parity_record *r
     return STATUS_OK;
 }
 
-static void fill(struct parity_measuring *m, struct run *run, uint32_t count) {
-    batch_fill(&run->batch, &run->limits, run->dataset, m->samples, count, 0);
-}
-
 static enum status run_levels(struct parity_measuring *m, struct arena *arena) {
     const struct parity *parity = m->parity;
     struct parity_record record;
     const uint32_t count = parity_batch_size(parity);
     parity_batch(parity, m->batch, m->samples);
     for (int who = PARITY_B; who < PARITY_RUNS; who++)
-        fill(m, parity->run[who], count);
-    fill(m, m->replica, count);
+        run_fill_batch(parity->run[who], m->samples, count);
+    run_fill_batch(m->replica, m->samples, count);
     TRY(parity_record_open(&record, parity->run[PARITY_LOW], arena));
     TRY(parity_record_pass(&record, parity->run[PARITY_LOW], PARITY_KEEP_LOW, PARITY_WHOLE,
                            parity->request->seed + PARITY_LOW));
@@ -260,13 +256,16 @@ static double entry(const struct model *model, const void *table, size_t at) {
 }
 
 static void compare_rope(const struct run *low, const struct run *b, struct parity_rope *out) {
-    const size_t half = low->model.D / 2;
-    const uint32_t length =
-        low->limits.length < b->limits.length ? low->limits.length : b->limits.length;
+    const size_t half = run_model(low)->D / 2;
+    const uint32_t length = run_limits(low)->length < run_limits(b)->length
+                                ? run_limits(low)->length
+                                : run_limits(b)->length;
     for (size_t at = 0; at < length * half; at++)
         for (int which = 0; which < 2; which++) {
-            const double x = entry(&low->model, which ? low->model.sine : low->model.cosine, at);
-            const double y = entry(&b->model, which ? b->model.sine : b->model.cosine, at);
+            const double x =
+                entry(run_model(low), which ? run_model(low)->sine : run_model(low)->cosine, at);
+            const double y =
+                entry(run_model(b), which ? run_model(b)->sine : run_model(b)->cosine, at);
             out->entries++;
             if (memcmp(&x, &y, sizeof x) == 0) continue;
             if (out->apart++ == 0) {
@@ -283,7 +282,7 @@ static const char *untestable(const struct parity *parity) {
     if (parity->no_high != NULL) return parity->no_high;
     if (parity->shapes_differ) return "A and B have models of other shapes";
     for (int who = 0; who < PARITY_RUNS; who++)
-        if (parity->run[who]->model.call.order_free)
+        if (run_model(parity->run[who])->call.order_free)
             return "mode order-free keeps sums that are no tensors";
     return NULL;
 }
@@ -302,7 +301,8 @@ static enum status measure_and_restore(struct parity_measuring *m) {
     const struct parity *parity = m->parity;
     unsigned char *state[PARITY_RUNS];
     for (int who = PARITY_B; who < PARITY_RUNS; who++) {
-        TRY(arena_take(parity->arena, parity->run[who]->layout.bytes, 1, "snapshot", &state[who]));
+        TRY(arena_take(parity->arena, run_layout(parity->run[who])->bytes, 1, "snapshot",
+                       &state[who]));
         run_snapshot(parity->run[who], state[who]);
     }
     const enum status status = measure(m);

@@ -17,19 +17,19 @@ struct row_view {
 };
 
 static double logit(const struct row_view *view, uint32_t v) {
-    const struct model *model = &view->run->model;
+    const struct model *model = run_model(view->run);
     const size_t at = view->row * model->V + v;
     return model->compute == DTYPE_F64 ? ((const double *)model->logits)[at]
                                        : (double)((const float *)model->logits)[at];
 }
 
 static struct row_view open_row(const struct run *run, uint32_t canonical) {
-    struct row_view view = {.run = run, .row = run->batch.canonical_label[canonical]};
+    struct row_view view = {.run = run, .row = run_batch(run)->canonical_label[canonical]};
     double sum = 0.0;
-    for (uint32_t v = 1; v < run->model.V; v++)
+    for (uint32_t v = 1; v < run_model(run)->V; v++)
         if (logit(&view, v) > logit(&view, view.best)) view.best = v;
     view.maximum = logit(&view, view.best);
-    for (uint32_t v = 0; v < run->model.V; v++)
+    for (uint32_t v = 0; v < run_model(run)->V; v++)
         sum = parity_add(sum, real_exp_f64(logit(&view, v) - view.maximum));
     view.log_sum = real_log_f64(sum);
     return view;
@@ -49,7 +49,7 @@ static double excess(double d) {
 /* KL(a || b) = sum of p (q / p - 1 - log(q / p)), as both add up to 1: no term is negative. */
 static double divergence(const struct row_view *a, const struct row_view *b) {
     double sum = 0.0;
-    for (uint32_t v = 0; v < a->run->model.V; v++) {
+    for (uint32_t v = 0; v < run_model(a->run)->V; v++) {
         const double x = log_prob(a, v);
         sum = real_fma_f64(real_exp_f64(x), excess(x - log_prob(b, v)), sum);
     }
@@ -75,7 +75,7 @@ static struct parity_bin *bin_of(struct parity_logits *out, uint32_t position) {
 }
 
 static uint32_t position_of(const struct run *run, uint32_t canonical) {
-    const struct batch *batch = &run->batch;
+    const struct batch *batch = run_batch(run);
     const uint32_t label = batch->canonical_label[canonical];
     for (uint32_t s = 0; s < batch->sequence_count; s++)
         if (label - batch->label_first[s] < batch->label_length[s])
@@ -87,7 +87,7 @@ static uint32_t position_of(const struct run *run, uint32_t canonical) {
 static void add_difference(struct measuring *m, const struct row_view *a, const struct row_view *b,
                            struct parity_bin *bin) {
     double xx = 0.0, yy = 0.0, xy = 0.0;
-    for (uint32_t v = 0; v < a->run->model.V; v++) {
+    for (uint32_t v = 0; v < run_model(a->run)->V; v++) {
         const double x = logit(a, v), y = logit(b, v), apart = fabs(x - y);
         xx = real_fma_f64(x, x, xx);
         yy = real_fma_f64(y, y, yy);
@@ -97,7 +97,7 @@ static void add_difference(struct measuring *m, const struct row_view *a, const 
     }
     const double cosine =
         xx == 0.0 && yy == 0.0 ? 1.0 : xy / (real_sqrt_f64(xx) * real_sqrt_f64(yy));
-    m->logits += (double)a->run->model.V;
+    m->logits += (double)run_model(a->run)->V;
     m->cosine = parity_add(m->cosine, cosine);
     m->out->cosine_least = parity_smaller(m->out->cosine_least, cosine);
     m->out->largest = parity_larger(m->out->largest, bin->largest);
@@ -120,7 +120,7 @@ static void add_label(struct measuring *m, uint32_t i) {
 
 /* KL(truth || run) of every label goes to sum `at`. */
 static void add_calibration(struct measuring *m, const struct run *run, uint32_t at) {
-    for (uint32_t i = 0; i < run->batch.label_count; i++) {
+    for (uint32_t i = 0; i < run_batch(run)->label_count; i++) {
         const struct row_view truth = open_row(m->truth, i), b = open_row(run, i);
         m->replica_kl[at] = parity_add(m->replica_kl[at], divergence(&truth, &b));
     }
@@ -148,7 +148,7 @@ static enum status measure_batch(struct measuring *m, uint32_t *samples, uint32_
     parity_forward(parity->run[PARITY_B], samples, count, parity->request->seed + 1);
     if (m->truth != parity->run[PARITY_A])
         parity_forward(parity->run[PARITY_HIGH], samples, count, 0);
-    for (uint32_t i = 0; i < parity->run[PARITY_A]->batch.label_count; i++)
+    for (uint32_t i = 0; i < run_batch(parity->run[PARITY_A])->label_count; i++)
         add_label(m, i);
     return add_replicas(m, samples, count, number);
 }
@@ -201,7 +201,8 @@ static enum status measure(struct measuring *m) {
     TRY(arena_take(arena, m->out->replicas + (size_t)1, sizeof *m->replica_kl, "logits",
                    &m->replica_kl));
     TRY(parity_sample_open(
-        &m->kl, (size_t)parity->request->batches * parity->run[PARITY_A]->limits.tokens, arena));
+        &m->kl, (size_t)parity->request->batches * run_limits(parity->run[PARITY_A])->tokens,
+        arena));
     for (uint32_t b = 0; b < parity->request->batches; b++)
         TRY(measure_batch(m, samples, b));
     close(m);

@@ -11,7 +11,7 @@
 #include "determinism/stream.h"
 #include "experiment/parity/parity_prompts.h"
 #include "experiment/parity/parity_stats.h"
-#include "trainer/run_private.h"
+#include "trainer/run_pass.h"
 
 #define OWN_ORDERS 2u /* drawn orders of A's own sums */
 
@@ -76,7 +76,7 @@ static enum status open_scorer(struct casing *c) {
     const struct run *a = c->parity->run[PARITY_A];
     struct dataset *dataset = &c->dataset;
     const size_t tokens = (size_t)c->row->batch * c->row->length;
-    const uint64_t micro = a->config.batch.micro;
+    const uint64_t micro = run_config(a)->batch.micro;
     TRY(arena_take(&c->arena, tokens, sizeof *c->all, "scores", &c->all));
     TRY(arena_take(&c->arena, tokens, sizeof *c->target, "scores", &c->target));
     TRY(arena_take(&c->arena, c->row->batch, sizeof *c->samples, "scores", &c->samples));
@@ -90,17 +90,17 @@ static enum status open_scorer(struct casing *c) {
                                 .token = c->all,
                                 .target = c->target,
                                 .sequence = c->sequence};
-    TRY(batch_limits_open(&a->config, dataset, micro < c->row->batch ? micro : c->row->batch,
+    TRY(batch_limits_open(run_config(a), dataset, micro < c->row->batch ? micro : c->row->batch,
                           LAYOUT_CONCATENATED, &c->limits));
     TRY(batch_open(&c->limits, &c->arena, &c->batch));
-    TRY(model_open(&a->config, &a->table, &c->limits, &c->arena, c->scorer));
-    TRY(model_use_backend(c->scorer, a->backend, &c->limits, &c->arena));
+    TRY(model_open(run_config(a), run_table(a), &c->limits, &c->arena, c->scorer));
+    TRY(model_use_backend(c->scorer, run_backend(a), &c->limits, &c->arena));
     for (int i = 0; i < OWN_RUNS; i++) {
         const struct run *const own = c->own[i];
         if (own == NULL) continue;
         TRY(arena_take(&c->arena, 1, sizeof *c->rival[i], "scores", &c->rival[i]));
-        TRY(model_open(&own->config, &own->table, &c->limits, &c->arena, c->rival[i]));
-        TRY(model_use_backend(c->rival[i], own->backend, &c->limits, &c->arena));
+        TRY(model_open(run_config(own), run_table(own), &c->limits, &c->arena, c->rival[i]));
+        TRY(model_use_backend(c->rival[i], run_backend(own), &c->limits, &c->arena));
     }
     return STATUS_OK;
 }
@@ -129,7 +129,7 @@ static enum status open_case(struct casing *c) {
                                            c->row->length};
     const size_t tokens = (size_t)c->row->batch * c->row->generated;
     TRY(arena_take(&c->generating, 1, sizeof *c->generator, "generator", &c->generator));
-    TRY(generator_open(&b->config, &b->table, &limits, &c->generating, c->generator));
+    TRY(generator_open(run_config(b), run_table(b), &limits, &c->generating, c->generator));
     TRY(arena_take(&c->arena, tokens, sizeof *c->token, "tokens", &c->token));
     TRY(arena_take(&c->arena, tokens, sizeof *c->logp, "tokens", &c->logp));
     TRY(arena_take(&c->arena, tokens, sizeof *c->first_token, "tokens", &c->first_token));
@@ -182,8 +182,7 @@ static double apart_of(const struct casing *c, uint32_t count, const double *log
 
 static void measure_own(struct casing *c, int which, uint32_t order, uint32_t count) {
     struct model *rival = c->rival[which];
-    const struct model_weights weights = {c->own[which]->weights};
-    phase_refresh_weights(c->own[which]);
+    const struct model_weights weights = {run_weights(c->own[which])};
     model_set_order(rival, c->parity->request->seed + 2000 + order, 0);
     model_forward(rival, &weights, &c->batch, 0);
     c->row->own = parity_larger(c->row->own, apart_of(c, count, rival->logp, 0));
@@ -200,11 +199,10 @@ static void calibrate(struct casing *c, uint32_t count) {
 /* Mean exp|d| of this repeat. */
 static double score(struct casing *c, uint32_t repeat) {
     struct run *a = c->parity->run[PARITY_A];
-    const struct model_weights weights = {a->weights};
+    const struct model_weights weights = {run_weights(a)};
     const uint32_t generated = c->row->generated;
     double sum = 0.0;
     fill_sequences(c);
-    phase_refresh_weights(a);
     model_set_order(c->scorer, c->parity->request->seed + 7, repeat);
     for (uint32_t first = 0; first < c->row->batch; first += c->limits.samples) {
         uint32_t count = c->row->batch - first;
@@ -234,7 +232,7 @@ static int is_first(struct casing *c, uint32_t repeat) {
 
 static enum status run_repeat(struct casing *c, uint32_t repeat) {
     struct run *b = c->parity->run[PARITY_B];
-    const struct model_weights weights = {b->weights};
+    const struct model_weights weights = {run_weights(b)};
     const struct generate_options options = {.tokens = c->row->generated,
                                              .temperature =
                                                  c->row->sampled ? c->grid->temperature : 0.0,
@@ -243,7 +241,6 @@ static enum status run_repeat(struct casing *c, uint32_t repeat) {
                                              .repeat = repeat,
                                              .order_seed = c->parity->request->seed + 1 + repeat,
                                              .interrupted = c->parity->request->interrupted};
-    phase_refresh_weights(b);
     TRY(generate(c->generator, &weights, c->prompts, c->row->batch, &options, c->token, c->logp));
     const double error = score(c, repeat);
     c->row->error_least = repeat == 0 ? error : parity_smaller(c->row->error_least, error);
@@ -278,9 +275,9 @@ static enum status train_and_refit(struct parity *parity, const struct parity_gr
         TRY(parity_tick(parity, "updates before the refit", out->updates, parity->request->steps));
         TRY(run_step(a, &record));
     }
-    if (!grid->stale) parity_refit(a, parity->run[PARITY_B]);
+    if (!grid->stale) run_take_weights(a, parity->run[PARITY_B]);
     for (int i = 0; i < OWN_RUNS; i++)
-        if (own[i] != NULL) parity_refit(a, own[i]);
+        if (own[i] != NULL) run_take_weights(a, own[i]);
     parity_compare_weights(a, parity->run[PARITY_B], &out->weights);
     return STATUS_OK;
 }
@@ -318,8 +315,8 @@ static enum status run_row(struct parity *parity, const struct parity_grid *grid
                        .own = {own[OWN_REPLICA], own[OWN_HIGH]}};
     TRY(parity_tick(parity, "log-probs", number, out->count));
     if (c.row->refit && out->updates == 0) TRY(train_and_refit(parity, grid, own, out));
-    c.arena.source = parity->run[PARITY_A]->arena.source;
-    c.generating.source = parity->run[PARITY_B]->arena.source;
+    c.arena.source = run_memory_source(parity->run[PARITY_A]);
+    c.generating.source = run_memory_source(parity->run[PARITY_B]);
     const enum status status = run_case(&c);
     arena_close(&c.arena);
     arena_close(&c.generating);

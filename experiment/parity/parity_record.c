@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/real.h"
-#include "trainer/run_private.h"
+#include "trainer/run_pass.h"
 
 #define TENSORS_MAX 65536u /* 2^16: 40 per layer of 1638 layers */
 
@@ -198,35 +198,15 @@ enum status parity_record_open(struct parity_record *record, const struct run *r
                                struct arena *arena) {
     memset(record, 0, sizeof *record);
     record->arena = arena;
-    record->unit = dtype_epsilon(run->model.compute);
+    record->unit = dtype_epsilon(run_model(run)->compute);
     record->watch.see = see;
     record->watch.context = record;
-    return open_bases(record, &run->batch);
-}
-
-static void clear_gradients(struct run *run) {
-    for (uint32_t i = 0; i < run->table.count; i++)
-        for (uint32_t use = 0; use < run->table.rows[i].uses; use++)
-            if (run->table.rows[i].tied_to < 0)
-                memset(run->accumulators[i][use], 0,
-                       run->table.rows[i].count * run->model.accumulator);
-}
-
-static void backward(struct run *run) {
-    const struct model_weights weights = {run->weights};
-    const struct model_gradients gradients = {run->accumulators};
-    const double each = 1.0 / (double)run->batch.label_count;
-    for (uint32_t i = 0; i < run->batch.label_count; i++)
-        run->coefficient[i] = dtype_round(each, DTYPE_F32);
-    clear_gradients(run);
-    model_backward(&run->model, &weights, &run->batch, run->coefficient, &gradients);
-    clear_gradients(run);
+    return open_bases(record, run_batch(run));
 }
 
 enum status parity_record_pass(struct parity_record *record, struct run *run,
                                enum parity_recording doing, enum parity_level level,
                                uint64_t order_seed) {
-    const struct model_weights weights = {run->weights};
     record->doing = doing;
     record->level = level;
     record->cursor = 0;
@@ -234,15 +214,10 @@ enum status parity_record_pass(struct parity_record *record, struct run *run,
         memset(&record->tensors[i].sums, 0, sizeof record->tensors[i].sums);
         record->tensors[i].seen = 0;
     }
-    phase_refresh_weights(run);
-    model_set_order(&run->model, order_seed, 0);
-    run->model.dropping = 0;
-    run->model.watch = &record->watch;
     record->watch.stage = (enum watch_stage)(WATCH_PHASE + PHASE_FORWARD);
-    model_forward(&run->model, &weights, &run->batch, 0);
+    run_forward(run, order_seed, 0, &record->watch);
     record->watch.stage = (enum watch_stage)(WATCH_PHASE + PHASE_BACKWARD);
-    if (level == PARITY_OPS || level == PARITY_WHOLE) backward(run);
-    run->model.watch = NULL;
+    if (level == PARITY_OPS || level == PARITY_WHOLE) run_backward(run, &record->watch);
     arena_close(&record->watch.arena);
     if (record->watch.status != STATUS_OK) return record->watch.status;
     return record->status;

@@ -8,7 +8,7 @@
 #include "experiment/parity/parity.h"
 #include "kernels/backend_abi.h"
 #include "scenarios/scenario.h"
-#include "trainer/run_private.h"
+#include "trainer/run_pass.h"
 
 #define DRAWN_OP 258 /* of STREAM_DATA */
 #define DRAWN_SAMPLES 16u
@@ -62,9 +62,8 @@ static enum status open_run(struct parity *parity, enum parity_who who) {
                                         .order_seed = parity->request->seed + (uint64_t)who,
                                         .start = own ? NULL : parity->run[PARITY_A]};
     struct run *run;
-    TRY(arena_take(parity->arena, 1, sizeof *run, "runs", &run));
     TRY(config_validate(&parity->config[who], parity->request->steps));
-    TRY(run_open(&parity->config[who], &parity->dataset, &options, run));
+    TRY(run_open(&parity->config[who], &parity->dataset, &options, &run));
     parity->run[who] = run;
     return STATUS_OK;
 }
@@ -130,7 +129,7 @@ static enum status open_all(struct parity *parity) {
         const enum status status = open_run(parity, who);
         if (status != STATUS_OK) return status_prefix(status, "%s", names[who]);
     }
-    if (!same_tables(&parity->run[PARITY_A]->table, &parity->run[PARITY_B]->table))
+    if (!same_tables(run_table(parity->run[PARITY_A]), run_table(parity->run[PARITY_B])))
         parity->shapes_differ = 1;
     return STATUS_OK;
 }
@@ -175,16 +174,16 @@ enum status parity_tick(const struct parity *parity, const char *what, uint64_t 
 
 enum status parity_settle(const struct parity *parity) {
     for (int who = 0; who < PARITY_RUNS; who++)
-        if (parity->run[who] != NULL && parity->run[who]->backend != NULL)
-            TRY(parity->run[who]->backend->wait());
+        if (parity->run[who] != NULL && run_backend(parity->run[who]) != NULL)
+            TRY(run_backend(parity->run[who])->wait());
     return STATUS_OK;
 }
 
 uint32_t parity_batch_size(const struct parity *parity) {
     uint64_t size = parity->dataset.samples;
     for (int who = 0; who < PARITY_RUNS; who++)
-        if (parity->run[who] != NULL && parity->run[who]->limits.samples < size)
-            size = parity->run[who]->limits.samples;
+        if (parity->run[who] != NULL && run_limits(parity->run[who])->samples < size)
+            size = run_limits(parity->run[who])->samples;
     return (uint32_t)size;
 }
 
@@ -195,12 +194,8 @@ void parity_batch(const struct parity *parity, uint32_t number, uint32_t *sample
 }
 
 void parity_forward(struct run *run, const uint32_t *samples, uint32_t count, uint64_t order_seed) {
-    const struct model_weights weights = {run->weights};
-    batch_fill(&run->batch, &run->limits, run->dataset, samples, count, 0);
-    phase_refresh_weights(run);
-    model_set_order(&run->model, order_seed, 0);
-    run->model.dropping = 0;
-    model_forward(&run->model, &weights, &run->batch, 0);
+    run_fill_batch(run, samples, count);
+    run_forward(run, order_seed, 0, NULL);
 }
 
 enum status parity_replica_open(const struct parity *parity, uint64_t order_seed,
@@ -213,29 +208,29 @@ enum status parity_replica_open(const struct parity *parity, uint64_t order_seed
     for (uint8_t kind = 0; kind < 6; kind++) /* all of enum sum_kind */
         config.shuffle.kinds.item[config.shuffle.kinds.count++] = kind;
     config.shuffle.chunk = 4;
-    TRY(arena_take(parity->arena, 1, sizeof **out, "replica", out));
-    return run_open(&config, &parity->dataset, &options, *out);
+    return run_open(&config, &parity->dataset, &options, out);
 }
 
 /* Both as f64: exact, whatever the carriers. */
 static double value_at(const struct run *run, uint32_t row, size_t i) {
     const void *values = run_param(run, row);
-    return run->config.numerics.param == DTYPE_F64 ? ((const double *)values)[i]
-                                                   : (double)((const float *)values)[i];
+    return run_config(run)->numerics.param == DTYPE_F64 ? ((const double *)values)[i]
+                                                        : (double)((const float *)values)[i];
 }
 
 /* PARAM_ABSENT: no owner of this name. */
 static uint32_t row_named(const struct run *run, const char *name) {
-    for (uint32_t i = 0; i < run->owner_count; i++)
-        if (strcmp(run->table.rows[run->owner[i]].name, name) == 0) return run->owner[i];
+    for (uint32_t i = 0; i < run_owner_count(run); i++)
+        if (strcmp(run_table(run)->rows[run_owners(run)[i]].name, name) == 0)
+            return run_owners(run)[i];
     return PARAM_ABSENT;
 }
 
 static int same_tensor(const struct run *a, const struct run *b, uint32_t row) {
-    const enum dtype to = (enum dtype)b->config.numerics.param;
-    const struct param_row *param = &b->table.rows[row];
+    const enum dtype to = (enum dtype)run_config(b)->numerics.param;
+    const struct param_row *param = &run_table(b)->rows[row];
     const uint32_t other = row_named(a, param->name);
-    if (other == PARAM_ABSENT || a->table.rows[other].count != param->count) return 0;
+    if (other == PARAM_ABSENT || run_table(a)->rows[other].count != param->count) return 0;
     for (size_t i = 0; i < param->count; i++) {
         const double x = dtype_round(value_at(a, other, i), to), y = value_at(b, row, i);
         if (memcmp(&x, &y, sizeof x) != 0) return 0;
@@ -245,10 +240,10 @@ static int same_tensor(const struct run *a, const struct run *b, uint32_t row) {
 
 void parity_find_broken(const struct run *run, uint32_t *out_count, const char **out_first) {
     *out_count = 0;
-    for (uint32_t i = 0; i < run->owner_count; i++) {
-        const struct param_row *param = &run->table.rows[run->owner[i]];
+    for (uint32_t i = 0; i < run_owner_count(run); i++) {
+        const struct param_row *param = &run_table(run)->rows[run_owners(run)[i]];
         size_t at = 0;
-        while (at < param->count && isfinite(value_at(run, run->owner[i], at)))
+        while (at < param->count && isfinite(value_at(run, run_owners(run)[i], at)))
             at++;
         if (at < param->count && (*out_count)++ == 0) *out_first = param->name;
     }
@@ -256,22 +251,11 @@ void parity_find_broken(const struct run *run, uint32_t *out_count, const char *
 
 void parity_compare_weights(const struct run *a, const struct run *b, struct parity_weights *out) {
     memset(out, 0, sizeof *out);
-    for (uint32_t i = 0; i < b->owner_count; i++) {
+    for (uint32_t i = 0; i < run_owner_count(b); i++) {
         out->tensors++;
-        if (same_tensor(a, b, b->owner[i])) continue;
-        if (out->apart++ == 0) out->first = b->table.rows[b->owner[i]].name;
+        if (same_tensor(a, b, run_owners(b)[i])) continue;
+        if (out->apart++ == 0) out->first = run_table(b)->rows[run_owners(b)[i]].name;
     }
     parity_find_broken(a, &out->broken[0], &out->first_broken[0]);
     parity_find_broken(b, &out->broken[1], &out->first_broken[1]);
-}
-
-void parity_refit(const struct run *a, struct run *b) {
-    for (uint32_t i = 0; i < b->owner_count; i++) {
-        const uint32_t row = b->owner[i];
-        run_convert(b, b->table.rows[row].count, (enum dtype)a->config.numerics.param,
-                    (enum dtype)b->config.numerics.param, run_param(a, row),
-                    run_at(b, b->layout.tensor[row].param));
-    }
-    b->weights_fresh = 0;
-    phase_refresh_weights(b);
 }

@@ -7,17 +7,16 @@
 #include "experiment/parity/parity_measuring.h"
 
 static double start_of(const struct run *run, uint32_t row, size_t i) {
-    const enum dtype param = (enum dtype)run->config.numerics.param;
-    const unsigned char *then = run->initial + run->packed[row] * dtype_carrier(param);
-    return param == DTYPE_F64 ? ((const double *)(const void *)then)[i]
-                              : (double)((const float *)(const void *)then)[i];
+    const enum dtype param = (enum dtype)run_config(run)->numerics.param;
+    const void *then = run_param_initial(run, row);
+    return param == DTYPE_F64 ? ((const double *)then)[i] : (double)((const float *)then)[i];
 }
 
 static double changed_by(const struct run *run, uint32_t row, size_t i) {
     const void *now = run_param(run, row);
     const double then = start_of(run, row, i);
-    return run->config.numerics.param == DTYPE_F64 ? ((const double *)now)[i] - then
-                                                   : (double)((const float *)now)[i] - then;
+    return run_config(run)->numerics.param == DTYPE_F64 ? ((const double *)now)[i] - then
+                                                        : (double)((const float *)now)[i] - then;
 }
 
 /* No stored parameter is nearer to the exact one than rounding lets it: a spacing's square over 12
@@ -25,11 +24,11 @@ static double changed_by(const struct run *run, uint32_t row, size_t i) {
 static void sum_update(const struct parity *parity, const struct run *run, uint32_t row,
                        struct parity_sums *out) {
     const struct run *low = parity->run[PARITY_LOW], *high = parity->run[PARITY_HIGH];
-    for (size_t i = 0; i < low->table.rows[row].count; i++) {
+    for (size_t i = 0; i < run_table(low)->rows[row].count; i++) {
         const double t = changed_by(run, row, i), l = changed_by(low, row, i);
         const double h = changed_by(high, row, i);
         const double space =
-            dtype_spacing(start_of(low, row, i), (enum dtype)low->config.numerics.param);
+            dtype_spacing(start_of(low, row, i), (enum dtype)run_config(low)->numerics.param);
         out->target = real_fma_f64(t - h, t - h, out->target);
         out->baseline = real_fma_f64(l - h, l - h, out->baseline);
         out->baseline = real_fma_f64(space, space / 12.0, out->baseline);
@@ -44,14 +43,14 @@ static void sum_update(const struct parity *parity, const struct run *run, uint3
 /* Rows of updates: one per tensor, then all together. */
 static enum status open_updates(struct parity_measuring *m) {
     const struct run *low = m->parity->run[PARITY_LOW];
-    for (uint32_t i = 0; i < low->owner_count; i++) {
+    for (uint32_t i = 0; i < run_owner_count(low); i++) {
         struct parity_component_row *row;
         TRY(parity_add_row(m, &row));
         row->level = PARITY_WHOLE;
         row->component = PARITY_TENSOR;
         row->side = PARITY_UPDATE;
         row->layer = PASS_NO_LAYER;
-        row->op = low->table.rows[low->owner[i]].name;
+        row->op = run_table(low)->rows[run_owners(low)[i]].name;
         row->tensor = "first update";
     }
     return parity_make_pool(m, PARITY_UPDATE, "first update");
@@ -59,15 +58,15 @@ static enum status open_updates(struct parity_measuring *m) {
 
 static void collect_updates(struct parity_measuring *m, const struct run *run, int target) {
     const struct run *low = m->parity->run[PARITY_LOW];
-    struct parity_component_row *rows = m->out->rows + m->out->count - low->owner_count - 1;
+    struct parity_component_row *rows = m->out->rows + m->out->count - run_owner_count(low) - 1;
     struct parity_sums all = {0};
-    for (uint32_t i = 0; i <= low->owner_count; i++) {
+    for (uint32_t i = 0; i <= run_owner_count(low); i++) {
         struct parity_sums sums = {0};
-        if (i < low->owner_count)
-            sum_update(m->parity, run, low->owner[i], &sums);
+        if (i < run_owner_count(low))
+            sum_update(m->parity, run, run_owners(low)[i], &sums);
         else
             sums = all;
-        if (i < low->owner_count) parity_pool(&all, &sums);
+        if (i < run_owner_count(low)) parity_pool(&all, &sums);
         if (!target) {
             parity_sample_add(&rows[i].replica, parity_sums_ratio(&sums));
             continue;

@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "tests/bench/helper_bench.h"
-#include "trainer/run.h"
+#include "trainer/run_private.h"
 
 struct size_row {
     const char *name;
@@ -121,7 +121,7 @@ static enum status train_one(const struct asked *asked, const char *const *overr
                                         .order_seed = 1,
                                         .at_phase = at_phase,
                                         .at_phase_context = &watched};
-    TRY(run_open(config, &dataset, &options, &run));
+    TRY(run_open_at(config, &dataset, &options, &run));
     const enum status status = time_updates(asked, &run, &watched, &times);
     const size_t middle = times.count / 2;
     if (status == STATUS_OK)
@@ -152,7 +152,7 @@ static enum status measure(const struct size_row *size, const struct size_row *m
     TRY(bench_open(overrides, count, arena, &config, &dataset));
     struct run_options options = {.tensors = 1, .phases = 1, .steps = steps, .order_seed = 1};
     struct run run;
-    TRY(run_open(config, &dataset, &options, &run));
+    TRY(run_open_at(config, &dataset, &options, &run));
     double best = 0.0, parameters = (double)run.table.elements;
     for (uint64_t i = 0; i < steps; i++) {
         const struct record *record;

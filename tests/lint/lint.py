@@ -205,6 +205,17 @@ def rule_rooms(tree):
                 yield name, line_of(code, match.start(1)), f"{name} may not know {other}/"
 
 
+def rule_private(tree):
+    """X_private.h is what the files of one folder share; tests may look inside."""
+    for name, code in tree.code.items():
+        if folder(name) not in LAYERS:
+            continue
+        for match in INCLUDE.finditer(code):
+            other = match.group(1)
+            if other.endswith("_private.h") and other.rsplit("/", 1)[0] != name.rsplit("/", 1)[0]:
+                yield name, line_of(code, match.start(1)), f'"{other}" is private to its folder'
+
+
 def rule_own_header_first(tree):
     """A .c file begins with its own header, or with a private one that begins with it."""
     def first_of(name):
@@ -395,7 +406,7 @@ def warn_sizes(tree):
                 yield name, number, f"{len(line)} columns"
 
 
-RULES = [rule_includes, rule_rooms, rule_own_header_first, rule_tokens, rule_exceptions_are_used, rule_mutable,
+RULES = [rule_includes, rule_rooms, rule_private, rule_own_header_first, rule_tokens, rule_exceptions_are_used, rule_mutable,
          rule_unique_names, rule_guard, rule_licence, rule_flags, rule_places, rule_documents,
          rule_notebooks, rule_catalogue]
 

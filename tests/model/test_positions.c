@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "experiment/experiment.h"
+#include "trainer/run_private.h"
 #include "trainer/schema_classes.h"
 
 /* As the scenario's table says. */
@@ -31,7 +32,7 @@ static void first_forward(const struct config *config, const struct dataset *dat
                           struct run *out) {
     const struct run_options options = {.steps = 1};
     const struct record *record;
-    assert_int_equal(run_open(config, dataset, &options, out), STATUS_OK);
+    assert_int_equal(run_open_at(config, dataset, &options, out), STATUS_OK);
     assert_int_equal(run_step(out, &record), STATUS_OK);
 }
 

@@ -284,7 +284,7 @@ static void validate_changed_weights(void **state) {
     float *value = (float *)(void *)(kept.run.state + kept.run.layout.tensor[0].param);
     value[0] += 1.0f;
     write_weights("moving", &kept.run);
-    assert_int_equal(run_open(&config, &kept.dataset, &options, &run), STATUS_INPUT);
+    assert_int_equal(run_open_at(&config, &kept.dataset, &options, &run), STATUS_INPUT);
     assert_non_null(strstr(status_text(), "the files were changed"));
     close_run(&kept);
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "experiment/experiment.h"
+#include "trainer/run_private.h"
 #include "trainer/schema_classes.h"
 
 #define POSITIONS 96
@@ -38,7 +39,7 @@ static void query_changes(const char *rope, double out[POSITIONS]) {
     for (int arm = 0; arm < 2; arm++) {
         struct run_options options = {.steps = 1};
         const struct record *record;
-        assert_int_equal(run_open(&scenario->arms[arm].config, &dataset, &options, &runs[arm]),
+        assert_int_equal(run_open_at(&scenario->arms[arm].config, &dataset, &options, &runs[arm]),
                          STATUS_OK);
         assert_int_equal(run_step(&runs[arm], &record), STATUS_OK);
     }

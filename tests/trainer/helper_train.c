@@ -146,7 +146,7 @@ int helper_backend_lacks(void) {
 
 void helper_run_open(const struct config *config, const struct dataset *dataset,
                      const struct run_options *options, struct run *out) {
-    expect_ok(run_open(config, dataset, options, out));
+    expect_ok(run_open_at(config, dataset, options, out));
 }
 
 const struct record *helper_step(struct run *run) {

@@ -7,7 +7,7 @@
 
 #include "experiment/experiment.h"
 #include "tests/data/helper_data.h"
-#include "trainer/run.h"
+#include "trainer/run_private.h"
 
 /* The resolved configuration of a scenario with this body of `common` ("task: sft, seed: 3"). */
 void helper_config(uint64_t steps, struct config *out, const char *format, ...)

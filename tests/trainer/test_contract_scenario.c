@@ -130,7 +130,7 @@ static void validate_epochs(void **state) {
                   "model: {layers: 1, hidden: 16, heads: 2, mlp: 20, vocab: 19}");
     helper_ids_open(&config, 8, 20, 16, &arena, &dataset);
     struct run_options options = {.steps = 6};
-    assert_int_equal(run_open(&config, &dataset, &options, &run), STATUS_INPUT);
+    assert_int_equal(run_open_at(&config, &dataset, &options, &run), STATUS_INPUT);
     assert_string_equal(status_text(),
                         "schedule.updates_per_epoch: an epoch of this data has 5 updates, got 3; "
                         "contract lightning-epoch counts them");

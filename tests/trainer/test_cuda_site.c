@@ -36,7 +36,7 @@ static void assert_refused(struct config *config, enum status expected, const ch
     struct dataset dataset;
     struct run run;
     helper_data_open(config, &arena, &dataset);
-    assert_int_equal(run_open(config, &dataset, &options, &run), expected);
+    assert_int_equal(run_open_at(config, &dataset, &options, &run), expected);
     if (strstr(status_text(), text) == NULL)
         fail_msg("expected \"...%s...\", got \"%s\"", text, status_text());
     arena_close(&arena);

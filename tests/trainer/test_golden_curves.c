@@ -37,7 +37,7 @@ static enum status print_arm(const struct scenario *scenario, int arm, uint64_t 
     struct run_options options = {.steps = scenario->steps,
                                   .order_seed = config.numerics.order_seed};
     struct run run;
-    TRY(run_open(&config, &dataset, &options, &run));
+    TRY(run_open_at(&config, &dataset, &options, &run));
     enum status status = STATUS_OK;
     for (uint64_t i = 0; i < updates && status == STATUS_OK; i++) {
         const struct record *record;

@@ -40,7 +40,7 @@ static enum status train(const char *words, struct outcome *out) {
     helper_config(UPDATES, &config, COMMON "%s", words);
     helper_ids_open(&config, 7, 16, 48, &arena, &dataset);
     const struct run_options options = {.steps = UPDATES, .poison = 1};
-    const enum status status = run_open(&config, &dataset, &options, &run);
+    const enum status status = run_open_at(&config, &dataset, &options, &run);
     for (size_t k = 0; status == STATUS_OK && k < UPDATES; k++) {
         const struct record *record = helper_step(&run);
         out->loss[k] = record->reals[REAL_LOSS];

@@ -137,7 +137,7 @@ static void validate_refusals(void **state) {
         helper_config(3, &config, COMMON, cases[i], "task: sft");
         helper_ids_open(&config, 7, 40, 16, &arena, &dataset);
         const struct run_options options = {.steps = 3};
-        assert_int_equal(run_open(&config, &dataset, &options, &run), STATUS_INPUT);
+        assert_int_equal(run_open_at(&config, &dataset, &options, &run), STATUS_INPUT);
         assert_non_null(strstr(status_text(), "init.nudge: "));
         arena_close(&arena);
     }

@@ -32,7 +32,7 @@ static enum status bench_try(struct bench *bench, const char *words) {
                   "model: {layers: 1, hidden: 16, heads: 2, mlp: 24, vocab: 19}",
                   words);
     helper_ids_open(&bench->config, 8, 20, 16, &bench->arena, &bench->dataset);
-    return run_open(&bench->config, &bench->dataset,
+    return run_open_at(&bench->config, &bench->dataset,
                     &(struct run_options){.readback = 1, .steps = UPDATES}, &bench->run);
 }
 
@@ -245,7 +245,7 @@ static void validate_changed_file(void **state) {
     run_close(&bench.run);
     snprintf(bench.config.optimizer.which.module, sizeof bench.config.optimizer.which.module,
              "%s/signum_again.so", TWINSTEP_PLUGINS);
-    assert_int_equal(run_open(&bench.config, &bench.dataset,
+    assert_int_equal(run_open_at(&bench.config, &bench.dataset,
                               &(struct run_options){.steps = UPDATES}, &bench.run),
                      STATUS_INPUT);
     assert_non_null(strstr(status_text(), "/signum_again.so: expected the module with SHA-256 "));

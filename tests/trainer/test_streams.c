@@ -390,7 +390,7 @@ static void verify_unresolved_take(void **state) {
     helper_config(UPDATES, &config, BASE ", %s", BATCHES);
     helper_ids_open(&config, 71, SAMPLES, 16, &arena, &dataset);
     strcpy(config.rng.data, "seed 1 at 1, take b at 2");
-    assert_int_equal(run_open(&config, &dataset, &(struct run_options){.steps = 2}, &run),
+    assert_int_equal(run_open_at(&config, &dataset, &(struct run_options){.steps = 2}, &run),
                      STATUS_INPUT);
     assert_string_equal(status_text(), "rng.data: event 2: take needs another arm");
     arena_close(&arena);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What others may ask of a run (trainer/run.h). Changes nothing. */
+#include "trainer/run_private.h"
+
+#include <string.h>
+
+const struct config *run_config(const struct run *run) {
+    return &run->config;
+}
+
+const struct dataset *run_dataset(const struct run *run) {
+    return run->dataset;
+}
+
+const struct param_table *run_table(const struct run *run) {
+    return &run->table;
+}
+
+const struct state_layout *run_layout(const struct run *run) {
+    return &run->layout;
+}
+
+const struct run_axes *run_axes_of(const struct run *run) {
+    return &run->axes;
+}
+
+const struct batch_limits *run_limits(const struct run *run) {
+    return &run->limits;
+}
+
+uint32_t run_owner_count(const struct run *run) {
+    return run->owner_count;
+}
+
+const uint32_t *run_owners(const struct run *run) {
+    return run->owner;
+}
+
+const struct backend *run_backend(const struct run *run) {
+    return run->backend;
+}
+
+const struct arena_source *run_memory_source(const struct run *run) {
+    return run->arena.source;
+}
+
+size_t run_memory(const struct run *run) {
+    return run->arena.total;
+}
+
+static void add_products(struct library_count *to, const struct library_count *from) {
+    if (to->ours == 0) memcpy(to->first, from->first, sizeof to->first);
+    to->products += from->products;
+    to->ours += from->ours;
+}
+
+int run_products(const struct run *run, struct library_count *out) {
+    const struct run_reference *const reference = run->reference;
+    int counted = run->model.call.library != NULL;
+    struct library_count sum = run->model.products;
+    if (reference != NULL) {
+        add_products(&sum, &reference->model.products);
+        counted = counted || reference->model.call.library != NULL;
+    }
+    if (counted) *out = sum;
+    return counted;
+}
+
+const unsigned char *run_state(const struct run *run) {
+    return run->state;
+}
+
+const struct state_head *run_state_head(const struct run *run) {
+    return state_head_of(run->state);
+}
+
+const void *run_param(const struct run *run, uint32_t row) {
+    return run->state + run->layout.tensor[row].param;
+}
+
+/* A row's carriers in a packed copy of all parameters. */
+static const void *packed_param(const struct run *run, const unsigned char *copy, uint32_t row) {
+    return copy + run->packed[row] * dtype_carrier(run->table.rows[row].dtype);
+}
+
+const void *run_param_before(const struct run *run, uint32_t row) {
+    return packed_param(run, run->before, row);
+}
+
+const void *run_param_initial(const struct run *run, uint32_t row) {
+    return packed_param(run, run->initial, row);
+}
+
+const struct record *run_record(const struct run *run) {
+    return &run->record;
+}
+
+const struct sampler_plan *run_sampler_plan(const struct run *run) {
+    return &run->plan;
+}
+
+const struct model *run_model(const struct run *run) {
+    return &run->model;
+}
+
+const struct batch *run_batch(const struct run *run) {
+    return &run->batch;
+}
