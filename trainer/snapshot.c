@@ -30,84 +30,56 @@ static void add_words(struct digest_stream *to, const char *name, const uint64_t
     add_bytes(to, name, words, count * sizeof *words);
 }
 
-#define MEMBER(type, member)                                                                       \
-    { #type "." #member, offsetof(struct type, member), sizeof(((struct type *)0)->member) }
+/* Every member of the structs that the state's head is made of, in their order: what the digest of
+ * a layout names. A member that is missing here is a failed assertion below. */
+#define HEAD(EACH)                                                                                 \
+    EACH(state_head, done)                                                                         \
+    EACH(state_head, n)                                                                            \
+    EACH(state_head, t)                                                                            \
+    EACH(state_head, sampler)                                                                      \
+    EACH(state_head, lr)                                                                           \
+    EACH(state_head, norm)                                                                         \
+    EACH(state_head, coefficient)                                                                  \
+    EACH(state_head, scaler)                                                                       \
+    EACH(state_head, rng_offset)                                                                   \
+    EACH(state_head, stream)                                                                       \
+    EACH(state_head, pending)                                                                      \
+    EACH(state_head, stored)                                                                       \
+    EACH(state_head, window)                                                                       \
+    EACH(state_head, root)
+#define SAMPLER(EACH) EACH(sampler_state, epoch) EACH(sampler_state, position)
+#define SCALER(EACH)                                                                               \
+    EACH(state_scaler, scale)                                                                      \
+    EACH(state_scaler, growth_tracker)                                                             \
+    EACH(state_scaler, hysteresis_left)                                                            \
+    EACH(state_scaler, unscaled)
+#define STREAM(EACH)                                                                               \
+    EACH(state_stream, reseeded)                                                                   \
+    EACH(state_stream, seed) EACH(state_stream, skew) EACH(state_stream, slot)
+#define PLACE(EACH) EACH(state_place, seed) EACH(state_place, clock)
+#define WINDOW(EACH)                                                                               \
+    EACH(loss_window, loss)                                                                        \
+    EACH(loss_window, logp)                                                                        \
+    EACH(loss_window, reward)                                                                      \
+    EACH(loss_window, correct) EACH(loss_window, sequences) EACH(loss_window, tokens)
 
+#define MEMBER(type, member)                                                                       \
+    {#type "." #member, offsetof(struct type, member), sizeof(((struct type *)0)->member)},
 static const struct member {
     const char *name;
     size_t offset, size;
-} members[] = {
-    MEMBER(state_head, done),
-    MEMBER(state_head, n),
-    MEMBER(state_head, t),
-    MEMBER(state_head, micro),
-    MEMBER(state_head, sampler),
-    MEMBER(state_head, lr),
-    MEMBER(state_head, norm),
-    MEMBER(state_head, coefficient),
-    MEMBER(state_head, scaler),
-    MEMBER(state_head, rng_offset),
-    MEMBER(state_head, stream),
-    MEMBER(state_head, pending),
-    MEMBER(state_head, stored),
-    MEMBER(state_head, window),
-    MEMBER(state_head, batch),
-    MEMBER(state_head, forward),
-    MEMBER(state_head, root),
-    MEMBER(state_head, ledger),
-    MEMBER(sampler_state, epoch),
-    MEMBER(sampler_state, position),
-    MEMBER(state_scaler, scale),
-    MEMBER(state_scaler, growth_tracker),
-    MEMBER(state_scaler, hysteresis_left),
-    MEMBER(state_scaler, unscaled),
-    MEMBER(state_stream, reseeded),
-    MEMBER(state_stream, seed),
-    MEMBER(state_stream, skew),
-    MEMBER(state_stream, slot),
-    MEMBER(state_place, seed),
-    MEMBER(state_place, clock),
-    MEMBER(loss_window, loss),
-    MEMBER(loss_window, logp),
-    MEMBER(loss_window, reward),
-    MEMBER(loss_window, correct),
-    MEMBER(loss_window, sequences),
-    MEMBER(loss_window, tokens),
-    MEMBER(digest_stream, chain),
-    MEMBER(digest_stream, items),
-};
+} members[] = {HEAD(MEMBER) SAMPLER(MEMBER) SCALER(MEMBER) STREAM(MEMBER) PLACE(MEMBER)
+                   WINDOW(MEMBER)};
 
-/* Nothing between the members, which would hold whatever the compiler leaves there. */
-#define SIZE(type, member) sizeof(((struct type *)0)->member)
-_Static_assert(SIZE(state_head, done) + SIZE(state_head, n) + SIZE(state_head, t) +
-                       SIZE(state_head, micro) + SIZE(state_head, sampler) + SIZE(state_head, lr) +
-                       SIZE(state_head, norm) + SIZE(state_head, coefficient) +
-                       SIZE(state_head, scaler) + SIZE(state_head, rng_offset) +
-                       SIZE(state_head, stream) + SIZE(state_head, pending) +
-                       SIZE(state_head, stored) + SIZE(state_head, window) +
-                       SIZE(state_head, batch) + SIZE(state_head, forward) +
-                       SIZE(state_head, root) + SIZE(state_head, ledger) ==
-                   sizeof(struct state_head),
-               "state_head has padding, or a member that is not in `members`");
-_Static_assert(SIZE(sampler_state, epoch) + SIZE(sampler_state, position) ==
-                   sizeof(struct sampler_state),
-               "as above");
-_Static_assert(SIZE(state_scaler, scale) + SIZE(state_scaler, growth_tracker) +
-                       SIZE(state_scaler, hysteresis_left) + SIZE(state_scaler, unscaled) ==
-                   sizeof(struct state_scaler),
-               "as above");
-_Static_assert(SIZE(loss_window, loss) + SIZE(loss_window, logp) + SIZE(loss_window, reward) +
-                       SIZE(loss_window, correct) + SIZE(loss_window, sequences) +
-                       SIZE(loss_window, tokens) ==
-                   sizeof(struct loss_window),
-               "as above");
-_Static_assert(SIZE(state_stream, reseeded) + SIZE(state_stream, seed) + SIZE(state_stream, skew) +
-                       SIZE(state_stream, slot) ==
-                   sizeof(struct state_stream),
-               "as above");
-_Static_assert(SIZE(digest_stream, chain) + SIZE(digest_stream, items) ==
-                   sizeof(struct digest_stream),
-               "as above");
+/* Nothing may lie between the members: it would hold whatever the compiler leaves there, and two
+ * equal states would differ. */
+#define SIZE(type, member) +sizeof(((struct type *)0)->member)
+_Static_assert(0 HEAD(SIZE) == sizeof(struct state_head), "padding, or a member that HEAD lacks");
+_Static_assert(0 SAMPLER(SIZE) == sizeof(struct sampler_state), "as above");
+_Static_assert(0 SCALER(SIZE) == sizeof(struct state_scaler), "as above");
+_Static_assert(0 STREAM(SIZE) == sizeof(struct state_stream), "as above");
+_Static_assert(0 PLACE(SIZE) == sizeof(struct state_place), "as above");
+_Static_assert(0 WINDOW(SIZE) == sizeof(struct loss_window), "as above");
 
 static void add_head(struct digest_stream *to) {
     const uint64_t sizes[] = {sizeof(struct state_head), STREAM_COUNT, STREAM_OPS, STREAM_SLOTS};

@@ -13,7 +13,7 @@
 #include "determinism/trace.h"
 #include "trainer/run.h"
 
-#define SNAPSHOT_FORMAT 1
+#define SNAPSHOT_FORMAT 2
 
 /* For a run of `config`, without opening it. `every`: updates from one state to the next. */
 TWINSTEP_MUST_USE enum status snapshot_plan(const struct config *config,

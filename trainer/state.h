@@ -45,7 +45,6 @@ struct state_head {
     uint64_t done;                /* finished updates */
     uint64_t n;                   /* update counter, advanced by `count` only */
     uint64_t t;                   /* the optimizer's own step count */
-    uint64_t micro;               /* micro-batches of the running update already fetched */
     struct sampler_state sampler; /* of the running update */
     double lr[STATE_GROUPS_MAX];
     double norm; /* gradient norm and coefficient of the last clip; NaN before any */
@@ -56,10 +55,7 @@ struct state_head {
     uint64_t pending; /* accumulators hold terms that the stored gradient has not */
     uint64_t stored;  /* a gradient was closed since the last zero */
     struct loss_window window;
-    struct digest_stream batch; /* chained over the micro-batches of the update */
-    struct digest_stream forward;
     struct digest root;
-    struct stream_ledger ledger; /* draws of the running update */
 };
 
 /* Byte offsets into the state, by parameter row (owners only). */
