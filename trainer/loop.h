@@ -141,12 +141,4 @@ struct loop_words {
 };
 void loop_words_of(const struct config *config, struct loop_words *out_words);
 
-/* Replaces the lists micro and update by a random legal order; epoch, eval and on_skip stay. The
- * same seed gives the same lists everywhere. */
-void loop_random(uint64_t seed, struct config *config);
-
-/* Replaces micro and update of a legal loop by a random order with the same signature; returns the
- * number of swaps made (0: none was found). */
-uint32_t loop_random_equal(uint64_t seed, struct config *config);
-
 #endif

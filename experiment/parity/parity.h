@@ -79,7 +79,4 @@ void parity_compare_weights(const struct run *a, const struct run *b, struct par
  * is open, is left alone without any. */
 void parity_find_broken(const struct run *run, uint32_t *out_count, const char **out_first);
 
-/* B's weights become A's, rounded to B's dtype: what a refit does. Not where shapes differ. */
-void parity_refit(const struct run *a, struct run *b);
-
 #endif

@@ -40,7 +40,7 @@ static const struct {
 static int ask(const char *arguments, char *out, size_t size) {
     static char command[8 * HELPER_PATH_SIZE];
     const char *python = getenv("TWINSTEP_PYTHON");
-    snprintf(command, sizeof command, "%s " TWINSTEP_SOURCE_DIR "/tests/trainer/real_model.py %s",
+    snprintf(command, sizeof command, "%s " TWINSTEP_SOURCE_DIR "/tests/model/real_model.py %s",
              python == NULL ? "python3" : python, arguments);
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);

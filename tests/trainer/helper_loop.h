@@ -14,4 +14,12 @@ void helper_loop_standard(struct config *out_config);
 /* The standard loop with another list update (and, when not NULL, micro). */
 void helper_loop_orders(const char *micro, const char *update, struct config *out_config);
 
+/* Replaces the lists micro and update by a random legal order; epoch, eval and on_skip stay. The
+ * same seed gives the same lists everywhere. */
+void helper_loop_random(uint64_t seed, struct config *config);
+
+/* Replaces micro and update of a legal loop by a random order with the same signature; returns the
+ * number of swaps made (0: none was found). */
+uint32_t helper_loop_random_equal(uint64_t seed, struct config *config);
+
 #endif

@@ -248,7 +248,7 @@ static void verify_random_orders_are_legal(void **state) {
     helper_loop_standard(&config);
     uint32_t count = 0;
     for (uint64_t seed = 0; seed < 2000; ++seed) {
-        loop_random(seed, &config);
+        helper_loop_random(seed, &config);
         assert_int_equal(loop_check(&config, NULL), STATUS_OK);
         loop_signature_of(&config, &census.seen[count++]);
     }
@@ -268,10 +268,10 @@ static void verify_random_is_a_function_of_the_seed(void **state) {
     helper_loop_orders("zero fetch forward backward", "optimize log", &b);
     uint32_t differing = 0;
     for (uint64_t seed = 0; seed < 50; ++seed) {
-        loop_random(seed, &a);
-        loop_random(seed, &b);
+        helper_loop_random(seed, &a);
+        helper_loop_random(seed, &b);
         assert_memory_equal(&a.loop, &b.loop, sizeof a.loop);
-        loop_random(seed + 1000, &b);
+        helper_loop_random(seed + 1000, &b);
         differing += memcmp(&a.loop, &b.loop, sizeof a.loop) != 0;
     }
     assert_true(differing > 45);
@@ -283,9 +283,9 @@ static void verify_equal_orders_are_equal_and_new(void **state) {
     for (uint64_t seed = 0; seed < 200; ++seed) {
         struct config a;
         helper_loop_standard(&a);
-        if (seed > 0) loop_random(seed, &a);
+        if (seed > 0) helper_loop_random(seed, &a);
         struct config b = a;
-        const uint32_t swaps = loop_random_equal(seed, &b);
+        const uint32_t swaps = helper_loop_random_equal(seed, &b);
         assert_int_equal(loop_check(&b, NULL), STATUS_OK);
         assert_true(loop_equal(&a, &b));
         moved += swaps > 0 && memcmp(&a.loop, &b.loop, sizeof a.loop) != 0;

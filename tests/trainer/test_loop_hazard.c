@@ -129,7 +129,7 @@ static void verify_words_on_random_orders(void **state) {
         struct config config;
         struct loop_words words;
         helper_loop_standard(&config);
-        loop_random(seed, &config);
+        helper_loop_random(seed, &config);
         config.schedule.start = START_BASE;
         config.schedule.increment = 1 + seed % 3;
         config.schedule.shift = (int64_t)(seed % 5) - 2;
@@ -306,7 +306,7 @@ static void verify_sentences(void **state) {
         struct config config;
         struct loop_hazard found[LOOP_HAZARD_KINDS];
         helper_loop_standard(&config);
-        loop_random(seed, &config);
+        helper_loop_random(seed, &config);
         config.schedule.origin = (uint64_t)1 << 53;
         config.schedule.increment = ((uint64_t)1 << 53) - seed;
         config.schedule.shift = -((int64_t)1 << 53);

@@ -33,7 +33,7 @@ static enum status bench_try(struct bench *bench, const char *words) {
                   words);
     helper_ids_open(&bench->config, 8, 20, 16, &bench->arena, &bench->dataset);
     return run_open_at(&bench->config, &bench->dataset,
-                    &(struct run_options){.readback = 1, .steps = UPDATES}, &bench->run);
+                       &(struct run_options){.readback = 1, .steps = UPDATES}, &bench->run);
 }
 
 static void bench_open(struct bench *bench, const char *words) {
@@ -246,7 +246,7 @@ static void validate_changed_file(void **state) {
     snprintf(bench.config.optimizer.which.module, sizeof bench.config.optimizer.which.module,
              "%s/signum_again.so", TWINSTEP_PLUGINS);
     assert_int_equal(run_open_at(&bench.config, &bench.dataset,
-                              &(struct run_options){.steps = UPDATES}, &bench.run),
+                                 &(struct run_options){.steps = UPDATES}, &bench.run),
                      STATUS_INPUT);
     assert_non_null(strstr(status_text(), "/signum_again.so: expected the module with SHA-256 "));
     assert_non_null(strstr(status_text(), "the file was changed"));

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/trainer/helper_loop.h"
 #include "tests/trainer/helper_train.h"
 
 enum { ORDERS = 60, EQUALS = 2, UPDATES = 4, TRAINED = ORDERS * (1 + EQUALS) };
@@ -73,8 +74,8 @@ static void train_all(const struct config *base, const struct dataset *dataset) 
         struct trained *now = &all[i];
         uint32_t order = i / (1 + EQUALS);
         now->config = *base;
-        loop_random(900 + order, &now->config);
-        if (i % (1 + EQUALS) != 0) (void)loop_random_equal(77 + i, &now->config);
+        helper_loop_random(900 + order, &now->config);
+        if (i % (1 + EQUALS) != 0) (void)helper_loop_random_equal(77 + i, &now->config);
         assert_int_equal(loop_check(&now->config, NULL), STATUS_OK);
         loop_signature_of(&now->config, &now->signature);
         train(&now->config, dataset, &now->bits);

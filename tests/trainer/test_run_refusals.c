@@ -99,7 +99,8 @@ static void verify_refusals(void **state) {
         struct config config = good;
         struct run run;
         refusals[i].break_it(&config);
-        enum status status = run_open_at(&config, &dataset, &(struct run_options){.steps = 2}, &run);
+        enum status status =
+            run_open_at(&config, &dataset, &(struct run_options){.steps = 2}, &run);
         print_message("%-50s %s\n", refusals[i].name, status == STATUS_OK ? "" : status_text());
         if (status == STATUS_OK) run_close(&run);
         assert_int_equal(status, refusals[i].status);

@@ -2,7 +2,7 @@
  * Random legal orders for the property tests: any legal order runs, orders with one meaning give
  * one result. Draws by counter from the seed; not part of any training, so not in law 10's table.
  * Invariant: what comes out passes loop_check. */
-#include "trainer/loop.h"
+#include "tests/trainer/helper_loop.h"
 
 #include "determinism/philox.h"
 
@@ -58,7 +58,7 @@ static void draw_update(struct draw *draw, struct key_list *list) {
     if (draw_below(draw, 16) == 0) insert_anywhere(draw, list, PHASE_OPTIMIZE);
 }
 
-void loop_random(uint64_t seed, struct config *config) {
+void helper_loop_random(uint64_t seed, struct config *config) {
     struct draw draw = {seed, 0};
     for (int attempt = 0; attempt < ATTEMPTS; ++attempt) {
         draw_micro(&draw, &config->loop.micro);
@@ -79,7 +79,7 @@ static void swap(struct key_list *list, uint32_t i) {
     list->item[i + 1] = kept;
 }
 
-uint32_t loop_random_equal(uint64_t seed, struct config *config) {
+uint32_t helper_loop_random_equal(uint64_t seed, struct config *config) {
     struct draw draw = {seed, 0};
     const struct config start = *config;
     uint32_t made = 0;
