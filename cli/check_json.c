@@ -105,6 +105,6 @@ json_t *check_json(const struct check *check) {
             object, "orders",
             json_pack("{so so so so}", "count", whole(plan->orders.count), "mixtures_at_most",
                       whole(orders_bound(plan->orders.factors, plan->orders.count)), "mixtures",
-                      whole(plan->mixture_count - 2), "shared", whole(plan->shared)));
+                      whole(plan->hybrid_count - 2), "shared", whole(plan->shared)));
     return object;
 }

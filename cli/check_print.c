@@ -87,7 +87,7 @@ static void print_orders(const struct experiment_plan *plan, FILE *out) {
                 " sampled orders of entry (attribution.orders): "
                 "at most %" PRIu32 " mixtures, %" PRIu32 " distinct\n",
                 plan->orders.count, orders_bound(plan->orders.factors, plan->orders.count),
-                plan->mixture_count - 2);
+                plan->hybrid_count - 2);
     if (plan->shared > 0)
         fprintf(out,
                 "           %" PRIu32 " mixtures are determined like another run: not trained\n",

@@ -61,13 +61,13 @@ static enum status fill_strata(const struct noise_report *report, struct arena *
 static void fill_twin(const struct noise_case *one, struct floor_twin *out) {
     const struct noise_table *table = &one->table;
     out->weight = "";
-    if (table->twin.gradient == NULL) return;
+    if (table->perturbed.gradient == NULL) return;
     for (uint32_t i = 0; i < table->count; i++)
         if (table->rows[i].stratum == NOISE_ONE_ULP) out->weight = table->rows[i].variant;
     out->tensors = table->layout.tensors;
     out->names = table->layout.tensor_names;
-    out->gradient = table->twin.gradient;
-    out->distance = table->twin.distance;
+    out->gradient = table->perturbed.gradient;
+    out->distance = table->perturbed.distance;
 }
 
 /* What the ops ran on, as in a trace; the run's name is "noise". */

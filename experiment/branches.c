@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A tree over the mixtures, walked once when it is planned. */
+ * A tree over the hybrids, walked once when it is planned. */
 #include "experiment/branches.h"
 
 #include <string.h>
 
-#include "experiment/silent.h"
+#include "experiment/inert_updates.h"
 
 struct walk {
     const struct experiment_plan *plan;
@@ -17,23 +17,22 @@ static int races(const struct experiment_plan *plan) {
     return config_races(&plan->runs[0].config) || config_races(&plan->runs[1].config);
 }
 
-static int is_trained(const struct experiment_plan *plan, uint32_t mixture) {
-    return mixture > 0 && mixture + 1 < plan->mixture_count &&
-           plan->mixtures[mixture].same == mixture;
+static int is_trained(const struct experiment_plan *plan, uint32_t hybrid) {
+    return hybrid > 0 && hybrid + 1 < plan->hybrid_count && plan->hybrids[hybrid].same == hybrid;
 }
 
 static uint32_t find_mask(const struct experiment_plan *plan, uint32_t mask) {
-    for (uint32_t i = 0; i < plan->mixture_count; i++)
-        if (plan->mixtures[i].mask == mask) return i;
-    return NO_MIXTURE;
+    for (uint32_t i = 0; i < plan->hybrid_count; i++)
+        if (plan->hybrids[i].mask == mask) return i;
+    return NO_HYBRID;
 }
 
-/* The trained mixture that stands for this one without factor `factor`. */
-static uint32_t without(const struct experiment_plan *plan, uint32_t mixture, uint32_t factor) {
-    const uint32_t found = find_mask(plan, plan->mixtures[mixture].mask ^ 1u << factor);
-    if (found == NO_MIXTURE) return NO_MIXTURE;
-    const uint32_t same = plan->mixtures[found].same;
-    return same + 1 == plan->mixture_count ? NO_MIXTURE : same;
+/* The trained hybrid that stands for this one without factor `factor`. */
+static uint32_t without(const struct experiment_plan *plan, uint32_t hybrid, uint32_t factor) {
+    const uint32_t found = find_mask(plan, plan->hybrids[hybrid].mask ^ 1u << factor);
+    if (found == NO_HYBRID) return NO_HYBRID;
+    const uint32_t same = plan->hybrids[found].same;
+    return same + 1 == plan->hybrid_count ? NO_HYBRID : same;
 }
 
 static void config_of(const struct experiment_plan *plan, uint32_t mask, struct config *out) {
@@ -42,19 +41,18 @@ static void config_of(const struct experiment_plan *plan, uint32_t mask, struct 
 }
 
 /* At least one update is always left to train. */
-static enum status find_branch(const struct walk *walk, uint32_t mixture, struct branch *out) {
+static enum status find_branch(const struct walk *walk, uint32_t hybrid, struct branch *out) {
     const struct experiment_plan *plan = walk->plan;
-    const uint32_t mask = plan->mixtures[mixture].mask;
+    const uint32_t mask = plan->hybrids[hybrid].mask;
     struct config with, like;
     config_of(plan, mask, &with);
     for (uint32_t factor = 0; factor < plan->factor_count; factor++) {
         uint64_t shared;
         if ((mask >> factor & 1u) == 0) continue;
-        const uint32_t from = without(plan, mixture, factor);
-        if (from == NO_MIXTURE) continue;
+        const uint32_t from = without(plan, hybrid, factor);
+        if (from == NO_HYBRID) continue;
         config_of(plan, mask ^ 1u << factor, &like);
-        TRY(silent_updates(&like, &with, plan->scenario->steps - 1, walk->samples[mixture],
-                           &shared));
+        TRY(inert_updates(&like, &with, plan->scenario->steps - 1, walk->samples[hybrid], &shared));
         if (shared > out->shared) *out = (struct branch){.from = from, .shared = shared};
     }
     /* What begins no earlier than its branch is until then what it goes on from itself. */
@@ -63,14 +61,13 @@ static enum status find_branch(const struct walk *walk, uint32_t mixture, struct
     return STATUS_OK;
 }
 
-/* The untaken child of `mixture` with the latest branch; NO_MIXTURE: all are taken. */
-static uint32_t next_child(const struct branches *branches, uint32_t mixture,
-                           const uint8_t *taken) {
-    uint32_t found = NO_MIXTURE;
+/* The untaken child of `hybrid` with the latest branch; NO_HYBRID: all are taken. */
+static uint32_t next_child(const struct branches *branches, uint32_t hybrid, const uint8_t *taken) {
+    uint32_t found = NO_HYBRID;
     for (uint32_t i = 0; i < branches->count; i++) {
         const struct branch *branch = &branches->of[i];
-        if (taken[i] || branch->shared == 0 || branch->from != mixture) continue;
-        if (found == NO_MIXTURE || branch->shared > branches->of[found].shared) found = i;
+        if (taken[i] || branch->shared == 0 || branch->from != hybrid) continue;
+        if (found == NO_HYBRID || branch->shared > branches->of[found].shared) found = i;
     }
     return found;
 }
@@ -83,14 +80,15 @@ static uint32_t free_slot(const struct walk *walk) {
 }
 
 /* Children of one branch share a slot; one that finds none free begins at step 0. */
-static void hold_children(struct walk *walk, uint32_t mixture) {
+static void hold_children(struct walk *walk, uint32_t hybrid) {
     struct branch *const of = walk->branches->of;
     for (uint32_t i = 0; i < walk->branches->count; i++) {
-        if (of[i].shared == 0 || of[i].from != mixture) continue;
-        uint32_t twin = 0;
-        while (twin < i && (of[twin].from != mixture || of[twin].shared != of[i].shared))
-            twin++;
-        of[i].slot = twin < i ? of[twin].slot : free_slot(walk);
+        if (of[i].shared == 0 || of[i].from != hybrid) continue;
+        uint32_t perturbed = 0;
+        while (perturbed < i &&
+               (of[perturbed].from != hybrid || of[perturbed].shared != of[i].shared))
+            perturbed++;
+        of[i].slot = perturbed < i ? of[perturbed].slot : free_slot(walk);
         if (of[i].slot == walk->plan->factor_count) {
             of[i].shared = 0;
             continue;
@@ -109,11 +107,11 @@ static int is_awaited(const struct walk *walk, const struct branch *like, const 
 }
 
 /* Every level has one factor more: no deeper than there are factors. */
-static void place_children(struct walk *walk, uint32_t mixture, uint8_t *taken) {
+static void place_children(struct walk *walk, uint32_t hybrid, uint8_t *taken) {
     struct branches *branches = walk->branches;
     uint32_t child;
-    hold_children(walk, mixture);
-    while ((child = next_child(branches, mixture, taken)) != NO_MIXTURE) {
+    hold_children(walk, hybrid);
+    while ((child = next_child(branches, hybrid, taken)) != NO_HYBRID) {
         taken[child] = 1;
         branches->order[branches->ordered++] = child;
         branches->saved += branches->of[child].shared;
@@ -147,7 +145,7 @@ static enum status take_slots(struct branches *branches, struct arena *arena) {
 enum status branches_open(const struct experiment_plan *plan, const uint64_t *samples, size_t bytes,
                           struct arena *arena, struct branches *out) {
     struct walk walk = {plan, samples, out, NULL};
-    *out = (struct branches){.count = plan->mixture_count, .bytes = bytes};
+    *out = (struct branches){.count = plan->hybrid_count, .bytes = bytes};
     TRY(arena_take(arena, out->count, sizeof *out->of, "branches", &out->of));
     TRY(arena_take(arena, out->count, sizeof *out->order, "branches", &out->order));
     TRY(arena_take(arena, plan->factor_count, sizeof *walk.held, "branches", &walk.held));
@@ -157,20 +155,20 @@ enum status branches_open(const struct experiment_plan *plan, const uint64_t *sa
     return take_slots(out, arena);
 }
 
-void branches_keep(struct branches *branches, uint32_t mixture, const struct run *run,
+void branches_keep(struct branches *branches, uint32_t hybrid, const struct run *run,
                    uint64_t step) {
     const size_t bytes = run_layout(run)->bytes;
     if (bytes > branches->bytes) return;
     for (uint32_t i = 0; i < branches->count; i++) {
         struct branch *branch = &branches->of[i];
-        if (branch->shared != step || branch->from != mixture) continue;
+        if (branch->shared != step || branch->from != hybrid) continue;
         run_snapshot(run, branches->state[branch->slot]);
         branch->kept = bytes;
     }
 }
 
-uint64_t branches_take(const struct branches *branches, uint32_t mixture, struct run *run) {
-    const struct branch *branch = &branches->of[mixture];
+uint64_t branches_take(const struct branches *branches, uint32_t hybrid, struct run *run) {
+    const struct branch *branch = &branches->of[hybrid];
     if (branch->shared == 0 || branch->kept != run_layout(run)->bytes) return 0;
     run_restore(run, branches->state[branch->slot]);
     return branch->shared;

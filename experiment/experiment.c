@@ -85,10 +85,10 @@ enum status experiment_step_alone(struct experiment *e, const struct alone *alon
         TRY(experiment_trace_state(&e->output, index, run, step, 0));
         if (alone->like != NULL && !experiment_equal_roots(record, &alone->like->records[step - 1]))
             equal = 0;
-        if (alone->mixture != NO_MIXTURE)
-            mixtures_note(&e->mixtures, alone->mixture, run, record,
-                          &e->output.image.runs[0].records[step - 1]);
-        if (alone->mixture != NO_MIXTURE) branches_keep(&e->branches, alone->mixture, run, step);
+        if (alone->hybrid != NO_HYBRID)
+            hybrid_values_note(&e->hybrids, alone->hybrid, run, record,
+                               &e->output.image.runs[0].records[step - 1]);
+        if (alone->hybrid != NO_HYBRID) branches_keep(&e->branches, alone->hybrid, run, step);
         e->done++;
         experiment_report(e, alone->stage, index, step, experiment_no_loss, (double)NAN);
     }
@@ -102,11 +102,11 @@ static enum status open_points(struct experiment *e, const struct run *a, const 
     size_t most = e->plan.floor_runs[0] + e->plan.floor_runs[1];
     TRY(arena_take(e->arena, most, sizeof *e->points, "floor", &e->points));
     TRY(arena_take(e->arena, most, sizeof *e->losses, "floor", &e->losses));
-    return mixtures_open(&e->plan, a, e->elements, e->arena, &e->mixtures);
+    return hybrid_values_open(&e->plan, a, e->elements, e->arena, &e->hybrids);
 }
 
 const double *experiment_baseline_end(const struct experiment *e) {
-    return e->mixtures.point[e->mixtures.marks - 1];
+    return e->hybrids.point[e->hybrids.marks - 1];
 }
 
 static int equal_states(const struct run *a, const struct run *b) {
@@ -132,9 +132,9 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
     TRY(experiment_trace_state(&e->output, 0, a, step, 0));
     TRY(experiment_trace_state(&e->output, 1, b, step, 0));
     TRY(experiment_trace_pair(&e->output, 0, &pair));
-    mixtures_baseline(&e->mixtures, a, step);
+    hybrid_values_baseline(&e->hybrids, a, step);
     branches_keep(&e->branches, 0, a, step);
-    mixtures_note(&e->mixtures, e->mixtures.count - 1, b, y, x);
+    hybrid_values_note(&e->hybrids, e->hybrids.count - 1, b, y, x);
     e->done += 2;
     double loss[2] = {x->reals[REAL_LOSS], y->reals[REAL_LOSS]};
     experiment_report(e, STAGE_PAIR, 1, step, loss, pair.reals[PAIR_DISTANCE_SHARE]);
@@ -188,10 +188,10 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
     }
     TRY(save_models(e, a, b));
     if (e->elements == 0) return STATUS_OK;
-    point_copy(b, e->mixtures.test_end);
-    mixtures_end(&e->mixtures, e->mixtures.count - 1, a, b);
+    point_copy(b, e->hybrids.test_end);
+    hybrid_values_end(&e->hybrids, e->hybrids.count - 1, a, b);
     e->output.distance =
-        point_distance(experiment_baseline_end(e), e->mixtures.test_end, e->elements);
+        point_distance(experiment_baseline_end(e), e->hybrids.test_end, e->elements);
     return STATUS_OK;
 }
 
@@ -274,7 +274,7 @@ static enum status run_all(struct experiment *e) {
     TRY(run_pair(e));
     TRY(e->plan.floor == FLOOR_EXACT ? experiment_exact_floor(e) : experiment_noise_floor(e));
     TRY(experiment_hybrids(e));
-    return experiment_way(e);
+    return experiment_projection(e);
 }
 
 static enum status open_experiment(struct experiment *e) {

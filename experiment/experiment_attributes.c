@@ -42,7 +42,7 @@ static enum status add_factors(struct experiment_attributes *to, const struct ex
                                struct arena *arena) {
     TRY(add_number(to, arena, "attribution", "factors", plan->factor_count));
     TRY(add_number(to, arena, "attribution", "attributable", plan->attributable));
-    TRY(add_number(to, arena, "attribution", "replicates", plan->way_runs));
+    TRY(add_number(to, arena, "attribution", "replicates", plan->projection_runs));
     add_text(to, "attribution", "notes", plan->merged);
     for (uint32_t i = 0; i < plan->factor_count; i++) {
         char *name;

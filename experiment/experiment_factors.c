@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The factors of an experiment: one per cause that differs; causes whose mixtures do not validate
+ * The factors of an experiment: one per cause that differs; causes whose hybrids do not validate
  * alone act as one factor. */
 #include "experiment/experiment_plan.h"
 
@@ -79,10 +79,10 @@ static uint32_t lowest_bit(uint32_t bits) {
 }
 
 struct clash {
-    uint32_t inside, outside; /* factors of a mixture that does not validate, and out of it */
+    uint32_t inside, outside; /* factors of a hybrid that does not validate, and out of it */
 };
 
-/* Two that the mixture parts: without the one it validates, with the other too. Where no two alone
+/* Two that the hybrid parts: without the one it validates, with the other too. Where no two alone
  * do, the lowest of each. */
 static struct clash find_clash(const struct experiment_plan *plan, const struct config *a,
                                const struct config *b, uint32_t mask) {
@@ -101,8 +101,8 @@ static struct clash find_clash(const struct experiment_plan *plan, const struct 
     return found;
 }
 
-/* A mixture that does not validate merges one factor inside it with one outside, until all
- * mixtures validate; at the latest with one factor left. */
+/* A hybrid that does not validate merges one factor inside it with one outside, until all
+ * hybrids validate; at the latest with one factor left. */
 enum status experiment_settle_factors(struct experiment_plan *plan, const struct config *a,
                                       const struct config *b, struct arena *arena) {
     uint32_t full = (1u << plan->factor_count) - 1;

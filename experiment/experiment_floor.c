@@ -17,9 +17,10 @@ static enum status keep_point(struct experiment *e, const struct run *run) {
 }
 
 /* The rerun and the twin in lockstep: the rerun is the baseline, or else there is no verdict. */
-static enum status twin_update(struct experiment *e, struct run *twin, uint64_t step, int *equal) {
-    const uint32_t indices[2] = {e->plan.first_floor, e->plan.twin};
-    struct run *const runs[2] = {e->rerun, twin};
+static enum status perturbed_update(struct experiment *e, struct run *perturbed, uint64_t step,
+                                    int *equal) {
+    const uint32_t indices[2] = {e->plan.first_floor, e->plan.perturbed};
+    struct run *const runs[2] = {e->rerun, perturbed};
     for (int i = 0; i < 2; i++) {
         const struct record *record;
         TRY(experiment_check_interrupt(e));
@@ -32,35 +33,36 @@ static enum status twin_update(struct experiment *e, struct run *twin, uint64_t 
     const struct record *like = &e->output.image.runs[0].records[step - 1];
     *equal = *equal && experiment_equal_roots(run_record(e->rerun), like);
     struct pair_record pair;
-    TRY(pair_measure(e->rerun, twin, &e->room, &pair));
+    TRY(pair_measure(e->rerun, perturbed, &e->room, &pair));
     return experiment_trace_pair(&e->output, 1, &pair);
 }
 
-static enum status step_twins(struct experiment *e, int *out_equal) {
-    struct run *twin;
-    TRY(experiment_open_planned(e, e->plan.twin, &twin));
+static enum status step_perturbed(struct experiment *e, int *out_equal) {
+    struct run *perturbed;
+    TRY(experiment_open_planned(e, e->plan.perturbed, &perturbed));
     *out_equal = 1;
-    enum status status = pair_open(e->rerun, twin, &e->room);
+    enum status status = pair_open(e->rerun, perturbed, &e->room);
     if (status == STATUS_OK)
         status = experiment_trace_state(&e->output, e->plan.first_floor, e->rerun, 0, 1);
-    if (status == STATUS_OK) status = experiment_trace_state(&e->output, e->plan.twin, twin, 0, 1);
+    if (status == STATUS_OK)
+        status = experiment_trace_state(&e->output, e->plan.perturbed, perturbed, 0, 1);
     for (uint64_t step = 1; step <= e->plan.scenario->steps && status == STATUS_OK; step++)
-        status = twin_update(e, twin, step, out_equal);
+        status = perturbed_update(e, perturbed, step, out_equal);
     pair_close(&e->room);
-    run_close(twin);
+    run_close(perturbed);
     return status;
 }
 
 enum status experiment_exact_floor(struct experiment *e) {
     const struct alone alone = {STAGE_FLOOR, e->plan.first_floor, 1, &e->output.image.runs[0],
-                                NO_MIXTURE};
+                                NO_HYBRID};
     const struct trace_run *baseline = &e->output.image.runs[0];
     double equal[2] = {(double)NAN, (double)NAN};
     TRY(experiment_open_planned(e, alone.index, &e->rerun));
     e->rerun_open = 1;
     int same = 0;
-    TRY(e->plan.twin > 0 ? step_twins(e, &same)
-                         : experiment_step_alone(e, &alone, e->rerun, &same));
+    TRY(e->plan.perturbed > 0 ? step_perturbed(e, &same)
+                              : experiment_step_alone(e, &alone, e->rerun, &same));
     equal[0] = same;
     if (e->options->second_process != NULL) {
         struct digest root;
@@ -75,7 +77,7 @@ enum status experiment_exact_floor(struct experiment *e) {
 /* End point of planned run `index`: the arms' are known, the others are trained. */
 static enum status floor_point(struct experiment *e, uint32_t index) {
     struct run *run;
-    const struct alone alone = {STAGE_FLOOR, index, 1, NULL, NO_MIXTURE};
+    const struct alone alone = {STAGE_FLOOR, index, 1, NULL, NO_HYBRID};
     TRY(experiment_open_planned(e, index, &run));
     enum status status = experiment_step_alone(e, &alone, run, NULL);
     e->losses[e->point_count] = run_record(run)->reals[REAL_LOSS];
@@ -106,7 +108,7 @@ static enum status put_file_pairs(struct experiment *e) {
 enum status experiment_noise_floor(struct experiment *e) {
     if (e->elements == 0) return STATUS_OK; /* different parameter tables: no distance exists */
     uint32_t index = e->plan.first_floor;
-    const double *ends[2] = {experiment_baseline_end(e), e->mixtures.test_end};
+    const double *ends[2] = {experiment_baseline_end(e), e->hybrids.test_end};
     for (uint32_t arm = 0; arm < 2; arm++) {
         TRY(keep_arm(e, arm, ends[arm]));
         for (uint32_t i = 1; i < e->plan.floor_runs[arm]; i++)

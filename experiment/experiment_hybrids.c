@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The mixtures: where they branch, what they are worth, whether all of them together are the test
+ * The hybrids: where they branch, what they are worth, whether all of them together are the test
  * arm. */
 #include "experiment/experiment_private.h"
 
@@ -12,11 +12,11 @@
 enum status experiment_branches(struct experiment *e, size_t bytes) {
     const struct experiment_plan *plan = &e->plan;
     uint64_t *samples;
-    TRY(arena_take(e->arena, plan->mixture_count, sizeof *samples, "branches", &samples));
-    for (uint32_t i = 0; i < plan->mixture_count; i++) {
+    TRY(arena_take(e->arena, plan->hybrid_count, sizeof *samples, "branches", &samples));
+    for (uint32_t i = 0; i < plan->hybrid_count; i++) {
         const struct dataset *dataset;
-        if (plan->mixtures[i].same != i) continue;
-        TRY(experiment_dataset(e, &plan->runs[plan->mixtures[i].run].config, &dataset));
+        if (plan->hybrids[i].same != i) continue;
+        TRY(experiment_dataset(e, &plan->runs[plan->hybrids[i].run].config, &dataset));
         samples[i] = dataset->samples;
     }
     TRY(branches_open(plan, samples, bytes, e->arena, &e->branches));
@@ -39,11 +39,11 @@ static enum status measure_closure(struct experiment *e, const struct run *hybri
 
 /* The full hybrid continues the baseline's snapshot from the last update before which both arms'
  * states were equal, byte by byte; where they differ from the start (initial LR, cached reference,
- * layout) it starts at its own step 0. Mixtures do not: equality of the arms does not prove that a
+ * layout) it starts at its own step 0. Hybrids do not: equality of the arms does not prove that a
  * part of their differences had no effect yet (branches.h). */
 static enum status run_full_hybrid(struct experiment *e, double closure[3]) {
-    struct alone alone = {STAGE_HYBRIDS, e->plan.mixtures[e->plan.mixture_count - 1].run, 1,
-                          &e->output.image.runs[1], NO_MIXTURE};
+    struct alone alone = {STAGE_HYBRIDS, e->plan.hybrids[e->plan.hybrid_count - 1].run, 1,
+                          &e->output.image.runs[1], NO_HYBRID};
     struct run *run;
     TRY(experiment_open_planned(e, alone.index, &run));
     if (e->fork_step > 0) {
@@ -60,43 +60,43 @@ static enum status run_full_hybrid(struct experiment *e, double closure[3]) {
     return status;
 }
 
-static enum status run_hybrid(struct experiment *e, uint32_t mixture) {
-    const struct branch *branch = &e->branches.of[mixture];
-    struct alone alone = {STAGE_HYBRIDS, e->plan.mixtures[mixture].run, 1, NULL, mixture};
+static enum status run_hybrid(struct experiment *e, uint32_t hybrid) {
+    const struct branch *branch = &e->branches.of[hybrid];
+    struct alone alone = {STAGE_HYBRIDS, e->plan.hybrids[hybrid].run, 1, NULL, hybrid};
     struct run *run;
     TRY(experiment_open_planned(e, alone.index, &run));
-    const uint64_t behind = branches_take(&e->branches, mixture, run);
-    if (behind > 0) mixtures_share(&e->mixtures, mixture, branch->from, behind);
+    const uint64_t behind = branches_take(&e->branches, hybrid, run);
+    if (behind > 0) hybrid_values_share(&e->hybrids, hybrid, branch->from, behind);
     e->total += branch->shared - behind;
     alone.first = behind + 1;
     enum status status = experiment_step_alone(e, &alone, run, NULL);
     if (status == STATUS_OK)
-        mixtures_end(&e->mixtures, mixture, e->rerun_open ? e->rerun : NULL, run);
+        hybrid_values_end(&e->hybrids, hybrid, e->rerun_open ? e->rerun : NULL, run);
     run_close(run);
     return status;
 }
 
 /* The value of all swaps is the test arm's; `closure`: whether the hybrid equals it. */
-static enum status train_mixtures(struct experiment *e, double closure[3]) {
-    const uint32_t count = e->plan.mixture_count;
+static enum status train_hybrids(struct experiment *e, double closure[3]) {
+    const uint32_t count = e->plan.hybrid_count;
     for (uint32_t i = 0; i < e->branches.ordered; i++)
         TRY(run_hybrid(e, e->branches.order[i]));
     TRY(run_full_hybrid(e, closure));
     for (uint32_t i = 1; i + 1 < count; i++)
-        mixtures_copy(&e->mixtures, i, e->plan.mixtures[i].same);
+        hybrid_values_copy(&e->hybrids, i, e->plan.hybrids[i].same);
     return STATUS_OK;
 }
 
-/* Which mixtures the values are of, and the orders that need them; with every mixture neither. */
+/* Which hybrids the values are of, and the orders that need them; with every hybrid neither. */
 static enum status keep_orders(struct experiment *e) {
     const struct orders *orders = &e->plan.orders;
     if (orders->count == 0) return STATUS_OK;
     const size_t places = (size_t)orders->count * orders->factors;
     double *masks, *entering;
-    TRY(arena_take(e->arena, e->plan.mixture_count, sizeof *masks, "mixtures", &masks));
+    TRY(arena_take(e->arena, e->plan.hybrid_count, sizeof *masks, "mixtures", &masks));
     TRY(arena_take(e->arena, places, sizeof *entering, "orders of entry", &entering));
-    for (uint32_t i = 0; i < e->plan.mixture_count; i++)
-        masks[i] = e->plan.mixtures[i].mask;
+    for (uint32_t i = 0; i < e->plan.hybrid_count; i++)
+        masks[i] = e->plan.hybrids[i].mask;
     for (size_t i = 0; i < places; i++)
         entering[i] = orders->entering[i];
     TRY(experiment_trace_array(&e->output, "attribution/mask", masks));
@@ -106,56 +106,60 @@ static enum status keep_orders(struct experiment *e) {
 enum status experiment_hybrids(struct experiment *e) {
     if (!e->plan.attributable || e->elements == 0) return STATUS_OK;
     double closure[3] = {(double)NAN, (double)NAN, (double)NAN}, *values;
-    const struct mixtures *mixtures = &e->mixtures;
-    TRY(arena_take(e->arena, mixtures->count, sizeof *values, "values of mixtures", &values));
-    memset(values, 0, mixtures->count * sizeof *values);
+    const struct hybrid_values *hybrids = &e->hybrids;
+    TRY(arena_take(e->arena, hybrids->count, sizeof *values, "values of mixtures", &values));
+    memset(values, 0, hybrids->count * sizeof *values);
     if (e->output.distance != 0.0) {
-        TRY(train_mixtures(e, closure));
-        memcpy(values, mixtures->distance + (size_t)(mixtures->marks - 1) * mixtures->count,
-               mixtures->count * sizeof *values);
-        TRY(mixtures_put(mixtures, &e->output));
+        TRY(train_hybrids(e, closure));
+        memcpy(values, hybrids->distance + (size_t)(hybrids->marks - 1) * hybrids->count,
+               hybrids->count * sizeof *values);
+        TRY(hybrid_values_put(hybrids, &e->output));
     }
     TRY(keep_orders(e));
     TRY(experiment_trace_array(&e->output, "attribution/value", values));
     return experiment_trace_array(&e->output, "attribution/closure", closure);
 }
 
-static enum status way_points(struct experiment *e) {
-    const uint32_t count = ((1u << e->plan.factor_count) - 2) * e->plan.way_runs;
-    TRY(arena_take(e->arena, count, sizeof *e->way, "end points of mixtures", &e->way));
+static enum status projection_points(struct experiment *e) {
+    const uint32_t count = ((1u << e->plan.factor_count) - 2) * e->plan.projection_runs;
+    TRY(arena_take(e->arena, count, sizeof *e->projection, "end points of mixtures",
+                   &e->projection));
     for (uint32_t i = 0; i < count; i++) {
-        const struct alone alone = {STAGE_HYBRIDS, e->plan.first_way + i, 1, NULL, NO_MIXTURE};
+        const struct alone alone = {STAGE_HYBRIDS, e->plan.first_projection + i, 1, NULL,
+                                    NO_HYBRID};
         struct run *run;
-        TRY(arena_take(e->arena, e->elements, sizeof **e->way, "end points of mixtures",
-                       &e->way[i]));
+        TRY(arena_take(e->arena, e->elements, sizeof **e->projection, "end points of mixtures",
+                       &e->projection[i]));
         TRY(experiment_open_planned(e, alone.index, &run));
         enum status status = experiment_step_alone(e, &alone, run, NULL);
-        if (status == STATUS_OK) point_copy(run, e->way[i]);
+        if (status == STATUS_OK) point_copy(run, e->projection[i]);
         run_close(run);
         TRY(status);
     }
     return STATUS_OK;
 }
 
-/* Run `i` of all mixtures, by mask: the arms' are those of the floor. */
-static const double *way_point(const struct experiment *e, uint32_t i) {
-    const uint32_t n = e->plan.way_runs, mask = i / n, full = (1u << e->plan.factor_count) - 1;
+/* Run `i` of all hybrids, by mask: the arms' are those of the floor. */
+static const double *projection_point(const struct experiment *e, uint32_t i) {
+    const uint32_t n = e->plan.projection_runs, mask = i / n,
+                   full = (1u << e->plan.factor_count) - 1;
     if (mask == 0) return e->points[i];
     if (mask == full) return e->points[e->plan.floor_runs[0] + i % n];
-    return e->way[i - n];
+    return e->projection[i - n];
 }
 
 /* Inner products of all end points around the first one (determinism/way.h). */
-enum status experiment_way(struct experiment *e) {
-    const size_t runs = (size_t)e->plan.way_runs << e->plan.factor_count;
+enum status experiment_projection(struct experiment *e) {
+    const size_t runs = (size_t)e->plan.projection_runs << e->plan.factor_count;
     double *gram;
     if (runs == 0 || e->elements == 0) return STATUS_OK;
-    TRY(way_points(e));
+    TRY(projection_points(e));
     TRY(arena_take(e->arena, runs * runs, sizeof *gram, "inner products", &gram));
-    const struct span from = {way_point(e, 0), DTYPE_F64};
+    const struct span from = {projection_point(e, 0), DTYPE_F64};
     for (uint32_t i = 0; i < runs; i++)
         for (uint32_t j = 0; j <= i; j++) {
-            const struct span x = {way_point(e, i), DTYPE_F64}, y = {way_point(e, j), DTYPE_F64};
+            const struct span x = {projection_point(e, i), DTYPE_F64},
+                              y = {projection_point(e, j), DTYPE_F64};
             gram[i * runs + j] = gram[j * runs + i] =
                 distance_product(x, from, y, from, e->elements);
         }

@@ -12,11 +12,11 @@
 #include "determinism/way.h"
 #include "scenarios/inert.h"
 #include "scenarios/stream_course.h"
-#include "trainer/nudge.h"
+#include "trainer/perturbation.h"
 
 #define LABEL_RUNS 8
 #define WAY_BYTES_MAX ((size_t)2 << 30)
-#define WAY_RUNS_AUTO 128u /* of all mixtures together */
+#define WAY_RUNS_AUTO 128u /* of all hybrids together */
 #define ORDER_SEED_OP 511u /* the last op number: no kernel draws there */
 
 uint64_t experiment_order_seed(uint64_t seed, uint64_t run) {
@@ -102,9 +102,9 @@ static enum status add_run(struct experiment_plan *plan, struct arena *arena,
 }
 
 /* Shows how fast rounding grows here; only beside arms that differ. Its place must have a name. */
-static enum status add_twin(struct experiment_plan *plan, struct arena *arena) {
+static enum status add_perturbed(struct experiment_plan *plan, struct arena *arena) {
     struct planned_run run = plan->runs[0];
-    const char *tensor = nudge_tensor(&run.axes);
+    const char *tensor = perturbation_tensor(&run.axes);
     char *const nudge = run.config.init.nudge;
     const int possible = plan->attributable && strcmp(nudge, CONFIG_NO_NUDGE) == 0 &&
                          strcmp(tensor, CONFIG_NO_NUDGE) != 0 &&
@@ -112,8 +112,8 @@ static enum status add_twin(struct experiment_plan *plan, struct arena *arena) {
     if (!possible || !plan->scenario->attribution.twin) return STATUS_OK;
     snprintf(run.id, sizeof run.id, "twin");
     snprintf(nudge, sizeof run.config.init.nudge, "%s", tensor);
-    run.kind = PLANNED_TWIN;
-    plan->twin = plan->run_count;
+    run.kind = PLANNED_PERTURBED;
+    plan->perturbed = plan->run_count;
     return add_run(plan, arena, &run);
 }
 
@@ -132,7 +132,7 @@ static enum status add_floor(struct experiment_plan *plan, struct arena *arena) 
         snprintf(run.id, sizeof run.id, "floor-rerun");
         run.kind = PLANNED_RERUN;
         TRY(add_run(plan, arena, &run));
-        return add_twin(plan, arena);
+        return add_perturbed(plan, arena);
     }
     for (uint32_t arm = 0; arm < 2; arm++) {
         for (uint32_t i = 1; i < plan->floor_runs[arm]; i++) {
@@ -157,15 +157,14 @@ enum status experiment_determines(const struct schema *schema, const struct conf
     return STATUS_OK;
 }
 
-/* First mixture before `index` that trains what it would: none and all count as before it. */
+/* First hybrid before `index` that trains what it would: none and all count as before it. */
 static uint32_t find_same(const struct experiment_plan *plan, uint32_t index) {
-    const struct planned_mixture *mixtures = plan->mixtures;
-    const uint32_t last = plan->mixture_count - 1;
+    const struct planned_hybrid *hybrids = plan->hybrids;
+    const uint32_t last = plan->hybrid_count - 1;
     if (index == last) return last;
     for (uint32_t i = 0; i < index; i++)
-        if (memcmp(&mixtures[i].determines, &mixtures[index].determines, DIGEST_BYTES) == 0)
-            return i;
-    if (memcmp(&mixtures[last].determines, &mixtures[index].determines, DIGEST_BYTES) == 0)
+        if (memcmp(&hybrids[i].determines, &hybrids[index].determines, DIGEST_BYTES) == 0) return i;
+    if (memcmp(&hybrids[last].determines, &hybrids[index].determines, DIGEST_BYTES) == 0)
         return last;
     return index;
 }
@@ -188,11 +187,11 @@ static enum status add_hybrid(struct experiment_plan *plan, struct arena *arena,
     return add_run(plan, arena, &run);
 }
 
-static enum status settle_mixtures(struct experiment_plan *plan, struct arena *arena) {
-    for (uint32_t i = 0; i < plan->mixture_count; i++) {
+static enum status settle_hybrids(struct experiment_plan *plan, struct arena *arena) {
+    for (uint32_t i = 0; i < plan->hybrid_count; i++) {
         struct config config = plan->runs[0].config;
-        experiment_swap_mask(plan, &config, &plan->runs[1].config, plan->mixtures[i].mask);
-        TRY(experiment_determines(plan->schema, &config, arena, &plan->mixtures[i].determines));
+        experiment_swap_mask(plan, &config, &plan->runs[1].config, plan->hybrids[i].mask);
+        TRY(experiment_determines(plan->schema, &config, arena, &plan->hybrids[i].determines));
     }
     return STATUS_OK;
 }
@@ -200,13 +199,13 @@ static enum status settle_mixtures(struct experiment_plan *plan, struct arena *a
 static enum status add_hybrids(struct experiment_plan *plan, struct arena *arena) {
     plan->first_hybrid = plan->run_count;
     if (!plan->attributable) return STATUS_OK;
-    TRY(settle_mixtures(plan, arena));
-    for (uint32_t i = 1; i < plan->mixture_count; i++) {
-        struct planned_mixture *mixture = &plan->mixtures[i];
-        mixture->same = find_same(plan, i);
-        mixture->run = plan->run_count;
-        plan->shared += mixture->same != i;
-        if (mixture->same == i) TRY(add_hybrid(plan, arena, mixture->mask));
+    TRY(settle_hybrids(plan, arena));
+    for (uint32_t i = 1; i < plan->hybrid_count; i++) {
+        struct planned_hybrid *hybrid = &plan->hybrids[i];
+        hybrid->same = find_same(plan, i);
+        hybrid->run = plan->run_count;
+        plan->shared += hybrid->same != i;
+        if (hybrid->same == i) TRY(add_hybrid(plan, arena, hybrid->mask));
     }
     const struct config *full = &plan->runs[plan->run_count - 1].config;
     if (memcmp(full, &plan->runs[1].config, sizeof *full) != 0)
@@ -215,21 +214,21 @@ static enum status add_hybrids(struct experiment_plan *plan, struct arena *arena
     return STATUS_OK;
 }
 
-/* Every mixture of few factors; those that sampled orders pass through of many. */
-static enum status plan_mixtures(struct experiment_plan *plan, uint64_t seed, struct arena *arena) {
+/* Every hybrid of few factors; those that sampled orders pass through of many. */
+static enum status plan_hybrids_to_train(struct experiment_plan *plan, uint64_t seed,
+                                         struct arena *arena) {
     const uint64_t wanted = plan->scenario->attribution.orders;
     const uint32_t factors = plan->factor_count;
     uint32_t *masks = NULL;
-    plan->mixture_count = 1u << factors;
+    plan->hybrid_count = 1u << factors;
     if (factors > JUDGE_FACTORS_MAX) {
         const uint32_t count = wanted == KEY_WORD_UINT ? orders_auto(factors) : (uint32_t)wanted;
         TRY(orders_draw(seed, factors, count, arena, &plan->orders));
-        TRY(orders_masks(&plan->orders, arena, &masks, &plan->mixture_count));
+        TRY(orders_masks(&plan->orders, arena, &masks, &plan->hybrid_count));
     }
-    TRY(arena_take(arena, plan->mixture_count, sizeof *plan->mixtures, "mixtures",
-                   &plan->mixtures));
-    for (uint32_t i = 0; i < plan->mixture_count; i++)
-        plan->mixtures[i] = (struct planned_mixture){.mask = masks == NULL ? i : masks[i]};
+    TRY(arena_take(arena, plan->hybrid_count, sizeof *plan->hybrids, "mixtures", &plan->hybrids));
+    for (uint32_t i = 0; i < plan->hybrid_count; i++)
+        plan->hybrids[i] = (struct planned_hybrid){.mask = masks == NULL ? i : masks[i]};
     return STATUS_OK;
 }
 
@@ -240,23 +239,23 @@ static enum status plan_attribution(struct experiment_plan *plan, const struct c
     if (plan->factor_count == 0) return STATUS_OK;
     TRY(experiment_settle_factors(plan, a, b, arena));
     plan->attributable = 1;
-    return plan_mixtures(plan, a->seed, arena);
+    return plan_hybrids_to_train(plan, a->seed, arena);
 }
 
-/* As many runs of every mixture as the floor has of each arm, while all of them are few enough. */
-static uint32_t way_runs_auto(uint32_t factors, uint32_t most) {
+/* As many runs of every hybrid as the floor has of each arm, while all of them are few enough. */
+static uint32_t projection_runs_auto(uint32_t factors, uint32_t most) {
     const uint32_t few = WAY_RUNS_AUTO >> factors;
     return few < most ? few : most;
 }
 
-/* Runs of every mixture, while their end points fit. */
-static enum status plan_way(struct experiment_plan *plan, struct arena *arena) {
+/* Runs of every hybrid, while their end points fit. */
+static enum status plan_projection(struct experiment_plan *plan, struct arena *arena) {
     const uint64_t wanted = plan->scenario->attribution.replicates;
     const uint32_t most = plan->floor_runs[0];
     const int equal = plan->floor == FLOOR_PERMUTATION && plan->floor_runs[1] == most;
     if (!plan->attributable || !equal || plan->factor_count < 2) return STATUS_OK;
     if (plan->factor_count > WAY_FACTORS_MAX || wanted == 0) return STATUS_OK;
-    const uint32_t runs = wanted == KEY_WORD_UINT ? way_runs_auto(plan->factor_count, most)
+    const uint32_t runs = wanted == KEY_WORD_UINT ? projection_runs_auto(plan->factor_count, most)
                           : wanted < most         ? (uint32_t)wanted
                                                   : most;
     struct param_table table;
@@ -266,15 +265,15 @@ static enum status plan_way(struct experiment_plan *plan, struct arena *arena) {
                             "%sno intervals: the end points of %u runs of every mixture need more "
                             "than 2 GiB\n",
                             plan->merged, runs);
-    plan->way_runs = runs >= WAY_RUNS_LEAST ? runs : 0;
+    plan->projection_runs = runs >= WAY_RUNS_LEAST ? runs : 0;
     return STATUS_OK;
 }
 
-static enum status add_way(struct experiment_plan *plan, struct arena *arena) {
+static enum status add_projection(struct experiment_plan *plan, struct arena *arena) {
     const uint32_t full = (1u << plan->factor_count) - 1;
-    plan->first_way = plan->run_count;
-    for (uint32_t mask = 1; plan->way_runs > 0 && mask < full; mask++)
-        for (uint32_t i = 1; i <= plan->way_runs; i++) {
+    plan->first_projection = plan->run_count;
+    for (uint32_t mask = 1; plan->projection_runs > 0 && mask < full; mask++)
+        for (uint32_t i = 1; i <= plan->projection_runs; i++) {
             struct planned_run run = plan->runs[0];
             char bits[CAUSE_COUNT + 1];
             run.kind = PLANNED_REPLICATE;
@@ -307,13 +306,13 @@ enum status experiment_plan_open(const struct schema *schema, const struct scena
     }
     resolve_seeds((struct config *const[2]){&runs[0].config, &runs[1].config});
     TRY(plan_attribution(out, &runs[0].config, &runs[1].config, arena));
-    TRY(plan_way(out, arena));
-    size_t most = 3 + (size_t)out->floor_runs[0] + out->floor_runs[1] + out->mixture_count +
-                  ((size_t)out->way_runs << out->factor_count);
+    TRY(plan_projection(out, arena));
+    size_t most = 3 + (size_t)out->floor_runs[0] + out->floor_runs[1] + out->hybrid_count +
+                  ((size_t)out->projection_runs << out->factor_count);
     TRY(arena_take(arena, most, sizeof *out->runs, "experiment", &out->runs));
     for (uint32_t arm = 0; arm < 2; arm++)
         TRY(add_run(out, arena, &runs[arm]));
     TRY(add_floor(out, arena));
     TRY(add_hybrids(out, arena));
-    return add_way(out, arena);
+    return add_projection(out, arena);
 }

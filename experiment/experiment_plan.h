@@ -11,7 +11,7 @@
 enum planned_kind {
     PLANNED_ARM = 0,
     PLANNED_RERUN,
-    PLANNED_TWIN, /* the baseline with one weight one unit in the last place off */
+    PLANNED_PERTURBED, /* the baseline with one weight one unit in the last place off */
     PLANNED_REPLICATE,
     PLANNED_HYBRID
 };
@@ -35,11 +35,10 @@ struct planned_factor {
 };
 
 /* The baseline with the factors of `mask` (bit i: factor i) taken from the test arm. */
-struct planned_mixture {
+struct planned_hybrid {
     uint32_t mask;
-    uint32_t
-        same;     /* index of the mixture that is trained for it: itself, or one determined alike */
-    uint32_t run; /* index of its run, when it is trained itself; 0 for mask 0 */
+    uint32_t same; /* index of the hybrid that is trained for it: itself, or one determined alike */
+    uint32_t run;  /* index of its run, when it is trained itself; 0 for mask 0 */
     struct digest determines;
 };
 
@@ -49,20 +48,20 @@ struct experiment_plan {
     struct run_options options;
     struct planned_factor factors[CAUSE_COUNT];
     uint32_t factor_count;
-    int attributable;     /* hybrids are planned */
-    char *merged;         /* why factors were merged, or why there are no hybrids; "" */
-    struct orders orders; /* sampled orders of entry; count 0: every mixture is planned */
-    struct planned_mixture *mixtures; /* by ascending mask, from none to all */
-    uint32_t mixture_count;
-    uint32_t shared; /* mixtures that are not trained because another one is determined alike */
+    int attributable;               /* hybrids are planned */
+    char *merged;                   /* why factors were merged, or why there are no hybrids; "" */
+    struct orders orders;           /* sampled orders of entry; count 0: every hybrid is planned */
+    struct planned_hybrid *hybrids; /* by ascending mask, from none to all */
+    uint32_t hybrid_count;
+    uint32_t shared; /* hybrids that are not trained because another one is determined alike */
     enum floor_kind floor;
     uint32_t floor_runs[2]; /* runs of each arm in the floor, the arms themselves included */
     struct planned_run *runs;
     uint32_t run_count;
     uint32_t first_floor, first_hybrid; /* indices into runs */
-    uint32_t twin;                      /* likewise; 0: there is none */
-    uint32_t way_runs;  /* runs of every mixture that shares of noisy arms rest on; 0: none */
-    uint32_t first_way; /* those of the mixtures between none and all, by mask */
+    uint32_t perturbed;                 /* likewise; 0: there is none */
+    uint32_t projection_runs;  /* runs of every hybrid that shares of noisy arms rest on; 0: none */
+    uint32_t first_projection; /* those of the hybrids between none and all, by mask */
 };
 
 TWINSTEP_MUST_USE enum status experiment_plan_open(const struct schema *schema,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the files of an experiment share: experiment.c trains the arms, experiment_floor.c what
- * repeats show, experiment_hybrids.c the mixtures. Private to them. */
+ * repeats show, experiment_hybrids.c the hybrids. Private to them. */
 #ifndef TWINSTEP_EXPERIMENT_EXPERIMENT_PRIVATE_H
 #define TWINSTEP_EXPERIMENT_EXPERIMENT_PRIVATE_H
 
@@ -8,7 +8,7 @@
 #include "experiment/experiment.h"
 #include "experiment/experiment_plan.h"
 #include "experiment/experiment_trace.h"
-#include "experiment/mixtures.h"
+#include "experiment/hybrid_values.h"
 #include "experiment/pair.h"
 
 /* A data set that runs with equal options share. */
@@ -30,9 +30,9 @@ struct experiment {
     double **points;     /* end points of floor runs, by floor index */
     double *losses;      /* their last losses */
     uint32_t point_count;
-    double **way;    /* end points of the mixtures between none and all, by mask */
-    size_t elements; /* of a point; 0: the arms have different parameters */
-    struct mixtures mixtures;
+    double **projection; /* end points of the hybrids between none and all, by mask */
+    size_t elements;     /* of a point; 0: the arms have different parameters */
+    struct hybrid_values hybrids;
     struct branches branches;
     struct pair_room room; /* of two runs in lockstep */
     struct run *rerun;     /* the baseline once more; equal to it in an exact floor */
@@ -46,7 +46,7 @@ struct alone {
     uint32_t index;               /* of the planned run */
     uint64_t first;               /* its next update */
     const struct trace_run *like; /* whose roots it is compared with, or NULL */
-    uint32_t mixture;             /* that it is the training of, or NO_MIXTURE */
+    uint32_t hybrid;              /* that it is the training of, or NO_HYBRID */
 };
 
 extern const double experiment_no_loss[2]; /* NaN: of progress without losses */
@@ -75,6 +75,6 @@ TWINSTEP_MUST_USE enum status experiment_noise_floor(struct experiment *e);
 /* experiment_hybrids.c: before the first update; after the floor. */
 TWINSTEP_MUST_USE enum status experiment_branches(struct experiment *e, size_t bytes);
 TWINSTEP_MUST_USE enum status experiment_hybrids(struct experiment *e);
-TWINSTEP_MUST_USE enum status experiment_way(struct experiment *e);
+TWINSTEP_MUST_USE enum status experiment_projection(struct experiment *e);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "determinism/floor_file.h"
 #include "experiment/experiment_attributes.h"
-#include "experiment/mixtures.h"
+#include "experiment/hybrid_values.h"
 #include "experiment/products_made.h"
 
 #define ARRAYS_MAX 21
@@ -18,7 +18,7 @@ static const char *const texts[] = {"verdict/json", "verdict/text"};
 
 static void add_gram(const struct experiment_plan *plan, struct trace_array_plan *list,
                      uint32_t *count) {
-    const uint64_t runs = (uint64_t)plan->way_runs << plan->factor_count;
+    const uint64_t runs = (uint64_t)plan->projection_runs << plan->factor_count;
     list[(*count)++] =
         (struct trace_array_plan){"attribution/gram",
                                   2,
@@ -57,7 +57,7 @@ static enum status plan_arrays(const struct experiment_plan *plan, struct arena 
     if (plan->attributable) {
         list[count++] = (struct trace_array_plan){"attribution/value",
                                                   1,
-                                                  {plan->mixture_count, 1},
+                                                  {plan->hybrid_count, 1},
                                                   "1",
                                                   "|theta_S - theta_baseline| by mask of factors"};
         list[count++] = (struct trace_array_plan){
@@ -68,12 +68,12 @@ static enum status plan_arrays(const struct experiment_plan *plan, struct arena 
                                                       {plan->floor_runs[1], 1},
                                                       "1",
                                                       "full hybrid to each run of test"};
-        mixtures_plan(plan, list, &count);
-        if (plan->way_runs > 0) add_gram(plan, list, &count);
+        hybrid_values_plan(plan, list, &count);
+        if (plan->projection_runs > 0) add_gram(plan, list, &count);
     }
     if (plan->attributable && plan->orders.count > 0) {
         list[count++] = (struct trace_array_plan){
-            "attribution/mask", 1, {plan->mixture_count, 1}, "1", "mask of factors of each value"};
+            "attribution/mask", 1, {plan->hybrid_count, 1}, "1", "mask of factors of each value"};
         list[count++] = (struct trace_array_plan){"attribution/order",
                                                   2,
                                                   {plan->orders.count, plan->orders.factors},
@@ -173,12 +173,12 @@ enum status experiment_trace_open(const struct experiment_plan *plan,
         runs[i].snapshots = snapshots[i];
     out->every = snapshots == NULL ? 0 : plan->scenario->record.snapshots;
     pair[0] = (struct trace_pair_plan){plan->runs[0].id, plan->runs[1].id};
-    if (plan->twin > 0)
-        pair[1] = (struct trace_pair_plan){plan->runs[0].id, plan->runs[plan->twin].id};
+    if (plan->perturbed > 0)
+        pair[1] = (struct trace_pair_plan){plan->runs[0].id, plan->runs[plan->perturbed].id};
     struct trace_plan trace = {.runs = runs,
                                .run_count = plan->run_count,
                                .pairs = pair,
-                               .pair_count = plan->twin > 0 ? 2 : 1,
+                               .pair_count = plan->perturbed > 0 ? 2 : 1,
                                .arrays = arrays,
                                .array_count = array_count,
                                .texts = texts,

@@ -11,7 +11,7 @@
 #include "trainer/restart.h"
 #include "trainer/run_private.h"
 #include "trainer/streams.h"
-#include "trainer/taken.h"
+#include "trainer/optimizer_input.h"
 
 #define PLAIN_BYTES_MAX ((size_t)8 << 30)
 

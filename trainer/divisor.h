@@ -2,10 +2,10 @@
  * By what an update divided the losses of its micro-batches, read back from one run.
  *
  * Two independent readings of one update: the gradient that the optimizer took in, as its moments
- * or weights tell it (trainer/taken.h), and the gradient of every micro-batch's plain sum (label
- * tokens of sft, pairs of dpo; coefficient 1), computed anew from the same weights. Least squares
- * give the weight of each sum; its reciprocal, times what clipping did by the log, is the divisor.
- * Then those kinds of loss.divisor are named that say the same of every micro-batch.
+ * or weights tell it (trainer/optimizer_input.h), and the gradient of every micro-batch's plain sum
+ * (label tokens of sft, pairs of dpo; coefficient 1), computed anew from the same weights. Least
+ * squares give the weight of each sum; its reciprocal, times what clipping did by the log, is the
+ * divisor. Then those kinds of loss.divisor are named that say the same of every micro-batch.
  *
  * Changes nothing of the run. Identifiable where the gradients of the micro-batches are linearly
  * independent and the optimizer tells what it took in; else the reading says why not. */

@@ -10,7 +10,7 @@
 #include "kernels/products.h"
 #include "trainer/distance.h"
 #include "trainer/run_private.h"
-#include "trainer/taken.h"
+#include "trainer/optimizer_input.h"
 
 /* Squared sine of the angle between a gradient and what those before it span. */
 #define FIT_LEAST_PIVOT 1e-8
@@ -37,13 +37,13 @@ static double dot(const struct fitting *f, struct span a, struct span b) {
     return distance_product(a, none_a, b, none_b, f->elements);
 }
 
-static void read_taken(struct fitting *f, const struct taken_rule *rule) {
+static void read_taken(struct fitting *f, const struct optimizer_input_rule *rule) {
     const struct run *run = f->fit->run;
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const uint32_t row = run->owner[i];
         const size_t at = run->packed[row];
-        taken_values(run, rule, row, 0, run->table.rows[row].count, f->taken + at,
-                     f->taken_error + at);
+        optimizer_input_values(run, rule, row, 0, run->table.rows[row].count, f->taken + at,
+                               f->taken_error + at);
     }
 }
 
@@ -191,13 +191,13 @@ static int moves(const struct run *run) {
 
 enum status divisor_fit(struct divisor_fit *fit, struct arena *arena) {
     struct fitting f = {.fit = fit, .elements = fit->run->table.elements, .count = fit->count};
-    struct taken_rule rule;
-    TRY(taken_rule_of(fit->run, &rule));
-    if (rule.source == TAKEN_UNKNOWN) {
+    struct optimizer_input_rule rule;
+    TRY(optimizer_input_rule_of(fit->run, &rule));
+    if (rule.source == INPUT_UNKNOWN) {
         fit->untestable = "the optimizer keeps no moment that tells what gradient it took in";
         return STATUS_OK;
     }
-    if (rule.source == TAKEN_WEIGHTS && !moves(fit->run)) {
+    if (rule.source == INPUT_FROM_WEIGHTS && !moves(fit->run)) {
         fit->untestable = "the learning rate is 0: no weight tells what the optimizer took in";
         return STATUS_OK;
     }

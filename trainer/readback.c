@@ -8,7 +8,7 @@
 #include "base/real.h"
 #include "trainer/readback_sums.h"
 #include "trainer/run_private.h"
-#include "trainer/taken.h"
+#include "trainer/optimizer_input.h"
 
 static size_t working_offset(const struct run *run, uint32_t row) {
     const struct state_tensor *tensor = &run->layout.tensor[row];
@@ -20,7 +20,7 @@ static int has_moment(const struct run *run) {
 }
 
 enum status readback_open(struct run *run) {
-    size_t carrier = dtype_carrier(taken_working(run)), blocks = 0;
+    size_t carrier = dtype_carrier(optimizer_working_dtype(run)), blocks = 0;
     TRY(arena_take(&run->arena, run->table.elements, carrier, "last weights", &run->working));
     if (run->backend != NULL)
         TRY(arena_take(&run->arena, run->owner_count, sizeof *run->reads_asked, "read-back",
@@ -35,12 +35,12 @@ enum status readback_open(struct run *run) {
 }
 
 void readback_keep(struct run *run) {
-    const size_t carrier = dtype_carrier(taken_working(run));
+    const size_t carrier = dtype_carrier(optimizer_working_dtype(run));
     const size_t slot = dtype_carrier(run->layout.slot_dtype);
     RUN_EACH_SPAN(run, span) {
         const struct state_tensor *tensor = &run->layout.tensor[span.row];
         const size_t first = run->packed[span.row];
-        measure_keep(run, taken_working(run), run_at(run, working_offset(run, span.row)),
+        measure_keep(run, optimizer_working_dtype(run), run_at(run, working_offset(run, span.row)),
                      span.count, run->working + first * carrier);
         if (run->moment != NULL && tensor->slot_count[0] == run->table.rows[span.row].count)
             measure_keep(run, run->layout.slot_dtype, run_at(run, tensor->slot[0]), span.count,
@@ -88,7 +88,7 @@ static void solve_both(const struct reads_block *sums, double half, struct answe
 /* The rate with the decay that is configured: one unknown where there is none. The bounds: half an
  * ulp per rounding of the stored value (decay rounds it once more; one whole ulp where the rounding
  * is drawn), all in the sense that hurts most; and the direction itself, which the optimizer
- * rounded in a handful of operations: TAKEN_ROUNDINGS half units of the working dtype bound that
+ * rounded in a handful of operations: INPUT_ROUNDINGS half units of the working dtype bound that
  * part. */
 static struct answer solve(const struct reads_block *sums, int decayed, double half,
                            enum dtype dtype) {
@@ -101,13 +101,13 @@ static struct answer solve(const struct reads_block *sums, int decayed, double h
         solve_rate(sums, half, &out);
     out.decay = both.decay;
     out.decay_error = both.decay_error;
-    out.lr_error += fabs(out.lr) * TAKEN_ROUNDINGS * dtype_epsilon(dtype) / 2;
-    out.decay_error += fabs(out.decay) * TAKEN_ROUNDINGS * dtype_epsilon(dtype) / 2;
+    out.lr_error += fabs(out.lr) * INPUT_ROUNDINGS * dtype_epsilon(dtype) / 2;
+    out.decay_error += fabs(out.decay) * INPUT_ROUNDINGS * dtype_epsilon(dtype) / 2;
     return out;
 }
 
 static void read_group(struct run *run, const struct optim_call *call, uint32_t group) {
-    const enum dtype dtype = taken_working(run);
+    const enum dtype dtype = optimizer_working_dtype(run);
     const double decay = call->groups[group].weight_decay;
     struct reads_block sum = {{0.0}};
     for (uint32_t i = 0; i < run->owner_count; i++)
@@ -131,10 +131,10 @@ static void read_taken(struct run *run) {
 }
 
 enum status readback_measure(struct run *run, const struct optim_call *call) {
-    struct taken_rule rule = {TAKEN_UNKNOWN, 0.0, 1.0};
-    if (!call->found_inf) TRY(taken_rule_of(run, &rule));
+    struct optimizer_input_rule rule = {INPUT_UNKNOWN, 0.0, 1.0};
+    if (!call->found_inf) TRY(optimizer_input_rule_of(run, &rule));
     TRY(readback_sums(run, call, &rule, run->reads));
-    if (rule.source == TAKEN_MOMENT) read_taken(run);
+    if (rule.source == INPUT_FROM_MOMENT) read_taken(run);
     for (uint32_t g = 0; g < run->table.groups && run->optimizer->direction != NULL; g++)
         read_group(run, call, g);
     return STATUS_OK;

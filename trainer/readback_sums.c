@@ -25,7 +25,7 @@ static double value_at(const void *values, enum dtype dtype, size_t i) {
 
 /* An owner's weights before and after the step. */
 static const void *old_of(const struct run *run, uint32_t row) {
-    return run->working + run->packed[row] * dtype_carrier(taken_working(run));
+    return run->working + run->packed[row] * dtype_carrier(optimizer_working_dtype(run));
 }
 
 static const void *now_of(const struct run *run, uint32_t row) {
@@ -48,7 +48,7 @@ struct block {
 
 static void fill_terms(const struct run *run, uint32_t row, size_t first, size_t count,
                        double decay, struct block *out) {
-    const enum dtype dtype = taken_working(run);
+    const enum dtype dtype = optimizer_working_dtype(run);
     const struct rule_spacing spacing = spacing_of(dtype);
     const void *const old = old_of(run, row), *const now = now_of(run, row);
     for (size_t i = 0; i < count; i++) {
@@ -75,7 +75,7 @@ static void push_terms(const struct block *block, size_t count, struct sum_block
 }
 
 static enum status sum_tensor(struct run *run, const struct optim_call *call, uint32_t index,
-                              const struct taken_rule *rule, struct reads_block *out) {
+                              const struct optimizer_input_rule *rule, struct reads_block *out) {
     const uint32_t row = run->owner[index];
     const size_t total = run->table.rows[row].count;
     const double decay = call->groups[run->table.rows[row].group].weight_decay;
@@ -91,8 +91,8 @@ static enum status sum_tensor(struct run *run, const struct optim_call *call, ui
             fill_terms(run, row, first, count, decay, &block);
             push_terms(&block, count, sums);
         }
-        if (rule->source != TAKEN_MOMENT) continue;
-        taken_values(run, rule, row, first, count, block.u, block.p);
+        if (rule->source != INPUT_FROM_MOMENT) continue;
+        optimizer_input_values(run, rule, row, first, count, block.u, block.p);
         sum_blocks_push_f64(&sums[READS_TAKEN], products_block(block.u, block.u, count));
         sum_blocks_push_f64(&sums[READS_TAKEN_ERROR], products_block(block.p, block.p, count));
     }
@@ -104,9 +104,9 @@ static enum status sum_tensor(struct run *run, const struct optim_call *call, ui
 
 /* Of a tensor's group; every tensor has the same dtypes. */
 static struct reads_args args_of(const struct run *run, const struct optim_call *call,
-                                 uint32_t index, const struct taken_rule *rule) {
+                                 uint32_t index, const struct optimizer_input_rule *rule) {
     const struct optim_tensor *const tensor = &call->tensors[index];
-    const enum dtype working = taken_working(run);
+    const enum dtype working = optimizer_working_dtype(run);
     struct reads_args args = {
         .working = working,
         .gradient_dtype = tensor->gradient_dtype,
@@ -115,12 +115,13 @@ static struct reads_args args_of(const struct run *run, const struct optim_call 
         .spacing = spacing_of(working),
         .decay = call->groups[tensor->group].weight_decay,
     };
-    if (rule->source == TAKEN_MOMENT) args.taken = taken_scalars(run, rule, run->owner[index]);
+    if (rule->source == INPUT_FROM_MOMENT)
+        args.taken = optimizer_input_scalars(run, rule, run->owner[index]);
     return args;
 }
 
 static struct reads_tensor tensor_of(const struct run *run, const struct optim_call *call,
-                                     uint32_t index, const struct taken_rule *rule) {
+                                     uint32_t index, const struct optimizer_input_rule *rule) {
     const struct optim_tensor *const tensor = &call->tensors[index];
     const uint32_t row = run->owner[index];
     struct reads_tensor out = {
@@ -132,14 +133,14 @@ static struct reads_tensor tensor_of(const struct run *run, const struct optim_c
     };
     for (int slot = 0; slot < READS_SLOTS; slot++)
         out.slots[slot] = tensor->slots[slot];
-    if (rule->source == TAKEN_MOMENT)
+    if (rule->source == INPUT_FROM_MOMENT)
         out.moment = run->moment + run->packed[row] * dtype_carrier(tensor->slot_dtype);
     return out;
 }
 
 /* Blocks of the group's tensors stand among those of all. */
 static void ask_group(struct run *run, const struct optim_call *call, uint32_t group,
-                      const struct taken_rule *rule, struct reads_block *blocks) {
+                      const struct optimizer_input_rule *rule, struct reads_block *blocks) {
     struct reads_args args = {.decay = 0.0};
     size_t asked = 0;
     for (uint32_t i = 0; i < run->owner_count; i++) {
@@ -163,7 +164,7 @@ static void join(const struct reads_block *blocks, size_t count, struct reads_bl
 }
 
 static enum status ask_backend(struct run *run, const struct optim_call *call,
-                               const struct taken_rule *rule, struct reads_block *out) {
+                               const struct optimizer_input_rule *rule, struct reads_block *out) {
     const struct reads_block *blocks = out + run->owner_count;
     for (uint32_t g = 0; g < call->group_count; g++)
         ask_group(run, call, g, rule, out + run->owner_count);
@@ -185,7 +186,7 @@ int readback_sums_needs_direction(const struct run *run) {
 }
 
 enum status readback_sums(struct run *run, const struct optim_call *call,
-                          const struct taken_rule *rule, struct reads_block *out) {
+                          const struct optimizer_input_rule *rule, struct reads_block *out) {
     if (is_asked(run)) return ask_backend(run, call, rule, out);
     if (run->backend != NULL) TRY(run->backend->wait());
     for (uint32_t i = 0; i < run->owner_count; i++)

@@ -7,13 +7,14 @@
 
 #include "kernels/reads.h"
 #include "trainer/run.h"
-#include "trainer/taken.h"
+#include "trainer/optimizer_input.h"
 
 /* out: of each owner's tensor, then room for the blocks of all where there is a backend. Sums of
  * the direction are 0 where the optimizer tells none, those of what was taken in where `rule` is
- * not TAKEN_MOMENT. Waits for the backend. */
+ * not INPUT_FROM_MOMENT. Waits for the backend. */
 TWINSTEP_MUST_USE enum status readback_sums(struct run *run, const struct optim_call *call,
-                                            const struct taken_rule *rule, struct reads_block *out);
+                                            const struct optimizer_input_rule *rule,
+                                            struct reads_block *out);
 
 /* Whether they put the directions of one tensor after another into run->direction: not where the
  * optimizer tells none, nor where a backend follows their rule. */

@@ -11,7 +11,7 @@
 #include "kernels/shuffle.h"
 #include "model/backends.h"
 #include "scenarios/scenario.h"
-#include "trainer/nudge.h"
+#include "trainer/perturbation.h"
 #include "trainer/plugin.h"
 #include "trainer/readback.h"
 #include "trainer/readback_sums.h"
@@ -297,7 +297,7 @@ static enum status open_all(struct run *run) {
     for (uint32_t g = 0; g < run->table.groups; g++)
         TRY(run_start_lr(run, &head->lr[g]));
     if (config_has_reference(config)) TRY(reference_open(run));
-    return nudge_apply(run);
+    return perturbation_apply(run);
 }
 
 enum status run_open(const struct config *config, const struct dataset *dataset,

@@ -11,7 +11,7 @@
 
 #include "experiment/experiment_plan.h"
 #include "experiment/products_made.h"
-#include "trainer/nudge.h"
+#include "trainer/perturbation.h"
 
 #define NOISE_ULP_TRIES 64
 
@@ -76,7 +76,7 @@ static size_t elements_of(const struct noise_layout *layout, const char *tensor)
 /* The next weight while the forward of update 1 stays the same to the bit. */
 static enum status one_ulp_path(struct measuring *m, struct noise_variant *variant) {
     const struct noise_layout *layout = &m->table->layout;
-    const char *tensor = nudge_tensor(run_axes_of(m->base));
+    const char *tensor = perturbation_tensor(run_axes_of(m->base));
     const size_t count = elements_of(layout, tensor);
     if (strcmp(m->config.init.nudge, CONFIG_NO_NUDGE) != 0)
         FAIL(STATUS_UNTESTABLE, "init.nudge is set: the baseline is a twin itself");
@@ -163,7 +163,8 @@ static enum status measure_row(struct measuring *m, struct noise_variant *varian
         noise_figures_add(&m->table->layout, m->path, m->other, &row->figures);
         if (variant->stratum == NOISE_INSTANCE && row->repeats == 0) TRY(keep_instance(m));
         if (one_ulp && row->repeats == 0)
-            TRY(noise_twin_of(&m->table->layout, m->path, m->other, m->arena, &m->table->twin));
+            TRY(noise_perturbed_of(&m->table->layout, m->path, m->other, m->arena,
+                                   &m->table->perturbed));
         row->repeats++;
     }
     memcpy(row->variant, variant->name, sizeof row->variant);

@@ -45,8 +45,8 @@ struct noise_row {
 struct noise_table {
     struct noise_row rows[NOISE_ROWS_MAX];
     uint32_t count;
-    struct noise_layout layout; /* names that the figures point to */
-    struct noise_twin twin;     /* of the first one-ulp path; NULL arrays: there is none */
+    struct noise_layout layout;       /* names that the figures point to */
+    struct noise_perturbed perturbed; /* of the first one-ulp path; NULL arrays: there is none */
     /* Paths of the baseline and of the first other instance, whose order is another one where it is
      * drawn; NULL: not measured. */
     const unsigned char *path, *instance;

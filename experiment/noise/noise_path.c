@@ -365,8 +365,9 @@ enum status noise_figures_against(struct noise_side a, struct noise_side b,
     return STATUS_OK;
 }
 
-enum status noise_twin_of(const struct noise_layout *layout, const unsigned char *a,
-                          const unsigned char *b, struct arena *arena, struct noise_twin *out) {
+enum status noise_perturbed_of(const struct noise_layout *layout, const unsigned char *a,
+                               const unsigned char *b, struct arena *arena,
+                               struct noise_perturbed *out) {
     const size_t count = (size_t)layout->steps * layout->tensors;
     TRY(arena_take(arena, count, sizeof *out->gradient, "twin", &out->gradient));
     TRY(arena_take(arena, count, sizeof *out->distance, "twin", &out->distance));

@@ -96,13 +96,13 @@ double noise_gap(double a, double b);
 double noise_relative(double a, double b);
 
 /* The same by update and tensor, (steps, tensors): what the twin's envelope holds. */
-struct noise_twin {
+struct noise_perturbed {
     double *gradient; /* | |g| - |h| | / |g| */
     double *distance; /* |a - b| of the weights */
 };
-TWINSTEP_MUST_USE enum status noise_twin_of(const struct noise_layout *layout,
-                                            const unsigned char *a, const unsigned char *b,
-                                            struct arena *arena, struct noise_twin *out);
+TWINSTEP_MUST_USE enum status noise_perturbed_of(const struct noise_layout *layout,
+                                                 const unsigned char *a, const unsigned char *b,
+                                                 struct arena *arena, struct noise_perturbed *out);
 
 struct noise_head noise_head_of(const struct noise_layout *layout, const unsigned char *path,
                                 uint64_t update);

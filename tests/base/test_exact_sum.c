@@ -234,7 +234,7 @@ static void validate_special(void **state) {
     }
 }
 
-/* What a sum cannot hold is never dropped in silence. */
+/* What a sum cannot hold is never dropped in inertness. */
 static void verify_range(void **state) {
     (void)state;
     const double outside[] = {0x1p-299, 0x1.8p-298, -0x1p-1074, 0x1p+340, -DBL_MAX};

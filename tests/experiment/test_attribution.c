@@ -80,7 +80,7 @@ static double value_by_hand(const struct bench *bench, uint32_t causes) {
     return point_distance(ends[0], ends[1], count);
 }
 
-/* The schedules part at update 6, and 4 updates are sure to be shared: mixtures with the schedule's
+/* The schedules part at update 6, and 4 updates are sure to be shared: hybrids with the schedule's
  * factor go on from those without it, and are worth what they are worth from their own start. */
 static void verify_shared_prefix(void **state) {
     (void)state;
@@ -130,9 +130,10 @@ static void verify_order(void **state) {
     assert_int_equal(j->causes[0].acted, 2); /* LR 0 in update 1 */
     assert_int_equal(j->causes[1].acted, 6);
     assert_true(j->marks[0].share[0] == 1.0 && j->marks[0].share[1] == 0.0);
-    const struct trace_array *way = trace_array_of(j->image, "attribution/way");
+    const struct trace_array *projection = trace_array_of(j->image, "attribution/way");
     const struct judged_measure *measure = &j->measures[1];
-    const double schedule = way->values[1], optimizer = way->values[2], both = way->values[3];
+    const double schedule = projection->values[1], optimizer = projection->values[2],
+                 both = projection->values[3];
     assert_true(fabs(measure->value[0] - (optimizer + both - schedule) / 2) < 1e-12 * both);
     assert_true(fabs(measure->value[1] - (schedule + both - optimizer) / 2) < 1e-12 * both);
     helper_bench_check(&bench);
@@ -195,7 +196,8 @@ static void verify_saturated(void **state) {
                              "\"model.layers.0.mlp.up_proj.weight[3]\"}}}\n");
     helper_bench_run(&bench);
     assert_int_equal(bench.judgement.verdict, VERDICT_OUTSIDE_FLOOR);
-    print_message("arms %.3g, twin %.3g\n", bench.judgement.growth.end, bench.judgement.twin.end);
+    print_message("arms %.3g, twin %.3g\n", bench.judgement.growth.end,
+                  bench.judgement.twin.end);
     assert_int_equal(bench.judgement.saturated, 1);
     helper_bench_check(&bench);
     helper_bench_close(&bench);

@@ -5,7 +5,7 @@
  * shares must find the acting ones, put the largest first, give the others nothing, and intervals
  * must hold the truth; arms that differ in nothing that acts must get no cause.
  *
- * Truth: every mixture of the acting causes trained here, shared out over all orders of entry, by
+ * Truth: every hybrid of the acting causes trained here, shared out over all orders of entry, by
  * code of its own; under noise each of them 256 times, with seeds that the experiment does not use.
  * Everything is drawn from addressed streams. TWINSTEP_PROOF sets the number of scenarios (500);
  * docs/measurements/attribution.md. */
@@ -154,12 +154,12 @@ static size_t train_end(const struct bench *bench, const struct config *config, 
 }
 
 static struct config mixed(const struct bench *bench, const struct trial *trial, uint32_t mask) {
-    struct config mixture = bench->scenario->arms[0].config;
+    struct config hybrid = bench->scenario->arms[0].config;
     for (uint32_t i = 0; i < trial->acting_count; i++)
         if (mask >> i & 1u)
-            config_swap_cause(bench->options.schema, &mixture, &bench->scenario->arms[1].config,
+            config_swap_cause(bench->options.schema, &hybrid, &bench->scenario->arms[1].config,
                               trial->acts[i]);
-    return mixture;
+    return hybrid;
 }
 
 /* Mean over all orders of entry of what each acting cause adds. */
@@ -179,19 +179,19 @@ static void share_out(const struct trial *trial, const double *worth, double *ou
     }
 }
 
-/* Distance of every mixture from the baseline, trained once. */
+/* Distance of every hybrid from the baseline, trained once. */
 static void true_values(const struct bench *bench, const struct trial *trial, double *out) {
     static double start[POINTS], end[POINTS];
     double worth[8] = {0.0};
     for (uint32_t mask = 0; mask < 1u << trial->acting_count; mask++) {
-        const struct config mixture = mixed(bench, trial, mask);
-        const size_t count = train_end(bench, &mixture, 1, mask == 0 ? start : end);
+        const struct config hybrid = mixed(bench, trial, mask);
+        const size_t count = train_end(bench, &hybrid, 1, mask == 0 ? start : end);
         if (mask > 0) worth[mask] = point_distance(start, end, count);
     }
     share_out(trial, worth, out);
 }
 
-/* Way of every mixture's mean end point along that of the test arm's: two halves of the runs, so
+/* Way of every hybrid's mean end point along that of the test arm's: two halves of the runs, so
  * that no run is multiplied with itself. */
 static void true_ways(const struct bench *bench, const struct trial *trial, double *out) {
     static double mean[8][2][POINTS], end[POINTS];
@@ -201,8 +201,8 @@ static void true_ways(const struct bench *bench, const struct trial *trial, doub
     memset(mean, 0, sizeof mean);
     for (uint32_t mask = 0; mask <= all; mask++)
         for (uint32_t i = 0; i < REPEATS; i++) {
-            const struct config mixture = mixed(bench, trial, mask);
-            count = train_end(bench, &mixture, (UINT64_C(1) << 40) + mask * REPEATS + i, end);
+            const struct config hybrid = mixed(bench, trial, mask);
+            count = train_end(bench, &hybrid, (UINT64_C(1) << 40) + mask * REPEATS + i, end);
             for (size_t e = 0; e < count; e++)
                 mean[mask][i & 1u][e] += end[e] * (2.0 / REPEATS);
         }

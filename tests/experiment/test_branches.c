@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Mixtures that go on from others: in whole experiments every root that a mixture leaves, and every
- * value that is shared out, is that of the mixture trained here from step 0; and as few updates are
+ * Hybrids that go on from others: in whole experiments every root that a hybrid leaves, and every
+ * value that is shared out, is that of the hybrid trained here from step 0; and as few updates are
  * trained as the branches allow. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@
 #define LATE "schedule: {total: 30}"
 #define FREE "numerics: {mode: shuffled, order_seed: free}, shuffle: {chunk: 4}, "
 
-/* saved: updates that no mixture trains. slots: states held at once. */
+/* saved: updates that no hybrid trains. slots: states held at once. */
 static const struct experiment_case {
     const char *name, *text;
     uint32_t factors, slots;
@@ -44,7 +44,7 @@ static const struct experiment_case {
      3},
     {"restart", "}\narms: {baseline: {}, test: {" DECAY ", " LOST "}}\n", 2, 1, 5},
     {"event", "}\narms: {baseline: {}, test: {" DECAY ", " JUMP "}}\n", 2, 1, 3},
-    /* 7 mixtures with the restart share 5, 6 without it but with one of the others 3. */
+    /* 7 hybrids with the restart share 5, 6 without it but with one of the others 3. */
     {"four factors",
      "schedule: {warmup: 3, total: 20}}\narms: {baseline: {}, test: {" DECAY ", " LATE ", " LOST
      ", " JUMP "}}\n",
@@ -64,7 +64,7 @@ static const struct experiment_case {
      2, 0, 0},
 };
 
-/* A mixture from step 0. */
+/* A hybrid from step 0. */
 struct training {
     unsigned char root[STEPS][DIGEST_BYTES];
     double loss[STEPS];
@@ -93,7 +93,7 @@ static void train(const struct config *config, struct arena *arena, struct train
     run_close(&run);
 }
 
-/* Rows of the file that are of this mixture; all of them must have its roots. */
+/* Rows of the file that are of this hybrid; all of them must have its roots. */
 static uint64_t check_roots(const struct trace_run *run, const struct training *training) {
     assert_true(run->updates > 0);
     assert_int_equal(run->records[run->updates - 1].step, STEPS);
@@ -116,12 +116,12 @@ static double value(const struct trace_image *image, const char *path, uint64_t 
     return trace_array_of(image, path)->values[index];
 }
 
-static void check_values(const struct trace_image *image, uint32_t mixture, uint32_t count,
+static void check_values(const struct trace_image *image, uint32_t hybrid, uint32_t count,
                          const struct training *training, const struct training *baseline) {
-    assert_true(value(image, "attribution/first_update", mixture) ==
+    assert_true(value(image, "attribution/first_update", hybrid) ==
                 first_difference(training, baseline));
     for (uint32_t m = 0; m < MARKS; m++) {
-        const uint64_t cell = (uint64_t)m * count + mixture;
+        const uint64_t cell = (uint64_t)m * count + hybrid;
         assert_true(value(image, "attribution/distance_at", cell) ==
                     point_distance(baseline->point[m], training->point[m], training->elements));
         assert_true(value(image, "attribution/loss_at", cell) ==
@@ -129,27 +129,27 @@ static void check_values(const struct trace_image *image, uint32_t mixture, uint
     }
 }
 
-/* Updates that the mixtures between none and all were trained for. */
+/* Updates that the hybrids between none and all were trained for. */
 static uint64_t check_mixtures(struct bench *bench, const struct experiment_plan *plan) {
-    struct training baseline, mixture;
+    struct training baseline, hybrid;
     struct trace_image *image;
     uint64_t trained = 0;
     assert_int_equal(trace_open(bench->path, &bench->arena, &image), STATUS_OK);
     train(&plan->runs[0].config, &bench->arena, &baseline);
-    for (uint32_t i = 1; i + 1 < plan->mixture_count; i++) {
-        const struct planned_run *run = &plan->runs[plan->mixtures[i].run];
-        if (plan->mixtures[i].same != i) continue;
-        train(&run->config, &bench->arena, &mixture);
-        trained += check_roots(trace_run_of(image, run->id), &mixture);
-        check_values(image, i, plan->mixture_count, &mixture, &baseline);
+    for (uint32_t i = 1; i + 1 < plan->hybrid_count; i++) {
+        const struct planned_run *run = &plan->runs[plan->hybrids[i].run];
+        if (plan->hybrids[i].same != i) continue;
+        train(&run->config, &bench->arena, &hybrid);
+        trained += check_roots(trace_run_of(image, run->id), &hybrid);
+        check_values(image, i, plan->hybrid_count, &hybrid, &baseline);
     }
     return trained;
 }
 
 static uint32_t count_trained(const struct experiment_plan *plan) {
     uint32_t count = 0;
-    for (uint32_t i = 1; i + 1 < plan->mixture_count; i++)
-        count += plan->mixtures[i].same == i;
+    for (uint32_t i = 1; i + 1 < plan->hybrid_count; i++)
+        count += plan->hybrids[i].same == i;
     return count;
 }
 
@@ -157,7 +157,7 @@ static void check_plan(const struct experiment_case *c, const struct experiment_
                        struct arena *arena) {
     uint64_t samples[MIXTURES];
     struct branches branches;
-    assert_true(plan->mixture_count <= MIXTURES);
+    assert_true(plan->hybrid_count <= MIXTURES);
     for (uint32_t i = 0; i < MIXTURES; i++)
         samples[i] = 24;
     assert_int_equal(branches_open(plan, samples, 8, arena, &branches), STATUS_OK);
@@ -179,7 +179,7 @@ static void corroborate_from_step_0(void **state) {
             experiment_plan_open(bench.options.schema, bench.scenario, &bench.arena, &plan),
             STATUS_OK);
         print_message("%-22s %u factors, %u of %u mixtures trained, %llu updates saved\n", c->name,
-                      plan.factor_count, count_trained(&plan), plan.mixture_count - 2,
+                      plan.factor_count, count_trained(&plan), plan.hybrid_count - 2,
                       (unsigned long long)c->saved);
         check_plan(c, &plan, &bench.arena);
         if (strcmp(c->name, "races") != 0) {
@@ -211,12 +211,12 @@ static void verify_stand_ins(void **state) {
     assert_int_equal(branches.of[LATEST | BOTH].shared, 5);
     assert_int_equal(branches.of[BOTH].from, PLAIN);
     assert_int_equal(branches.of[PLAIN].shared, 0);
-    plan.mixtures[BOTH].same = LATE_ONE;
-    plan.mixtures[LATEST | PLAIN].same = ALL;
+    plan.hybrids[BOTH].same = LATE_ONE;
+    plan.hybrids[LATEST | PLAIN].same = ALL;
     assert_int_equal(branches_open(&plan, samples, 8, &bench.arena, &branches), STATUS_OK);
     assert_int_equal(branches.of[LATEST | BOTH].from, LATE_ONE);
     assert_int_equal(branches.of[LATEST | BOTH].shared, 5);
-    plan.mixtures[BOTH].same = ALL;
+    plan.hybrids[BOTH].same = ALL;
     assert_int_equal(branches_open(&plan, samples, 8, &bench.arena, &branches), STATUS_OK);
     assert_int_equal(branches.of[LATEST | BOTH].shared, 0);
     for (uint32_t i = 0; i < branches.ordered; i++)

@@ -2,7 +2,7 @@
  * labels: repro nightly
  * Whether the verdict's test and the shares' intervals keep what they promise, on real trainings
  * whose sums run in drawn orders. Pairs of arms that are meant to be the same (A/A): how often the
- * nominal 1 % test calls them different. Mixtures of an LR difference and of one that is none: how
+ * nominal 1 % test calls them different. Hybrids of an LR difference and of one that is none: how
  * often the 95 % interval holds the true share, which is 0 for the one and 1 for the other by
  * construction.
  *
@@ -160,12 +160,12 @@ static void verify_intervals(void **state) {
         uint32_t covered = 0, decided = 0, widest = 0;
         for (uint32_t i = 0; i < trials; i++) {
             struct subject subject;
-            struct way way;
+            struct way projection;
             subject_open(&subject, subjects[i % COUNT_OF(subjects)]);
-            if (share_lr(&subject, factors[f], &way) == STATUS_OK) {
+            if (share_lr(&subject, factors[f], &projection) == STATUS_OK) {
                 decided++;
-                covered += way.low[0] <= 1.0 && way.high[0] >= 1.0;
-                widest += way.high[0] - way.low[0] > 0.1;
+                covered += projection.low[0] <= 1.0 && projection.high[0] >= 1.0;
+                widest += projection.high[0] - projection.low[0] > 0.1;
             }
             arena_close(&subject.arena);
         }

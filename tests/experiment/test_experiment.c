@@ -203,9 +203,9 @@ static void verify_three_factors(void **state) {
     assert_int_equal(j->closure, CLOSURE_EXACT);
     assert_int_equal(j->expectation, EXPECT_MET);
     values_by_hand(&bench, values, along);
-    const struct trace_array *way = trace_array_of(j->image, "attribution/way");
+    const struct trace_array *projection = trace_array_of(j->image, "attribution/way");
     for (uint32_t mask = 0; mask < 8; mask++)
-        assert_true(fabs(way->values[trace_mask(j, mask)] - along[mask]) < 1e-9 * values[7]);
+        assert_true(fabs(projection->values[trace_mask(j, mask)] - along[mask]) < 1e-9 * values[7]);
     assert_true(values[0] == 0.0);
     assert_true(values[7] == j->total);
     for (uint32_t i = 0; i < 3; i++) {
@@ -239,7 +239,7 @@ static void verify_three_factors(void **state) {
 static const enum cause six_causes[] = {CAUSE_SCHEDULE,   CAUSE_OPTIMIZER, CAUSE_DTYPE,
                                         CAUSE_DATA_ORDER, CAUSE_INIT,      CAUSE_OBJECTIVE};
 
-/* The mean over the trace's own orders, each mixture that they need trained here. */
+/* The mean over the trace's own orders, each hybrid that they need trained here. */
 static void values_of_orders(struct bench *bench, const struct trace_image *image,
                              double values[6]) {
     const struct trace_array *orders = trace_array_of(image, "attribution/order");

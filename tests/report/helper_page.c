@@ -222,7 +222,7 @@ static void add_marks(struct fake *fake, const struct fake_plan *plan) {
 #define WAY_RUNS 4
 
 /* End points on the way: schedule goes 0.3 of it, dtype 0.7; and noise along it. */
-static void add_way(struct fake *fake, const struct fake_plan *plan) {
+static void add_projection(struct fake *fake, const struct fake_plan *plan) {
     static const double noise[WAY_RUNS] = {1.0, -2.0, 2.0, -1.0};
     const uint64_t runs = 4 * WAY_RUNS;
     double end[4 * WAY_RUNS];
@@ -276,7 +276,7 @@ void fake_open(struct fake *fake, const struct fake_plan *plan) {
     add_floor(fake, plan);
     add_shares(fake, plan);
     add_marks(fake, plan);
-    add_way(fake, plan);
+    add_projection(fake, plan);
 }
 
 /* ---- a log ---- */

@@ -81,11 +81,11 @@ static void verify_invariant(void **state) {
         assert_int_equal(equal, 9); /* repeat, instance, 2 threads, 2 splits, 2 paddings, layout */
         assert_string_equal(row_of(&table, NOISE_DEVICE)->untestable, "no second device");
         assert_string_equal(row_of(&table, NOISE_PROCESS)->untestable, "no second process");
-        const struct noise_row *twin = row_of(&table, NOISE_ONE_ULP);
-        assert_int_equal(twin->figures.first, 1);
-        assert_non_null(strstr(twin->figures.first_place, "forward model.layers.0"));
-        assert_non_null(strstr(twin->variant, "norm.weight[0]"));
-        assert_true(twin->figures.growth[0].distance > 0.0);
+        const struct noise_row *perturbed = row_of(&table, NOISE_ONE_ULP);
+        assert_int_equal(perturbed->figures.first, 1);
+        assert_non_null(strstr(perturbed->figures.first_place, "forward model.layers.0"));
+        assert_non_null(strstr(perturbed->variant, "norm.weight[0]"));
+        assert_true(perturbed->figures.growth[0].distance > 0.0);
         arena_close(&arena);
     }
 }

@@ -281,13 +281,13 @@ static void verify_twin(void **state) {
     assert_int_equal(measure(&config, 0, NULL, &arena, &table), STATUS_OK);
     const struct noise_row *row = row_of(&table, NOISE_ONE_ULP);
     assert_int_equal(row->repeats, 1);
-    assert_non_null(table.twin.gradient);
+    assert_non_null(table.perturbed.gradient);
     for (int k = 0; k < 2; k++) {
         double squares = 0.0, largest = 0.0;
         for (uint32_t i = 0; i < table.layout.tensors; i++) {
             const size_t at = (size_t)k * table.layout.tensors + i;
-            squares += table.twin.distance[at] * table.twin.distance[at];
-            if (table.twin.gradient[at] > largest) largest = table.twin.gradient[at];
+            squares += table.perturbed.distance[at] * table.perturbed.distance[at];
+            if (table.perturbed.gradient[at] > largest) largest = table.perturbed.gradient[at];
         }
         const double whole = row->figures.growth[k].distance;
         assert_true(whole > 0.0 && fabs(sqrt(squares) - whole) < 1e-12 * whole);
@@ -312,7 +312,7 @@ static void validate_no_twin(void **state) {
     config.init.std = 0.0; /* no weight reaches the loss */
     assert_int_equal(measure(&config, 0, NULL, &arena, &table), STATUS_OK);
     assert_non_null(strstr(row_of(&table, NOISE_ONE_ULP)->untestable, "changes the forward"));
-    assert_null(table.twin.gradient);
+    assert_null(table.perturbed.gradient);
     arena_close(&arena);
 }
 

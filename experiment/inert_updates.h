@@ -19,14 +19,14 @@
  * hold, the layout of the state is the same. Private to the experiment.
  * Invariant: after the updates found, states of the two are equal, byte by byte, and so are all
  * roots. */
-#ifndef TWINSTEP_EXPERIMENT_SILENT_H
-#define TWINSTEP_EXPERIMENT_SILENT_H
+#ifndef TWINSTEP_EXPERIMENT_INERT_UPDATES_H
+#define TWINSTEP_EXPERIMENT_INERT_UPDATES_H
 
 #include "scenarios/scenario.h"
 
 /* Updates from the first one on whose results cannot differ between a and b; 0 when nothing is
  * sure. At most steps. samples: of the data set of `a`. */
-TWINSTEP_MUST_USE enum status silent_updates(const struct config *a, const struct config *b,
-                                             uint64_t steps, uint64_t samples, uint64_t *out);
+TWINSTEP_MUST_USE enum status inert_updates(const struct config *a, const struct config *b,
+                                            uint64_t steps, uint64_t samples, uint64_t *out);
 
 #endif

@@ -5,16 +5,16 @@
  * The unit is that of the coarser of parameter and compute dtype, away from zero, so that the
  * forward sees it. The reference model and the travelled distance keep the weights as they were
  * drawn. */
-#ifndef TWINSTEP_TRAINER_NUDGE_H
-#define TWINSTEP_TRAINER_NUDGE_H
+#ifndef TWINSTEP_TRAINER_PERTURBATION_H
+#define TWINSTEP_TRAINER_PERTURBATION_H
 
 #include "trainer/run.h"
 
 /* STATUS_INPUT: init.nudge names no tensor of the model, or an element that it has not. */
-TWINSTEP_MUST_USE enum status nudge_apply(struct run *run);
+TWINSTEP_MUST_USE enum status perturbation_apply(struct run *run);
 
 /* A tensor that every position of every sequence goes through: the first norm weight of layer 0;
  * without one the first tensor. For init.nudge of a twin. */
-const char *nudge_tensor(const struct run_axes *axes);
+const char *perturbation_tensor(const struct run_axes *axes);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One function per kind of difference: each may lower the number of updates that are sure. */
-#include "experiment/silent.h"
+#include "experiment/inert_updates.h"
 
 #include <string.h>
 
@@ -11,14 +11,14 @@
 #include "trainer/plugin.h"
 #include "trainer/run.h"
 
-struct silence {
+struct inertness {
     const struct config *a, *b;
     uint64_t samples;
     uint64_t sure; /* updates, so far */
 };
 
-static void at_most(struct silence *silence, uint64_t updates) {
-    if (updates < silence->sure) silence->sure = updates;
+static void at_most(struct inertness *inertness, uint64_t updates) {
+    if (updates < inertness->sure) inertness->sure = updates;
 }
 
 static int same_list(const struct key_list *a, const struct key_list *b) {
@@ -104,38 +104,40 @@ static int alike(const double lr[2]) {
 
 /* After update k nothing has looked further than counter k; after a restart that loses the counter,
  * or an update that is skipped, less far. */
-static enum status compare_rates(struct silence *silence, const struct rates rates[2]) {
+static enum status compare_rates(struct inertness *inertness, const struct rates rates[2]) {
     double lr[2];
     for (int i = 0; i < 2; i++)
         TRY(rate_first(&rates[i], &lr[i]));
-    if (!alike(lr)) at_most(silence, 0);
-    for (uint64_t n = 0; n <= silence->sure; n++) {
+    if (!alike(lr)) at_most(inertness, 0);
+    for (uint64_t n = 0; n <= inertness->sure; n++) {
         for (int i = 0; i < 2; i++)
             TRY(rate_at(&rates[i], loop_schedule_counter(rates[i].config, n), &lr[i]));
-        if (!alike(lr)) at_most(silence, n == 0 ? 0 : n - 1);
+        if (!alike(lr)) at_most(inertness, n == 0 ? 0 : n - 1);
     }
     return STATUS_OK;
 }
 
-static enum status silence_schedule(struct silence *silence) {
+static enum status inert_schedule(struct inertness *inertness) {
     struct rates rates[2];
     int sure[2];
-    if (memcmp(&silence->a->schedule, &silence->b->schedule, sizeof silence->a->schedule) == 0)
+    if (memcmp(&inertness->a->schedule, &inertness->b->schedule, sizeof inertness->a->schedule) ==
+        0)
         return STATUS_OK;
-    TRY(rates_open(silence->a, &rates[0], &sure[0]));
-    TRY(rates_open(silence->b, &rates[1], &sure[1]));
-    if (sure[0] && sure[1]) return compare_rates(silence, rates);
-    at_most(silence, 0);
+    TRY(rates_open(inertness->a, &rates[0], &sure[0]));
+    TRY(rates_open(inertness->b, &rates[1], &sure[1]));
+    if (sure[0] && sure[1]) return compare_rates(inertness, rates);
+    at_most(inertness, 0);
     return STATUS_OK;
 }
 
 /* ---- restarts and events ---- */
 
-static void silence_restart(struct silence *silence) {
-    const struct config *const configs[] = {silence->a, silence->b};
-    if (memcmp(&silence->a->resume, &silence->b->resume, sizeof silence->a->resume) == 0) return;
+static void inert_restart(struct inertness *inertness) {
+    const struct config *const configs[] = {inertness->a, inertness->b};
+    if (memcmp(&inertness->a->resume, &inertness->b->resume, sizeof inertness->a->resume) == 0)
+        return;
     for (int i = 0; i < 2; i++)
-        if (configs[i]->resume.after != 0) at_most(silence, configs[i]->resume.after);
+        if (configs[i]->resume.after != 0) at_most(inertness, configs[i]->resume.after);
 }
 
 static int same_event(const struct stream_event *a, const struct stream_event *b) {
@@ -144,29 +146,29 @@ static int same_event(const struct stream_event *a, const struct stream_event *b
 }
 
 /* Events before the first one that differs are the same ones, in their order. */
-static enum status silence_stream(struct silence *silence, enum stream stream) {
+static enum status inert_stream(struct inertness *inertness, enum stream stream) {
     struct stream_events events[2];
-    TRY(stream_events_parse(stream_text(silence->a, stream), &events[0]));
-    TRY(stream_events_parse(stream_text(silence->b, stream), &events[1]));
+    TRY(stream_events_parse(stream_text(inertness->a, stream), &events[0]));
+    TRY(stream_events_parse(stream_text(inertness->b, stream), &events[1]));
     uint32_t i = 0;
     while (i < events[0].count && i < events[1].count &&
            same_event(&events[0].event[i], &events[1].event[i]))
         i++;
     for (int which = 0; which < 2; which++)
-        if (i < events[which].count) at_most(silence, events[which].event[i].update - 1);
+        if (i < events[which].count) at_most(inertness, events[which].event[i].update - 1);
     return STATUS_OK;
 }
 
 /* ---- evaluations and epochs ---- */
 
 /* Lists run after the update, but still in it. */
-static void silence_eval(struct silence *silence) {
-    const struct config *const configs[] = {silence->a, silence->b};
-    if (silence->a->loop.eval_every == silence->b->loop.eval_every &&
-        same_list(&silence->a->loop.eval, &silence->b->loop.eval))
+static void inert_eval(struct inertness *inertness) {
+    const struct config *const configs[] = {inertness->a, inertness->b};
+    if (inertness->a->loop.eval_every == inertness->b->loop.eval_every &&
+        same_list(&inertness->a->loop.eval, &inertness->b->loop.eval))
         return;
     for (int i = 0; i < 2; i++)
-        if (configs[i]->loop.eval_every != 0) at_most(silence, configs[i]->loop.eval_every - 1);
+        if (configs[i]->loop.eval_every != 0) at_most(inertness, configs[i]->loop.eval_every - 1);
 }
 
 /* The first update after which the place in the data need not be the number of updates. */
@@ -180,51 +182,53 @@ static enum status place_known(const struct config *config, uint64_t *out) {
 }
 
 /* The last full update of an epoch may end it. */
-static enum status silence_epoch(struct silence *silence) {
-    const struct config *const configs[] = {silence->a, silence->b};
-    const uint64_t full = silence->samples / silence->a->batch.size;
-    if (silence->a->batch.tail == silence->b->batch.tail &&
-        same_list(&silence->a->loop.epoch, &silence->b->loop.epoch))
+static enum status inert_epoch(struct inertness *inertness) {
+    const struct config *const configs[] = {inertness->a, inertness->b};
+    const uint64_t full = inertness->samples / inertness->a->batch.size;
+    if (inertness->a->batch.tail == inertness->b->batch.tail &&
+        same_list(&inertness->a->loop.epoch, &inertness->b->loop.epoch))
         return STATUS_OK;
-    at_most(silence, full == 0 ? 0 : full - 1);
+    at_most(inertness, full == 0 ? 0 : full - 1);
     for (int i = 0; i < 2; i++) {
         uint64_t known;
         TRY(place_known(configs[i], &known));
-        at_most(silence, known);
+        at_most(inertness, known);
     }
     return STATUS_OK;
 }
 
 /* ---- rules that look back ---- */
 
-static void silence_skip(struct silence *silence) {
-    if (!skips_outliers(silence->a) ||
-        (real_bits_f64(silence->a->loop.skip_sigma) == real_bits_f64(silence->b->loop.skip_sigma) &&
-         same_list(&silence->a->loop.on_skip, &silence->b->loop.on_skip)))
+static void inert_skip(struct inertness *inertness) {
+    if (!skips_outliers(inertness->a) ||
+        (real_bits_f64(inertness->a->loop.skip_sigma) ==
+             real_bits_f64(inertness->b->loop.skip_sigma) &&
+         same_list(&inertness->a->loop.on_skip, &inertness->b->loop.on_skip)))
         return;
-    at_most(silence, outlier_least(silence->a->loop.skip_window) - 1);
+    at_most(inertness, outlier_least(inertness->a->loop.skip_window) - 1);
 }
 
-static void silence_scaler(struct silence *silence) {
-    const struct config *const configs[] = {silence->a, silence->b};
-    if (memcmp(&silence->a->scaler, &silence->b->scaler, sizeof silence->a->scaler) == 0) return;
+static void inert_scaler(struct inertness *inertness) {
+    const struct config *const configs[] = {inertness->a, inertness->b};
+    if (memcmp(&inertness->a->scaler, &inertness->b->scaler, sizeof inertness->a->scaler) == 0)
+        return;
     for (int i = 0; i < 2; i++)
-        at_most(silence, configs[i]->scaler.growth_interval - 1);
+        at_most(inertness, configs[i]->scaler.growth_interval - 1);
 }
 
-enum status silent_updates(const struct config *a, const struct config *b, uint64_t steps,
-                           uint64_t samples, uint64_t *out) {
-    struct silence silence = {a, b, samples, steps};
+enum status inert_updates(const struct config *a, const struct config *b, uint64_t steps,
+                          uint64_t samples, uint64_t *out) {
+    struct inertness inertness = {a, b, samples, steps};
     *out = 0;
     if (!only_known_differ(a, b)) return STATUS_OK;
-    silence_restart(&silence);
+    inert_restart(&inertness);
     for (uint32_t i = 0; i < STREAM_KEYS; i++)
-        TRY(silence_stream(&silence, stream_of_key(i)));
-    silence_eval(&silence);
-    TRY(silence_epoch(&silence));
-    silence_skip(&silence);
-    silence_scaler(&silence);
-    TRY(silence_schedule(&silence));
-    *out = silence.sure;
+        TRY(inert_stream(&inertness, stream_of_key(i)));
+    inert_eval(&inertness);
+    TRY(inert_epoch(&inertness));
+    inert_skip(&inertness);
+    inert_scaler(&inertness);
+    TRY(inert_schedule(&inertness));
+    *out = inertness.sure;
     return STATUS_OK;
 }

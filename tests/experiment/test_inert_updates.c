@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "experiment/silent.h"
+#include "experiment/inert_updates.h"
 #include "tests/trainer/helper_train.h"
 
 #define STEPS 9
@@ -213,7 +213,7 @@ static void twins_open(const struct pair_case *c, struct twins *twins) {
         helper_config(STEPS, &twins->config[i], "%s", text);
     }
     helper_ids_open(&twins->config[0], 3, SAMPLES, 12, &twins->arena, &twins->data);
-    if (silent_updates(&twins->config[0], &twins->config[1], STEPS, SAMPLES, &twins->silent) !=
+    if (inert_updates(&twins->config[0], &twins->config[1], STEPS, SAMPLES, &twins->silent) !=
         STATUS_OK)
         fail_msg("%s: %s", c->name, status_text());
 }
@@ -291,13 +291,13 @@ static void verify_bounds(void **state) {
         struct twins twins;
         uint64_t silent;
         twins_open(&cases[i], &twins);
-        assert_int_equal(silent_updates(&twins.config[0], &twins.config[0], 7, SAMPLES, &silent),
+        assert_int_equal(inert_updates(&twins.config[0], &twins.config[0], 7, SAMPLES, &silent),
                          STATUS_OK);
         assert_int_equal(silent, 7);
-        assert_int_equal(
-            silent_updates(&twins.config[1], &twins.config[0], STEPS, SAMPLES, &silent), STATUS_OK);
+        assert_int_equal(inert_updates(&twins.config[1], &twins.config[0], STEPS, SAMPLES, &silent),
+                         STATUS_OK);
         assert_int_equal(silent, twins.silent);
-        assert_int_equal(silent_updates(&twins.config[0], &twins.config[1], 2, SAMPLES, &silent),
+        assert_int_equal(inert_updates(&twins.config[0], &twins.config[1], 2, SAMPLES, &silent),
                          STATUS_OK);
         assert_int_equal(silent, twins.silent < 2 ? twins.silent : 2);
         arena_close(&twins.arena);

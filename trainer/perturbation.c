@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Finds the weight by name and element, and takes the next value of its grid. */
-#include "trainer/nudge.h"
+#include "trainer/perturbation.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static enum status find_target(const struct run *run, struct target *out) {
          run->table.rows[run->owner[0]].name, text);
 }
 
-enum status nudge_apply(struct run *run) {
+enum status perturbation_apply(struct run *run) {
     if (strcmp(run->config.init.nudge, CONFIG_NO_NUDGE) == 0) return STATUS_OK;
     struct target target;
     TRY(find_target(run, &target));
@@ -80,7 +80,7 @@ enum status nudge_apply(struct run *run) {
     return STATUS_OK;
 }
 
-const char *nudge_tensor(const struct run_axes *axes) {
+const char *perturbation_tensor(const struct run_axes *axes) {
     for (uint32_t i = 0; i < axes->shape.tensors; i++)
         if (strstr(axes->tensors[i], "layers.0.") != NULL &&
             strstr(axes->tensors[i], "norm") != NULL)

@@ -13,7 +13,7 @@
 
 #include "experiment/pair.h"
 #include "tests/trainer/helper_train.h"
-#include "trainer/nudge.h"
+#include "trainer/perturbation.h"
 #include "trainer/run_private.h"
 
 #define COMMON                                                                                     \
@@ -91,7 +91,7 @@ static void verify_seen(void **state) {
         struct twins twins;
         open_twins(&twins, "none", cases[i]);
         char name[CONFIG_WORDS_SIZE];
-        snprintf(name, sizeof name, "%s", nudge_tensor(&twins.run[0].axes));
+        snprintf(name, sizeof name, "%s", perturbation_tensor(&twins.run[0].axes));
         assert_non_null(strstr(name, "layers.0."));
         assert_non_null(strstr(name, "norm"));
         close_twins(&twins);

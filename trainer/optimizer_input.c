@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One element after another; what scales them was settled for the whole step. */
-#include "trainer/taken.h"
+#include "trainer/optimizer_input.h"
 
 #include <math.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "trainer/plugin.h"
 #include "trainer/run_private.h"
 
-enum dtype taken_working(const struct run *run) {
+enum dtype optimizer_working_dtype(const struct run *run) {
     return run->layout.has_master ? run->layout.master_dtype
                                   : (enum dtype)run->config.numerics.param;
 }
@@ -31,16 +31,16 @@ static int is_plain_descent(const struct run *run) {
            strcmp(run->optimizer->name, "sgd") == 0;
 }
 
-enum status taken_rule_of(const struct run *run, struct taken_rule *out) {
+enum status optimizer_input_rule_of(const struct run *run, struct optimizer_input_rule *out) {
     int known = 0;
-    *out = (struct taken_rule){TAKEN_UNKNOWN, 0.0, 1.0};
+    *out = (struct optimizer_input_rule){INPUT_UNKNOWN, 0.0, 1.0};
     if (run->moment == NULL) return STATUS_OK;
     TRY(plugin_moment(&run->config.optimizer.which, run->optimizer, state_head_of(run->state)->t,
                       &out->keep, &out->take, &known));
     if (known && out->take != 0.0 && every_moment_is_whole(run))
-        out->source = TAKEN_MOMENT;
+        out->source = INPUT_FROM_MOMENT;
     else if (!known && is_plain_descent(run))
-        out->source = TAKEN_WEIGHTS;
+        out->source = INPUT_FROM_WEIGHTS;
     return STATUS_OK;
 }
 
@@ -56,7 +56,7 @@ static struct places places_of(const struct run *run, uint32_t row) {
     const struct state_layout *layout = &run->layout;
     const struct state_tensor *tensor = &layout->tensor[row];
     const double *const group = run->record.groups[run->table.rows[row].group];
-    struct places at = {.working = taken_working(run), .slots = layout->slot_dtype};
+    struct places at = {.working = optimizer_working_dtype(run), .slots = layout->slot_dtype};
     at.old = run->working + run->packed[row] * dtype_carrier(at.working);
     at.now = run->state + (layout->has_master ? tensor->master : tensor->param);
     at.then = run->moment + run->packed[row] * dtype_carrier(at.slots);
@@ -66,13 +66,13 @@ static struct places places_of(const struct run *run, uint32_t row) {
     return at;
 }
 
-struct rule_taken taken_scalars(const struct run *run, const struct taken_rule *rule,
-                                uint32_t row) {
+struct rule_taken optimizer_input_scalars(const struct run *run,
+                                          const struct optimizer_input_rule *rule, uint32_t row) {
     const struct places at = places_of(run, row);
     return (struct rule_taken){.keep = rule->keep,
                                .take = rule->take,
                                .decay = at.decay,
-                               .unit = TAKEN_ROUNDINGS * dtype_epsilon(at.slots) / 2,
+                               .unit = INPUT_ROUNDINGS * dtype_epsilon(at.slots) / 2,
                                .least = dtype_spacing(0x1p-126, at.slots)};
 }
 
@@ -90,7 +90,7 @@ static void from_moment(const struct rule_taken *rule, const struct places *at, 
 /* The stored weight was rounded once; one whole unit where the rounding is drawn. */
 static void from_weights(const struct run *run, const struct places *at, size_t first, size_t count,
                          double *gradient, double *error) {
-    const double unit = TAKEN_ROUNDINGS * dtype_epsilon(at->working) / 2;
+    const double unit = INPUT_ROUNDINGS * dtype_epsilon(at->working) / 2;
     const double half = run->config.numerics.rounding == ROUNDING_STOCHASTIC ? 1.0 : 0.5;
     for (size_t i = 0; i < count; i++) {
         const double old = value_at(at->old, at->working, first + i);
@@ -103,11 +103,12 @@ static void from_weights(const struct run *run, const struct places *at, size_t 
     }
 }
 
-void taken_values(const struct run *run, const struct taken_rule *rule, uint32_t row, size_t first,
-                  size_t count, double *gradient, double *error) {
+void optimizer_input_values(const struct run *run, const struct optimizer_input_rule *rule,
+                            uint32_t row, size_t first, size_t count, double *gradient,
+                            double *error) {
     const struct places at = places_of(run, row);
-    if (rule->source == TAKEN_MOMENT) {
-        const struct rule_taken scalars = taken_scalars(run, rule, row);
+    if (rule->source == INPUT_FROM_MOMENT) {
+        const struct rule_taken scalars = optimizer_input_scalars(run, rule, row);
         from_moment(&scalars, &at, first, count, gradient, error);
     } else {
         from_weights(run, &at, first, count, gradient, error);

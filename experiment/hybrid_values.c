@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Points at marks, and what is measured against them. */
+#include "experiment/hybrid_values.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "experiment/pair.h"
+#include "experiment/probe.h"
+#include "trainer/distance.h"
+
+#define POINTS_LEAST_BYTES ((size_t)256 << 20)
+
+/* Powers of two below `steps`, then `steps`. */
+static uint32_t all_marks(uint64_t steps, double *mark) {
+    uint32_t count = 0;
+    for (uint64_t at = 1; at < steps && count < MIXTURES_MARKS - 1; at *= 2)
+        mark[count++] = (double)at;
+    mark[count++] = (double)steps;
+    return count;
+}
+
+/* As many of the last marks as points fit beside the runs; always the end. */
+static void choose_marks(struct hybrid_values *hybrids, uint64_t steps, size_t run_bytes) {
+    const size_t room = run_bytes > POINTS_LEAST_BYTES ? run_bytes : POINTS_LEAST_BYTES;
+    const size_t fits = hybrids->elements == 0 ? MIXTURES_MARKS : room / 8 / hybrids->elements;
+    double mark[MIXTURES_MARKS];
+    const uint32_t count = all_marks(steps, mark);
+    const uint32_t kept = fits >= count ? count : fits < 1 ? 1 : (uint32_t)fits;
+    hybrids->marks = kept;
+    memcpy(hybrids->mark, mark + (count - kept), kept * sizeof *mark);
+}
+
+static enum status take(struct arena *arena, size_t count, double fill, double **out) {
+    TRY(arena_take(arena, count, sizeof **out, "values of mixtures", out));
+    for (size_t i = 0; i < count; i++)
+        (*out)[i] = fill;
+    return STATUS_OK;
+}
+
+enum status hybrid_values_open(const struct experiment_plan *plan, const struct run *baseline,
+                               size_t elements, struct arena *arena, struct hybrid_values *out) {
+    memset(out, 0, sizeof *out);
+    out->count = plan->hybrid_count > 0 ? plan->hybrid_count : 1;
+    out->elements = elements;
+    choose_marks(out, plan->scenario->steps, run_memory(baseline));
+    for (uint32_t m = 0; m < out->marks; m++)
+        TRY(take(arena, elements, 0.0, &out->point[m]));
+    TRY(take(arena, elements, 0.0, &out->test_end));
+    TRY(take(arena, elements, 0.0, &out->scratch));
+    const size_t cells = (size_t)out->marks * out->count;
+    TRY(take(arena, cells, (double)NAN, &out->distance));
+    TRY(take(arena, cells, (double)NAN, &out->loss));
+    TRY(take(arena, out->count, (double)NAN, &out->projection));
+    TRY(take(arena, out->count, (double)NAN, &out->kl));
+    TRY(take(arena, out->count, 0.0, &out->first));
+    for (uint32_t m = 0; m < out->marks; m++)
+        out->distance[m * out->count] = out->loss[m * out->count] = 0.0;
+    out->projection[0] = out->kl[0] = 0.0;
+    return STATUS_OK;
+}
+
+/* Index of the mark at `step`, or `marks`. */
+static uint32_t mark_at(const struct hybrid_values *hybrids, uint64_t step) {
+    uint32_t m = 0;
+    while (m < hybrids->marks && hybrids->mark[m] != (double)step)
+        m++;
+    return m;
+}
+
+void hybrid_values_baseline(struct hybrid_values *hybrids, const struct run *baseline,
+                            uint64_t step) {
+    const uint32_t m = mark_at(hybrids, step);
+    if (m < hybrids->marks && hybrids->elements > 0) point_copy(baseline, hybrids->point[m]);
+}
+
+void hybrid_values_note(struct hybrid_values *hybrids, uint32_t hybrid, const struct run *run,
+                        const struct record *record, const struct record *like) {
+    const uint32_t m = mark_at(hybrids, record->step);
+    if (hybrids->first[hybrid] == 0.0 &&
+        memcmp(record->digests[DIGEST_ROOT], like->digests[DIGEST_ROOT], RECORD_DIGEST_BYTES) != 0)
+        hybrids->first[hybrid] = (double)record->step;
+    if (m == hybrids->marks) return;
+    const size_t cell = (size_t)m * hybrids->count + hybrid;
+    hybrids->loss[cell] = record->reals[REAL_LOSS] - like->reals[REAL_LOSS];
+    if (hybrids->elements == 0) return;
+    point_copy(run, hybrids->scratch);
+    hybrids->distance[cell] =
+        point_distance(hybrids->point[m], hybrids->scratch, hybrids->elements);
+}
+
+/* (end - baseline) . (test - baseline) / |test - baseline|. */
+static double along(const struct hybrid_values *hybrids) {
+    const double *const from = hybrids->point[hybrids->marks - 1];
+    const struct span start = {from, DTYPE_F64}, test = {hybrids->test_end, DTYPE_F64};
+    const struct span end = {hybrids->scratch, DTYPE_F64};
+    const double length = point_distance(from, hybrids->test_end, hybrids->elements);
+    if (length == 0.0) return 0.0;
+    return distance_product(end, start, test, start, hybrids->elements) / length;
+}
+
+void hybrid_values_end(struct hybrid_values *hybrids, uint32_t hybrid, struct run *baseline,
+                       struct run *run) {
+    if (hybrids->elements == 0) return;
+    point_copy(run, hybrids->scratch);
+    hybrids->projection[hybrid] = along(hybrids);
+    if (baseline == NULL) return;
+    struct pair_record pair = {.reals = {0.0}};
+    pair.reals[PAIR_PROBE_KL] = (double)NAN;
+    probe_measure(baseline, run, &pair);
+    hybrids->kl[hybrid] = pair.reals[PAIR_PROBE_KL];
+}
+
+void hybrid_values_share(struct hybrid_values *hybrids, uint32_t hybrid, uint32_t from,
+                         uint64_t shared) {
+    for (uint32_t m = 0; m < hybrids->marks && hybrids->mark[m] <= (double)shared; m++) {
+        const size_t row = (size_t)m * hybrids->count;
+        hybrids->distance[row + hybrid] = hybrids->distance[row + from];
+        hybrids->loss[row + hybrid] = hybrids->loss[row + from];
+    }
+    if (hybrids->first[from] <= (double)shared) hybrids->first[hybrid] = hybrids->first[from];
+}
+
+void hybrid_values_copy(struct hybrid_values *hybrids, uint32_t hybrid, uint32_t same) {
+    for (uint32_t m = 0; m < hybrids->marks; m++) {
+        const size_t row = (size_t)m * hybrids->count;
+        hybrids->distance[row + hybrid] = hybrids->distance[row + same];
+        hybrids->loss[row + hybrid] = hybrids->loss[row + same];
+    }
+    hybrids->projection[hybrid] = hybrids->projection[same];
+    hybrids->kl[hybrid] = hybrids->kl[same];
+    hybrids->first[hybrid] = hybrids->first[same];
+}
+
+enum { GAME_DISTANCE = 0, GAME_LOSS, GAME_WAY, GAME_KL, GAME_FIRST, GAME_MARK };
+
+static const char *const paths[][3] = {
+    {"attribution/distance_at", "1", "|theta_S - theta_baseline| by mark and mixture"},
+    {"attribution/loss_at", "nat", "loss of the mixture - loss of the baseline, by mark"},
+    {"attribution/way", "1", "(theta_S - theta_baseline) along theta_test - theta_baseline"},
+    {"attribution/probe_kl", "nat", "KL(baseline || mixture) on the probe batch, at the end"},
+    {"attribution/first_update", "updates", "first update whose root differs; 0 none"},
+    {"attribution/mark", "updates", "updates of the marks"},
+};
+
+void hybrid_values_plan(const struct experiment_plan *plan, struct trace_array_plan *list,
+                        uint32_t *count) {
+    double mark[MIXTURES_MARKS];
+    const uint64_t marks = all_marks(plan->scenario->steps, mark), width = plan->hybrid_count;
+    const uint64_t shapes[][2] = {{marks, width}, {marks, width}, {width, 1},
+                                  {width, 1},     {width, 1},     {marks, 1}};
+    for (uint32_t i = 0; i <= GAME_MARK; i++)
+        list[(*count)++] = (struct trace_array_plan){paths[i][0],
+                                                     i <= GAME_LOSS ? 2 : 1,
+                                                     {shapes[i][0], shapes[i][1]},
+                                                     paths[i][1],
+                                                     paths[i][2]};
+}
+
+/* The planned rows are all marks; those that memory left out stay NaN. */
+static enum status put_rows(const struct hybrid_values *hybrids, struct experiment_trace *output,
+                            uint32_t which, const double *values, uint32_t width) {
+    double *rows;
+    double mark[MIXTURES_MARKS];
+    const uint64_t steps = (uint64_t)hybrids->mark[hybrids->marks - 1];
+    const uint32_t all = all_marks(steps, mark), left_out = all - hybrids->marks;
+    TRY(take(output->arena, (size_t)all * width, (double)NAN, &rows));
+    memcpy(rows + (size_t)left_out * width, values,
+           (size_t)hybrids->marks * width * sizeof *values);
+    return experiment_trace_array(output, paths[which][0], rows);
+}
+
+enum status hybrid_values_put(const struct hybrid_values *hybrids,
+                              struct experiment_trace *output) {
+    TRY(put_rows(hybrids, output, GAME_DISTANCE, hybrids->distance, hybrids->count));
+    TRY(put_rows(hybrids, output, GAME_LOSS, hybrids->loss, hybrids->count));
+    TRY(put_rows(hybrids, output, GAME_MARK, hybrids->mark, 1));
+    TRY(experiment_trace_array(output, paths[GAME_WAY][0], hybrids->projection));
+    TRY(experiment_trace_array(output, paths[GAME_KL][0], hybrids->kl));
+    return experiment_trace_array(output, paths[GAME_FIRST][0], hybrids->first);
+}
