@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Blocks in a list, newest first. A piece larger than a quarter of the block size gets a block of
- * its own, so that large states are contiguous and waste nothing.
- * Invariant: used <= size in every block; every byte handed out was zeroed by its source. */
+ * Implements arenas as a list of blocks, newest first. A piece that is larger than a quarter of the
+ * block size gets a block of its own: a training state is then one contiguous piece, and at most a
+ * quarter of any shared block is left unused when the next piece does not fit.
+ *
+ * Invariant: used <= size in every block, and every byte that was handed out was zeroed by its
+ * source. */
 #include "base/arena.h"
 
 #include <stdarg.h>
@@ -26,14 +29,16 @@
 #define UNPOISON(pointer, length) ((void)(pointer), (void)(length))
 #endif
 
+/* 64 bytes are a cache line and an AVX-512 register. A block of 64 KiB holds the hundreds of small
+ * load-time objects (keys, texts, table rows) that come between two large pieces. */
 #define ALIGNMENT ((size_t)64)
 #define BLOCK_SIZE ((size_t)64 * 1024)
 
 struct arena_block {
     struct arena_block *next;
-    size_t size; /* of data, without the slack for alignment */
+    size_t size; /* bytes of data, without the slack for alignment */
     size_t used;
-    unsigned char *data; /* first aligned byte behind this header */
+    unsigned char *data; /* the first aligned byte behind this header */
 };
 
 static size_t round_up(size_t value) {
@@ -63,13 +68,15 @@ enum status arena_take(struct arena *arena, size_t count, size_t size, const cha
     if (size != 0 && count > (SIZE_MAX / 2) / size)
         FAIL(STATUS_MEMORY, "%s: %zu x %zu bytes overflow the address space", what, count, size);
     size_t wanted = count * size;
-    size_t step = round_up(wanted + 1); /* at least one poisoned byte behind each piece */
+    size_t step = round_up(wanted + 1); /* leaves at least one poisoned byte behind each piece */
     struct arena_block *block = arena->head;
     if (block == NULL || block->size - block->used < step) {
         size_t block_size = step > BLOCK_SIZE / 4 ? step : BLOCK_SIZE;
         struct arena_block *fresh = NULL;
         TRY(block_open(arena->source, block_size, what, &fresh));
-        if (block != NULL && block_size != BLOCK_SIZE) { /* keep filling the small block */
+        if (block != NULL &&
+            block_size != BLOCK_SIZE) { /* A large piece got its own block: later small pieces go on
+                                           filling the old one. */
             fresh->next = block->next;
             block->next = fresh;
         } else {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The only memory there is. An arena hands out zeroed, 64-byte aligned pieces that live until the
- * arena is closed; nothing is freed alone. No other file calls malloc (a lint holds it).
+ * All memory of the program. An arena hands out zeroed, 64-byte aligned pieces that live until the
+ * arena is closed; no piece is freed alone. No other file calls malloc (tests/lint/lint.py checks
+ * this).
  *
- * Two uses: (1) load-time objects of unknown number: call arena_take as needed, it grows by blocks;
- * (2) the training state: measure the layout first, then take it once as one contiguous piece that
- * holds no pointers, so that copy, compare and hash are one memory pass.
- * Builds with AddressSanitizer poison the gap after each piece.
- * An arena may take its blocks from another source than the C library (memory that a device sees,
- * too): set `source` while it is empty. */
+ * There are two uses. (1) Load-time objects whose number is not known: call arena_take as needed,
+ * and the arena grows by blocks. (2) The training state: measure the layout first, then take it
+ * once as one contiguous piece that holds no pointers, so that copying, comparing and hashing it
+ * are one pass over memory. Builds with AddressSanitizer poison the gap behind each piece. An arena
+ * can take its blocks from another source than the C library (for instance memory that a device
+ * sees as well): set `source` while the arena is empty. */
 #ifndef TWINSTEP_BASE_ARENA_H
 #define TWINSTEP_BASE_ARENA_H
 
@@ -17,34 +18,37 @@
 
 struct arena_block;
 
-/* Where blocks come from: zeroed memory, and its way back. What `take` fails with is told as it is. */
+/* Where an arena's blocks come from. `take` returns zeroed memory, and its failure is passed on
+ * unchanged; `give` takes one block back. */
 struct arena_source {
     enum status (*take)(size_t bytes, void **out);
     void (*give)(void *memory);
 };
 
 struct arena {
-    struct arena_block *head;          /* newest block */
-    size_t total;                      /* bytes obtained from the system so far */
-    const struct arena_source *source; /* NULL: the C library */
+    struct arena_block *head;          /* the newest block */
+    size_t total;                      /* bytes that the source has given so far */
+    const struct arena_source *source; /* NULL means the C library */
 };
 
 #define ARENA_EMPTY {NULL, 0, NULL}
 
-/* `count` zeroed elements of `size` bytes. A product that overflows, or a refusal by the system, is
- * STATUS_MEMORY and names `what`. count * size == 0 gives a valid, unreadable pointer. */
+/* Stores a pointer to `count` zeroed elements of `size` bytes at `out_pointer`, which is the
+ * address of a pointer variable of any object type. STATUS_MEMORY, naming `what`, if the product
+ * overflows or the system refuses. If count * size is 0, the pointer is valid but must not be read
+ * through. */
 TWINSTEP_MUST_USE enum status arena_take(struct arena *arena, size_t count, size_t size,
                                          const char *what, void *out_pointer);
 
-/* Copy of `length` bytes with a NUL behind it. */
+/* Stores a copy of `length` bytes with a NUL behind it. */
 TWINSTEP_MUST_USE enum status arena_text(struct arena *arena, const char *bytes, size_t length,
                                          char **out_text);
 
-/* printf into the arena. */
+/* Formats as printf does into a piece that is exactly long enough. */
 TWINSTEP_MUST_USE enum status arena_format(struct arena *arena, char **out_text, const char *format,
                                            ...) TWINSTEP_PRINTF(3, 4);
 
-/* Returns every block. The arena is empty again and may be used anew. */
+/* Gives every block back. The arena is empty again and may be used anew. */
 void arena_close(struct arena *arena);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One table row per number format. */
+ * The table behind base/dtype.h, with one row for each number format, and scalar rounding. Rounding
+ * itself is in base/real_round.h; this file only chooses the function. */
 #include "base/dtype.h"
 
 #include "base/real_round.h"

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sums that are exact: fixed point wide enough for every term, rounded once when asked (law 16).
+ * Exact sums of floating-point terms (law 16): a fixed-point number that is wide enough for every
+ * term, rounded once when it is read.
  *
- * struct exact_sum takes products of two f32 numbers (2^-298 up to below 2^256) and anything
- * coarser, struct exact_wide takes every double. Both are two's complement, least word first, in
- * units of 2^BOTTOM; all bytes zero is the sum of nothing. 2^63 terms fit. What is not finite is
- * kept beside: the two top bits of a sum are equal, but 01 marks one that saw an infinity or a NaN,
- * and which. Invariant: the words are a function of the multiset of terms, never of their order. */
+ * struct exact_sum takes products of two f32 numbers (from 2^-298 to below 2^256) and anything
+ * coarser; struct exact_wide takes every double. Both are two's complement integers, least
+ * significant word first, in units of 2^BOTTOM; all bytes zero is the empty sum, and 2^63 terms
+ * fit. Infinities and NaN are recorded in the top word: the two top bits of a finite sum are equal
+ * (it is far below half of the range), so the pattern 01 is free to mark a sum that has met one,
+ * and the low bits of that word say which.
+ *
+ * Invariant: the words depend on the multiset of the terms, never on their order. */
 #ifndef TWINSTEP_BASE_EXACT_SUM_H
 #define TWINSTEP_BASE_EXACT_SUM_H
 
@@ -27,7 +31,8 @@ struct exact_wide {
 };
 
 #define EXACT_MARK ((uint64_t)1 << 62)
-enum { EXACT_POSITIVE = 1, EXACT_NEGATIVE = 2, EXACT_NAN = 4 }; /* seen: +inf, -inf, NaN */
+/* What a sum has met; bits of its top word. */
+enum { EXACT_POSITIVE = 1, EXACT_NEGATIVE = 2, EXACT_NAN = 4 };
 
 /* ---- words ---- */
 
@@ -35,7 +40,8 @@ TWINSTEP_HD int exact_marked(uint64_t top) {
     return top >> 62 == 1;
 }
 
-/* From now on the sum is what it saw; the words below are 0, whatever they were. */
+/* Marks the sum as not finite. The lower words are set to 0, so that equal multisets still give
+ * equal words. */
 TWINSTEP_HD void exact_mark(uint64_t *word, int words, uint64_t seen) {
     uint64_t *const top = word + words - 1;
     if (exact_marked(*top))
@@ -46,6 +52,7 @@ TWINSTEP_HD void exact_mark(uint64_t *word, int words, uint64_t seen) {
         word[i] = 0;
 }
 
+/* Adds the 128-bit number (high, low), placed at word `first`, with carry. */
 TWINSTEP_HD void exact_add_words(uint64_t *word, int first, int words, uint64_t low,
                                  uint64_t high) {
     uint64_t carry;
@@ -60,6 +67,7 @@ TWINSTEP_HD void exact_add_words(uint64_t *word, int first, int words, uint64_t 
     }
 }
 
+/* Subtracts the same, with borrow. */
 TWINSTEP_HD void exact_take_words(uint64_t *word, int first, int words, uint64_t low,
                                   uint64_t high) {
     uint64_t borrow = word[first] < low;
@@ -73,8 +81,9 @@ TWINSTEP_HD void exact_take_words(uint64_t *word, int first, int words, uint64_t
     }
 }
 
-/* One more term. A number that has bits below 2^bottom, or that is too large, makes the sum NaN:
- * products of f32 have and are neither, and no double is either for struct exact_wide. */
+/* Adds one term. A term that has bits below 2^bottom, or that is too large for the words, makes the
+ * sum NaN instead of a wrong number. That cannot happen to products of two f32 numbers in an
+ * exact_sum, nor to any double in an exact_wide. */
 TWINSTEP_HD void exact_add_term(uint64_t *word, int words, int bottom, double x) {
     const uint64_t bits = real_bits_f64(x);
     const int exponent = (int)(bits >> 52 & 0x7ff);
@@ -102,7 +111,7 @@ TWINSTEP_HD void exact_add_term(uint64_t *word, int words, int bottom, double x)
         exact_add_words(word, shift >> 6, words, low, high);
 }
 
-/* word += other, sums of the same kind. */
+/* Adds `other`, a sum of the same kind, to `word`. */
 TWINSTEP_HD void exact_add_sum(uint64_t *word, const uint64_t *other, int words) {
     if (exact_marked(other[words - 1])) exact_mark(word, words, other[words - 1] & 7);
     if (exact_marked(word[words - 1])) return;
@@ -117,17 +126,21 @@ TWINSTEP_HD void exact_add_sum(uint64_t *word, const uint64_t *other, int words)
 
 /* ---- rounding ---- */
 
-/* A number of magnitude m * 2^unit (+ less than a unit where m is odd), bit 63 of m set. */
+/* A sum's magnitude, cut to 64 bits: m * 2^unit with bit 63 of m set. If bits below were lost, the
+ * last bit of m is set (a sticky bit), which is all that a later rounding to at most 62 bits needs
+ * to know of them. */
 struct exact_size {
     uint64_t m;
     int unit;
     int negative;
 };
 
-/* 0 where the sum is 0. */
+/* Measures a finite sum. Returns 0 if it is 0. The magnitude of a negative sum is its two's
+ * complement negation, taken word by word: words below the lowest non-zero word stay 0, that word
+ * is negated, and the words above it are inverted. */
 TWINSTEP_HD int exact_measure(const uint64_t *word, int words, int bottom, struct exact_size *out) {
     const uint64_t sign = (uint64_t)0 - (word[words - 1] >> 63);
-    int top = -1, lowest = -1; /* words that are not 0; below the lowest, -x has zeros as well */
+    int top = -1, lowest = -1; /* the magnitude's highest word; the lowest non-zero word */
     for (int i = 0; i < words; i++) {
         if (word[i] == 0) continue;
         if (lowest < 0) lowest = i;
@@ -149,8 +162,9 @@ TWINSTEP_HD int exact_measure(const uint64_t *word, int words, int bottom, struc
     return 1;
 }
 
-/* m * 2^unit to nearest, ties to even, as the bits of a format with `precision` bits and least
- * number 2^least; `infinity` are the bits of infinity. */
+/* Rounds m * 2^unit to nearest, ties to even, and returns the bits of a binary format with
+ * `precision` significant bits whose least positive number is 2^least. `infinity` holds that
+ * format's bits of infinity, which overflow gives. */
 TWINSTEP_HD uint64_t exact_encode(uint64_t m, int unit, int precision, int least,
                                   uint64_t infinity) {
     const uint64_t hidden = (uint64_t)1 << (precision - 1);
@@ -168,7 +182,7 @@ TWINSTEP_HD uint64_t exact_encode(uint64_t m, int unit, int precision, int least
     return bits > infinity ? infinity : bits;
 }
 
-/* What a marked sum is, as IEEE sums have it in any order. */
+/* The value of a marked sum: what IEEE 754 addition of the same terms gives in any order. */
 TWINSTEP_HD double exact_marked_value(uint64_t top) {
     if ((top & 7) == EXACT_POSITIVE) return real_inf_f64();
     if ((top & 7) == EXACT_NEGATIVE) return -real_inf_f64();
@@ -225,7 +239,7 @@ TWINSTEP_HD double exact_wide_f64(const struct exact_wide *sum) {
     return exact_round_words_f64(sum->word, EXACT_WIDE_WORDS, EXACT_WIDE_BOTTOM);
 }
 
-/* The sum of n doubles, rounded once. */
+/* The sum of n doubles, rounded once. The order of x does not matter. */
 TWINSTEP_HD double exact_terms_f64(const double *x, size_t n) {
     struct exact_wide sum = {{0}};
     for (size_t i = 0; i < n; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads MXCSR where there is one; elsewhere tries the arithmetic itself. Changes nothing but in
- * fpenv_restore(). */
+ * Reads the control register MXCSR on x86-64; on other machines finds out by trying the arithmetic.
+ * Only fpenv_restore() changes the environment. */
 #include "base/fpenv.h"
 
 #include <float.h>
@@ -15,6 +15,8 @@
 #endif
 
 struct environment {
+    /* Whether subnormal results become zero (FTZ), and whether subnormal operands are read as zero
+     * (DAZ). */
     int flushes_results;
     int flushes_operands;
     const char *rounding;
@@ -88,7 +90,7 @@ void fpenv_keep(struct fpenv_kept *out) {
     out->flushes = e.flushes_results + 2 * e.flushes_operands;
 }
 
-/* fegetround() looks at the x87 unit too, where there is one. */
+/* fegetround() also looks at the x87 unit's rounding mode, which MXCSR does not show. */
 int fpenv_changed(const struct fpenv_kept *kept) {
     if (fpenv_control() != kept->control || fegetround() != kept->rounding) return 1;
     const struct environment e = environment_read();

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The floating-point environment every bit rests on: rounding to nearest, subnormals kept.
+ * The floating-point environment on which every bit rests: rounding to nearest, subnormals kept.
  *
- * Checked at start and after each dlopen (an object built with -ffast-math turns subnormals off for
- * the whole process), and recorded in traces. Control bits only: sticky exception flags differ
- * between equal runs. Other architectures than x86-64 are checked by what their arithmetic does. */
+ * It is checked at start and after each dlopen, because loading an object that was linked with
+ * -ffast-math turns subnormals off for the whole process, and it is recorded in traces. Only
+ * control bits are looked at: sticky exception flags differ between runs that are otherwise equal.
+ * On machines other than x86-64 the check is what their arithmetic does. */
 #ifndef TWINSTEP_BASE_FPENV_H
 #define TWINSTEP_BASE_FPENV_H
 
@@ -13,25 +14,25 @@
 
 #include "base/status.h"
 
-/* STATUS_UNSUPPORTED, naming what is set, unless this thread rounds to nearest and neither flushes
- * subnormal results nor reads subnormal operands as zero. */
+/* STATUS_OK if this thread rounds to nearest, keeps subnormal results and reads subnormal operands.
+ * Otherwise STATUS_UNSUPPORTED, with what is set instead. */
 TWINSTEP_MUST_USE enum status fpenv_check(void);
 
-/* Control word of this thread: MXCSR without its sticky flags; 0 where there is none. */
+/* The control word of this thread: MXCSR without its sticky flags, or 0 where there is no MXCSR. */
 uint32_t fpenv_control(void);
 
-/* One line, for instance "round to nearest, subnormals kept (MXCSR control 1f80)". */
+/* Writes one line such as "round to nearest, subnormals kept (MXCSR control 1f80)". */
 void fpenv_describe(char *text, size_t size);
 
-/* The environment before foreign code runs, to tell afterwards what it did and to undo it. */
+/* The environment as it was before foreign code ran, so that a change can be told and undone. */
 struct fpenv_kept {
     fenv_t all;
     int rounding;
     uint32_t control;
-    int flushes; /* 1: results, 2: operands */
+    int flushes; /* bit 1: results are flushed; bit 2: operands are */
 };
 void fpenv_keep(struct fpenv_kept *out);
-/* Whether this thread's control bits (not its sticky flags) differ from those kept. */
+/* Whether this thread's control bits differ from those kept. Sticky flags are not compared. */
 int fpenv_changed(const struct fpenv_kept *kept);
 void fpenv_restore(const struct fpenv_kept *kept);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names of the causes. */
+ * The names of the causes, by their numbers in enum cause. */
 #include "base/key.h"
 
 static const char *const names[CAUSE_COUNT] = {

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A configuration key is a row: path, type, unit, default, cause, help, and where its value lives.
+ * One configuration key as a table row: path, type, unit, default, cause, help, and where its value
+ * lies in its struct.
  *
  * The schema (scenarios/schema.c) is one table of such rows; optimizers and schedules hand in
- * theirs as data. Parsing, printing, comparing, swapping and documenting all walk the same rows.
- * Rows know nothing of YAML. Invariant: every key belongs to exactly one cause. */
+ * theirs as data. Parsing, printing, comparing, swapping and documenting walk the same rows. Rows
+ * know nothing of YAML.
+ *
+ * Invariant: every key belongs to exactly one cause. */
 #ifndef TWINSTEP_BASE_KEY_H
 #define TWINSTEP_BASE_KEY_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a difference is attributed to. Names as printed: cause_name(). */
+/* What a difference between two configurations is attributed to. cause_name() gives the printed
+ * name. */
 enum cause {
     CAUSE_SCHEDULE = 0, /* loop order, LR, warm-up, totals, units, rounding, skip rule */
     CAUSE_OPTIMIZER,    /* algorithm, arithmetic variant, clipping, decay groups */
@@ -29,7 +33,7 @@ enum cause {
     CAUSE_COUNT
 };
 
-/* "schedule", "optimizer", ..., "objective". */
+/* The printed name: "schedule", "optimizer", ..., "objective". */
 const char *cause_name(enum cause cause);
 
 enum key_type {
@@ -42,8 +46,8 @@ enum key_type {
     KEY_LIST  /* struct key_list: indices into names, order kept */
 };
 
-/* A uint64_t, double or enum may also be the word in `word` (auto, free, none): stored as this
- * value, which no bounds admit. */
+/* Instead of a number or a name, a key may hold the special word in `word` (for example auto, free
+ * or none). It is stored as one of these values, which no bounds admit. */
 #define KEY_WORD_UINT UINT64_MAX
 #define KEY_WORD_REAL (-1.0)
 #define KEY_WORD_ENUM (-1)
@@ -52,22 +56,23 @@ enum key_type {
 struct key_list {
     uint8_t count;
     uint8_t item[KEY_LIST_MAX];
-    uint8_t zero; /* keeps the struct free of hidden bytes */
+    uint8_t zero; /* no padding: comparing bytes compares all of it */
 };
 
 struct key_row {
-    const char *path; /* "optimizer.lr"; rows of a class: without the prefix, "beta1" */
+    const char *path; /* "optimizer.lr"; rows of a class have no prefix: "beta1" */
     enum key_type type;
     const char *unit;     /* "1", "updates", "tokens", ... ; "" for names and flags */
-    const char *standard; /* the default, in the text that a scenario would hold */
+    const char *standard; /* the default, as the text that a scenario would hold */
     enum cause cause;
-    const char *help; /* one sentence without full stop */
+    const char *help; /* one sentence without a full stop */
     size_t offset;    /* of the value in its struct */
     size_t size;      /* of the value */
-    double low, high; /* inclusive bounds of KEY_UINT, KEY_INT and KEY_REAL; KEY_UINT: a high of
-                         2^64 stands for 2^64 - 2 */
-    const char *word; /* the special word, or NULL */
-    const char *const *names; /* KEY_ENUM, KEY_LIST: NULL-terminated */
+    /* Inclusive bounds of KEY_UINT, KEY_INT and KEY_REAL. A KEY_UINT ends at 2^64 - 2, which is no
+     * double: a `high` of 2^64 stands for it. */
+    double low, high;
+    const char *word;         /* the special word, or NULL */
+    const char *const *names; /* the names of a KEY_ENUM or KEY_LIST, NULL-terminated; else NULL */
 };
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The few words that differ between the compilers we build with (gcc, clang, nvcc).
- * Holds no arithmetic. Headers that .cu files read use only these spellings. */
+ * Spellings that differ between the compilers that build this project (gcc, clang, nvcc), and a few
+ * macros that every folder uses. It holds no arithmetic. Headers that .cu files read use only these
+ * spellings. */
 #ifndef TWINSTEP_BASE_MACRO_H
 #define TWINSTEP_BASE_MACRO_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The head of the file is read before dlopen, whose texts tell a user little. RTLD_NOW: a module
- * that needs what is not there is refused here, not at its first call. */
+ * Opens modules. The file's head is checked before dlopen is called, because dlopen's texts tell a
+ * user little. RTLD_NOW makes a module that needs a missing symbol fail here instead of at its
+ * first call. */
 #include "base/module.h"
 
 #include <dlfcn.h>
@@ -17,7 +18,7 @@
 #elif defined(__aarch64__)
 #define MACHINE EM_AARCH64
 #else
-#define MACHINE EM_NONE /* not checked here; dlopen does */
+#define MACHINE EM_NONE /* not checked here; dlopen checks it */
 #endif
 
 static const struct module_host host = {sizeof host, status_fail};
@@ -35,7 +36,8 @@ static const char *machine_name(unsigned machine, char text[32]) {
     return text;
 }
 
-/* e_type and e_machine stand at the same place in both ELF classes. */
+/* Checks the kind of file, the machine and the file's type. e_type and e_machine stand at the same
+ * place in the headers of both ELF classes. */
 static enum status check_elf(const char *path, const unsigned char *head, size_t length) {
     char want[32];
     char got[32];
@@ -57,7 +59,8 @@ static enum status check_elf(const char *path, const unsigned char *head, size_t
     return STATUS_OK;
 }
 
-/* Whether the file ends before what the loader maps of it: touched, that would end the process. */
+/* Whether the file ends before a segment that its program headers promise. The loader maps segments
+ * without checking, so touching such a page would end the process with SIGBUS. */
 static int ends_early(FILE *file, const unsigned char head[sizeof(Elf64_Ehdr)], uint64_t size) {
     Elf64_Ehdr elf;
     Elf64_Phdr part;
@@ -89,7 +92,7 @@ static enum status check_file(const char *path, const char *file_name) {
     return STATUS_OK;
 }
 
-/* dlerror() begins with the path, which our text has already. */
+/* dlerror() begins its text with the path; our own text has named it already. */
 static const char *loader_text(const char *path) {
     const char *text = dlerror();
     const size_t length = strlen(path);
@@ -114,7 +117,8 @@ static enum status fail_changed(const char *path, const struct fpenv_kept *kept)
 enum status module_open(const char *path, struct module *out) {
     char file[4096 + 2];
     struct fpenv_kept kept;
-    /* a name without a slash would be looked for in library folders */
+    /* dlopen searches library folders for a name without a slash; "./" keeps it to the file
+     * itself. */
     const int length = snprintf(file, sizeof file, "%s%s", strchr(path, '/') ? "" : "./", path);
     if (length < 0 || (size_t)length >= sizeof file)
         FAIL(STATUS_INPUT, "module: expected a path of at most %zu bytes, got %zu", sizeof file - 3,

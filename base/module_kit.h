@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * For modules only: fills in the stamp, and sends FAIL to the program. Nothing of this program is
- * linked into a module; base/real*.h are inline and may be used.
+ * For modules only: fills in the stamp, and sends the texts of FAIL to the program. Nothing of this
+ * program is linked into a module; base/real*.h are inline and may be used.
  *
- * Included by optim/optim_module.h and sched/sched_module.h; a module of several files may include
- * them in each and names its entry in one. */
+ * optim/optim_module.h and sched/sched_module.h include this file. A module of several source files
+ * may include them in each of these; it names its entry in one. */
 #ifndef TWINSTEP_BASE_MODULE_KIT_H
 #define TWINSTEP_BASE_MODULE_KIT_H
 
@@ -11,10 +11,11 @@
 #include "base/real.h"
 #include "base/status.h"
 
-/* One for the whole module, invisible outside. */
+/* The weak definition makes this one variable for all files of the module; hidden visibility keeps
+ * the variables of two modules apart. */
 __attribute__((weak, visibility("hidden"))) const struct module_host *twinstep_host;
 
-/* FAIL(code, "...", ...) and TRY work as they do inside. */
+/* With this, FAIL(code, "...", ...) and TRY work in a module as they do in the program. */
 #define status_fail(...) twinstep_host->fail(__VA_ARGS__)
 
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) ||       \
@@ -30,17 +31,20 @@ __attribute__((weak, visibility("hidden"))) const struct module_host *twinstep_h
 #define MODULE_COMPILER "gcc " __VERSION__
 #endif
 
-/* gcc 12.2 at -O2 turns this pair into a copy: its straight-line vectoriser takes a conversion to
- * float and back for none. -fno-tree-slp-vectorize keeps it. */
+/* A conversion to float and back, twice. gcc 12.2 at -O2 turns this pair into a copy, because its
+ * straight-line vectoriser takes the two conversions for none; -fno-tree-slp-vectorize keeps
+ * them. */
 __attribute__((noinline)) static void module_round_pair(double *out, const double *in) {
     const double a = in[0];
-    const double b = in[1]; /* read before the first is written, else nothing is vectorised */
+    const double b =
+        in[1]; /* both are read before the first is written, otherwise nothing is vectorised */
     out[0] = (double)(float)a;
     out[1] = (double)(float)b;
 }
 
-/* x * x is 1 + 2^-11 + 2^-24: a product of its own rounds the last bit away, a fused one keeps it;
- * so does a conversion to float of the same number. */
+/* Observes what the compiler did. x * x is 1 + 2^-11 + 2^-24 exactly: a product on its own rounds
+ * the last bit away, a fused multiply-subtract keeps it. A conversion to float of the same number
+ * rounds that bit away, too, unless the compiler left the conversion out. */
 __attribute__((unused)) static int module_probe(void) {
     volatile float one = 1.0f + 0x1p-12f;
     volatile double wide = 1.0 + 0x1p-11 + 0x1p-24;

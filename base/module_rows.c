@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Key rows and names that a module hands in: what the schema's own table is by its tests, these are
- * by these checks. */
+ * Checks the key rows and names that a module hands in. The schema's own table is held to the same
+ * rules by tests (tests/scenarios/test_schema.c); rows from outside have no tests, so they are
+ * checked when they are loaded. */
 #include "base/module.h"
 
 #include <string.h>
@@ -35,9 +36,9 @@ static size_t size_of(const struct key_row *row) {
     case KEY_LIST:
         return sizeof(struct key_list);
     case KEY_TEXT:
-        return row->size; /* its own */
+        return row->size; /* a text has the size that its row says */
     }
-    return 0; /* a number that is no type */
+    return 0; /* the module's number names no type */
 }
 
 static size_t align_of(const struct key_row *row) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * printf and strtod do the exact work, inside the C locale of this thread; the grammar is checked
- * here first, because strtod takes blanks, prefixes, hex, "infinity" and "nan(...)" besides. */
+ * Writes and reads numbers. printf and strtod do the exact work, inside the C locale of this
+ * thread. The grammar is checked here first, because strtod also takes blanks, prefixes, hex
+ * floats, "infinity" and "nan(...)". */
 #include "base/number.h"
 
 #include <errno.h>
@@ -12,7 +13,9 @@
 
 #include "base/real.h"
 
-/* glibc and musl hand out a static object for "C"; 0 would leave the locale as it is. */
+/* The C locale and the thread's locale before it. glibc and musl return a static object for "C", so
+ * entering it cannot run out of memory there. If newlocale fails all the same, uselocale(0) leaves
+ * the locale as it is. */
 struct c_locale {
     locale_t c;
     locale_t before;
@@ -33,9 +36,9 @@ static void c_locale_leave(struct c_locale l) {
 /* ---- to text ---- */
 
 struct format {
-    int digits;   /* enough for every value */
-    int integers; /* powers of ten below 10^integers are written out */
-    int single;   /* read back as float */
+    int digits;   /* this many digits read back as the same bits, whatever the value */
+    int integers; /* exponents from -4 up to one less than this are written without "e" */
+    int single;   /* the value is a float, and reading back compares as float */
 };
 
 static const struct format format_f64 = {17, 15, 0};
@@ -52,6 +55,9 @@ static int special_text(double x, char *text) {
     return 1;
 }
 
+/* Tries 1, 2, ... significant digits until the text reads back as x. At most 17 tries are cheap
+ * beside the work that ends in a printed number, and printf's rounding is correct, so the first hit
+ * is the shortest. */
 static struct number_text shortest(double x, struct format format) {
     struct number_text out = {{0}};
     if (special_text(x, out.text)) return out;
@@ -102,7 +108,7 @@ static const char *skip_sign(const char *s) {
     return *s == '+' || *s == '-' ? s + 1 : s;
 }
 
-/* Digits with at most one point; the number of digits in *count. */
+/* Skips digits with at most one point among them; *count is the number of digits. */
 static const char *skip_digits(const char *s, int hex, size_t *count) {
     int points = 0;
     for (*count = 0;; s++) {
@@ -113,6 +119,7 @@ static const char *skip_digits(const char *s, int hex, size_t *count) {
     }
 }
 
+/* Whether `s` is empty or a whole exponent that begins with the letter `mark` in either case. */
 static int exponent_or_end(const char *s, char mark) {
     if (*s == '\0') return 1;
     if ((*s | 0x20) != mark) return 0;
@@ -139,7 +146,8 @@ static int is_special(const char *s) {
     return strcmp(s, "nan") == 0 || strcmp(skip_sign(s), "inf") == 0;
 }
 
-/* The text as an error shows it: 40 characters at most, what is not printable as '?'. */
+/* A text as an error shows it: at most 40 characters, with '?' for each that is not printable
+ * ASCII. */
 struct shown {
     char text[48];
 };

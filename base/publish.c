@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * fsync, link, rename. Invariant: `target` is never removed, and never replaced without
- * `overwrite`, except on file systems that cannot link, where a look and a rename must do. */
+ * Makes a file durable with fsync and names it with link or rename.
+ *
+ * Invariant: `target` is never removed, and never replaced without `overwrite`. File systems that
+ * cannot make hard links are the exception: there the file is looked for and then renamed, and a
+ * file that another process creates between these two calls would be replaced. */
 #include "base/publish.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Bits of numbers, fma, square root, neighbours and distances in ulps, for f32 and f64. Part of
- * base/real.h, which says what is promised. */
+ * Bits of numbers, fma, square root, neighbours and distances in ulps, for f32 and f64. This is a
+ * part of base/real.h, which says what is promised. */
 #ifndef TWINSTEP_BASE_REAL_BASIC_H
 #define TWINSTEP_BASE_REAL_BASIC_H
 
@@ -68,7 +68,7 @@ TWINSTEP_HD double real_abs_f64(double x) {
     return real_from_bits_f64(real_bits_f64(x) & 0x7fffffffffffffffu);
 }
 
-/* |magnitude| with the sign bit of `sign`. */
+/* Returns |magnitude| with the sign bit of `sign`. */
 TWINSTEP_HD float real_copysign_f32(float magnitude, float sign) {
     uint32_t s = real_bits_f32(sign) & 0x80000000u;
     return real_from_bits_f32((real_bits_f32(magnitude) & 0x7fffffffu) | s);
@@ -79,7 +79,7 @@ TWINSTEP_HD double real_copysign_f64(double magnitude, double sign) {
     return real_from_bits_f64((real_bits_f64(magnitude) & 0x7fffffffffffffffu) | s);
 }
 
-/* 1 for numbers, 0 for NaN and the infinities. */
+/* Returns 1 for finite numbers and 0 for NaN and the infinities. */
 TWINSTEP_HD int real_finite_f32(float x) {
     return (real_bits_f32(x) & 0x7f800000u) != 0x7f800000u;
 }
@@ -90,22 +90,24 @@ TWINSTEP_HD int real_finite_f64(double x) {
 
 /* ---- fma and square root ---- */
 
-/* Sum s of p and c made "odd": when s is not exact and its last bit is even, the neighbour on the
- * side of the exact sum is taken. A later rounding to a format at least two bits shorter then
- * rounds the exact sum once (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums:
- * proved algorithms using rounding to odd", IEEE Trans. Computers 57(4), 2008). */
+/* The sum s of p and c, rounded to odd: if s is not exact and its last bit is even, the neighbour
+ * on the side of the exact sum is taken. A later rounding to a format that is at least two bits
+ * shorter then gives what rounding the exact sum once would give (Boldo and Melquiond, "Emulation
+ * of FMA and correctly rounded sums: proved algorithms using rounding to odd", IEEE Trans.
+ * Computers 57(4), 2008). */
 TWINSTEP_HD double real_add_odd_f64(double p, double c) {
     double s = p + c;
     double c_part = s - p;
-    double error = (p - (s - c_part)) + (c - c_part); /* TwoSum; NaN when s is not finite */
+    /* TwoSum (Knuth): exact; NaN if s is not finite */
+    double error = (p - (s - c_part)) + (c - c_part);
     uint64_t bits = real_bits_f64(s);
     uint64_t move = ((real_bits_f64(error) ^ bits) >> 63) != 0 ? UINT64_MAX : 1u;
     int inexact = (error < 0.0) | (error > 0.0);
     return real_from_bits_f64(bits + ((inexact & (int)(~bits & 1u)) != 0 ? move : 0u));
 }
 
-/* fma without FMA hardware: the product of two floats is exact in double, the sum is made odd and
- * the conversion rounds once, also to subnormals and to infinity. */
+/* fma for machines without FMA hardware. The product of two floats is exact in double; the sum is
+ * rounded to odd, so the conversion rounds once, also to subnormals and to infinity. */
 TWINSTEP_HD float real_fma_portable_f32(float a, float b, float c) {
     return (float)real_add_odd_f64((double)a * (double)b, (double)c);
 }
@@ -145,7 +147,8 @@ TWINSTEP_HD double real_sqrt_f64(double x) {
 }
 
 /* ---- neighbours and distances ----
- * ordered: integers in the order of the numbers; -0 and +0 are both 0, neighbours differ by 1. */
+ * real_ordered_* map numbers to integers of the same order: -0 and +0 both become 0, and
+ * neighbours differ by 1. */
 
 TWINSTEP_HD int64_t real_ordered_f32(float x) {
     uint32_t bits = real_bits_f32(x);
@@ -159,7 +162,7 @@ TWINSTEP_HD int64_t real_ordered_f64(double x) {
     return (bits >> 63) != 0 ? -magnitude : magnitude;
 }
 
-/* Number of steps from a to b; two NaNs are 0 apart, a NaN and a number UINT64_MAX. */
+/* The number of steps from a to b. Two NaNs are 0 apart, a NaN and a number UINT64_MAX. */
 TWINSTEP_HD uint64_t real_ulp_distance_f32(float a, float b) {
     int64_t i = real_ordered_f32(a);
     int64_t j = real_ordered_f32(b);
@@ -176,8 +179,8 @@ TWINSTEP_HD uint64_t real_ulp_distance_f64(double a, double b) {
     return distance;
 }
 
-/* Next larger and next smaller number; from the largest finite to infinity, which stays; both zeros
- * step to the least subnormal; NaN stays NaN. */
+/* The next larger and the next smaller number. The largest finite number steps to infinity, which
+ * stays; both zeros step to the least subnormal; NaN stays NaN. */
 TWINSTEP_HD float real_next_up_f32(float x) {
     uint32_t bits = real_bits_f32(x);
     if (x != x || bits == 0x7f800000u) return x;

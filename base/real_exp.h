@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * exp, exp2, expm1, tanh for f32 and f64. Part of base/real.h.
+ * exp, exp2, expm1 and tanh for f32 and f64. This is a part of base/real.h.
  *
- * x = n ln2 + r with |r| <= ln2/2; e^r by a polynomial; 2^n by exponent bits. No table, and
- * selections instead of branches, so loops vectorise. Error against MPFR (tests/base/
- * test_real_mpfr.c): exp and exp2 1 ulp, expm1 and tanh 0.5001 ulp in f32; f64 1 ulp, expm1 1.2.
- * exp and exp2 in f32 return +0 where the result is below 2^-126 (no subnormal results). */
+ * x is written as n ln2 + r with |r| <= ln2/2; e^r is a polynomial, and 2^n is made by exponent
+ * bits. There are no tables, and selections take the place of branches, so that loops over these
+ * functions vectorise. Errors against MPFR (tests/base/test_real_mpfr.c): exp and exp2 are within 1
+ * ulp; in f32 expm1 and tanh are within 0.5001 ulp, in f64 tanh within 1 ulp and expm1 within 1.2.
+ * In f32 exp and exp2 return +0 where the result is below 2^-126: they have no subnormal
+ * results. */
 #ifndef TWINSTEP_BASE_REAL_EXP_H
 #define TWINSTEP_BASE_REAL_EXP_H
 
 #include "base/real_basic.h"
 
-/* e^r - 1 - r = r^2 P(r), |r| <= 0.35. Coefficients: expf of the Cephes library (S. Moshier). */
+/* e^r - 1 - r = r^2 P(r) for |r| <= 0.35. The coefficients are those of expf in the Cephes library
+ * (S. Moshier). */
 TWINSTEP_HD float real_exp_tail_f32(float r) {
     float p = 0x1.a0d2cep-13f;
     p = real_fma_f32(p, r, 0x1.6e879cp-10f);
@@ -21,12 +24,14 @@ TWINSTEP_HD float real_exp_tail_f32(float r) {
     return (r * r) * p;
 }
 
-/* y * 2^n where the low 9 bits of `shifted` hold n and the result is a normal number. */
+/* y * 2^n, where the low 9 bits of `shifted` hold n and the result must be a normal number. */
 TWINSTEP_HD float real_exp_scale_f32(float y, float shifted) {
     return real_from_bits_f32(real_bits_f32(y) + (real_bits_f32(shifted) << 23));
 }
 
-/* ln2 in two parts: n * 0x1.63p-1 is exact. 0x1.8p23 added rounds to an integer in the low bits. */
+/* Adding 0x1.8p23 rounds to an integer, which then stands in the low bits. ln2 is split into two
+ * parts, of which the first, 0x1.63p-1, is so short that its product with n is exact. x is clamped
+ * first, so that n fits; results outside the range are put in at the end. */
 TWINSTEP_HD float real_exp_f32(float x) {
     float inside = x < -88.0f ? -88.0f : x;
     inside = inside > 89.0f ? 89.0f : inside;
@@ -34,8 +39,8 @@ TWINSTEP_HD float real_exp_f32(float x) {
     float n = shifted - 0x1.8p23f;
     float r = real_fma_f32(n, 0x1.bd0106p-13f, inside - n * 0x1.63p-1f);
     float y = real_exp_scale_f32(1.0f + (r + real_exp_tail_f32(r)), shifted);
-    y = x < -0x1.5d589ep+6f ? 0.0f : y;          /* largest x whose exp is below 2^-126: the next */
-    y = x > 0x1.62e42ep+6f ? real_inf_f32() : y; /* largest x whose exp is finite */
+    y = x < -0x1.5d589ep+6f ? 0.0f : y;          /* the largest x whose exp is below 2^-126 */
+    y = x > 0x1.62e42ep+6f ? real_inf_f32() : y; /* the largest x whose exp is finite */
     return x == x ? y : x + x;
 }
 
@@ -52,7 +57,8 @@ TWINSTEP_HD float real_exp2_f32(float x) {
     return x == x ? y : x + x;
 }
 
-/* e^r - 1 - r, |r| <= 0.35: Taylor, 1/k! for k = 2..13; the first term left out is below 2^-57. */
+/* e^r - 1 - r for |r| <= 0.35 by its Taylor series, 1/k! for k = 2 .. 13. The first term left out
+ * is below 2^-57. */
 TWINSTEP_HD double real_exp_tail_f64(double r) {
     double p = 0x1.6124613a86d09p-33;
     p = p * r + 0x1.1eed8eff8d898p-29;
@@ -69,17 +75,19 @@ TWINSTEP_HD double real_exp_tail_f64(double r) {
     return (r * r) * p;
 }
 
-/* The exponents of two scales whose product is 2^n, n = the low bits of `shifted` (|n| < 2000), so
- * that y * first * second rounds once where the result is subnormal or overflows. */
+/* y * 2^n, with n (|n| < 2000) the low bits of `shifted`. 2^n is applied as two factors, because
+ * one would not be a double at the ends of the range: then y * first is exact, and only the last
+ * product rounds, where the result is subnormal or overflows. */
 TWINSTEP_HD double real_exp_scale_f64(double y, double shifted) {
-    uint64_t biased = real_bits_f64(shifted) - 0x4338000000000000u + 2048u; /* n + 2048 */
+    uint64_t biased = real_bits_f64(shifted) - 0x4338000000000000u + 2048u; /* is n + 2048 */
     uint64_t half = biased >> 1;
     double first = real_from_bits_f64((half - 1u) << 52);
     double second = real_from_bits_f64((biased - half - 1u) << 52);
     return (y * first) * second;
 }
 
-/* exp(x + low) for |low| <= ulp(x). ln2 in two parts, the first of 32 bits (fdlibm's split). */
+/* exp(x + low) for |low| <= ulp(x). ln2 is split as in fdlibm's e_exp.c: its first part has 32
+ * bits, so that its product with n is exact. */
 TWINSTEP_HD double real_exp_pair_f64(double x, double low) {
     double inside = x < -1000.0 ? -1000.0 : x;
     inside = inside > 1000.0 ? 1000.0 : inside;
@@ -113,11 +121,12 @@ struct real_pair_f64 {
     double low;
 };
 
-/* expm1 as high + low: 2^n (r + tail) + (2^n - 1), the last sum with its error, all at half size so
- * that n = 1024 is in range. Above 709.8 it overflows as it should; below -40 it rounds to -1. */
+/* expm1(x) as high + low. It is 2^n (r + tail) + (2^n - 1), where the last sum is made with its
+ * error; all is computed at half size, so that n = 1024 is in range. Above 709.8 it overflows as it
+ * should; below -40 it rounds to -1. */
 TWINSTEP_HD struct real_pair_f64 real_expm1_pair_f64(double x) {
     double inside = x < -40.0 ? -40.0 : x;
-    inside = inside > 709.9 ? 709.9 : inside; /* above it: infinity */
+    inside = inside > 709.9 ? 709.9 : inside; /* above this the result is infinite */
     double shifted = inside * 0x1.71547652b82fep+0 + 0x1.8p52;
     double n = shifted - 0x1.8p52;
     double high = inside - n * 0x1.62e42feep-1;
@@ -144,8 +153,8 @@ TWINSTEP_HD double real_expm1_f64(double x) {
     return real_expm1_pair_f64(x).high;
 }
 
-/* From 1 on 1 - 2/(t + 2) with t = expm1(2|x|); below -t/(t + 2) with t = expm1(-2|x|). The
- * quotient is corrected by its remainder. */
+/* tanh |x| is 1 - 2/(t + 2) with t = expm1(2|x|) from 1 on, and -t/(t + 2) with t = expm1(-2|x|)
+ * below; each form is the one that does not cancel. The quotient is corrected by its remainder. */
 TWINSTEP_HD double real_tanh_f64(double x) {
     double magnitude = real_abs_f64(x);
     int large = magnitude >= 1.0;
@@ -161,7 +170,7 @@ TWINSTEP_HD double real_tanh_f64(double x) {
     return real_copysign_f64(large ? 1.0 - quotient : quotient, x);
 }
 
-/* The rest of f32 through f64: within 0.5001 ulp. */
+/* The remaining f32 functions are computed in f64 and rounded once: within 0.5001 ulp. */
 TWINSTEP_HD float real_expm1_f32(float x) {
     return (float)real_expm1_f64((double)x);
 }

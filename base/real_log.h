@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
- * log, log1p, pow for f32 and f64. Part of base/real.h.
+ * log, log1p and pow for f32 and f64. This is a part of base/real.h.
  *
- * x = 2^k m with m in [sqrt(1/2), sqrt(2)); log m through s = f / (2 + f), f = m - 1, and a series
- * in s^2. f32 goes through f64 and is within 0.5001 ulp; f64 within 1 ulp (law 8).
- * log and log1p have no branches; pow follows C11 Annex F for its special cases. */
+ * x is written as 2^k m with m in [sqrt(1/2), sqrt(2)); log m is computed from s = f / (2 + f),
+ * where f = m - 1, by a series in s^2. f32 is computed in f64 and is within 0.5001 ulp; f64 is
+ * within 1 ulp (law 8). log and log1p have no branches; pow treats special cases as C11 Annex F
+ * asks. */
 #ifndef TWINSTEP_BASE_REAL_LOG_H
 #define TWINSTEP_BASE_REAL_LOG_H
 
 #include "base/real_exp.h"
 
 struct real_log_split {
-    double k; /* exponent */
+    double k; /* the exponent */
     double f; /* m - 1 */
 };
 
-/* For normal x > 0. The offset puts the cut at sqrt(1/2) instead of 1. */
+/* Splits a normal x > 0. The offset moves the cut between two exponents from 1 to sqrt(1/2), so
+ * that |f| stays small on both sides of 1. */
 TWINSTEP_HD struct real_log_split real_log_split_f64(double x) {
     uint64_t bits = real_bits_f64(x) + (0x3ff0000000000000u - 0x3fe6a09e00000000u);
     uint64_t m = (bits & 0x000fffffffffffffu) + 0x3fe6a09e00000000u;
@@ -24,8 +26,9 @@ TWINSTEP_HD struct real_log_split real_log_split_f64(double x) {
     return split;
 }
 
-/* log(1 + f) + k ln2 + low. log(1 + f) = f - (f^2/2 - s (f^2/2 + R(s^2))); R by the minimax
- * coefficients Lg1..Lg7 of fdlibm's e_log.c (error below 2^-58.45); ln2 in fdlibm's two parts. */
+/* log(1 + f) + k ln2 + low, with log(1 + f) = f - (f^2/2 - s (f^2/2 + R(s^2))). R has the minimax
+ * coefficients Lg1 .. Lg7 of fdlibm's e_log.c (error below 2^-58.45), and ln2 is in fdlibm's two
+ * parts. */
 TWINSTEP_HD double real_log_join_f64(double k, double f, double low) {
     double s = f / (2.0 + f);
     double z = s * s;
@@ -51,7 +54,7 @@ TWINSTEP_HD double real_log_f64(double x) {
     return x >= 0.0 ? y : real_nan_f64();
 }
 
-/* log(u + e) with u + e = 1 + x exactly (TwoSum): log u + e / u. */
+/* log1p(x) = log(u + e), where u + e = 1 + x exactly (TwoSum), as log u + e / u. */
 TWINSTEP_HD double real_log1p_f64(double x) {
     double u = 1.0 + x;
     double x_part = u - 1.0;
@@ -72,8 +75,8 @@ TWINSTEP_HD float real_log1p_f32(float x) {
     return (float)real_log1p_f64((double)x);
 }
 
-/* 2/7 + 2/9 z + ... + 2/27 z^10: the series of 2 atanh(s) / s behind 2 + 2/3 z + 2/5 z^2, z = s^2 <
- * 0.0295. */
+/* 2/7 + 2/9 z + ... + 2/27 z^10 with z = s^2 < 0.0295: the terms of 2 atanh(s) / s that follow 2 +
+ * 2/3 z + 2/5 z^2. */
 TWINSTEP_HD double real_log_series_f64(double z) {
     double t = 0x1.2f684bda12f68p-4;
     t = t * z + 0x1.47ae147ae147bp-4;
@@ -88,8 +91,9 @@ TWINSTEP_HD double real_log_series_f64(double z) {
     return t * z + 0x1.2492492492492p-2;
 }
 
-/* log x for finite x > 0 as high + low, relative error below 2^-68: 2 atanh(s) with s, s^2 and the
- * terms up to 2/5 s^4 in double-double. */
+/* log x for finite x > 0 as high + low, with a relative error below 2^-68, which pow needs because
+ * y multiplies it. It is 2 atanh(s); s, s^2 and the terms up to 2/5 s^4 are kept in
+ * double-double. */
 TWINSTEP_HD struct real_pair_f64 real_log_pair_f64(double x) {
     int small = x < 0x1p-1022;
     struct real_log_split split = real_log_split_f64(small ? x * 0x1p54 : x);
@@ -126,7 +130,7 @@ TWINSTEP_HD struct real_pair_f64 real_log_pair_f64(double x) {
     return y;
 }
 
-/* 0: not an integer, 1: odd, 2: even. */
+/* 0 if y is not an integer, 1 if it is odd, 2 if it is even. From 2^53 on every number is even. */
 TWINSTEP_HD int real_parity_f64(double y) {
     if (!(real_abs_f64(y) < 0x1p53)) return y == y ? 2 : 0;
     int64_t whole = (int64_t)y;
@@ -143,7 +147,8 @@ TWINSTEP_HD double real_pow_positive_f64(double x, double y) {
     return real_exp_pair_f64(p, real_fma_f64(y, l.high, -p) + y * l.low);
 }
 
-/* Special cases as C11 F.10.4.4: pow(x, +-0) = pow(1, y) = pow(-1, +-inf) = 1, also for NaN. */
+/* Special cases are those of C11 F.10.4.4: pow(x, +-0) = pow(1, y) = pow(-1, +-inf) = 1, also for
+ * NaN. */
 TWINSTEP_HD double real_pow_f64(double x, double y) {
     double magnitude = real_abs_f64(x);
     int parity = real_parity_f64(y);

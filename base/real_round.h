@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rounding to the emulated dtypes bf16, f16, tf32, e4m3 and e5m2, from f32 and from f64. Part of
- * base/real.h.
+ * Rounding to the emulated dtypes bf16, f16, tf32, e4m3 and e5m2, from f32 and from f64. This is a
+ * part of base/real.h.
  *
  * The result stands in a float whose unused low bits are 0. Ties go to even (tf32: away from zero).
- * Subnormals of the target are kept, overflow gives infinity (e4m3, which has none: the largest
- * number), NaN stays NaN. The _f64 forms round the double once.
+ * Subnormals of the target are kept, overflow gives infinity (e4m3 has none: it gives the largest
+ * number), and NaN stays NaN. The _f64 forms round the double once.
  *
- * Normal results: add half an ulp of the target to the bits (less one if the last bit kept is
- * even), cut. Subnormal results: adding the power of two whose ulp is the quantum rounds to it. */
+ * Normal results: half an ulp of the target (less one if the last bit kept is even) is added to the
+ * bits, and the rest is cut off. Subnormal results: adding and subtracting the power of two whose
+ * ulp is the target's quantum rounds to a multiple of it. */
 #ifndef TWINSTEP_BASE_REAL_ROUND_H
 #define TWINSTEP_BASE_REAL_ROUND_H
 
@@ -20,7 +21,8 @@ TWINSTEP_HD float real_round_bf16_f32(float x) {
     return real_from_bits_f32(x == x ? even : nan);
 }
 
-/* The quantum below 2^-126 is 2^-133; what rounds to 2^128 becomes infinity in the conversion. */
+/* bf16 has the quantum 2^-133 below 2^-126. What rounds to 2^128 becomes infinity in the
+ * conversion. */
 TWINSTEP_HD float real_round_bf16_f64(double x) {
     uint64_t bits = real_bits_f64(x);
     uint64_t even = (bits + 0x00000fffffffffffu + ((bits >> 45) & 1u)) & 0x7fffe00000000000u;
@@ -31,7 +33,8 @@ TWINSTEP_HD float real_round_bf16_f64(double x) {
     return (float)real_copysign_f64(result, x);
 }
 
-/* The quantum below 2^-14 is 2^-24. */
+/* f16 has the quantum 2^-24 below 2^-14. From 65520 on, half an ulp above the largest number, it
+ * rounds to infinity. */
 TWINSTEP_HD float real_round_f16_f32(float x) {
     uint32_t bits = real_bits_f32(x);
     float magnitude = real_abs_f32(x);
@@ -54,7 +57,7 @@ TWINSTEP_HD float real_round_f16_f64(double x) {
     return (float)real_copysign_f64(result, x);
 }
 
-/* As the PTX instruction cvt.rna.tf32.f32 does: 10 fraction bits, ties away from zero. */
+/* Rounds as the PTX instruction cvt.rna.tf32.f32 does: 10 fraction bits, ties away from zero. */
 TWINSTEP_HD float real_round_tf32_f32(float x) {
     uint32_t bits = real_bits_f32(x);
     uint32_t away = (bits + 0x1000u) & 0xffffe000u;
@@ -62,7 +65,8 @@ TWINSTEP_HD float real_round_tf32_f32(float x) {
     return real_from_bits_f32(x == x ? away : nan);
 }
 
-/* x to float, rounded to odd as in real_add_odd_f64. */
+/* x as a float, rounded to odd as in real_add_odd_f64, so that a second rounding to tf32 is the
+ * only one. */
 TWINSTEP_HD float real_round_odd_f32(double x) {
     float nearest = (float)x;
     double error = x - (double)nearest;
@@ -76,9 +80,10 @@ TWINSTEP_HD float real_round_tf32_f64(double x) {
     return real_round_tf32_f32(real_round_odd_f32(x));
 }
 
-/* torch.float8_e4m3fn: 4 exponent bits, 3 fraction bits, largest number 448, no infinity. What lies
- * beyond, infinity included, becomes 448 with its sign, as in PyTorch since its pull request 178817
- * (before: NaN beyond 464) and in cvt.rn.satfinite. The quantum below 2^-6 is 2^-9. */
+/* torch.float8_e4m3fn: 4 exponent bits, 3 fraction bits, largest number 448, no infinity, quantum
+ * 2^-9 below 2^-6. What lies beyond 448, infinity included, becomes 448 with its sign, as in
+ * PyTorch since its pull request 178817 (before it: NaN beyond 464) and in the PTX instruction
+ * cvt.rn.satfinite. */
 TWINSTEP_HD float real_round_e4m3_f32(float x) {
     uint32_t bits = real_bits_f32(x);
     float magnitude = real_abs_f32(x);
@@ -101,8 +106,8 @@ TWINSTEP_HD float real_round_e4m3_f64(double x) {
     return (float)real_copysign_f64(result, x);
 }
 
-/* torch.float8_e5m2: f16 with 2 fraction bits; largest number 57344. The quantum below 2^-14 is
- * 2^-16. */
+/* torch.float8_e5m2: f16 with 2 fraction bits, largest number 57344, quantum 2^-16 below 2^-14.
+ * From 61440 on it rounds to infinity. */
 TWINSTEP_HD float real_round_e5m2_f32(float x) {
     uint32_t bits = real_bits_f32(x);
     float magnitude = real_abs_f32(x);

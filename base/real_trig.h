@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * sin, cos for f32 and f64, |x| <= 2^20. Part of base/real.h.
+ * sin and cos for f32 and f64, for |x| <= 2^20. This is a part of base/real.h.
  *
- * LARGER ARGUMENTS RETURN NaN: rotary positions stay far below, and exact reduction of every double
- * would need 1200 bits of 2/pi. Inside the range the reduction is exact to 2^-79 of the remainder.
- * f32 goes through f64 and is within 0.5001 ulp; f64 within 1 ulp (test_real_mpfr.c). */
+ * LARGER ARGUMENTS RETURN NaN: rotary positions stay far below, and an exact reduction of every
+ * double would need 1200 bits of 2/pi. Inside the range the reduction is exact to 2^-79 of the
+ * remainder. f32 is computed in f64 and is within 0.5001 ulp; f64 is within 1 ulp
+ * (tests/base/test_real_mpfr.c). */
 #ifndef TWINSTEP_BASE_REAL_TRIG_H
 #define TWINSTEP_BASE_REAL_TRIG_H
 
@@ -17,8 +18,8 @@ struct real_trig {
     uint64_t n; /* modulo 4 */
 };
 
-/* Cody and Waite with fma and pi/2 in three doubles: x - n * first is exact, n * second is split
- * into product and error, the difference is a TwoSum. */
+/* Reduces x to r + low, after Cody and Waite, with fma and pi/2 in three doubles: x - n * first is
+ * exact, n * second is split into the product and its error, and the difference is a TwoSum. */
 TWINSTEP_HD struct real_trig real_trig_reduce_f64(double x) {
     double shifted = x * 0x1.45f306dc9c883p-1 + 0x1.8p52;
     double n = shifted - 0x1.8p52;
@@ -35,7 +36,7 @@ TWINSTEP_HD struct real_trig real_trig_reduce_f64(double x) {
     return t;
 }
 
-/* Coefficients S1..S6 of fdlibm's k_sin.c (error below 2^-58). */
+/* sin(r + low). The coefficients are S1 .. S6 of fdlibm's k_sin.c (error below 2^-58). */
 TWINSTEP_HD double real_trig_sin_f64(double r, double low) {
     double z = r * r;
     double p = 0x1.5d93a5acfd57cp-33;
@@ -47,7 +48,7 @@ TWINSTEP_HD double real_trig_sin_f64(double r, double low) {
     return r - ((z * (0.5 * low - cube * p) - low) - cube * -0x1.5555555555549p-3);
 }
 
-/* Coefficients C1..C6 of fdlibm's k_cos.c (error below 2^-58). */
+/* cos(r + low). The coefficients are C1 .. C6 of fdlibm's k_cos.c (error below 2^-58). */
 TWINSTEP_HD double real_trig_cos_f64(double r, double low) {
     double z = r * r;
     double p = -0x1.8fae9be8838d4p-37;
@@ -61,6 +62,8 @@ TWINSTEP_HD double real_trig_cos_f64(double r, double low) {
     return w + (((1.0 - w) - half) + ((z * z) * p - r * low));
 }
 
+/* The sine of x when `quarter` is n, its cosine when it is n + 1: sine, cosine, -sine, -cosine in
+ * turn. */
 TWINSTEP_HD double real_trig_pick_f64(struct real_trig t, uint64_t quarter) {
     double s = real_trig_sin_f64(t.r, t.low);
     double c = real_trig_cos_f64(t.r, t.low);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The arithmetic of element-wise operations, written once, with every rounding visible.
  *
- * PyTorch's eager order: inputs are read as they are stored, one operation computes in its working
- * type and its result is rounded once to the dtype of its output. No fma unless a line says so.
- * Two parts: scalars in double, for every file; and elements on `carrier` and `accumulator`
- * (base/variant.h), for files compiled per variant. `dtype` arguments are meant to be constants
- * (DTYPE_SWITCH), so that loops over these functions vectorise.
- * Sums are not here: base/sum.h. What is divided is divided, never multiplied by a reciprocal. */
+ * The order is that of PyTorch's eager mode: inputs are read as they are stored, one operation
+ * computes in its working type, and its result is rounded once to the dtype of its output. There is
+ * no fma unless a line says so. What PyTorch divides is divided here, never multiplied by a
+ * reciprocal. The file has two parts: scalars in double, for every file; and elements on `carrier`
+ * and `accumulator` (base/variant.h), for files that are compiled per variant. `dtype` arguments
+ * are meant to be constants (DTYPE_SWITCH), so that loops over these functions vectorise. Sums are
+ * not here but in base/sum.h. */
 #ifndef TWINSTEP_BASE_RULE_H
 #define TWINSTEP_BASE_RULE_H
 
@@ -15,23 +16,24 @@
 
 /* ---- scalars, in double ---- */
 
-/* Law 7, torch.nn.utils.clip_grad_norm_: min(1, max / (norm + 1e-6)), rounded to f32. A NaN norm
- * gives NaN. Gradients are multiplied by it even where it is 1. */
+/* Law 7: the coefficient of torch.nn.utils.clip_grad_norm_ (torch/nn/utils/clip_grad.py), which is
+ * min(1, max / (norm + 1e-6)) rounded to f32. A NaN norm gives NaN. PyTorch multiplies gradients by
+ * it even where it is 1. */
 TWINSTEP_HD double rule_clip_coefficient(double norm, double max_norm) {
     double c = max_norm / (norm + 1e-6);
     return (double)(float)(c > 1.0 ? 1.0 : c);
 }
 
-/* What torch/optim/adam.py, _single_tensor_adam (not capturable, decoupled decay), computes in
- * Python floats before the kernels run; t is 1 at the first step. */
+/* What _single_tensor_adam of torch/optim/adam.py (not capturable, decoupled decay) computes in
+ * Python floats, which are doubles, before its kernels run. t is 1 at the first step. */
 struct rule_adamw_scalars {
     double decay;   /* 1 - lr * weight_decay */
-    double weight1; /* 1 - beta1, of lerp */
+    double weight1; /* 1 - beta1, the weight of lerp */
     double beta2;
-    double weight2;         /* 1 - beta2, of addcmul */
+    double weight2;         /* 1 - beta2, the value of addcmul */
     double root_correction; /* sqrt(1 - beta2^t) */
     double eps;
-    double minus_step; /* -(lr / (1 - beta1^t)), of addcdiv */
+    double minus_step; /* -(lr / (1 - beta1^t)), the value of addcdiv */
 };
 
 TWINSTEP_HD struct rule_adamw_scalars rule_adamw_scalars(double lr, double weight_decay,
@@ -62,20 +64,21 @@ TWINSTEP_HD carrier rule_mul(carrier a, carrier b, enum dtype dtype) {
     return carrier_round((accumulator)a * (accumulator)b, dtype);
 }
 
-/* aten silu: x / (1 + exp(-x)). */
+/* PyTorch's silu (aten/src/ATen/native/cpu/Activation.cpp): x / (1 + exp(-x)). */
 TWINSTEP_HD carrier rule_silu(carrier x, enum dtype dtype) {
     accumulator wide = (accumulator)x;
     return carrier_round(wide / (ACC(1.0) + acc_exp(-wide)), dtype);
 }
 
-/* aten silu_backward: s = 1 / (1 + exp(-x)); dy * s * (1 + x * (1 - s)). */
+/* PyTorch's silu_backward: with s = 1 / (1 + exp(-x)), dy * s * (1 + x * (1 - s)). */
 TWINSTEP_HD carrier rule_silu_grad(carrier dy, carrier x, enum dtype dtype) {
     accumulator wide = (accumulator)x;
     accumulator s = ACC(1.0) / (ACC(1.0) + acc_exp(-wide));
     return carrier_round((accumulator)dy * s * (ACC(1.0) + wide * (ACC(1.0) - s)), dtype);
 }
 
-/* round(round(silu(gate)) * up) and its two gradients, each a chain of rounded operations. */
+/* SwiGLU, round(round(silu(gate)) * up), and its two gradients. Each is a chain of operations with
+ * a rounding after every one, because PyTorch runs them as separate kernels. */
 TWINSTEP_HD carrier rule_swiglu(carrier gate, carrier up, enum dtype dtype) {
     return rule_mul(rule_silu(gate, dtype), up, dtype);
 }
@@ -88,8 +91,9 @@ TWINSTEP_HD carrier rule_swiglu_gate_grad(carrier dy, carrier gate, carrier up, 
     return rule_silu_grad(rule_mul(dy, up, dtype), gate, dtype);
 }
 
-/* RMSNorm. Hugging Face's modules compute in f32 whatever the model's dtype: `wide`, f64 for f64.
- * xhat = x * rstd is rounded to `inner` before it meets the weight:
+/* RMSNorm. The modules of Hugging Face's transformers compute it in f32 whatever the model's dtype
+ * is; rule_wide() is that type, f64 for an f64 model. xhat = x * rstd is rounded to `inner` before
+ * it meets the weight:
  *   Llama    weight * hidden.to(input_dtype)      inner = the compute dtype
  *   OLMo-2   (weight * hidden).to(input_dtype)    inner = rule_wide(compute dtype) */
 TWINSTEP_HD enum dtype rule_wide(enum dtype dtype) {
@@ -110,23 +114,25 @@ TWINSTEP_HD carrier rule_norm(carrier x, accumulator rstd, carrier weight, enum 
     return rule_mul(weight, rule_norm_hat(x, rstd, inner), dtype);
 }
 
-/* Gradient of the weight: fma chains of dy and rule_norm_hat(x, rstd, inner). Of the input: with
- * g = rule_mul(dy, weight, inner), h = rule_norm_hat(x, rstd, wide) and mean = (law-2 sum of
- * fma(g, h)) / n in the accumulator:  dx = round(rstd * (g - h * mean)). */
+/* Gradients of RMSNorm. That of the weight is an fma chain of dy and rule_norm_hat(x, rstd, inner),
+ * which the kernels make. This is that of the input: with g = rule_mul(dy, weight, inner), h =
+ * rule_norm_hat(x, rstd, wide) and mean = (the law-2 sum of fma(g, h)) / n in the accumulator's
+ * type, dx = round(rstd * (g - h * mean)). */
 TWINSTEP_HD carrier rule_norm_grad(carrier g, carrier h, accumulator rstd, accumulator mean,
                                    enum dtype dtype) {
     return carrier_round(rstd * ((accumulator)g - (accumulator)h * mean), dtype);
 }
 
-/* Rotate-half rotary embedding: round(round(x cos) + round(partner sin)). Element i of the first
- * half has partner -x[i + D/2], of the second x[i - D/2]; the transpose (backward) swaps the signs.
- */
+/* Rotary embedding of the rotate-half kind: round(round(x cos) + round(partner sin)). The partner
+ * of element i of the first half is -x[i + D/2], that of element i of the second half is
+ * x[i - D/2]. The transpose, which the backward needs, swaps the signs. */
 TWINSTEP_HD carrier rule_rotary(carrier x, carrier partner, carrier cosine, carrier sine,
                                 enum dtype dtype) {
     return rule_add(rule_mul(x, cosine, dtype), rule_mul(partner, sine, dtype), dtype);
 }
 
-/* Softmax. e stays in the accumulator's type; it is summed by law 2, then divided. */
+/* The two steps of a softmax. e stays in the accumulator's type; the caller sums it by law 2, then
+ * divides by the sum. */
 TWINSTEP_HD accumulator rule_exp_shifted(carrier score, accumulator maximum) {
     return acc_exp((accumulator)score - maximum);
 }
@@ -135,14 +141,16 @@ TWINSTEP_HD carrier rule_prob(accumulator e, accumulator sum, enum dtype dtype) 
     return carrier_round(e / sum, dtype);
 }
 
-/* Law 6: round(round(P * (dP - D)) * scale), D the law-2 sum of fma(P, dP). */
+/* Law 6, the gradient of a score: round(round(P * (dP - D)) * scale), where D is the law-2 sum of
+ * fma(P, dP). */
 TWINSTEP_HD carrier rule_prob_grad(carrier p, carrier dp, accumulator d, carrier scale,
                                    enum dtype dtype) {
     accumulator inner = (accumulator)p * ((accumulator)dp - d);
     return rule_mul(carrier_round(inner, dtype), scale, dtype);
 }
 
-/* Law 5: log-probability of the target with score z: unrounded, and in the loss dtype. */
+/* Law 5: the log-probability of the target, whose score is z; unrounded, and rounded to the loss
+ * dtype. */
 TWINSTEP_HD accumulator rule_logprob_wide(carrier z, accumulator maximum, accumulator sum) {
     return ((accumulator)z - maximum) - acc_log(sum);
 }
@@ -151,16 +159,18 @@ TWINSTEP_HD carrier rule_logprob(carrier z, accumulator maximum, accumulator sum
     return carrier_round(rule_logprob_wide(z, maximum, sum), loss);
 }
 
-/* Law 5: round((e / s - [v = y]) * coefficient); hit is 1 for the target, else 0. */
+/* Law 5, the gradient of a logit: round((e / s - hit) * coefficient), where hit is 1 for the target
+ * and 0 for every other token. */
 TWINSTEP_HD carrier rule_dlogit(accumulator e, accumulator sum, accumulator hit,
                                 accumulator coefficient, enum dtype dtype) {
     return carrier_round((e / sum - hit) * coefficient, dtype);
 }
 
 /* ---- optimizers ----
- * PyTorch's working type depends on the tensors alone (f32, or f64 for f64), never on how gradients
- * were summed: so these compute in `carrier`, and both f32 pairs give the same bits. Python floats
- * are rounded to that type when they reach a kernel. */
+ * PyTorch's working type depends on the tensors alone (f64 for f64, else f32), never on how the
+ * gradients were summed. So these functions compute in `carrier`, not in `accumulator`, and both
+ * pairs with an f32 carrier give the same bits. Python floats are rounded to that type when they
+ * reach a kernel. */
 
 TWINSTEP_HD carrier rule_store(carrier x, enum dtype dtype) {
     return carrier_round((accumulator)x, dtype);
@@ -174,7 +184,8 @@ TWINSTEP_HD carrier rule_sqrt_carrier(carrier x) {
 #endif
 }
 
-/* aten lerp: m + w (g - m) below |w| = 1/2, else g - (g - m)(1 - w). */
+/* PyTorch's lerp (aten/src/ATen/native/Lerp.h): m + w (g - m) for |w| below 1/2, else
+ * g - (g - m)(1 - w). */
 TWINSTEP_HD carrier rule_lerp(carrier m, carrier g, carrier w) {
     carrier near = m + w * (g - m);
     carrier far = g - (g - m) * ((carrier)1 - w);
@@ -204,15 +215,16 @@ TWINSTEP_HD struct rule_adamw rule_adamw_narrow(const struct rule_adamw_scalars 
 }
 
 struct rule_adamw_element {
-    carrier p; /* parameter, or its master */
+    carrier p; /* the parameter, or its master copy */
     carrier m; /* exp_avg */
     carrier v; /* exp_avg_sq */
 };
 
-/* One element of _single_tensor_adam, one line per kernel: mul_, lerp_, mul_, addcmul_, sqrt, div,
- * add_, addcdiv_. Inside a kernel: addcmul is v + (value g) g and addcdiv p + value (m / denom),
- * each a multiplication, then an addition. (aten's CUDA kernels fuse the last addition, its CPU
- * addcdiv multiplies before it divides; those are other variants.) */
+/* One element of _single_tensor_adam, one line for each kernel: mul_, lerp_, mul_, addcmul_, sqrt,
+ * div, add_, addcdiv_. Inside a kernel addcmul is v + (value g) g and addcdiv is p + value (m /
+ * denom), each a multiplication and then an addition. (PyTorch's CUDA kernels fuse the last
+ * addition; its CPU addcdiv multiplies before it divides: variant torch-cpu of base/rule_adam.h.)
+ */
 TWINSTEP_HD void rule_adamw_step(struct rule_adamw_element *e, carrier g,
                                  const struct rule_adamw *k, enum dtype param, enum dtype slot) {
     carrier p = rule_store(e->p * k->decay, param);
@@ -237,11 +249,12 @@ struct rule_sgd {
 
 struct rule_sgd_element {
     carrier p;
-    carrier buffer; /* momentum_buffer; unused where momentum is 0 */
+    carrier buffer; /* momentum_buffer; not used if momentum is 0 */
 };
 
-/* One element of torch/optim/sgd.py, _single_tensor_sgd. `first`: the buffer starts as the gradient
- * itself, not damped. Decay and momentum of 0 are no operations. */
+/* One element of _single_tensor_sgd of torch/optim/sgd.py. In the first step the buffer becomes the
+ * gradient itself, without dampening. With a decay or a momentum of 0 its
+ * operations are left out, so they round nothing. */
 TWINSTEP_HD void rule_sgd_step(struct rule_sgd_element *e, carrier g, const struct rule_sgd *k,
                                int first, enum dtype param, enum dtype slot) {
     if (k->weight_decay != (carrier)0) g = rule_store(g + k->weight_decay * e->p, param);

@@ -1,38 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The arithmetic of Adam's named variants (facts, sections 3.1 to 3.5), beside base/rule.h.
+ * The arithmetic of Adam's named variants, each as the source named at enum rule_adam_variant
+ * computes it. base/rule.h has the default.
  *
  * As there, every rounding is visible. Eager variants round each kernel's result to the dtype of
- * its tensor (rule_store); fused kernels keep the working type and store once. Python's numbers are
- * doubles, rounded to the working type when they reach a kernel; "f32 tensor" is a number that the
- * framework keeps in a 0-dimensional float32 tensor and rounds after each operation.
- * Two parts: what is computed once per step in double, and elements for variant files. */
+ * its tensor (rule_store); fused kernels stay in the working type and store once. Python's numbers
+ * are doubles that are rounded to the working type when they reach a kernel. An "f32 tensor" is a
+ * number that the framework keeps in a 0-dimensional float32 tensor, so that every operation on it
+ * rounds to f32. The file has two parts: what is computed once per step, in double; and elements,
+ * for files that are compiled per variant. */
 #ifndef TWINSTEP_BASE_RULE_ADAM_H
 #define TWINSTEP_BASE_RULE_ADAM_H
 
 #include "base/rule.h"
 
-/* In the order of the names of optimizer.variant; Adam with L2 decay has those before LLM_C. */
+/* The variants, in the order of the names of key optimizer.variant. Adam with L2 decay has those
+ * that stand before LLM_C. */
 enum rule_adam_variant {
-    RULE_ADAM_TORCH = 0,        /* torch/optim/adam.py, _single_tensor_adam: base/rule.h */
-    RULE_ADAM_TORCH_CPU,        /* the same Python on aten's CPU kernels, which use fma */
+    RULE_ADAM_TORCH = 0,        /* torch/optim/adam.py, _single_tensor_adam, not capturable */
+    RULE_ADAM_TORCH_CPU,        /* the same Python on PyTorch's CPU kernels, which use fma */
     RULE_ADAM_TORCH_CAPTURABLE, /* capturable=True: bias corrections are f32 tensors */
-    RULE_ADAM_TORCH_FUSED,      /* fused_adam_utils.cuh: scalars in double, one kernel */
-    RULE_ADAM_APEX,             /* multi_tensor_adam.cu: all f32, decay inside the update */
-    RULE_ADAM_LLM_C,            /* llmc/adamw.cuh: lerp by two fma */
+    RULE_ADAM_TORCH_FUSED,      /* PyTorch's fused_adam_utils.cuh, adam_math: one kernel */
+    RULE_ADAM_APEX,             /* Apex's multi_tensor_adam.cu: all f32, decay in the update */
+    RULE_ADAM_LLM_C,            /* llm.c's llmc/adamw.cuh: lerp by two fma */
     RULE_ADAM_OLMO_SKIP_STEP,   /* olmo_core/optim/adamw.py, adamw_step */
     RULE_ADAM_OLMO_FOREACH,     /* olmo_core/optim/adamw.py, foreach_adamw_step */
     RULE_ADAM_HF_LEGACY,        /* transformers.AdamW before its removal */
     RULE_ADAM_COUNT
 };
 
-/* One step's numbers as the user gave them. t is 1 at the first step. */
+/* The numbers of one step as the user gave them. t is 1 at the first step. */
 struct rule_adam_call {
     enum rule_adam_variant variant;
-    int decoupled; /* 0: L2, the decay goes into the gradient */
+    int decoupled; /* 0 means L2: the decay goes into the gradient */
     int amsgrad;
-    int bias_correction; /* 0: the corrections are 1 */
+    int bias_correction; /* 0 means that the corrections are 1 */
     double lr, weight_decay, beta1, beta2, eps;
-    double factor; /* OLMo-core's step_factor: 1, or 0 for a skipped step */
+    double factor; /* OLMo-core's step_factor: 1, or 0 for a step to skip */
     uint64_t t;
 };
 
@@ -40,14 +43,15 @@ TWINSTEP_HD double rule_f32(double x) {
     return (double)(float)x;
 }
 
-/* 1 - beta^t in the arithmetic of the variant. `wide`: tensors are f64. */
+/* 1 - beta^t in the arithmetic of the variant. `wide` says that tensors are f64. */
 TWINSTEP_HD double rule_adam_correction(const struct rule_adam_call *call, double beta, int wide) {
     const double t = (double)call->t;
     if (!call->bias_correction) return 1.0;
     switch (call->variant) {
     case RULE_ADAM_TORCH_CAPTURABLE:
     case RULE_ADAM_OLMO_SKIP_STEP:
-    case RULE_ADAM_OLMO_FOREACH: /* scalar ** f32 tensor, f32 tensor subtraction */
+    /* a scalar to the power of an f32 tensor, then a subtraction of f32 tensors */
+    case RULE_ADAM_OLMO_FOREACH:
         return rule_f32(1.0 - rule_f32(real_pow_f64(rule_f32(beta), t)));
     case RULE_ADAM_TORCH_FUSED: /* opmath(1 - pow(double, float)) */
         return wide ? 1.0 - real_pow_f64(beta, t) : rule_f32(1.0 - real_pow_f64(beta, t));
@@ -65,19 +69,20 @@ TWINSTEP_HD double rule_adam_correction(const struct rule_adam_call *call, doubl
     return 1.0 - real_pow_f64(beta, t);
 }
 
-/* `number / f32 tensor` in torch: the tensor's reciprocal times the number (_tensor.py, __rdiv__).
- */
+/* What PyTorch computes for `number / f32 tensor`: the tensor's reciprocal times the number
+ * (torch/_tensor.py, __rdiv__). */
 TWINSTEP_HD double rule_f32_into(double number, double tensor) {
     return rule_f32(rule_f32(1.0 / tensor) * rule_f32(number));
 }
 
-/* What OLMo-core writes 1 - factor * x: f32 tensors. */
+/* What OLMo-core writes as 1 - factor * x, with f32 tensors. */
 TWINSTEP_HD double rule_f32_rest(double factor, double x) {
     return rule_f32(1.0 - rule_f32(factor * rule_f32(x)));
 }
 
-/* Scalars of a step, in double; the element loop rounds them to its working type. Which are used,
- * and in what sense, is the variant's. */
+/* The scalars of a step, in double; the element loop rounds them to its working type. The variant
+ * decides which of them are used and what exactly they hold (for example `step` is negative in
+ * capturable and OLMo-core's variants). */
 struct rule_adam_scalars {
     double decay, weight1, beta1, beta2, weight2;
     double correction1, correction2, root_correction, eps, step;
@@ -121,14 +126,14 @@ TWINSTEP_HD struct rule_adam_scalars rule_adam_scalars(const struct rule_adam_ca
             s.weight2 = rule_f32(call->factor * rule_f32(s.weight2));
         s.root_correction = rule_f32(s.root_correction);
         s.step = 0.0 - rule_f32_into(call->lr, bc1);
-        if (call->variant == RULE_ADAM_OLMO_FOREACH) /* (-factor) * step_sizes */
-            s.step = rule_f32(call->factor * s.step);
+        /* the source computes (-factor) * step_sizes */
+        if (call->variant == RULE_ADAM_OLMO_FOREACH) s.step = rule_f32(call->factor * s.step);
         break;
     case RULE_ADAM_HF_LEGACY:
         s.step = call->lr * s.root_correction / bc1;
         break;
     case RULE_ADAM_APEX:
-    case RULE_ADAM_LLM_C: /* 1 - beta of the rounded beta */
+    case RULE_ADAM_LLM_C: /* 1 - beta is computed from the rounded beta */
         s.weight1 = wide ? s.weight1 : 1.0 - rule_f32(call->beta1);
         s.weight2 = wide ? s.weight2 : 1.0 - rule_f32(call->beta2);
         break;
@@ -150,7 +155,7 @@ TWINSTEP_HD carrier rule_fma(carrier a, carrier b, carrier c) {
 #endif
 }
 
-/* aten's CPU lerp: both branches end in an fma. */
+/* PyTorch's lerp on the CPU: both branches end in an fma. */
 TWINSTEP_HD carrier rule_lerp_cpu(carrier m, carrier g, carrier w) {
     carrier near = rule_fma(w, g - m, m);
     carrier far = rule_fma(m - g, (carrier)1 - w, g);
@@ -161,7 +166,7 @@ struct rule_adam {
     carrier decay, weight1, beta1, beta2, weight2;
     carrier correction1, correction2, root_correction, eps, step, minus_step;
     carrier lr, weight_decay, minus_decay, factor;
-    struct rule_adam_scalars wide; /* of kernels that mix in doubles */
+    struct rule_adam_scalars wide; /* for kernels that compute with doubles */
     int decoupled, amsgrad;
 };
 
@@ -189,20 +194,21 @@ TWINSTEP_HD struct rule_adam rule_adam_open(const struct rule_adam_call *call) {
 }
 
 struct rule_adam_element {
-    carrier p;   /* parameter, or its master */
+    carrier p;   /* the parameter, or its master copy */
     carrier m;   /* exp_avg */
     carrier v;   /* exp_avg_sq */
-    carrier max; /* max_exp_avg_sq of amsgrad */
+    carrier max; /* max_exp_avg_sq, used with amsgrad */
 };
 
-/* torch.maximum: NaN wins. The second moment that the root is taken of. */
+/* The second moment whose root is taken. With amsgrad it is the running torch.maximum, in which NaN
+ * wins. */
 TWINSTEP_HD carrier rule_adam_second(struct rule_adam_element *e, const struct rule_adam *k) {
     if (!k->amsgrad) return e->v;
     e->max = e->max > e->v || e->max != e->max ? e->max : e->v;
     return e->max;
 }
 
-/* grad.add(param, alpha=weight_decay) of L2 decay. */
+/* L2 decay: grad.add(param, alpha=weight_decay). */
 TWINSTEP_HD carrier rule_adam_l2(carrier g, carrier p, const struct rule_adam *k,
                                  enum dtype param) {
     if (k->decoupled || k->weight_decay == (carrier)0) return g;
@@ -222,10 +228,10 @@ TWINSTEP_HD void rule_adam_torch(struct rule_adam_element *e, carrier g, const s
     e->p = rule_store(e->p + k->minus_step * (e->m / denominator), param);
 }
 
-/* aten's CPU kernels (vectorised body, AVX2 and AVX-512): lerp, addcmul and add with alpha end in
- * an fma, addcdiv multiplies before it divides, add rounds its scalar to the tensor's dtype.
- * Measured on torch 2.15; its square root may be MKL's, which is not always rounded correctly and
- * is not imitated. */
+/* PyTorch's CPU kernels (the vectorised body, AVX2 and AVX-512). lerp, addcmul and add with alpha
+ * end in an fma, addcdiv multiplies before it divides, and add rounds its scalar to the tensor's
+ * dtype. This was measured on torch 2.15. Its square root may be MKL's, which does not always round
+ * correctly and is not imitated. */
 TWINSTEP_HD void rule_adam_torch_cpu(struct rule_adam_element *e, carrier g,
                                      const struct rule_adam *k, enum dtype param, enum dtype slot) {
     if (!k->decoupled && k->weight_decay != (carrier)0)
@@ -240,7 +246,7 @@ TWINSTEP_HD void rule_adam_torch_cpu(struct rule_adam_element *e, carrier g,
     e->p = rule_store(e->p + (k->minus_step * e->m) / denominator, param);
 }
 
-/* step is negative here and stands in the denominator; eps is divided by it. */
+/* capturable=True. step is negative and stands in the denominator, so eps is divided by it, too. */
 TWINSTEP_HD void rule_adam_capturable(struct rule_adam_element *e, carrier g,
                                       const struct rule_adam *k, enum dtype param,
                                       enum dtype slot) {
@@ -255,8 +261,8 @@ TWINSTEP_HD void rule_adam_capturable(struct rule_adam_element *e, carrier g,
     e->p = rule_store(e->p + e->m / denominator, param);
 }
 
-/* adam_math: double scalars lift a whole expression to double; each assignment rounds to opmath.
- * Parameters and slots are stored once, at the end. */
+/* adam_math. Scalars are doubles, so each expression with one is computed in double, and each
+ * assignment rounds to the working type. Parameters and slots are stored once, at the end. */
 TWINSTEP_HD void rule_adam_fused(struct rule_adam_element *e, carrier g, const struct rule_adam *k,
                                  enum dtype param, enum dtype slot) {
     const struct rule_adam_scalars *s = &k->wide;
@@ -275,7 +281,8 @@ TWINSTEP_HD void rule_adam_fused(struct rule_adam_element *e, carrier g, const s
     e->max = rule_store(e->max, slot);
 }
 
-/* Mode 1 (decoupled): the decay uses the old p and joins the one subtraction; mode 0: L2. */
+/* Mode 1 of Apex (decoupled): the decay uses the old p and joins the one subtraction. Mode 0 is
+ * L2. */
 TWINSTEP_HD void rule_adam_apex(struct rule_adam_element *e, carrier g, const struct rule_adam *k,
                                 enum dtype param, enum dtype slot) {
     if (!k->decoupled) g = g + k->weight_decay * e->p;
@@ -289,8 +296,8 @@ TWINSTEP_HD void rule_adam_apex(struct rule_adam_element *e, carrier g, const st
     e->v = rule_store(e->v, slot);
 }
 
-/* lerp(start, end, weight) = fma(weight, end, fma(-weight, start, start)), called with the gradient
- * as start and beta as weight. */
+/* llm.c has lerp(start, end, weight) = fma(weight, end, fma(-weight, start, start)) and calls it
+ * with the gradient as start and beta as weight. */
 TWINSTEP_HD void rule_adam_llm_c(struct rule_adam_element *e, carrier g, const struct rule_adam *k,
                                  enum dtype param, enum dtype slot) {
     const carrier square = g * g;
@@ -303,7 +310,8 @@ TWINSTEP_HD void rule_adam_llm_c(struct rule_adam_element *e, carrier g, const s
     e->v = rule_store(e->v, slot);
 }
 
-/* Skipping has no branch: everything is multiplied by factor, so 0 * NaN poisons what it meets. */
+/* OLMo-core skips a step without a branch: everything is multiplied by the factor. So a gradient
+ * that is NaN still poisons what it meets when the factor is 0. */
 TWINSTEP_HD void rule_adam_olmo(struct rule_adam_element *e, carrier g, const struct rule_adam *k,
                                 int foreach, enum dtype param, enum dtype slot) {
     e->p = rule_store(e->p * k->decay, param);
@@ -327,7 +335,7 @@ TWINSTEP_HD void rule_adam_olmo(struct rule_adam_element *e, carrier g, const st
     e->p = rule_store(e->p + update, param);
 }
 
-/* eps before the bias correction, decay last and on the new p. */
+/* transformers' former AdamW adds eps before the bias correction, and decays last, on the new p. */
 TWINSTEP_HD void rule_adam_legacy(struct rule_adam_element *e, carrier g, const struct rule_adam *k,
                                   enum dtype param, enum dtype slot) {
     e->m = rule_store(e->m * k->beta1, slot);
@@ -340,7 +348,8 @@ TWINSTEP_HD void rule_adam_legacy(struct rule_adam_element *e, carrier g, const 
     if (k->weight_decay != (carrier)0) e->p = rule_store(e->p + k->minus_decay * e->p, param);
 }
 
-/* `variant` is meant to be a constant. */
+/* One element of one step. `variant` is meant to be a constant, so that loops over this
+ * vectorise. */
 TWINSTEP_HD void rule_adam_step(struct rule_adam_element *e, carrier g, const struct rule_adam *k,
                                 enum rule_adam_variant variant, enum dtype param, enum dtype slot) {
     switch (variant) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The arithmetic of SGD on torch's CPU kernels, Lion, and Adafactor's elements, as
- * base/rule_adam.h. Adafactor's sums are not here: base/sum.h. */
+ * The arithmetic of SGD on PyTorch's CPU kernels, of Lion, and of Adafactor's elements, by the
+ * conventions of base/rule_adam.h. The sums that Adafactor needs are not here (base/sum.h). */
 #ifndef TWINSTEP_BASE_RULE_OPTIM_H
 #define TWINSTEP_BASE_RULE_OPTIM_H
 
 #include "base/rule_adam.h"
 
-/* Lion's numbers: olmo_core/optim/lion.py, lion_step, where step_factor is an f32 tensor. */
+/* The scalars of Lion as lion_step of olmo_core/optim/lion.py computes them; step_factor is an f32
+ * tensor there. */
 struct rule_lion_scalars {
     double decay, beta1, weight1, beta2, weight2, minus_lr, factor;
 };
@@ -26,7 +27,7 @@ TWINSTEP_HD struct rule_lion_scalars rule_lion_scalars(double lr, double weight_
 
 #if defined(TWINSTEP_VARIANT)
 
-/* ---- SGD on aten's CPU kernels: add with alpha is an fma of the rounded alpha ---- */
+/* ---- SGD on PyTorch's CPU kernels: add with alpha is an fma of the rounded alpha ---- */
 
 TWINSTEP_HD carrier rule_add_alpha_cpu(carrier a, carrier alpha, carrier b, enum dtype dtype) {
     return rule_store(rule_fma(rule_store(alpha, dtype), b, a), dtype);
@@ -67,13 +68,13 @@ struct rule_lion_element {
     carrier m; /* exp_avg */
 };
 
-/* torch.sign: 0 for a zero and for NaN. */
+/* torch.sign, which is 0 for a zero and for NaN. */
 TWINSTEP_HD carrier rule_sign(carrier x) {
     return (carrier)((x > (carrier)0) - (x < (carrier)0));
 }
 
-/* lion_step, one line per kernel. `cpu`: add with alpha is an fma. The parameter's own step is
- * exact in its product either way. */
+/* lion_step, one line for each kernel. `cpu` says that add with alpha is an fma; the parameter's
+ * own step needs no such case, because its product is with 0, 1 or -1 and so exact. */
 TWINSTEP_HD void rule_lion_step(struct rule_lion_element *e, carrier g, const struct rule_lion *k,
                                 int cpu, enum dtype param, enum dtype slot) {
     e->p = rule_store(e->p * k->decay, param);
@@ -89,12 +90,12 @@ TWINSTEP_HD void rule_lion_step(struct rule_lion_element *e, carrier g, const st
 
 /* ---- Adafactor: transformers/optimization.py, Adafactor.step, one line per kernel ---- */
 
-/* grad**2 + eps[0]. */
+/* The source's grad**2 + eps[0]. */
 TWINSTEP_HD carrier rule_adafactor_square(carrier g, carrier eps1) {
     return g * g + eps1;
 }
 
-/* exp_avg_sq.mul_(beta2t).add_(x, alpha=1 - beta2t). */
+/* The source's exp_avg_sq.mul_(beta2t).add_(x, alpha=1 - beta2t). */
 TWINSTEP_HD carrier rule_adafactor_mean(carrier old, carrier x, carrier beta2, carrier weight2,
                                         enum dtype slot) {
     return rule_store(rule_store(old * beta2, slot) + weight2 * x, slot);
@@ -104,7 +105,8 @@ TWINSTEP_HD carrier rule_rsqrt(carrier x) {
     return (carrier)1 / rule_sqrt_carrier(x);
 }
 
-/* p.add_(p, alpha=-weight_decay * lr); p.add_(-update); p is stored once by the caller. */
+/* The source's p.add_(p, alpha=-weight_decay * lr) and p.add_(-update). The caller stores p
+ * once. */
 TWINSTEP_HD carrier rule_adafactor_param(carrier p, carrier update, carrier minus_decay) {
     if (minus_decay != (carrier)0) p = p + minus_decay * p;
     return p + ((carrier)0 - update);

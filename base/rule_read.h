@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading an optimizer's step back, element by element, in f64: the direction d that its arithmetic
- * took (new = old - lr d up to rounding), the terms of the least squares that find lr and decay,
- * and the gradient that a first moment took in. Sums are not here.
+ * Reads the step of an optimizer back from the tensors, element by element, in f64. It gives the
+ * direction d of the step (new = old - lr d up to rounding), the terms of the least-squares fit
+ * that finds lr and decay, and the gradient that a first moment took in. Sums are not here.
  *
- * Scalars are made once per step and tensor by who knows the optimizer (optim/direction.h) and by
- * who asks (trainer/readback.c). Usable without a variant, in C and in CUDA C++. */
+ * optim/direction.h, which knows the optimizer, and trainer/readback.c make the scalars once for
+ * each step and tensor. The file needs no variant and is read by C and by CUDA C++. */
 #ifndef TWINSTEP_BASE_RULE_READ_H
 #define TWINSTEP_BASE_RULE_READ_H
 
 #include "base/dtype.h"
 #include "base/real_basic.h"
 
-/* Which slots and scalars a direction needs. */
+/* The kinds of direction; each needs other slots and scalars. */
 enum rule_direction_kind {
     RULE_DIRECTION_NONE = 0,
     RULE_DIRECTION_ADAM,
@@ -21,23 +21,25 @@ enum rule_direction_kind {
 
 struct rule_direction {
     enum rule_direction_kind kind;
-    int second;        /* the slot that adam's root is taken of: 1, or 2 with amsgrad */
-    int nesterov;      /* sgd */
-    double decay;      /* d has decay * old */
-    double grad_scale; /* of gradients as they lie in memory */
-    double factor, correction1, root, eps;    /* adam */
-    double momentum;                          /* sgd */
-    double beta1, beta2, weight2, keep, unit; /* lion; beta2 as its mean has it, in f32 */
+    int second;        /* for adam: the slot whose root is taken, 1, or 2 with amsgrad */
+    int nesterov;      /* for sgd */
+    double decay;      /* d includes decay * old */
+    double grad_scale; /* gradients in memory are divided by it */
+    double factor, correction1, root, eps; /* for adam */
+    double momentum;                       /* for sgd */
+    /* for lion; beta2 is what its mean was made with, in f32 */
+    double beta1, beta2, weight2, keep, unit;
 };
 
-/* (m / bc1) / (sqrt(v) / root + eps). */
+/* Adam's direction: (m / bc1) / (sqrt(v) / root + eps), with the decay. */
 TWINSTEP_HD double rule_direction_adam(const struct rule_direction *k, double m, double second,
                                        double old) {
     const double denominator = real_sqrt_f64(second) / k->root + k->eps;
     return k->factor * ((m / k->correction1) / denominator) + k->decay * old;
 }
 
-/* g + wd * old without momentum, else the buffer, or with Nesterov g + wd * old + mu * buffer. */
+/* SGD's direction: g + wd * old without momentum; with it the buffer, or with Nesterov's form g +
+ * wd * old + mu * buffer. */
 TWINSTEP_HD double rule_direction_sgd(const struct rule_direction *k, double g, double buffer,
                                       double old) {
     const double decayed = g / k->grad_scale + k->decay * old;
@@ -45,8 +47,9 @@ TWINSTEP_HD double rule_direction_sgd(const struct rule_direction *k, double g, 
     return k->nesterov ? decayed + k->momentum * buffer : buffer;
 }
 
-/* The sign of lion's update from the new mean, or 2 where its rounding leaves it open: old =
- * (new - (1 - beta2) g) / beta2 is known to half a unit of the slot's dtype. */
+/* The sign of Lion's update, from the new mean m and the gradient: the mean before the step was
+ * (m - (1 - beta2) g) / beta2, known to half a unit in the last place of the slot's dtype. Returns
+ * 2 where the update is so small that this rounding leaves its sign open. */
 TWINSTEP_HD double rule_direction_sign(const struct rule_direction *k, double m, double g) {
     if (m == 0.0 && g == 0.0) return 0.0;
     if (k->beta2 == 0.0) return 2.0;
@@ -57,7 +60,8 @@ TWINSTEP_HD double rule_direction_sign(const struct rule_direction *k, double m,
     return update > 0.0 ? 1.0 : -1.0;
 }
 
-/* Where the new mean does not tell the sign, the way that the parameter went does. */
+/* Lion's direction. Where the new mean does not tell the sign, the direction in which the parameter
+ * moved tells it. */
 TWINSTEP_HD double rule_direction_lion(const struct rule_direction *k, double g, double m,
                                        double old, double now) {
     double sign = rule_direction_sign(k, m, g / k->grad_scale);
@@ -68,9 +72,10 @@ TWINSTEP_HD double rule_direction_lion(const struct rule_direction *k, double g,
     return sign + k->decay * old;
 }
 
-/* What an ulp of a stored value is: dtype_spacing() of values no smaller than 2^-126. */
+/* The unit in the last place of stored values: dtype_spacing() for values that are no smaller than
+ * 2^-126. */
 struct rule_spacing {
-    double epsilon, smallest; /* the dtype's; smallest no less than 2^-126 */
+    double epsilon, smallest; /* the dtype's own, but smallest is at least 2^-126 */
 };
 
 TWINSTEP_HD double rule_spacing_at(const struct rule_spacing *dtype, double x) {
@@ -79,8 +84,10 @@ TWINSTEP_HD double rule_spacing_at(const struct rule_spacing *dtype, double x) {
     return real_from_bits_f64(bits & UINT64_C(0x7ff0000000000000)) * dtype->epsilon;
 }
 
-/* One element of new - old = -lr u - c old, in units of its ulp: a weight that crosses zero is
- * rounded like the larger of its two values. `decay`: of the group, taken out of d again. */
+/* One element of the equation new - old = -lr u - c old, in units of its ulp. The weight is that of
+ * the larger of the two values, because a weight that crosses zero was rounded in that binade.
+ * `decay` is the group's; it is taken out of the direction again, so that lr and decay are fitted
+ * apart. */
 struct rule_read_terms {
     double u, p, d;
 };
@@ -97,8 +104,9 @@ TWINSTEP_HD struct rule_read_terms rule_read_terms(const struct rule_spacing *dt
     return out;
 }
 
-/* The gradient behind m' = keep m + take g, less the decay inside it, and a bound of its error:
- * `unit` half units of rounding times the magnitudes, and `least`, a unit of the smallest. */
+/* Scalars for finding the optimizer input behind m' = keep m + take g: the gradient g, less the
+ * decay inside it, with a bound of its error. `unit` is half a unit of rounding, applied to the
+ * magnitudes; `least` is a unit of the smallest number. */
 struct rule_taken {
     double keep, take, decay, unit, least;
 };
@@ -107,6 +115,7 @@ struct rule_taken_value {
     double gradient, error;
 };
 
+/* m is the moment after the step, `then` the moment before it, `old` the parameter before it. */
 TWINSTEP_HD struct rule_taken_value rule_taken_value(const struct rule_taken *k, double m,
                                                      double then, double old) {
     struct rule_taken_value out;

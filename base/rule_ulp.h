@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How many values of a dtype lie between two: its ordered values stand on a line, -0 and +0
- * together. Two NaNs are 0 apart, a NaN and a number INT64_MAX.
+ * How many values of a dtype lie between two of its values. The values stand on a line in their
+ * order, with -0 and +0 in one place. Two NaNs are 0 apart, a NaN and a number INT64_MAX.
  *
- * Usable without a variant, in C and in CUDA C++. */
+ * The file needs no variant and is read by C and by CUDA C++. */
 #ifndef TWINSTEP_BASE_RULE_ULP_H
 #define TWINSTEP_BASE_RULE_ULP_H
 
@@ -11,7 +11,8 @@
 #include "base/dtype.h"
 #include "base/real_basic.h"
 
-/* Position on the line: negative numbers mirrored. */
+/* The position on the line, as a signed integer. `shift` drops the fraction bits that the dtype
+ * lacks. */
 TWINSTEP_HD int64_t rule_ulp_order_f32(float x, int shift) {
     const uint32_t bits = real_bits_f32(x);
     const int64_t magnitude = (int64_t)(bits & 0x7fffffffu) >> shift;
@@ -24,9 +25,9 @@ TWINSTEP_HD int64_t rule_ulp_order_f64(double x) {
     return bits >> 63 != 0 ? -magnitude : magnitude;
 }
 
-/* A format with a least normal number above f32's: below it steps are of one quantum (1 /
- * per_unit); above, its exponents count from `below` (exponent field of the least, less 1) on. It
- * has `cut` fraction bits less than f32. */
+/* The position for a format whose least normal number lies above f32's. Below it the steps are of
+ * one quantum, 1 / per_unit. Above it, the format has `cut` fraction bits less than f32, and its
+ * exponents are counted from `below`, the f32 exponent field of its least normal number less 1. */
 TWINSTEP_HD int64_t rule_ulp_order_short(float x, double least, double per_unit, int cut,
                                          int below) {
     const double magnitude = x < 0.0f ? -(double)x : (double)x;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * dlopen by soname. C has no conversion from object to function pointers: the bytes are copied, as
- * POSIX allows. */
+ * Opens libraries with dlopen, by soname. C has no conversion from an object pointer to a function
+ * pointer, so the bytes are copied, which POSIX allows. */
 #include "base/soname.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Libraries of the system that may be there or not, opened by name at run time (module.h opens
- * files of users). Invariant: what was opened stays open until the process ends. */
+ * Libraries of the system that may or may not be there, opened by name at run time (module.h opens
+ * files of users).
+ *
+ * Invariant: a library that was opened stays open until the process ends. */
 #ifndef TWINSTEP_BASE_SONAME_H
 #define TWINSTEP_BASE_SONAME_H
 
@@ -8,11 +10,12 @@
 
 #include "base/status.h"
 
-/* "libopenblas.so.0". STATUS_UNSUPPORTED when it cannot be opened, with the loader's reason. */
+/* Opens a library such as "libopenblas.so.0". STATUS_UNSUPPORTED, with the loader's reason, if it
+ * cannot be opened. */
 TWINSTEP_MUST_USE enum status soname_open(const char *name, void **out);
 
-/* A function of it, stored into the function pointer at `out` (size bytes). STATUS_UNSUPPORTED when
- * the library has none of that name. */
+/* Stores the address of one of its functions into the function pointer at `out`, which has `size`
+ * bytes. STATUS_UNSUPPORTED if the library has no function of that name. */
 TWINSTEP_MUST_USE enum status soname_function(void *library, const char *name, size_t size,
                                               void *out);
 

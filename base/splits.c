@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The grammar of a table of splits, and the two tables that come with the program. */
+ * Parses tables of splits, and holds the two tables that come with the program. */
 #include "base/splits.h"
 
 #include <string.h>
@@ -9,9 +9,10 @@
 static const char *const op_names[SPLIT_OPS + 1] = {"forward",   "input", "weight",
                                                     "attention", "dq",    "*"};
 
-/* What libraries are known for, not what one of them does: with few output tiles (a small batch)
- * the terms are split to keep all cores busy; with many rows only the long sums of weight
- * gradients are (verl issue 6280: the same tokens at batch 1 and 8). */
+/* These tables say what libraries are known for, not what one certain library does. With few output
+ * tiles (a small batch) the terms are split to keep all cores busy; with many rows only the long
+ * sums of weight gradients are (issue 6280 of volcengine/verl: the same tokens give other results
+ * at batch 1 and 8). */
 static const struct {
     const char *name, *rows;
 } builtins[] = {
@@ -27,7 +28,7 @@ const char *splits_builtin(const char *name) {
     return NULL;
 }
 
-/* What is left of the text, and the row for messages. */
+/* The rest of the text, and the number of the row for messages. */
 struct cursor {
     const char *at;
     uint32_t row;
@@ -77,7 +78,8 @@ static uint64_t *side_of(struct split_shape *shape, char letter) {
     return letter == 'n' ? &shape->n : &shape->k;
 }
 
-/* m<=64, n>=3, k<=7; a later one of the same kind replaces the earlier. */
+/* Reads a condition such as m<=64, n>=3 or k<=7. A later condition of the same kind replaces an
+ * earlier one. */
 static enum status read_condition(struct cursor *cursor, struct split_row *row) {
     const char letter = cursor->at[0];
     if (letter != 'm' && letter != 'n' && letter != 'k')

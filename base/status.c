@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The text of the last failure, one buffer per thread. */
+ * Keeps the text of the last failure in one buffer per thread. */
 #include "base/status.h"
 
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 static _Thread_local char text[TEXT_SIZE];
 
 enum status status_fail(enum status code, const char *format, ...) {
-    char fresh[TEXT_SIZE]; /* the arguments may point into `text` */
+    char fresh[TEXT_SIZE]; /* a second buffer, because the arguments may point into `text` */
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(fresh, sizeof fresh, format, arguments);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Errors: a must-use status code and one text per thread.
+ * Errors: a status code that must be used, and one text per thread.
  *
  * A function that can fail returns enum status; STATUS_OK is 0. The text belongs to the last FAIL
- * on this thread and is complete: file, line, column, key, what was expected, what came.
- * Only cli/main.c turns a status into an exit code. Nothing here allocates or exits. */
+ * on this thread and is complete: file, line, column, key, what was expected, what came. Only
+ * cli/main.c turns a status into an exit code. Nothing here allocates or exits. */
 #ifndef TWINSTEP_BASE_STATUS_H
 #define TWINSTEP_BASE_STATUS_H
 
@@ -20,22 +20,27 @@ enum status {
     STATUS_INTERNAL     /* a broken promise of ours; the text says which             -> exit 2 */
 };
 
-/* Stores the text (truncated at 2047 bytes) and returns `code`. */
+/* Stores the text, cut off after 2047 bytes, and returns `code`. */
 enum status status_fail(enum status code, const char *format, ...) TWINSTEP_PRINTF(2, 3);
 
-/* Puts "PREFIX: " before the stored text; returns `code`. For callers that know the file's name. */
+/* Puts "PREFIX: " before the stored text and returns `code`. It serves callers that know the file's
+ * name when the failing function did not. */
 enum status status_prefix(enum status code, const char *format, ...) TWINSTEP_PRINTF(2, 3);
 
-/* Text of this thread's last failure; "" when there was none. Valid until the next FAIL. */
+/* The text of this thread's last failure, or "" if there was none. It is valid until the next
+ * FAIL. */
 const char *status_text(void);
 
+/* FAIL stores a text and returns its status from the calling function; TRY returns a failure
+ * unchanged. */
 #define FAIL(code, ...) return status_fail((code), __VA_ARGS__)
 #define TRY(expression)                                                                            \
     do {                                                                                           \
         enum status try_status_ = (expression);                                                    \
         if (try_status_ != STATUS_OK) return try_status_;                                          \
     } while (0)
-/* For functions that hold a resource: keeps the first failure in `status` and jumps. */
+/* For functions that hold a resource: stores the status of `expression`, and jumps to the label if
+ * it is a failure. */
 #define TRY_OR(status, expression, label)                                                          \
     do {                                                                                           \
         (status) = (expression);                                                                   \

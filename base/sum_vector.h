@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The 32 lanes of law 2 as a few vector registers, as wide as this file's instruction set. Part of
- * base/sum.h. Element j of register r is lane r * (lanes of a register) + j, so the
- * width never shows in the result. In .cu files a register is one number. */
+ * The 32 lanes of law 2 as a few vector registers, which are as wide as the instruction set for
+ * which this file is compiled. This is a part of base/sum.h.
+ *
+ * Element j of register r is lane r * (lanes of a register) + j, so the width never shows in the
+ * result. In .cu files a register is one number. */
 #ifndef TWINSTEP_BASE_SUM_VECTOR_H
 #define TWINSTEP_BASE_SUM_VECTOR_H
 
@@ -46,9 +48,9 @@ typedef double sum_vector_f64 __attribute__((vector_size(SUM_BYTES)));
 #define SUM_WIDTH_f32 (sizeof(sum_vector_f32) / sizeof(float))
 #define SUM_WIDTH_f64 (sizeof(sum_vector_f64) / sizeof(double))
 
-/* sum_load: the next numbers of a vector in memory, unaligned, converted exactly to accumulators.
- * sum_part: the first `count` of them, then `pad`; what lies behind is not touched.
- * sum_fma: one fma per lane. */
+/* sum_load reads the next numbers of a vector in memory, unaligned, and converts them exactly to
+ * accumulators. sum_part reads the first `count` of them and fills up with `pad`; it does not
+ * touch what lies behind. sum_fma makes one fma per lane. */
 
 #if defined(SUM_PLAIN)
 
@@ -108,7 +110,7 @@ SUM_INLINE sum_vector_f64 sum_fma_f64(sum_vector_f64 a, sum_vector_f64 b, sum_ve
 #elif SUM_BYTES == 64
 
 SUM_INLINE uint32_t sum_mask(size_t count) {
-    return (1u << count) - 1u; /* count <= 16 */
+    return (1u << count) - 1u; /* count is at most 16 */
 }
 
 SUM_INLINE sum_vector_f32 sum_part_f32_f32(const float *x, size_t count, float pad) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The words of the arithmetic folders (kernels/cpu, optim/cpu), which cmake/kernels.cmake compiles
- * once per number pair and instruction set.
+ * The vocabulary of the arithmetic folders (kernels/cpu, optim/cpu), whose files
+ * cmake/kernels.cmake compiles once for each number pair and instruction set.
  *
- * carrier: the C type a tensor's values live in. accumulator: the C type operations compute and
- * sums accumulate in. A value leaves the accumulator through carrier_round, once per operation.
- * Functions that are not static are named with VARIANT(name), so that the nine copies can be
- * linked together; the three instruction sets of one pair give the same bits. */
+ * carrier is the C type in which a tensor's values live. accumulator is the C type in which
+ * operations compute and sums accumulate. A value leaves the accumulator through carrier_round,
+ * once per operation. Functions that are not static are named with VARIANT(name), so that the nine
+ * copies can be linked together. The three instruction sets of one pair give the same bits. */
 #ifndef TWINSTEP_BASE_VARIANT_H
 #define TWINSTEP_BASE_VARIANT_H
 
@@ -19,7 +19,7 @@
 #define VARIANT_JOIN_(name, variant) name##_##variant
 #define VARIANT_NAME_(name, variant) VARIANT_JOIN_(name, variant)
 
-/* step -> step_f32_f64_v3 */
+/* VARIANT(step) is step_f32_f64_v3, for example. */
 #define VARIANT(name) VARIANT_NAME_(name, TWINSTEP_VARIANT)
 
 #if defined(TWINSTEP_CARRIER_f32)
@@ -32,7 +32,7 @@ typedef double carrier;
 
 #if defined(TWINSTEP_ACCUMULATOR_f32)
 typedef float accumulator;
-#define ACC(number) number##f /* ACC(0.5), ACC(0x1p-3): a literal of the accumulator's type */
+#define ACC(number) number##f /* ACC(0.5) is a literal of the accumulator's type */
 #define ACC_NAME_(name) name##_f32
 #elif defined(TWINSTEP_ACCUMULATOR_f64)
 typedef double accumulator;
@@ -42,8 +42,9 @@ typedef double accumulator;
 #error "TWINSTEP_ACCUMULATOR_f32 or TWINSTEP_ACCUMULATOR_f64 must be defined"
 #endif
 
-/* PAIR(sum_terms) -> sum_terms_f32_f64: the function of base/sum.h for carrier input and this
- * accumulator. TERM(sum_terms) -> sum_terms_f64_f64: for terms already of accumulator type. */
+/* PAIR(sum_terms) is sum_terms_f32_f64, for example: the function of base/sum.h for carriers as
+ * input and this accumulator. TERM(sum_terms) is sum_terms_f64_f64: the one for terms that already
+ * have the accumulator's type. */
 #if defined(TWINSTEP_CARRIER_f64)
 #define PAIR(name) name##_f64_f64
 #define TERM(name) name##_f64_f64
@@ -111,9 +112,9 @@ TWINSTEP_HD accumulator acc_nan(void) {
     return ACC_NAME_(real_nan)();
 }
 
-/* Rounds x once to dtype, one that operations compute in (no fp8). f64 is exact only in a double
+/* Rounds x once to a dtype that operations compute in (not fp8). f64 is exact only in a double
  * carrier. Called with a constant dtype it folds to a few instructions: write loops as a static
- * function of `enum dtype`, and call it through DTYPE_SWITCH, so that the loop vectorises. */
+ * function of `enum dtype` and call that through DTYPE_SWITCH, so that the loop vectorises. */
 TWINSTEP_HD carrier carrier_round(accumulator x, enum dtype dtype) {
     switch (dtype) {
     case DTYPE_F64:
@@ -133,14 +134,14 @@ TWINSTEP_HD carrier carrier_round(accumulator x, enum dtype dtype) {
     return (carrier)(float)x;
 }
 
-/* The same for every dtype in which numbers are stored, fp8 included. */
+/* Rounds x once to any dtype in which numbers are stored, fp8 included. */
 TWINSTEP_HD carrier carrier_store(accumulator x, enum dtype dtype) {
     if (dtype == DTYPE_E4M3) return (carrier)ACC_NAME_(real_round_e4m3)(x);
     if (dtype == DTYPE_E5M2) return (carrier)ACC_NAME_(real_round_e5m2)(x);
     return carrier_round(x, dtype);
 }
 
-/* Runs `call(DTYPE)` with DTYPE a constant equal to `dtype`, one that operations compute in:
+/* Runs `call(DTYPE)` with DTYPE a constant that equals `dtype`, one that operations compute in:
  *     #define RUN(d) scale_rows(rows, d)
  *     DTYPE_SWITCH(t->dtype, RUN); */
 #define DTYPE_SWITCH(dtype, call)                                                                  \
@@ -167,7 +168,7 @@ TWINSTEP_HD carrier carrier_store(accumulator x, enum dtype dtype) {
         }                                                                                          \
     } while (0)
 
-/* The same for every dtype in which numbers are stored, fp8 included. */
+/* Does the same for every dtype in which numbers are stored, fp8 included. */
 #define STORAGE_SWITCH(dtype, call)                                                                \
     do {                                                                                           \
         if ((dtype) == DTYPE_E4M3)                                                                 \
