@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Packing in vectors of eight, compiled for plain x86-64 and AVX2; the scalar functions of
- * own_bits.h define the result, serve the tail and find a misfit. A test holds the vectors to the
- * scalars. */
+ * Packs eight carriers at a time, compiled for plain x86-64 and AVX2. The scalar functions of
+ * own_bits.h define the result; they also pack the tail and find out which carrier does not fit. A
+ * test compares the vectors with the scalars. */
 #include "determinism/carrier.h"
 
 #include <stdint.h>
@@ -45,7 +45,8 @@ typedef uint32_t words __attribute__((vector_size(VECTOR * 4)));
 typedef int32_t signs __attribute__((vector_size(VECTOR * 4)));
 typedef uint16_t halves __attribute__((vector_size(VECTOR * 2)));
 
-/* Magnitudes are below 2^31, so that a signed comparison serves: plain x86-64 has no other. */
+/* Replaces each NaN by the canonical one. Magnitudes are below 2^31, so a signed comparison gives
+ * the right answer; plain x86-64 has no unsigned one. */
 #define CANONICAL(bits)                                                                            \
     do {                                                                                           \
         const words nan_ = (words)((signs)((bits)&0x7FFFFFFFu) > (int32_t)OWN_INFINITE_F32);       \
@@ -61,7 +62,7 @@ static inline __attribute__((always_inline)) int any_set(const words *value) {
     return any != 0;
 }
 
-/* count is a multiple of VECTOR; 1 when every carrier fits. */
+/* Packs f32 or tf32. count is a multiple of VECTOR. Returns 1 if every carrier fits. */
 static inline __attribute__((always_inline)) int pack_words(const unsigned char *in, size_t count,
                                                             unsigned char *out, uint32_t spare) {
     words misfit = {0};

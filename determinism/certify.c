@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Update by update: do the columns agree with each other, and with the root. */
+ * Asks for every update whether its columns agree with each other and with the root. */
 #include "determinism/certify.h"
 
 #include <string.h>
@@ -7,7 +7,8 @@
 #include "determinism/ledger.h"
 #include "determinism/root.h"
 
-/* What one update's columns say of each other; -1: not recorded twice. */
+/* What the columns of one update say of each other: 1 they agree, 0 they do not, -1 not recorded
+ * twice. */
 struct evidence {
     int batch, rng, lr, optimize, forward, backward;
 };
@@ -15,7 +16,7 @@ struct evidence {
 struct check {
     const struct trace_run *run;
     const struct record *record;
-    struct digest previous, root; /* recorded */
+    struct digest previous, root; /* as recorded */
 };
 
 static const uint8_t none[DIGEST_BYTES] = {0};
@@ -28,7 +29,7 @@ static int same(const struct digest *digest, const uint8_t *recorded) {
     return memcmp(digest->byte, recorded, DIGEST_BYTES) == 0;
 }
 
-/* The recorded digest of a phase; NULL when there is none. */
+/* The recorded digest of a phase, or NULL if there is none. */
 static const uint8_t *phase_of(const struct check *check, const char *name) {
     const struct trace_run_plan *plan = &check->run->plan;
     for (uint32_t i = 0; i < plan->shape.phases; i++)
@@ -37,7 +38,7 @@ static const uint8_t *phase_of(const struct check *check, const char *name) {
     return NULL;
 }
 
-/* What digest_rng must be; 0 without a ledger. */
+/* What digest_rng must be. Returns 0 without a ledger. */
 static int expected_rng(const struct check *check, struct digest *out) {
     struct stream_ledger ledger;
     if (!ledger_of(&check->run->plan, check->record, &ledger)) return 0;
@@ -45,7 +46,8 @@ static int expected_rng(const struct check *check, struct digest *out) {
     return 1;
 }
 
-/* What digest_lr must be; 0 without the groups of tensors. */
+/* What digest_lr must be. Returns 0 if the trace does not say to which group each tensor
+ * belongs. */
 static int expected_lr(const struct check *check, struct digest *out) {
     const struct trace_run_plan *plan = &check->run->plan;
     if (plan->groups == NULL || plan->groups[0] == '\0') return 0;
@@ -55,7 +57,8 @@ static int expected_lr(const struct check *check, struct digest *out) {
     return 1;
 }
 
-/* What a phase's digest must be, of a list of other digests; -1 without one of the two. */
+/* Whether a phase's digest is what a list of other digests makes it; -1 if one of the two is
+ * missing or the list has more entries than the array here. */
 static int check_phase(const struct check *check, const char *phase, const uint8_t *digests,
                        uint32_t count, size_t stride) {
     const uint8_t *recorded = phase_of(check, phase);
@@ -86,7 +89,7 @@ static void gather(const struct check *check, struct evidence *out) {
                         shape->tensors, sizeof *record->tensor_digests);
 }
 
-/* Whether the root fits once `which` is what its other source says. */
+/* Whether the root fits once column `which` is replaced by what its other source says. */
 static int repairs(const struct check *check, enum record_digest which, const uint8_t *other) {
     struct record repaired = *check->record;
     struct digest root;
@@ -109,7 +112,7 @@ static void found(struct certificate *out, const char *column, const char *why) 
     out->why = why;
 }
 
-/* The root does not fit: proofs first, then exclusion. */
+/* Names the changed column when the root does not fit. Proofs come first, then exclusion. */
 static void blame_chain(const struct check *check, const struct evidence *seen,
                         const struct record *next, struct certificate *out) {
     const uint8_t *fetch = phase_of(check, "fetch");
@@ -136,7 +139,8 @@ static void blame_chain(const struct check *check, const struct evidence *seen,
               "nothing else in the trace tells these apart");
 }
 
-/* The root fits, so what it hashes is right; something that repeats it is not. */
+/* Names the changed column when the root fits: what it hashes is right, so something that repeats
+ * it is not. */
 static void blame_others(const struct evidence *seen, struct certificate *out) {
     if (seen->rng == 0)
         found(out, "ledger/words", "digest_rng does not follow from it, and the root fits");
@@ -158,7 +162,7 @@ static int evidence_holds(const struct evidence *seen) {
            seen->forward != 0 && seen->backward != 0;
 }
 
-/* The root before the first recorded update: zero, or that of the arm the run forked from. */
+/* The root before the first recorded update: zero, or that of the arm from which the run forked. */
 static int start_root(const struct trace_image *image, const struct trace_run *run,
                       struct digest *out) {
     const uint64_t first = run->records[0].step;
@@ -190,7 +194,8 @@ static void check_update(const struct check *check, const struct record *next, i
         blame_chain(check, &seen, next, out);
 }
 
-/* A row that its own digest does not vouch for, where all that is held twice agrees. */
+/* Reports a row that does not match its own check although every column that is held twice
+ * agrees. */
 static void note_damage(const struct trace_run *run, struct certificate *out) {
     if (run->damaged == 0 || (out->broken != 0 && out->broken <= run->damaged)) return;
     out->state = CERTIFY_BROKEN;

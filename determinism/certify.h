@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Checks the chain of a recorded run against its own columns, and names what was changed.
  *
- * Every root is recomputed from the recorded root before it and the columns it hashes (root.h).
- * Where it does not fit, the columns that the trace holds twice tell which one is wrong:
- * digest_batch is also phase fetch, digest_rng follows from the ledger, digest_lr from lr_applied,
- * digest_weights and digest_lr make phase optimize; sites make phase forward, gradients phase
- * backward. What is held once is found by exclusion. Detects change, not forgery: who changes a
- * column can compute the whole chain anew; the last root, kept elsewhere, tells then. */
+ * Every root is recomputed from the recorded root before it and from the columns that it hashes
+ * (root.h). If it does not fit, the columns that the trace holds twice tell which one is wrong:
+ * digest_batch is also the digest of phase fetch, digest_rng follows from the ledger, digest_lr
+ * follows from lr_applied, digest_weights and digest_lr make the digest of phase optimize,
+ * activations make that of phase forward, and gradients that of phase backward. A column that is
+ * held once is found by exclusion. The check detects change, not forgery: whoever changes a column
+ * can compute the whole chain anew, and then only the last root, kept elsewhere, tells. */
 #ifndef TWINSTEP_DETERMINISM_CERTIFY_H
 #define TWINSTEP_DETERMINISM_CERTIFY_H
 
@@ -16,23 +17,25 @@
 enum certify_state {
     CERTIFY_SOUND = 0,
     CERTIFY_BROKEN,
-    CERTIFY_UNTESTABLE /* no update, or a trace of an earlier twinstep, without digest_weights */
+    /* there is no update, or an earlier twinstep wrote the trace, without digest_weights */
+    CERTIFY_UNTESTABLE
 };
 
 struct certificate {
     enum certify_state state;
-    uint64_t first, updates; /* first update recorded; how many */
-    struct digest root;      /* after the last one, as recorded; zero without updates */
-    uint64_t checked;        /* roots that were recomputed */
-    int start_known;         /* 0: a run that forked from one that the trace does not hold up to
-                                there: the root of its first update was not recomputed */
-    uint64_t broken;         /* first update that does not fit; 0: none */
-    const char *column;      /* what was changed there: "digest_weights", or several, "or" between;
-                                "" unknown */
-    const char *why;         /* how that is known, one clause */
+    uint64_t first, updates; /* the first recorded update, and how many there are */
+    struct digest root;      /* the root after the last update, as recorded; zero without updates */
+    uint64_t checked;        /* number of roots that were recomputed */
+    /* 0 if the run forked from one that the trace does not hold up to there; then the root of its
+     * first update was not recomputed */
+    int start_known;
+    uint64_t broken; /* the first update that does not fit; 0 if all do */
+    /* what was changed there: "digest_weights", or several names joined by "or"; "" if unknown */
+    const char *column;
+    const char *why; /* how that is known, in one clause */
 };
 
-/* The chain of `run`, of `image`. */
+/* Checks the chain of `run`, which belongs to `image`. */
 void certify_run(const struct trace_image *image, const struct trace_run *run,
                  struct certificate *out);
 

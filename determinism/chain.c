@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Bisection with the invariant: equal after update `equal`, not equal after update `differs`. */
+ * Bisection with the invariant that the roots are equal after update `equal` and differ after
+ * update `differs`. */
 #include "determinism/chain.h"
 
 uint64_t chain_next(uint64_t equal, uint64_t differs) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * SHA-256 (libnettle) over framed fields and leaf hashes. Every field goes in with its length, so
- * that no two inputs give the same bytes. Own-format bytes pass through a 4 KiB piece that stays in
- * the first-level cache. */
+ * no two different inputs give the same bytes. Own-format bytes pass through a piece of 4 KiB,
+ * which stays in the first-level cache. */
 #include "determinism/digest.h"
 
 #include <inttypes.h>
@@ -14,11 +14,12 @@
 #define PIECE_BYTES 4096
 #define TENSOR_KIND "twinstep tensor 1"
 
-/* Bytes on their way into leaves; the piece divides the block, so a full piece never crosses. */
+/* Bytes on their way into leaf hashes. The piece's size divides the block's, so a full piece never
+ * crosses a block. */
 struct leaf_writer {
     struct sha256_ctx sha;
     struct leafhash leaf;
-    size_t filled; /* bytes in the piece */
+    size_t filled; /* number of bytes in the piece */
     uint32_t piece[PIECE_BYTES / sizeof(uint32_t)];
 };
 
@@ -39,7 +40,8 @@ static void close_sha(struct sha256_ctx *sha, struct digest *out_digest) {
     sha256_digest(sha, DIGEST_BYTES, out_digest->byte);
 }
 
-/* `kind` separates the uses of SHA-256 from each other and carries the format's version. */
+/* Begins a hash. `kind` separates the uses of SHA-256 from each other and carries the version of
+ * the format. */
 static void open_sha(struct sha256_ctx *sha, const char *kind, const char *name) {
     sha256_init(sha);
     put_text(sha, kind);
@@ -79,7 +81,8 @@ static void close_writer(struct leaf_writer *writer, struct digest *out_digest) 
     close_sha(&writer->sha, out_digest);
 }
 
-/* Returns the index of the first carrier outside the dtype, or count. Widths divide the piece. */
+/* Writes carriers as own-format bytes. Returns the index of the first carrier outside the dtype, or
+ * count. The widths of all dtypes divide the piece's size, so no number is cut. */
 static size_t write_carriers(struct leaf_writer *writer, enum dtype dtype, const void *carriers,
                              size_t count) {
     const unsigned char *in = (const unsigned char *)carriers;
@@ -118,7 +121,7 @@ static void put_tensor_head(struct sha256_ctx *sha, enum dtype dtype, size_t ran
         put_u64(sha, shape[i]);
 }
 
-/* Only f32 carriers can be outside their dtype. */
+/* Names a value outside its dtype. Only f32 carriers can hold one. */
 static enum status fail_misfit(const char *name, enum dtype dtype, const void *data,
                                size_t element) {
     float value;
@@ -163,7 +166,8 @@ static int any_misfit(const struct leafhash_leaf *leaf) {
     return any != 0;
 }
 
-/* Who made the leaves found a value that its dtype cannot hold: the values say which. */
+/* Whoever made the leaf hashes found a value that its dtype cannot hold; the values themselves say
+ * which. */
 static enum status explain_misfit(const char *name, enum dtype dtype, size_t rank,
                                   const size_t *shape, const void *data) {
     struct digest unused;

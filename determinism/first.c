@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Phase by name, then the sites or tensors that this phase writes. */
+ * Compares phases by name, then the activations or tensors that the differing phase writes. */
 #include "determinism/first.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ static int find_name(const char *const *names, uint32_t count, const char *name)
     return -1;
 }
 
-/* First phase, in the order of a, that both ran and whose digests differ. */
+/* The first phase, in the order of run a, that both ran and whose digests differ. */
 static const char *find_phase(const struct trace_run_plan *a, const struct record *x,
                               const struct trace_run_plan *b, const struct record *y) {
     for (uint32_t i = 0; i < a->shape.phases; i++) {
@@ -38,7 +38,8 @@ static const char *find_site(const struct trace_run_plan *a, const struct record
     return "";
 }
 
-/* Backward runs from the head to the embedding: the last tensor of the table comes first. */
+/* Backward runs from the head to the embedding, so for gradients the last tensor of the table comes
+ * first. */
 static const char *find_tensor(const struct trace_run_plan *a, const struct record *x,
                                const struct trace_run_plan *b, const struct record *y,
                                enum record_tensor_digest which) {

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where two runs part within one update, from the digests that both recorded: the first phase whose
- * digest differs, and in it the first tensor or activation.
+ * Finds where two runs part within one update, from the digests that both recorded: the first phase
+ * whose digest differs, and in it the first tensor or activation.
  *
- * Reads records only; which update is looked at is the caller's choice. */
+ * It reads records only. The caller chooses the update. */
 #ifndef TWINSTEP_DETERMINISM_FIRST_H
 #define TWINSTEP_DETERMINISM_FIRST_H
 
 #include "determinism/trace.h"
 
 struct first_difference {
-    const char *phase;  /* in the order of run a; "": a phase that only one of them ran, or none was
-                           recorded */
-    const char *tensor; /* activation in `forward`; gradient, last first, in `backward`; parameter
-                           in `optimize`; else, or not recorded, "" */
+    /* the first in the order of run a; "" if only one of them ran it, or none was recorded */
+    const char *phase;
+    /* An activation for phase forward, a gradient (searched from the last tensor) for backward, a
+     * parameter for optimize; "" for other phases or if not recorded. */
+    const char *tensor;
 };
 
-/* `x` is a record of run `a`, `y` of run `b`, of the same update. Names point into the plans. */
+/* `x` is a record of run `a` and `y` one of run `b`, of the same update. Names in `out` point into
+ * the plans. */
 void first_find(const struct trace_run_plan *a, const struct record *x,
                 const struct trace_run_plan *b, const struct record *y,
                 struct first_difference *out);

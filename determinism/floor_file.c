@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writes and reads floor files as traces without runs: attributes, texts, f64 arrays. */
+ * Writes and reads floor files as traces without runs: attributes, texts, and f64 arrays. */
 #include "determinism/floor_file.h"
 
 #include <math.h>
@@ -14,14 +14,14 @@ const struct record_column floor_columns[FLOOR_COLUMNS] = {
     {"distance", "1", "|a - b| of the weights of an A/A pair"},
 };
 
-/* In the order of struct fields below; all must be there. */
+/* The texts of a file. All must be there, except that version 1 has no TEXT_PARTS. */
 enum text_index {
     TEXT_SCENARIO = 0,
     TEXT_CONFIGURATION,
     TEXT_STRATA,
     TEXT_TENSORS,
     TEXT_DIGEST,
-    TEXT_PARTS, /* of version 2 */
+    TEXT_PARTS, /* since version 2 */
     TEXT_COUNT
 };
 static const char *const text_paths[TEXT_COUNT] = {"noise/scenario", "noise/configuration",
@@ -29,7 +29,7 @@ static const char *const text_paths[TEXT_COUNT] = {"noise/scenario", "noise/conf
                                                    "noise/sha256",   "noise/parts"};
 
 enum array_index {
-    ARRAY_PAIRS = 0, /* and FLOOR_COLUMNS of them */
+    ARRAY_PAIRS = 0, /* the first of FLOOR_COLUMNS arrays */
     ARRAY_FIGURES = FLOOR_COLUMNS,
     ARRAY_SHARE,
     ARRAY_TWIN_GRADIENT,
@@ -53,7 +53,8 @@ static const char *array_path(struct contents *contents, int array) {
     return contents->paths[array];
 }
 
-/* Empty axes are one NaN row: HDF5's contiguous storage has no empty ones. */
+/* Sets the shapes that the file's counts imply. An array with an empty axis is not stored, because
+ * HDF5's contiguous storage has no empty ones. */
 static void shape_arrays(const struct floor_file *file, struct contents *out) {
     const uint64_t rows = file->stratum_count, tensors = file->twin.tensors, steps = file->steps;
     const uint64_t shapes[ARRAY_COUNT - FLOOR_COLUMNS][2] = {
@@ -69,7 +70,8 @@ static uint64_t count_of(const struct contents *contents, int array) {
     return contents->shapes[array][0] * contents->shapes[array][1];
 }
 
-/* Of all texts but itself and all arrays, in order; NaNs as one pattern. */
+/* The digest of all texts but itself and of all arrays, in this order. TEXT_PARTS comes last, so
+ * that the digests of version 1 stay what they were. */
 static void digest_contents(const struct contents *contents, char out_hex[DIGEST_HEX]) {
     struct digest parts[TEXT_DIGEST + ARRAY_COUNT + 1], all;
     const char *const last = contents->texts[TEXT_PARTS];
@@ -84,7 +86,8 @@ static void digest_contents(const struct contents *contents, char out_hex[DIGEST
     digest_hex(&all, out_hex);
 }
 
-/* Lines of words parted by tabs. */
+/* One line for each stratum, its words separated by tabs. Other control characters become blanks,
+ * so that the reader finds the words again. */
 static enum status strata_text(const struct floor_file *file, struct arena *arena, char **out) {
     size_t length = 1;
     for (uint32_t i = 0; i < file->stratum_count; i++)
@@ -214,7 +217,7 @@ enum status floor_file_write(const char *path, const struct floor_file *file, in
     return status;
 }
 
-/* Reading. */
+/* ---- reading ---- */
 
 struct opening {
     const char *path;
@@ -304,7 +307,7 @@ static enum status read_names(struct opening *opening) {
     return STATUS_OK;
 }
 
-/* No figure is negative or infinitely small; a share may be NaN where nothing has moved. */
+/* Checks that no distance is negative or NaN. Only a share may be NaN, where nothing has moved. */
 static enum status check_values(const struct opening *opening, int array) {
     const double *values = opening->contents.arrays[array];
     for (uint64_t i = 0; i < count_of(&opening->contents, array); i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two lines through the logarithms, and which of them to believe. */
+ * Fits two lines to the logarithms of a curve, and decides which of them to believe. */
 #include "determinism/growth.h"
 
 #include <gsl/gsl_cdf.h>
@@ -9,6 +9,8 @@
 #include "base/sum.h"
 
 #define GROWTH_POINTS_MAX 4096u
+/* The ratio of the two sums of squares from which a law is named. It was chosen, not derived;
+ * tests/determinism/test_growth.c shows what it decides on curves whose law is known. */
 #define CLEARLY_BETTER 2.0
 
 const char *growth_law_name(enum growth_law law) {
@@ -21,7 +23,7 @@ struct line {
     size_t count;
 };
 
-/* Points that count as independent; at least 3, so that a slope has an error. */
+/* The number of points that count as independent; at least 3, so that a slope has an error. */
 static double effective_points(const struct line *line, double level, double slope) {
     double squares = 0.0, products = 0.0, before = 0.0;
     const double n = (double)line->count;
@@ -58,7 +60,8 @@ static enum growth_law choose(const struct growth *growth) {
     return GROWTH_UNDECIDED;
 }
 
-/* Every (count / GROWTH_POINTS_MAX)-th point of a longer curve. */
+/* Takes at most GROWTH_POINTS_MAX points: of a longer curve every second, every third, and so on.
+ * The bound keeps the line on the stack. */
 static enum status take_points(const double *j, const double *d, size_t count, struct line *line,
                                int logarithm) {
     const size_t stride = (count + GROWTH_POINTS_MAX - 1) / GROWTH_POINTS_MAX;

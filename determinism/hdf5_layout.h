@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which columns a run or a pair has, where each lies in its record, in the packed row and in HDF5.
+ * Which columns a run or a pair has, and where each of them lies in its record, in the packed row
+ * and in HDF5.
  *
  * Writer and reader walk the same layout, so they cannot disagree. A packed row is the step (u64)
- * and then every column in layout order; its digest is the column `check`.
- * Private to determinism/trace*.c. Knows nothing of HDF5 calls. */
+ * and then every column in layout order; its digest is the column `check`. The file is private to
+ * determinism/trace*.c and makes no HDF5 calls. */
 #ifndef TWINSTEP_DETERMINISM_HDF5_LAYOUT_H
 #define TWINSTEP_DETERMINISM_HDF5_LAYOUT_H
 
@@ -14,7 +15,8 @@
 #include "determinism/digest.h"
 #include "determinism/record.h"
 
-/* Second axis of a column. AXIS_NONE: one value (or one digest) per update. */
+/* The second axis of a column. AXIS_NONE says that there is one value (or one digest) for each
+ * update. */
 enum layout_axis {
     AXIS_NONE = 0,
     AXIS_GROUP,
@@ -28,7 +30,7 @@ enum layout_axis {
 };
 enum layout_kind { KIND_REAL = 0, KIND_INTEGER, KIND_DIGEST };
 enum layout_source {
-    SOURCE_RECORD = 0, /* the record itself */
+    SOURCE_RECORD = 0, /* the column lies in the record itself */
     SOURCE_GROUPS,
     SOURCE_TENSORS,
     SOURCE_TENSOR_DIGESTS,
@@ -40,7 +42,8 @@ enum layout_source {
     SOURCE_PAIR
 };
 
-/* Group below steps/ that holds the columns of an axis, and the name of the axis' scale in it. */
+/* The group below steps/ that holds the columns of an axis, and the name of the axis' scale in
+ * it. */
 struct layout_axis_name {
     const char *folder; /* "" is steps/ itself */
     const char *scale;
@@ -48,7 +51,8 @@ struct layout_axis_name {
 };
 extern const struct layout_axis_name layout_axes[LAYOUT_AXES];
 
-/* A fixed u64 dataset, one value per consumer: a member of struct record_consumer. */
+/* A u64 dataset of fixed length with one value for each consumer: a member of struct
+ * record_consumer. */
 struct layout_fixed {
     const char *path; /* relative to steps/ */
     const char *units, *long_name;
@@ -63,9 +67,9 @@ struct layout_column {
     enum layout_source source;
     enum layout_axis axis;
     enum layout_kind kind;
-    uint32_t length; /* of the axis; 1 for AXIS_NONE */
-    size_t stride;   /* bytes from one entry of the axis to the next in the record */
-    size_t offset;   /* of this column in an entry */
+    uint32_t length; /* length of the axis; 1 for AXIS_NONE */
+    size_t stride;   /* bytes from one entry of the axis to the next, in the record */
+    size_t offset;   /* offset of this column in an entry */
     size_t cell;     /* bytes of one value: 8, or 32 for a digest */
     size_t at;       /* where the packed row holds it */
 };
@@ -73,7 +77,7 @@ struct layout_column {
 #define LAYOUT_COLUMNS                                                                             \
     (RECORD_REALS + RECORD_INTEGERS + RECORD_DIGESTS + RECORD_GROUPS + RECORD_TENSORS +            \
      RECORD_TENSOR_DIGESTS + RECORD_MICROS + RECORD_LEDGERS + RECORD_PLACES + 2)
-#define LAYOUT_NAME 64 /* bytes of folder/prefix + name, NUL included */
+#define LAYOUT_NAME 64 /* bytes of folder, prefix and name, with the NUL */
 
 struct layout {
     struct layout_column columns[LAYOUT_COLUMNS];
@@ -81,31 +85,33 @@ struct layout {
     size_t row_bytes;
 };
 
-/* The columns that every series has besides: the commit mark, and the digest of the packed row. */
+/* The two columns that every series has besides: the commit mark, and the digest of the packed
+ * row. */
 extern const struct layout_column layout_step;
 extern const struct layout_column layout_check;
 
-/* Columns of a run; an axis of length 0 has none. */
+/* Lays out the columns of a run or of a pair. An axis of length 0 has no columns. */
 void layout_init_run(struct layout *layout, const struct record_shape *shape);
 void layout_init_pair(struct layout *layout);
-/* One value that was not recorded: NaN, -1, or 32 zero bytes. */
+/* One value of a column that was not recorded: NaN, -1, or 32 zero bytes. */
 const void *layout_fill(enum layout_kind kind);
-/* Takes column `index` out. */
+/* Removes column `index`. */
 void layout_drop(struct layout *layout, uint32_t index);
 uint32_t layout_axis_length(const struct record_shape *shape, enum layout_axis axis);
 
-/* "tensors/grad_norm", relative to steps/. */
+/* Writes the column's path relative to steps/, for example "tensors/grad_norm". */
 void layout_name(const struct layout_column *column, char out_name[LAYOUT_NAME]);
 
 /* Packs a record (struct record for a run, struct pair_record for a pair) into layout->row_bytes
- * bytes. STATUS_INTERNAL: the record lacks an array its shape promises. */
+ * bytes. STATUS_INTERNAL if the record lacks an array that its shape promises. */
 TWINSTEP_MUST_USE enum status layout_pack(const struct layout *layout, const void *record,
                                           uint8_t *row);
 
-/* Of a stored state: SHA-256 of (step as 8 bytes, little-endian; SHA-256 of the state's bytes). */
+/* The digest of a stored state: SHA-256 of (the step as 8 bytes, little-endian; SHA-256 of the
+ * state's bytes). */
 void layout_state_digest(uint64_t step, const void *bytes, size_t length, struct digest *out);
 
-/* Puts one column's cells, contiguous, into a record whose arrays are there. */
+/* Puts one column's cells, which are contiguous, into a record whose arrays are there. */
 void layout_unpack(const struct layout_column *column, const uint8_t *cells, void *record);
 
 #endif

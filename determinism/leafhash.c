@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The leaf hash over whole rows of 32 words, compiled for plain x86-64, AVX2 and AVX-512. Integers
- * only: the three give the same bits, and a test holds them to the scalar step of the header. */
+ * The leaf hash over whole rows of 32 words, compiled for plain x86-64, AVX2 and AVX-512. It uses
+ * integers only, so the three give the same bits, and a test compares them with the scalar step of
+ * the header. */
 #include "determinism/leafhash.h"
 
 #include <string.h>
@@ -11,8 +12,8 @@
 
 typedef uint32_t vector __attribute__((vector_size(VECTOR_WORDS * sizeof(uint32_t))));
 
-/* Same arithmetic as leafhash_step, four vectors of eight lanes. Written without helpers that take
- * vectors by value: their calling convention depends on the instruction set. */
+/* The arithmetic is that of leafhash_step, in four vectors of eight lanes. It is a macro, because
+ * the calling convention of a helper that takes vectors by value depends on the instruction set. */
 #define ROTATE(value, by) ((value) << (by) | (value) >> (32 - (by)))
 
 static inline __attribute__((always_inline)) void rows_absorb(struct leafhash *hash,

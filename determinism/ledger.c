@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Walks both lists of consumers, before the first update and then update by update. */
+ * Compares ledgers by walking both lists of consumers, first for the time before the first update,
+ * then update by update. */
 #include "determinism/ledger.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Index of the consumer of that name; shape.consumers when the run has none. */
+/* The index of the consumer of that name, or shape.consumers if the run has none. */
 static uint32_t find(const struct trace_run *run, const char *name) {
     uint32_t i = 0;
     while (i < run->plan.shape.consumers && strcmp(run->plan.consumers[i].name, name) != 0)
@@ -14,7 +15,7 @@ static uint32_t find(const struct trace_run *run, const char *name) {
     return i;
 }
 
-/* Words of consumer `index`; record NULL: before the first update. */
+/* The words that consumer `index` drew in one update; before the first one if record is NULL. */
 static uint64_t words_of(const struct trace_run *run, const struct record *record, uint32_t index) {
     if (index >= run->plan.shape.consumers) return 0;
     if (record == NULL) return run->plan.consumers[index].initial;
@@ -60,7 +61,7 @@ static void compare_words(const struct trace_run *a, const struct record *x,
     out->update = x == NULL ? 0 : x->step;
 }
 
-/* Whether the consumer drew a word at all. */
+/* Whether the consumer drew any word in the whole run. */
 static int drew(const struct trace_run *run, uint32_t index) {
     if (run->plan.consumers[index].initial > 0) return 1;
     for (uint64_t i = 0; i < run->updates; i++)
@@ -83,6 +84,7 @@ static void compare_seeds(const struct trace_run *a, const struct trace_run *b,
     }
 }
 
+/* The index of the stream of that name, or shape.streams if the run has none. */
 static uint32_t find_stream(const struct trace_run *run, const char *name) {
     uint32_t i = 0;
     while (i < run->plan.shape.streams && strcmp(run->plan.streams[i], name) != 0)
@@ -90,7 +92,7 @@ static uint32_t find_stream(const struct trace_run *run, const char *name) {
     return i;
 }
 
-/* Whether the seeds at the start tell already that the stream's seed differs. */
+/* Whether a difference of this stream's seed has been told already with the seeds at the start. */
 static int is_told(const struct ledger_difference *out, const char *stream) {
     for (uint32_t i = 0; i < out->seed_count; i++)
         if (strcmp(out->seeds[i].stream, stream) == 0) return 1;

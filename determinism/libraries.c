@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Set-up and versions of HDF5, GSL and nettle. Knows nothing of what they are used for. */
+ * Sets up HDF5, GSL and nettle and reads their versions. It knows nothing of what they are used
+ * for. */
 #include "determinism/libraries.h"
 
 #include <gsl/gsl_errno.h>
@@ -11,7 +12,7 @@
 
 void libraries_prepare(void) {
     gsl_set_error_handler_off();
-    H5dont_atexit(); /* before any other HDF5 call; trace_hdf5.c says why */
+    H5dont_atexit(); /* must come before any other HDF5 call; trace_hdf5.c says why */
 }
 
 void libraries_versions(struct library out[LIBRARIES_COUNT]) {

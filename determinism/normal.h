@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Normal numbers by the inverse of the distribution function: one word in, one number out, so that
- * a draw stays addressable (Box-Muller would need two). M. J. Wichura, "Algorithm AS 241: The
- * Percentage Points of the Normal Distribution", Applied Statistics 37 (1988), function PPND16,
- * relative error at most 6.2e-16 in 3200 points measured
- * against 40 digits. Horner chains of products and sums, each rounded, no fma: the same
- * bits with every compiler and on the GPU. */
+ * Normal random numbers by the inverse of the distribution function. One word goes in and one
+ * number comes out, so a draw stays addressable (Box-Muller would need two words).
+ *
+ * Source: M. J. Wichura, "Algorithm AS 241: The Percentage Points of the Normal Distribution",
+ * Applied Statistics 37 (1988), function PPND16; its relative error was at most 6.2e-16 at 3200
+ * points compared with 40 digits. The polynomials are Horner chains of products and sums, each
+ * rounded, without fma, so the bits are the same with every compiler and on a GPU. */
 #ifndef TWINSTEP_DETERMINISM_NORMAL_H
 #define TWINSTEP_DETERMINISM_NORMAL_H
 
@@ -15,8 +16,8 @@
 
 #define NORMAL_TERMS 8
 
-/* Ratio of two polynomials in r, highest power first. Coefficients stand in decimal as published:
- * every compiler rounds a decimal literal correctly. */
+/* The ratio of two polynomials in r, whose coefficients stand highest power first. The coefficients
+ * are in decimal as published: every compiler rounds a decimal literal correctly. */
 TWINSTEP_HD double normal_ratio(const double above[NORMAL_TERMS], const double below[NORMAL_TERMS],
                                 double r) {
     double numerator = above[0];
@@ -28,7 +29,7 @@ TWINSTEP_HD double normal_ratio(const double above[NORMAL_TERMS], const double b
     return numerator / denominator;
 }
 
-/* r = 0.180625 - (p - 1/2)^2, for |p - 1/2| <= 0.425. */
+/* The central range, |p - 1/2| <= 0.425, with r = 0.180625 - (p - 1/2)^2. */
 TWINSTEP_HD double normal_central(double r) {
     const double above[NORMAL_TERMS] = {2.5090809287301226727e+3, 3.3430575583588128105e+4,
                                         6.7265770927008700853e+4, 4.5921953931549871457e+4,
@@ -41,7 +42,7 @@ TWINSTEP_HD double normal_central(double r) {
     return normal_ratio(above, below, r);
 }
 
-/* r = sqrt(-log(tail)) - 1.6, for exp(-25) <= tail < 0.075. */
+/* The middle range, exp(-25) <= tail < 0.075, with r = sqrt(-log(tail)) - 1.6. */
 TWINSTEP_HD double normal_middle(double r) {
     const double above[NORMAL_TERMS] = {7.74545014278341407640e-4, 2.27238449892691845833e-2,
                                         2.41780725177450611770e-1, 1.27045825245236838258e+0,
@@ -54,7 +55,7 @@ TWINSTEP_HD double normal_middle(double r) {
     return normal_ratio(above, below, r);
 }
 
-/* r = sqrt(-log(tail)) - 5, for tail < exp(-25): no single word gets there. */
+/* The far range, tail < exp(-25), with r = sqrt(-log(tail)) - 5. No single word gets there. */
 TWINSTEP_HD double normal_far(double r) {
     const double above[NORMAL_TERMS] = {2.01033439929228813265e-7, 2.71155556874348757815e-5,
                                         1.24266094738807843860e-3, 2.65321895265761230930e-2,
@@ -67,7 +68,8 @@ TWINSTEP_HD double normal_far(double r) {
     return normal_ratio(above, below, r);
 }
 
-/* x with P(Z <= x) = p for standard normal Z. p in (0, 1); outside it the result is NaN. */
+/* The x for which P(Z <= x) = p, where Z is standard normal. p must be in (0, 1); otherwise the
+ * result is NaN. */
 TWINSTEP_HD double normal_quantile(double p) {
     if (!(p > 0.0 && p < 1.0)) return real_nan_f64();
     const double q = p - 0.5;
@@ -77,7 +79,8 @@ TWINSTEP_HD double normal_quantile(double p) {
     return q < 0.0 ? -size : size;
 }
 
-/* Standard normal number of one word. Symmetric: ~word gives the negative. At most 6.34 in size. */
+/* The standard normal number of one word. It is symmetric (~word gives the negative number) and at
+ * most 6.34 in size. */
 TWINSTEP_HD double normal_from_word(uint32_t word) {
     return normal_quantile(stream_uniform(word));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Draws orders, lists their mixtures, averages what factors add. Sums run over pairs in the order
- * of drawing, f64. */
+ * Draws orders, lists their hybrids and averages what factors add. Sums run over pairs in the order
+ * in which they were drawn, in f64. */
 #include "determinism/orders.h"
 
 #include <string.h>
@@ -11,8 +11,9 @@
 #include "determinism/statistics.h"
 #include "determinism/stream.h"
 
-#define ORDERS_OP 510u /* beside the seeds of orders of sums, 511: no kernel draws there */
-#define PAIRS_AUTO 4u  /* least: t of 3 degrees of freedom */
+/* op of the draws' addresses; no kernel draws at it (511 is that of order seeds) */
+#define ORDERS_OP 510u
+#define PAIRS_AUTO 4u /* fewest pairs: they leave Student's t 3 degrees of freedom */
 
 static uint32_t full_mask(uint32_t factors) {
     return (1u << factors) - 1u;
@@ -108,7 +109,7 @@ struct game {
     size_t count;
 };
 
-/* Index of `mask`, or the count. */
+/* The index of `mask`, or the count if it is not there. */
 static size_t find_mask(const struct game *game, uint32_t mask) {
     size_t low = 0, high = game->count;
     while (low < high) {
@@ -143,7 +144,7 @@ static enum status check_game(const struct game *game, uint32_t factors) {
     return STATUS_OK;
 }
 
-/* What each factor adds when it enters; `added` by factor. */
+/* Stores what each factor adds when it enters, by factor. */
 static enum status walk_order(const struct game *game, uint32_t factors, const uint8_t *order,
                               double *added) {
     uint32_t mask = 0;
@@ -163,7 +164,7 @@ static enum status walk_order(const struct game *game, uint32_t factors, const u
     return STATUS_OK;
 }
 
-/* pair_means: (factors, pairs). */
+/* Fills pair_means, (factors, pairs). */
 static enum status walk_pairs(const struct game *game, const struct orders *orders,
                               double *pair_means) {
     const uint32_t factors = orders->factors, pairs = orders->count / 2;
@@ -178,7 +179,7 @@ static enum status walk_pairs(const struct game *game, const struct orders *orde
     return STATUS_OK;
 }
 
-/* The interval of |value|. */
+/* The interval of |value| that follows from the interval of the value. */
 static void size_interval(const struct orders_shares *shares, uint32_t factor, double size[2]) {
     const double low = real_abs_f64(shares->low[factor]), high = real_abs_f64(shares->high[factor]);
     const int spans = shares->low[factor] <= 0.0 && shares->high[factor] >= 0.0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Philox4x32-10: 128-bit counter and 64-bit key to four 32-bit words (Salmon, Moraes, Dror, Shaw,
- * "Parallel random numbers: as easy as 1, 2, 3", SC 2011). A pure function of integers, the same
- * on every compiler and device. What the counter means is stream.h's business, not ours.
- * C11 and C++17 alike: .cu files include it. */
+ * Philox4x32-10, which maps a 128-bit counter and a 64-bit key to four 32-bit words (Salmon,
+ * Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+ *
+ * It is a pure function of integers, the same with every compiler and on every device. stream.h
+ * decides what the counter means. The file is C11 and C++17 alike, because .cu files include it. */
 #ifndef TWINSTEP_DETERMINISM_PHILOX_H
 #define TWINSTEP_DETERMINISM_PHILOX_H
 
@@ -12,7 +13,7 @@
 
 #define PHILOX_ROUNDS 10
 
-/* Counter or output; word 0 holds the low bits. */
+/* A counter or an output; word 0 holds the low bits. */
 struct philox_block {
     uint32_t word[4];
 };
@@ -28,7 +29,7 @@ TWINSTEP_HD struct philox_block philox_round(struct philox_block in, uint32_t ke
     return out;
 }
 
-/* The key's low half is its first word, as in cuRAND and Random123. */
+/* The ten rounds. The key's low half is its first word, as in cuRAND and Random123. */
 TWINSTEP_HD struct philox_block philox_draw(struct philox_block counter, uint64_t key) {
     uint32_t key0 = (uint32_t)key;
     uint32_t key1 = (uint32_t)(key >> 32);

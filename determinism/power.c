@@ -11,12 +11,12 @@
 #define MOST_PAIRS (MOST_RUNS * (MOST_RUNS - 1) / 2)
 #define MOST_TRIALS 2000
 #define LEAST_TRIALS 40
-#define WORK 2e8                    /* additions a call may spend, about a second */
+#define WORK 2e8                    /* additions that a call may spend, about a second */
 #define SEED UINT64_C(0x706F776572) /* "power" */
 
 struct experiment {
     size_t runs;
-    size_t baseline; /* the first runs; the rest is shifted */
+    size_t baseline; /* number of runs that are not shifted; they come first */
     double shift;
     struct stream_site site;
 };
@@ -75,7 +75,7 @@ enum status power_pair(size_t replicates, double alpha, double shift, struct pow
 
 #define MOST_INDEPENDENT 100000
 
-/* Distance of two fresh runs, the second one shifted. */
+/* The distance of two fresh runs, of which the second is shifted. */
 static double draw_pair(struct stream_site site, uint64_t first, double shift) {
     uint32_t words[2];
     stream_words(SEED, site, first, 2, words);
@@ -105,7 +105,7 @@ enum status power_distance(size_t pairs, double alpha, double shift, struct powe
     return close_power(seen, trials, out);
 }
 
-/* As many trials as the work allows: relabelings times pairs each. */
+/* As many trials as the work allows; each costs relabelings times pairs. */
 static uint64_t count_trials(size_t baseline, size_t test) {
     const double relabelings = 1.0 / statistics_labels_least(baseline, test);
     const double trials = WORK / (relabelings * (double)statistics_pair_count(baseline + test));

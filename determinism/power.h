@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Power of the two designs of statistics.h: how often they would see an effect of a stated size.
- * Simulated, because ranks of pair distances depend on each other; the draws are addressed, so the
- * answer is the same everywhere and always.
+ * The power of the designs in statistics.h: how often they would see an effect of a stated size. It
+ * is simulated, because the ranks of distances between pairs depend on each other; the draws are
+ * addressed, so the answer is the same everywhere and always.
  *
- * Model: a scalar that scatters normally from run to run with standard deviation 1 and is shifted
- * by `shift` in the test arm; distance |x - y|. A statement about the design, not about the data.
- */
+ * The model is a scalar that scatters normally from run to run with standard deviation 1, and is
+ * shifted by `shift` in the test arm; the distance is |x - y|. The result is a statement about the
+ * design, not about the data. */
 #ifndef TWINSTEP_DETERMINISM_POWER_H
 #define TWINSTEP_DETERMINISM_POWER_H
 
@@ -14,26 +14,27 @@
 #include "base/status.h"
 #include "determinism/statistics.h"
 
-#define POWER_SHIFT 3.0 /* the size at which verdicts print their power */
+/* the effect's size at which verdicts print their power; chosen as clear but not gross */
+#define POWER_SHIFT 3.0
 
 struct power {
-    double power;                        /* share of simulated experiments with p <= alpha */
-    struct statistics_interval interval; /* of the simulation, 95 % */
+    double power;                        /* the share of simulated experiments with p <= alpha */
+    struct statistics_interval interval; /* the simulation's own error, at 95 % */
     uint64_t trials;
 };
 
-/* One A/B pair beside `replicates` runs of the baseline, at most 62; statistics_test_pair.
- * Errors: STATUS_INPUT for alpha not in (0, 1) or another number of replicates. */
+/* The power of statistics_test_pair with one A/B pair beside `replicates` runs of the baseline, of
+ * which there may be 62. STATUS_INPUT if alpha is not in (0, 1) or there are more. */
 TWINSTEP_MUST_USE enum status power_pair(size_t replicates, double alpha, double shift,
                                          struct power *out);
 
-/* One A/B pair beside `pairs` A/A pairs that share no run, at most 100000;
- * statistics_test_distance.
- */
+/* The power of statistics_test_distance with one A/B pair beside `pairs` A/A pairs that share no
+ * run, of which there may be 100000. */
 TWINSTEP_MUST_USE enum status power_distance(size_t pairs, double alpha, double shift,
                                              struct power *out);
 
-/* `baseline` and `test` runs; statistics_test_labels, with its errors. */
+/* The power of statistics_test_labels with `baseline` and `test` runs. It has that function's
+ * errors. */
 TWINSTEP_MUST_USE enum status power_labels(size_t baseline, size_t test, double alpha, double shift,
                                            struct power *out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The names, units and long names of every column. Order is that of the enums in record.h. */
+ * The names, units and long names of every column, in the order of the enums in record.h. */
 #include "determinism/record.h"
 
 const struct record_column record_reals[RECORD_REALS] = {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What is recorded of one update of one run, and of one update of a pair: the columns of the trace.
  *
- * The tables below name every column once (name, units, long name); writer, reader, comparison and
+ * The tables name every column once (name, units, long name); writer, reader, comparison and
  * docs/TRACE.md walk them. A value that was not measured is NaN (real), -1 (integer) or an all-zero
- * digest; zero never stands for "unknown".
- * Knows nothing of HDF5 (trace.h) and nothing of models. Schema version: TRACE_VERSION. */
+ * digest; zero never stands for "unknown". The file knows nothing of HDF5 (trace.h) and nothing of
+ * models. The schema's version is TRACE_VERSION. */
 #ifndef TWINSTEP_DETERMINISM_RECORD_H
 #define TWINSTEP_DETERMINISM_RECORD_H
 
@@ -14,112 +14,114 @@
 
 struct record_column {
     const char *name;
-    const char *units; /* "1" dimensionless, "nat", "tokens", ... */
+    const char *units; /* "1" if dimensionless, else "nat", "tokens", ... */
     const char *long_name;
 };
 
-/* Reals of one update, f64. */
+/* The reals of one update, f64. */
 enum record_real {
-    REAL_LOSS = 0,    /* of the update, divisor applied */
-    REAL_LOGP_CHOSEN, /* DPO: mean over pairs of log-probs as the loss takes them */
+    REAL_LOSS = 0,    /* loss of the update, with the divisor applied */
+    REAL_LOGP_CHOSEN, /* for DPO: mean over pairs of the log-probs that the loss takes */
     REAL_LOGP_REJECTED,
     REAL_REWARD_CHOSEN, /* beta * (logp - reference) */
     REAL_REWARD_REJECTED,
     REAL_REWARD_MARGIN,
-    REAL_REWARD_ACCURACY, /* share of pairs with margin > 0; ties count as not greater */
-    REAL_GRAD_NORM,       /* before clipping */
+    REAL_REWARD_ACCURACY, /* share of pairs with a margin above 0; a tie counts as not above */
+    REAL_GRAD_NORM,       /* gradient norm before clipping */
     REAL_CLIP_COEF,
     REAL_UPDATE_NORM, /* |theta_k - theta_{k-1}| */
     REAL_PARAM_NORM,
     REAL_TRAVEL,          /* |theta_k - theta_0| */
     REAL_UPDATE_SURVIVAL, /* share of stored weights whose bits changed */
-    REAL_LOSS_SCALE,      /* on the gradients of this update; NaN without a scaler */
-    REAL_GRAD_TAKEN,      /* norm of the gradient that the first moment took in, read back */
+    REAL_LOSS_SCALE,      /* loss scale on the gradients of this update; NaN without a scaler */
+    REAL_GRAD_TAKEN,      /* norm of the optimizer input, read back from the first moment */
     REAL_GRAD_TAKEN_ERROR,
     RECORD_REALS
 };
 
-/* Integers of one update, i64. */
+/* The integers of one update, i64. */
 enum record_integer {
-    INTEGER_TOKENS = 0, /* label tokens of the update */
-    INTEGER_SKIPPED,    /* 1: the optimizer did not run */
+    INTEGER_TOKENS = 0, /* number of label tokens in the update */
+    INTEGER_SKIPPED,    /* 1 if the optimizer did not run */
     INTEGER_EPOCH,
-    INTEGER_COUNTER, /* n, the update counter, at the end of the update */
+    INTEGER_COUNTER, /* the update counter n at the end of the update */
     INTEGER_OPTIMIZER_T,
     RECORD_INTEGERS
 };
 
-/* 32-byte digests of one update. */
+/* The 32-byte digests of one update. */
 enum record_digest {
-    DIGEST_BATCH = 0, /* token ids and targets, canonical order */
-    DIGEST_RNG,       /* ledger of draws */
-    DIGEST_WEIGHTS,   /* parameters, masters, slots, optimizer's count after the update */
-    DIGEST_LR,        /* learning rate that each tensor's update used */
-    DIGEST_STATE,     /* parameters, masters, slots, counters, LR after the update */
-    DIGEST_ROOT,      /* root k: of root k-1, batch, rng, weights, lr and the loss (root.h) */
+    DIGEST_BATCH = 0, /* token ids and targets, in canonical order */
+    DIGEST_RNG,       /* the ledger of random draws */
+    DIGEST_WEIGHTS,   /* parameters, masters, slots and the optimizer's count after the update */
+    DIGEST_LR,        /* the learning rate that each tensor's update used */
+    DIGEST_STATE,     /* parameters, masters, slots, counters and LR after the update */
+    DIGEST_ROOT,      /* root k, made of root k-1, batch, rng, weights, lr and the loss (root.h) */
     RECORD_DIGESTS
 };
 
-/* Reals of one parameter group and update. */
+/* The reals of one parameter group in one update. */
 enum record_group {
-    GROUP_LR_APPLIED = 0, /* what optimize used */
-    GROUP_LR_LOGGED,      /* what that loop would have printed */
-    GROUP_LR_READBACK,    /* estimated from weights and slots before and after */
-    GROUP_LR_ERROR,       /* bound of its error from rounding */
+    GROUP_LR_APPLIED = 0, /* the LR that phase optimize used */
+    GROUP_LR_LOGGED,      /* the LR that this loop would have printed */
+    GROUP_LR_READBACK,    /* the LR estimated from weights and slots before and after */
+    GROUP_LR_ERROR,       /* bound of that estimate's error from rounding */
     GROUP_WD_APPLIED,
-    GROUP_WD_READBACK, /* of decay outside of the gradient, estimated likewise */
+    GROUP_WD_READBACK, /* decay outside of the gradient, estimated likewise */
     GROUP_WD_ERROR,
     RECORD_GROUPS
 };
 
-/* Reals and digests of one tensor and update. */
+/* The reals and digests of one tensor in one update. */
 enum record_tensor {
-    TENSOR_GRAD_NORM = 0, /* of the closed gradient, before clipping */
+    TENSOR_GRAD_NORM = 0, /* norm of the closed gradient, before clipping */
     TENSOR_UPDATE_NORM,
     RECORD_TENSORS
 };
 enum record_tensor_digest {
-    TENSOR_DIGEST_GRADIENT = 0, /* as closed after the last backward, before clipping (law 4) */
-    TENSOR_DIGEST_PARAMETER,    /* after the update */
+    /* as it is closed after the last backward, before clipping (law 4) */
+    TENSOR_DIGEST_GRADIENT = 0,
+    TENSOR_DIGEST_PARAMETER, /* the parameter after the update */
     RECORD_TENSOR_DIGESTS
 };
 
-/* Reals of one micro-batch: loss (its share of the update's), label tokens. */
+/* The reals of one micro-batch: its share of the update's loss, and its label tokens. */
 enum record_micro { MICRO_LOSS = 0, MICRO_TOKENS, RECORD_MICROS };
 
-/* Integers of one consumer of random numbers. */
+/* The integers of one consumer of random numbers. */
 enum record_ledger { LEDGER_WORDS = 0, RECORD_LEDGERS };
 
-/* Where one random stream stands before an update. Integers hold the bits of the u64. */
+/* Where one random stream stands before an update. The integers hold the bits of u64 values. */
 enum record_place {
     PLACE_SEED = 0,
-    PLACE_CLOCK, /* updates that it was drawn for; of PyTorch's generator its offset in words */
+    /* number of updates for which it was drawn; for PyTorch's generator its offset in words */
+    PLACE_CLOCK,
     RECORD_PLACES
 };
 
-/* Who may draw random words in a run, and from what: fixed for the run. */
+/* Who may draw random words in a run, and from what. It is fixed for the run. */
 struct record_consumer {
-    const char *name;    /* "dropout/attention": stream, then consumer */
-    uint64_t stream, op; /* as digest_rng and the draws' addresses number them */
+    const char *name;    /* the stream, then the consumer: "dropout/attention" */
+    uint64_t stream, op; /* as digest_rng and the addresses of draws number them */
     uint64_t seed;
-    uint64_t initial; /* words drawn before the first update */
+    uint64_t initial; /* number of words drawn before the first update */
 };
 
-/* Reals of one update of a pair (a, b); gaps are a - b of every record_real besides. */
+/* The reals of one update of a pair (a, b). The gaps a - b of every record_real come besides. */
 enum record_pair {
-    PAIR_DISTANCE = 0,   /* |a - b| over all parameters, f64 */
+    PAIR_DISTANCE = 0,   /* |a - b| over all parameters, in f64 */
     PAIR_DISTANCE_SHARE, /* |a - b| / |a - a0| */
-    PAIR_UPDATE_COSINE,  /* of the two update vectors; NaN when one is zero */
+    PAIR_UPDATE_COSINE,  /* cosine of the two update vectors; NaN when one is zero */
     PAIR_UPDATE_RATIO,   /* |update b| / |update a| */
-    PAIR_PROBE_KL,       /* mean KL(a || b) in nat over the probe batch's label positions */
-    PAIR_PROBE_TOP1,     /* share of positions with equal arg max */
+    PAIR_PROBE_KL,       /* mean KL(a || b) in nat over the label positions of the probe batch */
+    PAIR_PROBE_TOP1,     /* share of those positions with an equal arg max */
     PAIR_PROBE_ERROR,    /* mean exp|logp_a - logp_b| of the labels */
     RECORD_PAIRS
 };
 enum record_pair_integer {
     PAIR_TENSORS_DIFFERING = 0,
-    PAIR_FIRST_TENSOR, /* table index of the first differing parameter tensor, -1 none */
-    PAIR_MAX_ULP,      /* largest distance in units of the parameter dtype's last place */
+    PAIR_FIRST_TENSOR, /* table index of the first parameter tensor that differs, -1 if none does */
+    PAIR_MAX_ULP,      /* largest distance in units in the last place of the parameters' dtype */
     RECORD_PAIR_INTEGERS
 };
 
@@ -135,20 +137,22 @@ extern const struct record_column record_places[RECORD_PLACES];
 extern const struct record_column record_pairs[RECORD_PAIRS];
 extern const struct record_column record_pair_integers[RECORD_PAIR_INTEGERS];
 
-/* Lengths of the axes of a run; equal for all updates. */
+/* The lengths of the axes of a run. They are equal for all updates, and 0 where something is not
+ * recorded. */
 struct record_shape {
     uint32_t groups;
-    uint32_t tensors; /* trainable tensors, table order; 0: not recorded */
-    uint32_t phases;  /* phases in loop order (names in the trace); 0: not recorded */
-    uint32_t sites;   /* activation sites with a digest: embedding, layers, final norm, logp */
+    uint32_t tensors; /* trainable tensors, in table order */
+    uint32_t phases;  /* phases, in loop order (names in the trace) */
+    uint32_t sites;   /* activations with a digest: embedding, layers, final norm, logp */
     uint32_t micros;
-    uint32_t consumers; /* of random numbers; 0: not recorded */
-    uint32_t streams;   /* of random numbers whose place moves; 0: not recorded */
+    uint32_t consumers; /* consumers of random numbers */
+    uint32_t streams;   /* random streams whose place moves */
 };
 
-/* One update of one run. Arrays by shape, owned by the caller, row-major [axis][column]. */
+/* One update of one run. The arrays have the lengths of the shape, belong to the caller and are
+ * row-major [axis][column]. */
 struct record {
-    uint64_t step; /* update k, 1-based */
+    uint64_t step; /* update k, counted from 1 */
     double reals[RECORD_REALS];
     int64_t integers[RECORD_INTEGERS];
     uint8_t digests[RECORD_DIGESTS][RECORD_DIGEST_BYTES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The one definition of a root, for the run that records it and for whoever checks it. */
+ * The one definition of a root, used by the run that records it and by whoever checks it. */
 #include "determinism/root.h"
 
 #include <string.h>

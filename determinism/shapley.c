@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Weights |S|! (k-|S|-1)! are exact integers in f64; each value is one fma chain over subsets in
- * increasing mask, divided once by k!. */
+ * The weights |S|! (k-|S|-1)! are exact integers in f64. Each value is one fma chain over the
+ * subsets in increasing order of their masks, divided once by k!. */
 #include "determinism/shapley.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static double factor_value(uint32_t factors, const double *v, uint32_t factor) {
     return sum_chain_products_f64_f64(0.0, weights, added, count) / factorials[factors];
 }
 
-/* Moebius inversion in place: one factor at a time, v(S) - v(S without it). */
+/* Moebius inversion in place, one factor after the other: v(S) becomes v(S) - v(S without it). */
 static void find_dividends(uint32_t factors, const double *v, double *dividend) {
     memcpy(dividend, v, ((size_t)1 << factors) * sizeof *dividend);
     for (uint32_t factor = 0; factor < factors; factor++)

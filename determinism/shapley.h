@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Attribution: values of all subsets of factors in, shares of the whole out. Exact for the given
- * numbers; knows nothing of trainings, noise or tests. Every sum has one fixed order in f64.
+ * Attribution: the values of all subsets of factors go in, shares of the whole come out. It is
+ * exact for the given numbers and knows nothing of trainings, noise or tests. Every sum has one
+ * fixed order in f64.
  *
- * Subsets are bit masks: bit i is factor i; v[mask] for mask = 0 ... 2^k - 1. */
+ * Subsets are bit masks: bit i is factor i, and v[mask] is given for mask = 0 ... 2^k - 1. */
 #ifndef TWINSTEP_DETERMINISM_SHAPLEY_H
 #define TWINSTEP_DETERMINISM_SHAPLEY_H
 
@@ -18,32 +19,33 @@ struct shapley {
     uint32_t factors;
     double whole; /* v(all) - v(none) */
 
-    /* Mean over all orders of entry of what factor i adds:
-     * sum over S without i of |S|! (k-|S|-1)! / k! (v(S + i) - v(S))
+    /* The mean over all orders of entry of what factor i adds:
+     *     sum over S without i of |S|! (k-|S|-1)! / k! (v(S + i) - v(S))
      * (Shapley, "A value for n-person games", 1953). The values add up to the whole. */
     double value[SHAPLEY_MAX];
 
-    /* value / whole, signed; all NaN ("null" in print) when the whole is 0. */
+    /* value / whole, signed; all are NaN ("null" in print) if the whole is 0. */
     double share[SHAPLEY_MAX];
     int has_share;
 
-    /* (sum of the values) - whole: rounding only; printed, never hidden. */
+    /* (sum of the values) - whole, which is rounding only. It is printed, never hidden. */
     double residual;
 
-    /* Harsanyi dividends: what subset S gives beyond its parts, sum over T in S of
-     * (-1)^(|S|-|T|) v(T) (Harsanyi, 1963). dividend[1 << i] is factor i alone, of two bits the
-     * interaction of a pair, and so on; value[i] = sum over S with i of dividend[S] / |S|. */
+    /* Harsanyi's dividends: what subset S gives beyond its parts, the sum over T in S of
+     * (-1)^(|S|-|T|) v(T) (Harsanyi, 1963). dividend[1 << i] is factor i alone, that of two bits is
+     * the interaction of a pair, and so on; value[i] is the sum over S with i of dividend[S] /
+     * |S|. */
     double dividend[SHAPLEY_SUBSETS];
 
-    /* Factors by |value|, largest first; equal ones by index. */
+    /* The factors by |value|, largest first; equal ones by index. */
     uint32_t rank[SHAPLEY_MAX];
 };
 
-/* Factors by |value|, largest first; equal ones by index. */
+/* Ranks the factors by |value|, largest first; equal ones by index. */
 void shapley_rank(const double *value, uint32_t factors, uint32_t *rank);
 
-/* STATUS_INTERNAL: factors 0 or above SHAPLEY_MAX. STATUS_UNTESTABLE: a v that is not finite; the
- * text names the subset. */
+/* Computes all of struct shapley. STATUS_INTERNAL if factors is 0 or above SHAPLEY_MAX.
+ * STATUS_UNTESTABLE if a v is not finite; the text names the subset. */
 TWINSTEP_MUST_USE enum status shapley_attribute(uint32_t factors, const double *v,
                                                 struct shapley *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Exact tests by counting, intervals by inverting GSL's distribution functions with bisection: the
- * functions are monotone, so it always ends, where GSL's own inverses may fail to converge. */
+ * Exact tests by counting, and intervals by inverting GSL's distribution functions with bisection.
+ * The functions are monotone, so bisection always ends, whereas GSL's own inverses may fail to
+ * converge. */
 #include "determinism/statistics.h"
 
 #include <inttypes.h>
@@ -13,7 +14,7 @@
 #include "base/real.h"
 #include "base/sum.h"
 
-#define MOST 1000000 /* largest count a search for a needed number tries */
+#define MOST 1000000 /* the largest count that a search for a needed number tries */
 #define MAX_PAIRS (STATISTICS_MAX_RUNS * (STATISTICS_MAX_RUNS - 1) / 2)
 
 static enum status check_finite(const double *distances, size_t runs) {
@@ -69,8 +70,8 @@ enum status statistics_test_distance(const double *distances, size_t count, doub
     return STATUS_OK;
 }
 
-/* Sum of the distances inside the arm whose runs are the bits of `arm`, pairs in increasing order.
- */
+/* The sum of the distances inside the arm whose runs are the bits of `arm`, pairs in increasing
+ * order. */
 static double sum_within(const double *distances, size_t runs, uint32_t arm) {
     size_t members[STATISTICS_MAX_RUNS];
     double terms[MAX_PAIRS];
@@ -90,11 +91,11 @@ struct labels {
     const double *distances;
     size_t runs;
     size_t baseline;
-    double total; /* sum of all pair distances */
+    double total; /* the sum of the distances of all pairs */
 };
 
-/* The three means of the energy distance, each sum counted for both orders of its pairs. Exchanging
- * arms of equal size gives the same bits. */
+/* The energy distance. Each sum counts for both orders of its pairs. The terms are arranged so that
+ * exchanging arms of equal size gives the same bits. */
 static double energy_distance(const struct labels *labels, uint32_t baseline_arm) {
     const uint32_t everyone = (1u << labels->runs) - 1u;
     const double n = (double)labels->baseline;
@@ -105,7 +106,8 @@ static double energy_distance(const struct labels *labels, uint32_t baseline_arm
     return 2.0 * between / (n * m) - (2.0 * inside_n / (n * n) + 2.0 * inside_m / (m * m));
 }
 
-/* Next larger number with as many bits set (Gosper; Beeler, Gosper, Schroeppel, "HAKMEM", 175). */
+/* The next larger number with as many bits set (Gosper; Beeler, Gosper, Schroeppel, "HAKMEM", item
+ * 175). */
 static uint32_t next_subset(uint32_t subset) {
     const uint32_t lowest = subset & (0u - subset);
     const uint32_t ripple = subset + lowest;
@@ -143,7 +145,8 @@ double statistics_pair_least(size_t replicates) {
     return 2.0 / (((double)replicates + 2.0) * ((double)replicates + 1.0));
 }
 
-/* C(n + m, m) grows through integers, exact below 2^53; past the largest f64 the least p is 0. */
+/* C(n + m, m) grows through integers, which are exact below 2^53; beyond the largest f64 the least
+ * p is 0. */
 double statistics_labels_least(size_t baseline, size_t test) {
     double relabelings = 1.0;
     for (size_t j = 1; j <= test; j++)
@@ -190,7 +193,8 @@ double statistics_quantile(const double *sorted, size_t count, double q) {
 
 typedef double (*tail_function)(double x, double a, double b);
 
-/* x in [0, 1] where the monotone tail crosses `level`; the side that keeps the interval wide. */
+/* The x in [0, 1] where the monotone tail crosses `level`; of the last two doubles the one that
+ * makes the interval wider. */
 static double find_crossing(tail_function tail, double a, double b, double level, int lower) {
     double low = 0.0;
     double high = 1.0;
@@ -218,14 +222,14 @@ enum status statistics_share_interval(uint64_t hits, uint64_t trials, double con
     const double tail = 0.5 * (1.0 - confidence);
     const double k = (double)hits;
     const double rest = (double)(trials - hits);
-    /* P(at least k hits | x) = I_x(k, rest + 1); P(at most k | x) = 1 - I_x(k + 1, rest). */
+    /* P(at least k hits | x) = I_x(k, rest + 1), and P(at most k | x) = 1 - I_x(k + 1, rest). */
     out->low = hits == 0 ? 0.0 : find_crossing(gsl_cdf_beta_P, k, rest + 1.0, tail, 1);
     out->high = hits == trials ? 1.0 : find_crossing(gsl_cdf_beta_Q, k + 1.0, rest, tail, 0);
     out->confidence = confidence;
     return STATUS_OK;
 }
 
-/* t with P(T > t) = tail, not below it: bisection, since the tail is monotone. */
+/* The t with P(T > t) = tail, rounded up. Bisection finds it, because the tail is monotone. */
 static double student_quantile(double tail, double freedom) {
     double low = 0.0, high = 1.0;
     while (gsl_cdf_tdist_Q(high, freedom) > tail && high < 0x1p1000)
@@ -240,7 +244,8 @@ static double student_quantile(double tail, double freedom) {
     }
 }
 
-/* Sums run over differences from the first value, so that equal values have exactly their mean. */
+/* The sums run over differences from the first value, so that equal values have exactly their
+ * mean. */
 enum status statistics_mean_interval(const double *values, size_t count, double confidence,
                                      double *out_mean, struct statistics_interval *out) {
     TRY(check_share("confidence", confidence));
@@ -270,7 +275,7 @@ static double binomial_below(long long k, double q, unsigned n) {
     return k < 0 ? 0.0 : gsl_cdf_binomial_P((unsigned)k, q, n);
 }
 
-/* One-based order statistics; 0 or count + 1 where there is none. */
+/* Order statistics, counted from 1; 0 or count + 1 where there is none. */
 struct order_pair {
     unsigned low, high;
 };
@@ -284,7 +289,7 @@ static struct order_pair find_orders(unsigned count, double q, double tail) {
     return orders;
 }
 
-/* Smallest count at which both tails hold: q^n <= tail and (1 - q)^n <= tail. */
+/* The smallest count at which both tails hold: q^n <= tail and (1 - q)^n <= tail. */
 static size_t quantile_needed(double q, double tail) {
     const double larger = q > 0.5 ? q : 1.0 - q;
     double power = larger;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Packing of addresses with every field checked, bulk words, random orders.
- * Layout of the counter (laws.md, section 10), low bits first:
+ * Packs addresses with every field checked, draws words in bulk, and makes random orders.
+ * The layout of the counter (docs/DETERMINISM.md, law 10), low bits first:
  *   word 0  block[31:0]
  *   word 1  block[39:32] (8), sample (22), 0 (2)
  *   word 2  op (9), layer (9), rank (8), side (2), stream (4)
@@ -47,7 +47,7 @@ enum status stream_pack(const struct stream_address *address, struct stream_site
     return STATUS_OK;
 }
 
-/* An extent fits when its last index does; an extent of 0 has none. */
+/* An extent fits if its last index does; an extent of 0 has no index. */
 static uint64_t last_index(uint64_t extent) {
     return extent == 0 ? 0 : extent - 1;
 }
@@ -90,7 +90,7 @@ static int card_before(const struct stream_card *a, const struct stream_card *b)
     return a->key < b->key || (a->key == b->key && a->index < b->index);
 }
 
-/* Merges the sorted runs [0, middle) and [middle, count) of `from` into `to`. */
+/* Merges the sorted parts [0, middle) and [middle, count) of `from` into `to`. */
 static void merge_runs(const struct stream_card *from, size_t middle, size_t count,
                        struct stream_card *to) {
     size_t left = 0;
@@ -102,7 +102,8 @@ static void merge_runs(const struct stream_card *from, size_t middle, size_t cou
     }
 }
 
-/* Bottom-up merge sort. */
+/* This is a bottom-up merge sort: no recursion, one spare buffer, n log n steps whatever the
+ * keys. */
 const struct stream_card *stream_sort_cards(struct stream_card *cards, struct stream_card *spare,
                                             size_t count) {
     for (size_t width = 1; width < count; width *= 2) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Integer work only. Element i belongs to thread and round of a grid-stride loop over groups of
- * `vector` elements; a thread's rounds take its words in order. */
+ * Maps elements to words with integer work only. Element i belongs to one thread and one round of a
+ * grid-stride loop over groups of `vector` elements; the rounds of a thread take its words in
+ * order. */
 #include "determinism/torch_rng.h"
 
 uint64_t torch_threads(const struct torch_device *device, uint64_t count) {
@@ -17,7 +18,8 @@ uint32_t torch_word(uint64_t seed, uint64_t offset, uint64_t threads, uint32_t v
                     uint64_t index) {
     const uint64_t group = index / vector;
     const uint64_t thread = group % threads;
-    const uint64_t word = vector * (group / threads) + index % vector; /* of the thread's words */
+    /* index among the thread's words */
+    const uint64_t word = vector * (group / threads) + index % vector;
     const uint64_t block = offset / 4 + word / 4;
     const struct philox_block counter = {
         {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)thread, (uint32_t)(thread >> 32)}};

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The trace: one HDF5 file that holds every training of an experiment, update by update.
+ * docs/TRACE.md has the layout and a recipe for reading it.
  *
- * Written as OUT.part and renamed when complete (never over a file that was there before the run
- * unless asked); every object exists before the first update (SWMR). One flush per update; the
- * `step` scale is written last and is the commit mark, readers cut every column to its length.
- * Layout and recipe: docs/TRACE.md. Knows records (record.h), texts and named arrays; knows nothing
- * of configurations, models or verdicts.
- * HDF5 is not thread safe: one thread at a time. A process cannot read a trace that it is writing.
- * Invariant: a finished update survives the death of the process; a file with `reproducible` set is
- * a function of what was put in. */
+ * The file is written as OUT.part and renamed when it is complete; a file that was there before is
+ * replaced only if that was asked for. Every object exists before the first update, as SWMR
+ * demands. Each update ends in one flush; the scale `step` is written last and is the commit mark,
+ * and readers cut every column to its length. The module knows records (record.h), texts and named
+ * arrays; it knows nothing of configurations, models or verdicts. HDF5 is not thread safe: use one
+ * thread at a time. A process cannot read a trace that it is writing.
+ *
+ * Invariant: a finished update survives the death of the process, and the file's bytes are a
+ * function of what was put in. */
 #ifndef TWINSTEP_DETERMINISM_TRACE_H
 #define TWINSTEP_DETERMINISM_TRACE_H
 
@@ -20,40 +22,42 @@
 
 #define TRACE_VERSION 1
 
-/* What a run's stored states are. The bytes mean nothing to the trace. */
+/* What the stored states of a run are. Their bytes mean nothing to the trace. */
 struct trace_snapshot_plan {
-    uint64_t bytes;     /* of one state; 0: the run stores none */
-    uint64_t every;     /* updates from one to the next */
+    uint64_t bytes;     /* bytes of one state; 0 if the run stores none */
+    uint64_t every;     /* number of updates from one to the next */
     int64_t format;     /* version of what the bytes mean */
     uint8_t layout[32]; /* digest of how this build lays such a state out */
-    int big_endian;     /* filled by the reader: byte order of the machine that wrote */
+    int big_endian;     /* filled in by the reader: byte order of the machine that wrote */
 };
 
 struct trace_run_plan {
     const char *id;  /* "baseline", "test", "floor-rerun", "replicate-baseline-01", "hybrid-010" */
-    const char *arm; /* arm whose configuration it starts from */
-    int64_t replicate;   /* 0: the arm itself */
-    uint64_t mask;       /* factors swapped in from the test arm, bit i = factor i */
-    uint64_t first_step; /* of its training; a hybrid that goes on from another's state has rows
-                            from a later one */
+    const char *arm; /* the arm whose configuration it starts from */
+    int64_t replicate; /* 0 is the arm itself */
+    uint64_t mask;     /* the factors swapped in from the test arm, bit i for factor i */
+    /* The first update of its training. A hybrid that goes on from the state of another run has
+     * rows from a later update. */
+    uint64_t first_step;
     struct record_shape shape;
-    const char *const *phases; /* names, shape.phases of them */
+    const char *const *phases; /* shape.phases names */
     const char *const *sites;
-    const char *const *tensors;              /* names, shape.tensors of them */
+    const char *const *tensors;              /* shape.tensors names */
     const struct record_consumer *consumers; /* shape.consumers of them */
-    const char *const *streams;              /* names, shape.streams of them */
-    /* Parameter group of every tensor that the optimizer updates, table order, one digit each:
-     * which lr_applied each tensor had; "" not recorded. */
+    const char *const *streams;              /* shape.streams names */
+    /* The parameter group of every tensor that the optimizer updates, in table order, one digit
+     * each: it says which lr_applied each tensor had. "" if not recorded. */
     const char *groups;
-    const char *configuration; /* resolved text */
+    const char *configuration; /* the resolved configuration as text */
     struct trace_snapshot_plan snapshots;
 };
 
 struct trace_pair_plan {
-    const char *a, *b; /* run ids */
+    const char *a, *b; /* ids of two runs */
 };
 
-/* A fixed f64 array written once, later: "floor/distance" (m, m), "attribution/value" (2^k), ... */
+/* An f64 array of fixed shape that is written once, later: "floor/distance" (m, m),
+ * "attribution/value" (2^k), ... */
 struct trace_array_plan {
     const char *path;
     uint32_t rank; /* 1 or 2 */
@@ -61,7 +65,7 @@ struct trace_array_plan {
     const char *units, *long_name;
 };
 
-/* A text attribute set at creation, of the group or root `path` ("" is the root). */
+/* A text attribute that is set at creation, of the group or root `path` ("" is the root). */
 struct trace_attribute {
     const char *path;
     const char *name;
@@ -75,18 +79,18 @@ struct trace_plan {
     uint32_t pair_count;
     const struct trace_array_plan *arrays;
     uint32_t array_count;
-    const char *const
-        *texts; /* paths of byte datasets written later: "verdict/json", "verdict/text" */
+    /* Paths of byte datasets that are written later: "verdict/json", "verdict/text". */
+    const char *const *texts;
     uint32_t text_count;
     const struct trace_attribute *attributes;
     uint32_t attribute_count;
-    int overwrite; /* 0: refuse when the target exists */
+    int overwrite; /* 0 refuses a target that exists */
 };
 
-struct trace; /* an open file being written */
+struct trace; /* an open file that is being written */
 
-/* Creates PATH.part with every object and starts SWMR. STATUS_IO names the path and the reason
- * (exists, no such folder, no space, not writable). */
+/* Creates PATH.part with every object and starts SWMR. STATUS_IO names the path and the reason (it
+ * exists, no such folder, no space, not writable). */
 TWINSTEP_MUST_USE enum status trace_create(const char *path, const struct trace_plan *plan,
                                            struct arena *arena, struct trace **out);
 TWINSTEP_MUST_USE enum status trace_put_record(struct trace *trace, uint32_t run,
@@ -97,26 +101,27 @@ TWINSTEP_MUST_USE enum status trace_put_array(struct trace *trace, const char *p
                                               const double *values);
 TWINSTEP_MUST_USE enum status trace_put_text(struct trace *trace, const char *path,
                                              const char *text, size_t length);
-/* The state after update `step` (0: before the first), snapshots.bytes of the run's plan; steps
- * increase. */
+/* Stores the state after update `step` (0: before the first one), snapshots.bytes of the run's
+ * plan. Steps increase. */
 TWINSTEP_MUST_USE enum status trace_put_snapshot(struct trace *trace, uint32_t run, uint64_t step,
                                                  const void *bytes);
-/* Closes and renames PATH.part to PATH. The trace is closed in every case; after a failure
- * PATH.part stays, with what was committed; without runs it stays only when it is whole. */
+/* Closes the trace and renames PATH.part to PATH. The trace is closed in every case. After a
+ * failure PATH.part stays, with what was committed; that of a trace without runs stays only if it
+ * is whole. */
 TWINSTEP_MUST_USE enum status trace_finish(struct trace *trace);
-/* Closes after an error or an interruption; PATH.part stays and is readable, unless the trace has
- * no runs: then it is removed. Never fails. */
+/* Closes the trace after an error or an interruption. PATH.part stays and can be read, unless the
+ * trace has no runs: then it is removed. This never fails. */
 void trace_abandon(struct trace *trace);
 
 /* What a reader gets: everything in memory, in the plan's terms. Columns are [update][...]. */
 struct trace_run {
-    struct trace_run_plan plan; /* with plan.configuration and names filled */
-    uint64_t updates;           /* rows that are committed */
+    struct trace_run_plan plan; /* with plan.configuration and all names filled in */
+    uint64_t updates;           /* number of rows that are committed */
     struct record *records;     /* (updates) */
-    uint64_t snapshots;         /* stored states that are committed */
-    uint64_t *snapshot_steps;   /* (snapshots) update after which each was taken, increasing */
-    uint64_t damaged; /* first update that does not match its `check`; 0: none, as always from
-                         trace_open */
+    uint64_t snapshots;         /* number of stored states that are committed */
+    uint64_t *snapshot_steps;   /* (snapshots) the update after which each was taken, increasing */
+    /* The first update that does not match its `check`; 0 if all do, as always from trace_open. */
+    uint64_t damaged;
 };
 struct trace_pair {
     struct trace_pair_plan plan;
@@ -125,15 +130,15 @@ struct trace_pair {
 };
 struct trace_array {
     struct trace_array_plan plan;
-    const double *values; /* NaN where never written */
+    const double *values; /* NaN where nothing was written */
 };
 struct trace_text {
     const char *path;
-    const char *text; /* "" when never written */
+    const char *text; /* "" if nothing was written */
     size_t length;
 };
 struct trace_image {
-    int complete; /* 0: a .part, or a killed run */
+    int complete; /* 0 for a .part or a killed run */
     struct trace_run *runs;
     uint32_t run_count;
     struct trace_pair *pairs;
@@ -142,37 +147,37 @@ struct trace_image {
     uint32_t array_count;
     struct trace_text *texts;
     uint32_t text_count;
-    struct trace_attribute *attributes; /* of the root and of groups, as put in */
+    struct trace_attribute *attributes; /* those of the root and of groups, as put in */
     uint32_t attribute_count;
 };
 
-/* Reads a finished file, a live one (SWMR) or the .part of a killed run. STATUS_INPUT for a file
- * that is not a twinstep trace, is newer, truncated or damaged; STATUS_IO when it cannot be read.
- */
+/* Reads a finished file, a live one (SWMR), or the .part of a killed run. STATUS_INPUT for a file
+ * that is not a twinstep trace, is newer, truncated or damaged; STATUS_IO if it cannot be read. */
 TWINSTEP_MUST_USE enum status trace_open(const char *path, struct arena *arena,
                                          struct trace_image **out);
-/* As trace_open, but a row of a run that does not match its `check` is kept and told by `damaged`:
- * for who looks for what was changed. */
+/* Reads as trace_open does, but keeps a row of a run that does not match its `check` and reports it
+ * in `damaged`. This is for finding out what was changed. */
 TWINSTEP_MUST_USE enum status trace_open_damaged(const char *path, struct arena *arena,
                                                  struct trace_image **out);
-/* First attribute / text / array of that name, or NULL. */
+/* The first attribute, text, array or run of that name, or NULL. */
 const char *trace_attribute_of(const struct trace_image *image, const char *path, const char *name);
 const struct trace_text *trace_text_of(const struct trace_image *image, const char *path);
 const struct trace_array *trace_array_of(const struct trace_image *image, const char *path);
 const struct trace_run *trace_run_of(const struct trace_image *image, const char *id);
 
-/* Index of the last stored state that was taken not after `step`, in *out_index. Returns 0 when
- * there is none. */
+/* Stores the index of the last stored state that was taken not after `step`. Returns 0 if there is
+ * none. */
 int trace_snapshot_find(const struct trace_run *run, uint64_t step, uint64_t *out_index);
 
-/* One stored state of a run of PATH, plan.snapshots.bytes long; no other one is read. `run` is of
- * the image of the same file. STATUS_INPUT: damaged, or cut short. */
+/* Reads one stored state of a run of PATH, plan.snapshots.bytes long, and no other one. `run`
+ * belongs to the image of the same file. STATUS_INPUT if it is damaged or cut short. */
 TWINSTEP_MUST_USE enum status trace_snapshot_read(const char *path, const struct trace_run *run,
                                                   uint64_t index, struct arena *arena,
                                                   unsigned char **out_bytes);
 
 /* Copies every committed update and stored state of PART into a normal file OUT, whose image has
- * complete = 0 (the dataset /complete). Never touches PART; OUT may be PART without its suffix. */
+ * complete = 0 (the dataset /complete). PART is never touched; OUT may be PART without its
+ * suffix. */
 TWINSTEP_MUST_USE enum status trace_recover(const char *part, const char *out, int overwrite);
 
 #endif

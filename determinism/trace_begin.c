@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From a plan to a trace that is written: names checked, the live file claimed and made with every
- * object, then reopened for live readers, and a handle kept of each dataset. */
+ * Makes a trace ready for writing from a plan: checks names, claims the live file and creates every
+ * object in it, starts writing for live readers, and keeps a handle of each dataset. */
 #include "determinism/hdf5_writer.h"
 
 #include <stdio.h>
@@ -89,8 +89,8 @@ static enum status take_late(struct trace *trace, const struct trace_plan *plan,
     return STATUS_OK;
 }
 
-/* Keeps all metadata in memory, a few KiB per column. Where it evicts entries while there are live
- * readers, HDF5 1.10 forgets which parent an array's index must be flushed before, and a file of
+/* Keeps all metadata in memory, a few KiB for each column. If HDF5 1.10 evicts entries while there
+ * are live readers, it forgets which parent an array's index must be flushed before, and a file of
  * a few thousand columns cannot be written. */
 static herr_t keep_metadata(hid_t access) {
     H5AC_cache_config_t cache = {.version = H5AC__CURR_CACHE_CONFIG_VERSION};
@@ -120,7 +120,7 @@ static enum status create_file(struct trace *trace) {
     return STATUS_OK;
 }
 
-/* No chunk cache: every row is written through. */
+/* The chunk cache has size 0, so every row is written through. */
 enum status trace_open_dataset(const struct trace *trace, const char *group, const char *name,
                                hid_t *out_dataset) {
     char path[512];
@@ -184,7 +184,7 @@ static enum status start(struct trace *trace, const struct trace_plan *plan) {
     return open_all(trace);
 }
 
-/* Spaces belong to no file, so closing the file leaves them. */
+/* Dataspaces belong to no file, so closing the file does not close them. */
 static void close_spaces(const struct series *all, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t c = 0; c < all[i].layout.count; c++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every object of a trace, created before the first update: HDF5's single-writer contract allows
+ * Creates every object of a trace before the first update: HDF5's single-writer contract allows
  * none later. The order of creation is that of the plan, so equal plans give equal bytes.
  *
  * Every axis of every dataset has a dimension scale, and every run names what a viewer should plot
@@ -11,8 +11,8 @@
 
 #include <hdf5_hl.h>
 
-#define CHUNK_ROWS 64     /* rows of a chunk ... */
-#define CHUNK_BYTES 65536 /* ... fewer, by halves, while the chunk is larger than this */
+#define CHUNK_ROWS 64     /* rows in a chunk, */
+#define CHUNK_BYTES 65536 /* halved while the chunk is larger than this */
 #define TEXT_CHUNK 4096
 
 static const char dimensionless[] = "1";
@@ -37,7 +37,7 @@ enum status hdf5_attach_scale(const struct hdf5_file *file, hid_t dataset, hid_t
     return STATUS_OK;
 }
 
-/* 0, 1, ... count - 1 */
+/* Writes 0, 1, ... count - 1. */
 static enum status write_indices(const struct hdf5_file *file, hid_t dataset, uint64_t count) {
     struct arena arena = ARENA_EMPTY;
     int64_t *values;
@@ -119,7 +119,7 @@ static enum status create_columns(const struct hdf5_file *file, hid_t steps,
     return create_column(file, steps, &layout_check, scales);
 }
 
-/* `plan` is NULL for a pair. */
+/* Creates a steps/ group. `plan` is NULL for a pair. */
 static enum status create_steps(const struct hdf5_file *file, const struct series *series,
                                 const struct trace_run_plan *plan, const char *signal) {
     char path[512];
@@ -175,7 +175,7 @@ static enum status create_pair(const struct hdf5_file *file, const struct series
     return create_steps(file, series, NULL, record_pairs[PAIR_DISTANCE].name);
 }
 
-/* /arms/<name> for the run that is the arm itself. */
+/* Links /arms/<name> to the run that is the arm itself. */
 static enum status link_arm(const struct hdf5_file *file, const struct trace_run_plan *plan) {
     if (plan->replicate != 0 || plan->mask != 0) return STATUS_OK;
     hid_t arms;
@@ -190,7 +190,7 @@ static enum status link_arm(const struct hdf5_file *file, const struct trace_run
     return STATUS_OK;
 }
 
-/* The group of `path` exists afterwards; `*out_name` is the last part. */
+/* Creates and opens the group of `path`; `*out_name` is the last part. */
 static enum status open_parent(const struct hdf5_file *file, const char *path, hid_t *out_group,
                                const char **out_name) {
     char parent[512];

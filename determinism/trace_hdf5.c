@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Thin wrappers over the HDF5 calls that create things. Every creation list switches object times
- * off and fixes the order of links and attributes: equal input gives equal bytes. */
+ * off and fixes the order of links and attributes, so equal input gives equal bytes. */
 #include "determinism/hdf5_tools.h"
 
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include "base/arena.h"
 
 /* A kill can cut a write at a page boundary. What a run rewrites in place (object headers of about
- * 400 bytes, index headers) starts at a multiple of this, so no page boundary lies inside. */
+ * 400 bytes, index headers) starts at a multiple of this, so no page boundary lies inside it. */
 #define ALIGNMENT 512
 
 struct reason {
@@ -18,8 +18,9 @@ struct reason {
     int from_system;
 };
 
-/* The library puts errno into a description: "..., errno = 28, error message = 'No space left on
- * device', ...". The first such text wins, else the innermost description. */
+/* Keeps the best reason while walking HDF5's error stack. The library puts errno into a
+ * description: "..., errno = 28, error message = 'No space left on device', ...". The first such
+ * text wins; without one the innermost description does. */
 static herr_t keep_reason(unsigned index, const H5E_error2_t *entry, void *data) {
     struct reason *reason = (struct reason *)data;
     (void)index;
@@ -45,7 +46,9 @@ enum status hdf5_fail(enum status code, const char *file_name, const char *forma
 }
 
 enum status hdf5_access_list(const char *file_name, hid_t *out_list) {
-    H5dont_atexit(); /* closing a file whose disk is full crashes HDF5 1.10; see trace_write.c */
+    /* At exit HDF5 would close files that are still open; version 1.10 crashes in that when the
+     * disk is full, so a trace whose write failed is left open on purpose (trace_write.c). */
+    H5dont_atexit();
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     const hid_t list = H5Pcreate(H5P_FILE_ACCESS);
     if (list < 0) return hdf5_fail(STATUS_IO, file_name, "start HDF5");
@@ -54,7 +57,7 @@ enum status hdf5_access_list(const char *file_name, hid_t *out_list) {
     if (bad >= 0) bad = H5Pset_alignment(list, 1, ALIGNMENT);
 #if H5_VERSION_GE(1, 10, 7)
     if (bad >= 0)
-        bad = H5Pset_file_locking(list, 1, ALIGNMENT); /* file systems without locks work */
+        bad = H5Pset_file_locking(list, 1, ALIGNMENT); /* file systems without locks work, too */
 #endif
     *out_list = list;
     if (bad < 0) {
@@ -87,7 +90,7 @@ static hid_t create_group(hid_t where, const char *name) {
     if (list < 0) return -1;
     hid_t group = -1;
     if (set_group_order(list) >= 0) group = H5Gcreate2(where, name, H5P_DEFAULT, list, H5P_DEFAULT);
-    if (group >= 0) H5Pclose(list); /* a failed call must stay the last one */
+    if (group >= 0) H5Pclose(list); /* a failed call must stay the last one, for its reason */
     return group;
 }
 
@@ -128,7 +131,7 @@ static herr_t write_attribute(hid_t object, const char *name, hid_t type, const 
     return 0;
 }
 
-/* Fixed length, zero padded, UTF-8; an empty text is one zero byte. */
+/* The type of a text: fixed length, zero padded, UTF-8; an empty text is one zero byte. */
 static hid_t text_type(size_t length) {
     const hid_t type = H5Tcopy(H5T_C_S1);
     if (type < 0 || H5Tset_size(type, length == 0 ? 1 : length) < 0) return -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The column tables of record.h, turned into places in a record and in a packed row.
- * Phases and sites have one column each, `digest`, which record.h has no table for. */
+ * Turns the column tables of record.h into places in a record and in a packed row. Phases and
+ * activation sites have one column each, `digest`, for which record.h has no table. */
 #include "determinism/hdf5_layout.h"
 
 #include <stdio.h>
@@ -41,7 +41,7 @@ const struct layout_column layout_check = {.text = &check_text,
                                            .length = 1,
                                            .cell = RECORD_DIGEST_BYTES};
 
-/* A table of columns that lie side by side in one entry of a source. */
+/* A table of columns that lie side by side in each entry of a source. */
 struct family {
     const struct record_column *texts;
     uint32_t count;
@@ -50,7 +50,7 @@ struct family {
     enum layout_axis axis;
     enum layout_kind kind;
     size_t stride;
-    size_t offset; /* of the first column */
+    size_t offset; /* offset of the first column in an entry */
 };
 
 #define FIELD(member) offsetof(struct record, member)
@@ -138,7 +138,7 @@ void layout_init_pair(struct layout *layout) {
 }
 
 const void *layout_fill(enum layout_kind kind) {
-    static const uint64_t not_a_number = 0x7ff8000000000000u; /* the quiet NaN, as its bits */
+    static const uint64_t not_a_number = 0x7ff8000000000000u; /* the bits of the quiet NaN */
     static const int64_t minus_one = -1;
     static const uint8_t zero[RECORD_DIGEST_BYTES] = {0};
     if (kind == KIND_REAL) return &not_a_number;
@@ -161,7 +161,7 @@ void layout_name(const struct layout_column *column, char out_name[LAYOUT_NAME])
              column->prefix, column->text->name);
 }
 
-/* First entry of a column's source; a record is written through it only by layout_unpack. */
+/* The first entry of a column's source. Only layout_unpack writes a record through it. */
 static void *source_of(enum layout_source source, const void *record) {
     const struct record *run = (const struct record *)record;
     switch (source) {
@@ -190,7 +190,7 @@ static void *source_of(enum layout_source source, const void *record) {
 }
 
 enum status layout_pack(const struct layout *layout, const void *record, uint8_t *row) {
-    memcpy(row, record, sizeof(uint64_t)); /* `step` is the first member of both records */
+    memcpy(row, record, sizeof(uint64_t)); /* `step` is the first member of both kinds of record */
     for (uint32_t c = 0; c < layout->count; c++) {
         const struct layout_column *column = &layout->columns[c];
         const uint8_t *from = (const uint8_t *)source_of(column->source, record);

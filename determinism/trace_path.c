@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The names of a trace: OUT while it is finished, OUT.part while it is written.
+ * The names of a trace: OUT when it is finished, OUT.part while it is written.
  *
- * The live file is created exclusively, never truncated in place: with `overwrite` an old one is
+ * The live file is created exclusively and never truncated in place. With `overwrite` an old one is
  * unlinked first, so a writer that still holds it cannot mix its bytes with ours, and finds out at
  * the end that the name is no longer its own. OUT appears by link (or by rename, where it may be
  * replaced): whole, or not at all. */

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A whole trace into memory: runs, pairs, and the attributes, arrays and texts of every other
+ * Reads a whole trace into memory: runs, pairs, and the attributes, arrays and texts of every other
  * group.
  *
- * What docs/TRACE.md does not name is passed over, so that later versions may add; what it names is
- * checked. */
+ * What docs/TRACE.md does not name is passed over, so that later versions may add to it; what it
+ * names is checked. */
 #include "determinism/hdf5_reader.h"
 
 #include <stdio.h>
 #include <string.h>
 
+/* The length of an axis that has no names; 0 if the file does not have it. */
 static enum status read_length(struct reader *reader, hid_t steps, enum layout_axis axis,
                                uint32_t *out_length) {
     const struct layout_axis_name *label = &layout_axes[axis];
@@ -31,6 +32,7 @@ static enum status read_length(struct reader *reader, hid_t steps, enum layout_a
     return STATUS_OK;
 }
 
+/* The names on an axis; none if the file does not have it. */
 static enum status read_axis_names(struct reader *reader, hid_t steps, enum layout_axis axis,
                                    uint32_t *out_count, const char *const **out_names) {
     const struct layout_axis_name *label = &layout_axes[axis];
@@ -76,7 +78,7 @@ static enum status read_shape(struct reader *reader, hid_t steps, struct trace_r
     return read_consumers(reader, steps, plan);
 }
 
-/* A trace of an earlier twinstep has none. */
+/* A trace of an earlier twinstep has no such attribute. */
 static enum status read_groups(struct reader *reader, hid_t group, const char **out) {
     *out = "";
     if (H5Aexists(group, "groups") <= 0) return STATUS_OK;
@@ -186,7 +188,8 @@ static enum status read_root(struct reader *reader, struct trace_image *image) {
     hid_t root;
     TRY(reader_group(reader, reader->file.id, "/", &root));
     TRY(check_version(reader, root));
-    TRY(read_complete(reader, root, &image->complete)); /* first: what it vouches for comes later */
+    /* is read first: what it vouches for comes later */
+    TRY(read_complete(reader, root, &image->complete));
     TRY(reader_walk(reader, root, image));
     TRY(read_entries(reader, "runs", add_run, image));
     TRY(read_entries(reader, "pairs", add_pair, image));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opening a trace and taking single things out of it, distrusting all of it.
+ * Opens a trace and takes single things out of it, distrusting all of it.
  *
- * HDF5 reads what lies behind the end of a file as zeros, and a killed file records no end; so the
- * end is checked here where the superblock has one, and rows carry digests (trace_rows.c). */
+ * HDF5 reads what lies behind the end of a file as zeros, and a killed file records no end. So the
+ * end is checked here if the superblock has one, and rows carry digests (trace_rows.c). */
 #include "determinism/hdf5_reader.h"
 
 #include <errno.h>
@@ -11,7 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Superblock of format 1.10 (HDF5 file format specification 3.0, II.A, version 3). */
+/* The superblock of format 1.10 (HDF5 File Format Specification 3.0, II.A, version 3): offsets of
+ * its fields, and two bits of its flags. */
 #define SUPERBLOCK_BYTES 48
 #define SUPERBLOCK_VERSION 3
 #define AT_VERSION 8
@@ -24,7 +25,7 @@
 struct superblock {
     uint8_t bytes[SUPERBLOCK_BYTES];
     size_t got;
-    uint64_t length; /* of the file */
+    uint64_t length; /* length of the file */
 };
 
 static enum status refuse(const char *path) {
@@ -32,7 +33,7 @@ static enum status refuse(const char *path) {
 }
 
 static enum status peek(const char *path, struct superblock *block) {
-    /* Non-blocking: a pipe is refused, not waited for. */
+    /* O_NONBLOCK makes open() return at once for a pipe, which is then refused. */
     const int handle = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (handle < 0) return refuse(path);
     struct stat info;
@@ -73,7 +74,7 @@ static enum status check_signature(const char *path, const struct superblock *bl
     return STATUS_OK;
 }
 
-/* HDF5 access flags for the file as its writer left it. */
+/* Chooses HDF5's access flags for the file as its writer left it. */
 static enum status choose_access(const char *path, const struct superblock *block,
                                  unsigned *out_flags) {
     TRY(check_signature(path, block));
@@ -93,9 +94,9 @@ static enum status choose_access(const char *path, const struct superblock *bloc
     return STATUS_OK;
 }
 
-/* HDF5 reads live metadata again while its checksum fails, and sleeps 1, 2, 4, ... ns in between:
- * 26 attempts are 67 ms, longer than a writer is kept from its processor in the middle of a write;
- * the default of 100 never ends on a damaged file. */
+/* HDF5 reads live metadata again while its checksum fails, and sleeps 1, 2, 4, ... ns in between.
+ * 26 attempts take 67 ms, longer than a writer is kept from its processor in the middle of a write;
+ * the default of 100 attempts would never end on a damaged file. */
 #define READ_ATTEMPTS 26
 
 static enum status open_file(struct reader *reader, unsigned flags) {
@@ -168,7 +169,7 @@ static int dataset_fits(hid_t dataset, const struct reader_form *form,
     return fits;
 }
 
-/* Storage other than what the writer makes (external files, virtual, filters) is refused. */
+/* Refuses storage other than what the writer makes (external files, virtual datasets, filters). */
 static int storage_fits(hid_t dataset) {
     const hid_t list = H5Dget_create_plist(dataset);
     if (list < 0) return 0;
@@ -200,7 +201,7 @@ herr_t reader_rows(hid_t dataset, hid_t memory, int rank, uint64_t first, const 
     herr_t bad = to < 0 || space < 0 ? -1 : 0;
     if (bad >= 0) bad = H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, extent, NULL);
     if (bad >= 0) bad = H5Dread(dataset, memory, to, space, H5P_DEFAULT, out_rows);
-    if (bad < 0) return bad; /* closing would clear what HDF5 says */
+    if (bad < 0) return bad; /* closing anything would clear what HDF5 says */
     H5Sclose(space);
     return H5Sclose(to);
 }
@@ -256,12 +257,13 @@ enum status reader_integer(const struct reader *reader, hid_t object, const char
     return done ? STATUS_OK : damaged(reader, name, "one integer of 64 bits");
 }
 
-/* Contiguous data behind the end of a killed file would read as zeros. */
+/* Checks that contiguous data lies inside the file: behind the end of a killed file it would read
+ * as zeros. */
 static enum status check_offset(const struct reader *reader, hid_t dataset, const char *name) {
     struct stat info;
     const haddr_t at = H5Dget_offset(dataset);
     const hsize_t bytes = H5Dget_storage_size(dataset);
-    if (at == HADDR_UNDEF) return STATUS_OK; /* chunked: rows carry digests */
+    if (at == HADDR_UNDEF) return STATUS_OK; /* it is chunked, and its rows carry digests */
     if (stat(reader->path, &info) != 0) return refuse(reader->path);
     const uint64_t length = (uint64_t)info.st_size;
     if (at > length || bytes > length - at)
@@ -332,7 +334,7 @@ enum status reader_grow(struct reader *reader, uint32_t count, size_t size, void
     return STATUS_OK;
 }
 
-#define LINK_BYTES 16 /* at least, of one link in a file */
+#define LINK_BYTES 16 /* fewest bytes that one link takes in a file */
 
 static enum status keep_link(struct reader *reader, hid_t group, hsize_t index,
                              struct reader_links *links) {
@@ -340,7 +342,8 @@ static enum status keep_link(struct reader *reader, hid_t group, hsize_t index,
     const ssize_t length = H5Lget_name_by_idx(group, ".", H5_INDEX_CRT_ORDER, H5_ITER_INC, index,
                                               name, sizeof name, H5P_DEFAULT);
     if (length < 0) return hdf5_fail(STATUS_INPUT, reader->file.name, "list a group");
-    if (length == 0 || (size_t)length >= sizeof name) return STATUS_OK; /* not one of ours */
+    /* no name that twinstep gives */
+    if (length == 0 || (size_t)length >= sizeof name) return STATUS_OK;
     H5L_info_t info;
     if (H5Lget_info(group, name, &info, H5P_DEFAULT) < 0)
         return hdf5_fail(STATUS_INPUT, reader->file.name, "read link \"%s\"", name);

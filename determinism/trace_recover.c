@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A killed file read back and written anew through the ordinary writer.
+ * Reads the file of a killed run and writes it anew through the ordinary writer.
  *
- * The input is only read. The output has its own live name (OUT.rebuild): OUT.part may be the
- * input. `complete` stays 0, because the experiment did not run to its end. */
+ * The input is only read. The output has its own live name (OUT.rebuild), because OUT.part may be
+ * the input. `complete` stays 0: the experiment did not run to its end. */
 #include "determinism/hdf5_writer.h"
 
 #include <string.h>
@@ -56,7 +56,7 @@ static enum status copy_rows(const struct trace_image *image, struct trace *trac
     return STATUS_OK;
 }
 
-/* One state in memory at a time. */
+/* Copies the stored states of a run with one state in memory at a time. */
 static enum status copy_snapshots(const char *part, const struct trace_run *run, uint32_t index,
                                   struct trace *trace) {
     enum status status = STATUS_OK;
@@ -101,7 +101,8 @@ static enum status rebuild(const char *part, const char *out, int overwrite, str
         status = trace_finish_as(trace, 0);
     else
         trace_abandon(trace);
-    if (status != STATUS_OK) trace_unclaim(trace); /* the input still has everything */
+    /* nothing is lost: the input still has everything */
+    if (status != STATUS_OK) trace_unclaim(trace);
     return status;
 }
 

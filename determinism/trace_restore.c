@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stored training states out of a trace: which there are, with the trace; one of them, on demand.
+ * Reads stored training states out of a trace: which there are, together with the trace; and a
+ * single one, on demand.
  *
  * `step` says how many are committed. A state is compared with its digest, so damage and data lost
  * behind the end of a file are found. */
@@ -14,7 +15,7 @@ static enum status refuse(const struct reader *reader, const char *what) {
     return status_fail(STATUS_INPUT, "%s: damaged, or not a trace: %s", reader->file.name, what);
 }
 
-/* Exactly 64 lower-case digits. */
+/* Reads exactly 64 lower-case hexadecimal digits. */
 static int digest_from_hex(const char *text, uint8_t out[DIGEST_BYTES]) {
     static const char digits[] = "0123456789abcdef";
     if (strlen(text) != DIGEST_HEX - 1 || strspn(text, digits) != DIGEST_HEX - 1) return 0;
@@ -40,7 +41,7 @@ static enum status read_form(struct reader *reader, hid_t group, struct trace_sn
     return STATUS_OK;
 }
 
-/* Opens dataset `name`, [rows, columns] bytes, that has at least `least` rows. */
+/* Opens dataset `name`, [rows, columns] bytes, which must have at least `least` rows. */
 static enum status open_bytes(const struct reader *reader, hid_t group, const char *name,
                               uint64_t columns, uint64_t least, uint64_t *out_columns,
                               hid_t *out_dataset) {
@@ -94,8 +95,8 @@ static enum status read_stored(struct reader *reader, hid_t group, struct trace_
     return STATUS_OK;
 }
 
-/* Opens /snapshots/<id>; *out_group stays negative where there is none. `label` names it in errors
- * and must outlive them. */
+/* Opens /snapshots/<id>; *out_group stays negative if there is none. `label` is its name in errors
+ * and must live as long as they do. */
 static enum status open_stored(struct reader *reader, const struct trace_run *run, char **label,
                                hid_t *out_group) {
     hid_t all;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The committed rows of a run or a pair, column by column into records.
+ * Reads the committed rows of a run or a pair, column by column, into records.
  *
- * `step` is read first: its length is what was committed, and every other column is cut to it. Each
- * row is then packed again and its digest compared with `check`, so damage in any column, and data
+ * `step` is read first: its length is what was committed, and every other column is cut to it. Then
+ * each row is packed again and its digest compared with `check`, so damage in any column, and data
  * lost behind the end of a truncated file, is found and named by its update. */
 #include "determinism/hdf5_reader.h"
 
@@ -10,14 +10,14 @@
 
 #include "determinism/digest.h"
 
-/* Records of a run and of a pair, walked alike. */
+/* The records of a run or of a pair, which are walked alike. */
 struct rows {
     struct layout layout;
     uint64_t count;
     char *records;
     size_t record_bytes;
-    int lenient;      /* such a row is kept */
-    uint64_t damaged; /* first update that does not match its check; 0: none */
+    int lenient;      /* a damaged row is kept */
+    uint64_t damaged; /* first update that does not match its check; 0 if all do */
 };
 
 static void *record_at(const struct rows *rows, uint64_t index) {
@@ -69,7 +69,8 @@ static enum status read_steps(struct reader *reader, hid_t steps, const struct r
     for (uint64_t i = 0; i < rows->count && status == STATUS_OK; i++) {
         uint64_t step;
         memcpy(&step, bytes + i * sizeof step, sizeof step);
-        memcpy(record_at(rows, i), &step, sizeof step); /* first member of both records */
+        /* the first member of both kinds of record */
+        memcpy(record_at(rows, i), &step, sizeof step);
         if (step <= last || step > INT64_MAX)
             status =
                 status_fail(STATUS_INPUT, "%s: damaged: update %llu follows update %llu",
@@ -128,7 +129,8 @@ static enum status read_all(struct reader *reader, hid_t steps, struct rows *row
     return check_rows(reader, steps, rows);
 }
 
-/* One piece per axis for all records; the product was bounded by reader_spend before. */
+/* Takes one piece of memory for each axis of all records. reader_spend has bounded the product
+ * before. */
 static enum status take_arrays(struct arena *arena, const struct record_shape *shape,
                                uint64_t count, struct record *records) {
     struct record all;
@@ -154,16 +156,16 @@ static enum status take_arrays(struct arena *arena, const struct record_shape *s
     return STATUS_OK;
 }
 
-/* Before memory is taken: could the file hold that many rows? */
+/* Checks, before memory is taken, that the file can hold that many rows. */
 static enum status bound_rows(struct reader *reader, const struct rows *rows) {
     const uint64_t spent = reader->spent;
     TRY(reader_spend(reader, rows->count, rows->layout.row_bytes, "a run or pair"));
-    reader->spent = spent; /* the columns are counted as they are read */
+    reader->spent = spent; /* the columns are counted when they are read */
     return STATUS_OK;
 }
 
-/* Takes columns out that the file does not have: an earlier twinstep wrote none of that name. Of a
- * column that was lost the rows' check tells. */
+/* Removes columns that the file does not have: an earlier twinstep wrote none of that name. If a
+ * column was lost instead, the rows no longer match their checks. */
 static void drop_absent(hid_t steps, struct layout *layout, struct layout *out_absent) {
     out_absent->count = 0;
     for (uint32_t c = layout->count; c-- > 0;) {
@@ -175,7 +177,7 @@ static void drop_absent(hid_t steps, struct layout *layout, struct layout *out_a
     }
 }
 
-/* Not recorded, as docs/TRACE.md says it: NaN, -1 or zeros. */
+/* Fills what was not recorded with NaN, -1 or zeros, as docs/TRACE.md says. */
 static enum status fill_absent(const struct layout *absent, const struct rows *rows) {
     for (uint32_t c = 0; c < absent->count && rows->count > 0; c++) {
         const struct layout_column *column = &absent->columns[c];

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stored training states: the group /snapshots/<run>, created before the first update and written a
- * row at a time.
+ * Writes stored training states: the group /snapshots/<run>, created before the first update and
+ * written a row at a time.
  *
- * A row is `state` and `digest`; flush; `step`, the commit mark; flush of `step` alone: as an
- * update's row. Knows sizes and digests of the bytes, not their meaning. */
+ * A row is written like an update's: `state` and `digest`, a flush, then `step`, the commit mark,
+ * and a flush of `step` alone. The module knows sizes and digests of the bytes, not their
+ * meaning. */
 #include <stdio.h>
 #include <string.h>
 
 #include "determinism/digest.h"
 #include "determinism/hdf5_writer.h"
 
-#define PIECE ((uint64_t)1 << 20) /* bytes of a chunk, at most */
+#define PIECE ((uint64_t)1 << 20) /* most bytes of a chunk */
 #define STEP_CHUNK 64
 
 static const uint8_t zero = 0;
 static const int64_t minus_one = -1;
 
-/* Pieces of equal length: the last one wastes less than a byte per piece. */
+/* Cuts a state into pieces of equal length, so that the last one wastes less than a byte per
+ * piece. */
 static hsize_t piece_of(uint64_t bytes) {
     const uint64_t pieces = (bytes + PIECE - 1) / PIECE;
     return (bytes + pieces - 1) / pieces;
 }
 
-/* A dimension without coordinates, as netCDF writes it: numbers would be eight times the state. */
+/* Creates a dimension without coordinates, as netCDF writes it: stored coordinates would take eight
+ * times the state's bytes. */
 static enum status create_extent(const struct hdf5_file *file, hid_t group, uint64_t bytes,
                                  hid_t *out_scale) {
     char name[80];
@@ -128,7 +131,7 @@ enum status trace_open_snapshots(const struct trace *trace, struct stored *store
     return STATUS_OK;
 }
 
-/* Extends `dataset` by row number `row`, [length] or [1, length], and writes it. */
+/* Extends `dataset` by row number `row`, [length] or [1, length], and writes that row. */
 static herr_t append(hid_t dataset, hid_t type, hid_t memory, int rank, uint64_t length,
                      uint64_t row, const void *values) {
     const hsize_t extent[2] = {row + 1, length};

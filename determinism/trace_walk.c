@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The walk over a trace's tree for what the experiment chose to put in: attributes of groups,
- * arrays and texts. Runs' and pairs' own attributes and their steps are left to trace_read.c.
- * Bounded in depth and, through reader_spend, by the file's length. */
+ * Walks a trace's tree for what the experiment chose to put in: attributes of groups, arrays and
+ * texts. The attributes and steps of runs and pairs are left to trace_read.c. The walk is bounded
+ * in depth and, through reader_spend, by the file's length. */
 #include "determinism/hdf5_reader.h"
 
 #include <string.h>
 
 #define MAX_DEPTH 8
-#define OBJECT_BYTES 32 /* at least, of one object in a file */
+#define OBJECT_BYTES 32 /* fewest bytes that one object takes in a file */
 
 static int is_one_of(const char *name, const char *const *names, size_t count) {
     for (size_t i = 0; i < count; i++)
@@ -15,7 +15,7 @@ static int is_one_of(const char *name, const char *const *names, size_t count) {
     return 0;
 }
 
-/* Attributes that trace_create writes itself. */
+/* Whether trace_create writes the attribute itself. */
 static int is_reserved(const char *path, const char *name) {
     static const char *const root[] = {"twinstep_trace", "Conventions", "NX_class", "default"};
     static const char *const run[] = {"arm",           "replicate", "mask",     "first_step",
@@ -27,7 +27,7 @@ static int is_reserved(const char *path, const char *name) {
     return 0;
 }
 
-/* Parts of the tree that the walk leaves to others. */
+/* Whether another module reads this part of the tree. */
 static int is_elsewhere(const char *path, const char *name) {
     static const char *const root[] = {"arms", "complete", "snapshots"};
     if (path[0] == '\0') return is_one_of(name, root, COUNT_OF(root));
@@ -85,7 +85,7 @@ static enum status read_attributes(struct reader *reader, hid_t group, const cha
 
 enum content { CONTENT_OTHER = 0, CONTENT_ARRAY, CONTENT_TEXT };
 
-/* A fixed f64 dataset of rank 1 or 2 is an array, a growing byte dataset of rank 1 a text. */
+/* A fixed f64 dataset of rank 1 or 2 is an array; a growing byte dataset of rank 1 is a text. */
 static enum content classify(hid_t dataset) {
     enum content content = CONTENT_OTHER;
     hsize_t shape[2] = {0};
@@ -104,7 +104,8 @@ static enum content classify(hid_t dataset) {
     return content;
 }
 
-/* In a file that was not closed, data behind its end would read as zeros. */
+/* Checks that stored data lies inside a file that was not closed; behind its end it would read as
+ * zeros. */
 static enum status check_stored(const struct reader *reader, hid_t dataset, const char *path) {
     const haddr_t at = H5Dget_offset(dataset);
     const hsize_t bytes = H5Dget_storage_size(dataset);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The writer: rows in, one flush, then the commit mark.
+ * The writer: rows go in, then comes one flush, then the commit mark.
  *
- * An update is: every column and `check` extended by a row and written; flush; `step` extended and
- * written; flush of `step` alone. So whatever moment the process dies at, a `step` that can be read
- * has all its columns. Chunks bypass HDF5's chunk cache (its size is 0): rows go to the file as
- * they come, and no flush rewrites a whole chunk. Invariant: after a failed write nothing more is
- * written, and the live file is never renamed. */
+ * An update is written so: every column and `check` is extended by a row and written; flush; `step`
+ * is extended and written; flush of `step` alone. So whenever the process dies, a `step` that can
+ * be read has all its columns. Chunks bypass HDF5's chunk cache, whose size is 0: rows go to the
+ * file as they come, and no flush rewrites a whole chunk.
+ *
+ * Invariant: after a failed write nothing more is written, and the live file is never renamed. */
 #include "determinism/hdf5_writer.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@ enum status trace_flush(const struct trace *trace) {
     return STATUS_OK;
 }
 
-/* Marks the trace broken when it fails. */
+/* Flushes and closes; marks the trace as broken if that fails. */
 static enum status close_trace(struct trace *trace) {
     const hid_t file = trace->file.id;
     enum status status = trace_flush(trace);
@@ -173,7 +174,7 @@ void trace_abandon(struct trace *trace) {
         trace_discard(trace);
         return;
     }
-    char told[2048]; /* the caller's error is the one to tell */
+    char told[2048]; /* the caller's error is the one to report */
     snprintf(told, sizeof told, "%s", status_text());
     const enum status status = close_trace(trace);
     if (status != STATUS_OK) (void)status_fail(status, "%s", told);

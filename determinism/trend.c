@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Orders by their number of falling pairs. Values enter by size, equal ones together: m of them
- * among k smaller ones fall past as many as there are boxes in a partition that fits m x k,
- * whatever stands elsewhere. Shares are sums and products of positive numbers: nothing cancels. */
+ * Counts orders by their number of falling pairs. Values enter by size, equal ones together: when m
+ * equal values enter among k smaller ones, the number of pairs that fall is the number of boxes in
+ * a partition that fits into m x k, whatever stands elsewhere. Shares are sums and products of
+ * positive numbers, so nothing cancels. */
 #include "determinism/trend.h"
 
 #include <string.h>
@@ -36,15 +37,16 @@ static struct pairs count_pairs(const double *values, size_t count) {
 }
 
 struct shares {
-    double *of;   /* (most + 1) by number of falling pairs */
-    double *next; /* workings */
-    double *term; /* (most + 1): products that make up one share */
-    double *box;  /* (TREND_MOST + 1) rows of most + 1: partitions in boxes of 0 ... m rows */
+    double *of;   /* (most + 1) shares of orders by their number of falling pairs */
+    double *next; /* what `of` becomes when the next values enter */
+    double *term; /* (most + 1) products that make up one share */
+    double *box;  /* (count + 1) rows of most + 1: shares of partitions in boxes of 0 ... m rows */
     size_t most, degree;
 };
 
-/* Row m of box: shares of the partitions in m x k by their size, k grown from 0. The largest part
- * is below k, or it is k and the others fit (m - 1) x k. */
+/* Fills row m of `box` with the shares of the partitions that fit into m x k, by their size; k
+ * grows from 0. In such a partition the largest part is below k, or it is k and the other parts fit
+ * into (m - 1) x k. */
 static void fill_box(struct shares *shares, size_t m, size_t k) {
     const size_t stride = shares->most + 1;
     for (size_t row = 0; row <= m; row++) {
@@ -63,8 +65,8 @@ static void fill_box(struct shares *shares, size_t m, size_t k) {
         }
 }
 
-/* m equal values enter among the k that are there: d pairs fall where a fell before and d - a fall
- * now. Each product is rounded, then they are added in a chain by a. */
+/* Lets m equal values enter among the k that are there. d pairs fall in the end if a pairs fell
+ * before and d - a fall now. Each product is rounded, then they are added in a chain by a. */
 static void enter(struct shares *shares, size_t m, size_t k) {
     const size_t degree = shares->degree + m * k;
     fill_box(shares, m, k);
@@ -80,7 +82,7 @@ static void enter(struct shares *shares, size_t m, size_t k) {
     shares->degree = degree;
 }
 
-/* Share of the orders of these values with at most `fall` falling pairs. */
+/* The share of the orders of these values that have at most `fall` falling pairs. */
 static enum status share_of(const double *values, size_t count, size_t fall, struct arena *arena,
                             double *out) {
     struct shares shares = {.most = count * (count - 1) / 2};
@@ -100,7 +102,7 @@ static enum status share_of(const double *values, size_t count, size_t fall, str
         enter(&shares, end - first, first);
     }
     *out = sum_chain_terms_f64_f64(0.0, shares.of, fall + 1);
-    if (*out > 1.0) *out = 1.0; /* rounding */
+    if (*out > 1.0) *out = 1.0; /* rounding can exceed 1 */
     return STATUS_OK;
 }
 

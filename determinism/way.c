@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * U-statistics of inner products, and the jackknife over runs.
- * Block sums make a deleted run cheap: what it takes away is one row. */
+ * U-statistics of inner products, and the jackknife over runs. Sums over blocks of the Gram matrix
+ * make the estimate without one run cheap: what the run takes away is one row. */
 #include "determinism/way.h"
 
 #include <gsl/gsl_cdf.h>
@@ -14,15 +14,17 @@ struct walk {
     uint32_t factors, mixtures;
     size_t n, runs;
     const double *gram;
-    double sum[MIXTURES][MIXTURES]; /* of a block; without its diagonal where it has one */
-    double *row; /* (runs, mixtures) sums of a run's row over a block, likewise */
+    /* sums of blocks; those on the diagonal without the products of a run with itself */
+    double sum[MIXTURES][MIXTURES];
+    double *row; /* (runs, hybrids) sums of a run's row over a block, likewise */
 };
 
 static void sum_rows(struct walk *walk) {
     for (size_t i = 0; i < walk->runs; i++)
         for (uint32_t m = 0; m < walk->mixtures; m++) {
             const double *const block = walk->gram + i * walk->runs + m * walk->n;
-            const size_t self = i / walk->n == m ? i % walk->n : walk->n; /* left out */
+            /* the run's product with itself is left out */
+            const size_t self = i / walk->n == m ? i % walk->n : walk->n;
             double sum = sum_chain_terms_f64_f64(0.0, block, self);
             if (self < walk->n)
                 sum = sum_chain_terms_f64_f64(sum, block + self + 1, walk->n - self - 1);
@@ -31,8 +33,8 @@ static void sum_rows(struct walk *walk) {
         }
 }
 
-/* Mean of <x, y> over different runs x of mixture a and y of b, with run `out` left out; out ==
- * runs: with all. */
+/* The mean of <x, y> over different runs x of hybrid a and y of hybrid b, without run `out`; if
+ * `out` is the number of runs, over all of them. */
 static double product(const struct walk *walk, uint32_t a, uint32_t b, size_t out) {
     double sum = walk->sum[a][b], x = (double)walk->n, y = x;
     const size_t of = out / walk->n;
@@ -68,7 +70,7 @@ static enum status estimate(const struct walk *walk, size_t out, struct estimate
     return STATUS_OK;
 }
 
-/* Variance of an estimate and its degrees of freedom; left[i] is the estimate without run i. */
+/* The variance of an estimate and its degrees of freedom; left[i] is the estimate without run i. */
 static double jackknife(const struct walk *walk, const double *left, double *out_freedom) {
     const double n = (double)walk->n;
     double variance = 0.0, squares = 0.0;
@@ -112,7 +114,7 @@ static enum status check(uint32_t factors, size_t n, const double *gram, double 
     return STATUS_OK;
 }
 
-/* left: (1 + factors, runs) estimates of the whole and of each share without each run. */
+/* Fills left, (1 + factors, runs): estimates of the whole and of each share without each run. */
 static enum status leave_out(const struct walk *walk, double *left) {
     for (size_t i = 0; i < walk->runs; i++) {
         struct estimate without;
