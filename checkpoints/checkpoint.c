@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opening: which files, each by safetensors_open, then the index against what they hold.
- * Invariant: checkpoint_close ends every mapping, whatever checkpoint_open came to. */
+ * Opens a checkpoint: finds out which files it has, opens each with safetensors_open, then compares
+ * the index with what they hold.
+ *
+ * Invariant: checkpoint_close ends every mapping, whatever checkpoint_open returned. */
 #include "checkpoints/checkpoint.h"
 
 #include <errno.h>
@@ -15,8 +17,8 @@
 struct opening {
     struct checkpoint *checkpoint;
     struct arena *arena;
-    char *index;        /* path of the index */
-    const char **names; /* of the shards, each once, sorted */
+    char *index;        /* the index's path */
+    const char **names; /* names of the shards, each once, sorted */
     size_t name_count;
 };
 
@@ -29,7 +31,7 @@ static int compare_tensors(const void *a, const void *b) {
                   ((const struct safetensors_tensor *)b)->name);
 }
 
-/* A file in the folder itself, not hidden, on any system. */
+/* Whether the name is that of a file in the folder itself, not hidden, on any system. */
 static int is_plain_name(const char *name) {
     return name[0] != '\0' && name[0] != '.' && strpbrk(name, "/\\") == NULL;
 }
@@ -56,7 +58,7 @@ static enum status find_map(const struct opening *opening, json_t *index, json_t
     return STATUS_OK;
 }
 
-/* Each file name once. The texts stay jansson's. */
+/* Lists each file name once. The texts still belong to jansson. */
 static enum status list_shards(struct opening *opening, json_t *map) {
     const void **names;
     const char *tensor;
@@ -87,7 +89,7 @@ static enum status open_files(struct opening *opening) {
     return STATUS_OK;
 }
 
-/* What a file holds is what the map says that it holds. */
+/* Checks that a file holds what the map says it holds. */
 static enum status check_file(const struct opening *opening, json_t *map, size_t number) {
     const struct safetensors_file *file = &opening->checkpoint->files[number];
     struct listing extra = {0}, missing = {0};
@@ -147,7 +149,7 @@ static enum status gather(struct checkpoint *checkpoint, struct arena *arena) {
     return STATUS_OK;
 }
 
-/* `names` point into `index`. */
+/* opening->names point into `index`, so `index` must live until this returns. */
 static enum status open_indexed(struct opening *opening, json_t *index) {
     json_t *map;
     TRY(find_map(opening, index, &map));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writing a folder: which tensor goes to which shard, the shards, then the index that makes them a
- * checkpoint. */
+ * Writes a folder: decides which tensor goes to which shard, writes the shards, then the index that
+ * makes them a checkpoint. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -20,7 +20,7 @@ struct writing {
     size_t count;
     const struct safetensors_pair *metadata;
     size_t metadata_count;
-    size_t *ends; /* [shards] index behind the last tensor of each */
+    size_t *ends; /* [shards] the index behind the last tensor of each shard */
     size_t shards;
     uint64_t bytes;
     struct arena arena;

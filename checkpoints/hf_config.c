@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sizes, switches, number format and token ids of a config.json. Keys: hf_keys.c; RoPE: hf_rope.c.
+ * Reads sizes, switches, number format and token ids of a config.json. hf_keys.c checks the keys,
+ * and hf_rope.c reads the parameters of RoPE.
+ *
  * Invariant: what hf_config_read accepts has sizes whose products of three do not overflow. */
 #include "checkpoints/hf_config.h"
 
@@ -77,7 +79,8 @@ static enum status read_family(const char *name, const json_t *root, enum hf_fam
     return hf_fail(name, "architectures", families[i].class_name, classes);
 }
 
-/* Absent: as many as heads; the Qwen classes would take 32, whatever the model. */
+/* If the key is absent there are as many as heads. The Qwen classes would take 32 then, whatever
+ * the model, so their files must have it. */
 static enum status read_kv_heads(const char *name, const json_t *root, struct hf_config *out) {
     const int is_qwen = out->family == HF_QWEN2 || out->family == HF_QWEN3;
     if (is_qwen && json_object_get(root, "num_key_value_heads") == NULL)
@@ -90,7 +93,7 @@ static enum status read_kv_heads(const char *name, const json_t *root, struct hf
                    hf_get(root, "num_key_value_heads"));
 }
 
-/* Absent: hidden_size / heads; Qwen3's class has 128. */
+/* If the key is absent it is hidden_size / heads; Qwen3's class has 128. */
 static enum status read_head_dim(const char *name, const json_t *root, struct hf_config *out) {
     const json_t *value = hf_get(root, "head_dim");
     if (value != NULL) {
@@ -119,7 +122,8 @@ static enum status read_sizes(const char *name, const json_t *root, struct hf_co
     return read_head_dim(name, root, out);
 }
 
-/* Qwen2 has biases at q, k and v whatever its file says; a file that says otherwise lies. */
+/* Qwen2 has biases at q, k and v whatever its file says, so a file that says otherwise is
+ * refused. */
 static enum status read_biases(const char *name, const json_t *root, struct hf_config *out) {
     const json_t *value = hf_get(root, "attention_bias");
     TRY(read_switch(name, root, "attention_bias", &out->qkv_bias));
@@ -133,8 +137,8 @@ static enum status read_biases(const char *name, const json_t *root, struct hf_c
                    value);
 }
 
-/* transformers looks at sliding_window only where use_sliding_window, which must be off, says so;
- * of the families here Llama and OLMo-2 have none at all. */
+/* transformers looks at sliding_window only if use_sliding_window says so, which must be off. Llama
+ * and OLMo-2 have no sliding window at all. */
 static enum status check_windows(const char *name, const json_t *root,
                                  const struct hf_config *config) {
     const enum hf_family family = config->family;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One line per key, in the order of the alphabet as transformers writes them. */
+ * Writes one line for each key, in alphabetical order as transformers does. */
 #include "checkpoints/hf_config_write.h"
 
 #include <errno.h>
@@ -18,8 +18,8 @@
 struct writing {
     char text[TEXT_SIZE];
     size_t used;
-    const char *indent; /* of the object that is open */
-    int lines;          /* in it */
+    const char *indent; /* the indent of the object that is open */
+    int lines;          /* number of lines in it so far */
 };
 
 static void put(struct writing *to, const char *format, ...) TWINSTEP_PRINTF(2, 3);
@@ -50,7 +50,7 @@ static void put_switch(struct writing *to, const char *key, int on) {
     put(to, "%s", on ? "true" : "false");
 }
 
-/* Always a real of JSON: transformers warns of factors that are whole. */
+/* Always writes a real number of JSON, because transformers warns of factors that are integers. */
 static void put_real(struct writing *to, const char *key, double value) {
     const struct number_text text = number_text_f64(value);
     put_key(to, key);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Parts of reading config.json. Private to checkpoints/hf_*.c. */
+ * What the files that read config.json share. Private to checkpoints/hf_*.c. */
 #ifndef TWINSTEP_CHECKPOINTS_HF_JSON_H
 #define TWINSTEP_CHECKPOINTS_HF_JSON_H
 
@@ -7,22 +7,22 @@
 
 #include "checkpoints/hf_config.h"
 
-/* Largest size of anything in a model: products of three stay below 2^64. */
+/* The largest size of anything in a model: products of three stay below 2^64. */
 #define HF_SIZE_LIMIT 2097152u
-/* Those that the schema of scenarios has. */
+/* The limits that the schema of scenarios has. */
 #define HF_LAYERS_LIMIT 510u
 #define HF_HIDDEN_LIMIT 262144u
 #define HF_MLP_LIMIT 1048576u
 #define HF_HEADS_LIMIT 1024u
 #define HF_HEAD_DIM_LIMIT 65536u
 
-/* "FILE: KEY: expected WHAT, got VALUE" */
+/* Fails with "FILE: KEY: expected WHAT, got VALUE". */
 enum status hf_fail(const char *name, const char *key, const char *what, const json_t *value);
 
-/* NULL for a key that is absent or null. */
+/* The value of a key, or NULL if the key is absent or null. */
 json_t *hf_get(const json_t *object, const char *key);
 
-/* Bounds of a number, both allowed: those that the schema of scenarios has for it. */
+/* The bounds of a number, both admitted: those that the schema of scenarios has for it. */
 struct hf_range {
     double least, most;
 };
@@ -31,15 +31,15 @@ struct hf_range {
         0x1p-1022, most                                                                            \
     }
 
-/* `shown` is the key as an error has it. */
+/* Reads a number. `shown` is the key as an error prints it. */
 TWINSTEP_MUST_USE enum status hf_read_real(const char *name, const json_t *object, const char *key,
                                            const char *shown, struct hf_range range, double *out);
 
-/* hf_keys.c: every key of the file is known, and off where it must be. */
+/* Checks that every key of the file is known, and off where it must be (hf_keys.c). */
 TWINSTEP_MUST_USE enum status hf_check_keys(const char *name, const json_t *root,
                                             enum hf_family family);
 
-/* hf_rope.c: needs out->positions. */
+/* Reads out->rope; needs out->positions (hf_rope.c). */
 TWINSTEP_MUST_USE enum status hf_read_rope(const char *name, const json_t *root,
                                            struct hf_config *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of keys: read, without effect on the maths, or fine while off. What is not in it is
- * refused. "Off" is null, false, 0, "", an empty list or object, or the value given. */
+ * The table of keys: those that are read, those without effect on the maths, and those that are
+ * fine while they are off. A key that is not in it is refused. "Off" is null, false, 0, "", an
+ * empty list or object, or the value given. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,9 +14,9 @@
 
 struct off_row {
     const char *key;
-    const char *what;  /* it would switch on */
-    unsigned families; /* in which it must be off; elsewhere hf_config.c reads it */
-    double neutral;    /* also off */
+    const char *what;  /* what the key would switch on */
+    unsigned families; /* the families in which it must be off; in others hf_config.c reads it */
+    double neutral;    /* a number that is off, too */
 };
 
 static const struct off_row off_rows[] = {
@@ -60,7 +61,7 @@ static const struct off_row off_rows[] = {
     {"mlp_bias", "biases in the MLP", ALL & ~IN(HF_LLAMA), 0.0},
 };
 
-/* hf_config.c and hf_rope.c. */
+/* Keys that hf_config.c and hf_rope.c read. */
 static const char *const read_keys[] = {
     "model_type",        "architectures",     "vocab_size",          "hidden_size",
     "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
@@ -71,8 +72,8 @@ static const char *const read_keys[] = {
     "layer_types",
 };
 
-/* Where a file came from, how text is generated, what is returned: no weight and no logit of a
- * forward pass over given tokens depends on them. */
+/* Keys that say where a file came from, how text is generated or what is returned: no weight and no
+ * logit of a forward pass over given tokens depends on them. */
 static const char *const harmless[] = {
     "_name_or_path",
     "_commit_hash",
@@ -147,7 +148,7 @@ static int is_off(const json_t *value, double neutral) {
     return json_is_object(value) && json_object_size(value) == 0;
 }
 
-/* A key of off_rows: 1, and checked. */
+/* Sets *out_known to 1 for a key of off_rows, and checks that it is off. */
 static enum status check_off(const char *name, const char *key, const json_t *value,
                              enum hf_family family, int *out_known) {
     for (size_t i = 0; i < COUNT_OF(off_rows); i++) {

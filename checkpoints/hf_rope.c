@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The base of RoPE and its scaling, from rope_theta and rope_scaling (v4) or rope_parameters (v5).
- * Both spellings at once must say the same. */
+ * Reads the base of RoPE and its scaling, from rope_theta and rope_scaling (transformers v4) or
+ * rope_parameters (v5). If both spellings are there, they must say the same. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,12 +9,13 @@
 #include "checkpoints/strict_json.h"
 
 struct place {
-    const char *name; /* of the file */
+    const char *name; /* name of the file */
     const char *key;  /* "rope_scaling" or "rope_parameters" */
     const json_t *values;
 };
 
-/* By enum hf_rope_type; all have rope_type, type, rope_theta, partial_rotary_factor. */
+/* The keys of each type, by enum hf_rope_type. All types have rope_type, type, rope_theta and
+ * partial_rotary_factor besides. */
 static const struct {
     const char *name;
     const char *keys[8];
@@ -98,7 +99,7 @@ static enum status read_yarn(const struct place *place, struct hf_config *out) {
     return STATUS_OK;
 }
 
-/* rope_type, or type as older files have it; both must agree. */
+/* Reads rope_type, or type as older files have it; if both are there, they must agree. */
 static enum status read_type(const struct place *place, enum hf_rope_type *out) {
     const json_t *type = hf_get(place->values, "rope_type"), *older = hf_get(place->values, "type");
     if (type != NULL && older != NULL && !json_equal(type, older))
@@ -141,7 +142,7 @@ static enum status check_place(const struct place *place, enum hf_rope_type type
     return STATUS_OK;
 }
 
-/* One of both keys; NULL values when neither is there. */
+/* Finds the one of both keys that is there; values is NULL if neither is. */
 static enum status find_place(const char *name, const json_t *root, struct place *out) {
     const json_t *older = hf_get(root, "rope_scaling"), *newer = hf_get(root, "rope_parameters");
     *out = (struct place){name, newer != NULL ? "rope_parameters" : "rope_scaling",

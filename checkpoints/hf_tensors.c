@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One row per tensor: where it is, when it is there, how large. */
+ * A table with one row for each tensor: where it is, when it is there, and how large it is. */
 #include "checkpoints/hf_tensors.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@ enum when { ALWAYS = 0, QKV_BIAS, OUTPUT_BIAS, MLP_BIAS, PRE_NORM, OLMO2, QWEN3,
 
 struct row {
     enum hf_part part;
-    const char *name; /* in a layer: behind "model.layers.N." */
+    const char *name; /* in a layer this follows "model.layers.N." */
     enum when when;
     enum dim dims[2];
     int in_layer;
@@ -121,7 +121,8 @@ enum status hf_tensors_list(const struct hf_config *config, struct arena *arena,
     return STATUS_OK;
 }
 
-/* "model.rotary_emb.inv_freq", "model.layers.7.self_attn.rotary_emb.inv_freq" */
+/* Whether it is a buffer such as "model.rotary_emb.inv_freq" or
+ * "model.layers.7.self_attn.rotary_emb.inv_freq". */
 static int is_buffer(const char *name) {
     static const char tail[] = "rotary_emb.inv_freq";
     const size_t length = strlen(name), end = sizeof tail - 1;
@@ -144,7 +145,7 @@ static void describe(const struct hf_tensor *expected, const struct safetensors_
     listing_add_text(wrong, text);
 }
 
-/* Which names of the checkpoint nobody asked for. `used` is [checkpoint->count]. */
+/* Lists the names in the checkpoint that nobody asked for. `used` is [checkpoint->count]. */
 static void list_extra(const struct hf_config *config, const struct checkpoint *checkpoint,
                        const unsigned char *used, struct listing *extra) {
     for (size_t i = 0; i < checkpoint->count; i++) {
@@ -154,7 +155,8 @@ static void list_extra(const struct hf_config *config, const struct checkpoint *
     }
 }
 
-/* transformers would put the embedding in its place without a word. */
+/* A tied model's file may hold lm_head.weight, too. transformers would put the embedding in its
+ * place without a word, so other bytes there are refused. */
 static enum status check_tied(const struct hf_config *config, const struct checkpoint *checkpoint) {
     const struct safetensors_tensor *head = checkpoint_find(checkpoint, "lm_head.weight");
     const struct safetensors_tensor *embedding =

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Room for the last words is kept free. */
+ * Builds a list of names in a text of fixed size. Room for the last words ("and 4 more") is kept
+ * free. */
 #include "checkpoints/listing.h"
 
 #include <stdio.h>
@@ -12,7 +13,7 @@
 void listing_add_text(struct listing *listing, const char *text) {
     const size_t used = listing->count == 0 ? 0 : strlen(listing->text);
     listing->count++;
-    if (listing->shown + 1 < listing->count) return; /* full before */
+    if (listing->shown + 1 < listing->count) return; /* it was full before */
     if (used + strlen(text) + 2 + LAST_WORDS >= sizeof listing->text) return;
     snprintf(listing->text + used, sizeof listing->text - used, "%s%s", used > 0 ? ", " : "", text);
     listing->shown++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names one after the other for an error text: the first few, and how many more there are.
- * Private to checkpoints/. */
+ * A list of names for an error text: the first few names, and how many more there are. Private to
+ * checkpoints/. */
 #ifndef TWINSTEP_CHECKPOINTS_LISTING_H
 #define TWINSTEP_CHECKPOINTS_LISTING_H
 
@@ -9,16 +9,16 @@
 #define LISTING_SIZE 800
 
 struct listing {
-    size_t count; /* 0 to begin with */
+    size_t count; /* 0 at the beginning */
     size_t shown;
     char text[LISTING_SIZE];
 };
 
-/* `name` is escaped as strict_quote does. */
+/* Adds a name, escaped as strict_quote does. */
 void listing_add(struct listing *listing, const char *name);
-/* As it is. */
+/* Adds a text as it is. */
 void listing_add_text(struct listing *listing, const char *text);
-/* "a, b, c and 4 more"; "none" */
+/* The list: "a, b, c and 4 more", or "none". */
 const char *listing_close(struct listing *listing);
 
 #endif

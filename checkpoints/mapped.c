@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * open, fstat, mmap. Invariant: no descriptor outlives mapped_open. */
+ * Maps a file with open, fstat and mmap.
+ *
+ * Invariant: no descriptor outlives mapped_open. */
 #include "checkpoints/mapped.h"
 
 #include <errno.h>

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The bytes of a regular file, mapped read-only: no copy, pages are the kernel's.
- * Private to checkpoints/. A file that another program cuts short while it is mapped ends the
- * process; a file that is replaced by renaming, as ours are, stays readable. */
+ * The bytes of a regular file, mapped read-only: nothing is copied, and the pages are the kernel's.
+ * Private to checkpoints/.
+ *
+ * A file that another program cuts short while it is mapped ends the process. A file that is
+ * replaced by renaming, as this program's are, stays readable. */
 #ifndef TWINSTEP_CHECKPOINTS_MAPPED_H
 #define TWINSTEP_CHECKPOINTS_MAPPED_H
 
@@ -14,8 +16,8 @@ struct mapped {
     size_t length;
 };
 
-/* STATUS_IO names the path: not there, unreadable. STATUS_INPUT: a directory, a pipe, a device;
- * opening a pipe that nobody writes does not wait. */
+/* Maps a file. STATUS_IO, with the path, if it is not there or cannot be read. STATUS_INPUT if it
+ * is a directory, a pipe or a device; opening a pipe to which nobody writes does not wait. */
 TWINSTEP_MUST_USE enum status mapped_open(const char *path, struct mapped *out);
 void mapped_close(struct mapped *mapped);
 

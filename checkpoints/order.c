@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Merge sort from below: runs of 1, 2, 4, ... items, no recursion. */
+ * A merge sort from below: runs of 1, 2, 4, ... items, without recursion. qsort of the C library is
+ * not stable, and what it does with equal items differs between libraries. */
 #include "checkpoints/order.h"
 
 #include <string.h>
 
-/* from[0, middle) and from[middle, count) are sorted; to[] becomes both. */
+/* Merges from[0, middle) and from[middle, count), which are sorted, into to[]. */
 static void merge(const void **from, size_t middle, size_t count, const void **to,
                   order_compare *compare) {
     size_t left = 0, right = middle;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opening: sizes first, then the header entry by entry, then the tiling. Nothing is believed that
- * the file's length does not bear out, and nothing is taken before that.
+ * Opens a file: checks sizes first, then the header entry by entry, then the tiling. Nothing is
+ * believed that the file's length does not bear out, and no memory is taken before that.
+ *
  * Invariant: every tensor of an open file lies inside the mapping. */
 #include "checkpoints/safetensors.h"
 
@@ -31,7 +32,7 @@ static uint64_t load_u64(const unsigned char *bytes) {
     return value;
 }
 
-/* Where the header is, before it is parsed. */
+/* Finds the header and checks its length before it is parsed. */
 static enum status find_header(const char *path, const struct mapped *mapped, size_t *out_length) {
     if (mapped->length < 8)
         FAIL(STATUS_INPUT,
@@ -114,7 +115,7 @@ static enum status read_dtype(const struct opening *opening, json_t *entry,
     return STATUS_OK;
 }
 
-/* Of what is no whole number from 0 on. */
+/* What came instead of a whole number from 0 on. */
 static const char *kind_of(const json_t *value) {
     return json_is_integer(value) ? "a negative integer" : strict_json_kind(value);
 }
@@ -214,7 +215,7 @@ static int compare_names(const void *a, const void *b) {
                   ((const struct safetensors_tensor *)b)->name);
 }
 
-/* `sorted` by place. */
+/* Checks that the tensors tile the data; they are sorted by place. */
 static enum status check_tiling(const struct opening *opening, const void *const *sorted) {
     uint64_t at = 0;
     for (size_t i = 0; i < opening->file->count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The dtypes of the format: names, widths, which are numbers of ours; and their values as carriers,
- * by integer arithmetic. */
+ * The dtypes of the format: their names and widths, which of them are dtypes of base/dtype.h, and
+ * their values as carriers, by integer arithmetic. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,10 +11,10 @@
 struct dtype_row {
     const char *name;
     unsigned bits;
-    int number; /* enum dtype, or -1 */
+    int number; /* an enum dtype, or -1 */
 };
 
-/* By enum safetensors_dtype. */
+/* Indexed by enum safetensors_dtype. */
 static const struct dtype_row rows[SAFETENSORS_DTYPES] = {
     {"BOOL", 8, -1},
     {"F4", 4, -1},
@@ -66,7 +66,8 @@ enum safetensors_dtype safetensors_dtype_from(enum dtype dtype) {
     return SAFETENSORS_F32;
 }
 
-/* In the order of the shape, as the format's reader does: an overflow before a 0 is an overflow. */
+/* Multiplies in the order of the shape, as the format's reader does, so that an overflow before a 0
+ * is an overflow. */
 int safetensors_size(enum safetensors_dtype dtype, const uint64_t *shape, size_t rank,
                      uint64_t *out_count, uint64_t *out_bytes) {
     const uint64_t bits = rows[dtype].bits;
@@ -96,6 +97,7 @@ void safetensors_shape_text(const struct safetensors_tensor *tensor,
     snprintf(out + used, size - used, "]");
 }
 
+/* Widens an f16 number. A subnormal is shifted until its first bit is the hidden one. */
 static uint32_t half_to_f32(uint16_t half) {
     const uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
     uint32_t exponent = half >> 10 & 0x1Fu, fraction = half & 0x3FFu;
@@ -107,7 +109,8 @@ static uint32_t half_to_f32(uint16_t half) {
     return sign | exponent << 23 | (fraction & 0x3FFu) << 13;
 }
 
-/* A code of e4m3fn is one of f16's, but for the bias, from 1 on, and for its one NaN. */
+/* Widens an e4m3fn number. Its codes are those of f16, shifted, but for the bias (8 less), for the
+ * missing infinity and for its one NaN. */
 static uint32_t e4m3_to_f32(unsigned char code) {
     const uint32_t sign = (uint32_t)(code & 0x80u) << 24, magnitude = code & 0x7Fu;
     if (magnitude == 0x7F) return sign | 0x7FC00000u;
@@ -123,7 +126,7 @@ static void widen(enum dtype dtype, const unsigned char *bytes, size_t count, ui
     }
 }
 
-/* e5m2 is the upper half of f16. */
+/* Widens fp8 numbers; e5m2 is the upper half of f16. */
 static void widen_eighths(enum dtype dtype, const unsigned char *bytes, size_t count,
                           uint32_t *out) {
     for (size_t i = 0; i < count; i++)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writing: a plan (order, places), the header as text, the data block by block, under a live name
- * in the same folder; then base/publish. Invariant: a failure leaves neither file nor live name. */
+ * Writes a file: makes a plan (order and places), the header as text and the data block by block,
+ * under a live name in the same folder; base/publish gives it its name.
+ *
+ * Invariant: a failure leaves neither the file nor the live name. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,11 +18,11 @@
 #include "checkpoints/strict_json.h"
 #include "determinism/carrier.h"
 
-#define BLOCK 16384 /* elements */
+#define BLOCK 16384 /* elements at a time */
 #define LIVE_NAMES 100
 
 struct header {
-    char *text; /* NULL while it is measured */
+    char *text; /* NULL while the length is measured */
     size_t used;
 };
 
@@ -39,7 +41,7 @@ static void put_count(struct header *header, uint64_t value) {
     put_text(header, text);
 }
 
-/* Escapes what JSON demands and nothing else, as the format's own serializer. */
+/* Escapes what JSON demands and nothing else, as the format's own serializer does. */
 static void put_string(struct header *header, const char *text) {
     static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
     put(header, "\"", 1);
@@ -61,7 +63,7 @@ struct writing {
     const char *path;
     char *live;
     int overwrite;
-    const struct safetensors_source **sources; /* as they stand in the file */
+    const struct safetensors_source **sources; /* in the order of the file */
     size_t count;
     const struct safetensors_pair *metadata;
     size_t metadata_count;
@@ -154,7 +156,7 @@ static int compare_dtypes(const void *a, const void *b) {
            (int)((const struct safetensors_source *)a)->dtype;
 }
 
-/* By name, then, stably, by falling dtype. */
+/* Sorts by name, then, stably, by falling dtype: widest alignment first. */
 static enum status plan(struct writing *writing, const struct safetensors_source *sources) {
     const void **sorted;
     uint64_t total = 0;
@@ -231,7 +233,7 @@ static enum status write_all(struct writing *writing) {
     return STATUS_OK;
 }
 
-/* PATH.part, or PATH.part2, ... where others stand. */
+/* Opens PATH.part, or PATH.part2, ... if others exist. */
 static enum status open_live(struct writing *writing) {
     struct stat info;
     if (!writing->overwrite && lstat(writing->path, &info) == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * jansson with its strict flags, and its complaints as ours. */
+ * Calls jansson with its strict flags, and turns its complaints into ours. */
 #include "checkpoints/strict_json.h"
 
 #include <stdio.h>

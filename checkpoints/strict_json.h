@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JSON as files of models hold it, by jansson, strictly: valid UTF-8, one value and nothing behind
- * it, no key twice, no NUL in a string. Private to checkpoints/; whoever parses also releases. */
+ * JSON as files of models hold it, read by jansson, strictly: valid UTF-8, one value and nothing
+ * behind it, no key twice, no NUL in a string. Private to checkpoints/; whoever parses also
+ * releases. */
 #ifndef TWINSTEP_CHECKPOINTS_STRICT_JSON_H
 #define TWINSTEP_CHECKPOINTS_STRICT_JSON_H
 
@@ -10,17 +11,18 @@
 
 #include "base/status.h"
 
-/* The object that `bytes` hold; the caller calls json_decref. STATUS_INPUT begins with `name`. */
+/* Parses the object that `bytes` hold; the caller calls json_decref. The text of STATUS_INPUT
+ * begins with `name`. */
 TWINSTEP_MUST_USE enum status strict_json_object(const char *name, const unsigned char *bytes,
                                                  size_t length, json_t **out);
 
-/* The object that a file holds, at most 64 MiB. */
+/* Parses the object that a file of at most 64 MiB holds. */
 TWINSTEP_MUST_USE enum status strict_json_file(const char *path, json_t **out);
 
-/* "an object", "a string", ... as errors say what came; NULL is "nothing". */
+/* The kind of a value, as errors say what came: "an object", "a string", ...; NULL is "nothing". */
 const char *strict_json_kind(const json_t *value);
 
-/* A whole number from 0 on. 0: it is none. */
+/* Stores a whole number from 0 on. Returns 0 if the value is none. */
 int strict_json_count(const json_t *value, uint64_t *out);
 
 #define STRICT_QUOTED_SIZE 160
@@ -29,10 +31,10 @@ struct strict_quoted {
     char text[STRICT_QUOTED_SIZE];
 };
 
-/* A name between quotes as errors print it: control bytes escaped, long ones cut. */
+/* A name between quotes, as errors print it: control bytes are escaped, and long names cut. */
 struct strict_quoted strict_quote(const char *name);
 
-/* A value as it would stand in a file, on one line, cut when long; "nothing" for NULL. */
+/* A value as it would stand in a file, on one line, cut if long; "nothing" for NULL. */
 struct strict_quoted strict_show(const json_t *value);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pairing by name, comparing by blocks, ranking. A block whose bytes are equal is not looked into.
- * Invariant: the report depends on the two files alone, not on blocks. */
+ * Pairs tensors by name, compares them by blocks, and ranks them. A block whose bytes are equal is
+ * not looked into.
+ *
+ * Invariant: the report depends on the two files alone, not on the blocks. */
 #include "checkpoints/weights.h"
 
 #include <math.h>
@@ -9,7 +11,8 @@
 #include "checkpoints/order.h"
 #include "determinism/carrier.h"
 
-#define BLOCK 16384 /* elements */
+/* elements at a time */
+#define BLOCK 16384
 #define HEAD "lm_head.weight"
 #define EMBEDDING "model.embed_tokens.weight"
 
@@ -22,7 +25,7 @@ struct compare {
     uint64_t done, total;
     double *value[2];         /* [BLOCK] */
     unsigned char *carriers;  /* [BLOCK * 8] */
-    unsigned char *coarse[2]; /* [BLOCK * 8] in ulp_dtype's own bytes */
+    unsigned char *coarse[2]; /* [BLOCK * 8] the values in ulp_dtype's own bytes */
 };
 
 static void advance(struct compare *compare, uint64_t bytes) {
@@ -53,7 +56,7 @@ static void settle(struct weights_row *row) {
         row->state = WEIGHTS_DTYPE;
 }
 
-/* An lm_head that only one has: the other's embedding stands for it. */
+/* If only one side has an lm_head, the other's embedding stands for it. */
 static void tie(struct compare *compare, struct weights_row *row) {
     if (strcmp(row->name, HEAD) != 0 || (row->a != NULL && row->b != NULL)) return;
     const int absent = row->a == NULL ? 0 : 1;
@@ -87,12 +90,12 @@ static enum status pair_names(struct compare *compare) {
     return STATUS_OK;
 }
 
-/* Fewer bits of precision. */
+/* The one with fewer bits of precision. */
 static enum dtype coarser(enum dtype a, enum dtype b) {
     return dtype_epsilon(a) > dtype_epsilon(b) ? a : b;
 }
 
-/* Distance from 0 in steps of the format, by sign. NaNs are not asked for. */
+/* The distance from 0 in steps of the format, and the sign. NaNs do not come here. */
 static uint64_t magnitude_of(const unsigned char *bytes, size_t width, int *negative) {
     uint64_t bits = 0;
     memcpy(&bits, bytes, width);
@@ -109,7 +112,8 @@ static uint64_t steps_between(const unsigned char *a, const unsigned char *b, si
     return x > y ? x - y : y - x;
 }
 
-/* Values of one block as f64, exactly, and in the bytes of the coarser format, rounded once. */
+/* Loads one block: its values as f64, exactly, and in the bytes of the coarser format, rounded
+ * once. */
 static enum status load(struct compare *compare, size_t side,
                         const struct safetensors_tensor *tensor, uint64_t first, size_t count,
                         enum dtype coarse) {
@@ -138,7 +142,7 @@ static enum status load(struct compare *compare, size_t side,
     return STATUS_OK;
 }
 
-/* Element i of the block, whose bits or values differ. */
+/* Notes element i of the block, whose bits or values differ. */
 static void note(const struct compare *compare, struct weights_row *row, uint64_t first, size_t i) {
     const double a = compare->value[0][i], b = compare->value[1][i];
     const size_t width = dtype_width(row->ulp_dtype);
@@ -187,7 +191,8 @@ static enum status compare_numbers(struct compare *compare, struct weights_row *
     return STATUS_OK;
 }
 
-/* Of a dtype that is no number here: whole elements, or bytes where elements are no bytes. */
+/* Compares tensors of a dtype that is no number here: element by element, or byte by byte if
+ * elements are no whole bytes. */
 static void compare_bytes(struct compare *compare, struct weights_row *row) {
     const unsigned bits = safetensors_dtype_bits(row->a->dtype);
     const size_t width = bits % 8 == 0 ? bits / 8 : 1;
@@ -213,7 +218,8 @@ static enum status compare_row(struct compare *compare, struct weights_row *row)
     return STATUS_OK;
 }
 
-/* Missing and misshapen ones first, then those with NaNs in one only, then by max_abs. */
+/* Missing tensors and those of other shapes come first, then those with NaNs on one side only, then
+ * by max_abs. */
 static int compare_worst(const void *a, const void *b) {
     const struct weights_row *x = (const struct weights_row *)a, *y = (const struct weights_row *)b;
     const int x_apart = x->state >= WEIGHTS_SHAPE, y_apart = y->state >= WEIGHTS_SHAPE;
