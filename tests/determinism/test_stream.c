@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Addressed streams: the packing of laws.md section 10 bit by bit, refusal of every field that
- * does not fit, bulk against single draws, permutations, bounded integers, ledger. */
+ * Addressed streams: the packing of docs/DETERMINISM.md, law 10, bit by bit, refusal of every field
+ * that does not fit, bulk against single draws, permutations, bounded integers, ledger. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * PyTorch's CUDA numbers by GPU, against the published values (facts of the frameworks, section
- * 6.2: torch.rand with seed 0; divergence thresholds of pytorch issues 194676 and 196613). */
+ * Compares PyTorch's CUDA numbers of several GPUs with published values: the first numbers of
+ * torch.rand with seed 0 in PyTorch's documentation, and the sizes from which GPUs differ in
+ * pytorch issues 194676 and 196613. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
