@@ -12,17 +12,9 @@
 #define TWINSTEP_BASE_RULE_H
 
 #include "base/dtype.h"
-#include "base/real.h"
+#include "base/real_log.h"
 
 /* ---- scalars, in double ---- */
-
-/* Law 7: the coefficient of torch.nn.utils.clip_grad_norm_ (torch/nn/utils/clip_grad.py), which is
- * min(1, max / (norm + 1e-6)) rounded to f32. A NaN norm gives NaN. PyTorch multiplies gradients by
- * it even where it is 1. */
-TWINSTEP_HD double rule_clip_coefficient(double norm, double max_norm) {
-    double c = max_norm / (norm + 1e-6);
-    return (double)(float)(c > 1.0 ? 1.0 : c);
-}
 
 /* What _single_tensor_adam of torch/optim/adam.py (not capturable, decoupled decay) computes in
  * Python floats, which are doubles, before its kernels run. t is 1 at the first step. */

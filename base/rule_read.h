@@ -8,7 +8,6 @@
 #ifndef TWINSTEP_BASE_RULE_READ_H
 #define TWINSTEP_BASE_RULE_READ_H
 
-#include "base/dtype.h"
 #include "base/real_basic.h"
 
 /* The kinds of direction; each needs other slots and scalars. */

@@ -19,12 +19,6 @@ TWINSTEP_HD int64_t rule_ulp_order_f32(float x, int shift) {
     return bits >> 31 != 0 ? -magnitude : magnitude;
 }
 
-TWINSTEP_HD int64_t rule_ulp_order_f64(double x) {
-    const uint64_t bits = real_bits_f64(x);
-    const int64_t magnitude = (int64_t)(bits & UINT64_C(0x7fffffffffffffff));
-    return bits >> 63 != 0 ? -magnitude : magnitude;
-}
-
 /* The position for a format whose least normal number lies above f32's. Below it the steps are of
  * one quantum, 1 / per_unit. Above it, the format has `cut` fraction bits less than f32, and its
  * exponents are counted from `below`, the f32 exponent field of its least normal number less 1. */
@@ -58,7 +52,7 @@ TWINSTEP_HD int64_t rule_ulp_f32(float x, float y, enum dtype dtype) {
 
 TWINSTEP_HD int64_t rule_ulp_f64(double x, double y) {
     if (x != x || y != y) return (x != x) == (y != y) ? 0 : INT64_MAX;
-    return rule_ulp_apart(rule_ulp_order_f64(x), rule_ulp_order_f64(y));
+    return rule_ulp_apart(real_ordered_f64(x), real_ordered_f64(y));
 }
 
 #endif

@@ -19,7 +19,6 @@
 
 #include <stddef.h>
 
-#include "base/real.h"
 #include "base/sum_vector.h"
 
 #define SUM_LEVELS 52 /* more than log2 of the number of blocks in an address space */

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/real.h"
+#include "base/real_basic.h"
 
 #define SUM_LANES 32
 #define SUM_BLOCK 4096

@@ -10,7 +10,9 @@
 #define TWINSTEP_BASE_VARIANT_H
 
 #include "base/dtype.h"
-#include "base/real.h"
+#include "base/real_exp.h"
+#include "base/real_log.h"
+#include "base/real_round.h"
 
 #if !defined(TWINSTEP_VARIANT)
 #error "base/variant.h is for files that cmake/kernels.cmake compiles per variant"
@@ -64,52 +66,16 @@ TWINSTEP_HD accumulator acc_sqrt(accumulator x) {
     return ACC_NAME_(real_sqrt)(x);
 }
 
-TWINSTEP_HD accumulator acc_abs(accumulator x) {
-    return ACC_NAME_(real_abs)(x);
-}
-
 TWINSTEP_HD accumulator acc_exp(accumulator x) {
     return ACC_NAME_(real_exp)(x);
-}
-
-TWINSTEP_HD accumulator acc_exp2(accumulator x) {
-    return ACC_NAME_(real_exp2)(x);
-}
-
-TWINSTEP_HD accumulator acc_expm1(accumulator x) {
-    return ACC_NAME_(real_expm1)(x);
 }
 
 TWINSTEP_HD accumulator acc_log(accumulator x) {
     return ACC_NAME_(real_log)(x);
 }
 
-TWINSTEP_HD accumulator acc_log1p(accumulator x) {
-    return ACC_NAME_(real_log1p)(x);
-}
-
-TWINSTEP_HD accumulator acc_pow(accumulator x, accumulator y) {
-    return ACC_NAME_(real_pow)(x, y);
-}
-
-TWINSTEP_HD accumulator acc_tanh(accumulator x) {
-    return ACC_NAME_(real_tanh)(x);
-}
-
-TWINSTEP_HD accumulator acc_sin(accumulator x) {
-    return ACC_NAME_(real_sin)(x);
-}
-
-TWINSTEP_HD accumulator acc_cos(accumulator x) {
-    return ACC_NAME_(real_cos)(x);
-}
-
 TWINSTEP_HD accumulator acc_inf(void) {
     return ACC_NAME_(real_inf)();
-}
-
-TWINSTEP_HD accumulator acc_nan(void) {
-    return ACC_NAME_(real_nan)();
 }
 
 /* Rounds x once to a dtype that operations compute in (not fp8). f64 is exact only in a double

@@ -6,6 +6,7 @@
 
 #include "determinism/ledger.h"
 #include "determinism/root.h"
+#include "determinism/trace.h"
 
 /* What the columns of one update say of each other: 1 they agree, 0 they do not, -1 not recorded
  * twice. */

@@ -12,7 +12,9 @@
 #define TWINSTEP_DETERMINISM_CERTIFY_H
 
 #include "determinism/digest.h"
-#include "determinism/trace.h"
+
+struct trace_image;
+struct trace_run;
 
 enum certify_state {
     CERTIFY_SOUND = 0,

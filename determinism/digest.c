@@ -10,6 +10,8 @@
 #include <nettle/sha2.h>
 
 #include "determinism/carrier.h"
+#include "determinism/leafhash.h"
+#include "determinism/stream.h"
 
 #define PIECE_BYTES 4096
 #define TENSOR_KIND "twinstep tensor 1"
@@ -194,25 +196,6 @@ enum status digest_tensor_leaves(const char *name, enum dtype dtype, size_t rank
         bytes -= length;
     }
     close_sha(&sha, out_digest);
-    return STATUS_OK;
-}
-
-enum status digest_gather(const struct digest_rows *rows, struct digest *out_digest) {
-    const size_t shape[2] = {rows->row_count, rows->width};
-    const size_t carrier = dtype_carrier(rows->dtype);
-    struct leaf_writer writer;
-    open_writer(&writer, TENSOR_KIND, rows->name);
-    put_tensor_head(&writer.sha, rows->dtype, 2, shape);
-    for (size_t i = 0; i < rows->row_count; i++) {
-        const size_t row = rows->rows == NULL ? i : rows->rows[i];
-        const size_t start = row * rows->stride;
-        const unsigned char *const data = (const unsigned char *)rows->data + start * carrier;
-        const size_t written = write_carriers(&writer, rows->dtype, data, rows->width);
-        if (written < rows->width) {
-            return fail_misfit(rows->name, rows->dtype, rows->data, start + written);
-        }
-    }
-    close_writer(&writer, out_digest);
     return STATUS_OK;
 }
 

@@ -16,12 +16,13 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
-#include "determinism/leafhash.h"
-#include "determinism/stream.h"
 
 #define DIGEST_BYTES 32
 #define DIGEST_HEX 65 /* 64 digits and a NUL */
 #define DIGEST_MAX_RANK 8
+
+struct leafhash_leaf;
+struct stream_ledger;
 
 struct digest {
     uint8_t byte[DIGEST_BYTES];
@@ -41,22 +42,6 @@ TWINSTEP_MUST_USE enum status digest_tensor_leaves(const char *name, enum dtype 
                                                    const size_t *shape, const void *data,
                                                    const struct leafhash_leaf *leaves,
                                                    struct digest *out_digest);
-
-/* Rows of a matrix of carriers, in the order of a list. The real tokens of a padded buffer, listed
- * in canonical order, hash like the tensor [row_count, width] that holds only them. */
-struct digest_rows {
-    const char *name;
-    enum dtype dtype;
-    const void *data;
-    size_t stride;        /* number of carriers from one row to the next */
-    size_t width;         /* number of carriers of a row that count */
-    const uint32_t *rows; /* row numbers; NULL means 0 ... row_count - 1 */
-    size_t row_count;
-};
-
-/* Equals digest_tensor of the gathered rows, [row_count, width], and has the same errors. */
-TWINSTEP_MUST_USE enum status digest_gather(const struct digest_rows *rows,
-                                            struct digest *out_digest);
 
 /* The digest of raw bytes through the leaf hash, for the counters and tables of the training
  * state. */

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "determinism/trace.h"
+
 static int digest_differs(const uint8_t *a, const uint8_t *b) {
     return memcmp(a, b, RECORD_DIGEST_BYTES) != 0;
 }

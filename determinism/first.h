@@ -6,7 +6,8 @@
 #ifndef TWINSTEP_DETERMINISM_FIRST_H
 #define TWINSTEP_DETERMINISM_FIRST_H
 
-#include "determinism/trace.h"
+struct record;
+struct trace_run_plan;
 
 struct first_difference {
     /* the first in the order of run a; "" if only one of them ran it, or none was recorded */

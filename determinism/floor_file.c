@@ -6,7 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/number.h"
+#include "determinism/digest.h"
+#include "determinism/trace.h"
 
 const struct record_column floor_columns[FLOOR_COLUMNS] = {
     {"loss", "nat", "|a - b| of the loss of an A/A pair"},

@@ -12,8 +12,11 @@
 #ifndef TWINSTEP_DETERMINISM_FLOOR_FILE_H
 #define TWINSTEP_DETERMINISM_FLOOR_FILE_H
 
-#include "determinism/digest.h"
-#include "determinism/trace.h"
+#include "base/status.h"
+#include "determinism/record.h"
+
+struct arena;
+struct trace_attribute;
 
 #define FLOOR_FILE_VERSION 2 /* a file without `parts` has version 1 */
 

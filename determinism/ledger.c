@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/arena.h"
+#include "determinism/trace.h"
+
 /* The index of the consumer of that name, or shape.consumers if the run has none. */
 static uint32_t find(const struct trace_run *run, const char *name) {
     uint32_t i = 0;

@@ -8,9 +8,13 @@
 #ifndef TWINSTEP_DETERMINISM_LEDGER_H
 #define TWINSTEP_DETERMINISM_LEDGER_H
 
-#include "base/arena.h"
+#include "base/status.h"
 #include "determinism/stream.h"
-#include "determinism/trace.h"
+
+struct arena;
+struct record;
+struct trace_run;
+struct trace_run_plan;
 
 /* A stream from which both runs drew with different seeds. */
 struct ledger_seed {

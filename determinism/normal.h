@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "base/real.h"
+#include "base/real_log.h"
 #include "determinism/stream.h"
 
 #define NORMAL_TERMS 8

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/real.h"
 #include "base/sum.h"
 #include "determinism/shapley.h"

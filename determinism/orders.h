@@ -14,7 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arena.h"
+#include "base/status.h"
+
+struct arena;
 
 #define ORDERS_FACTORS 16 /* most factors */
 #define ORDERS_LEAST 4    /* two pairs: one pair has no interval */

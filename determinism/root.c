@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/macro.h"
+#include "determinism/digest.h"
+#include "determinism/record.h"
 
 static struct digest column(const struct record *record, enum record_digest which) {
     struct digest digest;

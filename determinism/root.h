@@ -7,8 +7,8 @@
 #ifndef TWINSTEP_DETERMINISM_ROOT_H
 #define TWINSTEP_DETERMINISM_ROOT_H
 
-#include "determinism/digest.h"
-#include "determinism/record.h"
+struct digest;
+struct record;
 
 /* Computes root k from root k-1 (root 0 is 32 zero bytes) and the record's columns: digest_root
  * "root" of (root k-1, digest_batch, digest_rng, digest_weights, digest_lr, and digest_bytes "loss"

@@ -17,8 +17,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arena.h"
+#include "base/status.h"
 #include "determinism/record.h"
+
+struct arena;
 
 #define TRACE_VERSION 1
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Creates the axes of a run: scales with the names of what they count, and what is fixed for each
  * consumer of random words. */
+#include "base/arena.h"
 #include "determinism/hdf5_writer.h"
 
 #include <stdio.h>

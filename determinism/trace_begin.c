@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Makes a trace ready for writing from a plan: checks names, claims the live file and creates every
  * object in it, starts writing for live readers, and keeps a handle of each dataset. */
+#include "base/arena.h"
 #include "determinism/hdf5_writer.h"
 
 #include <stdio.h>

@@ -4,6 +4,7 @@
  *
  * Every axis of every dataset has a dimension scale, and every run names what a viewer should plot
  * (NeXus @default, @signal, @axes). */
+#include "base/arena.h"
 #include "determinism/hdf5_writer.h"
 
 #include <stdio.h>

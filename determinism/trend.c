@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/real.h"
 #include "base/sum.h"
 #include "determinism/statistics.h"

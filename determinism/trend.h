@@ -11,8 +11,9 @@
 
 #include <stddef.h>
 
-#include "base/arena.h"
 #include "base/status.h"
+
+struct arena;
 
 #define TREND_LEAST 5  /* values needed: with fewer no order is rarer than 1 in 100 */
 #define TREND_MOST 128 /* most values */

@@ -5,6 +5,7 @@
 
 #include <gsl/gsl_cdf.h>
 
+#include "base/arena.h"
 #include "base/real.h"
 #include "base/sum.h"
 

@@ -20,9 +20,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/status.h"
 #include "determinism/shapley.h"
+
+struct arena;
 
 #define WAY_FACTORS_MAX 5 /* 32 hybrids */
 #define WAY_RUNS_LEAST 3  /* runs of each hybrid: two must be left when one is left out */

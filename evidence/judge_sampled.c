@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/arena.h"
+
 static uint64_t rows_of(const struct trace_array *array) {
     return array->plan.shape[0];
 }

@@ -4,6 +4,7 @@
 #ifndef TWINSTEP_EXPERIMENT_BACKEND_RECORD_H
 #define TWINSTEP_EXPERIMENT_BACKEND_RECORD_H
 
+#include "determinism/digest.h"
 #include "evidence/backend_seen.h"
 #include "model/backends.h"
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "determinism/trace.h"
 #include "forensics/compare_parts.h"
 
 const char *compare_class_name(enum compare_class class_of) {

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/dtype.h"
 #include "base/rule_read.h"
 
 #define READS_BLOCK ((size_t)4096) /* numbers; SUM_BLOCK of base/sum.h */

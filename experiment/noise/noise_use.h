@@ -6,6 +6,7 @@
 #define TWINSTEP_EXPERIMENT_NOISE_NOISE_USE_H
 
 #include "determinism/floor_file.h"
+#include "determinism/trace.h"
 #include "scenarios/scenario.h"
 
 /* STATUS_INPUT, `path` first: the file is of a configuration that trains something else (names the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * base/rule.h in f32 (and dtypes that f32 carries): published bits of PyTorch's AdamW, where each
- * operation rounds, SGD by hand, the clip coefficient. Gradients: test_rule_gradients.c, in f64. */
+ * operation rounds, SGD by hand. Gradients: test_rule_gradients.c, in f64. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -213,20 +213,6 @@ static void validate_silu(void **state) {
     assert_same(rule_norm_rstd(16.0f, 4.0f, 0.0f), 0.5f);
 }
 
-/* ---- clipping ---- */
-
-static void validate_clip(void **state) {
-    (void)state;
-    double nan = real_nan_f64();
-    assert_true(rule_clip_coefficient(0.5, 1.0) == 1.0);
-    assert_true(rule_clip_coefficient(0.0, 1.0) == 1.0);
-    assert_true(rule_clip_coefficient(1.0, 1.0) == (double)(float)(1.0 / (1.0 + 1e-6)));
-    assert_true(rule_clip_coefficient(1.0, 1.0) < 1.0);
-    assert_true(rule_clip_coefficient(4.0, 1.0) == (double)(float)(1.0 / (4.0 + 1e-6)));
-    assert_true(rule_clip_coefficient(real_inf_f64(), 1.0) == 0.0);
-    assert_true(rule_clip_coefficient(nan, 1.0) != rule_clip_coefficient(nan, 1.0));
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_adamw),
@@ -237,7 +223,6 @@ int main(void) {
         cmocka_unit_test(verify_sgd_without_decay_reads_no_parameter),
         cmocka_unit_test(verify_rounding_points),
         cmocka_unit_test(validate_silu),
-        cmocka_unit_test(validate_clip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,8 +12,10 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "base/arena.h"
 #include "base/macro.h"
 #include "determinism/floor_file.h"
+#include "determinism/trace.h"
 #include "tests/cli/helper_cli.h"
 
 static void expect(struct said *said, const char *const *needles) {

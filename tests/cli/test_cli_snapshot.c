@@ -14,6 +14,7 @@
 
 #include <hdf5.h>
 
+#include "base/arena.h"
 #include "determinism/trace.h"
 #include "tests/cli/helper_cli.h"
 

@@ -5,6 +5,7 @@
 #ifndef TWINSTEP_TESTS_DETERMINISM_HELPER_TRACE_H
 #define TWINSTEP_TESTS_DETERMINISM_HELPER_TRACE_H
 
+#include "base/arena.h"
 #include "determinism/trace.h"
 
 #define SAMPLE_RUNS 3 /* baseline and test with every column, floor-rerun with the fewest */

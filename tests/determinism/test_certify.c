@@ -16,6 +16,7 @@
 #include "determinism/chain.h"
 #include "determinism/ledger.h"
 #include "determinism/root.h"
+#include "determinism/trace.h"
 
 enum { UPDATES = 9, GROUPS = 2, TENSORS = 3, SITES = 2, PHASES = 4, CONSUMERS = 2 };
 

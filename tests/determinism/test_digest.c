@@ -12,6 +12,7 @@
 
 #include "base/real.h"
 #include "determinism/digest.h"
+#include "determinism/stream.h"
 
 static void expect_hex(const struct digest *digest, const char *expected) {
     char text[DIGEST_HEX];
@@ -136,37 +137,6 @@ static void verify_nans_are_one(void **state) {
     }
 }
 
-/* A padded buffer, poisoned: real rows in any place hash as the tensor that holds only them. */
-static void corroborate_gather_and_tensor(void **state) {
-    (void)state;
-    enum { ROWS = 700, WIDTH = 33, STRIDE = 41, PHYSICAL = 1500 };
-    static float padded[PHYSICAL * STRIDE];
-    static float dense[ROWS * WIDTH];
-    uint32_t list[ROWS];
-    for (size_t i = 0; i < COUNT_OF(padded); i++)
-        padded[i] = real_nan_f32();
-    for (uint32_t r = 0; r < ROWS; r++) {
-        list[r] = (r * 997u + 13u) % PHYSICAL; /* 997 is prime to 1500: no row twice */
-        for (uint32_t c = 0; c < WIDTH; c++) {
-            const float value = (float)((r * WIDTH + c) % 251) * 0.25f; /* a value of every dtype */
-            padded[list[r] * STRIDE + c] = value;
-            dense[r * WIDTH + c] = value;
-        }
-    }
-    static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_TF32};
-    for (size_t d = 0; d < COUNT_OF(dtypes); d++) {
-        const struct digest_rows rows = {"x", dtypes[d], padded, STRIDE, WIDTH, list, ROWS};
-        const struct digest expected =
-            tensor("x", dtypes[d], 2, (const size_t[]){ROWS, WIDTH}, dense);
-        struct digest out;
-        assert_int_equal(digest_gather(&rows, &out), STATUS_OK);
-        assert_int_equal(digest_compare(&out, &expected), 0);
-        const struct digest_rows identity = {"x", dtypes[d], dense, WIDTH, WIDTH, NULL, ROWS};
-        assert_int_equal(digest_gather(&identity, &out), STATUS_OK);
-        assert_int_equal(digest_compare(&out, &expected), 0);
-    }
-}
-
 static void validate_misfit_is_named(void **state) {
     (void)state;
     float data[12] = {0.0f};
@@ -177,10 +147,6 @@ static void validate_misfit_is_named(void **state) {
     assert_string_equal(status_text(),
                         "digest of q: carrier 7 holds 0x1.234568p+0 (3f91a2b4), expected a value "
                         "of bf16: the operation that wrote it did not round");
-    const uint32_t row = 1;
-    const struct digest_rows rows = {"q", DTYPE_F16, data, 6, 4, &row, 1};
-    assert_int_equal(digest_gather(&rows, &out), STATUS_INTERNAL);
-    assert_non_null(strstr(status_text(), "digest of q: carrier 7 holds"));
     assert_int_equal(digest_tensor("q", DTYPE_F32, 9, NULL, data, &out), STATUS_INTERNAL);
     assert_string_equal(status_text(), "digest of q: rank 9, expected at most 8");
 }
@@ -218,15 +184,10 @@ static void verify_stream(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_tensors),
-        cmocka_unit_test(validate_several_leaves),
-        cmocka_unit_test(validate_odd_halves),
-        cmocka_unit_test(validate_other_kinds),
-        cmocka_unit_test(verify_identity_counts),
-        cmocka_unit_test(verify_nans_are_one),
-        cmocka_unit_test(corroborate_gather_and_tensor),
-        cmocka_unit_test(validate_misfit_is_named),
-        cmocka_unit_test(verify_stream),
+        cmocka_unit_test(validate_tensors),         cmocka_unit_test(validate_several_leaves),
+        cmocka_unit_test(validate_odd_halves),      cmocka_unit_test(validate_other_kinds),
+        cmocka_unit_test(verify_identity_counts),   cmocka_unit_test(verify_nans_are_one),
+        cmocka_unit_test(validate_misfit_is_named), cmocka_unit_test(verify_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

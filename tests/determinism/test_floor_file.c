@@ -12,7 +12,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/arena.h"
 #include "determinism/floor_file.h"
+#include "determinism/trace.h"
 
 /* HDF5 loses what it had when a file is damaged. */
 const char *__lsan_default_suppressions(void);

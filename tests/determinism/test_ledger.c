@@ -11,7 +11,9 @@
 
 #include <string.h>
 
+#include "base/arena.h"
 #include "determinism/ledger.h"
+#include "determinism/trace.h"
 
 #define CONSUMERS 4
 #define UPDATES 3

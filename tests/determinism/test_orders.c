@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/macro.h"
 #include "base/real.h"
 #include "base/sum.h"

@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "determinism/digest.h"
 #include "determinism/hdf5_layout.h"
 #include "tests/determinism/helper_trace.h"
 

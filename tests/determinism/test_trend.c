@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "determinism/trend.h"
 
 static size_t falls(const double *values, size_t count) {

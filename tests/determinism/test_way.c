@@ -13,6 +13,7 @@
 
 #include <gsl/gsl_errno.h>
 
+#include "base/arena.h"
 #include "base/real.h"
 #include "determinism/normal.h"
 #include "determinism/philox.h"

@@ -4,6 +4,7 @@
 #ifndef TWINSTEP_TESTS_REPORT_HELPER_PAGE_H
 #define TWINSTEP_TESTS_REPORT_HELPER_PAGE_H
 
+#include "base/arena.h"
 #include "report/report.h"
 
 struct fake_plan {
