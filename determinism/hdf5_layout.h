@@ -12,8 +12,9 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "determinism/digest.h"
 #include "determinism/record.h"
+
+struct digest;
 
 /* The second axis of a column. AXIS_NONE says that there is one value (or one digest) for each
  * update. */
@@ -29,18 +30,6 @@ enum layout_axis {
     LAYOUT_AXES
 };
 enum layout_kind { KIND_REAL = 0, KIND_INTEGER, KIND_DIGEST };
-enum layout_source {
-    SOURCE_RECORD = 0, /* the column lies in the record itself */
-    SOURCE_GROUPS,
-    SOURCE_TENSORS,
-    SOURCE_TENSOR_DIGESTS,
-    SOURCE_PHASES,
-    SOURCE_SITES,
-    SOURCE_MICROS,
-    SOURCE_LEDGER,
-    SOURCE_PLACES,
-    SOURCE_PAIR
-};
 
 /* The group below steps/ that holds the columns of an axis, and the name of the axis' scale in
  * it. */
@@ -48,6 +37,7 @@ struct layout_axis_name {
     const char *folder; /* "" is steps/ itself */
     const char *scale;
     const char *long_name;
+    size_t length; /* offset of the axis' length in struct record_shape; not used by AXIS_NONE */
 };
 extern const struct layout_axis_name layout_axes[LAYOUT_AXES];
 
@@ -64,7 +54,7 @@ extern const struct layout_fixed layout_fixed[LAYOUT_FIXED];
 struct layout_column {
     const struct record_column *text;
     const char *prefix; /* "gap_" for the gaps of a pair, else "" */
-    enum layout_source source;
+    size_t array; /* offset in the record of the pointer to its entries; 0: the record is one */
     enum layout_axis axis;
     enum layout_kind kind;
     uint32_t length; /* length of the axis; 1 for AXIS_NONE */

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The names, units and long names of every column, in the order of the enums in record.h. */
+ * The names, units and long names of every column, in the order of the enums in record.h; and the
+ * memory of records. */
 #include "determinism/record.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/arena.h"
 
 const struct record_column record_reals[RECORD_REALS] = {
     [REAL_LOSS] = {"loss", "nat", "loss of the update"},
@@ -94,3 +100,32 @@ const struct record_column record_pair_integers[RECORD_PAIR_INTEGERS] = {
     [PAIR_FIRST_TENSOR] = {"first_tensor", "1", "index of the first differing tensor, -1 none"},
     [PAIR_MAX_ULP] = {"max_ulp", "ulp", "largest distance in units of the last place"},
 };
+
+#define ARRAY(member, axis)                                                                        \
+    {                                                                                              \
+        offsetof(struct record, member), offsetof(struct record_shape, axis),                      \
+            sizeof(*((struct record *)0)->member)                                                  \
+    }
+
+/* The arrays of a record: where it points to each, where a shape holds its length, and how large an
+ * entry is. */
+static const struct {
+    size_t pointer, length, entry;
+} arrays[] = {
+    ARRAY(groups, groups),    ARRAY(tensors, tensors), ARRAY(tensor_digests, tensors),
+    ARRAY(phases, phases),    ARRAY(sites, sites),     ARRAY(micros, micros),
+    ARRAY(ledger, consumers), ARRAY(places, streams),
+};
+
+enum status record_take(struct arena *arena, const struct record_shape *shape, uint64_t count,
+                        struct record *records) {
+    for (size_t a = 0; a < COUNT_OF(arrays); a++) {
+        uint32_t length;
+        char *entries;
+        memcpy(&length, (const char *)shape + arrays[a].length, sizeof length);
+        TRY(arena_take(arena, count * length, arrays[a].entry, "records", &entries));
+        for (uint64_t i = 0; i < count; i++, entries += length * arrays[a].entry)
+            memcpy((char *)&records[i] + arrays[a].pointer, &entries, sizeof entries);
+    }
+    return STATUS_OK;
+}

@@ -10,6 +10,10 @@
 
 #include <stdint.h>
 
+#include "base/status.h"
+
+struct arena;
+
 #define RECORD_DIGEST_BYTES 32
 
 struct record_column {
@@ -165,6 +169,10 @@ struct record {
     int64_t (*ledger)[RECORD_LEDGERS];
     int64_t (*places)[RECORD_PLACES];
 };
+
+/* Takes the arrays of `count` records from `arena`, filled with zeros: one piece for each array. */
+TWINSTEP_MUST_USE enum status record_take(struct arena *arena, const struct record_shape *shape,
+                                          uint64_t count, struct record *records);
 
 /* One update of one pair. */
 struct pair_record {

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Turns the column tables of record.h into places in a record and in a packed row. Phases and
  * activation sites have one column each, `digest`, for which record.h has no table. */
+#include "determinism/digest.h"
 #include "determinism/hdf5_layout.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#define LENGTH(member) offsetof(struct record_shape, member)
+
 const struct layout_axis_name layout_axes[LAYOUT_AXES] = {
-    [AXIS_NONE] = {"", "step", "update, 1-based"},
-    [AXIS_GROUP] = {"", "group", "parameter group, table order"},
-    [AXIS_TENSOR] = {"tensors", "tensor", "trainable tensor, table order"},
-    [AXIS_PHASE] = {"phases", "phase", "phase of the loop, loop order"},
-    [AXIS_SITE] = {"sites", "site", "activation site, forward order"},
-    [AXIS_MICRO] = {"micro", "micro", "micro-batch of the update"},
-    [AXIS_CONSUMER] = {"ledger", "consumer", "consumer of random words"},
-    [AXIS_STREAM] = {"streams", "stream", "random stream"},
+    [AXIS_NONE] = {"", "step", "update, 1-based", 0},
+    [AXIS_GROUP] = {"", "group", "parameter group, table order", LENGTH(groups)},
+    [AXIS_TENSOR] = {"tensors", "tensor", "trainable tensor, table order", LENGTH(tensors)},
+    [AXIS_PHASE] = {"phases", "phase", "phase of the loop, loop order", LENGTH(phases)},
+    [AXIS_SITE] = {"sites", "site", "activation site, forward order", LENGTH(sites)},
+    [AXIS_MICRO] = {"micro", "micro", "micro-batch of the update", LENGTH(micros)},
+    [AXIS_CONSUMER] = {"ledger", "consumer", "consumer of random words", LENGTH(consumers)},
+    [AXIS_STREAM] = {"streams", "stream", "random stream", LENGTH(streams)},
 };
 
 const struct layout_fixed layout_fixed[LAYOUT_FIXED] = {
@@ -41,68 +44,54 @@ const struct layout_column layout_check = {.text = &check_text,
                                            .length = 1,
                                            .cell = RECORD_DIGEST_BYTES};
 
-/* A table of columns that lie side by side in each entry of a source. */
+/* A table of columns that lie side by side in each entry of an array of the record, or in the
+ * record itself. */
 struct family {
     const struct record_column *texts;
     uint32_t count;
-    const char *prefix;
-    enum layout_source source;
-    enum layout_axis axis;
     enum layout_kind kind;
-    size_t stride;
     size_t offset; /* offset of the first column in an entry */
+    enum layout_axis axis;
+    size_t array, stride; /* of a record's array, as in struct layout_column */
+    const char *prefix;   /* NULL: none */
 };
 
-#define FIELD(member) offsetof(struct record, member)
-#define PAIR_FIELD(member) offsetof(struct pair_record, member)
-#define STRIDE(member) sizeof(*((struct record *)0)->member)
+#define IN_RECORD(texts, count, kind, member)                                                      \
+    { texts, count, kind, offsetof(struct record, member), AXIS_NONE, 0, 0, NULL }
+#define IN_PAIR(texts, count, kind, member, prefix)                                                \
+    { texts, count, kind, offsetof(struct pair_record, member), AXIS_NONE, 0, 0, prefix }
+#define IN_ARRAY(texts, count, kind, member, axis)                                                 \
+    {                                                                                              \
+        texts, count, kind, 0, axis, offsetof(struct record, member),                              \
+            sizeof(*((struct record *)0)->member), NULL                                            \
+    }
 
 static const struct family run_families[] = {
-    {record_reals, RECORD_REALS, "", SOURCE_RECORD, AXIS_NONE, KIND_REAL, 0, FIELD(reals)},
-    {record_integers, RECORD_INTEGERS, "", SOURCE_RECORD, AXIS_NONE, KIND_INTEGER, 0,
-     FIELD(integers)},
-    {record_digests, RECORD_DIGESTS, "", SOURCE_RECORD, AXIS_NONE, KIND_DIGEST, 0, FIELD(digests)},
-    {record_groups, RECORD_GROUPS, "", SOURCE_GROUPS, AXIS_GROUP, KIND_REAL, STRIDE(groups), 0},
-    {record_tensors, RECORD_TENSORS, "", SOURCE_TENSORS, AXIS_TENSOR, KIND_REAL, STRIDE(tensors),
-     0},
-    {record_tensor_digests, RECORD_TENSOR_DIGESTS, "", SOURCE_TENSOR_DIGESTS, AXIS_TENSOR,
-     KIND_DIGEST, STRIDE(tensor_digests), 0},
-    {phase_digest, 1, "", SOURCE_PHASES, AXIS_PHASE, KIND_DIGEST, STRIDE(phases), 0},
-    {site_digest, 1, "", SOURCE_SITES, AXIS_SITE, KIND_DIGEST, STRIDE(sites), 0},
-    {record_micros, RECORD_MICROS, "", SOURCE_MICROS, AXIS_MICRO, KIND_REAL, STRIDE(micros), 0},
-    {record_ledgers, RECORD_LEDGERS, "", SOURCE_LEDGER, AXIS_CONSUMER, KIND_INTEGER, STRIDE(ledger),
-     0},
-    {record_places, RECORD_PLACES, "", SOURCE_PLACES, AXIS_STREAM, KIND_INTEGER, STRIDE(places), 0},
+    IN_RECORD(record_reals, RECORD_REALS, KIND_REAL, reals),
+    IN_RECORD(record_integers, RECORD_INTEGERS, KIND_INTEGER, integers),
+    IN_RECORD(record_digests, RECORD_DIGESTS, KIND_DIGEST, digests),
+    IN_ARRAY(record_groups, RECORD_GROUPS, KIND_REAL, groups, AXIS_GROUP),
+    IN_ARRAY(record_tensors, RECORD_TENSORS, KIND_REAL, tensors, AXIS_TENSOR),
+    IN_ARRAY(record_tensor_digests, RECORD_TENSOR_DIGESTS, KIND_DIGEST, tensor_digests,
+             AXIS_TENSOR),
+    IN_ARRAY(phase_digest, 1, KIND_DIGEST, phases, AXIS_PHASE),
+    IN_ARRAY(site_digest, 1, KIND_DIGEST, sites, AXIS_SITE),
+    IN_ARRAY(record_micros, RECORD_MICROS, KIND_REAL, micros, AXIS_MICRO),
+    IN_ARRAY(record_ledgers, RECORD_LEDGERS, KIND_INTEGER, ledger, AXIS_CONSUMER),
+    IN_ARRAY(record_places, RECORD_PLACES, KIND_INTEGER, places, AXIS_STREAM),
 };
 
 static const struct family pair_families[] = {
-    {record_reals, RECORD_REALS, "gap_", SOURCE_PAIR, AXIS_NONE, KIND_REAL, 0, PAIR_FIELD(gaps)},
-    {record_pairs, RECORD_PAIRS, "", SOURCE_PAIR, AXIS_NONE, KIND_REAL, 0, PAIR_FIELD(reals)},
-    {record_pair_integers, RECORD_PAIR_INTEGERS, "", SOURCE_PAIR, AXIS_NONE, KIND_INTEGER, 0,
-     PAIR_FIELD(integers)},
+    IN_PAIR(record_reals, RECORD_REALS, KIND_REAL, gaps, "gap_"),
+    IN_PAIR(record_pairs, RECORD_PAIRS, KIND_REAL, reals, NULL),
+    IN_PAIR(record_pair_integers, RECORD_PAIR_INTEGERS, KIND_INTEGER, integers, NULL),
 };
 
 uint32_t layout_axis_length(const struct record_shape *shape, enum layout_axis axis) {
-    switch (axis) {
-    case AXIS_GROUP:
-        return shape->groups;
-    case AXIS_TENSOR:
-        return shape->tensors;
-    case AXIS_PHASE:
-        return shape->phases;
-    case AXIS_SITE:
-        return shape->sites;
-    case AXIS_MICRO:
-        return shape->micros;
-    case AXIS_CONSUMER:
-        return shape->consumers;
-    case AXIS_STREAM:
-        return shape->streams;
-    case AXIS_NONE:
-    case LAYOUT_AXES:
-        break;
-    }
-    return 1;
+    uint32_t length = 1;
+    if (axis != AXIS_NONE)
+        memcpy(&length, (const char *)shape + layout_axes[axis].length, sizeof length);
+    return length;
 }
 
 static void add_family(struct layout *layout, const struct family *family, uint32_t length) {
@@ -110,8 +99,8 @@ static void add_family(struct layout *layout, const struct family *family, uint3
     for (uint32_t i = 0; i < family->count && length != 0; i++) {
         struct layout_column *column = &layout->columns[layout->count++];
         column->text = &family->texts[i];
-        column->prefix = family->prefix;
-        column->source = family->source;
+        column->prefix = family->prefix == NULL ? "" : family->prefix;
+        column->array = family->array;
         column->axis = family->axis;
         column->kind = family->kind;
         column->length = length;
@@ -161,39 +150,19 @@ void layout_name(const struct layout_column *column, char out_name[LAYOUT_NAME])
              column->prefix, column->text->name);
 }
 
-/* The first entry of a column's source. Only layout_unpack writes a record through it. */
-static void *source_of(enum layout_source source, const void *record) {
-    const struct record *run = (const struct record *)record;
-    switch (source) {
-    case SOURCE_RECORD:
-        return (void *)(uintptr_t)run;
-    case SOURCE_GROUPS:
-        return run->groups;
-    case SOURCE_TENSORS:
-        return run->tensors;
-    case SOURCE_TENSOR_DIGESTS:
-        return run->tensor_digests;
-    case SOURCE_PHASES:
-        return run->phases;
-    case SOURCE_SITES:
-        return run->sites;
-    case SOURCE_MICROS:
-        return run->micros;
-    case SOURCE_LEDGER:
-        return run->ledger;
-    case SOURCE_PLACES:
-        return run->places;
-    case SOURCE_PAIR:
-        break;
-    }
-    return (void *)(uintptr_t)record;
+/* The first entry that holds the column, or NULL if the record lacks the array. Only layout_unpack
+ * writes a record through it. */
+static void *entries_of(const struct layout_column *column, const void *record) {
+    void *entries = (void *)(uintptr_t)record;
+    if (column->array != 0) memcpy(&entries, (const char *)record + column->array, sizeof entries);
+    return entries;
 }
 
 enum status layout_pack(const struct layout *layout, const void *record, uint8_t *row) {
     memcpy(row, record, sizeof(uint64_t)); /* `step` is the first member of both kinds of record */
     for (uint32_t c = 0; c < layout->count; c++) {
         const struct layout_column *column = &layout->columns[c];
-        const uint8_t *from = (const uint8_t *)source_of(column->source, record);
+        const uint8_t *from = (const uint8_t *)entries_of(column, record);
         if (from == NULL)
             FAIL(STATUS_INTERNAL, "record: no array for column %s%s", column->prefix,
                  column->text->name);
@@ -205,7 +174,7 @@ enum status layout_pack(const struct layout *layout, const void *record, uint8_t
 }
 
 void layout_unpack(const struct layout_column *column, const uint8_t *cells, void *record) {
-    uint8_t *to = (uint8_t *)source_of(column->source, record) + column->offset;
+    uint8_t *to = (uint8_t *)entries_of(column, record) + column->offset;
     for (uint32_t i = 0; i < column->length; i++)
         memcpy(to + i * column->stride, cells + i * column->cell, column->cell);
 }

@@ -129,33 +129,6 @@ static enum status read_all(struct reader *reader, hid_t steps, struct rows *row
     return check_rows(reader, steps, rows);
 }
 
-/* Takes one piece of memory for each axis of all records. reader_spend has bounded the product
- * before. */
-static enum status take_arrays(struct arena *arena, const struct record_shape *shape,
-                               uint64_t count, struct record *records) {
-    struct record all;
-    TRY(arena_take(arena, count * shape->groups, sizeof *all.groups, "groups", &all.groups));
-    TRY(arena_take(arena, count * shape->tensors, sizeof *all.tensors, "tensors", &all.tensors));
-    TRY(arena_take(arena, count * shape->tensors, sizeof *all.tensor_digests, "digests",
-                   &all.tensor_digests));
-    TRY(arena_take(arena, count * shape->phases, sizeof *all.phases, "phases", &all.phases));
-    TRY(arena_take(arena, count * shape->sites, sizeof *all.sites, "sites", &all.sites));
-    TRY(arena_take(arena, count * shape->micros, sizeof *all.micros, "micros", &all.micros));
-    TRY(arena_take(arena, count * shape->consumers, sizeof *all.ledger, "ledger", &all.ledger));
-    TRY(arena_take(arena, count * shape->streams, sizeof *all.places, "places", &all.places));
-    for (uint64_t i = 0; i < count; i++) {
-        records[i].groups = all.groups + i * shape->groups;
-        records[i].tensors = all.tensors + i * shape->tensors;
-        records[i].tensor_digests = all.tensor_digests + i * shape->tensors;
-        records[i].phases = all.phases + i * shape->phases;
-        records[i].sites = all.sites + i * shape->sites;
-        records[i].micros = all.micros + i * shape->micros;
-        records[i].ledger = all.ledger + i * shape->consumers;
-        records[i].places = all.places + i * shape->streams;
-    }
-    return STATUS_OK;
-}
-
 /* Checks, before memory is taken, that the file can hold that many rows. */
 static enum status bound_rows(struct reader *reader, const struct rows *rows) {
     const uint64_t spent = reader->spent;
@@ -201,7 +174,7 @@ enum status reader_run_rows(struct reader *reader, hid_t steps, struct trace_run
     TRY(count_rows(reader, steps, &rows.count));
     TRY(bound_rows(reader, &rows));
     TRY(arena_take(reader->arena, rows.count, sizeof *run->records, "records", &run->records));
-    TRY(take_arrays(reader->arena, &run->plan.shape, rows.count, run->records));
+    TRY(record_take(reader->arena, &run->plan.shape, rows.count, run->records));
     rows.records = (char *)run->records;
     run->updates = rows.count;
     TRY(fill_absent(&absent, &rows));
