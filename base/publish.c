@@ -44,3 +44,18 @@ enum status publish_name(const char *live, const char *target, int overwrite) {
     FAIL(STATUS_IO, "%s: cannot replace: %s; what was written is in %s", target, strerror(errno),
          live);
 }
+
+enum status publish_bytes(const char *live, const char *target, int overwrite, const void *bytes,
+                          size_t length) {
+    const int handle = open(live, O_CREAT | O_TRUNC | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0666);
+    if (handle < 0) return refuse(live, "create");
+    const ssize_t written = write(handle, bytes, length);
+    const int reason = errno;
+    if (close(handle) != 0 || written != (ssize_t)length) {
+        unlink(live);
+        errno = reason;
+        return refuse(target, "write");
+    }
+    TRY(publish_settle(live));
+    return publish_name(live, target, overwrite);
+}

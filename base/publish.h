@@ -2,10 +2,12 @@
  * Files that appear under their name whole or not at all: a file is written under a live name in
  * the same folder, made durable, and then linked or renamed.
  *
- * This module writes no contents. An existing file is replaced only where the caller says so, and
+ * An existing file is replaced only where the caller says so, and
  * then atomically: whoever opens the name finds the old bytes or the new ones. */
 #ifndef TWINSTEP_BASE_PUBLISH_H
 #define TWINSTEP_BASE_PUBLISH_H
+
+#include <stddef.h>
 
 #include "base/status.h"
 
@@ -16,5 +18,10 @@ TWINSTEP_MUST_USE enum status publish_settle(const char *live);
 /* Gives the finished file `live` the name `target`. STATUS_IO if that cannot be done, or if
  * `overwrite` is 0 and `target` exists; then `live` stays, and the text says so. */
 TWINSTEP_MUST_USE enum status publish_name(const char *live, const char *target, int overwrite);
+
+/* Does all of it for `length` bytes: writes them to `live`, which may be there and is no link,
+ * makes them durable and names them `target`. A failed write leaves no `live`. */
+TWINSTEP_MUST_USE enum status publish_bytes(const char *live, const char *target, int overwrite,
+                                            const void *bytes, size_t length);
 
 #endif

@@ -2,7 +2,6 @@
  * Writes a folder: decides which tensor goes to which shard, writes the shards, then the index that
  * makes them a checkpoint. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,28 +94,21 @@ static enum status build_index(struct writing *writing, json_t **out) {
     return STATUS_OK;
 }
 
-static enum status dump_index(const char *path, const char *live, json_t *index) {
-    const int handle = open(live, O_CREAT | O_TRUNC | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0666);
-    if (handle < 0) FAIL(STATUS_IO, "%s: cannot create: %s", live, strerror(errno));
-    const int bad = json_dumpfd(index, handle, JSON_INDENT(2) | JSON_SORT_KEYS) != 0 ||
-                    write(handle, "\n", 1) != 1;
-    const int reason = errno;
-    if (close(handle) != 0 || bad) {
-        unlink(live);
-        FAIL(STATUS_IO, "%s: cannot write: %s", live, strerror(reason));
-    }
-    TRY(publish_settle(live));
-    return publish_name(live, path, 1);
-}
-
 static enum status write_index(struct writing *writing) {
-    char *path, *live;
+    const size_t flags = JSON_INDENT(2) | JSON_SORT_KEYS;
+    char *path, *live, *text;
     json_t *index = NULL;
     if (writing->shards == 1) return STATUS_OK;
     TRY(arena_format(&writing->arena, &path, "%s/" CHECKPOINT_INDEX, writing->folder));
     TRY(arena_format(&writing->arena, &live, "%s.part", path));
     enum status status = build_index(writing, &index);
-    if (status == STATUS_OK) status = dump_index(path, live, index);
+    const size_t length = json_dumpb(index, NULL, 0, flags);
+    if (status == STATUS_OK) status = arena_take(&writing->arena, length + 1, 1, "index", &text);
+    if (status == STATUS_OK) {
+        json_dumpb(index, text, length, flags);
+        text[length] = '\n';
+        status = publish_bytes(live, path, 1, text, length + 1);
+    }
     json_decref(index);
     return status;
 }

@@ -18,6 +18,16 @@ static const struct {
                            {"qwen2", "Qwen2ForCausalLM"},
                            {"qwen3", "Qwen3ForCausalLM"}};
 
+/* PyTorch's names; nothing is stored in tf32. */
+static const char *const dtypes[DTYPE_COUNT] = {
+    [DTYPE_F32] = "float32", [DTYPE_F64] = "float64",        [DTYPE_BF16] = "bfloat16",
+    [DTYPE_F16] = "float16", [DTYPE_E4M3] = "float8_e4m3fn", [DTYPE_E5M2] = "float8_e5m2",
+};
+
+const char *hf_dtype_name(enum dtype dtype) {
+    return dtypes[dtype];
+}
+
 const char *hf_family_name(enum hf_family family) {
     return families[family].name;
 }
@@ -160,12 +170,6 @@ static enum status check_windows(const char *name, const json_t *root,
 }
 
 static enum status read_dtype(const char *name, const json_t *root, enum dtype *out) {
-    static const struct {
-        const char *name;
-        enum dtype dtype;
-    } names[] = {{"float32", DTYPE_F32},        {"bfloat16", DTYPE_BF16},
-                 {"float16", DTYPE_F16},        {"float64", DTYPE_F64},
-                 {"float8_e4m3fn", DTYPE_E4M3}, {"float8_e5m2", DTYPE_E5M2}};
     const json_t *older = hf_get(root, "torch_dtype"), *newer = hf_get(root, "dtype");
     const json_t *value = newer != NULL ? newer : older;
     if (value == NULL)
@@ -175,9 +179,10 @@ static enum status read_dtype(const char *name, const json_t *root, enum dtype *
              name);
     if (older != NULL && newer != NULL && !json_equal(older, newer))
         return hf_fail(name, "torch_dtype", "the same as dtype", older);
-    for (size_t i = 0; i < COUNT_OF(names); i++)
-        if (json_is_string(value) && strcmp(json_string_value(value), names[i].name) == 0) {
-            *out = names[i].dtype;
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        if (json_is_string(value) && dtypes[i] != NULL &&
+            strcmp(json_string_value(value), dtypes[i]) == 0) {
+            *out = (enum dtype)i;
             return STATUS_OK;
         }
     return hf_fail(name, newer != NULL ? "dtype" : "torch_dtype",

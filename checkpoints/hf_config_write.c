@@ -2,16 +2,14 @@
  * Writes one line for each key, in alphabetical order as transformers does. */
 #include "checkpoints/hf_config_write.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/number.h"
 #include "base/publish.h"
+#include "checkpoints/hf_json.h"
 
 #define TEXT_SIZE 8192 /* far more than all keys take */
 
@@ -132,30 +130,13 @@ static enum status check_words(const struct hf_config *config) {
     return STATUS_OK;
 }
 
-static const char *torch_name(enum dtype dtype) {
-    switch (dtype) {
-    case DTYPE_BF16:
-        return "bfloat16";
-    case DTYPE_F16:
-        return "float16";
-    case DTYPE_F64:
-        return "float64";
-    case DTYPE_E4M3:
-        return "float8_e4m3fn";
-    case DTYPE_E5M2:
-        return "float8_e5m2";
-    default:
-        return "float32";
-    }
-}
-
 static void put_all(struct writing *to, const struct hf_config *config) {
     const int has_width = config->family == HF_LLAMA || config->family == HF_QWEN3;
     put_key(to, "architectures");
     put(to, "[\"%s\"]", hf_family_class(config->family));
     if (config->family != HF_QWEN2) put_switch(to, "attention_bias", config->qkv_bias);
     put_token(to, "bos_token_id", config->bos);
-    put_text(to, "dtype", torch_name(config->dtype));
+    put_text(to, "dtype", hf_dtype_name(config->dtype));
     put_ends(to, config);
     if (has_width || config->head_dim * config->heads != config->hidden)
         put_count(to, "head_dim", config->head_dim);
@@ -174,7 +155,7 @@ static void put_all(struct writing *to, const struct hf_config *config) {
     put_rope(to, "rope_scaling", &config->rope);
     put_real(to, "rope_theta", config->rope.theta);
     put_switch(to, "tie_word_embeddings", config->tied);
-    put_text(to, "torch_dtype", torch_name(config->dtype));
+    put_text(to, "torch_dtype", hf_dtype_name(config->dtype));
     put_count(to, "vocab_size", config->vocab);
 }
 
@@ -188,26 +169,12 @@ enum status hf_config_text(const struct hf_config *config, struct arena *arena, 
     return arena_format(arena, out_text, "%s", to.text);
 }
 
-static enum status write_live(const char *path, const char *live, const char *text) {
-    const size_t length = strlen(text);
-    const int handle = open(live, O_CREAT | O_TRUNC | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0666);
-    if (handle < 0) FAIL(STATUS_IO, "%s: cannot create: %s", live, strerror(errno));
-    const ssize_t written = write(handle, text, length);
-    const int reason = errno;
-    if (close(handle) != 0 || written != (ssize_t)length) {
-        unlink(live);
-        FAIL(STATUS_IO, "%s: cannot write: %s", path, strerror(reason));
-    }
-    return publish_settle(live);
-}
-
 enum status hf_config_write(const char *path, int overwrite, const struct hf_config *config) {
     struct arena arena = ARENA_EMPTY;
     char *text, *live;
     enum status status = hf_config_text(config, &arena, &text);
     if (status == STATUS_OK) status = arena_format(&arena, &live, "%s.part", path);
-    if (status == STATUS_OK) status = write_live(path, live, text);
-    if (status == STATUS_OK) status = publish_name(live, path, overwrite);
+    if (status == STATUS_OK) status = publish_bytes(live, path, overwrite, text, strlen(text));
     arena_close(&arena);
     return status;
 }

@@ -16,6 +16,9 @@
 #define HF_HEADS_LIMIT 1024u
 #define HF_HEAD_DIM_LIMIT 65536u
 
+/* PyTorch's name of a dtype, as files spell it; NULL for tf32. */
+const char *hf_dtype_name(enum dtype dtype);
+
 /* Fails with "FILE: KEY: expected WHAT, got VALUE". */
 enum status hf_fail(const char *name, const char *key, const char *what, const json_t *value);
 
