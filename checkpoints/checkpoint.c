@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "checkpoints/listing.h"
 #include "checkpoints/order.h"
 #include "checkpoints/strict_json.h"
 
@@ -243,7 +242,8 @@ void checkpoint_close(struct checkpoint *checkpoint) {
 
 const struct safetensors_tensor *checkpoint_find(const struct checkpoint *checkpoint,
                                                  const char *name) {
-    return safetensors_search(checkpoint->tensors, checkpoint->count, name);
+    const size_t place = safetensors_place(checkpoint->tensors, checkpoint->count, name);
+    return place == checkpoint->count ? NULL : checkpoint->tensors[place];
 }
 
 enum status checkpoint_digest(const struct checkpoint *checkpoint, struct arena *arena,

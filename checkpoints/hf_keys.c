@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "checkpoints/hf_json.h"
-#include "checkpoints/listing.h"
 #include "checkpoints/strict_json.h"
 
 #define IN(family) (1u << (family))

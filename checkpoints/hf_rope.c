@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "checkpoints/hf_json.h"
-#include "checkpoints/listing.h"
 #include "checkpoints/strict_json.h"
 
 struct place {

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "checkpoints/listing.h"
 #include "checkpoints/strict_json.h"
 
 enum dim { DIM_NONE = 0, DIM_VOCAB, DIM_HIDDEN, DIM_MLP, DIM_QUERY, DIM_KV, DIM_HEAD };
@@ -172,20 +171,6 @@ static enum status check_tied(const struct hf_config *config, const struct check
          head->path);
 }
 
-static size_t place_of(const struct checkpoint *checkpoint, const char *name) {
-    size_t low = 0, high = checkpoint->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (strcmp(checkpoint->tensors[middle]->name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < checkpoint->count && strcmp(checkpoint->tensors[low]->name, name) == 0
-               ? low
-               : checkpoint->count;
-}
-
 enum status hf_tensors_check(const struct hf_config *config, const struct checkpoint *checkpoint,
                              struct arena *arena) {
     struct listing missing = {0}, extra = {0}, wrong = {0};
@@ -196,7 +181,8 @@ enum status hf_tensors_check(const struct hf_config *config, const struct checkp
     TRY(hf_tensors_list(config, arena, &expected, &count));
     TRY(arena_take(arena, checkpoint->count, 1, "tensors", &used));
     for (size_t i = 0; i < count; i++) {
-        const size_t at = place_of(checkpoint, expected[i].name);
+        const size_t at =
+            safetensors_place(checkpoint->tensors, checkpoint->count, expected[i].name);
         if (at == checkpoint->count) {
             listing_add_text(&missing, expected[i].name);
             continue;

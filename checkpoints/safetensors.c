@@ -301,24 +301,25 @@ void safetensors_close(struct safetensors_file *file) {
     file->count = 0;
 }
 
-const struct safetensors_tensor *safetensors_search(const struct safetensors_tensor *const *tensors,
-                                                    size_t count, const char *name) {
+size_t safetensors_place(const struct safetensors_tensor *const *tensors, size_t count,
+                         const char *name) {
     size_t low = 0, high = count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
         const int side = strcmp(name, tensors[middle]->name);
-        if (side == 0) return tensors[middle];
+        if (side == 0) return middle;
         if (side < 0)
             high = middle;
         else
             low = middle + 1;
     }
-    return NULL;
+    return count;
 }
 
 const struct safetensors_tensor *safetensors_find(const struct safetensors_file *file,
                                                   const char *name) {
-    return safetensors_search(file->tensors, file->count, name);
+    const size_t place = safetensors_place(file->tensors, file->count, name);
+    return place == file->count ? NULL : file->tensors[place];
 }
 
 const char *safetensors_metadata(const struct safetensors_file *file, const char *key) {

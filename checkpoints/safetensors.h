@@ -83,10 +83,11 @@ TWINSTEP_MUST_USE enum status safetensors_open_bytes(const char *name, const uns
 /* Closes the file. No `data` may be used afterwards. */
 void safetensors_close(struct safetensors_file *file);
 
-/* Finds a tensor among ones that are sorted by name, or in a file; NULL if there is none of that
+/* The place of a tensor among `count` that are sorted by name; `count` if there is none of that
  * name. */
-const struct safetensors_tensor *safetensors_search(const struct safetensors_tensor *const *tensors,
-                                                    size_t count, const char *name);
+size_t safetensors_place(const struct safetensors_tensor *const *tensors, size_t count,
+                         const char *name);
+/* The tensor of that name, or NULL. */
 const struct safetensors_tensor *safetensors_find(const struct safetensors_file *file,
                                                   const char *name);
 /* The value of a key of the metadata, or NULL. */

@@ -81,3 +81,28 @@ struct strict_quoted strict_show(const json_t *value) {
     snprintf(shown.text + kept, sizeof shown.text - kept, "%s", used > room ? "..." : "");
     return shown;
 }
+
+/* Room that is kept free for the last words, " and 4 more". */
+#define LAST_WORDS 40
+
+void listing_add_text(struct listing *listing, const char *text) {
+    const size_t used = listing->count == 0 ? 0 : strlen(listing->text);
+    listing->count++;
+    if (listing->shown + 1 < listing->count) return; /* it was full before */
+    if (used + strlen(text) + 2 + LAST_WORDS >= sizeof listing->text) return;
+    snprintf(listing->text + used, sizeof listing->text - used, "%s%s", used > 0 ? ", " : "", text);
+    listing->shown++;
+}
+
+void listing_add(struct listing *listing, const char *name) {
+    listing_add_text(listing, strict_quote(name).text);
+}
+
+const char *listing_close(struct listing *listing) {
+    if (listing->count == 0) return "none";
+    const size_t used = strlen(listing->text);
+    if (listing->shown < listing->count)
+        snprintf(listing->text + used, sizeof listing->text - used, " and %zu more",
+                 listing->count - listing->shown);
+    return listing->text;
+}

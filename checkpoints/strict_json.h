@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * JSON as files of models hold it, read by jansson, strictly: valid UTF-8, one value and nothing
- * behind it, no key twice, no NUL in a string. Private to checkpoints/; whoever parses also
- * releases. */
+ * behind it, no key twice, no NUL in a string; and how names and values stand in errors. Private to
+ * checkpoints/; whoever parses also releases. */
 #ifndef TWINSTEP_CHECKPOINTS_STRICT_JSON_H
 #define TWINSTEP_CHECKPOINTS_STRICT_JSON_H
 
@@ -36,5 +36,21 @@ struct strict_quoted strict_quote(const char *name);
 
 /* A value as it would stand in a file, on one line, cut if long; "nothing" for NULL. */
 struct strict_quoted strict_show(const json_t *value);
+
+/* A list of names for an error text: the first few names, and how many more there are. */
+#define LISTING_SIZE 800
+
+struct listing {
+    size_t count; /* 0 at the beginning */
+    size_t shown;
+    char text[LISTING_SIZE];
+};
+
+/* Adds a name, escaped as strict_quote does. */
+void listing_add(struct listing *listing, const char *name);
+/* Adds a text as it is. */
+void listing_add_text(struct listing *listing, const char *text);
+/* The list: "a, b, c and 4 more", or "none". */
+const char *listing_close(struct listing *listing);
 
 #endif
