@@ -3,6 +3,7 @@
  * checked before it is used.
  *
  * A function here fails with STATUS_INPUT "FILE: ..." if the file does not hold what a trace holds.
+ * Handles that a failure leaves open are closed with the file (hdf5_tools.h).
  * The file is private to determinism/trace*.c. */
 #ifndef TWINSTEP_DETERMINISM_HDF5_READER_H
 #define TWINSTEP_DETERMINISM_HDF5_READER_H
@@ -17,7 +18,6 @@ struct reader {
     const char *path;
     struct arena *arena;
     uint64_t spent; /* number of bytes of the file that were asked for so far */
-    int closed;     /* the writer closed it, so HDF5 vouches for the length */
     int lenient;    /* rows of a run that do not match their check are kept */
 };
 
@@ -48,6 +48,11 @@ TWINSTEP_MUST_USE enum status reader_dataset(const struct reader *reader, hid_t 
  * as type `memory`. A result below 0 says that HDF5 failed and keeps its reason. */
 TWINSTEP_MUST_USE herr_t reader_rows(hid_t dataset, hid_t memory, int rank, uint64_t first,
                                      const hsize_t *extent, void *out_rows);
+
+/* Checks that contiguous data lies inside the file: behind the end of a killed file it would read
+ * as zeros. Chunked data passes, because its rows carry digests. */
+TWINSTEP_MUST_USE enum status reader_check_place(const struct reader *reader, hid_t dataset,
+                                                 const char *name);
 
 TWINSTEP_MUST_USE enum status reader_group(const struct reader *reader, hid_t where,
                                            const char *name, hid_t *out_group);

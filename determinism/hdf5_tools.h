@@ -56,15 +56,26 @@ struct hdf5_form {
     hsize_t chunk_columns;         /* chunk length on axis 1; 0 is all of it */
     const void *fill;              /* one element of `type` */
     const char *units, *long_name; /* NULL writes no attribute */
+    const char *scale;             /* makes it the dimension scale of that name; NULL: none */
+    const hid_t *axes; /* [rank] the scales of its axes, which are attached; NULL: none */
 };
 
 /* Creates a dataset. The groups of form->name must exist. */
 TWINSTEP_MUST_USE enum status hdf5_create(const struct hdf5_file *file, hid_t where,
                                           const struct hdf5_form *form, hid_t *out_dataset);
 
-/* Creates a text dataset [count] whose element length is that of the longest text. */
+/* Attaches a dimension scale to an axis. */
+TWINSTEP_MUST_USE enum status hdf5_attach_scale(const struct hdf5_file *file, hid_t dataset,
+                                                hid_t scale, unsigned axis);
+
+/* Creates a text dataset [count] whose element length is that of the longest text, as a scale named
+ * like it. */
 TWINSTEP_MUST_USE enum status hdf5_put_names(const struct hdf5_file *file, hid_t where,
-                                             const char *name, const char *const *texts,
-                                             uint32_t count, hid_t *out_dataset);
+                                             const char *name, const char *long_name,
+                                             const char *const *texts, uint32_t count,
+                                             hid_t *out_dataset);
+
+/* The last part of a path. */
+const char *hdf5_last_part(const char *path);
 
 #endif

@@ -72,11 +72,7 @@ TWINSTEP_MUST_USE enum status trace_finish_as(struct trace *trace, int complete)
 TWINSTEP_MUST_USE enum status trace_create_objects(struct trace *trace,
                                                    const struct trace_plan *plan);
 
-/* Dimension scales, which every dataset of a trace has. An index is the scale 0 to count - 1. */
-TWINSTEP_MUST_USE enum status hdf5_make_scale(const struct hdf5_file *file, hid_t dataset,
-                                              const char *name);
-TWINSTEP_MUST_USE enum status hdf5_attach_scale(const struct hdf5_file *file, hid_t dataset,
-                                                hid_t scale, unsigned axis);
+/* Creates the scale 0 to count - 1, written; every axis of a trace has a scale. */
 TWINSTEP_MUST_USE enum status hdf5_create_index(const struct hdf5_file *file, hid_t where,
                                                 const char *name, const char *long_name,
                                                 uint64_t count, hid_t *out_scale);
@@ -105,6 +101,13 @@ TWINSTEP_MUST_USE enum status trace_open_snapshots(const struct trace *trace,
  * has the rank of the file, too, because HDF5 copies equal shapes in one piece and others element
  * by element. */
 int trace_row_shape(const struct layout_column *column, hsize_t out_shape[HDF5_MAX_RANK]);
+/* Extends `dataset` by row number `row`, of `rank` axes and shape `count`, and writes it. A result
+ * below 0 says that HDF5 failed and keeps its reason. */
+TWINSTEP_MUST_USE herr_t trace_append(hid_t dataset, hid_t type, hid_t memory, int rank,
+                                      const hsize_t *count, uint64_t row, const void *values);
+/* Creates the scale `step`, which grows with the rows and is their commit mark. */
+TWINSTEP_MUST_USE enum status trace_create_step(const struct hdf5_file *file, hid_t where,
+                                                const char *long_name, hid_t *out_scale);
 /* Closes what outlives a closed file, and forgets the file. */
 void trace_drop_handles(struct trace *trace);
 

@@ -16,25 +16,16 @@ static enum status create_named_axis(const struct hdf5_file *file, hid_t steps,
              label->scale);
     if (names == NULL)
         return hdf5_create_index(file, steps, path, label->long_name, count, out_scale);
-    TRY(hdf5_put_names(file, steps, path, names, count, out_scale));
-    TRY(hdf5_put_text(file, *out_scale, "units", "1"));
-    TRY(hdf5_put_text(file, *out_scale, "long_name", label->long_name));
-    return hdf5_make_scale(file, *out_scale, label->scale);
-}
-
-static enum status consumer_names(const struct trace_run_plan *plan, struct arena *arena,
-                                  const char ***out) {
-    TRY(arena_take(arena, plan->shape.consumers, sizeof **out, "names", out));
-    for (uint32_t i = 0; i < plan->shape.consumers; i++)
-        (*out)[i] = plan->consumers[i].name;
-    return STATUS_OK;
+    return hdf5_put_names(file, steps, path, label->long_name, names, count, out_scale);
 }
 
 static enum status create_named_axes(const struct hdf5_file *file, const char *group, hid_t steps,
                                      const struct trace_run_plan *plan, struct arena *arena,
                                      struct scales *scales) {
     const char **consumers;
-    TRY(consumer_names(plan, arena, &consumers));
+    TRY(arena_take(arena, plan->shape.consumers, sizeof *consumers, "names", &consumers));
+    for (uint32_t i = 0; i < plan->shape.consumers; i++)
+        consumers[i] = plan->consumers[i].name;
     const char *const *names[LAYOUT_AXES] = {[AXIS_TENSOR] = plan->tensors,
                                              [AXIS_PHASE] = plan->phases,
                                              [AXIS_SITE] = plan->sites,
@@ -65,12 +56,12 @@ static enum status create_fixed(const struct hdf5_file *file, hid_t steps,
                                    .rank = 1,
                                    .shape = {count, 1, 1},
                                    .units = fixed->units,
-                                   .long_name = fixed->long_name};
+                                   .long_name = fixed->long_name,
+                                   .axes = &scale};
     struct arena arena = ARENA_EMPTY;
     hid_t dataset;
     uint64_t *values;
     TRY(hdf5_create(file, steps, &form, &dataset));
-    TRY(hdf5_attach_scale(file, dataset, scale, 0));
     enum status status = arena_take(&arena, count, sizeof *values, "consumers", &values);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++)
         memcpy(&values[i], (const char *)&plan->consumers[i] + fixed->offset, sizeof *values);
@@ -82,19 +73,12 @@ static enum status create_fixed(const struct hdf5_file *file, hid_t steps,
     return status;
 }
 
-static enum status create_fixed_all(const struct hdf5_file *file, hid_t steps,
-                                    const struct trace_run_plan *plan, hid_t scale) {
-    for (size_t i = 0; i < LAYOUT_FIXED && plan->shape.consumers != 0; i++)
-        TRY(create_fixed(file, steps, &layout_fixed[i], plan, scale));
-    return STATUS_OK;
-}
-
 enum status trace_create_axes(const struct hdf5_file *file, const char *group, hid_t steps,
                               const struct trace_run_plan *plan, struct scales *scales) {
     struct arena arena = ARENA_EMPTY;
     enum status status = create_named_axes(file, group, steps, plan, &arena, scales);
     arena_close(&arena);
-    if (status == STATUS_OK)
-        status = create_fixed_all(file, steps, plan, scales->ids[AXIS_CONSUMER]);
+    for (size_t i = 0; i < LAYOUT_FIXED && plan->shape.consumers != 0 && status == STATUS_OK; i++)
+        status = create_fixed(file, steps, &layout_fixed[i], plan, scales->ids[AXIS_CONSUMER]);
     return status;
 }

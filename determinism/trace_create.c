@@ -10,10 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <hdf5_hl.h>
-
-#define CHUNK_ROWS 64     /* rows in a chunk, */
-#define CHUNK_BYTES 65536 /* halved while the chunk is larger than this */
+/* Rows in a chunk. HDF5 allocates whole chunks and keeps an index entry for each, so few rows make
+ * a short training's file small and many keep a long one's index short. They are halved while a
+ * chunk is larger than CHUNK_BYTES. */
+#define CHUNK_ROWS 64
+#define CHUNK_BYTES 65536
 #define TEXT_CHUNK 4096
 
 static const char dimensionless[] = "1";
@@ -23,19 +24,6 @@ static hsize_t chunk_rows(size_t row_bytes) {
     while (rows > 1 && rows * row_bytes > CHUNK_BYTES)
         rows /= 2;
     return rows;
-}
-
-enum status hdf5_make_scale(const struct hdf5_file *file, hid_t dataset, const char *name) {
-    if (H5DSset_scale(dataset, name) < 0)
-        return hdf5_fail(STATUS_IO, file->name, "make \"%s\" a dimension scale", name);
-    return STATUS_OK;
-}
-
-enum status hdf5_attach_scale(const struct hdf5_file *file, hid_t dataset, hid_t scale,
-                              unsigned axis) {
-    if (H5DSattach_scale(dataset, scale, axis) < 0)
-        return hdf5_fail(STATUS_IO, file->name, "attach a dimension scale");
-    return STATUS_OK;
 }
 
 /* Writes 0, 1, ... count - 1. */
@@ -59,14 +47,14 @@ enum status hdf5_create_index(const struct hdf5_file *file, hid_t where, const c
                                    .rank = 1,
                                    .shape = {count, 1, 1},
                                    .units = dimensionless,
-                                   .long_name = long_name};
+                                   .long_name = long_name,
+                                   .scale = hdf5_last_part(name)};
     TRY(hdf5_create(file, where, &form, out_scale));
-    const char *last = strrchr(name, '/');
-    TRY(hdf5_make_scale(file, *out_scale, last == NULL ? name : last + 1));
     return write_indices(file, *out_scale, count);
 }
 
-static enum status create_step(const struct hdf5_file *file, hid_t where, hid_t *out_scale) {
+enum status trace_create_step(const struct hdf5_file *file, hid_t where, const char *long_name,
+                              hid_t *out_scale) {
     const struct hdf5_form form = {.name = "step",
                                    .type = H5T_STD_I64LE,
                                    .rank = 1,
@@ -74,9 +62,9 @@ static enum status create_step(const struct hdf5_file *file, hid_t where, hid_t 
                                    .chunk_rows = CHUNK_ROWS,
                                    .fill = layout_fill(KIND_INTEGER),
                                    .units = dimensionless,
-                                   .long_name = layout_step.text->long_name};
-    TRY(hdf5_create(file, where, &form, out_scale));
-    return hdf5_make_scale(file, *out_scale, "step");
+                                   .long_name = long_name,
+                                   .scale = "step"};
+    return hdf5_create(file, where, &form, out_scale);
 }
 
 static enum status create_column(const struct hdf5_file *file, hid_t steps,
@@ -86,6 +74,7 @@ static enum status create_column(const struct hdf5_file *file, hid_t steps,
     char long_name[128];
     snprintf(long_name, sizeof long_name, "%s%s",
              column->prefix[0] == '\0' ? "" : "a - b: ", column->text->long_name);
+    hid_t axes[HDF5_MAX_RANK] = {scales->ids[AXIS_NONE]};
     struct hdf5_form form = {.name = name,
                              .type = hdf5_file_type(column->kind),
                              .rank = 1,
@@ -93,8 +82,8 @@ static enum status create_column(const struct hdf5_file *file, hid_t steps,
                              .chunk_rows = chunk_rows(column->length * column->cell),
                              .fill = layout_fill(column->kind),
                              .units = column->text->units,
-                             .long_name = long_name};
-    hid_t axes[HDF5_MAX_RANK] = {scales->ids[AXIS_NONE]};
+                             .long_name = long_name,
+                             .axes = axes};
     if (column->axis != AXIS_NONE) {
         axes[form.rank] = scales->ids[column->axis];
         form.shape[form.rank++] = column->length;
@@ -105,19 +94,10 @@ static enum status create_column(const struct hdf5_file *file, hid_t steps,
     }
     hid_t dataset;
     TRY(hdf5_create(file, steps, &form, &dataset));
-    for (int axis = 0; axis < form.rank; axis++)
-        TRY(hdf5_attach_scale(file, dataset, axes[axis], (unsigned)axis));
     if (column->kind == KIND_REAL)
         TRY(hdf5_put_value(file, dataset, "_FillValue", H5T_IEEE_F64LE, form.fill));
     H5Dclose(dataset);
     return STATUS_OK;
-}
-
-static enum status create_columns(const struct hdf5_file *file, hid_t steps,
-                                  const struct layout *layout, const struct scales *scales) {
-    for (uint32_t c = 0; c < layout->count; c++)
-        TRY(create_column(file, steps, &layout->columns[c], scales));
-    return create_column(file, steps, &layout_check, scales);
 }
 
 /* Creates a steps/ group. `plan` is NULL for a pair. */
@@ -133,11 +113,13 @@ static enum status create_steps(const struct hdf5_file *file, const struct serie
     struct scales scales;
     for (size_t i = 0; i < COUNT_OF(scales.ids); i++)
         scales.ids[i] = H5I_INVALID_HID;
-    TRY(create_step(file, steps, &scales.ids[AXIS_NONE]));
+    TRY(trace_create_step(file, steps, layout_step.text->long_name, &scales.ids[AXIS_NONE]));
     TRY(hdf5_create_index(file, steps, "byte", "byte of a digest", RECORD_DIGEST_BYTES,
                           &scales.ids[LAYOUT_AXES]));
     if (plan != NULL) TRY(trace_create_axes(file, series->group, steps, plan, &scales));
-    TRY(create_columns(file, steps, &series->layout, &scales));
+    for (uint32_t c = 0; c < series->layout.count; c++)
+        TRY(create_column(file, steps, &series->layout.columns[c], &scales));
+    TRY(create_column(file, steps, &layout_check, &scales));
     for (size_t i = 0; i < COUNT_OF(scales.ids); i++)
         if (scales.ids[i] >= 0) H5Dclose(scales.ids[i]);
     H5Gclose(steps);
@@ -204,21 +186,6 @@ static enum status open_parent(const struct hdf5_file *file, const char *path, h
     return hdf5_open_group(file, parent, out_group);
 }
 
-static enum status scale_array(const struct hdf5_file *file, hid_t group, hid_t dataset,
-                               const char *name, const struct trace_array_plan *plan) {
-    static const char *const suffixes[2] = {"row", "column"};
-    if (plan->rank == 1) return hdf5_make_scale(file, dataset, name);
-    for (unsigned axis = 0; axis < 2; axis++) {
-        char index[256];
-        snprintf(index, sizeof index, "%s_%s", name, suffixes[axis]);
-        hid_t scale;
-        TRY(hdf5_create_index(file, group, index, suffixes[axis], plan->shape[axis], &scale));
-        TRY(hdf5_attach_scale(file, dataset, scale, axis));
-        H5Dclose(scale);
-    }
-    return STATUS_OK;
-}
-
 static enum status create_array(const struct hdf5_file *file, const struct trace_array_plan *plan) {
     if (plan->rank < 1 || plan->rank > 2 || plan->shape[0] == 0 ||
         (plan->rank == 2 && plan->shape[1] == 0))
@@ -233,10 +200,19 @@ static enum status create_array(const struct hdf5_file *file, const struct trace
                                    .shape = {plan->shape[0], plan->shape[1], 1},
                                    .fill = layout_fill(KIND_REAL),
                                    .units = plan->units,
-                                   .long_name = plan->long_name};
+                                   .long_name = plan->long_name,
+                                   .scale = plan->rank == 1 ? name : NULL};
     hid_t dataset;
     TRY(hdf5_create(file, group, &form, &dataset));
-    TRY(scale_array(file, group, dataset, name, plan));
+    for (unsigned axis = 0; plan->rank == 2 && axis < 2; axis++) {
+        static const char *const suffixes[2] = {"row", "column"};
+        char index[256];
+        snprintf(index, sizeof index, "%s_%s", name, suffixes[axis]);
+        hid_t scale;
+        TRY(hdf5_create_index(file, group, index, suffixes[axis], plan->shape[axis], &scale));
+        TRY(hdf5_attach_scale(file, dataset, scale, axis));
+        H5Dclose(scale);
+    }
     H5Dclose(dataset);
     H5Gclose(group);
     return STATUS_OK;
@@ -253,10 +229,10 @@ static enum status create_text(const struct hdf5_file *file, const char *path) {
                                    .chunk_rows = TEXT_CHUNK,
                                    .fill = layout_fill(KIND_DIGEST),
                                    .units = dimensionless,
-                                   .long_name = "bytes of a UTF-8 text"};
+                                   .long_name = "bytes of a UTF-8 text",
+                                   .scale = name};
     hid_t dataset;
     TRY(hdf5_create(file, group, &form, &dataset));
-    TRY(hdf5_make_scale(file, dataset, name));
     H5Dclose(dataset);
     H5Gclose(group);
     return STATUS_OK;

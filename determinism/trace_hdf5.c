@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <hdf5_hl.h>
+
 #include "base/arena.h"
 
 /* A kill can cut a write at a page boundary. What a run rewrites in place (object headers of about
@@ -178,6 +180,18 @@ static hid_t form_space(const struct hdf5_form *form) {
     return H5Screate_simple(form->rank, form->shape, limit);
 }
 
+enum status hdf5_attach_scale(const struct hdf5_file *file, hid_t dataset, hid_t scale,
+                              unsigned axis) {
+    if (H5DSattach_scale(dataset, scale, axis) < 0)
+        return hdf5_fail(STATUS_IO, file->name, "attach a dimension scale");
+    return STATUS_OK;
+}
+
+const char *hdf5_last_part(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
 enum status hdf5_create(const struct hdf5_file *file, hid_t where, const struct hdf5_form *form,
                         hid_t *out_dataset) {
     const hid_t list = creation_list(form);
@@ -191,6 +205,10 @@ enum status hdf5_create(const struct hdf5_file *file, hid_t where, const struct 
     *out_dataset = dataset;
     if (form->units != NULL) TRY(hdf5_put_text(file, dataset, "units", form->units));
     if (form->long_name != NULL) TRY(hdf5_put_text(file, dataset, "long_name", form->long_name));
+    if (form->scale != NULL && H5DSset_scale(dataset, form->scale) < 0)
+        return hdf5_fail(STATUS_IO, file->name, "make \"%s\" a dimension scale", form->scale);
+    for (int axis = 0; form->axes != NULL && axis < form->rank; axis++)
+        TRY(hdf5_attach_scale(file, dataset, form->axes[axis], (unsigned)axis));
     return STATUS_OK;
 }
 
@@ -216,11 +234,17 @@ static enum status write_names(const struct hdf5_file *file, hid_t dataset, hid_
 }
 
 enum status hdf5_put_names(const struct hdf5_file *file, hid_t where, const char *name,
-                           const char *const *texts, uint32_t count, hid_t *out_dataset) {
+                           const char *long_name, const char *const *texts, uint32_t count,
+                           hid_t *out_dataset) {
     const hid_t type = text_type(longest(texts, count));
     if (type < 0) return hdf5_fail(STATUS_IO, file->name, "make the type of \"%s\"", name);
-    const struct hdf5_form form = {
-        .name = name, .type = type, .rank = 1, .shape = {count, 1, 1}, .chunk_rows = 0};
+    const struct hdf5_form form = {.name = name,
+                                   .type = type,
+                                   .rank = 1,
+                                   .shape = {count, 1, 1},
+                                   .units = "1",
+                                   .long_name = long_name,
+                                   .scale = hdf5_last_part(name)};
     enum status status = hdf5_create(file, where, &form, out_dataset);
     if (status == STATUS_OK) status = write_names(file, *out_dataset, type, texts, count);
     H5Tclose(type);

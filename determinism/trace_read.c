@@ -44,15 +44,6 @@ static enum status read_axis_names(struct reader *reader, hid_t steps, enum layo
     return reader_names(reader, steps, path, out_count, out_names);
 }
 
-static enum status read_fixed(struct reader *reader, hid_t steps, const struct layout_fixed *fixed,
-                              uint32_t count, struct record_consumer *consumers) {
-    uint64_t *values;
-    TRY(reader_words(reader, steps, fixed->path, count, &values));
-    for (uint32_t i = 0; i < count; i++)
-        memcpy((char *)&consumers[i] + fixed->offset, &values[i], sizeof values[i]);
-    return STATUS_OK;
-}
-
 static enum status read_consumers(struct reader *reader, hid_t steps, struct trace_run_plan *plan) {
     const char *const *names;
     struct record_consumer *consumers;
@@ -61,8 +52,12 @@ static enum status read_consumers(struct reader *reader, hid_t steps, struct tra
     TRY(arena_take(reader->arena, count, sizeof *consumers, "consumers", &consumers));
     for (uint32_t i = 0; i < count; i++)
         consumers[i].name = names[i];
-    for (size_t i = 0; i < LAYOUT_FIXED && count != 0; i++)
-        TRY(read_fixed(reader, steps, &layout_fixed[i], count, consumers));
+    for (size_t f = 0; f < LAYOUT_FIXED && count != 0; f++) {
+        uint64_t *values;
+        TRY(reader_words(reader, steps, layout_fixed[f].path, count, &values));
+        for (uint32_t i = 0; i < count; i++)
+            memcpy((char *)&consumers[i] + layout_fixed[f].offset, &values[i], sizeof values[i]);
+    }
     plan->consumers = consumers;
     return STATUS_OK;
 }
@@ -78,36 +73,21 @@ static enum status read_shape(struct reader *reader, hid_t steps, struct trace_r
     return read_consumers(reader, steps, plan);
 }
 
-/* A trace of an earlier twinstep has no such attribute. */
-static enum status read_groups(struct reader *reader, hid_t group, const char **out) {
-    *out = "";
-    if (H5Aexists(group, "groups") <= 0) return STATUS_OK;
-    return reader_text(reader, group, "groups", out);
-}
-
 static enum status read_run(struct reader *reader, hid_t group, struct trace_run *run) {
     TRY(reader_text(reader, group, "arm", &run->plan.arm));
     TRY(reader_text(reader, group, "configuration", &run->plan.configuration));
-    TRY(read_groups(reader, group, &run->plan.groups));
+    run->plan.groups = ""; /* a trace of an earlier twinstep has no such attribute */
+    if (H5Aexists(group, "groups") > 0)
+        TRY(reader_text(reader, group, "groups", &run->plan.groups));
     TRY(reader_integer(reader, group, "replicate", H5T_NATIVE_INT64, &run->plan.replicate));
     TRY(reader_integer(reader, group, "mask", H5T_NATIVE_UINT64, &run->plan.mask));
     TRY(reader_integer(reader, group, "first_step", H5T_NATIVE_UINT64, &run->plan.first_step));
     hid_t steps;
     TRY(reader_group(reader, group, "steps", &steps));
-    enum status status = read_shape(reader, steps, &run->plan);
-    if (status == STATUS_OK) status = reader_run_rows(reader, steps, run);
+    TRY(read_shape(reader, steps, &run->plan));
+    TRY(reader_run_rows(reader, steps, run));
     H5Gclose(steps);
-    return status;
-}
-
-static enum status read_pair(struct reader *reader, hid_t group, struct trace_pair *pair) {
-    TRY(reader_text(reader, group, "a", &pair->plan.a));
-    TRY(reader_text(reader, group, "b", &pair->plan.b));
-    hid_t steps;
-    TRY(reader_group(reader, group, "steps", &steps));
-    const enum status status = reader_pair_rows(reader, steps, pair);
-    H5Gclose(steps);
-    return status;
+    return STATUS_OK;
 }
 
 static enum status add_run(struct reader *reader, hid_t group, const char *name,
@@ -123,7 +103,12 @@ static enum status add_pair(struct reader *reader, hid_t group, const char *name
                             struct trace_image *image) {
     (void)name;
     struct trace_pair pair = {.updates = 0};
-    TRY(read_pair(reader, group, &pair));
+    hid_t steps;
+    TRY(reader_text(reader, group, "a", &pair.plan.a));
+    TRY(reader_text(reader, group, "b", &pair.plan.b));
+    TRY(reader_group(reader, group, "steps", &steps));
+    TRY(reader_pair_rows(reader, steps, &pair));
+    H5Gclose(steps);
     TRY(reader_grow(reader, image->pair_count, sizeof pair, &image->pairs));
     image->pairs[image->pair_count++] = pair;
     return STATUS_OK;

@@ -117,7 +117,6 @@ enum status reader_open(struct reader *reader, const char *path) {
     TRY(peek(path, &block));
     TRY(choose_access(path, &block, &flags));
     reader->file.name = reader->path = path;
-    reader->closed = flags == H5F_ACC_RDONLY;
     reader->spent = 0;
     return open_file(reader, flags);
 }
@@ -213,32 +212,26 @@ enum status reader_group(const struct reader *reader, hid_t where, const char *n
     return STATUS_OK;
 }
 
-static enum status text_of(struct reader *reader, hid_t attribute, hid_t type, const char *name,
-                           const char **out_text) {
+enum status reader_text(struct reader *reader, hid_t object, const char *name,
+                        const char **out_text) {
     char *text;
-    const hid_t space = H5Aget_space(attribute);
-    const int scalar = space >= 0 && H5Sget_simple_extent_type(space) == H5S_SCALAR;
-    if (space >= 0) H5Sclose(space);
-    if (!scalar || !type_fits(type, H5I_INVALID_HID)) return damaged(reader, name, "a fixed text");
+    const hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
+    if (attribute < 0)
+        return hdf5_fail(STATUS_INPUT, reader->file.name, "read attribute \"%s\"", name);
+    const hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
+    if (type < 0 || space < 0 || H5Sget_simple_extent_type(space) != H5S_SCALAR ||
+        !type_fits(type, H5I_INVALID_HID))
+        return damaged(reader, name, "a fixed text");
     const size_t length = H5Tget_size(type);
     TRY(reader_spend(reader, length, 1, name));
     TRY(arena_take(reader->arena, length + 1, 1, "attribute", &text));
     if (H5Aread(attribute, type, text) < 0)
         return hdf5_fail(STATUS_INPUT, reader->file.name, "read attribute \"%s\"", name);
+    H5Sclose(space);
+    H5Tclose(type);
+    H5Aclose(attribute);
     *out_text = text;
     return STATUS_OK;
-}
-
-enum status reader_text(struct reader *reader, hid_t object, const char *name,
-                        const char **out_text) {
-    const hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
-    if (attribute < 0)
-        return hdf5_fail(STATUS_INPUT, reader->file.name, "read attribute \"%s\"", name);
-    const hid_t type = H5Aget_type(attribute);
-    const enum status status = text_of(reader, attribute, type, name, out_text);
-    if (type >= 0) H5Tclose(type);
-    H5Aclose(attribute);
-    return status;
 }
 
 enum status reader_integer(const struct reader *reader, hid_t object, const char *name, hid_t type,
@@ -257,29 +250,15 @@ enum status reader_integer(const struct reader *reader, hid_t object, const char
     return done ? STATUS_OK : damaged(reader, name, "one integer of 64 bits");
 }
 
-/* Checks that contiguous data lies inside the file: behind the end of a killed file it would read
- * as zeros. */
-static enum status check_offset(const struct reader *reader, hid_t dataset, const char *name) {
+enum status reader_check_place(const struct reader *reader, hid_t dataset, const char *name) {
     struct stat info;
     const haddr_t at = H5Dget_offset(dataset);
     const hsize_t bytes = H5Dget_storage_size(dataset);
-    if (at == HADDR_UNDEF) return STATUS_OK; /* it is chunked, and its rows carry digests */
+    if (at == HADDR_UNDEF) return STATUS_OK;
     if (stat(reader->path, &info) != 0) return refuse(reader->path);
     const uint64_t length = (uint64_t)info.st_size;
     if (at > length || bytes > length - at)
         FAIL(STATUS_INPUT, "%s: truncated: \"%s\" lies behind the end", reader->file.name, name);
-    return STATUS_OK;
-}
-
-static enum status read_cells(struct reader *reader, hid_t dataset, const char *name, char **cells,
-                              hsize_t count, hsize_t cell) {
-    TRY(check_offset(reader, dataset, name));
-    TRY(reader_spend(reader, count, cell, name));
-    TRY(arena_take(reader->arena, count, cell, "names", cells));
-    const hid_t type = H5Dget_type(dataset);
-    const herr_t bad = H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, *cells);
-    if (bad < 0) return hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", name);
-    H5Tclose(type);
     return STATUS_OK;
 }
 
@@ -289,18 +268,22 @@ enum status reader_names(struct reader *reader, hid_t where, const char *name, u
     hsize_t shape[HDF5_MAX_RANK] = {0};
     hid_t dataset;
     TRY(reader_dataset(reader, where, name, &form, shape, &dataset));
-    const hsize_t cell = shape[HDF5_MAX_RANK - 1];
-    char *cells;
-    const enum status status = read_cells(reader, dataset, name, &cells, shape[0], cell);
+    const hsize_t count = shape[0], cell = shape[HDF5_MAX_RANK - 1];
+    char *cells, **names;
+    TRY(reader_check_place(reader, dataset, name));
+    TRY(reader_spend(reader, count, cell, name));
+    TRY(arena_take(reader->arena, count, cell, "names", &cells));
+    const hid_t type = H5Dget_type(dataset);
+    if (H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, cells) < 0)
+        return hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", name);
+    H5Tclose(type);
     H5Dclose(dataset);
-    TRY(status);
-    if (shape[0] > UINT32_MAX) return damaged(reader, name, "fewer names");
-    char **names;
-    TRY(arena_take(reader->arena, shape[0], sizeof *names, "names", &names));
-    for (hsize_t i = 0; i < shape[0]; i++)
+    if (count > UINT32_MAX) return damaged(reader, name, "fewer names");
+    TRY(arena_take(reader->arena, count, sizeof *names, "names", &names));
+    for (hsize_t i = 0; i < count; i++)
         TRY(arena_text(reader->arena, cells + i * cell, strnlen(cells + i * cell, cell),
                        &names[i]));
-    *out_count = (uint32_t)shape[0];
+    *out_count = (uint32_t)count;
     *out_names = (const char *const *)names;
     return STATUS_OK;
 }
@@ -311,15 +294,13 @@ enum status reader_words(struct reader *reader, hid_t where, const char *name, u
     hsize_t shape[HDF5_MAX_RANK] = {0};
     hid_t dataset;
     TRY(reader_dataset(reader, where, name, &form, shape, &dataset));
-    enum status status = check_offset(reader, dataset, name);
-    if (status == STATUS_OK) status = reader_spend(reader, count, sizeof **out_words, name);
-    if (status == STATUS_OK)
-        status = arena_take(reader->arena, count, sizeof **out_words, name, out_words);
-    if (status == STATUS_OK &&
-        H5Dread(dataset, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, *out_words) < 0)
-        status = hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", name);
+    TRY(reader_check_place(reader, dataset, name));
+    TRY(reader_spend(reader, count, sizeof **out_words, name));
+    TRY(arena_take(reader->arena, count, sizeof **out_words, name, out_words));
+    if (H5Dread(dataset, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, *out_words) < 0)
+        return hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", name);
     H5Dclose(dataset);
-    return status;
+    return STATUS_OK;
 }
 
 enum status reader_grow(struct reader *reader, uint32_t count, size_t size, void *array_pointer) {

@@ -72,13 +72,6 @@ static enum status copy_snapshots(const char *part, const struct trace_run *run,
     return status;
 }
 
-static enum status copy_all_snapshots(const char *part, const struct trace_image *image,
-                                      struct trace *trace) {
-    for (uint32_t r = 0; r < image->run_count; r++)
-        TRY(copy_snapshots(part, &image->runs[r], r, trace));
-    return STATUS_OK;
-}
-
 static enum status copy_late(const struct trace_image *image, struct trace *trace) {
     for (uint32_t i = 0; i < image->array_count; i++)
         TRY(trace_put_array(trace, image->arrays[i].plan.path, image->arrays[i].values));
@@ -96,7 +89,8 @@ static enum status rebuild(const char *part, const char *out, int overwrite, str
     TRY(plan_of(image, overwrite, arena, &plan));
     TRY(trace_create_as(out, TRACE_REBUILD, &plan, arena, &trace));
     enum status status = copy_rows(image, trace);
-    if (status == STATUS_OK) status = copy_all_snapshots(part, image, trace);
+    for (uint32_t r = 0; r < image->run_count && status == STATUS_OK; r++)
+        status = copy_snapshots(part, &image->runs[r], r, trace);
     if (status == STATUS_OK) status = copy_late(image, trace);
     if (status == STATUS_OK)
         status = trace_finish_as(trace, 0);

@@ -9,8 +9,6 @@
 #include "determinism/digest.h"
 #include "determinism/hdf5_reader.h"
 
-static const struct reader_form step_form = {.rank = 1, .shape = {0}};
-
 static enum status refuse(const struct reader *reader, const char *what) {
     return status_fail(STATUS_INPUT, "%s: damaged, or not a trace: %s", reader->file.name, what);
 }
@@ -67,20 +65,17 @@ static enum status read_steps(struct reader *reader, hid_t dataset, uint64_t cou
 }
 
 static enum status list_steps(struct reader *reader, hid_t group, struct trace_run *run) {
-    struct reader_form form = step_form;
+    const struct reader_form form = {.type = H5T_STD_I64LE, .rank = 1, .shape = {0}};
     hsize_t shape[HDF5_MAX_RANK] = {0};
     hid_t dataset;
-    form.type = H5T_STD_I64LE;
     TRY(reader_dataset(reader, group, "step", &form, shape, &dataset));
     run->snapshots = shape[0];
-    enum status status = reader_spend(reader, shape[0], sizeof(uint64_t), "step");
-    if (status == STATUS_OK)
-        status = arena_take(reader->arena, shape[0], sizeof *run->snapshot_steps, "stored states",
-                            &run->snapshot_steps);
-    if (status == STATUS_OK && shape[0] != 0)
-        status = read_steps(reader, dataset, shape[0], run->snapshot_steps);
+    TRY(reader_spend(reader, shape[0], sizeof(uint64_t), "step"));
+    TRY(arena_take(reader->arena, shape[0], sizeof *run->snapshot_steps, "stored states",
+                   &run->snapshot_steps));
+    if (shape[0] != 0) TRY(read_steps(reader, dataset, shape[0], run->snapshot_steps));
     H5Dclose(dataset);
-    return status;
+    return STATUS_OK;
 }
 
 static enum status read_stored(struct reader *reader, hid_t group, struct trace_run *run) {
@@ -138,11 +133,10 @@ static enum status read_bytes(const struct reader *reader, hid_t group, const ch
     hid_t dataset;
     TRY(open_bytes(reader, group, name, length, index + 1, NULL, &dataset));
     const hsize_t extent[2] = {1, length};
-    enum status status = STATUS_OK;
     if (reader_rows(dataset, H5T_NATIVE_UINT8, 2, index, extent, out_bytes) < 0)
-        status = hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", name);
+        return hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", name);
     H5Dclose(dataset);
-    return status;
+    return STATUS_OK;
 }
 
 static enum status read_state(struct reader *reader, hid_t group, const struct trace_run *run,

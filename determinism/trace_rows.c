@@ -35,19 +35,16 @@ static enum status read_column(struct reader *reader, hid_t steps, const char *n
     hid_t dataset;
     TRY(reader_dataset(reader, steps, name, &form, shape, &dataset));
     const uint64_t row = column->cell * column->length;
-    enum status status = STATUS_OK;
     if (shape[0] < count)
-        status = status_fail(STATUS_INPUT, "%s: damaged: column \"%s\" has %llu updates of %llu",
-                             reader->file.name, name, (unsigned long long)shape[0],
-                             (unsigned long long)count);
-    if (status == STATUS_OK) status = reader_spend(reader, count, row, name);
-    if (status == STATUS_OK) status = arena_take(arena, count, row, "column", out_bytes);
+        FAIL(STATUS_INPUT, "%s: damaged: column \"%s\" has %llu updates of %llu", reader->file.name,
+             name, (unsigned long long)shape[0], (unsigned long long)count);
+    TRY(reader_spend(reader, count, row, name));
+    TRY(arena_take(arena, count, row, "column", out_bytes));
     shape[0] = count;
-    if (status == STATUS_OK &&
-        reader_rows(dataset, hdf5_memory_type(column->kind), form.rank, 0, shape, *out_bytes) < 0)
-        status = hdf5_fail(STATUS_INPUT, reader->file.name, "read column \"%s\"", name);
+    if (reader_rows(dataset, hdf5_memory_type(column->kind), form.rank, 0, shape, *out_bytes) < 0)
+        return hdf5_fail(STATUS_INPUT, reader->file.name, "read column \"%s\"", name);
     H5Dclose(dataset);
-    return status;
+    return STATUS_OK;
 }
 
 static enum status count_rows(const struct reader *reader, hid_t steps, uint64_t *out_count) {

@@ -12,10 +12,9 @@
 #include "determinism/hdf5_writer.h"
 
 #define PIECE ((uint64_t)1 << 20) /* most bytes of a chunk */
-#define STEP_CHUNK 64
+#define DIGEST_CHUNK 64           /* digests in a chunk */
 
 static const uint8_t zero = 0;
-static const int64_t minus_one = -1;
 
 /* Cuts a state into pieces of equal length, so that the last one wastes less than a byte per
  * piece. */
@@ -38,59 +37,41 @@ static enum status create_extent(const struct hdf5_file *file, hid_t group, uint
                                    .chunk_rows = piece_of(bytes),
                                    .fill = &zero,
                                    .units = "1",
-                                   .long_name = "byte of a state"};
-    TRY(hdf5_create(file, group, &form, out_scale));
-    return hdf5_make_scale(file, *out_scale, name);
-}
-
-static enum status create_step(const struct hdf5_file *file, hid_t group, hid_t *out_scale) {
-    const struct hdf5_form form = {.name = "step",
-                                   .type = H5T_STD_I64LE,
-                                   .rank = 1,
-                                   .shape = {0, 1, 1},
-                                   .chunk_rows = STEP_CHUNK,
-                                   .fill = &minus_one,
-                                   .units = "1",
-                                   .long_name = "update after which the state was taken, 0 before "
-                                                "the first"};
-    TRY(hdf5_create(file, group, &form, out_scale));
-    return hdf5_make_scale(file, *out_scale, "step");
-}
-
-static enum status create_bytes(const struct hdf5_file *file, hid_t group,
-                                const struct hdf5_form *form, hid_t step, hid_t extent) {
-    hid_t dataset;
-    TRY(hdf5_create(file, group, form, &dataset));
-    TRY(hdf5_attach_scale(file, dataset, step, 0));
-    TRY(hdf5_attach_scale(file, dataset, extent, 1));
-    H5Dclose(dataset);
-    return STATUS_OK;
+                                   .long_name = "byte of a state",
+                                   .scale = name};
+    return hdf5_create(file, group, &form, out_scale);
 }
 
 static enum status create_datasets(const struct hdf5_file *file, hid_t group, uint64_t bytes) {
-    const struct hdf5_form state = {.name = "state",
-                                    .type = H5T_STD_U8LE,
-                                    .rank = 2,
-                                    .shape = {0, bytes, 1},
-                                    .chunk_rows = 1,
-                                    .chunk_columns = piece_of(bytes),
-                                    .fill = &zero,
-                                    .units = "1",
-                                    .long_name = "training state"};
-    const struct hdf5_form digest = {.name = "digest",
-                                     .type = H5T_STD_U8LE,
-                                     .rank = 2,
-                                     .shape = {0, DIGEST_BYTES, 1},
-                                     .chunk_rows = STEP_CHUNK,
-                                     .fill = &zero,
-                                     .units = "1",
-                                     .long_name = "SHA-256 of step and SHA-256 of state"};
-    hid_t step, offset, byte;
-    TRY(create_step(file, group, &step));
+    hid_t step, byte, offset, dataset;
+    TRY(trace_create_step(file, group, "update after which the state was taken, 0 before the first",
+                          &step));
     TRY(hdf5_create_index(file, group, "byte", "byte of a digest", DIGEST_BYTES, &byte));
     TRY(create_extent(file, group, bytes, &offset));
-    TRY(create_bytes(file, group, &state, step, offset));
-    TRY(create_bytes(file, group, &digest, step, byte));
+    const hid_t state_axes[2] = {step, offset}, digest_axes[2] = {step, byte};
+    const struct hdf5_form forms[2] = {{.name = "state",
+                                        .type = H5T_STD_U8LE,
+                                        .rank = 2,
+                                        .shape = {0, bytes, 1},
+                                        .chunk_rows = 1,
+                                        .chunk_columns = piece_of(bytes),
+                                        .fill = &zero,
+                                        .units = "1",
+                                        .long_name = "training state",
+                                        .axes = state_axes},
+                                       {.name = "digest",
+                                        .type = H5T_STD_U8LE,
+                                        .rank = 2,
+                                        .shape = {0, DIGEST_BYTES, 1},
+                                        .chunk_rows = DIGEST_CHUNK,
+                                        .fill = &zero,
+                                        .units = "1",
+                                        .long_name = "SHA-256 of step and SHA-256 of state",
+                                        .axes = digest_axes}};
+    for (size_t i = 0; i < COUNT_OF(forms); i++) {
+        TRY(hdf5_create(file, group, &forms[i], &dataset));
+        H5Dclose(dataset);
+    }
     H5Dclose(offset);
     H5Dclose(byte);
     H5Dclose(step);
@@ -131,32 +112,20 @@ enum status trace_open_snapshots(const struct trace *trace, struct stored *store
     return STATUS_OK;
 }
 
-/* Extends `dataset` by row number `row`, [length] or [1, length], and writes that row. */
-static herr_t append(hid_t dataset, hid_t type, hid_t memory, int rank, uint64_t length,
-                     uint64_t row, const void *values) {
-    const hsize_t extent[2] = {row + 1, length};
-    const hsize_t from[2] = {row, 0};
-    const hsize_t count[2] = {1, length};
-    if (H5Dset_extent(dataset, extent) < 0) return -1;
-    const hid_t space = H5Screate_simple(rank, extent, NULL);
-    if (space < 0 || H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, count, NULL) < 0)
-        return -1;
-    if (H5Dwrite(dataset, type, memory, space, H5P_DEFAULT, values) < 0) return -1;
-    return H5Sclose(space);
-}
-
 static enum status write_state(const struct trace *trace, const struct stored *stored,
                                uint64_t step, const void *bytes) {
     const int64_t mark = (int64_t)step;
     struct digest digest;
     layout_state_digest(step, bytes, stored->bytes, &digest);
-    if (append(stored->state, H5T_NATIVE_UINT8, stored->memory, 2, stored->bytes, stored->rows,
-               bytes) < 0 ||
-        append(stored->digest, H5T_NATIVE_UINT8, trace->digest_space, 2, DIGEST_BYTES, stored->rows,
-               digest.byte) < 0)
+    const hsize_t state_row[2] = {1, stored->bytes}, digest_row[2] = {1, DIGEST_BYTES};
+    if (trace_append(stored->state, H5T_NATIVE_UINT8, stored->memory, 2, state_row, stored->rows,
+                     bytes) < 0 ||
+        trace_append(stored->digest, H5T_NATIVE_UINT8, trace->digest_space, 2, digest_row,
+                     stored->rows, digest.byte) < 0)
         return hdf5_fail(STATUS_IO, trace->file.name, "write a state to %s", stored->group);
     TRY(trace_flush(trace));
-    if (append(stored->step, H5T_NATIVE_INT64, trace->step_space, 1, 1, stored->rows, &mark) < 0 ||
+    if (trace_append(stored->step, H5T_NATIVE_INT64, trace->step_space, 1, digest_row, stored->rows,
+                     &mark) < 0 ||
         H5Dflush(stored->step) < 0)
         return hdf5_fail(STATUS_IO, trace->file.name, "write a state to %s", stored->group);
     return STATUS_OK;

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+/* Groups of a trace nest four deep; the limit keeps a damaged file from exhausting the stack. */
 #define MAX_DEPTH 8
 #define OBJECT_BYTES 32 /* fewest bytes that one object takes in a file */
 
@@ -104,18 +105,6 @@ static enum content classify(hid_t dataset) {
     return content;
 }
 
-/* Checks that stored data lies inside a file that was not closed; behind its end it would read as
- * zeros. */
-static enum status check_stored(const struct reader *reader, hid_t dataset, const char *path) {
-    const haddr_t at = H5Dget_offset(dataset);
-    const hsize_t bytes = H5Dget_storage_size(dataset);
-    hsize_t length;
-    if (at == HADDR_UNDEF || reader->closed) return STATUS_OK;
-    if (H5Fget_filesize(reader->file.id, &length) < 0 || at > length || bytes > length - at)
-        FAIL(STATUS_INPUT, "%s: truncated: \"%s\" lies behind the end", reader->file.name, path);
-    return STATUS_OK;
-}
-
 static enum status fill_array(struct reader *reader, hid_t dataset, struct trace_array *array) {
     TRY(reader_text(reader, dataset, "units", &array->plan.units));
     TRY(reader_text(reader, dataset, "long_name", &array->plan.long_name));
@@ -124,7 +113,7 @@ static enum status fill_array(struct reader *reader, hid_t dataset, struct trace
     if (columns != 0 && shape[0] > UINT64_MAX / 8 / columns)
         FAIL(STATUS_INPUT, "%s: damaged: \"%s\" is too large", reader->file.name, array->plan.path);
     double *values;
-    TRY(check_stored(reader, dataset, array->plan.path));
+    TRY(reader_check_place(reader, dataset, array->plan.path));
     TRY(reader_spend(reader, shape[0] * columns, sizeof *values, array->plan.path));
     TRY(arena_take(reader->arena, shape[0] * columns, sizeof *values, "array", &values));
     array->values = values;
@@ -146,9 +135,8 @@ static enum status read_array(struct reader *reader, hid_t where, const char *na
     array.plan.rank = (uint32_t)form.rank;
     array.plan.shape[0] = shape[0];
     array.plan.shape[1] = shape[1];
-    const enum status status = fill_array(reader, dataset, &array);
+    TRY(fill_array(reader, dataset, &array));
     H5Dclose(dataset);
-    TRY(status);
     TRY(reader_grow(reader, image->array_count, sizeof array, &image->arrays));
     image->arrays[image->array_count++] = array;
     return STATUS_OK;
@@ -160,17 +148,13 @@ static enum status read_text(struct reader *reader, hid_t where, const char *nam
     hsize_t shape[HDF5_MAX_RANK] = {0};
     hid_t dataset;
     TRY(reader_dataset(reader, where, name, &form, shape, &dataset));
-    char *bytes = NULL;
-    enum status status = reader_spend(reader, shape[0], 1, path);
-    if (status == STATUS_OK) status = arena_text(reader->arena, "", 0, &bytes);
-    if (status == STATUS_OK && shape[0] != 0) {
-        status = arena_take(reader->arena, shape[0] + 1, 1, "text", &bytes);
-        if (status == STATUS_OK &&
-            H5Dread(dataset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes) < 0)
-            status = hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", path);
-    }
+    char *bytes;
+    TRY(reader_spend(reader, shape[0], 1, path));
+    TRY(arena_take(reader->arena, shape[0] + 1, 1, "text", &bytes));
+    if (shape[0] != 0 &&
+        H5Dread(dataset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes) < 0)
+        return hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", path);
     H5Dclose(dataset);
-    TRY(status);
     const struct trace_text text = {.path = path, .text = bytes, .length = shape[0]};
     TRY(reader_grow(reader, image->text_count, sizeof text, &image->texts));
     image->texts[image->text_count++] = text;

@@ -30,28 +30,26 @@ static enum status close_trace(struct trace *trace) {
     return status;
 }
 
-/* Extends `dataset` by one row behind `row` others and writes it. */
-static herr_t append(hid_t dataset, hid_t memory, const struct layout_column *column, uint64_t row,
-                     const void *bytes) {
-    hsize_t count[HDF5_MAX_RANK];
+herr_t trace_append(hid_t dataset, hid_t type, hid_t memory, int rank, const hsize_t *count,
+                    uint64_t row, const void *values) {
     hsize_t extent[HDF5_MAX_RANK];
     const hsize_t from[HDF5_MAX_RANK] = {row, 0, 0};
-    const int rank = trace_row_shape(column, count);
-    memcpy(extent, count, sizeof extent);
+    memcpy(extent, count, (size_t)rank * sizeof *extent);
     extent[0] = row + 1;
     if (H5Dset_extent(dataset, extent) < 0) return -1;
     const hid_t space = H5Screate_simple(rank, extent, NULL);
     if (space < 0) return -1;
     if (H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, count, NULL) < 0) return -1;
-    if (H5Dwrite(dataset, hdf5_memory_type(column->kind), memory, space, H5P_DEFAULT, bytes) < 0)
-        return -1;
+    if (H5Dwrite(dataset, type, memory, space, H5P_DEFAULT, values) < 0) return -1;
     return H5Sclose(space);
 }
 
-static enum status append_named(const struct trace *trace, const struct series *series,
-                                hid_t dataset, hid_t memory, const struct layout_column *column,
-                                const void *bytes) {
-    if (append(dataset, memory, column, series->rows, bytes) < 0)
+static enum status append(const struct trace *trace, const struct series *series, hid_t dataset,
+                          hid_t memory, const struct layout_column *column, const void *bytes) {
+    hsize_t count[HDF5_MAX_RANK];
+    const int rank = trace_row_shape(column, count);
+    if (trace_append(dataset, hdf5_memory_type(column->kind), memory, rank, count, series->rows,
+                     bytes) < 0)
         return hdf5_fail(STATUS_IO, trace->file.name, "write column \"%s\" of %s",
                          column->text->name, series->group);
     return STATUS_OK;
@@ -61,11 +59,11 @@ static enum status write_row(const struct trace *trace, const struct series *ser
     struct digest check;
     digest_bytes("row", trace->row, series->layout.row_bytes, &check);
     for (uint32_t c = 0; c < series->layout.count; c++)
-        TRY(append_named(trace, series, series->columns[c], series->memory[c],
-                         &series->layout.columns[c], trace->row + series->layout.columns[c].at));
-    TRY(append_named(trace, series, series->check, trace->digest_space, &layout_check, check.byte));
+        TRY(append(trace, series, series->columns[c], series->memory[c], &series->layout.columns[c],
+                   trace->row + series->layout.columns[c].at));
+    TRY(append(trace, series, series->check, trace->digest_space, &layout_check, check.byte));
     TRY(trace_flush(trace));
-    TRY(append_named(trace, series, series->step, trace->step_space, &layout_step, trace->row));
+    TRY(append(trace, series, series->step, trace->step_space, &layout_step, trace->row));
     if (H5Dflush(series->step) < 0)
         return hdf5_fail(STATUS_IO, trace->file.name, "write an update of %s", series->group);
     return STATUS_OK;
