@@ -25,27 +25,37 @@ struct torch_device {
 
 /* The number of threads S of the launch for `count` elements: 256 * min(ceil(count / 256), SMs *
  * blocks per SM). */
-uint64_t torch_threads(const struct torch_device *device, uint64_t count);
+TWINSTEP_HD uint64_t torch_threads(const struct torch_device *device, uint64_t count) {
+    const uint64_t resident = device->processors * (device->threads_per_processor / TORCH_BLOCK);
+    const uint64_t needed = count / TORCH_BLOCK + (count % TORCH_BLOCK != 0);
+    return TORCH_BLOCK * (needed < resident ? needed : resident);
+}
 
 /* The number of words by which a launch advances the generator's offset: (floor((count-1) / 4S) +
  * 1) * 4. */
-uint64_t torch_advance(uint64_t count, uint64_t threads);
+TWINSTEP_HD uint64_t torch_advance(uint64_t count, uint64_t threads) {
+    return count == 0 ? 0 : ((count - 1) / (4 * threads) + 1) * 4;
+}
 
-/* The word of element `index`. `vector` is the number of consecutive elements of one thread: 1
- * (torch.rand and scalar dropout), 2, 4, or 8 (16-bit types since CUDA 12.8). `offset` is a
- * multiple of 4. */
-uint32_t torch_word(uint64_t seed, uint64_t offset, uint64_t threads, uint32_t vector,
-                    uint64_t index);
+/* The word of element `index`. The element belongs to one thread and one round of a grid-stride
+ * loop over groups of `vector` elements, and the rounds of a thread take its words in order.
+ * `vector` is the number of consecutive elements of one thread: 1 (torch.rand and scalar dropout),
+ * 2, 4, or 8 (16-bit types since CUDA 12.8). `offset` is a multiple of 4. */
+TWINSTEP_HD uint32_t torch_word(uint64_t seed, uint64_t offset, uint64_t threads, uint32_t vector,
+                                uint64_t index) {
+    const uint64_t group = index / vector;
+    const uint64_t thread = group % threads;
+    /* index among the thread's words */
+    const uint64_t word = vector * (group / threads) + index % vector;
+    const uint64_t block = offset / 4 + word / 4;
+    const struct philox_block counter = {
+        {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)thread, (uint32_t)(thread >> 32)}};
+    return philox_draw(counter, seed).word[word % 4];
+}
 
 /* As cuRAND's curand_uniform4: word * 2^-32 + 2^-33 in f32, which lies in (0, 1]. */
 TWINSTEP_HD float torch_uniform(uint32_t word) {
     return (float)word * 0x1p-32f + 0x1p-33f;
-}
-
-/* As torch.rand: the same, but 1 becomes 0. */
-TWINSTEP_HD float torch_rand(uint32_t word) {
-    const float u = torch_uniform(word);
-    return u < 1.0f ? u : 0.0f;
 }
 
 #endif

@@ -13,6 +13,12 @@
 #include "base/macro.h"
 #include "determinism/torch_rng.h"
 
+/* As torch.rand: curand_uniform4, but 1 becomes 0. */
+static float torch_rand(uint32_t word) {
+    const float u = torch_uniform(word);
+    return u < 1.0f ? u : 0.0f;
+}
+
 static const struct gpu {
     const char *name;
     struct torch_device device;
