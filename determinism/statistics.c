@@ -318,26 +318,14 @@ enum status statistics_quantile_interval(const double *sorted, size_t count, dou
     return STATUS_OK;
 }
 
-static enum status tolerance_needed(double content, double confidence, int both_ends,
-                                    size_t *out_count) {
+enum status statistics_maximum_needed(double content, double confidence, size_t *out_count) {
     TRY(check_share("content", content));
     TRY(check_share("confidence", confidence));
-    double power = 1.0; /* content^(n-1) */
-    for (size_t n = 1; n <= MOST; n++) {
-        const double all = power * content;
-        const double missed = both_ends ? (double)n * power - (double)(n - 1) * all : all;
+    double missed = content; /* content^n */
+    for (size_t n = 1; n <= MOST; n++, missed *= content) {
         *out_count = n;
         if (missed <= 1.0 - confidence) return STATUS_OK;
-        power = all;
     }
     FAIL(STATUS_INPUT, "content %.17g with confidence %.17g needs more than %d values", content,
          confidence, MOST);
-}
-
-enum status statistics_maximum_needed(double content, double confidence, size_t *out_count) {
-    return tolerance_needed(content, confidence, 0, out_count);
-}
-
-enum status statistics_range_needed(double content, double confidence, size_t *out_count) {
-    return tolerance_needed(content, confidence, 1, out_count);
 }

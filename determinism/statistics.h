@@ -116,14 +116,10 @@ TWINSTEP_MUST_USE enum status statistics_quantile_interval(const double *sorted,
                                                            double q, double confidence,
                                                            struct statistics_interval *out);
 
-/* The smallest number of values such that, with `confidence`, their maximum exceeds the `content`
- * quantile: 1 - content^n >= confidence (59 for 0.95, 0.95); or such that their range covers
- * `content` of the distribution: 1 - n content^(n-1) + (n-1) content^n >= confidence (93 for 0.95,
- * 0.95). S. S. Wilks, Ann. Math. Stat. 12, 1941. STATUS_INPUT if an argument is not in (0, 1) or n
- * is above 10^6. */
+/* The smallest number of values whose maximum exceeds the `content` quantile with `confidence`:
+ * 1 - content^n >= confidence (59 for 0.95, 0.95). S. S. Wilks, Ann. Math. Stat. 12, 1941.
+ * STATUS_INPUT if an argument is not in (0, 1) or n is above 10^6. */
 TWINSTEP_MUST_USE enum status statistics_maximum_needed(double content, double confidence,
                                                         size_t *out_count);
-TWINSTEP_MUST_USE enum status statistics_range_needed(double content, double confidence,
-                                                      size_t *out_count);
 
 #endif
