@@ -40,33 +40,25 @@ enum array_index {
     ARRAY_COUNT
 };
 
+static const char *const array_paths[ARRAY_COUNT] = {
+    "noise/pairs_loss", "noise/pairs_grad_norm", "noise/pairs_distance", "noise/figures",
+    "noise/share",      "noise/twin_gradient",   "noise/twin_distance"};
+
 struct contents {
     const char *texts[TEXT_COUNT];
     const double *arrays[ARRAY_COUNT];
     uint64_t shapes[ARRAY_COUNT][2];
-    char paths[FLOOR_COLUMNS][64];
 };
-
-static const char *array_path(struct contents *contents, int array) {
-    static const char *const others[] = {"noise/figures", "noise/share", "noise/twin_gradient",
-                                         "noise/twin_distance"};
-    if (array >= FLOOR_COLUMNS) return others[array - FLOOR_COLUMNS];
-    snprintf(contents->paths[array], sizeof contents->paths[array], "noise/pairs_%s",
-             floor_columns[array].name);
-    return contents->paths[array];
-}
 
 /* Sets the shapes that the file's counts imply. An array with an empty axis is not stored, because
  * HDF5's contiguous storage has no empty ones. */
 static void shape_arrays(const struct floor_file *file, struct contents *out) {
-    const uint64_t rows = file->stratum_count, tensors = file->twin.tensors, steps = file->steps;
-    const uint64_t shapes[ARRAY_COUNT - FLOOR_COLUMNS][2] = {
-        {rows, FLOOR_FIGURES}, {rows, steps}, {steps, tensors}, {steps, tensors}};
-    for (int i = 0; i < ARRAY_COUNT; i++) {
-        const uint64_t *shape = i < FLOOR_COLUMNS ? NULL : shapes[i - FLOOR_COLUMNS];
-        out->shapes[i][0] = shape == NULL ? file->pairs : shape[0];
-        out->shapes[i][1] = shape == NULL ? steps : shape[1];
-    }
+    const uint64_t rows = file->stratum_count, tensors = file->twin.tensors;
+    const uint64_t pairs = file->pairs, steps = file->steps;
+    const uint64_t shapes[ARRAY_COUNT][2] = {
+        {pairs, steps}, {pairs, steps},   {pairs, steps},  {rows, FLOOR_FIGURES},
+        {rows, steps},  {steps, tensors}, {steps, tensors}};
+    memcpy(out->shapes, shapes, sizeof shapes);
 }
 
 static uint64_t count_of(const struct contents *contents, int array) {
@@ -183,7 +175,7 @@ static enum status put_all(struct trace *trace, struct contents *contents) {
         TRY(trace_put_text(trace, text_paths[i], contents->texts[i], strlen(contents->texts[i])));
     for (int i = 0; i < ARRAY_COUNT; i++)
         if (count_of(contents, i) > 0)
-            TRY(trace_put_array(trace, array_path(contents, i), contents->arrays[i]));
+            TRY(trace_put_array(trace, array_paths[i], contents->arrays[i]));
     return STATUS_OK;
 }
 
@@ -199,7 +191,7 @@ enum status floor_file_write(const char *path, const struct floor_file *file, in
         if (count_of(&contents, i) == 0) continue;
         const int pair = i < FLOOR_COLUMNS;
         arrays[array_count++] =
-            (struct trace_array_plan){array_path(&contents, i),
+            (struct trace_array_plan){array_paths[i],
                                       2,
                                       {contents.shapes[i][0], contents.shapes[i][1]},
                                       pair ? floor_columns[i].units : "1",
@@ -331,11 +323,11 @@ static enum status read_arrays(struct opening *opening) {
     for (int i = 0; i < ARRAY_COUNT; i++) {
         contents->arrays[i] = &nothing;
         if (contents->shapes[i][0] == 0 || contents->shapes[i][1] == 0) continue;
-        const struct trace_array *array = trace_array_of(opening->image, array_path(contents, i));
+        const struct trace_array *array = trace_array_of(opening->image, array_paths[i]);
         if (array == NULL || array->plan.rank != 2 ||
             array->plan.shape[0] != contents->shapes[i][0] ||
             array->plan.shape[1] != contents->shapes[i][1])
-            return damaged(opening, array_path(contents, i));
+            return damaged(opening, array_paths[i]);
         contents->arrays[i] = array->values;
         TRY(check_values(opening, i));
     }
