@@ -19,6 +19,7 @@
 
 #include "base/status.h"
 
+/* Limits of a table, chosen larger than any that a library's heuristics ask for here. */
 #define SPLITS_ROWS 32
 #define SPLITS_PARTS 1024
 

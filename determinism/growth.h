@@ -17,7 +17,7 @@
 
 #include "base/status.h"
 
-#define GROWTH_LEAST 6 /* fewest points of a fit */
+#define GROWTH_LEAST 6 /* fewest points of a fit; they leave Student's t 4 degrees of freedom */
 
 enum growth_law {
     GROWTH_UNDECIDED = 0, /* a power and a rate fit about equally well */

@@ -23,7 +23,7 @@
 #define LEAFHASH_BYTES 256
 
 /* The multipliers are primes: of xxHash32 for the steps, of MurmurHash3's finaliser for the end.
- * Any odd number would keep the bijection. */
+ * Any odd number would keep the bijection. The rotations only have to differ; 13 is xxHash32's. */
 #define LEAFHASH_MULTIPLY_FIRST 0x9E3779B1u
 #define LEAFHASH_MULTIPLY_SECOND 0x85EBCA77u
 #define LEAFHASH_ROTATE_FIRST 13

@@ -21,7 +21,7 @@ struct arena;
 #define ORDERS_FACTORS 16 /* most factors */
 #define ORDERS_LEAST 4    /* two pairs: one pair has no interval */
 #define ORDERS_MOST 256
-#define ORDERS_MIXTURES 40 /* number of hybrids that orders_auto aims at */
+#define ORDERS_MIXTURES 40 /* what orders_auto aims at: chosen near the 30 of five factors */
 
 struct orders {
     uint32_t factors;

@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 
+/* Five factors have 32 subsets, and each subset costs a training. orders.h serves more factors. */
 #define SHAPLEY_MAX 5
 #define SHAPLEY_SUBSETS (1 << SHAPLEY_MAX)
 
