@@ -19,6 +19,7 @@ struct environment {
      * (DAZ). */
     int flushes_results;
     int flushes_operands;
+    int nearest; /* whether it rounds to nearest */
     const char *rounding;
 };
 
@@ -29,6 +30,7 @@ static struct environment environment_read(void) {
     uint32_t control = fpenv_control();
     e.flushes_results = (control & MXCSR_FTZ) != 0;
     e.flushes_operands = (control & MXCSR_DAZ) != 0;
+    e.nearest = (control & MXCSR_ROUNDING) == 0;
     e.rounding = names[(control & MXCSR_ROUNDING) >> 13];
 #else
     volatile float least_normal = FLT_MIN;
@@ -40,14 +42,10 @@ static struct environment environment_read(void) {
     volatile float negative = -one - half_ulp;
     e.flushes_results = least_normal * 0.5f == 0.0f;
     e.flushes_operands = subnormal * 0x1p100f == 0.0f;
-    e.rounding = up == 1.0f && down == 1.0f - 0x1p-24f && negative == -1.0f ? "to nearest"
-                                                                            : "not to nearest";
+    e.nearest = up == 1.0f && down == 1.0f - 0x1p-24f && negative == -1.0f;
+    e.rounding = e.nearest ? "to nearest" : "not to nearest";
 #endif
     return e;
-}
-
-static int rounds_to_nearest(const struct environment *e) {
-    return e->rounding[0] == 't' && e->rounding[3] == 'n';
 }
 
 uint32_t fpenv_control(void) {
@@ -60,7 +58,7 @@ uint32_t fpenv_control(void) {
 
 enum status fpenv_check(void) {
     struct environment e = environment_read();
-    if (!rounds_to_nearest(&e) || e.flushes_results || e.flushes_operands)
+    if (!e.nearest || e.flushes_results || e.flushes_operands)
         FAIL(STATUS_UNSUPPORTED,
              "floating-point environment: expected rounding to nearest with subnormals kept, "
              "found rounding %s%s%s (control word %04x); a library built with -ffast-math does "

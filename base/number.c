@@ -44,11 +44,6 @@ struct format {
 static const struct format format_f64 = {17, 15, 0};
 static const struct format format_f32 = {9, 7, 1};
 
-static int reads_back(const char *text, double x, int single) {
-    if (single) return (double)strtof(text, NULL) == x;
-    return strtod(text, NULL) == x;
-}
-
 static int special_text(double x, char *text) {
     if (real_finite_f64(x)) return 0;
     strcpy(text, x != x ? "nan" : x > 0.0 ? "inf" : "-inf");
@@ -65,7 +60,8 @@ static struct number_text shortest(double x, struct format format) {
     int digits = 1;
     for (; digits <= format.digits; digits++) {
         snprintf(out.text, sizeof out.text, "%.*e", digits - 1, x);
-        if (reads_back(out.text, x, format.single)) break;
+        const double back = format.single ? (double)strtof(out.text, NULL) : strtod(out.text, NULL);
+        if (back == x) break;
     }
     const char *mark = strchr(out.text, 'e');
     int exponent = mark != NULL ? (int)strtol(mark + 1, NULL, 10) : 0;
@@ -142,8 +138,10 @@ static int is_real(const char *s, unsigned flags) {
     return count > 0 && exponent_or_end(s, 'e');
 }
 
-static int is_special(const char *s) {
-    return strcmp(s, "nan") == 0 || strcmp(skip_sign(s), "inf") == 0;
+static int read_special(const char *s, double *out) {
+    if (strcmp(s, "nan") != 0 && strcmp(skip_sign(s), "inf") != 0) return 0;
+    *out = s[0] == 'n' ? real_nan_f64() : s[0] == '-' ? -real_inf_f64() : real_inf_f64();
+    return 1;
 }
 
 /* A text as an error shows it: at most 40 characters, with '?' for each that is not printable
@@ -161,16 +159,8 @@ static struct shown show(const char *text) {
     return out;
 }
 
-static double special_value(const char *text) {
-    if (text[0] == 'n') return real_nan_f64();
-    return text[0] == '-' ? -real_inf_f64() : real_inf_f64();
-}
-
 enum status number_parse_real(const char *text, unsigned flags, double *out) {
-    if ((flags & NUMBER_SPECIAL) != 0 && is_special(text)) {
-        *out = special_value(text);
-        return STATUS_OK;
-    }
+    if ((flags & NUMBER_SPECIAL) != 0 && read_special(text, out)) return STATUS_OK;
     if (!is_real(text, flags)) FAIL(STATUS_INPUT, "expected a number, got \"%s\"", show(text).text);
     struct c_locale locale = c_locale_enter();
     double value = strtod(text, NULL);

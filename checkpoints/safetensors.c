@@ -115,11 +115,6 @@ static enum status read_dtype(const struct opening *opening, json_t *entry,
     return STATUS_OK;
 }
 
-/* What came instead of a whole number from 0 on. */
-static const char *kind_of(const json_t *value) {
-    return json_is_integer(value) ? "a negative integer" : strict_json_kind(value);
-}
-
 static enum status read_shape(const struct opening *opening, json_t *entry,
                               struct safetensors_tensor *tensor) {
     json_t *value = json_object_get(entry, "shape");
@@ -129,11 +124,14 @@ static enum status read_shape(const struct opening *opening, json_t *entry,
                     strict_json_kind(value));
     tensor->rank = json_array_size(value);
     TRY(arena_take(opening->arena, tensor->rank, sizeof *shape, "shape", &shape));
-    for (size_t i = 0; i < tensor->rank; i++)
-        if (!strict_json_count(json_array_get(value, i), &shape[i]))
+    for (size_t i = 0; i < tensor->rank; i++) {
+        const json_t *size = json_array_get(value, i);
+        if (!strict_json_count(size, &shape[i]))
             TENSOR_FAIL(opening, tensor->name,
                         "shape: expected whole numbers from 0 on, got %s at place %zu",
-                        kind_of(json_array_get(value, i)), i + 1);
+                        json_is_integer(size) ? "a negative integer" : strict_json_kind(size),
+                        i + 1);
+    }
     tensor->shape = shape;
     return STATUS_OK;
 }

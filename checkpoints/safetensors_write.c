@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,40 +24,38 @@
 
 struct header {
     char *text; /* NULL while the length is measured */
-    size_t used;
+    size_t used, size;
 };
 
-static void put(struct header *header, const char *bytes, size_t length) {
-    if (header->text != NULL) memcpy(header->text + header->used, bytes, length);
-    header->used += length;
-}
-
-static void put_text(struct header *header, const char *text) {
-    put(header, text, strlen(text));
-}
-
-static void put_count(struct header *header, uint64_t value) {
-    char text[24];
-    snprintf(text, sizeof text, "%" PRIu64, value);
-    put_text(header, text);
+static void put(struct header *header, const char *format, ...) TWINSTEP_PRINTF(2, 3);
+static void put(struct header *header, const char *format, ...) {
+    char *const to = header->text == NULL ? NULL : header->text + header->used;
+    va_list arguments;
+    va_start(arguments, format);
+    header->used +=
+        (size_t)vsnprintf(to, to == NULL ? 0 : header->size - header->used, format, arguments);
+    va_end(arguments);
 }
 
 /* Escapes what JSON demands and nothing else, as the format's own serializer does. */
 static void put_string(struct header *header, const char *text) {
     static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
-    put(header, "\"", 1);
-    for (; *text != '\0'; text++) {
+    put(header, "\"");
+    while (*text != '\0') {
+        size_t length = 0;
+        while ((unsigned char)text[length] >= 0x20 && strchr(from, text[length]) == NULL)
+            length++;
+        put(header, "%.*s", (int)length, text);
+        text += length;
+        if (*text == '\0') break;
         const char *found = strchr(from, *text);
-        char escape[8];
         if (found != NULL)
-            snprintf(escape, sizeof escape, "\\%c", to[found - from]);
-        else if ((unsigned char)*text < 0x20)
-            snprintf(escape, sizeof escape, "\\u%04x", (unsigned)(unsigned char)*text);
+            put(header, "\\%c", to[found - from]);
         else
-            snprintf(escape, sizeof escape, "%c", *text);
-        put_text(header, escape);
+            put(header, "\\u%04x", (unsigned)(unsigned char)*text);
+        text++;
     }
-    put(header, "\"", 1);
+    put(header, "\"");
 }
 
 struct writing {
@@ -79,46 +78,38 @@ static uint64_t count_of(const struct safetensors_source *source, uint64_t *out_
 }
 
 static void put_metadata(struct header *header, const struct writing *writing) {
-    put_text(header, "\"__metadata__\":{");
+    put(header, "\"__metadata__\":{");
     for (size_t i = 0; i < writing->metadata_count; i++) {
-        if (i > 0) put(header, ",", 1);
+        if (i > 0) put(header, ",");
         put_string(header, writing->metadata[i].key);
-        put(header, ":", 1);
+        put(header, ":");
         put_string(header, writing->metadata[i].value);
     }
-    put(header, "}", 1);
+    put(header, "}");
 }
 
 static void put_tensor(struct header *header, const struct safetensors_source *source,
                        uint64_t begin, uint64_t end) {
     put_string(header, source->name);
-    put_text(header, ":{\"dtype\":\"");
-    put_text(header, safetensors_dtype_name(source->dtype));
-    put_text(header, "\",\"shape\":[");
-    for (size_t i = 0; i < source->rank; i++) {
-        if (i > 0) put(header, ",", 1);
-        put_count(header, source->shape[i]);
-    }
-    put_text(header, "],\"data_offsets\":[");
-    put_count(header, begin);
-    put(header, ",", 1);
-    put_count(header, end);
-    put_text(header, "]}");
+    put(header, ":{\"dtype\":\"%s\",\"shape\":[", safetensors_dtype_name(source->dtype));
+    for (size_t i = 0; i < source->rank; i++)
+        put(header, "%s%" PRIu64, i > 0 ? "," : "", source->shape[i]);
+    put(header, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin, end);
 }
 
 static void put_header(struct header *header, const struct writing *writing) {
     uint64_t at = 0, bytes;
-    put(header, "{", 1);
+    put(header, "{");
     if (writing->metadata_count > 0) put_metadata(header, writing);
     for (size_t i = 0; i < writing->count; i++) {
-        if (i > 0 || writing->metadata_count > 0) put(header, ",", 1);
+        if (i > 0 || writing->metadata_count > 0) put(header, ",");
         count_of(writing->sources[i], &bytes);
         put_tensor(header, writing->sources[i], at, at + bytes);
         at += bytes;
     }
-    put(header, "}", 1);
+    put(header, "}");
     while (header->used % 8 != 0)
-        put(header, " ", 1);
+        put(header, " ");
 }
 
 static int is_utf8(const char *text) {
@@ -184,13 +175,14 @@ static enum status write_bytes(struct writing *writing, const void *bytes, size_
 }
 
 static enum status write_header(struct writing *writing) {
-    struct header header = {NULL, 0};
+    struct header header = {NULL, 0, 0};
     unsigned char length[8];
     put_header(&header, writing);
     if (header.used > SAFETENSORS_HEADER_LIMIT)
         FAIL(STATUS_INPUT, "%s: expected a header of at most %u bytes, got %zu", writing->path,
              SAFETENSORS_HEADER_LIMIT, header.used);
-    TRY(arena_take(&writing->arena, header.used, 1, "header", &header.text));
+    header.size = header.used + 1;
+    TRY(arena_take(&writing->arena, header.size, 1, "header", &header.text));
     header.used = 0;
     put_header(&header, writing);
     for (size_t i = 0; i < 8; i++)
@@ -267,13 +259,6 @@ static enum status close_live(struct writing *writing, enum status status) {
     return status;
 }
 
-static enum status write_planned(struct writing *writing,
-                                 const struct safetensors_source *sources) {
-    TRY(plan(writing, sources));
-    TRY(open_live(writing));
-    return close_live(writing, write_all(writing));
-}
-
 enum status safetensors_write(const char *path, int overwrite,
                               const struct safetensors_source *sources, size_t count,
                               const struct safetensors_pair *metadata, size_t metadata_count) {
@@ -283,7 +268,9 @@ enum status safetensors_write(const char *path, int overwrite,
                               .metadata = metadata,
                               .metadata_count = metadata_count,
                               .arena = ARENA_EMPTY};
-    const enum status status = write_planned(&writing, sources);
+    enum status status = plan(&writing, sources);
+    if (status == STATUS_OK) status = open_live(&writing);
+    if (status == STATUS_OK) status = close_live(&writing, write_all(&writing));
     arena_close(&writing.arena);
     return status;
 }

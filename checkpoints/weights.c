@@ -90,11 +90,6 @@ static enum status pair_names(struct compare *compare) {
     return STATUS_OK;
 }
 
-/* The one with fewer bits of precision. */
-static enum dtype coarser(enum dtype a, enum dtype b) {
-    return dtype_epsilon(a) > dtype_epsilon(b) ? a : b;
-}
-
 /* The distance from 0 in steps of the format, and the sign. NaNs do not come here. */
 static uint64_t magnitude_of(const unsigned char *bytes, size_t width, int *negative) {
     uint64_t bits = 0;
@@ -208,7 +203,8 @@ static enum status compare_row(struct compare *compare, struct weights_row *row)
     row->has_numbers = safetensors_dtype_number(row->a->dtype, &dtypes[0]) &&
                        safetensors_dtype_number(row->b->dtype, &dtypes[1]);
     if (row->has_numbers) {
-        row->ulp_dtype = coarser(dtypes[0], dtypes[1]);
+        const int first_is_coarser = dtype_epsilon(dtypes[0]) > dtype_epsilon(dtypes[1]);
+        row->ulp_dtype = dtypes[first_is_coarser ? 0 : 1];
         TRY(compare_numbers(compare, row));
     } else if (row->state != WEIGHTS_DTYPE) {
         compare_bytes(compare, row);

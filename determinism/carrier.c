@@ -119,10 +119,6 @@ static inline __attribute__((always_inline)) int pack_bulk(enum dtype dtype,
     }
 }
 
-static int bulk_plain(enum dtype dtype, const unsigned char *in, size_t count, unsigned char *out) {
-    return pack_bulk(dtype, in, count, out);
-}
-
 #if defined(__x86_64__)
 __attribute__((target("avx2"))) static int bulk_avx2(enum dtype dtype, const unsigned char *in,
                                                      size_t count, unsigned char *out) {
@@ -134,7 +130,7 @@ static int bulk_best(enum dtype dtype, const unsigned char *in, size_t count, un
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2")) return bulk_avx2(dtype, in, count, out);
 #endif
-    return bulk_plain(dtype, in, count, out);
+    return pack_bulk(dtype, in, count, out);
 }
 
 size_t carrier_pack(enum dtype dtype, const void *carriers, size_t count, void *out_bytes) {

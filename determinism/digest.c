@@ -217,9 +217,7 @@ void digest_sha256(const void *bytes, size_t length, struct digest *out_digest) 
 void digest_root(const char *name, const struct digest *digests, size_t count,
                  struct digest *out_digest) {
     struct sha256_ctx sha;
-    sha256_init(&sha);
-    put_text(&sha, "twinstep list 1");
-    put_text(&sha, name);
+    open_sha(&sha, "twinstep list 1", name);
     put_u64(&sha, count);
     for (size_t i = 0; i < count; i++)
         sha256_update(&sha, DIGEST_BYTES, digests[i].byte);
@@ -244,9 +242,7 @@ void digest_ledger(const struct stream_ledger *ledger, struct digest *out_digest
 
 void digest_stream_init(struct digest_stream *stream, const char *name) {
     struct sha256_ctx sha;
-    sha256_init(&sha);
-    put_text(&sha, "twinstep stream 1");
-    put_text(&sha, name);
+    open_sha(&sha, "twinstep stream 1", name);
     close_sha(&sha, &stream->chain);
     stream->items = 0;
 }

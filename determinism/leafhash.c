@@ -36,10 +36,6 @@ static inline __attribute__((always_inline)) void rows_absorb(struct leafhash *h
     memcpy(hash->second, second, sizeof second);
 }
 
-static void rows_plain(struct leafhash *hash, const uint32_t *words, size_t rows) {
-    rows_absorb(hash, words, rows);
-}
-
 #if defined(__x86_64__)
 __attribute__((target("avx2"))) static void rows_avx2(struct leafhash *hash, const uint32_t *words,
                                                       size_t rows) {
@@ -64,7 +60,7 @@ static void rows_best(struct leafhash *hash, const uint32_t *words, size_t rows)
         return;
     }
 #endif
-    rows_plain(hash, words, rows);
+    rows_absorb(hash, words, rows);
 }
 
 void leafhash_init(struct leafhash *hash) {

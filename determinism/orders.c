@@ -20,7 +20,7 @@ static uint32_t full_mask(uint32_t factors) {
     return (1u << factors) - 1u;
 }
 
-static double expected_mixtures(uint32_t factors, uint32_t pairs) {
+static double expected_hybrids(uint32_t factors, uint32_t pairs) {
     double expected = 0.0, sets = 1.0;
     for (uint32_t size = 1; size < factors; size++) {
         sets = sets * (double)(factors - size + 1) / (double)size;
@@ -36,7 +36,7 @@ static double expected_mixtures(uint32_t factors, uint32_t pairs) {
 uint32_t orders_auto(uint32_t factors) {
     uint32_t pairs = PAIRS_AUTO;
     while (2 * (pairs + 1) <= ORDERS_MOST &&
-           expected_mixtures(factors, pairs + 1) <= ORDERS_MIXTURES)
+           expected_hybrids(factors, pairs + 1) <= ORDERS_MIXTURES)
         pairs++;
     return 2 * pairs;
 }
@@ -110,8 +110,7 @@ struct game {
     size_t count;
 };
 
-/* The index of `mask`, or the count if it is not there. */
-static size_t find_mask(const struct game *game, uint32_t mask) {
+static enum status value_of(const struct game *game, uint32_t mask, double *out) {
     size_t low = 0, high = game->count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
@@ -120,14 +119,9 @@ static size_t find_mask(const struct game *game, uint32_t mask) {
         else
             high = middle;
     }
-    return low < game->count && game->masks[low] == mask ? low : game->count;
-}
-
-static enum status value_of(const struct game *game, uint32_t mask, double *out) {
-    const size_t index = find_mask(game, mask);
-    if (index == game->count)
+    if (low == game->count || game->masks[low] != mask)
         FAIL(STATUS_INPUT, "attribution: an order needs mixture %u, which has no value", mask);
-    *out = game->v[index];
+    *out = game->v[low];
     return STATUS_OK;
 }
 

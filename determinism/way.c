@@ -9,27 +9,27 @@
 #include "base/real.h"
 #include "base/sum.h"
 
-#define MIXTURES (1u << WAY_FACTORS_MAX)
+#define HYBRIDS (1u << WAY_FACTORS_MAX)
 
 struct walk {
-    uint32_t factors, mixtures;
+    uint32_t factors, hybrids;
     size_t n, runs;
     const double *gram;
     /* sums of blocks; those on the diagonal without the products of a run with itself */
-    double sum[MIXTURES][MIXTURES];
+    double sum[HYBRIDS][HYBRIDS];
     double *row; /* (runs, hybrids) sums of a run's row over a block, likewise */
 };
 
 static void sum_rows(struct walk *walk) {
     for (size_t i = 0; i < walk->runs; i++)
-        for (uint32_t m = 0; m < walk->mixtures; m++) {
+        for (uint32_t m = 0; m < walk->hybrids; m++) {
             const double *const block = walk->gram + i * walk->runs + m * walk->n;
             /* the run's product with itself is left out */
             const size_t self = i / walk->n == m ? i % walk->n : walk->n;
             double sum = sum_chain_terms_f64_f64(0.0, block, self);
             if (self < walk->n)
                 sum = sum_chain_terms_f64_f64(sum, block + self + 1, walk->n - self - 1);
-            walk->row[i * walk->mixtures + m] = sum;
+            walk->row[i * walk->hybrids + m] = sum;
             walk->sum[i / walk->n][m] = sum_chain_terms_f64_f64(walk->sum[i / walk->n][m], &sum, 1);
         }
 }
@@ -40,13 +40,13 @@ static double product(const struct walk *walk, uint32_t a, uint32_t b, size_t ou
     double sum = walk->sum[a][b], x = (double)walk->n, y = x;
     const size_t of = out / walk->n;
     if (out < walk->runs && a == b && of == a) {
-        sum -= 2.0 * walk->row[out * walk->mixtures + a];
+        sum -= 2.0 * walk->row[out * walk->hybrids + a];
         x -= 1.0;
     } else if (out < walk->runs && of == a) {
-        sum -= walk->row[out * walk->mixtures + b];
+        sum -= walk->row[out * walk->hybrids + b];
         x -= 1.0;
     } else if (out < walk->runs && of == b) {
-        sum -= walk->row[out * walk->mixtures + a];
+        sum -= walk->row[out * walk->hybrids + a];
         y -= 1.0;
     }
     return a == b ? sum / (x * (x - 1.0)) : sum / (x * y);
@@ -58,7 +58,7 @@ struct estimate {
 
 static enum status estimate(const struct walk *walk, size_t out, struct estimate *result) {
     double game[SHAPLEY_SUBSETS];
-    const uint32_t b = walk->mixtures - 1;
+    const uint32_t b = walk->hybrids - 1;
     const double start = product(walk, 0, b, out) - product(walk, 0, 0, out);
     game[0] = 0.0;
     for (uint32_t s = 1; s <= b; s++)
@@ -75,7 +75,7 @@ static enum status estimate(const struct walk *walk, size_t out, struct estimate
 static double jackknife(const struct walk *walk, const double *left, double *out_freedom) {
     const double n = (double)walk->n;
     double variance = 0.0, squares = 0.0;
-    for (uint32_t m = 0; m < walk->mixtures; m++) {
+    for (uint32_t m = 0; m < walk->hybrids; m++) {
         const double *const group = left + m * walk->n;
         double sum = 0.0, part = 0.0;
         for (size_t i = 0; i < walk->n; i++) {
@@ -131,10 +131,10 @@ enum status way_shares(uint32_t factors, size_t n, const double *gram, double co
                        struct arena *arena, struct way *out) {
     TRY(check(factors, n, gram, confidence));
     struct walk walk = {
-        .factors = factors, .mixtures = 1u << factors, .n = n, .runs = n << factors, .gram = gram};
+        .factors = factors, .hybrids = 1u << factors, .n = n, .runs = n << factors, .gram = gram};
     double *left;
     struct estimate all;
-    TRY(arena_take(arena, walk.runs * walk.mixtures, sizeof *walk.row, "sums of rows", &walk.row));
+    TRY(arena_take(arena, walk.runs * walk.hybrids, sizeof *walk.row, "sums of rows", &walk.row));
     TRY(arena_take(arena, (1 + factors) * walk.runs, sizeof *left, "jackknife", &left));
     sum_rows(&walk);
     TRY(estimate(&walk, walk.runs, &all));

@@ -169,7 +169,7 @@ static void corroborate_vectors_and_elements(void **state) {
             assert_memory_equal(together, alone, count * width);
             if (has_vectors(dtype) && count % VECTOR == 0) {
                 const unsigned char *const bytes = (const unsigned char *)carriers;
-                assert_true(bulk_plain(dtype, bytes, count, alone));
+                assert_true(pack_bulk(dtype, bytes, count, alone));
                 assert_memory_equal(together, alone, count * width);
             }
             assert_int_equal(together[count * width], 0xAA); /* nothing behind the end */
