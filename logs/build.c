@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rows and columns while they grow, in memory of the build's own. Cells are logs/build_cells.c's,
- * the finished arrays logs/build_finish.c's.
- * Invariant: a source name has one column; one of our names has one column at most. */
+ * Rows and columns while they grow, in memory that belongs to the building. The cells are in
+ * logs/build_cells.c, the finished arrays in logs/build_finish.c.
+ *
+ * Invariant: a source name has one column, and at most one column has a given name of ours. */
 #include "logs/build_state.h"
 
 #include <inttypes.h>
@@ -116,7 +117,8 @@ static size_t utf8_length(const unsigned char *s, size_t left) {
     return length;
 }
 
-/* Names are UTF-8 without control characters: what is none becomes '?'. */
+/* Names of columns reach HDF5, JSON and terminals, so they must be UTF-8 without control
+ * characters: every byte that breaks this becomes '?'. */
 static size_t clean_name(const char *source, size_t length, char name[BUILD_NAME_MAX + 1]) {
     size_t kept = 0;
     for (size_t i = 0; i < length && kept < BUILD_NAME_MAX;) {
@@ -142,7 +144,7 @@ static int is_column(const struct build_column *column, const char *name, size_t
     return column->length == length && memcmp(column->source, name, length) == 0;
 }
 
-/* The slot that holds the name, or the free one it belongs to. */
+/* Returns the slot that holds the name, or the free slot where it belongs. */
 static uint16_t *slot_of(struct log_build *build, const char *name, size_t length) {
     size_t at = hash_name(name, length) % COUNT_OF(build->slots);
     while (build->slots[at] != 0 && !is_column(&build->columns[build->slots[at] - 1], name, length))
@@ -159,7 +161,8 @@ static const struct log_rule *rule_of(const struct log_rule *rules, const char *
     return NULL;
 }
 
-/* --map, then the reader's rule, then the known names. */
+/* Says what a column is. The weakest source comes first and is overruled by the next: the table of
+ * known names, the reader's rule, the user's --map (rank -1, so that it always wins the name). */
 static void describe(struct log_build *build, struct build_column *column,
                      const struct log_rule *rules) {
     const struct log_rule *rule = rule_of(rules, column->source, column->length);
@@ -189,7 +192,8 @@ static void describe(struct log_build *build, struct build_column *column,
         }
 }
 
-/* Of several columns of one name the lowest rank has it, then the first. */
+/* Where several columns claim one name of ours, the one with the lowest rank has it, and of equal
+ * ranks the first. */
 static void claim_name(struct log_build *build, size_t index) {
     struct build_column *column = &build->columns[index];
     size_t *holder = &build->holder[column->name];
@@ -222,7 +226,9 @@ static enum status add_column(struct log_build *build, const char *name, size_t 
 enum status log_build_column(struct log_build *build, const char *source, size_t length,
                              const struct log_rule *rules, size_t *out) {
     char name[BUILD_NAME_MAX + 1];
-    const size_t next = build->last_column + 1; /* rows name their columns in one order */
+    const size_t next =
+        build->last_column + 1; /* most logs name their columns in the same order in every row, so
+                                   the next column is tried before the hash table */
     *out = LOG_COLUMN_IGNORED;
     if (next < build->column_count && is_column(&build->columns[next], source, length)) {
         *out = build->last_column = next;
@@ -271,7 +277,7 @@ static enum status append_row(struct log_build *build, int64_t step, uint32_t li
 enum status log_build_row(struct log_build *build, int64_t step, uint32_t line, uint32_t part) {
     TRY(check_step(build, step, line));
     if (build->row_count > 0 && log_build_row_at(build, build->row_count - 1)->values == 0)
-        build->row_count--; /* the last one stayed empty */
+        build->row_count--; /* the last row stayed without a value, so it is no row */
     return append_row(build, step, line, part);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Values while a log grows: blocks of 256 rows per column, made where a value falls, and what the
- * text of each says about how its column was printed.
- * Invariant: a cell is absent until it is set; no quantum is smaller than what was printed. */
+ * The values while a log grows, in blocks of 256 rows per column, and what the text of each value
+ * says about how its column was printed.
+ *
+ * Invariant: a cell is absent until it is set, and no quantum is smaller than what was printed. */
 #include "logs/build_state.h"
 
 #include <inttypes.h>
@@ -63,7 +64,8 @@ static int is_integer(const char *text, size_t length) {
     return 1;
 }
 
-/* The quantum of one text, before its column is whole. */
+/* Returns the quantum that one text would have by itself. log_build_finish may replace it when it
+ * has seen the whole column. */
 static double quantum_of(const struct build_column *c, const char *text, size_t length,
                          const struct log_number *number) {
     if (c->print == LOG_PRINT_EXACT) return 0.0;
@@ -78,7 +80,8 @@ static int has_power(const char *text, size_t length) {
     return memchr(text, 'e', length) != NULL || memchr(text, 'E', length) != NULL;
 }
 
-/* Trailing zeros of a fraction (but "1.0"), and the exponent mark of printf("%E"). */
+/* Tells a text of printf from a shortest repr: a fraction that ends in zeros (but "1.0" is a repr),
+ * or the upper-case exponent mark of printf("%E"). */
 static int no_repr_writes(const char *text, size_t length) {
     size_t end = 0, point = SIZE_MAX;
     for (; end < length && text[end] != 'e' && text[end] != 'E'; end++)
@@ -88,7 +91,8 @@ static int no_repr_writes(const char *text, size_t length) {
     return end > point + 2 || end < length;
 }
 
-/* What a text says about its column. A 0 with an exponent has no last digit. */
+/* Collects what a text says about its column. A 0 with an exponent ("0.000E+00") shows no last
+ * digit, so it does not count as an exponent. */
 static void see_text(struct build_column *c, const char *text, size_t length,
                      const struct log_number *number) {
     if (no_repr_writes(text, length)) c->is_printed = 1;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * From what was collected to the finished log: which rows and columns stay, their order, steps,
- * parts and quanta. Invariant: the arrays hold at most 16 cells per value that was read, and some
- * millions (a file that names a new column in each row cannot ask for all memory). */
+ * parts and quanta.
+ *
+ * Invariant: the arrays hold at most CELLS_PER_VALUE cells for each value that was read, and
+ * CELLS_FREE besides, so a file that names a new column in each row cannot ask for all memory. */
 #include "logs/build_state.h"
 
 #include <inttypes.h>
@@ -17,8 +19,8 @@
 struct finish {
     struct log_build *build;
     struct log *log;
-    uint32_t *order; /* (rows) rows that stay */
-    size_t *chosen;  /* (columns) columns that stay */
+    uint32_t *order; /* (rows) the rows that stay, in their final order */
+    size_t *chosen;  /* (columns) the columns that stay */
 };
 
 /* ---- --map ---- */
@@ -63,7 +65,8 @@ static int before(const struct log_build *build, uint32_t a, uint32_t b) {
     return x->step < y->step;
 }
 
-/* Stable, bottom up; the order is total because equal rows keep theirs. */
+/* Sorts rows by part and step, as a stable merge sort from the bottom up. The order is total
+ * because rows that compare equal keep theirs. */
 static enum status sort_rows(struct log_build *build, uint32_t *order, size_t count) {
     uint32_t *other;
     TRY(arena_take(&build->scratch, count, sizeof *other, "order of rows", &other));
@@ -96,7 +99,7 @@ static enum status choose_rows(struct finish *f) {
 
 /* ---- columns ---- */
 
-/* Rarest first, of equals the last. */
+/* Returns the unnamed column with the fewest values, and of equal ones the last. */
 static size_t least_needed(const struct finish *f) {
     size_t at = LOG_COLUMN_IGNORED;
     for (size_t i = 0; i < f->log->column_count; i++) {
@@ -134,15 +137,17 @@ static enum status choose_columns(struct finish *f) {
 /* ---- quanta ---- */
 
 struct print {
-    int keeps;    /* a value's own quantum holds */
-    double whole; /* else that of the whole column; 0: exact */
-    int most;     /* else, where it is not 0: no value has more significant digits */
-    double low;   /* 10^power <= the last value of `most` digits < 10^(power + 1) */
+    int keeps;    /* 1: each value keeps the quantum of its own text */
+    double whole; /* otherwise this quantum holds for the whole column; 0: the column is exact */
+    int most;   /* otherwise, where this is not 0, no value has more significant digits than this */
+    double low; /* the decade of the value looked at last: low = 10^power <= value < high =
+                   10^(power + 1) */
     double high;
     int power;
 };
 
-/* Integers keep 0. */
+/* Decides how a column was printed, from all of its texts together. Whole numbers keep their
+ * quantum 0 in every case. */
 static struct print print_of(const struct build_column *c) {
     struct print print = {0, 0.0, 0, 1.0, 10.0, 0};
     const int power = c->has_power && !c->is_printed;
@@ -150,7 +155,9 @@ static struct print print_of(const struct build_column *c) {
     if (print.keeps) return print;
     if (c->print == LOG_PRINT_DECIMALS) {
         print.whole = log_power_of_ten(-c->decimals);
-        if (!(c->finest < 0.5 * print.whole)) return print; /* else it was not rounded so */
+        if (!(c->finest < 0.5 * print.whole))
+            return print; /* a finer text says that the column was not rounded to that many decimals
+                           */
         print.whole = 0.0;
     }
     if (c->is_repr) return print;
@@ -161,8 +168,8 @@ static struct print print_of(const struct build_column *c) {
     return print;
 }
 
-/* Moves low and high around the value. The guess, from its exponent, is one off at most but for
- * subnormals. */
+/* Moves low and high around the value. The first guess multiplies the binary exponent by log10(2),
+ * about 1233/4096, and is off by at most one but for subnormals; the loops correct it. */
 static void find_power(struct print *print, double value) {
     uint64_t bits;
     if (value >= print->low && value < print->high) return;
@@ -181,7 +188,8 @@ static float finished_quantum(float own, double value, struct print *print) {
     const double size = value < 0.0 ? -value : value;
     if (own != own || own == 0.0f) return own;
     if (print->most > 0 && value == 0.0)
-        return log_build_round_up(print->whole); /* "0.0" shows no digit */
+        return log_build_round_up(print->whole); /* "0.0" shows no significant digit, so it takes
+                                                    the column's finest quantum */
     if (print->keeps) return own;
     if (print->most == 0) return log_build_round_up(print->whole);
     find_power(print, size);
@@ -189,7 +197,7 @@ static float finished_quantum(float own, double value, struct print *print) {
     return log_build_round_up(last > print->whole ? last : print->whole);
 }
 
-/* How many decimals a rounded repr has says only the rule: integers of it are no integers. */
+/* Copies one column into its final arrays, and gives every cell its final quantum. */
 static enum status fill_column(struct finish *f, size_t index) {
     const struct build_column *c = &f->build->columns[f->chosen[index]];
     struct log_column *column = &f->log->columns[index];
@@ -263,7 +271,7 @@ static enum status number_rows(struct finish *f, int64_t base) {
     return STATUS_OK;
 }
 
-/* A step that falls back is a resume, or a second run in one file. */
+/* Numbers the parts. A step that falls back means a resume, or a second run in the same file. */
 static enum status mark_parts(struct finish *f) {
     uint32_t part = 0;
     int64_t last = 0;

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a log is while it grows. Private to logs/build*.c and logs/read_trace.c. */
+ * What a log is while it grows. Private to logs/build*.c and logs/read_trace.c.
+ *
+ * Cells lie in blocks of BUILD_BLOCK rows per column, and a block is made when a value first falls
+ * into it. So a column that appears late, or a sparse one, costs memory only where it has values.
+ */
 #ifndef TWINSTEP_LOGS_BUILD_STATE_H
 #define TWINSTEP_LOGS_BUILD_STATE_H
 
 #include "logs/build.h"
 #include "logs/names.h"
 
-#define BUILD_BLOCK 256 /* rows */
+#define BUILD_BLOCK                                                                                \
+    256 /* rows of a block: 3 KiB of cells. Chosen so that a column with a single value costs      \
+           little, and the table of blocks of a million rows stays short */
 #define BUILD_NAME_MAX 255
 #define BUILD_NOTES_MAX 32
 
@@ -20,13 +26,13 @@ struct build_column {
     size_t length;
     int32_t name, rank, print, decimals;
     uint8_t cumulative, windowed;
-    int is_repr;    /* a text with a fraction had 15 significant digits */
+    int is_repr;    /* a text with a fraction had 15 significant digits or more */
     int is_printed; /* a text that no repr writes */
     int has_power;  /* a text other than 0 had an exponent */
-    int most;       /* significant digits of the longest text with a fraction or an exponent */
-    double finest;  /* quantum of the texts with a fraction or an exponent */
+    int most;       /* significant digits of the longest text that has a fraction or an exponent */
+    double finest;  /* smallest quantum of the texts that have a fraction or an exponent */
     size_t count;
-    struct build_cells **blocks; /* NULL: none of its rows has a value */
+    struct build_cells **blocks; /* a block is NULL while none of its rows has a value */
     size_t block_room;
 };
 
@@ -40,8 +46,8 @@ struct build_rows {
 };
 
 struct log_build {
-    struct arena *arena;  /* of the log */
-    struct arena scratch; /* of the building */
+    struct arena *arena;  /* lives as long as the log */
+    struct arena scratch; /* returned by log_build_close */
     const char *path, *format;
     const struct log_options *options;
     uint8_t map_used[LOG_MAP_MAX];
@@ -50,7 +56,8 @@ struct log_build {
     size_t column_count, column_room;
     size_t last_column;
     int columns_left;
-    uint16_t slots[4 * LOG_COLUMNS_MAX]; /* by hash of the name: index + 1 */
+    uint16_t slots[4 * LOG_COLUMNS_MAX]; /* by hash of the name: index + 1, 0 is free. Four slots
+                                            for each possible column, so that probes stay short */
     size_t holder[LOG_NAMES];
 
     struct build_rows **row_blocks;
@@ -66,14 +73,15 @@ struct log_build {
     struct log *adopted;
 };
 
-/* The log is this one: columns and rows were not built here but before. Path and title are set by
- * log_build_finish. */
+/* Makes `log` the result: its columns and rows were built elsewhere. log_build_finish sets its path
+ * and title alone. */
 void log_build_adopt(struct log_build *build, struct log *log);
 
-/* Room for `wanted` elements behind *pointer, doubling; old ones are copied. */
+/* Makes room for `wanted` elements of `size` bytes in the array that *pointer points to, by
+ * doubling, and copies the old ones. */
 TWINSTEP_MUST_USE enum status log_build_grow(struct log_build *build, void *pointer, size_t *room,
                                              size_t wanted, size_t size);
-/* To float, never smaller. */
+/* Converts a quantum to float without ever making it smaller. */
 float log_build_round_up(double quantum);
 struct build_row *log_build_row_at(const struct log_build *build, size_t row);
 

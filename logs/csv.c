@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The state machine of RFC 4180.
+ *
  * Invariant: a field is handed out whole or not at all. */
 #include "logs/csv.h"
 
@@ -31,7 +32,8 @@ static void skip_empty_lines(struct log_csv *csv) {
         if (*csv->at++ == '\n') count_line(csv);
 }
 
-/* `at` behind the opening quote; goes behind the closing one. */
+/* Reads a quoted field. csv->at stands behind the opening quote before, and behind the closing one
+ * after. */
 static int read_quoted(struct log_csv *csv, struct log_span *out) {
     const char *start = csv->at;
     int doubled = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A table of numbers under a header.
  *
- * A record of names only is a new header (Lightning writes one when keys appear while it runs).
- * Invariant: a record has as many fields as its header, or it is an error with its line; the last
- * one, without a line end, may be cut and is then left out. */
+ * A record that consists of names only is a new header: Lightning writes one when keys appear while
+ * it runs. Invariant: a record has as many fields as its header, or it is an error that names its
+ * line. The last record may be cut where it has no line end; it is then left out. */
 #include "logs/csv_table.h"
 
 #include <inttypes.h>
@@ -16,13 +16,14 @@ struct table {
     struct log_build *build;
     const struct csv_habit *habit;
     struct log_csv csv;
-    size_t *columns;        /* (LOG_COLUMNS_MAX) of the log, by field */
-    struct log_span *cells; /* (LOG_COLUMNS_MAX) of the record at hand, "" for what is no number */
+    size_t *columns;        /* (LOG_COLUMNS_MAX) the log's column of each field */
+    struct log_span *cells; /* (LOG_COLUMNS_MAX) the fields of the record at hand; "" where a field
+                               had doubled quotes */
     size_t fields, step_field;
     char step_name[256];
     int64_t row_step;
-    uint8_t *in_row;    /* (LOG_COLUMNS_MAX) */
-    double *row_values; /* (LOG_COLUMNS_MAX) where in_row is 1 */
+    uint8_t *in_row;    /* (LOG_COLUMNS_MAX) 1: the row at hand has a value of that column */
+    double *row_values; /* (LOG_COLUMNS_MAX) the value of each column whose in_row is 1 */
     uint32_t record_line;
     int has_row;
 };
@@ -59,7 +60,8 @@ int log_csv_claim_record(struct log_csv *csv, size_t columns, int *most) {
 
 /* ---- header ---- */
 
-/* Place of a name among the names of the step, the lowest is best; STEP_NONE: none of them. */
+/* Returns the place of a name among the names of the step, where the lowest is the best; STEP_NONE
+ * when it is none of them. */
 static size_t step_rank(const struct table *t, struct log_span name) {
     const char *asked = log_build_step_source(t->build);
     if (asked != NULL) return log_span_is(name, asked) ? 0 : STEP_NONE;
@@ -135,7 +137,8 @@ static int same_value(double a, double b) {
     return a == b || (a != a && b != b);
 }
 
-/* A value of the record differs from what the row at hand already has (an epoch may come again). */
+/* Tells whether a value of the record differs from what the row at hand already has. An equal value
+ * may come again, as an epoch does in every record of Lightning. */
 static int contradicts(const struct table *t) {
     struct log_number number;
     for (size_t i = 0; i < t->fields; i++) {
@@ -168,14 +171,15 @@ static enum status put_record(struct table *t) {
     return STATUS_OK;
 }
 
-/* Fields into cells. *out_open: the last field ends with the text. */
+/* Reads the fields of one record into t->cells. *out_open says that the last field ends with the
+ * text. */
 static enum status read_record(struct table *t, size_t *out_count, int *out_open) {
     struct log_csv_field field = {.last = 0};
     size_t count = 0;
     *out_open = 0;
     while (!field.last && log_csv_next(&t->csv, count == 0, &field)) {
         if (count == 0) t->record_line = t->csv.line - (field.last && !field.open);
-        if (count < LOG_COLUMNS_MAX) /* what had doubled quotes is no number */
+        if (count < LOG_COLUMNS_MAX) /* a field with doubled quotes is no number */
             t->cells[count] = field.text.text == t->csv.unquoted
                                   ? (struct log_span){field.text.text, 0}
                                   : field.text;
@@ -198,7 +202,7 @@ static int is_header(const struct table *t, size_t count) {
 
 enum record { RECORD_END = 0, RECORD_CUT, RECORD_HEADER, RECORD_ROW };
 
-/* What stands in the cells; a header is not taken. */
+/* Reads one record and says what it is. A header is put back, so that read_header finds it. */
 static enum status next_record(struct table *t, enum record *out, int *out_open) {
     const struct log_csv before = t->csv;
     size_t count;

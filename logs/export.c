@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Rows as CSV and JSONL; series as torchtitan's golden text, Megatron's golden values and NeMo-RL's
- * tags. Steps are written 1-based. Invariant: what cannot be held is refused, never dropped
- * silently; columns of the caller's choice are all there are. */
+ * tags. Steps are written 1-based.
+ *
+ * Invariant: what a format cannot hold is refused and never dropped silently. Which columns there
+ * are is the caller's choice. */
 #include "logs/export.h"
 
 #include <errno.h>
@@ -10,7 +12,7 @@
 
 #include "logs/export_number.h"
 
-struct tag { /* what a tool calls our quantity */
+struct tag { /* what a tool calls a quantity of ours */
     int32_t name;
     const char *tag;
 };
@@ -57,7 +59,8 @@ static void write_csv_name(const char *name, FILE *out) {
     putc('"', out);
 }
 
-/* Names hold no control characters (logs/build.c). */
+/* Quotes and backslashes are all that needs an escape: names hold no control characters (clean_name
+ * in logs/build.c). */
 static void write_json_name(const char *name, FILE *out) {
     putc('"', out);
     for (; *name != '\0'; name++) {
@@ -152,7 +155,8 @@ static enum status export_jsonl(const struct log *log, FILE *out) {
 
 /* ---- series ---- */
 
-/* Steps must rise: a form that names values by step cannot hold one twice. */
+/* Checks that the steps of a column rise: a form that names values by step cannot hold one step
+ * twice. */
 static enum status check_series(const struct log *log, const struct log_column *column,
                                 const char *format, size_t *out_count) {
     int64_t last = 0;
@@ -187,7 +191,7 @@ static enum status export_torchtitan(const struct log *log, FILE *out) {
     return STATUS_OK;
 }
 
-/* {"1": x, "2": y}; Megatron writes NaN as a string. */
+/* Writes {"1": x, "2": y}. NaN and infinity stand in quotes, as Megatron writes NaN. */
 static void write_steps(const struct log *log, const struct log_column *column, FILE *out) {
     const struct export_style style = export_style_of(log, column, 1);
     const char *comma = "";

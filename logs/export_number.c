@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The inverse of what logs/build.c makes of texts. Quanta that are no power of ten (a float32's
- * spacing) have no such text: those values are written exactly.
- * Invariant: the text reads back as the value where it is exact, or was printed in decimal. */
+ * The inverse of what logs/build*.c make of texts. A quantum that is no power of ten (the spacing
+ * of a float32) has no such text: those values are written exactly.
+ *
+ * Invariant: the text reads back as the value where the value is exact or was printed in decimal.
+ */
 #include "logs/export_number.h"
 
 #include <stdio.h>
@@ -14,7 +16,8 @@
 
 #define NO_POWER (-1000)
 
-/* k of 10^k; NO_POWER when q is none (but for float's rounding). */
+/* Returns k when q is 10^k, or NO_POWER when it is no power of ten. Quanta are stored as float,
+ * rounded up, so 2^-20 relative is allowed: 8 float spacings, and far from the next power. */
 static int power_of(double q) {
     for (int k = -40; k <= 30; k++) {
         const double power = log_power_of_ten(k);
@@ -64,9 +67,10 @@ static void write_special(double value, const struct export_style *style, char t
                  style->json ? "Infinity" : "inf");
 }
 
-/* Rounding may carry into a new digit, so the text is asked for its quantum. */
+/* Finds the digits that give the quantum 10^power. Rounding may carry into a new digit (9.99 to
+ * 1.00E+01), so each text is read back and asked for its quantum. */
 static void write_scientific(double value, int power, char text[EXPORT_TEXT]) {
-    if (value == 0.0 && power < 0 && power >= -17) { /* a 0 with an exponent reads as exact */
+    if (value == 0.0 && power < 0 && power >= -17) { /* a 0 with an exponent would read as exact */
         snprintf(text, EXPORT_TEXT, "%.*f", -power, value);
         return;
     }

@@ -9,9 +9,12 @@
 
 /* How the numbers of one column are written so that a reader finds their quanta again. */
 struct export_style {
-    int json;        /* NaN, Infinity; whole numbers are exact */
-    int scientific;  /* quanta differ: each value with an E, which no repr has */
-    size_t long_row; /* exact column: its first value, written with 17 digits; SIZE_MAX: none */
+    int json; /* 1: JSON's NaN and Infinity, and whole numbers without a point, which read as exact
+               */
+    int scientific;  /* 1: the quanta differ, so each value is written with an E, which no repr has,
+                        and keeps its own */
+    size_t long_row; /* of an exact column whose texts would not show it: the row whose value is
+                        written with 17 digits; SIZE_MAX: none */
 };
 
 struct export_style export_style_of(const struct log *log, const struct log_column *column,

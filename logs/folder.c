@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lists a folder in an order of its own (readdir has none) and picks the files of one log.
+ * Lists a folder in an order of its own (that of readdir is none) and picks the files of one log.
+ *
  * Invariant: what is picked depends on the names alone. */
 #include "logs/folder.h"
 
@@ -74,7 +75,8 @@ static enum status read_names(const char *path, struct arena *arena, struct name
          entry = readdir(folder))
         if (is_wanted(entry->d_name)) status = add_name(arena, out, entry->d_name);
     closedir(folder);
-    for (size_t i = 1; i < out->count; i++) { /* names of a folder differ: no ties */
+    for (size_t i = 1; i < out->count;
+         i++) { /* the names of a folder differ, so there are no ties */
         const char *name = out->names[i];
         size_t at = i;
         for (; at > 0 && strcmp(out->names[at - 1], name) > 0; at--)
@@ -107,7 +109,8 @@ static enum status pick_lone(const char *folder, const struct names *names, cons
     return STATUS_OK;
 }
 
-/* The one with the greatest N holds the history of all before. */
+/* Picks the checkpoint with the greatest N: its trainer_state.json holds the history of all before
+ * it. */
 static enum status pick_checkpoint(const char *folder, const struct names *names,
                                    struct arena *arena, struct log_files *out) {
     uint64_t best = 0;

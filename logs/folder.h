@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which files a path means: itself, or those of a folder that hold a log. Private to logs/. */
+ * Which files a path means: the path itself, or those files of a folder that hold one log. Private
+ * to logs/. */
 #ifndef TWINSTEP_LOGS_FOLDER_H
 #define TWINSTEP_LOGS_FOLDER_H
 
@@ -10,9 +11,10 @@ struct log_files {
     size_t count; /* at least 1 */
 };
 
-/* A folder: its trainer_state.json; that of its latest checkpoint-N; its TensorBoard event files;
- * its metrics_step*.json; its metrics.csv; by that order, names sorted by byte. Any other folder is
- * STATUS_INPUT. */
+/* Of a folder these are taken, in this order of preference: its trainer_state.json, the one of its
+ * latest checkpoint-N, its TensorBoard event files, its metrics_step*.json, its metrics.json,
+ * metrics.csv, trainer_log.jsonl, metrics.jsonl, main.log. Names are sorted by byte. A folder with
+ * none of them is STATUS_INPUT. */
 TWINSTEP_MUST_USE enum status log_files_of(const char *path, struct arena *arena,
                                            struct log_files *out);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The walk that console formats of one row per line share.
- * Invariant: a row is started only for a line that the head knows and that no other rank prints. */
+ * The walk that the console formats of one row per line share.
+ *
+ * Invariant: a row is started only for a line whose head the grammar knows and that no other rank
+ * prints. */
 #include "logs/grammar.h"
 
 int log_claim_lines(const struct log_source *source, int (*claim_line)(struct log_span line)) {

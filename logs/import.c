@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opens what a path names, asks every reader, and lets the surest one read.
+ * Opens what a path names, asks every reader how sure it is, and lets the surest one read.
+ *
  * Invariant: whatever happens, files are closed and the memory of the building is returned. */
 #include "logs/import.h"
 
@@ -87,7 +88,7 @@ static enum status choose(const struct log_source *source, const struct log_opti
 
 /* ---- reading ---- */
 
-/* Windows programs put U+FEFF before UTF-8. */
+/* Programs on Windows put a byte order mark (U+FEFF) before UTF-8; it is no part of the log. */
 static struct log_source without_mark(struct log_source source) {
     if (begins(&source, "\xef\xbb\xbf", 3)) {
         source.bytes += 3;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Flattens an object without recursion: the path of names is a text, its lengths a stack. */
+ * Flattens an object without recursion: the path of names is one text, and the lengths of its
+ * prefixes are a stack. */
 #include "logs/json_row.h"
 
 #include <string.h>
@@ -8,11 +9,12 @@
 
 struct path {
     char text[PATH_MAX_BYTES];
-    size_t length[SCAN_DEPTH + 1]; /* by depth inside the row */
+    size_t length[SCAN_DEPTH + 1]; /* length of the path at each depth inside the row */
     int depth;
 };
 
-/* Bytes of the scanner's buffer do not outlast its token. */
+/* Returns a text that outlasts the token: bytes of the source stay where they are, bytes of the
+ * scanner's buffer are copied into the row. NULL when the row has no room (row->cut is set). */
 static const char *keep_text(struct json_row *row, const struct scan *scan, const char *text,
                              size_t length) {
     const uintptr_t place = (uintptr_t)text - (uintptr_t)scan->source->bytes;
@@ -48,7 +50,7 @@ static void add_cell(struct json_row *row, const struct scan *scan, const char *
     if (cell->text != NULL) row->count++;
 }
 
-/* Enters an object whose name is the key before it. */
+/* Enters an object; its name, the key before it, is appended to the path. */
 static void enter(struct path *path, const char *name, size_t length) {
     const size_t before = path->length[path->depth];
     const size_t room = PATH_MAX_BYTES - before;
@@ -58,7 +60,7 @@ static void enter(struct path *path, const char *name, size_t length) {
     path->length[++path->depth] = before + kept + (room > 0);
 }
 
-/* "train" + "loss": "train/loss", kept in the row. */
+/* Joins the path and a name: "train" and "loss" give "train/loss", kept in the row. */
 static const char *full_name(struct json_row *row, const struct scan *scan, const struct path *path,
                              const char *name, size_t length, size_t *out_length) {
     const size_t before = path->length[path->depth];
@@ -79,7 +81,7 @@ static enum status read_member(struct scan *scan, struct json_row *row, struct p
     char key[SCAN_TEXT];
     const char *name = scan->text;
     size_t length = scan->length;
-    if (name == scan->buffer) { /* the value may need it */
+    if (name == scan->buffer) { /* reading the value may overwrite the scanner's buffer */
         memcpy(key, name, length);
         name = key;
     }

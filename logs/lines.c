@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Walking over the lines of a console log.
+ * The walk over the lines of a console log.
+ *
  * Invariant: a line that had to be changed stands whole in `clean`, or is counted as too long and
- * passed over: a number is never cut in two by us. */
+ * passed over. We never cut a number in two. */
 #include "logs/lines.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #define ESCAPE '\x1b'
-#define TAG_REACH 80 /* bytes in front of a rank tag: job names, time */
+#define TAG_REACH                                                                                  \
+    80 /* bytes of a line in which a rank tag is sought. Chosen so that a scheduler's job name and \
+          a time fit in front of it, and so that the words "[rank" inside a message are not taken  \
+          for a tag */
 
 static int is_digit(char c) {
     return c >= '0' && c <= '9';
@@ -39,8 +43,8 @@ void log_lines_open_head(struct log_lines *lines, const struct log_source *sourc
         lines->end--;
 }
 
-/* Behind an escape that starts at `at`: CSI "ESC [ .. letter", OSC "ESC ] .. BEL", else two bytes.
- */
+/* Returns what stands behind the escape sequence that starts at `at`: a CSI "ESC [ .. letter", an
+ * OSC "ESC ] .. BEL", or two bytes. */
 static const char *skip_escape(const char *at, const char *end) {
     if (++at == end) return end;
     if (*at == '[') {
@@ -55,7 +59,7 @@ static const char *skip_escape(const char *at, const char *end) {
     return at == end ? end : at + 1;
 }
 
-/* 0: too long for the buffer. */
+/* Takes the escapes out of a line. Returns 0 when the rest is too long for the buffer. */
 static int clean_escapes(struct log_lines *lines, struct log_span *span) {
     const char *at = span->text, *end = at + span->length;
     size_t kept = 0;
@@ -72,7 +76,7 @@ static int clean_escapes(struct log_lines *lines, struct log_span *span) {
     return 1;
 }
 
-/* "0: " of srun -l, at the very start. */
+/* Takes off the tag "0: " that srun -l writes, at the very start of the line. */
 static int read_srun_tag(struct log_span *span, int32_t *rank) {
     struct log_span rest = *span;
     int64_t number;
@@ -84,7 +88,8 @@ static int read_srun_tag(struct log_span *span, int32_t *rank) {
     return 1;
 }
 
-/* "[rank0]:", "[default3]:", with a job's name before it at most. */
+/* Takes off the tag of torchrun, "[rank0]:" or "[default3]:", with a job's name before it at most.
+ */
 static void read_rank_tag(struct log_span *span, int32_t *rank) {
     static const char *const words[] = {"[rank", "[default"};
     const struct log_span head = {span->text, span->length < TAG_REACH ? span->length : TAG_REACH};
@@ -102,7 +107,7 @@ static void read_rank_tag(struct log_span *span, int32_t *rank) {
     }
 }
 
-/* One piece up to '\n' or '\r'; 0 at the end. */
+/* Finds one piece, up to '\n' or '\r'. Returns 0 at the end. */
 static int next_piece(struct log_lines *lines, struct log_line *out) {
     if (lines->at == lines->end) return 0;
     const char *start = lines->at;
@@ -114,7 +119,7 @@ static int next_piece(struct log_lines *lines, struct log_line *out) {
     return 1;
 }
 
-/* Over the mark behind a piece; a rank tag holds for all pieces of a physical line. */
+/* Moves over the mark behind a piece. A rank tag holds for all pieces of a physical line. */
 static void end_piece(struct log_lines *lines) {
     if (lines->at == lines->end) return;
     if (*lines->at++ == '\r') return;

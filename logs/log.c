@@ -48,7 +48,9 @@ enum log_order log_compare(double a, double qa, double b, double qb) {
     if (a != a || b != b) return a != a && b != b ? LOG_EQUAL : LOG_DIFFERENT;
     if (a == b) return qa == 0.0 && qb == 0.0 ? LOG_EQUAL : LOG_WITHIN;
     const double gap = a > b ? a - b : b - a;
-    /* The subtraction and the texts are off by some last places of binary64 themselves. */
+    /* The texts were rounded to binary64 when they were read, and the subtraction rounds once more.
+     * Each rounding is at most 2^-53 of the larger value, so 2^-50 of it covers them all and is
+     * still far below any printed quantum. */
     const double size =
         (a < 0.0 ? -a : a) > (b < 0.0 ? -b : b) ? (a < 0.0 ? -a : a) : (b < 0.0 ? -b : b);
     const double slack = qa == 0.0 && qb == 0.0 ? 0.0 : 0x1p-50 * size;

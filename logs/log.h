@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The log model: what a training printed, as columns over rows, each value with its print quantum.
  *
- * Knows no format (readers fill it) and judges nothing (forensics/ does). A row is what the log
- * printed at one update; rows stand in the order of the file, so a resumed run shows its repeats.
+ * This file knows no format (readers fill the model) and judges nothing (forensics/ does that). A
+ * row is what the log printed at one update. Rows stand in the order of the file, so the log of a
+ * resumed run shows the repeated updates.
  *
- * Quantum q of a value v: the distance of neighbouring printable values there. The number that was
- * printed lies in [v - q/2, v + q/2]. q = 0: v is the double itself (a shortest repr, HDF5 f64).
- * q = NaN: the row has no value in this column (v is NaN, too). A printed NaN or infinity has q =
- * 0. Invariant: equal within q is never "equal"; whoever compares uses log_compare. */
+ * The quantum q of a value v is the distance between neighbouring printable values at v. The number
+ * that the program held lies in [v - q/2, v + q/2]. q = 0 says that v is that number to the last
+ * bit (a shortest repr, an HDF5 double). q = NaN says that the row has no value in this column; v
+ * is NaN as well. A printed NaN or infinity has q = 0. Invariant: two values that agree within q
+ * are never called "equal"; whoever compares uses log_compare. */
 #ifndef TWINSTEP_LOGS_LOG_H
 #define TWINSTEP_LOGS_LOG_H
 
@@ -17,12 +19,13 @@
 #include "base/arena.h"
 #include "base/status.h"
 
-/* Our names. Everything else is LOG_OTHER and keeps its source name only. */
+/* Our own names of columns. A column that has none of them is LOG_OTHER and keeps only the name
+ * that the source gave it. */
 enum log_name {
     LOG_OTHER = 0,
     LOG_LOSS,
-    LOG_LR_LOGGED,  /* "lr_logged": the LR column of a foreign log; whether applied or next is what
-                       the contract says */
+    LOG_LR_LOGGED,  /* the LR column of a foreign log; the contract (sched/contract.h) says whether
+                       it was applied in this update or in the next */
     LOG_LR_APPLIED, /* only from our own traces */
     LOG_GRAD_NORM,
     LOG_LOGP_CHOSEN,
@@ -33,14 +36,14 @@ enum log_name {
     LOG_REWARD_ACCURACY,
     LOG_LOGITS_CHOSEN,
     LOG_LOGITS_REJECTED,
-    LOG_TOKENS,  /* of this update, or cumulative: log_column.cumulative */
-    LOG_SAMPLES, /* cumulative (Megatron: consumed samples) */
+    LOG_TOKENS,  /* of this update alone, or a running total: log_column.cumulative says which */
+    LOG_SAMPLES, /* a running total (Megatron's consumed samples) */
     LOG_EPOCH,
     LOG_LOSS_SCALE,
-    LOG_SKIPPED, /* cumulative number, or 1 in a skipped row */
+    LOG_SKIPPED, /* a running total, or 1 in the row of a skipped update */
     LOG_PARAM_NORM,
     LOG_GLOBAL_BATCH,
-    LOG_TOTAL_STEPS, /* printed total of updates */
+    LOG_TOTAL_STEPS, /* the total of updates as the log prints it */
     LOG_EVAL_LOSS,
     LOG_NAMES
 };
@@ -54,34 +57,41 @@ extern const struct log_name_row log_names[LOG_NAMES];
 
 struct log_column {
     int32_t name;       /* enum log_name */
-    uint8_t cumulative; /* LOG_TOKENS, LOG_SAMPLES, LOG_SKIPPED: running total */
-    uint8_t windowed;   /* mean since the last row (HF: loss) */
-    const char *source; /* as the log spells it: "rewards/chosen" */
+    uint8_t cumulative; /* 1: a running total (possible for LOG_TOKENS, LOG_SAMPLES, LOG_SKIPPED) */
+    uint8_t windowed;   /* 1: a mean over the updates since the last row (as Hugging Face's loss) */
+    const char *source; /* the name as the log spells it: "rewards/chosen" */
     double *value;      /* (rows) */
-    float *quantum;     /* (rows); rounded up */
+    float
+        *quantum; /* (rows); rounded up to float, so that it is never finer than what was printed */
 };
 
 struct log {
     const char *path;
-    const char *format; /* "hf-trainer-state", "megatron", ...; what logs/format.h lists */
+    const char *format; /* name of the reader: "hf-trainer-state", "megatron", ... (log_formats
+                           lists them) */
     const char *title;  /* "Hugging Face trainer_state.json" */
     size_t rows;
-    int64_t *step;  /* (rows) update, 1-based, whatever the source counts from; 0: unknown */
-    uint32_t *line; /* (rows) line in the source, 0: has none */
-    uint32_t *part; /* (rows) file of a run of several files, or segment after a resume: 0, 1, .. */
+    int64_t
+        *step; /* (rows) the update, counted from 1 whatever the source counts from; 0: unknown */
+    uint32_t *line; /* (rows) line in the source; 0: the source has no lines */
+    uint32_t *part; /* (rows) number of the file in a run of several, or of the segment after a
+                       resume: 0, 1, .. */
     struct log_column *columns;
     size_t column_count;
-    int64_t step_base;        /* what the source called update 1 (0 for llm.c's main.log) */
-    const char *step_name;    /* for export; NULL: "step" */
-    int step_guessed;         /* 1: rows were numbered by us (HF console lines print no step) */
-    uint64_t max_steps;       /* the source's own total, 0: not said */
-    const char *const *notes; /* what a reader should know: repeated rows, sampled history, ... */
+    int64_t step_base; /* what the source called update 1 (0 for llm.c's main.log, which counts from
+                          0) */
+    const char *step_name; /* what an export calls the step; NULL: "step" */
+    int step_guessed; /* 1: the source prints no steps (Hugging Face's console), so we numbered the
+                         rows */
+    uint64_t max_steps; /* the total of updates as the source says it; 0: it does not */
+    const char *const
+        *notes; /* remarks for whoever reads the log: repeated rows, a sampled history, ... */
     size_t note_count;
 };
 
-/* First column of that name; NULL when there is none. */
+/* Returns the first column that has that name of ours, or NULL when there is none. */
 const struct log_column *log_column_of(const struct log *log, enum log_name name);
-/* By the source's spelling. */
+/* Returns the column that the source spells exactly so, or NULL. */
 const struct log_column *log_column_by_source(const struct log *log, const char *source);
 
 static inline int log_has(const struct log_column *column, size_t row) {
@@ -89,12 +99,13 @@ static inline int log_has(const struct log_column *column, size_t row) {
 }
 
 enum log_order {
-    LOG_EQUAL = 0, /* both exact (q = 0) and equal, or both NaN */
-    LOG_WITHIN,    /* differ by no more than half of each quantum: equal within the precision */
+    LOG_EQUAL = 0, /* both are exact (q = 0) and equal, or both are NaN */
+    LOG_WITHIN,    /* they differ by no more than half of each quantum, so the printed digits cannot
+                      tell them apart */
     LOG_DIFFERENT,
-    LOG_MISSING /* one of them or both are absent */
+    LOG_MISSING /* one of them is absent, or both are */
 };
-/* q: quanta as defined above. */
+/* Compares two printed values; qa and qb are their quanta as defined at the top of this file. */
 enum log_order log_compare(double a, double qa, double b, double qb);
 
 #endif

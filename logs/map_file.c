@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Mapping, spooling, and giving pages back by mapping them anew in place.
+ * Mapping and spooling, and giving pages back by mapping them anew in the same place.
+ *
  * Invariant: log_unmap leaves no descriptor and no mapping, whatever went before. */
 #include "logs/map_file.h"
 
@@ -27,7 +28,7 @@ static enum status copy_all(int from, FILE *to, const char *path) {
     return STATUS_OK;
 }
 
-/* A pipe has no pages to map. */
+/* Copies a pipe to a temporary file, since a pipe has no pages to map. */
 static enum status spool(struct log_mapping *mapping, const char *path) {
     mapping->spool = tmpfile();
     if (mapping->spool == NULL)
@@ -65,7 +66,9 @@ enum status log_map(const char *path, struct log_mapping *out) {
     return status;
 }
 
-/* The same bytes in the same place, but no page of them in memory. */
+/* Maps the bytes before `offset` anew in the same place: they stay readable, but none of their
+ * pages is in memory. RELEASE_STEP (4 MiB) keeps these calls to one in a thousand pages, so that a
+ * reader may ask for every line. */
 void log_map_release(struct log_mapping *mapping, size_t offset) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     if (offset < mapping->released + RELEASE_STEP || offset > mapping->length) return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The bytes of a file without a copy of it: mapped; a pipe goes to a temporary file first.
- * Private to logs/. A file that another program cuts short while it is mapped ends the process. */
+ * The bytes of a file without a copy of it: the file is mapped, and a pipe goes to a temporary file
+ * first. Private to logs/. A file that another program cuts short while it is mapped ends the
+ * process. */
 #ifndef TWINSTEP_LOGS_MAP_FILE_H
 #define TWINSTEP_LOGS_MAP_FILE_H
 
@@ -13,13 +14,13 @@ struct log_mapping {
     const unsigned char *bytes; /* NULL for an empty file */
     size_t length;
     int descriptor;
-    FILE *spool;     /* of a pipe; NULL */
-    size_t released; /* bytes before it were given back */
+    FILE *spool;     /* the temporary copy of a pipe; NULL for a file */
+    size_t released; /* bytes before this offset were given back to the system */
 };
 
-/* "-" is standard input. STATUS_IO names the path. */
+/* Maps a file; "-" is standard input. STATUS_IO names the path. */
 TWINSTEP_MUST_USE enum status log_map(const char *path, struct log_mapping *out);
-/* Gives memory before `offset` back; the bytes stay readable. */
+/* Gives the memory before `offset` back to the system. The bytes stay readable. */
 void log_map_release(struct log_mapping *mapping, size_t offset);
 void log_unmap(struct log_mapping *mapping);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The table of spellings and the search in it. Reads no file.
- * Invariant: rows of one name stand by rank; a spelling stands once. */
+ *
+ * Invariant: the rows of one name stand by rank, and a spelling stands once. */
 #include "logs/names.h"
 
 #include <string.h>
@@ -93,7 +94,8 @@ static const struct log_known known[] = {
     {"lm loss validation", LOG_EVAL_LOSS, 1, 0},
 };
 
-/* torchtitan names the optimizer: lr/AdamW; Lightning's monitor: lr-AdamW. */
+/* The learning rate carries the optimizer's name in torchtitan (lr/AdamW) and in Lightning's
+ * monitor (lr-AdamW). */
 static const struct log_known lr_of_optimizer = {"lr/<optimizer>", LOG_LR_LOGGED, 2, 0};
 
 static char lower(char c) {

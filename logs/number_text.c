@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A number as a log printed it: its value, and how finely it was printed.
  *
- * Knows no column: whether short texts are rounded or shortest reprs is for logs/build.c to say.
- * Invariant: what is accepted is one whole number; the quantum is the spacing of its last digit. */
+ * This file knows no column: whether short texts are rounded or shortest reprs is for
+ * logs/build_finish.c to say. Invariant: what is accepted is one whole number, and its quantum is
+ * the spacing of its last digit. */
 #include "logs/build.h"
 
 #include <string.h>
@@ -10,7 +11,9 @@
 #include "base/number.h"
 #include "base/real.h"
 
-#define TEXT_MAX 400 /* the longest decimal of a binary64 that printf("%f") writes has 316 */
+#define TEXT_MAX                                                                                   \
+    400 /* the longest decimal of a binary64 that printf("%f") writes has 316 characters; the rest \
+           is room for more digits behind the point */
 
 static int is_digit(char c) {
     return c >= '0' && c <= '9';
@@ -23,7 +26,7 @@ static int same_word(const char *text, size_t length, const char *word) {
     return 1;
 }
 
-/* NaN and infinity as Python, C, numpy and JavaScript spell them. */
+/* Reads NaN and infinity as Python, C, numpy and JavaScript spell them. */
 static int read_special(const char *text, size_t length, struct log_number *out) {
     const int negative = length > 0 && text[0] == '-';
     const size_t sign = length > 0 && (text[0] == '-' || text[0] == '+');
@@ -40,7 +43,8 @@ static int read_special(const char *text, size_t length, struct log_number *out)
     return 1;
 }
 
-/* "1,234,567.8": groups of three behind one to three digits, and only before the point. */
+/* Checks the commas of "1,234,567.8": groups of three behind one to three digits, and only before
+ * the point. */
 static int groups_are_whole(const char *text, size_t length) {
     size_t run = 0, commas = 0;
     for (size_t i = text[0] == '-' || text[0] == '+'; i < length; i++) {
@@ -57,7 +61,7 @@ static int groups_are_whole(const char *text, size_t length) {
     return commas == 0 || run == 3;
 }
 
-/* Without commas and with a NUL. */
+/* Copies the text without its commas and ends it with a NUL. */
 static int copy_plain(const char *text, size_t length, char plain[TEXT_MAX + 1]) {
     size_t kept = 0;
     if (length == 0 || length > TEXT_MAX) return 0;
@@ -70,7 +74,8 @@ static int copy_plain(const char *text, size_t length, char plain[TEXT_MAX + 1])
     return 1;
 }
 
-/* Decimal exponent of the last digit, and the digits from the first that is not 0. */
+/* Returns the decimal exponent of the last digit. *out_digits: how many digits there are from the
+ * first that is not 0. */
 static int last_place(const char *plain, int *out_digits) {
     int decimals = 0, digits = 0, point = 0, exponent = 0;
     const char *s = plain + (*plain == '-' || *plain == '+');
@@ -82,7 +87,8 @@ static int last_place(const char *plain, int *out_digits) {
         decimals += point;
         digits += digits > 0 || *s != '0';
     }
-    if (*s != '\0') { /* the exponent; beyond five digits its value does not matter */
+    if (*s != '\0') { /* the exponent: its value does not matter beyond five digits, so it stops
+                         growing there and cannot overflow */
         const int negative = s[1] == '-';
         for (s += 1 + (s[1] == '-' || s[1] == '+'); is_digit(*s); s++)
             exponent = exponent < 100000 ? 10 * exponent + (*s - '0') : exponent;
@@ -92,7 +98,8 @@ static int last_place(const char *plain, int *out_digits) {
     return exponent - decimals;
 }
 
-/* 10^power, correctly rounded; beyond binary64 its ends. */
+/* Returns 10^power, correctly rounded; beyond binary64 its ends. The table saves parsing a text for
+ * the powers that logs print; each literal in it is rounded correctly by the compiler. */
 static double power_of_ten(int power) {
     static const double small[] = {1e0,  1e-1,  1e-2,  1e-3,  1e-4,  1e-5,  1e-6,  1e-7, 1e-8,
                                    1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16};
@@ -108,7 +115,7 @@ static double power_of_ten(int power) {
     return number_parse_real(digits, NUMBER_FINITE, &value) == STATUS_OK ? value : 0.0;
 }
 
-/* "0.000E+00": printf("%E") writes it for no number but 0. */
+/* Tells "0.000E+00", which printf("%E") writes for no number but 0: it is exact. */
 static int is_scientific_zero(const char *plain) {
     const char *s = plain + (*plain == '-' || *plain == '+');
     while (*s == '0' || *s == '.')

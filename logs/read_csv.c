@@ -11,7 +11,8 @@
 
 #include "logs/csv_table.h"
 
-/* Python's csv writes the shortest repr; Lightning rounds nothing before, others may have. */
+/* Python's csv module writes the shortest repr. Lightning rounds nothing before that; other tools
+ * may have. */
 static const struct log_rule rules_lightning[] = {
     {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
     {NULL, 0, 0, 0, 0, 0},
@@ -70,8 +71,8 @@ static int look(const struct log_source *source, struct header_signs *signs) {
 
 /* ---- Lightning ---- */
 
-/* Its header is sorted, or has step last: a table that begins with step is another's (our own
- * export of a run has epoch, too), and does not count from 0. */
+/* Lightning's header is sorted, or has step last. A table that begins with step is another tool's
+ * (our own export of a run has an epoch column, too) and does not count from 0. */
 static int is_lightning(const struct header_signs *signs) {
     return signs->epoch && signs->step && !signs->first_step && !signs->dash && !signs->minimum &&
            !signs->w_step;
@@ -104,13 +105,14 @@ static int wandb_claim(const struct log_source *source) {
 
 struct wandb {
     struct log_build *build;
-    const char *wanted; /* run that was asked for, or NULL */
-    char run[256];      /* the one that is read */
+    const char *wanted; /* the run that was asked for, or NULL */
+    char run[256];      /* the run that is read */
     size_t run_length;
     int has_run, other_runs;
 };
 
-/* "run - key": the run may hold " - " itself, a key does not. */
+/* Splits "run - key". A run's name may hold " - " itself, a key does not, so the last one parts
+ * them. */
 static struct log_span split_run(struct log_span name, struct log_span *key) {
     struct log_span rest = name;
     *key = (struct log_span){NULL, 0};
@@ -120,7 +122,8 @@ static struct log_span split_run(struct log_span name, struct log_span *key) {
     return (struct log_span){name.text, (size_t)(key->text - name.text) - 3};
 }
 
-/* W&B's own columns differ in every record of a step; only _step is of use. */
+/* Columns that W&B adds itself (_runtime, _timestamp) differ in every record of a step, so only
+ * _step is of use. */
 static enum csv_role wandb_role(void *self, struct log_span *name, size_t index) {
     struct wandb *wandb = (struct wandb *)self;
     struct log_span key;
@@ -174,7 +177,7 @@ const struct log_reader log_reader_wandb_csv = {"wandb-csv", "W&B history as CSV
 static int csv_claim(const struct log_source *source) {
     struct header_signs signs;
     if (!look(source, &signs) || is_lightning(&signs) || is_wandb(&signs)) return 0;
-    return signs.known_step ? 2 : signs.most; /* console lines with a comma are no table */
+    return signs.known_step ? 2 : signs.most; /* console lines with a comma in them are no table */
 }
 
 static enum status csv_read(const struct log_source *source, struct log_build *build) {

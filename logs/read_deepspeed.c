@@ -2,9 +2,9 @@
  * The progress lines of DeepSpeed: "[time] [INFO] [logging.py:96:log_dist] [Rank 0] step=10,
  * skipped=0, lr=[1e-05, 1e-05], mom=[(0.9, 0.999)]".
  *
- * Source of the shape: deepspeed/runtime/engine.py::_report_progress. No loss; numbers are Python's
- * repr; the learning rates of further groups are left out. Other frameworks print these lines
- * among their own, so the claim is no more than "likely". */
+ * Source of the shape: deepspeed/runtime/engine.py::_report_progress. The lines hold no loss.
+ * Numbers are Python's repr, and the learning rates of further groups are left out. Other
+ * frameworks print these lines among their own, so the claim is no more than "likely". */
 #include "logs/grammar.h"
 
 static const struct log_rule rules[] = {
@@ -13,7 +13,7 @@ static const struct log_rule rules[] = {
     {NULL, 0, 0, 0, 0, 0},
 };
 
-/* "0, lr=[1e-05, 1e-05], ..": 0: the first rate does not end. */
+/* Parts "0, lr=[1e-05, 1e-05], ..". Returns 0 when the first rate does not end. */
 static int part_fields(struct log_span rest, struct log_span *skipped, struct log_span *lr) {
     *skipped = log_span_until(&rest, ',');
     if (!log_span_take(&rest, " lr=")) return 0;
@@ -24,7 +24,7 @@ static int part_fields(struct log_span rest, struct log_span *skipped, struct lo
     return lr->length > 0 && lr->length < rest.length;
 }
 
-/* "step=10, skipped="; the rest behind it. */
+/* Reads "step=10, skipped="; the rest stands behind it. */
 static int read_head(struct log_span line, struct log_row *out) {
     struct log_span skipped, lr;
     out->rest = log_span_after(line, "step=");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The dicts that the Hugging Face Trainer (and TRL's on it) prints among progress bars:
- * {'loss': 10.5949, 'grad_norm': 188.29, 'learning_rate': 4.58e-05, 'epoch': 0.25}.
+ * The dicts that the Hugging Face Trainer (and TRL's on it) prints among progress bars: {'loss':
+ * 10.5949, 'grad_norm': 188.29, 'learning_rate': 4.58e-05, 'epoch': 0.25}.
  *
  * Source of the shape: transformers/trainer_callback.py::ProgressCallback.on_log. Version 4 prints
- * Python's repr, the loss rounded to 4 decimals before, the epoch to 2; version 5 prints strings
- * with four significant digits, zeros at the end dropped ('2e-05' is 2.000e-05). No step is
- * printed. Dicts of an evaluation and the one at the end (train_runtime) are no rows. */
+ * Python's repr of a loss rounded to 4 decimals and an epoch rounded to 2. Version 5 prints strings
+ * with four significant digits and drops zeros at the end ('2e-05' is 2.000e-05). No step is
+ * printed. Dicts of an evaluation, and the summary at the end (train_runtime), are no rows. */
 #include "logs/lines.h"
 
 #include <inttypes.h>
@@ -14,7 +14,8 @@
 #define DIGITS_V5 4
 
 static const struct log_rule rules_v5[] = {
-    {"loss", LOG_LOSS, LOG_PRINT_EXACT, 0, 0, 1}, /* EXACT: log_build_digits gives the quanta */
+    {"loss", LOG_LOSS, LOG_PRINT_EXACT, 0, 0,
+     1}, /* EXACT, because log_build_digits gives the quanta */
     {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
     {NULL, 0, 0, 0, 0, 0},
 };
@@ -24,7 +25,8 @@ static const struct log_rule rules_v4[] = {
     {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
     {NULL, 0, 0, 0, 0, 0},
 };
-/* Where some number has 15 digits nothing but loss and epoch was rounded: a short rate is whole. */
+/* Where some number has 15 digits, nothing but loss and epoch was rounded, so a short learning rate
+ * is the whole number. */
 static const struct log_rule rules_v4_raw[] = {
     {"loss", LOG_LOSS, LOG_PRINT_DECIMALS, 4, 0, 1},
     {"epoch", LOG_EPOCH, LOG_PRINT_DECIMALS, 2, 0, 0},
@@ -36,11 +38,13 @@ static const struct log_rule rules_v4_raw[] = {
 /* ---- Python literals ---- */
 
 struct pair {
-    struct log_span key, value; /* value: what stands in the quotes or brackets, or the word */
+    struct log_span key,
+        value; /* value: what stands inside the quotes or brackets, or the bare word */
     int quoted;
 };
 
-/* Behind a string whose quote stands at the start; its inside in *out. 0: it does not end. */
+/* Reads a string whose quote stands at the start and moves behind it; *out is its inside. Returns 0
+ * when it does not end. */
 static int read_string(struct log_span *rest, struct log_span *out) {
     const char quote = rest->text[0];
     for (size_t i = 1; i < rest->length; i++) {
@@ -60,7 +64,8 @@ static int is_quote(char c) {
     return c == '\'' || c == '"';
 }
 
-/* A bare word, call or bracket, up to a comma or brace outside of brackets. */
+/* Reads a bare word, a call or a bracket, up to a comma or brace that is outside of all brackets.
+ */
 static int read_bare(struct log_span *rest, struct log_span *out) {
     struct log_span inside;
     const char *start = rest->text;
@@ -83,7 +88,8 @@ static int read_bare(struct log_span *rest, struct log_span *out) {
     return rest->length > 0;
 }
 
-/* "np.float64(0.5)", "tensor(0.5, device='cuda:0')": what was called with. */
+/* Returns what a call was made with: 0.5 of "np.float64(0.5)" and of "tensor(0.5,
+ * device='cuda:0')". */
 static struct log_span argument_of(struct log_span value) {
     struct log_span rest = value;
     log_span_until(&rest, '(');
@@ -92,7 +98,8 @@ static struct log_span argument_of(struct log_span value) {
     return log_span_trim(log_span_until(&rest, ','));
 }
 
-/* 1 a pair, 0 the end of the dict, -1 no dict or a cut one. *rest: behind "{" at first. */
+/* Reads the next pair of a dict. Returns 1 for a pair, 0 at the end of the dict, -1 when it is no
+ * dict or a cut one. *rest stands behind "{" at first. */
 static int next_pair(struct log_span *rest, struct pair *out) {
     log_span_blanks(rest);
     log_span_take(rest, ",");
@@ -112,7 +119,7 @@ static int next_pair(struct log_span *rest, struct pair *out) {
 /* ---- dicts ---- */
 
 struct dict {
-    struct log_span pairs; /* behind the brace */
+    struct log_span pairs; /* what stands behind the opening brace */
     int has_loss, has_rate, is_other, quoted_loss, raw;
     int64_t step;
 };
@@ -139,7 +146,8 @@ static void look_at(const struct pair *pair, struct dict *dict) {
     if (!log_span_is(pair->key, "epoch")) dict->raw |= is_raw(pair);
 }
 
-/* The next dict with quoted keys; *rest goes behind it. 0: none; -1: one that does not end. */
+/* Finds the next dict with quoted keys and moves *rest behind it. Returns 0 when there is none, -1
+ * when one does not end. */
 static int next_dict(struct log_span *rest, struct dict *out) {
     for (;;) {
         struct pair pair;
@@ -225,7 +233,7 @@ static enum status read(const struct log_source *source, struct log_build *build
     log_lines_open(&lines, source);
     while (log_lines_next(&lines, &line))
         TRY(read_line(&lines, line, rules, source, build));
-    lines.open_row = 0; /* a dict counts only with its brace */
+    lines.open_row = 0; /* a dict counts only together with its closing brace, so none is cut */
     return log_lines_close(&lines, build);
 }
 

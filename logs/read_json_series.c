@@ -17,7 +17,7 @@ static const struct log_rule rules[] = {
     {NULL, 0, 0, 0, 0, 0},
 };
 
-/* OLMo-core's MetricSaver dumps what it has, unrounded. */
+/* OLMo-core's MetricSaver dumps what it has and rounds nothing. */
 static const struct log_rule olmo_rules[] = {
     {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
     {NULL, 0, 0, 0, 0, 0},
@@ -27,7 +27,7 @@ static int64_t step_limit(void) {
     return (int64_t)1 << 53;
 }
 
-/* A name that is a step: "12". */
+/* Reads the name at hand as a step: "12". */
 static enum status read_step(struct scan *scan, int64_t *out) {
     if (scan_integer(scan->text, scan->length, out) && *out >= -step_limit() &&
         *out <= step_limit())
@@ -35,7 +35,7 @@ static enum status read_step(struct scan *scan, int64_t *out) {
     return scan_fail(scan, "a step as the name of a value");
 }
 
-/* The number at hand, or a string that is one ("nan"); null has no cell. */
+/* Puts the number at hand, which may be a string ("nan"). A null is no cell. */
 static enum status put_number(struct scan *scan, int64_t step, size_t column,
                               struct log_build *build) {
     struct log_number number;
@@ -47,7 +47,7 @@ static enum status put_number(struct scan *scan, int64_t step, size_t column,
     return log_build_text(build, column, scan->text, scan->length);
 }
 
-/* {"1": 10.5, "2": 10.4}; the token at hand is its '{'. */
+/* Reads {"1": 10.5, "2": 10.4}; the token at hand is its '{'. */
 static enum status read_steps(struct scan *scan, size_t column, struct log_build *build) {
     for (;;) {
         int64_t step;
@@ -71,7 +71,8 @@ static enum status read_end(struct scan *scan) {
     return scan_expect(scan, SCAN_END);
 }
 
-/* One object, whose keys are columns and whose values `read_column` reads from their brace on. */
+/* Reads one object whose keys are columns; `read_column` reads the value of each from its brace on.
+ */
 static enum status read_columns(const struct log_source *source, struct log_build *build,
                                 enum status (*read_column)(struct scan *scan, size_t column,
                                                            struct log_build *build)) {
@@ -98,7 +99,8 @@ static enum status read_nemo_rl(const struct log_source *source, struct log_buil
 
 struct golden { /* one metric */
     int64_t start, interval;
-    struct scan values; /* at the bracket of the values; they are read when the rest is known */
+    struct scan values; /* stands at the bracket of the values, which are read when the rest of the
+                           metric is known */
     int has_values;
 };
 
@@ -121,8 +123,8 @@ static enum status read_golden_number(struct scan *scan, int64_t least, int64_t 
     return STATUS_OK;
 }
 
-/* The token at hand is the '{' of the metric. Values are read last: their steps stand beside them.
- */
+/* Reads one metric from its '{' on. The values are read last, because start_step and step_interval
+ * may stand behind them. */
 static enum status read_golden(struct scan *scan, size_t column, struct log_build *build) {
     struct golden golden = {.start = 1, .interval = 1};
     for (;;) {
@@ -187,13 +189,13 @@ static enum status read_olmo(const struct log_source *source, struct log_build *
 
 /* ---- claims ---- */
 
-/* What stands first in the object, to the depth of two. */
+/* What stands first in the object, down to the second level. */
 struct beginning {
-    struct log_source part; /* the scanner reads it */
+    struct log_source part; /* the beginning of the source, which the scanner reads */
     struct scan scan;
     char name[SCAN_TEXT + 1];
     int inner_is_object, inner_is_number;
-    int64_t inner_step; /* name of the first value inside; -1: none */
+    int64_t inner_step; /* the name of the first value inside, as a step; -1: it is none */
     int has_start_step, has_values;
 };
 
@@ -238,14 +240,14 @@ static int claim_nemo_rl(const struct log_source *source) {
     return 3;
 }
 
-/* Whether the object at hand is all there is. */
+/* Tells whether the object at hand is all that the source holds. */
 static int is_alone(struct scan *scan) {
     while (scan->depth > 0)
         if (scan_next(scan) != STATUS_OK) return 0;
     return read_end(scan) == STATUS_OK;
 }
 
-/* Tags of OLMo-core begin with these words. */
+/* Claims files whose tags begin with one of OLMo-core's words. */
 static int claim_olmo(const struct log_source *source) {
     static const char *const words[] = {"train/", "optim/", "throughput/",
                                         "eval/",  "data/",  "system/"};

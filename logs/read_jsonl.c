@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One JSON object per row: JSONL, or a list of objects. LLaMA-Factory, W&B, torchtune, any other.
+ * One JSON object per row: JSONL, or a list of objects, as LLaMA-Factory, W&B, torchtune and others
+ * write them.
  *
- * They differ in the name of the step, in what is rounded, and in what a step means. A last line
- * that is cut off (a log that is being written) is left out with a note.
- * Invariant: memory does not grow with lines; the choice of the step column is made once per file.
- */
+ * The tools differ in the name of the step, in what they round, and in what a step means. A last
+ * line that is cut off (a log that is still being written) is left out with a note. Invariant:
+ * memory does not grow with the lines, and the step column is chosen once per file. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "logs/json_row.h"
 #include "logs/readers.h"
 
-#define WANDB_SAMPLED 400 /* rows: run.history() gives 500 at most unless asked */
+#define WANDB_SAMPLED                                                                              \
+    400 /* rows from which on a W&B history is suspected to be sampled: run.history() gives 500 at \
+           most unless asked for more (its default `samples`), and drops some as empty */
 
-/* Whoever wrote the rows may have rounded a rate before: no name makes a column exact. */
+/* Whoever wrote the rows may have rounded a rate before, so no name makes a column exact. */
 static const struct log_rule any_rules[] = {
     {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
     {NULL, 0, 0, 0, 0, 0},
 };
 
-/* LogCallback.on_log copies log_history's learning_rate, as the Trainer keeps it: not rounded. */
+/* LogCallback.on_log of LLaMA-Factory copies the learning_rate of log_history, which the Trainer
+ * keeps without rounding. */
 static const struct log_rule llama_factory_rules[] = {
     {"loss", LOG_LOSS, LOG_PRINT_DECIMALS, 4, 0, 1},
     {"learning_rate", LOG_LR_LOGGED, LOG_PRINT_EXACT, 0, 0, 0},
@@ -31,7 +34,7 @@ static const struct log_rule llama_factory_rules[] = {
 };
 
 struct dialect {
-    const char *const *steps; /* names of the step, the best first; ends with NULL */
+    const char *const *steps; /* names that the step may have, the best first; ends with NULL */
     const struct log_rule *rules;
     int is_wandb;
 };
@@ -67,7 +70,8 @@ static const struct dialect torchtune = {torchtune_steps, any_rules, 0};
 
 /* ---- what the beginning of the file says ---- */
 
-/* Names of the first rows, for claims and for the step. 0: it does not begin with an object. */
+/* Reads the first row, for claims and for the choice of the step. Returns 0 when the source does
+ * not begin with an object. */
 static int first_row(const struct log_source *source, struct scan *scan, struct json_row *row) {
     scan_open(scan, source);
     if (scan_next(scan) != STATUS_OK) return 0;
@@ -138,7 +142,8 @@ static int claim_generic(const struct log_source *source) {
     return with_first_row(source, judge_generic);
 }
 
-/* The best name that any of the first rows has; rows of an evaluation may lack it. */
+/* Returns the best name of the step that any of the first rows has; rows of an evaluation may lack
+ * it. */
 static const char *choose_step(const struct log_source *source, const char *const *steps,
                                struct json_row *row) {
     struct log_source part = beginning(source);
@@ -159,7 +164,7 @@ static const char *choose_step(const struct log_source *source, const char *cons
 
 /* ---- rows ---- */
 
-struct pace { /* whether steps come at one stride */
+struct pace { /* tells whether the steps come at one stride */
     int64_t last, stride;
     size_t rows, uneven;
 };
@@ -202,7 +207,8 @@ static enum status put_row(const struct json_row *row, const char *step_name,
     return json_row_put(row, stepped ? step_name : NULL, 0, dialect->rules, build);
 }
 
-/* A value that the end of the file cuts: fine behind whole rows, else an error. */
+/* Forgives a value that the end of the file cuts where whole rows stand before it; else it is an
+ * error. */
 static enum status cut_or(enum status status, const struct scan *scan, size_t rows, uint32_t line,
                           struct log_build *build) {
     if (status == STATUS_OK || !scan->cut || rows == 0) return status;

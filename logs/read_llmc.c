@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * main.log of llm.c: "s:0 trl:4.3677 lr:0.000300 norm:1.23", "s:0 tel:4.4", "s:0 eval:0.25".
  *
- * Source of the shape: llmc/logger.h. s counts from 0. Evaluations come before the update of the
- * same s: they join its row, and one without an update (the last) is no row. */
+ * Source of the shape: llmc/logger.h. s counts from 0. An evaluation comes before the update of the
+ * same s and joins its row; an evaluation without an update (the last one) is no row. */
 #include <string.h>
 
 #include "logs/grammar.h"
@@ -28,7 +28,7 @@ struct cells {
     int has[PARTS];
 };
 
-/* "trl:4.3677"; 0: another key, or no number. */
+/* Reads "trl:4.3677". Returns 0 for another key, or when it is no number. */
 static int read_word(struct log_span word, struct cells *cells) {
     const struct log_span key = log_span_until(&word, ':');
     for (int part = 0; part < PARTS; part++) {
@@ -39,7 +39,7 @@ static int read_word(struct log_span word, struct cells *cells) {
     return 0;
 }
 
-/* "s:12 key:value .." */
+/* Reads "s:12 key:value ..". */
 static int read_line(struct log_span line, int64_t *step, struct cells *cells) {
     struct log_span rest = line;
     memset(cells, 0, sizeof *cells);
@@ -63,7 +63,7 @@ static int claim(const struct log_source *source) {
     return log_claim_lines(source, claim_line);
 }
 
-/* Evaluations wait for the update of their step. */
+/* Keeps evaluations until the update of their step comes. */
 static void keep_evaluations(struct cells *waiting, int64_t *waiting_step, int64_t step,
                              const struct cells *cells) {
     if (*waiting_step != step) memset(waiting, 0, sizeof *waiting);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Console of llm.c: "step    1/18865 | loss 11.009 (+nanz)| norm 15.2 (+nanz)| lr 4.29e-07 |
- * 2000.10 ms | 61.1% bf16 MFU | 262144 tok/s", and of its train_gpt2.py ("train loss 5.27").
+ * Console of llm.c: "step 1/18865 | loss 11.009 (+nanz)| norm 15.2 (+nanz)| lr 4.29e-07 | 2000.10
+ * ms | 61.1% bf16 MFU | 262144 tok/s", and of its train_gpt2.py ("train loss 5.27").
  *
- * Source of the shape: train_gpt2.cu, train_gpt2.py. The step counts from 1 (main.log's from 0).
- * Fields that start with their number (times, rates) are left out. */
+ * Source of the shape: train_gpt2.cu, train_gpt2.py. The step counts from 1 (that of main.log
+ * counts from 0). Fields that start with their number (times, rates) are left out. */
 #include "logs/grammar.h"
 
 static const struct log_rule rules[] = {
@@ -35,7 +35,7 @@ static int claim(const struct log_source *source) {
     return log_claim_lines(source, claim_line);
 }
 
-/* "train loss 5.27 (+nanz)": the words before the first number are the name. */
+/* Reads one field, "train loss 5.27 (+nanz)": the words before the first number are its name. */
 static enum status read_field(struct log_build *build, struct log_span field) {
     struct log_number number;
     field = log_span_trim(field);

@@ -13,7 +13,7 @@ static const struct log_rule rules[] = {
     {NULL, 0, 0, 0, 0, 0},
 };
 
-/* "iteration   1/   100 |"; the rest behind the bar. */
+/* Reads "iteration 1/ 100 |"; the rest stands behind the bar. */
 static int read_head(struct log_span line, struct log_row *out) {
     struct log_span *rest = &out->rest;
     int64_t total;
@@ -44,7 +44,8 @@ static int claim(const struct log_source *source) {
     return log_claim_lines(source, claim_line);
 }
 
-/* A field ends with its bar: one without is cut, unless the line is whole. */
+/* Reads the fields. A field ends with its bar: one without a bar is cut, unless the line is whole.
+ */
 static enum status read_fields(struct log_build *build, const struct log_row *row) {
     struct log_span rest = row->rest;
     while (rest.length > 0) {

@@ -7,7 +7,8 @@
 #include "logs/grammar.h"
 
 static const struct log_rule rules[] = {
-    {"reduced_train_loss", LOG_LOSS, LOG_PRINT_EXACT, 0, 0, 0}, /* EXACT: quanta are set below */
+    {"reduced_train_loss", LOG_LOSS, LOG_PRINT_EXACT, 0, 0,
+     0}, /* EXACT, because the quanta are set below */
     {"consumed_samples", LOG_SAMPLES, LOG_PRINT_EXACT, 0, 1, 0},
     {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
     {NULL, 0, 0, 0, 0, 0},
@@ -40,7 +41,8 @@ static int is_counter(struct log_span name) {
            log_span_is(name, "consumed_samples");
 }
 
-/* Counters are whole; a whole number of another column may stand for 12.00. */
+/* Puts one value. Counters are whole numbers; a whole number in any other column may stand for
+ * 12.00. */
 static enum status put(struct log_build *build, struct log_span name, struct log_span value) {
     struct log_number number;
     size_t column;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Console of OLMo-core: a marker "[step=1/5,epoch=1,eta=0:00:12]", then one indented line per
- * metric, "    train/CE loss=2.345", until a line that is none.
+ * metric, " train/CE loss=2.345", until a line that is no metric.
  *
- * Source of the shape: olmo_core/train/callbacks/console_logger.py, utils.py::format_float. That
- * prints above 1000 the integer part with commas: the number lies in [v, v + 1), so its quantum is
- * 2; version 3 prints 1e9 and more as 1.234B (T, P, E). Below 1e-4 it prints 1.23E-05; very old
- * versions str(), which has a lower-case e and is exact. 0 is printed as such only when it is. */
+ * Source of the shape: olmo_core/train/callbacks/console_logger.py, utils.py::format_float. Above
+ * 1000 it prints the integer part with commas: the number lies in [v, v + 1), so a quantum of 2
+ * covers it. Version 3 prints 1e9 and more as 1.234B (T, P, E). Below 1e-4 it prints 1.23E-05. Very
+ * old versions print str(), which has a lower-case e and is exact. A 0 is printed as such only when
+ * it is one. */
 #include "logs/lines.h"
 
 #include <string.h>
 
 static const struct log_rule rules[] = {
-    {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0}, /* EXACT: quanta are set below */
+    {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0}, /* EXACT, because the quanta are set below */
     {NULL, 0, 0, 0, 0, 0},
 };
 
@@ -24,7 +25,7 @@ static int read_marker(struct log_span line, int64_t *step, int64_t *total) {
     return log_span_starts(log_span_after(rest, ","), "epoch=");
 }
 
-/* "    group/name with spaces=1,234" */
+/* Reads " group/name with spaces=1,234". */
 static int read_metric(struct log_span line, struct log_span *name, struct log_span *value) {
     if (line.length == 0 || (line.text[0] != ' ' && line.text[0] != '\t')) return 0;
     line = log_span_trim(line);
@@ -48,7 +49,7 @@ static int claim(const struct log_source *source) {
     return seen ? 2 : 0;
 }
 
-/* The factor of a suffix, which is taken off; 1: none. */
+/* Takes the suffix of a number off and returns its factor; 1 when there is none. */
 static double take_suffix(struct log_span *text) {
     const char last = text->text[text->length - 1];
     const double factor = last == 'B'   ? 1e9

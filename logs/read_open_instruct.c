@@ -15,7 +15,7 @@ static const struct log_rule rules[] = {
     {NULL, 0, 0, 0, 0, 0},
 };
 
-/* "Step: 3, LR:"; the rest at "LR:". */
+/* Reads "Step: 3, LR:"; the rest stands at "LR:". */
 static int read_head(struct log_span line, struct log_row *out) {
     out->rest = log_span_after(line, "Step: ");
     return out->rest.text != NULL && log_span_integer(&out->rest, &out->step) &&
@@ -31,7 +31,8 @@ static int claim(const struct log_source *source) {
     return log_claim_lines(source, claim_line);
 }
 
-/* A name is what stands between the value before, its comma and units, and the colon. */
+/* Returns the name of a field: what stands between the value before it (with its comma and units)
+ * and the colon. */
 static struct log_span name_of(struct log_span text) {
     while (text.length > 0) {
         struct log_span rest = text;

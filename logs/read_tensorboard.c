@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * TensorBoard event files: TFRecords of the protocol buffer Event.
  *
- * Fields read: Event {2 step, 5 summary}, Summary {1 value}, Value {1 tag, 2 simple_value, 8
- * tensor}, TensorProto {1 dtype, 4 tensor_content, 5 float_val, 6 double_val}. Everything else is
- * passed over. simple_value is binary32: what the program held as a double was rounded to it, so
- * the quantum is its spacing. Tags "... vs samples" (Megatron) are the same values over another
- * axis and are left out; so is hp_metric, and evaluations before the first update.
- * A file that ends inside a record is live or was cut: what stands before is read, with a note. */
+ * Fields that are read: Event {2 step, 5 summary}, Summary {1 value}, Value {1 tag, 2 simple_value,
+ * 8 tensor}, TensorProto {1 dtype, 4 tensor_content, 5 float_val, 6 double_val}
+ * (tensorflow/core/util/event.proto, framework/summary.proto, framework/tensor.proto). Everything
+ * else is passed over. simple_value is binary32: what the program held as a double was rounded to
+ * it, so the quantum is its spacing. Tags "... vs samples" (Megatron) are the same values over
+ * another axis and are left out, and so are hp_metric and evaluations before the first update. A
+ * file that ends inside a record is still being written or was cut: what stands before is read,
+ * with a note. */
 #include <string.h>
 
 #include "base/real.h"
@@ -34,8 +36,8 @@ struct message {
 struct proto_field {
     uint32_t number;
     enum wire wire;
-    uint64_t integer;      /* varint, 64 and 32 bits */
-    struct message inside; /* bytes */
+    uint64_t integer;      /* the value of a varint, or of 64 or 32 bits */
+    struct message inside; /* the bytes of WIRE_BYTES */
 };
 
 static int read_varint(struct message *m, uint64_t *out) {
@@ -60,7 +62,7 @@ static int read_fixed(struct message *m, size_t size, uint64_t *out) {
     return 1;
 }
 
-/* 1 a field, 0 the end, -1 malformed. */
+/* Reads the next field. Returns 1 for a field, 0 at the end, -1 when the message is malformed. */
 static int next_field(struct message *m, struct proto_field *out) {
     uint64_t key, length;
     if (m->at == m->end) return 0;
@@ -102,7 +104,7 @@ static double float_of(uint64_t bits) {
     return (double)value;
 }
 
-/* Distance of neighbouring binary32 at a finite value. */
+/* Returns the distance of neighbouring binary32 numbers at a finite value. */
 static double float_spacing(double value) {
     const float size = (float)(value < 0.0 ? -value : value);
     uint32_t bits;
@@ -123,7 +125,8 @@ struct scalar {
     int has;
 };
 
-/* A tensor of one float or double. -1 malformed. */
+/* Reads a tensor of one float or double; any other leaves out->has at 0. Returns -1 when it is
+ * malformed. */
 static int read_tensor(struct message m, struct scalar *out) {
     struct proto_field field;
     uint64_t type = 0;
@@ -133,7 +136,7 @@ static int read_tensor(struct message m, struct scalar *out) {
     while ((more = next_field(&m, &field)) > 0) {
         if (field.number == 1 && field.wire == WIRE_VARINT) type = field.integer;
         if ((field.number == 4 || field.number == 5 || field.number == 6) &&
-            field.wire == WIRE_BYTES) { /* content, or packed values */
+            field.wire == WIRE_BYTES) { /* the raw content, or packed values */
             content = field.inside;
             values++;
         }
@@ -206,7 +209,7 @@ static int is_wanted(const struct scalar *scalar, int64_t step) {
 
 /* ---- the file ---- */
 
-struct seen {     /* of one tag, in this file */
+struct seen {     /* the last value of one tag in this file */
     int64_t step; /* INT64_MIN: none yet */
     double value;
 };
@@ -215,14 +218,16 @@ struct visit {
     struct log_build *build;
     const struct log_source *source;
     struct seen *seen; /* (LOG_COLUMNS_MAX) */
-    int falls;         /* the steps of one tag fall, or one has two values: a resume in the file */
-    int fills;         /* 0: look only, 1: fill rows */
-    int64_t step;      /* of the row at hand */
-    uint64_t row;      /* counts rows */
-    uint64_t *in_row;  /* (LOG_COLUMNS_MAX) row that has the tag's last value */
+    int falls; /* 1: the steps of a tag fall, or one step has two values, so the file holds a resume
+                */
+    int fills; /* 0: the first walk, which only looks; 1: the second, which fills rows */
+    int64_t step;     /* the step of the row at hand */
+    uint64_t row;     /* counts the rows that were started */
+    uint64_t *in_row; /* (LOG_COLUMNS_MAX) the row that has the tag's last value */
 };
 
-/* Trainers log an epoch twice for one step: the same value again is no second row. */
+/* Tells whether a tag repeats itself: trainers log an epoch twice for one step, and the same value
+ * again is no second row. */
 static int repeats(const struct seen *seen, const struct scalar *scalar, int64_t step) {
     const double a = seen->value, b = scalar->value;
     return seen->step == step && (a == b || (a != a && b != b));

@@ -6,7 +6,7 @@
  * validation ("validate step:") are no rows. The learning rate is not printed. */
 #include "logs/grammar.h"
 
-/* "step:  1  " with "loss:" next; the rest at "loss:". */
+/* Reads "step: 1 " where "loss:" comes next; the rest stands at "loss:". */
 static int read_head(struct log_span line, struct log_row *out) {
     struct log_span *rest = &out->rest;
     *rest = log_span_after(line, "step:");

@@ -2,8 +2,8 @@
  * The golden text of torchtitan's loss checks: "1 8.049097061157227" per line, also with a third
  * column, the gradient norm. The numbers are the shortest repr of a binary64.
  *
- * Has no signature but its strictness: every line is a step and one or two numbers with a point,
- * and the steps rise. */
+ * The format has no signature but its strictness: every line is a step and one or two numbers with
+ * a point, and the steps rise. */
 #include "logs/lines.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@ static int is_comment(struct log_span line) {
     return line.length == 0 || line.text[0] == '#';
 }
 
-/* 0: no golden line. Else the count of numbers behind the step. */
+/* Reads a line. Returns how many numbers stand behind the step, or 0 when it is no golden line. */
 static int read_line(struct log_span rest, int64_t *step, struct log_span value[2]) {
     struct log_number number;
     int count = 0;

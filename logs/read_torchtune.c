@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Text log of torchtune (log_<time>.txt and its standard output):
- * "Step 1 | loss:0.69 lr:2e-05 tokens_per_second_per_gpu:1234.5 ".
+ * Text log of torchtune (log_<time>.txt and its standard output): "Step 1 | loss:0.69 lr:2e-05
+ * tokens_per_second_per_gpu:1234.5 ".
  *
  * Source of the shape: torchtune/training/metric_logging.py (DiskLogger, StdoutLogger). Numbers are
- * Python's shortest repr. A line of one value is written by log(), one of many by log_dict(): lines
- * of one step that follow each other are one row, until a name comes again. */
+ * Python's shortest repr. log() writes a line of one value and log_dict() a line of many:
+ * neighbouring lines of one step are one row, until a name comes again. */
 #include "logs/grammar.h"
 
 #define FIELDS_MAX 128
@@ -22,7 +22,7 @@ struct fields {
     size_t count;
 };
 
-/* "Step 1 | a:1 b:2": the last colon of a word parts name and value. */
+/* Reads "Step 1 | a:1 b:2"; the last colon of a word parts name and value. */
 static int read_line(struct log_span line, int64_t *step, struct fields *fields) {
     struct log_span rest = log_span_after(line, "Step ");
     fields->count = 0;

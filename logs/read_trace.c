@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A trace of ours as a log: a run's columns, exact; or a log that `twinstep import` wrote.
+ * A trace of ours as a log: either the columns of a run, which are exact, or a log that `twinstep
+ * import` wrote.
  *
- * In a run NaN means "not measured" but for the loss, which every update has.
- * Invariant: a log that log_write_trace wrote comes back with equal content. */
+ * In a run, NaN means "not measured", except for the loss, which every update has. Invariant: a log
+ * that log_write_trace wrote comes back with equal content. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +28,8 @@ static enum status put_real(struct log_build *build, const char *name, double va
     return log_build_value(build, column, value, 0.0);
 }
 
-/* "lr_applied" of the first group, "lr_applied[1]" of the next. */
+/* Puts the columns of the parameter groups: "lr_applied" is that of the first group,
+ * "lr_applied[1]" that of the next. */
 static enum status put_groups(struct log_build *build, const struct trace_run *run,
                               const struct record *record) {
     for (uint32_t g = 0; g < run->plan.shape.groups; g++)
@@ -59,7 +61,7 @@ static enum status list_runs(const struct trace_image *image, struct arena *aren
     return STATUS_OK;
 }
 
-/* Asked for by name, or the first that is an arm itself. */
+/* Chooses the run that was asked for by name, or the first one that is an arm itself. */
 static enum status choose_run(const char *name, const char *wanted, struct arena *arena,
                               const struct trace_image *image, const struct trace_run **out) {
     char *runs;
@@ -170,7 +172,8 @@ static enum status read_column(struct imported *in, const char *group, struct lo
     return STATUS_OK;
 }
 
-/* HDF5 lists groups in an order of its own: `column` says which one it was. */
+/* Reads the columns in their own order, which the attribute `column` holds; that in which HDF5
+ * lists groups is another. */
 static enum status read_columns(struct imported *in) {
     const struct trace_image *image = in->image;
     size_t count = 0;

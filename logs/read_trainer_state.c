@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Hugging Face trainer_state.json, with the rows of TRL.
  *
- * Trainer rounds loss to 4 decimals and keeps everything else as Python's repr; older files have no
- * grad_norm, 5.x may hold numbers as strings of 4 significant digits. Loss, and TRL's metrics, are
- * means since the last row. The summary at the end (train_runtime) is no row.
- * Invariant: a file that ends early is an error, since the history may miss its end. */
+ * The Trainer rounds the loss to 4 decimals and keeps everything else as Python's repr
+ * (transformers/trainer.py::_maybe_log_save_evaluate). Older files have no grad_norm, and files of
+ * version 5 may hold numbers as strings of 4 significant digits. The loss and TRL's metrics are
+ * means since the last row. The summary at the end (train_runtime) is no row. Invariant: a file
+ * that ends early is an error, since its history may miss the end. */
 #include <string.h>
 
 #include "logs/json_row.h"
@@ -59,7 +60,7 @@ static enum status read_history(struct scan *scan, struct json_row *row, struct 
     }
 }
 
-/* "max_steps": 30, "logging_steps": 10 and the like beside the history. */
+/* Reads one setting beside the history: "max_steps": 30, "logging_steps": 10 and the like. */
 static enum status read_setting(struct scan *scan, struct log_build *build) {
     int64_t number = 0;
     const int is_total = scan_is(scan, "max_steps"), is_window = scan_is(scan, "logging_steps");

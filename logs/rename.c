@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The table of names, from the tools' sources: TRL's DPOTrainer over transformers' Trainer,
  * open-instruct's dpo.py and dpo_tune_cache.py, torchtune's full_dpo recipes.
- * Not in it: tokens, which each tool counts differently. */
+ *
+ * Tokens are not in it, since each tool counts them differently. */
 #include "logs/rename.h"
 
 #include <string.h>
@@ -20,7 +21,7 @@ static const struct log_naming namings[NAMINGS + 1] = {
 
 static const char *const step_names[NAMINGS] = {"step", "training_step", "step"};
 
-/* NULL: no name of the tool's. */
+/* NULL: the tool has no name for it. */
 static const char *const names[LOG_NAMES][NAMINGS] = {
     [LOG_LOSS] = {"loss", "train_loss", "loss"},
     [LOG_LR_LOGGED] = {"learning_rate", "learning_rate", "lr"},
@@ -69,7 +70,8 @@ static size_t rows_with_both(const struct log_column *a, const struct log_column
     return count;
 }
 
-/* (chosen + rejected) / 2, of the means. */
+/* Adds rewards/average, (chosen + rejected) / 2 of the two means. It needs exact rewards, because
+ * the mean of two rounded numbers has no quantum that a text can carry. */
 static enum status add_average(struct log *log, struct arena *arena) {
     const struct log_column *chosen = log_column_of(log, LOG_REWARD_CHOSEN);
     const struct log_column *rejected = log_column_of(log, LOG_REWARD_REJECTED);

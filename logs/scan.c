@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One token at a time, from the bytes where they lie. */
+ * One token at a time, from the bytes where they lie. A state (`wants`) says what may come next, so
+ * no bracket needs a recursive call. */
 #include "logs/scan.h"
 
 #include <inttypes.h>
@@ -8,11 +9,11 @@
 #include "base/number.h"
 
 enum wants {
-    WANTS_VALUE,        /* or the end, outside all brackets */
+    WANTS_VALUE,        /* or the end, when outside of all brackets */
     WANTS_FIRST_KEY,    /* or '}' */
-    WANTS_COLON_VALUE,  /* behind a key */
+    WANTS_COLON_VALUE,  /* the colon and the value behind a key */
     WANTS_FIRST_ITEM,   /* or ']' */
-    WANTS_COMMA_OR_END, /* behind a value in brackets */
+    WANTS_COMMA_OR_END, /* a comma or the bracket's end, behind a value in brackets */
 };
 
 static const char *const token_names[] = {
@@ -92,7 +93,7 @@ static int hex_digit(int c) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Four digits behind \u. -1: they are none. */
+/* Reads the four digits behind \u. Returns -1 when they are none. */
 static int32_t read_unit(struct scan *scan) {
     int32_t unit = 0;
     for (int i = 0; i < 4; i++, scan->at++) {
@@ -119,7 +120,7 @@ static void keep_code_point(struct scan *scan, uint32_t c) {
         keep(scan, 0x80 | ((c >> (6 * i)) & 0x3f));
 }
 
-/* Behind \u; a surrogate without its other half becomes U+FFFD. */
+/* Reads the code point behind \u. A surrogate without its other half becomes U+FFFD. */
 static enum status read_code_point(struct scan *scan) {
     int32_t unit = read_unit(scan);
     if (unit < 0) return fail_at(scan, scan->at, "four hex digits behind \\u");
@@ -155,7 +156,7 @@ static enum status read_escape(struct scan *scan) {
     return STATUS_OK;
 }
 
-/* At the quote. Without an escape the text stays where it lies. */
+/* Reads a string from its quote on. A string without an escape stays where it lies. */
 static enum status read_string(struct scan *scan) {
     const size_t start = ++scan->at;
     int escaped = 0;
@@ -195,7 +196,8 @@ int scan_is(const struct scan *scan, const char *text) {
     return scan->length == strlen(text) && memcmp(scan->text, text, scan->length) == 0;
 }
 
-/* [-] digits [. digits] [e [sign] digits]; Python and some C printers write ".5" or "5.": no. */
+/* Checks the grammar [-] digits [. digits] [e [sign] digits]. ".5" and "5.", which Python and some
+ * C printers write, are refused. */
 static int is_number(const char *s, size_t length) {
     size_t i = 0, digits = 0;
     if (i < length && s[i] == '-') i++;
@@ -296,7 +298,8 @@ static enum status read_key(struct scan *scan) {
     return read_string(scan);
 }
 
-/* Behind a value in brackets. */
+/* Reads what may stand behind a value in brackets: the closing bracket, or a comma and what follows
+ * it. */
 static enum status read_comma(struct scan *scan) {
     const int closer = in_object(scan) ? '}' : ']';
     scan->start = scan->at;

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Records and their checksums.
- * Invariant: bytes are handed out only after their checksum was right. */
+ *
+ * Invariant: bytes are handed out only after their checksum proved right. */
 #include "logs/tfrecord.h"
 
 #include <inttypes.h>
 
-#define HEAD 12 /* length and its checksum */
+#define HEAD 12 /* the length and its checksum */
 #define TAIL 4
 
-/* Four bits at a time: row i is the remainder of i (reflected, polynomial 0x1edc6f41). */
+/* Goes four bits at a time: row i of the table is the remainder of i for the reflected polynomial
+ * 0x1edc6f41. A table of 16 words instead of the usual 256 was chosen because it can be read and
+ * event files are short. */
 uint32_t tfrecord_crc32c(const unsigned char *bytes, size_t length) {
     static const uint32_t table[16] = {0x00000000u, 0x105ec76fu, 0x20bd8edeu, 0x30e349b1u,
                                        0x417b1dbcu, 0x5125dad3u, 0x61c69362u, 0x7198540du,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A log as arrays and attributes of a trace; logs/read_trace.c is the way back.
- * Invariant: group names are unique and plain, whatever the source's spelling. */
+ *
+ * Invariant: group names are unique and plain, whatever the source's spelling is. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,12 +12,12 @@
 struct plan {
     const struct log *log;
     struct arena *arena;
-    const char **groups; /* (columns) "log/loss" */
+    const char **groups; /* (columns) the group of each column: "log/loss" */
     struct trace_array_plan *arrays;
     struct trace_attribute *attributes;
     uint32_t array_count, attribute_count;
     size_t attribute_room;
-    double *values; /* (rows) one column at a time */
+    double *values; /* (rows) one column at a time, as doubles */
 };
 
 static enum status attribute(struct plan *plan, const char *path, const char *name,
@@ -56,7 +57,8 @@ static int is_taken(const struct plan *plan, size_t count, const char *path) {
     return 0;
 }
 
-/* "rewards/chosen" is log/reward_chosen; "perf/mfu (%)" is log/perf_mfu____; then _2, _3, ... */
+/* Names the group of a column: "rewards/chosen" becomes log/reward_chosen, "perf/mfu (%)" becomes
+ * log/perf_mfu____. A name that is taken gets _2, _3, ... */
 static enum status name_group(struct plan *plan, size_t index) {
     const struct log_column *column = &plan->log->columns[index];
     const char *name = column->name == LOG_OTHER ? column->source : log_names[column->name].name;
@@ -143,7 +145,7 @@ static enum status put_rows(struct plan *plan, struct trace *trace) {
     return trace_put_array(trace, "log/part", plan->values);
 }
 
-/* One note per line. */
+/* Puts the source's path, and the notes with one to a line. */
 static enum status put_texts(struct plan *plan, struct trace *trace) {
     char *notes;
     TRY(arena_format(plan->arena, &notes, "%s", ""));
