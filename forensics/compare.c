@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Puts the parts of a comparison together: columns, order, ratios, applied LR, verdict. */
+ * Puts the parts of a comparison together: columns, order, ratios, applied LR, verdict.
+ *
+ * Invariant: the order of differing columns is total, since no two columns have one name. */
 #include "forensics/compare.h"
 
 #include <string.h>
@@ -48,7 +50,8 @@ static enum status fill_columns(const struct compare_input *input, struct arena 
     return STATUS_OK;
 }
 
-/* Within one update: what is known before the forward pass, of it, of the backward pass, after. */
+/* Orders the columns within one update: what is known before the forward pass, what the forward
+ * pass gives, what the backward pass gives, what comes after. */
 static int test_rank(int32_t name) {
     switch (name) {
     case LOG_TOKENS:
@@ -82,7 +85,7 @@ static int comes_before(const struct compare_column *a, const struct compare_col
     return test_rank(a->name) < test_rank(b->name);
 }
 
-/* Insertion sort: a handful of columns. */
+/* An insertion sort, since there is a handful of columns. */
 static enum status put_in_order(struct compare_report *report, struct arena *arena) {
     uint32_t *order;
     TRY(arena_take(arena, report->column_count, sizeof *order, "order", &order));
@@ -111,7 +114,8 @@ static enum status find_ratios(struct compare_report *report, struct arena *aren
     return STATUS_OK;
 }
 
-/* Both logs are traces of ours: nothing needs to be fitted. */
+/* Compares the applied LRs that both logs record, as traces of ours do: nothing needs to be fitted.
+ */
 static enum status applied_columns(const struct compare_column *column, struct arena *arena,
                                    struct compare_lr *lr) {
     char *text;
@@ -140,7 +144,7 @@ static enum status compare_lrs(const struct compare_input *input, struct arena *
     return applied_columns(applied, arena, &report->lr);
 }
 
-/* Whether some pair after the first update shows what training did. */
+/* Tells whether some pair after the first update shows what training did. */
 static int shows_training(const struct compare_report *report) {
     for (size_t i = 0; i < report->column_count; i++) {
         const struct compare_column *column = &report->columns[i];
@@ -153,7 +157,7 @@ static int shows_training(const struct compare_report *report) {
     return 0;
 }
 
-/* What two runs of traces recorded beyond any log: draws and roots. */
+/* Compares what two runs of traces recorded beyond any log: draws and roots. */
 static enum status compare_runs(const struct compare_input *input, struct arena *arena,
                                 struct compare_report *report) {
     static const char *const names[2] = {"A", "B"};

@@ -2,11 +2,12 @@
  * Two logs side by side: where they first differ, column by column, and what that order means.
  *
  * Columns are matched by name, rows by update. An update that a log has twice (a resume from an
- * older checkpoint) counts with its later row. Every comparison is log_compare: equal within what
- * was printed is never called equal. The printed LR is not the applied LR: the contracts that
- * explain both LR columns are set beside each other, too.
- * No noise floor is measured here: "differs" is not "wrong", unless a ratio or the LR says so.
- * The order and the ratios are those of docs/FORENSICS.md.
+ * older checkpoint) counts with its later row. Every comparison is log_compare: what is equal
+ * within the printed precision is never called equal. The printed LR is not the applied LR, so the
+ * contracts that explain both LR columns are set beside each other, too. No noise floor is measured
+ * here: "differs" is not "wrong", unless a ratio or the LR says so. docs/FORENSICS.md has the order
+ * and the ratios.
+ *
  * Invariant: a verdict rests on at least one pair of printed values, else it is untestable. */
 #ifndef TWINSTEP_FORENSICS_COMPARE_H
 #define TWINSTEP_FORENSICS_COMPARE_H
@@ -22,20 +23,21 @@
 #include "logs/log.h"
 
 enum compare_class {
-    COMPARE_EQUAL = 0, /* every pair to the last bit of what was printed, both exact */
-    COMPARE_WITHIN,    /* some pairs are equal only within the printed precision */
+    COMPARE_EQUAL =
+        0, /* every pair is equal to the last bit of what was printed, and both are exact */
+    COMPARE_WITHIN, /* some pairs are equal only within the printed precision */
     COMPARE_DIFFERENT,
-    COMPARE_ABSENT /* no pair: one log lacks the column, or no update is in both */
+    COMPARE_ABSENT /* there is no pair: one log lacks the column, or no update is in both */
 };
-/* "equal", "equal within precision", "different", "not in both". */
+/* The name of a class: "equal", "equal within precision", "different", "not in both". */
 const char *compare_class_name(enum compare_class class_of);
 
-/* One column of one of the logs, ascending by update, each update once. */
+/* One column of one of the logs, ascending by update, with each update once. */
 struct compare_side {
-    const struct log_column *column; /* NULL: not there */
+    const struct log_column *column; /* NULL: the log does not have it */
     const struct series_point *points;
     size_t count;
-    size_t repeated; /* rows that a later row of the same update replaced */
+    size_t repeated; /* how many rows a later row of the same update replaced */
 };
 
 struct compare_column {
@@ -43,12 +45,12 @@ struct compare_column {
     struct compare_side side[2];
     int32_t class_of;
     size_t pairs, equal, within, different;
-    size_t unlike;         /* updates whose windows (means since the last row) differ */
-    uint64_t first_update; /* first different pair; 0: none */
+    size_t unlike; /* how many updates have windows (means since the last row) that differ */
+    uint64_t first_update; /* update of the first different pair; 0: there is none */
     struct series_point first[2];
-    double largest; /* relative difference, max |a-b| / max(|a|, |b|), over pairs */
+    double largest; /* the largest relative difference over all pairs, |a - b| / max(|a|, |b|) */
     uint64_t largest_update;
-    uint64_t from, to; /* first and last update in both */
+    uint64_t from, to; /* the first and the last update in both logs */
     const char *why;   /* COMPARE_ABSENT: what is missing */
 };
 
@@ -60,7 +62,7 @@ enum compare_factor {
     COMPARE_FACTOR_ROOT_INVERSE,
     COMPARE_FACTOR_TOKENS, /* a = tokens(k) b */
     COMPARE_FACTOR_TOKENS_INVERSE,
-    COMPARE_FACTOR_CONSTANT /* a = factor b with any other constant */
+    COMPARE_FACTOR_CONSTANT /* a = factor b with any other constant factor */
 };
 
 struct compare_ratio {
@@ -68,30 +70,33 @@ struct compare_ratio {
     int32_t kind; /* enum compare_factor */
     uint64_t n;
     double factor;      /* a / b */
-    size_t pairs, held; /* pairs looked at; pairs that have the ratio within precision or 0.5 % */
-    int first_exact;    /* the first pair has it within its precision */
+    size_t pairs, held; /* pairs that were looked at, and those of them that have the ratio within
+                           their precision or 0.5 % */
+    int first_exact;    /* 1: the first pair has it within its precision */
     const char *meaning;
-    const char *bug; /* names of the catalogue */
+    const char *bug; /* names of the catalogue of bugs, separated by commas */
 };
 
 enum compare_lr_state {
-    COMPARE_LR_NONE = 0,  /* no LR column in one of the logs */
+    COMPARE_LR_NONE = 0,  /* one of the logs has no LR column */
     COMPARE_LR_UNFITTED,  /* one column is explained by no contract (or not by the stated one) */
-    COMPARE_LR_SAME,      /* applied LRs agree under every pair of explanations */
-    COMPARE_LR_DIFFERENT, /* ... differ under every pair */
-    COMPARE_LR_UNTESTABLE /* they agree under some and differ under others */
+    COMPARE_LR_SAME,      /* the applied LRs agree under every pair of explanations */
+    COMPARE_LR_DIFFERENT, /* they differ under every pair */
+    COMPARE_LR_UNTESTABLE /* they agree under some pairs and differ under others */
 };
 
 struct compare_lr {
     int32_t state;
-    int32_t logged;           /* enum compare_class of the printed columns */
-    const struct fit *fit[2]; /* of the example: the best pair, or a pair that differs */
+    int32_t logged; /* enum compare_class of the printed columns */
+    const struct fit
+        *fit[2]; /* the explanations of the example: the best pair, or a pair that differs */
     size_t fits[2];
-    size_t agree, differ;  /* pairs of explanations */
-    int64_t shift;         /* A's applied LR at k is B's at k + shift, for all k; else 0 */
-    uint64_t first_update; /* of the example */
+    size_t agree, differ; /* how many pairs of explanations agree, and how many differ */
+    int64_t
+        shift; /* A's applied LR at k is B's at k + shift for all k; 0 when no shift gives that */
+    uint64_t first_update; /* the first update at which the example differs */
     double first[2];
-    int stated; /* both contracts were given, not only fitted */
+    int stated; /* 1: both contracts were given and not only fitted */
     const char *words;
 };
 
@@ -102,42 +107,44 @@ enum compare_verdict {
     COMPARE_VERDICT_DIFFERS,
     COMPARE_VERDICT_UNTESTABLE
 };
-/* "equal-within-precision", "differs", "untestable". */
+/* The name of a verdict: "equal-within-precision", "differs", "untestable". */
 const char *compare_verdict_name(enum compare_verdict verdict);
 
 struct compare_input {
     const struct log *log;
-    const struct fit_set *fits;  /* of its LR column; NULL: not fitted */
-    const char *contract;        /* stated by the user; NULL: fitted */
+    const struct fit_set *fits;  /* the fits of its LR column; NULL: not fitted */
+    const char *contract;        /* the contract that the user states; NULL: fitted */
     const struct trace_run *run; /* the log is this run of a trace; NULL: it is another log */
 };
 
 struct compare_report {
     int32_t verdict;
-    const char *why;                      /* of the verdict, one sentence */
-    const struct compare_column *columns; /* those that either log has, in the order of log_names */
+    const char *why; /* why the verdict is what it is, in one sentence */
+    const struct compare_column
+        *columns; /* the columns that either log has, in the order of log_names */
     size_t column_count;
-    const uint32_t *order; /* indices of the different columns, by first difference, then by the
-                              order of tests */
+    const uint32_t *order; /* indices of the different columns, by their first difference, then by
+                              the order of tests */
     size_t order_count;
     const struct compare_ratio *ratios;
     size_t ratio_count;
     struct compare_lr lr;
-    struct ledger_difference rng; /* of two runs: who drew other random words */
-    const char *rng_words;        /* the same as a sentence about A and B; "" nothing to tell */
-    uint64_t root_update; /* of two runs: first update whose roots differ; 0: none, or no runs */
-    uint64_t from, to;    /* updates that both logs have in some column */
-    size_t repeated[2];   /* rows replaced by later ones */
-    const char *meaning;  /* of the order of first differences */
-    int32_t cause;        /* enum cause it points to; -1: none */
-    const char *next;     /* what to try */
-    const struct compare_floor *floor; /* compare_floor.h; NULL: none was given */
-    /* How what two runs of traces ran on differs, and what the floor was measured on from A; filled
-     * by who compares, NULL or "": nothing to tell. */
+    struct ledger_difference rng; /* for two runs: who drew other random words */
+    const char *rng_words; /* the same as a sentence about A and B; "": there is nothing to tell */
+    uint64_t root_update;  /* for two runs: the first update whose roots differ; 0: none, or these
+                              are no runs */
+    uint64_t from, to;     /* the first and the last update that both logs have in some column */
+    size_t repeated[2];    /* how many rows of A and of B later rows replaced */
+    const char *meaning;   /* what the order of first differences means */
+    int32_t cause;         /* the enum cause that it points to; -1: none */
+    const char *next;      /* what to try */
+    const struct compare_floor *floor; /* forensics/compare_floor.h; NULL: no floor was given */
+    /* How the devices of two runs differ, and where the floor was measured on another device than
+     * A's. Whoever compares fills these; NULL or "": there is nothing to tell. */
     const char *devices, *elsewhere;
 };
 
-/* input: two, A and B. Everything lives in `arena`. */
+/* Compares two logs; `input` has two elements, A and B. Everything lives in `arena`. */
 TWINSTEP_MUST_USE enum status compare_logs(const struct compare_input *input, struct arena *arena,
                                            struct compare_report *out);
 

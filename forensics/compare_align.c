@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rows by update: a stable merge sort, then the last row of each update. And the classes. */
+ * Aligns rows by update, with a stable merge sort that then keeps the last row of each update, and
+ * classifies the pairs.
+ *
+ * Invariant: an aligned side has each update once, in ascending order. */
 #include <string.h>
 
 #include "base/real.h"
@@ -71,7 +74,8 @@ int compare_next(const struct compare_column *column, size_t *i, size_t *j) {
     return 0;
 }
 
-/* A mean since the last row is comparable only when the last rows are of the same update. */
+/* Tells whether two rows are means over the same updates: a mean since the last row is comparable
+ * only where the last rows are of the same update. */
 static int windows_agree(const struct compare_column *column, size_t i, size_t j) {
     const struct compare_side *a = &column->side[0], *b = &column->side[1];
     if (!a->column->windowed && !b->column->windowed) return 1;

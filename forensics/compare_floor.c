@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ranks the logs' largest ratio among those of the floor's pairs. */
+ * Ranks the logs' largest ratio among those of the floor's pairs.
+ *
+ * Invariant: the test is distribution-free: only ranks of ratios decide, and the median of a cell
+ * includes the logs, so that logs and pairs are exchangeable when they are alike. */
 #include "forensics/compare_floor.h"
 
 #include <math.h>
@@ -9,12 +12,13 @@
 #include "determinism/power.h"
 #include "forensics/compare_parts.h"
 
-/* Largest ratio of each of the n pairs, and of the logs, behind them. */
+/* The largest ratio of each of the n pairs, with that of the logs behind them. */
 struct holding {
     const struct floor_file *file;
     struct arena *arena;
     size_t pairs;
-    double *low, *high;    /* (pairs + 1): with the logs' gaps as small, as large as they may be */
+    double *low,
+        *high; /* (pairs + 1): with the logs' gaps as small, and as large, as they may be */
     double *cell, *sorted; /* (pairs + 1) */
     struct compare_floor *out;
 };
@@ -24,13 +28,13 @@ const char *compare_floor_name(enum compare_floor_verdict verdict) {
     return names[verdict];
 }
 
-/* A gap at the median of its cell is 1; where most gaps are 0, any other is infinitely far. */
+/* Returns a gap in medians of its cell. Where most gaps are 0, any other is infinitely far. */
 static double ratio_of(double gap, double median) {
     if (gap == 0.0) return 0.0;
     return median == 0.0 ? (double)INFINITY : gap / median;
 }
 
-/* One cell: the pairs' gaps, and that of the logs, all in the same measure. */
+/* Adds one cell: the pairs' gaps and that of the logs, all in the same measure. */
 static void add_cell(struct holding *holding, double gap, double *into) {
     const size_t n = holding->pairs;
     holding->cell[n] = gap;
@@ -52,7 +56,8 @@ static double share_of(double gap, double scale) {
     return gap == 0.0 ? 0.0 : gap / scale;
 }
 
-/* As the floor measures the column; printed digits leave half a quantum on either side. */
+/* Measures a gap as the floor measures the column. Printed digits leave half a quantum on either
+ * side. */
 static struct gap gap_of(const struct series_point *a, const struct series_point *b, int column) {
     const double size = real_abs_f64(a->value - b->value);
     const double slack = (a->quantum + b->quantum) / 2;
@@ -75,7 +80,7 @@ static void note_worst(struct compare_floor_column *into, uint64_t update, struc
     into->bound = bound;
 }
 
-/* A mean over several updates is no value of one. */
+/* Tells whether a row is of one update: a mean over several updates is no value of one. */
 static int is_single(const struct compare_side *side, size_t i) {
     const uint64_t before = i == 0 ? 0 : side->points[i - 1].update;
     return !side->column->windowed || side->points[i].update == before + 1;
@@ -174,7 +179,7 @@ enum status compare_hold(const struct compare_report *report, const struct floor
     out->pairs = file->pairs;
     out->alpha = alpha;
     out->smallest_p = 1.0 / (double)(file->pairs + 1);
-    /* the largest of n exceeds the content quantile with 1 - content^n (Wilks 1941) */
+    /* the largest of n exceeds the content quantile with probability 1 - content^n (Wilks 1941) */
     out->content = real_exp_f64(real_log_f64(1.0 - COMPARE_FLOOR_CONFIDENCE) / (double)file->pairs);
     TRY(power_distance(holding.pairs, alpha, POWER_SHIFT, &power));
     out->power = power.power;
@@ -184,7 +189,7 @@ enum status compare_hold(const struct compare_report *report, const struct floor
     return decide(&holding);
 }
 
-/* Columns that rounding moves: what runs compute, not what they are given. */
+/* Tells whether rounding moves a column: it does what runs compute, not what they are given. */
 static int is_computed(int32_t name) {
     return name == LOG_LOSS || (name >= LOG_LOGP_CHOSEN && name <= LOG_REWARD_ACCURACY) ||
            name == LOG_GRAD_NORM || name == LOG_PARAM_NORM || name == LOG_EVAL_LOSS;

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The applied LRs of two logs under the contracts that explain what they printed.
- * The trap: two frameworks print one column and apply two. So every pair of explanations is tried,
- * and only what holds under all of them is said without a condition. */
+ *
+ * The trap: two frameworks print one column and apply two. So every pair of explanations is tried.
+ * Invariant: only what holds under all pairs is said without a condition. */
 #include "base/real.h"
 #include "forensics/compare_parts.h"
 
-#define SAMPLED 4096 /* updates compared of long logs: the first and the last half of these */
+#define SAMPLED                                                                                    \
+    4096 /* of longer logs only this many updates are compared, half at the start and half at the  \
+            end: conventions differ at the ends of a schedule, and it bounds the time of pairs of  \
+            explanations */
 
+/* Both explanations lie within half a quantum of what was printed; 1e-9 besides covers the
+ * arithmetic of contracts that compute in double by other orders. */
 static int apart(double a, double b, double quantum) {
     const double size = real_abs_f64(a) > real_abs_f64(b) ? real_abs_f64(a) : real_abs_f64(b);
     return real_abs_f64(a - b) > quantum + 1e-9 * size;
 }
 
-/* Index in the fit's own series of the point that has this row; series are in file order. */
+/* Returns the index of this row's point in the fit's own series, which is in the order of the file.
+ */
 static size_t index_of(const struct fit_set *set, size_t row) {
     size_t low = 0, high = set->series->count;
     while (low < high) {
@@ -29,11 +36,12 @@ struct pairing {
     const struct compare_column *column;
     const struct compare_input *input;
     const struct fit *fit[2];
-    int64_t shift; /* of B's update */
+    int64_t shift; /* added to B's update */
 };
 
-/* First update up to the last common row whose applied LRs differ; 0: none. Updates between rows
- * and before the first one count, too: the explanations say what was applied there. */
+/* Returns the first update up to the last common row at which the applied LRs differ, or 0. Updates
+ * between rows and before the first one count as well: the explanations say what was applied there.
+ */
 static uint64_t first_apart(const struct pairing *pairing, double values[2]) {
     const struct compare_side *side = pairing->column->side;
     const uint64_t last = pairing->column->to;
@@ -108,7 +116,7 @@ static enum status put_words(struct compare_lr *lr, struct arena *arena) {
     return STATUS_OK;
 }
 
-/* Tries every pair of explanations; keeps the first that agrees and the first that differs. */
+/* Tries every pair of explanations and keeps the first that agrees and the first that differs. */
 static void try_pairs(const struct compare_input *input, const struct compare_column *column,
                       struct compare_lr *lr) {
     struct pairing pairing = {.column = column, .input = input};
@@ -139,8 +147,8 @@ static void try_pairs(const struct compare_input *input, const struct compare_co
     lr->shift = find_shift(pairing);
 }
 
-/* Both contracts are stated: the simplest numbers of each decide. Others stay possible, for an LR
- * that a contract never prints (the first one, where it prints the next). */
+/* Judges by the simplest numbers of each contract, when both are stated. Other numbers stay
+ * possible, for an LR that a contract never prints (the first one, where it prints the next). */
 static void judge_simplest(const struct compare_input *input, const struct compare_column *column,
                            struct compare_lr *lr) {
     struct pairing pairing = {.column = column,

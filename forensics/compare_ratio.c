@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Whether two columns stand in a fixed ratio, and what such a ratio is known for.
+ *
  * A ratio is claimed when it holds in four fifths of at least four pairs, within the printed
- * precision or 0.5 % (after the first update the weights differ a little), and in the first pair
- * within its precision or 1e-3. Coarse prints that admit two candidates name none.
- * Threads behind the names: huggingface/trl#2615, huggingface/transformers#35207 and #34242,
- * ByteDance-Seed/VeOmni#862, meta-pytorch/torchtune#2275. */
+ * precision or DRIFT, and in the first pair within its precision or FIRST_DRIFT. Coarse prints that
+ * admit two candidates name none. Threads behind the names: huggingface/trl#2615,
+ * huggingface/transformers#35207 and #34242, ByteDance-Seed/VeOmni#862,
+ * meta-pytorch/torchtune#2275. Invariant: a ratio never rests on a pair whose sign or size is
+ * unknown. */
 #include "base/real.h"
 #include "forensics/compare_parts.h"
 
+/* How far a ratio may be off beyond the printed digits. In the first pair the weights of the two
+ * runs are equal; after the first update they differ a little, so that an exact ratio drifts.
+ * Chosen: 0.5 % leaves room for that drift and stays below 1 %, the smallest factor that is told
+ * from 1. */
 #define DRIFT 0.005
 #define FIRST_DRIFT 0.001
 
@@ -15,7 +21,7 @@ struct interval {
     double low, high;
 };
 
-/* Ratios a/b that the printed digits allow. Empty (low > high) when b may be 0. */
+/* Returns the ratios a/b that the printed digits allow; empty (low > high) when b may be 0. */
 static struct interval ratios_of(const struct series_point *a, const struct series_point *b) {
     const double bottom = real_abs_f64(b->value), top = real_abs_f64(a->value);
     const double qa = 0.5 * a->quantum, qb = 0.5 * b->quantum;
@@ -36,8 +42,8 @@ struct candidate {
     double factor;
 };
 
-/* Candidates in the order of preference: whole numbers, then roots of numbers that are no square.
- */
+/* Returns the candidates in the order of preference: whole numbers, then roots of numbers that are
+ * no square. */
 static struct candidate candidate_at(size_t index) {
     const uint64_t n = 2 + index / 4;
     const double root = real_sqrt_f64((double)n);
@@ -55,9 +61,11 @@ static struct candidate candidate_at(size_t index) {
                                   1.0 / root};
     }
 }
-#define CANDIDATES (4 * 1023) /* n up to 1024 */
+#define CANDIDATES                                                                                 \
+    (4 * 1023) /* n up to 1024, above the processes and micro-batches of any run that we know of   \
+                */
 
-/* The one candidate in the interval; kind NONE when there is none or several. */
+/* Returns the one candidate in the interval; kind NONE when there is none or several. */
 static struct candidate candidate_in(struct interval ratios) {
     struct candidate found = {COMPARE_FACTOR_NONE, 0, 0.0};
     for (size_t i = 0; i < CANDIDATES; i++) {
@@ -83,7 +91,7 @@ static const struct series_point *point_of(const struct compare_side *side, uint
     return low < count && side->points[low].update == update ? &side->points[low] : NULL;
 }
 
-/* Counts the pairs that have the ratio; with `tokens`, the factor is that column's value. */
+/* Counts the pairs that have the ratio. With `tokens`, the factor is that column's value. */
 static void count_held(const struct compare_column *column, const struct compare_side *tokens,
                        struct compare_ratio *ratio) {
     const struct compare_side *a = &column->side[0], *b = &column->side[1];
@@ -192,6 +200,8 @@ static int find_number(const struct compare_column *column, struct interval firs
     ratio->n = candidate.n;
     ratio->factor = candidate.factor;
     if (candidate.kind == COMPARE_FACTOR_NONE) {
+        /* A constant that is no candidate needs an interval as narrow as FIRST_DRIFT on either
+         * side, and a distance of 1 % from 1, which is twice DRIFT. */
         if (first.high - first.low > 0.002 * first.low) return 0;
         ratio->kind = COMPARE_FACTOR_CONSTANT;
         ratio->factor = 0.5 * first.low + 0.5 * first.high;

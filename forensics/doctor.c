@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs the checks over a log and sorts what they say. Knows no check by itself. */
+ * Runs the checks over a log and sorts what they say. Knows no check by itself.
+ *
+ * Invariant: every check gets a line in the report, also when it could not look. */
 #include "forensics/doctor.h"
 
 #include <string.h>
@@ -26,7 +28,7 @@ static int has_column(const struct doctor *doctor, int32_t name) {
     return doctor->series[name].count > 0;
 }
 
-/* The first column that the check needs and the log lacks; LOG_OTHER when it has all. */
+/* Returns the first column that the check needs and the log lacks, or LOG_OTHER when it has all. */
 static int32_t lacking(const struct doctor *doctor, const struct doctor_check *check) {
     for (size_t i = 0; i < DOCTOR_NEEDS && check->needs[i] != LOG_OTHER; i++)
         if (!has_column(doctor, check->needs[i])) return check->needs[i];

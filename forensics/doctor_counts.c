@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks of numbers of updates, samples and tokens.
- * Rules: docs/FORENSICS.md. */
+ * Checks of numbers of updates, samples and tokens. docs/FORENSICS.md lists them.
+ *
+ * Invariant: a counter is compared only within one part of the log. */
 #include "base/real.h"
 #include "forensics/doctor_check.h"
 
@@ -21,7 +22,7 @@ static enum status past_max_steps(struct doctor *doctor) {
     return STATUS_OK;
 }
 
-/* Updates that are missing to the next whole epoch at the end of a complete run. */
+/* Counts the updates that are missing to the next whole epoch at the end of a complete run. */
 static enum status short_epochs(struct doctor *doctor) {
     const struct series *epoch = &doctor->series[LOG_EPOCH];
     if (epoch->count < 2) return doctor_untestable(doctor, "fewer than 2 epochs printed");
@@ -33,7 +34,9 @@ static enum status short_epochs(struct doctor *doctor) {
     const double whole = (double)(uint64_t)(last->value + 0.5);
     const double missing = (whole - last->value) * per_epoch;
     const double slack = 0.5 * last->quantum * per_epoch;
-    if (per_epoch < 50.0 || whole < 1.0) return STATUS_OK; /* short runs meet this by chance */
+    if (per_epoch < 50.0 || whole < 1.0)
+        return STATUS_OK; /* a run with few updates per epoch ends anywhere by chance; 50 was chosen
+                             so that one missing update is at most 2 % of an epoch */
     if (missing - slack < 0.5 || missing + slack > whole + 0.5) return STATUS_OK;
     TRY(doctor_found(doctor, "floor_vs_ceil_steps", DOCTOR_POSSIBLE, last->row,
                      "The run ends about %s updates before %s whole epochs: the last micro-batches "

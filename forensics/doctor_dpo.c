@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks of how a preference training starts: before the first update policy and reference are the
- * same model, every margin is 0 and the sigmoid loss is ln 2, whatever beta is.
- * Rules: docs/FORENSICS.md. */
+ * Checks of how a preference training starts. Before the first update policy and reference are the
+ * same model, so every margin is 0 and the sigmoid loss is ln 2, whatever beta is.
+ * docs/FORENSICS.md lists the checks.
+ *
+ * Invariant: an objective without a reference, which starts anywhere, is no finding. */
 #include "base/real.h"
 #include "forensics/doctor_check.h"
 
 #define LN2 0x1.62e42fefa39efp-1
-/* Rewards are beta times differences of log-probabilities near -500 in binary32, whose spacing
- * there is 3e-5: the loss may be off by that much without any fault. */
+/* Rewards are beta times differences of log-probabilities. Near -500 their spacing in binary32 is
+ * 3e-5 (2^-15), so the loss may be off by that much without any fault. */
 #define NOISE 3e-5
 
 static int is_ln2(double value, double quantum) {
@@ -22,7 +24,8 @@ static int is_zero(const struct series_point *point) {
     return real_abs_f64(point->value) <= 0.5 * point->quantum + 2.0 * NOISE;
 }
 
-/* N >= 2 with value = N ln 2 within its precision; 0 when there is none. */
+/* Returns N >= 2 with value = N ln 2 within its precision, or 0 when there is none. A loss above
+ * 1024 or one that is printed to a tenth only names no N. */
 static uint64_t multiple_of_ln2(double value, double quantum) {
     if (!(value > 1.2) || value > 1024.0) return 0;
     const uint64_t n = (uint64_t)(value / LN2 + 0.5);
@@ -30,8 +33,9 @@ static uint64_t multiple_of_ln2(double value, double quantum) {
     return gap <= 0.5 * quantum + (double)n * NOISE && quantum < 0.1 ? n : 0;
 }
 
-/* Both chosen and rejected rewards are one multiple of their log-probabilities: an objective
- * without reference (SimPO, CPO, ORPO), which starts anywhere. */
+/* Tells whether chosen and rejected rewards are both one multiple of their log-probabilities: an
+ * objective without reference (SimPO, CPO, ORPO), which starts anywhere. The multiple, beta, may
+ * vary by 2 %, which is what rewards of three printed digits do. */
 static int without_reference(const struct doctor *doctor) {
     static const enum log_name pairs[2][2] = {{LOG_REWARD_CHOSEN, LOG_LOGP_CHOSEN},
                                               {LOG_REWARD_REJECTED, LOG_LOGP_REJECTED}};
@@ -140,8 +144,8 @@ static enum status start_at_ln2(struct doctor *doctor) {
 
 /* ---- stuck ---- */
 
-/* How finely the rewards of a row say that they are 0: the coarsest quantum of those there; -1 when
- * one is not 0, 1 when there is none. Untouched weights give exactly 0. */
+/* Returns how finely the rewards of a row say that they are 0: the coarsest quantum among them.
+ * NOT_ZERO when one is not 0, NO_REWARD when there is none. Untouched weights give exactly 0. */
 #define NOT_ZERO (-1.0)
 #define NO_REWARD 1.0
 
@@ -159,9 +163,10 @@ static double zero_to(const struct doctor *doctor, size_t row) {
 }
 
 struct stuck {
-    size_t rows, driven; /* rows at ln 2 from the start; those whose LR is half the peak or more */
-    int moves;           /* 1: a reward is not 0, or losses differ: something is trained */
-    int rewards;         /* 1: rewards are there, and fine enough to say 0 */
+    size_t rows, driven; /* rows that stand at ln 2 from the start, and those of them whose LR is at
+                            least half the peak */
+    int moves;           /* 1: a reward is not 0, or the losses differ, so something is trained */
+    int rewards;         /* 1: there are rewards, fine enough to say 0 */
     const struct series_point *last;
 };
 
@@ -180,7 +185,7 @@ static struct stuck find_stuck(const struct doctor *doctor) {
         stuck.rewards &= zero < 1e-6;
         stuck.rows++;
         stuck.last = point;
-        /* An update shows in the row after it. */
+        /* an update shows in the row after it */
         stuck.driven += i > 0 && lr != NULL && lr->value >= 0.5 * peak && peak > 0.0;
     }
     return stuck;
@@ -207,7 +212,9 @@ static enum status report_stuck(struct doctor *doctor, const struct stuck *stuck
     return STATUS_OK;
 }
 
-/* Printed digits hide small steps: without exact zeros many rows are asked for. */
+/* Printed digits hide small steps: without exact zeros many rows are needed. 4 rows with 3 at full
+ * LR, or 20 with coarse digits, were chosen: at the usual rates (5e-7) a loss of four digits may
+ * stand still for a dozen updates. */
 static enum status stuck_at_ln2(struct doctor *doctor) {
     if (!doctor_is_preference(doctor))
         return doctor_untestable(doctor, "no column of rewards or of log-probabilities of pairs");
@@ -224,8 +231,9 @@ static enum status stuck_at_ln2(struct doctor *doctor) {
 
 /* ---- the first update changed nothing ---- */
 
-/* Losses of updates 1 and 2 say the same to at least six digits: for a preference loss the weights
- * did not move; for any other loss, they did not move and the batch is the same. */
+/* Tells whether the losses of updates 1 and 2 say the same to at least six digits (2e-6 relative).
+ * For a preference loss the weights did not move then; for any other loss they did not move and the
+ * batch is the same. */
 static int unmoved(const struct doctor *doctor, const struct series_point *a,
                    const struct series_point *b) {
     const double spacing = series_spacing(&doctor->series[LOG_LOSS], a->value, a->quantum);
@@ -234,7 +242,7 @@ static int unmoved(const struct doctor *doctor, const struct series_point *a,
     return !doctor_is_preference(doctor) || zero_to(doctor, b->row) >= 0.0;
 }
 
-/* How many of the explanations apply LR 0 at update 1, and how many do not. */
+/* Counts how many of the explanations apply LR 0 at update 1, and how many do not. */
 static void count_first_zero(const struct doctor *doctor, size_t *zero, size_t *other) {
     for (size_t i = 0; i < doctor->fits->count; i++)
         if (fit_applied(&doctor->fits->fits[i], 0, 1) <= 0.0)
@@ -249,7 +257,7 @@ static enum status report_unmoved(struct doctor *doctor, const struct series_poi
     size_t zero = 0, other = 0;
     count_first_zero(doctor, &zero, &other);
     const int printed_zero = lr != NULL && lr->value <= 0.0;
-    /* The printed LR may be that of the next update: only a recorded applied LR, or every contract
+    /* The printed LR may be that of the next update. Only a recorded applied LR, or every contract
      * that explains the column, says that update 1 should have moved the weights. */
     const int should_move =
         lr != NULL && !printed_zero &&

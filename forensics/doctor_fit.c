@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Checks of what explains the LR column: a known bug, or a contract under which the first or the
- * last update applies LR 0. Contracts and names of bugs: docs/LR.md. */
+ * last update applies LR 0. docs/LR.md has the contracts and the names of bugs.
+ *
+ * Invariant: a bug is a finding only where no sound contract explains the column. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +10,9 @@
 #include "forensics/doctor_check.h"
 
 #define ROWS_OF_EVENT 8
-#define CHANGES 12 /* of the LR from row to row: with fewer, bugs explain healthy columns, too */
+#define CHANGES                                                                                    \
+    12 /* how often the LR must change from row to row: with fewer changes, bugs explain healthy   \
+          columns, too */
 
 static const char *event_bug(int32_t event) {
     switch (event) {
@@ -48,15 +52,17 @@ static size_t changes(const struct series *series) {
     return count;
 }
 
-/* A first update above the others is no bug when the LR falls from there on: some schedules do. */
+/* A first update above the others is no bug when the LR falls from there on: some schedules do
+ * that. */
 static int only_falls(const struct fit *fit, const struct series *series) {
     const struct series_point *points = series->points;
     return fit->first_differs && series->count > 2 && fit->first_value > points[1].value &&
            points[2].value <= points[1].value;
 }
 
-/* A stride shows at the end of the schedule; where that is not in sight, another time scale looks
- * the same. A change in mid-run needs a resume or some rows: a few rows fit anything. */
+/* Tells whether the log shows the bug. A stride shows at the end of the schedule; where that is not
+ * in sight, another time scale looks the same. A change in mid-run needs a resume or some rows
+ * behind it, since a few rows fit anything. */
 static int shows(const struct doctor *doctor, const struct fit *fit,
                  const struct fit_segment *segment) {
     const struct series *series = doctor->fits->series;
@@ -180,7 +186,7 @@ static enum status report_zero(struct doctor *doctor, const char *id, const char
     return STATUS_OK;
 }
 
-/* The log records what was applied: no contract is needed. */
+/* Judges by the applied LR that the log records: no contract is needed. */
 static enum status recorded_ends(struct doctor *doctor) {
     const struct series_point *ends[] = {series_at(&doctor->lr, 1),
                                          series_at(&doctor->lr, doctor_run_length(doctor))};

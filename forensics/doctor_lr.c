@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Checks of the shape of the LR column that need no contract: sign, end, stairs, digits.
- * Rules: docs/FORENSICS.md. */
+ * docs/FORENSICS.md lists them.
+ *
+ * Invariant: nothing is compared across a resume. */
 #include "base/real.h"
 #include "forensics/doctor_check.h"
 
-/* End of the stretch from `start` without a resume: updates ascend in one part. */
+/* Returns the end of the stretch from `start` without a resume: updates ascend in one part. */
 static size_t stretch_end(const struct series *series, size_t start) {
     size_t i = start + 1;
     while (i < series->count && series->points[i].part == series->points[start].part &&
@@ -51,8 +53,9 @@ static enum status zero_throughout(struct doctor *doctor) {
 
 /* ---- the end ---- */
 
-/* After falling to its minimum the LR rises smoothly: a schedule past its end, not a restart,
- * which jumps. */
+/* After falling to its minimum the LR rises smoothly: a schedule past its end. A restart, which is
+ * meant, jumps: by over a quarter of the peak (a cosine's first step behind its end is far
+ * smaller). A minimum of over half the peak is a wave and no end. */
 static enum status rises_past_end(struct doctor *doctor) {
     const struct series *lr = &doctor->lr;
     const double peak = series_largest(lr);
@@ -92,6 +95,7 @@ static enum status report_early(struct doctor *doctor, const struct series_point
     const double ratio = (double)length / (double)zero->update;
     const uint64_t n = (uint64_t)(ratio + 0.5);
     const double error = real_abs_f64(ratio - (double)n);
+    /* The first 0 is known to an update or so: the ratio may be off by 1.5 of them, and 0.02. */
     const int whole = n >= 2 && error <= ratio * 1.5 / (double)zero->update + 0.02;
     const uint64_t a = doctor->options->accumulate, p = doctor->options->processes;
     const char *id = !whole             ? "lr_ends_early"
@@ -126,6 +130,7 @@ static enum status zero_early(struct doctor *doctor) {
     const struct series_point *first = &lr->points[zero];
     if (first->quantum > 1e-3 * peak)
         return doctor_untestable(doctor, "LR is printed too coarsely to tell 0 from small");
+    /* A 0 in the last fifth is how schedules end that were made a little too short (chosen). */
     if (10 * first->update > 8 * length) return STATUS_OK;
     return report_early(doctor, first, length);
 }
@@ -133,9 +138,10 @@ static enum status zero_early(struct doctor *doctor) {
 /* ---- stairs ---- */
 
 struct stairs {
-    size_t count, first; /* whole stairs; point where the second begins */
-    uint64_t length;     /* updates of a stair; 0: they differ */
-    int within_epoch;    /* a stair begins where no epoch does */
+    size_t count,
+        first;        /* how many whole stairs there are, and the point where the second begins */
+    uint64_t length;  /* updates of a stair; 0: they differ */
+    int within_epoch; /* 1: a stair begins where no epoch does */
 };
 
 static int epoch_begins(const struct doctor *doctor, const struct series_point *before,
@@ -158,7 +164,8 @@ static struct stairs find_stairs(const struct doctor *doctor) {
         const struct series_point *point = &lr->points[i];
         const double rise = real_abs_f64(point->value - lr->points[i - 1].value);
         if (rise <= 0.0) continue;
-        if (rise < 4.0 * point->quantum) return (struct stairs){0, 0, 0, 0}; /* digits */
+        if (rise < 4.0 * point->quantum)
+            return (struct stairs){0, 0, 0, 0}; /* steps of under 4 quanta are made by the digits */
         if (!epoch_begins(doctor, &lr->points[i - 1], point)) stairs.within_epoch = 1;
         if (begin != 0) {
             const uint64_t length = point->update - begin;
@@ -179,7 +186,8 @@ static enum status staircase(struct doctor *doctor) {
     if (doctor->lr.count < 8) return doctor_untestable(doctor, "fewer than 8 LRs");
     if (stairs.count < 2 || stairs.length < 2) return STATUS_OK;
     const struct series_point *point = &doctor->lr.points[stairs.first];
-    /* Rows closer than a stair: else every row shows another LR and there is nothing to see. */
+    /* Rows must stand closer than a stair: otherwise every row shows another LR and there is
+     * nothing to see. */
     if (point[1].update - point->update >= stairs.length) return STATUS_OK;
     if (epochs && stairs.within_epoch)
         TRY(doctor_found(doctor, "eval_steps_scheduler", DOCTOR_LIKELY, point->row,
@@ -200,7 +208,8 @@ static enum status staircase(struct doctor *doctor) {
 
 /* ---- digits ---- */
 
-/* Neighbouring updates that print the same LR although it moves: an offset by one cannot show. */
+/* Neighbouring updates may print the same LR although it moves: then an offset by one cannot show.
+ */
 static enum status digits(struct doctor *doctor) {
     const struct series *lr = &doctor->lr;
     size_t same = 0, moved = 0;

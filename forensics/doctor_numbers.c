@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the number formats do to steps of the printed LR: updates that are rounded away, and decay
- * that is quantised. Arithmetic only; says what to expect, not what was seen.
- * Reports of both: meta-pytorch/torchtune#2254 (updates at 6e-7), Nerogar/OneTrainer#996 (decay).
- * Rules: docs/FORENSICS.md. */
+ * that is quantised. This is arithmetic only and says what to expect, not what was seen. Reports of
+ * both: meta-pytorch/torchtune#2254 (updates at 6e-7), Nerogar/OneTrainer#996 (decay).
+ * docs/FORENSICS.md lists the checks.
+ *
+ * Invariant: nothing is said of a format that was not given. */
 #include "base/real.h"
 #include "forensics/doctor_check.h"
 
@@ -10,8 +12,9 @@ static double half_spacing(double value, enum dtype dtype) {
     return dtype_spacing(value, dtype) / 2;
 }
 
-/* Least power of two from which on a step of size `lr` is rounded away: half a spacing there is
- * more than the step (bf16: 2^8 lr, up to a binade). 0: everywhere, as spacings end at one. */
+/* Returns the least power of two from which on a step of size `lr` is rounded away, because half a
+ * spacing there is more than the step (bf16: 2^8 lr, up to a binade). 0: the step is lost
+ * everywhere, as spacings end at a least one. */
 static double frozen_from(double lr, enum dtype dtype) {
     double binade = 0x1p-126;
     if (lr <= half_spacing(0.0, dtype)) return 0.0;
@@ -57,7 +60,7 @@ static enum status frozen_weights(struct doctor *doctor) {
 
 /* ---- decay ---- */
 
-/* What the factor (1 - lr wd) in binary32 takes away. */
+/* Returns what the factor (1 - lr wd) in binary32 really takes away. */
 static double decay_applied(double wanted) {
     return 1.0 - (double)(float)(1.0 - wanted);
 }

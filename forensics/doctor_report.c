@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What checks of the doctor share: making a finding, and looking into series. */
+ * What the checks of the doctor share: making a finding, and looking into series.
+ *
+ * Invariant: the texts of a finding live in the arena of the report. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks of resumes: where the log goes on in another part or repeats updates.
- * Rules: docs/FORENSICS.md. */
+ * Checks of resumes: where the log goes on in another part, or repeats updates. docs/FORENSICS.md
+ * lists them.
+ *
+ * Invariant: an update that falls back without a new part is a resume as well. */
 #include "base/real.h"
 #include "forensics/doctor_check.h"
 
-/* Resumes looked at: a log that is out of order would have one at every row. */
+/* how many resumes are looked at: a log that is out of order would have one at every row */
 #define RESUMES 64
 
 static int is_resume(const struct series *series, size_t i) {
@@ -18,14 +20,15 @@ static size_t next_resume(const struct series *series, size_t from) {
     return series->count;
 }
 
-/* Latest earlier point with the update of point i, in another stretch; NULL. Resumes are few. */
+/* Returns the latest earlier point with the update of point i, in another stretch, or NULL. It
+ * looks one by one, since resumes are few. */
 static const struct series_point *earlier(const struct series *series, size_t i) {
     for (size_t j = i; j-- > 0;)
         if (series->points[j].update == series->points[i].update) return &series->points[j];
     return NULL;
 }
 
-/* How many LRs from `at` on are those from the beginning of the log on. */
+/* Returns how many LRs from `at` on are those from the beginning of the log on. */
 static size_t replayed(const struct series *lr, size_t at) {
     size_t count = 0;
     while (at + count < lr->count && count < at &&
@@ -35,7 +38,7 @@ static size_t replayed(const struct series *lr, size_t at) {
     return count;
 }
 
-/* Largest change per update in the neighbourhood of a resume. */
+/* Returns the largest change per update in the neighbourhood of a resume. */
 static double usual_change(const struct series *lr, size_t at) {
     double largest = 0.0;
     for (size_t i = at > 4 ? at - 4 : 1; i < lr->count && i < at + 4; i++) {
@@ -47,7 +50,9 @@ static double usual_change(const struct series *lr, size_t at) {
     return largest;
 }
 
-/* What the LR at a resume is to be held against; NULL when it goes on smoothly. */
+/* Returns what the LR at a resume is to be held against, or NULL when it goes on smoothly: within
+ * four times the usual change, plus 2 % for the last rows before a crash that were not written.
+ * Both were chosen. */
 static const struct series_point *jumped_from(const struct series *lr, size_t at) {
     const struct series_point *point = &lr->points[at], *before = earlier(lr, at);
     if (before != NULL) return point_differs(before, point) ? before : NULL;
@@ -161,8 +166,9 @@ static enum status repeated_rows(struct doctor *doctor) {
 
 /* ---- the same update, another loss ---- */
 
-/* The first update after a restart sees restored weights: on the same batch its loss is the one of
- * before, up to the noise of kernels. */
+/* The first update after a restart sees the restored weights: on the same batch its loss is the one
+ * of before, up to the noise of kernels. 2 % was chosen as a bound of that noise
+ * (forensics/compare_explain.c, FORWARD_NOISE). */
 static enum status data_at_resume(struct doctor *doctor) {
     const struct log_column *column = log_column_of(doctor->log, LOG_LOSS);
     const struct series *loss = &doctor->series[LOG_LOSS];

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Checks among the columns of a preference training: margins, accuracies, and the bound that
- * convexity sets between loss and margin.
- * Rules: docs/FORENSICS.md. */
+ * convexity sets between loss and margin. docs/FORENSICS.md lists them.
+ *
+ * Invariant: a check that compares columns uses rows alone that have all of them. */
 #include "base/real.h"
 #include "forensics/doctor_check.h"
 
-/* Means of bf16 numbers carry errors of half a spacing, 2^-8 relative each. */
+/* Means of bf16 numbers carry errors of half a spacing, 2^-8 relative each; twice that covers a
+ * mean that was itself rounded. */
 #define COARSE 0x1p-7
 
 struct margins {
     size_t rows, broken, negated;
-    const struct series_point *first; /* margin of the first broken row */
+    const struct series_point *first; /* the margin of the first broken row */
 };
 
 static double slack_of(const struct series_point *point) {
@@ -69,7 +71,7 @@ static enum status margin_sum(struct doctor *doctor) {
 
 /* ---- accuracies ---- */
 
-/* ln(1 + exp(-x)), for any x. */
+/* Returns ln(1 + exp(-x)) without overflow for any x. */
 static double softplus_minus(double x) {
     if (x < 0.0) return -x + real_log_f64(1.0 + real_exp_f64(x));
     return real_log_f64(1.0 + real_exp_f64(-x));
@@ -77,7 +79,8 @@ static double softplus_minus(double x) {
 
 enum pairs { PAIRS_UNKNOWN, PAIRS_ONE, PAIRS_SEVERAL };
 
-/* One pair per row: its loss is -ln sigmoid(margin). Several: the loss is larger (Jensen). */
+/* Tells by the loss whether a row is one pair: then its loss is -ln sigmoid(margin). With several
+ * pairs the loss is larger, by Jensen's inequality. */
 static enum pairs pairs_by_loss(const struct doctor *doctor) {
     const struct series *series = &doctor->series[LOG_REWARD_MARGIN];
     size_t rows = 0, closed = 0, above = 0;
@@ -103,7 +106,8 @@ static enum pairs pairs_per_row(const struct doctor *doctor) {
     return pairs_by_loss(doctor);
 }
 
-/* How often n rows of two pairs are all right or all wrong, at most, for that share of ones. */
+/* Returns how often n rows of two pairs are all right or all wrong by chance, at most, for that
+ * share of ones. */
 static double chance(size_t n, double share) {
     const double row = share * share + (1.0 - share) * (1.0 - share);
     return real_exp_f64((double)n * real_log_f64(row));
@@ -122,6 +126,7 @@ static enum status accuracy_of_means(struct doctor *doctor) {
     if (n < 8) return doctor_untestable(doctor, "fewer than 8 accuracies");
     const double share = (double)ones / (double)n;
     const double p = chance(n, share);
+    /* One chance in a thousand: chosen so that even a thousand healthy logs give about one. */
     if (p > 1e-3) return STATUS_OK;
     const enum pairs pairs = pairs_per_row(doctor);
     if (pairs == PAIRS_ONE) return STATUS_OK;
@@ -179,7 +184,8 @@ static enum status labels_swapped(struct doctor *doctor) {
 
 /* ---- loss against margin ---- */
 
-/* -ln sigmoid is convex: the mean loss is at least that of the mean margin. */
+/* -ln sigmoid is convex, so the mean loss is at least that of the mean margin. 5 % is left for
+ * means over unequal numbers of pairs. */
 static enum status loss_bound(struct doctor *doctor) {
     const struct series *series = &doctor->series[LOG_REWARD_MARGIN];
     const struct series_point *start = series_at(&doctor->series[LOG_LOSS], 1), *first = NULL;

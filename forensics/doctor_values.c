@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks of losses and gradient norms: values that are no numbers, filtered ones, no gradient, a
- * start that looks like fresh weights, and the loss scale.
- * Rules: docs/FORENSICS.md. */
+ * Checks of losses and gradient norms: values that are no numbers, values that were filtered, no
+ * gradient, a start that looks like fresh weights, and the loss scale. docs/FORENSICS.md lists
+ * them.
+ *
+ * Invariant: an overflow that a loss scaler answers is no finding. */
 #include "base/real.h"
 #include "forensics/doctor_check.h"
 
@@ -26,7 +28,8 @@ static enum status loss_not_finite(struct doctor *doctor) {
     return STATUS_OK;
 }
 
-/* The scale of this row is below that of the row before, or above that of the next one. */
+/* Tells whether the scale of this row is below that of the row before, or above that of the next
+ * one. */
 static int scale_falls(const struct doctor *doctor, size_t row) {
     const struct series *scale = &doctor->series[LOG_LOSS_SCALE];
     const struct series_point *at = series_in_row(scale, row);
@@ -40,7 +43,8 @@ static int skipped_in_row(const struct doctor *doctor, size_t row) {
     return scale_falls(doctor, row) || (point != NULL && point->value > 0.0);
 }
 
-/* A norm that overflows under a loss scale is how the scaler finds its scale. */
+/* A norm that overflows under a loss scale is how the scaler finds its scale, so it is no finding.
+ */
 static enum status norm_not_finite(struct doctor *doctor) {
     const struct series *norm = &doctor->series[LOG_GRAD_NORM];
     const struct series_point *first = NULL;
@@ -62,7 +66,8 @@ static enum status norm_not_finite(struct doctor *doctor) {
     return STATUS_OK;
 }
 
-/* HF replaces a NaN loss by the running mean, which is 0 when every update is logged. */
+/* transformers replaces a NaN loss by the running mean, which is 0 when every update is logged
+ * (Trainer._inner_training_loop with logging_nan_inf_filter). */
 static enum status loss_filtered(struct doctor *doctor) {
     const struct series *loss = &doctor->series[LOG_LOSS];
     const struct series_point *first = NULL;
@@ -126,6 +131,8 @@ static enum status fresh_weights(struct doctor *doctor) {
     if (first == NULL) return doctor_untestable(doctor, "no loss at update 1");
     const double uniform = real_log_f64((double)vocab);
     const double gap = real_abs_f64(first->value - uniform);
+    /* Fresh weights of usual scale start within a tenth of ln(vocabulary); 0.35 is chosen for
+     * larger initial logits, with less confidence. */
     if (!(gap < 0.35)) return STATUS_OK;
     TRY(doctor_found(doctor, "weights_reinitialised", gap < 0.1 ? DOCTOR_LIKELY : DOCTOR_POSSIBLE,
                      first->row,
@@ -141,12 +148,13 @@ static enum status fresh_weights(struct doctor *doctor) {
 /* ---- loss scale and skipped updates ---- */
 
 struct skips {
-    size_t count, tail; /* updates skipped; how many of the last rows in a row */
-    size_t held, moved; /* where the LR says what the schedule did */
+    size_t count,
+        tail; /* updates that were skipped, and how many of them stand at the end in a row */
+    size_t held, moved; /* how often the LR says that the schedule held, or moved, at a skip */
     const struct series_point *first;
 };
 
-/* 1 when the update of point i was skipped. */
+/* Tells whether the update of point i was skipped. */
 static int is_skip(const struct log_column *column, const struct series *series, size_t i) {
     if (series->points[i].value != series->points[i].value) return 0;
     if (column->name == LOG_LOSS_SCALE)
@@ -157,7 +165,8 @@ static int is_skip(const struct log_column *column, const struct series *series,
            series->points[i].update == series->points[i - 1].update + 1;
 }
 
-/* The LR is equal at or beside the skipped row and moves elsewhere nearby: the schedule held. */
+/* Counts a skip where the LR says what the schedule did: the LR is equal at or beside the skipped
+ * row while it moves elsewhere nearby, so the schedule held; or it moves there, too. */
 static void judge_schedule(const struct doctor *doctor, size_t row, struct skips *skips) {
     const struct series *lr = &doctor->lr;
     const struct series_point *at = series_in_row(lr, row);
@@ -230,6 +239,7 @@ static enum status skipped_updates(struct doctor *doctor) {
         return doctor_untestable(doctor, "no column loss_scale or skipped");
     const struct skips skips = count_skips(doctor, column, &doctor->series[name]);
     if (skips.count == 0) return STATUS_OK;
+    /* A scaler that starts at 2^16 halves it a handful of times in a row, and at the start. */
     if (skips.tail >= 5 && 10 * skips.tail >= doctor->series[name].count)
         return report_poison(doctor, column, &skips);
     if (skips.moved > skips.held) return report_advance(doctor, column, &skips);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From what the search found to the list: sorted, grouped by logged and applied columns, in words.
+ * From what the search found to the list: sorted, grouped by logged and applied columns, put in
+ * words.
  *
- * Invariant: a limit shortens groups, never drops a contract whose applied column is different from
- * all that are listed. */
+ * Invariant: a limit shortens groups. It never drops a contract whose applied column is different
+ * from all that are listed. */
 #include "forensics/fit.h"
 
 #include <stdio.h>
@@ -100,8 +101,8 @@ static enum status fill(const struct fit_search *search, const struct fit_found 
     return STATUS_OK;
 }
 
-/* The format's own contracts, then ascending by simplicity, then error, then the order of models.
- * A stable merge of halves. */
+/* The order of the list: contracts of the log's own format first, then ascending by simplicity,
+ * then by error, then by the order of the models (the merge sort below is stable). */
 static int before(const struct fit_found *a, const struct fit_found *b) {
     if (a->foreign != b->foreign) return b->foreign;
     if (a->cost != b->cost) return a->cost < b->cost;
@@ -123,7 +124,8 @@ static void sort(struct fit_found *found, struct fit_found *room, size_t count) 
     memcpy(found, room, count * sizeof *found);
 }
 
-/* Both columns at the first and last points and some between. */
+/* Both columns at the first and last points and at some between them. Two fits are called the same
+ * where they agree on these samples: the ends are where conventions differ by an update. */
 struct sample {
     double logged[SAMPLES], applied[SAMPLES];
 };
@@ -165,7 +167,8 @@ static void group(struct fit *fits, const struct sample *samples, size_t n, size
     fits[n].same_applied = i < n ? fits[i].same_applied : (*applied)++;
 }
 
-/* A fit beyond the limit stays when nothing listed of its contract applies the same. */
+/* Tells whether a fit beyond the limit must stay: it does when it logs what the best fit logs and
+ * nothing listed applies the same. */
 static int adds(const struct fit *fits, size_t n, const struct fit *top) {
     for (size_t i = 0; i < n; i++)
         if (fits[i].same_applied == fits[n].same_applied) return 0;
@@ -231,7 +234,9 @@ static void judge_fits(struct fit_set *out, const struct fit_search *search) {
     out->first_bad = search->longest;
 }
 
-/* From the end of a plateau to the end of the run, give or take the conventions of two updates. */
+/* Lists the lengths that a decay behind a plateau may have: from the end of the plateau to the end
+ * of the run, give or take two updates, as the conventions of the contracts differ by that much at
+ * either end. */
 static void find_decays(const struct series *series, const struct fit_known *known, double scale,
                         uint64_t last, struct fit_decays *out) {
     const uint64_t end = known->request.steps > 0 ? known->request.steps
@@ -245,7 +250,7 @@ static void find_decays(const struct series *series, const struct fit_known *kno
         from = series->points[i].update;
         flat++;
     }
-    if (flat < 3 || from + 2 > end) return; /* no plateau, or no decay */
+    if (flat < 3 || from + 2 > end) return; /* there is no plateau, or no decay behind it */
     for (uint64_t away = 0; away < 5 && out->count < FIT_DECAYS; away++) {
         const uint64_t length = end - from + 2;
         if (length > away)
@@ -266,7 +271,9 @@ enum status fit_series(const struct series *series, const struct fit_known *know
     if ((out->why & (FIT_WHY_NO_COLUMN | FIT_WHY_NOT_FINITE)) != 0) return STATUS_OK;
     TRY(arena_take(arena, FIT_FOUND, sizeof *search.found, "fit", &search.found));
     struct contract_request request = known->request;
-    if (known->expected != NULL) request.min_lr_ratio = real_nan_f64(); /* may be the departure */
+    if (known->expected != NULL)
+        request.min_lr_ratio =
+            real_nan_f64(); /* the floor may be what departs from the expectation */
     struct fit_decays decays;
     find_decays(series, known, search.scale, out->last, &decays);
     TRY(fit_models(&request, known, &decays, arena, &search.models, &search.model_count));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What separates two fits: the first update that they would log differently, or, where they log the
- * same for ever, the first that they apply differently. */
+ * same for ever, the first that they apply differently.
+ *
+ * Invariant: what a schedule would do behind the end of the run separates nothing. */
 #include <stdio.h>
 
 #include "base/number.h"
@@ -9,7 +11,8 @@
 
 #define FARTHEST 1000000
 
-/* Beyond rounding, which is binary32's where one side computes in it. */
+/* Tells whether two values differ by more than rounding, which is that of binary32 where one side
+ * computes in it. */
 static int apart(double a, double b, double slack) {
     if (a != a || b != b) return (a == a) != (b == b);
     return real_abs_f64(a - b) > slack;
@@ -31,7 +34,8 @@ static size_t last_point(const struct fit_set *set) {
     return set->series->count > 0 ? set->series->count - 1 : 0;
 }
 
-/* First update at which one column differs, 0 for none. Segments: those of the last point. */
+/* Returns the first update at which one column differs, or 0. Between and behind the rows, the
+ * segments are those of the last point. */
 static uint64_t first_apart(const struct fit *a, const struct fit *b, const struct fit_set *set,
                             double (*column)(const struct fit *, size_t, uint64_t)) {
     const uint64_t end = end_of(a, b, set);
@@ -52,7 +56,7 @@ static int is_logged_at(const struct fit_set *set, uint64_t k) {
     return 0;
 }
 
-/* Within the run: what a schedule would do past its end trains nothing. */
+/* Counts only within the run: what a schedule would do past its end trains nothing. */
 uint64_t fit_applied_apart(const struct fit *a, const struct fit *b, const struct fit_set *set) {
     const uint64_t k = first_apart(a, b, set, fit_applied);
     return k + 2 > end_of(a, b, set) ? 0 : k;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A log against an expected contract. A match is a pass only where the same numbers under another
- * contract would not have been logged alike and applied otherwise (rivals).
- * Invariant: FIT_FAIL names a point; FIT_PASS means that every point agrees; FIT_UNDECIDED says
+ * A log against an expected contract. A match is a pass only where no other contract would have
+ * logged the same with the same numbers and applied something else (forensics/fit_rivals.c).
+ *
+ * Invariant: FIT_FAIL names a point, FIT_PASS means that every point agrees, FIT_UNDECIDED says
  * what would decide. */
 #include <string.h>
 
@@ -14,7 +15,7 @@ static int near(double a, double b) {
     return real_abs_f64(a - b) <= 1e-9 * real_abs_f64(b);
 }
 
-/* Whether a plain fit has every number that was given. */
+/* Tells whether a plain fit has every number that was given. */
 static int has_given(const struct fit *fit, const struct fit_known *known, uint64_t steps) {
     const struct contract_request *r = &known->request;
     if (r->lr == r->lr && !near(fit->lr, r->lr)) return 0;
@@ -25,7 +26,7 @@ static int has_given(const struct fit *fit, const struct fit_known *known, uint6
     return fit->stride == 1.0 && fit->segment_count == 1 && !fit->first_differs;
 }
 
-/* The contract's own warm-up for a ratio, in the updates that --warmup counts. */
+/* Turns a warm-up ratio into the contract's own warm-up, in the updates that --warmup counts. */
 static enum status settle_warmup(struct fit_known *known, struct arena *arena) {
     struct contract_request request = known->request;
     struct contract_plan plan, probe;
@@ -53,7 +54,7 @@ static int lacks_metric(const struct fit_known *known) {
     return follows_metric(&known->request) && known->request.metric_count == 0;
 }
 
-/* Total and warm-up play no part in a schedule that follows a metric. */
+/* Gives a schedule that follows a metric a total and a warm-up, which play no part in it. */
 static void settle_feedback(const struct series *series, struct fit_known *known) {
     struct contract_request *r = &known->request;
     if (!follows_metric(r)) return;
@@ -91,7 +92,8 @@ static enum status say_match(const struct fit_known *known, struct arena *arena,
     return STATUS_OK;
 }
 
-/* One number of the expectation: given, else that of the best fit, else a plain guess. */
+/* Completes the expectation. Each number is the one that was given, else that of the best fit, else
+ * a plain guess. */
 static void complete(struct contract_request *r, const struct fit_known *known,
                      const struct fit_set *found, double scale) {
     const struct fit *best = found->count > 0 ? &found->fits[0] : NULL;
@@ -145,23 +147,28 @@ static int ahead(const struct contract *contract) {
     return contract->offset + (contract->logged == CONTRACT_LOGGED_NEXT);
 }
 
-/* Share of the schedule that one update goes on. */
+/* Returns the share of the schedule that one update goes on. */
 static double pace(const struct fit *fit) {
     return fit->plan.call.total > 0.0 ? fit->plan.increment / fit->plan.call.total : 1.0;
 }
 
 static int same_training(const struct fit *a, const struct fit *b) {
-    if (a->schedule->feedback || b->schedule->feedback) return 0; /* no share of a total */
+    if (a->schedule->feedback || b->schedule->feedback)
+        return 0; /* a feedback schedule has no share of a total */
     return near(a->lr, b->lr) && near(a->warmup, b->warmup) &&
            (a->steps == b->steps || a->steps == 0 || b->steps == 0) && a->stride == b->stride &&
            a->segment_count == b->segment_count && near(pace(a), pace(b));
 }
 
-/* The column is the expected one, some updates on: other training, or the same logged otherwise. */
+/* Says that the column is the expected one, some updates on: either another training, or the same
+ * training that logs the LR of another update. */
 static enum status say_shift(const struct fit_known *known, struct arena *arena,
                              struct fit_check *out) {
     const struct contract *expected = known->request.contract;
-    const struct fit *other = NULL, *alike = NULL; /* trains otherwise; trains as expected */
+    const struct fit
+        *other = NULL,
+        *alike =
+            NULL; /* `other` trains differently from the expectation, `alike` trains as expected */
     const int by = ahead(out->found.fits[0].contract) - ahead(expected);
     char *text;
     for (size_t i = 0; i < out->found.count; i++) {
@@ -219,7 +226,8 @@ static enum status say_mismatch(const struct fit_known *known, struct arena *are
     return STATUS_OK;
 }
 
-/* A schedule that depends on the size of an update, which is not known: 1 / sqrt of samples. */
+/* Tells whether the schedule depends on the size of an update that is not known: 1 / sqrt of
+ * samples. */
 static int counts_unknown(const struct fit_known *known, const struct fit_check *out) {
     const struct contract_request *r = &known->request;
     if (r->contract->unit != CONTRACT_UNIT_SAMPLE || r->global_batch > 0 || r->batch > 0) return 0;
@@ -228,8 +236,8 @@ static int counts_unknown(const struct fit_known *known, const struct fit_check 
            strncmp(sched_bare_name(out->found.fits[0].schedule), "inverse", 7) == 0;
 }
 
-/* Numbers that somebody must give before a mismatch means anything: where nothing fits, a guessed
- * expectation proves nothing. */
+/* Tells whether somebody must give more numbers before a mismatch means anything: where nothing
+ * fits, a guessed expectation proves nothing. */
 static int too_few(const struct series *series, const struct fit_known *known,
                    const struct fit_check *out) {
     const struct contract_request *r = &known->request;
@@ -289,9 +297,10 @@ static struct fit_set bare_set(const struct series *series) {
     return set;
 }
 
-/* Whether the fit still agrees everywhere with the floor that was given, or the contract's own. A
- * fitted floor would excuse a shift: 5, 4, 3, 2, 1 is linear to 0 from update 1, and one update
- * ahead of it linear to a floor of 0.2. It is fitted only where the schedule is. */
+/* Tells whether the fit still agrees everywhere with the floor that was given, or with the
+ * contract's own. A fitted floor would excuse a shift: 5, 4, 3, 2, 1 is linear to 0 from update 1,
+ * and one update ahead of it linear to a floor of 0.2. So the floor is fitted only where the
+ * schedule is. */
 static enum status accept_floor(const struct series *series, const struct fit_known *known,
                                 const struct fit *fit, struct arena *arena, struct fit_check *out) {
     if (known->request.schedule == NULL) {

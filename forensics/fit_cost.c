@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How simple an explanation is. Costs are additive: what contradicts a known number costs about 1,
- * what nobody would type a few tenths, what is merely rare a few hundredths. The weights order a
- * list for people; no verdict depends on them. */
+ * How simple an explanation is. Costs are added up on one scale: what contradicts a known number
+ * costs about 1, what nobody would type a few tenths, what is merely rare a few hundredths. The
+ * weights within each class were chosen by hand so that the explanations of the healthy-log
+ * generator and of the mutation table (tests/forensics) come out in the order that a reader
+ * expects.
+ *
+ * They order a list for people. Verdicts depend on them in two places only: which fit counts as the
+ * best (fit_check.c) and MUCH_SIMPLER (fit_rivals.c). Invariant: a cost depends on the log and the
+ * request alone. */
 #include <string.h>
 
 #include "base/real.h"
@@ -24,12 +30,18 @@ static double total_in_updates(const struct fit_solution *solution) {
     return solution->numbers.total;
 }
 
+/* A digit costs 0.12 behind the first, so that 5e-7 is free and a peak of nine digits costs 1. A
+ * peak that contradicts the known one costs 1.1, a little more than any other contradiction: people
+ * know their peak best. */
 static double lr_cost(const struct fit_search *search, const struct fit_solution *solution) {
     const double known = search->known->request.lr;
     if (known == known) return near(solution->numbers.lr, known) ? 0.0 : 1.1;
     return min_of(0.12 * (fit_digits(solution->numbers.lr) - 1), 1.0);
 }
 
+/* Tells whether a warm-up is a whole percentage of the total, exactly or as the contract rounds it.
+ * Rounded shares count up to 10 % and in steps of 5 % only: with every percentage, nearly every
+ * whole number of a short run would be one. */
 static int is_share(const struct fit_model *model, double warmup, double total) {
     for (int percent = 1; percent <= 50; percent++) {
         const double exact = total * (0.01 * percent);
@@ -48,6 +60,9 @@ static double warmup_known(const struct fit_search *search, const struct fit_sol
     return request->warmup_ratio * solution->numbers.total;
 }
 
+/* A share of the total costs 0.15, less than any warm-up in updates (0.25 for one digit). A warm-up
+ * that is off by up to one update from the known one costs half of a contradiction, since contracts
+ * round it differently. */
 static double warmup_cost(const struct fit_search *search, const struct fit_solution *solution) {
     const struct fit_model *model = &search->models[solution->model];
     const double warmup = solution->numbers.warmup, known = warmup_known(search, solution);
@@ -61,6 +76,9 @@ static double warmup_cost(const struct fit_search *search, const struct fit_solu
     return 0.15 + 0.1 * min_of(fit_digits(warmup), 6);
 }
 
+/* A total that contradicts the one that was given costs 1, and one that contradicts the log's own
+ * 0.8: the log's may be the run's and not the schedule's. When nothing is known, the end of the log
+ * is the likeliest total, then the updates next to it, then numbers by their digits. */
 static double total_cost(const struct fit_search *search, const struct fit_solution *solution) {
     const struct fit_model *model = &search->models[solution->model];
     const double total = total_in_updates(solution), known = (double)total_known(search);
@@ -71,6 +89,8 @@ static double total_cost(const struct fit_search *search, const struct fit_solut
     return 0.25 + 0.1 * min_of(fit_digits(total), 6);
 }
 
+/* Decays to 0 or to the schedule's own default are free. A floor that the schedule does not have in
+ * its framework costs nearly a contradiction, and an absolute floor a tenth more than a share. */
 static double floor_cost(const struct fit_search *search, const struct fit_solution *solution) {
     const struct fit_model *model = &search->models[solution->model];
     const double floor = solution->numbers.floor, known = search->known->request.min_lr_ratio;
@@ -85,6 +105,8 @@ static double floor_cost(const struct fit_search *search, const struct fit_solut
     return (solution->numbers.absolute ? 0.15 : 0.05) + 0.1 * min_of(fit_digits(floor), 6);
 }
 
+/* A counter that moves faster than the updates is a bug, so it costs about 1: less (0.8) where the
+ * factor is a number of the request, more (1.2) where it is one that is seldom typed. */
 static double stride_cost(const struct fit_search *search, const struct fit_solution *solution) {
     const struct contract_request *request = &search->known->request;
     const double stride = solution->numbers.stride;
@@ -94,6 +116,7 @@ static double stride_cost(const struct fit_search *search, const struct fit_solu
     return stride == 2.0 || stride == 4.0 || stride == 8.0 ? 1.0 : 1.2;
 }
 
+/* How rare a schedule is in practice. The numbers were chosen by hand to order a list. */
 static double rarity(const struct sched_class *schedule) {
     static const struct {
         const char *name;
@@ -114,6 +137,9 @@ static double rarity(const struct sched_class *schedule) {
     return 0.35;
 }
 
+/* Contracts that we ran ourselves come before those that were only read (a hundredth per step of
+ * evidence), a known bug costs 0.6, a parameter that is not the default 0.25, one of torch's
+ * schedulers without a framework around it 0.2; 1e-4 per row of the table makes ties impossible. */
 static double contract_cost(const struct fit_search *search, const struct fit_model *model) {
     const int32_t evidence = model->contract->evidence;
     const double doubt = evidence == CONTRACT_RUN ? 0.0 : 0.01 * (double)evidence;
@@ -129,6 +155,8 @@ static double contract_cost(const struct fit_search *search, const struct fit_mo
     return cost;
 }
 
+/* A break in the log costs 1 in all for the first, 0.5 for each further one; a first update apart
+ * costs 1: each is as much as a contradicted number. */
 double fit_cost(const struct fit_search *search, const struct fit_found *found) {
     const struct fit_solution *solution = &found->solution;
     double cost = contract_cost(search, &search->models[solution->model]);

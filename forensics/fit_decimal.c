@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Short decimals, what people type as a learning rate; and whole numbers. */
+ * Short decimals, which is what people type as a learning rate, and whole numbers.
+ *
+ * Invariant: fit_shortest gives a number inside of its interval, or NaN where that is empty. */
 #include <stdio.h>
 
 #include "base/number.h"

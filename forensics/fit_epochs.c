@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Update k stands at epoch k / x, x updates (maybe fractional) to each. At the end of every epoch
- * trainers differ: a last update that is short, a rest that is left out, accumulation that goes on
- * (or, in transformers 4.46, half goes on). Each shifts the count by one update at most.
- * Invariant: what a printed value admits is within half its quantum, and one update per epoch that
- * has ended; the epochs of such a trainer never exclude the truth. */
+ * Update k stands at epoch k / x, where an epoch has x updates (x may be fractional). Trainers
+ * differ at the end of an epoch: the last update may be short, the rest may be left out, or
+ * accumulation may go on into the next epoch (in transformers 4.46, half of it does). Each of these
+ * shifts the count by at most one update per epoch that has ended.
+ *
+ * Invariant: a printed value admits what lies within half its quantum, and that one update per
+ * ended epoch; so the epochs of no such trainer exclude the truth. */
 #include "forensics/fit_epochs.h"
 
 #include "base/real.h"

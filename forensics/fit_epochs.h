@@ -7,18 +7,19 @@
 
 struct fit_epochs {
     const struct log_column *column; /* NULL: none */
-    double low, high; /* updates per epoch, fractional where the last one is short; 0, inf: any */
-    int known;        /* somebody said how many */
+    double low, high; /* updates per epoch, fractional where the last one is short; from 0 to
+                         infinity when nothing is known */
+    int known;        /* 1: somebody said how many */
 };
 
-/* What the request says of an epoch: its updates, or rows, batch and accumulation. */
+/* Sets what the request says of an epoch: its updates, or its rows, batch and accumulation. */
 void fit_epochs_open(struct fit_epochs *epochs, const struct log *log,
                      const struct contract_request *request);
-/* Whether the column can be that of these updates. */
+/* Tells whether the epoch column can be that of these updates. */
 int fit_epochs_admit(const struct fit_epochs *epochs, const struct series_point *points,
                      size_t count);
-/* Rows since the start, in spacings, at every point: 1, 2, 3, ..., but where the epoch falls back
- * (a resume): there what the epoch says. */
+/* Counts the rows since the start, in spacings, at every point: 1, 2, 3, ...; where the epoch falls
+ * back (a resume), the epoch says how many. */
 void fit_epochs_count(const struct fit_epochs *epochs, const struct series *series,
                       uint64_t *out_rows);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Which contracts a log's format speaks for: a trainer_state.json is the Hugging Face Trainer's.
- * It is an assumption, not a proof (a Trainer may run DeepSpeed's scheduler), so nothing is left
- * out for it without a word: fits of these contracts come first. */
+ *
+ * This is an assumption and no proof (a Trainer may run DeepSpeed's scheduler). So fits of these
+ * contracts come first, and nothing is left out for it without a word. */
 #include <string.h>
 
 #include "forensics/fit.h"
 
-/* A contract belongs to a format when its name begins so. */
+/* A contract belongs to a format when its name begins with the prefix. */
 static const struct {
     const char *format, *prefix;
 } natives[] = {{"hf-trainer-state", "hf"},
@@ -53,7 +54,7 @@ enum status fit_known_from_log(struct fit_known *known, const struct log *log,
     return STATUS_OK;
 }
 
-/* Skipped updates between the row before and this one. */
+/* Returns how many updates were skipped between the row before and this one. */
 static double skipped_at(const struct log_column *column, size_t row) {
     if (!log_has(column, row)) return 0.0;
     if (!column->cumulative) return column->value[row];
@@ -71,7 +72,7 @@ enum status fit_skipped_from_log(struct fit_known *known, const struct log *log,
     TRY(arena_take(arena, log->rows, sizeof *updates, "skipped updates", &updates));
     for (size_t row = 0; row < log->rows; row++) {
         const int64_t before = row > 0 ? log->step[row - 1] : 0;
-        if (log->step[row] != before + 1) { /* every n-th update, or a resume */
+        if (log->step[row] != before + 1) { /* the log shows every n-th update, or a resume */
             *out_count = 0;
             return STATUS_OK;
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The metric that a feedback schedule of a logged run followed: a column of the log, as printed.
- * A run that was resumed shows updates again; the later rows stand, as the schedule saw them. */
+ *
+ * A resumed run shows updates again; the later rows count, as the schedule saw them last. */
 #include <string.h>
 
 #include "forensics/fit.h"

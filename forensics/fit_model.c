@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Builds the models: every contract with every schedule of its family, and of a schedule the
- * variants that people use (shapes, cycles). Sets their numbers. */
+ * Builds the models: every contract with every schedule of its family, and of each schedule the
+ * variants that people use (shapes, cycles). Sets their numbers.
+ *
+ * What a model depends on (total, warm-up, floor) is found by evaluating it, so this file knows no
+ * schedule by name. */
 #include "forensics/fit_model.h"
 
 #include <string.h>
@@ -13,7 +16,7 @@
 
 struct variant {
     const char *key;
-    const char *const *texts; /* NULL-terminated; the default among them is left out */
+    const char *const *texts; /* ends with NULL; the default among them is left out */
 };
 
 static const char *const cycles[] = {"2", "3", "4", "1", NULL};
@@ -89,7 +92,8 @@ static double rise_of(struct fit_model *model, double total, double floor) {
 }
 
 static void find_needs(struct fit_model *model) {
-    if (model->plan.schedule->state_size > 0) { /* recursive: costly far out */
+    if (model->plan.schedule->state_size >
+        0) { /* recursive schedules are costly far out, so nothing is probed */
         model->needs_total = model->plain_rise = model->linear = 1;
         return;
     }
@@ -136,7 +140,7 @@ static enum status open_model(const struct contract_request *request, struct are
     probe.steps = PROBE_TOTAL;
     probe.updates_per_epoch = 1;
     if (probe.contract->unit == CONTRACT_UNIT_TOKEN && probe.tokens == 0) probe.tokens = 1;
-    probe.skipped_count = 0; /* they may lie past the probe's total */
+    probe.skipped_count = 0; /* they may lie past the total of the probe */
     memset(out, 0, sizeof *out);
     TRY(contract_resolve(&probe, arena, &out->plan));
     out->plan.skipped = request->skipped;
@@ -160,7 +164,7 @@ struct list {
     size_t count;
 };
 
-/* The properties of a model with the same function, if there is one before it. */
+/* Takes the properties over from an earlier model with the same function, if there is one. */
 static int copy_needs(const struct list *list, struct fit_model *model, const char *parameters) {
     for (size_t i = 0; i < list->count; i++) {
         const struct fit_model *other = &list->at[i];
@@ -183,7 +187,8 @@ static enum status add(struct list *list, const struct contract_request *request
                        const char *parameters, struct arena *arena) {
     if (list->count == MODELS) return STATUS_OK;
     struct fit_model *model = &list->at[list->count];
-    if (open_model(request, arena, model) != STATUS_OK) return STATUS_OK; /* not for this one */
+    if (open_model(request, arena, model) != STATUS_OK)
+        return STATUS_OK; /* the contract refuses the schedule; that is no error */
     if (!copy_needs(list, model, parameters)) find_needs(model);
     model->parameters = parameters;
     list->count++;
@@ -207,14 +212,15 @@ static enum status add_value(struct list *list, const struct contract_request *r
     return add(list, &changed, parameters, arena);
 }
 
-/* Shapes that a decay may have; other names (of a warm-up) are no shape of it. */
+/* Returns the row of the shapes that a decay may have; the names of a warm-up's shape are other
+ * keys. */
 static const struct key_row *shape_row(const struct sched_class *schedule) {
     const struct key_row *row = sched_row(schedule, "decay_type");
     if (row == NULL) row = sched_row(schedule, "decay_style");
     return row != NULL && row->type == KEY_ENUM ? row : NULL;
 }
 
-/* A decay's length, alone and with each shape. */
+/* Adds a decay of each length, alone and with each shape. */
 static enum status add_decays(struct list *list, const struct contract_request *request,
                               const struct sched_class *schedule, const struct fit_decays *decays,
                               struct arena *arena) {
@@ -230,7 +236,8 @@ static enum status add_decays(struct list *list, const struct contract_request *
             shaped.values[shaped.value_count++].text = decays->text[d];
             const size_t before = list->count;
             TRY(add_value(list, &shaped, shape->path, shape->names[i], arena));
-            if (list->count == before) continue; /* refused: its values are another's */
+            if (list->count == before)
+                continue; /* the contract refused it; the last model is another one */
             struct fit_model *last = &list->at[list->count - 1];
             char *parameters;
             TRY(arena_format(arena, &parameters, "decay=%s, %s=%s", decays->text[d], shape->path,
@@ -259,7 +266,7 @@ static enum status add_variants(struct list *list, const struct contract_request
     return STATUS_OK;
 }
 
-/* A contract that differs from another only through a number that is not known. */
+/* Tells whether a contract differs from another only through a number that is not known. */
 static int idle(const struct contract_request *request) {
     const struct contract *contract = request->contract;
     if (contract->unit == CONTRACT_UNIT_TOKEN) return request->tokens == 0;
@@ -268,7 +275,8 @@ static int idle(const struct contract_request *request) {
     return 0;
 }
 
-/* Schedules of torch that any training with torch's schedulers may have. */
+/* Tells whether the family offers a schedule. Any training on Hugging Face's trainer may use
+ * torch's schedulers. */
 static int offered(const struct sched_class *schedule, const char *family) {
     return sched_in_family(schedule, family) ||
            (strcmp(family, "hf") == 0 && sched_in_family(schedule, "torch"));
@@ -307,7 +315,7 @@ enum status fit_models(const struct contract_request *request, const struct fit_
         struct contract_request one = *request;
         if (request->contract != NULL && request->contract != &all[i]) continue;
         one.contract = &all[i];
-        one.metric_count = 0; /* feedback schedules are fit_plateau.c's */
+        one.metric_count = 0; /* feedback schedules are fitted by forensics/fit_plateau.c */
         if (request->contract == NULL && idle(&one)) continue;
         if (known->own_only && !fit_is_native(known, &all[i]) && known->expected != &all[i])
             continue;

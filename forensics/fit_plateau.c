@@ -2,10 +2,9 @@
  * A column of constant levels that fall by one factor: ReduceLROnPlateau, with the metric of the
  * log or without.
  *
- * Without a metric the plan follows drops at the updates where the column drops, with a patience of
- * 0: it reproduces the column and claims nothing else (fit.parameters says so).
- * Invariant: as everywhere, a fit is evaluated by sched/contract.h and gives every printed value.
- */
+ * Without a metric, the plan follows drops at the updates where the column drops, with a patience
+ * of 0: it reproduces the column and claims nothing else (fit.parameters says so). Invariant: as
+ * everywhere, a fit is evaluated by sched/contract.h and gives every printed value. */
 #include "forensics/fit_plateau.h"
 
 #include <string.h>
@@ -15,9 +14,14 @@
 #include "forensics/fit_plateau_levels.h"
 #include "forensics/fit_words.h"
 
+/* The search tries every patience up to PATIENCE and every cooldown up to COOLDOWN. Patience counts
+ * evaluations; torch's default is 10, and 200 was chosen far beyond what a run of some hundred
+ * evaluations can show. A cooldown above 5 is left out: nobody was seen to type one. */
 #define PATIENCE 200
 #define COOLDOWN 5
-#define BUDGET 20000000u /* points and values that trials may look at */
+#define BUDGET                                                                                     \
+    20000000u /* points that trials may look at, at some 0.3 us each (forensics/fit_search.c): a   \
+                 few seconds at most */
 
 /* ---- one plan, many parameters ---- */
 
@@ -69,7 +73,7 @@ static enum status set_guess(const struct plateau *p, const struct contract_plan
     return sched_values_set(plan->schedule, values, "threshold_mode", guess->threshold_mode);
 }
 
-/* Whether the plan gives every point. */
+/* Tells whether the plan gives every point. */
 static int agrees(struct plateau *p, const struct contract_plan *plan, double *max_error,
                   double *rms_error) {
     double sum = 0.0;
@@ -142,7 +146,7 @@ static enum status add(struct plateau *p, const struct contract_plan *plan, cons
     return fit_describe(fit, p->search->arena, &fit->text);
 }
 
-/* The plan's values are overwritten by the next trial. */
+/* Copies the plan's values, because the next trial overwrites them. */
 static enum status keep_values(const struct plateau *p, struct contract_plan *plan) {
     void *values;
     TRY(arena_take(p->search->arena, plan->schedule->values_size, 1, "fit", &values));
@@ -175,7 +179,9 @@ static double number_of(const struct plateau *p, const char *key, double standar
     return x;
 }
 
-/* The schedule as it was given, else torch's defaults. */
+/* Returns the schedule as it was given, with torch's defaults for the rest
+ * (torch/optim/lr_scheduler.py::ReduceLROnPlateau: patience 10, cooldown 0, threshold 1e-4, mode
+ * min, threshold_mode rel). */
 static struct guess believed(const struct plateau *p) {
     const char *mode = plateau_given(p, "mode"), *kind = plateau_given(p, "threshold_mode");
     return (struct guess){number_of(p, "patience", 10.0), number_of(p, "cooldown", 0.0),
@@ -183,7 +189,8 @@ static struct guess believed(const struct plateau *p) {
                           kind != NULL ? kind : "rel"};
 }
 
-/* The first that fits, usual numbers first; numbers that were given stay. */
+/* Searches for the first guess that fits, with usual numbers first; numbers that were given stay.
+ */
 static enum status search_guess(struct plateau *p, struct contract_plan *plan, double cost,
                                 int *out_fits) {
     static const char *const modes[] = {"min", "max"};
@@ -204,6 +211,7 @@ static enum status search_guess(struct plateau *p, struct contract_plan *plan, d
         if (!plateau_is_fixed(p, "threshold_mode")) guess.threshold_mode = kinds[kind];
         if (!plateau_is_fixed(p, "threshold")) guess.threshold = thresholds[threshold];
         if (!plateau_is_fixed(p, "cooldown")) guess.cooldown = (double)cooldown;
+        /* A setting other than torch's default is rare, which costs hundredths (fit_cost.c). */
         const double odd = 0.05 * (double)(mode + kind + (threshold > 0) + (cooldown > 0));
         for (size_t k = 0; k <= PATIENCE; k++) {
             if (free_patience) guess.patience = (double)k;
@@ -225,8 +233,9 @@ static enum status try_processes(struct plateau *p, const char *name, uint64_t p
     if (only != NULL && only != contract) return STATUS_OK;
     TRY(resolve(p, contract, processes, &p->search->known->request, &plan));
     TRY(try_guess(p, &plan, &start, cost, out_fits));
-    /* with one drop alone some patience always fits */
+    /* a single drop is explained by some patience always, so it must be given */
     if (*out_fits || (p->count < 3 && plateau_given(p, "patience") == NULL)) return STATUS_OK;
+    /* found by search, not given and not torch's defaults: the least of the rare settings */
     return search_guess(p, &plan, cost + 0.05, out_fits);
 }
 
@@ -234,7 +243,7 @@ static int takes_metric(const struct contract *contract) {
     return contract->offset == 0 && contract->start == CONTRACT_START_F0;
 }
 
-/* The contract that was asked for, one of the log's own framework, or Hugging Face's. */
+/* Returns the contract that was asked for, one of the log's own framework, or Hugging Face's. */
 static const struct contract *plain_contract(const struct plateau *p) {
     const struct fit_known *known = p->search->known;
     if (known->request.contract != NULL) return known->request.contract;
@@ -248,6 +257,10 @@ static const struct contract *plain_contract(const struct plateau *p) {
 static enum status with_metric(struct plateau *p, int *out_fits) {
     static const uint64_t usual[] = {2, 4, 8, 3, 16};
     const struct fit_known *known = p->search->known;
+    /* Two falls or more at the metric's stalls leave little to chance: a plateau then costs what a
+     * rare schedule does (0.2, as inverse_sqrt). A single fall is met by some patience nearly
+     * always, so it costs as much as a contract that is a known bug (0.6, fit_cost.c) and stands
+     * behind every sound fit. */
     const double cost = p->count > 2 ? 0.2 : 0.6;
     const struct contract *only = known->request.contract;
     const char *wrapped = only != NULL ? only->name : "accelerate";
@@ -260,6 +273,7 @@ static enum status with_metric(struct plateau *p, int *out_fits) {
     *out_fits |= wraps;
     for (size_t i = 0; i < sizeof usual / sizeof usual[0] && processes == 0 && was_given; i++) {
         if (*out_fits) return STATUS_OK;
+        /* a number of processes that nobody gave costs a tenth, more than any odd setting */
         TRY(try_processes(p, wrapped, usual[i], cost + 0.1, out_fits));
     }
     return STATUS_OK;
@@ -267,7 +281,7 @@ static enum status with_metric(struct plateau *p, int *out_fits) {
 
 /* ---- without ---- */
 
-/* Values that stall at each drop, seen right before it. */
+/* Makes a metric that stalls at each drop and is seen right before it. */
 static enum status drops_of(const struct plateau *p, struct contract_request *out) {
     uint64_t *updates;
     double *values;
@@ -316,6 +330,8 @@ static enum status without_metric(struct plateau *p) {
     TRY(set_guess(p, &plan, &at_once));
     if (!agrees(p, &plan, &max_error, &rms_error)) return STATUS_OK;
     TRY(say_drops(p, &parameters));
+    /* Drops taken as they are explain any falling staircase: the cost lies above that of every fit
+     * that explains when they fall, and for a single drop at that of a contradicted number. */
     return add(p, &plan, parameters, p->count > 2 ? 0.7 : 1.0, max_error, rms_error, NULL);
 }
 
@@ -380,14 +396,16 @@ enum status fit_plateau(const struct fit_search *search, struct fit_set *set) {
     p->budget = BUDGET;
     if (!plateau_find(p)) return STATUS_OK;
     if (search->known->request.metric_count > 0) TRY(with_metric(p, &fits));
+    /* 0.6 is the cost of a known bug: below it something sound explains the column already. */
     if (!fits && (set->count == 0 || set->fits[0].simplicity >= 0.6)) TRY(without_metric(p));
     return p->fit_count > 0 ? insert(p, set) : STATUS_OK;
 }
 
-/* Steps beyond the total move nothing: the LR of the log stands still from there on. */
+/* A one-cycle schedule moves nothing beyond its total: the LR of the log stands still from there
+ * on. */
 const char *fit_cycle_bug(const struct fit_search *search, const struct fit *fit) {
     const struct contract_plan *plan = &fit->plan;
     if (strcmp(fit->schedule->name, "torch.one_cycle") != 0 || fit->segment_count != 1) return NULL;
-    const double stop = plan->call.total / plan->increment + 2.0; /* update that applies f(T) */
+    const double stop = plan->call.total / plan->increment + 2.0; /* the update that applies f(T) */
     return plan->increment > 0.0 && (double)search->last > stop ? "onecycle_overrun" : NULL;
 }

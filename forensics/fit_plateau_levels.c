@@ -10,7 +10,8 @@
 #include "base/number.h"
 #include "base/real.h"
 
-/* Levels that only fall, of one run. */
+/* Finds levels that only fall, in the log of one run. Unless a plateau was asked for, a level must
+ * hold for two points on average: otherwise every falling column would consist of levels. */
 static int find_levels(struct plateau *p) {
     const struct series_point *points = p->series->points;
     for (size_t i = 0; i < p->series->count; i++) {
@@ -34,7 +35,7 @@ static double half_of(const struct plateau *p, size_t level) {
     return fit_half(&p->series->points[p->levels[level].first], p->search->scale);
 }
 
-/* The peak that `count` levels L, L f, L f f, ... have in common. */
+/* Finds the peak that `count` levels L, L f, L f f, ... have in common. */
 static int find_peak(struct plateau *p, double factor, size_t count) {
     const double known = p->search->known->request.lr;
     double low = 0.0, high = real_inf_f64(), share = 1.0;
@@ -50,7 +51,9 @@ static int find_peak(struct plateau *p, double factor, size_t count) {
     return low <= high;
 }
 
-/* How often each level falls below the one before: once, but for a wrapper. */
+/* Counts how often each level falls below the one before: once, unless a wrapper reduces several
+ * times. One more fall is counted while the level is over 30 % of the way to the next, a margin
+ * that tells n falls from n + 1 even where the print is coarse. */
 static void count_falls(struct plateau *p, double factor) {
     const uint64_t most = p->search->known->request.processes;
     for (size_t i = 1; i < p->count; i++) {
@@ -64,7 +67,8 @@ static void count_falls(struct plateau *p, double factor) {
     }
 }
 
-/* All levels by the factor; or the last one is a floor above its turn. */
+/* Tells whether all levels follow the factor; the last one may instead be a floor that lies above
+ * its turn. */
 static int follows(struct plateau *p, double factor) {
     p->factor = factor;
     p->min_lr = 0.0;
@@ -79,8 +83,9 @@ static int follows(struct plateau *p, double factor) {
     return 1;
 }
 
-/* The shortest decimal that all falls before level `end` have in common: the smallest of them,
- * where others may be several at once. */
+/* Returns the shortest decimal that all falls before level `end` have in common. With several
+ * processes a fall may be several at once; then only falls near the smallest one count (`top` is
+ * its ratio, and top * (0.7 + 0.3 top) is the same 30 % margin as in count_falls). */
 static double common_factor(const struct plateau *p, size_t end) {
     double top = 0.0, low = 0.0, high = 1.0;
     for (size_t i = 1; i < end; i++) {
@@ -124,7 +129,8 @@ static int find_factor(struct plateau *p) {
     if (text != NULL && number_parse_real(text, NUMBER_HEX, &x) == STATUS_OK && follows(p, x))
         return 1;
     x = common_factor(p, p->count);
-    if (p->count == 2 && fit_digits(x) > 2) return 0; /* any single fall has some factor */
+    if (p->count == 2 && fit_digits(x) > 2)
+        return 0; /* a single fall has some factor always, so a long one proves nothing */
     return follows(p, x) || (p->count > 2 && follows(p, common_factor(p, p->count - 1)));
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rivals of an expectation that a log agrees with: contracts that, with the same numbers, log the
- * same column and apply another.
+ * Rivals of an expectation that a log agrees with: contracts that log the same column with the same
+ * numbers and apply another one.
+ *
  * Invariant: a pass is given only where every rival was looked at. */
 #include "forensics/fit_rivals.h"
 
@@ -93,8 +94,9 @@ enum status fit_judge_rivals(const struct fit_known *known, int applied, struct 
     return STATUS_OK;
 }
 
-/* Simplicity by which another explanation must lead: more than the order of contracts and the
- * rarity of a schedule make up, less than a floor that nobody would type. */
+/* Cost by which another explanation must lead (forensics/fit_cost.c). Chosen to be more than the
+ * order of the contracts (hundredths) and the rarity of a named schedule (up to 0.2) make up, and
+ * less than a floor costs that nobody would type (0.35 for three digits). */
 #define MUCH_SIMPLER 0.25
 
 enum status fit_judge_plainer(const struct series *series, const struct fit_known *known,

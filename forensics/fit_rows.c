@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tries spacings of rows: those that people type first, every one where these do not settle it. */
+ * Tries spacings of rows: those that people type first, then every one where these do not settle
+ * it.
+ *
+ * Invariant: a spacing that contradicts the epochs or a given total is never fitted. */
 #include "forensics/fit_rows.h"
 
 #include <stdio.h>
@@ -8,21 +11,23 @@
 #include "base/real.h"
 #include "forensics/fit_epochs.h"
 
-/* Spacings within this cost of the best explain the rates as well as it does. */
+/* Spacings whose fit costs less than this above the best one count as explaining the LRs alike.
+ * Chosen below 0.8, the least price of contradicting a number that is known (fit_cost.c), and above
+ * the few tenths by which the digits of two totals differ. */
 #define ALIKE 0.5
-#define EVERY_ONE 24 /* all spacings up to here */
+#define EVERY_ONE 24 /* all spacings up to here are tried when the usual ones leave one or none */
 
 static const uint64_t usual[] = {1, 10, 5, 100, 50, 20, 2, 25, 4, 8, 16, 500, 1000, 200};
 static const uint64_t rare[] = {30, 32, 40, 64, 75, 128, 250, 256};
 
 struct tries {
     const struct series *series;
-    const uint64_t *rows; /* spacings since the start at every point */
+    const uint64_t *rows; /* how many spacings lie between the start and each point */
     struct series_point *points;
     struct fit_epochs epochs;
     struct fit_known known;
     struct fit_rows *out;
-    uint64_t wanted; /* given spacing, 0: none */
+    uint64_t wanted; /* the spacing that is given; 0: none */
 };
 
 static uint64_t last_row(const struct tries *tries) {
@@ -43,7 +48,8 @@ static struct series number(const struct tries *tries, const struct fit_spacing 
     return (struct series){tries->points, tries->series->count};
 }
 
-/* Past a total that is given no row is; a last one short of its spacing is at the total. */
+/* Sets the update of the last row; returns 0 when it is past a total that is given. A last row that
+ * is short of its spacing stands at the total. */
 static int settle_last(const struct tries *tries, struct fit_spacing *spacing) {
     const uint64_t total = tries->known.request.steps;
     const uint64_t rows = last_row(tries) - (spacing->first_at_one ? 1 : 0);
@@ -92,7 +98,8 @@ static enum status try_list(struct tries *tries, const uint64_t *list, size_t co
     return STATUS_OK;
 }
 
-/* Those as good as the best, ascending; out->best among them. */
+/* Keeps the spacings that are as good as the best, in ascending order; out->best is the best of
+ * them. */
 static void keep_alike(struct fit_rows *out) {
     double least = real_inf_f64();
     size_t kept = 0;
@@ -130,7 +137,8 @@ static enum status try_all(struct tries *tries) {
     return STATUS_OK;
 }
 
-/* The one spacing that the epochs admit, where the updates of an epoch are known. */
+/* Returns the one spacing that the epochs admit, where the updates of an epoch are known; 0 when
+ * there are several or none. */
 static uint64_t by_epochs(struct tries *tries) {
     const size_t count = tries->series->count;
     uint64_t only = 0;

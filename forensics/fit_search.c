@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs every model over the series, pass by pass. Models with the same logged column for the same
- * numbers are solved once. */
+ * Runs every model over the series, pass by pass. Models that log the same column for the same
+ * numbers are solved once.
+ *
+ * Invariant: the budget counts evaluations and not time, so a search gives the same result on any
+ * machine. */
 #include "forensics/fit_search.h"
 
 #include <string.h>
@@ -66,9 +69,10 @@ int fit_models_alike(const struct fit_model *a, const struct fit_model *b) {
            a->warmup_scale == b->warmup_scale;
 }
 
-/* Whether two models alike, set to the same numbers, log the same double at every point. They are
- * one function but before the first counted update and behind the total; where updates are skipped
- * or counted in epochs they may be none. */
+/* Tells whether two models that are alike, set to the same numbers, log the same double at every
+ * point. They are one function except before the first counted update and behind the total, so only
+ * those points are evaluated. Where updates are skipped or counted in epochs they may differ
+ * anywhere. */
 static int equal_columns(const struct fit_model *a, const struct fit_model *b,
                          const struct fit_window *window) {
     const int64_t total = (int64_t)a->plan.steps;
@@ -85,7 +89,7 @@ static int equal_columns(const struct fit_model *a, const struct fit_model *b,
     return 1;
 }
 
-/* Solutions of a model alike, verified on this one. */
+/* Takes over solutions of a model that is alike, after verifying them on this one. */
 static size_t adopt(struct fit_model *solved, struct fit_model *model,
                     const struct fit_window *window, const struct fit_solutions *from,
                     struct fit_solutions *out) {
@@ -101,7 +105,7 @@ static size_t adopt(struct fit_model *solved, struct fit_model *model,
     return out->count;
 }
 
-/* Cheapest first, at most `most` of one model. */
+/* Adds the cheapest solutions first, and at most `most` of one model. */
 static void keep(struct fit_search *search, size_t model, struct fit_solutions *solutions,
                  uint8_t first_differs, size_t most) {
     double costs[FIT_SOLUTIONS];
@@ -128,7 +132,7 @@ void fit_search_window(struct fit_search *search, const struct fit_window *like,
     const struct series_point *points = search->series->points;
     fit_window_open(&window, points + first, end - first);
     struct fit_solutions solutions, copies;
-    size_t solved = SIZE_MAX; /* model that `solutions` are of */
+    size_t solved = SIZE_MAX; /* the model that `solutions` belong to */
     uint8_t done[8192] = {0};
     for (size_t m = 0; m < search->model_count; m++) {
         if (done[m]) continue;
@@ -153,7 +157,8 @@ static int any_agrees(const struct fit_search *search) {
     return 0;
 }
 
-/* Whether one departure or less explains the log already. */
+/* Tells whether one departure or less explains the log already: each costs about 1
+ * (forensics/fit_cost.c). */
 static int any_cheap(const struct fit_search *search) {
     for (size_t i = 0; i < search->count; i++)
         if (search->found[i].cost < 1.0) return 1;
@@ -179,7 +184,7 @@ static size_t list_strides(const struct fit_search *search, double *strides) {
     if (b > 0.0) add_stride(strides, &count, 1.0 / b);
     for (size_t i = 0; i < sizeof usual_strides / sizeof usual_strides[0]; i++)
         add_stride(strides, &count, usual_strides[i]);
-    for (size_t i = 0; i < search->count; i++) { /* a total that the run is a multiple of */
+    for (size_t i = 0; i < search->count; i++) { /* a total that the run is a whole multiple of */
         const double total = search->found[i].solution.numbers.total;
         const double run = (double)search->known->run_steps;
         const double times = total > 0.0 ? fit_round(run / total) : 0.0;
@@ -198,7 +203,8 @@ static void pass_strides(struct fit_search *search, int free_strides) {
     fit_search_window(search, &window, 0, search->series->count, 0);
 }
 
-/* Evaluations that each pass may take; about 0.3 us each. */
+/* How many evaluations each pass may take, at about 0.3 us each: chosen so that a pass ends within
+ * half a second, and a column that nothing explains within some 3 s. */
 enum {
     PLAIN = 1500000,
     STRIDES_KNOWN = 1000000,
@@ -206,10 +212,11 @@ enum {
     SEGMENTS = 1500000,
     STRIDES_FREE = 1000000,
     DEEP = 1000000,
-    WALK = 6000000 /* of all passes together: what walks fits few logs */
+    WALK =
+        6000000 /* steps of recursive schedules in all passes together, since they fit few logs */
 };
 
-/* What no simple use explains. */
+/* Searches for explanations where no simple use of a contract gives the column. */
 static enum status unusual(struct fit_search *search, struct fit_window *window) {
     search->budget = SEGMENTS;
     TRY(fit_search_segments(search));

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Explanations in segments: the first stretch is fitted like a log of its own, then every break
- * must be one of a few events (skipped update, resume that drops or doubles the counter, another
- * peak). An event must explain several points, so that noise is not explained event by event.
+ * must be one of a few events (a skipped update, a resume that drops or doubles the counter,
+ * another peak). An event must explain several points (two for a skip, three for a reset, four
+ * where a scale or a shift is free), since with fewer points than free numbers it would explain
+ * noise.
+ *
  * Invariant: what is added reproduces the whole series. */
 #include <string.h>
 
@@ -9,21 +12,26 @@
 #include "base/sum.h"
 #include "forensics/fit_search.h"
 
-#define CANDIDATES 40    /* explanations of the first stretch that are carried on */
-#define RESUME_WIDEST 64 /* updates between two rows among which a resume is sought */
+#define CANDIDATES                                                                                 \
+    40 /* explanations of the first stretch that are carried on, the cheapest first. Chosen        \
+          generously: the first stretch of a short log fits under many contracts, and only what    \
+          follows tells them apart */
+#define RESUME_WIDEST                                                                              \
+    64 /* updates between two rows among which a resume is sought; each one is tried, so it bounds \
+          the work */
 #define SCAN_MOST 4096
 
 struct path {
     const struct series *series;
     struct fit_model *model;
-    double scale; /* of the series, for slack */
+    double scale; /* largest |value| of the series, for the slack of rounding */
     struct fit_segment segments[FIT_SEGMENTS];
     size_t count;
 };
 
 struct option {
     struct fit_segment segment;
-    size_t run; /* points explained */
+    size_t run; /* how many points it explains */
 };
 
 static int matches(const struct path *path, const struct fit_segment *segment, size_t i,
@@ -56,7 +64,7 @@ static void try_option(const struct path *path, struct option *best, int64_t shi
     if (option.run > best->run) *best = option;
 }
 
-/* First and last update at which a resume between rows i - 1 and i can have begun. */
+/* Finds the first and the last update at which a resume between rows i - 1 and i can have begun. */
 static void resume_range(const struct path *path, size_t i, uint64_t *first, uint64_t *last) {
     const uint64_t now = path->series->points[i].update,
                    before = path->series->points[i - 1].update;
@@ -65,7 +73,8 @@ static void resume_range(const struct path *path, size_t i, uint64_t *first, uin
     if (now - *first >= RESUME_WIDEST) *first = now - RESUME_WIDEST + 1;
 }
 
-/* With the scale open: narrowed point by point, the shortest decimal that is left. */
+/* Tries a shift with the scale left open: the admitted scale is narrowed point by point, and the
+ * shortest decimal that is left is taken. */
 static void try_scaled(const struct path *path, struct option *best, int64_t shift,
                        enum fit_event event, size_t i) {
     double low = 0.0, high = real_inf_f64();
@@ -87,7 +96,7 @@ static void try_scaled(const struct path *path, struct option *best, int64_t shi
         try_option(path, best, shift, fit_shortest(low, high), event, i, 4);
 }
 
-/* Any other shift: first the two points at hand, then the run. */
+/* Tries every other shift: first on the point at hand, then on the run behind it. */
 static void scan_shifts(const struct path *path, struct option *best, size_t i) {
     const int64_t k = (int64_t)path->series->points[i].update;
     const int64_t low = 1 - k, high = (int64_t)path->model->now.total + 2 - k;
@@ -176,7 +185,7 @@ static enum status extend(struct fit_search *search, const struct fit_solution *
     return add_path(search, &path, solution);
 }
 
-/* Points before the first resume that the log itself shows. */
+/* Returns how many points stand before the first resume that the log itself shows. */
 static size_t natural_cut(const struct series *series) {
     for (size_t i = 1; i < series->count; i++)
         if (series->points[i].part != series->points[i - 1].part ||

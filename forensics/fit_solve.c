@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Solves one model on one window: for every warm-up that the knee admits and every floor worth a
  * try, the total from the ratio of two points, the peak from all of them.
- * Knows no schedule by name: a model is a function of update, peak, warm-up, total and floor. */
+ *
+ * Knows no schedule by name: a model is a function of update, peak, warm-up, total and floor.
+ * Invariant: the budget falls with every evaluation, so each loop here ends. */
 #include "forensics/fit_solve.h"
 
 #include "base/real.h"
@@ -24,7 +26,7 @@ static void set_lr(struct fit_model *model, double lr) {
     fit_model_set(model, &numbers);
 }
 
-/* What one point admits for L: value = offset + slope * L there. */
+/* Returns which L one point admits, where its value is offset + slope * L. */
 static struct range admit(const struct series_point *point, double scale, double slope,
                           double offset, double blur) {
     const double half = fit_half(point, scale) + blur;
@@ -82,7 +84,7 @@ static int emit(const struct fit_model *model, const struct fit_window *window,
     return 1;
 }
 
-/* With everything but L set: finds L; 1 when the window is reproduced. */
+/* Finds L when everything else is set. Returns 1 when the window is reproduced. */
 static int solve_lr(struct fit_model *model, const struct fit_window *window,
                     struct fit_solutions *out) {
     double reference = window->scale > 0.0 ? window->scale : 1.0;
@@ -112,7 +114,8 @@ static void set_total(struct fit_model *model, double total) {
     fit_model_set(model, &numbers);
 }
 
-/* Ratio of the values at the two points of the descent and the top, or NaN. */
+/* Returns the ratio of the values at point j and at the top, or NaN. The peak cancels in it, so it
+ * depends on the total alone. */
 static double ratio_at(struct fit_model *model, const struct fit_window *window, double total,
                        size_t j) {
     set_total(model, total);
@@ -129,9 +132,11 @@ static int try_total(struct fit_model *model, const struct fit_window *window, d
     return solve_lr(model, window, out);
 }
 
-#define WIDEST 24 /* totals tried in an interval that coarse quanta leave open */
+#define WIDEST                                                                                     \
+    24 /* totals tried on each side of an interval that coarse quanta leave open: enough to show   \
+          that many fit, which is all that such a log can say */
 
-/* Whole totals around `at` for which the ratio stays in `admitted`. */
+/* Tries whole totals around `at` for which the ratio stays in `admitted`. */
 static void try_totals(struct fit_model *model, const struct fit_window *window, double at,
                        struct range admitted, size_t j, struct fit_solutions *out) {
     const double grain = model->now.epoch > 0 ? (double)model->now.epoch : 1.0;
@@ -154,7 +159,8 @@ static void try_totals(struct fit_model *model, const struct fit_window *window,
 static double bisect(struct fit_model *model, const struct fit_window *window, double a, double b,
                      double target, size_t j) {
     const int up = ratio_at(model, window, b, j) > ratio_at(model, window, a, j);
-    for (int i = 0; i < 60 && b - a > 0.2; i++) { /* totals are whole */
+    for (int i = 0; i < 60 && b - a > 0.2;
+         i++) { /* totals are whole, so a finer bracket is of no use */
         const double middle = 0.5 * (a + b);
         const double ratio = ratio_at(model, window, middle, j);
         if ((ratio < target) == up)
@@ -165,7 +171,9 @@ static double bisect(struct fit_model *model, const struct fit_window *window, d
     return 0.5 * (a + b);
 }
 
-/* Every total where the ratio of two points comes out, over four decades. */
+/* Tries every total where the ratio of the two points comes out, from a quarter of the log's length
+ * to 4000 times it: steps of 15 % near the end of the log, where the ratio changes fast, and of 50
+ * % far out. */
 static void scan_totals(struct fit_model *model, const struct fit_window *window,
                         struct fit_solutions *out) {
     const size_t j = window->descent[0] != 0 ? window->descent[0] : window->count - 1;
@@ -220,12 +228,12 @@ static void solve_total(struct fit_model *model, const struct fit_window *window
 struct floor {
     double value;
     int absolute;
-    int at_end; /* read off the last point: the total is there or before */
+    int at_end; /* 1: read off the last point, so the total is there or before */
 };
 
 #define FLOORS 20
 
-/* What the decay may fall to, the schedule's own default first. */
+/* Lists what the decay may fall to, with the schedule's own default first. */
 static size_t list_floors(const struct fit_model *model, const struct fit_window *window,
                           struct floor *floors) {
     static const double ratios[] = {0.1, 0.01, 0.05, 0.2, 0.001, 0.5, 0.3};
@@ -270,7 +278,7 @@ static void solve_floor(struct fit_model *model, const struct fit_window *window
     }
 }
 
-/* The part before the top alone: cheap, and refuses most warm-ups. */
+/* Checks the part before the top alone, which is cheap and refuses most warm-ups. */
 static int rise_fits(struct fit_model *model, const struct fit_window *window,
                      const struct fit_numbers *numbers) {
     if (!model->linear || !model->plain_rise || !model->needs_warmup || window->top < 2) return 1;
@@ -286,7 +294,7 @@ static int rise_fits(struct fit_model *model, const struct fit_window *window,
     for (size_t p = 0; p < 6; p++) {
         const size_t i = (window->top - 1) * p / 5;
         const double at = (double)window->points[i].update * pace;
-        if (at + 2.0 * pace >= trial.warmup) break; /* maybe behind the warm-up */
+        if (at + 2.0 * pace >= trial.warmup) break; /* this point may be behind the warm-up */
         const double slope = model_at(model, window, i);
         const struct range here = admit(&window->points[i], window->scale, slope, 0.0, blur);
         if (here.low > range.low) range.low = here.low;
@@ -306,7 +314,7 @@ static void solve_stride(struct fit_model *model, const struct fit_window *windo
         .epoch = model->contract->unit == CONTRACT_UNIT_EPOCH ? window->epoch : 0};
     model->now.epoch = numbers.epoch;
     fit_list_warmups(model, window, stride, &warmups);
-    /* Behind the warm-up every W fits with a peak of its own: a dozen stand for all. */
+    /* Behind the warm-up every W fits with a peak of its own: a dozen stand for all of them. */
     const size_t most = window->top == 0 && window->points[0].update > 2 ? 12 : FIT_SOLUTIONS;
     for (size_t w = 0; w < warmups.count && out->count < most; w++) {
         if (*window->budget == 0) return;
@@ -316,7 +324,8 @@ static void solve_stride(struct fit_model *model, const struct fit_window *windo
     }
 }
 
-/* Known warm-ups first, for every stride: a window that only rises fits most others, too. */
+/* Takes known warm-ups first, for every stride: in a window that only rises most others fit as
+ * well. */
 void fit_solve(struct fit_model *model, const struct fit_window *window,
                struct fit_solutions *out) {
     out->count = 0;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A model as it is set against every point of a window.
- * Recursive schedules go from update to update: the walk is charged, and a column that falls is
- * taken from its end, so that nothing starts over at every point. */
+ *
+ * Recursive schedules go from update to update. Their walk is charged, and a column that falls back
+ * is taken from its end, so that nothing starts over at every point. Invariant: 1 is returned only
+ * where every point was compared. */
 #include "base/real.h"
 #include "base/sum.h"
 #include "forensics/fit_solve.h"

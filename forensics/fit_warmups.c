@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Warm-ups worth a try for one model on one window: what the knee of the column admits, and shares
  * of known totals that people type. Evaluates nothing.
+ *
  * Invariant: likely ones stand first, since a search may stop early. */
 #include "base/real.h"
 #include "forensics/fit_solve.h"
@@ -19,14 +20,14 @@ static double whole(int32_t rule, double x) {
     case CONTRACT_ROUND_CEIL:
         return fit_ceil(x);
     case CONTRACT_ROUND_HALF_EVEN:
-        return fit_round(x); /* a tie that goes the other way is in the knee's range, too */
+        return fit_round(x); /* a tie that goes the other way is in the range of the knee, too */
     default:
         return x;
     }
 }
 
-/* A share of the total, in counter units where both are rescaled: as the contract rounds it, then
- * as another might (models alike are solved once). */
+/* Adds a share of the total, in units of the counter where both are rescaled: as the contract
+ * rounds it, then as another might (models that are alike are solved once). */
 static void add_share(const struct fit_model *model, double total, double ratio, double low,
                       double high, struct fit_warmups *warmups) {
     static const int32_t rules[] = {CONTRACT_ROUND_FLOOR, CONTRACT_ROUND_CEIL};
@@ -45,7 +46,9 @@ static void add_share(const struct fit_model *model, double total, double ratio,
     }
 }
 
-/* Ratios that people type, of every known total; only those in [low, high]. */
+/* Adds ratios that people type, of every known total; only those in [low, high]. The list was
+ * chosen from common recipes (Hugging Face examples write 0.03 and 0.1); a ratio that is missing
+ * here is still found through the knee. */
 static void add_ratios(const struct fit_model *model, const struct fit_window *window, double low,
                        double high, struct fit_warmups *warmups) {
     static const double ratios[] = {0.03, 0.1,  0.05, 0.01, 0.06, 0.02, 0.2,   0.04,  0.08,
@@ -74,7 +77,8 @@ void fit_list_warmups(const struct fit_model *model, const struct fit_window *wi
     } else if (points[0].update > 1) {
         high = (double)points[0].update + shift + 2.0;
     }
-    /* Rounding prints the maximum early. */
+    /* Coarse digits print the maximum early, so the knee may lie later by as many updates as one
+     * quantum takes to climb. */
     high += stairs + (double)points[top].update * 2.0 * fit_half(&points[top], window->scale) /
                          window->scale;
     low -= stairs;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a stretch of the column looks like: where it stops rising, where it falls, where it rests.
- * Looks at printed values only and knows no schedule. */
+ * Looks at printed values only and knows no schedule.
+ *
+ * Invariant: two points are equal here exactly where their printed digits cannot tell them apart.
+ */
 #include "base/real.h"
 #include "forensics/fit_solve.h"
 
@@ -16,14 +19,16 @@ static int equal(const struct fit_window *window, size_t i, size_t j) {
            fit_half(a, window->scale) + fit_half(b, window->scale);
 }
 
-/* Printed alike; of exact doubles one may round an ulp higher than the others of a plateau. */
+/* Tells whether point i is as high as the top: printed alike, or, of exact doubles, up to an ulp,
+ * by which values of one plateau may differ. */
 static int as_high(const struct fit_window *window, size_t i, size_t top) {
     const struct series_point *a = &window->points[i], *b = &window->points[top];
     if (a->quantum == 0.0 && b->quantum == 0.0) return equal(window, i, top);
     return a->value == b->value;
 }
 
-/* The maximum; but a first update at the full LR before a warm-up is no top. */
+/* Finds the first stretch at the maximum. A first update at the full LR in front of a warm-up is no
+ * top: it lies at least a tenth above the second, which then rises. */
 static void find_top(struct fit_window *window) {
     size_t first = 0;
     if (window->count > 3 && window->points[0].update == 1 &&
@@ -35,7 +40,9 @@ static void find_top(struct fit_window *window) {
     size_t top = first;
     for (size_t i = first + 1; i < window->count; i++) {
         if (window->points[i].value > window->points[top].value) top = i;
-        /* A fall behind a value that is not small ends it: later ones are other waves. */
+        /* A fall behind a value of at least 0.3 of the maximum ends the search: later tops are
+         * other waves. 0.3 was chosen to lie above the first steps of a warm-up, which may be
+         * printed with a dip; no measurement stands behind it. */
         if (i > top && window->points[top].value >= 0.3 * window->scale && !equal(window, top, i))
             break;
     }
@@ -46,7 +53,8 @@ static void find_top(struct fit_window *window) {
         window->top_last = i;
 }
 
-/* End of the first descent behind the top, and a point in it near 0.4 of the maximum. */
+/* Finds the end of the first descent behind the top, and a point in it near 0.4 of the maximum: low
+ * enough that the ratio to the top depends on the total, high enough to have digits. */
 static void find_descent(struct fit_window *window) {
     const struct series_point *points = window->points;
     size_t end = 0, middle = 0;
@@ -79,7 +87,7 @@ static void find_tail(struct fit_window *window) {
         window->tail = window->points[last].value;
 }
 
-/* Updates between the changes of a staircase, where there are two changes or more. */
+/* Finds the updates between the changes of a staircase, where there are two changes or more. */
 static void find_staircase(struct fit_window *window) {
     uint64_t before = 0, shortest = 0;
     size_t changes = 0, flat = 0;
@@ -122,7 +130,8 @@ static void find_probes(struct fit_window *window) {
     for (size_t i = 1; i < 24; i++)
         add_probe(window, (size_t)((double)last * (double)i / 24.0));
     const struct series_point *points = window->points;
-    for (size_t i = 1; i < window->probe_count; i++) /* ascending: recursive schedules go on */
+    for (size_t i = 1; i < window->probe_count;
+         i++) /* in ascending order, so that recursive schedules go on from point to point */
         for (size_t j = i;
              j > 0 && points[window->probes[j]].update < points[window->probes[j - 1]].update;
              j--) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fits in words. Names of bugs are those of docs/LR.md; a name is given where the numbers show the
- * bug's signature against what is known, never for plain use.
+ * Fits in words. Names of bugs are those of docs/LR.md. A name is given where the numbers show the
+ * bug's signature against what is known, and never for plain use.
+ *
  * Invariant: every number in a text is one of the fit. */
 #include "forensics/fit_words.h"
 
@@ -144,7 +145,7 @@ static const char *bug_of_contract(const struct contract *contract) {
     return NULL;
 }
 
-/* Against the numbers that are known. */
+/* Names a departure from the numbers that are known. */
 static const char *bug_of_numbers(const struct fit_search *search, const struct fit *fit) {
     const struct contract_request *request = &search->known->request;
     const double steps = (double)(request->steps > 0 ? request->steps : search->known->run_steps);
@@ -165,7 +166,8 @@ static const char *bug_of_numbers(const struct fit_search *search, const struct 
     return NULL;
 }
 
-/* Skipped updates are known, the expectation holds there, and the fit does not. */
+/* Names the case where skipped updates are known and the fit goes on at them while the expectation
+ * holds. */
 static const char *bug_of_skip(const struct fit_search *search, const struct fit *fit) {
     const struct fit_known *known = search->known;
     if (known->expected == NULL || known->request.skipped_count == 0) return NULL;

@@ -8,10 +8,10 @@
 
 TWINSTEP_MUST_USE enum status fit_describe(const struct fit *fit, struct arena *arena,
                                            const char **out);
-/* Sets text and bug. */
+/* Sets the fit's text and bug. */
 TWINSTEP_MUST_USE enum status fit_words(const struct fit_search *search, struct fit *fit);
 TWINSTEP_MUST_USE enum status fit_words_partial(const struct fit_search *search, const char **out);
-/* First update that the two apply differently, 0 for none. */
+/* Returns the first update that the two apply differently within the run, or 0. */
 uint64_t fit_applied_apart(const struct fit *a, const struct fit *b, const struct fit_set *set);
 
 #endif

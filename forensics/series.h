@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One column of a log as a series over updates: what fits and checks work on.
  *
- * Rows without a value or without an update number are left out; the order of the file stays, so a
+ * Rows without a value or without an update number are left out. The order of the file stays, so a
  * resumed run may show an update twice (then `part` differs, or the update number falls back).
  * Invariant: each point says its row, so every finding can name a line of the log. */
 #ifndef TWINSTEP_FORENSICS_SERIES_H
@@ -10,7 +10,7 @@
 #include "logs/log.h"
 
 struct series_point {
-    uint64_t update; /* k, 1-based */
+    uint64_t update; /* the update k, counted from 1 */
     double value;
     double quantum; /* as in logs/log.h, never NaN */
     size_t row;
@@ -22,7 +22,7 @@ struct series {
     size_t count;
 };
 
-/* An absent column gives an empty series. */
+/* Picks the points of a column; an absent column (NULL) gives an empty series. */
 TWINSTEP_MUST_USE enum status series_of(const struct log *log, const struct log_column *column,
                                         struct arena *arena, struct series *out);
 

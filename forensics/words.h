@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Short texts for findings: a value with its precision, a row with its place. Judges nothing.
+ *
  * Invariant: a value is never shown without the precision that it was printed with. */
 #ifndef TWINSTEP_FORENSICS_WORDS_H
 #define TWINSTEP_FORENSICS_WORDS_H
@@ -11,23 +12,24 @@ struct word {
     char text[128];
 };
 
-/* "0.6931 (printed to 0.0001)"; exact values: "5e-07". */
+/* Writes a value with its precision: "0.6931 (printed to 0.0001)", or "5e-07" when it is exact. */
 struct word word_value(double value, double quantum);
-/* Shortest text that reads back. */
+/* Writes the shortest text that reads back as the value. */
 struct word word_number(double value);
-/* Four significant digits: for ratios and distances that we computed. */
+/* Writes four significant digits, for ratios and distances that we computed. */
 struct word word_about(double value);
-/* "update 3 (line 12)"; "update 3" when the source has no lines; with the part when there are
- * several. */
+/* Writes "update 3 (line 12)", or "update 3" when the source has no lines; with the part when there
+ * are several. */
 struct word word_place(const struct log *log, size_t row);
 
-/* What the log prints for a column: its own spelling. */
+/* Returns the log's own spelling of a column. */
 const char *word_column(const struct log *log, enum log_name name);
 
-/* Finest step between values of a series that this log can show near `value`. Printed digits say
- * it; exact numbers that all lie on the grid of bf16 or binary32 were computed there. */
+/* Returns the finest step between values of a series that this log can show near `value`. Printed
+ * digits say it; exact numbers that all lie on the grid of bf16 or binary32 were computed in that
+ * format. */
 double series_spacing(const struct series *series, double value, double quantum);
-/* Significant bits of the exact values of a series: 8 (bf16), 24 (binary32) or 53. */
+/* Returns the significant bits of the exact values of a series: 8 (bf16), 24 (binary32) or 53. */
 int series_bits(const struct series *series);
 
 #endif

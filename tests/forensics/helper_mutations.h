@@ -32,7 +32,7 @@ enum twist {
 };
 
 struct mutation {
-    int number; /* of the catalogue (facts, section 7) */
+    int number; /* its number in the catalogue of bugs (docs/LR.md) */
     const char *bug;
     struct setup believed, happened;
     int twist;
