@@ -23,8 +23,8 @@
 #include "logs/log.h"
 
 enum compare_class {
-    COMPARE_EQUAL =
-        0, /* every pair is equal to the last bit of what was printed, and both are exact */
+    /* Every pair is equal to the last bit of what was printed, and both are exact. */
+    COMPARE_EQUAL = 0,
     COMPARE_WITHIN, /* some pairs are equal only within the printed precision */
     COMPARE_DIFFERENT,
     COMPARE_ABSENT /* there is no pair: one log lacks the column, or no update is in both */
@@ -88,12 +88,12 @@ enum compare_lr_state {
 struct compare_lr {
     int32_t state;
     int32_t logged; /* enum compare_class of the printed columns */
-    const struct fit
-        *fit[2]; /* the explanations of the example: the best pair, or a pair that differs */
+    /* The explanations of the example: the best pair, or a pair that differs. */
+    const struct fit *fit[2];
     size_t fits[2];
     size_t agree, differ; /* how many pairs of explanations agree, and how many differ */
-    int64_t
-        shift; /* A's applied LR at k is B's at k + shift for all k; 0 when no shift gives that */
+    /* A's applied LR at k is B's at k + shift for all k; 0 when no shift gives that. */
+    int64_t shift;
     uint64_t first_update; /* the first update at which the example differs */
     double first[2];
     int stated; /* 1: both contracts were given and not only fitted */
@@ -120,8 +120,8 @@ struct compare_input {
 struct compare_report {
     int32_t verdict;
     const char *why; /* why the verdict is what it is, in one sentence */
-    const struct compare_column
-        *columns; /* the columns that either log has, in the order of log_names */
+    /* The columns that either log has, in the order of log_names. */
+    const struct compare_column *columns;
     size_t column_count;
     const uint32_t *order; /* indices of the different columns, by their first difference, then by
                               the order of tests */

@@ -17,8 +17,8 @@ struct holding {
     const struct floor_file *file;
     struct arena *arena;
     size_t pairs;
-    double *low,
-        *high; /* (pairs + 1): with the logs' gaps as small, and as large, as they may be */
+    /* (pairs + 1): with the logs' gaps as small, and as large, as they may be. */
+    double *low, *high;
     double *cell, *sorted; /* (pairs + 1) */
     struct compare_floor *out;
 };

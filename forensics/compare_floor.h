@@ -15,8 +15,8 @@
 #include "determinism/floor_file.h"
 #include "forensics/compare.h"
 
-#define COMPARE_FLOOR_CONFIDENCE                                                                   \
-    0.95 /* confidence of the bounds that are shown; it plays no part in the verdict */
+/* Confidence of the bounds that are shown; it plays no part in the verdict. */
+#define COMPARE_FLOOR_CONFIDENCE 0.95
 
 enum compare_floor_verdict {
     COMPARE_FLOOR_INSIDE = 0,

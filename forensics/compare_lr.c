@@ -6,10 +6,9 @@
 #include "base/real.h"
 #include "forensics/compare_parts.h"
 
-#define SAMPLED                                                                                    \
-    4096 /* of longer logs only this many updates are compared, half at the start and half at the  \
-            end: conventions differ at the ends of a schedule, and it bounds the time of pairs of  \
-            explanations */
+/* Of longer logs only this many updates are compared, half at the start and half at the end:
+ * conventions differ at the ends of a schedule, and it bounds the time of pairs of explanations. */
+#define SAMPLED 4096
 
 /* Both explanations lie within half a quantum of what was printed; 1e-9 besides covers the
  * arithmetic of contracts that compute in double by other orders. */

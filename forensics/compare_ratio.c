@@ -61,9 +61,8 @@ static struct candidate candidate_at(size_t index) {
                                   1.0 / root};
     }
 }
-#define CANDIDATES                                                                                 \
-    (4 * 1023) /* n up to 1024, above the processes and micro-batches of any run that we know of   \
-                */
+/* N up to 1024, above the processes and micro-batches of any run that we know of. */
+#define CANDIDATES (4 * 1023)
 
 /* Returns the one candidate in the interval; kind NONE when there is none or several. */
 static struct candidate candidate_in(struct interval ratios) {

@@ -69,8 +69,8 @@ struct doctor_line {
 };
 
 struct doctor_report {
-    const struct doctor_finding
-        *findings;        /* findings come before remarks, each in the order of the table */
+    /* Findings come before remarks, each in the order of the table. */
+    const struct doctor_finding *findings;
     size_t finding_count; /* without remarks */
     size_t remark_count;
     const struct doctor_line *lines; /* one per check */

@@ -11,8 +11,8 @@
 #include "forensics/words.h"
 
 #define DOCTOR_NEEDS 4
-#define DOCTOR_EVIDENCE                                                                            \
-    6 /* lines of evidence that a finding may have: chosen so that it fits on a screen */
+/* Lines of evidence that a finding may have: chosen so that it fits on a screen. */
+#define DOCTOR_EVIDENCE 6
 
 struct doctor {
     const struct log *log;

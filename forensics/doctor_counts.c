@@ -34,9 +34,9 @@ static enum status short_epochs(struct doctor *doctor) {
     const double whole = (double)(uint64_t)(last->value + 0.5);
     const double missing = (whole - last->value) * per_epoch;
     const double slack = 0.5 * last->quantum * per_epoch;
-    if (per_epoch < 50.0 || whole < 1.0)
-        return STATUS_OK; /* a run with few updates per epoch ends anywhere by chance; 50 was chosen
-                             so that one missing update is at most 2 % of an epoch */
+    /* A run with few updates per epoch ends anywhere by chance; 50 was chosen so that one missing
+     * update is at most 2 % of an epoch. */
+    if (per_epoch < 50.0 || whole < 1.0) return STATUS_OK;
     if (missing - slack < 0.5 || missing + slack > whole + 0.5) return STATUS_OK;
     TRY(doctor_found(doctor, "floor_vs_ceil_steps", DOCTOR_POSSIBLE, last->row,
                      "The run ends about %s updates before %s whole epochs: the last micro-batches "

@@ -10,9 +10,9 @@
 #include "forensics/doctor_check.h"
 
 #define ROWS_OF_EVENT 8
-#define CHANGES                                                                                    \
-    12 /* how often the LR must change from row to row: with fewer changes, bugs explain healthy   \
-          columns, too */
+/* How often the LR must change from row to row: with fewer changes, bugs explain healthy columns,
+ * too. */
+#define CHANGES 12
 
 static const char *event_bug(int32_t event) {
     switch (event) {

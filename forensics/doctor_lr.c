@@ -138,8 +138,8 @@ static enum status zero_early(struct doctor *doctor) {
 /* ---- stairs ---- */
 
 struct stairs {
-    size_t count,
-        first;        /* how many whole stairs there are, and the point where the second begins */
+    /* How many whole stairs there are, and the point where the second begins. */
+    size_t count, first;
     uint64_t length;  /* updates of a stair; 0: they differ */
     int within_epoch; /* 1: a stair begins where no epoch does */
 };
@@ -164,8 +164,8 @@ static struct stairs find_stairs(const struct doctor *doctor) {
         const struct series_point *point = &lr->points[i];
         const double rise = real_abs_f64(point->value - lr->points[i - 1].value);
         if (rise <= 0.0) continue;
-        if (rise < 4.0 * point->quantum)
-            return (struct stairs){0, 0, 0, 0}; /* steps of under 4 quanta are made by the digits */
+        /* Steps of under 4 quanta are made by the digits. */
+        if (rise < 4.0 * point->quantum) return (struct stairs){0, 0, 0, 0};
         if (!epoch_begins(doctor, &lr->points[i - 1], point)) stairs.within_epoch = 1;
         if (begin != 0) {
             const uint64_t length = point->update - begin;

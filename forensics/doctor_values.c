@@ -148,8 +148,8 @@ static enum status fresh_weights(struct doctor *doctor) {
 /* ---- loss scale and skipped updates ---- */
 
 struct skips {
-    size_t count,
-        tail; /* updates that were skipped, and how many of them stand at the end in a row */
+    /* Updates that were skipped, and how many of them stand at the end in a row. */
+    size_t count, tail;
     size_t held, moved; /* how often the LR says that the schedule held, or moved, at a skip */
     const struct series_point *first;
 };

@@ -56,10 +56,10 @@ struct fit {
     double stride; /* how far the counter moves per update, in units of the contract's plain use: 2
                       is twice as fast, 0.125 eight times too slow */
     uint64_t epoch_updates; /* for CONTRACT_UNIT_EPOCH: the updates between two moves */
-    const char
-        *parameters; /* parameters of the schedule that are not the default: "num_cycles=2" */
-    uint8_t
-        warmup_hidden; /* 1: the log starts behind the warm-up, so another W fits with another L */
+    /* Parameters of the schedule that are not the default: "num_cycles=2". */
+    const char *parameters;
+    /* 1: the log starts behind the warm-up, so another W fits with another L. */
+    uint8_t warmup_hidden;
     uint8_t total_hidden; /* 1: T cannot be read off the log; steps is an assumption */
     const struct fit_segment *segments; /* at least one */
     size_t segment_count;
@@ -68,8 +68,8 @@ struct fit {
     double max_error; /* largest |printed - fitted| over all points, in quanta for rounded prints
                          and in ulps for exact doubles; rms_error is its root mean square */
     double rms_error;
-    double
-        simplicity; /* the cost of fit_cost: smaller is simpler. It is the first key of the rank */
+    /* The cost of fit_cost: smaller is simpler. It is the first key of the rank. */
+    double simplicity;
     uint32_t same_logged;  /* fits with an equal number here log the same at every point */
     uint32_t same_applied; /* among those, fits with an equal number here apply the same at every
                               point */
@@ -78,8 +78,8 @@ struct fit {
 };
 
 enum fit_why { /* why a log does not single out one explanation, as bits */
-               FIT_WHY_NO_COLUMN =
-                   1, /* there is no LR column, or none of its rows has an update number */
+               /* There is no LR column, or none of its rows has an update number. */
+               FIT_WHY_NO_COLUMN = 1,
                FIT_WHY_FEW = 2,      /* there are fewer than three points */
                FIT_WHY_CONSTANT = 4, /* all LRs are equal within their precision */
                FIT_WHY_COARSE = 8, /* the quanta are too coarse: several numbers fit one contract */
@@ -104,12 +104,12 @@ struct fit_set {
 
 /* What is known beside the series. Members that are zero or NaN are unknown and get fitted. */
 struct fit_known {
-    struct contract_request
-        request; /* a contract of NULL means any, a schedule of NULL means any; lr, warmup, steps,
-                    accumulate, processes, global_batch and values count where they are given */
-    const struct contract
-        *expected; /* the contract that a check expects, or NULL. It does not restrict the search:
-                      departures from its plain use get the names of the catalogue */
+    /* A contract of NULL means any, a schedule of NULL means any; lr, warmup, steps, accumulate,
+     * processes, global_batch and values count where they are given. */
+    struct contract_request request;
+    /* The contract that a check expects, or NULL. It does not restrict the search: departures from
+     * its plain use get the names of the catalogue. */
+    const struct contract *expected;
     const char *const *possible; /* names of the contracts that the log's format speaks for, ending
                                     with NULL; NULL: any. Their fits come first, and fit_check does
                                     not count others as rivals */

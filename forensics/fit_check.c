@@ -153,8 +153,8 @@ static double pace(const struct fit *fit) {
 }
 
 static int same_training(const struct fit *a, const struct fit *b) {
-    if (a->schedule->feedback || b->schedule->feedback)
-        return 0; /* a feedback schedule has no share of a total */
+    /* A feedback schedule has no share of a total. */
+    if (a->schedule->feedback || b->schedule->feedback) return 0;
     return near(a->lr, b->lr) && near(a->warmup, b->warmup) &&
            (a->steps == b->steps || a->steps == 0 || b->steps == 0) && a->stride == b->stride &&
            a->segment_count == b->segment_count && near(pace(a), pace(b));
@@ -165,10 +165,8 @@ static int same_training(const struct fit *a, const struct fit *b) {
 static enum status say_shift(const struct fit_known *known, struct arena *arena,
                              struct fit_check *out) {
     const struct contract *expected = known->request.contract;
-    const struct fit
-        *other = NULL,
-        *alike =
-            NULL; /* `other` trains differently from the expectation, `alike` trains as expected */
+    /* `other` trains differently from the expectation, `alike` trains as expected. */
+    const struct fit *other = NULL, *alike = NULL;
     const int by = ahead(out->found.fits[0].contract) - ahead(expected);
     char *text;
     for (size_t i = 0; i < out->found.count; i++) {

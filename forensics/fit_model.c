@@ -92,8 +92,8 @@ static double rise_of(struct fit_model *model, double total, double floor) {
 }
 
 static void find_needs(struct fit_model *model) {
-    if (model->plan.schedule->state_size >
-        0) { /* recursive schedules are costly far out, so nothing is probed */
+    /* Recursive schedules are costly far out, so nothing is probed. */
+    if (model->plan.schedule->state_size > 0) {
         model->needs_total = model->plain_rise = model->linear = 1;
         return;
     }
@@ -187,8 +187,8 @@ static enum status add(struct list *list, const struct contract_request *request
                        const char *parameters, struct arena *arena) {
     if (list->count == MODELS) return STATUS_OK;
     struct fit_model *model = &list->at[list->count];
-    if (open_model(request, arena, model) != STATUS_OK)
-        return STATUS_OK; /* the contract refuses the schedule; that is no error */
+    /* The contract refuses the schedule; that is no error. */
+    if (open_model(request, arena, model) != STATUS_OK) return STATUS_OK;
     if (!copy_needs(list, model, parameters)) find_needs(model);
     model->parameters = parameters;
     list->count++;
@@ -236,8 +236,8 @@ static enum status add_decays(struct list *list, const struct contract_request *
             shaped.values[shaped.value_count++].text = decays->text[d];
             const size_t before = list->count;
             TRY(add_value(list, &shaped, shape->path, shape->names[i], arena));
-            if (list->count == before)
-                continue; /* the contract refused it; the last model is another one */
+            /* The contract refused it; the last model is another one. */
+            if (list->count == before) continue;
             struct fit_model *last = &list->at[list->count - 1];
             char *parameters;
             TRY(arena_format(arena, &parameters, "decay=%s, %s=%s", decays->text[d], shape->path,

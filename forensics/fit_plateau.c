@@ -19,9 +19,9 @@
  * evaluations can show. A cooldown above 5 is left out: nobody was seen to type one. */
 #define PATIENCE 200
 #define COOLDOWN 5
-#define BUDGET                                                                                     \
-    20000000u /* points that trials may look at, at some 0.3 us each (forensics/fit_search.c): a   \
-                 few seconds at most */
+/* Points that trials may look at, at some 0.3 us each (forensics/fit_search.c): a few seconds at
+ * most. */
+#define BUDGET 20000000u
 
 /* ---- one plan, many parameters ---- */
 

@@ -129,8 +129,8 @@ static int find_factor(struct plateau *p) {
     if (text != NULL && number_parse_real(text, NUMBER_HEX, &x) == STATUS_OK && follows(p, x))
         return 1;
     x = common_factor(p, p->count);
-    if (p->count == 2 && fit_digits(x) > 2)
-        return 0; /* a single fall has some factor always, so a long one proves nothing */
+    /* A single fall has some factor always, so a long one proves nothing. */
+    if (p->count == 2 && fit_digits(x) > 2) return 0;
     return follows(p, x) || (p->count > 2 && follows(p, common_factor(p, p->count - 1)));
 }
 

@@ -8,8 +8,8 @@
 
 #define PLATEAU_NAME "reduce_lr_on_plateau"
 #define PLATEAU_LEVELS 64
-#define PLATEAU_ROOM                                                                               \
-    8 /* fits kept of one column: the plain one, and one for each number of processes tried */
+/* Fits kept of one column: the plain one, and one for each number of processes tried. */
+#define PLATEAU_ROOM 8
 
 struct level {
     size_t first; /* the point where the level begins */

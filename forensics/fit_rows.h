@@ -31,8 +31,8 @@ struct fit_spacing {
 struct fit_rows {
     struct series series; /* the series, numbered by the best spacing, or by one update per row
                              where there is none */
-    struct fit_spacing
-        at[FIT_ROWS_TRIED]; /* the spacings that explain the LRs alike, ascending by `every` */
+    /* The spacings that explain the LRs alike, ascending by `every`. */
+    struct fit_spacing at[FIT_ROWS_TRIED];
     size_t count;
     size_t best;
     size_t tried;

@@ -212,8 +212,8 @@ enum {
     SEGMENTS = 1500000,
     STRIDES_FREE = 1000000,
     DEEP = 1000000,
-    WALK =
-        6000000 /* steps of recursive schedules in all passes together, since they fit few logs */
+    /* Steps of recursive schedules in all passes together, since they fit few logs. */
+    WALK = 6000000
 };
 
 /* Searches for explanations where no simple use of a contract gives the column. */

@@ -12,13 +12,13 @@
 #include "base/sum.h"
 #include "forensics/fit_search.h"
 
-#define CANDIDATES                                                                                 \
-    40 /* explanations of the first stretch that are carried on, the cheapest first. Chosen        \
-          generously: the first stretch of a short log fits under many contracts, and only what    \
-          follows tells them apart */
-#define RESUME_WIDEST                                                                              \
-    64 /* updates between two rows among which a resume is sought; each one is tried, so it bounds \
-          the work */
+/* Explanations of the first stretch that are carried on, the cheapest first. Chosen generously: the
+ * first stretch of a short log fits under many contracts, and only what follows tells them apart.
+ */
+#define CANDIDATES 40
+/* Updates between two rows among which a resume is sought; each one is tried, so it bounds the
+ * work. */
+#define RESUME_WIDEST 64
 #define SCAN_MOST 4096
 
 struct path {

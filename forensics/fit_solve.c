@@ -132,9 +132,9 @@ static int try_total(struct fit_model *model, const struct fit_window *window, d
     return solve_lr(model, window, out);
 }
 
-#define WIDEST                                                                                     \
-    24 /* totals tried on each side of an interval that coarse quanta leave open: enough to show   \
-          that many fit, which is all that such a log can say */
+/* Totals tried on each side of an interval that coarse quanta leave open: enough to show that many
+ * fit, which is all that such a log can say. */
+#define WIDEST 24
 
 /* Tries whole totals around `at` for which the ratio stays in `admitted`. */
 static void try_totals(struct fit_model *model, const struct fit_window *window, double at,
@@ -159,8 +159,8 @@ static void try_totals(struct fit_model *model, const struct fit_window *window,
 static double bisect(struct fit_model *model, const struct fit_window *window, double a, double b,
                      double target, size_t j) {
     const int up = ratio_at(model, window, b, j) > ratio_at(model, window, a, j);
-    for (int i = 0; i < 60 && b - a > 0.2;
-         i++) { /* totals are whole, so a finer bracket is of no use */
+    /* Totals are whole, so a finer bracket is of no use. */
+    for (int i = 0; i < 60 && b - a > 0.2; i++) {
         const double middle = 0.5 * (a + b);
         const double ratio = ratio_at(model, window, middle, j);
         if ((ratio < target) == up)

@@ -130,8 +130,8 @@ static void find_probes(struct fit_window *window) {
     for (size_t i = 1; i < 24; i++)
         add_probe(window, (size_t)((double)last * (double)i / 24.0));
     const struct series_point *points = window->points;
-    for (size_t i = 1; i < window->probe_count;
-         i++) /* in ascending order, so that recursive schedules go on from point to point */
+    /* In ascending order, so that recursive schedules go on from point to point. */
+    for (size_t i = 1; i < window->probe_count; i++)
         for (size_t j = i;
              j > 0 && points[window->probes[j]].update < points[window->probes[j - 1]].update;
              j--) {
