@@ -226,9 +226,9 @@ static enum status add_column(struct log_build *build, const char *name, size_t 
 enum status log_build_column(struct log_build *build, const char *source, size_t length,
                              const struct log_rule *rules, size_t *out) {
     char name[BUILD_NAME_MAX + 1];
-    const size_t next =
-        build->last_column + 1; /* most logs name their columns in the same order in every row, so
-                                   the next column is tried before the hash table */
+    /* Most logs name their columns in the same order in every row, so the next column is tried
+     * before the hash table. */
+    const size_t next = build->last_column + 1;
     *out = LOG_COLUMN_IGNORED;
     if (next < build->column_count && is_column(&build->columns[next], source, length)) {
         *out = build->last_column = next;

@@ -15,31 +15,30 @@ struct log_build;
 /* Columns beyond this many are left out, and a note says so. It bounds the work that a hostile
  * header can ask for, and is chosen far above what training tools log. */
 #define LOG_COLUMNS_MAX 4096
-#define LOG_COLUMN_IGNORED                                                                         \
-    SIZE_MAX /* the index that a column beyond the limit gets; values put there are dropped */
+/* The index that a column beyond the limit gets; values put there are dropped. */
+#define LOG_COLUMN_IGNORED SIZE_MAX
 
 /* How the numbers of a column were printed, which decides their quanta. */
 enum log_print {
-    LOG_PRINT_TEXT =
-        0, /* each text's quantum is its last digit; but where any text of the column has 15
-              significant digits or more, a program wrote its doubles out in full and all quanta are
-              0. (15 is DBL_DIG: a text that long names one double but for its last places, and no
-              tool prints so many digits to round.) */
-    LOG_PRINT_JSON,  /* a JSON writer's shortest repr of a number that the program may have rounded
-                        before. Whole numbers are exact. With one text of 15 significant digits or
-                        more the column is exact. Otherwise the column's quantum is that of its
-                        finest text, since a repr drops the zeros at its end (0.693 beside 0.6931).
-                        Where a text has an exponent, the program may have kept significant digits
-                        and not decimals: then no value has more of them than the longest text of the
-                        column. A column with a text that no repr writes (0.6930, 5.00e-07, 5E-7) is
-                        treated as LOG_PRINT_TEXT */
-    LOG_PRINT_TABLE, /* a cell of CSV: as LOG_PRINT_JSON, but where a text has an exponent each
-                        text's own last digit counts, since printf keeps the zeros that a repr drops
-                      */
-    LOG_PRINT_EXACT, /* a shortest repr, or binary64 itself: the quantum is 0 */
-    LOG_PRINT_FLOAT32, /* binary32: the quantum is its spacing there */
-    LOG_PRINT_DECIMALS /* rounded to `decimals` places before its repr: the quantum is 10^-decimals
-                        */
+    /* Each text's quantum is its last digit. But where any text of the column has 15 significant
+     * digits or more, a program wrote its doubles out in full and all quanta are 0: 15 is DBL_DIG,
+     * and no tool rounds to so many digits. */
+    LOG_PRINT_TEXT = 0,
+    /* A JSON writer's shortest repr of a number that the program may have rounded before. Whole
+     * numbers are exact. With one text of 15 significant digits or more the column is exact.
+     * Otherwise the column's quantum is that of its finest text, since a repr drops the zeros at
+     * its end (0.693 beside 0.6931). Where a text has an exponent, the program may have kept
+     * significant digits and not decimals: then no value has more of them than the longest text of
+     * the column. A column with a text that no repr writes (0.6930, 5.00e-07, 5E-7) is treated as
+     * LOG_PRINT_TEXT. */
+    LOG_PRINT_JSON,
+    /* A cell of CSV: as LOG_PRINT_JSON, but where a text has an exponent each text's own last digit
+     * counts, since printf keeps the zeros that a repr drops. */
+    LOG_PRINT_TABLE,
+    /* A shortest repr, binary64 itself, or a value whose quantum the reader gives. Text: 0. */
+    LOG_PRINT_EXACT,
+    /* Rounded to `decimals` places before its repr: the quantum is 10^-decimals. */
+    LOG_PRINT_DECIMALS
 };
 
 struct log_rule {       /* how a reader wants the column of a source name to be treated */
@@ -110,6 +109,8 @@ struct log_number {
     int digits;
 };
 int log_number_read(const char *text, size_t length, struct log_number *out);
+/* Copies the beginning of a text for an error: what is no printable ASCII becomes '?'. */
+void log_show(const char *text, size_t length, char *out, size_t room);
 /* Returns 10^power, correctly rounded; below binary64 its least subnormal, above it infinity. */
 double log_power_of_ten(int power);
 

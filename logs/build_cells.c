@@ -47,17 +47,6 @@ enum status log_build_value(struct log_build *build, size_t column, double value
     return STATUS_OK;
 }
 
-static double spacing_f32(double value) {
-    const float v = (float)(value < 0.0 ? -value : value);
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    const float next = v;
-    bits++;
-    float above;
-    memcpy(&above, &bits, sizeof above);
-    return (double)above - (double)next;
-}
-
 static int is_integer(const char *text, size_t length) {
     for (size_t i = 0; i < length; i++)
         if (text[i] == '.' || text[i] == 'e' || text[i] == 'E') return 0;
@@ -69,7 +58,6 @@ static int is_integer(const char *text, size_t length) {
 static double quantum_of(const struct build_column *c, const char *text, size_t length,
                          const struct log_number *number) {
     if (c->print == LOG_PRINT_EXACT) return 0.0;
-    if (c->print == LOG_PRINT_FLOAT32) return spacing_f32(number->value);
     if (is_integer(text, length) &&
         (c->print == LOG_PRINT_JSON || c->print == LOG_PRINT_TABLE || log_name_counts(c->name)))
         return 0.0;
@@ -106,11 +94,8 @@ static void see_text(struct build_column *c, const char *text, size_t length,
 static enum status parse(const struct log_build *build, size_t column, const char *text,
                          size_t length, struct log_number *out) {
     char shown[41];
-    const size_t kept = length < 40 ? length : 40;
     if (log_number_read(text, length, out)) return STATUS_OK;
-    for (size_t i = 0; i < kept; i++)
-        shown[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
-    shown[kept] = '\0';
+    log_show(text, length, shown, sizeof shown);
     FAIL(STATUS_INPUT, "%s:%" PRIu32 ": column \"%s\": expected a number, got \"%s\"", build->path,
          build->row_count > 0 ? log_build_row_at(build, build->row)->line : 0,
          column < build->column_count ? build->columns[column].source : "", shown);

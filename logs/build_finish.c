@@ -151,13 +151,12 @@ struct print {
 static struct print print_of(const struct build_column *c) {
     struct print print = {0, 0.0, 0, 1.0, 10.0, 0};
     const int power = c->has_power && !c->is_printed;
-    print.keeps = c->print == LOG_PRINT_EXACT || c->print == LOG_PRINT_FLOAT32;
+    print.keeps = c->print == LOG_PRINT_EXACT;
     if (print.keeps) return print;
     if (c->print == LOG_PRINT_DECIMALS) {
         print.whole = log_power_of_ten(-c->decimals);
-        if (!(c->finest < 0.5 * print.whole))
-            return print; /* a finer text says that the column was not rounded to that many decimals
-                           */
+        /* A finer text says that the column was not rounded to that many decimals. */
+        if (!(c->finest < 0.5 * print.whole)) return print;
         print.whole = 0.0;
     }
     if (c->is_repr) return print;

@@ -10,9 +10,9 @@
 #include "logs/build.h"
 #include "logs/names.h"
 
-#define BUILD_BLOCK                                                                                \
-    256 /* rows of a block: 3 KiB of cells. Chosen so that a column with a single value costs      \
-           little, and the table of blocks of a million rows stays short */
+/* Rows of a block: 3 KiB of cells. Chosen so that a column with a single value costs little, and
+ * the table of blocks of a million rows stays short. */
+#define BUILD_BLOCK 256
 #define BUILD_NAME_MAX 255
 #define BUILD_NOTES_MAX 32
 

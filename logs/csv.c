@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The state machine of RFC 4180.
+ * The state machine of RFC 4180, and a table of numbers under a header.
  *
- * Invariant: a field is handed out whole or not at all. */
+ * A record that consists of names only is a new header: Lightning writes one when keys appear while
+ * it runs. Invariants: a field is handed out whole or not at all. A record has as many fields as
+ * its header, or it is an error that names its line; the last record may be cut where it has no
+ * line end and is then left out. */
 #include "logs/csv.h"
 
+#include <inttypes.h>
 #include <string.h>
+
+#define STEP_NONE SIZE_MAX
+
+/* ---- fields ---- */
 
 static char find_separator(const char *at, const char *end) {
     int inside = 0;
@@ -79,4 +87,259 @@ int log_csv_next(struct log_csv *csv, int starts_record, struct log_csv_field *o
     out->last = out->open || *csv->at == '\n';
     if (!out->open && *csv->at++ == '\n') count_line(csv);
     return 1;
+}
+
+struct table {
+    const struct log_source *source;
+    struct log_build *build;
+    const struct csv_habit *habit;
+    struct log_csv csv;
+    size_t *columns;        /* (LOG_COLUMNS_MAX) the log's column of each field */
+    struct log_span *cells; /* (LOG_COLUMNS_MAX) the fields of the record at hand; "" where a field
+                               had doubled quotes */
+    size_t fields, step_field;
+    char step_name[256];
+    int64_t row_step;
+    uint8_t *in_row;    /* (LOG_COLUMNS_MAX) 1: the row at hand has a value of that column */
+    double *row_values; /* (LOG_COLUMNS_MAX) the value of each column whose in_row is 1 */
+    uint32_t record_line;
+    int has_row;
+};
+
+/* ---- claims ---- */
+
+int log_csv_claim_header(struct log_csv *csv, size_t *columns,
+                         void (*see)(void *self, struct log_span name, size_t index), void *self) {
+    struct log_csv_field field;
+    *columns = 0;
+    do {
+        if (!log_csv_next(csv, *columns == 0, &field)) return 0;
+        if (log_span_is_number(field.text)) return 0;
+        if (see != NULL) see(self, field.text, *columns);
+        ++*columns;
+    } while (!field.last);
+    return *columns >= 2 && !field.open;
+}
+
+int log_csv_claim_record(struct log_csv *csv, size_t columns, int *most) {
+    struct log_csv_field field;
+    size_t count = 0, texts = 0, numbers = 0;
+    do {
+        if (!log_csv_next(csv, count == 0, &field)) return 0;
+        if (log_span_is_number(field.text))
+            numbers++;
+        else
+            texts += field.text.length > 0;
+        count++;
+    } while (!field.last);
+    *most = numbers > texts;
+    return numbers > 0 && (count == columns || (count < columns && field.open));
+}
+
+/* ---- header ---- */
+
+/* Returns the place of a name among the names of the step, where the lowest is the best; STEP_NONE
+ * when it is none of them. */
+static size_t step_rank(const struct table *t, struct log_span name) {
+    const char *asked = log_build_step_source(t->build);
+    if (asked != NULL) return log_span_is(name, asked) ? 0 : STEP_NONE;
+    for (size_t i = 0; t->habit->steps[i] != NULL; i++)
+        if (log_span_is(name, t->habit->steps[i])) return i;
+    return STEP_NONE;
+}
+
+static enum status read_name(struct table *t, struct log_span name, size_t *best) {
+    const size_t index = t->fields;
+    const enum csv_role role =
+        t->habit->role == NULL ? CSV_VALUE : t->habit->role(t->habit->self, &name, index);
+    const size_t rank = role == CSV_SKIP ? STEP_NONE : step_rank(t, name);
+    t->columns[index] = LOG_COLUMN_IGNORED;
+    if (rank < *best || (role == CSV_STEP && *best == STEP_NONE)) {
+        *best = rank;
+        t->step_field = index;
+        t->step_name[0] = '\0';
+        if (name.length < sizeof t->step_name) {
+            memcpy(t->step_name, name.text, name.length);
+            t->step_name[name.length] = '\0';
+        }
+    }
+    if (role == CSV_VALUE && name.length > 0)
+        TRY(log_build_column(t->build, name.text, name.length, t->habit->rules,
+                             &t->columns[index]));
+    return STATUS_OK;
+}
+
+static enum status read_header(struct table *t) {
+    struct log_csv_field field;
+    size_t best = STEP_NONE;
+    t->fields = 0;
+    t->step_field = STEP_NONE;
+    do {
+        if (!log_csv_next(&t->csv, t->fields == 0, &field))
+            FAIL(STATUS_INPUT, "%s: expected a header of names, got nothing", t->source->name);
+        if (t->fields == LOG_COLUMNS_MAX)
+            FAIL(STATUS_INPUT, "%s:%" PRIu32 ": expected at most %d columns, got more",
+                 t->source->name, t->csv.line, LOG_COLUMNS_MAX);
+        TRY(read_name(t, field.text, &best));
+        t->fields++;
+    } while (!field.last);
+    if (t->step_field != STEP_NONE) t->columns[t->step_field] = LOG_COLUMN_IGNORED;
+    if (t->step_field == STEP_NONE && log_build_step_source(t->build) != NULL)
+        FAIL(STATUS_INPUT, "%s: --map step=%s: expected a column of the header, got none of it",
+             t->source->name, log_build_step_source(t->build));
+    return STATUS_OK;
+}
+
+/* ---- records ---- */
+
+static enum status read_step(const struct table *t, int64_t *out) {
+    struct log_number number;
+    *out = INT64_MIN;
+    if (t->step_field == STEP_NONE) return STATUS_OK;
+    const struct log_span cell = t->cells[t->step_field];
+    if (cell.length == 0) return STATUS_OK;
+    if (!log_number_read(cell.text, cell.length, &number) || !(number.value > -0x1p62) ||
+        !(number.value < 0x1p62) || number.value != (double)(int64_t)number.value)
+        FAIL(STATUS_INPUT, "%s:%" PRIu32 ": column \"%s\": expected a whole step, got \"%.*s\"",
+             t->source->name, t->record_line, t->step_name,
+             (int)(cell.length < 40 ? cell.length : 40), cell.text);
+    *out = (int64_t)number.value;
+    return STATUS_OK;
+}
+
+static int has_value(const struct table *t, size_t field) {
+    return t->columns[field] != LOG_COLUMN_IGNORED && log_span_is_number(t->cells[field]);
+}
+
+static int same_value(double a, double b) {
+    return a == b || (a != a && b != b);
+}
+
+/* Tells whether a value of the record differs from what the row at hand already has. An equal value
+ * may come again, as an epoch does in every record of Lightning. */
+static int contradicts(const struct table *t) {
+    struct log_number number;
+    for (size_t i = 0; i < t->fields; i++) {
+        if (!has_value(t, i) || !t->in_row[t->columns[i]]) continue;
+        log_number_read(t->cells[i].text, t->cells[i].length, &number);
+        if (!same_value(number.value, t->row_values[t->columns[i]])) return 1;
+    }
+    return 0;
+}
+
+static enum status put_record(struct table *t) {
+    struct log_number number;
+    int64_t step;
+    TRY(read_step(t, &step));
+    if (!t->habit->merges || !t->has_row || step == INT64_MIN || step != t->row_step ||
+        contradicts(t)) {
+        TRY(log_build_row(t->build, step, t->record_line, t->source->part));
+        memset(t->in_row, 0, LOG_COLUMNS_MAX);
+        t->row_step = step;
+        t->has_row = 1;
+    }
+    for (size_t i = 0; i < t->fields; i++) {
+        if (!has_value(t, i)) continue;
+        const size_t column = t->columns[i];
+        log_number_read(t->cells[i].text, t->cells[i].length, &number);
+        t->in_row[column] = 1;
+        t->row_values[column] = number.value;
+        TRY(log_build_text(t->build, column, t->cells[i].text, t->cells[i].length));
+    }
+    return STATUS_OK;
+}
+
+/* Reads the fields of one record into t->cells. *out_open says that the last field ends with the
+ * text. */
+static enum status read_record(struct table *t, size_t *out_count, int *out_open) {
+    struct log_csv_field field = {.last = 0};
+    size_t count = 0;
+    *out_open = 0;
+    while (!field.last && log_csv_next(&t->csv, count == 0, &field)) {
+        if (count == 0) t->record_line = t->csv.line - (field.last && !field.open);
+        if (count < LOG_COLUMNS_MAX) /* a field with doubled quotes is no number */
+            t->cells[count] = field.text.text == t->csv.unquoted
+                                  ? (struct log_span){field.text.text, 0}
+                                  : field.text;
+        count++;
+        *out_open = field.open;
+    }
+    *out_count = count;
+    return STATUS_OK;
+}
+
+static int is_header(const struct table *t, size_t count) {
+    if (count == 0 || count > LOG_COLUMNS_MAX || t->step_field == STEP_NONE) return 0;
+    int names_step = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (t->cells[i].length == 0 || log_span_is_number(t->cells[i])) return 0;
+        names_step |= log_span_is(t->cells[i], t->step_name);
+    }
+    return names_step;
+}
+
+enum record { RECORD_END = 0, RECORD_CUT, RECORD_HEADER, RECORD_ROW };
+
+/* Reads one record and says what it is. A header is put back, so that read_header finds it. */
+static enum status next_record(struct table *t, enum record *out, int *out_open) {
+    const struct log_csv before = t->csv;
+    size_t count;
+    TRY(read_record(t, &count, out_open));
+    *out = t->csv.cut || (*out_open && count < t->fields) ? RECORD_CUT
+           : count == 0                                   ? RECORD_END
+           : is_header(t, count)                          ? RECORD_HEADER
+                                                          : RECORD_ROW;
+    if (*out == RECORD_HEADER) t->csv = before;
+    if (*out == RECORD_ROW && count != t->fields)
+        FAIL(STATUS_INPUT, "%s:%" PRIu32 ": expected %zu fields as in the header, got %zu",
+             t->source->name, t->record_line, t->fields, count);
+    return STATUS_OK;
+}
+
+/* Reads the records up to the next header or the end. */
+static enum status read_records(struct table *t, enum record *out_last) {
+    int open = 0;
+    for (;;) {
+        TRY(next_record(t, out_last, &open));
+        if (*out_last != RECORD_ROW) break;
+        TRY(put_record(t));
+        log_source_release(t->source, (size_t)(t->csv.at - t->csv.start));
+        if (open)
+            TRY(log_build_note(
+                t->build, "line %" PRIu32 ", the last, has no line end: its last value may be cut",
+                t->record_line));
+    }
+    if (*out_last == RECORD_CUT)
+        TRY(log_build_note(t->build, "line %" PRIu32 ", the last, is cut: left out",
+                           t->record_line));
+    return STATUS_OK;
+}
+
+static enum status open_table(const struct log_source *source, struct log_build *build,
+                              const struct csv_habit *habit, struct table **out) {
+    struct arena *scratch = log_build_scratch(build);
+    struct table *t;
+    TRY(arena_take(scratch, 1, sizeof *t, "CSV", &t));
+    TRY(arena_take(scratch, LOG_COLUMNS_MAX, sizeof *t->columns, "CSV", &t->columns));
+    TRY(arena_take(scratch, LOG_COLUMNS_MAX, sizeof *t->cells, "CSV", &t->cells));
+    TRY(arena_take(scratch, LOG_COLUMNS_MAX, sizeof *t->in_row, "CSV", &t->in_row));
+    TRY(arena_take(scratch, LOG_COLUMNS_MAX, sizeof *t->row_values, "CSV", &t->row_values));
+    t->source = source;
+    t->build = build;
+    t->habit = habit;
+    log_csv_open(&t->csv, source, source->length);
+    *out = t;
+    return STATUS_OK;
+}
+
+enum status log_csv_read(const struct log_source *source, struct log_build *build,
+                         const struct csv_habit *habit) {
+    struct table *t;
+    enum record last = RECORD_HEADER;
+    TRY(open_table(source, build, habit, &t));
+    while (last == RECORD_HEADER) {
+        TRY(read_header(t));
+        TRY(read_records(t, &last));
+    }
+    return STATUS_OK;
 }

@@ -53,9 +53,11 @@ static int is_step_metrics(const char *name) {
     return starts_with(name, "metrics_step") && ends_with(name, ".json");
 }
 
+/* Files that hold a log by themselves, the best first. */
+static const char *const lone[] = {"trainer_state.json", "metrics.json",  "metrics.csv",
+                                   "trainer_log.jsonl",  "metrics.jsonl", "main.log"};
+
 static int is_lone_log(const char *name) {
-    static const char *const lone[] = {"trainer_state.json", "metrics.json",  "metrics.csv",
-                                       "trainer_log.jsonl",  "metrics.jsonl", "main.log"};
     for (size_t i = 0; i < COUNT_OF(lone); i++)
         if (strcmp(name, lone[i]) == 0) return 1;
     return 0;
@@ -75,8 +77,8 @@ static enum status read_names(const char *path, struct arena *arena, struct name
          entry = readdir(folder))
         if (is_wanted(entry->d_name)) status = add_name(arena, out, entry->d_name);
     closedir(folder);
-    for (size_t i = 1; i < out->count;
-         i++) { /* the names of a folder differ, so there are no ties */
+    /* The names of a folder differ, so there are no ties. */
+    for (size_t i = 1; i < out->count; i++) {
         const char *name = out->names[i];
         size_t at = i;
         for (; at > 0 && strcmp(out->names[at - 1], name) > 0; at--)
@@ -141,15 +143,12 @@ static enum status pick(const char *folder, struct arena *arena, struct log_file
     struct names names;
     TRY(read_names(folder, arena, &names));
     TRY(arena_take(arena, names.count + 1, sizeof *out->paths, "files of a log", &out->paths));
-    TRY(pick_lone(folder, &names, "trainer_state.json", arena, out));
+    TRY(pick_lone(folder, &names, lone[0], arena, out));
     if (out->count == 0) TRY(pick_checkpoint(folder, &names, arena, out));
     if (out->count == 0) TRY(pick_all(folder, &names, is_event_file, arena, out));
     if (out->count == 0) TRY(pick_all(folder, &names, is_step_metrics, arena, out));
-    if (out->count == 0) TRY(pick_lone(folder, &names, "metrics.json", arena, out));
-    if (out->count == 0) TRY(pick_lone(folder, &names, "metrics.csv", arena, out));
-    if (out->count == 0) TRY(pick_lone(folder, &names, "trainer_log.jsonl", arena, out));
-    if (out->count == 0) TRY(pick_lone(folder, &names, "metrics.jsonl", arena, out));
-    if (out->count == 0) TRY(pick_lone(folder, &names, "main.log", arena, out));
+    for (size_t i = 1; i < COUNT_OF(lone) && out->count == 0; i++)
+        TRY(pick_lone(folder, &names, lone[i], arena, out));
     if (out->count > 0) return STATUS_OK;
     FAIL(STATUS_INPUT,
          "%s: expected a folder with trainer_state.json, checkpoint-N/trainer_state.json, "

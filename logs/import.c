@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "logs/folder.h"
+#include "logs/json_row.h"
+#include "logs/lines.h"
 #include "logs/map_file.h"
 #include "logs/readers.h"
 
@@ -23,6 +25,32 @@ void log_source_release(const struct log_source *source, size_t offset) {
 }
 
 /* ---- which reader ---- */
+
+#define FORMAT(symbol, name, title) {name, title},
+#define READER(symbol, name, title) &log_reader_##symbol,
+
+const struct log_format *log_formats(void) {
+    static const struct log_format formats[] = {LOG_READERS(FORMAT){NULL, NULL}};
+    return formats;
+}
+
+const struct log_reader *const *log_readers(void) {
+    static const struct log_reader *const readers[] = {LOG_READERS(READER) NULL};
+    return readers;
+}
+
+int log_reader_claim(const struct log_reader *reader, const struct log_source *source) {
+    if (reader->claim != NULL) return reader->claim(source);
+    return reader->grammar != NULL ? log_lines_claim(source, reader->grammar)
+                                   : log_dialect_claim(source, reader->dialect);
+}
+
+enum status log_reader_read(const struct log_reader *reader, const struct log_source *source,
+                            struct log_build *build) {
+    if (reader->read != NULL) return reader->read(source, build);
+    return reader->grammar != NULL ? log_lines_read(source, build, reader->grammar)
+                                   : log_dialect_read(source, build, reader->dialect);
+}
 
 static void list_formats(char *text, size_t size) {
     size_t used = 0;
@@ -50,12 +78,7 @@ static int begins(const struct log_source *source, const char *bytes, size_t len
 
 static enum status refuse(const struct log_source *source) {
     char start[49];
-    size_t kept = 0;
-    for (; kept < 48 && kept < source->length; kept++)
-        start[kept] = source->bytes[kept] >= ' ' && source->bytes[kept] <= '~'
-                          ? (char)source->bytes[kept]
-                          : '?';
-    start[kept] = '\0';
+    log_show((const char *)source->bytes, source->length, start, sizeof start);
     if (source->length == 0)
         FAIL(STATUS_INPUT, "%s: expected a log, got an empty file", source->name);
     if (begins(source, "\x1f\x8b", 2))
@@ -69,7 +92,7 @@ static enum status refuse(const struct log_source *source) {
              "(pandas: to_json(orient=\"records\", lines=True))",
              source->name);
     FAIL(STATUS_INPUT, "%s: expected a log of a known format (twinstep list formats), got \"%s%s\"",
-         source->name, start, kept < source->length ? "..." : "");
+         source->name, start, source->length >= sizeof start ? "..." : "");
 }
 
 static enum status choose(const struct log_source *source, const struct log_options *options,
@@ -77,7 +100,7 @@ static enum status choose(const struct log_source *source, const struct log_opti
     int best = 0;
     if (options->format != NULL) return reader_named(options->format, out);
     for (const struct log_reader *const *r = log_readers(); *r != NULL; r++) {
-        const int claim = source->length == 0 ? 0 : (*r)->claim(source);
+        const int claim = source->length == 0 ? 0 : log_reader_claim(*r, source);
         if (claim > best) {
             best = claim;
             *out = *r;
@@ -108,7 +131,7 @@ static enum status read_all(const struct log_source *sources, size_t count, cons
     TRY(choose(&sources[first], options, &reader));
     enum status status = log_build_open(name, reader->name, options, arena, &build);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = reader->read(&sources[i], build);
+        status = log_reader_read(reader, &sources[i], build);
     if (status == STATUS_OK) status = log_build_finish(build, reader->step_base, out);
     log_build_close(build);
     return status;

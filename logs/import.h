@@ -14,8 +14,8 @@
 struct log_options {
     const char *format; /* NULL: told by content; otherwise a name of log_formats() */
     struct {
-        const char *ours,
-            *theirs; /* of --map OURS=THEIRS; `ours` is a name of log_names or "step" */
+        /* Of --map OURS=THEIRS; `ours` is a name of log_names or "step". */
+        const char *ours, *theirs;
     } map[LOG_MAP_MAX];
     size_t map_count;
     int64_t step_base; /* what the source calls update 1; INT64_MIN: what the format says */

@@ -14,8 +14,8 @@
 struct json_cell {
     const char *name;
     size_t name_length;
-    const char
-        *text; /* the number as written, or the string; "1" and "0" stand for true and false */
+    /* The number as written, or the string; "1" and "0" stand for true and false. */
+    const char *text;
     size_t length;
     enum scan_token token;
 };
@@ -40,5 +40,19 @@ int json_row_step(const struct json_row *row, const char *name, int64_t *out);
  * strings are left out. */
 TWINSTEP_MUST_USE enum status json_row_put(const struct json_row *row, const char *step, int digits,
                                            const struct log_rule *rules, struct log_build *build);
+
+/* What makes a format of one JSON object per row (logs/read_jsonl.c). */
+struct log_dialect {
+    const char *const *steps; /* names that the step may have, the best first; ends with NULL */
+    const struct log_rule *rules;
+    int (*judge)(const struct json_row *row); /* the claim that the first row gives */
+    const char *total;                        /* name of the total of updates; NULL: none */
+    int is_wandb;
+};
+/* log_reader_claim and log_reader_read of a reader with a dialect. */
+int log_dialect_claim(const struct log_source *source, const struct log_dialect *dialect);
+TWINSTEP_MUST_USE enum status log_dialect_read(const struct log_source *source,
+                                               struct log_build *build,
+                                               const struct log_dialect *dialect);
 
 #endif

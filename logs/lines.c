@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The walk over the lines of a console log.
+ * The walk over the lines of a console log, and the reading of formats that have one row per line.
  *
  * Invariant: a line that had to be changed stands whole in `clean`, or is counted as too long and
  * passed over. We never cut a number in two. */
@@ -9,10 +9,9 @@
 #include <string.h>
 
 #define ESCAPE '\x1b'
-#define TAG_REACH                                                                                  \
-    80 /* bytes of a line in which a rank tag is sought. Chosen so that a scheduler's job name and \
-          a time fit in front of it, and so that the words "[rank" inside a message are not taken  \
-          for a tag */
+/* Bytes of a line in which a rank tag is sought. Chosen so that a scheduler's job name and a time
+ * fit in front of it, and so that the words "[rank" inside a message are not taken for a tag. */
+#define TAG_REACH 80
 
 static int is_digit(char c) {
     return c >= '0' && c <= '9';
@@ -267,4 +266,38 @@ enum status log_put_text(struct log_build *build, const struct log_rule *rules,
     if (name.length == 0 || !log_number_read(value.text, value.length, &number)) return STATUS_OK;
     TRY(log_build_column(build, name.text, name.length, rules, &column));
     return log_build_text(build, column, value.text, value.length);
+}
+
+/* ---- formats of one row per line ---- */
+
+static int claim_line(const struct log_grammar *grammar, struct log_span line) {
+    struct log_row row = {.step = 0};
+    if (grammar->claim_line != NULL) return grammar->claim_line(line);
+    return grammar->head(line, &row) ? grammar->sure : 0;
+}
+
+int log_lines_claim(const struct log_source *source, const struct log_grammar *grammar) {
+    struct log_lines lines;
+    struct log_line line;
+    int claim = 0;
+    log_lines_open_head(&lines, source);
+    while (claim == 0 && log_lines_next(&lines, &line))
+        claim = claim_line(grammar, line.span);
+    return claim;
+}
+
+enum status log_lines_read(const struct log_source *source, struct log_build *build,
+                           const struct log_grammar *grammar) {
+    struct log_lines lines;
+    struct log_line line;
+    log_lines_open(&lines, source);
+    while (log_lines_next(&lines, &line)) {
+        struct log_row row = {.open = line.open};
+        if (!grammar->head(line.span, &row) || !log_lines_take(&lines, &line)) continue;
+        TRY(log_build_row(build, row.step, line.number, source->part));
+        log_build_max_steps(build, row.max_steps);
+        TRY(grammar->fields(build, &row));
+    }
+    if (grammar->marked) lines.open_row = 0;
+    return log_lines_close(&lines, build);
 }

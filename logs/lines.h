@@ -9,9 +9,9 @@
 
 #include "logs/reader.h"
 
-#define LOG_LINE_MAX                                                                               \
-    16384 /* the longest line with escapes, since those are copied to be cleaned; lines without    \
-             may be of any length */
+/* The longest line with escapes, since those are copied to be cleaned; lines without may be of any
+ * length. */
+#define LOG_LINE_MAX 16384
 #define LOG_CLAIM_BYTES 65536
 #define LOG_RANK_NONE (-1)
 
@@ -77,4 +77,38 @@ void log_span_blanks(struct log_span *rest);
 /* Puts `value` into column `name` of the row at hand. What is no number is left out. */
 TWINSTEP_MUST_USE enum status log_put_text(struct log_build *build, const struct log_rule *rules,
                                            struct log_span name, struct log_span value);
+
+/* ---- formats of one row per line ---- */
+
+struct log_row {
+    int64_t step;         /* the step as the format counts */
+    uint64_t max_steps;   /* updates of the whole run; 0: the line does not say */
+    struct log_span rest; /* the part of the line that holds the fields */
+    int open;             /* as in struct log_line: the line may be cut */
+};
+
+/* What makes a console format whose rows are lines that say their step at the start: the walk over
+ * the lines is shared, the grammar looks at one line and keeps nothing between lines. */
+struct log_grammar {
+    /* How sure a line of the format makes the claim, as log_reader_claim says it; 0: it is no line
+     * of the format. NULL: `sure` where the head knows the line. */
+    int (*claim_line)(struct log_span line);
+    int sure;
+    /* Looks at the head of a line. Returns 0 when the line is no row. Otherwise it fills step and
+     * rest, and max_steps (0 before the call) where the line says it. */
+    int (*head)(struct log_span line, struct log_row *out);
+    /* Puts the values of the fields of `row` into the row at hand. */
+    TWINSTEP_MUST_USE enum status (*fields)(struct log_build *build, const struct log_row *row);
+    int marked; /* 1: `fields` takes a value only together with the mark behind it, so it never
+                   takes a cut one */
+};
+
+/* log_reader_claim and log_reader_read of a reader with a grammar. The walk claims the source by
+ * the first line that the grammar claims, leaves out what other ranks print, starts rows and notes
+ * what is cut. */
+int log_lines_claim(const struct log_source *source, const struct log_grammar *grammar);
+TWINSTEP_MUST_USE enum status log_lines_read(const struct log_source *source,
+                                             struct log_build *build,
+                                             const struct log_grammar *grammar);
+
 #endif

@@ -61,8 +61,8 @@ struct log_column {
     uint8_t windowed;   /* 1: a mean over the updates since the last row (as Hugging Face's loss) */
     const char *source; /* the name as the log spells it: "rewards/chosen" */
     double *value;      /* (rows) */
-    float
-        *quantum; /* (rows); rounded up to float, so that it is never finer than what was printed */
+    /* (rows); rounded up to float, so that it is never finer than what was printed. */
+    float *quantum;
 };
 
 struct log {
@@ -71,8 +71,8 @@ struct log {
                            lists them) */
     const char *title;  /* "Hugging Face trainer_state.json" */
     size_t rows;
-    int64_t
-        *step; /* (rows) the update, counted from 1 whatever the source counts from; 0: unknown */
+    /* (rows) the update, counted from 1 whatever the source counts from; 0: unknown. */
+    int64_t *step;
     uint32_t *line; /* (rows) line in the source; 0: the source has no lines */
     uint32_t *part; /* (rows) number of the file in a run of several, or of the segment after a
                        resume: 0, 1, .. */
@@ -84,8 +84,8 @@ struct log {
     int step_guessed; /* 1: the source prints no steps (Hugging Face's console), so we numbered the
                          rows */
     uint64_t max_steps; /* the total of updates as the source says it; 0: it does not */
-    const char *const
-        *notes; /* remarks for whoever reads the log: repeated rows, a sampled history, ... */
+    /* Remarks for whoever reads the log: repeated rows, a sampled history, ... */
+    const char *const *notes;
     size_t note_count;
 };
 

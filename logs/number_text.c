@@ -11,9 +11,9 @@
 #include "base/number.h"
 #include "base/real.h"
 
-#define TEXT_MAX                                                                                   \
-    400 /* the longest decimal of a binary64 that printf("%f") writes has 316 characters; the rest \
-           is room for more digits behind the point */
+/* The longest decimal of a binary64 that printf("%f") writes has 316 characters; the rest is room
+ * for more digits behind the point. */
+#define TEXT_MAX 400
 
 static int is_digit(char c) {
     return c >= '0' && c <= '9';
@@ -100,7 +100,7 @@ static int last_place(const char *plain, int *out_digits) {
 
 /* Returns 10^power, correctly rounded; beyond binary64 its ends. The table saves parsing a text for
  * the powers that logs print; each literal in it is rounded correctly by the compiler. */
-static double power_of_ten(int power) {
+double log_power_of_ten(int power) {
     static const double small[] = {1e0,  1e-1,  1e-2,  1e-3,  1e-4,  1e-5,  1e-6,  1e-7, 1e-8,
                                    1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16};
     if (power <= 0 && -power < (int)COUNT_OF(small)) return small[-power];
@@ -123,17 +123,20 @@ static int is_scientific_zero(const char *plain) {
     return (*s | 0x20) == 'e';
 }
 
+void log_show(const char *text, size_t length, char *out, size_t room) {
+    size_t kept = 0;
+    for (; kept < length && kept + 1 < room; kept++)
+        out[kept] = text[kept] >= ' ' && text[kept] <= '~' ? text[kept] : '?';
+    out[kept] = '\0';
+}
+
 int log_number_read(const char *text, size_t length, struct log_number *out) {
     char plain[TEXT_MAX + 1];
     if (length == 0) return 0;
     if (read_special(text, length, out)) return 1;
     if (!copy_plain(text, length, plain)) return 0;
     if (number_parse_real(plain, NUMBER_FINITE, &out->value) != STATUS_OK) return 0;
-    out->quantum = power_of_ten(last_place(plain, &out->digits));
+    out->quantum = log_power_of_ten(last_place(plain, &out->digits));
     if (is_scientific_zero(plain)) out->quantum = 0.0;
     return 1;
-}
-
-double log_power_of_ten(int power) {
-    return power_of_ten(power);
 }

@@ -9,17 +9,17 @@
  * taken from memory.) */
 #include <string.h>
 
-#include "logs/csv_table.h"
+#include "logs/csv.h"
 
 /* Python's csv module writes the shortest repr. Lightning rounds nothing before that; other tools
  * may have. */
 static const struct log_rule rules_lightning[] = {
-    {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
-    {NULL, 0, 0, 0, 0, 0},
+    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_EXACT},
+    {.source = NULL},
 };
 static const struct log_rule rules_others[] = {
-    {"*", LOG_NAMES, LOG_PRINT_TABLE, 0, 0, 0},
-    {NULL, 0, 0, 0, 0, 0},
+    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_TABLE},
+    {.source = NULL},
 };
 
 static struct log_csv open_head(const struct log_source *source) {
@@ -89,8 +89,11 @@ static enum status lightning_read(const struct log_source *source, struct log_bu
     return log_csv_read(source, build, &habit);
 }
 
-const struct log_reader log_reader_lightning = {"lightning", "Lightning metrics.csv",
-                                                lightning_claim, lightning_read, 0};
+const struct log_reader log_reader_lightning = {.name = "lightning",
+                                                .title = "Lightning metrics.csv",
+                                                .step_base = 0,
+                                                .claim = lightning_claim,
+                                                .read = lightning_read};
 
 /* ---- W&B ---- */
 
@@ -169,8 +172,11 @@ static enum status wandb_read(const struct log_source *source, struct log_build 
     return STATUS_OK;
 }
 
-const struct log_reader log_reader_wandb_csv = {"wandb-csv", "W&B history as CSV", wandb_claim,
-                                                wandb_read, INT64_MIN};
+const struct log_reader log_reader_wandb_csv = {.name = "wandb-csv",
+                                                .title = "W&B history as CSV",
+                                                .step_base = INT64_MIN,
+                                                .claim = wandb_claim,
+                                                .read = wandb_read};
 
 /* ---- any other ---- */
 
@@ -185,5 +191,8 @@ static enum status csv_read(const struct log_source *source, struct log_build *b
     return log_csv_read(source, build, &habit);
 }
 
-const struct log_reader log_reader_csv = {"csv", "CSV or TSV with a header (--map)", csv_claim,
-                                          csv_read, INT64_MIN};
+const struct log_reader log_reader_csv = {.name = "csv",
+                                          .title = "CSV or TSV with a header (--map)",
+                                          .step_base = INT64_MIN,
+                                          .claim = csv_claim,
+                                          .read = csv_read};

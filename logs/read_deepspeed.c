@@ -5,12 +5,12 @@
  * Source of the shape: deepspeed/runtime/engine.py::_report_progress. The lines hold no loss.
  * Numbers are Python's repr, and the learning rates of further groups are left out. Other
  * frameworks print these lines among their own, so the claim is no more than "likely". */
-#include "logs/grammar.h"
+#include "logs/lines.h"
 
 static const struct log_rule rules[] = {
-    {"lr", LOG_LR_LOGGED, LOG_PRINT_EXACT, 0, 0, 0},
-    {"skipped", LOG_SKIPPED, LOG_PRINT_EXACT, 0, 1, 0},
-    {NULL, 0, 0, 0, 0, 0},
+    {.source = "lr", .name = LOG_LR_LOGGED, .print = LOG_PRINT_EXACT},
+    {.source = "skipped", .name = LOG_SKIPPED, .print = LOG_PRINT_EXACT, .cumulative = 1},
+    {.source = NULL},
 };
 
 /* Parts "0, lr=[1e-05, 1e-05], ..". Returns 0 when the first rate does not end. */
@@ -32,15 +32,6 @@ static int read_head(struct log_span line, struct log_row *out) {
            log_span_take(&out->rest, ", skipped=") && part_fields(out->rest, &skipped, &lr);
 }
 
-static int claim_line(struct log_span line) {
-    struct log_row row;
-    return read_head(line, &row) ? 2 : 0;
-}
-
-static int claim(const struct log_source *source) {
-    return log_claim_lines(source, claim_line);
-}
-
 static enum status read_fields(struct log_build *build, const struct log_row *row) {
     static const struct log_span lr_name = {"lr", 2}, skipped_name = {"skipped", 7};
     struct log_span skipped, lr;
@@ -49,10 +40,7 @@ static enum status read_fields(struct log_build *build, const struct log_row *ro
     return log_put_text(build, rules, skipped_name, log_span_trim(skipped));
 }
 
-static enum status read(const struct log_source *source, struct log_build *build) {
-    static const struct log_grammar grammar = {read_head, read_fields, 1};
-    return log_read_rows(source, build, &grammar);
-}
-
-const struct log_reader log_reader_deepspeed = {"deepspeed", "DeepSpeed progress lines", claim,
-                                                read, 1};
+static const struct log_grammar grammar = {
+    .sure = 2, .head = read_head, .fields = read_fields, .marked = 1};
+const struct log_reader log_reader_deepspeed = {
+    .name = "deepspeed", .title = "DeepSpeed progress lines", .step_base = 1, .grammar = &grammar};

@@ -14,32 +14,32 @@
 #define DIGITS_V5 4
 
 static const struct log_rule rules_v5[] = {
-    {"loss", LOG_LOSS, LOG_PRINT_EXACT, 0, 0,
-     1}, /* EXACT, because log_build_digits gives the quanta */
-    {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
-    {NULL, 0, 0, 0, 0, 0},
+    /* EXACT, because log_build_digits gives the quanta. */
+    {"loss", LOG_LOSS, LOG_PRINT_EXACT, 0, 0, 1},
+    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_EXACT},
+    {.source = NULL},
 };
 static const struct log_rule rules_v4[] = {
-    {"loss", LOG_LOSS, LOG_PRINT_DECIMALS, 4, 0, 1},
-    {"epoch", LOG_EPOCH, LOG_PRINT_DECIMALS, 2, 0, 0},
-    {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
-    {NULL, 0, 0, 0, 0, 0},
+    {.source = "loss", .name = LOG_LOSS, .print = LOG_PRINT_DECIMALS, .decimals = 4, .windowed = 1},
+    {.source = "epoch", .name = LOG_EPOCH, .print = LOG_PRINT_DECIMALS, .decimals = 2},
+    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_JSON},
+    {.source = NULL},
 };
 /* Where some number has 15 digits, nothing but loss and epoch was rounded, so a short learning rate
  * is the whole number. */
 static const struct log_rule rules_v4_raw[] = {
-    {"loss", LOG_LOSS, LOG_PRINT_DECIMALS, 4, 0, 1},
-    {"epoch", LOG_EPOCH, LOG_PRINT_DECIMALS, 2, 0, 0},
-    {"learning_rate", LOG_LR_LOGGED, LOG_PRINT_EXACT, 0, 0, 0},
-    {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
-    {NULL, 0, 0, 0, 0, 0},
+    {.source = "loss", .name = LOG_LOSS, .print = LOG_PRINT_DECIMALS, .decimals = 4, .windowed = 1},
+    {.source = "epoch", .name = LOG_EPOCH, .print = LOG_PRINT_DECIMALS, .decimals = 2},
+    {.source = "learning_rate", .name = LOG_LR_LOGGED, .print = LOG_PRINT_EXACT},
+    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_JSON},
+    {.source = NULL},
 };
 
 /* ---- Python literals ---- */
 
 struct pair {
-    struct log_span key,
-        value; /* value: what stands inside the quotes or brackets, or the bare word */
+    /* value: what stands inside the quotes or brackets, or the bare word. */
+    struct log_span key, value;
     int quoted;
 };
 
@@ -237,5 +237,8 @@ static enum status read(const struct log_source *source, struct log_build *build
     return log_lines_close(&lines, build);
 }
 
-const struct log_reader log_reader_hf_console = {"hf-console", "Hugging Face Trainer console",
-                                                 claim, read, 1};
+const struct log_reader log_reader_hf_console = {.name = "hf-console",
+                                                 .title = "Hugging Face Trainer console",
+                                                 .step_base = 1,
+                                                 .claim = claim,
+                                                 .read = read};

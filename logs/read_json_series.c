@@ -12,15 +12,15 @@
 
 /* NeMo-RL's accuracy is that of the preference pairs. */
 static const struct log_rule rules[] = {
-    {"train/accuracy", LOG_REWARD_ACCURACY, LOG_PRINT_JSON, 0, 0, 0},
-    {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
-    {NULL, 0, 0, 0, 0, 0},
+    {.source = "train/accuracy", .name = LOG_REWARD_ACCURACY, .print = LOG_PRINT_JSON},
+    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_JSON},
+    {.source = NULL},
 };
 
 /* OLMo-core's MetricSaver dumps what it has and rounds nothing. */
 static const struct log_rule olmo_rules[] = {
-    {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
-    {NULL, 0, 0, 0, 0, 0},
+    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_EXACT},
+    {.source = NULL},
 };
 
 static int64_t step_limit(void) {
@@ -262,9 +262,18 @@ static int claim_olmo(const struct log_source *source) {
     return 0;
 }
 
-const struct log_reader log_reader_megatron_golden = {
-    "megatron-golden", "Megatron golden values, JSON", claim_megatron, read_megatron, 1};
-const struct log_reader log_reader_nemo_rl = {"nemo-rl", "NeMo-RL metrics, JSON of tags and steps",
-                                              claim_nemo_rl, read_nemo_rl, INT64_MIN};
-const struct log_reader log_reader_olmo_metrics = {"olmo-core-metrics", "OLMo-core metrics.json",
-                                                   claim_olmo, read_olmo, 1};
+const struct log_reader log_reader_megatron_golden = {.name = "megatron-golden",
+                                                      .title = "Megatron golden values, JSON",
+                                                      .step_base = 1,
+                                                      .claim = claim_megatron,
+                                                      .read = read_megatron};
+const struct log_reader log_reader_nemo_rl = {.name = "nemo-rl",
+                                              .title = "NeMo-RL metrics, JSON of tags and steps",
+                                              .step_base = INT64_MIN,
+                                              .claim = claim_nemo_rl,
+                                              .read = read_nemo_rl};
+const struct log_reader log_reader_olmo_metrics = {.name = "olmo-core-metrics",
+                                                   .title = "OLMo-core metrics.json",
+                                                   .step_base = 1,
+                                                   .claim = claim_olmo,
+                                                   .read = read_olmo};

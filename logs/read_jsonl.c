@@ -11,32 +11,26 @@
 #include "logs/json_row.h"
 #include "logs/readers.h"
 
-#define WANDB_SAMPLED                                                                              \
-    400 /* rows from which on a W&B history is suspected to be sampled: run.history() gives 500 at \
-           most unless asked for more (its default `samples`), and drops some as empty */
+/* Rows from which on a W&B history is suspected to be sampled: run.history() gives 500 at most
+ * unless asked for more (its default `samples`), and drops some as empty. */
+#define WANDB_SAMPLED 400
 
 /* Whoever wrote the rows may have rounded a rate before, so no name makes a column exact. */
 static const struct log_rule any_rules[] = {
-    {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
-    {NULL, 0, 0, 0, 0, 0},
+    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_JSON},
+    {.source = NULL},
 };
 
 /* LogCallback.on_log of LLaMA-Factory copies the learning_rate of log_history, which the Trainer
  * keeps without rounding. */
 static const struct log_rule llama_factory_rules[] = {
-    {"loss", LOG_LOSS, LOG_PRINT_DECIMALS, 4, 0, 1},
-    {"learning_rate", LOG_LR_LOGGED, LOG_PRINT_EXACT, 0, 0, 0},
-    {"lr", LOG_LR_LOGGED, LOG_PRINT_EXACT, 0, 0, 0},
-    {"total_tokens", LOG_TOKENS, LOG_PRINT_EXACT, 0, 1, 0},
-    {"total_steps", LOG_TOTAL_STEPS, LOG_PRINT_EXACT, 0, 0, 0},
-    {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
-    {NULL, 0, 0, 0, 0, 0},
-};
-
-struct dialect {
-    const char *const *steps; /* names that the step may have, the best first; ends with NULL */
-    const struct log_rule *rules;
-    int is_wandb;
+    {.source = "loss", .name = LOG_LOSS, .print = LOG_PRINT_DECIMALS, .decimals = 4, .windowed = 1},
+    {.source = "learning_rate", .name = LOG_LR_LOGGED, .print = LOG_PRINT_EXACT},
+    {.source = "lr", .name = LOG_LR_LOGGED, .print = LOG_PRINT_EXACT},
+    {.source = "total_tokens", .name = LOG_TOKENS, .print = LOG_PRINT_EXACT, .cumulative = 1},
+    {.source = "total_steps", .name = LOG_TOTAL_STEPS, .print = LOG_PRINT_EXACT},
+    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_JSON},
+    {.source = NULL},
 };
 
 static const char *const common_steps[] = {"step",
@@ -63,11 +57,6 @@ static const char *const wandb_steps[] = {"train/global_step",
 static const char *const llama_factory_steps[] = {"current_steps", NULL};
 static const char *const torchtune_steps[] = {"step", NULL};
 
-static const struct dialect generic = {common_steps, any_rules, 0};
-static const struct dialect wandb = {wandb_steps, any_rules, 1};
-static const struct dialect llama_factory = {llama_factory_steps, llama_factory_rules, 0};
-static const struct dialect torchtune = {torchtune_steps, any_rules, 0};
-
 /* ---- what the beginning of the file says ---- */
 
 /* Reads the first row, for claims and for the choice of the step. Returns 0 when the source does
@@ -88,19 +77,6 @@ static struct log_source beginning(const struct log_source *source) {
 
 static int has(const struct json_row *row, const char *name) {
     return json_row_find(row, name) != NULL;
-}
-
-static int with_first_row(const struct log_source *source, int (*judge)(const struct json_row *)) {
-    struct arena arena = ARENA_EMPTY;
-    struct log_source part = beginning(source);
-    struct scan scan;
-    struct json_row *row;
-    int claim = 0;
-    if (arena_take(&arena, 1, sizeof *row, "row", &row) == STATUS_OK &&
-        first_row(&part, &scan, row))
-        claim = judge(row);
-    arena_close(&arena);
-    return claim;
 }
 
 static int judge_wandb(const struct json_row *row) {
@@ -126,20 +102,17 @@ static int judge_generic(const struct json_row *row) {
     return 1;
 }
 
-static int claim_wandb(const struct log_source *source) {
-    return with_first_row(source, judge_wandb);
-}
-
-static int claim_llama_factory(const struct log_source *source) {
-    return with_first_row(source, judge_llama_factory);
-}
-
-static int claim_torchtune(const struct log_source *source) {
-    return with_first_row(source, judge_torchtune);
-}
-
-static int claim_generic(const struct log_source *source) {
-    return with_first_row(source, judge_generic);
+int log_dialect_claim(const struct log_source *source, const struct log_dialect *dialect) {
+    struct arena arena = ARENA_EMPTY;
+    struct log_source part = beginning(source);
+    struct scan scan;
+    struct json_row *row;
+    int claim = 0;
+    if (arena_take(&arena, 1, sizeof *row, "row", &row) == STATUS_OK &&
+        first_row(&part, &scan, row))
+        claim = dialect->judge(row);
+    arena_close(&arena);
+    return claim;
 }
 
 /* Returns the best name of the step that any of the first rows has; rows of an evaluation may lack
@@ -193,7 +166,7 @@ static enum status note_wandb(struct log_build *build, const char *step, const s
 }
 
 static enum status put_row(const struct json_row *row, const char *step_name,
-                           const struct dialect *dialect, struct log_build *build,
+                           const struct log_dialect *dialect, struct log_build *build,
                            const struct log_source *source, struct pace *pace) {
     int64_t step = INT64_MIN, total;
     const int stepped = step_name != NULL && json_row_step(row, step_name, &step);
@@ -201,7 +174,7 @@ static enum status put_row(const struct json_row *row, const char *step_name,
         FAIL(STATUS_INPUT, "%s:%" PRIu32 ": expected a step within 2^53, got %" PRId64,
              source->name, row->line, step);
     note_pace(pace, step);
-    if (dialect == &llama_factory && json_row_step(row, "total_steps", &total) && total > 0)
+    if (dialect->total != NULL && json_row_step(row, dialect->total, &total) && total > 0)
         log_build_max_steps(build, (uint64_t)total);
     TRY(log_build_row(build, step, row->line, source->part));
     return json_row_put(row, stepped ? step_name : NULL, 0, dialect->rules, build);
@@ -217,7 +190,7 @@ static enum status cut_or(enum status status, const struct scan *scan, size_t ro
 }
 
 static enum status read_rows(struct scan *scan, struct json_row *row, const char *step,
-                             const struct dialect *dialect, struct log_build *build) {
+                             const struct log_dialect *dialect, struct log_build *build) {
     struct pace pace = {0, 0, 0, 0};
     size_t rows = 0;
     for (;; rows++) {
@@ -234,8 +207,8 @@ static enum status read_rows(struct scan *scan, struct json_row *row, const char
     return dialect->is_wandb ? note_wandb(build, step, &pace) : STATUS_OK;
 }
 
-static enum status read_dialect(const struct log_source *source, struct log_build *build,
-                                const struct dialect *dialect) {
+enum status log_dialect_read(const struct log_source *source, struct log_build *build,
+                             const struct log_dialect *dialect) {
     struct json_row *row;
     struct scan scan;
     TRY(arena_take(log_build_scratch(build), 1, sizeof *row, "row", &row));
@@ -245,27 +218,30 @@ static enum status read_dialect(const struct log_source *source, struct log_buil
     return read_rows(&scan, row, step, dialect, build);
 }
 
-static enum status read_generic(const struct log_source *source, struct log_build *build) {
-    return read_dialect(source, build, &generic);
-}
+static const struct log_dialect generic = {
+    .steps = common_steps, .rules = any_rules, .judge = judge_generic};
+static const struct log_dialect wandb = {
+    .steps = wandb_steps, .rules = any_rules, .judge = judge_wandb, .is_wandb = 1};
+static const struct log_dialect llama_factory = {.steps = llama_factory_steps,
+                                                 .rules = llama_factory_rules,
+                                                 .judge = judge_llama_factory,
+                                                 .total = "total_steps"};
+static const struct log_dialect torchtune = {
+    .steps = torchtune_steps, .rules = any_rules, .judge = judge_torchtune};
 
-static enum status read_wandb(const struct log_source *source, struct log_build *build) {
-    return read_dialect(source, build, &wandb);
-}
-
-static enum status read_llama_factory(const struct log_source *source, struct log_build *build) {
-    return read_dialect(source, build, &llama_factory);
-}
-
-static enum status read_torchtune(const struct log_source *source, struct log_build *build) {
-    return read_dialect(source, build, &torchtune);
-}
-
-const struct log_reader log_reader_jsonl = {"jsonl", "JSON objects, one per row", claim_generic,
-                                            read_generic, INT64_MIN};
-const struct log_reader log_reader_wandb_jsonl = {"wandb-jsonl", "Weights & Biases history as JSON",
-                                                  claim_wandb, read_wandb, INT64_MIN};
-const struct log_reader log_reader_llama_factory = {
-    "llama-factory", "LLaMA-Factory trainer_log.jsonl", claim_llama_factory, read_llama_factory, 1};
-const struct log_reader log_reader_torchtune_jsonl = {
-    "torchtune-jsonl", "torchtune metric log, JSONL", claim_torchtune, read_torchtune, INT64_MIN};
+const struct log_reader log_reader_jsonl = {.name = "jsonl",
+                                            .title = "JSON objects, one per row",
+                                            .step_base = INT64_MIN,
+                                            .dialect = &generic};
+const struct log_reader log_reader_wandb_jsonl = {.name = "wandb-jsonl",
+                                                  .title = "Weights & Biases history as JSON",
+                                                  .step_base = INT64_MIN,
+                                                  .dialect = &wandb};
+const struct log_reader log_reader_llama_factory = {.name = "llama-factory",
+                                                    .title = "LLaMA-Factory trainer_log.jsonl",
+                                                    .step_base = 1,
+                                                    .dialect = &llama_factory};
+const struct log_reader log_reader_torchtune_jsonl = {.name = "torchtune-jsonl",
+                                                      .title = "torchtune metric log, JSONL",
+                                                      .step_base = INT64_MIN,
+                                                      .dialect = &torchtune};

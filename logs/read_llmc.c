@@ -5,15 +5,15 @@
  * same s and joins its row; an evaluation without an update (the last one) is no row. */
 #include <string.h>
 
-#include "logs/grammar.h"
+#include "logs/lines.h"
 
 static const struct log_rule rules[] = {
-    {"trl", LOG_LOSS, LOG_PRINT_TEXT, 0, 0, 0},
-    {"lr", LOG_LR_LOGGED, LOG_PRINT_TEXT, 0, 0, 0},
-    {"norm", LOG_GRAD_NORM, LOG_PRINT_TEXT, 0, 0, 0},
-    {"tel", LOG_EVAL_LOSS, LOG_PRINT_TEXT, 0, 0, 0},
-    {"eval", LOG_OTHER, LOG_PRINT_TEXT, 0, 0, 0},
-    {NULL, 0, 0, 0, 0, 0},
+    {.source = "trl", .name = LOG_LOSS, .print = LOG_PRINT_TEXT},
+    {.source = "lr", .name = LOG_LR_LOGGED, .print = LOG_PRINT_TEXT},
+    {.source = "norm", .name = LOG_GRAD_NORM, .print = LOG_PRINT_TEXT},
+    {.source = "tel", .name = LOG_EVAL_LOSS, .print = LOG_PRINT_TEXT},
+    {.source = "eval", .name = LOG_OTHER, .print = LOG_PRINT_TEXT},
+    {.source = NULL},
 };
 
 enum part { TRL, LR, NORM, TEL, EVAL, PARTS };
@@ -59,10 +59,6 @@ static int claim_line(struct log_span line) {
     return read_line(line, &step, &cells) ? 3 : 0;
 }
 
-static int claim(const struct log_source *source) {
-    return log_claim_lines(source, claim_line);
-}
-
 /* Keeps evaluations until the update of their step comes. */
 static void keep_evaluations(struct cells *waiting, int64_t *waiting_step, int64_t step,
                              const struct cells *cells) {
@@ -104,4 +100,6 @@ static enum status read(const struct log_source *source, struct log_build *build
     return log_lines_close(&lines, build);
 }
 
-const struct log_reader log_reader_llmc = {"llmc", "llm.c main.log", claim, read, 0};
+static const struct log_grammar grammar = {.claim_line = claim_line};
+const struct log_reader log_reader_llmc = {
+    .name = "llmc", .title = "llm.c main.log", .step_base = 0, .grammar = &grammar, .read = read};

@@ -4,14 +4,14 @@
  *
  * Source of the shape: train_gpt2.cu, train_gpt2.py. The step counts from 1 (that of main.log
  * counts from 0). Fields that start with their number (times, rates) are left out. */
-#include "logs/grammar.h"
+#include "logs/lines.h"
 
 static const struct log_rule rules[] = {
-    {"loss", LOG_LOSS, LOG_PRINT_TEXT, 0, 0, 0},
-    {"train loss", LOG_LOSS, LOG_PRINT_TEXT, 0, 0, 0},
-    {"norm", LOG_GRAD_NORM, LOG_PRINT_TEXT, 0, 0, 0},
-    {"lr", LOG_LR_LOGGED, LOG_PRINT_TEXT, 0, 0, 0},
-    {NULL, 0, 0, 0, 0, 0},
+    {.source = "loss", .name = LOG_LOSS, .print = LOG_PRINT_TEXT},
+    {.source = "train loss", .name = LOG_LOSS, .print = LOG_PRINT_TEXT},
+    {.source = "norm", .name = LOG_GRAD_NORM, .print = LOG_PRINT_TEXT},
+    {.source = "lr", .name = LOG_LR_LOGGED, .print = LOG_PRINT_TEXT},
+    {.source = NULL},
 };
 
 static int read_head(struct log_span line, struct log_row *out) {
@@ -24,15 +24,6 @@ static int read_head(struct log_span line, struct log_row *out) {
     if (!log_span_integer(rest, &total) || !log_span_take(rest, " | ")) return 0;
     out->max_steps = (uint64_t)total;
     return log_span_starts(*rest, "loss ") || log_span_starts(*rest, "train loss ");
-}
-
-static int claim_line(struct log_span line) {
-    struct log_row row;
-    return read_head(line, &row) ? 3 : 0;
-}
-
-static int claim(const struct log_source *source) {
-    return log_claim_lines(source, claim_line);
 }
 
 /* Reads one field, "train loss 5.27 (+nanz)": the words before the first number are its name. */
@@ -56,9 +47,6 @@ static enum status read_fields(struct log_build *build, const struct log_row *ro
     return STATUS_OK;
 }
 
-static enum status read(const struct log_source *source, struct log_build *build) {
-    static const struct log_grammar grammar = {read_head, read_fields, 0};
-    return log_read_rows(source, build, &grammar);
-}
-
-const struct log_reader log_reader_llmc_console = {"llmc-console", "llm.c console", claim, read, 1};
+static const struct log_grammar grammar = {.sure = 3, .head = read_head, .fields = read_fields};
+const struct log_reader log_reader_llmc_console = {
+    .name = "llmc-console", .title = "llm.c console", .step_base = 1, .grammar = &grammar};

@@ -6,11 +6,11 @@
  * Source of the shape: megatron/training/training.py::training_log. A loss average of 0 or less is
  * not printed, losses are means since the last line, skipped and nan iterations count since then,
  * too. Lines of a validation have no "/" behind the iteration and are no rows. */
-#include "logs/grammar.h"
+#include "logs/lines.h"
 
 static const struct log_rule rules[] = {
-    {"lm loss", LOG_LOSS, LOG_PRINT_TEXT, 0, 0, 1},
-    {NULL, 0, 0, 0, 0, 0},
+    {.source = "lm loss", .name = LOG_LOSS, .print = LOG_PRINT_TEXT, .windowed = 1},
+    {.source = NULL},
 };
 
 /* Reads "iteration 1/ 100 |"; the rest stands behind the bar. */
@@ -40,10 +40,6 @@ static int claim_line(struct log_span line) {
                : 0;
 }
 
-static int claim(const struct log_source *source) {
-    return log_claim_lines(source, claim_line);
-}
-
 /* Reads the fields. A field ends with its bar: one without a bar is cut, unless the line is whole.
  */
 static enum status read_fields(struct log_build *build, const struct log_row *row) {
@@ -58,9 +54,7 @@ static enum status read_fields(struct log_build *build, const struct log_row *ro
     return STATUS_OK;
 }
 
-static enum status read(const struct log_source *source, struct log_build *build) {
-    static const struct log_grammar grammar = {read_head, read_fields, 1};
-    return log_read_rows(source, build, &grammar);
-}
-
-const struct log_reader log_reader_megatron = {"megatron", "Megatron-LM console", claim, read, 1};
+static const struct log_grammar grammar = {
+    .claim_line = claim_line, .head = read_head, .fields = read_fields, .marked = 1};
+const struct log_reader log_reader_megatron = {
+    .name = "megatron", .title = "Megatron-LM console", .step_base = 1, .grammar = &grammar};

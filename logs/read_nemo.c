@@ -4,14 +4,14 @@
  *
  * The iteration counts from 0 and "/99" is the last one. Numbers are printed with four significant
  * digits and drop zeros at the end, so 2e-05 stands for 2.000e-05. */
-#include "logs/grammar.h"
+#include "logs/lines.h"
 
 static const struct log_rule rules[] = {
-    {"reduced_train_loss", LOG_LOSS, LOG_PRINT_EXACT, 0, 0,
-     0}, /* EXACT, because the quanta are set below */
-    {"consumed_samples", LOG_SAMPLES, LOG_PRINT_EXACT, 0, 1, 0},
-    {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
-    {NULL, 0, 0, 0, 0, 0},
+    /* EXACT, because the quanta are set below. */
+    {"reduced_train_loss", LOG_LOSS, LOG_PRINT_EXACT, 0, 0, 0},
+    {.source = "consumed_samples", .name = LOG_SAMPLES, .print = LOG_PRINT_EXACT, .cumulative = 1},
+    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_EXACT},
+    {.source = NULL},
 };
 
 static int read_head(struct log_span line, struct log_row *out) {
@@ -25,15 +25,6 @@ static int read_head(struct log_span line, struct log_row *out) {
         out->max_steps = (uint64_t)last + 1;
     *rest = log_span_after(*rest, "| ");
     return rest->text != NULL;
-}
-
-static int claim_line(struct log_span line) {
-    struct log_row row;
-    return read_head(line, &row) ? 3 : 0;
-}
-
-static int claim(const struct log_source *source) {
-    return log_claim_lines(source, claim_line);
 }
 
 static int is_counter(struct log_span name) {
@@ -62,9 +53,6 @@ static enum status read_fields(struct log_build *build, const struct log_row *ro
     return STATUS_OK;
 }
 
-static enum status read(const struct log_source *source, struct log_build *build) {
-    static const struct log_grammar grammar = {read_head, read_fields, 0};
-    return log_read_rows(source, build, &grammar);
-}
-
-const struct log_reader log_reader_nemo = {"nemo", "NeMo 2 console", claim, read, 0};
+static const struct log_grammar grammar = {.sure = 3, .head = read_head, .fields = read_fields};
+const struct log_reader log_reader_nemo = {
+    .name = "nemo", .title = "NeMo 2 console", .step_base = 0, .grammar = &grammar};

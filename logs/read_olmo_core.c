@@ -12,8 +12,10 @@
 #include <string.h>
 
 static const struct log_rule rules[] = {
-    {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0}, /* EXACT, because the quanta are set below */
-    {NULL, 0, 0, 0, 0, 0},
+    {.source = "*",
+     .name = LOG_NAMES,
+     .print = LOG_PRINT_EXACT}, /* EXACT, because the quanta are set below */
+    {.source = NULL},
 };
 
 static int read_marker(struct log_span line, int64_t *step, int64_t *total) {
@@ -101,4 +103,8 @@ static enum status read(const struct log_source *source, struct log_build *build
     return log_lines_close(&lines, build);
 }
 
-const struct log_reader log_reader_olmo_core = {"olmo-core", "OLMo-core console", claim, read, 1};
+const struct log_reader log_reader_olmo_core = {.name = "olmo-core",
+                                                .title = "OLMo-core console",
+                                                .step_base = 1,
+                                                .claim = claim,
+                                                .read = read};

@@ -4,15 +4,15 @@
  *
  * Source of the shape: open_instruct/dpo_tune_cache.py and finetune.py. Numbers are Python's
  * shortest repr; the loss is a mean since the last line. */
-#include "logs/grammar.h"
+#include "logs/lines.h"
 
 static const struct log_rule rules[] = {
-    {"LR", LOG_LR_LOGGED, LOG_PRINT_EXACT, 0, 0, 0},
-    {"Loss", LOG_LOSS, LOG_PRINT_EXACT, 0, 0, 1},
-    {"Train Loss", LOG_LOSS, LOG_PRINT_EXACT, 0, 0, 1},
-    {"Val Loss", LOG_EVAL_LOSS, LOG_PRINT_EXACT, 0, 0, 0},
-    {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
-    {NULL, 0, 0, 0, 0, 0},
+    {.source = "LR", .name = LOG_LR_LOGGED, .print = LOG_PRINT_EXACT},
+    {.source = "Loss", .name = LOG_LOSS, .print = LOG_PRINT_EXACT, .windowed = 1},
+    {.source = "Train Loss", .name = LOG_LOSS, .print = LOG_PRINT_EXACT, .windowed = 1},
+    {.source = "Val Loss", .name = LOG_EVAL_LOSS, .print = LOG_PRINT_EXACT},
+    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_EXACT},
+    {.source = NULL},
 };
 
 /* Reads "Step: 3, LR:"; the rest stands at "LR:". */
@@ -25,10 +25,6 @@ static int read_head(struct log_span line, struct log_row *out) {
 static int claim_line(struct log_span line) {
     struct log_row row;
     return read_head(line, &row) && log_span_after(row.rest, "Loss:").text != NULL ? 3 : 0;
-}
-
-static int claim(const struct log_source *source) {
-    return log_claim_lines(source, claim_line);
 }
 
 /* Returns the name of a field: what stands between the value before it (with its comma and units)
@@ -54,10 +50,7 @@ static enum status read_fields(struct log_build *build, const struct log_row *ro
     return STATUS_OK;
 }
 
-static enum status read(const struct log_source *source, struct log_build *build) {
-    static const struct log_grammar grammar = {read_head, read_fields, 0};
-    return log_read_rows(source, build, &grammar);
-}
-
-const struct log_reader log_reader_open_instruct = {"open-instruct", "open-instruct console", claim,
-                                                    read, 1};
+static const struct log_grammar grammar = {
+    .claim_line = claim_line, .head = read_head, .fields = read_fields};
+const struct log_reader log_reader_open_instruct = {
+    .name = "open-instruct", .title = "open-instruct console", .step_base = 1, .grammar = &grammar};

@@ -19,11 +19,12 @@
 #define DT_FLOAT 1
 #define DT_DOUBLE 2
 
+/* EXACT, because the quanta are set below. */
 static const struct log_rule rules[] = {
-    {"train/loss", LOG_LOSS, LOG_PRINT_FLOAT32, 0, 0, 1},
-    {"reduced_train_loss", LOG_LOSS, LOG_PRINT_FLOAT32, 0, 0, 0},
-    {"*", LOG_NAMES, LOG_PRINT_FLOAT32, 0, 0, 0},
-    {NULL, 0, 0, 0, 0, 0},
+    {.source = "train/loss", .name = LOG_LOSS, .print = LOG_PRINT_EXACT, .windowed = 1},
+    {.source = "reduced_train_loss", .name = LOG_LOSS, .print = LOG_PRINT_EXACT},
+    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_EXACT},
+    {.source = NULL},
 };
 
 /* ---- protocol buffers ---- */
@@ -323,5 +324,8 @@ static enum status read(const struct log_source *source, struct log_build *build
     return visit_file(&v);
 }
 
-const struct log_reader log_reader_tensorboard = {"tensorboard", "TensorBoard event files", claim,
-                                                  read, INT64_MIN};
+const struct log_reader log_reader_tensorboard = {.name = "tensorboard",
+                                                  .title = "TensorBoard event files",
+                                                  .step_base = INT64_MIN,
+                                                  .claim = claim,
+                                                  .read = read};

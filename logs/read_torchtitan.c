@@ -4,7 +4,7 @@
  *
  * Source of the shape: torchtitan/components/metrics.py. The step counts from 1. Lines of a
  * validation ("validate step:") are no rows. The learning rate is not printed. */
-#include "logs/grammar.h"
+#include "logs/lines.h"
 
 /* Reads "step: 1 " where "loss:" comes next; the rest stands at "loss:". */
 static int read_head(struct log_span line, struct log_row *out) {
@@ -29,10 +29,6 @@ static int claim_line(struct log_span line) {
                : 2;
 }
 
-static int claim(const struct log_source *source) {
-    return log_claim_lines(source, claim_line);
-}
-
 static enum status read_fields(struct log_build *build, const struct log_row *row) {
     struct log_span rest = row->rest;
     while (rest.length > 0) {
@@ -46,10 +42,7 @@ static enum status read_fields(struct log_build *build, const struct log_row *ro
     return STATUS_OK;
 }
 
-static enum status read(const struct log_source *source, struct log_build *build) {
-    static const struct log_grammar grammar = {read_head, read_fields, 0};
-    return log_read_rows(source, build, &grammar);
-}
-
-const struct log_reader log_reader_torchtitan = {"torchtitan", "torchtitan console", claim, read,
-                                                 1};
+static const struct log_grammar grammar = {
+    .claim_line = claim_line, .head = read_head, .fields = read_fields};
+const struct log_reader log_reader_torchtitan = {
+    .name = "torchtitan", .title = "torchtitan console", .step_base = 1, .grammar = &grammar};

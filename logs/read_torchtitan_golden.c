@@ -10,8 +10,8 @@
 #include <string.h>
 
 static const struct log_rule rules[] = {
-    {"*", LOG_NAMES, LOG_PRINT_JSON, 0, 0, 0},
-    {NULL, 0, 0, 0, 0, 0},
+    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_JSON},
+    {.source = NULL},
 };
 
 static int is_comment(struct log_span line) {
@@ -75,5 +75,8 @@ static enum status read(const struct log_source *source, struct log_build *build
     return log_lines_close(&lines, build);
 }
 
-const struct log_reader log_reader_torchtitan_golden = {
-    "torchtitan-golden", "torchtitan golden loss text", claim, read, 1};
+const struct log_reader log_reader_torchtitan_golden = {.name = "torchtitan-golden",
+                                                        .title = "torchtitan golden loss text",
+                                                        .step_base = 1,
+                                                        .claim = claim,
+                                                        .read = read};

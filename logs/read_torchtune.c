@@ -5,13 +5,13 @@
  * Source of the shape: torchtune/training/metric_logging.py (DiskLogger, StdoutLogger). Numbers are
  * Python's shortest repr. log() writes a line of one value and log_dict() a line of many:
  * neighbouring lines of one step are one row, until a name comes again. */
-#include "logs/grammar.h"
+#include "logs/lines.h"
 
 #define FIELDS_MAX 128
 
 static const struct log_rule rules[] = {
-    {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
-    {NULL, 0, 0, 0, 0, 0},
+    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_EXACT},
+    {.source = NULL},
 };
 
 struct field {
@@ -45,10 +45,6 @@ static int claim_line(struct log_span line) {
     struct fields fields;
     int64_t step;
     return read_line(line, &step, &fields) ? 3 : 0;
-}
-
-static int claim(const struct log_source *source) {
-    return log_claim_lines(source, claim_line);
 }
 
 struct row {
@@ -98,4 +94,9 @@ static enum status read(const struct log_source *source, struct log_build *build
     return log_lines_close(&lines, build);
 }
 
-const struct log_reader log_reader_torchtune = {"torchtune", "torchtune text log", claim, read, 1};
+static const struct log_grammar grammar = {.claim_line = claim_line};
+const struct log_reader log_reader_torchtune = {.name = "torchtune",
+                                                .title = "torchtune text log",
+                                                .step_base = 1,
+                                                .grammar = &grammar,
+                                                .read = read};

@@ -15,8 +15,8 @@
 #include "logs/readers.h"
 
 static const struct log_rule exact[] = {
-    {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 0},
-    {NULL, 0, 0, 0, 0, 0},
+    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_EXACT},
+    {.source = NULL},
 };
 
 /* ---- a run ---- */
@@ -269,4 +269,5 @@ enum status log_import_run(const char *path, const struct log_options *options, 
     return choose_run(path, options->run, arena, image, out);
 }
 
-const struct log_reader log_reader_trace = {"trace", "twinstep trace", claim, read, 1};
+const struct log_reader log_reader_trace = {
+    .name = "trace", .title = "twinstep trace", .step_base = 1, .claim = claim, .read = read};

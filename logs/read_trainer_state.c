@@ -14,15 +14,18 @@
 #define STRING_DIGITS 4
 
 static const struct log_rule rules[] = {
-    {"loss", LOG_LOSS, LOG_PRINT_DECIMALS, 4, 0, 1},
-    {"learning_rate", LOG_LR_LOGGED, LOG_PRINT_EXACT, 0, 0, 0},
-    {"grad_norm", LOG_GRAD_NORM, LOG_PRINT_EXACT, 0, 0, 0},
-    {"epoch", LOG_EPOCH, LOG_PRINT_JSON, 0, 0, 0},
-    {"num_tokens", LOG_TOKENS, LOG_PRINT_EXACT, 0, 1, 0},
-    {"num_input_tokens_seen", LOG_TOKENS, LOG_PRINT_EXACT, 0, 1, 0},
-    {"eval_loss", LOG_EVAL_LOSS, LOG_PRINT_EXACT, 0, 0, 0},
-    {"*", LOG_NAMES, LOG_PRINT_EXACT, 0, 0, 1},
-    {NULL, 0, 0, 0, 0, 0},
+    {.source = "loss", .name = LOG_LOSS, .print = LOG_PRINT_DECIMALS, .decimals = 4, .windowed = 1},
+    {.source = "learning_rate", .name = LOG_LR_LOGGED, .print = LOG_PRINT_EXACT},
+    {.source = "grad_norm", .name = LOG_GRAD_NORM, .print = LOG_PRINT_EXACT},
+    {.source = "epoch", .name = LOG_EPOCH, .print = LOG_PRINT_JSON},
+    {.source = "num_tokens", .name = LOG_TOKENS, .print = LOG_PRINT_EXACT, .cumulative = 1},
+    {.source = "num_input_tokens_seen",
+     .name = LOG_TOKENS,
+     .print = LOG_PRINT_EXACT,
+     .cumulative = 1},
+    {.source = "eval_loss", .name = LOG_EVAL_LOSS, .print = LOG_PRINT_EXACT},
+    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_EXACT, .windowed = 1},
+    {.source = NULL},
 };
 
 static int claim(const struct log_source *source) {
@@ -100,5 +103,8 @@ static enum status read(const struct log_source *source, struct log_build *build
     return scan_expect(&scan, SCAN_END);
 }
 
-const struct log_reader log_reader_trainer_state = {
-    "hf-trainer-state", "Hugging Face trainer_state.json", claim, read, 1};
+const struct log_reader log_reader_trainer_state = {.name = "hf-trainer-state",
+                                                    .title = "Hugging Face trainer_state.json",
+                                                    .step_base = 1,
+                                                    .claim = claim,
+                                                    .read = read};

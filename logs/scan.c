@@ -44,17 +44,15 @@ static enum status fail_at(struct scan *scan, size_t at, const char *what) {
     const struct log_source *source = scan->source;
     const size_t column = at - scan->line_start + 1;
     char shown[25];
-    size_t kept = 0;
     if (at >= source->length) {
         scan->cut = 1;
         FAIL(STATUS_INPUT, "%s:%" PRIu32 ":%zu: expected %s, got the end of the file", source->name,
              scan->line, column, what);
     }
-    for (; kept < 24 && at + kept < source->length && source->bytes[at + kept] != '\n'; kept++) {
-        const unsigned char c = source->bytes[at + kept];
-        shown[kept] = c >= ' ' && c <= '~' ? (char)c : '?';
-    }
-    shown[kept] = '\0';
+    const char *text = (const char *)source->bytes + at;
+    const void *end = memchr(text, '\n', source->length - at);
+    log_show(text, end == NULL ? source->length - at : (size_t)((const char *)end - text), shown,
+             sizeof shown);
     FAIL(STATUS_INPUT, "%s:%" PRIu32 ":%zu: expected %s, got \"%s\"", source->name, scan->line,
          column, what, shown);
 }

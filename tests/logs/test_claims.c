@@ -69,7 +69,7 @@ static void check_claims(const char *format, const struct fixture *f) {
                                       .length = f->length - mark};
     int found = 0;
     for (const struct log_reader *const *r = log_readers(); *r != NULL; r++) {
-        const int claim = (*r)->claim(&source), own = strcmp((*r)->name, format) == 0;
+        const int claim = log_reader_claim(*r, &source), own = strcmp((*r)->name, format) == 0;
         found |= own;
         if (own && claim != surest(format))
             fail_msg("%s: its own reader claims %d", f->path, claim);
@@ -112,7 +112,8 @@ static void verify_events_are_claimed_alone(void **state) {
     events_scalar(&events, 1, "loss", 0.5f);
     source.length = events.length;
     for (const struct log_reader *const *r = log_readers(); *r != NULL; r++)
-        assert_int_equal((*r)->claim(&source), strcmp((*r)->name, "tensorboard") == 0 ? 3 : 0);
+        assert_int_equal(log_reader_claim(*r, &source),
+                         strcmp((*r)->name, "tensorboard") == 0 ? 3 : 0);
 }
 
 static enum status import(struct arena *arena, const char *bytes, size_t length, struct log **out) {
