@@ -60,6 +60,11 @@ TWINSTEP_MUST_USE enum status doctor_evidence(struct doctor *doctor, const char 
 /* Adds one point as evidence: "PLACE: SOURCE is VALUE". */
 TWINSTEP_MUST_USE enum status doctor_evidence_point(struct doctor *doctor, const char *source,
                                                     const struct series_point *point);
+/* The same under the log's own name of a column, and of the LR column. */
+TWINSTEP_MUST_USE enum status doctor_evidence_column(struct doctor *doctor, enum log_name name,
+                                                     const struct series_point *point);
+TWINSTEP_MUST_USE enum status doctor_evidence_lr(struct doctor *doctor,
+                                                 const struct series_point *point);
 /* Sets the texts of the finding just made. They must outlive the report. */
 void doctor_explain(struct doctor *doctor, const char *reason, const char *next);
 
@@ -67,8 +72,6 @@ TWINSTEP_MUST_USE enum status doctor_untestable(struct doctor *doctor, const cha
     TWINSTEP_PRINTF(2, 3);
 TWINSTEP_MUST_USE enum status doctor_not_asked(struct doctor *doctor, const char *option);
 
-/* Returns the log's own name of the LR column. */
-const char *doctor_lr_name(const struct doctor *doctor);
 /* Tells whether the log is that of a preference objective, by a column of rewards or of
  * log-probabilities of pairs. */
 int doctor_is_preference(const struct doctor *doctor);

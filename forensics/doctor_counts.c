@@ -42,7 +42,7 @@ static enum status short_epochs(struct doctor *doctor) {
                      "The run ends about %s updates before %s whole epochs: the last micro-batches "
                      "of each epoch make no update.",
                      word_about(missing).text, word_about(whole).text));
-    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_EPOCH), last));
+    TRY(doctor_evidence_column(doctor, LOG_EPOCH, last));
     TRY(doctor_evidence(doctor, "updates per epoch: %s", word_about(per_epoch).text));
     doctor_explain(doctor, "a total that was set by hand may end there by chance",
                    "Compare ceil(batches / accumulation) with floor: older transformers and "
@@ -64,9 +64,9 @@ static enum status samples(struct doctor *doctor) {
         if (real_abs_f64(gap) < 0.5 || point->quantum > 1.0) continue;
         TRY(doctor_found(doctor, "samples_inconsistent", DOCTOR_CERTAIN, point->row,
                          "The counter of samples does not grow by the batch size."));
-        TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_SAMPLES), point - 1));
-        TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_SAMPLES), point));
-        TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_GLOBAL_BATCH), batch));
+        TRY(doctor_evidence_column(doctor, LOG_SAMPLES, point - 1));
+        TRY(doctor_evidence_column(doctor, LOG_SAMPLES, point));
+        TRY(doctor_evidence_column(doctor, LOG_GLOBAL_BATCH, batch));
         doctor_explain(doctor, "all three numbers stand in the log",
                        "A schedule that counts samples advances by the counter, not by the batch.");
         return STATUS_OK;
@@ -110,7 +110,7 @@ static enum status token_counts(struct doctor *doctor) {
         TRY(doctor_found(doctor, "update_without_tokens", DOCTOR_LIKELY, tokens.least->row,
                          "An update has no token while others have up to %s.",
                          word_number(tokens.high).text));
-        TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_TOKENS), tokens.least));
+        TRY(doctor_evidence_column(doctor, LOG_TOKENS, tokens.least));
         doctor_explain(doctor, "a counter that is not updated would show the same",
                        "Look at the labels of this batch: truncation or masking may leave none, "
                        "and a mean over none is NaN or 0.");
@@ -121,7 +121,7 @@ static enum status token_counts(struct doctor *doctor) {
                       "Tokens per update vary from %s to %s: with several micro-batches or "
                       "processes a mean of means differs from the mean over tokens.",
                       word_number(tokens.low).text, word_number(tokens.high).text));
-    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_TOKENS), tokens.least));
+    TRY(doctor_evidence_column(doctor, LOG_TOKENS, tokens.least));
     doctor_explain(doctor, "", "See by which number the loss is divided (mean_of_means).");
     return STATUS_OK;
 }

@@ -21,7 +21,7 @@ static enum status negative(struct doctor *doctor) {
         if (!(point->value < -0.5 * point->quantum)) continue;
         TRY(doctor_found(doctor, "lr_negative", DOCTOR_CERTAIN, point->row,
                          "The LR is negative: the update climbs the loss."));
-        TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), point));
+        TRY(doctor_evidence_lr(doctor, point));
         doctor_explain(doctor, "the log prints it",
                        "A schedule without a clamp ran past its total (OLMo-core WSD does): set "
                        "the total to the length of the run.");
@@ -43,8 +43,8 @@ static enum status zero_throughout(struct doctor *doctor) {
                                  coarsest);
     TRY(doctor_found(doctor, "lr_zero_throughout", DOCTOR_CERTAIN, lr->points[0].row,
                      "The LR is 0 in all %zu rows.", lr->count));
-    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &lr->points[0]));
-    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &lr->points[lr->count - 1]));
+    TRY(doctor_evidence_lr(doctor, &lr->points[0]));
+    TRY(doctor_evidence_lr(doctor, &lr->points[lr->count - 1]));
     doctor_explain(doctor, "the log prints it",
                    "Check units: a warm-up counted in samples or processes instead of updates "
                    "lasts longer than the run.");
@@ -79,8 +79,8 @@ static enum status rises_past_end(struct doctor *doctor) {
     TRY(doctor_found(doctor, "lr_rises_past_end", DOCTOR_LIKELY, lr->points[low].row,
                      "The LR falls to its minimum at update %llu and rises again to the end.",
                      (unsigned long long)lr->points[low].update));
-    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &lr->points[low]));
-    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &lr->points[end - 1]));
+    TRY(doctor_evidence_lr(doctor, &lr->points[low]));
+    TRY(doctor_evidence_lr(doctor, &lr->points[end - 1]));
     doctor_explain(doctor,
                    "a cosine past its total does this (transformers clamps nothing but negatives); "
                    "a cosine that was configured with a whole cycle does, too",
@@ -107,7 +107,7 @@ static enum status report_early(struct doctor *doctor, const struct series_point
                      "updates train nothing.",
                      (unsigned long long)zero->update, (unsigned long long)length,
                      (unsigned long long)(length - zero->update + 1)));
-    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), zero));
+    TRY(doctor_evidence_lr(doctor, zero));
     TRY(doctor_evidence(doctor, "run length / update of the first 0 = %s", word_about(ratio).text));
     doctor_explain(doctor,
                    whole ? "the run is a whole multiple of the schedule"
@@ -197,9 +197,9 @@ static enum status staircase(struct doctor *doctor) {
         TRY(doctor_remark(doctor, "scheduler_epoch_default", point->row,
                           "The LR is a staircase: it moves once per %llu updates%s.",
                           (unsigned long long)stairs.length, epochs ? ", once per epoch" : ""));
-    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), point - 1));
-    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), point));
-    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), point + 1));
+    TRY(doctor_evidence_lr(doctor, point - 1));
+    TRY(doctor_evidence_lr(doctor, point));
+    TRY(doctor_evidence_lr(doctor, point + 1));
     doctor_explain(doctor, "all stairs have one length",
                    "Lightning steps a scheduler once per epoch unless interval is 'step'; NeMo-RL "
                    "steps once per train() call; some loops step at validation. Is it meant?");
@@ -227,7 +227,7 @@ static enum status digits(struct doctor *doctor) {
                       "The LR is printed with too few digits: %zu of %zu neighbouring rows show "
                       "the same LR, so a shift by one update cannot be seen.",
                       same, same + moved));
-    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &lr->points[0]));
+    TRY(doctor_evidence_lr(doctor, &lr->points[0]));
     doctor_explain(doctor, "",
                    "TensorBoard files and trainer_state.json hold more digits than the "
                    "console.");
@@ -251,7 +251,7 @@ static enum status peak_first(struct doctor *doctor) {
                      "Update 1 has a large LR, then the warm-up begins: the schedule was not "
                      "installed before the first update."));
     for (size_t i = 0; i < 3; i++)
-        TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &points[i]));
+        TRY(doctor_evidence_lr(doctor, &points[i]));
     doctor_explain(doctor, "no schedule starts high, falls and warms up",
                    "Initialise the LR with f(0) before the first update.");
     return STATUS_OK;

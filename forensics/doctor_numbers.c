@@ -47,7 +47,7 @@ static enum status frozen_weights(struct doctor *doctor) {
                      from == 0.0      ? ", of any magnitude"
                      : from <= 0.0625 ? ", which is most weights"
                                       : ", norm weights (1.0) among them"));
-    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &doctor->lr.points[row]));
+    TRY(doctor_evidence_lr(doctor, &doctor->lr.points[row]));
     TRY(doctor_evidence(doctor, "half a spacing of %s at %s is %s, more than the step",
                         dtype_name(dtype), word_about(from).text,
                         word_about(half_spacing(from, dtype)).text));
@@ -86,7 +86,7 @@ static enum status decay(struct doctor *doctor) {
                      "Weight decay by a float32 factor 1 - lr wd is off by over a tenth in %zu "
                      "rows, and nothing at all in %zu of them.",
                      off, none));
-    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), worst));
+    TRY(doctor_evidence_lr(doctor, worst));
     TRY(doctor_evidence(doctor, "wanted lr wd = %s, applied %s (a multiple of 2^-24)",
                         word_about(wanted).text, word_about(decay_applied(wanted)).text));
     doctor_explain(doctor,

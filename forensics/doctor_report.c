@@ -93,6 +93,16 @@ enum status doctor_evidence_point(struct doctor *doctor, const char *source,
     return doctor_evidence(doctor, "%s: %s is %s", place.text, source, value.text);
 }
 
+enum status doctor_evidence_column(struct doctor *doctor, enum log_name name,
+                                   const struct series_point *point) {
+    return doctor_evidence_point(doctor, word_column(doctor->log, name), point);
+}
+
+enum status doctor_evidence_lr(struct doctor *doctor, const struct series_point *point) {
+    return doctor_evidence_column(doctor, doctor->lr_applied ? LOG_LR_APPLIED : LOG_LR_LOGGED,
+                                  point);
+}
+
 void doctor_explain(struct doctor *doctor, const char *reason, const char *next) {
     struct doctor_finding *finding = &doctor->findings[doctor->count - 1];
     finding->reason = reason;
@@ -112,10 +122,6 @@ enum status doctor_not_asked(struct doctor *doctor, const char *option) {
     doctor->result = DOCTOR_NOT_ASKED;
     doctor->why = option;
     return STATUS_OK;
-}
-
-const char *doctor_lr_name(const struct doctor *doctor) {
-    return word_column(doctor->log, doctor->lr_applied ? LOG_LR_APPLIED : LOG_LR_LOGGED);
 }
 
 int doctor_is_preference(const struct doctor *doctor) {

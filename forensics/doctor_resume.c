@@ -71,10 +71,10 @@ static enum status report_replay(struct doctor *doctor, size_t at, size_t count)
                      "After the resume the LR begins anew: %zu rows repeat the LRs from the start "
                      "of the log.",
                      count));
-    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &lr->points[at - 1]));
-    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &lr->points[at]));
-    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &lr->points[0]));
-    if (count > 1) TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &lr->points[at + 1]));
+    TRY(doctor_evidence_lr(doctor, &lr->points[at - 1]));
+    TRY(doctor_evidence_lr(doctor, &lr->points[at]));
+    TRY(doctor_evidence_lr(doctor, &lr->points[0]));
+    if (count > 1) TRY(doctor_evidence_lr(doctor, &lr->points[at + 1]));
     doctor_explain(doctor, "the counter of the schedule is 0 again while updates go on",
                    "Save and load the scheduler (or set last_epoch) with the checkpoint.");
     return STATUS_OK;
@@ -88,8 +88,8 @@ static enum status report_jump(struct doctor *doctor, size_t at,
                      lr->points[at].row, "The LR jumps at the resume, by a factor of %s.",
                      before->value > 0.0 ? word_about(lr->points[at].value / before->value).text
                                          : "infinity"));
-    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), before));
-    TRY(doctor_evidence_point(doctor, doctor_lr_name(doctor), &lr->points[at]));
+    TRY(doctor_evidence_lr(doctor, before));
+    TRY(doctor_evidence_lr(doctor, &lr->points[at]));
     doctor_explain(doctor,
                    same ? "one update has two LRs in one log"
                         : "the jump is over four times the usual change between updates",
@@ -123,8 +123,8 @@ static enum status report_processes(struct doctor *doctor, size_t twice,
                      "%zu updates stand in the log several times in a row: several processes "
                      "write one file.",
                      twice));
-    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), point));
-    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), point + 1));
+    TRY(doctor_evidence_column(doctor, LOG_LOSS, point));
+    TRY(doctor_evidence_column(doctor, LOG_LOSS, point + 1));
     doctor_explain(
         doctor, "a resume repeats a stretch, not each update",
         "Let rank 0 write alone; which rank a row comes from cannot be told afterwards.");
@@ -157,7 +157,7 @@ static enum status repeated_rows(struct doctor *doctor) {
                       "%zu rows repeat updates that the log already has: a resume from an older "
                       "checkpoint. The later rows are those that count.",
                       repeats));
-    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), first));
+    TRY(doctor_evidence_column(doctor, LOG_LOSS, first));
     doctor_explain(doctor, "",
                    "Plots and comparisons that keep the first rows show a training "
                    "that was thrown away.");

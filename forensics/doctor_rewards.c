@@ -41,10 +41,10 @@ static struct margins compare_margins(const struct doctor *doctor) {
 
 static enum status margin_evidence(struct doctor *doctor, const struct series_point *margin) {
     static const enum log_name names[] = {LOG_REWARD_CHOSEN, LOG_REWARD_REJECTED};
-    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_REWARD_MARGIN), margin));
+    TRY(doctor_evidence_column(doctor, LOG_REWARD_MARGIN, margin));
     for (size_t i = 0; i < COUNT_OF(names); i++)
-        TRY(doctor_evidence_point(doctor, word_column(doctor->log, names[i]),
-                                  series_in_row(&doctor->series[names[i]], margin->row)));
+        TRY(doctor_evidence_column(doctor, names[i],
+                                   series_in_row(&doctor->series[names[i]], margin->row)));
     return STATUS_OK;
 }
 
@@ -172,10 +172,8 @@ static enum status labels_swapped(struct doctor *doctor) {
                      "In the last third the margin is negative in %zu of %zu rows: training makes "
                      "the rejected answers likelier.",
                      negative, rows));
-    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_REWARD_MARGIN),
-                              &series->points[0]));
-    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_REWARD_MARGIN),
-                              &series->points[series->count - 1]));
+    TRY(doctor_evidence_column(doctor, LOG_REWARD_MARGIN, &series->points[0]));
+    TRY(doctor_evidence_column(doctor, LOG_REWARD_MARGIN, &series->points[series->count - 1]));
     doctor_explain(doctor, "the objective pushes margins up; noise does not hold them down",
                    "Look at one pair as the trainer sees it: chosen and rejected are swapped, or "
                    "the sign of the margin is.");
@@ -208,9 +206,9 @@ static enum status loss_bound(struct doctor *doctor) {
                      "In %zu of %zu rows the loss is lower than its margin permits: the mean of "
                      "-ln sigmoid is never below -ln sigmoid of the mean.",
                      below, rows));
-    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS),
-                              series_in_row(&doctor->series[LOG_LOSS], first->row)));
-    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_REWARD_MARGIN), first));
+    TRY(doctor_evidence_column(doctor, LOG_LOSS,
+                               series_in_row(&doctor->series[LOG_LOSS], first->row)));
+    TRY(doctor_evidence_column(doctor, LOG_REWARD_MARGIN, first));
     TRY(doctor_evidence(doctor, "-ln sigmoid(margin) = %s",
                         word_about(softplus_minus(first->value)).text));
     doctor_explain(doctor,

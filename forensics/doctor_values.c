@@ -21,7 +21,7 @@ static enum status loss_not_finite(struct doctor *doctor) {
     if (count == 0) return STATUS_OK;
     TRY(doctor_found(doctor, "loss_not_finite", DOCTOR_CERTAIN, first->row,
                      "The loss is no finite number in %zu of %zu rows.", count, loss->count));
-    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), first));
+    TRY(doctor_evidence_column(doctor, LOG_LOSS, first));
     doctor_explain(doctor, "the log prints it",
                    "Look at the row before: its gradient norm and LR. Then at the batch of this "
                    "update: a row without any label divides by zero.");
@@ -59,7 +59,7 @@ static enum status norm_not_finite(struct doctor *doctor) {
                      "The gradient norm is no finite number in %zu of %zu rows, and no loss scale "
                      "fell there.",
                      count, norm->count));
-    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_GRAD_NORM), first));
+    TRY(doctor_evidence_column(doctor, LOG_GRAD_NORM, first));
     doctor_explain(doctor, "the log prints it",
                    "Clipping by such a norm makes every gradient NaN or 0. See whether the weights "
                    "are finite after this update, and train its batch alone in float32.");
@@ -87,9 +87,9 @@ static enum status loss_filtered(struct doctor *doctor) {
     TRY(doctor_found(doctor, "nan_loss_filtered", DOCTOR_LIKELY, first->row,
                      "In %zu rows the gradient norm is no number, but the loss is printed as 0.",
                      count));
-    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), first));
-    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_GRAD_NORM),
-                              series_in_row(&doctor->series[LOG_GRAD_NORM], first->row)));
+    TRY(doctor_evidence_column(doctor, LOG_LOSS, first));
+    TRY(doctor_evidence_column(doctor, LOG_GRAD_NORM,
+                               series_in_row(&doctor->series[LOG_GRAD_NORM], first->row)));
     doctor_explain(doctor,
                    "transformers prints the running mean (0 when it logs every update) for a NaN "
                    "loss unless logging_nan_inf_filter is off",
@@ -110,8 +110,7 @@ static enum status no_gradient(struct doctor *doctor) {
                      norm->count));
     for (size_t i = 0, said = 0; i < norm->count && said < 2; i++)
         if (norm->points[i].value <= 0.0) {
-            TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_GRAD_NORM),
-                                      &norm->points[i]));
+            TRY(doctor_evidence_column(doctor, LOG_GRAD_NORM, &norm->points[i]));
             said++;
         }
     doctor_explain(doctor,
@@ -138,7 +137,7 @@ static enum status fresh_weights(struct doctor *doctor) {
                      first->row,
                      "The first loss is that of a model that knows nothing: ln(%llu) = %s.",
                      (unsigned long long)vocab, word_about(uniform).text));
-    TRY(doctor_evidence_point(doctor, word_column(doctor->log, LOG_LOSS), first));
+    TRY(doctor_evidence_column(doctor, LOG_LOSS, first));
     doctor_explain(doctor, "normal when training from scratch; --vocab says that it is not",
                    "Evaluate the checkpoint outside the trainer. Loading must come after wrapping "
                    "or sharding when wrapping initialises weights.");

@@ -10,9 +10,7 @@
 #include <string.h>
 
 #include "base/real.h"
-#include "forensics/fit_plateau.h"
 #include "forensics/fit_search.h"
-#include "forensics/fit_words.h"
 
 #define LIMIT 24
 #define SAMPLES 64
@@ -261,11 +259,11 @@ static void find_decays(const struct series *series, const struct fit_known *kno
 
 enum status fit_series(const struct series *series, const struct fit_known *known,
                        struct arena *arena, struct fit_set *out) {
-    struct fit_search search = {.series = series, .known = known, .arena = arena};
+    struct fit_search search = {.series = series,
+                                .known = known,
+                                .arena = arena,
+                                .scale = fit_scale(series->points, series->count)};
     *out = (struct fit_set){.series = series};
-    for (size_t i = 0; i < series->count; i++)
-        if (real_abs_f64(series->points[i].value) > search.scale)
-            search.scale = real_abs_f64(series->points[i].value);
     judge(out, series, search.scale);
     search.last = out->last;
     if ((out->why & (FIT_WHY_NO_COLUMN | FIT_WHY_NOT_FINITE)) != 0) return STATUS_OK;

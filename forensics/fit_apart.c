@@ -7,7 +7,7 @@
 
 #include "base/number.h"
 #include "base/real.h"
-#include "forensics/fit_words.h"
+#include "forensics/fit_search.h"
 
 #define FARTHEST 1000000
 

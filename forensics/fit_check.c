@@ -8,19 +8,14 @@
 
 #include "base/number.h"
 #include "base/real.h"
-#include "forensics/fit_rivals.h"
-#include "forensics/fit_words.h"
-
-static int near(double a, double b) {
-    return real_abs_f64(a - b) <= 1e-9 * real_abs_f64(b);
-}
+#include "forensics/fit_search.h"
 
 /* Tells whether a plain fit has every number that was given. */
 static int has_given(const struct fit *fit, const struct fit_known *known, uint64_t steps) {
     const struct contract_request *r = &known->request;
-    if (r->lr == r->lr && !near(fit->lr, r->lr)) return 0;
+    if (r->lr == r->lr && !fit_near(fit->lr, r->lr)) return 0;
     if (fit->steps > 0 && steps > 0 && fit->steps != steps) return 0;
-    if (r->warmup == r->warmup && !near(fit->warmup, r->warmup) &&
+    if (r->warmup == r->warmup && !fit_near(fit->warmup, r->warmup) &&
         strcmp(sched_bare_name(fit->schedule), "constant") != 0)
         return 0;
     return fit->stride == 1.0 && fit->segment_count == 1 && !fit->first_differs;
@@ -155,9 +150,9 @@ static double pace(const struct fit *fit) {
 static int same_training(const struct fit *a, const struct fit *b) {
     /* A feedback schedule has no share of a total. */
     if (a->schedule->feedback || b->schedule->feedback) return 0;
-    return near(a->lr, b->lr) && near(a->warmup, b->warmup) &&
+    return fit_near(a->lr, b->lr) && fit_near(a->warmup, b->warmup) &&
            (a->steps == b->steps || a->steps == 0 || b->steps == 0) && a->stride == b->stride &&
-           a->segment_count == b->segment_count && near(pace(a), pace(b));
+           a->segment_count == b->segment_count && fit_near(pace(a), pace(b));
 }
 
 /* Says that the column is the expected one, some updates on: either another training, or the same

@@ -17,17 +17,9 @@ static double min_of(double a, double b) {
     return a < b ? a : b;
 }
 
-static int near(double a, double b) {
-    return real_abs_f64(a - b) <= 1e-9 * real_abs_f64(b);
-}
-
 static uint64_t total_known(const struct fit_search *search) {
     return search->known->request.steps > 0 ? search->known->request.steps
                                             : search->known->run_steps;
-}
-
-static double total_in_updates(const struct fit_solution *solution) {
-    return solution->numbers.total;
 }
 
 /* A digit costs 0.12 behind the first, so that 5e-7 is free and a peak of nine digits costs 1. A
@@ -35,7 +27,7 @@ static double total_in_updates(const struct fit_solution *solution) {
  * know their peak best. */
 static double lr_cost(const struct fit_search *search, const struct fit_solution *solution) {
     const double known = search->known->request.lr;
-    if (known == known) return near(solution->numbers.lr, known) ? 0.0 : 1.1;
+    if (known == known) return fit_near(solution->numbers.lr, known) ? 0.0 : 1.1;
     return min_of(0.12 * (fit_digits(solution->numbers.lr) - 1), 1.0);
 }
 
@@ -46,7 +38,7 @@ static int is_share(const struct fit_model *model, double warmup, double total) 
     for (int percent = 1; percent <= 50; percent++) {
         const double exact = total * (0.01 * percent);
         const double low = fit_floor(exact), high = fit_ceil(exact);
-        if (near(warmup, exact) ||
+        if (fit_near(warmup, exact) ||
             (model->contract->warmup_rule != CONTRACT_ROUND_NONE &&
              (warmup == low || warmup == high) && (percent <= 10 || percent % 5 == 0)))
             return 1;
@@ -68,7 +60,7 @@ static double warmup_cost(const struct fit_search *search, const struct fit_solu
     const double warmup = solution->numbers.warmup, known = warmup_known(search, solution);
     if (!model->needs_warmup) return 0.0;
     if (known == known) {
-        if (near(warmup, known)) return 0.0;
+        if (fit_near(warmup, known)) return 0.0;
         return real_abs_f64(warmup - known) <= 1.0 ? 0.5 : 1.0;
     }
     if (warmup == 0.0) return 0.0;
@@ -81,7 +73,7 @@ static double warmup_cost(const struct fit_search *search, const struct fit_solu
  * is the likeliest total, then the updates next to it, then numbers by their digits. */
 static double total_cost(const struct fit_search *search, const struct fit_solution *solution) {
     const struct fit_model *model = &search->models[solution->model];
-    const double total = total_in_updates(solution), known = (double)total_known(search);
+    const double total = solution->numbers.total, known = (double)total_known(search);
     if (!model->needs_total) return 0.0;
     if (known > 0.0) return total == known ? 0.0 : search->known->request.steps > 0 ? 1.0 : 0.8;
     const double past = total - (double)search->last;
@@ -100,7 +92,7 @@ static double floor_cost(const struct fit_search *search, const struct fit_solut
     if ((strcmp(name, "cosine") == 0 || strcmp(name, "linear") == 0) && floor != 0.0)
         return 0.9; /* transformers' own have none */
     if (with_floor && floor == 0.0) return 0.5;
-    if (known == known && !solution->numbers.absolute) return near(floor, known) ? 0.0 : 1.0;
+    if (known == known && !solution->numbers.absolute) return fit_near(floor, known) ? 0.0 : 1.0;
     if (floor == 0.0 || floor == model->floor_default) return 0.0;
     return (solution->numbers.absolute ? 0.15 : 0.05) + 0.1 * min_of(fit_digits(floor), 6);
 }
@@ -112,7 +104,7 @@ static double stride_cost(const struct fit_search *search, const struct fit_solu
     const double stride = solution->numbers.stride;
     if (stride == 1.0) return 0.0;
     if (stride == (double)request->processes || stride == (double)request->accumulate) return 0.8;
-    if (near(stride * (double)request->global_batch, 1.0)) return 0.8;
+    if (fit_near(stride * (double)request->global_batch, 1.0)) return 0.8;
     return stride == 2.0 || stride == 4.0 || stride == 8.0 ? 1.0 : 1.2;
 }
 
@@ -132,7 +124,7 @@ static double rarity(const struct sched_class *schedule) {
                  {"warmup_cosine", 0.05},
                  {"inverse_sqrt", 0.2}};
     const char *name = sched_bare_name(schedule);
-    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
+    for (size_t i = 0; i < COUNT_OF(usual); i++)
         if (strcmp(usual[i].name, name) == 0) return usual[i].cost;
     return 0.35;
 }
@@ -140,7 +132,7 @@ static double rarity(const struct sched_class *schedule) {
 /* Contracts that we ran ourselves come before those that were only read (a hundredth per step of
  * evidence), a known bug costs 0.6, a parameter that is not the default 0.25, one of torch's
  * schedulers without a framework around it 0.2; 1e-4 per row of the table makes ties impossible. */
-static double contract_cost(const struct fit_search *search, const struct fit_model *model) {
+static double contract_cost(const struct fit_model *model) {
     const int32_t evidence = model->contract->evidence;
     const double doubt = evidence == CONTRACT_RUN ? 0.0 : 0.01 * (double)evidence;
     double cost = doubt + (model->contract->bug ? 0.6 : 0.0);
@@ -151,7 +143,6 @@ static double contract_cost(const struct fit_search *search, const struct fit_mo
     cost += rarity(model->plan.schedule);
     cost += 1e-4 * (double)rank + (model->parameters[0] != '\0' ? 0.25 : 0.0);
     if (strncmp(model->plan.schedule->name, "torch.", 6) == 0) cost += 0.2;
-    (void)search;
     return cost;
 }
 
@@ -159,7 +150,7 @@ static double contract_cost(const struct fit_search *search, const struct fit_mo
  * costs 1: each is as much as a contradicted number. */
 double fit_cost(const struct fit_search *search, const struct fit_found *found) {
     const struct fit_solution *solution = &found->solution;
-    double cost = contract_cost(search, &search->models[solution->model]);
+    double cost = contract_cost(&search->models[solution->model]);
     cost += lr_cost(search, solution) + warmup_cost(search, solution);
     cost += total_cost(search, solution) + floor_cost(search, solution);
     cost += stride_cost(search, solution);
@@ -173,11 +164,11 @@ int fit_agrees(const struct fit_search *search, const struct fit_found *found) {
     const struct contract_request *request = &search->known->request;
     if (solution->numbers.stride != 1.0 || found->segment_count > 1 || found->first_differs)
         return 0;
-    if (request->lr == request->lr && !near(solution->numbers.lr, request->lr)) return 0;
+    if (request->lr == request->lr && !fit_near(solution->numbers.lr, request->lr)) return 0;
     if (search->models[solution->model].contract->bug) return 0;
     const uint64_t total = total_known(search);
     if (total > 0 && search->models[solution->model].needs_total &&
-        total_in_updates(solution) != (double)total)
+        solution->numbers.total != (double)total)
         return 0;
     return warmup_cost(search, solution) < 1.0;
 }

@@ -34,6 +34,10 @@ double fit_shortest(double low, double high) {
     return middle;
 }
 
+int fit_near(double a, double b) {
+    return real_abs_f64(a - b) <= 1e-9 * real_abs_f64(b);
+}
+
 double fit_floor(double x) {
     return x >= 0.0 && x < 0x1p52 ? (double)(int64_t)x : x;
 }

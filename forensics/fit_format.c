@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which contracts a log's format speaks for: a trainer_state.json is the Hugging Face Trainer's.
+ * What a log says beside its LRs: totals, skipped updates, the metric that a feedback schedule
+ * followed, and which contracts its format speaks for (a trainer_state.json is the Hugging Face
+ * Trainer's).
  *
- * This is an assumption and no proof (a Trainer may run DeepSpeed's scheduler). So fits of these
- * contracts come first, and nothing is left out for it without a word. */
+ * The last is an assumption and no proof (a Trainer may run DeepSpeed's scheduler). So fits of
+ * these contracts come first, and nothing is left out for it without a word. */
 #include <string.h>
 
 #include "forensics/fit.h"
@@ -26,6 +28,45 @@ static const struct {
                {"lightning", "lightning"},
                {"deepspeed", "deepspeed"}};
 
+/* ---- the metric that a feedback schedule followed ---- */
+
+static const struct log_column *metric_of(const struct log *log, const char *column) {
+    if (column != NULL) {
+        for (int32_t name = LOG_OTHER + 1; name < LOG_NAMES; name++)
+            if (strcmp(log_names[name].name, column) == 0)
+                return log_column_of(log, (enum log_name)name);
+        return log_column_by_source(log, column);
+    }
+    const struct log_column *eval = log_column_of(log, LOG_EVAL_LOSS);
+    return eval != NULL ? eval : log_column_of(log, LOG_LOSS);
+}
+
+/* A resumed run shows updates again; the later rows count, as the schedule saw them last. */
+enum status fit_metric_from_log(const struct log *log, const char *column, struct arena *arena,
+                                struct contract_request *out) {
+    const struct log_column *metric = metric_of(log, column);
+    uint64_t *updates;
+    double *values;
+    size_t count = 0;
+    if (metric == NULL || log->step_guessed) return STATUS_OK;
+    TRY(arena_take(arena, log->rows, sizeof *updates, "metric", &updates));
+    TRY(arena_take(arena, log->rows, sizeof *values, "metric", &values));
+    for (size_t row = 0; row < log->rows; row++) {
+        if (!log_has(metric, row) || log->step[row] < 1) continue;
+        const uint64_t update = (uint64_t)log->step[row];
+        while (count > 0 && updates[count - 1] >= update)
+            count--;
+        updates[count] = update;
+        values[count++] = metric->value[row];
+    }
+    out->metric_update = updates;
+    out->metric_value = values;
+    out->metric_count = count;
+    return STATUS_OK;
+}
+
+/* ---- what is known ---- */
+
 static void read_total(struct fit_known *known, const struct log *log) {
     const struct log_column *total = log_column_of(log, LOG_TOTAL_STEPS);
     known->run_steps = log->max_steps;
@@ -44,7 +85,7 @@ enum status fit_known_from_log(struct fit_known *known, const struct log *log,
     known->steps_guessed = log->step_guessed;
     if (known->request.metric_count == 0)
         TRY(fit_metric_from_log(log, NULL, arena, &known->request));
-    for (size_t i = 0; i < sizeof natives / sizeof natives[0]; i++)
+    for (size_t i = 0; i < COUNT_OF(natives); i++)
         if (strcmp(natives[i].format, log->format) == 0) prefix = natives[i].prefix;
     if (prefix == NULL) return STATUS_OK;
     TRY(arena_take(arena, count + 1, sizeof *names, "contracts", &names));

@@ -31,7 +31,7 @@ static double *value_of(const struct fit_model *model, const struct key_row *row
 
 static void find_floor(struct fit_model *model, const struct contract_request *request) {
     static const char *const names[] = {"min_lr_ratio", "min_lr", "lr_end"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
         const struct key_row *row = sched_row(model->plan.schedule, names[i]);
         if (row == NULL || row->type != KEY_REAL) continue;
         model->floor = value_of(model, row);
@@ -78,7 +78,7 @@ static double sum_of(struct fit_model *model, double lr, double warmup, double t
     numbers.epoch = model->contract->unit == CONTRACT_UNIT_EPOCH ? 1 : 0;
     numbers.floor = model->floor_kind == FIT_FLOOR_RATIO ? model->floor_default : 0.0;
     fit_model_set(model, &numbers);
-    for (size_t i = 0; i < sizeof at / sizeof at[0]; i++)
+    for (size_t i = 0; i < COUNT_OF(at); i++)
         sum += fit_model_logged(model, at[i], 0);
     return sum;
 }
@@ -257,7 +257,7 @@ static enum status add_variants(struct list *list, const struct contract_request
             for (size_t i = 0; row->names[i] != NULL; i++)
                 if (strcmp(row->names[i], row->standard) != 0)
                     TRY(add_value(list, request, row->path, row->names[i], arena));
-        for (size_t v = 0; v < sizeof variants / sizeof variants[0]; v++)
+        for (size_t v = 0; v < COUNT_OF(variants); v++)
             for (size_t i = 0;
                  strcmp(row->path, variants[v].key) == 0 && variants[v].texts[i] != NULL; i++)
                 if (strcmp(variants[v].texts[i], row->standard) != 0)

@@ -5,14 +5,13 @@
  * Without a metric, the plan follows drops at the updates where the column drops, with a patience
  * of 0: it reproduces the column and claims nothing else (fit.parameters says so). Invariant: as
  * everywhere, a fit is evaluated by sched/contract.h and gives every printed value. */
-#include "forensics/fit_plateau.h"
+#include "forensics/fit_search.h"
 
 #include <string.h>
 
 #include "base/number.h"
 #include "base/real.h"
 #include "forensics/fit_plateau_levels.h"
-#include "forensics/fit_words.h"
 
 /* The search tries every patience up to PATIENCE and every cooldown up to COOLDOWN. Patience counts
  * evaluations; torch's default is 10, and 200 was chosen far beyond what a run of some hundred
@@ -211,7 +210,7 @@ static enum status search_guess(struct plateau *p, struct contract_plan *plan, d
         if (!plateau_is_fixed(p, "threshold_mode")) guess.threshold_mode = kinds[kind];
         if (!plateau_is_fixed(p, "threshold")) guess.threshold = thresholds[threshold];
         if (!plateau_is_fixed(p, "cooldown")) guess.cooldown = (double)cooldown;
-        /* A setting other than torch's default is rare, which costs hundredths (fit_cost.c). */
+        /* a setting other than torch's default is rare, which costs hundredths (fit_cost.c) */
         const double odd = 0.05 * (double)(mode + kind + (threshold > 0) + (cooldown > 0));
         for (size_t k = 0; k <= PATIENCE; k++) {
             if (free_patience) guess.patience = (double)k;
@@ -260,7 +259,7 @@ static enum status with_metric(struct plateau *p, int *out_fits) {
     /* Two falls or more at the metric's stalls leave little to chance: a plateau then costs what a
      * rare schedule does (0.2, as inverse_sqrt). A single fall is met by some patience nearly
      * always, so it costs as much as a contract that is a known bug (0.6, fit_cost.c) and stands
-     * behind every sound fit. */
+     * behind every sound fit. Either order a list only: set to 0.6 and 0.2, no test changes. */
     const double cost = p->count > 2 ? 0.2 : 0.6;
     const struct contract *only = known->request.contract;
     const char *wrapped = only != NULL ? only->name : "accelerate";
@@ -271,7 +270,7 @@ static enum status with_metric(struct plateau *p, int *out_fits) {
     if (only != NULL && only->unit != CONTRACT_UNIT_PROCESS) return STATUS_OK;
     if (processes > 1) TRY(try_processes(p, wrapped, processes, cost, &wraps));
     *out_fits |= wraps;
-    for (size_t i = 0; i < sizeof usual / sizeof usual[0] && processes == 0 && was_given; i++) {
+    for (size_t i = 0; i < COUNT_OF(usual) && processes == 0 && was_given; i++) {
         if (*out_fits) return STATUS_OK;
         /* a number of processes that nobody gave costs a tenth, more than any odd setting */
         TRY(try_processes(p, wrapped, usual[i], cost + 0.1, out_fits));
@@ -331,18 +330,17 @@ static enum status without_metric(struct plateau *p) {
     if (!agrees(p, &plan, &max_error, &rms_error)) return STATUS_OK;
     TRY(say_drops(p, &parameters));
     /* Drops taken as they are explain any falling staircase: the cost lies above that of every fit
-     * that explains when they fall, and for a single drop at that of a contradicted number. */
+     * that explains when they fall, and for a single drop at that of a contradicted number (1). */
     return add(p, &plan, parameters, p->count > 2 ? 0.7 : 1.0, max_error, rms_error, NULL);
 }
 
 /* ---- into the list ---- */
 
-static int alike(const struct plateau *p, const struct fit *a, const struct fit *b, int applied) {
+static int alike(const struct plateau *p, const struct fit *a, const struct fit *b,
+                 double (*column)(const struct fit *fit, size_t point, uint64_t update)) {
     for (size_t i = 0; i < p->series->count; i++) {
         const uint64_t k = p->series->points[i].update;
-        const double x = applied ? fit_applied(a, i, k) : fit_logged(a, i, k);
-        const double y = applied ? fit_applied(b, i, k) : fit_logged(b, i, k);
-        if (real_abs_f64(x - y) > 0x1p-46 * p->search->scale) return 0;
+        if (real_abs_f64(column(a, i, k) - column(b, i, k)) > 0x1p-46 * p->search->scale) return 0;
     }
     return 1;
 }
@@ -353,12 +351,12 @@ static void group(const struct plateau *p, struct fit_set *set, const struct fit
     size_t like = set->count;
     for (size_t i = 0; i < set->count; i++) {
         if (list[i].same_applied >= applied) applied = list[i].same_applied + 1;
-        if (like == set->count && alike(p, &list[i], fit, 0)) like = i;
+        if (like == set->count && alike(p, &list[i], fit, fit_logged)) like = i;
     }
     fit->same_logged = like < set->count ? list[like].same_logged : set->groups++;
     fit->same_applied = applied;
     for (size_t i = like; i < set->count; i++)
-        if (list[i].same_logged == fit->same_logged && alike(p, &list[i], fit, 1))
+        if (list[i].same_logged == fit->same_logged && alike(p, &list[i], fit, fit_applied))
             fit->same_applied = list[i].same_applied;
 }
 
@@ -399,13 +397,4 @@ enum status fit_plateau(const struct fit_search *search, struct fit_set *set) {
     /* 0.6 is the cost of a known bug: below it something sound explains the column already. */
     if (!fits && (set->count == 0 || set->fits[0].simplicity >= 0.6)) TRY(without_metric(p));
     return p->fit_count > 0 ? insert(p, set) : STATUS_OK;
-}
-
-/* A one-cycle schedule moves nothing beyond its total: the LR of the log stands still from there
- * on. */
-const char *fit_cycle_bug(const struct fit_search *search, const struct fit *fit) {
-    const struct contract_plan *plan = &fit->plan;
-    if (strcmp(fit->schedule->name, "torch.one_cycle") != 0 || fit->segment_count != 1) return NULL;
-    const double stop = plan->call.total / plan->increment + 2.0; /* the update that applies f(T) */
-    return plan->increment > 0.0 && (double)search->last > stop ? "onecycle_overrun" : NULL;
 }

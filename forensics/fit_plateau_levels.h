@@ -24,8 +24,7 @@ struct plateau {
     struct level levels[PLATEAU_LEVELS];
     size_t count;
     double factor, peak, min_lr; /* min_lr is 0 unless the last level is a floor */
-    const char *parameters;
-    size_t budget; /* points and values that trials may still look at */
+    size_t budget;               /* points and values that trials may still look at */
     struct fit fits[PLATEAU_ROOM];
     size_t fit_count;
 };

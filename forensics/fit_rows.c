@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/real.h"
-#include "forensics/fit_epochs.h"
+#include "forensics/fit_solve.h"
 
 /* Spacings whose fit costs less than this above the best one count as explaining the LRs alike.
  * Chosen below 0.8, the least price of contradicting a number that is known (fit_cost.c), and above
@@ -20,11 +20,98 @@
 static const uint64_t usual[] = {1, 10, 5, 100, 50, 20, 2, 25, 4, 8, 16, 500, 1000, 200};
 static const uint64_t rare[] = {30, 32, 40, 64, 75, 128, 250, 256};
 
+/* ---- the epoch column ---- */
+
+/* Update k stands at epoch k / x, where an epoch has x updates (x may be fractional). Trainers
+ * differ at the end of an epoch: the last update may be short, the rest may be left out, or
+ * accumulation may go on into the next epoch (in transformers 4.46, half of it does). Each of these
+ * shifts the count by at most one update per epoch that has ended.
+ *
+ * Invariant: a printed value admits what lies within half its quantum, and that one update per
+ * ended epoch; so the epochs of no such trainer exclude the truth. */
+struct epochs {
+    const struct log_column *column; /* NULL: none */
+    double low, high; /* updates per epoch, fractional where the last one is short; from 0 to
+                         infinity when nothing is known */
+    int known;        /* 1: somebody said how many */
+};
+
+struct range {
+    double low, high;
+};
+
+static double half_of(const struct epochs *epochs, size_t row) {
+    const double value = epochs->column->value[row];
+    const double quantum = (double)epochs->column->quantum[row];
+    return 0.5 * quantum * (1.0 + 0x1p-20) + 0x1p-40 * (value + 1.0);
+}
+
+/* Sets what the request says of an epoch: its updates, or its rows, batch and accumulation. */
+static void epochs_open(struct epochs *epochs, const struct log *log,
+                        const struct contract_request *request) {
+    const double batch = request->batch > 0 ? (double)request->batch : 1.0;
+    const double processes = request->processes > 0 ? (double)request->processes : 1.0;
+    const double accumulate = request->accumulate > 0 ? (double)request->accumulate : 1.0;
+    *epochs = (struct epochs){log_column_of(log, LOG_EPOCH), 0.0, real_inf_f64(), 1};
+    if (request->updates_per_epoch > 0) {
+        epochs->low = epochs->high = (double)request->updates_per_epoch;
+    } else if (request->dataset > 0 && request->batch > 0) {
+        const double batches = (double)request->dataset / (batch * processes);
+        epochs->low = fit_floor(batches) / accumulate;
+        epochs->high = fit_ceil(batches) / accumulate;
+    } else if (request->steps > 0 && request->epochs > 0.0) {
+        epochs->low = ((double)request->steps - 1.0) / request->epochs;
+        epochs->high = ((double)request->steps + 1.0) / request->epochs;
+    } else {
+        epochs->known = 0;
+    }
+}
+
+static struct range meet(struct range range, double low, double high) {
+    return (struct range){low > range.low ? low : range.low, high < range.high ? high : range.high};
+}
+
+/* Tells whether the epoch column can be that of these updates. */
+static int epochs_admit(const struct epochs *epochs, const struct series_point *points,
+                        size_t count) {
+    struct range x = {epochs->low, epochs->high};
+    for (size_t i = 0; epochs->column != NULL && i < count && x.low <= x.high; i++) {
+        const size_t row = points[i].row;
+        if (!log_has(epochs->column, row)) continue;
+        const double value = epochs->column->value[row], half = half_of(epochs, row);
+        const double odd = fit_floor(value + half), update = (double)points[i].update;
+        if (!(value + half > 0.0)) return 0;
+        x = meet(x, (update - odd) / (value + half),
+                 value - half > 0.0 ? (update + odd) / (value - half) : real_inf_f64());
+    }
+    return x.low <= x.high;
+}
+
+/* Counts the rows since the start, in spacings, at every point: 1, 2, 3, ...; where the epoch falls
+ * back (a resume), the epoch says how many. */
+static void epochs_count(const struct epochs *epochs, const struct series *series,
+                         uint64_t *out_rows) {
+    const struct log_column *column = epochs->column;
+    for (size_t i = 0; i < series->count; i++) {
+        const struct series_point *now = &series->points[i], *before = now - (i > 0);
+        const uint64_t moved = i > 0 ? now->row - before->row : now->row + 1;
+        out_rows[i] = (i > 0 ? out_rows[i - 1] : 0) + moved;
+        if (i == 0 || column == NULL || !log_has(column, now->row) || !log_has(column, before->row))
+            continue;
+        const double value = column->value[now->row], last = column->value[before->row];
+        if (value + half_of(epochs, now->row) >= last - half_of(epochs, before->row)) continue;
+        const double back = fit_round(value / last * (double)out_rows[i - 1]);
+        out_rows[i] = back >= 1.0 ? (uint64_t)back : 1;
+    }
+}
+
+/* ---- spacings ---- */
+
 struct tries {
     const struct series *series;
     const uint64_t *rows; /* how many spacings lie between the start and each point */
     struct series_point *points;
-    struct fit_epochs epochs;
+    struct epochs epochs;
     struct fit_known known;
     struct fit_rows *out;
     uint64_t wanted; /* the spacing that is given; 0: none */
@@ -76,7 +163,7 @@ static enum status try_one(struct tries *tries, uint64_t every, int first_at_one
     if (out->count == FIT_ROWS_TRIED || seen(out, every, first_at_one)) return STATUS_OK;
     if (!settle_last(tries, &spacing)) return STATUS_OK;
     const struct series series = number(tries, &spacing);
-    if (!fit_epochs_admit(&tries->epochs, series.points, series.count)) return STATUS_OK;
+    if (!epochs_admit(&tries->epochs, series.points, series.count)) return STATUS_OK;
     out->tried++;
     if (every > out->most) out->most = every;
     TRY(fit_series(&series, &tries->known, arena, &set));
@@ -128,11 +215,11 @@ static enum status try_all(struct tries *tries) {
         keep_alike(tries->out);
         return STATUS_OK;
     }
-    TRY(try_list(tries, usual, sizeof usual / sizeof usual[0], 2));
+    TRY(try_list(tries, usual, COUNT_OF(usual), 2));
     keep_alike(tries->out);
     if (tries->out->count > 1) return STATUS_OK; /* nothing more can settle it */
     TRY(try_list(tries, every_one, EVERY_ONE, 1));
-    TRY(try_list(tries, rare, sizeof rare / sizeof rare[0], 1));
+    TRY(try_list(tries, rare, COUNT_OF(rare), 1));
     keep_alike(tries->out);
     return STATUS_OK;
 }
@@ -146,7 +233,7 @@ static uint64_t by_epochs(struct tries *tries) {
     for (uint64_t every = 1; every <= 1u << 20; every++) {
         const struct fit_spacing spacing = {.every = every, .last = UINT64_MAX};
         const struct series series = number(tries, &spacing);
-        if (!fit_epochs_admit(&tries->epochs, series.points, count)) {
+        if (!epochs_admit(&tries->epochs, series.points, count)) {
             if (only > 0) break;
             continue;
         }
@@ -173,8 +260,8 @@ enum status fit_rows_number(const struct log *log, const struct series *series,
     memset(out, 0, sizeof *out);
     TRY(arena_take(arena, series->count + 1, sizeof *rows, "rows", &rows));
     TRY(arena_take(arena, series->count + 1, sizeof *tries.points, "rows", &tries.points));
-    fit_epochs_open(&tries.epochs, log, &known->request);
-    fit_epochs_count(&tries.epochs, series, rows);
+    epochs_open(&tries.epochs, log, &known->request);
+    epochs_count(&tries.epochs, series, rows);
     tries.rows = rows;
     tries.known.plain = tries.known.own_only = 1;
     tries.known.expected = known->request.contract;

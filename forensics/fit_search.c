@@ -18,7 +18,7 @@ void fit_search_template(struct fit_search *search, struct fit_window *out) {
     const uint64_t totals[] = {request->steps, search->known->run_steps, search->last};
     static const double plain[] = {1.0};
     memset(out, 0, sizeof *out);
-    for (size_t i = 0; i < sizeof totals / sizeof totals[0]; i++) {
+    for (size_t i = 0; i < COUNT_OF(totals); i++) {
         int seen = totals[i] == 0;
         for (size_t j = 0; j < out->known_totals; j++)
             seen |= out->known_total[j] == totals[i];
@@ -132,16 +132,14 @@ void fit_search_window(struct fit_search *search, const struct fit_window *like,
     const struct series_point *points = search->series->points;
     fit_window_open(&window, points + first, end - first);
     struct fit_solutions solutions, copies;
-    size_t solved = SIZE_MAX; /* the model that `solutions` belong to */
     uint8_t done[8192] = {0};
     for (size_t m = 0; m < search->model_count; m++) {
         if (done[m]) continue;
         struct fit_model *model = &search->models[m];
         fit_solve(model, &window, &solutions);
-        solved = m;
         keep(search, m, &solutions, first_differs, 4);
         for (size_t n = m + 1; n < search->model_count; n++) {
-            if (done[n] || !fit_models_alike(&search->models[solved], &search->models[n])) continue;
+            if (done[n] || !fit_models_alike(model, &search->models[n])) continue;
             if (search->models[n].contract->start != model->contract->start && solutions.count == 0)
                 continue; /* the first update may be what did not fit */
             done[n] = 1;
@@ -182,7 +180,7 @@ static size_t list_strides(const struct fit_search *search, double *strides) {
     add_stride(strides, &count, p * a);
     add_stride(strides, &count, b);
     if (b > 0.0) add_stride(strides, &count, 1.0 / b);
-    for (size_t i = 0; i < sizeof usual_strides / sizeof usual_strides[0]; i++)
+    for (size_t i = 0; i < COUNT_OF(usual_strides); i++)
         add_stride(strides, &count, usual_strides[i]);
     for (size_t i = 0; i < search->count; i++) { /* a total that the run is a whole multiple of */
         const double total = search->found[i].solution.numbers.total;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The passes of a search: plain use first, then strides, a first update apart, segments. Private to
- * forensics/fit*.c.
+ * The passes of a search (plain use first, then strides, a first update apart, segments) and what
+ * is made of their findings: words, and rivals. Private to forensics/fit*.c.
  *
  * Invariant: a later pass runs only where the earlier ones explain nothing or contradict a number
  * that is known. */
@@ -54,5 +54,40 @@ int fit_models_alike(const struct fit_model *a, const struct fit_model *b);
 double fit_cost(const struct fit_search *search, const struct fit_found *found);
 /* Tells whether it contradicts no number that is known. */
 int fit_agrees(const struct fit_search *search, const struct fit_found *found);
+
+/* ---- feedback schedules (forensics/fit_plateau.c), which no counter explains ---- */
+
+/* Adds what reduce_lr_on_plateau explains to the list, in its rank. With the request's metric the
+ * fit follows that metric, and patience and the rest are found. Without one, or where it explains
+ * nothing, the drops are taken as they are, and the text says what the log does not tell. */
+TWINSTEP_MUST_USE enum status fit_plateau(const struct fit_search *search, struct fit_set *set);
+
+/* ---- in words (forensics/fit_words.c) ---- */
+
+TWINSTEP_MUST_USE enum status fit_describe(const struct fit *fit, struct arena *arena,
+                                           const char **out);
+/* Sets the fit's text and bug. */
+TWINSTEP_MUST_USE enum status fit_words(const struct fit_search *search, struct fit *fit);
+TWINSTEP_MUST_USE enum status fit_words_partial(const struct fit_search *search, const char **out);
+/* Returns the first update that the two apply differently within the run, or 0. */
+uint64_t fit_applied_apart(const struct fit *a, const struct fit *b, const struct fit_set *set);
+
+/* ---- rivals of an expectation (forensics/fit_rivals.c) ---- */
+
+/* Finds the fits with the expectation's numbers under every other contract that can log them. */
+TWINSTEP_MUST_USE enum status fit_find_rivals(const struct series *series,
+                                              const struct fit_known *known,
+                                              const struct fit *expected, struct arena *arena,
+                                              struct fit_set *out);
+/* Sets verdict, rival and needs: a match passes only where no rival applies other LRs. */
+TWINSTEP_MUST_USE enum status fit_judge_rivals(const struct fit_known *known, int applied,
+                                               struct arena *arena, struct fit_check *out);
+
+/* Looks for a much simpler explanation, where nothing but the contract was given: a match may then
+ * lean on numbers that nobody would type. It stays a pass only while no other contract explains the
+ * column much more simply and applies other LRs. */
+TWINSTEP_MUST_USE enum status fit_judge_plainer(const struct series *series,
+                                                const struct fit_known *known, struct arena *arena,
+                                                struct fit_check *out);
 
 #endif

@@ -44,7 +44,6 @@ struct fit_window {
     uint64_t epoch;    /* updates between the changes of a staircase; 0: none */
     int first_apart; /* 1: update 1 stands above a rise: a start of its own, or the end of a wave */
     double least;    /* the smallest value behind the top, plus its half quantum */
-    int rises;       /* 1: the LR rises again behind the first descent */
     int constant;    /* 1: all values are equal within their precision */
 };
 
@@ -53,7 +52,6 @@ struct fit_solution {
     struct fit_numbers numbers;
     int64_t shift;
     double max_error, rms_error;
-    uint8_t warmup_hidden, total_hidden; /* 1: the window admits others, too */
 };
 
 #define FIT_SOLUTIONS 48
@@ -65,6 +63,8 @@ struct fit_solutions {
 /* Returns half the printed interval of a point plus the slack of rounding; `scale` is the largest
  * |LR| around. */
 double fit_half(const struct series_point *point, double scale);
+/* Returns the largest |value|; a NaN counts as none. */
+double fit_scale(const struct series_point *points, size_t count);
 
 void fit_window_open(struct fit_window *window, const struct series_point *points, size_t count);
 void fit_solve(struct fit_model *model, const struct fit_window *window, struct fit_solutions *out);
@@ -85,6 +85,9 @@ struct fit_warmups {
 /* Lists the warm-ups that the knee admits, in updates of the contract, likely ones first. */
 void fit_list_warmups(const struct fit_model *model, const struct fit_window *window, double stride,
                       struct fit_warmups *warmups);
+/* Tells whether two numbers are one that a person typed: within 1e-9, far above the rounding of an
+ * LR that was computed and far below its last typed digit. */
+int fit_near(double a, double b);
 /* Returns the shortest decimal in [low, high], or NaN when the interval is empty. */
 double fit_shortest(double low, double high);
 /* Return whole numbers near 0 <= x < 2^52; larger x come back unchanged. */

@@ -54,7 +54,7 @@ static void add_ratios(const struct fit_model *model, const struct fit_window *w
     static const double ratios[] = {0.03, 0.1,  0.05, 0.01, 0.06, 0.02, 0.2,   0.04,  0.08,
                                     0.15, 0.25, 0.07, 0.3,  0.12, 0.5,  0.005, 0.001, 0.29};
     for (size_t t = 0; t < window->known_totals; t++)
-        for (size_t i = 0; i < sizeof ratios / sizeof ratios[0]; i++)
+        for (size_t i = 0; i < COUNT_OF(ratios); i++)
             add_share(model, (double)window->known_total[t], ratios[i], low, high, warmups);
 }
 

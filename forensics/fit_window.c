@@ -13,6 +13,13 @@ double fit_half(const struct series_point *point, double scale) {
     return point->quantum > 0.0 ? 0.5 * point->quantum * (1.0 + 0x1p-20) + slack : slack;
 }
 
+double fit_scale(const struct series_point *points, size_t count) {
+    double scale = 0.0;
+    for (size_t i = 0; i < count; i++)
+        if (real_abs_f64(points[i].value) > scale) scale = real_abs_f64(points[i].value);
+    return scale;
+}
+
 static int equal(const struct fit_window *window, size_t i, size_t j) {
     const struct series_point *a = &window->points[i], *b = &window->points[j];
     return real_abs_f64(a->value - b->value) <=
@@ -68,16 +75,12 @@ static void find_descent(struct fit_window *window) {
     window->descent[1] = end;
 }
 
-static void find_rise(struct fit_window *window) {
-    window->rises = 0;
+static void find_least(struct fit_window *window) {
     window->least = real_inf_f64();
     for (size_t i = window->top; i < window->count; i++) {
         const double high = window->points[i].value + fit_half(&window->points[i], window->scale);
         if (high < window->least) window->least = high;
     }
-    for (size_t i = window->top_last + 2; i < window->count; i++)
-        if (window->points[i].value > window->points[i - 1].value && !equal(window, i, i - 1))
-            window->rises = 1;
 }
 
 static void find_tail(struct fit_window *window) {
@@ -124,7 +127,7 @@ static void find_probes(struct fit_window *window) {
                             1,
                             window->top_last,
                             window->top_last + 1};
-    for (size_t i = 0; i < sizeof first / sizeof first[0]; i++)
+    for (size_t i = 0; i < COUNT_OF(first); i++)
         add_probe(window, first[i]);
     if (window->top > 0) add_probe(window, window->top - 1);
     for (size_t i = 1; i < 24; i++)
@@ -144,14 +147,11 @@ static void find_probes(struct fit_window *window) {
 void fit_window_open(struct fit_window *window, const struct series_point *points, size_t count) {
     window->points = points;
     window->count = count;
-    window->scale = 0.0;
-    for (size_t i = 0; i < count; i++)
-        if (real_abs_f64(points[i].value) > window->scale)
-            window->scale = real_abs_f64(points[i].value);
+    window->scale = fit_scale(points, count);
     if (count == 0) return;
     find_top(window);
     find_descent(window);
-    find_rise(window);
+    find_least(window);
     find_tail(window);
     find_staircase(window);
     if (window->known_epoch > 0) window->epoch = window->known_epoch;

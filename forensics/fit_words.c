@@ -3,14 +3,13 @@
  * bug's signature against what is known, and never for plain use.
  *
  * Invariant: every number in a text is one of the fit. */
-#include "forensics/fit_words.h"
+#include "forensics/fit_search.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/number.h"
 #include "base/real.h"
-#include "forensics/fit_plateau.h"
 
 struct line {
     char text[768];
@@ -140,7 +139,7 @@ static const char *bug_of_contract(const struct contract *contract) {
                 {"lightning-epoch", "scheduler_epoch_default"},
                 {"torchtitan", "virtual_last_step"},
                 {"llmc", "virtual_last_step"}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
         if (strcmp(rows[i].contract, contract->name) == 0) return rows[i].bug;
     return NULL;
 }
@@ -175,12 +174,21 @@ static const char *bug_of_skip(const struct fit_search *search, const struct fit
     return fit->contract->on_skip == CONTRACT_SKIP_ADVANCE ? "skip_advances_schedule" : NULL;
 }
 
+/* A one-cycle schedule moves nothing beyond its total: the LR of the log stands still from there
+ * on. */
+static const char *bug_of_cycle(const struct fit_search *search, const struct fit *fit) {
+    const struct contract_plan *plan = &fit->plan;
+    if (strcmp(fit->schedule->name, "torch.one_cycle") != 0 || fit->segment_count != 1) return NULL;
+    const double stop = plan->call.total / plan->increment + 2.0; /* the update that applies f(T) */
+    return plan->increment > 0.0 && (double)search->last > stop ? "onecycle_overrun" : NULL;
+}
+
 static const char *bug_of(const struct fit_search *search, const struct fit *fit) {
     const char *bug = bug_of_event(fit);
     if (bug == NULL && fit->first_differs)
         bug = fit->first_value == 0.0 ? "zero_init_patch" : "step_then_set";
     if (bug == NULL) bug = bug_of_skip(search, fit);
-    if (bug == NULL) bug = fit_cycle_bug(search, fit);
+    if (bug == NULL) bug = bug_of_cycle(search, fit);
     if (bug == NULL) bug = bug_of_stride(search, fit->stride);
     if (bug == NULL) bug = bug_of_numbers(search, fit);
     if (bug == NULL && (fit->contract->bug || search->known->expected != NULL))
