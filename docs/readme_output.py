@@ -5,9 +5,9 @@
     docs/readme_output.py [--binary build/default/bin/twinstep] [--tests LOG]   rewrite
     docs/readme_output.py --check --binary B                                    compare; 1: differs
 
-README.md, docs/NOISE.md: the text between "<!-- output: NAME -->" and "<!-- end -->" is what the
-command of that name in COMMANDS (NOISE) prints (it is the same everywhere), and "output: test" the summary of a log of `sh
-bootstrap.sh test` (its seconds are one machine's, so --check leaves it out).
+README.md and the pages in PAGES: the text between "<!-- output: NAME -->" and "<!-- end -->" is what
+the command of that name in COMMANDS (PAGES) prints, which is the same everywhere. "output: test" is the
+summary of a log of `sh bootstrap.sh test` (its seconds are one machine's, so --check leaves it out).
 docs/SCENARIOS.md: what `twinstep keys --markdown` prints."""
 import argparse
 import difflib
@@ -19,26 +19,44 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-LOG = ROOT / "tests/golden/logs/hf5/dpo-linear-cold/trainer_state.json"
+LOGS = ROOT / "tests/golden/logs"
+# What the commands find in their folder: the name there, and the committed log that it is a copy of.
+FILES = {
+    "trainer_state.json": LOGS / "hf5/dpo-linear-cold/trainer_state.json",
+    "console.txt": LOGS / "hf446/hf-linear/console.txt",
+    "nan.json": LOGS / "hf5/hf-nan/trainer_state.json",
+    "a.json": LOGS / "hf446/hf-linear/trainer_state.json",
+    "b.json": LOGS / "hf5/hf-linear/trainer_state.json",
+}
 
 # Name of the block: words, exit status, lines shown (None: all).
 COMMANDS = {
     "demo": (["demo", "--quiet"], 0, None),
-    "lr-check": (["lr", "check", LOG.name, "--expect", "olmo-core", "--schedule", "linear", "--lr",
+    "lr-check": (["lr", "check", "trainer_state.json", "--expect", "olmo-core", "--schedule", "linear", "--lr",
                   "5e-7", "--steps", "5"], 1, 7),
     "lr-compare": (["lr", "compare", "open-instruct-tune-cache", "open-instruct-dpo", "--lr", "5e-7",
                     "--steps", "5"], 1, None),
 }
-# The same for docs/NOISE.md.
-NOISE = {
-    "noise-ops": (["noise", "--ops", "--modes", "invariant,shaped large-batch", "--dtypes", "f32",
-                   "--threads", "2"], 1, None),
+# The same for pages under docs/.
+PAGES = {
+    "NOISE.md": {
+        "noise-ops": (["noise", "--ops", "--modes", "invariant,shaped large-batch", "--dtypes",
+                       "f32", "--threads", "2"], 1, None),
+    },
+    "LOGS.md": {
+        "import-console": (["import", "console.txt"], 0, None),
+    },
+    "FORENSICS.md": {
+        "doctor-nan": (["doctor", "nan.json"], 1, 14),
+        "compare-versions": (["compare", "a.json", "b.json"], 1, None),
+    },
 }
 
 
 def run(binary, words, status=0, lines=None):
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copy(LOG, folder)
+        for name, log in FILES.items():
+            shutil.copy(log, pathlib.Path(folder) / name)
         result = subprocess.run([binary, *words], cwd=folder, capture_output=True, text=True,
                                 check=False)
     if result.returncode != status:
@@ -73,16 +91,17 @@ def main():
     binary = str(pathlib.Path(options.binary).resolve())
 
     readme, scenarios = ROOT / "README.md", ROOT / "docs/SCENARIOS.md"
-    noise = ROOT / "docs/NOISE.md"
     text = readme.read_text(encoding="utf-8")
     for name, command in COMMANDS.items():
         text = with_block(text, name, run(binary, *command))
     if options.tests:
         text = with_block(text, "test", summary_of(options.tests))
-    noise_text = noise.read_text(encoding="utf-8")
-    for name, command in NOISE.items():
-        noise_text = with_block(noise_text, name, run(binary, *command), noise.name)
-    wanted = {readme: text, scenarios: run(binary, ["keys", "--markdown"]), noise: noise_text}
+    wanted = {readme: text, scenarios: run(binary, ["keys", "--markdown"])}
+    for page, commands in PAGES.items():
+        path = ROOT / "docs" / page
+        wanted[path] = path.read_text(encoding="utf-8")
+        for name, command in commands.items():
+            wanted[path] = with_block(wanted[path], name, run(binary, *command), page)
 
     differ = False
     for path, new in wanted.items():
