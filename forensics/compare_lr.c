@@ -20,15 +20,8 @@ static int apart(double a, double b, double quantum) {
 /* Returns the index of this row's point in the fit's own series, which is in the order of the file.
  */
 static size_t index_of(const struct fit_set *set, size_t row) {
-    size_t low = 0, high = set->series->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (set->series->points[middle].row < row)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < set->series->count ? low : set->series->count - 1;
+    const size_t at = series_row(set->series, row);
+    return at < set->series->count ? at : set->series->count - 1;
 }
 
 struct pairing {

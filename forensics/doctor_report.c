@@ -139,15 +139,8 @@ const struct series_point *series_at(const struct series *series, uint64_t updat
 }
 
 const struct series_point *series_in_row(const struct series *series, size_t row) {
-    size_t low = 0, high = series->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (series->points[middle].row < row)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < series->count && series->points[low].row == row ? &series->points[low] : NULL;
+    const size_t at = series_row(series, row);
+    return at < series->count && series->points[at].row == row ? &series->points[at] : NULL;
 }
 
 int point_differs(const struct series_point *a, const struct series_point *b) {

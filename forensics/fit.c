@@ -30,7 +30,8 @@ int fit_matches(const struct series_point *point, double value, double scale, do
     return distance <= fit_half(point, scale);
 }
 
-const struct fit_segment *fit_segment_of(const struct fit *fit, size_t point) {
+/* Returns the segment that holds a point. */
+static const struct fit_segment *segment_of(const struct fit *fit, size_t point) {
     size_t s = 0;
     while (s + 1 < fit->segment_count && fit->segments[s + 1].point <= point)
         s++;
@@ -43,13 +44,13 @@ static uint64_t moved(uint64_t update, int64_t shift) {
 }
 
 double fit_logged(const struct fit *fit, size_t point, uint64_t update) {
-    const struct fit_segment *segment = fit_segment_of(fit, point);
+    const struct fit_segment *segment = segment_of(fit, point);
     if (fit->first_differs && update == 1) return fit->first_value;
     return segment->scale * contract_logged(&fit->plan, moved(update, segment->shift));
 }
 
 double fit_applied(const struct fit *fit, size_t point, uint64_t update) {
-    const struct fit_segment *segment = fit_segment_of(fit, point);
+    const struct fit_segment *segment = segment_of(fit, point);
     if (fit->first_differs && update == 1 && fit->contract->logged == CONTRACT_LOGGED_USED)
         return fit->first_value;
     return segment->scale * contract_applied(&fit->plan, moved(update, segment->shift));

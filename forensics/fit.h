@@ -154,8 +154,6 @@ TWINSTEP_MUST_USE enum status fit_series(const struct series *series, const stru
  * of its series. */
 double fit_logged(const struct fit *fit, size_t point, uint64_t update);
 double fit_applied(const struct fit *fit, size_t point, uint64_t update);
-/* Returns the segment that holds point i. */
-const struct fit_segment *fit_segment_of(const struct fit *fit, size_t point);
 
 /* Tells whether the printed value can be `value`: within half a quantum, plus the slack of
  * fit_half: 4 ulp of the value, for the few operations of a schedule, and one ulp of `scale` (the

@@ -13,8 +13,10 @@
 
 /* ---- against every point ---- */
 
-int fit_walk(const struct fit_model *model, const struct fit_window *window, uint64_t *at,
-             uint64_t update) {
+/* Charges the steps that a recursive schedule takes from *at to `update`. Returns 0 when none are
+ * left. */
+static int walk(const struct fit_model *model, const struct fit_window *window, uint64_t *at,
+                uint64_t update) {
     if (model->plan.schedule->state_size == 0) return 1;
     const uint64_t steps = update >= *at ? update - *at : update;
     *at = update;
@@ -37,7 +39,7 @@ int fit_verify(const struct fit_model *model, const struct fit_window *window, d
     for (size_t i = 0; i < window->count; i++) {
         const struct series_point *point = &window->points[falls ? last - i : i];
         double error;
-        if (!fit_walk(model, window, &at, point->update)) return 0;
+        if (!walk(model, window, &at, point->update)) return 0;
         const double value = fit_model_logged(model, point->update, window->shift);
         if (!fit_matches(point, value, window->scale, &error)) return 0;
         largest = error > largest ? error : largest;
@@ -92,8 +94,7 @@ static struct range lr_range(struct fit_model *model, const struct fit_window *w
     uint64_t at = 0;
     for (size_t p = 0; p < window->probe_count; p++) {
         const size_t i = window->probes[p];
-        if (!fit_walk(model, window, &at, window->points[i].update))
-            return (struct range){1.0, 0.0};
+        if (!walk(model, window, &at, window->points[i].update)) return (struct range){1.0, 0.0};
         *window->budget -= *window->budget > 0 ? 1 : 0;
         const double one = model_at(model, window, i);
         double slope = one / reference, offset = 0.0;

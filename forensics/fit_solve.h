@@ -72,10 +72,6 @@ void fit_solve(struct fit_model *model, const struct fit_window *window, struct 
  * spent. */
 int fit_verify(const struct fit_model *model, const struct fit_window *window, double *max_error,
                double *rms_error);
-/* Charges the steps that a recursive schedule takes from *at to `update`. Returns 0 when none are
- * left. */
-int fit_walk(const struct fit_model *model, const struct fit_window *window, uint64_t *at,
-             uint64_t update);
 
 #define FIT_WARMUPS 640
 struct fit_warmups {

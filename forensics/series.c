@@ -17,3 +17,15 @@ enum status series_of(const struct log *log, const struct log_column *column, st
     out->points = points;
     return STATUS_OK;
 }
+
+size_t series_row(const struct series *series, size_t row) {
+    size_t low = 0, high = series->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (series->points[middle].row < row)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}

@@ -26,4 +26,8 @@ struct series {
 TWINSTEP_MUST_USE enum status series_of(const struct log *log, const struct log_column *column,
                                         struct arena *arena, struct series *out);
 
+/* Returns the index of the first point at that row or behind it, or `count`. Rows ascend in a
+ * series. */
+size_t series_row(const struct series *series, size_t row);
+
 #endif

@@ -29,7 +29,5 @@ const char *word_column(const struct log *log, enum log_name name);
  * digits say it; exact numbers that all lie on the grid of bf16 or binary32 were computed in that
  * format. */
 double series_spacing(const struct series *series, double value, double quantum);
-/* Returns the significant bits of the exact values of a series: 8 (bf16), 24 (binary32) or 53. */
-int series_bits(const struct series *series);
 
 #endif

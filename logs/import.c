@@ -27,15 +27,15 @@ void log_source_release(const struct log_source *source, size_t offset) {
 /* ---- which reader ---- */
 
 #define FORMAT(symbol, name, title) {name, title},
-#define READER(symbol, name, title) &log_reader_##symbol,
+#define READER(symbol, name, title) {name, &log_reader_##symbol},
 
 const struct log_format *log_formats(void) {
     static const struct log_format formats[] = {LOG_READERS(FORMAT){NULL, NULL}};
     return formats;
 }
 
-const struct log_reader *const *log_readers(void) {
-    static const struct log_reader *const readers[] = {LOG_READERS(READER) NULL};
+const struct log_reader_row *log_readers(void) {
+    static const struct log_reader_row readers[] = {LOG_READERS(READER){NULL, NULL}};
     return readers;
 }
 
@@ -45,8 +45,8 @@ int log_reader_claim(const struct log_reader *reader, const struct log_source *s
                                    : log_dialect_claim(source, reader->dialect);
 }
 
-enum status log_reader_read(const struct log_reader *reader, const struct log_source *source,
-                            struct log_build *build) {
+static enum status read_with(const struct log_reader *reader, const struct log_source *source,
+                             struct log_build *build) {
     if (reader->read != NULL) return reader->read(source, build);
     return reader->grammar != NULL ? log_lines_read(source, build, reader->grammar)
                                    : log_dialect_read(source, build, reader->dialect);
@@ -62,12 +62,10 @@ static void list_formats(char *text, size_t size) {
     }
 }
 
-static enum status reader_named(const char *format, const struct log_reader **out) {
+static enum status reader_named(const char *format, const struct log_reader_row **out) {
     char formats[1024];
-    for (const struct log_reader *const *r = log_readers(); *r != NULL; r++) {
-        *out = *r;
-        if (strcmp((*r)->name, format) == 0) return STATUS_OK;
-    }
+    for (*out = log_readers(); (*out)->name != NULL; ++*out)
+        if (strcmp((*out)->name, format) == 0) return STATUS_OK;
     list_formats(formats, sizeof formats);
     FAIL(STATUS_INPUT, "expected a format of logs (%s), got \"%s\"", formats, format);
 }
@@ -96,14 +94,14 @@ static enum status refuse(const struct log_source *source) {
 }
 
 static enum status choose(const struct log_source *source, const struct log_options *options,
-                          const struct log_reader **out) {
+                          const struct log_reader_row **out) {
     int best = 0;
     if (options->format != NULL) return reader_named(options->format, out);
-    for (const struct log_reader *const *r = log_readers(); *r != NULL; r++) {
-        const int claim = source->length == 0 ? 0 : log_reader_claim(*r, source);
+    for (const struct log_reader_row *row = log_readers(); row->name != NULL; row++) {
+        const int claim = source->length == 0 ? 0 : log_reader_claim(row->reader, source);
         if (claim > best) {
             best = claim;
-            *out = *r;
+            *out = row;
         }
     }
     return best == 0 ? refuse(source) : STATUS_OK;
@@ -123,16 +121,16 @@ static struct log_source without_mark(struct log_source source) {
 static enum status read_all(const struct log_source *sources, size_t count, const char *name,
                             const struct log_options *options, struct arena *arena,
                             struct log **out) {
-    const struct log_reader *reader = NULL;
+    const struct log_reader_row *row = NULL;
     struct log_build *build;
     size_t first = 0;
     while (first + 1 < count && sources[first].length == 0)
         first++;
-    TRY(choose(&sources[first], options, &reader));
-    enum status status = log_build_open(name, reader->name, options, arena, &build);
+    TRY(choose(&sources[first], options, &row));
+    enum status status = log_build_open(name, row->name, options, arena, &build);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = log_reader_read(reader, &sources[i], build);
-    if (status == STATUS_OK) status = log_build_finish(build, reader->step_base, out);
+        status = read_with(row->reader, &sources[i], build);
+    if (status == STATUS_OK) status = log_build_finish(build, row->reader->step_base, out);
     log_build_close(build);
     return status;
 }

@@ -49,7 +49,7 @@ struct log_dialect {
     const char *total;                        /* name of the total of updates; NULL: none */
     int is_wandb;
 };
-/* log_reader_claim and log_reader_read of a reader with a dialect. */
+/* What claims and reads for a reader with a dialect. */
 int log_dialect_claim(const struct log_source *source, const struct log_dialect *dialect);
 TWINSTEP_MUST_USE enum status log_dialect_read(const struct log_source *source,
                                                struct log_build *build,

@@ -103,7 +103,7 @@ struct log_grammar {
                    takes a cut one */
 };
 
-/* log_reader_claim and log_reader_read of a reader with a grammar. The walk claims the source by
+/* What claims and reads for a reader with a grammar. The walk claims the source by
  * the first line that the grammar claims, leaves out what other ranks print, starts rows and notes
  * what is cut. */
 int log_lines_claim(const struct log_source *source, const struct log_grammar *grammar);

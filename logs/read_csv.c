@@ -89,11 +89,8 @@ static enum status lightning_read(const struct log_source *source, struct log_bu
     return log_csv_read(source, build, &habit);
 }
 
-const struct log_reader log_reader_lightning = {.name = "lightning",
-                                                .title = "Lightning metrics.csv",
-                                                .step_base = 0,
-                                                .claim = lightning_claim,
-                                                .read = lightning_read};
+const struct log_reader log_reader_lightning = {
+    .step_base = 0, .claim = lightning_claim, .read = lightning_read};
 
 /* ---- W&B ---- */
 
@@ -172,11 +169,8 @@ static enum status wandb_read(const struct log_source *source, struct log_build 
     return STATUS_OK;
 }
 
-const struct log_reader log_reader_wandb_csv = {.name = "wandb-csv",
-                                                .title = "W&B history as CSV",
-                                                .step_base = INT64_MIN,
-                                                .claim = wandb_claim,
-                                                .read = wandb_read};
+const struct log_reader log_reader_wandb_csv = {
+    .step_base = INT64_MIN, .claim = wandb_claim, .read = wandb_read};
 
 /* ---- any other ---- */
 
@@ -191,8 +185,5 @@ static enum status csv_read(const struct log_source *source, struct log_build *b
     return log_csv_read(source, build, &habit);
 }
 
-const struct log_reader log_reader_csv = {.name = "csv",
-                                          .title = "CSV or TSV with a header (--map)",
-                                          .step_base = INT64_MIN,
-                                          .claim = csv_claim,
-                                          .read = csv_read};
+const struct log_reader log_reader_csv = {
+    .step_base = INT64_MIN, .claim = csv_claim, .read = csv_read};

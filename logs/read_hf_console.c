@@ -237,8 +237,4 @@ static enum status read(const struct log_source *source, struct log_build *build
     return log_lines_close(&lines, build);
 }
 
-const struct log_reader log_reader_hf_console = {.name = "hf-console",
-                                                 .title = "Hugging Face Trainer console",
-                                                 .step_base = 1,
-                                                 .claim = claim,
-                                                 .read = read};
+const struct log_reader log_reader_hf_console = {.step_base = 1, .claim = claim, .read = read};

@@ -262,18 +262,9 @@ static int claim_olmo(const struct log_source *source) {
     return 0;
 }
 
-const struct log_reader log_reader_megatron_golden = {.name = "megatron-golden",
-                                                      .title = "Megatron golden values, JSON",
-                                                      .step_base = 1,
-                                                      .claim = claim_megatron,
-                                                      .read = read_megatron};
-const struct log_reader log_reader_nemo_rl = {.name = "nemo-rl",
-                                              .title = "NeMo-RL metrics, JSON of tags and steps",
-                                              .step_base = INT64_MIN,
-                                              .claim = claim_nemo_rl,
-                                              .read = read_nemo_rl};
-const struct log_reader log_reader_olmo_metrics = {.name = "olmo-core-metrics",
-                                                   .title = "OLMo-core metrics.json",
-                                                   .step_base = 1,
-                                                   .claim = claim_olmo,
-                                                   .read = read_olmo};
+const struct log_reader log_reader_megatron_golden = {
+    .step_base = 1, .claim = claim_megatron, .read = read_megatron};
+const struct log_reader log_reader_nemo_rl = {
+    .step_base = INT64_MIN, .claim = claim_nemo_rl, .read = read_nemo_rl};
+const struct log_reader log_reader_olmo_metrics = {
+    .step_base = 1, .claim = claim_olmo, .read = read_olmo};

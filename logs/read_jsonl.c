@@ -229,19 +229,8 @@ static const struct log_dialect llama_factory = {.steps = llama_factory_steps,
 static const struct log_dialect torchtune = {
     .steps = torchtune_steps, .rules = any_rules, .judge = judge_torchtune};
 
-const struct log_reader log_reader_jsonl = {.name = "jsonl",
-                                            .title = "JSON objects, one per row",
-                                            .step_base = INT64_MIN,
-                                            .dialect = &generic};
-const struct log_reader log_reader_wandb_jsonl = {.name = "wandb-jsonl",
-                                                  .title = "Weights & Biases history as JSON",
-                                                  .step_base = INT64_MIN,
-                                                  .dialect = &wandb};
-const struct log_reader log_reader_llama_factory = {.name = "llama-factory",
-                                                    .title = "LLaMA-Factory trainer_log.jsonl",
-                                                    .step_base = 1,
-                                                    .dialect = &llama_factory};
-const struct log_reader log_reader_torchtune_jsonl = {.name = "torchtune-jsonl",
-                                                      .title = "torchtune metric log, JSONL",
-                                                      .step_base = INT64_MIN,
+const struct log_reader log_reader_jsonl = {.step_base = INT64_MIN, .dialect = &generic};
+const struct log_reader log_reader_wandb_jsonl = {.step_base = INT64_MIN, .dialect = &wandb};
+const struct log_reader log_reader_llama_factory = {.step_base = 1, .dialect = &llama_factory};
+const struct log_reader log_reader_torchtune_jsonl = {.step_base = INT64_MIN,
                                                       .dialect = &torchtune};

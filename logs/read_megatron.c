@@ -56,5 +56,4 @@ static enum status read_fields(struct log_build *build, const struct log_row *ro
 
 static const struct log_grammar grammar = {
     .claim_line = claim_line, .head = read_head, .fields = read_fields, .marked = 1};
-const struct log_reader log_reader_megatron = {
-    .name = "megatron", .title = "Megatron-LM console", .step_base = 1, .grammar = &grammar};
+const struct log_reader log_reader_megatron = {.step_base = 1, .grammar = &grammar};

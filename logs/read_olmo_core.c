@@ -103,8 +103,4 @@ static enum status read(const struct log_source *source, struct log_build *build
     return log_lines_close(&lines, build);
 }
 
-const struct log_reader log_reader_olmo_core = {.name = "olmo-core",
-                                                .title = "OLMo-core console",
-                                                .step_base = 1,
-                                                .claim = claim,
-                                                .read = read};
+const struct log_reader log_reader_olmo_core = {.step_base = 1, .claim = claim, .read = read};

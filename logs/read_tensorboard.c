@@ -324,8 +324,5 @@ static enum status read(const struct log_source *source, struct log_build *build
     return visit_file(&v);
 }
 
-const struct log_reader log_reader_tensorboard = {.name = "tensorboard",
-                                                  .title = "TensorBoard event files",
-                                                  .step_base = INT64_MIN,
-                                                  .claim = claim,
-                                                  .read = read};
+const struct log_reader log_reader_tensorboard = {
+    .step_base = INT64_MIN, .claim = claim, .read = read};

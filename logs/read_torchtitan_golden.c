@@ -75,8 +75,5 @@ static enum status read(const struct log_source *source, struct log_build *build
     return log_lines_close(&lines, build);
 }
 
-const struct log_reader log_reader_torchtitan_golden = {.name = "torchtitan-golden",
-                                                        .title = "torchtitan golden loss text",
-                                                        .step_base = 1,
-                                                        .claim = claim,
-                                                        .read = read};
+const struct log_reader log_reader_torchtitan_golden = {
+    .step_base = 1, .claim = claim, .read = read};

@@ -269,5 +269,4 @@ enum status log_import_run(const char *path, const struct log_options *options, 
     return choose_run(path, options->run, arena, image, out);
 }
 
-const struct log_reader log_reader_trace = {
-    .name = "trace", .title = "twinstep trace", .step_base = 1, .claim = claim, .read = read};
+const struct log_reader log_reader_trace = {.step_base = 1, .claim = claim, .read = read};

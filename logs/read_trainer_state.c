@@ -103,8 +103,4 @@ static enum status read(const struct log_source *source, struct log_build *build
     return scan_expect(&scan, SCAN_END);
 }
 
-const struct log_reader log_reader_trainer_state = {.name = "hf-trainer-state",
-                                                    .title = "Hugging Face trainer_state.json",
-                                                    .step_base = 1,
-                                                    .claim = claim,
-                                                    .read = read};
+const struct log_reader log_reader_trainer_state = {.step_base = 1, .claim = claim, .read = read};

@@ -29,12 +29,12 @@ void log_source_release(const struct log_source *source, size_t offset);
 /* How the first bytes are claimed and how a file is read: by functions of the reader's own, or by
  * those that a grammar (logs/lines.h) or a dialect (logs/json_row.h) is the argument of. */
 struct log_reader {
-    const char *name, *title;
     /* What the format calls update 1; INT64_MIN: 0 if there is a step 0, else 1. */
     int64_t step_base;
     const struct log_grammar *grammar; /* NULL: it is no format of lines */
     const struct log_dialect *dialect; /* NULL: it is no format of JSON rows */
-    /* As log_reader_claim and log_reader_read; NULL: the grammar's or the dialect's. */
+    /* Claims as log_reader_claim says, and reads one file into the log that is built; NULL: the
+     * grammar or the dialect does. */
     int (*claim)(const struct log_source *source);
     enum status (*read)(const struct log_source *source, struct log_build *build);
 };
@@ -42,9 +42,5 @@ struct log_reader {
 /* Says how sure the reader is that it knows the format: 0 no, 1 perhaps (generic CSV), 2 likely, 3
  * certain. It looks at the first 64 KiB at most. */
 int log_reader_claim(const struct log_reader *reader, const struct log_source *source);
-/* Reads one file into the log that is being built. */
-TWINSTEP_MUST_USE enum status log_reader_read(const struct log_reader *reader,
-                                              const struct log_source *source,
-                                              struct log_build *build);
 
 #endif

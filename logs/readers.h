@@ -39,7 +39,11 @@
 LOG_READERS(LOG_READER_EXTERN)
 #undef LOG_READER_EXTERN
 
-/* Ends with NULL. */
-const struct log_reader *const *log_readers(void);
+struct log_reader_row {
+    const char *name;
+    const struct log_reader *reader;
+};
+/* Ends with a row whose name is NULL. */
+const struct log_reader_row *log_readers(void);
 
 #endif

@@ -68,15 +68,15 @@ static void check_claims(const char *format, const struct fixture *f) {
                                       .bytes = (const unsigned char *)f->bytes + mark,
                                       .length = f->length - mark};
     int found = 0;
-    for (const struct log_reader *const *r = log_readers(); *r != NULL; r++) {
-        const int claim = log_reader_claim(*r, &source), own = strcmp((*r)->name, format) == 0;
+    for (const struct log_reader_row *r = log_readers(); r->name != NULL; r++) {
+        const int claim = log_reader_claim(r->reader, &source), own = strcmp(r->name, format) == 0;
         found |= own;
         if (own && claim != surest(format))
             fail_msg("%s: its own reader claims %d", f->path, claim);
         if (!own && claim >= surest(format))
-            fail_msg("%s: %s claims %d, too", f->path, (*r)->name, claim);
+            fail_msg("%s: %s claims %d, too", f->path, r->name, claim);
         if (!own && claim > 0)
-            fail_msg("%s: %s claims %d without a reason", f->path, (*r)->name, claim);
+            fail_msg("%s: %s claims %d without a reason", f->path, r->name, claim);
     }
     if (!found) fail_msg("no reader is called %s", format);
 }
@@ -92,14 +92,14 @@ static void verify_every_reader_has_a_fixture(void **state) {
         "trace",       "hf-trainer-state", "megatron-golden",   "nemo-rl", "llama-factory",
         "wandb-jsonl", "torchtune-jsonl",  "olmo-core-metrics", "jsonl",   "tensorboard"};
     (void)state;
-    for (const struct log_reader *const *r = log_readers(); *r != NULL; r++) {
+    for (const struct log_reader_row *r = log_readers(); r->name != NULL; r++) {
         char path[512];
         int is_elsewhere = 0;
         for (size_t i = 0; i < COUNT_OF(elsewhere); i++)
-            is_elsewhere |= strcmp((*r)->name, elsewhere[i]) == 0;
-        snprintf(path, sizeof path, "%s/tests/" FIXTURES "/%s", TWINSTEP_SOURCE_DIR, (*r)->name);
+            is_elsewhere |= strcmp(r->name, elsewhere[i]) == 0;
+        snprintf(path, sizeof path, "%s/tests/" FIXTURES "/%s", TWINSTEP_SOURCE_DIR, r->name);
         DIR *folder = opendir(path);
-        if (folder == NULL && !is_elsewhere) fail_msg("no fixture of %s", (*r)->name);
+        if (folder == NULL && !is_elsewhere) fail_msg("no fixture of %s", r->name);
         if (folder != NULL) closedir(folder);
     }
 }
@@ -111,9 +111,9 @@ static void verify_events_are_claimed_alone(void **state) {
     events_version(&events);
     events_scalar(&events, 1, "loss", 0.5f);
     source.length = events.length;
-    for (const struct log_reader *const *r = log_readers(); *r != NULL; r++)
-        assert_int_equal(log_reader_claim(*r, &source),
-                         strcmp((*r)->name, "tensorboard") == 0 ? 3 : 0);
+    for (const struct log_reader_row *r = log_readers(); r->name != NULL; r++)
+        assert_int_equal(log_reader_claim(r->reader, &source),
+                         strcmp(r->name, "tensorboard") == 0 ? 3 : 0);
 }
 
 static enum status import(struct arena *arena, const char *bytes, size_t length, struct log **out) {
