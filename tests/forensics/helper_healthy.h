@@ -10,13 +10,14 @@ struct healthy_count {
     size_t logs, passed, undecided, failed;
 };
 
-/* `cases` trainings of every contract; each failure is printed with its training. The printed
- * column only, once with all numbers given and once, where the log starts at update 1 and has all
- * rows, with none but the log's total. */
+/* Draws `cases` trainings of every contract and checks them. Each failure is printed with its
+ * training. Only the printed column is asked about: once with all numbers given, and once with none
+ * but the log's total, where the log starts at update 1 and has all rows. */
 void healthy_check(size_t cases, uint64_t seed, struct healthy_count *out);
-/* The applied column, all numbers given. */
+/* Does the same for the applied column, with all numbers given. */
 void healthy_check_applied(size_t cases, uint64_t seed, struct healthy_count *out);
-/* failed: logs whose contract, schedule and numbers are not among the fits. */
+/* Fits the logs; out->failed counts those whose contract, schedule and numbers are not among the
+ * fits. */
 void healthy_fit(size_t cases, uint64_t seed, struct healthy_count *out);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "logs/log.h"
 
-/* How a value is printed: decimals from 0 on, or one of these. */
+/* How a value is printed: with this many decimals from 0 on, or as one of these. */
 enum {
     PRINT_EXACT = -1, /* shortest repr of the double */
     PRINT_FLOAT = -2, /* rounded to binary32, shown exactly */
@@ -16,14 +16,14 @@ enum {
     PRINT_BINARY32 = -5 /* stored as binary32, with its spacing as quantum (TensorBoard) */
 };
 
-/* Rows 1..rows with lines from 11 on, no columns. */
+/* Makes rows 1 to `rows`, with lines from 11 on and no columns. */
 struct log *helper_log(struct arena *arena, size_t rows);
-/* Adds an empty column. */
+/* Adds a column without a value. */
 struct log_column *helper_column(struct arena *arena, struct log *log, enum log_name name);
-/* Puts a value as printed; adds the column when it is not there. */
+/* Puts a value as it would be printed; adds the column when it is not there. */
 void helper_put(struct arena *arena, struct log *log, enum log_name name, size_t row, double value,
                 int print);
-/* Takes a column out. */
+/* Takes a column out of the log. */
 void helper_drop(struct log *log, enum log_name name);
 double helper_value(const struct log *log, enum log_name name, size_t row);
 
@@ -43,10 +43,10 @@ struct helper_training {
 /* loss, LR, gradient norm, tokens, epoch; for a preference also rewards, margins, accuracies and
  * log-probabilities. Row 0 is before any update: margins 0. */
 struct log *helper_trained(struct arena *arena, const struct helper_training *training);
-/* The one most tests start from: 60 rows of DPO, 8 pairs, binary32. */
+/* The training that most tests start from: 60 rows of DPO, 8 pairs, binary32. */
 struct log *helper_dpo(struct arena *arena);
 
-/* From `row` on, updates go on from `update`, in another part of the file. */
+/* Lets updates go on from `update` at `row`, in another part of the file. */
 void helper_resume(struct log *log, size_t row, int64_t update);
 
 #endif

@@ -19,9 +19,9 @@ struct lr_log {
     int print;
 };
 
-/* `value` as it is printed: rounded, with its quantum. */
+/* Returns `value` as it is printed: rounded, with its quantum. */
 void lr_print_point(struct series_point *point, double value, int print);
-/* Healthy log. points: room for all of it; returns how many. */
+/* Makes a healthy log. `points` has room for all of it; returns how many there are. */
 size_t lr_log_points(const struct lr_log *log, struct series_point *points);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "forensics/fit.h"
 
-/* What is believed, or what happened. */
+/* What is believed of a training, or what happened in it. */
 struct setup {
     const char *contract, *schedule;
     double lr, warmup, ratio; /* warmup -1: by ratio */
@@ -37,9 +37,9 @@ struct mutation {
     struct setup believed, happened;
     int twist;
     uint64_t rows;    /* 0: believed.steps */
-    int verdict;      /* enum fit_verdict, asked about the applied column */
+    int verdict;      /* enum fit_verdict when asked about the applied column */
     const char *says; /* fit_check.bug, or fit_check.rival where undecided; NULL: nothing */
-    const char *injected, *shown; /* for the table */
+    const char *injected, *shown; /* the two texts of the row in docs/LR.md */
 };
 
 extern const struct mutation mutations[];

@@ -15,18 +15,18 @@ struct pair {
     struct compare_report report;
 };
 
-/* The healthy preference log of helper_dpo, its losses and rewards printed otherwise. */
+/* The healthy preference log of helper_dpo, with its losses and rewards printed otherwise. */
 struct log *pair_trained(struct arena *arena, int print);
-/* Two equal logs. */
+/* Makes two equal logs. */
 struct pair *pair_open(struct pair *p);
 void pair_put(struct pair *p, size_t side, enum log_name name, size_t row, double value);
-/* Multiplies rows from `from` on. */
+/* Multiplies a column's rows from `from` on. */
 void pair_scale(struct pair *p, size_t side, enum log_name name, size_t from, double factor);
 const struct compare_report *pair_compare(struct pair *p);
-/* contract NULL: all that fit. */
+/* Fits a log's LR column; with a contract of NULL, under all contracts. */
 void pair_fit(struct pair *p, size_t s, const char *contract);
 const struct compare_column *pair_column(const struct compare_report *report, enum log_name name);
-/* NULL: none. */
+/* Returns the ratio of a column, or NULL when there is none. */
 const struct compare_ratio *pair_ratio(const struct compare_report *report, enum log_name name);
 
 #endif

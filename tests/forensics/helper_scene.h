@@ -13,9 +13,9 @@ struct patient {
     int fits; /* 1: fit the LR column */
 };
 
-/* `finding`: the one finding that must be there, alone but for `second`; NULL: none. `remark`: one
- * that must be among the remarks; NULL: does not matter. `check`, `result`: what a line must say.
- */
+/* What the doctor must say. `finding` is the one finding that must be there, alone but for `second`
+ * (NULL: none). `remark` must be among the remarks (NULL: it does not matter). `check` and `result`
+ * say what one line must be. */
 struct scene {
     const char *name;
     void (*make)(struct patient *patient);
@@ -40,7 +40,7 @@ struct scene {
 #define SCENES_END                                                                                 \
     { NULL, NULL, NULL, 0, NULL, NULL, NULL, 0 }
 
-/* Each ends with a scene without a name. */
+/* Each table ends with a scene without a name. */
 extern const struct scene scenes_of_values[]; /* losses, gradients, rewards */
 extern const struct scene scenes_of_lr[];     /* learning rates, resumes, counts, formats */
 

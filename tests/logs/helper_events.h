@@ -13,14 +13,15 @@ struct events {
     size_t length;
 };
 
-/* Any bytes as one record with right checksums. */
+/* Appends any bytes as one record with right checksums. */
 void events_record(struct events *events, const void *bytes, size_t length);
-/* The record that starts every file. */
+/* Appends the record that starts every file. */
 void events_version(struct events *events);
-/* An Event with one Value: simple_value. */
+/* Appends an Event with one Value: a simple_value. */
 void events_scalar(struct events *events, int64_t step, const char *tag, float value);
-/* An Event with one Value: a tensor. `field`: 4 tensor_content, 5 float_val, 6 double_val (packed
- * as bytes), 50 and 60: the same, not packed; type: DataType. */
+/* Appends an Event with one Value: a tensor. `field` is 4 for tensor_content, 5 for float_val and 6
+ * for double_val (packed as bytes), 50 and 60 for the same two without packing; `type` is the
+ * DataType. */
 void events_tensor(struct events *events, int64_t step, const char *tag, int type, int field,
                    double value);
 

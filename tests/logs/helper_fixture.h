@@ -11,7 +11,8 @@ struct fixture {
     size_t length;
 };
 
-/* `name`: below tests/, "logs/fixtures/llmc/main.log". Fails the test when it cannot be read. */
+/* Reads a file below tests/, such as "logs/fixtures/llmc/main.log". Fails the test when it cannot
+ * be read. */
 struct fixture fixture_read(struct arena *arena, const char *name);
 
 #endif

@@ -5,18 +5,19 @@
 
 #include "logs/import.h"
 
-/* Fails the test with the error's text when `text` is no log. Read as `format`; NULL: by content.
- */
+/* Reads `text` as `format` (NULL: told by content). Fails the test with the error's text when it is
+ * no log. */
 struct log *logs_read(struct arena *arena, const char *text, const char *format);
-/* The error that reading `text` gives; fails the test when it gives a log. */
+/* Returns the error that reading `text` gives. Fails the test when it gives a log. */
 const char *logs_refuse(struct arena *arena, const char *text, size_t length, const char *format);
-/* Column `source` must hold `value` with `quantum` in `row`; NaN means absent as quantum. */
+/* Checks that column `source` holds `value` with `quantum` in `row`; a quantum of NaN means that it
+ * is absent. */
 void logs_expect(const struct log *log, const char *source, size_t row, double value,
                  double quantum);
-/* Every beginning of the text gives a log or an error that has a text. Returns how many are logs.
- */
+/* Reads every beginning of the text: each must give a log or an error that has a text. Returns how
+ * many are logs. */
 size_t logs_cut(const char *text, size_t length, const char *format);
-/* Whether a note holds the words. */
+/* Tells whether a note holds the words. */
 int logs_has_note(const struct log *log, const char *words);
 
 #endif
