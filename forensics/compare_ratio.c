@@ -62,7 +62,8 @@ static struct candidate candidate_at(size_t index) {
                                   1.0 / root};
     }
 }
-/* N up to 1024, above the processes and micro-batches of any run that we know of. */
+/* Four candidates for each n from 2 to 1024, above the processes and micro-batches of any run that
+ * we know of. */
 #define CANDIDATES (4 * 1023)
 
 /* Returns the one candidate in the interval; kind NONE when there is none or several. */

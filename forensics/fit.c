@@ -12,7 +12,10 @@
 #include "base/real.h"
 #include "forensics/fit_search.h"
 
+/* Fits that are listed unless the caller says otherwise: chosen so that the list is still read. */
 #define LIMIT 24
+/* Points at which two fits are compared: a quarter at either end, where conventions differ, and the
+ * rest between. A shorter series is compared at all of its points. */
 #define SAMPLES 64
 
 void fit_known_init(struct fit_known *known) {

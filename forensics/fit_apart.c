@@ -9,6 +9,7 @@
 #include "base/real.h"
 #include "forensics/fit_search.h"
 
+/* The update up to which two fits are compared: it bounds the time for a total that was misread. */
 #define FARTHEST 1000000
 
 /* Tells whether two values differ by more than rounding, which is that of binary32 where one side

@@ -11,6 +11,8 @@
 #include "base/real.h"
 #include "forensics/fit_solve.h"
 
+/* The run at which a model is probed for what it depends on: long enough that warm-up, plateau and
+ * decay of every shipped schedule have points of their own among those of sum_of. */
 #define PROBE_TOTAL 1000
 #define PROBE_WARMUP 100
 
@@ -19,6 +21,8 @@ struct variant {
     const char *const *texts; /* ends with NULL; the default among them is left out */
 };
 
+/* Values of parameters that people type beside the default; any other is found only when it is
+ * given. */
 static const char *const cycles[] = {"2", "3", "4", "1", NULL};
 static const char *const powers[] = {"2", "0.5", "3", NULL};
 static const char *const shares[] = {"0.1", "0.2", "0.5", NULL};
@@ -157,6 +161,8 @@ static enum status open_model(const struct contract_request *request, struct are
     return STATUS_OK;
 }
 
+/* Room for models; further ones are left out. A search of all contracts made 699 of them in
+ * tests/forensics/test_compare_lr.c, so this leaves more than twice the room. */
 #define MODELS 2048
 
 struct list {

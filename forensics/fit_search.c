@@ -10,6 +10,9 @@
 
 #include "base/real.h"
 
+/* How many times too fast a counter is found to run: processes and micro-batches are powers of two
+ * as a rule, 3, 6 and 12 the other sizes of nodes. Others are tried only where the request or the
+ * log names them. STRIDES holds these, five of the request and ten of the log. */
 static const double usual_strides[] = {1.0, 2.0, 4.0, 8.0, 3.0, 16.0, 32.0, 64.0, 6.0, 12.0};
 #define STRIDES 24
 

@@ -19,6 +19,7 @@
 /* Updates between two rows among which a resume is sought; each one is tried, so it bounds the
  * work. */
 #define RESUME_WIDEST 64
+/* Shifts that a scan may try: it bounds the work for a long total. */
 #define SCAN_MOST 4096
 
 struct path {
