@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Constant LR after a linear warm-up: Hugging Face's constant (W = 0) and constant_with_warmup.
- * The total T is not used. */
+ * A constant rate after a linear warm-up: Hugging Face's constant (with W = 0) and
+ * constant_with_warmup. The total T is not used.
+ *
+ * Source: transformers src/transformers/optimization.py (005edacb), get_constant_schedule and
+ * get_constant_schedule_with_warmup. */
 #include "sched/values.h"
 
 static double constant_value(const struct sched_call *call, double counter) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a resolved contract says of update k. Resolving is contract_plan.c's.
- * Invariant: contract_columns and single evaluations give the same bits. */
+ * Answers what a resolved contract says of update k; contract_plan.c resolves it. Invariant:
+ * contract_columns and single evaluations give the same bits. */
 #include "sched/contract.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ static double start_of(const struct contract_plan *plan) {
     }
 }
 
-/* After `counted` counted updates. */
+/* The rate in force after `counted` counted updates. */
 static double in_force(const struct contract_plan *plan, uint64_t counted) {
     const struct contract *contract = plan->contract;
     if (counted == 0 && contract->start != CONTRACT_START_NONE) return start_of(plan);
@@ -48,7 +48,7 @@ static int holds(const struct contract_plan *plan) {
     return plan->contract->on_skip == CONTRACT_SKIP_HOLD;
 }
 
-/* Counted updates before update k. */
+/* The number of counted updates before update k. */
 static uint64_t counted_before(const struct contract_plan *plan, uint64_t k) {
     uint64_t skipped = 0;
     if (!holds(plan)) return k - 1;

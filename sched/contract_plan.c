@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From the numbers of one training to a plan: schedule, total and warm-up in counter units.
+ * Turns the numbers of one training into a plan: the schedule, and total and warm-up in counter
+ * units. Errors name the option of the command line.
  *
- * Total (facts, table 1.12): batches of a process -> updates per epoch by the contract's rule ->
- * ceil(epochs * that). Warm-up: rule(T * ratio), in counter units where both are rescaled.
- * Errors name the command line's option. */
+ * The total goes from batches of a process over updates per epoch, by the contract's rule, to
+ * ceil(epochs * that), as Hugging Face's Trainer.set_initial_training_values has it. The warm-up is
+ * rule(T * ratio), taken in counter units where both lengths are rescaled. docs/LR.md has the rules
+ * of every framework. */
 #include <string.h>
 
 #include "base/number.h"
@@ -48,7 +50,8 @@ static enum status check_request(const struct contract_request *r) {
     return STATUS_OK;
 }
 
-/* Only whole updates warm up, except where a framework counts smaller units or keeps a float. */
+/* A warm-up is a whole number of updates, except where a framework counts smaller units or keeps a
+ * fraction. */
 static enum status check_whole(const struct contract_request *r) {
     if (r->contract->warmup_rule == CONTRACT_ROUND_NONE) return STATUS_OK;
     if (r->contract->unit != CONTRACT_UNIT_UPDATE) return STATUS_OK;
@@ -58,7 +61,8 @@ static enum status check_whole(const struct contract_request *r) {
          r->contract->name, number_text_f64(r->warmup).text);
 }
 
-/* Short last batches are kept unless the loader drops them. Processes get equal shares. */
+/* Updates of one epoch. A short last batch counts unless the loader drops it, and processes get
+ * equal shares; without `sharded` the batches of all processes count together. */
 static uint64_t updates_of_epoch(const struct contract_request *r, int sharded) {
     const int up = !(r->drop_last || r->contract->drop_last);
     const uint64_t a = or_one(r->accumulate);
@@ -88,7 +92,7 @@ static enum status check_dataset(const struct contract_request *r) {
     return STATUS_OK;
 }
 
-/* Updates; and the total in counter units where the contract derives that on its own, else 0. */
+/* The total in updates, and in counter units where the contract derives that on its own, else 0. */
 static enum status total_of(const struct contract_request *r, uint64_t *out_steps,
                             double *out_units) {
     double updates = (double)r->steps;
@@ -157,7 +161,7 @@ static int32_t rescaled_of(const struct contract_request *r) {
     return CONTRACT_RESCALED_BOTH;
 }
 
-/* A length in updates to counter units. */
+/* Converts a length in updates to counter units. */
 static double in_units(const struct contract_plan *plan, double updates) {
     if (plan->contract->unit == CONTRACT_UNIT_EPOCH)
         return updates / (double)plan->updates_per_epoch;
@@ -227,7 +231,8 @@ static enum status fail_schedule(const struct contract *contract, const char *na
          contract->name, contract->family, name, names);
 }
 
-/* "min_lr" and "lr_end" are rates, not shares. */
+/* Applies --min-lr-ratio. min_lr and lr_end are rates, not shares, so the ratio is multiplied by L
+ * for them. */
 static enum status set_floor(const struct contract_request *r, const struct contract_plan *plan,
                              void *values) {
     static const char *const rates[] = {"min_lr", "lr_end"};
@@ -276,7 +281,7 @@ static enum status set_values(const struct contract_request *r, struct arena *ar
     return STATUS_OK;
 }
 
-/* Updates up to `update` that move the counter. */
+/* The number of updates up to `update` that move the counter. */
 static double counted_to(const struct contract_request *r, uint64_t update) {
     uint64_t skipped = 0;
     if (r->contract->on_skip == CONTRACT_SKIP_HOLD)
@@ -285,8 +290,8 @@ static double counted_to(const struct contract_request *r, uint64_t update) {
     return (double)(update - skipped);
 }
 
-/* The values of the metric, by the counter from which update k + 1 on sees them. accelerate's
- * wrapper steps P times with each. */
+/* Sets the values of the metric, each with the counter from which on update k + 1 sees it.
+ * accelerate's AcceleratedScheduler.step hands each value over P times. */
 static enum status set_metric(const struct contract_request *r, struct arena *arena,
                               struct contract_plan *plan) {
     struct sched_metric *metric;
@@ -315,7 +320,8 @@ static enum status set_metric(const struct contract_request *r, struct arena *ar
     return STATUS_OK;
 }
 
-/* A total that counts epochs (not rescaled) ends after that many epochs of updates. */
+/* Refuses a skipped update past the end. A total that counts epochs (because it was not rescaled)
+ * ends after that many epochs of updates. */
 static enum status check_skipped_end(const struct contract_request *r,
                                      const struct contract_plan *plan) {
     if (r->skipped_count == 0) return STATUS_OK;
@@ -340,8 +346,8 @@ enum status contract_resolve(const struct contract_request *request, struct aren
     plan.call.size = sizeof plan.call;
     plan.call.base_lr = request->lr;
     TRY(lengths_of(request, &plan));
-    /* transformers get_scheduler("constant") ignores the warm-up; the class in a scenario has one.
-     */
+    /* transformers' get_scheduler("constant") ignores the warm-up; the class that a scenario names
+     * has one. */
     if (plan.schedule == &sched_constant) plan.call.warmup = plan.warmup_updates = 0.0;
     TRY(set_values(request, arena, &plan));
     TRY(set_metric(request, arena, &plan));

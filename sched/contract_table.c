@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The shipped contracts as data. Each row repeats what docs/LR.md says of it, with its evidence.
- * A new framework is one row here; a new schedule is a file of its own. Invariant: names and
+ * The shipped contracts as data. Each row repeats what docs/LR.md says of it, with how well it is
+ * known. A new framework is one row here; a new schedule is a file of its own. Invariant: names and
  * aliases are unique, and every default schedule is found in its family. */
 #include <string.h>
 
 #include "base/macro.h"
 #include "sched/contract.h"
 
-/* Of the facts' source versions. */
+/* Files and commits that the rows were read from. */
 #define HF "transformers trainer.py@000945a9"
 #define ACCELERATE "accelerate scheduler.py, optimizer.py@16cb6eb8"
 #define OLMO "OLMo-core optim/scheduler.py, train/trainer.py@fa6c5014c"

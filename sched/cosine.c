@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Cosine decay after a linear warm-up: Hugging Face's cosine and cosine_with_min_lr.
- * p = (s - W) / max(1, T - W); h = 0.5 (1 + cos(pi * c * 2 * p)), in this order of operations;
- * multiplier max(0, h (1 - m) + m). Past T it rises again, as theirs does: with c = 0.5 it is back
- * at L at s = 2T - W. */
+ *
+ * With p = (s - W) / max(1, T - W) and h = 0.5 (1 + cos(pi * c * 2 * p)) the multiplier is max(0, h
+ * (1 - m) + m), computed in this order. Past T it rises again, as theirs does: with c = 0.5 it is
+ * back at L at s = 2T - W.
+ *
+ * Source: transformers src/transformers/optimization.py (005edacb), get_cosine_schedule_with_warmup
+ * and get_cosine_with_min_lr_schedule_with_warmup. */
 #include "sched/values.h"
 
 struct cosine_values {

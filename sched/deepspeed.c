@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * DeepSpeed's schedules as functions of last_batch_iteration: warmup, warmup_decay, warmup_cosine.
- * Source: deepspeed/runtime/lr_schedules.py (facts, section 1.9), operations in its order. W is at
- * least 2. The base rate is their warmup_max_lr. What stands there before the first call (offset -1
- * and the start) belongs to the contract. */
+ * DeepSpeed's warmup, warmup_decay and warmup_cosine as functions of last_batch_iteration.
+ *
+ * Source: DeepSpeed deepspeed/runtime/lr_schedules.py (614e3f17; the old cosine: 0.14.0),
+ * operations in its order. The base rate is their warmup_max_lr. The rate before the first call
+ * (offset -1 and the start) belongs to the contract, not to the schedule. */
 #include "sched/values.h"
 
 #include "base/real.h"
@@ -35,11 +36,13 @@ static const struct key_row cosine_keys[] = {
     SCHED_ENUM(cosine_values, warmup_type, "log", "Shape of the warm-up", types),
 };
 
+/* Their constructors raise warmup_num_steps to 2 at least, so that log(W) is not 0. */
 static double warmup_of(const struct sched_call *call) {
     return call->warmup > 2.0 ? call->warmup : 2.0;
 }
 
-/* i < W */
+/* The progress of the warm-up, for i < W. WarmupLR multiplies by a stored 1 / log(W) and does not
+ * divide. */
 static double gamma_of(const struct sched_call *call, int32_t type, double i) {
     const double w = warmup_of(call);
     if (type == WARMUP_LINEAR) return i / w;
@@ -65,7 +68,7 @@ static double decay_value(const struct sched_call *call, double counter) {
     return between(call, left > 0.0 ? left : 0.0);
 }
 
-/* i >= W: from the cosine of its progress. */
+/* The rate behind the warm-up (i >= W), from the cosine of its progress. */
 static double cosine_of(const struct sched_call *call, double cosine) {
     const struct cosine_values *values = (const struct cosine_values *)call->values;
     const double h = (1.0 + cosine) / 2.0;
@@ -87,7 +90,7 @@ static double cosine_value(const struct sched_call *call, double counter) {
     return cosine_of(call, sched_cos_pi(share < 1.0 ? share : 1.0));
 }
 
-/* 0.14.0 does not clamp the progress, and multiplies before it divides. */
+/* 0.14.0 does not clamp the progress, and it multiplies by pi before it divides. */
 static double cosine_old_value(const struct sched_call *call, double counter) {
     const double i = sched_clamp_counter(counter);
     const double w = warmup_of(call);

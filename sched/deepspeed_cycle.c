@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * DeepSpeed's one_cycle and lr_range_test as functions of last_batch_iteration.
- * Source: deepspeed/runtime/lr_schedules.py of 0.15.4, operations in its order. Neither uses
- * warm-up or total. Not shipped: stairs within a cycle (their code ignores them, too) and the
- * momentum, which is no LR. The contracts' start "minimum" is what their constructors install. */
+ * DeepSpeed's one_cycle and lr_range_test as functions of last_batch_iteration. Neither uses the
+ * warm-up or the total.
+ *
+ * Source: DeepSpeed deepspeed/runtime/lr_schedules.py of 0.15.4 (OneCycle, LRRangeTest), operations
+ * in its order. Two of its parameters are not shipped: stairs within a cycle, which its own code
+ * ignores, and the momentum, which is no learning rate. What their constructors install before the
+ * first step is the contracts' start "minimum". */
 #include "sched/values.h"
 
 struct cycle_values {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Hugging Face's other decays after its linear warm-up: cosine_with_restarts, polynomial,
- * inverse_sqrt, cosine_warmup_with_min_lr.
- * Source: transformers/optimization.py (facts, section 2.1), operations in its order. Each returns
- * L * multiplier, as torch LambdaLR does. */
+ * inverse_sqrt and cosine_warmup_with_min_lr.
+ *
+ * Source: transformers src/transformers/optimization.py (005edacb), the function that each class's
+ * help names, with its operations in its order. Each returns L * multiplier, as torch's LambdaLR
+ * does, even where the multiplier was divided by L before. */
 #include "sched/values.h"
 
 #include "base/real.h"
@@ -21,12 +23,14 @@ static double restart_value(const struct sched_call *call, double counter) {
     const double s = sched_clamp_counter(counter);
     if (s < call->warmup) return call->base_lr * sched_warmup_factor(call, s);
     const double p = sched_after_warmup(call, s - call->warmup);
+    /* Theirs returns the multiplier 0.0 here; the product keeps LambdaLR's form. */
     if (p >= 1.0) return call->base_lr * 0.0;
     const double turns = values->num_cycles * p;
     const double h = 0.5 * (1.0 + sched_cos_pi(turns - sched_floor(turns)));
     return call->base_lr * (h > 0.0 ? h : 0.0);
 }
 
+/* These decays have no floor of their own. */
 static double no_minimum(const struct sched_call *call) {
     (void)call;
     return 0.0;
@@ -143,6 +147,8 @@ static const struct key_row lift_keys[] = {
      offsetof(struct lift_values, warmup_lr_ratio), sizeof(double), 0, 1, "none", NULL},
 };
 
+/* Theirs counts the warm-up from 1 (s + 1 of W steps) unless warmup_lr_rate says where it starts;
+ * then it rises from there over W - 1 steps. */
 static double lift_warmup(const struct sched_call *call, double s, double start) {
     if (start < 0.0) return (s + 1.0) / sched_at_least_one(call->warmup);
     return start + (1.0 - start) * s / sched_at_least_one(call->warmup - 1.0);

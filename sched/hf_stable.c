@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Hugging Face's warmup_stable_decay: a shaped warm-up from the floor, a plateau, a shaped decay.
- * Source: transformers/optimization.py get_wsd_schedule (facts, section 2.1). It starts at the
- * floor, not at 0, and stays there after warm-up + stable + decay. */
+ * Hugging Face's warmup_stable_decay: a shaped warm-up from the floor, a plateau and a shaped
+ * decay. It starts at the floor, not at 0, and stays at the floor after warm-up + stable + decay.
+ *
+ * Source: transformers src/transformers/optimization.py (005edacb), get_wsd_schedule, with its
+ * operations in its order. */
 #include "sched/values.h"
 
 #include "base/real.h"
@@ -42,6 +44,7 @@ static double fall(const struct stable_values *values, double p) {
     return 1.0 - p;
 }
 
+/* Every shape runs from 0 to 1 and is then lifted onto the floor m, in the warm-up as well. */
 static double lifted(const struct sched_call *call, double factor) {
     const double m = ((const struct stable_values *)call->values)->min_lr_ratio;
     const double y = factor * (1.0 - m) + m;

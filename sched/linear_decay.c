@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Linear decay after a linear warm-up: Hugging Face's linear, with an optional floor.
- * h = max(0, (T - s) / max(1, T - W)); multiplier h (1 - m) + m. With m = 0 the bits are Hugging
- * Face's; with m > 0 it is cosine_with_min_lr's way of lifting (and, up to rounding, OLMo-core's
- * alpha_f), which reaches m at T and stays there. The warm-up starts at 0 whatever m is. */
+ *
+ * With h = max(0, (T - s) / max(1, T - W)) the multiplier is h (1 - m) + m. With m = 0 the bits are
+ * Hugging Face's (transformers src/transformers/optimization.py at 005edacb,
+ * get_linear_schedule_with_warmup). Hugging Face has no linear schedule with a floor; m > 0 lifts
+ * it as cosine_with_min_lr is lifted, which reaches m at T and stays there, as OLMo-core's alpha_f
+ * does up to rounding. The warm-up starts at 0 whatever m is. */
 #include "sched/values.h"
 
 struct linear_values {

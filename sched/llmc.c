@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * llm.c's schedules in its binary32 arithmetic: constant, linear, cosine, wsd.
- * Source: llmc/schedulers.h (facts, section 1.10), operations in its order; cosf is base/real.h's
- * (0.5001 ulp). llm.c asserts past the total; there the decay stays at its end, for loops that go
- * on (the contract llmc ends at the total). */
+ * llm.c's schedules in its binary32 arithmetic: constant, linear, cosine and wsd.
+ *
+ * Source: llm.c llmc/schedulers.h (f1e2ace6), operations in its order; its cosf is real_cos_f32 of
+ * base/real.h (0.5001 ulp). llm.c stops with an assertion past the total. Here the decay stays at
+ * its end for loops that go on; the contract llmc ends at the total. */
 #include "sched/values.h"
 
 #include "base/real.h"
@@ -24,7 +25,7 @@ static float step_of(double counter) {
     return (float)sched_floor(sched_clamp_counter(counter));
 }
 
-/* (step - from) / (T - from), at most 1. */
+/* The share (step - from) / (T - from) of a decay, at most 1; 1 where it has no length. */
 static float share(const struct sched_call *call, double counter, double from) {
     const float span = (float)(call->total - from);
     const float ratio = (float)(sched_clamp_counter(counter) - from) / span;
@@ -63,6 +64,7 @@ static double cosine_value(const struct sched_call *call, double counter) {
 static double wsd_value(const struct sched_call *call, double counter) {
     const float lr = (float)call->base_lr;
     const float low = floor_of(call);
+    /* Theirs: int decay_point = (int)(0.8f * train_num_batches), the only share that it knows. */
     const double point = sched_floor((double)(0.8f * (float)call->total));
     if (warms(call, counter))
         return (double)(lr * ((step_of(counter) + 1.0f) / (float)call->warmup));

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Megatron's schedules: constant, linear, cosine, inverse-square-root, wsd.
- * Source: megatron/core/optimizer_param_scheduler.py OptimizerParamScheduler.get_lr (facts, section
- * 2.3), operations in its order. The counter is in samples, warm-up may be a fraction of one. Past
- * the total: min_lr. */
+ * Megatron's schedules: constant, linear, cosine, inverse-square-root and wsd. The counter is in
+ * samples, and a warm-up may be a fraction of one. Past the total the rate is min_lr.
+ *
+ * Source: Megatron-LM megatron/core/optimizer_param_scheduler.py (d98e8a64d),
+ * OptimizerParamScheduler.get_lr, operations in its order. */
 #include "sched/values.h"
 
 #include "base/real.h"
 
 enum style { STYLE_LINEAR, STYLE_COSINE, STYLE_EXPONENTIAL, STYLE_MINUS_SQRT };
 
-/* All classes begin with these two. */
+/* The parameters of every class here begin with these two. */
 struct megatron_values {
     double min_lr;
     double init_lr;
@@ -53,7 +54,8 @@ static double falling(int32_t style, double p) {
     }
 }
 
-/* Whether the LR at n is decided before the decay's shape is looked at. */
+/* Whether the rate at n is decided before the shape of the decay is looked at: within the warm-up,
+ * whose last counter W belongs to it, or past the total. */
 static int outside(const struct sched_call *call, double n, double *out) {
     const struct megatron_values *values = (const struct megatron_values *)call->values;
     if (call->warmup > 0.0 && n <= call->warmup) {
@@ -123,7 +125,7 @@ static double constant_minimum(const struct sched_call *call) {
     return call->base_lr;
 }
 
-/* Its own assertions. */
+/* Refuses what the constructor of OptimizerParamScheduler asserts. */
 static enum status megatron_validate(const struct sched_call *call) {
     const struct megatron_values *values = (const struct megatron_values *)call->values;
     TRY(sched_check_call(call));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * OLMo-core ComposableScheduler: stages of their own lengths, linear or cosine, one after the
- * other, then the last rate for ever; and a decay that overrides them from some counter on. The
- * total plays no part, nor does a warm-up.
- * Source: olmo_core/optim/scheduler.py of 3.0.0 (ComposableScheduler, OverrideDecay,
- * _interpolate_lr), operations in its order.
+ * OLMo-core's ComposableScheduler: linear or cosine stages of their own lengths, one after the
+ * other, then the last rate for ever; and a decay that overrides them from some counter on. Neither
+ * the total nor a warm-up plays a part. Source: OLMo-core olmo_core/optim/scheduler.py of 3.0.0
+ * (ComposableScheduler, OverrideDecay, _interpolate_lr), operations in its order.
  *
- * SHAPE:LENGTH:END or SHAPE:LENGTH:START:END. START and END are shares of L (theirs:
- * end_lr_fraction) or, after "=", rates (end_lr); START is otherwise where the stage before ended,
- * L at first. "constant:LENGTH" stays there. The override is SHAPE:START:LENGTH:END. */
+ * A stage is SHAPE:LENGTH:END or SHAPE:LENGTH:START:END. START and END are shares of L (theirs:
+ * end_lr_fraction) or, after "=", rates (end_lr); without START a stage begins where the one before
+ * ended, the first one at L. "constant:LENGTH" stays there. The override is
+ * SHAPE:START:LENGTH:END. */
 #include "sched/olmo_core.h"
 
 #include <string.h>
@@ -35,6 +35,7 @@ static const struct composable_values *values_of(const struct sched_call *call) 
     return (const struct composable_values *)call->values;
 }
 
+/* One stage in absolute numbers: `length` counters from `start` on, from rate `from` to `to`. */
 struct piece {
     int cosine;
     double start, length, from, to;
@@ -54,7 +55,7 @@ static enum status read_rate(const char *key, const char *list, const char *word
     return STATUS_OK;
 }
 
-/* Words of one item; those after the last are "". */
+/* Splits an item into its words; those after the last are "". */
 static enum status split(const char *key, const char *list, const char *item,
                          char words[4][STAGES_PART]) {
     const char *at = item;
@@ -70,7 +71,7 @@ static enum status split(const char *key, const char *list, const char *item,
          key, item, list);
 }
 
-/* One stage that begins at rate `before`. */
+/* Reads one stage, which begins at rate `before` unless it says otherwise. */
 static enum status read_piece(const struct sched_call *call, const char *item, double before,
                               struct piece *out) {
     char words[4][STAGES_PART];
@@ -92,7 +93,7 @@ static enum status read_piece(const struct sched_call *call, const char *item, d
     return STATUS_OK;
 }
 
-/* theirs: _main_schedule_lr. */
+/* The rate of the stages alone at counter c (_main_schedule_lr). */
 static enum status main_rate(const struct sched_call *call, double c, double *out) {
     char item[STAGES_TEXT];
     struct piece piece = {0};

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * OLMo-core's schedules without a tail: constant, constant_with_warmup, linear, cosine,
- * half_cosine, inverse_sqrt. Absolute rates, floor eta = L * min_lr_ratio (theirs: alpha_f).
- * Source: olmo_core/optim/scheduler.py (facts, section 2.2), operations in its order. Where theirs
- * divides by zero (counter 0 without warm-up) the rate is L: no run of theirs gets there. */
+ * OLMo-core's schedules without a tail: constant, constant_with_warmup, linear, cosine, half_cosine
+ * and inverse_sqrt. Rates are absolute, and the floor eta is L * min_lr_ratio (theirs: alpha_f).
+ *
+ * Source: OLMo-core olmo_core/optim/scheduler.py (fa6c5014c, 3.0.0), operations in its order. Where
+ * theirs divides by zero (counter 0 without a warm-up) the rate is L here: no run of theirs gets
+ * there, because it counts before it asks. */
 #include "sched/olmo_core.h"
 
 #include "base/real.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * OLMo-core SequentialScheduler: schedules one after the other, each beginning at the rate where
- * the one before ended, with a counter of its own.
- * Source: olmo_core/optim/scheduler.py of 3.0.0 (SequentialScheduler), operations in its order.
+ * OLMo-core's SequentialScheduler: schedules one after the other, each with a counter of its own
+ * and beginning at the rate where the one before ended. Source: OLMo-core
+ * olmo_core/optim/scheduler.py of 3.0.0 (SequentialScheduler), operations in its order.
  *
- * `stages` names them: NAME:LENGTH, each with key=value parts of its own ("warmup" and the
- * parameters of that schedule), the last one without a length: it runs to the total, as theirs.
- * Lengths in the list are in length_unit. Without a list there are two stages, by the other keys.
- * Theirs asserts that the counter never passes the total; here the last stage goes on. */
+ * `stages` lists them as NAME:LENGTH, each with KEY=VALUE parts ("warmup" and the parameters of
+ * that schedule); the last one has no length and runs to the total, as theirs does. Lengths in the
+ * list are in length_unit. Without a list there are two stages, given by the other keys. Theirs
+ * asserts that the counter never passes the total; here the last stage goes on. */
 #include "sched/olmo_core.h"
 
 #include <string.h>
@@ -53,11 +53,11 @@ static const struct sequential_values *values_of(const struct sched_call *call) 
     return (const struct sequential_values *)call->values;
 }
 
-/* A schedule that may be a stage, ready to be called. */
+/* One stage, ready to be called. */
 struct stage {
     const struct sched_class *schedule;
     struct sched_call call;
-    double length; /* 0: to the total */
+    double length; /* 0: it runs to the total */
     _Alignas(8) char values[VALUES_BYTES];
 };
 
@@ -83,7 +83,7 @@ static enum status open_stage(const struct sched_call *call, const struct sched_
     return STATUS_OK;
 }
 
-/* "key=value"; lengths in units of the list. */
+/* Sets one KEY=VALUE part of a stage; its lengths are in units of the list. */
 static enum status set_value(const struct sched_call *call, const char *part, struct stage *out) {
     const double unit = values_of(call)->length_unit;
     const char *list = values_of(call)->stages;
@@ -108,7 +108,8 @@ static enum status set_value(const struct sched_call *call, const char *part, st
     return STATUS_OK;
 }
 
-/* The training's warm-up is the first stage's where that names none. */
+/* Reads one item of the list. The warm-up of the training is that of the first stage, unless the
+ * stage names one itself. */
 static enum status read_item(const struct sched_call *call, const char *item, int first, int last,
                              struct stage *out) {
     const char *list = values_of(call)->stages;
@@ -135,7 +136,7 @@ static enum status read_item(const struct sched_call *call, const char *item, in
     return STATUS_OK;
 }
 
-/* The two stages of the other keys. */
+/* Stage i of the two that the other keys describe, where no list is given. */
 static enum status read_pair(const struct sched_call *call, size_t i, struct stage *out) {
     static const struct sched_class *const classes[] = {&sched_olmo_constant,
                                                         &sched_olmo_constant_with_warmup,
@@ -156,7 +157,7 @@ static enum status read_pair(const struct sched_call *call, size_t i, struct sta
     return STATUS_OK;
 }
 
-/* Stage i; *at walks the list and is NULL after the last one. */
+/* Reads stage i. *at walks along the list and is NULL after its last item. */
 static enum status next_stage(const struct sched_call *call, size_t i, const char **at,
                               struct stage *out) {
     const char *list = values_of(call)->stages;
@@ -169,7 +170,8 @@ static enum status next_stage(const struct sched_call *call, size_t i, const cha
     return read_item(call, item, i == 0, *at == NULL, out);
 }
 
-/* theirs: _sequential_lr. `check`: every stage's own refusals, too. */
+/* The rate at counter c (_sequential_lr). With `check` every stage's own check runs, and all of
+ * them are visited. A stage takes its base rate from the last rate of the one before. */
 static enum status rate(const struct sched_call *call, double c, int check, double *out) {
     const char *at = values_of(call)->stages;
     double left = call->total;

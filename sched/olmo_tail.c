@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * OLMo-core's schedules with a linear tail: wsd, power, cosine_linear_decay.
- * Source: olmo_core/optim/scheduler.py (facts, section 2.2). The tail is not clamped: PAST THE
- * TOTAL THE RATE IS NEGATIVE, as theirs is. A tail of 0 divides by zero at the total and is
+ * OLMo-core's schedules with a linear tail: wsd, power and cosine_linear_decay.
+ *
+ * Source: OLMo-core olmo_core/optim/scheduler.py (fa6c5014c, 3.0.0: WSD, PowerLR,
+ * CosWithWarmupAndLinearDecay), operations in its order. The tail is not clamped: PAST THE TOTAL
+ * THE RATE IS NEGATIVE, as theirs is. A tail of length 0 divides by zero at the total and is
  * refused. */
 #include "sched/olmo_core.h"
 
-/* All three begin with these. */
+/* The parameters of all three classes begin with these. */
 struct tail_values {
     double decay;
     double decay_ratio;
@@ -87,7 +89,7 @@ static double length_of(const struct sched_call *call) {
     return sched_length(tail_of(call)->decay, call->total, tail_of(call)->decay_ratio);
 }
 
-/* From `from` at T - D to decay_min_lr at T, for c >= T - D. */
+/* The tail: a line from the rate `from` at T - D to decay_min_lr at T, for c >= T - D. */
 static double tail(const struct sched_call *call, double from, double c) {
     const double end = tail_of(call)->decay_min_lr;
     const double length = length_of(call);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * OLMo-core WSDS: periods that each end in a decay, after one warm-up.
- * Source: olmo_core/optim/scheduler.py of 3.0.0 (WSDS), operations in its order. Periods are
- * equally long, or the list `periods` says how long each is and `peaks` which share of L each has.
- * Past the last period the rate stays at decay_min_lr, whatever the total is. A warm-up ratio is a
- * share of the total here, theirs (warmup_fraction) one of the first period. */
+ * OLMo-core's WSDS: periods that each end in a decay, after one warm-up.
+ *
+ * Source: OLMo-core olmo_core/optim/scheduler.py of 3.0.0 (WSDS), operations in its order. Periods
+ * are equally long, or the list `periods` gives the length of each and `peaks` the share of L that
+ * each reaches. Past the last period the rate stays at decay_min_lr, whatever the total is. A
+ * warm-up ratio is a share of the total here; theirs (warmup_fraction) is one of the first
+ * period. */
 #include "sched/olmo_core.h"
 
 #include "base/real.h"
@@ -47,7 +49,7 @@ static double decay_of(const struct sched_call *call) {
     return sched_length(values->decay, period_of(call), values->decay_ratio);
 }
 
-/* Whole periods in the total, at least one. */
+/* The number of whole periods in the total, at least one. */
 static double periods_of(const struct sched_call *call) {
     return sched_at_least_one(sched_floor(call->total / period_of(call)));
 }
@@ -78,7 +80,8 @@ static double decay_in(const struct sched_call *call, const struct period_list *
     return sched_length(values->decay, list->length[i], values->decay_ratio);
 }
 
-/* Period i begins at `begin` and ends at its last counter, not before. */
+/* The rate at c where periods are listed. The counter at which a period ends still belongs to it.
+ * The warm-up is part of the first period. */
 static double list_value(const struct sched_call *call, const struct period_list *list, double c) {
     const struct period_values *values = (const struct period_values *)call->values;
     const double low = values->decay_min_lr;
@@ -99,7 +102,8 @@ static double list_value(const struct sched_call *call, const struct period_list
     return low + (peak - low) * (decay - (c - begin - stable)) / decay;
 }
 
-/* A period ends at its last counter, not before: start < c <= end. */
+/* The rate where periods are equally long. A period holds the counters start < c <= end, so its
+ * decay ends at its last counter. */
 static double period_value(const struct sched_call *call, double counter) {
     const struct period_values *values = (const struct period_values *)call->values;
     const double c = sched_clamp_counter(counter);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * torch ReduceLROnPlateau, which transformers calls reduce_lr_on_plateau: the rate falls by a
+ * torch's ReduceLROnPlateau, which transformers calls reduce_lr_on_plateau: the rate falls by a
  * factor when a metric has not improved for more than `patience` evaluations.
- * Source: torch/optim/lr_scheduler.py of 2.15.0 (ReduceLROnPlateau.step), comparisons and
- * operations in its order. The counter says only which evaluations have been: the rate at c is what
- * the values with `at` <= c have made of L. Total and warm-up play no part.
- * Invariant: the value depends on the call alone; the state only saves time. */
+ *
+ * Source: PyTorch torch/optim/lr_scheduler.py of 2.15.0 (ReduceLROnPlateau.step), comparisons and
+ * operations in its order. The counter only says which evaluations have been: the rate at c is what
+ * the values with `at` <= c have made of L. Total and warm-up play no part. Invariant: the value
+ * depends on the call alone, and the state only saves time. */
 #include <string.h>
 
 #include "base/real.h"
@@ -43,13 +44,13 @@ static const struct key_row keys[] = {
     SCHED_REAL(plateau_values, eps, "1", "1e-8", 1e6, "A reduction by no more is left out"),
 };
 
-/* Where the recursion stands, and for which numbers; all zero: nowhere. */
+/* Where the recursion stands, and for which numbers. All zero means that it has not begun. */
 struct plateau_state {
     struct plateau_values values;
     const struct sched_metric *metric;
     double base;
     double lr, best, bad, cooldown;
-    size_t seen; /* values that have been */
+    size_t seen; /* how many values have been followed */
 };
 
 static const struct plateau_values *values_of(const struct sched_call *call) {
@@ -70,7 +71,8 @@ static void reduce(struct plateau_state *at) {
     if (at->lr - next > at->values.eps) at->lr = next;
 }
 
-/* One call of step(metric). */
+/* One call of step(metric). A NaN is never better, so it counts as an evaluation without
+ * improvement. */
 static void step(struct plateau_state *at, double metric) {
     if (is_better(&at->values, metric, at->best)) {
         at->best = metric;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Parameters of a schedule from text, by its key rows: real ones, names, flags and texts.
- * Scenarios have their own reader with line and column (scenarios/row_value.c); this one serves the
- * command line and needs no YAML. Invariant: a value set is in its row's bounds or is its word. */
+ * Reads the parameters of a schedule from text by its key rows: reals, names, flags and texts.
+ * Scenarios have a reader of their own, which knows line and column (scenarios/row_value.c); this
+ * one serves the command line and needs no YAML. Invariant: a value that was set lies within the
+ * bounds of its row or is its special word. */
 #include <string.h>
 
 #include "base/number.h"

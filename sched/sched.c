@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The list of built-in schedules and what they share. A new schedule is a new file and one row.
- * Invariant: names are unique. A bare name is Hugging Face's, others are "family.name". */
+ * The list of built-in schedules, and the warm-up and checks that they share. A new schedule is a
+ * new file and one row here. Invariant: names are unique. A bare name is Hugging Face's; the others
+ * are called "family.name". */
 #include "sched/sched.h"
 
 #include <string.h>

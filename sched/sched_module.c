@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a built-in schedule is by its tests, a module's is by these checks. */
+ * Checks the schedules of a module as they are read. The tests hold what a built-in schedule must
+ * be; nobody tests a user's module, so each claim that the program relies on is checked here. */
 #include "sched/sched_module.h"
 
 #include <stdio.h>

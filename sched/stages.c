@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lists in a text parameter: words and numbers. What they mean is each schedule's business. */
+ * Takes lists in a text parameter apart into words and numbers (the grammar is in stages.h). What
+ * the words mean is left to each schedule. */
 #include "sched/stages.h"
 
 #include <string.h>

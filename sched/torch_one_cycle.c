@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * torch OneCycleLR: up from L / div_factor to L, then down to a floor, in two phases or three.
- * Source: torch/optim/lr_scheduler.py of 2.15.0, operations in its order. Its phases end at T - 1,
- * so f(T) lies one step past the floor: a cosine turns up again, a line goes below. f(T) is the
- * last value there is: torch raises "Tried to step T+1 times" at the next call, and accelerate,
- * which looks at the count of calls before, makes none any more. So f(c) is f(T) for c > T here:
- * the dead tail. Momentum is not the schedule's business. */
+ * torch's OneCycleLR: up from L / div_factor to L, then down to a floor, in two phases or three.
+ * Source: PyTorch torch/optim/lr_scheduler.py of 2.15.0 (OneCycleLR), operations in its order; its
+ * momentum is no learning rate and is left out.
+ *
+ * Its phases end at T - 1, so f(T) lies one step past the floor: a cosine turns up again, a line
+ * goes below. f(T) is the last value there is. At the next call torch raises "Tried to step T+1
+ * times", and accelerate, which looks at the count of calls first, makes no call any more. So f(c)
+ * is f(T) here for c > T: the dead tail. */
 #include "sched/values.h"
 
 enum anneal { ANNEAL_COS, ANNEAL_LINEAR };
@@ -74,7 +76,8 @@ static double cycle_minimum(const struct sched_call *call) {
     return phases[phases_of(call, phases) - 1].to;
 }
 
-/* Where torch divides by zero: a first phase that ends at 0, a last one of no length. */
+/* Refuses what makes torch divide by zero: a first phase that ends at 0, or a last one that has no
+ * length. */
 static enum status cycle_validate(const struct sched_call *call) {
     struct phase phases[3];
     TRY(sched_check_call(call));

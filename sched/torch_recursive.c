@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * torch schedulers that compute an LR from the one before: CosineAnnealingLR, and NeMo-RL's stock
- * pair of LinearLR and ConstantLR.
- * Source: facts, sections 1.8 and 2.4; torch/optim/lr_scheduler.py recalled. The recursion runs
- * from 0, or from where the last call ended, up to LIMIT steps; beyond, the closed form (they
- * differ by 4e-15 relative over 1000 steps). Neither has a warm-up of its own; linear_constant
- * takes W as LinearLR's length.
- */
+ * torch's schedulers that compute each rate from the one before: CosineAnnealingLR, and the stock
+ * pair of NeMo-RL, LinearLR and then ConstantLR.
+ *
+ * Source: PyTorch torch/optim/lr_scheduler.py (CosineAnnealingLR.get_lr, LinearLR.get_lr) and
+ * NeMo-RL's stock configuration (7ea279ab). The recursion runs from 0, or from where the last call
+ * ended, up to LIMIT steps; beyond them the closed form is used (after 1,000 steps the two differ
+ * by 4e-15 relatively). Neither schedule has a warm-up of its own; linear_constant takes W as the
+ * length of LinearLR. */
 #include "sched/values.h"
 
 #include "base/real.h"
 
+/* Chosen so that one call far out costs a million steps at most. */
 #define LIMIT 0x1p20
 
 struct annealing_values {
@@ -26,13 +28,14 @@ static double closed(const struct sched_call *call, double s, double eta) {
     return eta + (call->base_lr - eta) * (1.0 + sched_cos(angle)) / 2.0;
 }
 
-/* Where the recursion stands, and for which numbers; all zero: nowhere. It only saves time: the
- * value never depends on it. */
+/* Where the recursion stands, and for which numbers. All zero means that it has not begun. It only
+ * saves time: the value never depends on it. */
 struct annealing_state {
     double base_lr, total, eta;
     double t, lr;
     double before; /* cos(pi t / T) */
-    double trough; /* the next t that has a rule of its own */
+    double trough; /* the next t = T + 1 + 2 T i, where the quotient would be 0 / 0 and torch has a
+                      rule of its own */
 };
 
 static struct annealing_state annealing_start(const struct sched_call *call, double eta) {

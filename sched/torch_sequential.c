@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * torch SequentialLR over torch's own schedulers: each begins at L with a counter of its own when
- * the one before has had its steps, and computes a rate from the one before, as torch does.
- * Source: torch/optim/lr_scheduler.py of 2.15.0 (SequentialLR, ConstantLR, LinearLR, ExponentialLR,
+ * torch's SequentialLR over its own schedulers. Each begins at L with a counter of its own when the
+ * one before has had its steps, and computes each rate from the one before, as torch does. Source:
+ * PyTorch torch/optim/lr_scheduler.py of 2.15.0 (SequentialLR, ConstantLR, LinearLR, ExponentialLR,
  * StepLR, PolynomialLR, CosineAnnealingLR), operations in its order.
  *
- * `stages`: NAME:LENGTH with key=value parts, the last one without a length: it goes on. The total
- * plays no part but for the last stage's t_max. Steps are whole; beyond LIMIT of one stage its
- * recursion is not followed and the rate stays. Chaining with OneCycleLR (which overwrites the
- * optimizer's initial rate), LambdaLR and MultiStepLR are not stages here. */
+ * `stages` lists them as NAME:LENGTH with KEY=VALUE parts; the last one has no length and goes on.
+ * The total matters only for the last stage's t_max. Three schedulers cannot be stages here:
+ * OneCycleLR (it overwrites the optimizer's initial rate), LambdaLR and MultiStepLR. */
 #include <string.h>
 
 #include "base/real.h"
 #include "sched/stages.h"
 
+/* Steps are whole. Beyond this many steps of one stage its recursion is not followed any further,
+ * and the rate stays: chosen so that one call far out costs a million steps at most. */
 #define LIMIT 0x1p20
 
 struct sequential_values {
@@ -56,12 +57,13 @@ enum part {
     PARTS
 };
 
-/* Defaults are torch's; NaN: none. */
+/* The parameters that a stage may name. Defaults are torch's; 0 of step_size and t_max stands for
+ * "not given". */
 static const struct part_row {
     const char *name;
     double standard, low, high;
-    unsigned shapes; /* bits of those that have it */
-    int counts;      /* a length */
+    unsigned shapes; /* one bit for each enum shape that has it */
+    int counts;      /* 1: it is a length, in length_unit */
 } parts[PARTS] = {
     [PART_FACTOR] = {"factor", 1.0 / 3.0, 1e-12, 1.0, 1u << SHAPE_CONSTANT, 0},
     [PART_TOTAL_ITERS] = {"total_iters", 5.0, 1.0, 0x1p53,
@@ -78,7 +80,7 @@ static const struct part_row {
 struct stage {
     int32_t shape;
     int first;
-    double length; /* 0: to the end */
+    double length; /* 0: it goes on to the end */
     double base;
     double part[PARTS];
 };
@@ -145,7 +147,8 @@ static enum status read_stage(const struct sched_call *call, const char **list_a
     return STATUS_OK;
 }
 
-/* Rate of counter 0. Of later stages torch asks the closed form there. */
+/* The rate at counter 0 of a stage. SequentialLR begins every later stage by step(0), for which
+ * torch asks the closed form. */
 static double begin_of(const struct stage *stage) {
     const double eta = stage->part[PART_MIN_LR];
     if (stage->shape == SHAPE_CONSTANT) return stage->base * stage->part[PART_FACTOR];
@@ -198,11 +201,12 @@ static double step_of(const struct stage *stage, double t, double lr) {
     }
 }
 
-/* Where the recursion stands, and for which numbers; all zero: nowhere. It only saves time. */
+/* Where the recursion stands, and for which numbers. All zero means that it has not begun. It only
+ * saves time. */
 struct sequential_state {
     struct sequential_values values;
-    double base, total, begin; /* counter at which the stage begins */
-    double t, lr;              /* within it */
+    double base, total, begin; /* the counter at which the stage begins */
+    double t, lr;              /* the step within the stage, and its rate */
 };
 
 static int continues(const struct sequential_state *at, const struct sched_call *call, double begin,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * torchtitan's schedules: linear, cosine, sqrt, each (s + 1) steps in, with a virtual last step.
- * Source: torchtitan/components/optimizer/lr_scheduler.py (facts, section 1.7). W is cut to T; the
- * peak is used at s = W - 1 and s = W; no run goes past the total, where linear and sqrt would be
- * negative and the cosine would rise. */
+ * torchtitan's schedules linear, cosine and sqrt. Each is one step in (s + 1) and ends at a virtual
+ * step behind the last one, so that the last update still learns.
+ *
+ * Source: torchtitan torchtitan/components/optimizer/lr_scheduler.py (b5bcd76c), operations in its
+ * order. W is cut to T, and the peak is used at s = W - 1 and at s = W. No run of theirs goes past
+ * the total, where linear and sqrt would be negative and the cosine would rise. */
 #include "sched/values.h"
 
 #include "base/real.h"
@@ -38,6 +40,8 @@ static double titan_value(const struct sched_call *call, double counter, enum ti
         const double share = sched_half_even(total * values->decay_ratio);
         decay = share < decay ? share : decay;
     }
+    /* The plateau has T + 1 - W - D steps, one more than are left: behind the last real step there
+     * is the virtual one. */
     const double before = warmup + (total + 1.0 - warmup - decay);
     if (s < warmup) return call->base_lr * ((s + 1.0) / warmup);
     if (s < before || !(decay > 0.0)) return call->base_lr;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * VeOmni's schedules: constant, linear, cosine, with a warm-up from lr_start.
- * Source: veomni/optim/lr_scheduler.py (facts, section 1.11), operations in its order. The linear
- * decay meets its floor min_lr by max(), not by rescaling; the cosine decays over
- * int(T * decay_ratio) and stays at min_lr. */
+ * VeOmni's schedules constant, linear and cosine, with a warm-up from lr_start.
+ *
+ * Source: VeOmni veomni/optim/lr_scheduler.py (d9774494), operations in its order. The linear decay
+ * meets its floor min_lr by max() and is not rescaled; the cosine decays over int(T * decay_ratio)
+ * and then stays at min_lr. */
 #include "sched/values.h"
 
 struct start_values {
@@ -81,7 +82,7 @@ static double low_minimum(const struct sched_call *call) {
     return ((const struct linear_values *)call->values)->min_lr;
 }
 
-/* Every multiplier is a quotient by the base rate. */
+/* Every multiplier is divided by the base rate, which must therefore not be 0. */
 static enum status start_validate(const struct sched_call *call) {
     TRY(sched_check_call(call));
     if (!(call->base_lr > 0.0))

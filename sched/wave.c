@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A cosine and a power in double-double, and the rounding functions of Python's host arithmetic.
  *
- * x - n pi/2 = r + low by base/real.h; sin or cos of it by its Taylor series, each term and the sum
- * as high + low (error below 2^-100), rounded once; a shorter sum where its bound shows that it
- * rounds to the same double. */
+ * base/real.h splits x into n pi/2 + r + low; the sine or cosine of r comes from its Taylor series,
+ * each term and the sum kept as a pair high + low (error below 2^-100) and rounded once. A shorter
+ * sum is used where its error bound shows that it rounds to the same double. */
 #include "sched/values.h"
 
 #include "base/real.h"
 
+/* The unevaluated sum high + low, with |low| at most half an ulp of high. */
 struct pair {
     double high, low;
 };
 
-/* |a| >= |b| */
+/* The exact sum of two doubles with |a| >= |b| (Dekker's fast two-sum). */
 static struct pair pair_of(double a, double b) {
     const double sum = a + b;
     return (struct pair){sum, b - (sum - a)};
@@ -37,8 +38,9 @@ static struct pair pair_divide(struct pair a, double divisor) {
     return pair_of(high, rest / divisor);
 }
 
-/* first * (1 - z / (m (m + 1)) (1 - z / ((m + 2) (m + 3)) ...)): 1 and m = 1 give the cosine, r and
- * m = 2 the sine. z <= 0.617: the 14th term is below 2^-105. */
+/* first * (1 - z / (m (m + 1)) (1 - z / ((m + 2) (m + 3)) ...)). With first = 1 and m = 1 it is the
+ * cosine, with first = r and m = 2 the sine. z <= (pi / 4)^2 < 0.617, so that the 14th term is
+ * below 2^-105. */
 static double series(struct pair first, struct pair z, double m) {
     struct pair term = first;
     struct pair sum = first;
@@ -50,7 +52,7 @@ static double series(struct pair first, struct pair z, double m) {
     return sum.high + sum.low;
 }
 
-/* 1 + z (a + z (b - z rest)): the cosine, and the sine over r. */
+/* The coefficients of 1 + z (a + z (b - z rest)): the cosine, and the sine divided by r. */
 struct short_series {
     struct pair a, b;
     double rest[7];
@@ -66,8 +68,9 @@ static const struct short_series sine_terms = {
     {0x1.a01a01a01a01ap-13, -0x1.71de3a556c734p-19, 0x1.ae64567f544e4p-26, -0x1.6124613a86d09p-33,
      0x1.ae7f3e733b81fp-41, -0x1.952c77030ad4ap-49, 0x1.2f49b46814157p-57}};
 
-/* What `series` gives, from two terms in double-double and the rest in plain double: within 2^-60
- * of it relatively. Where every number within 2^-59 rounds alike that is the answer (*sure). */
+/* What `series` gives, within 2^-60 relatively, from two terms in double-double and the rest in
+ * plain double. Where every number within 2^-59 of it rounds alike, that double is the answer, and
+ * *sure is 1. */
 static double short_cut(struct pair first, struct pair z, const struct short_series *terms,
                         int *sure) {
     double rest = terms->rest[6];
@@ -103,11 +106,12 @@ double sched_cos(double x) {
     const struct real_trig t = real_trig_reduce_f64(x);
     const struct pair r = pair_of(t.r, t.low);
     const double y = (t.n & 1u) != 0 ? sine_of_reduced(r) : cosine_of_reduced(r);
-    return t.n == 1u || t.n == 2u ? -y : y; /* cos, -sin, -cos, sin */
+    return t.n == 1u || t.n == 2u ? -y : y; /* the quarter turns give cos, -sin, -cos, sin */
 }
 
-/* Beyond the cosine's limit whole turns are taken off (exactly, by a remainder that needs no libm)
- * before pi is multiplied in; beyond 2^62 turns no fraction is left. */
+/* The cosine of `angle`, which is `turns` whole turns. Beyond the limit of sched_cos whole turns
+ * are taken off (exactly, by a remainder that needs no libm) before pi is multiplied in; beyond
+ * 2^62 turns no fraction is left. */
 static double cos_of_turns(double angle, double turns) {
     if (real_abs_f64(angle) <= REAL_TRIG_LIMIT) return sched_cos(angle);
     turns = real_abs_f64(turns);
@@ -123,7 +127,8 @@ double sched_cos_waves(double cycles, double p) {
     return cos_of_turns(SCHED_PI * cycles * 2.0 * p, cycles * p);
 }
 
-/* e^(x + low), |x| < 700: n ln2 is taken off in double-double, then the Taylor series. */
+/* e^(x + low) for |x| < 700: n ln 2 is taken off in double-double, then the Taylor series follows.
+ * For |r| <= ln 2 / 2 the 26th term is below 2^-105. */
 static double exp_pair(double x, double low) {
     const struct pair ln2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
     const double n = sched_half_even(real_abs_f64(x) / ln2.high) * (x < 0.0 ? -1.0 : 1.0);
@@ -165,6 +170,7 @@ double sched_ceil(double x) {
     return floor < x ? floor + 1.0 : floor;
 }
 
+/* Adding 1.5 * 2^52 leaves no bits behind the point, and the addition rounds half to even. */
 double sched_half_even(double x) {
     return x < 0x1p51 ? (x + 0x1.8p52) - 0x1.8p52 : x;
 }
