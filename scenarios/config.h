@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The resolved configuration of one arm: plain data, no pointers, no value left to be derived.
+ * The resolved configuration of one arm: plain data without pointers, in which no value is left to
+ * be derived.
  *
- * The schema table (scenarios/schema.c) maps every key to a field here; nothing else gives a field
- * a meaning. Two configurations are equal when all their rows are equal; a hybrid is the baseline
- * with the rows of some causes copied from the test arm. Enum values index the schema's name lists.
- * Invariant: the struct is zeroed before it is filled, so it can be hashed and compared as bytes.
- */
+ * The schema table (scenarios/schema.c) maps every key to a field here, and nothing else gives a
+ * field a meaning. Two configurations are equal when all their rows are equal; a hybrid is the
+ * baseline with the rows of some causes copied from the test arm. Enum values index the schema's
+ * lists of names. Invariant: the struct is zeroed before it is filled, so that it can be hashed and
+ * compared as bytes. */
 #ifndef TWINSTEP_SCENARIOS_CONFIG_H
 #define TWINSTEP_SCENARIOS_CONFIG_H
 
@@ -17,9 +18,9 @@
 #define CONFIG_PATH_SIZE 1024
 #define CONFIG_NAME_SIZE 64
 #define CONFIG_WORDS_SIZE 256
-#define CONFIG_EVENTS_SIZE 512 /* of one stream (scenarios/stream_events.h) */
-#define CONFIG_CLASS_BYTES 256 /* a class's own parameters */
-#define CONFIG_SHA256_SIZE 72  /* 64 hexadecimal digits; whole words */
+#define CONFIG_EVENTS_SIZE 512 /* the events of one stream (scenarios/stream_events.h) */
+#define CONFIG_CLASS_BYTES 256 /* the parameters of an optimizer or a schedule */
+#define CONFIG_SHA256_SIZE 72  /* 64 hexadecimal digits and a NUL, rounded up to whole words */
 
 enum task { TASK_SFT = 0, TASK_DPO };
 enum batch_layout { LAYOUT_SEPARATE = 0, LAYOUT_CONCATENATED };
@@ -88,29 +89,24 @@ enum dropout_recompute { RECOMPUTE_PRESERVE = 0, RECOMPUTE_REDRAW };
 enum rng_kind { RNG_ADDRESSED = 0, RNG_TORCH };
 enum param_rounding { ROUNDING_NEAREST = 0, ROUNDING_STOCHASTIC };
 enum scaler_kind { SCALER_NONE = 0, SCALER_STATIC, SCALER_DYNAMIC };
-enum resume_item {
-    RESUME_SCHEDULE = 0,
-    RESUME_OPTIMIZER,
-    RESUME_DATA,
-    RESUME_RNG,
-    RESUME_SCALER
-};
+enum resume_item { RESUME_SCHEDULE = 0, RESUME_OPTIMIZER, RESUME_DATA, RESUME_RNG, RESUME_SCALER };
 enum reduce_order { REDUCE_TREE = 0 };
 
-/* numerics.master without masters; numerics.product and numerics.softmax that follow
- * numerics.compute. No other enum of a resolved configuration is negative. */
+/* numerics.master where there are no masters; numerics.product and numerics.softmax where they
+ * follow numerics.compute. No other enum of a resolved configuration is negative. */
 #define CONFIG_MASTER_NONE KEY_WORD_ENUM
 #define CONFIG_AS_COMPUTE KEY_WORD_ENUM
-/* optimizer.module, schedule.module and their digests: the class is built in. */
+/* optimizer.module, schedule.module and their digests where the class is built in. */
 #define CONFIG_NO_MODULE "none"
-/* schedule.contract without one. */
+/* schedule.contract where a loop is written instead. */
 #define CONFIG_NO_CONTRACT "none"
-/* model.from and its digest: weights are drawn. */
+/* model.from and its digest where weights are drawn. */
 #define CONFIG_NO_CHECKPOINT "none"
-/* init.nudge: every weight starts as drawn. */
+/* init.nudge where no weight is perturbed. */
 #define CONFIG_NO_NUDGE "none"
 
-/* Phases of the loop (design section 5), in the order of their names in the schema. */
+/* The phases of the training loop (docs/decisions, "The loop is data"), in the order of their names
+ * in the schema. */
 enum phase {
     PHASE_FETCH = 0,
     PHASE_FORWARD,
@@ -120,7 +116,7 @@ enum phase {
     PHASE_CLIP,
     PHASE_OPTIMIZE,
     PHASE_LOG,
-    PHASE_COUNT_UPDATE, /* "count" */
+    PHASE_COUNT_UPDATE, /* its name is "count" */
     PHASE_SCHEDULE,
     PHASE_ZERO,
     PHASE_TOTAL
@@ -128,9 +124,9 @@ enum phase {
 
 struct config_class {
     char name[CONFIG_NAME_SIZE];
-    char module[CONFIG_PATH_SIZE];          /* file that holds it, or CONFIG_NO_MODULE */
+    char module[CONFIG_PATH_SIZE];          /* the file that holds it, or CONFIG_NO_MODULE */
     char module_sha256[CONFIG_SHA256_SIZE]; /* of that file's bytes, or CONFIG_NO_MODULE */
-    _Alignas(8) unsigned char values[CONFIG_CLASS_BYTES]; /* by the class's key rows */
+    _Alignas(8) unsigned char values[CONFIG_CLASS_BYTES]; /* laid out by the class's key rows */
 };
 
 struct config {
@@ -139,7 +135,7 @@ struct config {
     struct {
         char pairs[CONFIG_PATH_SIZE];
         char text[CONFIG_PATH_SIZE];
-        uint64_t samples; /* KEY_WORD_UINT: all */
+        uint64_t samples; /* KEY_WORD_UINT: all of them */
         uint64_t max_len, seed;
         uint8_t shuffle, zero[3];
         int32_t chat; /* enum chat */
@@ -167,7 +163,7 @@ struct config {
     struct {
         double std;
         uint64_t seed;
-        char nudge[CONFIG_WORDS_SIZE]; /* tensor, or CONFIG_NO_NUDGE */
+        char nudge[CONFIG_WORDS_SIZE]; /* the perturbed tensor, or CONFIG_NO_NUDGE */
     } init;
     struct {
         int32_t loss, reference;
@@ -183,7 +179,7 @@ struct config {
     struct {
         double lr, weight_decay;
         int32_t decay, zero;
-        char no_decay[CONFIG_WORDS_SIZE]; /* of DECAY_NAMED */
+        char no_decay[CONFIG_WORDS_SIZE]; /* words, for DECAY_NAMED */
         struct config_class which;
     } optimizer;
     struct {
@@ -193,34 +189,34 @@ struct config {
     } clip;
     struct {
         struct config_class which;
-        char contract[CONFIG_NAME_SIZE];       /* CONFIG_NO_CONTRACT, or whose loop this is */
-        uint64_t processes, updates_per_epoch; /* of a contract that counts them */
-        double warmup;        /* in counter units; resolved from warmup_ratio and total */
+        char contract[CONFIG_NAME_SIZE];       /* whose loop this is, or CONFIG_NO_CONTRACT */
+        uint64_t processes, updates_per_epoch; /* for a contract that counts them */
+        double warmup;        /* in counter units, resolved from warmup_ratio and total */
         uint64_t total;       /* in counter units */
         double warmup_ratio;  /* KEY_WORD_REAL: none given */
         uint64_t origin;      /* c0 */
         uint64_t increment;   /* inc */
         int64_t shift;        /* d */
-        int64_t logged_shift; /* d' of LOGGED_RECOMPUTED */
+        int64_t logged_shift; /* d', for LOGGED_RECOMPUTED */
         int32_t start, warmup_rounding, logged, rescaled;
     } schedule;
     struct {
         struct key_list micro, update, epoch, eval, on_skip;
         uint64_t eval_every;
         int32_t skip, zero;
-        uint64_t skip_window; /* of SKIP_OLMO_OUTLIER */
+        uint64_t skip_window; /* for SKIP_OLMO_OUTLIER */
         double skip_sigma;
     } loop;
     struct {
         int32_t param, compute, accumulate, gradient, optimizer, master, rope, loss;
-        int32_t product, softmax; /* of products' operands, of attention scores */
+        int32_t product, softmax; /* dtype of products' operands, of attention's scores */
         int32_t grad_accumulate, mode, isa, library;
-        int32_t rounding, backend; /* of updated parameters; who runs the ops */
+        int32_t rounding, backend; /* how updated parameters are rounded; who runs the ops */
         uint64_t order_seed, threads, shards;
         char backend_module[CONFIG_PATH_SIZE]; /* or "auto" */
         struct {
-            int32_t workspace, order, atomics, split_k; /* 1: left free */
-            int32_t fill, zero;                         /* 1: NaN */
+            int32_t workspace, order, atomics, split_k; /* 0: held, 1: left free */
+            int32_t fill, zero;                         /* 1: with NaN */
         } determinism;
     } numerics;
     struct {
@@ -234,11 +230,11 @@ struct config {
     struct {
         int32_t kind, zero; /* enum rng_kind */
         uint64_t sms, threads_per_sm, vector;
-        char data[CONFIG_EVENTS_SIZE], dropout[CONFIG_EVENTS_SIZE]; /* by stream */
+        char data[CONFIG_EVENTS_SIZE], dropout[CONFIG_EVENTS_SIZE]; /* events of each stream */
         char rounding[CONFIG_EVENTS_SIZE], order[CONFIG_EVENTS_SIZE];
     } rng;
     struct {
-        uint64_t after;           /* update; 0: no restart */
+        uint64_t after;           /* the update before the restart; 0: there is none */
         struct key_list restores; /* enum resume_item */
     } resume;
     struct {
@@ -251,7 +247,7 @@ struct config {
         uint64_t chunk;
     } shuffle;
     struct {
-        struct key_list kinds; /* as shuffle.kinds; of those that can race */
+        struct key_list kinds; /* as shuffle.kinds, but of sums that can race */
         uint64_t chunk;
     } atomic;
     struct {

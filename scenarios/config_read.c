@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A resolved configuration from its canonical text (config_text), as traces hold it. Nothing is
- * derived, merged or validated anew: what was resolved then is what holds.
+ * Reads a resolved configuration from its canonical text (config_text), which traces hold. Nothing
+ * is derived, merged or validated anew: what was resolved then is what holds.
  *
- * Invariant: STATUS_OK means that config_text of the result is the text, byte for byte; a trace of
+ * Invariant: STATUS_OK means that config_text of the result is the text, byte for byte. A trace of
  * a version with other keys is refused, never guessed at. */
 #include <string.h>
 
@@ -23,7 +23,8 @@ static enum status read_plain(const struct reading *reading, const struct yaml_n
     return STATUS_OK;
 }
 
-/* The class that was selected, loaded where a module holds it; its keys start at their defaults. */
+/* Finds the class that was selected, loads it where a module holds it, and starts its keys at their
+ * defaults. */
 static enum status open_class(const struct reading *reading, enum selection selection,
                               const struct schema_class **out) {
     struct config_class *which = selection_of(reading->config, selection);
@@ -80,7 +81,7 @@ int config_text_says(const char *text, const char *key, const char *value) {
     return said != NULL && strlen(value) == length && strncmp(said, value, length) == 0;
 }
 
-/* The first line in which two texts differ. */
+/* The first line of `a` in which two texts differ. */
 static const char *first_difference(const char *a, const char *b) {
     const char *line = a;
     for (; *a != '\0' && *a == *b; a++, b++)

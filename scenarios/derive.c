@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Derivation: the last step of resolving an arm. A derived value belongs to its own key and cause:
- * a hybrid copies it with its row and derives nothing anew.
- * Invariant: deriving a second time changes nothing. */
+ * Derivation, the last step of resolving an arm: what `auto` stands for. A derived value belongs to
+ * its own key and cause, so a hybrid copies it with its row and derives nothing anew. Invariant:
+ * deriving a second time changes nothing. */
 #include "scenarios/fault.h"
 
 #include <stdarg.h>
@@ -38,7 +38,7 @@ static void fill_enum(int32_t *value, int32_t automatic) {
     if (*value == KEY_WORD_ENUM) *value = automatic;
 }
 
-/* get_mscale of transformers' _compute_yarn_parameters. */
+/* get_mscale of transformers' _compute_yarn_parameters (modeling_rope_utils.py). */
 static double yarn_mscale(double factor, double mscale) {
     return factor <= 1.0 ? 1.0 : 0.1 * mscale * real_log_f64(factor) + 1.0;
 }
@@ -79,7 +79,8 @@ static enum status derive_model(struct config *config, struct fault *fault) {
 static void derive_numerics(struct config *config) {
     int32_t wide = config->numerics.compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
     const int32_t param = config->numerics.param;
-    const int is_fp8 = dtype_width((enum dtype)param) == 1; /* too coarse to be inherited */
+    /* 8 bits are too coarse for gradients and slots that were not asked to be. */
+    const int is_fp8 = dtype_width((enum dtype)param) == 1;
     const int32_t unmastered = is_fp8 ? DTYPE_F32 : param;
     int32_t updated =
         config->numerics.master == CONFIG_MASTER_NONE ? unmastered : config->numerics.master;
@@ -89,8 +90,8 @@ static void derive_numerics(struct config *config) {
     fill_enum(&config->numerics.optimizer, updated);
 }
 
-/* Mode fast leaves everything free but the order: that rows of one product on several streams pay
- * was never measured. */
+/* Mode fast leaves everything free but the order: nobody has measured that it pays to spread the
+ * rows of one product over several streams. */
 static void derive_determinism(struct config *config) {
     const int32_t mode = config->numerics.mode;
     const int is_free = mode == MODE_FAST;
@@ -112,10 +113,11 @@ void config_set_mode(struct config *config, int32_t mode) {
     derive_determinism(config);
 }
 
-/* total * ratio as a double, the way the frameworks compute it: 100 * 0.07 is 7.000000000000001. */
+/* total * ratio as a double, the way the frameworks compute it (TrainingArguments.get_warmup_steps:
+ * math.ceil(total * ratio)): 100 * 0.07 is 7.000000000000001, and rounds up to 8. */
 static double rounded_warmup(const struct config *config) {
     double exact = (double)config->schedule.total * config->schedule.warmup_ratio;
-    uint64_t whole = (uint64_t)exact; /* ratio <= 1 and total <= 2^53 */
+    uint64_t whole = (uint64_t)exact; /* it fits: ratio <= 1 and total <= 2^53 */
     double rest = exact - (double)whole;
     switch ((enum warmup_rounding)config->schedule.warmup_rounding) {
     case ROUND_CEIL:
@@ -134,7 +136,7 @@ static enum status derive_schedule(struct config *config, uint64_t steps, int wa
                                    struct fault *fault) {
     fill_uint(&config->schedule.total, steps);
     if (config->schedule.warmup_ratio == KEY_WORD_REAL || config_has_contract(config))
-        return STATUS_OK; /* a contract rounds by itself, in updates */
+        return STATUS_OK; /* a contract rounds by its own rule, in updates */
     double warmup = rounded_warmup(config);
     if (warmup_given && config->schedule.warmup != warmup)
         return fault_set(fault, STATUS_INPUT, "schedule.warmup",
@@ -145,7 +147,7 @@ static enum status derive_schedule(struct config *config, uint64_t steps, int wa
     return STATUS_OK;
 }
 
-/* shuffle.kinds and atomic.kinds are sets: sorted, so that equal sets are equal bytes. */
+/* shuffle.kinds and atomic.kinds are sets; they are sorted so that equal sets are equal bytes. */
 static void sort_kinds(struct key_list *kinds) {
     for (uint8_t i = 1; i < kinds->count; i++)
         for (uint8_t j = i; j > 0 && kinds->item[j - 1] > kinds->item[j]; j--) {
@@ -155,8 +157,9 @@ static void sort_kinds(struct key_list *kinds) {
         }
 }
 
-/* The loop of a contract under a loss scale: every framework that has one takes it out before it
- * clips. A loop that is written stays as it is. */
+/* Adds the phase unscale to the loop of a contract where there is a loss scale: every framework
+ * that has one takes it out of the gradients before it clips. A loop that is written stays as it
+ * is. */
 static void derive_unscale(struct config *config) {
     struct key_list *update = &config->loop.update;
     uint8_t at = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Comparing and mixing resolved configurations, row by row. A class's rows count only where both
- * arms chose that class; where the choice differs, the whole class goes with it.
- * Invariant: swapping every cause of factors_of(a, b) from b into a gives b, byte by byte. */
+ * Compares and mixes resolved configurations, row by row. The rows of a class count only where both
+ * arms chose that class; where the choice differs, the whole class goes with it. Invariant:
+ * swapping every cause of factors_of(a, b) from b into a gives b, byte by byte. */
 #include "scenarios/scenario.h"
 
 #include <stdio.h>
@@ -10,15 +10,15 @@
 #include "scenarios/row_value.h"
 #include "scenarios/selection.h"
 
-/* One row of a configuration, wherever its bytes lie. */
+/* One row of a configuration, or of a pair, wherever its bytes lie. */
 struct place {
     const struct key_row *row;
-    const char *prefix; /* of a class's row; NULL */
+    const char *prefix; /* of a row of a class; NULL for the schema's */
     const void *base[2];
 };
 
-/* Calls back for every row that holds in configurations[0]: the schema's, each class's behind the
- * key that selects it. `b` may be NULL. */
+/* Visits every row that holds in configuration a: the schema's rows, with those of a class right
+ * behind the key that selects it. `b` may be NULL. */
 typedef enum status (*visit_row)(void *context, const struct place *place);
 
 static enum status visit_class(const struct schema *schema, const struct config *a,
@@ -143,8 +143,8 @@ static enum status note_row(struct comparing *comparing, const struct place *pla
     return note(comparing, place->row->cause, key, values[0], values[1]);
 }
 
-/* Keys of two different classes: those of both are shown where they differ, others against
- * "(none)". All belong to the cause of the selecting key. */
+/* Notes the keys of two different classes. A key that both have is shown where its values differ,
+ * any other against "(none)". All of them belong to the cause of the selecting key. */
 static enum status note_classes(struct comparing *comparing, enum selection selection) {
     const struct config *const *configs = comparing->configs;
     size_t count = 0;
@@ -222,7 +222,8 @@ enum status factors_of(const struct schema *schema, const struct config *a, cons
     return STATUS_OK;
 }
 
-/* Before the rows: it looks at which class `into` has now. */
+/* Swaps the rows of a class. It runs before the schema's rows are swapped, because it looks at the
+ * class that `into` still has. */
 static void swap_class(const struct schema *schema, struct config *into, const struct config *from,
                        enum selection selection, enum cause cause) {
     size_t count = 0;

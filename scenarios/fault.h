@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is wrong with a configuration, and at which key; whoever knows the file adds the place. */
+ * What is wrong with a configuration, and at which key, as data. Whoever knows the file adds the
+ * place. */
 #ifndef TWINSTEP_SCENARIOS_FAULT_H
 #define TWINSTEP_SCENARIOS_FAULT_H
 
@@ -12,13 +13,13 @@ struct fault {
     char text[512];
 };
 
-/* Returns fault->status for the caller to return. */
+/* Fills *fault and returns its status, for the caller to return. */
 enum status fault_set(struct fault *fault, enum status status, const char *path, const char *format,
                       ...) TWINSTEP_PRINTF(4, 5);
 
-/* Replaces every word that stands for a value of another key (auto) by that value. The schema table
- * says by which. `warmup_given`: schedule.warmup was written, so it must agree with warmup_ratio.
- */
+/* Replaces every word that stands for a value of another key (auto) by that value; the help texts
+ * of the schema say by which. With `warmup_given` schedule.warmup was written and must agree with
+ * warmup_ratio. */
 TWINSTEP_MUST_USE enum status config_derive(struct config *config, uint64_t steps, int warmup_given,
                                             struct fault *fault);
 

@@ -14,7 +14,7 @@
 static const char *const design_names[] = {"auto", "baseline", "both", NULL};
 static const char *const verdict_names[] = {"none",          "identical",  "inside-floor",
                                             "outside-floor", "untestable", NULL};
-/* By enum cause; a test holds them equal to cause_name(). */
+/* In the order of enum cause; a test holds them equal to cause_name(). */
 static const char *const cause_names[] = {
     "schedule",    "optimizer", "dtype",         "nondeterminism", "batch-shape",
     "data-order",  "rng",       "normalisation", "reference",      "model",

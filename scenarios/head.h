@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a scenario says about itself, outside its arms: name, steps, record, floor, expect.
- * Rows like those of the schema, over a struct that only the parser holds. */
+ * What a scenario says about itself, outside its arms: name, steps, record, floor, expect. Its rows
+ * are like those of the schema, over a struct that only the parser holds. */
 #ifndef TWINSTEP_SCENARIOS_HEAD_H
 #define TWINSTEP_SCENARIOS_HEAD_H
 
@@ -26,8 +26,8 @@ struct head {
     char first_tensor[256];
 };
 
-/* Rows of struct head, with the path as the file spells it ("floor.alpha"). Their cause means
- * nothing: no key of the head differs between arms. */
+/* The rows of struct head, with the path as a file spells it ("floor.alpha"). Their cause means
+ * nothing, because no key of the head differs between arms. */
 const struct key_row *head_rows(size_t *out_count);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of keys that other keys silence. What an inert key holds is decided for both arms at
- * once: were it reset in its own arm only, a key written for both would differ where one arm does
- * not read it, and a hybrid that reads it again would train with a value that nobody wrote. */
+ * The table of keys that other keys make inert.
+ *
+ * What an inert key holds is decided for both arms at once. Were it reset in its own arm only, a
+ * key that was written for both would differ where one arm does not read it, and a hybrid that
+ * reads it again would train with a value that nobody wrote. */
 #include "scenarios/inert.h"
 
 #include <string.h>
@@ -65,7 +67,8 @@ static const char *without_alpha(const struct config *config) {
     return config->dpo.f_divergence == DIVERGENCE_ALPHA ? NULL : "dpo.f_divergence is not alpha";
 }
 
-/* The embedded pairs draw their rejected answers, too. */
+/* The embedded pairs draw their rejected answers from the data seed, too, so it matters there even
+ * without shuffling. */
 static const char *without_draw(const struct config *config) {
     if (config->data.shuffle) return NULL;
     if (config->task == TASK_DPO && strncmp(config->data.pairs, "builtin:", 8) == 0) return NULL;
@@ -208,11 +211,12 @@ static const char *without_yarn(const struct config *config) {
     return config->model.rope_scaling == ROPE_YARN ? NULL : "model.rope_scaling is not yarn";
 }
 
-/* Reasons look only at keys that are not rows of this table, or at the key that silences those. */
+/* A reason looks only at keys that are no rows of this table, or at the key that makes those inert;
+ * so the order of the rows does not matter. */
 static const struct silenced {
     const char *path;
     const char *(*reason)(const struct config *config);
-    const char *standard; /* instead of a default that is derived; NULL: the row's */
+    const char *standard; /* instead of a default that is derived; NULL: the row's default */
 } table[] = {
     {"data.pairs", without_dpo, NULL},
     {"data.text", without_sft, NULL},

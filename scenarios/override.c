@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The path is split at its dots, whatever the keys are: which exist is the schema's business. */
+ * Splits the path at its dots, whatever the keys are: which keys exist is the schema's business. */
 #include "scenarios/override.h"
 
 #include <string.h>
 
 #include "scenarios/plaintext.h"
 
-/* One map with one child, the key of which is `key`. */
+/* Wraps a value in a map whose only key is `key`. */
 static enum status wrap(struct arena *arena, const char *source, const char *key, size_t length,
                         struct yaml_node *child, struct yaml_node **out_map) {
     char *text = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `--set PATH=VALUE` as a small document of its own: maps along the path, YAML at its end.
+ * Reads `--set PATH=VALUE` as a small document of its own: maps along the path, YAML at its end.
  * Errors begin with the whole option, since it has no line. */
 #ifndef TWINSTEP_SCENARIOS_OVERRIDE_H
 #define TWINSTEP_SCENARIOS_OVERRIDE_H

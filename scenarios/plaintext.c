@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One pass over the bytes before libfyaml sees them: it hangs on a `%` in column 0 that is followed
- * by invalid UTF-8. Overlong forms, surrogates and everything past U+10FFFF are invalid.
- * Control characters other than tab and line breaks are refused too: they hide text on screen. */
+ * One pass over the bytes before libfyaml sees them, because libfyaml hangs on a `%` in column 0
+ * that is followed by invalid UTF-8. Overlong forms, surrogates and everything past U+10FFFF are
+ * invalid. Control characters other than tab and line breaks are refused, too, because they hide
+ * text on a screen. */
 #include "scenarios/plaintext.h"
 
 #include <stdint.h>
 
-/* Bytes of the sequence at `text`, its value in `out_point`; 0 when it is not UTF-8. */
+/* The number of bytes of the sequence at `text`, and its value in *out_point; 0 when it is not
+ * UTF-8. `smallest` refuses overlong forms. */
 static size_t decode(const unsigned char *text, size_t left, uint32_t *out_point) {
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
     unsigned char lead = text[0];
@@ -22,6 +24,8 @@ static size_t decode(const unsigned char *text, size_t left, uint32_t *out_point
     return size;
 }
 
+/* C0 and C1 controls, U+2028 and U+2029 (line breaks that no editor shows), the byte order mark and
+ * two numbers that are no characters. */
 static int is_control(uint32_t point) {
     if (point < 0x20) return point != '\t' && point != '\n' && point != '\r';
     return (point >= 0x7f && point < 0xa0) || point == 0x2028 || point == 0x2029 ||

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whether bytes are the text a scenario may consist of: UTF-8 without control characters. */
+ * Checks that bytes are the text of which a scenario may consist: UTF-8 without control
+ * characters. */
 #ifndef TWINSTEP_SCENARIOS_PLAINTEXT_H
 #define TWINSTEP_SCENARIOS_PLAINTEXT_H
 
@@ -7,7 +8,7 @@
 
 #include "base/status.h"
 
-/* STATUS_INPUT names line, column (both 1-based, in bytes) and the byte. */
+/* STATUS_INPUT names the line, the column (both from 1, in bytes) and the byte or character. */
 TWINSTEP_MUST_USE enum status plaintext_check(const char *source, const char *text, size_t length);
 
 #endif

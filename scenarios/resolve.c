@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Order of resolution: contract, class selection, defaults, written values, what the contract
- * implies, derivation, the contract's units, bounds of derived values, checks across keys. Every
- * step knows the place of the value it complains about. */
+ * Resolves an arm in this order: contract, choice of classes, defaults, written values, what the
+ * contract implies, derivation, the contract's units, bounds of derived values, checks across keys.
+ * Every step knows the place of the value that it complains about. */
 #include "scenarios/resolve.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "scenarios/row_value.h"
 #include "scenarios/suggest.h"
 
-/* "a, b, c"; names that no longer fit become "and others". */
+/* Appends a name to "a, b, c"; names that no longer fit become "and others". */
 static void join_name(char *out, size_t size, const char *name) {
     static const char others[] = " and others";
     size_t used = strlen(out);
@@ -90,7 +90,7 @@ static enum status fill_rows(struct resolving *resolving) {
     size_t count = 0;
     const struct key_row *rows = schema_rows(&count);
     for (size_t i = 0; i < count; i++) {
-        /* these are read and translated already */
+        /* these were read and translated before */
         int chosen = strcmp(rows[i].path, "schedule.contract") == 0;
         for (int s = 0; s < SELECT_COUNT; s++)
             chosen |= i == selection_row((enum selection)s) ||
@@ -101,7 +101,8 @@ static enum status fill_rows(struct resolving *resolving) {
     return STATUS_OK;
 }
 
-/* The class that was chosen when `layer` was written: a later layer may have chosen another. */
+/* The class that was chosen when this value's layer was written; NULL where a later layer chose
+ * another. */
 static const struct schema_class *class_below(const struct resolving *resolving,
                                               enum selection selection, const struct given *value) {
     const struct given *choice = &resolving->keys->rows[selection_row(selection)];
@@ -129,7 +130,8 @@ static enum status wrong_class(const struct resolving *resolving, const struct c
                          selection_read(resolving->config, given->selection)->name, resolving->arm);
 }
 
-/* A key of a class that a later layer replaced goes with its class. */
+/* Reads a written key of a class. A key of a class that a later layer replaced is dropped with its
+ * class. */
 static enum status fill_class_given(struct resolving *resolving, const struct class_given *given) {
     const struct schema_class *chosen = resolving->classes[given->selection];
     const struct key_row *row = selection_key(chosen, given->key);
@@ -137,7 +139,7 @@ static enum status fill_class_given(struct resolving *resolving, const struct cl
         const int known =
             resolve_any_class_has(resolving->keys->schema, (int)given->selection, given->key);
         const int gone = class_below(resolving, given->selection, &given->value) == NULL;
-        /* a module that a later layer replaced was not loaded: the key may have been its */
+        /* a module that a later layer replaced was not loaded, and the key may have been its */
         if (!known && !(gone && resolving->keys->modules[given->selection]))
             return resolve_unknown_key(resolving->keys, selection_prefix(given->selection),
                                        given->value.node);
@@ -156,7 +158,8 @@ static enum status check_class(const struct resolving *resolving, enum selection
     return status == STATUS_OK ? STATUS_OK : resolve_place(resolving, selection, status);
 }
 
-/* schedule.warmup and schedule.warmup_ratio say the same thing: the later layer counts. */
+/* schedule.warmup and schedule.warmup_ratio say the same thing, so the later layer counts. Returns
+ * whether schedule.warmup was given and still holds. */
 static int settle_warmup(struct resolving *resolving) {
     size_t warmup = 0;
     size_t ratio = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * model.from: a folder beside the scenario whose config.json says what the model is. What is in the
- * folder is the schema's business (struct schema, describe); here its words are held against what
- * was written, and errors get the line of the key.
- * Invariant: what is written in the same place as model.from never silently loses to it. */
+ * model.from: a folder beside the scenario whose config.json says what the model is. Reading the
+ * folder is left to the schema (struct schema, describe). Here its words are held against what was
+ * written, and errors get the line of the key. Invariant: what is written in the same place as
+ * model.from never silently loses to it. */
 #include "scenarios/resolve_private.h"
 
 #include <stdio.h>
@@ -14,7 +14,8 @@
 
 static const char *const own_keys[] = {"model.from", "model.from_digest", "model.norm_rounding"};
 
-/* They fit weights of any shape: an arm may differ in them from where its weights came from. */
+/* These keys fit weights of any shape, so an arm may differ in them from the model that its weights
+ * came from. */
 static const char *const free_keys[] = {"model.norm_eps", "model.rope_"};
 
 static int comes_from_checkpoint(const char *path) {

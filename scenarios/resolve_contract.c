@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * schedule.contract: which one, which keys follow from it and contradict it, whose schedules a name
- * means, and the units of its numbers. Knows contracts as data only. */
+ * schedule.contract: which contract it is, which keys follow from it or contradict it, whose
+ * schedules a name means, and the units of its numbers. Contracts are known here as data only. */
 #include "scenarios/resolve_private.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ static enum status unknown_contract(const struct resolving *resolving, const cha
     return resolve_report(resolving, &fault);
 }
 
-/* "line 4", or the whole --set option. */
+/* Writes "line 4", or the whole --set option. */
 static void write_place(const struct yaml_node *node, char out[RESOLVE_PATH_SIZE]) {
     if (node->line > 0)
         snprintf(out, RESOLVE_PATH_SIZE, "line %d", node->line);
@@ -31,7 +31,7 @@ static void write_place(const struct yaml_node *node, char out[RESOLVE_PATH_SIZE
         snprintf(out, RESOLVE_PATH_SIZE, "%s", node->source);
 }
 
-/* An arm gives a contract or the keys that follow from it, not both. */
+/* An arm gives either a contract or the keys that follow from one. */
 static enum status check_implied(const struct resolving *resolving) {
     const struct schema_contract *contract = resolving->contract;
     for (size_t i = 0; i < contract->implied_count; i++) {
@@ -59,7 +59,7 @@ enum status resolve_contract_choose(struct resolving *resolving) {
     if (resolving->contract == NULL) return unknown_contract(resolving, name);
     memset(resolving->config->schedule.contract, 0, sizeof resolving->config->schedule.contract);
     snprintf(resolving->config->schedule.contract, sizeof resolving->config->schedule.contract,
-             "%s", resolving->contract->name); /* an alias names no second contract */
+             "%s", resolving->contract->name); /* an alias becomes the name */
     if (resolving->contract->refusal != NULL) {
         fault_set(&fault, STATUS_UNSUPPORTED, "schedule.contract",
                   "no training here obeys contract %s: %s", name, resolving->contract->refusal);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What was written for an arm, key by key: each finds its row, or the class section it stands in
- * (which keys a class has is known later), or is refused with the nearest name. */
+ * Collects what was written for an arm, key by key. Each key finds its row or the section of a
+ * class in which it stands (which keys that class has is known later), or it is refused with the
+ * nearest name. */
 #include "scenarios/resolve.h"
 
 #include <stdio.h>
@@ -27,7 +28,7 @@ static int is_section(const char *path) {
     return row_is_section(rows, count, path);
 }
 
-/* The selection whose classes have keys below section `prefix`; -1. */
+/* The selection whose classes have keys below the section `prefix`; -1 when there is none. */
 static int section_selection(const char *prefix) {
     for (int s = 0; s < SELECT_COUNT; s++)
         if (strcmp(selection_prefix((enum selection)s), prefix) == 0) return s;
@@ -47,7 +48,7 @@ static const char *last_word(const char *path) {
     return dot == NULL ? path : dot + 1;
 }
 
-/* Siblings by distance; else the same word in another section. */
+/* Suggests the nearest key of the section, else the same word in another section. */
 static void suggest_key(const struct schema *schema, const char *section, const char *word,
                         char out[RESOLVE_PATH_SIZE]) {
     size_t count = 0;
@@ -127,7 +128,7 @@ static enum status collect_one(struct arm_keys *keys, const struct yaml_node *no
             keys->modules[selection] = 1;
         return STATUS_OK;
     }
-    /* which keys there are is known when modules are loaded */
+    /* which keys there are is known once modules are loaded */
     if (selection >= 0) return collect_class(keys, selection, node, layer);
     if (!is_section(path)) return resolve_unknown_key(keys, section, node);
     if (node->kind == YAML_NULL) return STATUS_OK;

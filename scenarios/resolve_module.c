@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * optimizer.module and schedule.module: a file beside the scenario that holds the class. What it is
- * and how it is opened is the schema's business (struct schema, load); here it is found, its digest
- * compared with the one that was written, and its errors get the line of the key. */
+ * optimizer.module and schedule.module: a file beside the scenario that holds the class. Opening it
+ * is left to the schema (struct schema, load). Here the file is found, its digest is compared with
+ * the one that was written, and its errors get the line of the key. */
 #include "scenarios/resolve_private.h"
 
 #include <stdio.h>
@@ -27,7 +27,8 @@ static int replaced(const struct resolving *resolving, enum selection selection)
                NULL;
 }
 
-/* Relative to the folder of the scenario, as data files are, and kept as FOLDER/FILE. */
+/* A path is relative to the folder of the scenario, as paths of data files are, and is kept as
+ * FOLDER/FILE. */
 enum status resolve_join_folder(const struct resolving *resolving, const struct yaml_node *node,
                                 const char *key, char *path) {
     const char *slash = strrchr(resolving->label, '/');
@@ -60,7 +61,7 @@ static enum status load(const struct resolving *resolving, enum selection select
     return status;
 }
 
-/* The digest that was written counts for the module that was written with it, or before it. */
+/* A written digest counts for the module of the same layer or of an earlier one. */
 static enum status check_digest(const struct resolving *resolving, enum selection selection,
                                 const char *got) {
     const struct given *digest = &resolving->keys->rows[selection_digest_row(selection)];

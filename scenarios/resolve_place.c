@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where a fault of a resolved value is shown: at the line of its key, else of a key that the value
- * came from, else in the name of the arm. */
+ * Shows a fault of a resolved value at the line of its key, else at that of a key from which the
+ * value came, else under the name of the arm. */
 #include "scenarios/resolve_private.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Where a key that was not written got its value from, or what else a check reads. */
+/* The keys from which a key that was not written got its value, or that a check of it reads as
+ * well. */
 static const struct {
     const char *path;
     const char *from[6];
@@ -41,7 +42,8 @@ const struct given *resolve_given(const struct resolving *resolving, const char 
     return schema_find(path, &index) == NULL ? NULL : &resolving->keys->rows[index];
 }
 
-/* The key of the latest layer among those that a value came from; NULL. */
+/* The key of the latest layer among those that a value came from; NULL when none of them was
+ * written. */
 static const char *find_origin(const struct resolving *resolving, const char *path) {
     const char *best = NULL;
     int layer = -1;
@@ -57,8 +59,7 @@ static const char *find_origin(const struct resolving *resolving, const char *pa
     return best;
 }
 
-/* A fault at the place where its key was written, or one that its value came from; or in the name
- * of the arm. Keeps the fault's status, not that of yaml_fail. */
+/* A fault has a status of its own, which is kept; yaml_fail only writes the text. */
 enum status resolve_report(const struct resolving *resolving, const struct fault *fault) {
     const struct given *given = resolve_given(resolving, fault->path);
     if (given != NULL && given->node != NULL) {
@@ -80,7 +81,8 @@ enum status arm_report(const struct arm_keys *keys, const char *label, const cha
     return resolve_report(&resolving, fault);
 }
 
-/* The key that a class complains about, else the last one written in its section; NULL. */
+/* The key that a class complains about, else the last one that was written in its section; NULL
+ * when none was. */
 static const struct yaml_node *class_node(const struct resolving *resolving,
                                           enum selection selection, const char *text) {
     const char *prefix = selection_prefix(selection);
@@ -110,7 +112,7 @@ static const struct yaml_node *class_node(const struct resolving *resolving,
     return named != NULL ? named : any;
 }
 
-/* An error of a class or a contract at the line of its key. */
+/* The status text is copied first, because yaml_fail overwrites it. */
 enum status resolve_place(const struct resolving *resolving, enum selection selection,
                           enum status status) {
     char text[512];

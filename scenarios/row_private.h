@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the files behind row_value.h share: row_read.c, row_text.c, row_value.c. Private to them. */
+ * What the files behind row_value.h share: row_read.c, row_text.c and row_value.c. Private to
+ * them. */
 #ifndef TWINSTEP_SCENARIOS_ROW_PRIVATE_H
 #define TWINSTEP_SCENARIOS_ROW_PRIVATE_H
 
@@ -9,15 +10,15 @@ static inline const unsigned char *row_at(const struct key_row *row, const void 
     return (const unsigned char *)base + row->offset;
 }
 
-/* The largest value of a KEY_UINT: the last one is its word. */
+/* The largest value of a KEY_UINT. UINT64_MAX itself is kept for the special word. */
 static inline uint64_t row_uint_high(const struct key_row *row) {
     return row->high >= 0x1p64 ? KEY_WORD_UINT - 1 : (uint64_t)row->high;
 }
 
-/* row_text.c: what a row takes; `all`: with bounds that nobody meets. */
+/* What a row takes, in words (row_text.c). With `all` also those bounds that few will ever meet. */
 const char *row_expect(const struct key_row *row, int all, char out[ROW_EXPECTED_SIZE]);
 
-/* row_read.c: what YAML would not read as text without quotes. */
+/* Whether YAML would read this text as something else unless it is quoted (row_read.c). */
 int row_is_reserved(const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A row's value from YAML or from the text of its default, by key_type; what does not fit is
+ * Reads a row's value from YAML, or from the text of its default, by key_type. What does not fit is
  * refused in the words of row_text.c. */
 #include "scenarios/row_private.h"
 
@@ -38,7 +38,7 @@ static enum status read_bool(const struct key_row *row, const char *path,
     return STATUS_OK;
 }
 
-/* For everything that is no number where one belongs. */
+/* Refuses what is no number where one belongs, with a hint where the slip is plain. */
 static enum status not_a_number(const struct key_row *row, const char *path,
                                 const struct yaml_node *node) {
     const char *hint = "";
@@ -86,7 +86,7 @@ static enum status read_real(const struct key_row *row, const char *path,
     if (value == 0 && strcspn(node->text, "123456789") < mantissa)
         return refuse(row, path, node, 0, "; it is too small for a double");
     if (value > row->high || value < row->low) return refuse(row, path, node, 1, "");
-    value += 0.0; /* -0 becomes +0: equal values are equal bytes */
+    value += 0.0; /* -0 becomes +0, so that equal values are equal bytes */
     store(row, base, &value, sizeof value);
     return STATUS_OK;
 }
@@ -211,7 +211,7 @@ enum status row_read(const struct key_row *row, const char *path, const struct y
     FAIL(STATUS_INTERNAL, "%s: row of unknown type %d", path, (int)row->type);
 }
 
-/* "[a, b]" as a list node over `items` and `buffer`. */
+/* Makes a list node of a default such as "[a, b]", over `items` and `buffer`. */
 static enum status standard_list(const struct key_row *row, struct yaml_node *list,
                                  struct yaml_node items[KEY_LIST_MAX], char *buffer, size_t size) {
     size_t length = strlen(row->standard);

@@ -7,10 +7,12 @@
 
 #include "base/number.h"
 
-#define EXACT 0x1p53                   /* bounds past it are not worth a sentence */
-#define BELOW_ONE 0x1.fffffffffffffp-1 /* the largest number that is not 1 */
+/* Integer bounds past this one stand for "none" and are not printed. */
+#define EXACT 0x1p53
+/* The largest double below 1, a bound that stands for "< 1". */
+#define BELOW_ONE 0x1.fffffffffffffp-1
 
-/* Bounds as text, with those left out that nobody meets. */
+/* Writes bounds as text, without those that nobody meets unless `all` asks for them. */
 static void range_text(const struct key_row *row, int all, char *out, size_t size) {
     const char *what = row->type == KEY_REAL ? "a number" : "an integer";
     struct number_text low = number_text_f64(row->low);
@@ -88,7 +90,7 @@ static int is_plain(const char *text) {
     return !row_is_reserved(text);
 }
 
-/* YAML's double-quoted form; bytes past ASCII stand for themselves. */
+/* Writes YAML's double-quoted form. Bytes past ASCII stand for themselves. */
 static enum status quoted_text(const char *text, struct arena *arena, char **out) {
     TRY(arena_take(arena, 4 * strlen(text) + 3, 1, "text", out));
     char *at = *out;

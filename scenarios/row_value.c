@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rows by their path, and values in memory: their word, their bounds, whether they are equal.
- * Values move through memcpy: rows of a class point into bytes without a type. */
+ * Rows by their path, and values in memory: whether one is the special word, is within its bounds,
+ * equals another. Values are moved by memcpy, because rows of a class point into bytes without a
+ * type. */
 #include "scenarios/row_private.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A scenario from its text: the file and every --set are documents of the same form; later ones
- * win. Head and arms are read apart (scenario_head.c, scenario_arms.c), then what concerns both
- * is checked. */
+ * A scenario from its text. The file and every --set are documents of the same form, and later ones
+ * win. Head and arms are read apart (scenario_head.c, scenario_arms.c); then what concerns both is
+ * checked. */
 #include "scenarios/scenario.h"
 
 #include <string.h>
@@ -13,8 +13,8 @@
 #include "scenarios/stream_course.h"
 #include "scenarios/textfile.h"
 
-/* Else repeats are equal, and alpha is not used: the same order of sums in both arms, or none drawn
- * and nothing that races. */
+/* Whether repeats of the arms can differ. They cannot where both arms sum in the same order, or
+ * where no order is drawn and nothing races; then alpha is not used. */
 static int is_noisy(const struct config *a, const struct config *b) {
     if (config_races(a) || config_races(b)) return 1;
     if (a->numerics.mode != MODE_SHUFFLED && b->numerics.mode != MODE_SHUFFLED) return 0;
@@ -22,7 +22,8 @@ static int is_noisy(const struct config *a, const struct config *b) {
            stream_orders_differ(a, b);
 }
 
-/* What the floor's tests can enumerate. The arms are resolved. */
+/* Checks that the floor's permutation tests can enumerate that many runs, and that there are enough
+ * for alpha. The arms are resolved. */
 static enum status check_floor(const struct parsing *parsing) {
     const struct scenario *scenario = parsing->scenario;
     const struct yaml_node *node = scenario_head_node(parsing, "floor", "replicates");
@@ -66,7 +67,7 @@ static enum status parse_documents(struct parsing *parsing, const char *text, si
     return STATUS_OK;
 }
 
-/* The overrides as given, one per line. */
+/* Keeps the overrides as they were given, one per line. */
 static enum status keep_overrides(struct arena *arena, const char *const *overrides, size_t count,
                                   const char **out) {
     char *text;

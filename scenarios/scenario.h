@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A scenario: what both arms share, how they differ, what is expected. Parsed, resolved, compared.
+ * A scenario: what both arms share, how they differ, what is expected. It is parsed, resolved and
+ * compared here.
  *
- * Knows YAML (libfyaml) and the schema; knows nothing of models or kernels. Optimizers and
- * schedules hand in their key rows as data (struct schema_class), since this folder may not include
- * them. Invariant: after scenario_open() returns STATUS_OK both configurations are complete, every
- * value lies in its bounds, and every error text had file, line, column and key. */
+ * This folder knows YAML (libfyaml) and the schema; it knows nothing of models or kernels.
+ * Optimizers and schedules hand in their key rows as data (struct schema_class), since this folder
+ * may not include them. Invariant: after scenario_open() returned STATUS_OK both configurations are
+ * complete and every value lies in its bounds; every error text had file, line, column and key. */
 #ifndef TWINSTEP_SCENARIOS_SCENARIO_H
 #define TWINSTEP_SCENARIOS_SCENARIO_H
 
@@ -14,23 +15,24 @@
 #include "base/arena.h"
 #include "scenarios/config.h"
 
-/* Rows that hold only while the selecting key (optimizer.name, schedule.name) has this value. */
+/* An optimizer or a schedule: its rows hold only while the selecting key (optimizer.name,
+ * schedule.name) has its name. */
 struct schema_class {
     const char *prefix; /* "optimizer" or "schedule" */
-    const char *name;   /* "adamw" */
+    const char *name;   /* for instance "adamw" */
     const char *help;
-    const struct key_row *keys; /* offsets into config_class.values */
+    const struct key_row *keys; /* their offsets count from config_class.values */
     size_t key_count;
-    /* What no single row can say; called at load. STATUS_INPUT "optimizer.nesterov: expected ...".
-     * NULL: nothing. */
+    /* Checks what no single row can say; called at load. STATUS_INPUT "optimizer.nesterov: expected
+     * ...". NULL: there is nothing to check. */
     enum status (*validate)(const struct config *config);
-    const char *module; /* SHA-256 of the module that holds it, as text; NULL: built in */
+    const char *module; /* SHA-256 of the module that holds it; NULL: built in */
 };
 
-/* A key that follows from a contract, in the text that a scenario would hold. */
+/* A key that follows from a contract, with its value in the text that a scenario would hold. */
 struct schema_implied {
     const char *path, *text;
-    const char *shown; /* where numbers of the arm decide: "processes"; NULL: text */
+    const char *shown; /* shown instead of `text` where it depends on the arm: "processes" */
 };
 
 /* A parameter of the schedule as it was written. */
@@ -39,23 +41,25 @@ struct schema_value {
     const char *key, *text;
 };
 
-/* What schedule.contract may name. A contract is its implied keys, and the two functions. */
+/* What schedule.contract may name. To this folder a contract is the keys that follow from it, and
+ * two functions. */
 #define SCHEMA_IMPLIED_MAX 20
 struct schema_contract {
     const char *name;
-    const char *alias;     /* another name; NULL */
+    const char *alias;     /* another name, or NULL */
     const char *help;      /* one sentence without full stop */
-    const char *refusal;   /* why no training obeys it; NULL */
-    const char *standard;  /* schedule.name where none is written */
-    const char *schedules; /* names of its schedules, joined by ", " */
-    const char *family;    /* "hf", ...: prefix of its schedules' classes */
+    const char *refusal;   /* why no training obeys it; NULL where one does */
+    const char *standard;  /* the schedule.name that holds where none is written */
+    const char *schedules; /* the names of its schedules, joined by ", " */
+    const char *family;    /* "hf" and so on: the prefix of its schedules' classes */
     struct schema_implied implied[SCHEMA_IMPLIED_MAX];
     size_t implied_count;
-    /* The class that a bare name means here; NULL: none. */
+    /* The class that a bare name means under this contract; NULL when it means none. */
     const char *(*find)(const struct schema_contract *contract, const char *schedule);
-    /* warmup, warmup_ratio and total of `config` are in updates; afterwards warmup and total are in
-     * counter units, and increment, shifts and the schedule's own values are set. `values`: those
-     * that were written. STATUS_INPUT "schedule.total: expected ...". */
+    /* Called with warmup, warmup_ratio and total of `config` in updates. Afterwards warmup and
+     * total are in counter units, and increment, shifts and the schedule's own values are set.
+     * `values` are the parameters that were written. STATUS_INPUT "schedule.total: expected
+     * ...". */
     enum status (*resolve)(const struct schema_contract *contract,
                            const struct schema_value *values, size_t value_count, uint64_t steps,
                            struct config *config);
@@ -67,53 +71,56 @@ struct schema {
     const struct schema_contract *contracts;
     size_t contract_count;
     /* Opens the module at `path`, checks what it holds for `prefix` (NULL: for any), adds that to
-     * `classes` unless it is there, and hands out the digest of the file (CONFIG_SHA256_SIZE).
-     * STATUS_INPUT "PATH: expected ..., got ...". NULL: no modules here. */
+     * `classes` unless it is there already, and hands out the digest of the file
+     * (CONFIG_SHA256_SIZE bytes). STATUS_INPUT "PATH: expected ..., got ...". NULL where no modules
+     * are loaded. */
     enum status (*load)(const struct schema *schema, const char *prefix, const char *path,
                         char *out_sha256);
-    void *owner; /* of the table behind `classes`; for load */
-    /* Fills section `model` of `config` but norm_rounding, from and what is silent there, and
-     * from_digest, with what the checkpoint in `folder` is. STATUS_INPUT, STATUS_IO. NULL: no
-     * checkpoints here. */
+    void *owner; /* owner of the table behind `classes`, for load */
+    /* Fills section `model` of `config` with what the checkpoint in `folder` is, from_digest
+     * included; norm_rounding, from and the keys that the checkpoint does not speak of stay as they
+     * are. STATUS_INPUT, STATUS_IO. NULL where no checkpoints are read. */
     enum status (*describe)(const char *folder, struct config *config);
 };
 
-/* What `twinstep keys` and errors print of it. */
+/* The value of an implied key as `twinstep keys` and errors print it. */
 const char *schema_implied_text(const struct schema_implied *implied);
 
-/* NULL when the schema has none of this name. */
+/* The contract of this name or alias; NULL when the schema has none. */
 const struct schema_contract *schema_contract_find(const struct schema *schema, const char *name);
 
 /* Whether any rate of dropout is above 0. */
 int config_has_dropout(const struct config *config);
 
-/* Whether linear layers may go through OpenBLAS on the CPU; whether they go through cuBLAS. */
+/* Whether linear layers may go through OpenBLAS on the CPU, and whether they go through cuBLAS. */
 int config_uses_openblas(const struct config *config);
 int config_uses_cublas(const struct config *config);
 
-/* Whether no seed replays it: sums race, or a device's library works on several streams. */
+/* Whether no seed can replay the training, because sums race or a device's library works on several
+ * streams. */
 int config_races(const struct config *config);
 
-/* Whether it is a dpo task whose loss reads a reference. */
+/* Whether this is a dpo task whose loss reads a reference. */
 int config_has_reference(const struct config *config);
 
-/* Whether schedule.contract names one. */
+/* Whether schedule.contract names a contract. */
 int config_has_contract(const struct config *config);
 
-/* The rows of struct config (offsets into it), in the order of the documentation. */
+/* The rows of struct config (their offsets count from it), in the order of the documentation. */
 const struct key_row *schema_rows(size_t *out_count);
 
-/* "fetch", "forward", ..., "zero". */
+/* The name of a phase: "fetch", "forward", ..., "zero". */
 const char *phase_name(enum phase phase);
 
-/* "olmo2", "llama", "qwen2", "qwen3": model.family. */
+/* The value of model.family: "olmo2", "llama", "qwen2", "qwen3". */
 const char *family_name(int32_t family);
 
-/* `twinstep keys`: every row, then every class's rows; and the generated docs/SCENARIOS.md. */
+/* What `twinstep keys` prints: every row, then the rows of every class; and the generated
+ * docs/SCENARIOS.md. */
 void schema_print(const struct schema *schema, FILE *out);
 void schema_print_json(const struct schema *schema, FILE *out);
 void schema_print_markdown(const struct schema *schema, FILE *out);
-/* Only the rows of the classes that one module holds. */
+/* The same for the classes that one module holds. */
 void schema_print_module(const struct schema *schema, const char *sha256, FILE *out);
 void schema_print_module_json(const struct schema *schema, const char *sha256, FILE *out);
 
@@ -122,20 +129,21 @@ struct scenario_arm {
     struct config config;
 };
 
-/* A key that was written where nothing reads it. One of `common` counts only when neither arm reads
- * it. */
+/* A key that was written where nothing reads it. One that was written in `common` counts only when
+ * neither arm reads it. */
 struct scenario_inert {
-    const char *key, *why; /* "dpo.beta", "task is sft" */
-    const char *arm;       /* NULL: both */
-    const char *line;      /* "test: dpo.beta has no effect here: task is sft" */
+    const char *key, *why; /* for instance "dpo.beta", "task is sft" */
+    const char *arm;       /* NULL: both arms */
+    const char *line;      /* for instance "test: dpo.beta has no effect here: task is sft" */
 };
 
 enum floor_design { FLOOR_AUTO = 0, FLOOR_BASELINE, FLOOR_BOTH };
-#define FLOOR_REPEATS_MAX 62 /* of the baseline alone; of each arm: STATISTICS_MAX_RUNS / 2 */
+/* The most repeats of the baseline alone; of each arm it is STATISTICS_MAX_RUNS / 2. */
+#define FLOOR_REPEATS_MAX 62
 
-/* expect.verdict */
+/* What expect.verdict says. */
 enum verdict {
-    VERDICT_NONE = 0, /* no expectation */
+    VERDICT_NONE = 0, /* nothing is expected */
     VERDICT_IDENTICAL,
     VERDICT_INSIDE_FLOOR,
     VERDICT_OUTSIDE_FLOOR,
@@ -146,48 +154,48 @@ const char *verdict_name(enum verdict verdict); /* "identical", "inside-floor", 
 struct floor_file; /* determinism/floor_file.h */
 
 struct scenario {
-    const char *path; /* as given; "" for a scenario held in memory */
-    const char *text; /* verbatim */
+    const char *path; /* as given; "" for a scenario that is held in memory */
+    const char *text; /* the file, verbatim */
     size_t text_length;
     char name[CONFIG_NAME_SIZE];
     const char *about;
     const char *source;
     uint64_t steps;
     struct {
-        uint64_t probe_every; /* 0: never */
-        uint64_t snapshots;   /* updates between two stored states; 0: none */
+        uint64_t probe_every; /* in updates; 0: never */
+        uint64_t snapshots;   /* updates between two stored states; 0: none is stored */
         uint8_t readback, tensors, phases;
     } record;
     struct {
         int32_t design;      /* enum floor_design */
-        uint64_t replicates; /* KEY_WORD_UINT: auto (experiment/experiment_plan.h) */
+        uint64_t replicates; /* KEY_WORD_UINT: auto, resolved by the experiment's plan */
         double alpha;
-        const struct floor_file
-            *file; /* measured before, for this baseline; NULL: runs are trained */
+        /* Measured before, for this baseline; NULL: its runs are trained. */
+        const struct floor_file *file;
     } floor;
     struct {
         uint64_t orders;     /* even; KEY_WORD_UINT: auto (determinism/orders.h) */
-        uint64_t replicates; /* of each mixture; KEY_WORD_UINT: auto */
-        uint8_t twin;        /* train a twin of the baseline where its floor is exact */
+        uint64_t replicates; /* repeats of each hybrid; KEY_WORD_UINT: auto */
+        uint8_t twin;        /* 1: train the baseline perturbed, too, where its floor is exact */
     } attribution;
     struct {
         int32_t verdict;          /* enum verdict */
-        int32_t cause;            /* enum cause, or -1 */
+        int32_t cause;            /* enum cause, or -1 for any */
         int64_t first_step;       /* 0: any */
-        int32_t first_phase;      /* enum phase, or -1 */
+        int32_t first_phase;      /* enum phase, or -1 for any */
         const char *first_tensor; /* NULL: any */
     } expect;
-    struct scenario_arm arms[2]; /* 0: baseline, 1: test */
+    struct scenario_arm arms[2]; /* [0] is the baseline, [1] the test arm */
     struct scenario_inert *inert;
     uint32_t inert_count;
-    const char *overrides; /* what --set changed, one per line; "": nothing */
-    int loop_line[2][5]; /* line of loop.micro, update, epoch, eval, on_skip per arm; 0: default */
+    const char *overrides; /* what --set changed, one option per line; "": nothing */
+    int loop_line[2][5];   /* line of loop.micro, update, epoch, eval, on_skip by arm; 0: default */
 };
 
-/* Reads, merges `common`, applies `overrides` ("common.optimizer.lr=1e-6",
- * "arms.test.batch.micro=4", "steps=3"), fills defaults, derives (auto values), checks bounds.
- * `path` "-" reads standard input. STATUS_INPUT with "file:line:column: error: key: expected ...,
- * got ..." */
+/* Reads a scenario, merges `common` into the arms, applies `overrides` ("common.optimizer.lr=1e-6",
+ * "arms.test.batch.micro=4", "steps=3"), fills in defaults, derives values that are auto, and
+ * checks bounds. `path` "-" reads standard input. All memory is the arena's. STATUS_INPUT with
+ * "file:line:column: error: key: expected ..., got ...". */
 TWINSTEP_MUST_USE enum status scenario_open(struct arena *arena, const struct schema *schema,
                                             const char *path, const char *const *overrides,
                                             size_t override_count, struct scenario **out);
@@ -197,8 +205,9 @@ TWINSTEP_MUST_USE enum status scenario_parse(struct arena *arena, const struct s
                                              const char *const *overrides, size_t override_count,
                                              struct scenario **out);
 
-/* Canonical text of a resolved configuration: one "key: value" line per row that holds, in schema
- * order, reals in shortest round-trip form. Equal texts <=> equal configurations. */
+/* The canonical text of a resolved configuration: one line "key: value" for each row that holds, in
+ * the order of the schema, reals in their shortest form that reads back. Two texts are equal
+ * exactly when the configurations are. */
 TWINSTEP_MUST_USE enum status config_text(const struct schema *schema, const struct config *config,
                                           struct arena *arena, char **out_text);
 
@@ -211,33 +220,35 @@ int config_text_says(const char *text, const char *key, const char *value);
  * the end of its line: *out_length characters. */
 const char *config_text_value(const char *text, const char *key, size_t *out_length);
 
-/* The configuration that has this canonical text; `label` stands for its source in errors.
- * STATUS_INPUT: not a text of this version (every key must be there, and no other). */
+/* Reads the configuration that has this canonical text; `label` stands for its source in errors.
+ * STATUS_INPUT when it is no text of this version: every key must be there, and no other. */
 TWINSTEP_MUST_USE enum status config_read(const struct schema *schema, const char *label,
                                           const char *text, struct arena *arena,
                                           struct config *out);
 
-/* The keys of one cause in which two arms differ. */
+/* The keys of one cause in which two arms differ: the unit of attribution. */
 struct factor {
     enum cause cause;
     uint32_t key_count;
     const char **keys;      /* full paths */
-    const char **values[2]; /* text in arm 0 and arm 1 */
+    const char **values[2]; /* their values as text, in arm 0 and in arm 1 */
 };
+/* The factors in which two arms differ, in the order of enum cause; their memory is the arena's. */
 TWINSTEP_MUST_USE enum status factors_of(const struct schema *schema, const struct config *a,
                                          const struct config *b, struct arena *arena,
                                          struct factor **out, uint32_t *out_count);
 
-/* into = into with every row of `cause` copied from `from` (class rows of optimizer and schedule
- * follow their selecting key). */
+/* Copies every row of `cause` from `from` into `into`. The rows of an optimizer or a schedule
+ * follow the key that selects it. */
 void config_swap_cause(const struct schema *schema, struct config *into, const struct config *from,
                        enum cause cause);
 
-/* Another numerics.mode in a resolved configuration, and that mode's own numerics.determinism.*. */
+/* Sets another numerics.mode in a resolved configuration, together with that mode's own
+ * numerics.determinism.*. */
 void config_set_mode(struct config *config, int32_t mode);
 
-/* Checks that span several keys (heads divide hidden, micro divides size, dtype pairs, shards == 1,
- * ...), for arms at load and for hybrids. STATUS_INPUT with the key's path. */
+/* Checks what spans several keys (heads divide hidden, micro divides size, pairs of dtypes, shards
+ * == 1, ...), for arms at load and for hybrids. STATUS_INPUT with the path of the key. */
 TWINSTEP_MUST_USE enum status config_validate(const struct config *config, uint64_t steps);
 
 #endif

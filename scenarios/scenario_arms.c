@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The arms of a scenario, each by the schema's rows, then what one arm takes from the other.
- * Layers of an arm: common, common by --set, the arm, the arm by --set. */
+ * The arms of a scenario: each is read by the schema's rows, then settled with the other one. The
+ * layers of an arm are common, common by --set, the arm, and the arm by --set. */
 #include "scenarios/scenario_private.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ static enum status check_arm(const struct yaml_node *arm) {
     return STATUS_OK;
 }
 
-/* An arm called baseline is the baseline wherever it stands; else the first one is. */
+/* An arm called baseline is the baseline wherever it stands; otherwise the first one is. */
 enum status scenario_name_arms(struct parsing *parsing) {
     struct scenario_arm *arms = parsing->scenario->arms;
     const struct yaml_node *map = yaml_child(parsing->documents[0], "arms");
@@ -40,7 +40,7 @@ enum status scenario_name_arms(struct parsing *parsing) {
     return STATUS_OK;
 }
 
-/* `--set arms.tset.x=1` names no arm. */
+/* Otherwise `--set arms.tset.x=1` would be taken for an arm of its own and change nothing. */
 enum status scenario_check_set_arms(const struct parsing *parsing) {
     const struct scenario_arm *arms = parsing->scenario->arms;
     for (size_t d = 1; d < parsing->document_count; d++) {
@@ -94,7 +94,8 @@ static enum status note_inert(const struct parsing *parsing, const char *key, co
     return STATUS_OK;
 }
 
-/* Before inert keys are settled or after: which are inert does not change. */
+/* Lists the keys without effect. It makes no difference whether inert keys are settled before or
+ * after: which keys are inert does not change. */
 static enum status keep_inert(const struct parsing *parsing, const struct arm_keys keys[2]) {
     struct scenario *scenario = parsing->scenario;
     size_t count = 0;
@@ -119,7 +120,7 @@ static enum status keep_inert(const struct parsing *parsing, const struct arm_ke
     return STATUS_OK;
 }
 
-/* What rng.* takes from the other arm, as numbers; then the streams are checked as they are. */
+/* Replaces what rng.* takes from the other arm by numbers; then each arm's streams are checked. */
 static enum status settle_streams(const struct parsing *parsing, const struct arm_keys keys[2]) {
     struct scenario_arm *arms = parsing->scenario->arms;
     struct config *const configs[2] = {&arms[0].config, &arms[1].config};

@@ -84,7 +84,7 @@ static enum status read_head_key(struct parsing *parsing, const struct yaml_node
     return unknown_head_key(node, "");
 }
 
-/* Before anything else: a newer format may mean other keys. */
+/* Checked before anything else, because in a newer format keys may mean something else. */
 static enum status check_version(const struct parsing *parsing) {
     const struct yaml_node *file = parsing->documents[0];
     char got[YAML_TEXT_SIZE];
@@ -116,7 +116,7 @@ enum status scenario_read_head(struct parsing *parsing) {
         for (const struct yaml_node *node = parsing->documents[d]->first; node != NULL;
              node = node->next)
             TRY(read_head_key(parsing, node));
-    if (parsing->head->version > SCENARIO_VERSION) /* --set twinstep=2 */
+    if (parsing->head->version > SCENARIO_VERSION) /* by --set twinstep=2 */
         FAIL(STATUS_INPUT, "%s: error: twinstep: this program reads version %d", parsing->label,
              SCENARIO_VERSION);
     return STATUS_OK;
@@ -127,7 +127,7 @@ int scenario_is_name(const char *text) {
     return text[0] != '\0' && text[0] != '-' && strspn(text, inside) == strlen(text);
 }
 
-/* The file's base name without suffix, other characters turned into `-`. */
+/* The file's base name without its suffix, in which `-` replaces what is not allowed in a name. */
 static void name_from_path(const char *path, char out[CONFIG_NAME_SIZE]) {
     const char *slash = strrchr(path, '/');
     const char *base = slash == NULL ? path : slash + 1;
@@ -178,7 +178,7 @@ enum status scenario_check_head(const struct parsing *parsing) {
     return STATUS_OK;
 }
 
-/* Text without white space at its end, as block texts have it. */
+/* Keeps a text without the white space at its end, which block texts have. */
 static enum status keep_text(struct arena *arena, const char *text, const char **out) {
     size_t length = strlen(text);
     char *copy = NULL;

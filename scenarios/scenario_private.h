@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the files that read a scenario share: scenario.c the whole, scenario_head.c its head,
+ * What the files that read a scenario share: scenario.c reads the whole, scenario_head.c its head,
  * scenario_arms.c its arms. Private to them. Errors are STATUS_INPUT at the line of their key. */
 #ifndef TWINSTEP_SCENARIOS_SCENARIO_PRIVATE_H
 #define TWINSTEP_SCENARIOS_SCENARIO_PRIVATE_H
@@ -20,25 +20,28 @@ struct parsing {
 
 /* ---- scenario_head.c ---- */
 
-/* Defaults, the version, then the keys of all documents into parsing->head. */
+/* Reads defaults, then the version, then the keys of all documents into parsing->head. */
 TWINSTEP_MUST_USE enum status scenario_read_head(struct parsing *parsing);
 TWINSTEP_MUST_USE enum status scenario_check_head(const struct parsing *parsing);
-/* Into parsing->scenario. */
+/* Moves what was read into parsing->scenario. */
 TWINSTEP_MUST_USE enum status scenario_keep_head(const struct parsing *parsing);
 
-/* Where a key of the head was written last; NULL. `section`: NULL for keys without one. */
+/* Where a key of the head was written last; NULL where it was not. `section` is NULL for keys
+ * outside any section. */
 const struct yaml_node *scenario_head_node(const struct parsing *parsing, const char *section,
                                            const char *key);
 
-/* Letters, digits, - and _, at least one, the first no -. */
+/* Whether the text is a name: letters, digits, - and _, at least one of them, and the first no
+ * -. */
 int scenario_is_name(const char *text);
 
 /* ---- scenario_arms.c ---- */
 
+/* Names both arms and says which of them is the baseline. */
 TWINSTEP_MUST_USE enum status scenario_name_arms(struct parsing *parsing);
-/* Whether every --set names an arm that is there. */
+/* Refuses a --set that names an arm which is not there. */
 TWINSTEP_MUST_USE enum status scenario_check_set_arms(const struct parsing *parsing);
-/* Both configurations, what they take from each other, and the keys without effect. */
+/* Reads both configurations, what they take from each other, and the keys without effect. */
 TWINSTEP_MUST_USE enum status scenario_read_arms(struct parsing *parsing);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The schema: one row for every field of struct config. What a scenario may say, in one table.
+ * The schema: one row for every field of struct config. It is the one table of what a scenario may
+ * say.
  *
- * Rows stand in the order of the documentation, grouped by section. The default is text, read by
- * the same code that reads a scenario. `auto` (and `none`, `free`) are special words; which of them
- * are derived from other keys, and how, is scenarios/derive.c. Invariant: rows neither overlap nor
- * leave out a byte of struct config, except fields named `zero` and the values of the two classes
- * (a test holds it). */
+ * Rows stand in the order of the documentation, grouped by section. A default is text and is read
+ * by the code that reads a scenario. `auto` (and `none`, `free`) are special words;
+ * scenarios/derive.c says which of them are derived from other keys, and how. Invariant: rows
+ * neither overlap nor leave out a byte of struct config, except fields named `zero` and the values
+ * of the two classes (a test holds it). */
 #include "scenarios/scenario.h"
 
 #include <stddef.h>
@@ -72,7 +73,8 @@ static const char *const rng_names[] = {"addressed", "torch", NULL};
 static const char *const resume_names[] = {"schedule", "optimizer", "data", "rng", "scaler", NULL};
 static const char *const param_rounding_names[] = {"nearest", "stochastic", NULL};
 static const char *const scaler_names[] = {"none", "static", "dynamic", NULL};
-static const char *const wide_names[] = {"f32", "f64", NULL}; /* as enum dtype */
+/* In the order of enum dtype, which begins with these two. */
+static const char *const wide_names[] = {"f32", "f64", NULL};
 static const char *const phase_names[PHASE_TOTAL + 1] = {
     "fetch",    "forward", "backward", "reduce",   "unscale", "clip",
     "optimize", "log",     "count",    "schedule", "zero",    NULL};

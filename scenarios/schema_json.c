@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The schema for programs: `twinstep keys --json`. */
+ * Writes the schema for programs: `twinstep keys --json`. */
 #include "scenarios/schema_pen.h"
 
 #include "base/number.h"

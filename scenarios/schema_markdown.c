@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The schema as docs/SCENARIOS.md: `twinstep keys --markdown`. */
+ * Writes the schema as docs/SCENARIOS.md: `twinstep keys --markdown`. */
 #include "scenarios/schema_pen.h"
 
 #include <string.h>
 
 #include "scenarios/row_value.h"
 
-/* A cell of a table: no bar may end it early. */
+/* Writes a cell of a table, in which no bar may end it early. */
 static void cell(FILE *out, const char *text, int as_code) {
     const char *tick = as_code && text[0] != '\0' ? "`" : "";
     fprintf(out, " %s", tick);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The schema for people, and the walk that its three pens share (schema_json.c,
- * schema_markdown.c): the head of a scenario, the schema's rows by section, each class's rows,
+ * Prints the schema for people, and holds the walk that its three pens share (schema_json.c,
+ * schema_markdown.c): the head of a scenario, the schema's rows by section, each class's rows, then
  * contracts. */
 #include "scenarios/schema_pen.h"
 
@@ -28,7 +28,7 @@ static void draw(FILE *out, const struct schema_pen *pen, const struct schema_ta
     pen->table_close(out);
 }
 
-/* Rows of one section each. */
+/* Draws one table for each run of rows that are in the same section. */
 static void draw_sections(FILE *out, const struct schema_pen *pen, const struct key_row *rows,
                           size_t count, int has_cause, const char *untitled, int *index) {
     for (size_t first = 0; first < count;) {
@@ -45,7 +45,6 @@ static void draw_sections(FILE *out, const struct schema_pen *pen, const struct 
     }
 }
 
-/* The classes of one module, or (NULL) those built in. */
 void schema_draw_classes(const struct schema *schema, const char *module, FILE *out,
                          const struct schema_pen *pen, int *index) {
     for (size_t i = 0; i < schema->class_count; i++) {

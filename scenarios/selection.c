@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Look-ups by name; tables are short, so that walking them needs no index. */
+ * Look-ups by name. Tables are short, so walking them needs no index. */
 #include "scenarios/selection.h"
 
 #include <stdio.h>

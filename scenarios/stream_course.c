@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Walks the events of one stream, or of both arms' streams side by side, update by update. */
+ * Walks the events of one stream, or of both arms' streams side by side, update by update. Only
+ * updates where something happens are visited; the clock jumps over the others. */
 #include "scenarios/stream_course.h"
 
 #include <inttypes.h>
@@ -56,7 +57,7 @@ int stream_restarts(const struct config *config, enum stream stream, uint64_t up
     return !resume_restores(config, stream == STREAM_DATA ? RESUME_DATA : RESUME_RNG, update);
 }
 
-/* Update from which the order starts again; 0: none. */
+/* The update from which the order starts again; 0 when it never does. */
 static uint64_t order_restart(const struct config *config) {
     const uint64_t update = config->resume.after + 1;
     return stream_restarts(config, STREAM_ORDER, update) ? update : 0;
@@ -136,10 +137,10 @@ struct walker {
     enum stream stream;
     int is_torch;
     struct stream_events events;
-    uint32_t next;   /* event */
-    uint64_t update; /* that `course` stands before */
+    uint32_t next;   /* index of the next event */
+    uint64_t update; /* the update that `course` stands before */
     struct stream_course course;
-    uint32_t saved; /* slots, as bits */
+    uint32_t saved; /* one bit for each slot that was saved */
 };
 
 static enum status walker_open(struct walker *walker, const struct config *config,
@@ -154,7 +155,7 @@ static enum status walker_open(struct walker *walker, const struct config *confi
     return fault_set(fault, STATUS_INPUT, stream_key(stream), "%s", status_text());
 }
 
-/* To just before `update`, a restart there included; none lies in between. */
+/* Moves to just before `update`, including a restart there; no event lies in between. */
 static void walk_to(struct walker *walker, uint64_t update) {
     if (!walker->is_torch) walker->course.now.clock += update - walker->update;
     if (update != walker->update && stream_restarts(walker->config, walker->stream, update))
@@ -162,7 +163,7 @@ static void walk_to(struct walker *walker, uint64_t update) {
     walker->update = update;
 }
 
-/* Where it has to stop next: an event or the restart; UINT64_MAX: nowhere. */
+/* The next update with an event or a restart; UINT64_MAX when there is none. */
 static uint64_t next_stop(const struct walker *walker) {
     const uint64_t restart = walker->config->resume.after + 1;
     uint64_t stop = UINT64_MAX;
@@ -210,7 +211,8 @@ static enum status check_slot(struct walker *walker, const struct stream_event *
                      walker->next + 1, walker->events.slot[event->slot]);
 }
 
-/* Before the update that the walker stands at, all earlier ones are drawn. */
+/* Checks the largest address in use. The walker stands before an update, and all earlier ones are
+ * drawn. */
 static enum status check_clock(const struct walker *walker, struct fault *fault) {
     if (walker->is_torch || walker->course.now.clock <= STREAM_CLOCK_MAX) return STATUS_OK;
     return fault_set(fault, STATUS_INPUT, stream_key(walker->stream),
@@ -245,7 +247,7 @@ enum status stream_check(const struct config *config, uint64_t steps, struct fau
     return STATUS_OK;
 }
 
-/* Both arms' walkers of one stream. */
+/* The walkers of one stream in both arms. */
 struct exchange {
     const char *const *names;
     struct walker walker[2];
@@ -300,7 +302,8 @@ static int has_take(const struct stream_events *events) {
     return 0;
 }
 
-/* Of an arm that does not read its events, nothing is settled. */
+/* Opens both walkers. The events of an arm that does not read them are dropped: nothing is settled
+ * for it. */
 static enum status exchange_open(struct exchange *exchange, enum stream stream,
                                  struct config *const arms[2], int takes[2], int *out_arm) {
     for (int arm = 0; arm < 2; arm++) {
@@ -313,6 +316,8 @@ static enum status exchange_open(struct exchange *exchange, enum stream stream,
     return STATUS_OK;
 }
 
+/* Both arms are read before either moves on, so that two arms which take from each other at the
+ * same update swap places. */
 static enum status exchange_walk(struct exchange *exchange, int *out_arm) {
     struct walker *const walker = exchange->walker;
     for (;;) {

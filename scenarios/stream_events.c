@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A cursor over the text; each event is words up to the next comma. */
+ * Reads events with a cursor over the text; each event is the words up to the next comma. Prints
+ * them back in one canonical form. */
 #include "scenarios/stream_events.h"
 
 #include <inttypes.h>
@@ -17,7 +18,7 @@ static const char *const kind_names[] = {"advance", "save", "load", "seed", "tak
 
 struct cursor {
     const char *at;
-    uint32_t event; /* for messages, from 1 */
+    uint32_t event; /* its number for messages, from 1 */
 };
 
 struct word {
@@ -140,6 +141,8 @@ static enum status read_event(struct cursor *cursor, struct stream_events *event
     return read_uint(cursor, "an update, counted from 1", 1, UINT64_MAX, &out->update);
 }
 
+/* A stable insertion sort: events of one update keep the order of the text, which is the order in
+ * which they happen. */
 static void sort_events(struct stream_events *events) {
     for (uint32_t i = 1; i < events->count; i++) {
         const struct stream_event moving = events->event[i];

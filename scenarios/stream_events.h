@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The text of rng.data, rng.dropout, rng.rounding and rng.order: what happens to a random stream,
- * each event before the named update.
+ * each event before the update that it names.
  *
- *     advance 4 at 3, save a at 5, load a at 6, seed 7 at 8, seed 7 clock 2 at 9, take test at 10
+ * advance 4 at 3, save a at 5, load a at 6, seed 7 at 8, seed 7 clock 2 at 9, take test at 10
  *
- * Knows the grammar only; what an event does is scenarios/stream_course.h. Invariant: events are
- * sorted by update, those of one update stay in the order of the text, and the text that is written
- * reads back as the same events. */
+ * Only the grammar is known here; scenarios/stream_course.h says what an event does. Invariant:
+ * events are sorted by update, those of one update stay in the order of the text, and the text that
+ * is written reads back as the same events. */
 #ifndef TWINSTEP_SCENARIOS_STREAM_EVENTS_H
 #define TWINSTEP_SCENARIOS_STREAM_EVENTS_H
 
@@ -26,8 +26,8 @@ enum stream_event_kind { EVENT_ADVANCE = 0, EVENT_SAVE, EVENT_LOAD, EVENT_SEED, 
 struct stream_event {
     enum stream_event_kind kind;
     uint32_t slot;   /* of save and load */
-    uint64_t update; /* before which it happens, from 1 */
-    uint64_t number; /* advance: how far, 1 ... STREAM_ADVANCE_MAX; seed: the seed */
+    uint64_t update; /* the update before which it happens, from 1 */
+    uint64_t number; /* advance: how far, from 1 to STREAM_ADVANCE_MAX; seed: the seed */
     uint64_t clock;  /* seed: the clock to go on from, where `placed` */
     int placed;
     char arm[CONFIG_NAME_SIZE]; /* of take */
@@ -39,10 +39,11 @@ struct stream_events {
     char slot[STREAM_SLOTS][STREAM_SLOT_NAME_SIZE];
 };
 
-/* "none" or events. STATUS_INPUT: "event 2: expected ..., got ...". */
+/* Reads "none" or a list of events. STATUS_INPUT: "event 2: expected ..., got ...". */
 TWINSTEP_MUST_USE enum status stream_events_parse(const char *text, struct stream_events *out);
 
-/* The canonical text into `size` bytes, the rest of them zero. STATUS_INPUT: it does not fit. */
+/* Writes the canonical text into `size` bytes and zeroes the rest of them. STATUS_INPUT when it
+ * does not fit. */
 TWINSTEP_MUST_USE enum status stream_events_print(const struct stream_events *events, char *out,
                                                   size_t size);
 

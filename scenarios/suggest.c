@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Edit distance with swaps (optimal string alignment), three rows of the table at a time. */
+ * Edit distance with swaps of neighbours (optimal string alignment). A swap looks two rows back, so
+ * three rows of the table are kept, in turn. */
 #include "scenarios/suggest.h"
 
 #include <string.h>

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
- * "did you mean": the candidate nearest to a mistyped word. */
+ * Answers "did you mean": which candidate is nearest to a mistyped word. */
 #ifndef TWINSTEP_SCENARIOS_SUGGEST_H
 #define TWINSTEP_SCENARIOS_SUGGEST_H
 
 #include <stdint.h>
 
-/* Keeps the best of the candidates offered; start with {.word = ...}. */
+/* Keeps the best of the candidates that were offered; start with {.word = ...}. */
 struct suggestion {
     const char *word;
-    const char *best; /* NULL: nothing near enough (a third of the word's length, at least 1) */
+    const char *best; /* NULL: none is within a third of the word's length, at least 1 */
     uint32_t distance;
 };
 
-/* Ties keep the earlier candidate. */
+/* Offers one candidate; of two equally near the earlier one stays. */
 void suggest_offer(struct suggestion *suggestion, const char *candidate);
 
-/* Insertions, deletions, replacements and swaps of neighbours; 64 for texts over 63 bytes. */
+/* The number of insertions, deletions, replacements and swaps of neighbours between two texts; 64
+ * for texts of more than 63 bytes. */
 uint32_t suggest_distance(const char *a, const char *b);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Read in growing pieces, not by the size that stat() tells: pipes and devices have none. */
+ * Reads in growing pieces and not by the size that stat() tells, because pipes and devices have
+ * none. */
 #include "scenarios/textfile.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks that span keys, for arms at load and for hybrids; and the values that are known by name
- * but not available in this version. Bounds of single keys are the rows' business, the legality of
- * a loop order is the trainer's. */
+ * Checks what spans several keys, for arms at load and for hybrids, and refuses values that are
+ * known by name but not available in this version. Bounds of single keys belong to the rows;
+ * whether the order of a loop is legal is the trainer's business. */
 #include <string.h>
 
 #include "base/number.h"
@@ -19,7 +19,7 @@ static enum status check_dtypes(const struct config *config, struct fault *fault
     const struct {
         const char *path;
         int32_t dtype;
-        int stored; /* not computed in */
+        int stored; /* 1: numbers are stored in it, not computed */
     } uses[] = {
         {"numerics.param", config->numerics.param, 1},
         {"numerics.compute", config->numerics.compute, 0},
@@ -30,7 +30,8 @@ static enum status check_dtypes(const struct config *config, struct fault *fault
         {"numerics.loss", config->numerics.loss, 0},
         {"dpo.reference_compute", config->dpo.reference_compute, 0},
     };
-    size_t count = COUNT_OF(uses) - !config_has_reference(config); /* inert keys are not checked */
+    /* The last one is inert without a reference, and inert keys are not checked. */
+    size_t count = COUNT_OF(uses) - !config_has_reference(config);
     for (size_t i = 0; i < count; i++) {
         if (is_fp8(uses[i].dtype) && !uses[i].stored)
             return fault_set(fault, STATUS_UNSUPPORTED, uses[i].path,
@@ -74,7 +75,8 @@ static enum status check_products(const struct config *config, struct fault *fau
     return STATUS_OK;
 }
 
-/* Law 16: products of two f32 numbers are exact in f64, those of f64 numbers are not. */
+/* Law 16 of docs/DETERMINISM.md: products of two f32 numbers are exact in f64, those of f64 numbers
+ * are not. */
 static enum status check_order_free(const struct config *config, struct fault *fault) {
     const int reference =
         config_has_reference(config) && config->dpo.reference_compute == DTYPE_F64;
@@ -187,7 +189,8 @@ static enum status check_batch(const struct config *config, struct fault *fault)
     return STATUS_OK;
 }
 
-/* As TRL's DPOTrainer; the constant of the other divergences cancels in a margin only. */
+/* The losses for which TRL's DPOTrainer takes an f-divergence. A divergence other than reverse-kl
+ * adds a constant to every reward, which cancels only in a margin. */
 static int knows_divergences(int32_t loss) {
     return loss == DPO_SIGMOID || loss == DPO_SIGMOID_NORM || loss == DPO_HINGE ||
            loss == DPO_IPO || loss == DPO_EXO_PAIR || loss == DPO_ROBUST || loss == DPO_DISCOPOP;
@@ -219,7 +222,7 @@ static enum status check_preference(const struct config *config, struct fault *f
     return STATUS_OK;
 }
 
-/* Embedded pairs carry no log-probs. */
+/* The embedded pairs carry no log-probabilities. */
 static enum status check_reference(const struct config *config, struct fault *fault) {
     if (!config_has_reference(config) || config->dpo.reference != REFERENCE_GIVEN) return STATUS_OK;
     if (strncmp(config->data.pairs, "builtin:", 8) == 0)
@@ -341,7 +344,7 @@ static uint64_t magnitude(int64_t value) {
     return value < 0 ? (uint64_t)(-value) : (uint64_t)value;
 }
 
-/* Counters are doubles in the schedules: all of them must be exact. */
+/* Schedules get the counter as a double, so every counter of the run must be exact in one. */
 static enum status check_counter(const struct config *config, uint64_t steps, struct fault *fault) {
     const uint64_t exact = (uint64_t)1 << 53;
     uint64_t increment = config->schedule.increment;

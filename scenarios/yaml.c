@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * libfyaml's events become a tree. Events, not its documents: they carry the place of every node,
- * and aliases, merges and duplicate keys are then resolved here, under our limits.
- * An alias shares the children of its anchor, so that nested aliases cost no memory; an alias
- * inside its own anchor is refused, so that nothing is cyclic. */
+ * Turns libfyaml's events into a tree. Its events are used and not its documents, because they
+ * carry the place of every node; aliases, merges and duplicate keys are then resolved here, under
+ * our limits. An alias shares the children of its anchor, so that nested aliases cost no memory,
+ * and an alias inside its own anchor is refused, so that nothing is cyclic. */
 #include "scenarios/yaml.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 struct anchor {
     const char *name;
     const struct yaml_node *node; /* NULL while its node is being read */
-    struct anchor *next;          /* an older one; names may be given again */
+    struct anchor *next;          /* an older anchor; a name may be given again */
 };
 
 struct reader {
@@ -25,7 +25,7 @@ struct reader {
     int placed;
     struct fy_parser *parser;
     struct fy_diag *diag;
-    struct fy_event *event; /* the one being looked at, or NULL */
+    struct fy_event *event; /* the event that is being looked at, or NULL */
     struct anchor *anchors;
     uint32_t nodes;
 };
@@ -37,8 +37,8 @@ static int last_line(const struct reader *reader) {
     return lines;
 }
 
-/* libfyaml's first complaint, in our form. Its lines and columns count from 1, and may lie behind
- * the text when it ends too early. */
+/* Puts libfyaml's first complaint into our form. Its lines and columns count from 1, and they may
+ * lie behind the text when that ends too early. */
 static enum status syntax_error(const struct reader *reader) {
     void *iterator = NULL;
     struct fy_diag_error *error = fy_diag_errors_iterate(reader->diag, &iterator);
@@ -112,7 +112,7 @@ static void append(struct yaml_node *parent, struct yaml_node *child) {
     parent->count++;
 }
 
-/* Everything of `value` but what belongs to the place in the parent. */
+/* Copies everything of `value` except what belongs to the place in the parent. */
 static void share(struct yaml_node *node, const struct yaml_node *value) {
     struct yaml_node copy = *value;
     copy.key = node->key;
@@ -135,7 +135,7 @@ static enum status read_alias(struct reader *reader, struct yaml_node *node) {
     return STATUS_OK;
 }
 
-/* The tag and anchor of the present event. */
+/* Reads the anchor of the present event, and refuses its tag. */
 static enum status read_properties(struct reader *reader, const struct yaml_node *node,
                                    struct anchor **out_anchor) {
     struct fy_event *event = reader->event;
@@ -159,7 +159,8 @@ static enum status read_properties(struct reader *reader, const struct yaml_node
     return STATUS_OK;
 }
 
-/* libfyaml's mark of a quoted text stands behind its quote, that of an alias behind its star. */
+/* How far libfyaml's mark stands behind the start of a value: a quoted text is marked behind its
+ * quote, an alias behind its star. */
 static int mark_offset(const struct fy_event *event) {
     if (event->type == FYET_ALIAS) return 1;
     if (event->type != FYET_SCALAR || event->scalar.value == NULL) return 0;
@@ -218,7 +219,7 @@ static enum status read_list(struct reader *reader, struct yaml_node *list, int 
     }
 }
 
-/* The present event as a key; its place goes into the key fields of `node`. */
+/* Reads the present event as a key; its place goes into the key fields of `node`. */
 static enum status read_key(struct reader *reader, const struct yaml_node *map,
                             struct yaml_node *node) {
     struct yaml_node key = {.source = reader->source, .line = map->line, .column = map->column};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The version of libfyaml; apart from yaml.c, which has no other use for it. */
+ * The version of libfyaml. It stands apart from yaml.c, which has no other use for it. */
 #include "scenarios/yaml_version.h"
 
 #include <libfyaml.h>

@@ -3,7 +3,7 @@
 #ifndef TWINSTEP_SCENARIOS_YAML_VERSION_H
 #define TWINSTEP_SCENARIOS_YAML_VERSION_H
 
-/* Of libfyaml, as loaded: "0.7.12". */
+/* The version of libfyaml that is loaded: "0.7.12". */
 const char *yaml_version(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Values of a tree in words, and errors at their place. */
+ * Puts values of a tree into words, and errors at their place. */
 #include "scenarios/yaml.h"
 
 #include <stdarg.h>
@@ -36,7 +36,7 @@ const struct yaml_node *yaml_child(const struct yaml_node *map, const char *key)
     return NULL;
 }
 
-/* Quoted, cut at a character's border, control characters as \xNN. */
+/* Quotes a text: it is cut at the border of a character, and control characters become \xNN. */
 static void quote(const char *text, char *out, size_t size) {
     size_t used = 0;
     out[used++] = '"';
