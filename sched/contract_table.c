@@ -397,7 +397,7 @@ static const struct contract contracts[] = {
      .bug = 1,
      .default_schedule = "linear",
      .help = "The scheduler is one behind: update 2 still uses f(0)",
-     .source = "facts, table 1.13 (a)"},
+     .source = "derived from torch optim/lr_scheduler.py: the first call of step() is lost"},
 };
 
 const struct contract *contract_list(size_t *count) {

@@ -83,7 +83,7 @@ static const char *find_schedule(const struct schema_contract *contract, const c
     return strcmp(name, "constant") == 0 ? "constant" : NULL;
 }
 
-/* Ten counter units per update; the written values are told by their number in `origin`. */
+/* Ten counter units per update; the number of written values is told in `origin`. */
 static enum status resolve_tens(const struct schema_contract *contract,
                                 const struct schema_value *values, size_t value_count,
                                 uint64_t steps, struct config *config) {
@@ -167,10 +167,10 @@ uint64_t helper_draw(struct helper_random *random, uint64_t limit) {
     return (z ^ (z >> 31)) % limit;
 }
 
-/* Values of keys that others constrain; every other key is drawn from its bounds. */
+/* Values of the keys that others constrain; every other key is drawn from its bounds. */
 static const struct {
     const char *path;
-    const char *values[6]; /* NULL-terminated; none: leave the key alone */
+    const char *values[6]; /* NULL-terminated; an empty list leaves the key alone */
 } chosen[] = {
     {"data.pairs", {"builtin:quiz", "my pairs.jsonl", "a\"b", "/x/y:z", "1.jsonl", NULL}},
     {"data.text", {"builtin:devil", "'", "true.jsonl", "-", "c: d", NULL}},

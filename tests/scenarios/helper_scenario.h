@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * For tests of scenarios: a schema with small classes that exist nowhere else, parsing with few
- * words, a random source, random values of a row. Failures are cmocka failures. */
+ * Helps the tests of scenarios: a schema with small classes that exist nowhere else, parsing in few
+ * words, a random source, and random values of a row. Failures are cmocka failures. */
 #ifndef TWINSTEP_TESTS_SCENARIOS_HELPER_SCENARIO_H
 #define TWINSTEP_TESTS_SCENARIOS_HELPER_SCENARIO_H
 
@@ -38,7 +38,8 @@ struct helper_random {
 };
 uint64_t helper_draw(struct helper_random *random, uint64_t limit); /* 0 .. limit - 1 */
 
-/* A value of the row that resolves in company of other random values; 0: leave the row alone. */
+/* Writes a value of the row that resolves in company of other random values; returns 0 where the
+ * row should be left alone. */
 int helper_random_value(struct helper_random *random, const char *path, char out[HELPER_TEXT_SIZE]);
 
 /* A scenario whose two arms hold random values; NULL when they do not fit together. */

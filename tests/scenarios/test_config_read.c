@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * A resolved configuration from its text: every random one comes back byte for byte; a text of
- * another version (a key too many, one missing, another name, a value outside) is refused. */
+ * Reads a resolved configuration from its text: every random one comes back byte for byte, and a
+ * text of another version (one key too many, one missing, another name, a value outside its bounds)
+ * is refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * schedule.contract: what follows from it, whose schedules a name means, units of warm-up and
+ * schedule.contract: what follows from it, whose schedules a name means, the units of warm-up and
  * total, layers, factors, and every way to contradict it. The contracts here exist nowhere else. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * Factors and hybrids: known differences, and over random pairs of configurations the laws that
- * attribution by swapping rests on. config_text: equal texts and equal configurations are one. */
+ * attribution by swapping rests on. Texts of config_text are equal exactly where configurations
+ * are. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -250,7 +251,7 @@ static void verify_text_round_trip(void **state) {
     for_random_pairs(check_round_trip);
 }
 
-/* Factors of a pair are factors of the turned pair, with the values turned. */
+/* Turning a pair around gives the same factors with their values turned around. */
 static void check_symmetry(struct helper_random *random, struct arena *arena,
                            const struct scenario *scenario) {
     const struct config *a = &scenario->arms[0].config;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Keys that nothing reads: what they hold, that they are in no factor, which of the written ones
- * are reported. Laws hold over random pairs of arms. */
+ * Keys that nothing reads: what they hold, that they are in no factor, and which of the written
+ * ones are reported. The laws are held over random pairs of arms. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -41,7 +41,7 @@ static char *keys_that_differ(struct arena *arena, const struct scenario *scenar
     return text;
 }
 
-/* A key that is inert under `silent` and read under `loud`, with another value than its own. */
+/* A key that is inert under `silent` and is read under `loud`, with a value other than its own. */
 static const struct {
     const char *silent, *loud, *value, *key;
 } silenced[] = {
@@ -79,8 +79,9 @@ static const struct {
      "numerics: {determinism: {order: free}}", "numerics.determinism.order "},
     {"numerics: {mode: atomic, backend: cuda}", "numerics: {mode: deterministic, backend: cuda}",
      "numerics: {determinism: {atomics: on}}", "numerics.determinism.atomics "},
-    {"numerics: {mode: fast, backend: cuda, library: none}", "numerics: {mode: fast, backend: cuda}",
-     "numerics: {determinism: {split_k: off}}", "numerics.determinism.split_k "},
+    {"numerics: {mode: fast, backend: cuda, library: none}",
+     "numerics: {mode: fast, backend: cuda}", "numerics: {determinism: {split_k: off}}",
+     "numerics.determinism.split_k "},
     {"numerics: {mode: deterministic}", "numerics: {mode: deterministic, backend: cuda}",
      "numerics: {library: none}", "numerics.library "},
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * Scenarios that are accepted: the head, layers and merging, options, the arms' names, and the
- * table of derived values. Refusals: test_scenario_errors.c. */
+ * table of derived values. Refusals are in test_scenario_errors.c. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -223,7 +223,7 @@ static void validate_derivation(void **state) {
     }
 }
 
-/* What no seed replays. */
+/* Arms that no seed replays. */
 static void validate_races(void **state) {
     (void)state;
     static const struct {
@@ -252,7 +252,7 @@ static void validate_races(void **state) {
     }
 }
 
-/* No word is left where a value is needed; only these four words are values. */
+/* No special word is left where a value is needed; only these four words are values themselves. */
 static void verify_nothing_is_left_to_derive(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * Every class of bad scenario, with its status and its whole text: file, line, column, key, what
- * was expected, what came. */
+ * was expected and what came. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -371,7 +371,7 @@ static void validate_options(void **state) {
                   "f.yaml: error: twinstep: this program reads version 1");
 }
 
-/* tf32 is known, and no storage. */
+/* tf32 is known, but it is no format to store numbers in. */
 static void validate_operand_format(void **state) {
     (void)state;
     static const char *const keys[] = {"param", "compute", "gradient", "optimizer", "rope", "loss"};
@@ -394,7 +394,8 @@ static void validate_operand_format(void **state) {
     }
 }
 
-/* Known by name, not there yet: their own status, and the place all the same. */
+/* Values that are known by name but not available have a status of their own, and the place all the
+ * same. */
 static void validate_unsupported(void **state) {
     (void)state;
     helper_refuse("twinstep: 1\ncommon: {parallel: {ranks: 2}}", NULL, STATUS_UNSUPPORTED,

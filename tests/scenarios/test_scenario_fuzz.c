@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Mutated scenarios and options: never a crash, a hang or an error without text; what is accepted
- * validates and prints. Runs a fixed number of cases from a fixed seed; TWINSTEP_FUZZ_CASES=N runs
+ * Mutated scenarios and options never crash, hang or fail without a text; what is accepted
+ * validates and prints. A fixed number of cases runs from a fixed seed; TWINSTEP_FUZZ_CASES=N runs
  * N of them. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The schema table itself: complete, free of overlap, every default readable; and its three
- * printed forms, read back. */
+ * The schema table itself: it is complete and free of overlap, every default is readable, and its
+ * three printed forms are read back. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -198,7 +198,7 @@ static void verify_every_key_is_printed(void **state) {
     arena_close(&arena);
 }
 
-/* What is printed as the range is what is accepted: its ends are, their neighbours are refused. */
+/* The printed range is what is accepted: its ends are, and their neighbours are refused. */
 static void verify_printed_bounds(void **state) {
     (void)state;
     size_t count = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * Streams of two arms: what `take` becomes, which events and restarts are refused and where, that
- * equal lists are equal bytes, and what keys no arm reads. */
+ * equal lists are equal bytes, and what a key holds that no arm reads. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

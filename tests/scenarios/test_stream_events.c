@@ -121,7 +121,7 @@ static void validate_size(void **state) {
     assert_string_equal(text, "");
 }
 
-/* Words, numbers and commas thrown together: refused, or a text that reads back. */
+/* Words, numbers and commas thrown together are refused, or their text reads back. */
 static void verify_random_texts(void **state) {
     (void)state;
     static const char *const words[] = {"advance", "save", "load", "seed", "take", "at",   "clock",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Checks across keys on a configuration as it stands, which is how hybrids meet them. */
+ * Checks across keys, on a configuration as it stands: that is how hybrids meet them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

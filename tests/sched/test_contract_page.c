@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * docs/LR.md says of every contract and schedule what the tables in the code say: each row is
- * rendered here and must stand there, and there is no row of a name that does not exist. */
+ * rendered here and must stand there, and no row has a name that does not exist. */
 #include "sched/contract.h"
 
 #include <stdarg.h>
@@ -90,7 +90,7 @@ static int is_schedule(const char *name) {
     return 0;
 }
 
-/* Rows of the two tables begin with a name in backquotes. */
+/* The rows of the two tables begin with a name in backquotes. */
 static void verify_nothing_else(void **state) {
     (void)state;
     size_t rows = 0;

@@ -23,7 +23,7 @@
 
 static const struct part {
     const char *file;
-    size_t lines; /* that a reader which loses lines is seen */
+    size_t lines; /* so that a reader which loses lines is noticed */
 } parts[] = {
     {"transformers.txt", 260},
     {"trainer.txt", 84},
@@ -215,7 +215,7 @@ static void read_row(struct row *row, const char *line) {
     assert_true(row->logged.count == 0 || row->logged.count == row->k.count);
 }
 
-/* Binary64 in their order as integers; -0 and 0 are one. */
+/* Maps doubles to integers in their order; -0 and 0 become the same one. */
 static int64_t rank_of(uint64_t bits) {
     const int64_t size = (int64_t)(bits & INT64_MAX);
     return bits >> 63 ? -size : size;

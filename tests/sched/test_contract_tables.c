@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The golden LR tables of the facts, section 1.13 (a), (b) and (c): every row through the contract
- * of that framework, to the last printed digit, one past the end where it is printed. */
+ * Three golden tables of learning rates: (a) linear without a warm-up, (b) linear and its relatives
+ * with one, (c) cosine. Their numbers were computed by a script from the formulas and the order of
+ * calls of each framework's source at the commits that sched/contract_table.c names. Every row is
+ * asked of the contract of that framework and must agree to the last printed digit, one update past
+ * the end where that is printed. */
 #include "sched/contract.h"
 
 #include <stdarg.h>
@@ -24,7 +27,7 @@ static const struct table_numbers {
               [TABLE_B] = {1e-3, 3, 1e-3, 10},
               [TABLE_C] = {1e-3, 2, 1e-3, 10}};
 
-/* What is not given keeps its default; steps other than the table's own. */
+/* What a row changes in the request. What is not given keeps its default. */
 struct more {
     double floor; /* min_lr_ratio; 0 stands for "not given", -1 for 0 */
     uint64_t processes, accumulate, per_epoch, steps, batch;
@@ -289,7 +292,7 @@ static struct contract_request request_of(const struct golden *g) {
     return r;
 }
 
-/* With as many decimals as the table shows. */
+/* Prints with as many decimals as the table shows. */
 static void check_cell(const struct golden *g, unsigned k, const char *cell, double lr) {
     char text[64];
     const char *dot = strchr(cell, '.');

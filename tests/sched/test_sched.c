@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The built-in schedules against the golden tables of the frameworks (facts, section 1.13), against
- * Hugging Face's Python bit for bit, past the end and in the corners. */
+ * The built-in schedules against the multipliers that each framework's formula gives (the source is
+ * named in the schedule's file), against Hugging Face's Python bit for bit, past the end and in the
+ * corners. */
 #include "sched/sched.h"
 
 #include <stdarg.h>
@@ -18,7 +19,7 @@
 
 #define PI 0x1.921fb54442d18p+1
 
-/* Values of a class at their defaults, with the named ones set. */
+/* Sets a class's values to their defaults, then the named ones. */
 struct setting {
     const char *key;
     double value;
@@ -62,7 +63,8 @@ static struct sched_call call_of(const struct sched_class *schedule, double lr, 
                                .metric = schedule->feedback ? &stalled : NULL};
 }
 
-/* Multipliers as the tables print them, in units of L, at counters first, first + 1, ... */
+/* Multipliers in units of L, with the digits that were printed, at the counters first, first + 1,
+ * ... */
 static const struct table_case {
     const char *name, *schedule;
     struct setting settings[2];
@@ -348,7 +350,7 @@ static void validate_corners(void **state) {
     }
 }
 
-/* Past the total these follow their framework below 0. */
+/* Past the total these follow their framework below 0, where no run of theirs goes. */
 static const char *const below_zero[] = {"olmo-core.wsd", "olmo-core.power",
                                          "olmo-core.cosine_linear_decay", "torchtitan.linear",
                                          "torchtitan.sqrt"};
@@ -359,8 +361,8 @@ static int goes_below(const struct sched_class *schedule) {
     return 0;
 }
 
-/* Whatever the counter, an LR is a number between 0 and the peak, and never -0; a binary32 one may
- * lie above a peak that is none. */
+/* Whatever the counter is, an LR is a number between 0 and the peak and never -0. One in binary32
+ * may lie above a peak that is no binary32 number. */
 static void verify_range(void **state) {
     (void)state;
     const struct setting floors[] = {{"min_lr_ratio", 0.0}, {"min_lr_ratio", 0.37}};
@@ -386,7 +388,7 @@ static void verify_range(void **state) {
         }
 }
 
-/* What each does one total past its end; W = 2, T = 10, L = 1, floors 0. */
+/* What each schedule does one total past its end; W = 2, T = 10, L = 1, floors 0. */
 static const struct past_case {
     const char *schedule;
     double counter, expected;
@@ -478,7 +480,8 @@ static void validate_past_the_end(void **state) {
     assert_true(real_abs_f64(power->value(&call, 11) + before) <= 0x1p-50);
 }
 
-/* The recursion gives the same bits from the start and from where it stood, and the closed form. */
+/* The recursion gives the same bits from the start and from where it stood, and agrees with the
+ * closed form. */
 static void corroborate_recursion(void **state) {
     (void)state;
     const struct sched_class *schedule = sched_find("torch.cosine_annealing");
@@ -497,8 +500,8 @@ static void corroborate_recursion(void **state) {
     assert_true(schedule->value(&kept, 5.0) == schedule->value(&fresh, 5.0)); /* other numbers */
 }
 
-/* What a recursive schedule keeps only saves time: there and back gives the bits of a call without
- * it. */
+/* What a recursive schedule keeps only saves time: going there and back gives the bits of a call
+ * without it. */
 static void verify_state_only_saves_time(void **state) {
     (void)state;
     static const double counters[] = {0, 1, 2, 9, 13, 14, 40, 13, 12, 3, 2, 14, 1e6, 5, 0, 13};
@@ -521,7 +524,7 @@ static void verify_state_only_saves_time(void **state) {
     assert_int_equal(recursive, 3);
 }
 
-/* Lists that are none: refused, and a call with them is no number rather than a crash. */
+/* Texts that are no lists are refused, and a call with one gives NaN and does not crash. */
 static void verify_bad_lists(void **state) {
     (void)state;
     static const char *const lists[] = {"",

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Schedules that tests/golden/lr does not hold, bit for bit: OLMo-core's of several stages (printed
- * by ai2-olmo-core 3.0.0), DeepSpeed's cycle and range test (by lr_schedules.py of 0.15.4), and
- * llm.c's (by a C program with its expressions in float, cosf and sqrtf). */
+ * Schedules that tests/golden/lr does not hold, bit for bit: OLMo-core's of several stages (as
+ * ai2-olmo-core 3.0.0 prints them), DeepSpeed's cycle and range test (as lr_schedules.py of 0.15.4
+ * prints them), and llm.c's (as a C program with its expressions in float, cosf and sqrtf prints
+ * them). */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
