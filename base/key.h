@@ -75,4 +75,13 @@ struct key_row {
     const char *const *names; /* the names of a KEY_ENUM or KEY_LIST, NULL-terminated; else NULL */
 };
 
+/* Builds a row for member `field` of type `owner`. Its path and type come first, everything else by
+ * name (.standard = "1", .high = 10, ...) in any order. What is not named is zero: bounds of 0, no
+ * special word, no names. A row needs at least .unit, .standard, .cause and .help. */
+#define KEY_ROW(name, kind, owner, field, ...)                                                     \
+    {                                                                                              \
+        .path = (name), .type = (kind), .offset = offsetof(owner, field),                          \
+        .size = sizeof(((owner *)0)->field), __VA_ARGS__                                           \
+    }
+
 #endif

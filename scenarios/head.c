@@ -7,9 +7,12 @@
 
 #include "determinism/orders.h"
 
-#define AT(field) offsetof(struct head, field), sizeof(((struct head *)0)->field)
-#define NO_BOUNDS 0.0, 0.0
-#define NO_CAUSE CAUSE_COUNT
+/* Rows as in schema.c, over struct head, and without a cause. */
+#define NUMBER_AT(name, kind, field, ...)                                                          \
+    KEY_ROW(name, kind, struct head, field, .cause = CAUSE_COUNT, __VA_ARGS__)
+#define WORDS_AT(name, kind, field, ...) NUMBER_AT(name, kind, field, .unit = "", __VA_ARGS__)
+#define NUMBER(kind, field, ...) NUMBER_AT(#field, kind, field, __VA_ARGS__)
+#define WORDS(kind, field, ...) WORDS_AT(#field, kind, field, __VA_ARGS__)
 
 static const char *const design_names[] = {"auto", "baseline", "both", NULL};
 static const char *const verdict_names[] = {"none",          "identical",  "inside-floor",
@@ -24,64 +27,60 @@ static const char *const phase_names[] = {"fetch",   "forward",  "backward", "re
                                           "count",   "schedule", "zero",     NULL};
 
 static const struct key_row rows[] = {
-    {"twinstep", KEY_UINT, "", "1", NO_CAUSE, "Version of the format; must be given", AT(version),
-     1, 0x1p53, NULL, NULL},
-    {"name", KEY_TEXT, "", "", NO_CAUSE,
-     "Letters, digits, - and _; without it the name of the file", AT(name), NO_BOUNDS, NULL, NULL},
-    {"about", KEY_TEXT, "", "", NO_CAUSE, "What the scenario shows", AT(about), NO_BOUNDS, NULL,
-     NULL},
-    {"source", KEY_TEXT, "", "", NO_CAUSE, "Where the case comes from", AT(source), NO_BOUNDS, NULL,
-     NULL},
-    {"steps", KEY_UINT, "updates", "5", NO_CAUSE, "Updates of each arm", AT(steps), 1, 1e9, NULL,
-     NULL},
-    {"record.probe_every", KEY_UINT, "updates", "0", NO_CAUSE,
-     "Updates between two measurements on the probe batch; 0 is never", AT(probe_every), 0, 1e9,
-     NULL, NULL},
-    {"record.snapshots", KEY_UINT, "updates", "0", NO_CAUSE,
-     "Updates between two stored states of every run, from which replay --from goes on; 0 is none",
-     AT(snapshots), 0, 1e9, NULL, NULL},
-    {"record.readback", KEY_BOOL, "", "true", NO_CAUSE,
-     "Whether the learning rate is read back from the weights", AT(readback), NO_BOUNDS, NULL,
-     NULL},
-    {"record.tensors", KEY_BOOL, "", "true", NO_CAUSE,
-     "Whether norms and digests of each tensor are kept", AT(tensors), NO_BOUNDS, NULL, NULL},
-    {"record.phases", KEY_BOOL, "", "true", NO_CAUSE, "Whether a digest is kept after each phase",
-     AT(phases), NO_BOUNDS, NULL, NULL},
-    {"floor.design", KEY_ENUM, "", "auto", NO_CAUSE,
-     "Which arm is repeated to measure the floor: the baseline, or both", AT(design), NO_BOUNDS,
-     NULL, design_names},
-    {"floor.replicates", KEY_UINT, "runs", "auto", NO_CAUSE,
-     "Runs of each arm, its own included, at most 10; with design baseline repeats of the "
-     "baseline. "
-     "auto is what floor.alpha needs: at least 8 of each arm, 13 of the baseline at 0.01",
-     AT(replicates), 1, FLOOR_REPEATS_MAX, "auto", NULL},
-    {"floor.alpha", KEY_REAL, "1", "0.01", NO_CAUSE,
-     "Level of the test: share of pairs meant to be the same that may be called different",
-     AT(alpha), 1e-6, 0.5, NULL, NULL},
-    {"attribution.orders", KEY_UINT, "orders", "auto", NO_CAUSE,
-     "Sampled orders in which more than 5 factors enter, half of them reverses of the others; "
-     "even. auto trains about 40 mixtures, more from 8 factors on",
-     AT(orders), ORDERS_LEAST, ORDERS_MOST, "auto", NULL},
-    {"attribution.replicates", KEY_UINT, "runs", "auto", NO_CAUSE,
-     "Repeats of each mixture of noisy arms, which give its shares their intervals: 3 to 10, or 0 "
-     "for none. auto is as many as the floor has of each arm, 4 of 5 factors; more factors have "
-     "none",
-     AT(mixture_runs), 0, 10, "auto", NULL},
-    {"attribution.twin", KEY_BOOL, "", "true", NO_CAUSE,
-     "Train the baseline once more with one weight one unit in the last place off, where its floor "
-     "is exact: shows how fast rounding grows",
-     AT(twin), NO_BOUNDS, NULL, NULL},
-    {"expect.verdict", KEY_ENUM, "", "none", NO_CAUSE, "Verdict that a run must reach", AT(verdict),
-     NO_BOUNDS, NULL, verdict_names},
-    {"expect.cause", KEY_ENUM, "", "any", NO_CAUSE, "Cause with the largest share", AT(cause),
-     NO_BOUNDS, "any", cause_names},
-    {"expect.first_step", KEY_INT, "updates", "0", NO_CAUSE,
-     "Update of the first difference, counted from 1; 0 is any", AT(first_step), 0, 1e9, NULL,
-     NULL},
-    {"expect.first_phase", KEY_ENUM, "", "any", NO_CAUSE, "Phase of the first difference",
-     AT(first_phase), NO_BOUNDS, "any", phase_names},
-    {"expect.first_tensor", KEY_TEXT, "", "", NO_CAUSE,
-     "Tensor of the first difference; empty is any", AT(first_tensor), NO_BOUNDS, NULL, NULL},
+    NUMBER_AT("twinstep", KEY_UINT, version, .unit = "", .standard = "1", .low = 1, .high = 0x1p53,
+              .help = "Version of the format; must be given"),
+    WORDS(KEY_TEXT, name, .standard = "",
+          .help = "Letters, digits, - and _; without it the name of the file"),
+    WORDS(KEY_TEXT, about, .standard = "", .help = "What the scenario shows"),
+    WORDS(KEY_TEXT, source, .standard = "", .help = "Where the case comes from"),
+    NUMBER(KEY_UINT, steps, .unit = "updates", .standard = "5", .low = 1, .high = 1e9,
+           .help = "Updates of each arm"),
+    NUMBER_AT("record.probe_every", KEY_UINT, probe_every, .unit = "updates", .standard = "0",
+              .high = 1e9,
+              .help = "Updates between two measurements on the probe batch; 0 is never"),
+    NUMBER_AT("record.snapshots", KEY_UINT, snapshots, .unit = "updates", .standard = "0",
+              .high = 1e9,
+              .help = "Updates between two stored states of every run, from which replay --from "
+                      "goes on; 0 is none"),
+    WORDS_AT("record.readback", KEY_BOOL, readback, .standard = "true",
+             .help = "Whether the learning rate is read back from the weights"),
+    WORDS_AT("record.tensors", KEY_BOOL, tensors, .standard = "true",
+             .help = "Whether norms and digests of each tensor are kept"),
+    WORDS_AT("record.phases", KEY_BOOL, phases, .standard = "true",
+             .help = "Whether a digest is kept after each phase"),
+    WORDS_AT("floor.design", KEY_ENUM, design, .standard = "auto", .names = design_names,
+             .help = "Which arm is repeated to measure the floor: the baseline, or both"),
+    NUMBER_AT("floor.replicates", KEY_UINT, replicates, .unit = "runs", .standard = "auto",
+              .low = 1, .high = FLOOR_REPEATS_MAX, .word = "auto",
+              .help = "Runs of each arm, its own included, at most 10; with design baseline "
+                      "repeats of the baseline. auto is what floor.alpha needs: at least 8 of each "
+                      "arm, 13 of the baseline at 0.01"),
+    NUMBER_AT(
+        "floor.alpha", KEY_REAL, alpha, .unit = "1", .standard = "0.01", .low = 1e-6, .high = 0.5,
+        .help =
+            "Level of the test: share of pairs meant to be the same that may be called different"),
+    NUMBER_AT("attribution.orders", KEY_UINT, orders, .unit = "orders", .standard = "auto",
+              .low = ORDERS_LEAST, .high = ORDERS_MOST, .word = "auto",
+              .help = "Sampled orders in which more than 5 factors enter, half of them reverses of "
+                      "the others; even. auto trains about 40 mixtures, more from 8 factors on"),
+    NUMBER_AT("attribution.replicates", KEY_UINT, mixture_runs, .unit = "runs", .standard = "auto",
+              .high = 10, .word = "auto",
+              .help = "Repeats of each mixture of noisy arms, which give its shares their "
+                      "intervals: 3 to 10, or 0 for none. auto is as many as the floor has of each "
+                      "arm, 4 of 5 factors; more factors have none"),
+    WORDS_AT("attribution.twin", KEY_BOOL, twin, .standard = "true",
+             .help = "Train the baseline once more with one weight one unit in the last place off, "
+                     "where its floor is exact: shows how fast rounding grows"),
+    WORDS_AT("expect.verdict", KEY_ENUM, verdict, .standard = "none", .names = verdict_names,
+             .help = "Verdict that a run must reach"),
+    WORDS_AT("expect.cause", KEY_ENUM, cause, .standard = "any", .word = "any",
+             .names = cause_names, .help = "Cause with the largest share"),
+    NUMBER_AT("expect.first_step", KEY_INT, first_step, .unit = "updates", .standard = "0",
+              .high = 1e9, .help = "Update of the first difference, counted from 1; 0 is any"),
+    WORDS_AT("expect.first_phase", KEY_ENUM, first_phase, .standard = "any", .word = "any",
+             .names = phase_names, .help = "Phase of the first difference"),
+    WORDS_AT("expect.first_tensor", KEY_TEXT, first_tensor, .standard = "",
+             .help = "Tensor of the first difference; empty is any"),
 };
 
 const struct key_row *head_rows(size_t *out_count) {
