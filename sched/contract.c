@@ -53,7 +53,7 @@ static uint64_t counted_before(const struct contract_plan *plan, uint64_t k) {
     uint64_t skipped = 0;
     if (!holds(plan)) return k - 1;
     while (skipped < plan->skipped_count && plan->skipped[skipped] < k)
-        ++skipped;
+        skipped++;
     return k - 1 - skipped;
 }
 
@@ -75,9 +75,9 @@ void contract_columns(const struct contract_plan *plan, uint64_t count, double *
     const int next = logs_next(plan);
     const uint64_t last = count + (uint64_t)(next && logged != NULL);
     size_t skipped = 0;
-    for (uint64_t k = 1; k <= last; ++k) {
+    for (uint64_t k = 1; k <= last; k++) {
         while (holds(plan) && skipped < plan->skipped_count && plan->skipped[skipped] < k)
-            ++skipped;
+            skipped++;
         const double lr = applied_after(plan, k, k - 1 - skipped);
         if (applied != NULL && k <= count) applied[k - 1] = lr;
         if (logged != NULL && !next) logged[k - 1] = lr;

@@ -43,7 +43,7 @@ static enum status check_request(const struct contract_request *r) {
     if (r->min_lr_ratio == r->min_lr_ratio && !(r->min_lr_ratio >= 0.0 && r->min_lr_ratio <= 1.0))
         FAIL(STATUS_INPUT, "--min-lr-ratio: expected a number from 0 to 1, got %s",
              number_text_f64(r->min_lr_ratio).text);
-    for (size_t i = 0; i < r->skipped_count; ++i)
+    for (size_t i = 0; i < r->skipped_count; i++)
         if (r->skipped[i] == 0 || (i > 0 && r->skipped[i] <= r->skipped[i - 1]))
             FAIL(STATUS_INPUT, "--skipped: expected updates from 1 on in ascending order, got %llu",
                  (unsigned long long)r->skipped[i]);
@@ -222,7 +222,7 @@ static enum status lengths_of(const struct contract_request *r, struct contract_
 static enum status fail_schedule(const struct contract *contract, const char *name) {
     char names[320] = "";
     const struct sched_class *const *classes = sched_classes();
-    for (size_t i = 0; classes[i] != NULL; ++i) {
+    for (size_t i = 0; classes[i] != NULL; i++) {
         if (!sched_in_family(classes[i], contract->family)) continue;
         if (names[0] != '\0') strncat(names, ", ", sizeof names - strlen(names) - 1);
         strncat(names, sched_bare_name(classes[i]), sizeof names - strlen(names) - 1);
@@ -240,7 +240,7 @@ static enum status set_floor(const struct contract_request *r, const struct cont
     if (m != m) return STATUS_OK;
     if (sched_row(plan->schedule, "min_lr_ratio") != NULL)
         return sched_values_set(plan->schedule, values, "min_lr_ratio", number_text_f64(m).text);
-    for (size_t i = 0; i < COUNT_OF(rates); ++i)
+    for (size_t i = 0; i < COUNT_OF(rates); i++)
         if (sched_row(plan->schedule, rates[i]) != NULL)
             return sched_values_set(plan->schedule, values, rates[i],
                                     number_text_f64(m * r->lr).text);
@@ -252,7 +252,7 @@ static void scale_lengths(const struct contract_request *r, const struct contrac
                           char *values) {
     const int32_t rescaled = rescaled_of(r);
     if (rescaled != CONTRACT_RESCALED_BOTH && rescaled != CONTRACT_RESCALED_TOTAL) return;
-    for (size_t i = 0; i < plan->schedule->key_count; ++i) {
+    for (size_t i = 0; i < plan->schedule->key_count; i++) {
         const struct key_row *row = &plan->schedule->keys[i];
         double x;
         if (row->type != KEY_REAL || strcmp(row->unit, "counter") != 0) continue;
@@ -271,7 +271,7 @@ static enum status set_values(const struct contract_request *r, struct arena *ar
     if (preset[0] != NULL && strcmp(preset[0], plan->schedule->name) == 0)
         TRY(sched_values_set(plan->schedule, values, preset[1], preset[2]));
     TRY(set_floor(r, plan, values));
-    for (size_t i = 0; i < r->value_count; ++i) {
+    for (size_t i = 0; i < r->value_count; i++) {
         enum status status =
             sched_values_set(plan->schedule, values, r->values[i].key, r->values[i].text);
         if (status != STATUS_OK) return status_prefix(status, "--value");
@@ -286,7 +286,7 @@ static double counted_to(const struct contract_request *r, uint64_t update) {
     uint64_t skipped = 0;
     if (r->contract->on_skip == CONTRACT_SKIP_HOLD)
         while (skipped < r->skipped_count && r->skipped[skipped] <= update)
-            ++skipped;
+            skipped++;
     return (double)(update - skipped);
 }
 
@@ -303,7 +303,7 @@ static enum status set_metric(const struct contract_request *r, struct arena *ar
              plan->schedule->name, r->contract->name);
     TRY(arena_take(arena, 1, sizeof *metric, "metric", &metric));
     TRY(arena_take(arena, r->metric_count, sizeof *at, "metric", &at));
-    for (size_t i = 0; i < r->metric_count; ++i) {
+    for (size_t i = 0; i < r->metric_count; i++) {
         const uint64_t update = r->metric_update[i];
         if (update == 0 || (i > 0 && update < r->metric_update[i - 1]))
             FAIL(STATUS_INPUT,

@@ -13,12 +13,12 @@ struct llmc_values {
 };
 
 static const struct key_row keys[] = {
-    SCHED_REAL(llmc_values, min_lr_ratio, "1", "0", 1,
-               "Share of the base rate at the end (theirs: final_learning_rate_frac)"),
+    SCHED_REAL(llmc_values, min_lr_ratio, .standard = "0", .high = 1,
+               .help = "Share of the base rate at the end (theirs: final_learning_rate_frac)"),
 };
 
 static float floor_of(const struct sched_call *call) {
-    return (float)call->base_lr * (float)((const struct llmc_values *)call->values)->min_lr_ratio;
+    return (float)call->base_lr * (float)SCHED_VALUES(call, llmc_values)->min_lr_ratio;
 }
 
 static float step_of(double counter) {
@@ -82,17 +82,12 @@ static double constant_minimum(const struct sched_call *call) {
 }
 
 #define LLMC(symbol, word, text, function)                                                         \
-    SCHED_CLASS(symbol, "llmc." word, text, keys, llmc_values, function, llmc_minimum,             \
-                sched_check_call)
+    SCHED_CLASS(symbol, "llmc." word, text, SCHED_KEYS(keys, llmc_values), .value = function,      \
+                .minimum = llmc_minimum, .validate = sched_check_call)
 
-const struct sched_class sched_llmc_constant = {
-    .size = sizeof(struct sched_class),
-    .name = "llmc.constant",
-    .help = "L in binary32, as llm.c constant; it has no warm-up",
-    .value = constant_value,
-    .minimum = constant_minimum,
-    .validate = sched_check_call,
-};
+SCHED_CLASS(sched_llmc_constant, "llmc.constant",
+            "L in binary32, as llm.c constant; it has no warm-up", .value = constant_value,
+            .minimum = constant_minimum, .validate = sched_check_call);
 LLMC(sched_llmc_linear, "linear",
      "L (s + 1) / W, then linear to min_lr_ratio * L, all in binary32, as llm.c linear",
      linear_value);

@@ -25,20 +25,21 @@ struct megatron_stable_values {
 
 static const char *const styles[] = {"linear", "cosine", "exponential", "minus_sqrt", NULL};
 
-static const struct key_row keys[] = {
-    SCHED_REAL(megatron_values, min_lr, "1", "0", 1e6, "Learning rate at the end"),
-    SCHED_REAL(megatron_values, init_lr, "1", "0", 1e6,
-               "Learning rate where the warm-up starts (theirs: lr_warmup_init)"),
-};
+/* The rows of struct megatron_values, with which the other struct begins. */
+#define MEGATRON_ROWS                                                                              \
+    SCHED_REAL(megatron_values, min_lr, .standard = "0", .high = 1e6,                              \
+               .help = "Learning rate at the end"),                                                \
+        SCHED_REAL(megatron_values, init_lr, .standard = "0", .high = 1e6,                         \
+                   .help = "Learning rate where the warm-up starts (theirs: lr_warmup_init)")
+
+static const struct key_row keys[] = {MEGATRON_ROWS};
 
 static const struct key_row stable_keys[] = {
-    SCHED_REAL(megatron_stable_values, min_lr, "1", "0", 1e6, "Learning rate at the end"),
-    SCHED_REAL(megatron_stable_values, init_lr, "1", "0", 1e6,
-               "Learning rate where the warm-up starts (theirs: lr_warmup_init)"),
+    MEGATRON_ROWS,
     SCHED_LENGTH(megatron_stable_values, decay,
                  "Decay (theirs: lr_wsd_decay_iters); auto is the whole run, as Megatron-Bridge"),
-    SCHED_ENUM(megatron_stable_values, decay_style, "exponential",
-               "Shape of the decay (theirs: lr_wsd_decay_style)", styles),
+    SCHED_ENUM(megatron_stable_values, decay_style, .standard = "exponential", .names = styles,
+               .help = "Shape of the decay (theirs: lr_wsd_decay_style)"),
 };
 
 static double falling(int32_t style, double p) {
@@ -57,7 +58,7 @@ static double falling(int32_t style, double p) {
 /* Whether the rate at n is decided before the shape of the decay is looked at: within the warm-up,
  * whose last counter W belongs to it, or past the total. */
 static int outside(const struct sched_call *call, double n, double *out) {
-    const struct megatron_values *values = (const struct megatron_values *)call->values;
+    const struct megatron_values *values = SCHED_VALUES(call, megatron_values);
     if (call->warmup > 0.0 && n <= call->warmup) {
         *out = values->init_lr + (call->base_lr - values->init_lr) * n / call->warmup;
         return 1;
@@ -67,7 +68,7 @@ static int outside(const struct sched_call *call, double n, double *out) {
 }
 
 static double scaled(const struct sched_call *call, double coefficient) {
-    const double min_lr = ((const struct megatron_values *)call->values)->min_lr;
+    const double min_lr = SCHED_VALUES(call, megatron_values)->min_lr;
     return min_lr + coefficient * (call->base_lr - min_lr);
 }
 
@@ -98,7 +99,7 @@ static double cosine_value(const struct sched_call *call, double counter) {
 static double root_value(const struct sched_call *call, double counter) {
     double lr;
     const double n = sched_clamp_counter(counter);
-    const double min_lr = ((const struct megatron_values *)call->values)->min_lr;
+    const double min_lr = SCHED_VALUES(call, megatron_values)->min_lr;
     if (outside(call, n, &lr)) return lr;
     lr = call->base_lr * real_sqrt_f64(sched_at_least_one(call->warmup)) /
          real_sqrt_f64(sched_at_least_one(n));
@@ -106,8 +107,7 @@ static double root_value(const struct sched_call *call, double counter) {
 }
 
 static double stable_value(const struct sched_call *call, double counter) {
-    const struct megatron_stable_values *values =
-        (const struct megatron_stable_values *)call->values;
+    const struct megatron_stable_values *values = SCHED_VALUES(call, megatron_stable_values);
     double lr;
     const double n = sched_clamp_counter(counter);
     if (outside(call, n, &lr)) return lr;
@@ -118,23 +118,15 @@ static double stable_value(const struct sched_call *call, double counter) {
 }
 
 static double megatron_minimum(const struct sched_call *call) {
-    return ((const struct megatron_values *)call->values)->min_lr;
-}
-
-static double constant_minimum(const struct sched_call *call) {
-    return call->base_lr;
+    return SCHED_VALUES(call, megatron_values)->min_lr;
 }
 
 /* Refuses what the constructor of OptimizerParamScheduler asserts. */
 static enum status megatron_validate(const struct sched_call *call) {
-    const struct megatron_values *values = (const struct megatron_values *)call->values;
+    const struct megatron_values *values = SCHED_VALUES(call, megatron_values);
     TRY(sched_check_call(call));
-    if (!(values->min_lr <= call->base_lr))
-        FAIL(STATUS_INPUT, "schedule.min_lr: expected at most the base rate %.17g, got %.17g",
-             call->base_lr, values->min_lr);
-    if (!(values->init_lr <= call->base_lr))
-        FAIL(STATUS_INPUT, "schedule.init_lr: expected at most the base rate %.17g, got %.17g",
-             call->base_lr, values->init_lr);
+    TRY(sched_check_at_most_base(call, "min_lr", values->min_lr));
+    TRY(sched_check_at_most_base(call, "init_lr", values->init_lr));
     if (!(call->warmup < call->total))
         FAIL(STATUS_INPUT,
              "schedule.warmup: Megatron expects less than the total of %.17g, got %.17g",
@@ -143,10 +135,11 @@ static enum status megatron_validate(const struct sched_call *call) {
 }
 
 #define MEGATRON(symbol, word, text, rows, values, function, floor)                                \
-    SCHED_CLASS(symbol, "megatron." word, text, rows, values, function, floor, megatron_validate)
+    SCHED_CLASS(symbol, "megatron." word, text, SCHED_KEYS(rows, values), .value = function,       \
+                .minimum = floor, .validate = megatron_validate)
 
 MEGATRON(sched_megatron_constant, "constant", "L after a linear warm-up, as Megatron's constant",
-         keys, megatron_values, constant_value, constant_minimum);
+         keys, megatron_values, constant_value, sched_base_rate);
 MEGATRON(sched_megatron_linear, "linear",
          "Linear from L to min_lr after a linear warm-up, then min_lr, as Megatron's linear", keys,
          megatron_values, linear_value, megatron_minimum);

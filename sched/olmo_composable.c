@@ -24,15 +24,15 @@ struct composable_values {
 };
 
 static const struct key_row keys[] = {
-    STAGES_TEXT_ROW(composable_values, stages, STAGES_TEXT, STAGES_NONE,
+    STAGES_TEXT_ROW(composable_values, stages,
                     "Stages, as linear:1000:0:1,cosine:5000:0.1: shape, length, start, end"),
-    STAGES_TEXT_ROW(composable_values, override_decay, OVERRIDE_TEXT, STAGES_NONE,
+    STAGES_TEXT_ROW(composable_values, override_decay,
                     "Decay instead of them, as linear:4000:500:0: shape, start, length, end"),
     STAGES_UNIT_ROW(composable_values),
 };
 
 static const struct composable_values *values_of(const struct sched_call *call) {
-    return (const struct composable_values *)call->values;
+    return SCHED_VALUES(call, composable_values);
 }
 
 /* One stage in absolute numbers: `length` counters from `start` on, from rate `from` to `to`. */
@@ -60,7 +60,7 @@ static enum status split(const char *key, const char *list, const char *item,
                          char words[4][STAGES_PART]) {
     const char *at = item;
     memset(words, 0, 4 * sizeof words[0]);
-    for (size_t i = 0; i < 4 && at != NULL; ++i)
+    for (size_t i = 0; i < 4 && at != NULL; i++)
         if (!stages_next(&at, ':', words[i], STAGES_PART)) break;
     const int shaped = strcmp(words[0], "linear") == 0 || strcmp(words[0], "cosine") == 0 ||
                        strcmp(words[0], "constant") == 0;
@@ -157,15 +157,8 @@ static enum status composable_validate(const struct sched_call *call) {
     return rate(call, 0x1p1000, &lr);
 }
 
-const struct sched_class sched_olmo_composable = {
-    .size = sizeof(struct sched_class),
-    .name = "olmo-core.composable",
-    .help = "Linear and cosine stages one after the other, whatever the total is, then the last "
+SCHED_CLASS(sched_olmo_composable, "olmo-core.composable",
+            "Linear and cosine stages one after the other, whatever the total is, then the last "
             "rate, as OLMo-core ComposableScheduler",
-    .keys = keys,
-    .key_count = sizeof keys / sizeof keys[0],
-    .values_size = sizeof(struct composable_values),
-    .value = composable_value,
-    .minimum = composable_minimum,
-    .validate = composable_validate,
-};
+            SCHED_KEYS(keys, composable_values), .value = composable_value,
+            .minimum = composable_minimum, .validate = composable_validate);

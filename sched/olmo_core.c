@@ -19,12 +19,13 @@ struct floor_values {
 };
 
 static const struct key_row warmup_keys[] = {
-    SCHED_REAL(warmup_values, warmup_min_lr, "1", "0", 1e6, OLMO_WARMUP_HELP),
+    SCHED_REAL(warmup_values, warmup_min_lr, .standard = "0", .high = 1e6,
+               .help = OLMO_WARMUP_HELP),
 };
 
 static const struct key_row floor_keys[] = {
-    SCHED_REAL(floor_values, min_lr_ratio, "1", "0.1", 1, OLMO_FLOOR_HELP),
-    SCHED_REAL(floor_values, warmup_min_lr, "1", "0", 1e6, OLMO_WARMUP_HELP),
+    SCHED_REAL(floor_values, min_lr_ratio, .standard = "0.1", .high = 1, .help = OLMO_FLOOR_HELP),
+    SCHED_REAL(floor_values, warmup_min_lr, .standard = "0", .high = 1e6, .help = OLMO_WARMUP_HELP),
 };
 
 double olmo_warmup(const struct sched_call *call, double peak, double c, double start) {
@@ -47,16 +48,16 @@ static double constant_value(const struct sched_call *call, double counter) {
 
 static double warmup_value(const struct sched_call *call, double counter) {
     const double c = sched_clamp_counter(counter);
-    const double start = ((const struct warmup_values *)call->values)->warmup_min_lr;
+    const double start = SCHED_VALUES(call, warmup_values)->warmup_min_lr;
     return c <= call->warmup ? olmo_warmup(call, call->base_lr, c, start) : call->base_lr;
 }
 
 static double eta_of(const struct sched_call *call) {
-    return call->base_lr * ((const struct floor_values *)call->values)->min_lr_ratio;
+    return call->base_lr * SCHED_VALUES(call, floor_values)->min_lr_ratio;
 }
 
 static double start_of(const struct sched_call *call) {
-    return ((const struct floor_values *)call->values)->warmup_min_lr;
+    return SCHED_VALUES(call, floor_values)->warmup_min_lr;
 }
 
 static double linear_value(const struct sched_call *call, double counter) {
@@ -92,10 +93,6 @@ static double root_value(const struct sched_call *call, double counter) {
     return eta + (lr - eta) * real_sqrt_f64(call->warmup / c);
 }
 
-static double constant_minimum(const struct sched_call *call) {
-    return call->base_lr;
-}
-
 enum status olmo_check_starts(const struct sched_call *call, double warmup_min_lr,
                               double decay_min_lr) {
     TRY(sched_check_call(call));
@@ -112,37 +109,25 @@ enum status olmo_check_starts(const struct sched_call *call, double warmup_min_l
 }
 
 static enum status warmup_validate(const struct sched_call *call) {
-    return olmo_check_starts(call, ((const struct warmup_values *)call->values)->warmup_min_lr, 0);
+    return olmo_check_starts(call, SCHED_VALUES(call, warmup_values)->warmup_min_lr, 0);
 }
 
 static enum status floor_validate(const struct sched_call *call) {
     return olmo_check_starts(call, start_of(call), 0);
 }
 
-const struct sched_class sched_olmo_constant = {
-    .size = sizeof(struct sched_class),
-    .name = "olmo-core.constant",
-    .help = "L, as OLMo-core ConstantScheduler; it has no warm-up",
-    .value = constant_value,
-    .minimum = constant_minimum,
-    .validate = sched_check_call,
-};
+SCHED_CLASS(sched_olmo_constant, "olmo-core.constant",
+            "L, as OLMo-core ConstantScheduler; it has no warm-up", .value = constant_value,
+            .minimum = sched_base_rate, .validate = sched_check_call);
 
-const struct sched_class sched_olmo_constant_with_warmup = {
-    .size = sizeof(struct sched_class),
-    .name = "olmo-core.constant_with_warmup",
-    .help = "L after a linear warm-up, as OLMo-core ConstantWithWarmup",
-    .keys = warmup_keys,
-    .key_count = sizeof warmup_keys / sizeof warmup_keys[0],
-    .values_size = sizeof(struct warmup_values),
-    .value = warmup_value,
-    .minimum = constant_minimum,
-    .validate = warmup_validate,
-};
+SCHED_CLASS(sched_olmo_constant_with_warmup, "olmo-core.constant_with_warmup",
+            "L after a linear warm-up, as OLMo-core ConstantWithWarmup",
+            SCHED_KEYS(warmup_keys, warmup_values), .value = warmup_value,
+            .minimum = sched_base_rate, .validate = warmup_validate);
 
 #define OLMO(symbol, word, text, function)                                                         \
-    SCHED_CLASS(symbol, "olmo-core." word, text, floor_keys, floor_values, function, eta_of,       \
-                floor_validate)
+    SCHED_CLASS(symbol, "olmo-core." word, text, SCHED_KEYS(floor_keys, floor_values),             \
+                .value = function, .minimum = eta_of, .validate = floor_validate)
 
 OLMO(sched_olmo_linear, "linear",
      "Linear from L to min_lr_ratio * L after a linear warm-up, as OLMo-core LinearWithWarmup",

@@ -36,21 +36,25 @@ enum shape { SHAPE_CONSTANT, SHAPE_WARMUP, SHAPE_LINEAR, SHAPE_COSINE };
 static const char *const shapes[] = {"constant", "constant_with_warmup", "linear", "cosine", NULL};
 
 static const struct key_row keys[] = {
-    SCHED_REAL(sequential_values, min_lr_ratio, "1", "0.1", 1, OLMO_FLOOR_HELP),
-    SCHED_REAL(sequential_values, warmup_min_lr, "1", "0", 1e6, OLMO_WARMUP_HELP),
+    SCHED_REAL(sequential_values, min_lr_ratio, .standard = "0.1", .high = 1,
+               .help = OLMO_FLOOR_HELP),
+    SCHED_REAL(sequential_values, warmup_min_lr, .standard = "0", .high = 1e6,
+               .help = OLMO_WARMUP_HELP),
     SCHED_LENGTH(sequential_values, change,
                  "Counter at which the second stage begins; auto is half"),
-    SCHED_REAL(sequential_values, second_warmup, "counter", "0", 0x1p53,
-               "Warm-up of the second stage"),
-    SCHED_ENUM(sequential_values, first, "constant_with_warmup", "First stage", shapes),
-    SCHED_ENUM(sequential_values, second, "linear", "Second stage", shapes),
-    STAGES_TEXT_ROW(sequential_values, stages, STAGES_TEXT, STAGES_NONE,
+    SCHED_ROW(KEY_REAL, sequential_values, second_warmup, .unit = "counter", .standard = "0",
+              .high = 0x1p53, .help = "Warm-up of the second stage"),
+    SCHED_ENUM(sequential_values, first, .standard = "constant_with_warmup", .names = shapes,
+               .help = "First stage"),
+    SCHED_ENUM(sequential_values, second, .standard = "linear", .names = shapes,
+               .help = "Second stage"),
+    STAGES_TEXT_ROW(sequential_values, stages,
                     "Any number of stages instead, as linear:100:warmup=10,cosine:300,constant"),
     STAGES_UNIT_ROW(sequential_values),
 };
 
 static const struct sequential_values *values_of(const struct sched_call *call) {
-    return (const struct sequential_values *)call->values;
+    return SCHED_VALUES(call, sequential_values);
 }
 
 /* One stage, ready to be called. */
@@ -148,7 +152,7 @@ static enum status read_pair(const struct sched_call *call, size_t i, struct sta
     } common[] = {{"min_lr_ratio", values->min_lr_ratio}, {"warmup_min_lr", values->warmup_min_lr}};
     const double half = sched_half_even(call->total * 0.5);
     TRY(open_stage(call, classes[i == 0 ? values->first : values->second], out));
-    for (size_t k = 0; k < 2; ++k)
+    for (size_t k = 0; k < 2; k++)
         if (sched_row(out->schedule, common[k].key) != NULL)
             TRY(sched_values_set(out->schedule, out->values, common[k].key,
                                  number_text_f64(common[k].value).text));
@@ -177,7 +181,7 @@ static enum status rate(const struct sched_call *call, double c, int check, doub
     double left = call->total;
     double base = call->base_lr;
     struct stage stage;
-    for (size_t i = 0;; ++i) {
+    for (size_t i = 0;; i++) {
         TRY(next_stage(call, i, &at, &stage));
         const int last = at == NULL;
         stage.call.base_lr = base;
@@ -217,15 +221,8 @@ static enum status sequential_validate(const struct sched_call *call) {
     return rate(call, call->total, 1, &lr);
 }
 
-const struct sched_class sched_olmo_sequential = {
-    .size = sizeof(struct sched_class),
-    .name = "olmo-core.sequential",
-    .help = "Stages, each beginning at the last rate of the one before with a counter of its own, "
+SCHED_CLASS(sched_olmo_sequential, "olmo-core.sequential",
+            "Stages, each beginning at the last rate of the one before with a counter of its own, "
             "as OLMo-core SequentialScheduler",
-    .keys = keys,
-    .key_count = sizeof keys / sizeof keys[0],
-    .values_size = sizeof(struct sequential_values),
-    .value = sequential_value,
-    .minimum = sequential_minimum,
-    .validate = sequential_validate,
-};
+            SCHED_KEYS(keys, sequential_values), .value = sequential_value,
+            .minimum = sequential_minimum, .validate = sequential_validate);

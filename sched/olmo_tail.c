@@ -25,64 +25,34 @@ struct cosine_values {
     double min_lr_ratio;
 };
 
-#define TAIL_ROWS(owner, prefix)                                                                   \
-    {"decay",                                                                                      \
-     KEY_REAL,                                                                                     \
-     "counter",                                                                                    \
-     "auto",                                                                                       \
-     CAUSE_SCHEDULE,                                                                               \
-     "Length D of the linear tail; auto is decay_ratio of the total",                              \
-     offsetof(owner, prefix decay),                                                                \
-     sizeof(double),                                                                               \
-     0,                                                                                            \
-     0x1p53,                                                                                       \
-     "auto",                                                                                       \
-     NULL},                                                                                        \
-        {"decay_ratio",                                                                            \
-         KEY_REAL,                                                                                 \
-         "1",                                                                                      \
-         "0.1",                                                                                    \
-         CAUSE_SCHEDULE,                                                                           \
-         "Tail as a share of the total, rounded half to even (theirs: decay_fraction)",            \
-         offsetof(owner, prefix decay_ratio),                                                      \
-         sizeof(double),                                                                           \
-         0,                                                                                        \
-         1,                                                                                        \
-         NULL,                                                                                     \
-         NULL},                                                                                    \
-        {"decay_min_lr",                                                                           \
-         KEY_REAL,                                                                                 \
-         "1",                                                                                      \
-         "0",                                                                                      \
-         CAUSE_SCHEDULE,                                                                           \
-         "Learning rate at the total",                                                             \
-         offsetof(owner, prefix decay_min_lr),                                                     \
-         sizeof(double),                                                                           \
-         0,                                                                                        \
-         1e6,                                                                                      \
-         NULL,                                                                                     \
-         NULL},                                                                                    \
-    {                                                                                              \
-        "warmup_min_lr", KEY_REAL, "1", "0", CAUSE_SCHEDULE, OLMO_WARMUP_HELP,                     \
-            offsetof(owner, prefix warmup_min_lr), sizeof(double), 0, 1e6, NULL, NULL              \
-    }
+/* The rows of struct tail_values, which lies at offset 0 of the other two. */
+#define TAIL_ROWS                                                                                  \
+    SCHED_LENGTH(tail_values, decay,                                                               \
+                 "Length D of the linear tail; auto is decay_ratio of the total"),                 \
+        SCHED_REAL(                                                                                \
+            tail_values, decay_ratio, .standard = "0.1", .high = 1,                                \
+            .help =                                                                                \
+                "Tail as a share of the total, rounded half to even (theirs: decay_fraction)"),    \
+        SCHED_REAL(tail_values, decay_min_lr, .standard = "0", .high = 1e6,                        \
+                   .help = "Learning rate at the total"),                                          \
+        SCHED_REAL(tail_values, warmup_min_lr, .standard = "0", .high = 1e6,                       \
+                   .help = OLMO_WARMUP_HELP)
 
-static const struct key_row wsd_keys[] = {TAIL_ROWS(struct tail_values, )};
+static const struct key_row wsd_keys[] = {TAIL_ROWS};
 
 static const struct key_row power_keys[] = {
-    TAIL_ROWS(struct power_values, tail.),
-    {"power", KEY_REAL, "1", "-0.51", CAUSE_SCHEDULE, "Exponent b of L (c / W)^b",
-     offsetof(struct power_values, power), sizeof(double), -1000, 0, NULL, NULL},
+    TAIL_ROWS,
+    SCHED_REAL(power_values, power, .standard = "-0.51", .low = -1000,
+               .help = "Exponent b of L (c / W)^b"),
 };
 
 static const struct key_row cosine_keys[] = {
-    TAIL_ROWS(struct cosine_values, tail.),
-    {"min_lr_ratio", KEY_REAL, "1", "0.1", CAUSE_SCHEDULE, OLMO_FLOOR_HELP,
-     offsetof(struct cosine_values, min_lr_ratio), sizeof(double), 0, 1, NULL, NULL},
+    TAIL_ROWS,
+    SCHED_REAL(cosine_values, min_lr_ratio, .standard = "0.1", .high = 1, .help = OLMO_FLOOR_HELP),
 };
 
 static const struct tail_values *tail_of(const struct sched_call *call) {
-    return (const struct tail_values *)call->values;
+    return SCHED_VALUES(call, tail_values);
 }
 
 static double length_of(const struct sched_call *call) {
@@ -108,7 +78,7 @@ static double wsd_value(const struct sched_call *call, double counter) {
 }
 
 static double power_of(const struct sched_call *call, double c) {
-    const double b = ((const struct power_values *)call->values)->power;
+    const double b = SCHED_VALUES(call, power_values)->power;
     return call->base_lr * sched_pow(c / call->warmup, b);
 }
 
@@ -122,7 +92,7 @@ static double power_value(const struct sched_call *call, double counter) {
 static double cosine_value(const struct sched_call *call, double counter) {
     const double c = sched_clamp_counter(counter);
     const double start = call->total - length_of(call);
-    const double eta = call->base_lr * ((const struct cosine_values *)call->values)->min_lr_ratio;
+    const double eta = call->base_lr * SCHED_VALUES(call, cosine_values)->min_lr_ratio;
     const double from = tail_of(call)->warmup_min_lr;
     if (c >= start) return tail(call, olmo_cosine(call, start, eta, from), c);
     return olmo_cosine(call, c, eta, from);
@@ -150,7 +120,8 @@ static enum status power_validate(const struct sched_call *call) {
 }
 
 #define TAIL(symbol, word, text, rows, values, function, check)                                    \
-    SCHED_CLASS(symbol, "olmo-core." word, text, rows, values, function, tail_minimum, check)
+    SCHED_CLASS(symbol, "olmo-core." word, text, SCHED_KEYS(rows, values), .value = function,      \
+                .minimum = tail_minimum, .validate = check)
 
 TAIL(sched_olmo_wsd, "wsd",
      "L after a linear warm-up, then a linear tail; negative past the total, as OLMo-core WSD",

@@ -28,24 +28,27 @@ struct period_values {
 static const struct key_row period_keys[] = {
     SCHED_LENGTH(period_values, period, "Length of each period; auto is the total: one period"),
     SCHED_LENGTH(period_values, decay, "Decay at the end of each period; auto by decay_ratio"),
-    SCHED_REAL(period_values, decay_ratio, "1", "0.1", 1,
-               "Decay as a share of the period, rounded half to even (theirs: decay_fraction)"),
-    SCHED_REAL(period_values, decay_min_lr, "1", "0", 1e6, "Learning rate at a period's end"),
-    SCHED_REAL(period_values, warmup_min_lr, "1", "0", 1e6, OLMO_WARMUP_HELP),
-    STAGES_TEXT_ROW(period_values, periods, PERIODS_TEXT, STAGES_NONE,
+    SCHED_REAL(period_values, decay_ratio, .standard = "0.1", .high = 1,
+               .help =
+                   "Decay as a share of the period, rounded half to even (theirs: decay_fraction)"),
+    SCHED_REAL(period_values, decay_min_lr, .standard = "0", .high = 1e6,
+               .help = "Learning rate at a period's end"),
+    SCHED_REAL(period_values, warmup_min_lr, .standard = "0", .high = 1e6,
+               .help = OLMO_WARMUP_HELP),
+    STAGES_TEXT_ROW(period_values, periods,
                     "Lengths of unequal periods, as 1000,2000,500 (theirs: period_lengths)"),
-    STAGES_TEXT_ROW(period_values, peaks, PERIODS_TEXT, STAGES_NONE,
+    STAGES_TEXT_ROW(period_values, peaks,
                     "Share of L that each of them reaches (theirs: period_lr_multipliers)"),
     STAGES_UNIT_ROW(period_values),
 };
 
 static double period_of(const struct sched_call *call) {
-    const double period = ((const struct period_values *)call->values)->period;
+    const double period = SCHED_VALUES(call, period_values)->period;
     return period > 0.0 ? period : call->total;
 }
 
 static double decay_of(const struct sched_call *call) {
-    const struct period_values *values = (const struct period_values *)call->values;
+    const struct period_values *values = SCHED_VALUES(call, period_values);
     return sched_length(values->decay, period_of(call), values->decay_ratio);
 }
 
@@ -60,10 +63,10 @@ struct period_list {
 };
 
 static enum status read_list(const struct sched_call *call, struct period_list *out) {
-    const struct period_values *values = (const struct period_values *)call->values;
+    const struct period_values *values = SCHED_VALUES(call, period_values);
     size_t peaks;
     TRY(stages_numbers("periods", values->periods, 1e-9, out->length, PERIODS, &out->count));
-    for (size_t i = 0; i < out->count; ++i) {
+    for (size_t i = 0; i < out->count; i++) {
         out->length[i] *= values->length_unit;
         out->peak[i] = 1.0;
     }
@@ -76,21 +79,21 @@ static enum status read_list(const struct sched_call *call, struct period_list *
 }
 
 static double decay_in(const struct sched_call *call, const struct period_list *list, size_t i) {
-    const struct period_values *values = (const struct period_values *)call->values;
+    const struct period_values *values = SCHED_VALUES(call, period_values);
     return sched_length(values->decay, list->length[i], values->decay_ratio);
 }
 
 /* The rate at c where periods are listed. The counter at which a period ends still belongs to it.
  * The warm-up is part of the first period. */
 static double list_value(const struct sched_call *call, const struct period_list *list, double c) {
-    const struct period_values *values = (const struct period_values *)call->values;
+    const struct period_values *values = SCHED_VALUES(call, period_values);
     const double low = values->decay_min_lr;
     const double first = call->base_lr * list->peak[0];
     double begin = 0.0, length = list->length[0] - call->warmup;
     size_t i = 0;
     if (c < call->warmup) return olmo_warmup(call, first, c, values->warmup_min_lr);
     c -= call->warmup;
-    for (; c > begin + length && i + 1 < list->count; ++i) {
+    for (; c > begin + length && i + 1 < list->count; i++) {
         begin += length;
         length = list->length[i + 1];
     }
@@ -105,7 +108,7 @@ static double list_value(const struct sched_call *call, const struct period_list
 /* The rate where periods are equally long. A period holds the counters start < c <= end, so its
  * decay ends at its last counter. */
 static double period_value(const struct sched_call *call, double counter) {
-    const struct period_values *values = (const struct period_values *)call->values;
+    const struct period_values *values = SCHED_VALUES(call, period_values);
     const double c = sched_clamp_counter(counter);
     struct period_list list;
     if (stages_given(values->periods))
@@ -121,16 +124,16 @@ static double period_value(const struct sched_call *call, double counter) {
 }
 
 static double period_minimum(const struct sched_call *call) {
-    return ((const struct period_values *)call->values)->decay_min_lr;
+    return SCHED_VALUES(call, period_values)->decay_min_lr;
 }
 
 static enum status list_validate(const struct sched_call *call) {
-    const struct period_values *values = (const struct period_values *)call->values;
+    const struct period_values *values = SCHED_VALUES(call, period_values);
     struct period_list list;
     TRY(read_list(call, &list));
     if (values->period > 0.0)
         FAIL(STATUS_INPUT, "schedule.period and schedule.periods: expected one of them, got both");
-    for (size_t i = 0; i < list.count; ++i) {
+    for (size_t i = 0; i < list.count; i++) {
         const double decay = decay_in(call, &list, i);
         const double rise = i == 0 ? call->warmup : 0.0;
         struct sched_call peak = *call;
@@ -148,7 +151,7 @@ static enum status list_validate(const struct sched_call *call) {
 }
 
 static enum status period_validate(const struct sched_call *call) {
-    const struct period_values *values = (const struct period_values *)call->values;
+    const struct period_values *values = SCHED_VALUES(call, period_values);
     TRY(olmo_check_starts(call, values->warmup_min_lr, values->decay_min_lr));
     if (stages_given(values->periods)) return list_validate(call);
     if (stages_given(values->peaks))
@@ -162,16 +165,8 @@ static enum status period_validate(const struct sched_call *call) {
     return STATUS_OK;
 }
 
-const struct sched_class sched_olmo_wsds = {
-    .size = sizeof(struct sched_class),
-    .name = "olmo-core.wsds",
-    .help =
-        "Periods of L with a linear decay at the end of each, equal or listed, after one linear "
-        "warm-up, as OLMo-core WSDS",
-    .keys = period_keys,
-    .key_count = sizeof period_keys / sizeof period_keys[0],
-    .values_size = sizeof(struct period_values),
-    .value = period_value,
-    .minimum = period_minimum,
-    .validate = period_validate,
-};
+SCHED_CLASS(sched_olmo_wsds, "olmo-core.wsds",
+            "Periods of L with a linear decay at the end of each, equal or listed, after one "
+            "linear warm-up, as OLMo-core WSDS",
+            SCHED_KEYS(period_keys, period_values), .value = period_value,
+            .minimum = period_minimum, .validate = period_validate);

@@ -29,19 +29,22 @@ static const char *const modes[] = {"min", "max", NULL};
 static const char *const threshold_modes[] = {"rel", "abs", NULL};
 
 static const struct key_row keys[] = {
-    SCHED_ENUM(plateau_values, mode, "min", "Whether a smaller or a larger metric is better",
-               modes),
-    {"factor", KEY_REAL, "1", "0.1", CAUSE_SCHEDULE, "What the rate is multiplied by",
-     offsetof(struct plateau_values, factor), sizeof(double), 0, 0x1.fffffffffffffp-1, NULL, NULL},
-    SCHED_REAL(plateau_values, patience, "evaluations", "10", 0x1p53,
-               "Evaluations without improvement that change nothing"),
-    SCHED_REAL(plateau_values, threshold, "1", "0.0001", 1e6, "What counts as an improvement"),
-    SCHED_ENUM(plateau_values, threshold_mode, "rel", "Threshold as a share of the best, or as is",
-               threshold_modes),
-    SCHED_REAL(plateau_values, cooldown, "evaluations", "0", 0x1p53,
-               "Evaluations after a reduction that are not judged"),
-    SCHED_REAL(plateau_values, min_lr, "1", "0", 1e6, "Lowest learning rate"),
-    SCHED_REAL(plateau_values, eps, "1", "1e-8", 1e6, "A reduction by no more is left out"),
+    SCHED_ENUM(plateau_values, mode, .standard = "min", .names = modes,
+               .help = "Whether a smaller or a larger metric is better"),
+    SCHED_REAL(plateau_values, factor, .standard = "0.1", .high = 0x1.fffffffffffffp-1,
+               .help = "What the rate is multiplied by"),
+    SCHED_ROW(KEY_REAL, plateau_values, patience, .unit = "evaluations", .standard = "10",
+              .high = 0x1p53, .help = "Evaluations without improvement that change nothing"),
+    SCHED_REAL(plateau_values, threshold, .standard = "0.0001", .high = 1e6,
+               .help = "What counts as an improvement"),
+    SCHED_ENUM(plateau_values, threshold_mode, .standard = "rel", .names = threshold_modes,
+               .help = "Threshold as a share of the best, or as is"),
+    SCHED_ROW(KEY_REAL, plateau_values, cooldown, .unit = "evaluations", .standard = "0",
+              .high = 0x1p53, .help = "Evaluations after a reduction that are not judged"),
+    SCHED_REAL(plateau_values, min_lr, .standard = "0", .high = 1e6,
+               .help = "Lowest learning rate"),
+    SCHED_REAL(plateau_values, eps, .standard = "1e-8", .high = 1e6,
+               .help = "A reduction by no more is left out"),
 };
 
 /* Where the recursion stands, and for which numbers. All zero means that it has not begun. */
@@ -54,7 +57,7 @@ struct plateau_state {
 };
 
 static const struct plateau_values *values_of(const struct sched_call *call) {
-    return (const struct plateau_values *)call->values;
+    return SCHED_VALUES(call, plateau_values);
 }
 
 static int is_better(const struct plateau_values *v, double a, double best) {
@@ -114,7 +117,7 @@ static double plateau_value(const struct sched_call *call, double counter) {
     const double c = sched_clamp_counter(counter);
     if (metric == NULL) return call->base_lr;
     if (kept != NULL && continues(kept, call, c)) at = *kept;
-    for (; at.seen < metric->count && metric->at[at.seen] <= c; ++at.seen)
+    for (; at.seen < metric->count && metric->at[at.seen] <= c; at.seen++)
         for (double n = 0.0; n < metric->repeat; n += 1.0)
             step(&at, metric->value[at.seen]);
     if (kept != NULL) *kept = at;
@@ -134,18 +137,9 @@ static enum status plateau_validate(const struct sched_call *call) {
          "check and lr fit find it in the log)");
 }
 
-const struct sched_class sched_reduce_lr_on_plateau = {
-    .size = sizeof(struct sched_class),
-    .name = "reduce_lr_on_plateau",
-    .help = "L times factor whenever a metric has not improved for more than patience evaluations, "
-            "as torch ReduceLROnPlateau and transformers get_reduce_on_plateau_schedule; it needs "
-            "the metric",
-    .keys = keys,
-    .key_count = sizeof keys / sizeof keys[0],
-    .values_size = sizeof(struct plateau_values),
-    .state_size = sizeof(struct plateau_state),
-    .feedback = 1,
-    .value = plateau_value,
-    .minimum = plateau_minimum,
-    .validate = plateau_validate,
-};
+SCHED_CLASS(
+    sched_reduce_lr_on_plateau, "reduce_lr_on_plateau",
+    "L times factor whenever a metric has not improved for more than patience evaluations, as "
+    "torch ReduceLROnPlateau and transformers get_reduce_on_plateau_schedule; it needs the metric",
+    SCHED_KEYS(keys, plateau_values), .state_size = sizeof(struct plateau_state), .feedback = 1,
+    .value = plateau_value, .minimum = plateau_minimum, .validate = plateau_validate);

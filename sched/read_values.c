@@ -11,7 +11,7 @@
 static enum status fail_row(const struct key_row *row, const char *text) {
     if (row->type == KEY_ENUM) {
         char names[160] = "";
-        for (size_t i = 0; row->names[i] != NULL; ++i) {
+        for (size_t i = 0; row->names[i] != NULL; i++) {
             if (i > 0) strncat(names, ", ", sizeof names - strlen(names) - 1);
             strncat(names, row->names[i], sizeof names - strlen(names) - 1);
         }
@@ -33,7 +33,7 @@ static enum status set_real(const struct key_row *row, const char *text, char *v
 }
 
 static enum status set_name(const struct key_row *row, const char *text, char *values) {
-    for (int32_t i = 0; row->names[i] != NULL; ++i)
+    for (int32_t i = 0; row->names[i] != NULL; i++)
         if (strcmp(row->names[i], text) == 0) {
             memcpy(values + row->offset, &i, sizeof i);
             return STATUS_OK;
@@ -68,13 +68,13 @@ static enum status set_row(const struct key_row *row, const char *text, char *va
 }
 
 const struct key_row *sched_row(const struct sched_class *schedule, const char *key) {
-    for (size_t i = 0; i < schedule->key_count; ++i)
+    for (size_t i = 0; i < schedule->key_count; i++)
         if (strcmp(schedule->keys[i].path, key) == 0) return &schedule->keys[i];
     return NULL;
 }
 
 enum status sched_values_standard(const struct sched_class *schedule, void *values) {
-    for (size_t i = 0; i < schedule->key_count; ++i) {
+    for (size_t i = 0; i < schedule->key_count; i++) {
         const struct key_row *row = &schedule->keys[i];
         if (set_row(row, row->standard, (char *)values) != STATUS_OK)
             FAIL(STATUS_INTERNAL, "schedule %s: default of %s", schedule->name, row->path);
@@ -87,7 +87,7 @@ enum status sched_values_set(const struct sched_class *schedule, void *values, c
     char names[320] = "";
     const struct key_row *row = sched_row(schedule, key);
     if (row != NULL) return set_row(row, text, (char *)values);
-    for (size_t i = 0; i < schedule->key_count; ++i) {
+    for (size_t i = 0; i < schedule->key_count; i++) {
         if (i > 0) strncat(names, ", ", sizeof names - strlen(names) - 1);
         strncat(names, schedule->keys[i].path, sizeof names - strlen(names) - 1);
     }

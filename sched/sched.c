@@ -64,7 +64,7 @@ const struct sched_class *const *sched_classes(void) {
 }
 
 const struct sched_class *sched_find(const char *name) {
-    for (size_t i = 0; classes[i] != NULL; ++i)
+    for (size_t i = 0; classes[i] != NULL; i++)
         if (strcmp(classes[i]->name, name) == 0) return classes[i];
     return NULL;
 }
@@ -84,7 +84,7 @@ const char *sched_bare_name(const struct sched_class *schedule) {
 const struct sched_class *sched_find_in(const char *family, const char *name) {
     if (strncmp(name, "hf.", 3) == 0) return sched_find_in("hf", name + 3);
     if (strchr(name, '.') != NULL) return sched_find(name);
-    for (size_t i = 0; classes[i] != NULL; ++i)
+    for (size_t i = 0; classes[i] != NULL; i++)
         if (sched_in_family(classes[i], family) && strcmp(sched_bare_name(classes[i]), name) == 0)
             return classes[i];
     return NULL;
@@ -92,6 +92,10 @@ const struct sched_class *sched_find_in(const char *family, const char *name) {
 
 double sched_clamp_counter(double counter) {
     return counter > 0.0 ? counter : 0.0;
+}
+
+double sched_base_rate(const struct sched_call *call) {
+    return call->base_lr;
 }
 
 double sched_at_least_one(double x) {
@@ -118,4 +122,10 @@ enum status sched_check_call(const struct sched_call *call) {
     TRY(check_number("optimizer.lr", call->base_lr));
     TRY(check_number("schedule.warmup", call->warmup));
     return check_number("schedule.total", call->total);
+}
+
+enum status sched_check_at_most_base(const struct sched_call *call, const char *key, double rate) {
+    if (rate <= call->base_lr) return STATUS_OK;
+    FAIL(STATUS_INPUT, "schedule.%s: expected at most the base rate %.17g, got %.17g", key,
+         call->base_lr, rate);
 }

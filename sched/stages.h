@@ -16,18 +16,12 @@
 #define STAGES_PART 64
 #define STAGES_NONE "none"
 
-/* The key rows of a list of `size` bytes, and of the unit of the lengths in it. */
-#define STAGES_TEXT_ROW(owner, name, size, standard, help)                                         \
-    {                                                                                              \
-#name, KEY_TEXT, "", standard, CAUSE_SCHEDULE, help, offsetof(struct owner, name), size,   \
-            0, 0, NULL, NULL                                                                       \
-    }
+/* The key rows of a list, and of the unit of the lengths in it. */
+#define STAGES_TEXT_ROW(owner, field, text)                                                        \
+    SCHED_ROW(KEY_TEXT, owner, field, .unit = "", .standard = STAGES_NONE, .help = text)
 #define STAGES_UNIT_ROW(owner)                                                                     \
-    {                                                                                              \
-        "length_unit", KEY_REAL, "counter", "1", CAUSE_SCHEDULE,                                   \
-            "What a length of 1 in a list is", offsetof(struct owner, length_unit),                \
-            sizeof(double), 1e-9, 0x1p53, NULL, NULL                                               \
-    }
+    SCHED_ROW(KEY_REAL, owner, length_unit, .unit = "counter", .standard = "1", .low = 1e-9,       \
+              .high = 0x1p53, .help = "What a length of 1 in a list is")
 
 /* Whether the text is a list and not the word "none". */
 int stages_given(const char *text);

@@ -22,20 +22,20 @@ struct cycle_values {
 };
 
 static const struct key_row keys[] = {
-    SCHED_REAL(cycle_values, pct_start, "1", "0.3", 1, "Share of the total that rises"),
-    SCHED_ENUM(cycle_values, anneal_strategy, "cos", "Shape of every phase", anneals),
-    {"three_phase", KEY_BOOL, "", "false", CAUSE_SCHEDULE,
-     "Fall back to the start as steeply as it rose, then to the floor",
-     offsetof(struct cycle_values, three_phase), sizeof(uint8_t), 0, 0, NULL, NULL},
-    {"div_factor", KEY_REAL, "1", "25", CAUSE_SCHEDULE, "Starts at L / div_factor",
-     offsetof(struct cycle_values, div_factor), sizeof(double), 1e-6, 1e12, NULL, NULL},
-    {"final_div_factor", KEY_REAL, "1", "1e4", CAUSE_SCHEDULE,
-     "Ends at L / div_factor / final_div_factor", offsetof(struct cycle_values, final_div_factor),
-     sizeof(double), 1e-6, 1e12, NULL, NULL},
+    SCHED_REAL(cycle_values, pct_start, .standard = "0.3", .high = 1,
+               .help = "Share of the total that rises"),
+    SCHED_ENUM(cycle_values, anneal_strategy, .standard = "cos", .names = anneals,
+               .help = "Shape of every phase"),
+    SCHED_ROW(KEY_BOOL, cycle_values, three_phase, .unit = "", .standard = "false",
+              .help = "Fall back to the start as steeply as it rose, then to the floor"),
+    SCHED_REAL(cycle_values, div_factor, .standard = "25", .low = 1e-6, .high = 1e12,
+               .help = "Starts at L / div_factor"),
+    SCHED_REAL(cycle_values, final_div_factor, .standard = "1e4", .low = 1e-6, .high = 1e12,
+               .help = "Ends at L / div_factor / final_div_factor"),
 };
 
 static const struct cycle_values *values_of(const struct sched_call *call) {
-    return (const struct cycle_values *)call->values;
+    return SCHED_VALUES(call, cycle_values);
 }
 
 struct phase {
@@ -63,7 +63,7 @@ static double cycle_value(const struct sched_call *call, double counter) {
     const double c = clamped < call->total ? clamped : call->total;
     double begin = 0.0;
     size_t i = 0;
-    for (; i + 1 < count && c > phases[i].end; ++i)
+    for (; i + 1 < count && c > phases[i].end; i++)
         begin = phases[i].end;
     const double pct = (c - begin) / (phases[i].end - begin);
     if (values_of(call)->anneal_strategy == ANNEAL_LINEAR)
@@ -91,15 +91,8 @@ static enum status cycle_validate(const struct sched_call *call) {
          values_of(call)->pct_start, call->total);
 }
 
-const struct sched_class sched_torch_one_cycle = {
-    .size = sizeof(struct sched_class),
-    .name = "torch.one_cycle",
-    .help = "From L / div_factor up to L and down to a floor, as torch OneCycleLR; past the total "
+SCHED_CLASS(sched_torch_one_cycle, "torch.one_cycle",
+            "From L / div_factor up to L and down to a floor, as torch OneCycleLR; past the total "
             "its last value is held, where torch raises and accelerate stops stepping",
-    .keys = keys,
-    .key_count = sizeof keys / sizeof keys[0],
-    .values_size = sizeof(struct cycle_values),
-    .value = cycle_value,
-    .minimum = cycle_minimum,
-    .validate = cycle_validate,
-};
+            SCHED_KEYS(keys, cycle_values), .value = cycle_value, .minimum = cycle_minimum,
+            .validate = cycle_validate);

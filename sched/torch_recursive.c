@@ -19,8 +19,8 @@ struct annealing_values {
 };
 
 static const struct key_row annealing_keys[] = {
-    SCHED_REAL(annealing_values, min_lr, "1", "0", 1e6,
-               "Learning rate at the bottom (theirs: eta_min)"),
+    SCHED_REAL(annealing_values, min_lr, .standard = "0", .high = 1e6,
+               .help = "Learning rate at the bottom (theirs: eta_min)"),
 };
 
 static double closed(const struct sched_call *call, double s, double eta) {
@@ -63,7 +63,7 @@ static int continues(const struct annealing_state *at, const struct sched_call *
 }
 
 static double annealing_value(const struct sched_call *call, double counter) {
-    const double eta = ((const struct annealing_values *)call->values)->min_lr;
+    const double eta = SCHED_VALUES(call, annealing_values)->min_lr;
     const double s = sched_clamp_counter(counter);
     if (!(call->total > 0.0)) return call->base_lr;
     if (s > LIMIT) return s < call->total * 0x1p17 ? closed(call, s, eta) : eta;
@@ -77,44 +77,33 @@ static double annealing_value(const struct sched_call *call, double counter) {
 }
 
 static double annealing_minimum(const struct sched_call *call) {
-    return ((const struct annealing_values *)call->values)->min_lr;
+    return SCHED_VALUES(call, annealing_values)->min_lr;
 }
 
 static enum status annealing_validate(const struct sched_call *call) {
-    const double low = ((const struct annealing_values *)call->values)->min_lr;
+    const double low = SCHED_VALUES(call, annealing_values)->min_lr;
     TRY(sched_check_call(call));
-    if (!(low <= call->base_lr))
-        FAIL(STATUS_INPUT, "schedule.min_lr: expected at most the base rate %.17g, got %.17g",
-             call->base_lr, low);
-    return STATUS_OK;
+    return sched_check_at_most_base(call, "min_lr", low);
 }
 
-const struct sched_class sched_torch_cosine_annealing = {
-    .size = sizeof(struct sched_class),
-    .name = "torch.cosine_annealing",
-    .help = "Cosine from L to min_lr and back, each rate computed from the one before, as torch "
+SCHED_CLASS(sched_torch_cosine_annealing, "torch.cosine_annealing",
+            "Cosine from L to min_lr and back, each rate computed from the one before, as torch "
             "CosineAnnealingLR; it has no warm-up",
-    .keys = annealing_keys,
-    .key_count = sizeof annealing_keys / sizeof annealing_keys[0],
-    .values_size = sizeof(struct annealing_values),
-    .state_size = sizeof(struct annealing_state),
-    .value = annealing_value,
-    .minimum = annealing_minimum,
-    .validate = annealing_validate,
-};
+            SCHED_KEYS(annealing_keys, annealing_values),
+            .state_size = sizeof(struct annealing_state), .value = annealing_value,
+            .minimum = annealing_minimum, .validate = annealing_validate);
 
 struct ramp_values {
     double start_factor;
 };
 
 static const struct key_row ramp_keys[] = {
-    {"start_factor", KEY_REAL, "1", "0.1", CAUSE_SCHEDULE,
-     "Share of the base rate where LinearLR starts", offsetof(struct ramp_values, start_factor),
-     sizeof(double), 1e-6, 1, NULL, NULL},
+    SCHED_REAL(ramp_values, start_factor, .standard = "0.1", .low = 1e-6, .high = 1,
+               .help = "Share of the base rate where LinearLR starts"),
 };
 
 static double ramp_value(const struct sched_call *call, double counter) {
-    const double first = ((const struct ramp_values *)call->values)->start_factor;
+    const double first = SCHED_VALUES(call, ramp_values)->start_factor;
     const double s = sched_clamp_counter(counter);
     double lr = call->base_lr * first;
     if (s >= call->warmup) return call->base_lr;
@@ -125,18 +114,11 @@ static double ramp_value(const struct sched_call *call, double counter) {
 }
 
 static double ramp_minimum(const struct sched_call *call) {
-    return call->base_lr * ((const struct ramp_values *)call->values)->start_factor;
+    return call->base_lr * SCHED_VALUES(call, ramp_values)->start_factor;
 }
 
-const struct sched_class sched_torch_linear_constant = {
-    .size = sizeof(struct sched_class),
-    .name = "torch.linear_constant",
-    .help = "Linear from start_factor * L to L over the warm-up, then L, as torch LinearLR and "
+SCHED_CLASS(sched_torch_linear_constant, "torch.linear_constant",
+            "Linear from start_factor * L to L over the warm-up, then L, as torch LinearLR and "
             "ConstantLR one after the other (NeMo-RL's stock configuration)",
-    .keys = ramp_keys,
-    .key_count = sizeof ramp_keys / sizeof ramp_keys[0],
-    .values_size = sizeof(struct ramp_values),
-    .value = ramp_value,
-    .minimum = ramp_minimum,
-    .validate = sched_check_call,
-};
+            SCHED_KEYS(ramp_keys, ramp_values), .value = ramp_value, .minimum = ramp_minimum,
+            .validate = sched_check_call);

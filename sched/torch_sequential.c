@@ -22,14 +22,15 @@ struct sequential_values {
 };
 
 static const struct key_row keys[] = {
-    STAGES_TEXT_ROW(sequential_values, stages, STAGES_TEXT, STAGES_NONE,
-                    "Stages, as linear:20:start_factor=0.1:total_iters=20,cosine:500:t_max=500,"
-                    "constant:factor=0.1"),
+    STAGES_TEXT_ROW(
+        sequential_values, stages,
+        "Stages, as "
+        "linear:20:start_factor=0.1:total_iters=20,cosine:500:t_max=500,constant:factor=0.1"),
     STAGES_UNIT_ROW(sequential_values),
 };
 
 static const struct sequential_values *values_of(const struct sched_call *call) {
-    return (const struct sequential_values *)call->values;
+    return SCHED_VALUES(call, sequential_values);
 }
 
 enum shape {
@@ -96,7 +97,7 @@ static enum status fail_item(const char *list, const char *item) {
 static enum status set_part(const struct sched_call *call, const char *word, struct stage *out) {
     const char *list = values_of(call)->stages;
     const size_t length = strcspn(word, "=");
-    for (size_t i = 0; i < PARTS; ++i) {
+    for (size_t i = 0; i < PARTS; i++) {
         const struct part_row *row = &parts[i];
         if (strlen(row->name) != length || strncmp(row->name, word, length) != 0) continue;
         if ((row->shapes & 1u << out->shape) == 0) break;
@@ -118,10 +119,10 @@ static enum status read_stage(const struct sched_call *call, const char **list_a
     stages_next(list_at, ',', item, sizeof item);
     const char *at = item;
     if (!stages_next(&at, ':', word, sizeof word)) return fail_item(list, item);
-    for (out->shape = 0; out->shape < (int32_t)(sizeof names / sizeof names[0]); ++out->shape)
+    for (out->shape = 0; out->shape < (int32_t)(sizeof names / sizeof names[0]); out->shape++)
         if (strcmp(names[out->shape], word) == 0) break;
     if (out->shape == (int32_t)(sizeof names / sizeof names[0])) return fail_item(list, item);
-    for (size_t i = 0; i < PARTS; ++i)
+    for (size_t i = 0; i < PARTS; i++)
         out->part[i] = parts[i].standard;
     while (at != NULL) {
         if (!stages_next(&at, ':', word, sizeof word)) return fail_item(list, item);
@@ -270,16 +271,9 @@ static enum status sequential_validate(const struct sched_call *call) {
     return rate(call, 0.0, 1, &lr);
 }
 
-const struct sched_class sched_torch_sequential = {
-    .size = sizeof(struct sched_class),
-    .name = "torch.sequential",
-    .help = "torch schedulers one after the other, each from L with a counter of its own, as torch "
+SCHED_CLASS(sched_torch_sequential, "torch.sequential",
+            "torch schedulers one after the other, each from L with a counter of its own, as torch "
             "SequentialLR; it has no warm-up",
-    .keys = keys,
-    .key_count = sizeof keys / sizeof keys[0],
-    .values_size = sizeof(struct sequential_values),
-    .state_size = sizeof(struct sequential_state),
-    .value = sequential_value,
-    .minimum = sequential_minimum,
-    .validate = sequential_validate,
-};
+            SCHED_KEYS(keys, sequential_values), .state_size = sizeof(struct sequential_state),
+            .value = sequential_value, .minimum = sequential_minimum,
+            .validate = sequential_validate);

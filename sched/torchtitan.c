@@ -15,11 +15,12 @@ struct titan_values {
 };
 
 static const struct key_row keys[] = {
-    SCHED_REAL(titan_values, min_lr_ratio, "1", "0", 1,
-               "Share of the base rate at the virtual last step (theirs: min_lr_factor)"),
-    {"decay_ratio", KEY_REAL, "1", "none", CAUSE_SCHEDULE,
-     "Decay as a share of the total, rounded half to even; none decays from the warm-up on",
-     offsetof(struct titan_values, decay_ratio), sizeof(double), 0, 1, "none", NULL},
+    SCHED_REAL(titan_values, min_lr_ratio, .standard = "0", .high = 1,
+               .help = "Share of the base rate at the virtual last step (theirs: min_lr_factor)"),
+    SCHED_REAL(
+        titan_values, decay_ratio, .standard = "none", .high = 1, .word = "none",
+        .help =
+            "Decay as a share of the total, rounded half to even; none decays from the warm-up on"),
 };
 
 enum titan_shape { TITAN_LINEAR, TITAN_COSINE, TITAN_SQRT };
@@ -31,7 +32,7 @@ static double fall(enum titan_shape shape, double p) {
 }
 
 static double titan_value(const struct sched_call *call, double counter, enum titan_shape shape) {
-    const struct titan_values *values = (const struct titan_values *)call->values;
+    const struct titan_values *values = SCHED_VALUES(call, titan_values);
     const double total = call->total;
     const double s = sched_clamp_counter(counter);
     const double warmup = call->warmup > total ? total : call->warmup;
@@ -63,12 +64,12 @@ static double sqrt_value(const struct sched_call *call, double counter) {
 }
 
 static double titan_minimum(const struct sched_call *call) {
-    return call->base_lr * ((const struct titan_values *)call->values)->min_lr_ratio;
+    return call->base_lr * SCHED_VALUES(call, titan_values)->min_lr_ratio;
 }
 
 #define TITAN(symbol, word, text, function)                                                        \
-    SCHED_CLASS(symbol, "torchtitan." word, text, keys, titan_values, function, titan_minimum,     \
-                sched_check_call)
+    SCHED_CLASS(symbol, "torchtitan." word, text, SCHED_KEYS(keys, titan_values),                  \
+                .value = function, .minimum = titan_minimum, .validate = sched_check_call)
 
 TITAN(sched_torchtitan_linear, "linear",
       "(s + 1) / W, then linear to min_lr_ratio * L at a virtual last step, as torchtitan",

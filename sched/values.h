@@ -10,6 +10,7 @@
 #define TWINSTEP_SCHED_VALUES_H
 
 #include "base/key.h"
+#include "base/macro.h"
 #include "sched/sched.h"
 
 extern const struct sched_class sched_constant, sched_constant_with_warmup, sched_linear,
@@ -33,43 +34,34 @@ extern const struct sched_class sched_veomni_constant, sched_veomni_linear, sche
 extern const struct sched_class sched_torch_cosine_annealing, sched_torch_linear_constant,
     sched_torch_one_cycle, sched_torch_sequential;
 
-/* Defines the class `symbol`, whose key rows `rows` lay out struct `values`. */
-#define SCHED_CLASS(symbol, word, text, rows, values, function, floor, check)                      \
+/* Defines the class `symbol`; SCHED_KEYS gives it the key rows `rows` over struct `values`. */
+#define SCHED_CLASS(symbol, word, text, ...)                                                       \
     const struct sched_class symbol = {                                                            \
-        .size = sizeof(struct sched_class),                                                        \
-        .name = word,                                                                              \
-        .help = text,                                                                              \
-        .keys = rows,                                                                              \
-        .key_count = sizeof rows / sizeof rows[0],                                                 \
-        .values_size = sizeof(struct values),                                                      \
-        .value = function,                                                                         \
-        .minimum = floor,                                                                          \
-        .validate = check,                                                                         \
-    }
+        .size = sizeof(struct sched_class), .name = word, .help = text, __VA_ARGS__}
+#define SCHED_KEYS(rows, values)                                                                   \
+    .keys = rows, .key_count = COUNT_OF(rows), .values_size = sizeof(struct values)
 
-/* Key rows of parameters in struct `owner`: a real number from 0 to `high`, a length in counter
- * units that may be "auto", and a name out of `words`. */
-#define SCHED_REAL(owner, name, unit, standard, high, help)                                        \
-    {                                                                                              \
-#name, KEY_REAL, unit, standard, CAUSE_SCHEDULE, help, offsetof(struct owner, name),       \
-            sizeof(double), 0, high, NULL, NULL                                                    \
-    }
-#define SCHED_LENGTH(owner, name, help)                                                            \
-    {                                                                                              \
-#name, KEY_REAL, "counter", "auto", CAUSE_SCHEDULE, help, offsetof(struct owner, name),    \
-            sizeof(double), 0, 0x1p53, "auto", NULL                                                \
-    }
-#define SCHED_ENUM(owner, name, standard, help, words)                                             \
-    {                                                                                              \
-#name, KEY_ENUM, "", standard, CAUSE_SCHEDULE, help, offsetof(struct owner, name),         \
-            sizeof(int32_t), 0, 0, NULL, words                                                     \
-    }
+/* The parameters of a call to a schedule whose rows lay out struct `owner`. */
+#define SCHED_VALUES(call, owner) ((const struct owner *)(call)->values)
+
+/* Key rows of parameters in struct `owner`: of any type, a real number without a unit, a length in
+ * counter units that may be "auto", a name. */
+#define SCHED_ROW(type, owner, field, ...)                                                         \
+    KEY_ROW(#field, type, struct owner, field, .cause = CAUSE_SCHEDULE, __VA_ARGS__)
+#define SCHED_REAL(owner, field, ...) SCHED_ROW(KEY_REAL, owner, field, .unit = "1", __VA_ARGS__)
+#define SCHED_LENGTH(owner, field, text)                                                           \
+    SCHED_ROW(KEY_REAL, owner, field, .unit = "counter", .standard = "auto", .high = 0x1p53,       \
+              .word = "auto", .help = text)
+#define SCHED_ENUM(owner, field, ...) SCHED_ROW(KEY_ENUM, owner, field, .unit = "", __VA_ARGS__)
 
 #define SCHED_PI 0x1.921fb54442d18p+1 /* Python's math.pi */
 
 /* The counter, but 0 for a negative one. No framework defines f before 0; holding f(0) there keeps
  * a shifted counter from turning the rate negative. */
 double sched_clamp_counter(double counter);
+
+/* L, the minimum of a schedule that never falls. */
+double sched_base_rate(const struct sched_call *call);
 
 /* s / max(1, W): the multiplier within the warm-up, for s < W. */
 double sched_warmup_factor(const struct sched_call *call, double counter);
@@ -112,5 +104,9 @@ double sched_length(double length, double total, double ratio);
 /* Refuses a base rate, W or T that is not finite or is negative. W > T is legal, as it is in
  * Hugging Face's schedules. */
 TWINSTEP_MUST_USE enum status sched_check_call(const struct sched_call *call);
+
+/* Refuses a rate above the base rate; `key` is its key without "schedule.". */
+TWINSTEP_MUST_USE enum status sched_check_at_most_base(const struct sched_call *call,
+                                                       const char *key, double rate);
 
 #endif

@@ -26,24 +26,25 @@ struct cosine_values {
 #define MIN_HELP "Learning rate at the end"
 
 static const struct key_row start_keys[] = {
-    SCHED_REAL(start_values, lr_start, "1", "0", 1e6, START_HELP),
+    SCHED_REAL(start_values, lr_start, .standard = "0", .high = 1e6, .help = START_HELP),
 };
 
 static const struct key_row linear_keys[] = {
-    SCHED_REAL(linear_values, lr_start, "1", "0", 1e6, START_HELP),
-    SCHED_REAL(linear_values, min_lr, "1", "1e-7", 1e6, MIN_HELP),
+    SCHED_REAL(linear_values, lr_start, .standard = "0", .high = 1e6, .help = START_HELP),
+    SCHED_REAL(linear_values, min_lr, .standard = "1e-7", .high = 1e6, .help = MIN_HELP),
 };
 
 static const struct key_row cosine_keys[] = {
-    SCHED_REAL(cosine_values, lr_start, "1", "0", 1e6, START_HELP),
-    SCHED_REAL(cosine_values, min_lr, "1", "1e-7", 1e6, MIN_HELP),
-    SCHED_REAL(cosine_values, num_cycles, "1", "0.5", 1000, "Waves of the cosine"),
-    SCHED_REAL(cosine_values, decay_ratio, "1", "1", 1,
-               "Share of the total after which the rate is min_lr, rounded down"),
+    SCHED_REAL(cosine_values, lr_start, .standard = "0", .high = 1e6, .help = START_HELP),
+    SCHED_REAL(cosine_values, min_lr, .standard = "1e-7", .high = 1e6, .help = MIN_HELP),
+    SCHED_REAL(cosine_values, num_cycles, .standard = "0.5", .high = 1000,
+               .help = "Waves of the cosine"),
+    SCHED_REAL(cosine_values, decay_ratio, .standard = "1", .high = 1,
+               .help = "Share of the total after which the rate is min_lr, rounded down"),
 };
 
 static double warmup(const struct sched_call *call, double s) {
-    const double start = ((const struct start_values *)call->values)->lr_start;
+    const double start = SCHED_VALUES(call, start_values)->lr_start;
     const double lr = call->base_lr;
     return lr * ((start + (lr - start) * s / sched_at_least_one(call->warmup)) / lr);
 }
@@ -56,13 +57,13 @@ static double constant_value(const struct sched_call *call, double counter) {
 static double linear_value(const struct sched_call *call, double counter) {
     const double s = sched_clamp_counter(counter);
     if (s < call->warmup) return warmup(call, s);
-    const double low = ((const struct linear_values *)call->values)->min_lr / call->base_lr;
+    const double low = SCHED_VALUES(call, linear_values)->min_lr / call->base_lr;
     const double left = sched_after_warmup(call, call->total - s);
     return call->base_lr * (left > low ? left : low);
 }
 
 static double cosine_value(const struct sched_call *call, double counter) {
-    const struct cosine_values *values = (const struct cosine_values *)call->values;
+    const struct cosine_values *values = SCHED_VALUES(call, cosine_values);
     const double s = sched_clamp_counter(counter);
     const double end = sched_floor(call->total * values->decay_ratio);
     const double low = values->min_lr / call->base_lr;
@@ -74,12 +75,8 @@ static double cosine_value(const struct sched_call *call, double counter) {
     return call->base_lr * (factor > 0.0 ? factor : 0.0);
 }
 
-static double constant_minimum(const struct sched_call *call) {
-    return call->base_lr;
-}
-
 static double low_minimum(const struct sched_call *call) {
-    return ((const struct linear_values *)call->values)->min_lr;
+    return SCHED_VALUES(call, linear_values)->min_lr;
 }
 
 /* Every multiplier is divided by the base rate, which must therefore not be 0. */
@@ -91,19 +88,17 @@ static enum status start_validate(const struct sched_call *call) {
 }
 
 static enum status low_validate(const struct sched_call *call) {
-    const double low = ((const struct linear_values *)call->values)->min_lr;
+    const double low = SCHED_VALUES(call, linear_values)->min_lr;
     TRY(start_validate(call));
-    if (!(low <= call->base_lr))
-        FAIL(STATUS_INPUT, "schedule.min_lr: expected at most the base rate %.17g, got %.17g",
-             call->base_lr, low);
-    return STATUS_OK;
+    return sched_check_at_most_base(call, "min_lr", low);
 }
 
 #define VEOMNI(symbol, word, text, rows, values, function, floor, check)                           \
-    SCHED_CLASS(symbol, "veomni." word, text, rows, values, function, floor, check)
+    SCHED_CLASS(symbol, "veomni." word, text, SCHED_KEYS(rows, values), .value = function,         \
+                .minimum = floor, .validate = check)
 
 VEOMNI(sched_veomni_constant, "constant", "L after a linear warm-up from lr_start, as VeOmni",
-       start_keys, start_values, constant_value, constant_minimum, start_validate);
+       start_keys, start_values, constant_value, sched_base_rate, start_validate);
 VEOMNI(sched_veomni_linear, "linear",
        "Linear from L to 0, but never below min_lr, after a warm-up from lr_start, as VeOmni",
        linear_keys, linear_values, linear_value, low_minimum, low_validate);

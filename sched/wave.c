@@ -44,7 +44,7 @@ static struct pair pair_divide(struct pair a, double divisor) {
 static double series(struct pair first, struct pair z, double m) {
     struct pair term = first;
     struct pair sum = first;
-    for (int i = 0; i < 14; ++i) {
+    for (int i = 0; i < 14; i++) {
         term = pair_divide(pair_multiply(term, z), -(m * (m + 1.0)));
         sum = pair_add(sum, term);
         m += 2.0;
