@@ -296,7 +296,7 @@ static const struct contract contracts[] = {
      .evidence = CONTRACT_DERIVED,
      .bug = 1,
      .help = "The scheduler is one behind: update 2 still uses f(0)",
-     .source = "derived from torch optim/lr_scheduler.py: the first call of step() is lost"},
+     .source = "torch optim/lr_scheduler.py, the first call of step() lost"},
 };
 
 const struct contract *contract_list(size_t *count) {
