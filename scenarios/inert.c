@@ -11,18 +11,24 @@
 #include "scenarios/row_value.h"
 #include "scenarios/selection.h"
 
-static const char *without_dpo(const struct config *config) {
-    return config->task == TASK_DPO ? NULL : "task is sft";
-}
+/* READ_IF defines without_NAME: NULL where `condition` holds, so that the key is read, else the
+ * reason why it is not. With READ_IF_ALSO the key `other` must be read as well. Each ends in a
+ * declaration, which takes the semicolon. */
+#define READ_IF(name, condition, reason)                                                           \
+    static const char *without_##name(const struct config *config) {                               \
+        return (condition) ? NULL : (reason);                                                      \
+    }                                                                                              \
+    static const char *without_##name(const struct config *config)
+#define READ_IF_ALSO(name, other, condition, reason)                                               \
+    static const char *without_##name(const struct config *config) {                               \
+        const char *const first = without_##other(config);                                         \
+        return first != NULL || (condition) ? first : (reason);                                    \
+    }                                                                                              \
+    static const char *without_##name(const struct config *config)
 
-static const char *without_sft(const struct config *config) {
-    return config->task == TASK_SFT ? NULL : "task is dpo";
-}
-
-static const char *without_free(const struct config *config) {
-    if (config->task != TASK_DPO) return "task is sft";
-    return config_has_reference(config) ? NULL : "dpo.loss is simpo";
-}
+READ_IF(dpo, config->task == TASK_DPO, "task is sft");
+READ_IF(sft, config->task == TASK_SFT, "task is dpo");
+READ_IF_ALSO(free, dpo, config_has_reference(config), "dpo.loss is simpo");
 
 static const char *without_cached(const struct config *config) {
     const char *reason = without_free(config);
@@ -32,11 +38,7 @@ static const char *without_cached(const struct config *config) {
                                                    : "dpo.reference is given";
 }
 
-static const char *without_reference(const struct config *config) {
-    const char *reason = without_free(config);
-    if (reason != NULL) return reason;
-    return config->dpo.reference == REFERENCE_GIVEN ? "dpo.reference is given" : NULL;
-}
+READ_IF_ALSO(reference, free, config->dpo.reference != REFERENCE_GIVEN, "dpo.reference is given");
 
 static const char *without_smoothing(const struct config *config) {
     if (config->task != TASK_DPO) return "task is sft";
@@ -52,20 +54,10 @@ static const char *without_smoothing(const struct config *config) {
     }
 }
 
-static const char *without_simpo(const struct config *config) {
-    if (config->task != TASK_DPO) return "task is sft";
-    return config->dpo.loss == DPO_SIMPO ? NULL : "dpo.loss is not simpo";
-}
-
-static const char *without_discopop(const struct config *config) {
-    if (config->task != TASK_DPO) return "task is sft";
-    return config->dpo.loss == DPO_DISCOPOP ? NULL : "dpo.loss is not discopop";
-}
-
-static const char *without_alpha(const struct config *config) {
-    if (config->task != TASK_DPO) return "task is sft";
-    return config->dpo.f_divergence == DIVERGENCE_ALPHA ? NULL : "dpo.f_divergence is not alpha";
-}
+READ_IF_ALSO(simpo, dpo, config->dpo.loss == DPO_SIMPO, "dpo.loss is not simpo");
+READ_IF_ALSO(discopop, dpo, config->dpo.loss == DPO_DISCOPOP, "dpo.loss is not discopop");
+READ_IF_ALSO(alpha, dpo, config->dpo.f_divergence == DIVERGENCE_ALPHA,
+             "dpo.f_divergence is not alpha");
 
 /* The embedded pairs draw their rejected answers from the data seed, too, so it matters there even
  * without shuffling. */
@@ -87,96 +79,31 @@ static const char *without_clip(const struct config *config) {
     return "the loop has no clip";
 }
 
-static const char *without_max_norm(const struct config *config) {
-    const char *reason = without_clip(config);
-    return reason != NULL || config->clip.max_norm > 0.0 ? reason : "clip.max_norm is 0";
-}
-
-static const char *without_named(const struct config *config) {
-    return config->optimizer.decay == DECAY_NAMED ? NULL : "optimizer.decay is not named";
-}
-
-static const char *without_contract(const struct config *config) {
-    return config_has_contract(config) ? NULL : "schedule.contract is none";
-}
-
-static const char *without_ratio(const struct config *config) {
-    return config->schedule.warmup_ratio == KEY_WORD_REAL ? "schedule.warmup_ratio is none" : NULL;
-}
-
-static const char *without_recomputed(const struct config *config) {
-    return config->schedule.logged == LOGGED_RECOMPUTED ? NULL : "schedule.logged is current";
-}
-
-static const char *without_eval(const struct config *config) {
-    return config->loop.eval_every == 0 ? "loop.eval_every is 0" : NULL;
-}
-
-static const char *without_outlier(const struct config *config) {
-    return config->loop.skip == SKIP_OLMO_OUTLIER ? NULL : "loop.skip is not olmo-outlier";
-}
-
-static const char *without_skip(const struct config *config) {
-    return config->loop.skip == SKIP_NONE ? "loop.skip is none" : NULL;
-}
-
-static const char *without_mean_of_ranks(const struct config *config) {
-    return config->loss.divisor == DIVISOR_MEAN_OF_RANKS ? NULL
-                                                         : "loss.divisor is not mean-of-ranks";
-}
-
-static const char *without_dropout(const struct config *config) {
-    return config_has_dropout(config) ? NULL : "dropout is 0 everywhere";
-}
-
-static const char *without_ranks(const struct config *config) {
-    if (!config_has_dropout(config)) return "dropout is 0 everywhere";
-    if (config->rng.kind == RNG_TORCH) return "rng.kind is torch";
-    return NULL;
-}
-
-static const char *without_torch(const struct config *config) {
-    if (!config_has_dropout(config)) return "dropout is 0 everywhere";
-    return config->rng.kind == RNG_TORCH ? NULL : "rng.kind is addressed";
-}
-
-static const char *without_stochastic(const struct config *config) {
-    return config->numerics.rounding == ROUNDING_STOCHASTIC ? NULL : "numerics.rounding is nearest";
-}
-
-static const char *without_restart(const struct config *config) {
-    return config->resume.after == 0 ? "resume.after is 0" : NULL;
-}
-
-static const char *without_scaler(const struct config *config) {
-    return config->scaler.kind == SCALER_NONE ? "scaler.kind is none" : NULL;
-}
-
-static const char *without_dynamic(const struct config *config) {
-    return config->scaler.kind == SCALER_DYNAMIC ? NULL : "scaler.kind is not dynamic";
-}
-
-static const char *without_shuffled(const struct config *config) {
-    return config->numerics.mode == MODE_SHUFFLED ? NULL : "numerics.mode is not shuffled";
-}
-
-static const char *without_atomic(const struct config *config) {
-    return config->numerics.mode == MODE_ATOMIC ? NULL : "numerics.mode is not atomic";
-}
-
-static const char *without_shaped(const struct config *config) {
-    return config->numerics.mode == MODE_SHAPED ? NULL : "numerics.mode is not shaped";
-}
-
-static const char *without_backend(const struct config *config) {
-    return config->numerics.backend == BACKEND_CUDA ? NULL : "numerics.backend is cpu";
-}
-
-static const char *without_free_mode(const struct config *config) {
-    const int32_t mode = config->numerics.mode;
-    if (mode == MODE_FAST || mode == MODE_DETERMINISTIC) return NULL;
-    return "numerics.mode is neither fast nor deterministic";
-}
+READ_IF_ALSO(max_norm, clip, config->clip.max_norm > 0.0, "clip.max_norm is 0");
+READ_IF(named, config->optimizer.decay == DECAY_NAMED, "optimizer.decay is not named");
+READ_IF(contract, config_has_contract(config), "schedule.contract is none");
+READ_IF(ratio, config->schedule.warmup_ratio != KEY_WORD_REAL, "schedule.warmup_ratio is none");
+READ_IF(recomputed, config->schedule.logged == LOGGED_RECOMPUTED, "schedule.logged is current");
+READ_IF(eval, config->loop.eval_every != 0, "loop.eval_every is 0");
+READ_IF(outlier, config->loop.skip == SKIP_OLMO_OUTLIER, "loop.skip is not olmo-outlier");
+READ_IF(skip, config->loop.skip != SKIP_NONE, "loop.skip is none");
+READ_IF(mean_of_ranks, config->loss.divisor == DIVISOR_MEAN_OF_RANKS,
+        "loss.divisor is not mean-of-ranks");
+READ_IF(dropout, config_has_dropout(config), "dropout is 0 everywhere");
+READ_IF_ALSO(ranks, dropout, config->rng.kind != RNG_TORCH, "rng.kind is torch");
+READ_IF_ALSO(torch, dropout, config->rng.kind == RNG_TORCH, "rng.kind is addressed");
+READ_IF(stochastic, config->numerics.rounding == ROUNDING_STOCHASTIC,
+        "numerics.rounding is nearest");
+READ_IF(restart, config->resume.after != 0, "resume.after is 0");
+READ_IF(scaler, config->scaler.kind != SCALER_NONE, "scaler.kind is none");
+READ_IF(dynamic, config->scaler.kind == SCALER_DYNAMIC, "scaler.kind is not dynamic");
+READ_IF(shuffled, config->numerics.mode == MODE_SHUFFLED, "numerics.mode is not shuffled");
+READ_IF(atomic, config->numerics.mode == MODE_ATOMIC, "numerics.mode is not atomic");
+READ_IF(shaped, config->numerics.mode == MODE_SHAPED, "numerics.mode is not shaped");
+READ_IF(backend, config->numerics.backend == BACKEND_CUDA, "numerics.backend is cpu");
+READ_IF(free_mode,
+        config->numerics.mode == MODE_FAST || config->numerics.mode == MODE_DETERMINISTIC,
+        "numerics.mode is neither fast nor deterministic");
 
 static const char *without_library(const struct config *config) {
     if (config->numerics.backend == BACKEND_CUDA) return without_free_mode(config);
@@ -188,32 +115,17 @@ static const char *without_device_mode(const struct config *config) {
                                                     : "numerics.backend is cpu";
 }
 
-static const char *without_device_library(const struct config *config) {
-    const char *const reason = without_device_mode(config);
-    if (reason != NULL) return reason;
-    return config->numerics.library == LIBRARY_NONE ? "numerics.library is none" : NULL;
-}
-
-static const char *without_draw_of_weights(const struct config *config) {
-    return strcmp(config->model.from, CONFIG_NO_CHECKPOINT) == 0 ? NULL
-                                                                 : "model.from gives the weights";
-}
-
-static const char *without_rope_scaling(const struct config *config) {
-    return config->model.rope_scaling == ROPE_PLAIN ? "model.rope_scaling is none" : NULL;
-}
-
-static const char *without_llama3(const struct config *config) {
-    return config->model.rope_scaling == ROPE_LLAMA3 ? NULL : "model.rope_scaling is not llama3";
-}
-
-static const char *without_yarn(const struct config *config) {
-    return config->model.rope_scaling == ROPE_YARN ? NULL : "model.rope_scaling is not yarn";
-}
+READ_IF_ALSO(device_library, device_mode, config->numerics.library != LIBRARY_NONE,
+             "numerics.library is none");
+READ_IF(draw_of_weights, strcmp(config->model.from, CONFIG_NO_CHECKPOINT) == 0,
+        "model.from gives the weights");
+READ_IF(rope_scaling, config->model.rope_scaling != ROPE_PLAIN, "model.rope_scaling is none");
+READ_IF(llama3, config->model.rope_scaling == ROPE_LLAMA3, "model.rope_scaling is not llama3");
+READ_IF(yarn, config->model.rope_scaling == ROPE_YARN, "model.rope_scaling is not yarn");
 
 /* A reason looks only at keys that are no rows of this table, or at the key that makes those inert;
  * so the order of the rows does not matter. */
-static const struct silenced {
+static const struct inert_key {
     const char *path;
     const char *(*reason)(const struct config *config);
     const char *standard; /* instead of a default that is derived; NULL: the row's default */
@@ -301,11 +213,11 @@ const char *inert_reason(const struct config *config, const char *path) {
     return NULL;
 }
 
-static enum status settle_one(const struct silenced *silenced, struct config *a, struct config *b) {
-    const struct key_row *found = schema_find(silenced->path, NULL);
-    int inert_a = silenced->reason(a) != NULL;
-    int inert_b = silenced->reason(b) != NULL;
-    if (found == NULL) FAIL(STATUS_INTERNAL, "inert key %s is no row", silenced->path);
+static enum status settle_one(const struct inert_key *key, struct config *a, struct config *b) {
+    const struct key_row *found = schema_find(key->path, NULL);
+    int inert_a = key->reason(a) != NULL;
+    int inert_b = key->reason(b) != NULL;
+    if (found == NULL) FAIL(STATUS_INTERNAL, "inert key %s is no row", key->path);
     struct key_row row = *found;
     if (!inert_a && !inert_b) return STATUS_OK;
     if (!inert_a) {
@@ -313,7 +225,7 @@ static enum status settle_one(const struct silenced *silenced, struct config *a,
         return STATUS_OK;
     }
     if (inert_b) {
-        if (silenced->standard != NULL) row.standard = silenced->standard;
+        if (key->standard != NULL) row.standard = key->standard;
         TRY(row_read_standard(&row, row.path, b));
     }
     row_copy(&row, a, b);
