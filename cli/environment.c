@@ -13,7 +13,7 @@
 #include "experiment/backend_record.h"
 #include "kernels/blas.h"
 #include "kernels/op.h"
-#include "scenarios/yaml_version.h"
+#include "scenarios/yaml.h"
 
 #define FACTS_MAX (32 + BACKEND_FACTS_MAX)
 #define LINE_SIZE 256

@@ -8,7 +8,6 @@
 
 #include "base/number.h"
 #include "determinism/statistics.h"
-#include "scenarios/override.h"
 #include "scenarios/scenario_private.h"
 #include "scenarios/stream_course.h"
 #include "scenarios/textfile.h"
@@ -56,6 +55,49 @@ static enum status check_orders(const struct parsing *parsing) {
                      (uintmax_t)orders);
 }
 
+/* Wraps a value in a map whose only key is `key`. */
+static enum status wrap(struct arena *arena, const char *source, const char *key, size_t length,
+                        struct yaml_node *child, struct yaml_node **out_map) {
+    char *text = NULL;
+    TRY(arena_text(arena, key, length, &text));
+    child->key = text;
+    TRY(arena_take(arena, 1, sizeof **out_map, "an option", out_map));
+    (*out_map)->kind = YAML_MAP;
+    (*out_map)->source = source;
+    (*out_map)->count = 1;
+    (*out_map)->first = (*out_map)->last = child;
+    return STATUS_OK;
+}
+
+/* Reads `--set PATH=VALUE` as a small document of its own: maps along the path, YAML at its end.
+ * The path is split at its dots, whatever the keys are: which keys exist is the schema's business.
+ * Errors begin with the whole option, since it has no line. */
+static enum status parse_override(struct arena *arena, const char *option,
+                                  struct yaml_node **out_root) {
+    char *source = NULL;
+    TRY(plaintext_check("--set", option, strlen(option)));
+    TRY(arena_format(arena, &source, "--set %s", option));
+    const char *equals = strchr(option, '=');
+    if (equals == NULL || equals == option)
+        FAIL(STATUS_INPUT, "%s: error: expected KEY=VALUE, such as common.optimizer.lr=1e-6",
+             source);
+    struct yaml_node *node = NULL;
+    TRY(yaml_parse(arena, source, 0, equals + 1, strlen(equals + 1), &node));
+    const char *end = equals;
+    for (int depth = 0;; depth++) {
+        const char *start = end;
+        while (start > option && start[-1] != '.')
+            start--;
+        if (start == end || depth == 8)
+            FAIL(STATUS_INPUT, "%s: error: expected keys joined by dots before the =", source);
+        TRY(wrap(arena, source, start, (size_t)(end - start), node, &node));
+        if (start == option) break;
+        end = start - 1;
+    }
+    *out_root = node;
+    return STATUS_OK;
+}
+
 static enum status parse_documents(struct parsing *parsing, const char *text, size_t length,
                                    const char *const *overrides, size_t override_count) {
     parsing->document_count = override_count + 1;
@@ -63,7 +105,7 @@ static enum status parse_documents(struct parsing *parsing, const char *text, si
                    "the options", &parsing->documents));
     TRY(yaml_parse(parsing->arena, parsing->label, 1, text, length, &parsing->documents[0]));
     for (size_t i = 0; i < override_count; i++)
-        TRY(override_parse(parsing->arena, overrides[i], &parsing->documents[i + 1]));
+        TRY(parse_override(parsing->arena, overrides[i], &parsing->documents[i + 1]));
     return STATUS_OK;
 }
 

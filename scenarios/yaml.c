@@ -9,7 +9,7 @@
 
 #include <libfyaml.h>
 
-#include "scenarios/plaintext.h"
+#include "scenarios/textfile.h"
 
 struct anchor {
     const char *name;
@@ -232,14 +232,14 @@ static enum status read_key(struct reader *reader, const struct yaml_node *map,
     TRY(token_text(reader, &key, reader->event->scalar.value, &node->key));
     node->key_line = node->line = key.line;
     node->key_column = node->column = key.column;
-    const struct yaml_node *twin = yaml_child(map, node->key);
-    if (twin == NULL) return STATUS_OK;
+    const struct yaml_node *earlier = yaml_child(map, node->key);
+    if (earlier == NULL) return STATUS_OK;
     char got[YAML_TEXT_SIZE];
     struct yaml_node word = {.kind = YAML_PLAIN, .text = node->key};
-    if (twin->key_line == 0)
+    if (earlier->key_line == 0)
         return yaml_fail(&key, "key %s is given twice", yaml_describe(&word, got));
     return yaml_fail(&key, "key %s is given twice, first in line %d", yaml_describe(&word, got),
-                     twin->key_line);
+                     earlier->key_line);
 }
 
 static enum status read_map(struct reader *reader, struct yaml_node *map, int depth) {
@@ -354,4 +354,8 @@ close:
     reader_close(&reader);
     *out_root = root;
     return status;
+}
+
+const char *yaml_version(void) {
+    return fy_library_version();
 }

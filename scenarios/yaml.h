@@ -62,4 +62,7 @@ enum status yaml_fail(const struct yaml_node *node, const char *format, ...) TWI
 enum status yaml_fail_key(const struct yaml_node *node, const char *format, ...)
     TWINSTEP_PRINTF(2, 3);
 
+/* The version of libfyaml that is loaded: "0.7.12". */
+const char *yaml_version(void);
+
 #endif

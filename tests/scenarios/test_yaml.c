@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "scenarios/plaintext.h"
+#include "scenarios/textfile.h"
 #include "scenarios/yaml.h"
 
 static const struct yaml_node *at(const struct yaml_node *map, const char *key) {
