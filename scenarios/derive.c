@@ -10,6 +10,7 @@
 
 #include "base/number.h"
 #include "base/real.h"
+#include "scenarios/row_value.h"
 #include "scenarios/scenario.h"
 #include "scenarios/stream_course.h"
 
@@ -147,16 +148,6 @@ static enum status derive_schedule(struct config *config, uint64_t steps, int wa
     return STATUS_OK;
 }
 
-/* shuffle.kinds and atomic.kinds are sets; they are sorted so that equal sets are equal bytes. */
-static void sort_kinds(struct key_list *kinds) {
-    for (uint8_t i = 1; i < kinds->count; i++)
-        for (uint8_t j = i; j > 0 && kinds->item[j - 1] > kinds->item[j]; j--) {
-            uint8_t swap = kinds->item[j];
-            kinds->item[j] = kinds->item[j - 1];
-            kinds->item[j - 1] = swap;
-        }
-}
-
 /* Adds the phase unscale to the loop of a contract where there is a loss scale: every framework
  * that has one takes it out of the gradients before it clips. A loop that is written stays as it
  * is. */
@@ -186,8 +177,9 @@ enum status config_derive(struct config *config, uint64_t steps, int warmup_give
     fill_enum(&config->dpo.reference_compute, config->numerics.compute);
     fill_enum(&config->dpo.reference_layout, config->batch.layout);
     derive_unscale(config);
-    sort_kinds(&config->shuffle.kinds);
-    sort_kinds(&config->atomic.kinds);
+    row_sort_list(&config->shuffle.kinds);
+    row_sort_list(&config->atomic.kinds);
+    row_sort_list(&config->resume.restores);
     TRY(stream_derive(config, fault));
     return derive_schedule(config, steps, warmup_given, fault);
 }

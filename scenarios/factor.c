@@ -44,7 +44,7 @@ static enum status visit_rows(const struct schema *schema, const struct config *
         struct place place = {&rows[i], NULL, {a, b}};
         TRY(visit(context, &place));
         for (int s = 0; s < SELECT_COUNT; s++)
-            if (i == selection_row((enum selection)s))
+            if (i == selection_row((enum selection)s, "name"))
                 TRY(visit_class(schema, a, b, (enum selection)s, visit, context));
     }
     return STATUS_OK;
@@ -60,69 +60,55 @@ static enum status full_path(const struct place *place, struct arena *arena, con
     return STATUS_OK;
 }
 
-struct line {
+/* A key with its value in one configuration, or in two that differ in it. */
+struct entry {
+    enum cause cause;
     const char *key;
-    char *value;
-    struct line *next;
+    const char *values[2];
+    struct entry *next;
 };
 
-struct writing {
+struct listing {
+    const struct schema *schema;
+    const struct config *configs[2];
     struct arena *arena;
-    struct line *first, *last;
-    size_t size;
+    struct entry *first, *last;
 };
+
+static enum status note(struct listing *listing, enum cause cause, const char *key, const char *a,
+                        const char *b) {
+    struct entry *entry = NULL;
+    TRY(arena_take(listing->arena, 1, sizeof *entry, "a key of a configuration", &entry));
+    *entry = (struct entry){cause, key, {a, b}, NULL};
+    if (listing->last == NULL)
+        listing->first = entry;
+    else
+        listing->last->next = entry;
+    listing->last = entry;
+    return STATUS_OK;
+}
 
 static enum status write_line(void *context, const struct place *place) {
-    struct writing *writing = (struct writing *)context;
-    struct line *line = NULL;
-    TRY(arena_take(writing->arena, 1, sizeof *line, "a line of configuration", &line));
-    TRY(full_path(place, writing->arena, &line->key));
-    TRY(row_text(place->row, place->base[0], writing->arena, &line->value));
-    writing->size += strlen(line->key) + 2 + strlen(line->value) + 1;
-    if (writing->last == NULL)
-        writing->first = line;
-    else
-        writing->last->next = line;
-    writing->last = line;
-    return STATUS_OK;
+    struct listing *listing = (struct listing *)context;
+    const char *key = NULL;
+    char *value = NULL;
+    TRY(full_path(place, listing->arena, &key));
+    TRY(row_text(place->row, place->base[0], listing->arena, &value));
+    return note(listing, place->row->cause, key, value, NULL);
 }
 
 enum status config_text(const struct schema *schema, const struct config *config,
                         struct arena *arena, char **out_text) {
-    struct writing writing = {.arena = arena};
-    TRY(visit_rows(schema, config, NULL, write_line, &writing));
-    TRY(arena_take(arena, writing.size + 1, 1, "the text of a configuration", out_text));
+    struct listing listing = {.arena = arena};
+    TRY(visit_rows(schema, config, NULL, write_line, &listing));
+    size_t size = 1;
+    for (const struct entry *line = listing.first; line != NULL; line = line->next)
+        size += strlen(line->key) + 2 + strlen(line->values[0]) + 1;
+    TRY(arena_take(arena, size, 1, "the text of a configuration", out_text));
     size_t used = 0;
-    for (const struct line *line = writing.first; line != NULL; line = line->next)
-        used += (size_t)snprintf(*out_text + used, writing.size + 1 - used, "%s: %s\n", line->key,
-                                 line->value);
-    return STATUS_OK;
-}
-
-struct difference {
-    enum cause cause;
-    const char *key;
-    const char *values[2];
-    struct difference *next;
-};
-
-struct comparing {
-    const struct schema *schema;
-    const struct config *configs[2];
-    struct arena *arena;
-    struct difference *first, *last;
-};
-
-static enum status note(struct comparing *comparing, enum cause cause, const char *key,
-                        const char *a, const char *b) {
-    struct difference *difference = NULL;
-    TRY(arena_take(comparing->arena, 1, sizeof *difference, "a difference", &difference));
-    *difference = (struct difference){cause, key, {a, b}, NULL};
-    if (comparing->last == NULL)
-        comparing->first = difference;
-    else
-        comparing->last->next = difference;
-    comparing->last = difference;
+    for (const struct entry *line = listing.first; line != NULL; line = line->next)
+        used +=
+            (size_t)snprintf(*out_text + used, size - used, "%s: %s\n", line->key, line->values[0]);
     return STATUS_OK;
 }
 
@@ -133,25 +119,25 @@ static int same_class(const struct config *a, const struct config *b, enum selec
            strcmp(of_a->module_sha256, of_b->module_sha256) == 0;
 }
 
-static enum status note_row(struct comparing *comparing, const struct place *place) {
+static enum status note_row(struct listing *listing, const struct place *place) {
     if (row_equal(place->row, place->base[0], place->base[1])) return STATUS_OK;
     const char *key = NULL;
     char *values[2] = {NULL, NULL};
-    TRY(full_path(place, comparing->arena, &key));
+    TRY(full_path(place, listing->arena, &key));
     for (int i = 0; i < 2; i++)
-        TRY(row_text(place->row, place->base[i], comparing->arena, &values[i]));
-    return note(comparing, place->row->cause, key, values[0], values[1]);
+        TRY(row_text(place->row, place->base[i], listing->arena, &values[i]));
+    return note(listing, place->row->cause, key, values[0], values[1]);
 }
 
 /* Notes the keys of two different classes. A key that both have is shown where its values differ,
  * any other against "(none)". All of them belong to the cause of the selecting key. */
-static enum status note_classes(struct comparing *comparing, enum selection selection) {
-    const struct config *const *configs = comparing->configs;
+static enum status note_classes(struct listing *listing, enum selection selection) {
+    const struct config *const *configs = listing->configs;
     size_t count = 0;
-    enum cause cause = schema_rows(&count)[selection_row(selection)].cause;
+    enum cause cause = schema_rows(&count)[selection_row(selection, "name")].cause;
     const struct schema_class *classes[2];
     for (int i = 0; i < 2; i++)
-        classes[i] = selection_class(comparing->schema, configs[i], selection);
+        classes[i] = selection_class(listing->schema, configs[i], selection);
     for (int side = 0; side < 2; side++) {
         for (size_t k = 0; classes[side] != NULL && k < classes[side]->key_count; k++) {
             const struct key_row *row = &classes[side]->keys[k];
@@ -161,40 +147,40 @@ static enum status note_classes(struct comparing *comparing, enum selection sele
             struct place place = {row, classes[side]->prefix, {NULL, NULL}};
             const char *key = NULL;
             char *values[2] = {NULL, NULL};
-            TRY(full_path(&place, comparing->arena, &key));
-            TRY(row_text(row, selection_read(configs[side], selection)->values, comparing->arena,
+            TRY(full_path(&place, listing->arena, &key));
+            TRY(row_text(row, selection_read(configs[side], selection)->values, listing->arena,
                          &values[side]));
             if (other != NULL)
                 TRY(row_text(other, selection_read(configs[!side], selection)->values,
-                             comparing->arena, &values[!side]));
+                             listing->arena, &values[!side]));
             else
-                TRY(arena_format(comparing->arena, &values[!side], "(none)"));
+                TRY(arena_format(listing->arena, &values[!side], "(none)"));
             if (strcmp(values[0], values[1]) == 0) continue;
-            TRY(note(comparing, cause, key, values[0], values[1]));
+            TRY(note(listing, cause, key, values[0], values[1]));
         }
     }
     return STATUS_OK;
 }
 
 static enum status compare_row(void *context, const struct place *place) {
-    struct comparing *comparing = (struct comparing *)context;
-    if (place->prefix == NULL) return note_row(comparing, place);
+    struct listing *listing = (struct listing *)context;
+    if (place->prefix == NULL) return note_row(listing, place);
     int s = 0;
     while (strcmp(selection_prefix((enum selection)s), place->prefix) != 0)
         s++;
-    if (!same_class(comparing->configs[0], comparing->configs[1], (enum selection)s))
+    if (!same_class(listing->configs[0], listing->configs[1], (enum selection)s))
         return STATUS_OK; /* note_classes shows them */
-    return note_row(comparing, place);
+    return note_row(listing, place);
 }
 
-static enum status gather(const struct comparing *comparing, enum cause cause, uint32_t count,
+static enum status gather(const struct listing *listing, enum cause cause, uint32_t count,
                           struct factor *factor) {
     factor->cause = cause;
-    TRY(arena_take(comparing->arena, count, sizeof *factor->keys, "a factor", &factor->keys));
+    TRY(arena_take(listing->arena, count, sizeof *factor->keys, "a factor", &factor->keys));
     for (int i = 0; i < 2; i++)
-        TRY(arena_take(comparing->arena, count, sizeof *factor->values[i], "a factor",
+        TRY(arena_take(listing->arena, count, sizeof *factor->values[i], "a factor",
                        &factor->values[i]));
-    for (const struct difference *d = comparing->first; d != NULL; d = d->next) {
+    for (const struct entry *d = listing->first; d != NULL; d = d->next) {
         if (d->cause != cause) continue;
         factor->keys[factor->key_count] = d->key;
         factor->values[0][factor->key_count] = d->values[0];
@@ -206,19 +192,19 @@ static enum status gather(const struct comparing *comparing, enum cause cause, u
 
 enum status factors_of(const struct schema *schema, const struct config *a, const struct config *b,
                        struct arena *arena, struct factor **out, uint32_t *out_count) {
-    struct comparing comparing = {.schema = schema, .configs = {a, b}, .arena = arena};
-    TRY(visit_rows(schema, a, b, compare_row, &comparing));
+    struct listing listing = {.schema = schema, .configs = {a, b}, .arena = arena};
+    TRY(visit_rows(schema, a, b, compare_row, &listing));
     for (int s = 0; s < SELECT_COUNT; s++)
-        if (!same_class(a, b, (enum selection)s)) TRY(note_classes(&comparing, (enum selection)s));
+        if (!same_class(a, b, (enum selection)s)) TRY(note_classes(&listing, (enum selection)s));
     uint32_t counts[CAUSE_COUNT] = {0};
     uint32_t factors = 0;
-    for (const struct difference *d = comparing.first; d != NULL; d = d->next)
+    for (const struct entry *d = listing.first; d != NULL; d = d->next)
         factors += counts[d->cause]++ == 0;
     TRY(arena_take(arena, factors, sizeof **out, "factors", out));
     *out_count = 0;
     for (int cause = 0; cause < CAUSE_COUNT; cause++)
         if (counts[cause] != 0)
-            TRY(gather(&comparing, (enum cause)cause, counts[cause], &(*out)[(*out_count)++]));
+            TRY(gather(&listing, (enum cause)cause, counts[cause], &(*out)[(*out_count)++]));
     return STATUS_OK;
 }
 
@@ -230,7 +216,7 @@ static void swap_class(const struct schema *schema, struct config *into, const s
     struct config_class *to = selection_of(into, selection);
     const struct config_class *source = selection_read(from, selection);
     if (!same_class(into, from, selection)) {
-        if (schema_rows(&count)[selection_row(selection)].cause == cause) *to = *source;
+        if (schema_rows(&count)[selection_row(selection, "name")].cause == cause) *to = *source;
         return;
     }
     const struct schema_class *rows = selection_class(schema, from, selection);

@@ -13,18 +13,17 @@ struct head {
     char name[CONFIG_NAME_SIZE];
     char about[8192];
     char source[2048];
-    uint64_t probe_every, snapshots;
-    uint8_t readback, tensors, phases;
-    int32_t design;
-    uint64_t replicates;
-    double alpha;
-    uint64_t orders, mixture_runs;
-    uint8_t twin;
+    struct scenario_record record;
+    struct scenario_floor floor; /* but for the file */
+    struct scenario_attribution attribution;
     int32_t verdict, cause;
     int64_t first_step;
     int32_t first_phase;
     char first_tensor[256];
 };
+
+/* The names of enum phase, NULL-terminated (schema.c). */
+extern const char *const schema_phase_names[PHASE_TOTAL + 1];
 
 /* The rows of struct head, with the path as a file spells it ("floor.alpha"). Their cause means
  * nothing, because no key of the head differs between arms. */

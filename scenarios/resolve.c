@@ -29,7 +29,7 @@ static enum status unknown_class(const struct resolving *resolving, enum selecti
     struct fault fault = {.status = STATUS_OK};
     const struct config_class *which = selection_read(resolving->config, selection);
     struct suggestion nearest = {.word = name};
-    char known[256] = "";
+    char known[256] = "", hint[SUGGEST_HINT_SIZE];
     for (size_t i = 0; i < schema->class_count; i++) {
         if (strcmp(schema->classes[i].prefix, prefix) != 0) continue;
         const char *candidate = schema->classes[i].name;
@@ -39,10 +39,9 @@ static enum status unknown_class(const struct resolving *resolving, enum selecti
         suggest_offer(&nearest, candidate);
     }
     const int built_in = strcmp(which->module, CONFIG_NO_MODULE) == 0;
-    fault_set(&fault, STATUS_INPUT, path, "expected one of %s%s%.200s, got \"%s\"%s%s%s", known,
+    fault_set(&fault, STATUS_INPUT, path, "expected one of %s%s%.200s, got \"%s\"%s", known,
               built_in ? "" : " in ", built_in ? "" : which->module, name,
-              nearest.best == NULL ? "" : "; did you mean ",
-              nearest.best == NULL ? "" : nearest.best, nearest.best == NULL ? "" : "?");
+              suggest_hint(&nearest, hint));
     return resolve_report(resolving, &fault);
 }
 
@@ -56,7 +55,7 @@ enum status resolve_read(const struct resolving *resolving, size_t index) {
 
 static enum status choose_class(struct resolving *resolving, enum selection selection) {
     size_t count = 0;
-    size_t index = selection_row(selection);
+    size_t index = selection_row(selection, "name");
     const struct key_row *row = &schema_rows(&count)[index];
     TRY(resolve_read(resolving, index));
     TRY(resolve_module(resolving, selection));
@@ -93,9 +92,9 @@ static enum status fill_rows(struct resolving *resolving) {
         /* these were read and translated before */
         int chosen = strcmp(rows[i].path, "schedule.contract") == 0;
         for (int s = 0; s < SELECT_COUNT; s++)
-            chosen |= i == selection_row((enum selection)s) ||
-                      i == selection_module_row((enum selection)s) ||
-                      i == selection_digest_row((enum selection)s);
+            chosen |= i == selection_row((enum selection)s, "name") ||
+                      i == selection_row((enum selection)s, "module") ||
+                      i == selection_row((enum selection)s, "module_sha256");
         if (!chosen) TRY(resolve_read(resolving, i));
     }
     return STATUS_OK;
@@ -105,9 +104,9 @@ static enum status fill_rows(struct resolving *resolving) {
  * another. */
 static const struct schema_class *class_below(const struct resolving *resolving,
                                               enum selection selection, const struct given *value) {
-    const struct given *choice = &resolving->keys->rows[selection_row(selection)];
+    const struct given *choice = &resolving->keys->rows[selection_row(selection, "name")];
     const struct given *contract = resolve_given(resolving, "schedule.contract");
-    const struct given *module = &resolving->keys->rows[selection_module_row(selection)];
+    const struct given *module = &resolving->keys->rows[selection_row(selection, "module")];
     int replaced = (choice->node != NULL && choice->layer > value->layer) ||
                    (module->node != NULL && module->layer > value->layer);
     if (selection == SELECT_SCHEDULE && contract->node != NULL && contract->layer > value->layer)

@@ -74,8 +74,7 @@ static enum status leave_none(const struct resolving *resolving) {
         strcmp(digest, CONFIG_NO_CHECKPOINT) != 0)
         return yaml_fail(given->node, "model.from_digest: expected none without model.from, got %s",
                          digest);
-    memset(digest, 0, CONFIG_SHA256_SIZE);
-    snprintf(digest, CONFIG_SHA256_SIZE, "%s", CONFIG_NO_CHECKPOINT);
+    resolve_put(digest, CONFIG_SHA256_SIZE, CONFIG_NO_CHECKPOINT);
     return STATUS_OK;
 }
 

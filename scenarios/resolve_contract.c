@@ -12,14 +12,14 @@
 static enum status unknown_contract(const struct resolving *resolving, const char *name) {
     const struct schema *schema = resolving->keys->schema;
     struct fault fault = {.status = STATUS_OK};
+    char hint[SUGGEST_HINT_SIZE];
     struct suggestion nearest = {.word = name};
     suggest_offer(&nearest, CONFIG_NO_CONTRACT);
     for (size_t i = 0; i < schema->contract_count; i++)
         suggest_offer(&nearest, schema->contracts[i].name);
     fault_set(&fault, STATUS_INPUT, "schedule.contract",
-              "expected none or a contract that `twinstep keys` lists, got \"%s\"%s%s%s", name,
-              nearest.best == NULL ? "" : "; did you mean ",
-              nearest.best == NULL ? "" : nearest.best, nearest.best == NULL ? "" : "?");
+              "expected none or a contract that `twinstep keys` lists, got \"%s\"%s", name,
+              suggest_hint(&nearest, hint));
     return resolve_report(resolving, &fault);
 }
 
@@ -57,9 +57,8 @@ enum status resolve_contract_choose(struct resolving *resolving) {
     if (!config_has_contract(resolving->config)) return STATUS_OK;
     resolving->contract = schema_contract_find(resolving->keys->schema, name);
     if (resolving->contract == NULL) return unknown_contract(resolving, name);
-    memset(resolving->config->schedule.contract, 0, sizeof resolving->config->schedule.contract);
-    snprintf(resolving->config->schedule.contract, sizeof resolving->config->schedule.contract,
-             "%s", resolving->contract->name); /* an alias becomes the name */
+    /* an alias becomes the name */
+    resolve_put(resolving->config->schedule.contract, CONFIG_NAME_SIZE, resolving->contract->name);
     if (resolving->contract->refusal != NULL) {
         fault_set(&fault, STATUS_UNSUPPORTED, "schedule.contract",
                   "no training here obeys contract %s: %s", name, resolving->contract->refusal);
@@ -82,8 +81,7 @@ enum status resolve_contract_schedule(const struct resolving *resolving) {
                   contract->schedules);
         return resolve_report(resolving, &fault);
     }
-    memset(which->name, 0, sizeof which->name);
-    snprintf(which->name, sizeof which->name, "%s", found);
+    resolve_put(which->name, sizeof which->name, found);
     return STATUS_OK;
 }
 

@@ -124,7 +124,7 @@ static enum status collect_one(struct arm_keys *keys, const struct yaml_node *no
     int selection = section_selection(section);
     if (schema_find(path, &index) != NULL) {
         keys->rows[index] = (struct given){node, layer};
-        if (selection >= 0 && index == selection_module_row((enum selection)selection))
+        if (selection >= 0 && index == selection_row((enum selection)selection, "module"))
             keys->modules[selection] = 1;
         return STATUS_OK;
     }

@@ -7,20 +7,20 @@
 #include <stdio.h>
 #include <string.h>
 
-static void put(char *field, size_t size, const char *text) {
+void resolve_put(char *field, size_t size, const char *text) {
     memset(field, 0, size);
     snprintf(field, size, "%s", text);
 }
 
 static void put_none(struct config_class *which) {
-    put(which->module, sizeof which->module, CONFIG_NO_MODULE);
-    put(which->module_sha256, sizeof which->module_sha256, CONFIG_NO_MODULE);
+    resolve_put(which->module, sizeof which->module, CONFIG_NO_MODULE);
+    resolve_put(which->module_sha256, sizeof which->module_sha256, CONFIG_NO_MODULE);
 }
 
 /* Whether a later layer than the module's chose a class that is built in. */
 static int replaced(const struct resolving *resolving, enum selection selection) {
-    const struct given *name = &resolving->keys->rows[selection_row(selection)];
-    const struct given *module = &resolving->keys->rows[selection_module_row(selection)];
+    const struct given *name = &resolving->keys->rows[selection_row(selection, "name")];
+    const struct given *module = &resolving->keys->rows[selection_row(selection, "module")];
     const struct config_class *which = selection_read(resolving->config, selection);
     return name->node != NULL && name->layer > module->layer &&
            selection_find(resolving->keys->schema, selection, which->name, CONFIG_NO_MODULE) !=
@@ -48,7 +48,7 @@ static enum status load(const struct resolving *resolving, enum selection select
                         char sha256[CONFIG_SHA256_SIZE]) {
     const struct schema *schema = resolving->keys->schema;
     size_t count = 0;
-    const char *key = schema_rows(&count)[selection_module_row(selection)].path;
+    const char *key = schema_rows(&count)[selection_row(selection, "module")].path;
     char text[1536];
     TRY(resolve_join_folder(resolving, node, key, which->module));
     enum status status =
@@ -64,8 +64,8 @@ static enum status load(const struct resolving *resolving, enum selection select
 /* A written digest counts for the module of the same layer or of an earlier one. */
 static enum status check_digest(const struct resolving *resolving, enum selection selection,
                                 const char *got) {
-    const struct given *digest = &resolving->keys->rows[selection_digest_row(selection)];
-    const struct given *module = &resolving->keys->rows[selection_module_row(selection)];
+    const struct given *digest = &resolving->keys->rows[selection_row(selection, "module_sha256")];
+    const struct given *module = &resolving->keys->rows[selection_row(selection, "module")];
     const struct config_class *which = selection_read(resolving->config, selection);
     if (digest->node == NULL || digest->layer < module->layer) return STATUS_OK;
     if (strcmp(which->module_sha256, "auto") == 0 || strcmp(which->module_sha256, got) == 0)
@@ -76,7 +76,7 @@ static enum status check_digest(const struct resolving *resolving, enum selectio
 
 /* A digest without a module is a mistake, unless a later layer took the module away. */
 static enum status leave_none(const struct resolving *resolving, enum selection selection) {
-    const struct given *digest = &resolving->keys->rows[selection_digest_row(selection)];
+    const struct given *digest = &resolving->keys->rows[selection_row(selection, "module_sha256")];
     struct config_class *which = selection_of(resolving->config, selection);
     const char *text = which->module_sha256;
     if (digest->node != NULL && !resolving->keys->modules[selection] && strcmp(text, "auto") != 0 &&
@@ -90,10 +90,10 @@ static enum status leave_none(const struct resolving *resolving, enum selection 
 enum status resolve_module(const struct resolving *resolving, enum selection selection) {
     struct config_class *which = selection_of(resolving->config, selection);
     char sha256[CONFIG_SHA256_SIZE] = "";
-    const size_t row = selection_module_row(selection);
+    const size_t row = selection_row(selection, "module");
     const struct yaml_node *node = resolving->keys->rows[row].node;
     TRY(resolve_read(resolving, row));
-    TRY(resolve_read(resolving, selection_digest_row(selection)));
+    TRY(resolve_read(resolving, selection_row(selection, "module_sha256")));
     if (strcmp(which->module, CONFIG_NO_MODULE) == 0 || replaced(resolving, selection))
         return leave_none(resolving, selection);
     if (selection == SELECT_SCHEDULE && resolving->contract != NULL)
@@ -103,6 +103,6 @@ enum status resolve_module(const struct resolving *resolving, enum selection sel
                          resolving->contract->name);
     TRY(load(resolving, selection, node, which, sha256));
     TRY(check_digest(resolving, selection, sha256));
-    put(which->module_sha256, sizeof which->module_sha256, sha256);
+    resolve_put(which->module_sha256, sizeof which->module_sha256, sha256);
     return STATUS_OK;
 }

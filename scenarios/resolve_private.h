@@ -50,6 +50,9 @@ TWINSTEP_MUST_USE enum status resolve_contract_choose(struct resolving *resolvin
 TWINSTEP_MUST_USE enum status resolve_module(const struct resolving *resolving,
                                              enum selection selection);
 
+/* Writes a text into a field of `size` bytes, cut where it does not fit, and zeroes the rest. */
+void resolve_put(char *field, size_t size, const char *text);
+
 /* Puts the folder of the scenario before a relative path. `path` has CONFIG_PATH_SIZE bytes. */
 TWINSTEP_MUST_USE enum status resolve_join_folder(const struct resolving *resolving,
                                                   const struct yaml_node *node, const char *key,

@@ -101,13 +101,11 @@ static enum status unknown_name(const struct key_row *row, const char *path,
                                 const struct yaml_node *node) {
     if (node->kind != YAML_PLAIN && node->kind != YAML_QUOTED)
         return refuse(row, path, node, 0, "");
+    char hint[SUGGEST_HINT_SIZE];
     struct suggestion suggestion = {.word = node->text};
     for (size_t i = 0; row->names[i] != NULL; i++)
         suggest_offer(&suggestion, row->names[i]);
-    if (suggestion.best == NULL) return refuse(row, path, node, 0, "");
-    char hint[96];
-    snprintf(hint, sizeof hint, "; did you mean %.60s?", suggestion.best);
-    return refuse(row, path, node, 0, hint);
+    return refuse(row, path, node, 0, suggest_hint(&suggestion, hint));
 }
 
 static enum status read_enum(const struct key_row *row, const char *path,
@@ -168,47 +166,34 @@ static enum status read_text(const struct key_row *row, const char *path,
 }
 
 static enum status read_word(const struct key_row *row, void *base) {
-    uint64_t whole = KEY_WORD_UINT;
-    double real = KEY_WORD_REAL;
-    int32_t index = KEY_WORD_ENUM;
-    switch (row->type) {
-    case KEY_UINT:
+    const uint64_t whole = KEY_WORD_UINT;
+    const double real = KEY_WORD_REAL;
+    const int32_t index = KEY_WORD_ENUM;
+    if (row->type == KEY_UINT)
         store(row, base, &whole, sizeof whole);
-        return STATUS_OK;
-    case KEY_REAL:
+    else if (row->type == KEY_REAL)
         store(row, base, &real, sizeof real);
-        return STATUS_OK;
-    case KEY_ENUM:
+    else if (row->type == KEY_ENUM)
         store(row, base, &index, sizeof index);
-        return STATUS_OK;
-    default:
+    else
         FAIL(STATUS_INTERNAL, "%s: a row of this type has no word", row->path);
-    }
+    return STATUS_OK;
 }
 
 enum status row_read(const struct key_row *row, const char *path, const struct yaml_node *node,
                      void *base) {
+    static enum status (*const readers[])(const struct key_row *, const char *,
+                                          const struct yaml_node *, void *) = {
+        [KEY_BOOL] = read_bool, [KEY_UINT] = read_uint, [KEY_INT] = read_int,
+        [KEY_REAL] = read_real, [KEY_ENUM] = read_enum, [KEY_TEXT] = read_text,
+        [KEY_LIST] = read_list};
     int may_be_word =
         node->kind == YAML_PLAIN || (node->kind == YAML_QUOTED && row->type == KEY_ENUM);
     if (row->word != NULL && may_be_word && strcmp(node->text, row->word) == 0)
         return read_word(row, base);
-    switch (row->type) {
-    case KEY_BOOL:
-        return read_bool(row, path, node, base);
-    case KEY_UINT:
-        return read_uint(row, path, node, base);
-    case KEY_INT:
-        return read_int(row, path, node, base);
-    case KEY_REAL:
-        return read_real(row, path, node, base);
-    case KEY_ENUM:
-        return read_enum(row, path, node, base);
-    case KEY_TEXT:
-        return read_text(row, path, node, base);
-    case KEY_LIST:
-        return read_list(row, path, node, base);
-    }
-    FAIL(STATUS_INTERNAL, "%s: row of unknown type %d", path, (int)row->type);
+    if ((size_t)row->type >= COUNT_OF(readers))
+        FAIL(STATUS_INTERNAL, "%s: row of unknown type %d", path, (int)row->type);
+    return readers[row->type](row, path, node, base);
 }
 
 /* Makes a list node of a default such as "[a, b]", over `items` and `buffer`. */

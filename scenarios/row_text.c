@@ -73,10 +73,6 @@ const char *row_expect(const struct key_row *row, int all, char out[ROW_EXPECTED
     return out;
 }
 
-const char *row_expected(const struct key_row *row, char out[ROW_EXPECTED_SIZE]) {
-    return row_expect(row, 0, out);
-}
-
 const char *row_limits(const struct key_row *row, char out[ROW_EXPECTED_SIZE]) {
     return row_expect(row, row->type != KEY_UINT || row->high < 0x1p64, out);
 }
@@ -127,26 +123,18 @@ static enum status list_text(const struct key_row *row, const void *base, struct
 enum status row_text(const struct key_row *row, const void *base, struct arena *arena,
                      char **out_text) {
     const unsigned char *at = row_at(row, base);
-    uint64_t whole = 0;
-    int64_t signed_whole = 0;
-    double real = 0;
-    int32_t index = 0;
     if (row_is_word(row, base)) return arena_format(arena, out_text, "%s", row->word);
     switch (row->type) {
     case KEY_BOOL:
         return arena_format(arena, out_text, "%s", *at != 0 ? "true" : "false");
     case KEY_UINT:
-        memcpy(&whole, at, sizeof whole);
-        return arena_format(arena, out_text, "%ju", (uintmax_t)whole);
+        return arena_format(arena, out_text, "%ju", (uintmax_t)row_uint(row, base));
     case KEY_INT:
-        memcpy(&signed_whole, at, sizeof signed_whole);
-        return arena_format(arena, out_text, "%jd", (intmax_t)signed_whole);
+        return arena_format(arena, out_text, "%jd", (intmax_t)row_int(row, base));
     case KEY_REAL:
-        memcpy(&real, at, sizeof real);
-        return arena_format(arena, out_text, "%s", number_text_f64(real).text);
+        return arena_format(arena, out_text, "%s", number_text_f64(row_real(row, base)).text);
     case KEY_ENUM:
-        memcpy(&index, at, sizeof index);
-        return arena_format(arena, out_text, "%s", row->names[index]);
+        return arena_format(arena, out_text, "%s", row->names[row_enum(row, base)]);
     case KEY_TEXT:
         if (is_plain((const char *)at))
             return arena_format(arena, out_text, "%s", (const char *)at);

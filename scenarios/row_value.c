@@ -27,44 +27,24 @@ static size_t names_count(const struct key_row *row) {
 }
 
 int row_is_word(const struct key_row *row, const void *base) {
-    uint64_t whole = 0;
-    double real = 0;
-    int32_t index = 0;
     if (row->word == NULL) return 0;
-    switch (row->type) {
-    case KEY_UINT:
-        memcpy(&whole, row_at(row, base), sizeof whole);
-        return whole == KEY_WORD_UINT;
-    case KEY_REAL:
-        memcpy(&real, row_at(row, base), sizeof real);
-        return real == KEY_WORD_REAL;
-    case KEY_ENUM:
-        memcpy(&index, row_at(row, base), sizeof index);
-        return index == KEY_WORD_ENUM;
-    default:
-        return 0;
-    }
+    if (row->type == KEY_UINT) return row_uint(row, base) == KEY_WORD_UINT;
+    if (row->type == KEY_REAL) return row_real(row, base) == KEY_WORD_REAL;
+    return row->type == KEY_ENUM && row_enum(row, base) == KEY_WORD_ENUM;
 }
 
 int row_in_bounds(const struct key_row *row, const void *base) {
-    uint64_t whole = 0;
-    int64_t signed_whole = 0;
-    double real = 0;
-    int32_t index = 0;
     if (row_is_word(row, base)) return 1;
     switch (row->type) {
     case KEY_UINT:
-        memcpy(&whole, row_at(row, base), sizeof whole);
-        return whole >= (uint64_t)row->low && whole <= row_uint_high(row);
+        return row_uint(row, base) >= (uint64_t)row->low &&
+               row_uint(row, base) <= row_uint_high(row);
     case KEY_INT:
-        memcpy(&signed_whole, row_at(row, base), sizeof signed_whole);
-        return signed_whole >= (int64_t)row->low && signed_whole <= (int64_t)row->high;
+        return row_int(row, base) >= (int64_t)row->low && row_int(row, base) <= (int64_t)row->high;
     case KEY_REAL:
-        memcpy(&real, row_at(row, base), sizeof real);
-        return real >= row->low && real <= row->high;
+        return row_real(row, base) >= row->low && row_real(row, base) <= row->high;
     case KEY_ENUM:
-        memcpy(&index, row_at(row, base), sizeof index);
-        return index >= 0 && (size_t)index < names_count(row);
+        return row_enum(row, base) >= 0 && (size_t)row_enum(row, base) < names_count(row);
     default:
         return 1;
     }
@@ -76,4 +56,13 @@ int row_equal(const struct key_row *row, const void *a, const void *b) {
 
 void row_copy(const struct key_row *row, void *into, const void *from) {
     memcpy((unsigned char *)into + row->offset, row_at(row, from), row->size);
+}
+
+void row_sort_list(struct key_list *list) {
+    for (uint8_t i = 1; i < list->count; i++)
+        for (uint8_t j = i; j > 0 && list->item[j - 1] > list->item[j]; j--) {
+            const uint8_t swap = list->item[j];
+            list->item[j] = list->item[j - 1];
+            list->item[j - 1] = swap;
+        }
 }

@@ -30,9 +30,9 @@ TWINSTEP_MUST_USE enum status row_text(const struct key_row *row, const void *ba
 int row_in_bounds(const struct key_row *row, const void *base);
 
 /* What the row takes, in words: "an integer >= 0", "a number from 0 to 1, or none", "one of sft,
- * dpo". */
+ * dpo". With `all` also those bounds that few will ever meet. Returns `out` or a constant text. */
 #define ROW_EXPECTED_SIZE 320
-const char *row_expected(const struct key_row *row, char out[ROW_EXPECTED_SIZE]);
+const char *row_expect(const struct key_row *row, int all, char out[ROW_EXPECTED_SIZE]);
 /* The same for documentation, with the highest value even where few will meet it. Only the end of
  * uint64_t is left out. */
 const char *row_limits(const struct key_row *row, char out[ROW_EXPECTED_SIZE]);
@@ -44,6 +44,10 @@ int row_is_section(const struct key_row *rows, size_t count, const char *path);
 
 int row_equal(const struct key_row *row, const void *a, const void *b);
 void row_copy(const struct key_row *row, void *into, const void *from);
+
+/* Sorts a list that is a set (shuffle.kinds, atomic.kinds, resume.restores), so that equal sets are
+ * equal bytes. */
+void row_sort_list(struct key_list *list);
 
 /* Whether the value is the row's special word. */
 int row_is_word(const struct key_row *row, const void *base);

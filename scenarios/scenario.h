@@ -153,6 +153,25 @@ const char *verdict_name(enum verdict verdict); /* "identical", "inside-floor", 
 
 struct floor_file; /* determinism/floor_file.h */
 
+/* What the head's sections record, floor and attribution say. */
+struct scenario_record {
+    uint64_t probe_every; /* in updates; 0: never */
+    uint64_t snapshots;   /* updates between two stored states; 0: none is stored */
+    uint8_t readback, tensors, phases;
+};
+struct scenario_floor {
+    int32_t design;      /* enum floor_design */
+    uint64_t replicates; /* KEY_WORD_UINT: auto, resolved by the experiment's plan */
+    double alpha;
+    /* Measured before, for this baseline; NULL: its runs are trained. */
+    const struct floor_file *file;
+};
+struct scenario_attribution {
+    uint64_t orders;     /* even; KEY_WORD_UINT: auto (determinism/orders.h) */
+    uint64_t replicates; /* repeats of each hybrid; KEY_WORD_UINT: auto */
+    uint8_t twin;        /* 1: train the baseline perturbed, too, where its floor is exact */
+};
+
 struct scenario {
     const char *path; /* as given; "" for a scenario that is held in memory */
     const char *text; /* the file, verbatim */
@@ -161,23 +180,9 @@ struct scenario {
     const char *about;
     const char *source;
     uint64_t steps;
-    struct {
-        uint64_t probe_every; /* in updates; 0: never */
-        uint64_t snapshots;   /* updates between two stored states; 0: none is stored */
-        uint8_t readback, tensors, phases;
-    } record;
-    struct {
-        int32_t design;      /* enum floor_design */
-        uint64_t replicates; /* KEY_WORD_UINT: auto, resolved by the experiment's plan */
-        double alpha;
-        /* Measured before, for this baseline; NULL: its runs are trained. */
-        const struct floor_file *file;
-    } floor;
-    struct {
-        uint64_t orders;     /* even; KEY_WORD_UINT: auto (determinism/orders.h) */
-        uint64_t replicates; /* repeats of each hybrid; KEY_WORD_UINT: auto */
-        uint8_t twin;        /* 1: train the baseline perturbed, too, where its floor is exact */
-    } attribution;
+    struct scenario_record record;
+    struct scenario_floor floor;
+    struct scenario_attribution attribution;
     struct {
         int32_t verdict;          /* enum verdict */
         int32_t cause;            /* enum cause, or -1 for any */

@@ -199,17 +199,9 @@ enum status scenario_keep_head(const struct parsing *parsing) {
     else
         name_from_path(parsing->label, scenario->name);
     scenario->steps = head->steps;
-    scenario->record.probe_every = head->probe_every;
-    scenario->record.snapshots = head->snapshots;
-    scenario->record.readback = head->readback;
-    scenario->record.tensors = head->tensors;
-    scenario->record.phases = head->phases;
-    scenario->floor.design = head->design;
-    scenario->floor.replicates = head->replicates;
-    scenario->floor.alpha = head->alpha;
-    scenario->attribution.orders = head->orders;
-    scenario->attribution.replicates = head->mixture_runs;
-    scenario->attribution.twin = head->twin;
+    scenario->record = head->record;
+    scenario->floor = head->floor;
+    scenario->attribution = head->attribution;
     scenario->expect.verdict = head->verdict;
     scenario->expect.cause = head->cause;
     scenario->expect.first_step = head->first_step;

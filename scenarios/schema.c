@@ -7,7 +7,7 @@
  * scenarios/derive.c says which of them are derived from other keys, and how. Invariant: rows
  * neither overlap nor leave out a byte of struct config, except fields named `zero` and the values
  * of the two classes (a test holds it). */
-#include "scenarios/scenario.h"
+#include "scenarios/head.h"
 
 #include <stddef.h>
 
@@ -79,7 +79,7 @@ static const char *const param_rounding_names[] = {"nearest", "stochastic", NULL
 static const char *const scaler_names[] = {"none", "static", "dynamic", NULL};
 /* In the order of enum dtype, which begins with these two. */
 static const char *const wide_names[] = {"f32", "f64", NULL};
-static const char *const phase_names[PHASE_TOTAL + 1] = {
+const char *const schema_phase_names[PHASE_TOTAL + 1] = {
     "fetch",    "forward", "backward", "reduce",   "unscale", "clip",
     "optimize", "log",     "count",    "schedule", "zero",    NULL};
 
@@ -392,14 +392,14 @@ static const struct key_row rows[] = {
            .help = "Offset of a recomputed logged rate"),
 
     WORDS(KEY_LIST, loop.micro, .standard = "[fetch, forward, backward]", .cause = CAUSE_SCHEDULE,
-          .names = phase_names, .help = "Phases of each micro-batch, in order"),
+          .names = schema_phase_names, .help = "Phases of each micro-batch, in order"),
     WORDS(KEY_LIST, loop.update, .standard = "[clip, optimize, log, count, schedule, zero]",
-          .cause = CAUSE_SCHEDULE, .names = phase_names,
+          .cause = CAUSE_SCHEDULE, .names = schema_phase_names,
           .help = "Phases of each update after its micro-batches, in order"),
-    WORDS(KEY_LIST, loop.epoch, .standard = "[]", .cause = CAUSE_SCHEDULE, .names = phase_names,
-          .help = "Phases at the end of each epoch"),
-    WORDS(KEY_LIST, loop.eval, .standard = "[]", .cause = CAUSE_SCHEDULE, .names = phase_names,
-          .help = "Phases of an evaluation"),
+    WORDS(KEY_LIST, loop.epoch, .standard = "[]", .cause = CAUSE_SCHEDULE,
+          .names = schema_phase_names, .help = "Phases at the end of each epoch"),
+    WORDS(KEY_LIST, loop.eval, .standard = "[]", .cause = CAUSE_SCHEDULE,
+          .names = schema_phase_names, .help = "Phases of an evaluation"),
     NUMBER(KEY_UINT, loop.eval_every, .unit = "updates", .standard = "0", .cause = CAUSE_SCHEDULE,
            .high = 1e9, .help = "Updates between two evaluations; 0 is never"),
     WORDS(
@@ -414,7 +414,7 @@ static const struct key_row rows[] = {
     NUMBER(KEY_REAL, loop.skip_sigma, .unit = "1", .standard = "6", .cause = CAUSE_SCHEDULE,
            .high = 1e6, .help = "Standard deviations above the mean that olmo-outlier tolerates"),
     WORDS(KEY_LIST, loop.on_skip, .standard = "[log, zero]", .cause = CAUSE_SCHEDULE,
-          .names = phase_names,
+          .names = schema_phase_names,
           .help = "Phases of loop.update that still run when an update is skipped; without count "
                   "and schedule the rate holds"),
 
@@ -625,7 +625,7 @@ const struct key_row *schema_rows(size_t *out_count) {
 }
 
 const char *phase_name(enum phase phase) {
-    return phase_names[phase];
+    return schema_phase_names[phase];
 }
 
 const char *family_name(int32_t family) {

@@ -24,25 +24,9 @@ static void json_member(FILE *out, const char *name, const char *text) {
     json_text(out, text);
 }
 
-static const char *type_name(enum key_type type) {
-    switch (type) {
-    case KEY_BOOL:
-        return "bool";
-    case KEY_UINT:
-        return "uint";
-    case KEY_INT:
-        return "int";
-    case KEY_REAL:
-        return "real";
-    case KEY_ENUM:
-        return "enum";
-    case KEY_TEXT:
-        return "text";
-    case KEY_LIST:
-        return "list";
-    }
-    return "";
-}
+static const char *const type_names[] = {
+    [KEY_BOOL] = "bool", [KEY_UINT] = "uint", [KEY_INT] = "int",  [KEY_REAL] = "real",
+    [KEY_ENUM] = "enum", [KEY_TEXT] = "text", [KEY_LIST] = "list"};
 
 static void json_bounds(FILE *out, const struct key_row *row) {
     if (row->type == KEY_REAL)
@@ -69,7 +53,7 @@ static void json_row(FILE *out, const struct schema_table *table, const struct k
     snprintf(path, sizeof path, "%s%s", table->prefix, row->path);
     fprintf(out, "%s\n    {\"key\": ", index == 0 ? "" : ",");
     json_text(out, path);
-    json_member(out, "type", type_name(row->type));
+    json_member(out, "type", type_names[row->type]);
     json_member(out, "default", row->standard);
     json_member(out, "unit", row->unit);
     if (table->has_cause) json_member(out, "cause", cause_name(row->cause));

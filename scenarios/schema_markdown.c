@@ -83,10 +83,6 @@ static const char introduction[] =
     "in\n"
     "  either arm (`dpo.beta` of an sft task) is no difference, and `twinstep check` names it.\n";
 
-static void markdown_close(FILE *out) {
-    (void)out;
-}
-
 static const char about_contracts[] =
     "\n## schedule.contract\n"
     "\n"
@@ -132,8 +128,7 @@ static void markdown_contracts(FILE *out, const struct schema *schema) {
 }
 
 void schema_print_markdown(const struct schema *schema, FILE *out) {
-    static const struct schema_pen pen = {markdown_open, markdown_row, markdown_close,
-                                          markdown_contracts};
+    static const struct schema_pen pen = {markdown_open, markdown_row, NULL, markdown_contracts};
     fputs(introduction, out);
     schema_draw_all(schema, out, &pen);
 }

@@ -18,7 +18,7 @@ struct schema_table {
 struct schema_pen {
     void (*table_open)(FILE *out, const struct schema_table *table, int index);
     void (*row)(FILE *out, const struct schema_table *table, const struct key_row *row, int index);
-    void (*table_close)(FILE *out);
+    void (*table_close)(FILE *out); /* NULL: a table has no end of its own */
     void (*contracts)(FILE *out, const struct schema *schema); /* called after all tables */
 };
 

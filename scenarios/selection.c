@@ -13,24 +13,12 @@ const char *selection_prefix(enum selection selection) {
     return prefixes[selection];
 }
 
-static size_t row_of(enum selection selection, const char *key) {
+size_t selection_row(enum selection selection, const char *key) {
     char path[64];
     size_t index = 0;
     snprintf(path, sizeof path, "%s.%s", prefixes[selection], key);
     schema_find(path, &index);
     return index;
-}
-
-size_t selection_row(enum selection selection) {
-    return row_of(selection, "name");
-}
-
-size_t selection_module_row(enum selection selection) {
-    return row_of(selection, "module");
-}
-
-size_t selection_digest_row(enum selection selection) {
-    return row_of(selection, "module_sha256");
 }
 
 struct config_class *selection_of(struct config *config, enum selection selection) {

@@ -10,15 +10,11 @@ enum selection { SELECT_OPTIMIZER = 0, SELECT_SCHEDULE, SELECT_COUNT };
 
 /* "optimizer" or "schedule", which is also the prefix of the class's keys. */
 const char *selection_prefix(enum selection selection);
-/* The index of the row "PREFIX.name" in schema_rows. */
-size_t selection_row(enum selection selection);
+/* The index of the row "PREFIX.KEY" in schema_rows; KEY is name, module or module_sha256. */
+size_t selection_row(enum selection selection, const char *key);
 
 struct config_class *selection_of(struct config *config, enum selection selection);
 const struct config_class *selection_read(const struct config *config, enum selection selection);
-
-/* The indices of the rows "PREFIX.module" and "PREFIX.module_sha256". */
-size_t selection_module_row(enum selection selection);
-size_t selection_digest_row(enum selection selection);
 
 /* A class is known by its name and the digest of its module (CONFIG_NO_MODULE where it is built
  * in). NULL when the schema has no such class. */

@@ -17,22 +17,24 @@ enum stream stream_of_key(uint32_t index) {
     return streams[index];
 }
 
+static const struct {
+    const char *key;
+    size_t offset; /* of its value in struct config */
+} keys[] = {[STREAM_DATA] = {"rng.data", offsetof(struct config, rng.data)},
+            [STREAM_DROPOUT] = {"rng.dropout", offsetof(struct config, rng.dropout)},
+            [STREAM_ROUNDING] = {"rng.rounding", offsetof(struct config, rng.rounding)},
+            [STREAM_ORDER] = {"rng.order", offsetof(struct config, rng.order)}};
+
 const char *stream_key(enum stream stream) {
-    if (stream == STREAM_DATA) return "rng.data";
-    if (stream == STREAM_DROPOUT) return "rng.dropout";
-    return stream == STREAM_ROUNDING ? "rng.rounding" : "rng.order";
+    return keys[stream].key;
 }
 
 const char *stream_text(const struct config *config, enum stream stream) {
-    if (stream == STREAM_DATA) return config->rng.data;
-    if (stream == STREAM_DROPOUT) return config->rng.dropout;
-    return stream == STREAM_ROUNDING ? config->rng.rounding : config->rng.order;
+    return (const char *)config + keys[stream].offset;
 }
 
 static char *text_of(struct config *config, enum stream stream) {
-    if (stream == STREAM_DATA) return config->rng.data;
-    if (stream == STREAM_DROPOUT) return config->rng.dropout;
-    return stream == STREAM_ROUNDING ? config->rng.rounding : config->rng.order;
+    return (char *)config + keys[stream].offset;
 }
 
 struct stream_place stream_start(const struct config *config, enum stream stream) {
@@ -68,7 +70,11 @@ int stream_orders_differ(const struct config *a, const struct config *b) {
            strcmp(a->rng.order, b->rng.order) != 0 || order_restart(a) != order_restart(b);
 }
 
-void stream_apply(const struct stream_event *event, int is_torch, struct stream_course *course) {
+/* Applies one event to a stream's place and slots. EVENT_TAKE does nothing: no resolved pair of
+ * arms holds one. A new seed of PyTorch's generator sets its offset to 0, as torch.manual_seed
+ * does. */
+static void stream_apply(const struct stream_event *event, int is_torch,
+                         struct stream_course *course) {
     switch (event->kind) {
     case EVENT_ADVANCE:
         course->now.clock += event->number;
@@ -97,17 +103,7 @@ void stream_before(const struct config *config, enum stream stream,
             stream_apply(&events->event[i], stream_is_torch(config, stream), course);
 }
 
-static void sort_restores(struct key_list *list) {
-    for (uint8_t i = 1; i < list->count; i++)
-        for (uint8_t j = i; j > 0 && list->item[j - 1] > list->item[j]; j--) {
-            const uint8_t swap = list->item[j];
-            list->item[j] = list->item[j - 1];
-            list->item[j - 1] = swap;
-        }
-}
-
 enum status stream_derive(struct config *config, struct fault *fault) {
-    sort_restores(&config->resume.restores);
     for (uint32_t i = 0; i < STREAM_KEYS; i++) {
         struct stream_events events;
         char *const text = text_of(config, streams[i]);

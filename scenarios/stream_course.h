@@ -48,18 +48,13 @@ int resume_restores(const struct config *config, enum resume_item item, uint64_t
 /* Whether two arms that both draw the order of their sums draw it differently at some update. */
 int stream_orders_differ(const struct config *a, const struct config *b);
 
-/* Applies one event to a stream's place and slots. `event` is not EVENT_TAKE, which no resolved
- * pair of arms holds. A new seed of PyTorch's generator sets its offset to 0, as torch.manual_seed
- * does. */
-void stream_apply(const struct stream_event *event, int is_torch, struct stream_course *course);
-
 /* Applies what happens just before `update`: first a restart that loses the stream, then its
  * events. */
 void stream_before(const struct config *config, enum stream stream,
                    const struct stream_events *events, uint64_t update,
                    struct stream_course *course);
 
-/* Replaces every rng.* key by its canonical text, and sorts resume.restores, which is a set. */
+/* Replaces every rng.* key by its canonical text. */
 TWINSTEP_MUST_USE enum status stream_derive(struct config *config, struct fault *fault);
 
 /* Checks what a single arm can tell: updates lie within 1 .. steps, slots are loaded after they

@@ -62,13 +62,8 @@ static enum status read_uint(struct cursor *cursor, const char *what, uint64_t l
 }
 
 static int is_name(struct word word) {
-    for (size_t i = 0; i < word.length; i++) {
-        const char c = word.text[i];
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-              c == '-' || c == '_'))
-            return 0;
-    }
-    return word.length != 0;
+    static const char inside[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    return word.length != 0 && strspn(word.text, inside) >= word.length;
 }
 
 static enum status read_name(struct cursor *cursor, const char *what, char *out, size_t size) {

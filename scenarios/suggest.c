@@ -3,6 +3,7 @@
  * three rows of the table are kept, in turn. */
 #include "scenarios/suggest.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define LONGEST 64
@@ -40,4 +41,10 @@ void suggest_offer(struct suggestion *suggestion, const char *candidate) {
     if (suggestion->best != NULL && suggestion->distance <= distance) return;
     suggestion->best = candidate;
     suggestion->distance = distance;
+}
+
+const char *suggest_hint(const struct suggestion *suggestion, char out[SUGGEST_HINT_SIZE]) {
+    if (suggestion->best == NULL) return "";
+    snprintf(out, SUGGEST_HINT_SIZE, "; did you mean %.64s?", suggestion->best);
+    return out;
 }

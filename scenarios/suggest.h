@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#define SUGGEST_HINT_SIZE 96
+
 /* Keeps the best of the candidates that were offered; start with {.word = ...}. */
 struct suggestion {
     const char *word;
@@ -14,6 +16,9 @@ struct suggestion {
 
 /* Offers one candidate; of two equally near the earlier one stays. */
 void suggest_offer(struct suggestion *suggestion, const char *candidate);
+
+/* "; did you mean WORD?", or "" where nothing is near enough. */
+const char *suggest_hint(const struct suggestion *suggestion, char out[SUGGEST_HINT_SIZE]);
 
 /* The number of insertions, deletions, replacements and swaps of neighbours between two texts; 64
  * for texts of more than 63 bytes. */

@@ -275,14 +275,16 @@ static enum status check_dropout(const struct config *config, struct fault *faul
 }
 
 static enum status check_parallel(const struct config *config, struct fault *fault) {
-    if (config->numerics.shards != 1)
-        return fault_set(fault, STATUS_UNSUPPORTED, "numerics.shards",
-                         "%ju is not available in this version; available: 1",
-                         (uintmax_t)config->numerics.shards);
-    if (config->parallel.ranks != 1)
-        return fault_set(fault, STATUS_UNSUPPORTED, "parallel.ranks",
-                         "%ju is not available in this version; available: 1",
-                         (uintmax_t)config->parallel.ranks);
+    const struct {
+        const char *path;
+        uint64_t value;
+    } singles[] = {{"numerics.shards", config->numerics.shards},
+                   {"parallel.ranks", config->parallel.ranks}};
+    for (size_t i = 0; i < COUNT_OF(singles); i++)
+        if (singles[i].value != 1)
+            return fault_set(fault, STATUS_UNSUPPORTED, singles[i].path,
+                             "%ju is not available in this version; available: 1",
+                             (uintmax_t)singles[i].value);
     return STATUS_OK;
 }
 
@@ -325,14 +327,6 @@ static enum status check_kinds(const struct key_list *kinds, const char *path,
     return STATUS_OK;
 }
 
-static enum status check_shuffle(const struct config *config, struct fault *fault) {
-    return check_kinds(&config->shuffle.kinds, "shuffle.kinds", fault);
-}
-
-static enum status check_atomic(const struct config *config, struct fault *fault) {
-    return check_kinds(&config->atomic.kinds, "atomic.kinds", fault);
-}
-
 static enum status check_shaped(const struct config *config, struct fault *fault) {
     struct splits splits;
     if (config->numerics.mode != MODE_SHAPED) return STATUS_OK;
@@ -371,8 +365,8 @@ enum status config_check(const struct config *config, uint64_t steps, struct fau
     TRY(check_dropout(config, fault));
     TRY(check_parallel(config, fault));
     TRY(check_loop(config, fault));
-    TRY(check_shuffle(config, fault));
-    TRY(check_atomic(config, fault));
+    TRY(check_kinds(&config->shuffle.kinds, "shuffle.kinds", fault));
+    TRY(check_kinds(&config->atomic.kinds, "atomic.kinds", fault));
     TRY(check_shaped(config, fault));
     TRY(stream_check(config, steps, fault));
     return check_counter(config, steps, fault);
