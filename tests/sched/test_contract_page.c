@@ -20,6 +20,18 @@
 
 static char page[PAGE_SIZE];
 
+/* The prose of the page is wrapped: a line that begins with two spaces goes on with the one before.
+ */
+static void join_wrapped_lines(void) {
+    char *out = page;
+    for (const char *at = page; *at != '\0'; at++) {
+        const int wrapped = at[0] == '\n' && at[1] == ' ' && at[2] == ' ' && at[3] != ' ';
+        *out++ = wrapped ? ' ' : *at;
+        at += wrapped ? 2 : 0;
+    }
+    *out = '\0';
+}
+
 static int read_page(void **state) {
     (void)state;
     FILE *file = fopen(PAGE, "rb");
@@ -27,6 +39,7 @@ static int read_page(void **state) {
     const size_t length = fread(page, 1, sizeof page - 1, file);
     page[length] = '\0';
     fclose(file);
+    join_wrapped_lines();
     return length > 1000 && length < sizeof page - 1 ? 0 : -1;
 }
 
