@@ -13,10 +13,7 @@
 static const enum stream streams[STREAM_KEYS] = {STREAM_DATA, STREAM_DROPOUT, STREAM_ROUNDING,
                                                  STREAM_ORDER};
 
-enum stream stream_of_key(uint32_t index) {
-    return streams[index];
-}
-
+/* By enum stream; other streams have no key. */
 static const struct {
     const char *key;
     size_t offset; /* of its value in struct config */
@@ -24,6 +21,10 @@ static const struct {
             [STREAM_DROPOUT] = {"rng.dropout", offsetof(struct config, rng.dropout)},
             [STREAM_ROUNDING] = {"rng.rounding", offsetof(struct config, rng.rounding)},
             [STREAM_ORDER] = {"rng.order", offsetof(struct config, rng.order)}};
+
+enum stream stream_of_key(uint32_t index) {
+    return streams[index];
+}
 
 const char *stream_key(enum stream stream) {
     return keys[stream].key;

@@ -15,6 +15,11 @@
 
 #define COUNT_MAX 0x1p53
 
+/* A real of a request that is not given is NaN. */
+static int given(double x) {
+    return x == x;
+}
+
 static uint64_t or_one(uint64_t count) {
     return count == 0 ? 1 : count;
 }
@@ -31,16 +36,16 @@ static enum status check_request(const struct contract_request *r) {
     if (r->contract == NULL) FAIL(STATUS_INPUT, "--contract: expected a name, got none");
     if (!real_finite_f64(r->lr) || !(r->lr > 0.0))
         FAIL(STATUS_INPUT, "--lr: expected a finite number above 0, got %s",
-             r->lr == r->lr ? number_text_f64(r->lr).text : "none");
-    if (r->warmup == r->warmup && r->warmup_ratio == r->warmup_ratio)
+             given(r->lr) ? number_text_f64(r->lr).text : "none");
+    if (given(r->warmup) && given(r->warmup_ratio))
         FAIL(STATUS_INPUT, "--warmup and --warmup-ratio: expected one of them, got both");
-    if (r->warmup == r->warmup && !(r->warmup >= 0.0 && r->warmup <= COUNT_MAX))
+    if (given(r->warmup) && !(r->warmup >= 0.0 && r->warmup <= COUNT_MAX))
         FAIL(STATUS_INPUT, "--warmup: expected a number of updates >= 0, got %s",
              number_text_f64(r->warmup).text);
-    if (r->warmup_ratio == r->warmup_ratio && !(r->warmup_ratio >= 0.0 && r->warmup_ratio <= 1.0))
+    if (given(r->warmup_ratio) && !(r->warmup_ratio >= 0.0 && r->warmup_ratio <= 1.0))
         FAIL(STATUS_INPUT, "--warmup-ratio: expected a number from 0 to 1, got %s",
              number_text_f64(r->warmup_ratio).text);
-    if (r->min_lr_ratio == r->min_lr_ratio && !(r->min_lr_ratio >= 0.0 && r->min_lr_ratio <= 1.0))
+    if (given(r->min_lr_ratio) && !(r->min_lr_ratio >= 0.0 && r->min_lr_ratio <= 1.0))
         FAIL(STATUS_INPUT, "--min-lr-ratio: expected a number from 0 to 1, got %s",
              number_text_f64(r->min_lr_ratio).text);
     for (size_t i = 0; i < r->skipped_count; i++)
@@ -55,7 +60,7 @@ static enum status check_request(const struct contract_request *r) {
 static enum status check_whole(const struct contract_request *r) {
     if (r->contract->warmup_rule == CONTRACT_ROUND_NONE) return STATUS_OK;
     if (r->contract->unit != CONTRACT_UNIT_UPDATE) return STATUS_OK;
-    if (r->warmup != r->warmup || sched_floor(r->warmup) == r->warmup) return STATUS_OK;
+    if (!given(r->warmup) || sched_floor(r->warmup) == r->warmup) return STATUS_OK;
     FAIL(STATUS_INPUT,
          "--warmup: %s counts whole updates, got %s; a share of the total is --warmup-ratio",
          r->contract->name, number_text_f64(r->warmup).text);
@@ -185,8 +190,8 @@ static double warmup_of(const struct contract_request *r, const struct contract_
                         int32_t rescaled) {
     const int scales = rescaled == CONTRACT_RESCALED_BOTH || rescaled == CONTRACT_RESCALED_WARMUP;
     const int32_t rule = r->contract->warmup_rule;
-    double updates = r->warmup == r->warmup ? r->warmup : 0.0;
-    if (r->warmup_ratio == r->warmup_ratio) {
+    double updates = given(r->warmup) ? r->warmup : 0.0;
+    if (given(r->warmup_ratio)) {
         if (rescaled == CONTRACT_RESCALED_BOTH)
             return rounded(rule, plan->call.total * r->warmup_ratio);
         updates = rounded(rule, (double)plan->steps * r->warmup_ratio);
@@ -224,8 +229,7 @@ static enum status fail_schedule(const struct contract *contract, const char *na
     const struct sched_class *const *classes = sched_classes();
     for (size_t i = 0; classes[i] != NULL; i++) {
         if (!sched_in_family(classes[i], contract->family)) continue;
-        if (names[0] != '\0') strncat(names, ", ", sizeof names - strlen(names) - 1);
-        strncat(names, sched_bare_name(classes[i]), sizeof names - strlen(names) - 1);
+        sched_join(names, sizeof names, sched_bare_name(classes[i]));
     }
     FAIL(STATUS_INPUT, "--schedule: %s (family %s) has no schedule \"%s\"; expected one of %s",
          contract->name, contract->family, name, names);
@@ -237,7 +241,7 @@ static enum status set_floor(const struct contract_request *r, const struct cont
                              void *values) {
     static const char *const rates[] = {"min_lr", "lr_end"};
     const double m = r->min_lr_ratio;
-    if (m != m) return STATUS_OK;
+    if (!given(m)) return STATUS_OK;
     if (sched_row(plan->schedule, "min_lr_ratio") != NULL)
         return sched_values_set(plan->schedule, values, "min_lr_ratio", number_text_f64(m).text);
     for (size_t i = 0; i < COUNT_OF(rates); i++)

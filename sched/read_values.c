@@ -6,15 +6,18 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "sched/sched.h"
+#include "sched/values.h"
+
+void sched_join(char *names, size_t size, const char *name) {
+    if (names[0] != '\0') strncat(names, ", ", size - strlen(names) - 1);
+    strncat(names, name, size - strlen(names) - 1);
+}
 
 static enum status fail_row(const struct key_row *row, const char *text) {
     if (row->type == KEY_ENUM) {
         char names[160] = "";
-        for (size_t i = 0; row->names[i] != NULL; i++) {
-            if (i > 0) strncat(names, ", ", sizeof names - strlen(names) - 1);
-            strncat(names, row->names[i], sizeof names - strlen(names) - 1);
-        }
+        for (size_t i = 0; row->names[i] != NULL; i++)
+            sched_join(names, sizeof names, row->names[i]);
         FAIL(STATUS_INPUT, "%s: expected one of %s, got \"%s\"", row->path, names, text);
     }
     FAIL(STATUS_INPUT, "%s: expected a number from %.17g to %.17g%s%s, got \"%s\"", row->path,
@@ -87,10 +90,8 @@ enum status sched_values_set(const struct sched_class *schedule, void *values, c
     char names[320] = "";
     const struct key_row *row = sched_row(schedule, key);
     if (row != NULL) return set_row(row, text, (char *)values);
-    for (size_t i = 0; i < schedule->key_count; i++) {
-        if (i > 0) strncat(names, ", ", sizeof names - strlen(names) - 1);
-        strncat(names, schedule->keys[i].path, sizeof names - strlen(names) - 1);
-    }
+    for (size_t i = 0; i < schedule->key_count; i++)
+        sched_join(names, sizeof names, schedule->keys[i].path);
     FAIL(STATUS_INPUT, "schedule %s has no parameter \"%s\"; it has %s", schedule->name, key,
          schedule->key_count == 0 ? "none" : names);
 }

@@ -101,6 +101,9 @@ double sched_half_even(double x);
 /* `length`, or round(total * ratio) where it is "auto", which is stored as a negative number. */
 double sched_length(double length, double total, double ratio);
 
+/* Appends a name to the list "a, b", which has room for `size` bytes; what does not fit is cut. */
+void sched_join(char *names, size_t size, const char *name);
+
 /* Refuses a base rate, W or T that is not finite or is negative. W > T is legal, as it is in
  * Hugging Face's schedules. */
 TWINSTEP_MUST_USE enum status sched_check_call(const struct sched_call *call);
