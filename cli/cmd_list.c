@@ -5,6 +5,7 @@
 
 #include "cli/json.h"
 #include "cli/load.h"
+#include "cli/pages.h"
 #include "logs/export.h"
 #include "logs/import.h"
 #include "optim/optim.h"
@@ -211,6 +212,10 @@ static const struct {
     {"scenarios", list_scenarios}, {"optimizers", list_optimizers}, {"schedules", list_schedules},
     {"contracts", list_contracts}, {"modes", list_modes},           {"causes", list_causes},
     {"dtypes", list_dtypes},       {"formats", list_formats},       {"columns", list_columns}};
+
+const char *list_topic(size_t index) {
+    return index < COUNT_OF(topics) ? topics[index].name : NULL;
+}
 
 static enum status check_topic(const char *word) {
     struct suggestion nearest = {.word = word};

@@ -18,12 +18,24 @@
 #include "trainer/schema_classes.h"
 
 static const struct verb *const verbs[] = {
-    &verb_run,      &verb_check,      &verb_demo,    &verb_suite,    &verb_attribute,
-    &verb_recover,  &verb_keys,       &verb_list,    &verb_env,      &verb_rerun_config,
-    &verb_lr_table, &verb_lr_compare, &verb_lr_fit,  &verb_lr_check, &verb_doctor,
-    &verb_compare,  &verb_import,     &verb_export,  &verb_report,   &verb_replay,
-    &verb_bisect,   &verb_noise,      &verb_certify, &verb_parity,   &verb_parity_weights,
-    &verb_data_show};
+    &verb_run,       &verb_check,      &verb_demo,    &verb_suite,    &verb_attribute,
+    &verb_recover,   &verb_keys,       &verb_list,    &verb_env,      &verb_rerun_config,
+    &verb_lr_table,  &verb_lr_compare, &verb_lr_fit,  &verb_lr_check, &verb_doctor,
+    &verb_compare,   &verb_import,     &verb_export,  &verb_report,   &verb_replay,
+    &verb_bisect,    &verb_noise,      &verb_certify, &verb_parity,   &verb_parity_weights,
+    &verb_data_show, &verb_pages};
+
+const char usage_about[] =
+    "Runs two trainings that should agree, records every step to the last bit, finds the first\n"
+    "difference, and says which cause made it and how sure it is.\n";
+const char usage_exit[] =
+    "Exit status: 0 as expected (equal, inside the floor, expectation met); 1 differs, or\n"
+    "expectation missed; 2 usage or input error; 3 cannot be decided from this evidence;\n"
+    "130 interrupted.\n";
+
+const struct verb *verb_at(size_t index) {
+    return index < COUNT_OF(verbs) ? verbs[index] : NULL;
+}
 
 static volatile int interrupted; /* set by the handler below, read between updates */
 
@@ -77,23 +89,15 @@ void print_error(const char *text) {
 }
 
 static void print_usage(FILE *out) {
-    fputs("Usage: twinstep VERB [OPTIONS]\n"
-          "Runs two trainings that should agree, records every step to the last bit, finds the "
-          "first\n"
-          "difference, and says which cause made it and how sure it is.\n\n",
-          out);
+    fprintf(out, "Usage: twinstep VERB [OPTIONS]\n%s\n", usage_about);
     for (size_t i = 0; i < COUNT_OF(verbs); i++)
         if (verbs[i]->brief != NULL) fprintf(out, "  %-14s %s\n", verbs[i]->name, verbs[i]->brief);
-    fputs("\n"
-          "  twinstep VERB --help   options of a verb, with an example\n"
-          "  twinstep --version     version of this program\n"
-          "\n"
-          "Exit status: 0 as expected (equal, inside the floor, expectation met); 1 differs, or\n"
-          "expectation missed; 2 usage or input error; 3 cannot be decided from this evidence;\n"
-          "130 interrupted.\n"
-          "\n"
-          "Example: twinstep demo\n",
-          out);
+    fprintf(out,
+            "\n"
+            "  twinstep VERB --help   options of a verb, with an example\n"
+            "  twinstep --version     version of this program\n"
+            "\n%s\nExample: twinstep demo\n",
+            usage_exit);
 }
 
 static enum status find_verb(const char *word, const struct verb **out) {

@@ -259,6 +259,19 @@ static void validate_env(void **state) {
     json_decref(facts);
 }
 
+/* What stands in them is held against --help by tests/packaging/pages.py. */
+static void validate_pages(void **state) {
+    (void)state;
+    static const char *const files[] = {"twinstep.1", "twinstep-lr-table.1", "twinstep.bash",
+                                        "_twinstep"};
+    for (int again = 0; again < 2; again++) /* over what an earlier build wrote */
+        helper_accept(0, "pages .");
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        assert_true(helper_exists(files[i]));
+    assert_false(helper_exists("twinstep-pages.1"));
+    assert_false(helper_exists("twinstep-rerun-config.1"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_help_of_every_verb),
@@ -271,6 +284,7 @@ int main(void) {
         cmocka_unit_test(validate_lists),
         cmocka_unit_test(validate_keys),
         cmocka_unit_test(validate_env),
+        cmocka_unit_test(validate_pages),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
