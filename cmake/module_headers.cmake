@@ -27,4 +27,9 @@ endforeach()
 install(FILES ${CMAKE_SOURCE_DIR}/tests/plugins/template_optim.c
               ${CMAKE_SOURCE_DIR}/tests/plugins/template_sched.c
         DESTINATION ${CMAKE_INSTALL_DATADIR}/twinstep COMPONENT headers)
-install(TARGETS twinstep RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+# pkg-config --cflags twinstep: where they are, and the flags that keep a module's bits.
+file(RELATIVE_PATH TWINSTEP_PREFIX_OF_PC /${CMAKE_INSTALL_DATADIR}/pkgconfig /)
+configure_file(${CMAKE_SOURCE_DIR}/cmake/packaging/twinstep.pc.in
+               ${CMAKE_BINARY_DIR}/generated/twinstep.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/generated/twinstep.pc
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig COMPONENT headers)

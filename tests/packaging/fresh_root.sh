@@ -1,0 +1,155 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Debian 12 as debootstrap makes it, with nothing else in it:
+#
+#   sh tests/packaging/fresh_root.sh package BUILD   installs BUILD's .deb there by apt-get, runs the
+#                                                    program, looks up its pages, removes it again
+#   sh tests/packaging/fresh_root.sh dockerfile      runs what the Dockerfile says, stage by stage
+#
+# Needs root, debootstrap and a network; skipped (77) without the first two. Everything happens in one
+# temporary folder (TMPDIR). Only proc is mounted, because the program starts itself again through it,
+# and it is unmounted whatever happens.
+set -eu
+
+say() {
+    printf '\n== %s\n' "$*"
+}
+
+fail() {
+    printf 'fresh_root: %s\n' "$*" >&2
+    exit 1
+}
+
+leave() {
+    status=$?
+    for root in "$folder"/*/; do
+        if mountpoint -q "$root/proc"; then umount "$root/proc"; fi
+    done
+    if grep -q " $folder/" /proc/mounts; then
+        printf 'fresh_root: still mounted, not removed: %s\n' "$folder" >&2
+        exit 1
+    fi
+    rm -rf --one-file-system "$folder"
+    exit $status
+}
+
+# A new root in folder $1, of the one that was made first.
+new_root() {
+    if [ ! -f "$folder/base.tar" ]; then
+        say "debootstrap --variant=minbase bookworm"
+        debootstrap --variant=minbase bookworm "$folder/base" >"$folder/base.log" 2>&1 ||
+            fail "debootstrap: $(tail -n 3 "$folder/base.log")"
+        tar -C "$folder/base" -cf "$folder/base.tar" .
+        rm -rf --one-file-system "$folder/base"
+    fi
+    mkdir "$folder/$1"
+    tar -C "$folder/$1" -xf "$folder/base.tar"
+    mount -t proc proc "$folder/$1/proc"
+}
+
+# What follows, in root $1, as root, told first.
+inside() {
+    root=$1
+    shift
+    printf '$ %s\n' "$*"
+    chroot "$folder/$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+        LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive HOME=/tmp OMP_WAIT_POLICY=passive \
+        sh -ec "cd /tmp; $*"
+}
+
+package() {
+    build=$(cd -- "$1" && pwd)
+    mkdir "$folder/packages"
+    python3 tests/packaging/installed.py --build "$build" --deb --keep "$folder/packages"
+    if command -v lintian >/dev/null; then
+        say lintian
+        lintian --allow-root --fail-on error "$folder"/packages/*.deb
+    fi
+    new_root root
+    cp "$folder"/packages/*.deb "$folder/root/tmp/twinstep.deb"
+    say 'install, with what it depends on'
+    inside root 'apt-get -q update >/dev/null'
+    inside root 'apt-get -q -y install --no-install-recommends ./twinstep.deb'
+    say 'run it, as a user without rights'
+    for words in 'twinstep --version' 'twinstep env' 'twinstep list modes' \
+        'twinstep check lr-set-before-step'; do
+        inside root "$words"
+    done
+    inside root 'mkdir run; chown nobody run; cd run
+        setpriv --reuid=nobody --regid=nogroup --clear-groups twinstep demo --quiet' |
+        tee "$folder/demo.txt"
+    mkdir "$folder/here"
+    (cd "$folder/here" && "$build/bin/twinstep" demo --quiet) >"$folder/here.txt"
+    sed -n '/^lr-set/,$p' "$folder/demo.txt" | cmp - "$folder/here.txt" ||
+        fail 'demo prints something else there'
+    say 'pages and completion'
+    inside root 'apt-get -q -y install --no-install-recommends man-db bash-completion zsh >/dev/null 2>&1'
+    inside root 'man -w twinstep; man -w twinstep-lr-check; man twinstep-demo'
+    inside root 'whatis twinstep twinstep-run'
+    inside root 'bash -c "source /usr/share/bash-completion/bash_completion
+        _completion_loader twinstep || test \$? = 124
+        COMP_WORDS=(twinstep run --backend =  c) COMP_CWORD=4; _twinstep; echo \${COMPREPLY[@]}"' |
+        tee "$folder/reply"
+    grep -qx 'cpu cuda' "$folder/reply" || fail 'bash does not complete'
+    inside root 'zsh -f -c "autoload -Uz compinit; compinit -u -D; echo \$_comps[twinstep]"' |
+        tee "$folder/reply"
+    grep -qx _twinstep "$folder/reply" || fail 'zsh does not know the completion'
+    say 'remove it'
+    inside root 'apt-get -q -y purge twinstep >/dev/null; ! command -v twinstep
+        find /usr -name "*twinstep*" | tee left; ! test -s left'
+}
+
+# COPY and RUN of each stage. The context is what git knows of this checkout, as .dockerignore has it.
+dockerfile() {
+    stage=0
+    grep -v '^ *#' Dockerfile | while read -r word rest; do
+        case $word in
+        FROM)
+            stage=$((stage + 1))
+            say "$word $rest"
+            new_root "stage$stage"
+            ;;
+        COPY)
+            printf '$ %s %s\n' "$word" "$rest"
+            set -- $rest
+            case $1 in
+            --from=*)
+                for file in "$folder/stage1"/$2; do cp -- "$file" "$folder/stage$stage$3"; done
+                ;;
+            *)
+                mkdir -p "$folder/stage$stage$2"
+                git ls-files -co --exclude-standard | tar -cf - -T - |
+                    tar -C "$folder/stage$stage$2" -xf -
+                ;;
+            esac
+            ;;
+        RUN) inside "stage$stage" "$rest" </dev/null ;;
+        WORKDIR) inside "stage$stage" "mkdir -p $rest" </dev/null ;;
+        ENTRYPOINT) printf '%s' "$rest" | tr -d '[]"' >"$folder/entry" ;;
+        CMD) ;;
+        *) fail "Dockerfile: $word is not known here" ;;
+        esac
+    done
+    last=$(for root in "$folder"/stage*/; do basename "$root"; done | tail -n 1)
+    inside "$last" "cd /data; $(cat "$folder/entry") demo"
+}
+
+unset CDPATH
+case $0 in
+*/*) cd -- "${0%/*}/../.." ;;
+esac
+case "${1-} $#" in
+'package 2' | 'dockerfile 1') ;;
+*)
+    printf 'usage: sh tests/packaging/fresh_root.sh package BUILD | dockerfile\n' >&2
+    exit 2
+    ;;
+esac
+if [ "$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null; then
+    echo 'needs root and debootstrap: skipped'
+    exit 77
+fi
+folder=$(mktemp -d)
+trap leave EXIT
+trap 'exit 130' INT TERM
+"$@"

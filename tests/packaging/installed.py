@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Installs a build and looks at what is there.
+
+    installed.py --build BUILD [--compiler CC]          into a prefix, by cmake --install
+    installed.py --build BUILD --deb [--keep FOLDER]    as a .deb by CPack, unpacked
+
+Both: every file and its mode, a binary without symbols that runs, pages gzipped. The prefix: a
+module built with what pkg-config says, loaded by the installed program. The .deb: control fields,
+owners, checksums, changelogs, and the debug symbols beside it. Nothing is built here: CPack and
+cmake --install take what the build tree holds. Skipped (77) where a tool is missing."""
+import argparse
+import gzip
+import hashlib
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def run(*words, **more):
+    result = subprocess.run([str(word) for word in words], capture_output=True, text=True,
+                            check=False, **more)
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(map(str, words))}: exit status {result.returncode}\n{result.stdout}"
+                 f"{result.stderr}")
+    return result.stdout
+
+
+def needs(*tools):
+    for tool in tools:
+        if shutil.which(tool) is None:
+            print(f"{tool} is not installed: skipped")
+            sys.exit(77)
+
+
+def wanted_files(binary, only):
+    """{path below the prefix: mode}; `only` are those of one way to install."""
+    listed = (ROOT / "cmake/module_headers.cmake").read_text(encoding="utf-8")
+    headers = re.search(r"TWINSTEP_MODULE_HEADERS\s+([^)]*)\)", listed).group(1).split()
+    overview = re.findall(r"^  (?!twinstep)(.{14}) ", run(binary, "--help"), re.M)
+    pages = ["twinstep", *(f"twinstep-{verb.strip().replace(' ', '-')}" for verb in overview)]
+    files = [*(f"include/twinstep/{header}" for header in headers),
+             *(f"share/man/man1/{page}.1.gz" for page in pages),
+             "share/bash-completion/completions/twinstep", "share/pkgconfig/twinstep.pc",
+             "share/twinstep/template_optim.c", "share/twinstep/template_sched.c",
+             "share/doc/twinstep/copyright", "share/doc/twinstep/NOTICE", *only]
+    return {"bin/twinstep": 0o755, **{file: 0o644 for file in files}}
+
+
+def check_files(prefix, wanted):
+    found = {path.relative_to(prefix).as_posix(): stat.S_IMODE(path.lstat().st_mode)
+             for path in prefix.rglob("*") if not path.is_dir()}
+    for path in sorted({*found, *wanted}):
+        if found.get(path) != wanted.get(path):
+            sys.exit(f"{path}: expected mode {wanted.get(path)}, got {found.get(path)} (None: no file)")
+    for path in prefix.rglob("*"):
+        if path.is_dir() and stat.S_IMODE(path.stat().st_mode) != 0o755:
+            sys.exit(f"{path}: expected mode 755, got {stat.S_IMODE(path.stat().st_mode):o}")
+    return len(found)
+
+
+def check_binary(binary, built):
+    sections = run("readelf", "-SW", binary)
+    for section in (".debug_info", ".symtab"):
+        if section in sections:
+            sys.exit(f"{binary}: has {section}")
+    if run(binary, "--version") != run(built, "--version"):
+        sys.exit("the installed program has another version than the built one")
+    if run(binary, "list", "--json") != run(built, "list", "--json"):
+        sys.exit("the installed program lists something else than the built one")
+    return f"binary {built.stat().st_size / 1e6:.1f} MB built, {binary.stat().st_size / 1e6:.1f} MB installed"
+
+
+def check_module(prefix, compiler, folder):
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "share/pkgconfig")}
+    flags = shlex.split(run("pkg-config", "--cflags", "twinstep", env=environment))
+    version = run("pkg-config", "--modversion", "twinstep", env=environment).strip()
+    if f"twinstep {version}\n" != run(prefix / "bin/twinstep", "--version"):
+        sys.exit(f"pkg-config says version {version}")
+    for template, key in (("template_optim", "optimizer.momentum"),
+                          ("template_sched", "schedule.decay")):
+        module = folder / f"{template}.so"
+        run(compiler, "-std=c11", "-O2", "-fPIC", "-shared", "-Wall", "-Werror", *flags, "-o", module,
+            prefix / f"share/twinstep/{template}.c")
+        if key not in run(prefix / "bin/twinstep", "keys", "--module", module):
+            sys.exit(f"{module}: expected key {key}")
+    return f"pkg-config: {' '.join(flags).replace(str(prefix), 'PREFIX')}"
+
+
+def check_prefix(build, compiler, folder):
+    needs("pkg-config", "readelf")
+    prefix = folder / "a prefix"
+    run("cmake", "--install", build, "--prefix", prefix)
+    count = check_files(prefix, wanted_files(build / "bin/twinstep", [
+        "share/zsh/site-functions/_twinstep", "share/doc/twinstep/LICENSE"]))
+    print(f"{count} files")
+    print(check_binary(prefix / "bin/twinstep", build / "bin/twinstep"))
+    print(check_module(prefix, compiler, folder))
+
+
+def check_control(fields):
+    wanted = {"Package": "twinstep", "Section": "science", "Priority": "optional"}
+    for name, value in wanted.items():
+        if fields.get(name) != value:
+            sys.exit(f"control: {name}: expected {value}, got {fields.get(name)}")
+    if not re.fullmatch(r"\d+\.\d+\.\d+-\d+", fields["Version"]) or "Homepage" in fields:
+        sys.exit(f"control: {fields}")
+    for library in ("libc6", "libgsl", "libhdf5", "libfyaml", "libjansson", "libnettle", "libgomp"):
+        if library not in fields["Depends"]:
+            sys.exit(f"control: Depends: expected {library}, got {fields['Depends']}")
+
+
+def fields_of(package):
+    text = run("dpkg-deb", "--field", package)
+    return dict(re.findall(r"^([\w-]+): (.*)$", text, re.M))
+
+
+def check_checksums(package, unpacked, folder):
+    run("dpkg-deb", "--control", package, folder)
+    for line in (folder / "md5sums").read_text(encoding="utf-8").splitlines():
+        digest, path = line.split(maxsplit=1)
+        if hashlib.md5((unpacked / path).read_bytes()).hexdigest() != digest:
+            sys.exit(f"md5sums: {path} has another checksum")
+
+
+def check_changelogs(unpacked, fields):
+    folder = unpacked / "usr/share/doc/twinstep"
+    packed = (folder / "changelog.gz").read_bytes()
+    if gzip.decompress(packed) != (ROOT / "CHANGELOG.md").read_bytes():
+        sys.exit("changelog.gz is not CHANGELOG.md")
+    if packed[4:8] != bytes(4):
+        sys.exit("changelog.gz: holds the time at which it was compressed")
+    first = gzip.decompress((folder / "changelog.Debian.gz").read_bytes()).decode().split("\n")[0]
+    if first != f"twinstep ({fields['Version']}) unstable; urgency=medium":
+        sys.exit(f"changelog.Debian.gz begins with {first}")
+
+
+def check_symbols(package, binary, folder):
+    run("dpkg-deb", "-x", package, folder)
+    identity = re.search(r"Build ID: (\w\w)(\w+)", run("readelf", "-nW", binary))
+    path = folder / "usr/lib/debug/.build-id" / identity.group(1) / f"{identity.group(2)}.debug"
+    if ".debug_info" not in run("readelf", "-SW", path):
+        sys.exit(f"{package}: no debug symbols")
+
+
+def check_deb(build, folder, keep):
+    needs("dpkg-deb", "dpkg-shlibdeps", "file", "objcopy", "readelf")
+    run("cpack", "--config", build / "CPackConfig.cmake", "-B", folder, cwd=build)
+    package, = folder.glob("*.deb")
+    symbols, = folder.glob("*-dbgsym*.ddeb")
+    fields, unpacked = fields_of(package), folder / "unpacked"
+    check_control(fields)
+    for line in run("dpkg-deb", "--contents", package).splitlines():
+        if line.split()[1] != "root/root":
+            sys.exit(f"owner: {line}")
+    run("dpkg-deb", "-x", package, unpacked)
+    count = check_files(unpacked / "usr", wanted_files(build / "bin/twinstep", [
+        "share/zsh/vendor-completions/_twinstep", "share/doc/twinstep/changelog.gz",
+        "share/doc/twinstep/changelog.Debian.gz"]))
+    check_checksums(package, unpacked, folder / "control")
+    check_changelogs(unpacked, fields)
+    check_symbols(symbols, unpacked / "usr/bin/twinstep", folder / "symbols")
+    print(f"{package.name}: {package.stat().st_size / 1e6:.1f} MB, {count} files")
+    print(f"{symbols.name}: {symbols.stat().st_size / 1e6:.1f} MB")
+    print(f"Depends: {fields['Depends']}")
+    print(check_binary(unpacked / "usr/bin/twinstep", build / "bin/twinstep"))
+    if keep:
+        for file in (package, symbols):
+            shutil.copy(file, keep)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--compiler", default="cc")
+    parser.add_argument("--deb", action="store_true")
+    parser.add_argument("--keep", type=pathlib.Path)
+    options = parser.parse_args()
+    os.umask(0o022)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        if options.deb:
+            check_deb(options.build.resolve(), folder, options.keep)
+        else:
+            check_prefix(options.build.resolve(), options.compiler, folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
