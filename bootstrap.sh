@@ -1,22 +1,38 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# From a checkout to a result, on Debian 12:
+# From a checkout to a result, on Debian 12, Ubuntu 24.04 and Ubuntu 22.04:
 #
 #   sh bootstrap.sh demo     install what building needs, build, run `twinstep demo`
 #   sh bootstrap.sh test     install what tests need, build and test in every way listed at stages()
 #   sh bootstrap.sh build    as demo, without running it
+#   sh bootstrap.sh package  as build, and make a .deb of it in build/default
 #
 # Only packages of the distribution are downloaded, after they are named. What is done is skipped.
 # Exit status: that of the demo; 1 when a stage of the tests fails; 2 when set-up is impossible.
+# What was tried where: tried() below, and docs/INSTALL.md.
 set -eu
 
-# libgomp comes with gcc. clang's OpenMP and sanitizer runtimes have packages of their own.
-build_packages='gcc libc6-dev cmake ninja-build pkg-config
-    libhdf5-dev libgsl-dev libfyaml-dev libjansson-dev nettle-dev'
-test_packages="$build_packages libcmocka-dev libmpfr-dev python3 python3-h5py
+# libgomp comes with gcc, which is 12 or later. clang's OpenMP and sanitizer runtimes have packages of their own.
+# Names are the same in Debian 12 and in both Ubuntus, but those of gcc and of clang's sanitizers.
+distribution=$({ . /etc/os-release && printf '%s %s' "$ID" "${VERSION_ID-}"; } 2>/dev/null) ||
+    distribution=unknown
+gcc=gcc clang='clang libclang-rt-14-dev'
+case $distribution in
+'ubuntu 24.04') clang='clang libclang-rt-18-dev' ;;
+'ubuntu 22.04')
+    gcc=gcc-12           # its gcc is 11
+    clang=clang          # needs libclang-common-14-dev, which holds the sanitizers there
+    CC=${CC-gcc-12}
+    export CC
+    ;;
+esac
+build_packages="$gcc libc6-dev cmake ninja-build pkg-config
+    libhdf5-dev libgsl-dev libfyaml-dev libjansson-dev nettle-dev"
+package_packages="$build_packages dpkg-dev file"
+test_packages="$package_packages libcmocka-dev libmpfr-dev python3 python3-h5py
     python3-matplotlib python3-nbclient python3-ipykernel
     libopenblas0-openmp
-    clang libclang-rt-14-dev libomp-dev"
+    $clang libomp-dev zsh"
 
 say() {
     printf 'bootstrap: %s\n' "$*"
@@ -38,15 +54,25 @@ missing_of() {
     done
 }
 
+# Says before anything is installed what nobody has tried.
+tried() {
+    case "$distribution $1" in
+    'debian 12 '* | 'ubuntu 24.04 package' | 'ubuntu 22.04 package') ;;
+    'ubuntu 24.04 test' | 'ubuntu 22.04 test')
+        say "the tests have not been run on $distribution; building and the demo have" ;;
+    *) say "this has not been tried on $distribution, only on Debian 12 and Ubuntu 22.04, 24.04" ;;
+    esac
+}
+
 install_packages() {
     if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
-        give_up "this is no Debian (no apt-get). Install the equivalents of these packages:
+        give_up "no apt-get: neither Debian nor Ubuntu. Install the equivalents of these packages:
     $(echo "$@")
 then: cmake --preset default && cmake --build --preset default"
     fi
     missing=$(missing_of "$@")
     [ -n "$missing" ] || return 0
-    say "installing these Debian packages and what they depend on:$missing"
+    say "installing these packages and what they depend on:$missing"
     as_root=
     if [ "$(id -u)" != 0 ]; then
         command -v sudo >/dev/null || give_up "not root, and there is no sudo. As root, run:
@@ -148,20 +174,29 @@ esac
 
 case ${1-} in
 demo)
+    tried package
     install_packages $build_packages
     build default
     exec build/default/bin/twinstep demo
     ;;
 build)
+    tried package
     install_packages $build_packages
     build default
     ;;
+package)
+    tried package
+    install_packages $package_packages
+    build default
+    cpack --config build/default/CPackConfig.cmake -B build/default
+    ;;
 test)
+    tried test
     install_packages $test_packages
     stages
     ;;
 *)
-    printf 'usage: sh bootstrap.sh demo | test | build\n' >&2
+    printf 'usage: sh bootstrap.sh demo | test | build | package\n' >&2
     exit 2
     ;;
 esac

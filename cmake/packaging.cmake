@@ -11,8 +11,9 @@ set(packaging ${CMAKE_SOURCE_DIR}/cmake/packaging)
 set(pages ${CMAKE_BINARY_DIR}/pages)
 set(documents ${CMAKE_INSTALL_DATADIR}/doc/twinstep)
 
-# The binary is installed without its symbols, which stay in the build tree. CPack gets them, because
-# it writes them to a package of their own; it is known by its staging folder. A sanitizer needs them.
+# The binary is installed without its symbols, which stay in the build tree. CPack gets them,
+# because it writes them to a package of their own; it is known by its staging folder. A sanitizer
+# needs them.
 if(NOT TWINSTEP_SANITIZE)
   install(
     CODE [[if(NOT "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}" MATCHES "/_CPack_Packages/")
@@ -29,32 +30,35 @@ install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${documents} COMPONENT pla
 # --help from; what the shells do with the tables stands in cmake/packaging. A program
 # that cannot run where it is built is installed without them; one with sanitizers may need settings
 # that only its tests have.
-find_program(GZIP gzip REQUIRED)
-if((CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR) OR TWINSTEP_SANITIZE)
-  message(STATUS "no manual pages and no completion: this build does not run its program")
-else()
-  add_custom_command(
-    OUTPUT ${pages}/_twinstep
-    COMMAND ${CMAKE_COMMAND} -E rm -rf ${pages}
-    COMMAND ${CMAKE_COMMAND} -E make_directory ${pages}
-    COMMAND twinstep pages ${pages}
-    COMMAND sh -c "cat \"$1\" >>\"$0/twinstep.bash\" && cat \"$2\" >>\"$0/_twinstep\"" ${pages}
-            ${packaging}/completion.bash ${packaging}/completion.zsh
-    COMMAND sh -c "exec \"$0\" -9n \"$1\"/*.1" ${GZIP} ${pages}
-    DEPENDS twinstep ${packaging}/completion.bash ${packaging}/completion.zsh
-    COMMENT "manual pages and completion"
-    VERBATIM)
-  add_custom_target(pages ALL DEPENDS ${pages}/_twinstep)
-  install(DIRECTORY ${pages}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT program
-          FILES_MATCHING PATTERN "*.1.gz")
-  install(FILES ${pages}/twinstep.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
-          RENAME twinstep COMPONENT program)
-  # zsh looks into site-functions of its own prefix; Debian keeps those of packages elsewhere.
-  install(FILES ${pages}/_twinstep DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions
-          COMPONENT plain)
-  install(FILES ${pages}/_twinstep DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions
-          COMPONENT debian EXCLUDE_FROM_ALL)
+find_program(GZIP gzip)
+if(NOT GZIP
+   OR (CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+   OR TWINSTEP_SANITIZE)
+  message(STATUS "no manual pages, no completion, no .deb: this build does not run its program")
+  return()
 endif()
+
+add_custom_command(
+  OUTPUT ${pages}/_twinstep
+  COMMAND ${CMAKE_COMMAND} -E rm -rf ${pages}
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${pages}
+  COMMAND twinstep pages ${pages}
+  COMMAND sh -c "cat \"$1\" >>\"$0/twinstep.bash\" && cat \"$2\" >>\"$0/_twinstep\"" ${pages}
+          ${packaging}/completion.bash ${packaging}/completion.zsh
+  COMMAND sh -c "exec \"$0\" -9n \"$1\"/*.1" ${GZIP} ${pages}
+  DEPENDS twinstep ${packaging}/completion.bash ${packaging}/completion.zsh
+  COMMENT "manual pages and completion"
+  VERBATIM)
+add_custom_target(pages ALL DEPENDS ${pages}/_twinstep)
+install(DIRECTORY ${pages}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT program
+        FILES_MATCHING PATTERN "*.1.gz")
+install(FILES ${pages}/twinstep.bash RENAME twinstep
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT program)
+# zsh looks into site-functions of its own prefix; Debian keeps those of packages elsewhere.
+install(FILES ${pages}/_twinstep DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions
+        COMPONENT plain)
+install(FILES ${pages}/_twinstep DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions
+        COMPONENT debian EXCLUDE_FROM_ALL)
 
 # The .deb: cpack --config BUILD/CPackConfig.cmake
 set(CPACK_GENERATOR DEB)

@@ -113,6 +113,8 @@ static const struct {
     {"demo no-such-demo", "no scenario \"no-such-demo\" in the catalogue"},
     {"run null-pair --backend cuda", "numerics.backend: "},
     {"run null-pair --backend tpu", "--backend: expected cpu or cuda, got \"tpu\""},
+    {"pages", "pages: expected FOLDER, got nothing"},
+    {"pages nosuch", "nosuch/twinstep-run.1: cannot create"},
     {"run null-pair -o -", "run: --output: expected a file, got - (a file of that name is ./-)"},
     {"parity dtype-bf16 --logits -o -", "parity: --output: expected a file, got -"},
     {"run null-pair data-order -o one.h5", "--output with 2 scenarios: expected a folder"},

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Debian 12 as debootstrap makes it, with nothing else in it:
 #
-#   sh tests/packaging/fresh_root.sh package BUILD   installs BUILD's .deb there by apt-get, runs the
-#                                                    program, looks up its pages, removes it again
-#   sh tests/packaging/fresh_root.sh dockerfile      runs what the Dockerfile says, stage by stage
+#   fresh_root.sh package BUILD   installs BUILD's .deb there by apt-get, runs the program, looks up
+#                                 its pages, and removes it again
+#   fresh_root.sh dockerfile      runs what the Dockerfile says, stage by stage
 #
-# Needs root, debootstrap and a network; skipped (77) without the first two. Everything happens in one
-# temporary folder (TMPDIR). Only proc is mounted, because the program starts itself again through it,
-# and it is unmounted whatever happens.
+# Needs root, debootstrap and a network; skipped (77) without the first two. Everything happens in
+# one temporary folder (TMPDIR). Only proc is mounted, because the program starts itself again
+# through it, and it is unmounted whatever happens.
 set -eu
 
 say() {
@@ -52,7 +52,7 @@ inside() {
     root=$1
     shift
     printf '$ %s\n' "$*"
-    chroot "$folder/$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    chroot "$folder/$root" env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive HOME=/tmp OMP_WAIT_POLICY=passive \
         sh -ec "cd /tmp; $*"
 }
@@ -83,7 +83,8 @@ package() {
     sed -n '/^lr-set/,$p' "$folder/demo.txt" | cmp - "$folder/here.txt" ||
         fail 'demo prints something else there'
     say 'pages and completion'
-    inside root 'apt-get -q -y install --no-install-recommends man-db bash-completion zsh >/dev/null 2>&1'
+    inside root 'apt-get -q -y install --no-install-recommends \
+        man-db bash-completion zsh >/dev/null 2>&1'
     inside root 'man -w twinstep; man -w twinstep-lr-check; man twinstep-demo'
     inside root 'whatis twinstep twinstep-run'
     inside root 'bash -c "source /usr/share/bash-completion/bash_completion
@@ -99,7 +100,7 @@ package() {
         find /usr -name "*twinstep*" | tee left; ! test -s left'
 }
 
-# COPY and RUN of each stage. The context is what git knows of this checkout, as .dockerignore has it.
+# COPY and RUN of each stage. The context is what git knows of this checkout.
 dockerfile() {
     stage=0
     grep -v '^ *#' Dockerfile | while read -r word rest; do

@@ -60,7 +60,8 @@ def check_files(prefix, wanted):
              for path in prefix.rglob("*") if not path.is_dir()}
     for path in sorted({*found, *wanted}):
         if found.get(path) != wanted.get(path):
-            sys.exit(f"{path}: expected mode {wanted.get(path)}, got {found.get(path)} (None: no file)")
+            sys.exit(f"{path}: expected mode {wanted.get(path)}, got {found.get(path)}; "
+                     "None: no file")
     for path in prefix.rglob("*"):
         if path.is_dir() and stat.S_IMODE(path.stat().st_mode) != 0o755:
             sys.exit(f"{path}: expected mode 755, got {stat.S_IMODE(path.stat().st_mode):o}")
@@ -76,7 +77,8 @@ def check_binary(binary, built):
         sys.exit("the installed program has another version than the built one")
     if run(binary, "list", "--json") != run(built, "list", "--json"):
         sys.exit("the installed program lists something else than the built one")
-    return f"binary {built.stat().st_size / 1e6:.1f} MB built, {binary.stat().st_size / 1e6:.1f} MB installed"
+    sizes = [file.stat().st_size / 1e6 for file in (built, binary)]
+    return f"binary {sizes[0]:.1f} MB built, {sizes[1]:.1f} MB installed"
 
 
 def check_module(prefix, compiler, folder):
@@ -88,8 +90,8 @@ def check_module(prefix, compiler, folder):
     for template, key in (("template_optim", "optimizer.momentum"),
                           ("template_sched", "schedule.decay")):
         module = folder / f"{template}.so"
-        run(compiler, "-std=c11", "-O2", "-fPIC", "-shared", "-Wall", "-Werror", *flags, "-o", module,
-            prefix / f"share/twinstep/{template}.c")
+        run(compiler, "-std=c11", "-O2", "-fPIC", "-shared", "-Wall", "-Werror", *flags,
+            "-o", module, prefix / f"share/twinstep/{template}.c")
         if key not in run(prefix / "bin/twinstep", "keys", "--module", module):
             sys.exit(f"{module}: expected key {key}")
     return f"pkg-config: {' '.join(flags).replace(str(prefix), 'PREFIX')}"
@@ -143,6 +145,16 @@ def check_changelogs(unpacked, fields):
         sys.exit(f"changelog.Debian.gz begins with {first}")
 
 
+def check_document(files):
+    """docs/INSTALL.md lists them, but writes each verb's page and each header as one line."""
+    text = (ROOT / "docs/INSTALL.md").read_text(encoding="utf-8")
+    shown = re.search(r"<!-- output: files -->\n```\n(.*?)```", text, re.S).group(1).split()
+    got = {re.sub(r"(man1/twinstep-).*", r"\1VERB.1.gz", re.sub(r"(include/twinstep)/.*", r"\1/...",
+                                                                path[1:])) for path in files}
+    if set(shown) != got:
+        sys.exit(f"docs/INSTALL.md: files: {sorted(set(shown) ^ got)}")
+
+
 def check_symbols(package, binary, folder):
     run("dpkg-deb", "-x", package, folder)
     identity = re.search(r"Build ID: (\w\w)(\w+)", run("readelf", "-nW", binary))
@@ -158,13 +170,15 @@ def check_deb(build, folder, keep):
     symbols, = folder.glob("*-dbgsym*.ddeb")
     fields, unpacked = fields_of(package), folder / "unpacked"
     check_control(fields)
-    for line in run("dpkg-deb", "--contents", package).splitlines():
+    listed = run("dpkg-deb", "--contents", package).splitlines()
+    for line in listed:
         if line.split()[1] != "root/root":
             sys.exit(f"owner: {line}")
     run("dpkg-deb", "-x", package, unpacked)
     count = check_files(unpacked / "usr", wanted_files(build / "bin/twinstep", [
         "share/zsh/vendor-completions/_twinstep", "share/doc/twinstep/changelog.gz",
         "share/doc/twinstep/changelog.Debian.gz"]))
+    check_document([line.split()[-1] for line in listed if not line.endswith("/")])
     check_checksums(package, unpacked, folder / "control")
     check_changelogs(unpacked, fields)
     check_symbols(symbols, unpacked / "usr/bin/twinstep", folder / "symbols")

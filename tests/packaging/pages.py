@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 DRIVER = r'''
 source "$1"
 while read -r count; do
@@ -109,7 +110,8 @@ def check_manual(program, pages, wrong):
 def check_page(program, verb, options, page, wrong):
     shown = {}
     for term, words in re.findall(r"^\.TP\n(.*)\n(.*)$", section(page, "OPTIONS"), re.M):
-        short, name, value = re.fullmatch(r"(?:-(\w), )?--([a-z-]+)(?:=(.*))?", plain(term)).groups()
+        match = re.fullmatch(r"(?:-(\w), )?--([a-z-]+)(?:=(.*))?", plain(term))
+        short, name, value = match.groups()
         shown[name] = (short, value, plain(words))
     if shown != options:
         wrong.append(f"twinstep {verb}: options of the manual page: "
@@ -220,6 +222,12 @@ def check_bash(program, pages, folder, wrong):
     keys = {f"common.{row['key']}=" for table in json.loads(program.say("keys", "--json"))["tables"]
             for row in table["keys"] if "cause" in row}
     expect(["run", "--set", "common."], keys)
+    document = (ROOT / "docs/INSTALL.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^\$ twinstep (.*)<Tab>\n(.*)$", document, re.M)
+    for line, words in shown:
+        expect(line.split(" "), words.split())
+    if not shown:
+        wrong.append("docs/INSTALL.md: shows no completion")
     bash.process.stdin.close()
     bash.process.wait()
 
@@ -268,7 +276,7 @@ class Terminal:
         return said
 
     def typed(self, line):
-        """The words that `twinstep` gets when Tab is pressed behind LINE, each with a | behind it."""
+        """The words that `twinstep` gets when Tab is pressed behind LINE, each followed by |."""
         self.send(f"twinstep {line}\t", "")
         return re.findall(r"\[([^\]\r\n]*)\]\r\n", self.send("\n", "]\r\n"))[-1]
 
