@@ -164,7 +164,8 @@ enum status judge(const struct trace_image *image, struct arena *arena, struct j
     TRY(judge_floor(&court));
     TRY(judge_growth(&court));
     TRY(judge_causes(&court));
-    return judge_expectation(&court);
+    TRY(judge_expectation(&court));
+    return judge_rows(arena, out);
 }
 
 int judgement_exit(const struct judgement *judgement) {

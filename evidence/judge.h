@@ -94,6 +94,36 @@ struct judged_closure {
     double alpha;
 };
 
+/* What a row of the verdict tells. Writers choose by it, never by the words. */
+enum judged_row_kind {
+    ROW_HEADLINE = 0, /* the sentence to paste into an issue */
+    ROW_WHY,          /* the first applied LR that differs, and by which rule */
+    ROW_DIFFERS,      /* the keys that differ, "key: a -> b" lines */
+    ROW_NOTE,
+    ROW_INERT,   /* a note: keys that differ though no result depends on them */
+    ROW_FIRST,   /* the first difference */
+    ROW_RNG,     /* who drew other random words */
+    ROW_DEVICE,  /* what both arms were computed on, */
+    ROW_DEVICES, /* or each of them */
+    ROW_LIBRARY, /* products that the device's library had no way for */
+    ROW_FLOOR,
+    ROW_SHARES, /* the parts of the causes, by each measure */
+    ROW_WHEN,   /* from when on each cause acts, and its share after earlier updates */
+    ROW_GROWTH,
+    ROW_PERTURBED, /* how far the run drifts that begins one unit in the last place off */
+    ROW_CLOSURE,
+    ROW_UNTESTED,
+    ROW_EXPECTED,
+    ROW_UPDATES /* the table of updates; its lines begin under the label */
+};
+
+/* One row of the verdict in words, as judgement_print, the trace and the report show it. */
+struct judged_row {
+    enum judged_row_kind kind;
+    const char *label; /* of at most 8 characters; "" of the headline alone */
+    const char *text;  /* one or more lines, with a newline between two */
+};
+
 struct judgement {
     const char *name; /* scenario */
     const char *arms[2];
@@ -151,6 +181,9 @@ struct judgement {
     enum expectation expectation;
     const char *missed; /* which expectations, with what came; "" otherwise */
 
+    const struct judged_row *rows; /* the verdict in words, in the order to read them */
+    uint32_t row_count;
+
     const struct trace_image *image;
 };
 
@@ -162,8 +195,15 @@ const char *judgement_cause(const struct judgement *judgement);
 TWINSTEP_MUST_USE enum status judge(const struct trace_image *image, struct arena *arena,
                                     struct judgement *out);
 
-/* The paragraph to paste into an issue and the table it rests on (design section 8). */
+/* The law of a growth that is known, "grows like k^0.5 [0.4, 0.6]"; lives in `arena`. */
+TWINSTEP_MUST_USE enum status judgement_law(const struct growth *fit, struct arena *arena,
+                                            char **out);
+
+/* The rows as a terminal shows them: the paragraph to paste into an issue, and the table that it
+ * rests on. judgement_print_to hands the same bytes to `put`, piece by piece. */
 void judgement_print(const struct judgement *judgement, FILE *out);
+void judgement_print_to(const struct judgement *judgement,
+                        void (*put)(void *to, const char *bytes, size_t length), void *to);
 
 /* One JSON object: name, verdict, first, causes, closure, floor, expectation, ... */
 void judgement_print_json(const struct judgement *judgement, FILE *out);

@@ -99,13 +99,16 @@ static json_t *closure_json(const struct judged_closure *noise) {
                      "alpha", judge_json_real(noise->alpha));
 }
 
-/* Lines of an attribute; none where it is missing. */
-static json_t *lines_json(const char *text) {
+/* The lines of the row of inert keys; none where there is no such row. */
+static json_t *inert_json(const struct judgement *judgement) {
     json_t *list = json_array();
-    while (text != NULL && *text != '\0') {
-        const size_t length = strcspn(text, "\n");
-        json_array_append_new(list, json_stringn(text, length));
-        text += length + (text[length] == '\n');
+    for (uint32_t i = 0; i < judgement->row_count; i++) {
+        const char *line = judgement->rows[i].text;
+        while (judgement->rows[i].kind == ROW_INERT && *line != '\0') {
+            const size_t length = strcspn(line, "\n");
+            json_array_append_new(list, json_stringn(line, length));
+            line += length + (line[length] == '\n');
+        }
     }
     return list;
 }
@@ -126,8 +129,7 @@ json_t *judgement_json(const struct judgement *judgement) {
     json_object_set_new(object, "measures", judge_json_measures(judgement));
     json_object_set_new(object, "marks", judge_json_marks(judgement));
     json_object_set_new(object, "growth", judge_json_growth(judgement));
-    json_object_set_new(object, "inert",
-                        lines_json(trace_attribute_of(judgement->image, "", "inert")));
+    json_object_set_new(object, "inert", inert_json(judgement));
     if (judgement->products[0][0] != '\0' || judgement->products[1][0] != '\0')
         json_object_set_new(object, "library",
                             json_pack("[ss]", judgement->products[0], judgement->products[1]));

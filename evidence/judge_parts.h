@@ -53,18 +53,7 @@ TWINSTEP_MUST_USE enum status judge_closure(struct court *court);
 /* Causes, their shares: judge_shares.c. */
 TWINSTEP_MUST_USE enum status judge_causes(struct court *court);
 
-/* Lines of the verdict's text: judge_print_floor.c, */
-void judge_print_devices(const struct judgement *judgement, FILE *out);
-void judge_print_products(const struct judgement *judgement, FILE *out);
-void judge_print_floor(const struct judgement *judgement, FILE *out);
-/* judge_print_shares.c, */
-void judge_print_shares(const struct judgement *judgement, FILE *out);
-void judge_print_closure(const struct judgement *judgement, FILE *out);
-/* judge_print_causes.c. */
-void judge_print_untested(const struct judgement *judgement, FILE *out);
-void judge_print_arm(const struct judgement *judgement, int arm, FILE *out);
-void judge_print_way(const struct judgement *judgement, FILE *out);
-void judge_print_measures(const struct judgement *judgement, FILE *out);
-void judge_print_growth(const struct judgement *judgement, FILE *out);
+/* The verdict in words, from all other fields: judge_rows.c. STATUS_MEMORY. */
+TWINSTEP_MUST_USE enum status judge_rows(struct arena *arena, struct judgement *out);
 
 #endif

@@ -133,7 +133,7 @@ static enum status write_experiment(struct page *page) {
     page_open(page, page->judgement.name);
     write_header(page);
     write_incomplete(page);
-    TRY(page_verdict(page));
+    page_verdict(page);
     TRY(page_curves(page));
     TRY(page_first_differences(page));
     page_shares(page);

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/real.h"
-#include "report/law_words.h"
 #include "report/page.h"
 
 #define GROUPS_DRAWN 4
@@ -201,13 +200,23 @@ static enum status add_distance(const struct curves *curves, const struct trace_
 
 #define TWIN_NAME "|A-twin|: one weight of A one unit in the last place off"
 
+/* " |A-B| grows like k^0.5 [0.4, 0.6] over updates 1 to 9.", with the blank before it. */
+static enum status put_law(const struct curves *curves, const char *what,
+                           const struct judged_growth *growth, char **out) {
+    char *law;
+    TRY(judgement_law(&growth->fit, curves->page->arena, &law));
+    return arena_format(curves->page->arena, out, " %s %s%s over updates %ju to %ju.", what, law,
+                        growth->fit.law == GROWTH_UNDECIDED ? "," : "", (uintmax_t)growth->from,
+                        (uintmax_t)growth->to);
+}
+
 static enum status about_distance(const struct curves *curves, struct chart *chart) {
     const struct judgement *judgement = &curves->page->judgement;
     char *arms = NULL, *twin = NULL, *about;
     if (judgement->growth.known && judgement->growth.end > 0.0)
-        TRY(law_words("|A-B|", &judgement->growth, curves->page->arena, &arms));
+        TRY(put_law(curves, "|A-B|", &judgement->growth, &arms));
     if (judgement->has_twin && judgement->twin.known)
-        TRY(law_words("|A-twin|", &judgement->twin, curves->page->arena, &twin));
+        TRY(put_law(curves, "|A-twin|", &judgement->twin, &twin));
     TRY(arena_format(curves->page->arena, &about, "%s%s%s%s%s",
                      "Norm of the difference of all parameters after each update.",
                      arms == NULL ? "" : arms, twin == NULL ? "" : twin,

@@ -1,91 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The verdict in the words that `twinstep run` prints: set as a list, and once more verbatim. */
-#include <stdlib.h>
+ * The verdict in the words that `twinstep run` prints: its rows as a list, and once more verbatim.
+ *
+ * Reads the rows of the judgement, and makes no words. The table of updates and what the section of
+ * the causes shows as tables are left out of the list, but not of the verbatim text. */
 #include <string.h>
 
 #include "report/page.h"
 
-#define LABEL_AT 2 /* columns of judgement_print: label, then text */
-#define TEXT_AT 11
-
-static enum status print_verdict(const struct page *page, char **out) {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *stream = open_memstream(&text, &length);
-    if (stream == NULL) FAIL(STATUS_MEMORY, "no memory for the verdict");
-    judgement_print(&page->judgement, stream);
-    const int failed = fclose(stream);
-    enum status status = failed ? status_fail(STATUS_MEMORY, "no memory for the verdict")
-                                : arena_text(page->arena, text, length, out);
-    free(text);
-    return status;
+static int is_listed(const struct judged_row *row) {
+    return row->kind != ROW_HEADLINE && row->kind != ROW_SHARES && row->kind != ROW_WHEN &&
+           row->kind != ROW_UPDATES;
 }
 
-static int is_label(const char *line, size_t length) {
-    return length > TEXT_AT && strncmp(line, "  ", LABEL_AT) == 0 && line[LABEL_AT] != ' ';
-}
-
-static int is_continued(const char *line, size_t length) {
-    return length > TEXT_AT && strspn(line, " ") >= TEXT_AT;
-}
-
-static void put_label(struct html *html, const char *line) {
-    size_t length = TEXT_AT - LABEL_AT;
-    while (length > 0 && line[LABEL_AT + length - 1] == ' ')
-        length--;
+static void put_row(struct html *html, const struct judged_row *row) {
     html_raw(html, "<dt>");
-    html_bytes(html, line + LABEL_AT, length);
+    html_text(html, row->label);
     html_raw(html, "</dt><dd>");
-}
-
-/* What the section of the causes shows as tables. */
-static int is_tabled(const char *line) {
-    return strncmp(line, "  shares ", 9) == 0 || strncmp(line, "  when ", 7) == 0;
-}
-
-/* Lines of judgement_print behind the first, up to its table of updates; without what has tables of
- * its own below. */
-static void put_list(struct html *html, const char *text) {
-    int open = 0, tabled = 0;
-    html_raw(html, "<dl>\n");
-    while (*text != '\0' && strncmp(text, "  update ", 9) != 0) {
-        const size_t length = strcspn(text, "\n");
-        const int label = is_label(text, length);
-        if (label) tabled = is_tabled(text);
-        if (tabled) {
-            text += length + (text[length] == '\n');
-            continue;
-        }
-        if (label || !open) {
-            html_raw(html, open ? "</dd>\n" : "");
-            if (label)
-                put_label(html, text);
-            else
-                html_raw(html, "<dt></dt><dd>");
-            open = 1;
-        }
-        const size_t skip = label || is_continued(text, length) ? TEXT_AT : 0;
+    for (const char *line = row->text; line != NULL;) {
+        const char *const end = strchr(line, '\n');
         html_raw(html, "<span>");
-        html_bytes(html, text + skip, length - skip);
+        html_bytes(html, line, end == NULL ? strlen(line) : (size_t)(end - line));
         html_raw(html, "</span>");
-        text += length + (text[length] == '\n');
+        line = end == NULL ? NULL : end + 1;
     }
-    html_raw(html, open ? "</dd>\n</dl>\n" : "<dt></dt><dd></dd></dl>\n");
+    html_raw(html, "</dd>\n");
 }
 
-enum status page_verdict(struct page *page) {
+static void put_escaped(void *html, const char *bytes, size_t length) {
+    html_bytes((struct html *)html, bytes, length);
+}
+
+void page_verdict(struct page *page) {
     struct html *html = &page->html;
-    char *text;
-    TRY(print_verdict(page, &text));
-    const size_t first = strcspn(text, "\n");
+    const struct judgement *judgement = &page->judgement;
     page_section(page, "verdict", "Verdict");
     html_raw(html, "<p class=\"lead\">");
-    html_bytes(html, text, first);
-    html_raw(html, "</p>\n");
-    put_list(html, text + first + (text[first] == '\n'));
-    html_raw(html, "<details><summary>The same as the terminal shows it</summary>\n<pre>");
-    html_text(html, text);
+    html_text(html, judgement->rows[0].text);
+    html_raw(html, "</p>\n<dl>\n");
+    for (uint32_t i = 0; i < judgement->row_count; i++)
+        if (is_listed(&judgement->rows[i])) put_row(html, &judgement->rows[i]);
+    html_raw(html, "</dl>\n<details><summary>The same as the terminal shows it</summary>\n<pre>");
+    judgement_print_to(judgement, put_escaped, html);
     html_raw(html, "</pre></details>\n");
     page_section_end(page);
-    return STATUS_OK;
 }

@@ -105,9 +105,6 @@ EXCEPTIONS = {
     ("experiment/experiment_trace.c", "memory", "open_memstream"):
         "the texts of the verdict are written as to a file",
     ("experiment/experiment_trace.c", "memory", "free"): "of open_memstream's text",
-    ("report/part_verdict.c", "memory", "open_memstream"):
-        "the words of the verdict are printed to a file, and escaped here",
-    ("report/part_verdict.c", "memory", "free"): "of open_memstream's text",
     ("logs/map_file.c", "memory", "mmap"):
         "a log of any length is read without a copy of it; its pages are the kernel's",
     ("checkpoints/mapped.c", "memory", "mmap"):

@@ -60,7 +60,6 @@ CLEAN = {
                           "\n#endif\n",
     "checkpoints/mapped.c": c("void m(void) {\n    mmap(0, 0, 0, 0, 0, 0);\n}\n"),
     "logs/map_file.c": c("void f(void) {\n    mmap(0, 0, 0, 0, 0, 0);\n}\n"),
-    "report/part_verdict.c": c("void v(char *t) {\n    open_memstream(&t, 0);\n    free(t);\n}\n"),
     "experiment/experiment_trace.c": c("void e(char *t) {\n    open_memstream(&t, 0);\n    free(t);\n}\n"),
     "cmake/flags.cmake": "# SPDX-License-Identifier: Apache-2.0\n# never -O" + "fast\n",
     "scenarios/catalog/pair.yaml": "name: pair\nexpect: {verdict: identical}\n",

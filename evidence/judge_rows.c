@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A judgement as rows of words, in the order in which they are read, and the pen that writes them.
+ *
+ * What does not fit the pen's memory is an error of judge_rows, never a shorter verdict. Words for
+ * what was judged; computes nothing new. */
+#include "evidence/judge_rows.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "evidence/judge_parts.h"
+
+#define ROWS_MAX 40      /* every kind has a known largest number of rows; they add up to 30 */
+#define UPDATES_SHOWN 10 /* of the table; of more, the first seven and the last three are shown */
+
+/* ---- the pen ---- */
+
+static const char *const labels[] = {
+    [ROW_HEADLINE] = "",       [ROW_WHY] = "why",           [ROW_DIFFERS] = "differs",
+    [ROW_NOTE] = "note",       [ROW_INERT] = "note",        [ROW_FIRST] = "first",
+    [ROW_RNG] = "rng",         [ROW_DEVICE] = "device",     [ROW_DEVICES] = "devices",
+    [ROW_LIBRARY] = "library", [ROW_FLOOR] = "floor",       [ROW_SHARES] = "shares",
+    [ROW_WHEN] = "when",       [ROW_GROWTH] = "growth",     [ROW_PERTURBED] = "twin",
+    [ROW_CLOSURE] = "closure", [ROW_UNTESTED] = "untested", [ROW_EXPECTED] = "expected",
+    [ROW_UPDATES] = "update",
+};
+
+/* Makes room for `more` bytes and a NUL; the old piece stays behind in the arena. */
+static enum status grow(struct row_pen *pen, size_t more) {
+    char *text;
+    if (more < pen->room - pen->length) return STATUS_OK;
+    TRY(arena_take(pen->arena, pen->length + more + 1, 2, "verdict", &text));
+    if (pen->length > 0) memcpy(text, pen->text, pen->length);
+    pen->room = 2 * (pen->length + more + 1);
+    pen->text = text;
+    pen->rows[pen->count - 1].text = text;
+    return STATUS_OK;
+}
+
+static TWINSTEP_PRINTF(2, 0) void put_list(struct row_pen *pen, const char *format, va_list list) {
+    va_list again;
+    va_copy(again, list);
+    const int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    if (pen->status == STATUS_OK) pen->status = grow(pen, (size_t)length);
+    if (pen->status != STATUS_OK) return;
+    vsnprintf(pen->text + pen->length, pen->room - pen->length, format, list);
+    pen->length += (size_t)length;
+}
+
+void row_add(struct row_pen *pen, enum judged_row_kind kind, const char *format, ...) {
+    va_list list;
+    if (pen->count == ROWS_MAX)
+        pen->status = status_fail(STATUS_INTERNAL, "verdict: more than %d rows", ROWS_MAX);
+    if (pen->status != STATUS_OK) return;
+    pen->rows[pen->count++] = (struct judged_row){.kind = kind, .label = labels[kind]};
+    pen->length = pen->room = 0;
+    va_start(list, format);
+    put_list(pen, format, list);
+    va_end(list);
+}
+
+void row_put(struct row_pen *pen, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    put_list(pen, format, list);
+    va_end(list);
+}
+
+/* ---- what differs, and what is odd ---- */
+
+/* Lines of a text of the trace as one row, or as more lines of the row that `goes_on`. */
+static void put_lines(struct row_pen *pen, enum judged_row_kind kind, int goes_on,
+                      const char *lines) {
+    while (lines != NULL && *lines != '\0') {
+        const size_t length = strcspn(lines, "\n");
+        if (goes_on)
+            row_put(pen, "\n%.*s", (int)length, lines);
+        else
+            row_add(pen, kind, "%.*s", (int)length, lines);
+        lines += length + (lines[length] == '\n');
+        goes_on = 1;
+    }
+}
+
+static void add_differences(const struct judgement *judgement, struct row_pen *pen) {
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        put_lines(pen, ROW_DIFFERS, i > 0, judgement->causes[i].keys);
+    put_lines(pen, ROW_NOTE, 0, trace_attribute_of(judgement->image, "attribution", "notes"));
+    put_lines(pen, ROW_INERT, 0, trace_attribute_of(judgement->image, "", "inert"));
+}
+
+static void add_notes(const struct judgement *judgement, struct row_pen *pen) {
+    for (int arm = 0; arm < 2; arm++)
+        if (judgement->diverged[arm] != 0)
+            row_add(pen, ROW_NOTE, "the loss of %s is not finite from update %llu on",
+                    judgement->arms[arm], (unsigned long long)judgement->diverged[arm]);
+    for (int arm = 0; arm < 2; arm++)
+        judge_row_arm(judgement, arm, pen);
+    if (judgement->verdict == VERDICT_IDENTICAL && judgement->logged_step != 0)
+        row_add(pen, ROW_NOTE,
+                "the logged LRs differ from update %llu on, the applied ones never: a comparison "
+                "of logs would raise a false alarm",
+                (unsigned long long)judgement->logged_step);
+}
+
+static void add_first(const struct judgement *judgement, struct row_pen *pen) {
+    if (judgement->first_step < 0) return;
+    row_add(pen, ROW_FIRST, "update %lld", (long long)judgement->first_step);
+    if (judgement->first_phase[0] != '\0')
+        row_put(pen, ", phase %s", judgement->first_phase);
+    else
+        row_put(pen, ", in a phase that only one arm runs or that was not recorded");
+    if (judgement->first_tensor[0] != '\0') row_put(pen, ", %s", judgement->first_tensor);
+}
+
+/* ---- the table of updates ---- */
+
+/* Six decimals, where they fit the column. */
+static void put_loss(double loss, struct row_pen *pen) {
+    row_put(pen, fabs(loss) < 100.0 ? "%-9.6f " : "%-9.4g ", loss);
+}
+
+static void put_update(const struct judgement *judgement, uint64_t i, struct row_pen *pen) {
+    const struct trace_image *image = judgement->image;
+    const struct record *a = &trace_run_of(image, judgement->arms[0])->records[i];
+    const struct record *b = &trace_run_of(image, judgement->arms[1])->records[i];
+    double share = (double)NAN;
+    if (image->pair_count > 0 && i < image->pairs[0].updates)
+        share = image->pairs[0].records[i].reals[PAIR_DISTANCE_SHARE];
+    row_put(pen, "\n%6llu   %-10.4g %-10.4g ", (unsigned long long)a->step,
+            a->groups[0][GROUP_LR_APPLIED], b->groups[0][GROUP_LR_APPLIED]);
+    put_loss(a->reals[REAL_LOSS], pen);
+    put_loss(b->reals[REAL_LOSS], pen);
+    row_put(pen, "%-9.4g %-9.4g ", a->reals[REAL_GRAD_NORM], b->reals[REAL_GRAD_NORM]);
+    if (isnan(share))
+        row_put(pen, "-");
+    else
+        row_put(pen, "%.3g", share);
+}
+
+static void add_updates(const struct judgement *judgement, struct row_pen *pen) {
+    if (judgement->updates == 0) return;
+    row_add(pen, ROW_UPDATES, "%-21s %-19s %-19s %s", "LR applied", "loss", "grad norm",
+            "|a-b|/|a-a0|");
+    for (uint64_t i = 0; i < judgement->updates; i++) {
+        if (judgement->updates > UPDATES_SHOWN && i == UPDATES_SHOWN - 3) {
+            row_put(pen, "\n   ...");
+            i = judgement->updates - 3;
+        }
+        put_update(judgement, i, pen);
+    }
+}
+
+/* ---- all of it ---- */
+
+static void add_expectation(const struct judgement *judgement, struct row_pen *pen) {
+    if (judgement->expectation == EXPECT_NONE) return;
+    row_add(pen, ROW_EXPECTED, "%s", expectation_name(judgement->expectation));
+    if (judgement->expectation == EXPECT_MISSED) row_put(pen, ": %s", judgement->missed);
+}
+
+enum status judge_rows(struct arena *arena, struct judgement *out) {
+    const struct judgement *const judgement = out;
+    struct row_pen pen = {.arena = arena};
+    TRY(arena_take(arena, ROWS_MAX, sizeof *pen.rows, "verdict", &pen.rows));
+    const int outside = judgement->verdict == VERDICT_OUTSIDE_FLOOR;
+    judge_row_headline(judgement, &pen);
+    if (outside) judge_row_why(judgement, &pen);
+    add_differences(judgement, &pen);
+    add_notes(judgement, &pen);
+    add_first(judgement, &pen);
+    if (judgement->rng_words[0] != '\0') row_add(&pen, ROW_RNG, "%s", judgement->rng_words);
+    judge_row_devices(judgement, &pen);
+    judge_row_products(judgement, &pen);
+    judge_row_floor(judgement, &pen);
+    if (outside) {
+        judge_row_shares(judgement, &pen);
+        judge_row_measures(judgement, &pen);
+        judge_row_growth(judgement, &pen);
+        judge_row_closure(judgement, &pen);
+        judge_row_untested(judgement, &pen);
+    }
+    add_expectation(judgement, &pen);
+    add_updates(judgement, &pen);
+    out->rows = pen.rows;
+    out->row_count = pen.count;
+    return pen.status;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The causes in more words: by other measures, over time, under noise; how the distance grew.
+ * Prints what was judged; computes nothing new. */
+#include "evidence/judge_rows.h"
+
+#include "base/real.h"
+
+/* By which measure the parts are what: one line each, whole parts first. */
+static void put_measures(const struct judgement *judgement, struct row_pen *pen) {
+    for (uint32_t m = 0; m < judgement->measure_count; m++) {
+        const struct judged_measure *measure = &judgement->measures[m];
+        row_put(pen, "\n%s %.4g: ", measure->words, measure->whole);
+        for (uint32_t i = 0; i < judgement->cause_count; i++)
+            row_put(pen, "%s%s %.4g", i == 0 ? "" : ", ", judgement->causes[i].name,
+                    measure->value[i]);
+    }
+}
+
+static void put_acted(const struct judgement *judgement, struct row_pen *pen) {
+    row_add(pen, ROW_WHEN, "alone, ");
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        const struct judged_cause *cause = &judgement->causes[i];
+        row_put(pen, "%s%s acts ", i == 0 ? "" : "; ", cause->name);
+        if (cause->acted > 0)
+            row_put(pen, "from update %lld on", (long long)cause->acted);
+        else
+            row_put(pen, cause->acted == 0 ? "in no update" : "from an update that was not seen");
+    }
+}
+
+static void put_marks(const struct judgement *judgement, struct row_pen *pen) {
+    for (uint32_t m = 0; m < judgement->mark_count; m++) {
+        const struct judged_mark *mark = &judgement->marks[m];
+        row_put(pen, "\nupdate %-6llu |a-b| = %-11.5g", (unsigned long long)mark->update,
+                mark->whole);
+        for (uint32_t i = 0; i < judgement->cause_count; i++)
+            row_put(pen, " %s %.4g %%", judgement->causes[i].name, 100.0 * mark->share[i]);
+    }
+}
+
+void judge_row_measures(const struct judgement *judgement, struct row_pen *pen) {
+    if (!judgement->attributed || judgement->cause_count < 2 || judgement->mark_count == 0) return;
+    if (judgement->floor != FLOOR_EXACT) return; /* single runs: their noise is in every figure */
+    put_measures(judgement, pen);
+    put_acted(judgement, pen);
+    put_marks(judgement, pen);
+}
+
+enum status judgement_law(const struct growth *fit, struct arena *arena, char **out) {
+    const struct growth_slope *power = &fit->power, *rate = &fit->rate;
+    switch (fit->law) {
+    case GROWTH_CONSTANT:
+        return arena_format(arena, out, "stays the same");
+    case GROWTH_POWER:
+        return arena_format(arena, out, "grows like k^%.3g [%.3g, %.3g]", power->value, power->low,
+                            power->high);
+    case GROWTH_EXPONENTIAL:
+        return arena_format(arena, out, "is multiplied by %.4g [%.4g, %.4g] in each update",
+                            real_exp_f64(rate->value), real_exp_f64(rate->low),
+                            real_exp_f64(rate->high));
+    default:
+        return arena_format(
+            arena, out,
+            "grows like k^%.3g [%.3g, %.3g] or by %.4g in each update, which fit about alike",
+            power->value, power->low, power->high, real_exp_f64(rate->value));
+    }
+}
+
+static void put_growth(const char *what, const struct judged_growth *growth, struct row_pen *pen) {
+    char *law = NULL;
+    if (pen->status == STATUS_OK) pen->status = judgement_law(&growth->fit, pen->arena, &law);
+    if (pen->status != STATUS_OK) return;
+    row_put(pen, "%s %s over updates %llu to %llu (95 %%, nominal)", what, law,
+            (unsigned long long)growth->from, (unsigned long long)growth->to);
+}
+
+void judge_row_growth(const struct judgement *judgement, struct row_pen *pen) {
+    if (!(judgement->growth.end > 0.0)) return;
+    if (judgement->growth.known) {
+        row_add(pen, ROW_GROWTH, "|a-b|");
+        put_growth("", &judgement->growth, pen);
+    }
+    if (!judgement->has_twin) return;
+    row_add(pen, ROW_PERTURBED,
+            "one weight of %s one unit in the last place off: %.3g of |a-b| at the end",
+            judgement->arms[0], judgement->twin.end / judgement->growth.end);
+    if (judgement->twin.known) put_growth(", and", &judgement->twin, pen);
+    if (judgement->saturated)
+        row_put(pen, "\nsaturated: rounding alone takes the arms this far apart by now, so the end "
+                     "says little of causes; see earlier updates");
+}
+
+#define MOSTLY_STILL 0.9
+
+/* What of an arm's updates reached its weights and moments. */
+void judge_row_arm(const struct judgement *judgement, int arm, struct row_pen *pen) {
+    const double still = judgement->still[arm];
+    if (still > MOSTLY_STILL)
+        row_add(pen, ROW_NOTE,
+                "in %s an update leaves %.4g %% of the weights as they are: they are too "
+                "coarse for it, and an LR that is wrong hardly shows",
+                judgement->arms[arm], 100.0 * still);
+    const uint64_t step = judgement->unclipped[arm];
+    if (step == 0) return;
+    const struct trace_run *run = trace_run_of(judgement->image, judgement->arms[arm]);
+    const double *reals = run->records[step - 1].reals;
+    row_add(pen, ROW_NOTE,
+            "update %llu of %s: clipping says norm %.4g x %.4g, the moments took in a "
+            "gradient of norm %.4g",
+            (unsigned long long)step, judgement->arms[arm], reals[REAL_GRAD_NORM],
+            reals[REAL_CLIP_COEF], reals[REAL_GRAD_TAKEN]);
+}
+
+/* What the verdict does not rest on, and what would tell. */
+void judge_row_untested(const struct judgement *judgement, struct row_pen *pen) {
+    row_add(pen, ROW_UNTESTED,
+            "other seeds and data (--set common.seed=N), another machine (replay there)");
+    if (judgement->floor == FLOOR_EXACT && judgement->floor_equal[1] < 0)
+        row_put(pen, ", a second process");
+    if (judgement->floor != FLOOR_EXACT && judgement->cause_count > 1 && judgement->way.runs == 0)
+        row_put(pen, ",\nthe noise of the shares%s%s",
+                judgement->way.reason != NULL && judgement->way.reason[0] != '\0' ? ": " : "",
+                judgement->way.reason == NULL ? "" : judgement->way.reason);
+}

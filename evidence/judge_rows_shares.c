@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The parts of the distance by cause, what they leave over, and whether they close. Prints what
+ * was judged; computes nothing new. */
+#include "evidence/judge_rows.h"
+
+#include <math.h>
+
+static void put_mask(const struct judgement *judgement, uint32_t mask, struct row_pen *pen) {
+    int first = 1;
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        if ((mask >> i & 1u) == 0) continue;
+        row_put(pen, "%s%s", first ? "" : " x ", judgement->causes[i].name);
+        first = 0;
+    }
+}
+
+static void put_place(const struct judged_cause *cause, struct row_pen *pen) {
+    if (cause->place[0] == cause->place[1])
+        row_put(pen, "place %u", cause->place[0]);
+    else
+        row_put(pen, "place %u to %u, not ordered", cause->place[0], cause->place[1]);
+}
+
+/* What the intervals are of, and what they are not. */
+static void put_sample(const struct judgement *judgement, struct row_pen *pen) {
+    const struct judged_sample *sample = &judgement->sample;
+    row_put(pen,
+            "\nestimated from %u sampled orders of entry, %u of them reverses of the "
+            "others: %u mixtures",
+            sample->orders, sample->orders / 2, sample->mixtures);
+    if (sample->shared > 0)
+        row_put(pen, ", %u of them determined like another run and not trained again",
+                sample->shared);
+    row_put(pen,
+            "\nintervals: all together at alpha = %g, Student's t over %u pairs of "
+            "orders (nominal); the error of\nsampling orders only%s",
+            sample->alpha, sample->orders / 2,
+            judgement->floor == FLOOR_EXACT ? "" : ", the noise of runs is not in them");
+}
+
+static void put_sampled_shares(const struct judgement *judgement, struct row_pen *pen) {
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        const struct judged_cause *cause = &judgement->causes[i];
+        row_put(pen, "\n%-16s %8.3f %%   %8.3f to %8.3f   ", cause->name, 100.0 * cause->share,
+                100.0 * cause->low, 100.0 * cause->high);
+        if (isnan(cause->alone))
+            row_put(pen, "alone not trained   ");
+        else
+            row_put(pen, "alone %-11.6g   ", cause->alone);
+        put_place(cause, pen);
+    }
+    put_sample(judgement, pen);
+}
+
+/* The largest ones; equal ones by mask. Nothing is left of what causes without effect have. */
+#define INTERACTIONS_SHOWN 6
+
+static void put_interactions(const struct judgement *judgement, struct row_pen *pen) {
+    uint32_t shown = 0, left_out = 0, done = 0;
+    for (uint32_t mask = 1; mask < 1u << judgement->cause_count; mask++)
+        left_out += (mask & (mask - 1)) != 0 && judgement->dividends[mask] != 0.0;
+    while (shown < INTERACTIONS_SHOWN && left_out > 0) {
+        uint32_t best = 0;
+        for (uint32_t mask = 1; mask < 1u << judgement->cause_count; mask++)
+            if ((mask & (mask - 1)) != 0 && (done >> mask & 1u) == 0 &&
+                fabs(judgement->dividends[mask]) >
+                    (best == 0 ? 0.0 : fabs(judgement->dividends[best])))
+                best = mask;
+        row_put(pen, "\ninteraction %+.6g: ", judgement->dividends[best]);
+        put_mask(judgement, best, pen);
+        done |= 1u << best;
+        shown++;
+        left_out--;
+    }
+    if (left_out > 0) row_put(pen, "\n%u smaller interactions: --json", left_out);
+}
+
+/* Of noisy runs: shares of the projection on the line from one arm to the other. */
+static void put_projection(const struct judgement *judgement, struct row_pen *pen) {
+    row_add(pen, ROW_SHARES,
+            "of the way from %s to %s, |way| = %.6g with the noise of runs taken out",
+            judgement->arms[0], judgement->arms[1], judgement->total);
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        const struct judged_cause *cause = &judgement->causes[i];
+        row_put(pen, "\n%-16s %8.3f %%   +- %-9.2g ", cause->name, 100.0 * cause->share,
+                50.0 * (cause->high - cause->low));
+        put_place(cause, pen);
+    }
+    row_put(pen,
+            "\n%u runs of each mixture, each with its own order of sums; intervals at %g %%: "
+            "jackknife over runs, Student's t",
+            judgement->way.runs, 100.0 * judgement->way.confidence);
+}
+
+void judge_row_shares(const struct judgement *judgement, struct row_pen *pen) {
+    if (!judgement->attributed || judgement->cause_count < 2) return;
+    if (judgement->way.runs > 0) {
+        put_projection(judgement, pen);
+        return;
+    }
+    row_add(pen, ROW_SHARES, "of |a-b| = %.6g; what the parts add up to differs by %.1e",
+            judgement->total, judgement->residual);
+    if (judgement->sample.orders > 0) {
+        if (judgement->total != 0.0) put_sampled_shares(judgement, pen);
+        return;
+    }
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        row_put(pen, "\n%-16s %8.3f %%   alone %.6g", judgement->causes[i].name,
+                100.0 * judgement->causes[i].share, judgement->causes[i].alone);
+    put_interactions(judgement, pen);
+}
+
+/* Runs that differ from their own repeats cannot close bit for bit. */
+static void put_noisy_closure(const struct judgement *judgement, struct row_pen *pen) {
+    const struct judged_closure *noise = &judgement->closure_noise;
+    const char *a = judgement->arms[0], *b = judgement->arms[1];
+    row_add(pen, ROW_CLOSURE, "%s: %s with every difference of %s ",
+            closure_name(judgement->closure), a, b);
+    if (noise->alpha == 0.0)
+        row_put(pen, "does not equal it");
+    else if (noise->runs == 0)
+        row_put(pen,
+                "is %.4g from it, repeats of %s up to %.4g from each other (by chance beyond that "
+                "in %.2g at most)",
+                noise->mean, a, noise->farthest, noise->alpha);
+    else
+        row_put(pen,
+                "is %.4g from its runs on average, a repeat of it up to %.4g from the others (by "
+                "chance the farthest of %u in %.2g)",
+                noise->mean, noise->farthest, noise->runs, noise->alpha);
+}
+
+void judge_row_closure(const struct judgement *judgement, struct row_pen *pen) {
+    if (!judgement->attributed || isnan(judgement->total) || judgement->total == 0.0) return;
+    if (judgement->closure != CLOSURE_EXACT) {
+        put_noisy_closure(judgement, pen);
+        return;
+    }
+    row_add(pen, ROW_CLOSURE, "exact: %s with %s's ", judgement->arms[0], judgement->arms[1]);
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        row_put(pen, "%s%s", i == 0 ? "" : ", ", judgement->causes[i].name);
+    if (judgement->closure_from > 0)
+        row_put(pen, ", forked before update %llu,", (unsigned long long)judgement->closure_from);
+    else
+        row_put(pen, ", trained from its own start,");
+    row_put(pen, " equals %s, bit for bit, through update %llu", judgement->arms[1],
+            (unsigned long long)judgement->updates);
+}
