@@ -25,20 +25,20 @@ const char *expectation_name(enum expectation expectation) {
     return names[expectation];
 }
 
-static enum status open_court(struct court *court) {
-    struct judgement *out = court->out;
-    out->name = court_text(court, "", "name");
-    out->arms[0] = court_text(court, "", "baseline");
-    out->arms[1] = court_text(court, "", "test");
+static enum status open_judging(struct judging *judging) {
+    struct judgement *out = judging->out;
+    out->name = judging_text(judging, "", "name");
+    out->arms[0] = judging_text(judging, "", "baseline");
+    out->arms[1] = judging_text(judging, "", "test");
     for (int arm = 0; arm < 2; arm++) {
-        court->run[arm] = trace_run_of(court->image, out->arms[arm]);
-        if (court->run[arm] == NULL)
+        judging->run[arm] = trace_run_of(judging->image, out->arms[arm]);
+        if (judging->run[arm] == NULL)
             FAIL(STATUS_INPUT, "trace: it holds no run \"%s\": not written by run", out->arms[arm]);
-        if (court->run[arm]->plan.shape.groups == 0)
+        if (judging->run[arm]->plan.shape.groups == 0)
             FAIL(STATUS_INPUT, "trace: run \"%s\" has no parameter group: not written by run",
                  out->arms[arm]);
     }
-    uint64_t a = court->run[0]->updates, b = court->run[1]->updates;
+    uint64_t a = judging->run[0]->updates, b = judging->run[1]->updates;
     out->updates = a < b ? a : b;
     out->first_step = -1;
     out->first_phase = "";
@@ -46,22 +46,22 @@ static enum status open_court(struct court *court) {
     out->reason = "";
     out->missed = "";
     out->rng_words = "";
-    out->image = court->image;
+    out->image = judging->image;
     out->floor_equal[0] = out->floor_equal[1] = -1;
     out->loss_p = out->p = out->power = out->smallest_p = out->floor_distance = out->floor_largest =
         out->total = out->residual = (double)NAN;
     return STATUS_OK;
 }
 
-static enum status expect_text(struct court *court, const char *what, const char *wanted,
+static enum status expect_text(struct judging *judging, const char *what, const char *wanted,
                                const char *came) {
-    struct judgement *out = court->out;
+    struct judgement *out = judging->out;
     if (wanted[0] == '\0') return STATUS_OK;
     if (out->expectation == EXPECT_NONE) out->expectation = EXPECT_MET;
     if (strcmp(wanted, came) == 0) return STATUS_OK;
     char *text;
     out->expectation = EXPECT_MISSED;
-    TRY(arena_format(court->arena, &text, "%s%sexpected %s %s, got %s", out->missed,
+    TRY(arena_format(judging->arena, &text, "%s%sexpected %s %s, got %s", out->missed,
                      out->missed[0] == '\0' ? "" : "; ", what, wanted,
                      came[0] == '\0' ? "none" : came));
     out->missed = text;
@@ -71,33 +71,33 @@ static enum status expect_text(struct court *court, const char *what, const char
 const char *judgement_cause(const struct judgement *judgement) {
     if (judgement->verdict != VERDICT_OUTSIDE_FLOOR || judgement->cause_count == 0) return "";
     const struct judged_cause *first = &judgement->causes[0];
-    const int estimated = judgement->sample.orders > 0 || judgement->way.runs > 0;
+    const int estimated = judgement->sample.orders > 0 || judgement->projection.runs > 0;
     return estimated && first->place[1] > 1 ? "not ordered" : first->name;
 }
 
-static enum status judge_expectation(struct court *court) {
-    struct judgement *out = court->out;
+static enum status judge_expectation(struct judging *judging) {
+    struct judgement *out = judging->out;
     double step;
-    TRY(court_number(court, "verdict", "expect_first_step", &step));
+    TRY(judging_number(judging, "verdict", "expect_first_step", &step));
     char wanted[32] = "", came[32] = "";
     if (step >= 1) snprintf(wanted, sizeof wanted, "%.0f", step);
     if (out->first_step >= 0) snprintf(came, sizeof came, "%lld", (long long)out->first_step);
-    TRY(expect_text(court, "verdict", court_text(court, "verdict", "expect_verdict"),
+    TRY(expect_text(judging, "verdict", judging_text(judging, "verdict", "expect_verdict"),
                     verdict_name(out->verdict)));
-    TRY(expect_text(court, "cause", court_text(court, "verdict", "expect_cause"),
+    TRY(expect_text(judging, "cause", judging_text(judging, "verdict", "expect_cause"),
                     judgement_cause(out)));
-    TRY(expect_text(court, "first step", wanted, came));
-    TRY(expect_text(court, "first phase", court_text(court, "verdict", "expect_first_phase"),
+    TRY(expect_text(judging, "first step", wanted, came));
+    TRY(expect_text(judging, "first phase", judging_text(judging, "verdict", "expect_first_phase"),
                     out->first_phase));
-    return expect_text(court, "first tensor", court_text(court, "verdict", "expect_first_tensor"),
-                       out->first_tensor);
+    return expect_text(judging, "first tensor",
+                       judging_text(judging, "verdict", "expect_first_tensor"), out->first_tensor);
 }
 
 /* Updates from which a loss is not finite, and from which the logged LRs differ. */
-static void note_curves(struct court *court) {
-    struct judgement *out = court->out;
+static void note_curves(struct judging *judging) {
+    struct judgement *out = judging->out;
     for (uint64_t i = 0; i < out->updates; i++) {
-        const struct record *a = &court->run[0]->records[i], *b = &court->run[1]->records[i];
+        const struct record *a = &judging->run[0]->records[i], *b = &judging->run[1]->records[i];
         const struct record *records[2] = {a, b};
         for (int arm = 0; arm < 2; arm++)
             if (out->diverged[arm] == 0 && !isfinite(records[arm]->reals[REAL_LOSS]))
@@ -124,23 +124,23 @@ static int took_another(const double *reals) {
 }
 
 /* What the arms ran on; where it differs the verdict is of devices, too. */
-static enum status note_device(struct court *court, int arm) {
-    const struct backend_seen seen = backends_of_run(court->image, court->out->arms[arm]);
+static enum status note_device(struct judging *judging, int arm) {
+    const struct backend_seen seen = backends_of_run(judging->image, judging->out->arms[arm]);
     char *line;
-    court->out->device[arm] = court->out->products[arm] = "";
+    judging->out->device[arm] = judging->out->products[arm] = "";
     if (seen.group == NULL || strcmp(seen.group, BACKENDS_OWN) == 0) return STATUS_OK;
-    TRY(backends_line(&seen, court->arena, &line));
-    court->out->device[arm] = line;
-    return products_line(court->image, court->out->arms[arm], court->arena,
-                         &court->out->products[arm]);
+    TRY(backends_line(&seen, judging->arena, &line));
+    judging->out->device[arm] = line;
+    return products_line(judging->image, judging->out->arms[arm], judging->arena,
+                         &judging->out->products[arm]);
 }
 
-static void note_arm(struct court *court, int arm) {
-    struct judgement *out = court->out;
-    const int is_told = !keeps_gradients_in_fp8(court->run[arm]);
+static void note_arm(struct judging *judging, int arm) {
+    struct judgement *out = judging->out;
+    const int is_told = !keeps_gradients_in_fp8(judging->run[arm]);
     double sum = 0.0;
     for (uint64_t i = 0; i < out->updates; i++) {
-        const struct record *record = &court->run[arm]->records[i];
+        const struct record *record = &judging->run[arm]->records[i];
         const double still = 1.0 - record->reals[REAL_UPDATE_SURVIVAL];
         sum = sum_chain_terms_f64_f64(sum, &still, 1);
         if (is_told && out->unclipped[arm] == 0 && took_another(record->reals))
@@ -150,21 +150,21 @@ static void note_arm(struct court *court, int arm) {
 }
 
 enum status judge(const struct trace_image *image, struct arena *arena, struct judgement *out) {
-    struct court court = {.image = image, .arena = arena, .out = out};
+    struct judging judging = {.image = image, .arena = arena, .out = out};
     memset(out, 0, sizeof *out);
-    TRY(open_court(&court));
-    judge_first(&court);
-    TRY(judge_rng(&court));
-    note_curves(&court);
+    TRY(open_judging(&judging));
+    judge_first(&judging);
+    TRY(judge_rng(&judging));
+    note_curves(&judging);
     for (int arm = 0; arm < 2; arm++)
-        note_arm(&court, arm);
+        note_arm(&judging, arm);
     for (int arm = 0; arm < 2; arm++)
-        TRY(note_device(&court, arm));
-    out->elsewhere = court_text(&court, "floor", "elsewhere");
-    TRY(judge_floor(&court));
-    TRY(judge_growth(&court));
-    TRY(judge_causes(&court));
-    TRY(judge_expectation(&court));
+        TRY(note_device(&judging, arm));
+    out->elsewhere = judging_text(&judging, "floor", "elsewhere");
+    TRY(judge_floor(&judging));
+    TRY(judge_growth(&judging));
+    TRY(judge_causes(&judging));
+    TRY(judge_expectation(&judging));
     return judge_rows(arena, out);
 }
 

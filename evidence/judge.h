@@ -46,7 +46,7 @@ struct judged_cause {
 };
 
 /* How shares of noisy runs were estimated (determinism/way.h); runs 0: they were not. */
-struct judged_way {
+struct judged_projection {
     uint32_t runs;      /* of each mixture */
     double confidence;  /* of each interval */
     const char *reason; /* why not, where replicates were trained; "" */
@@ -79,9 +79,9 @@ struct judged_growth {
 
 /* How shares of more than JUDGE_FACTORS_MAX factors were estimated; orders 0: they were not. */
 struct judged_sample {
-    uint32_t orders;   /* of entry; half of them reverses of the others */
-    uint32_t mixtures; /* distinct, those of no and of all factors left out */
-    uint32_t shared;   /* of them: determined like another run, so not trained again */
+    uint32_t orders;  /* of entry; half of them reverses of the others */
+    uint32_t hybrids; /* distinct, those of no and of all factors left out */
+    uint32_t shared;  /* of them: determined like another run, so not trained again */
     double alpha;
 };
 
@@ -147,7 +147,7 @@ struct judgement {
     uint32_t cause_count;                    /* factors that differ, even when inside the floor */
     int attributed;                          /* shares were computed from hybrids */
     struct judged_sample sample;
-    struct judged_way way;
+    struct judged_projection projection;
     int coupled;  /* a share beyond 0..1, or no largest one: the causes act only together */
     double total; /* v(F) */
     double dividends[1 << JUDGE_FACTORS_MAX]; /* Harsanyi dividends by mask of sorted causes; not of
@@ -157,8 +157,8 @@ struct judgement {
     uint32_t measure_count;
     struct judged_mark marks[JUDGE_MARKS];
     uint32_t mark_count;
-    struct judged_growth growth, twin;
-    int has_twin;
+    struct judged_growth growth, perturbed;
+    int has_perturbed;
     int saturated; /* the twin is at least half as far from the baseline as test is */
     enum closure closure;
     struct judged_closure closure_noise;

@@ -23,9 +23,9 @@ static double repeat_sum(const struct trace_array *matrix, const struct judgemen
     return sum_chain_terms_f64_f64(sum, row + j + 1, out->floor_runs[1] - j - 1);
 }
 
-static int near_repeats(struct court *court, const struct trace_array *matrix,
+static int near_repeats(struct judging *judging, const struct trace_array *matrix,
                         const double *hybrid) {
-    struct judgement *out = court->out;
+    struct judgement *out = judging->out;
     struct judged_closure *closure = &out->closure_noise;
     const uint32_t n = out->floor_runs[1];
     const double own = sum_chain_terms_f64_f64(0.0, hybrid, n);
@@ -41,8 +41,8 @@ static int near_repeats(struct court *court, const struct trace_array *matrix,
     return own <= farthest;
 }
 
-static int near_arm(struct court *court, const double *hybrid) {
-    struct judgement *out = court->out;
+static int near_arm(struct judging *judging, const double *hybrid) {
+    struct judgement *out = judging->out;
     struct judged_closure *closure = &out->closure_noise;
     closure->mean = hybrid[0];
     closure->farthest = out->floor_largest;
@@ -50,12 +50,12 @@ static int near_arm(struct court *court, const double *hybrid) {
     return hybrid[0] <= out->floor_largest;
 }
 
-enum status judge_closure(struct court *court) {
-    struct judgement *out = court->out;
+enum status judge_closure(struct judging *judging) {
+    struct judgement *out = judging->out;
     const struct trace_array *closure, *hybrid, *matrix;
     const uint32_t n = out->floor_runs[1];
     const size_t m = (size_t)out->floor_runs[0] + n;
-    TRY(court_array(court, "attribution/closure", 3, 1, &closure));
+    TRY(judging_array(judging, "attribution/closure", 3, 1, &closure));
     if (closure == NULL) return STATUS_OK;
     const double from = closure->values[1];
     out->closure_from = from >= 1.0 && from <= (double)out->updates ? (uint64_t)from : 0;
@@ -64,13 +64,13 @@ enum status judge_closure(struct court *court) {
         return STATUS_OK;
     }
     if (out->floor != FLOOR_PERMUTATION && out->floor != FLOOR_RANK) return STATUS_OK;
-    TRY(court_array(court, "attribution/closure_distance", n, 1, &hybrid));
-    TRY(court_array(court, "floor/distance", m, m, &matrix));
+    TRY(judging_array(judging, "attribution/closure_distance", n, 1, &hybrid));
+    TRY(judging_array(judging, "floor/distance", m, m, &matrix));
     if (hybrid == NULL || matrix == NULL || n == 0 || !isfinite(hybrid->values[0]))
         return STATUS_OK;
     if (n < 2 && out->floor_runs[0] < 2) return STATUS_OK;
     const int near =
-        n > 1 ? near_repeats(court, matrix, hybrid->values) : near_arm(court, hybrid->values);
+        n > 1 ? near_repeats(judging, matrix, hybrid->values) : near_arm(judging, hybrid->values);
     if (near) out->closure = CLOSURE_WITHIN_FLOOR;
     return STATUS_OK;
 }

@@ -11,16 +11,16 @@
 
 #define FLOOR_RUNS_MAX 1000u
 
-static enum status undecided(struct court *court, const char *reason) {
-    court->out->verdict = VERDICT_UNTESTABLE;
-    court->out->reason = reason;
+static enum status undecided(struct judging *judging, const char *reason) {
+    judging->out->verdict = VERDICT_UNTESTABLE;
+    judging->out->reason = reason;
     return STATUS_OK;
 }
 
 /* Whether the baseline's optimizer or schedule came from a user's module (docs/PLUGINS.md). */
-static int runs_module(const struct court *court) {
+static int runs_module(const struct judging *judging) {
     static const char *const keys[] = {"optimizer.module_sha256", "schedule.module_sha256"};
-    const char *const text = court->run[0]->plan.configuration;
+    const char *const text = judging->run[0]->plan.configuration;
     size_t length;
     for (size_t i = 0; i < COUNT_OF(keys); i++)
         if (config_text_value(text, keys[i], &length) != NULL &&
@@ -29,31 +29,33 @@ static int runs_module(const struct court *court) {
     return 0;
 }
 
-static enum status judge_exact(struct court *court) {
-    struct judgement *out = court->out;
+static enum status judge_exact(struct judging *judging) {
+    struct judgement *out = judging->out;
     const struct trace_array *array;
-    TRY(court_array(court, "floor/equal", 2, 1, &array));
+    TRY(judging_array(judging, "floor/equal", 2, 1, &array));
     for (int i = 0; array != NULL && i < 2; i++)
         if (!isnan(array->values[i])) out->floor_equal[i] = array->values[i] != 0.0;
     if (out->floor_equal[0] < 0)
-        return undecided(court, "the baseline was not repeated: no floor; run the scenario to its "
-                                "end");
+        return undecided(judging,
+                         "the baseline was not repeated: no floor; run the scenario to its "
+                         "end");
     if (out->floor_equal[0] == 0 || out->floor_equal[1] == 0)
-        return undecided(court, runs_module(court)
-                                    ? "the baseline differs from its own repeat, though its mode "
-                                      "promises equal bits: its module keeps a state of its own, "
-                                      "or else a defect of this build or machine"
-                                    : "the baseline differs from its own repeat, though its mode "
-                                      "promises equal bits: a defect of this build or machine; "
-                                      "see env");
+        return undecided(judging, runs_module(judging)
+                                      ? "the baseline differs from its own repeat, though its mode "
+                                        "promises equal bits: its module keeps a state of its own, "
+                                        "or else a defect of this build or machine"
+                                      : "the baseline differs from its own repeat, though its mode "
+                                        "promises equal bits: a defect of this build or machine; "
+                                        "see env");
     out->floor_largest = 0.0;
     out->verdict = VERDICT_OUTSIDE_FLOOR;
     return STATUS_OK;
 }
 
 /* Why the matrix of distances cannot be tested; NULL when it can. */
-static const char *unusable(const struct court *court, const struct trace_array *matrix, size_t m) {
-    const struct trace_run_plan *a = &court->run[0]->plan, *b = &court->run[1]->plan;
+static const char *unusable(const struct judging *judging, const struct trace_array *matrix,
+                            size_t m) {
+    const struct trace_run_plan *a = &judging->run[0]->plan, *b = &judging->run[1]->plan;
     if (a->shape.tensors != b->shape.tensors && a->shape.tensors != 0 && b->shape.tensors != 0)
         return "the arms have different parameter tables: no distance between them exists";
     if (m < 3) return "one run of each arm tells nothing of noise: raise floor.replicates";
@@ -67,11 +69,11 @@ static const char *unusable(const struct court *court, const struct trace_array 
 }
 
 /* Packs the matrix's upper triangle and notes distances inside each arm. */
-static enum status pack_distances(struct court *court, const struct trace_array *matrix,
+static enum status pack_distances(struct judging *judging, const struct trace_array *matrix,
                                   double **out_packed) {
-    struct judgement *out = court->out;
+    struct judgement *out = judging->out;
     size_t m = (size_t)matrix->plan.shape[0], baseline = out->floor_runs[0];
-    TRY(arena_take(court->arena, statistics_pair_count(m), sizeof **out_packed, "floor",
+    TRY(arena_take(judging->arena, statistics_pair_count(m), sizeof **out_packed, "floor",
                    out_packed));
     out->floor_distance = matrix->values[baseline];
     out->floor_largest = 0.0;
@@ -84,37 +86,37 @@ static enum status pack_distances(struct court *court, const struct trace_array 
     return STATUS_OK;
 }
 
-static enum status needed_runs(struct court *court) {
-    struct judgement *out = court->out;
+static enum status needed_runs(struct judging *judging) {
+    struct judgement *out = judging->out;
     size_t needed;
     char *text;
     if (out->floor == FLOOR_RANK)
         TRY(statistics_pair_needed(out->alpha, &needed));
     else
         TRY(statistics_labels_needed(out->alpha, &needed));
-    TRY(arena_format(court->arena, &text,
+    TRY(arena_format(judging->arena, &text,
                      "%u + %u runs cannot give p <= %g (least %.3g): floor.replicates of at least "
                      "%zu would",
                      out->floor_runs[0], out->floor_runs[1], out->alpha, out->smallest_p, needed));
-    return undecided(court, text);
+    return undecided(judging, text);
 }
 
 /* Below it p > alpha says too little to call two arms alike; 5 + 5 runs have 0.78. */
 #define LEAST_POWER 0.75
 
-static enum status weak_design(struct court *court) {
-    struct judgement *out = court->out;
+static enum status weak_design(struct judging *judging) {
+    struct judgement *out = judging->out;
     char *text;
     TRY(arena_format(
-        court->arena, &text,
+        judging->arena, &text,
         "p = %.4g is above alpha = %g, but this design would see a 3 sigma effect only "
         "with probability %.2f: floor.design both with 8 runs of each arm has 0.99",
         out->p, out->alpha, out->power));
-    return undecided(court, text);
+    return undecided(judging, text);
 }
 
-static enum status test_distances(struct court *court, const double *packed, size_t m) {
-    struct judgement *out = court->out;
+static enum status test_distances(struct judging *judging, const double *packed, size_t m) {
+    struct judgement *out = judging->out;
     struct statistics_p p;
     struct power power;
     uint32_t baseline = out->floor_runs[0], test = out->floor_runs[1];
@@ -134,14 +136,14 @@ static enum status test_distances(struct court *court, const double *packed, siz
 
 /* The losses of the same runs, relabelled the same way: arms with equal weights may report
  * different ones. No verdict rests on it. */
-static enum status test_losses(struct court *court, size_t m) {
-    struct judgement *out = court->out;
+static enum status test_losses(struct judging *judging, size_t m) {
+    struct judgement *out = judging->out;
     const struct trace_array *losses;
     struct statistics_p p;
     double *packed;
-    TRY(court_array(court, "floor/loss", m, 1, &losses));
+    TRY(judging_array(judging, "floor/loss", m, 1, &losses));
     if (losses == NULL || out->floor != FLOOR_PERMUTATION) return STATUS_OK;
-    TRY(arena_take(court->arena, statistics_pair_count(m), sizeof *packed, "floor", &packed));
+    TRY(arena_take(judging->arena, statistics_pair_count(m), sizeof *packed, "floor", &packed));
     for (size_t i = 0; i < m; i++)
         for (size_t j = i + 1; j < m; j++)
             packed[statistics_pair(m, i, j)] = fabs(losses->values[i] - losses->values[j]);
@@ -150,47 +152,47 @@ static enum status test_losses(struct court *court, size_t m) {
     return status == STATUS_UNTESTABLE ? STATUS_OK : status;
 }
 
-static enum status judge_noise(struct court *court) {
-    struct judgement *out = court->out;
+static enum status judge_noise(struct judging *judging) {
+    struct judgement *out = judging->out;
     const struct trace_array *matrix;
     size_t m = (size_t)out->floor_runs[0] + out->floor_runs[1];
-    TRY(court_array(court, "floor/distance", m, m, &matrix));
-    const char *reason = unusable(court, matrix, m);
-    if (reason != NULL) return undecided(court, reason);
+    TRY(judging_array(judging, "floor/distance", m, m, &matrix));
+    const char *reason = unusable(judging, matrix, m);
+    if (reason != NULL) return undecided(judging, reason);
     double *packed;
-    TRY(pack_distances(court, matrix, &packed));
-    TRY(test_distances(court, packed, m));
-    TRY(test_losses(court, m));
-    if (out->smallest_p > out->alpha) return needed_runs(court);
-    if (out->p > out->alpha && out->power < LEAST_POWER) return weak_design(court);
+    TRY(pack_distances(judging, matrix, &packed));
+    TRY(test_distances(judging, packed, m));
+    TRY(test_losses(judging, m));
+    if (out->smallest_p > out->alpha) return needed_runs(judging);
+    if (out->p > out->alpha && out->power < LEAST_POWER) return weak_design(judging);
     out->verdict = out->p <= out->alpha ? VERDICT_OUTSIDE_FLOOR : VERDICT_INSIDE_FLOOR;
     return STATUS_OK;
 }
 
-static enum status needed_pairs(struct court *court) {
-    struct judgement *out = court->out;
+static enum status needed_pairs(struct judging *judging) {
+    struct judgement *out = judging->out;
     size_t needed;
     char *text;
     TRY(statistics_distance_needed(out->alpha, &needed));
-    TRY(arena_format(court->arena, &text,
+    TRY(arena_format(judging->arena, &text,
                      "%ju A/A pairs of the floor file cannot give p <= %g (least %.3g): twinstep "
                      "noise --pairs %zu would",
                      (uintmax_t)out->floor_pairs, out->alpha, out->smallest_p, needed));
-    return undecided(court, text);
+    return undecided(judging, text);
 }
 
 /* d(A,B) among the distances of A/A pairs that share no run with the arms or with each other. */
-static enum status judge_file(struct court *court) {
-    struct judgement *out = court->out;
-    const struct trace_array *matrix, *pairs = trace_array_of(court->image, "floor/pairs");
+static enum status judge_file(struct judging *judging) {
+    struct judgement *out = judging->out;
+    const struct trace_array *matrix, *pairs = trace_array_of(judging->image, "floor/pairs");
     struct statistics_p p;
     struct power power;
-    TRY(court_array(court, "floor/distance", 2, 2, &matrix));
+    TRY(judging_array(judging, "floor/distance", 2, 2, &matrix));
     if (matrix == NULL || isnan(matrix->values[1]))
-        return undecided(court, "the arms have no distance: the trace is not whole, or their "
-                                "parameter tables differ");
+        return undecided(judging, "the arms have no distance: the trace is not whole, or their "
+                                  "parameter tables differ");
     if (pairs == NULL || pairs->plan.rank != 1)
-        return undecided(court, "the floor file's pairs are missing");
+        return undecided(judging, "the floor file's pairs are missing");
     out->floor_pairs = pairs->plan.shape[0];
     out->floor_distance = matrix->values[1];
     out->floor_largest = 0.0;
@@ -201,40 +203,40 @@ static enum status judge_file(struct court *court) {
     out->smallest_p = 1.0 / (double)(out->floor_pairs + 1);
     out->p = p.p;
     out->power = power.power;
-    if (out->smallest_p > out->alpha) return needed_pairs(court);
-    if (out->p > out->alpha && out->power < LEAST_POWER) return weak_design(court);
+    if (out->smallest_p > out->alpha) return needed_pairs(judging);
+    if (out->p > out->alpha && out->power < LEAST_POWER) return weak_design(judging);
     out->verdict = out->p <= out->alpha ? VERDICT_OUTSIDE_FLOOR : VERDICT_INSIDE_FLOOR;
     return STATUS_OK;
 }
 
 /* By kind; anything unknown has no matrix and is undecided. */
-static enum status judge_kind(struct court *court) {
-    if (court->out->floor == FLOOR_EXACT) return judge_exact(court);
-    return court->out->floor == FLOOR_FILE ? judge_file(court) : judge_noise(court);
+static enum status judge_kind(struct judging *judging) {
+    if (judging->out->floor == FLOOR_EXACT) return judge_exact(judging);
+    return judging->out->floor == FLOOR_FILE ? judge_file(judging) : judge_noise(judging);
 }
 
-enum status judge_floor(struct court *court) {
-    struct judgement *out = court->out;
+enum status judge_floor(struct judging *judging) {
+    struct judgement *out = judging->out;
     double steps;
-    const char *kind = court_text(court, "floor", "kind");
-    TRY(court_number(court, "", "steps", &steps));
-    TRY(court_number(court, "floor", "alpha", &out->alpha));
-    TRY(court_count(court, "floor", "runs_baseline", FLOOR_RUNS_MAX, &out->floor_runs[0]));
-    TRY(court_count(court, "floor", "runs_test", FLOOR_RUNS_MAX, &out->floor_runs[1]));
+    const char *kind = judging_text(judging, "floor", "kind");
+    TRY(judging_number(judging, "", "steps", &steps));
+    TRY(judging_number(judging, "floor", "alpha", &out->alpha));
+    TRY(judging_count(judging, "floor", "runs_baseline", FLOOR_RUNS_MAX, &out->floor_runs[0]));
+    TRY(judging_count(judging, "floor", "runs_test", FLOOR_RUNS_MAX, &out->floor_runs[1]));
     for (enum floor_kind k = FLOOR_EXACT; k <= FLOOR_FILE; k = (enum floor_kind)(k + 1))
         if (strcmp(kind, floor_kind_name(k)) == 0) out->floor = k;
     if ((double)out->updates < steps) {
         char *text;
-        TRY(arena_format(court->arena, &text,
+        TRY(arena_format(judging->arena, &text,
                          "only %llu of %.0f updates were finished by both arms",
                          (unsigned long long)out->updates, steps));
-        return undecided(court, text);
+        return undecided(judging, text);
     }
-    enum status status = judge_kind(court);
+    enum status status = judge_kind(judging);
     if (status == STATUS_UNTESTABLE) {
         char *text;
-        TRY(arena_format(court->arena, &text, "%s", status_text()));
-        return undecided(court, text);
+        TRY(arena_format(judging->arena, &text, "%s", status_text()));
+        return undecided(judging, text);
     }
     int noisy = out->floor != FLOOR_EXACT; /* equality needs no test; a broken exact floor does */
     if (status == STATUS_OK && out->first_step < 0 &&

@@ -10,12 +10,13 @@
 
 #define CONFIDENCE 0.95
 #define SATURATED_SHARE 0.5 /* of |a-a0| */
-#define TWIN_SHARE 0.5      /* of |a-b|, where shares say little */
+#define PERTURBED_SHARE 0.5 /* of |a-b|, where shares say little */
 
 /* The pair (a, b) of the trace, or NULL. */
-static const struct trace_pair *pair_of(const struct court *court, const char *a, const char *b) {
-    for (uint32_t i = 0; i < court->image->pair_count; i++) {
-        const struct trace_pair *pair = &court->image->pairs[i];
+static const struct trace_pair *pair_of(const struct judging *judging, const char *a,
+                                        const char *b) {
+    for (uint32_t i = 0; i < judging->image->pair_count; i++) {
+        const struct trace_pair *pair = &judging->image->pairs[i];
         if (strcmp(pair->plan.a, a) == 0 && strcmp(pair->plan.b, b) == 0) return pair;
     }
     return NULL;
@@ -38,12 +39,12 @@ static size_t usable(const struct trace_pair *pair, double least, double *j, dou
     return count;
 }
 
-static enum status fit(struct court *court, const struct trace_pair *pair, double least,
+static enum status fit(struct judging *judging, const struct trace_pair *pair, double least,
                        struct judged_growth *out) {
     double *j, *d;
     const struct pair_record *last = &pair->records[pair->updates - 1];
-    TRY(arena_take(court->arena, (size_t)pair->updates, sizeof *j, "growth", &j));
-    TRY(arena_take(court->arena, (size_t)pair->updates, sizeof *d, "growth", &d));
+    TRY(arena_take(judging->arena, (size_t)pair->updates, sizeof *j, "growth", &j));
+    TRY(arena_take(judging->arena, (size_t)pair->updates, sizeof *d, "growth", &d));
     out->end = last->reals[PAIR_DISTANCE];
     out->end_share = last->reals[PAIR_DISTANCE_SHARE];
     const size_t count = usable(pair, least, j, d, out);
@@ -53,16 +54,17 @@ static enum status fit(struct court *court, const struct trace_pair *pair, doubl
     return status == STATUS_UNTESTABLE ? STATUS_OK : status;
 }
 
-enum status judge_growth(struct court *court) {
-    struct judgement *out = court->out;
-    const struct trace_pair *arms = pair_of(court, out->arms[0], out->arms[1]);
-    const struct trace_pair *twin = pair_of(court, out->arms[0], "twin");
+enum status judge_growth(struct judging *judging) {
+    struct judgement *out = judging->out;
+    const struct trace_pair *arms = pair_of(judging, out->arms[0], out->arms[1]);
+    const struct trace_pair *perturbed = pair_of(judging, out->arms[0], "twin");
     if (arms == NULL || arms->updates == 0) return STATUS_OK;
     const double least = out->floor_largest > 0.0 ? out->floor_largest : 0.0;
-    TRY(fit(court, arms, least, &out->growth));
-    if (twin == NULL || twin->updates == 0) return STATUS_OK;
-    TRY(fit(court, twin, 0.0, &out->twin));
-    out->has_twin = 1;
-    out->saturated = out->growth.end > 0.0 && out->twin.end >= TWIN_SHARE * out->growth.end;
+    TRY(fit(judging, arms, least, &out->growth));
+    if (perturbed == NULL || perturbed->updates == 0) return STATUS_OK;
+    TRY(fit(judging, perturbed, 0.0, &out->perturbed));
+    out->has_perturbed = 1;
+    out->saturated =
+        out->growth.end > 0.0 && out->perturbed.end >= PERTURBED_SHARE * out->growth.end;
     return STATUS_OK;
 }

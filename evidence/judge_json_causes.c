@@ -55,6 +55,6 @@ static json_t *curve_json(const struct judged_growth *growth) {
 
 json_t *judge_json_growth(const struct judgement *judgement) {
     return json_pack("{so so sb}", "arms", curve_json(&judgement->growth), "twin",
-                     judgement->has_twin ? curve_json(&judgement->twin) : json_null(), "saturated",
-                     judgement->saturated);
+                     judgement->has_perturbed ? curve_json(&judgement->perturbed) : json_null(),
+                     "saturated", judgement->saturated);
 }

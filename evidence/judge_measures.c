@@ -25,25 +25,25 @@ static const double *game_row(const struct trace_array *array, uint64_t row, uin
     return values;
 }
 
-static enum status share_out(const struct court *court, const double *values,
+static enum status share_out(const struct judging *judging, const double *values,
                              struct shapley *shapley) {
-    return shapley_attribute(court->out->cause_count, values, shapley);
+    return shapley_attribute(judging->out->cause_count, values, shapley);
 }
 
 /* The last row of an array by marks, the only one of another. */
-static enum status read_measure(struct court *court, const struct measure *measure, uint64_t rows,
-                                const uint32_t *order) {
-    struct judgement *out = court->out;
+static enum status read_measure(struct judging *judging, const struct measure *measure,
+                                uint64_t rows, const uint32_t *order) {
+    struct judgement *out = judging->out;
     const struct trace_array *array;
     const uint32_t mixtures = 1u << out->cause_count;
     if (measure->by_mark)
-        TRY(court_array(court, measure->path, rows, mixtures, &array));
+        TRY(judging_array(judging, measure->path, rows, mixtures, &array));
     else
-        TRY(court_array(court, measure->path, mixtures, 1, &array));
+        TRY(judging_array(judging, measure->path, mixtures, 1, &array));
     const double *values = game_row(array, measure->by_mark ? rows - 1 : 0, mixtures);
     if (values == NULL) return STATUS_OK;
     struct shapley shapley;
-    TRY(share_out(court, values, &shapley));
+    TRY(share_out(judging, values, &shapley));
     struct judged_measure *to = &out->measures[out->measure_count++];
     *to = (struct judged_measure){
         .name = measure->name, .words = measure->words, .whole = shapley.whole};
@@ -52,17 +52,17 @@ static enum status read_measure(struct court *court, const struct measure *measu
     return STATUS_OK;
 }
 
-static enum status read_marks(struct court *court, const struct trace_array *mark, uint64_t rows,
-                              const uint32_t *order) {
-    struct judgement *out = court->out;
+static enum status read_marks(struct judging *judging, const struct trace_array *mark,
+                              uint64_t rows, const uint32_t *order) {
+    struct judgement *out = judging->out;
     const struct trace_array *array;
     const uint32_t mixtures = 1u << out->cause_count;
-    TRY(court_array(court, "attribution/distance_at", rows, mixtures, &array));
+    TRY(judging_array(judging, "attribution/distance_at", rows, mixtures, &array));
     for (uint64_t row = 0; row < rows; row++) {
         const double *values = game_row(array, row, mixtures);
         struct shapley shapley;
         if (values == NULL || !(mark->values[row] >= 1.0)) continue;
-        TRY(share_out(court, values, &shapley));
+        TRY(share_out(judging, values, &shapley));
         if (!shapley.has_share) continue;
         struct judged_mark *to = &out->marks[out->mark_count++];
         to->update = (uint64_t)mark->values[row];
@@ -73,11 +73,11 @@ static enum status read_marks(struct court *court, const struct trace_array *mar
     return STATUS_OK;
 }
 
-static enum status read_first(struct court *court, const uint32_t *order) {
-    struct judgement *out = court->out;
+static enum status read_first(struct judging *judging, const uint32_t *order) {
+    struct judgement *out = judging->out;
     const struct trace_array *array;
     const uint32_t mixtures = 1u << out->cause_count;
-    TRY(court_array(court, "attribution/first_update", mixtures, 1, &array));
+    TRY(judging_array(judging, "attribution/first_update", mixtures, 1, &array));
     const double *values = game_row(array, 0, mixtures);
     for (uint32_t i = 0; values != NULL && i < out->cause_count; i++) {
         const double first = values[1u << order[i]];
@@ -86,14 +86,14 @@ static enum status read_first(struct court *court, const uint32_t *order) {
     return STATUS_OK;
 }
 
-enum status judge_measures(struct court *court, const uint32_t *order) {
-    const struct trace_array *mark = trace_array_of(court->image, "attribution/mark");
+enum status judge_measures(struct judging *judging, const uint32_t *order) {
+    const struct trace_array *mark = trace_array_of(judging->image, "attribution/mark");
     if (mark == NULL) return STATUS_OK;
     const uint64_t rows = mark->plan.shape[0];
     if (mark->plan.rank != 1 || rows < 1 || rows > JUDGE_MARKS)
         FAIL(STATUS_INPUT, "trace: /attribution/mark: expected 1 to %d values", JUDGE_MARKS);
     for (uint32_t i = 0; i < JUDGE_MEASURES; i++)
-        TRY(read_measure(court, &measures[i], rows, order));
-    TRY(read_marks(court, mark, rows, order));
-    return read_first(court, order);
+        TRY(read_measure(judging, &measures[i], rows, order));
+    TRY(read_marks(judging, mark, rows, order));
+    return read_first(judging, order);
 }

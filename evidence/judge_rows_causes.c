@@ -80,11 +80,11 @@ void judge_row_growth(const struct judgement *judgement, struct row_pen *pen) {
         row_add(pen, ROW_GROWTH, "|a-b|");
         put_growth("", &judgement->growth, pen);
     }
-    if (!judgement->has_twin) return;
+    if (!judgement->has_perturbed) return;
     row_add(pen, ROW_PERTURBED,
             "one weight of %s one unit in the last place off: %.3g of |a-b| at the end",
-            judgement->arms[0], judgement->twin.end / judgement->growth.end);
-    if (judgement->twin.known) put_growth(", and", &judgement->twin, pen);
+            judgement->arms[0], judgement->perturbed.end / judgement->growth.end);
+    if (judgement->perturbed.known) put_growth(", and", &judgement->perturbed, pen);
     if (judgement->saturated)
         row_put(pen, "\nsaturated: rounding alone takes the arms this far apart by now, so the end "
                      "says little of causes; see earlier updates");
@@ -117,8 +117,11 @@ void judge_row_untested(const struct judgement *judgement, struct row_pen *pen) 
             "other seeds and data (--set common.seed=N), another machine (replay there)");
     if (judgement->floor == FLOOR_EXACT && judgement->floor_equal[1] < 0)
         row_put(pen, ", a second process");
-    if (judgement->floor != FLOOR_EXACT && judgement->cause_count > 1 && judgement->way.runs == 0)
+    if (judgement->floor != FLOOR_EXACT && judgement->cause_count > 1 &&
+        judgement->projection.runs == 0)
         row_put(pen, ",\nthe noise of the shares%s%s",
-                judgement->way.reason != NULL && judgement->way.reason[0] != '\0' ? ": " : "",
-                judgement->way.reason == NULL ? "" : judgement->way.reason);
+                judgement->projection.reason != NULL && judgement->projection.reason[0] != '\0'
+                    ? ": "
+                    : "",
+                judgement->projection.reason == NULL ? "" : judgement->projection.reason);
 }

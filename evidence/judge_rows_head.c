@@ -34,8 +34,8 @@ static void put_shares_in_words(const struct judgement *judgement, struct row_pe
 
 static void put_sampled_in_words(const struct judgement *judgement, struct row_pen *pen) {
     const uint32_t last = judgement->causes[0].place[1];
-    const char *whole =
-        judgement->way.runs > 0 ? " of the way between the arms" : " of the parameter distance";
+    const char *whole = judgement->projection.runs > 0 ? " of the way between the arms"
+                                                       : " of the parameter distance";
     if (judgement->coupled)
         row_put(pen, " The causes act together: ");
     else if (last > 1)
@@ -49,7 +49,7 @@ static void put_sampled_in_words(const struct judgement *judgement, struct row_p
                 : i == 1 ? "; "
                          : ", ",
                 cause->name, 100.0 * cause->share);
-        if (judgement->way.runs > 0)
+        if (judgement->projection.runs > 0)
             row_put(pen, "+- %.2g)%s", 50.0 * (cause->high - cause->low), i == 0 ? whole : "");
         else
             row_put(pen, "%.3g to %.3g)%s", 100.0 * cause->low, 100.0 * cause->high,
@@ -60,7 +60,7 @@ static void put_sampled_in_words(const struct judgement *judgement, struct row_p
     if (judgement->sample.orders > 0)
         row_put(pen, "; estimated from %u sampled orders.", judgement->sample.orders);
     else
-        row_put(pen, "; estimated from %u runs of each mixture.", judgement->way.runs);
+        row_put(pen, "; estimated from %u runs of each mixture.", judgement->projection.runs);
 }
 
 static void put_causes(const struct judgement *judgement, struct row_pen *pen) {
@@ -69,7 +69,7 @@ static void put_causes(const struct judgement *judgement, struct row_pen *pen) {
         return;
     }
     if (judgement->attributed && judgement->total != 0.0) {
-        if (judgement->sample.orders > 0 || judgement->way.runs > 0)
+        if (judgement->sample.orders > 0 || judgement->projection.runs > 0)
             put_sampled_in_words(judgement, pen);
         else
             put_shares_in_words(judgement, pen);

@@ -27,7 +27,7 @@ static void put_sample(const struct judgement *judgement, struct row_pen *pen) {
     row_put(pen,
             "\nestimated from %u sampled orders of entry, %u of them reverses of the "
             "others: %u mixtures",
-            sample->orders, sample->orders / 2, sample->mixtures);
+            sample->orders, sample->orders / 2, sample->hybrids);
     if (sample->shared > 0)
         row_put(pen, ", %u of them determined like another run and not trained again",
                 sample->shared);
@@ -89,12 +89,12 @@ static void put_projection(const struct judgement *judgement, struct row_pen *pe
     row_put(pen,
             "\n%u runs of each mixture, each with its own order of sums; intervals at %g %%: "
             "jackknife over runs, Student's t",
-            judgement->way.runs, 100.0 * judgement->way.confidence);
+            judgement->projection.runs, 100.0 * judgement->projection.confidence);
 }
 
 void judge_row_shares(const struct judgement *judgement, struct row_pen *pen) {
     if (!judgement->attributed || judgement->cause_count < 2) return;
-    if (judgement->way.runs > 0) {
+    if (judgement->projection.runs > 0) {
         put_projection(judgement, pen);
         return;
     }

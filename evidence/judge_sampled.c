@@ -98,7 +98,7 @@ enum status judge_orders(const struct trace_image *image, uint32_t factors, doub
             if (sets[i] == 1u << factor) out->alone[factor] = values->values[i];
     const uint32_t trained = count_hybrids(image);
     out->known = 1;
-    out->mixtures = count - 2;
+    out->hybrids = count - 2;
     out->shared = trained >= 1 && trained <= count - 1 ? count - 1 - trained : 0;
     return STATUS_OK;
 }

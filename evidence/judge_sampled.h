@@ -11,7 +11,7 @@ struct judged_orders {
     int known; /* 0: the trace holds no finished sample; the rest is not set */
     struct orders_shares shares;
     double alone[ORDERS_FACTORS]; /* value of the mixture with one factor; NaN: not in the sample */
-    uint32_t mixtures;            /* distinct, those with no factor and with all left out */
+    uint32_t hybrids;             /* distinct, those with no factor and with all left out */
     uint32_t shared;              /* of them: equal to another run, so not trained again */
 };
 

@@ -11,16 +11,16 @@
 #include "determinism/way.h"
 #include "evidence/judge_sampled.h"
 
-static enum status read_factors(struct court *court, struct judged_cause *factors,
+static enum status read_factors(struct judging *judging, struct judged_cause *factors,
                                 uint32_t *out_count) {
-    TRY(court_count(court, "attribution", "factors", CAUSE_COUNT, out_count));
+    TRY(judging_count(judging, "attribution", "factors", CAUSE_COUNT, out_count));
     for (uint32_t i = 0; i < *out_count; i++) {
         char name[32];
         snprintf(name, sizeof name, "factor_%u", i);
         snprintf(factors[i].name, sizeof factors[i].name, "%s",
-                 court_text(court, "attribution", name));
+                 judging_text(judging, "attribution", name));
         snprintf(name, sizeof name, "factor_%u_keys", i);
-        factors[i].keys = court_text(court, "attribution", name);
+        factors[i].keys = judging_text(judging, "attribution", name);
         factors[i].acted = -1;
         factors[i].value = factors[i].share = factors[i].low = factors[i].high = factors[i].alone =
             (double)NAN;
@@ -36,7 +36,7 @@ static uint32_t unsorted_mask(const struct shapley *shapley, uint32_t mask) {
     return out;
 }
 
-#define WAY_CONFIDENCE 0.95
+#define PROJECTION_CONFIDENCE 0.95
 
 /* Shares beyond 0..1 cancel each other; two largest that are equal have no first. */
 static int is_coupled(const struct judgement *judgement) {
@@ -46,9 +46,9 @@ static int is_coupled(const struct judgement *judgement) {
            fabs(judgement->causes[0].share - judgement->causes[1].share) < 1e-9;
 }
 
-static void take_shares(struct court *court, const struct judged_cause *factors,
+static void take_shares(struct judging *judging, const struct judged_cause *factors,
                         const struct shapley *shapley, const double *values) {
-    struct judgement *out = court->out;
+    struct judgement *out = judging->out;
     out->attributed = 1;
     out->total = shapley->whole;
     out->residual = shapley->residual;
@@ -82,13 +82,13 @@ static void take_sampled_cause(const struct judged_orders *orders, uint32_t plac
     out->high = low < high ? high : low;
 }
 
-static void take_sample(struct court *court, const struct judged_cause *factors,
+static void take_sample(struct judging *judging, const struct judged_cause *factors,
                         const struct judged_orders *orders) {
-    struct judgement *out = court->out;
+    struct judgement *out = judging->out;
     out->attributed = 1;
     out->total = orders->shares.whole;
     out->residual = orders->shares.residual;
-    out->sample = (struct judged_sample){2 * orders->shares.pairs, orders->mixtures, orders->shared,
+    out->sample = (struct judged_sample){2 * orders->shares.pairs, orders->hybrids, orders->shared,
                                          orders->shares.alpha};
     for (uint32_t i = 0; i < out->cause_count; i++) {
         struct judged_cause *cause = &out->causes[i];
@@ -97,50 +97,50 @@ static void take_sample(struct court *court, const struct judged_cause *factors,
     }
 }
 
-static enum status judge_many(struct court *court, const struct judged_cause *factors) {
+static enum status judge_many(struct judging *judging, const struct judged_cause *factors) {
     struct judged_orders orders;
-    TRY(judge_orders(court->image, court->out->cause_count, JUDGE_SHARE_ALPHA, court->arena,
+    TRY(judge_orders(judging->image, judging->out->cause_count, JUDGE_SHARE_ALPHA, judging->arena,
                      &orders));
-    if (orders.known) take_sample(court, factors, &orders);
+    if (orders.known) take_sample(judging, factors, &orders);
     return STATUS_OK;
 }
 
-static void sort_way(const struct way *way, uint32_t *order) {
-    for (uint32_t i = 0; i < way->factors; i++) {
+static void sort_projection(const struct way *projection, uint32_t *order) {
+    for (uint32_t i = 0; i < projection->factors; i++) {
         uint32_t at = i;
-        for (; at > 0 && fabs(way->share[order[at - 1]]) < fabs(way->share[i]); at--)
+        for (; at > 0 && fabs(projection->share[order[at - 1]]) < fabs(projection->share[i]); at--)
             order[at] = order[at - 1];
         order[at] = i;
     }
 }
 
 /* Places that a cause may have: before it stand those whose intervals lie above its own. */
-static void place_way(const struct way *way, uint32_t factor, uint32_t place[2]) {
+static void place_projected(const struct way *projection, uint32_t factor, uint32_t place[2]) {
     place[0] = 1;
-    place[1] = way->factors;
-    for (uint32_t i = 0; i < way->factors; i++) {
-        place[0] += way->low[i] > way->high[factor];
-        place[1] -= way->high[i] < way->low[factor];
+    place[1] = projection->factors;
+    for (uint32_t i = 0; i < projection->factors; i++) {
+        place[0] += projection->low[i] > projection->high[factor];
+        place[1] -= projection->high[i] < projection->low[factor];
     }
 }
 
-static void take_way(struct court *court, const struct judged_cause *factors, const struct way *way,
-                     const double *alone, uint32_t *order) {
-    struct judgement *out = court->out;
-    sort_way(way, order);
+static void take_projection(struct judging *judging, const struct judged_cause *factors,
+                            const struct way *projection, const double *alone, uint32_t *order) {
+    struct judgement *out = judging->out;
+    sort_projection(projection, order);
     out->attributed = 1;
-    out->total = real_sqrt_f64(way->whole);
+    out->total = real_sqrt_f64(projection->whole);
     out->residual = 0.0;
-    for (uint32_t i = 0; i < way->factors; i++) {
+    for (uint32_t i = 0; i < projection->factors; i++) {
         struct judged_cause *cause = &out->causes[i];
         const uint32_t from = order[i];
         *cause = factors[from];
-        cause->share = way->share[from];
+        cause->share = projection->share[from];
         cause->value = cause->share * out->total;
-        cause->low = way->low[from];
-        cause->high = way->high[from];
+        cause->low = projection->low[from];
+        cause->high = projection->high[from];
         cause->alone = alone[1u << from];
-        place_way(way, from, cause->place);
+        place_projected(projection, from, cause->place);
         out->residual += cause->share;
         if (cause->low > 1.0 || cause->high < -1.0) out->coupled = 1;
     }
@@ -148,53 +148,53 @@ static void take_way(struct court *court, const struct judged_cause *factors, co
 }
 
 /* Shares of noisy runs from replicates of every mixture, where they were trained. */
-static enum status judge_way(struct court *court, const struct judged_cause *factors,
-                             const double *alone, uint32_t *order) {
-    struct judgement *out = court->out;
+static enum status judge_projection(struct judging *judging, const struct judged_cause *factors,
+                                    const double *alone, uint32_t *order) {
+    struct judgement *out = judging->out;
     const struct trace_array *gram;
     uint32_t runs = 0;
-    out->way.reason = "";
-    if (trace_array_of(court->image, "attribution/gram") == NULL) return STATUS_OK;
-    TRY(court_count(court, "attribution", "replicates", 1000, &runs));
+    out->projection.reason = "";
+    if (trace_array_of(judging->image, "attribution/gram") == NULL) return STATUS_OK;
+    TRY(judging_count(judging, "attribution", "replicates", 1000, &runs));
     const uint64_t size = (uint64_t)runs << out->cause_count;
-    TRY(court_array(court, "attribution/gram", size, size, &gram));
-    struct way way;
-    enum status status =
-        way_shares(out->cause_count, runs, gram->values, WAY_CONFIDENCE, court->arena, &way);
+    TRY(judging_array(judging, "attribution/gram", size, size, &gram));
+    struct way projection;
+    enum status status = way_shares(out->cause_count, runs, gram->values, PROJECTION_CONFIDENCE,
+                                    judging->arena, &projection);
     if (status == STATUS_UNTESTABLE) {
         char *text;
-        TRY(arena_format(court->arena, &text, "%s", status_text()));
-        out->way.reason = text;
+        TRY(arena_format(judging->arena, &text, "%s", status_text()));
+        out->projection.reason = text;
         return STATUS_OK;
     }
     if (status != STATUS_OK) return status;
-    out->way.runs = runs;
-    out->way.confidence = WAY_CONFIDENCE;
-    take_way(court, factors, &way, alone, order);
+    out->projection.runs = runs;
+    out->projection.confidence = PROJECTION_CONFIDENCE;
+    take_projection(judging, factors, &projection, alone, order);
     return STATUS_OK;
 }
 
-static enum status judge_few(struct court *court, const struct judged_cause *factors) {
-    struct judgement *out = court->out;
+static enum status judge_few(struct judging *judging, const struct judged_cause *factors) {
+    struct judgement *out = judging->out;
     const struct trace_array *values;
-    TRY(court_array(court, "attribution/value", (uint64_t)1 << out->cause_count, 1, &values));
+    TRY(judging_array(judging, "attribution/value", (uint64_t)1 << out->cause_count, 1, &values));
     if (values == NULL || isnan(values->values[0])) return STATUS_OK;
     struct shapley shapley;
     enum status status = shapley_attribute(out->cause_count, values->values, &shapley);
     if (status == STATUS_UNTESTABLE) return STATUS_OK;
     if (status != STATUS_OK) return status;
-    take_shares(court, factors, &shapley, values->values);
-    TRY(judge_way(court, factors, values->values, shapley.rank));
-    return judge_measures(court, shapley.rank);
+    take_shares(judging, factors, &shapley, values->values);
+    TRY(judge_projection(judging, factors, values->values, shapley.rank));
+    return judge_measures(judging, shapley.rank);
 }
 
-enum status judge_causes(struct court *court) {
-    struct judgement *out = court->out;
+enum status judge_causes(struct judging *judging) {
+    struct judgement *out = judging->out;
     struct judged_cause factors[CAUSE_COUNT];
-    TRY(read_factors(court, factors, &out->cause_count));
+    TRY(read_factors(judging, factors, &out->cause_count));
     memcpy(out->causes, factors, sizeof factors[0] * out->cause_count);
     if (out->cause_count == 0) return STATUS_OK;
-    TRY(out->cause_count <= JUDGE_FACTORS_MAX ? judge_few(court, factors)
-                                              : judge_many(court, factors));
-    return out->attributed ? judge_closure(court) : STATUS_OK;
+    TRY(out->cause_count <= JUDGE_FACTORS_MAX ? judge_few(judging, factors)
+                                              : judge_many(judging, factors));
+    return out->attributed ? judge_closure(judging) : STATUS_OK;
 }

@@ -215,8 +215,8 @@ static enum status about_distance(const struct curves *curves, struct chart *cha
     char *arms = NULL, *twin = NULL, *about;
     if (judgement->growth.known && judgement->growth.end > 0.0)
         TRY(put_law(curves, "|A-B|", &judgement->growth, &arms));
-    if (judgement->has_twin && judgement->twin.known)
-        TRY(put_law(curves, "|A-twin|", &judgement->twin, &twin));
+    if (judgement->has_perturbed && judgement->perturbed.known)
+        TRY(put_law(curves, "|A-twin|", &judgement->perturbed, &twin));
     TRY(arena_format(curves->page->arena, &about, "%s%s%s%s%s",
                      "Norm of the difference of all parameters after each update.",
                      arms == NULL ? "" : arms, twin == NULL ? "" : twin,

@@ -44,7 +44,7 @@ static void put_interval(struct page *page, const struct judged_cause *cause) {
         html_raw(html, "not measured");
     } else if (cause->low == cause->high) {
         html_raw(html, page->judgement.sample.orders > 0 ? "the same in every order" : "exact");
-    } else if (page->judgement.way.runs > 0) {
+    } else if (page->judgement.projection.runs > 0) {
         html_raw(html, "&#177; ");
         html_rounded(html, 50.0 * (cause->high - cause->low), 2);
         html_raw(html, " %");
@@ -80,7 +80,8 @@ static void put_cause(struct page *page, const struct judged_cause *cause, const
 
 /* Of distances of all mixtures: neither sampled, nor of the way, whose causes just add up. */
 static int has_interactions(const struct judgement *judgement) {
-    return judgement->cause_count >= 2 && judgement->sample.orders == 0 && judgement->way.runs == 0;
+    return judgement->cause_count >= 2 && judgement->sample.orders == 0 &&
+           judgement->projection.runs == 0;
 }
 
 /* One scale for shares and interactions, so that their bars compare. */
@@ -108,20 +109,20 @@ static void put_sample(struct page *page) {
                 "the others, through %u mixtures of the arms. All intervals hold together at alpha "
                 "= %g (Student's t over %u pairs of orders, nominal): the error of sampling orders "
                 "only%s.</p>\n",
-                sample->orders, sample->orders / 2, sample->mixtures, sample->alpha,
+                sample->orders, sample->orders / 2, sample->hybrids, sample->alpha,
                 sample->orders / 2,
                 judgement->floor == FLOOR_EXACT ? "" : ", without the noise of runs");
 }
 
-static void put_way(struct page *page) {
-    const struct judged_way *way = &page->judgement.way;
+static void put_projection(struct page *page) {
+    const struct judged_projection *projection = &page->judgement.projection;
     html_format(
         &page->html,
         "<p>Every mixture was trained %u times, each time with its own order of sums. Shares "
         "are of the way from one arm to the other, with the noise of runs taken out; each "
         "interval holds by itself at %g %% (jackknife over runs, Student&#39;s t): the error "
         "from the noise of runs.</p>\n",
-        way->runs, 100.0 * way->confidence);
+        projection->runs, 100.0 * projection->confidence);
 }
 
 /* What intervals do and do not put in an order. */
@@ -150,9 +151,9 @@ static void put_causes(struct page *page) {
     html_raw(html, "<div class=\"scroll\" tabindex=\"0\"><table><caption>Shares</caption>\n<thead>"
                    "<tr><th scope=\"col\">cause</th><th scope=\"col\" class=\"r\">share</th><th "
                    "scope=\"col\"></th><th scope=\"col\" class=\"n\">");
-    html_raw(html, judgement->sample.orders > 0 ? "interval: sampling of orders"
-                   : judgement->way.runs > 0    ? "interval: noise of runs"
-                                                : "interval of the share");
+    html_raw(html, judgement->sample.orders > 0     ? "interval: sampling of orders"
+                   : judgement->projection.runs > 0 ? "interval: noise of runs"
+                                                    : "interval of the share");
     html_raw(html, "</th><th scope=\"col\" class=\"r\">distance</th><th scope=\"col\" "
                    "class=\"r\">alone</th>");
     if (acted) html_raw(html, "<th scope=\"col\" class=\"n\">acts, alone</th>");
@@ -161,7 +162,7 @@ static void put_causes(struct page *page) {
         put_cause(page, &judgement->causes[i], &bars, acted);
     html_raw(html, "</tbody></table></div>\n");
     page_note(page,
-              judgement->way.runs > 0
+              judgement->projection.runs > 0
                   ? "share: Shapley value of the way; below 0 the cause leads away from the "
                     "test arm. alone: distance of the baseline with this cause only."
                   : "share: Shapley value over |A-B| at the end; below 0 the cause brings the "
@@ -172,12 +173,12 @@ static void put_causes(struct page *page) {
                   "acts, alone: the first update after which the baseline with this cause only "
                   "is another training, bit for bit.");
     if (judgement->sample.orders > 0) put_sample(page);
-    if (judgement->way.runs > 0) put_way(page);
-    if (judgement->sample.orders > 0 || judgement->way.runs > 0) put_places(page);
-    if (judgement->way.runs == 0 && judgement->way.reason != NULL &&
-        judgement->way.reason[0] != '\0') {
+    if (judgement->projection.runs > 0) put_projection(page);
+    if (judgement->sample.orders > 0 || judgement->projection.runs > 0) put_places(page);
+    if (judgement->projection.runs == 0 && judgement->projection.reason != NULL &&
+        judgement->projection.reason[0] != '\0') {
         html_raw(html, "<p>No interval of the noise of runs: ");
-        html_text(html, judgement->way.reason);
+        html_text(html, judgement->projection.reason);
         html_raw(html, ".</p>\n");
     }
 }
@@ -251,8 +252,9 @@ void page_shares(struct page *page) {
     }
     html_raw(html, "<p>Of |A-B| = ");
     html_rounded(html, judgement->total, 6);
-    html_raw(html, judgement->way.runs > 0 ? " at the end of training, the noise of runs taken out."
-                                           : " at the end of training.");
+    html_raw(html, judgement->projection.runs > 0
+                       ? " at the end of training, the noise of runs taken out."
+                       : " at the end of training.");
     if (judgement->coupled)
         html_raw(html,
                  judgement->sample.orders > 0

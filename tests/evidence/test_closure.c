@@ -184,8 +184,8 @@ static double share_open(struct trial *trial, double shift, uint64_t *next) {
                 matrix[(REPEATS + i) * m + REPEATS + j] = apart(point[i], point[j]);
         }
         struct judgement out = {.floor = FLOOR_PERMUTATION, .floor_runs = {REPEATS, REPEATS}};
-        struct court court = {.image = trial->image, .arena = &trial->arena, .out = &out};
-        assert_int_equal(judge_closure(&court), STATUS_OK);
+        struct judging judging = {.image = trial->image, .arena = &trial->arena, .out = &out};
+        assert_int_equal(judge_closure(&judging), STATUS_OK);
         open += out.closure == CLOSURE_OPEN;
     }
     return (double)open / DRAWS;

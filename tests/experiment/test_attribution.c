@@ -172,8 +172,8 @@ static void verify_twin(void **state) {
     helper_bench_open(&bench, 9, TWO);
     helper_bench_run(&bench);
     const struct judgement *j = &bench.judgement;
-    assert_int_equal(j->has_twin, 1);
-    assert_true(j->twin.end > 0.0 && j->twin.end < 1e-3 * j->growth.end);
+    assert_int_equal(j->has_perturbed, 1);
+    assert_true(j->perturbed.end > 0.0 && j->perturbed.end < 1e-3 * j->growth.end);
     assert_int_equal(j->saturated, 0);
     assert_int_equal(j->growth.known, 1);
     assert_int_equal(j->growth.from, 2); /* LR 0 in update 1 */
@@ -182,7 +182,7 @@ static void verify_twin(void **state) {
     helper_bench_close(&bench);
     helper_bench_open(&bench, 9, TWO "attribution: {twin: false}\n");
     helper_bench_run(&bench);
-    assert_int_equal(bench.judgement.has_twin, 0);
+    assert_int_equal(bench.judgement.has_perturbed, 0);
     assert_null(trace_run_of(bench.judgement.image, "twin"));
     helper_bench_close(&bench);
 }
@@ -197,7 +197,7 @@ static void verify_saturated(void **state) {
     helper_bench_run(&bench);
     assert_int_equal(bench.judgement.verdict, VERDICT_OUTSIDE_FLOOR);
     print_message("arms %.3g, twin %.3g\n", bench.judgement.growth.end,
-                  bench.judgement.twin.end);
+                  bench.judgement.perturbed.end);
     assert_int_equal(bench.judgement.saturated, 1);
     helper_bench_check(&bench);
     helper_bench_close(&bench);
@@ -218,7 +218,7 @@ static void verify_way(void **state) {
     const struct judged_cause *schedule = cause_of(j, "schedule");
     const struct judged_cause *noise = cause_of(j, "nondeterminism");
     assert_int_equal(j->verdict, VERDICT_OUTSIDE_FLOOR);
-    assert_int_equal(j->way.runs, 5);
+    assert_int_equal(j->projection.runs, 5);
     assert_true(schedule == &j->causes[0]);
     assert_true(schedule->low > 0.99 && schedule->high < 1.01);
     assert_true(noise->low < 0.0 && noise->high > 0.0);
@@ -270,7 +270,7 @@ static void verify_replicates(void **state) {
                  cases[i].text);
         helper_bench_open(&bench, 2, text);
         helper_bench_run(&bench);
-        assert_int_equal(bench.judgement.way.runs, cases[i].runs);
+        assert_int_equal(bench.judgement.projection.runs, cases[i].runs);
         assert_int_equal(isnan(bench.judgement.causes[0].low), cases[i].runs == 0);
         helper_bench_check(&bench);
         helper_bench_close(&bench);

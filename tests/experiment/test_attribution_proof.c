@@ -257,7 +257,7 @@ static void count_scenario(const struct trial *trial, const double *truth,
         const double slack = 1e-9;
         count->intervals++;
         count->covered += cause->low - slack <= wanted && wanted <= cause->high + slack;
-        if (judgement->sample.orders == 0 && judgement->way.runs == 0 && gap > count->worst)
+        if (judgement->sample.orders == 0 && judgement->projection.runs == 0 && gap > count->worst)
             count->worst = gap;
     }
     if (count->covered - held < judgement->cause_count && getenv("TWINSTEP_PROOF_SAY") != NULL) {
@@ -359,7 +359,7 @@ static void verify_noisy(void **state) {
         run_trial(&bench, &trial, NOISE);
         true_ways(&bench, &trial, truth);
         count_scenario(&trial, truth, &bench.judgement, &count);
-        count.measured += bench.judgement.way.runs > 0;
+        count.measured += bench.judgement.projection.runs > 0;
         helper_bench_close(&bench);
     }
     print_message("noisy runs, 1 to 3 causes that act: %u scenarios, factors", count.scenarios);

@@ -308,7 +308,7 @@ static void verify_six_factors(void **state) {
         assert_int_equal(j->attributed, 1);
         assert_int_equal(j->closure, CLOSURE_EXACT);
         assert_int_equal(j->sample.orders, cases[c].orders);
-        assert_true(j->sample.mixtures <= 5 * cases[c].orders && j->sample.mixtures >= 10);
+        assert_true(j->sample.hybrids <= 5 * cases[c].orders && j->sample.hybrids >= 10);
         assert_true(j->sample.alpha == 0.05);
         check_six(&bench, cases[c].orders);
         helper_bench_check(&bench);

@@ -6,23 +6,23 @@
 
 #include "base/number.h"
 
-const char *court_text(const struct court *court, const char *path, const char *name) {
-    const char *text = trace_attribute_of(court->image, path, name);
+const char *judging_text(const struct judging *judging, const char *path, const char *name) {
+    const char *text = trace_attribute_of(judging->image, path, name);
     return text == NULL ? "" : text;
 }
 
-enum status court_number(const struct court *court, const char *path, const char *name,
-                         double *out) {
-    const char *text = trace_attribute_of(court->image, path, name);
+enum status judging_number(const struct judging *judging, const char *path, const char *name,
+                           double *out) {
+    const char *text = trace_attribute_of(judging->image, path, name);
     if (text == NULL)
         FAIL(STATUS_INPUT, "trace: attribute %s of \"/%s\" is missing: not written by run", name,
              path);
     return number_parse_real(text, NUMBER_SPECIAL, out);
 }
 
-enum status court_array(const struct court *court, const char *path, uint64_t rows,
-                        uint64_t columns, const struct trace_array **out) {
-    const struct trace_array *array = trace_array_of(court->image, path);
+enum status judging_array(const struct judging *judging, const char *path, uint64_t rows,
+                          uint64_t columns, const struct trace_array **out) {
+    const struct trace_array *array = trace_array_of(judging->image, path);
     *out = array;
     if (array == NULL) return STATUS_OK;
     uint64_t width = array->plan.rank == 1 ? 1 : array->plan.shape[1];
@@ -33,10 +33,10 @@ enum status court_array(const struct court *court, const char *path, uint64_t ro
     return STATUS_OK;
 }
 
-enum status court_count(const struct court *court, const char *path, const char *name,
-                        uint32_t most, uint32_t *out) {
+enum status judging_count(const struct judging *judging, const char *path, const char *name,
+                          uint32_t most, uint32_t *out) {
     double value;
-    TRY(court_number(court, path, name, &value));
+    TRY(judging_number(judging, path, name, &value));
     if (!(value >= 0.0 && value <= (double)most) || value != (double)(uint32_t)value)
         FAIL(STATUS_INPUT, "trace: attribute %s of \"/%s\": expected an integer from 0 to %u", name,
              path, most);
