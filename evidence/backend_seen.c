@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Attributes are compared by name and text; an absent one is not known, so it never differs. */
+ * Compares what two runs ran on, attribute by attribute, by name and text. An attribute that one
+ * side lacks is unknown there, so it never counts as a difference. */
 #include "evidence/backend_seen.h"
 
 #include <string.h>
@@ -38,7 +39,8 @@ static int is_recorded(const struct backend_seen *seen) {
     return seen->group != NULL && strcmp(seen->group, BACKENDS_OWN) != 0;
 }
 
-/* The steady facts of a group, one after the other; NULL: no more. */
+/* The next fact of a group that is not momentary, from attribute *at on; NULL: there are no more.
+ */
 static const struct trace_attribute *next_fact(const struct backend_seen *seen, uint32_t *at) {
     for (; *at < seen->attribute_count && is_recorded(seen); ++*at) {
         const struct trace_attribute *fact = &seen->attributes[*at];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Judges a trace image: first difference, floor, attribution, expectation, in this order. */
+ * Judges a trace image: the first difference, what is odd about the runs, the floor, the causes
+ * and the expectation, in this order, because each rests on those before it; words come last. */
 #include "evidence/judge_parts.h"
 
 #include <math.h>
@@ -93,7 +94,7 @@ static enum status judge_expectation(struct judging *judging) {
                        judging_text(judging, "verdict", "expect_first_tensor"), out->first_tensor);
 }
 
-/* Updates from which a loss is not finite, and from which the logged LRs differ. */
+/* Notes from which update on a loss is not finite, and from which the logged LRs differ. */
 static void note_curves(struct judging *judging) {
     struct judgement *out = judging->out;
     for (uint64_t i = 0; i < out->updates; i++) {
@@ -107,23 +108,25 @@ static void note_curves(struct judging *judging) {
     }
 }
 
-/* Below fp8's least normal number a rounding may be of any share of a gradient. */
+/* Whether gradients are stored in fp8. Below its least normal number a rounding may change a
+ * gradient by any factor, so what the optimizer took in proves nothing about clipping. */
 static int keeps_gradients_in_fp8(const struct trace_run *run) {
     const char *const text = run->plan.configuration;
     return config_text_says(text, "numerics.gradient", dtype_name(DTYPE_E4M3)) ||
            config_text_says(text, "numerics.gradient", dtype_name(DTYPE_E5M2));
 }
 
-/* The moments take in what clipping leaves, norm x coefficient, but for the rounding of the stored
- * gradient: half a unit of each element, 2^-8 of it in bf16, the coarsest dtype but fp8.
- */
+/* Whether the optimizer's input, as read back from the moments, is another gradient than clipping
+ * left. Clipping leaves norm x coefficient; storing it may round each element by half a unit in
+ * the last place, which is 2^-8 of it in bf16, the coarsest dtype but fp8; and the read-back has an
+ * error of its own, which was recorded with it. */
 static int took_another(const double *reals) {
     const double left = reals[REAL_GRAD_NORM] * reals[REAL_CLIP_COEF];
     const double gap = fabs(reals[REAL_GRAD_TAKEN] - left);
     return gap > reals[REAL_GRAD_TAKEN_ERROR] + 0x1p-8 * left;
 }
 
-/* What the arms ran on; where it differs the verdict is of devices, too. */
+/* Notes what an arm ran on: where that differs, the difference may be one of devices. */
 static enum status note_device(struct judging *judging, int arm) {
     const struct backend_seen seen = backends_of_run(judging->image, judging->out->arms[arm]);
     char *line;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From a trace to a verdict: what differs, from where, why, how much of it, how sure.
+ * The judge goes from a trace to a verdict: what differs, from which update on, why, how much of
+ * the difference each cause makes, and how sure that is.
  *
- * Reads a trace image and nothing else, so that `run` and `attribute` judge alike. Trains nothing.
- * Invariants: no verdict but `identical` or `untestable` without a floor; no cause is named unless
- * the verdict is outside-floor; every number printed was recorded or follows from records. */
+ * It reads a trace image and nothing else, so that `run` and `attribute` judge alike; it trains
+ * nothing. Invariants: without a floor a verdict is `identical` or `untestable`; causes are named
+ * only when the verdict is outside-floor; every number was recorded or follows from records. */
 #ifndef TWINSTEP_EVIDENCE_JUDGE_H
 #define TWINSTEP_EVIDENCE_JUDGE_H
 
@@ -14,107 +15,121 @@
 #include "determinism/trace.h"
 #include "scenarios/scenario.h"
 
-#define JUDGE_FACTORS_MAX 5    /* with exact shares; more are estimated from sampled orders */
-#define JUDGE_SHARE_ALPHA 0.05 /* of all intervals of sampled shares together */
+/* Up to so many factors all 2^n hybrids are trained and shares are exact. Above, shares are
+ * estimated from sampled orders of entry (docs/decisions/sampled-orders.md). */
+#define JUDGE_FACTORS_MAX 5
+
+/* The probability that any of the intervals of sampled shares misses its share. */
+#define JUDGE_SHARE_ALPHA 0.05
+
+/* How much runs differ that are meant to be the same, and how that was measured. */
 
 enum floor_kind {
-    FLOOR_NONE = 0,    /* not measured: verdicts other than identical are untestable */
-    FLOOR_EXACT,       /* rerun in this process and in a second one, compared bit by bit */
-    FLOOR_PERMUTATION, /* runs of both arms, labels permuted */
-    FLOOR_RANK,        /* replicates of the baseline, rank of d(A,B) among all pair distances */
-    FLOOR_FILE         /* A/A pairs measured before (twinstep noise), rank of d(A,B) among theirs */
+    FLOOR_NONE = 0,    /* it was not measured: any difference is untestable */
+    FLOOR_EXACT,       /* the baseline was run again, here and in a second process: equal bits */
+    FLOOR_PERMUTATION, /* several runs of both arms; the labels of the runs are permuted */
+    FLOOR_RANK,        /* several runs of the baseline; d(A,B) is ranked among their distances */
+    FLOOR_FILE         /* A/A pairs that `twinstep noise` measured; d(A,B) is ranked among them */
 };
 const char *floor_kind_name(enum floor_kind kind); /* "none", "exact", "permutation", ... */
 
+/* Whether the full hybrid (the baseline with every difference of the test arm) is the test arm. */
 enum closure { CLOSURE_OPEN = 0, CLOSURE_EXACT, CLOSURE_WITHIN_FLOOR };
 const char *closure_name(enum closure closure); /* "open", "exact", "within-floor" */
 
+/* Whether the verdict is what the scenario's `expect` block says; none: it has no such block. */
 enum expectation { EXPECT_NONE = 0, EXPECT_MET, EXPECT_MISSED };
 const char *expectation_name(enum expectation expectation);
 
 struct judged_cause {
-    char name[96];    /* "schedule"; merged factors: "schedule+dtype" */
-    const char *keys; /* what differs, "key: a -> b" lines */
-    double value;     /* Shapley value, in units of parameter distance */
-    double share;     /* value / v(F); NaN when v(F) = 0 */
-    /* Interval of the share: equal to it where runs are exact and all mixtures known; of sampled
-     * orders the sampling error, and no noise of runs; NaN: exact shares of noisy runs. */
+    char name[96];    /* "schedule"; factors that only validate together: "schedule+dtype" */
+    const char *keys; /* lines "key: a -> b" */
+    double value;     /* the Shapley value, in units of parameter distance */
+    double share;     /* value / v(F), where v(F) is the distance of the arms; NaN when it is 0 */
+    /* The interval of the share. It is the share itself where runs are exact and all hybrids are
+     * known; it holds the sampling error of sampled orders, but not the noise of runs; it holds the
+     * noise of runs where hybrids have replicates; otherwise, for noisy runs, it is NaN. */
     double low, high;
     double alone;      /* distance of the hybrid with this factor only; NaN: it was not trained */
-    uint32_t place[2]; /* of sampled shares: first and last place that it may have, from 1 */
-    int64_t acted;     /* first update that it alone changes; 0: none; -1: not trained alone */
+    uint32_t place[2]; /* the first and last rank that an estimated share may have, from 1 */
+    int64_t acted;     /* the first update that it alone changes; 0: none; -1: not trained alone */
 };
 
-/* How shares of noisy runs were estimated (determinism/way.h); runs 0: they were not. */
+/* How shares of noisy runs were estimated, from projections on the line B - A (determinism/way.h).
+ * Where runs is 0, they were not. */
 struct judged_projection {
-    uint32_t runs;      /* of each mixture */
-    double confidence;  /* of each interval */
-    const char *reason; /* why not, where replicates were trained; "" */
+    uint32_t runs;      /* of each hybrid */
+    double confidence;  /* of each interval by itself */
+    const char *reason; /* why there is no estimate although replicates were trained; or "" */
 };
 
-/* Another game over the same causes, in the order of judgement.causes. */
+/* The same causes' parts of another measure than the parameter distance: Shapley values of a game
+ * with another value, in the order of judgement.causes. */
 struct judged_measure {
     const char *name;  /* "loss_gap", "way", "probe_kl" */
-    const char *words; /* what its whole is */
-    double whole;
-    double value[JUDGE_FACTORS_MAX]; /* add up to the whole */
+    const char *words; /* what is measured */
+    double whole;      /* the measure of the test arm, which the values add up to */
+    double value[JUDGE_FACTORS_MAX];
 };
 #define JUDGE_MEASURES 3
 
-/* Shares of the parameter distance after an earlier update. */
+/* The causes' shares of the parameter distance as it was after an earlier update. */
 struct judged_mark {
     uint64_t update;
-    double whole;
+    double whole; /* the distance after this update */
     double share[JUDGE_FACTORS_MAX];
 };
 #define JUDGE_MARKS 40
 
-/* How |a-b| grew, and that of the baseline and its twin (init.nudge). */
+/* How the distance of two runs grew over the updates. */
 struct judged_growth {
-    int known;             /* enough updates between the first difference and saturation */
-    uint64_t from, to;     /* updates of the fit */
-    struct growth fit;     /* at 95 % */
-    double end, end_share; /* last |a-b|, and over |a-a0| */
+    int known;         /* enough updates lie between the first difference and saturation */
+    uint64_t from, to; /* the updates that were fitted */
+    struct growth fit; /* with intervals at 95 % */
+    /* |a-b| after the last update, and the same over |a-a0|, the distance from a's start. */
+    double end, end_share;
 };
 
-/* How shares of more than JUDGE_FACTORS_MAX factors were estimated; orders 0: they were not. */
+/* How shares of more than JUDGE_FACTORS_MAX factors were estimated from sampled orders of entry
+ * (determinism/orders.h). Where orders is 0, they were not. */
 struct judged_sample {
-    uint32_t orders;  /* of entry; half of them reverses of the others */
-    uint32_t hybrids; /* distinct, those of no and of all factors left out */
-    uint32_t shared;  /* of them: determined like another run, so not trained again */
-    double alpha;
+    uint32_t orders;  /* half of them are the reverses of the other half */
+    uint32_t hybrids; /* distinct ones, not counting those of no factor and of all factors */
+    uint32_t shared;  /* those of them whose configuration trains like another's: not trained */
+    double alpha;     /* of all intervals together */
 };
 
-/* How near the full hybrid is to the test arm where runs are noisy; runs 0: one run of test only,
- * held against the baseline's repeats. alpha 0: not measured. (evidence/judge_closure.c) */
+/* How near the full hybrid is to the test arm, where runs are noisy (evidence/judge_closure.c).
+ * Where alpha is 0, that was not measured. */
 struct judged_closure {
-    uint32_t runs;   /* repeats of test, and the hybrid */
-    double mean;     /* distance of the hybrid to test's runs */
-    double farthest; /* largest mean distance of a repeat to the others; or largest distance */
-    double alpha;
+    uint32_t runs;   /* the test arm's runs and the hybrid; 0: the test arm has one run only */
+    double mean;     /* the hybrid's mean distance to the test arm's runs */
+    double farthest; /* the largest mean distance of one of these runs to the others; or, with one
+                        run only, the largest distance between two runs of the baseline */
+    double alpha;    /* how often the hybrid is farther than that by chance alone, at most */
 };
 
 /* What a row of the verdict tells. Writers choose by it, never by the words. */
 enum judged_row_kind {
-    ROW_HEADLINE = 0, /* the sentence to paste into an issue */
-    ROW_WHY,          /* the first applied LR that differs, and by which rule */
-    ROW_DIFFERS,      /* the keys that differ, "key: a -> b" lines */
-    ROW_NOTE,
-    ROW_INERT,   /* a note: keys that differ though no result depends on them */
-    ROW_FIRST,   /* the first difference */
-    ROW_RNG,     /* who drew other random words */
-    ROW_DEVICE,  /* what both arms were computed on, */
-    ROW_DEVICES, /* or each of them */
-    ROW_LIBRARY, /* products that the device's library had no way for */
-    ROW_FLOOR,
-    ROW_SHARES, /* the parts of the causes, by each measure */
-    ROW_WHEN,   /* from when on each cause acts, and its share after earlier updates */
-    ROW_GROWTH,
-    ROW_PERTURBED, /* how far the run drifts that begins one unit in the last place off */
-    ROW_CLOSURE,
-    ROW_UNTESTED,
-    ROW_EXPECTED,
-    ROW_UPDATES /* the table of updates; its lines begin under the label */
+    ROW_HEADLINE = 0, /* the verdict and its causes in one paragraph */
+    ROW_WHY,          /* the first applied LR that differs, and which rule says so */
+    ROW_DIFFERS,      /* the keys that differ, lines "key: a -> b" */
+    ROW_NOTE,         /* what is odd about the configurations or the runs */
+    ROW_INERT,        /* a note: keys that differ but change no result */
+    ROW_FIRST,        /* update, phase and tensor of the first difference */
+    ROW_RNG,          /* which arm drew other random words, and where */
+    ROW_DEVICE,       /* the device of both arms, */
+    ROW_DEVICES,      /* or, where they differ, of each */
+    ROW_LIBRARY,      /* products that the device's library left to our kernel */
+    ROW_FLOOR,        /* how much repeats differ, and the test against it */
+    ROW_SHARES,       /* the parts of the causes, by each measure */
+    ROW_WHEN,         /* from which update on each cause acts, and its shares after earlier ones */
+    ROW_GROWTH,       /* the law by which the distance grew */
+    ROW_PERTURBED,    /* how far a run drifts that begins one unit in the last place off */
+    ROW_CLOSURE,      /* whether the causes together are all of the difference */
+    ROW_UNTESTED,     /* what the verdict says nothing about */
+    ROW_EXPECTED,     /* whether the scenario's expectation was met */
+    ROW_UPDATES       /* the table of updates; its lines begin in the columns of the label */
 };
 
 /* One row of the verdict in words, as judgement_print, the trace and the report show it. */
@@ -125,61 +140,66 @@ struct judged_row {
 };
 
 struct judgement {
-    const char *name; /* scenario */
-    const char *arms[2];
+    const char *name;    /* of the scenario */
+    const char *arms[2]; /* the baseline and the test arm; arrays of two are in this order */
     enum verdict verdict;
-    const char *reason; /* for untestable: what is missing and what would settle it; else "" */
-    uint64_t updates;   /* finished in both arms */
+    const char *reason; /* of untestable: what is missing and what would settle it; else "" */
+    uint64_t updates;   /* that both arms finished */
 
-    int64_t first_step;       /* -1: no difference */
+    int64_t first_step;       /* the update of the first difference; -1: there is none */
     const char *first_phase;  /* "" when phases were not recorded */
-    uint64_t diverged[2];     /* first update whose loss is not finite, by arm; 0: none */
-    uint64_t logged_step;     /* first update whose logged LR differs; 0: none */
-    double still[2];          /* mean share of weights whose bits an update did not change; NaN */
-    uint64_t unclipped[2];    /* first update whose moments took in another gradient than clipping
-                                 left, by more than rounding; 0: none was seen */
-    const char *first_tensor; /* parameter, or activation site for `forward`; "" none */
+    uint64_t diverged[2];     /* the first update whose loss is not finite; 0: none */
+    uint64_t logged_step;     /* the first update whose logged LR differs; 0: none */
+    double still[2];          /* share of weights whose bits an update leaves, on average; or NaN */
+    uint64_t unclipped[2];    /* the first update whose optimizer input is not what clipping left,
+                                 by more than rounding; 0: none was seen */
+    const char *first_tensor; /* a parameter or, in phase `forward`, an activation; "": none */
     struct ledger_difference
-        rng;               /* who drew another number of random words, and from which seeds */
+        rng;               /* which arm drew another number of random words, or other seeds */
     const char *rng_words; /* the same as a sentence; "" when there is nothing to tell */
 
-    struct judged_cause causes[CAUSE_COUNT]; /* largest share first, when attributed */
-    uint32_t cause_count;                    /* factors that differ, even when inside the floor */
-    int attributed;                          /* shares were computed from hybrids */
+    struct judged_cause causes[CAUSE_COUNT]; /* when attributed, in order of falling |share| */
+    uint32_t cause_count;                    /* of factors that differ, whatever the verdict */
+    int attributed;                          /* the hybrids were trained and have shares */
     struct judged_sample sample;
     struct judged_projection projection;
-    int coupled;  /* a share beyond 0..1, or no largest one: the causes act only together */
-    double total; /* v(F) */
-    double dividends[1 << JUDGE_FACTORS_MAX]; /* Harsanyi dividends by mask of sorted causes; not of
-                                                 sampled shares */
-    double residual;                          /* v(F) - sum of values */
+    int coupled;  /* a share lies beyond -1 ... 1, or the two largest are equal: no share stands
+                     for itself, because the causes act together */
+    double total; /* v(F), the distance of the arms */
+    /* Harsanyi dividends of exact shares: [mask] is what the causes of the mask (bit i: causes[i])
+     * make together beyond what fewer of them make. */
+    double dividends[1 << JUDGE_FACTORS_MAX];
+    double residual; /* v(F) minus the sum of the values: rounding */
     struct judged_measure measures[JUDGE_MEASURES];
     uint32_t measure_count;
     struct judged_mark marks[JUDGE_MARKS];
     uint32_t mark_count;
     struct judged_growth growth, perturbed;
     int has_perturbed;
-    int saturated; /* the twin is at least half as far from the baseline as test is */
+    int saturated; /* the perturbed run ends at least half as far from the baseline as test does */
     enum closure closure;
     struct judged_closure closure_noise;
-    uint64_t closure_from; /* update before which the full hybrid was forked; 0: its own step 0 */
+    uint64_t closure_from; /* the update before which the full hybrid left the baseline's state; 0:
+                              it was trained from its own start */
 
     enum floor_kind floor;
-    int floor_equal[2]; /* exact: in-process and second-process rerun; 1 equal, 0 not, -1 not run */
+    int floor_equal[2]; /* of an exact floor, the repeat in this process and in a second one: 1
+                           equal, 0 not equal, -1 not run */
     uint32_t floor_runs[2];
-    uint64_t floor_pairs;  /* of a file */
-    double floor_distance; /* d(A,B) */
-    double floor_largest;  /* largest distance between runs meant to be the same */
-    double p, alpha, smallest_p;
-    double power;  /* at 3 sigma; NaN for exact */
-    double loss_p; /* of the same test on the runs' last losses; NaN: not tested */
+    uint64_t floor_pairs;        /* of a floor file */
+    double floor_distance;       /* d(A,B) */
+    double floor_largest;        /* the largest distance of runs that are meant to be the same */
+    double p, alpha, smallest_p; /* of the test whether d(A,B) is beyond the floor: its p, its
+                                    level, and the least p that so many runs can give */
+    double power;                /* to see a difference of 3 sigma; NaN of an exact floor */
+    double loss_p;               /* p of the same test on the last losses; NaN: not tested */
 
-    const char *device[2];   /* what each arm's ops ran on; "": the CPU */
-    const char *products[2]; /* which of its products its library had no way for; "": none */
-    const char *elsewhere;   /* how what the floor file was measured on differs; "" */
+    const char *device[2];   /* what each arm's operations ran on; "": the CPU */
+    const char *products[2]; /* which products the device's library left to our kernel; "": none */
+    const char *elsewhere;   /* how the floor file's device differs from the arms'; or "" */
 
     enum expectation expectation;
-    const char *missed; /* which expectations, with what came; "" otherwise */
+    const char *missed; /* each expectation that was missed, with what came instead; or "" */
 
     const struct judged_row *rows; /* the verdict in words, in the order to read them */
     uint32_t row_count;
@@ -187,11 +207,12 @@ struct judgement {
     const struct trace_image *image;
 };
 
-/* The cause with the largest share: "" unless the verdict is outside-floor, "not ordered" where
- * sampled shares do not tell which one it is. */
+/* The name of the cause with the largest share. It is "" unless the verdict is outside-floor, and
+ * "not ordered" where the intervals of estimated shares do not tell which cause is the largest. */
 const char *judgement_cause(const struct judgement *judgement);
 
-/* Everything lives in `arena`; `image` must outlive the judgement. */
+/* Judges a trace. Everything lives in `arena`; `image` must outlive the judgement. STATUS_INPUT:
+ * the trace is no experiment's, or its arrays do not fit together. */
 TWINSTEP_MUST_USE enum status judge(const struct trace_image *image, struct arena *arena,
                                     struct judgement *out);
 
@@ -205,11 +226,11 @@ void judgement_print(const struct judgement *judgement, FILE *out);
 void judgement_print_to(const struct judgement *judgement,
                         void (*put)(void *to, const char *bytes, size_t length), void *to);
 
-/* One JSON object: name, verdict, first, causes, closure, floor, expectation, ... */
+/* One JSON object with name, verdict, first, causes, closure, floor, expectation and more. */
 void judgement_print_json(const struct judgement *judgement, FILE *out);
 
-/* Exit status of `run`: 0 expectation met, or none and no difference beyond the floor; 1 differs or
- * expectation missed; 3 untestable. */
+/* The exit status of `run`: 0 when the expectation is met, or there is none and no difference
+ * beyond the floor; 1 when the arms differ or the expectation is missed; 3 when untestable. */
 int judgement_exit(const struct judgement *judgement);
 
 #endif

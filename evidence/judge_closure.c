@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whether the causes together are the whole difference: the full hybrid (the baseline with every
- * difference of the test arm) is the test arm once more.
+ * Closure: whether the causes together are the whole difference. If they are, the full hybrid (the
+ * baseline with every difference of the test arm) trains as the test arm does.
  *
- * Bit for bit where it is. Where runs differ from their own repeats, it is `within-floor` when it
- * is not the farthest of the repeats of the test arm and itself: by the sum of distances to the
- * others, ties counting for it. If it is one of them, it is the farthest by chance in 1 of n + 1
- * cases: the stated alpha. With one run of test only (floor.design baseline), its distance to it is
- * held against the largest one between m repeats of the baseline: among floor(m / 2) disjoint pairs
- * and itself, by chance the largest in 1 of floor(m / 2) + 1 cases at most. Else it is open. */
+ * Where runs repeat exactly, closure is `exact` when the two are equal bit for bit. Where runs
+ * differ from their own repeats, the hybrid is one more repeat of the n runs of the test arm, if
+ * the causes are all there is. Closure is then `within-floor` unless the hybrid is the farthest of
+ * these n + 1 runs, by the sum of its distances to the others, a tie counting for it; by chance
+ * alone that happens in 1 of n + 1 cases, which is the stated alpha. With one run of the test arm
+ * only (floor.design baseline), the hybrid's distance to that run is held against the largest
+ * distance between the m runs of the baseline: among floor(m / 2) disjoint pairs and this one, it
+ * is the largest by chance in at most 1 of floor(m / 2) + 1 cases. Otherwise closure is `open`. */
 #include "evidence/judge_parts.h"
 
 #include <math.h>
 
 #include "base/sum.h"
 
-/* Sum of the distances of test's run `j` to its other repeats and to the hybrid. */
+/* The sum of the distances of run `j` of the test arm to its other runs and to the hybrid. */
 static double repeat_sum(const struct trace_array *matrix, const struct judgement *out,
                          const double *hybrid, uint32_t j) {
     const size_t m = (size_t)matrix->plan.shape[0], first = out->floor_runs[0];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads evidence from a trace image, and refuses what is not what it should be. */
+ * Reads attributes and arrays of a trace image, and refuses those whose form is not the expected
+ * one: a trace may be damaged or forged. */
 #include "evidence/judge_parts.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The first difference of two arms, by digests: update, phase, tensor or activation site; and who
- * drew other random words. */
+ * The first difference of the two arms, found by digests alone: its update, phase, and tensor or
+ * activation; and which arm drew other random words. */
 #include "evidence/judge_parts.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The verdict: is the difference of the arms beyond that of runs which are meant to be the same?
- * Invariant: without a floor no verdict but `identical` or `untestable`. */
+ * The verdict: whether the difference of the arms is larger than that of runs which are meant to
+ * be the same. Invariant: without a floor the verdict is `identical` or `untestable`. */
 #include "evidence/judge_parts.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "determinism/power.h"
 #include "determinism/statistics.h"
 
-#define FLOOR_RUNS_MAX 1000u
+#define FLOOR_RUNS_MAX 1000u /* more runs of an arm than that are taken for a damaged trace */
 
 static enum status undecided(struct judging *judging, const char *reason) {
     judging->out->verdict = VERDICT_UNTESTABLE;
@@ -17,7 +17,8 @@ static enum status undecided(struct judging *judging, const char *reason) {
     return STATUS_OK;
 }
 
-/* Whether the baseline's optimizer or schedule came from a user's module (docs/PLUGINS.md). */
+/* Whether the optimizer or the schedule of the baseline came from a user's module, which may keep
+ * a state that this program does not see (docs/PLUGINS.md). */
 static int runs_module(const struct judging *judging) {
     static const char *const keys[] = {"optimizer.module_sha256", "schedule.module_sha256"};
     const char *const text = judging->run[0]->plan.configuration;
@@ -52,7 +53,7 @@ static enum status judge_exact(struct judging *judging) {
     return STATUS_OK;
 }
 
-/* Why the matrix of distances cannot be tested; NULL when it can. */
+/* Says why the matrix of the distances of `m` runs cannot be tested; NULL when it can. */
 static const char *unusable(const struct judging *judging, const struct trace_array *matrix,
                             size_t m) {
     const struct trace_run_plan *a = &judging->run[0]->plan, *b = &judging->run[1]->plan;
@@ -68,7 +69,8 @@ static const char *unusable(const struct judging *judging, const struct trace_ar
     return NULL;
 }
 
-/* Packs the matrix's upper triangle and notes distances inside each arm. */
+/* Packs the upper triangle of the matrix as determinism/statistics.h wants it, and notes d(A,B)
+ * and the largest distance between two runs of one arm. */
 static enum status pack_distances(struct judging *judging, const struct trace_array *matrix,
                                   double **out_packed) {
     struct judgement *out = judging->out;
@@ -101,7 +103,8 @@ static enum status needed_runs(struct judging *judging) {
     return undecided(judging, text);
 }
 
-/* Below it p > alpha says too little to call two arms alike; 5 + 5 runs have 0.78. */
+/* With less power than this at 3 sigma, p > alpha says too little to call two arms alike. It was
+ * chosen so that a design of 5 + 5 runs, whose power is 0.78, still suffices. */
 #define LEAST_POWER 0.75
 
 static enum status weak_design(struct judging *judging) {
@@ -134,8 +137,8 @@ static enum status test_distances(struct judging *judging, const double *packed,
     return STATUS_OK;
 }
 
-/* The losses of the same runs, relabelled the same way: arms with equal weights may report
- * different ones. No verdict rests on it. */
+/* Tests the last losses of the same runs in the same manner. Arms whose weights are alike may
+ * still report different losses, for instance divided otherwise. No verdict rests on this test. */
 static enum status test_losses(struct judging *judging, size_t m) {
     struct judgement *out = judging->out;
     const struct trace_array *losses;
@@ -181,7 +184,8 @@ static enum status needed_pairs(struct judging *judging) {
     return undecided(judging, text);
 }
 
-/* d(A,B) among the distances of A/A pairs that share no run with the arms or with each other. */
+/* Ranks d(A,B) among the distances of a floor file's A/A pairs, which share no run with the arms
+ * or with each other. */
 static enum status judge_file(struct judging *judging) {
     struct judgement *out = judging->out;
     const struct trace_array *matrix, *pairs = trace_array_of(judging->image, "floor/pairs");
@@ -209,7 +213,8 @@ static enum status judge_file(struct judging *judging) {
     return STATUS_OK;
 }
 
-/* By kind; anything unknown has no matrix and is undecided. */
+/* Judges by the kind of the floor. A kind that is not known has no matrix of distances, so
+ * judge_noise leaves it undecided. */
 static enum status judge_kind(struct judging *judging) {
     if (judging->out->floor == FLOOR_EXACT) return judge_exact(judging);
     return judging->out->floor == FLOOR_FILE ? judge_file(judging) : judge_noise(judging);
@@ -238,7 +243,9 @@ enum status judge_floor(struct judging *judging) {
         TRY(arena_format(judging->arena, &text, "%s", status_text()));
         return undecided(judging, text);
     }
-    int noisy = out->floor != FLOOR_EXACT; /* equality needs no test; a broken exact floor does */
+    /* Equal arms need no floor to be called identical; but where a mode promises equal bits and
+     * breaks the promise, nothing that was trained is evidence. */
+    int noisy = out->floor != FLOOR_EXACT;
     if (status == STATUS_OK && out->first_step < 0 &&
         (noisy || out->verdict != VERDICT_UNTESTABLE)) {
         out->verdict = VERDICT_IDENTICAL;

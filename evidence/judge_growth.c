@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The law by which the arms drift apart, and whether rounding alone would have taken them as far.
+ * The law by which the arms drift apart, and whether rounding alone would have taken them as far:
+ * the same law for the baseline and a run that begins one unit in the last place off.
  *
- * Fitted from the first difference on until |a-b| is half of |a-a0|: beyond it both arms are as far
- * from each other as from their start, and growth ends whatever its cause. */
+ * A law is fitted from the first difference on until |a-b| is half of |a-a0|, the way that the
+ * baseline has come. Beyond that the arms are about as far from each other as from their start, and
+ * the distance stops growing whatever its cause. */
 #include "evidence/judge_parts.h"
 
 #include <math.h>
 #include <string.h>
 
 #define CONFIDENCE 0.95
-#define SATURATED_SHARE 0.5 /* of |a-a0| */
-#define PERTURBED_SHARE 0.5 /* of |a-b|, where shares say little */
+#define SATURATED_SHARE 0.5 /* of |a-a0|; two independent directions would end at sqrt(2) of it */
+#define PERTURBED_SHARE 0.5 /* of |a-b|: from there on rounding is as good an explanation */
 
-/* The pair (a, b) of the trace, or NULL. */
+/* The recorded distances of runs `a` and `b`; NULL when the trace has none. */
 static const struct trace_pair *pair_of(const struct judging *judging, const char *a,
                                         const char *b) {
     for (uint32_t i = 0; i < judging->image->pair_count; i++) {
@@ -22,7 +24,8 @@ static const struct trace_pair *pair_of(const struct judging *judging, const cha
     return NULL;
 }
 
-/* Fills j and d; returns the number of points. */
+/* Fills j with update numbers from 1 on and d with distances above `least`, until the end of
+ * growth; returns how many there are. */
 static size_t usable(const struct trace_pair *pair, double least, double *j, double *d,
                      struct judged_growth *out) {
     size_t count = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A judgement as JSON. Prints what was recorded; computes nothing new. */
+ * A judgement as JSON. Writes what was judged, and computes nothing new. */
 #include "evidence/judge_json.h"
 
 #include <string.h>
@@ -92,7 +92,7 @@ static json_t *floor_json(const struct judgement *judgement) {
         judge_json_real(judgement->loss_p));
 }
 
-/* null where it was not measured. */
+/* The closure of noisy runs in numbers; null where it was not measured. */
 static json_t *closure_json(const struct judged_closure *noise) {
     if (noise->alpha == 0.0) return json_null();
     return json_pack("{sI so so so}", "runs", (json_int_t)noise->runs, "mean",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The causes in more numbers, as JSON: by other measures, over time, and how the distance grew. */
+ * More about the causes as JSON: their parts of other measures, their shares over time, and how the
+ * distance grew. Writes what was judged, and computes nothing new. */
 #include "evidence/judge_json.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The causes by other measures than the parameter distance, when each began to act, and what its
- * share was on the way. Traces without these arrays, and values that are not finite, give none. */
+ * The causes by other measures than the parameter distance, the update from which on each acts, and
+ * its share after earlier updates. A trace without these arrays, and one whose values are not
+ * finite, gives none of these; that is no error. */
 #include "evidence/judge_parts.h"
 
 #include <math.h>
@@ -9,14 +10,15 @@
 
 static const struct measure {
     const char *name, *path, *words;
-    int by_mark; /* rows by mark, of which the last is read */
+    int by_mark; /* the array has a row for each mark, of which the last one is read */
 } measures[JUDGE_MEASURES] = {
     {"loss_gap", "attribution/loss_at", "gap of the last loss", 1},
     {"way", "attribution/way", "distance along the way from one arm to the other", 0},
     {"probe_kl", "attribution/probe_kl", "KL divergence on the probe batch", 0},
 };
 
-/* Row `row` of a game's array; NULL when there is none or a value is not finite. */
+/* Row `row` of an array with a value of each hybrid, by mask of factors; NULL when there is no
+ * array, or a value is not finite. */
 static const double *game_row(const struct trace_array *array, uint64_t row, uint32_t mixtures) {
     if (array == NULL) return NULL;
     const double *values = array->values + row * mixtures;
@@ -30,7 +32,7 @@ static enum status share_out(const struct judging *judging, const double *values
     return shapley_attribute(judging->out->cause_count, values, shapley);
 }
 
-/* The last row of an array by marks, the only one of another. */
+/* Shares out one measure after the last update, where the trace holds it. */
 static enum status read_measure(struct judging *judging, const struct measure *measure,
                                 uint64_t rows, const uint32_t *order) {
     struct judgement *out = judging->out;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the parts of the judge share: the evidence of one trace, and who decides what.
+ * What the parts of the judge share: the trace that is judged, and which part decides what.
  *
- * Private to trainer/judge*.c. Order: first difference, floor, shares, expectation; each reads the
- * image and writes its own fields of the judgement. */
+ * Private to evidence/judge*.c. The parts run in the order in which they stand below. Invariant:
+ * each reads the trace and the fields of the parts before it, and writes fields of its own. */
 #ifndef TWINSTEP_EVIDENCE_JUDGE_PARTS_H
 #define TWINSTEP_EVIDENCE_JUDGE_PARTS_H
 
@@ -15,42 +15,43 @@ struct judging {
     struct judgement *out;
 };
 
-/* Text of an attribute; "" when the trace has none. */
+/* The text of an attribute; "" when the trace has no such attribute. */
 const char *judging_text(const struct judging *judging, const char *path, const char *name);
 
-/* Its number. STATUS_INPUT: missing, or no number. */
+/* The number in an attribute. STATUS_INPUT: it is missing, or no number. */
 TWINSTEP_MUST_USE enum status judging_number(const struct judging *judging, const char *path,
                                              const char *name, double *out);
 
-/* A whole number from 0 to `most`. */
+/* The same of a whole number from 0 to `most`. STATUS_INPUT: it is missing, or not such a one. */
 TWINSTEP_MUST_USE enum status judging_count(const struct judging *judging, const char *path,
                                             const char *name, uint32_t most, uint32_t *out);
 
-/* The array `path` with exactly `rows` x `columns` values; NULL when the trace has none. */
+/* The array `path`; NULL when the trace has none. STATUS_INPUT: it has not exactly `rows` x
+ * `columns` values. */
 TWINSTEP_MUST_USE enum status judging_array(const struct judging *judging, const char *path,
                                             uint64_t rows, uint64_t columns,
                                             const struct trace_array **out);
 
-/* Step, phase and tensor of the first difference: judge_first.c. */
+/* Update, phase and tensor of the first difference: judge_first.c. */
 void judge_first(struct judging *judging);
 
-/* Who drew other random words, where the arms differ at all: judge_first.c. */
+/* Which arm drew other random words; told only where the arms differ: judge_first.c. */
 TWINSTEP_MUST_USE enum status judge_rng(struct judging *judging);
 
 /* The verdict, from what repeats show: judge_floor.c. */
 TWINSTEP_MUST_USE enum status judge_floor(struct judging *judging);
 
-/* How the distance grew, and a twin's: judge_growth.c. */
+/* How the distance of the arms grew, and that of the perturbed run: judge_growth.c. */
 TWINSTEP_MUST_USE enum status judge_growth(struct judging *judging);
 
-/* Shares by other measures and at earlier updates; order[i] is the factor of causes[i]:
+/* Parts of other measures, and shares at earlier updates; order[i] is the factor of causes[i]:
  * judge_measures.c. */
 TWINSTEP_MUST_USE enum status judge_measures(struct judging *judging, const uint32_t *order);
 
-/* Whether causes are all of the difference: judge_closure.c. */
+/* Whether the causes are all of the difference: judge_closure.c. */
 TWINSTEP_MUST_USE enum status judge_closure(struct judging *judging);
 
-/* Causes, their shares: judge_shares.c. */
+/* The causes and their shares; calls the two before: judge_shares.c. */
 TWINSTEP_MUST_USE enum status judge_causes(struct judging *judging);
 
 /* The verdict in words, from all other fields: judge_rows.c. STATUS_MEMORY. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The rows of a verdict as a terminal shows them. Lays out; neither words nor numbers are made
- * here.
+ * Lays the rows of a verdict out for a terminal. Words and numbers are made elsewhere.
  *
- * A label stands in columns 3 to 10 and the text of its row from column 12 on. Invariant: the bytes
- * depend on the rows alone. */
+ * A label stands in columns 3 to 10, and the text of its row from column 12 on. Invariant: the
+ * bytes depend on the rows alone. */
 #include "evidence/judge.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A judgement as rows of words, in the order in which they are read, and the pen that writes them.
  *
- * What does not fit the pen's memory is an error of judge_rows, never a shorter verdict. Words for
- * what was judged; computes nothing new. */
+ * Where memory runs out, judge_rows fails; no verdict is ever shortened. Puts what was judged into
+ * words, and computes nothing new. */
 #include "evidence/judge_rows.h"
 
 #include <math.h>
@@ -11,8 +11,8 @@
 
 #include "evidence/judge_parts.h"
 
-#define ROWS_MAX 40      /* every kind has a known largest number of rows; they add up to 30 */
-#define UPDATES_SHOWN 10 /* of the table; of more, the first seven and the last three are shown */
+#define ROWS_MAX 40      /* each kind has a largest number of rows, and these add up to 30 */
+#define UPDATES_SHOWN 10 /* of more updates the table shows the first seven and the last three */
 
 /* ---- the pen ---- */
 

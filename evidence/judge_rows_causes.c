@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The causes in more words: by other measures, over time, under noise; how the distance grew.
- * Prints what was judged; computes nothing new. */
+ * More about the causes in words: their parts of other measures, their shares over time, how the
+ * distance grew, and what was not tested. Computes nothing new. */
 #include "evidence/judge_rows.h"
 
 #include "base/real.h"
 
-/* By which measure the parts are what: one line each, whole parts first. */
+/* The parts of each measure, a line for each, which begins with the whole. */
 static void put_measures(const struct judgement *judgement, struct row_pen *pen) {
     for (uint32_t m = 0; m < judgement->measure_count; m++) {
         const struct judged_measure *measure = &judgement->measures[m];
@@ -40,7 +40,8 @@ static void put_marks(const struct judgement *judgement, struct row_pen *pen) {
 
 void judge_row_measures(const struct judgement *judgement, struct row_pen *pen) {
     if (!judgement->attributed || judgement->cause_count < 2 || judgement->mark_count == 0) return;
-    if (judgement->floor != FLOOR_EXACT) return; /* single runs: their noise is in every figure */
+    /* Where runs are noisy these are figures of single runs, and the noise is in every one. */
+    if (judgement->floor != FLOOR_EXACT) return;
     put_measures(judgement, pen);
     put_acted(judgement, pen);
     put_marks(judgement, pen);
@@ -90,9 +91,12 @@ void judge_row_growth(const struct judgement *judgement, struct row_pen *pen) {
                      "says little of causes; see earlier updates");
 }
 
+/* From this share of unchanged weights on a note says so. It was chosen, not derived: where nine of
+ * ten weights stay, the distance of the arms is hardly made by their LRs. */
 #define MOSTLY_STILL 0.9
 
-/* What of an arm's updates reached its weights and moments. */
+/* Notes where an arm's updates do not reach its weights, or its moments are not of the clipped
+ * gradient. */
 void judge_row_arm(const struct judgement *judgement, int arm, struct row_pen *pen) {
     const double still = judgement->still[arm];
     if (still > MOSTLY_STILL)
@@ -111,7 +115,7 @@ void judge_row_arm(const struct judgement *judgement, int arm, struct row_pen *p
             reals[REAL_CLIP_COEF], reals[REAL_GRAD_TAKEN]);
 }
 
-/* What the verdict does not rest on, and what would tell. */
+/* Says what the verdict does not rest on, and what would tell. */
 void judge_row_untested(const struct judgement *judgement, struct row_pen *pen) {
     row_add(pen, ROW_UNTESTED,
             "other seeds and data (--set common.seed=N), another machine (replay there)");

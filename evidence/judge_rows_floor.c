@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a verdict rests on, in words: devices, products that their libraries did not make, and the
- * floor of repeats. Prints what was judged; computes nothing new. */
+ * What a verdict rests on, in words: the devices of the arms, products that their libraries did not
+ * compute, and the floor of repeats. Computes nothing new. */
 #include "evidence/judge_rows.h"
 
 #include <math.h>

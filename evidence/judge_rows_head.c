@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The headline of a verdict, which names the causes, and the row that says which applied LR
- * differs first. Words for what was judged; computes nothing new. */
+ * differs first. Puts what was judged into words, and computes nothing new. */
 #include "evidence/judge_rows.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ static void put_shares_in_words(const struct judgement *judgement, struct row_pe
     row_put(pen, judgement->cause_count == 1 ? "; nothing else differs." : ".");
 }
 
-/* Sampled: as many shares as fit a sentence; the table below has them all. */
+/* So many estimated shares fit a sentence; the row of the shares has them all. */
 #define SAMPLED_IN_WORDS 3
 
 static void put_sampled_in_words(const struct judgement *judgement, struct row_pen *pen) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The parts of the distance by cause, what they leave over, and whether they close. Prints what
- * was judged; computes nothing new. */
+ * The parts of the distance by cause, what causes make together, and whether they are all of the
+ * difference, in words. Computes nothing new. */
 #include "evidence/judge_rows.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ static void put_place(const struct judged_cause *cause, struct row_pen *pen) {
         row_put(pen, "place %u to %u, not ordered", cause->place[0], cause->place[1]);
 }
 
-/* What the intervals are of, and what they are not. */
+/* Says which error the intervals of sampled shares hold, and which they do not. */
 static void put_sample(const struct judgement *judgement, struct row_pen *pen) {
     const struct judged_sample *sample = &judgement->sample;
     row_put(pen,
@@ -52,9 +52,11 @@ static void put_sampled_shares(const struct judgement *judgement, struct row_pen
     put_sample(judgement, pen);
 }
 
-/* The largest ones; equal ones by mask. Nothing is left of what causes without effect have. */
+/* The rest of up to 26 interactions is in the JSON. */
 #define INTERACTIONS_SHOWN 6
 
+/* The largest interactions, in order of falling size, equal ones by mask. Those that are exactly 0,
+ * which causes without an effect have, are no interactions. */
 static void put_interactions(const struct judgement *judgement, struct row_pen *pen) {
     uint32_t shown = 0, left_out = 0, done = 0;
     for (uint32_t mask = 1; mask < 1u << judgement->cause_count; mask++)
@@ -75,7 +77,7 @@ static void put_interactions(const struct judgement *judgement, struct row_pen *
     if (left_out > 0) row_put(pen, "\n%u smaller interactions: --json", left_out);
 }
 
-/* Of noisy runs: shares of the projection on the line from one arm to the other. */
+/* The shares of noisy runs, which are projections on the line from one arm to the other. */
 static void put_projection(const struct judgement *judgement, struct row_pen *pen) {
     row_add(pen, ROW_SHARES,
             "of the way from %s to %s, |way| = %.6g with the noise of runs taken out",
@@ -110,7 +112,7 @@ void judge_row_shares(const struct judgement *judgement, struct row_pen *pen) {
     put_interactions(judgement, pen);
 }
 
-/* Runs that differ from their own repeats cannot close bit for bit. */
+/* Where runs differ from their own repeats, closure bit for bit cannot be asked for. */
 static void put_noisy_closure(const struct judgement *judgement, struct row_pen *pen) {
     const struct judged_closure *noise = &judgement->closure_noise;
     const char *a = judgement->arms[0], *b = judgement->arms[1];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Arrays of a trace are f64 and may be forged: every count and every index is checked first. */
+ * The arrays of a trace are f64 and may be damaged or forged, so every count and every index is
+ * checked before it is used. */
 #include "evidence/judge_sampled.h"
 
 #include <math.h>
@@ -15,7 +16,7 @@ static uint64_t columns_of(const struct trace_array *array) {
     return array->plan.rank == 1 ? 1 : array->plan.shape[1];
 }
 
-/* A whole number below `end`; STATUS_INPUT otherwise. */
+/* Reads a whole number below `end`. STATUS_INPUT: it is none. */
 static enum status read_whole(const char *path, double value, uint32_t end, uint32_t *out) {
     if (!(value >= 0.0 && value < (double)end) || value != (double)(uint32_t)value)
         FAIL(STATUS_INPUT, "trace: /%s: expected whole numbers below %u, got %g", path, end, value);

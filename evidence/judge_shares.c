@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Shares of the causes: Shapley values of the mixtures' distances, and whether the parts close. */
+ * The shares of the causes: Shapley values of the distances of the hybrids from the baseline. They
+ * are exact for up to five causes, estimated from sampled orders of entry for more, and estimated
+ * from projections where runs are noisy and every hybrid has replicates. */
 #include "evidence/judge_parts.h"
 
 #include <math.h>
@@ -28,7 +30,7 @@ static enum status read_factors(struct judging *judging, struct judged_cause *fa
     return STATUS_OK;
 }
 
-/* Mask of sorted causes -> mask of factors. */
+/* The mask of factors, as the trace numbers them, of a mask of causes, which are sorted. */
 static uint32_t unsorted_mask(const struct shapley *shapley, uint32_t mask) {
     uint32_t out = 0;
     for (uint32_t i = 0; i < shapley->factors; i++)
@@ -38,7 +40,9 @@ static uint32_t unsorted_mask(const struct shapley *shapley, uint32_t mask) {
 
 #define PROJECTION_CONFIDENCE 0.95
 
-/* Shares beyond 0..1 cancel each other; two largest that are equal have no first. */
+/* Whether no share stands for itself: shares beyond -1 ... 1 cancel each other, and of two equal
+ * largest ones none is the first. 1e-9 is far above the rounding of shares and far below any that
+ * matters. */
 static int is_coupled(const struct judgement *judgement) {
     for (uint32_t i = 0; i < judgement->cause_count; i++)
         if (fabs(judgement->causes[i].share) > 1.0 + 1e-9) return 1;
@@ -114,7 +118,8 @@ static void sort_projection(const struct way *projection, uint32_t *order) {
     }
 }
 
-/* Places that a cause may have: before it stand those whose intervals lie above its own. */
+/* The first and last place that a factor may have: in front of it stand for certain those whose
+ * interval lies above its own, and behind it those whose interval lies below. */
 static void place_projected(const struct way *projection, uint32_t factor, uint32_t place[2]) {
     place[0] = 1;
     place[1] = projection->factors;
@@ -147,7 +152,7 @@ static void take_projection(struct judging *judging, const struct judged_cause *
     out->residual = (out->residual - 1.0) * out->total;
 }
 
-/* Shares of noisy runs from replicates of every mixture, where they were trained. */
+/* Estimates the shares of noisy runs, where every hybrid was trained with replicates. */
 static enum status judge_projection(struct judging *judging, const struct judged_cause *factors,
                                     const double *alone, uint32_t *order) {
     struct judgement *out = judging->out;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads one row of counts, and refuses one that no run can have written. */
+ * Reads the row of counts of one run, and refuses a row that no run can have written. */
 #include "evidence/products_seen.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ enum status products_text(const double row[PRODUCTS_COLUMNS], const char *mode, 
     return STATUS_OK;
 }
 
-/* "deterministic" of a resolved configuration's text. */
+/* The mode of a run's numerics, "deterministic" for instance, from its configuration. */
 static enum status mode_of(const struct trace_run *run, struct arena *arena, char **out) {
     size_t length;
     const char *const word = config_text_value(run->plan.configuration, "numerics.mode", &length);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Prints what was compared; compares nothing. */
+ * Writes what determinism/ledger.c compared; compares nothing itself. */
 #include "evidence/rng_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* JSON numbers of the library end at 2^63 - 1. */
+/* A seed as a number or, beyond 2^63 - 1, where jansson's integers end, as a string. */
 static json_t *seed_json(uint64_t seed) {
     char text[24];
     if (seed <= INT64_MAX) return json_integer((json_int_t)seed);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What two ledgers of random draws tell, as JSON: one form for `run`, `attribute` and `compare`. */
+ * What the comparison of two ledgers of random draws found, as JSON, in the one form that `run`,
+ * `attribute`, `certify` and `compare` print. */
 #ifndef TWINSTEP_EVIDENCE_RNG_JSON_H
 #define TWINSTEP_EVIDENCE_RNG_JSON_H
 
@@ -7,9 +8,10 @@
 
 #include "determinism/ledger.h"
 
-/* A new reference: {text, seeds} and, where words differ, update (0: before the first), consumer,
- * words [a, b], others; where a stream stands elsewhere, place {stream, update, seed, clock}; null
- * where `text` (ledger_words) is "". */
+/* Returns a new reference: null where `text` (the words of ledger_words) is ""; else {text, seeds}
+ * and, where the numbers of words drawn differ, update (0: before the first), consumer, words [a,
+ * b] and others; and, where a stream stands at another place, place {stream, update, seed, clock}.
+ */
 json_t *rng_json(const struct ledger_difference *rng, const char *text);
 
 #endif
