@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Bars as SVG that stretches to its cell: 1000 wide, 10 high. */
+ * Draws bars as SVG that stretches to its table cell. Its own units are 1000 across and 10 down, so
+ * that a coordinate in tenths is finer than any screen. */
 #include "report/bars.h"
 
 #include <math.h>
@@ -7,7 +8,7 @@
 #include "base/real.h"
 
 #define WIDTH 1000.0
-#define WHISKER_LEAST 4.0 /* narrower ones would be two caps on one another */
+#define WHISKER_LEAST 4.0 /* in a narrower one the two caps would lie on each other */
 
 void bars_stretch(struct bars *bars, double value) {
     if (!isfinite(value)) return;
@@ -50,7 +51,7 @@ static void finish(struct html *html, const struct bars *bars) {
     html_raw(html, "</svg>");
 }
 
-/* From one value to another, either way round. */
+/* A rectangle from one value to another, of which either may be the larger. */
 static void write_rect(struct html *html, const struct bars *bars, const char *kind, double from,
                        double to) {
     const double left = place_of(bars, from < to ? from : to);
@@ -61,7 +62,8 @@ static void write_rect(struct html *html, const struct bars *bars, const char *k
     html_raw(html, "\"/>");
 }
 
-/* Twice: in the colour of the page below, so that it shows on the bar as well. */
+/* Draws the whisker twice: first wider and in the colour of the page, so that it shows on the bar,
+ * too. */
 static void write_whisker(struct html *html, const struct bars *bars, double low, double high) {
     static const char *const kinds[] = {"halo", "whisker"};
     for (int i = 0; i < 2; i++) {

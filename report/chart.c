@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lays a drawing out and writes its frame: axes, ticks, legend, words. Lines: trail.c. */
+ * Lays a drawing out and writes its frame: axes, ticks, legend and words. The lines and bands in
+ * it are written by trail.c. Invariant: what a drawing shows is also said in words, so that it can
+ * be read without being seen. */
 #include "report/chart.h"
 
 #include <math.h>
@@ -12,9 +14,9 @@
 #define RIGHT 468.0
 #define HEIGHT 280.0
 #define LANE 20.0
-#define FLOOR_Y 236.0 /* lower edge of the plot without a lane */
-#define RANGES_SAID 4
-#define DOTS_MOST 30
+#define FLOOR_Y 236.0 /* the lower edge of the plot, its lane included */
+#define RANGES_SAID 4 /* ranges of gaps that are named before "and more" */
+#define DOTS_MOST 30  /* of more points the dots would hide the line */
 
 static void include(double value, int logarithmic, double *least, double *most) {
     if (!isfinite(value) || (logarithmic && !(value > 0.0))) return;
@@ -127,7 +129,7 @@ static void write_axes(struct html *html, const struct view *view) {
     write_label(html, (view->left + view->right) / 2.0, FLOOR_Y + 38.0, "middle", "update");
 }
 
-/* Where zeros lie, which no logarithm shows. */
+/* The lane where zeros lie, which a logarithmic axis cannot show. */
 static void write_lane(struct html *html, const struct chart *chart, const struct view *view) {
     html_format(html, "<rect class=\"%s\" x=\"", chart->zero_floor != NULL ? "noise" : "lane");
     html_place(html, view->left);
@@ -216,7 +218,7 @@ static void write_legend(struct html *html, const struct chart *chart) {
     html_raw(html, "</p>");
 }
 
-/* "4 to 7, 9" */
+/* Names the updates without a finite value: "4 to 7, 9". */
 static void write_ranges(struct html *html, const struct series *series) {
     int said = 0;
     for (uint64_t i = 0; i < series->count; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Escapes text and prints numbers. */
+ * Escapes text and prints numbers. What reads as a character is decided here, byte by byte, and
+ * not by the C library, whose answer depends on the locale. */
 #include "report/html.h"
 
 #include <inttypes.h>
@@ -22,7 +23,8 @@ void html_format(struct html *html, const char *format, ...) {
     va_end(list);
 }
 
-/* Length of the well-formed sequence at `s` and its code point; 0 when there is none. */
+/* The length of the well-formed UTF-8 sequence at `s` (RFC 3629: shortest form, no surrogates, at
+ * most U+10FFFF) and its code point; 0 when there is no such sequence within `left` bytes. */
 static size_t sequence_at(const unsigned char *s, size_t left, uint32_t *out) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char c = s[0];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The frame of the page, the order of its sections, and their small common parts. */
+ * The frame of the page, the order of its sections, and small parts that several sections share.
+ * What a section says stands in its own file. */
 #include "report/page.h"
 
 #include <errno.h>
@@ -112,7 +113,7 @@ static void write_header(struct page *page) {
     write_contents(page);
 }
 
-/* What a trace that was not closed holds. */
+/* Warns where the trace was never closed, and says how far each arm came. */
 static void write_incomplete(struct page *page) {
     struct html *html = &page->html;
     if (page->image->complete) return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which keys differ, with both values and the cause that owns the key; every key besides.
- * Invariant: a key of either arm's resolved configuration is in the table of all keys. */
+ * The keys that differ, with both values and the cause that owns the key; and, in a second table,
+ * every key. Invariant: each key of either arm's resolved configuration is in the second table. */
 #include <string.h>
 
 #include "report/page.h"
@@ -13,14 +13,14 @@ static int same_key(const struct page_line *a, const struct page_line *b) {
     return same_bytes(a->key, a->key_length, b->key, b->key_length);
 }
 
-/* The line of `key` in a resolved configuration. */
+/* Finds the line of the key `wanted` in the text of a configuration. */
 static int find_key(const char *text, const struct page_line *wanted, struct page_line *out) {
     while (page_next_line(&text, out))
         if (out->key_length > 0 && same_key(out, wanted)) return 1;
     return 0;
 }
 
-/* Name of the factor whose keys hold this one; NULL: none. */
+/* The name of the cause that owns this key; NULL: none does. */
 static const char *cause_of(const struct page *page, const struct page_line *key) {
     const struct judgement *judgement = &page->judgement;
     for (uint32_t i = 0; i < judgement->cause_count; i++) {
@@ -63,7 +63,7 @@ static void put_key(struct page *page, const struct compared *key, int with_caus
     html_raw(html, "</tr>\n");
 }
 
-/* Every key of both arms, those of the baseline first. */
+/* The next key: those of the baseline in its order, then those that only the test arm has. */
 static int next_key(const struct page *page, const char *at[2], struct compared *out) {
     for (int arm = 0; arm < 2; arm++)
         while (page_next_line(&at[arm], &out->line[arm])) {
@@ -73,7 +73,7 @@ static int next_key(const struct page *page, const char *at[2], struct compared 
             out->there[arm] = 1;
             out->there[other] =
                 find_key(page->run[other]->plan.configuration, line, &out->line[other]);
-            if (arm == 1 && out->there[0]) continue; /* had its turn */
+            if (arm == 1 && out->there[0]) continue; /* it came with the baseline's */
             out->differs = !out->there[other] ||
                            !same_bytes(line->value, line->value_length, out->line[other].value,
                                        out->line[other].value_length);
@@ -82,7 +82,7 @@ static int next_key(const struct page *page, const char *at[2], struct compared 
     return 0;
 }
 
-/* Returns how many rows it wrote. */
+/* Writes a row for each key, or for each that differs; returns how many. */
 static uint32_t put_keys(struct page *page, int all) {
     const char *at[2] = {page->run[0]->plan.configuration, page->run[1]->plan.configuration};
     struct compared key;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The curves of an experiment: losses, distances over the floor, learning rates.
+ * The curves of an experiment: losses, distances and learning rates, with the floor where it was
+ * measured.
  *
- * The floor of the parameter distance was measured between the ends of runs; that of the loss
- * follows from the losses of repeats at every update. */
+ * The floor of the parameter distance was measured between the ends of runs, so its band has one
+ * height; that of the loss follows from the losses of repeats at every update. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +13,12 @@
 
 #define GROUPS_DRAWN 4
 
-/* The columns that drawings share. */
+/* What the drawings share. */
 struct curves {
     struct page *page;
-    double *x[2]; /* updates of each arm */
+    double *x[2]; /* the numbers of each arm's updates */
     uint64_t updates[2];
-    uint64_t both; /* updates that both have */
+    uint64_t both; /* how many updates both arms finished */
 };
 
 static double *rows(const struct curves *curves, uint64_t count, enum status *status) {
@@ -56,7 +57,8 @@ static struct series arm_series(const struct curves *curves, int arm, const doub
 
 /* ---- repeats ---- */
 
-/* Runs of an arm's own configuration that differ in noise only, the arm itself among them. */
+/* Whether a run has an arm's own configuration, so that it differs from the arm by noise alone. The
+ * arm itself is one of them. */
 static int is_repeat(const struct curves *curves, const struct trace_run *run, int arm) {
     const struct judgement *judgement = &curves->page->judgement;
     return strcmp(run->plan.arm, judgement->arms[arm]) == 0 && run->plan.mask == 0 &&
@@ -70,7 +72,7 @@ static uint32_t repeats_of(const struct curves *curves, int arm) {
     return count;
 }
 
-/* Least and largest loss of an arm's runs at each update. */
+/* The band from the least to the largest loss of an arm's runs at each update. */
 static enum status loss_band(const struct curves *curves, int arm, struct band *out) {
     const struct trace_image *image = curves->page->image;
     enum status status = STATUS_OK;
@@ -123,7 +125,7 @@ static enum status draw_norms(const struct curves *curves) {
 
 /* ---- distances ---- */
 
-/* The baseline and `other`; NULL when the trace does not compare them. */
+/* The recorded distances of the baseline and run `other`; NULL when the trace has none. */
 static const struct trace_pair *pair_of(const struct curves *curves, const char *other) {
     const struct trace_image *image = curves->page->image;
     const char *const *arms = curves->page->judgement.arms;
@@ -139,7 +141,7 @@ static void widen_by(double gap, double *low, double *high) {
     if (!(gap <= *high)) *high = gap;
 }
 
-/* Least and largest distance between runs of one arm, at their ends. */
+/* The least and the largest distance between two runs of one arm, at their ends. */
 static void end_floor(const struct curves *curves, double *low, double *high) {
     const struct judgement *judgement = &curves->page->judgement;
     const struct trace_array *matrix = trace_array_of(curves->page->image, "floor/distance");
@@ -200,7 +202,8 @@ static enum status add_distance(const struct curves *curves, const struct trace_
 
 #define TWIN_NAME "|A-twin|: one weight of A one unit in the last place off"
 
-/* " |A-B| grows like k^0.5 [0.4, 0.6] over updates 1 to 9.", with the blank before it. */
+/* The law of a growth as a sentence, with a blank before it: " |A-B| grows like k^0.5 [0.4, 0.6]
+ * over updates 1 to 9." */
 static enum status put_law(const struct curves *curves, const char *what,
                            const struct judged_growth *growth, char **out) {
     char *law;
@@ -242,7 +245,7 @@ static enum status draw_distance(const struct curves *curves) {
     return STATUS_OK;
 }
 
-/* Least and largest |loss_i - loss_j| of two runs of one arm at update i. */
+/* The least and the largest difference of the losses of two runs of one arm, at update i. */
 static void loss_gaps(const struct curves *curves, uint64_t i, double *low, double *high) {
     const struct trace_image *image = curves->page->image;
     *low = *high = (double)NAN;
@@ -315,7 +318,7 @@ static int same_real(double a, double b) {
     return a == b || (isnan(a) && isnan(b));
 }
 
-/* Whether a group has the LRs of the first one in both arms. */
+/* Whether a parameter group has the learning rates of the first one, in both arms. */
 static int is_like_first(const struct curves *curves, uint32_t group) {
     for (int arm = 0; arm < 2; arm++) {
         const struct trace_run *run = curves->page->run[arm];

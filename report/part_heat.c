@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where the arms differ: phases, activations, gradients, parameters by update, from digests alone.
+ * Where the arms differ: phases, activations, gradients and parameters by update, from digests
+ * alone.
  *
- * A row is a name that both arms have; many names of one layer become one row. A strip shows the
- * updates in at most STRIP_CELLS cells. Invariant: a digest that was not recorded is neither equal
- * nor different. */
+ * A row is a name that both arms have; where names are many, those of one layer become one row. A
+ * strip beside it shows the updates in at most STRIP_CELLS cells. Invariant: a digest that was not
+ * recorded counts neither as equal nor as different. */
 #include <string.h>
 
 #include "report/page.h"
 
 #define STRIP_CELLS 120
-#define CELLS_APART 40 /* up to so many stand apart */
+#define CELLS_APART 40 /* up to so many cells are drawn with a gap between them */
 #define ROWS_SHOWN 80
 
 enum heat_kind { HEAT_PHASE = 0, HEAT_SITE, HEAT_GRADIENT, HEAT_PARAMETER, HEAT_KINDS };
@@ -17,9 +18,9 @@ enum heat_kind { HEAT_PHASE = 0, HEAT_SITE, HEAT_GRADIENT, HEAT_PARAMETER, HEAT_
 struct heat_row {
     const char *name;
     size_t name_length;
-    uint32_t from, end;        /* names of the baseline's list */
-    uint64_t first;            /* first update that differs; 0: none */
-    uint64_t differing, known; /* updates */
+    uint32_t from, end;        /* the names in the baseline's list that the row stands for */
+    uint64_t first;            /* the first update that differs; 0: none */
+    uint64_t differing, known; /* how many updates differ, and how many have a digest */
     int shown;
 };
 
@@ -28,7 +29,7 @@ struct heat {
     enum heat_kind kind;
     const char *const *names[2];
     uint32_t count[2];
-    uint32_t *other; /* (count[0]) index in the test arm's list; UINT32_MAX: it has none */
+    uint32_t *other; /* (count[0]) the same name's index in the test arm's list, or UINT32_MAX */
     struct heat_row *rows;
     uint32_t row_count;
 };
@@ -52,7 +53,7 @@ static int is_absent(const uint8_t *digest) {
     return 1;
 }
 
-/* 1 differs, 0 equal, -1 not recorded. */
+/* Compares one name at one update: 1 it differs, 0 it is equal, -1 a digest is missing. */
 static int compare_name(const struct heat *heat, uint64_t update, uint32_t i) {
     if (heat->other[i] == UINT32_MAX) return -1;
     const uint8_t *a = digest_of(&heat->page->run[0]->records[update], heat->kind, i);
@@ -84,7 +85,8 @@ static void name_lists(struct heat *heat) {
     }
 }
 
-/* Names in the same order in both lists, as they nearly always are, cost one comparison each. */
+/* Finds a name in the test arm's list, from index `guess` on: names are nearly always in the same
+ * order in both lists, and then each costs one comparison. */
 static uint32_t find_other(const struct heat *heat, const char *name, uint32_t guess) {
     for (uint32_t step = 0; step < heat->count[1]; step++) {
         const uint32_t i = (guess + step) % heat->count[1];
@@ -103,8 +105,8 @@ static enum status match_names(struct heat *heat) {
     return STATUS_OK;
 }
 
-/* "model.layers.12" of "model.layers.12.mlp.up_proj.weight"; the whole name where it has no
- * number. */
+/* The length of the layer's part of a name, "model.layers.12" of
+ * "model.layers.12.mlp.up_proj.weight"; that of the whole name where no part is a number. */
 static size_t layer_length(const char *name) {
     for (size_t i = 0; name[i] != '\0'; i++) {
         if ((i > 0 && name[i - 1] != '.') || name[i] < '0' || name[i] > '9') continue;
@@ -146,7 +148,7 @@ static void count_row(const struct heat *heat, struct heat_row *row) {
     }
 }
 
-/* The rows that differ first, in the order of the list. */
+/* Marks the ROWS_SHOWN rows that differ first; they stay in the order of the list. */
 static void choose_rows(struct heat *heat) {
     for (uint32_t n = 0; n < ROWS_SHOWN && n < heat->row_count; n++) {
         struct heat_row *best = NULL;
@@ -154,7 +156,8 @@ static void choose_rows(struct heat *heat) {
             struct heat_row *row = &heat->rows[i];
             if (!row->shown && (best == NULL || row->first - 1 < best->first - 1)) best = row;
         }
-        best->shown = 1; /* first 0 wraps to the largest: rows that never differ come last */
+        best->shown =
+            1; /* first - 1 of a row that never differs is the largest, so these come last */
     }
 }
 
@@ -176,7 +179,7 @@ static uint32_t cells_of(const struct heat *heat) {
     return updates < STRIP_CELLS ? (uint32_t)updates : STRIP_CELLS;
 }
 
-/* -1 not recorded, 0 no update differs, 1 some, 2 all of those that are known. */
+/* What a cell stands for: -1 no digest, 0 no update differs, 1 some do, 2 all with a digest do. */
 static int cell_state(const struct heat *heat, const struct heat_row *row, uint32_t cell) {
     const uint64_t updates = heat->page->judgement.updates, cells = cells_of(heat);
     uint64_t known = 0, differing = 0;
@@ -188,7 +191,7 @@ static int cell_state(const struct heat *heat, const struct heat_row *row, uint3
     return known == 0 ? -1 : differing == 0 ? 0 : differing == known ? 2 : 1;
 }
 
-/* All cells of one state, neighbours joined where they stand close. */
+/* Draws all cells of one state as one path; neighbours without a gap are one rectangle. */
 static void put_cells(struct html *html, const int *states, uint32_t cells, int state) {
     const int apart = cells <= CELLS_APART;
     int open = 0;
@@ -247,7 +250,8 @@ static void put_row(const struct heat *heat, const struct heat_row *row) {
 }
 
 static void put_rows(const struct heat *heat) {
-    const int backward = heat->kind == HEAT_GRADIENT; /* computed from the head to the embedding */
+    const int backward =
+        heat->kind == HEAT_GRADIENT; /* they are computed from the head to the embedding */
     for (uint32_t n = 0; n < heat->row_count; n++) {
         const struct heat_row *row = &heat->rows[backward ? heat->row_count - 1 - n : n];
         if (row->shown) put_row(heat, row);
@@ -280,7 +284,7 @@ static const char *const captions[HEAT_KINDS] = {
     "Phases of an update, in loop order", "Activations, in forward order",
     "Gradients before clipping, in backward order", "Parameters after the update"};
 
-/* Only where there are updates. */
+/* Writes one of the four tables; there is at least one update. */
 static enum status put_heat(struct page *page, enum heat_kind kind) {
     struct html *html = &page->html;
     struct heat heat;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The page of a log that `twinstep import` wrote: one curve of each kind, one table. No verdict,
- * because nothing is compared, and nothing that the log does not hold. */
+ * The page of a log that `twinstep import` wrote: what was understood, a curve of each column, and
+ * a table of the rows. It has no verdict, because nothing is compared, and shows nothing that the
+ * log does not hold. */
 #include <math.h>
 #include <string.h>
 
 #include "report/page.h"
 
 #define CHARTS_MOST 24
-#define COLUMNS_MOST 14 /* of the table of rows */
+#define COLUMNS_MOST 14 /* of the table of rows: more do not fit a page */
 
 struct log_shown {
-    const char *group; /* "log/loss" */
-    const char *name;  /* ours, "" */
-    const char *source, *units;
-    const double *value, *quantum;
-    int is_mean, is_total;
+    const char *group;             /* "log/loss" */
+    const char *name;              /* what we call the column, or "" */
+    const char *source, *units;    /* what the log calls it, and in what it counts */
+    const double *value, *quantum; /* (rows) each; a quantum of NaN: the row has no value */
+    int is_mean, is_total;         /* over the rows since the last; since the beginning */
 };
 
 struct shown {
@@ -45,7 +46,7 @@ static enum status open_rows(struct shown *shown) {
     return STATUS_OK;
 }
 
-/* A group below /log with a source name is a column. */
+/* A group below /log that has a source name is a column. */
 static void add_column(struct shown *shown, const struct trace_attribute *attribute) {
     const char *group = attribute->path;
     const struct page *page = shown->page;
@@ -177,7 +178,7 @@ static void put_columns(struct shown *shown) {
 
 /* ---- curves ---- */
 
-/* Rows that have a value and a step. */
+/* Draws the rows of a column that have a value and a step. */
 static enum status draw_column(struct shown *shown, const struct log_shown *column) {
     double *x, *y;
     uint64_t count = 0;
@@ -200,7 +201,8 @@ static enum status draw_column(struct shown *shown, const struct log_shown *colu
     return STATUS_OK;
 }
 
-/* Which come first: what every training prints, then columns with a name of ours. */
+/* The place of a column among the drawings: what every training prints comes first, in this order,
+ * and columns that we have no name for come last. */
 static size_t rank_of(const struct log_shown *column) {
     static const char *const first[] = {"loss", "lr_logged", "lr_applied", "grad_norm"};
     for (size_t i = 0; i < COUNT_OF(first); i++)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * On what it ran, with which versions, and the command that does it again. */
+ * What the experiment ran on, with which versions, and the command that runs it again. Says so
+ * where that was left out of the trace. */
 #include <string.h>
 
 #include "report/page.h"
 
-/* Attributes of one group as rows; returns how many. */
+/* Writes the attributes of one group as a table; returns how many there are. */
 static uint32_t put_group(struct page *page, const char *path, const char *caption) {
     struct html *html = &page->html;
     uint32_t count = 0;
@@ -27,7 +28,7 @@ static uint32_t put_group(struct page *page, const char *path, const char *capti
     return count;
 }
 
-/* What is under /backend: which run ran on what (model/backends.h). */
+/* Writes what is under /backend: which run was computed on what (evidence/backend_seen.h). */
 static void put_devices(struct page *page) {
     const char *last = "";
     put_group(page, "backend", "Whose ops each run had");
@@ -65,7 +66,7 @@ static int is_plain(const char *word) {
                         "_-./=,:+@%") == strlen(word);
 }
 
-/* As a POSIX shell reads it. */
+/* Writes a word in single quotes, so that a POSIX shell reads it as it is. */
 static void put_word(struct html *html, const char *word, size_t length) {
     html_raw(html, "&#39;");
     for (size_t i = 0; i < length;) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The causes once more: by other measures, and after earlier updates.
+ * The causes once more: their parts of other measures, and their shares after earlier updates.
  *
- * Shown as judgement_print does: where runs are exact and causes are two to five. Elsewhere these
- * figures are of single runs, whose noise is in them, and words say so. */
+ * As in the verdict's own words, these are shown where runs are exact and there are two to five
+ * causes. Where runs are noisy they are figures of single runs with the noise in them, so a
+ * sentence stands in their place. */
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How much of the difference each cause makes, and what causes make together; floor and closure.
+ * How much of the difference each cause makes, what causes make together, the floor and closure.
  *
- * Shares and interactions are the judgement's; where there are none, words say why. */
+ * Shares and interactions are those of the judgement; where there are none, a sentence says why. */
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +18,8 @@ void page_percent(struct page *page, double share) {
     html_raw(html, " %");
 }
 
-/* Whether alone is known when each cause acted; of noisy runs a first difference means nothing. */
+/* Whether it is known from when on causes act alone. Noisy runs differ from the first update on,
+ * whatever a cause does, so there it means nothing. */
 static int has_acted(const struct judgement *judgement) {
     if (judgement->floor != FLOOR_EXACT) return 0;
     for (uint32_t i = 0; i < judgement->cause_count; i++)
@@ -37,7 +38,8 @@ static void put_acted(struct html *html, const struct judged_cause *cause) {
     html_raw(html, "</td>");
 }
 
-/* Of the noise of runs both ways alike, and often less than four digits of the share can say. */
+/* The interval that holds the noise of runs is symmetric, so half its width says it; and that is
+ * often less than the four digits of a share could show. */
 static void put_interval(struct page *page, const struct judged_cause *cause) {
     struct html *html = &page->html;
     if (isnan(cause->low) || isnan(cause->high)) {
@@ -78,13 +80,14 @@ static void put_cause(struct page *page, const struct judged_cause *cause, const
     html_raw(html, "</tr>\n");
 }
 
-/* Of distances of all mixtures: neither sampled, nor of the way, whose causes just add up. */
+/* Whether there are interactions. They need the distances of all hybrids, so sampled shares have
+ * none; and projections just add up. */
 static int has_interactions(const struct judgement *judgement) {
     return judgement->cause_count >= 2 && judgement->sample.orders == 0 &&
            judgement->projection.runs == 0;
 }
 
-/* One scale for shares and interactions, so that their bars compare. */
+/* The one scale of the bars of shares and of interactions, so that they compare. */
 static struct bars bars_of(const struct judgement *judgement) {
     struct bars bars = {0.0, 1.0};
     for (uint32_t i = 0; i < judgement->cause_count; i++) {
@@ -99,7 +102,7 @@ static struct bars bars_of(const struct judgement *judgement) {
     return bars;
 }
 
-/* What the intervals of sampled shares are of. */
+/* Says which error the intervals of sampled shares hold. */
 static void put_sample(struct page *page) {
     struct html *html = &page->html;
     const struct judgement *judgement = &page->judgement;
@@ -125,7 +128,7 @@ static void put_projection(struct page *page) {
         projection->runs, 100.0 * projection->confidence);
 }
 
-/* What intervals do and do not put in an order. */
+/* Says which causes the intervals put in an order, and which they do not. */
 static void put_places(struct page *page) {
     struct html *html = &page->html;
     const struct judgement *judgement = &page->judgement;
@@ -221,7 +224,7 @@ static void put_interactions(struct page *page) {
                     "dividend). Below 0: together less than the parts.");
 }
 
-/* Why there are no shares; NULL when there are. */
+/* Says why there are no shares; NULL when there are. */
 static const char *without_shares(const struct judgement *judgement) {
     switch (judgement->verdict) {
     case VERDICT_IDENTICAL:

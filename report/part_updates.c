@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every update of both arms as a table, and every run of the trace.
- * Invariant: all updates up to PAGE_ROWS_MAX are rows; what is left out beyond is said. */
+ * Every update of both arms as a table, and every run of the trace. Invariant: up to PAGE_ROWS_MAX
+ * updates each is a row; of more, the page says what is left out. */
 #include <math.h>
 #include <string.h>
 
 #include "report/page.h"
 
-#define OPEN_UPDATES 60 /* so many rows are shown without being asked for */
+#define OPEN_UPDATES 60 /* up to so many rows, about a printed page, the table is open at first */
 
 static void put_cell(struct html *html, double value, int digits) {
     html_raw(html, "<td class=\"r\">");
@@ -61,7 +61,7 @@ static void put_pair(struct page *page, uint64_t i) {
             put_cell(&page->html, pair->reals[column], 4);
 }
 
-/* Whether everything so far is equal: the chained digests of the two arms. */
+/* Says whether all was equal up to this update, from the chained digests of the two arms. */
 static void put_bits(struct page *page, const struct record *a, const struct record *b) {
     html_raw(&page->html,
              a == NULL || b == NULL ? "<td>-</td>"

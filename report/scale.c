@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finds round numbers without a logarithm: powers of ten are read from their decimal text. */
+ * Finds round numbers for an axis. Powers of ten are read from their decimal text, so that a tick
+ * and its label are the same number to the last bit; no logarithm decides where a decade begins. */
 #include "report/scale.h"
 
 #include <inttypes.h>
@@ -11,7 +12,7 @@
 
 #define LEAST_EXPONENT (-323)
 #define MOST_EXPONENT 308
-#define TINY 1e-300 /* sizes beyond these lie at the edge of their axis */
+#define TINY 1e-300 /* sizes outside of TINY to HUGE_SIZE lie at the edge of their axis */
 #define HUGE_SIZE 1e300
 
 static double decimal(int64_t mantissa, int exponent) {
@@ -21,7 +22,7 @@ static double decimal(int64_t mantissa, int exponent) {
     return number_parse_real(text, NUMBER_FINITE, &value) == STATUS_OK ? value : real_inf_f64();
 }
 
-/* Largest e with 10^e <= value, for value above 0. */
+/* The largest e with 10^e <= value, for a value above 0. */
 static int exponent_of(double value) {
     int low = LEAST_EXPONENT, high = MOST_EXPONENT;
     while (low < high) {
@@ -39,7 +40,7 @@ static double rounded_down(double value) {
     return cut > value ? cut - 1.0 : cut;
 }
 
-/* mantissa * 10^exponent as a person writes it: 0.6935, 250, 5e-07. */
+/* Prints mantissa * 10^exponent as a person writes it: 0.6935, 250, 5e-07. */
 static void print_label(int64_t mantissa, int exponent, char out[SCALE_LABEL]) {
     const double value = decimal(mantissa, exponent), size = real_abs_f64(value);
     const int decimals = exponent < 0 ? -exponent : 0;
@@ -73,7 +74,8 @@ static double between(double value, double low, double high) {
     return value < low ? low : value > high ? high : value;
 }
 
-/* Equal values, and such as no drawing can tell apart, get room around them. */
+/* Puts the two in order. Equal values, and values that no drawing can tell apart, get room around
+ * them. */
 static void widen(double *least, double *most) {
     if (*most < *least) {
         const double swap = *least;
@@ -88,7 +90,8 @@ static void widen(double *least, double *most) {
     *most += room;
 }
 
-/* Step of a linear axis: 1, 2 or 5 times 10^*exponent, so that at most `ticks` lie in `span`. */
+/* The step of a linear axis: 1, 2 or 5 times 10^*exponent, the smallest with which at most `ticks`
+ * ticks lie in `span`. */
 static int64_t choose_step(double span, int ticks, int *exponent) {
     static const int64_t steps[] = {1, 2, 5};
     for (int e = exponent_of(span / (double)ticks);; e++)
@@ -134,7 +137,7 @@ void scale_init_counts(struct scale *scale, double least, double most, int ticks
 
 static const int64_t fine[] = {1, 2, 5};
 
-/* Enclosing numbers of 1, 2, 5 times a power of ten. */
+/* The nearest numbers of the form 1, 2 or 5 times a power of ten that enclose least ... most. */
 static void enclose(double least, double most, double *low, double *high) {
     const int first = exponent_of(least);
     *low = decimal(1, first);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The style sheet as text. a and b are the arms: blue, solid; orange, dashed; n is noise: grey. */
+ * The style sheet as text. The classes of the drawings are a for the baseline (blue, solid), b for
+ * the test arm (orange, dashed), n for noise (grey) and t for a run that differs by rounding alone
+ * (purple, dotted). */
 #include "report/style.h"
 
 static const char *const colours[] = {
@@ -109,7 +111,8 @@ static const char *const drawing_rules[] = {
     ".dot.t{fill:var(--hot)}.zero.t{stroke:var(--hot)}.cross.t{stroke:var(--hot)}\n",
 };
 
-/* On paper a closed table stays closed; colours as on a light screen. */
+/* For phones and paper. On paper what is folded stays folded, and colours are as on a light
+ * screen. */
 static const char *const media_rules[] = {
     "@media (max-width:34rem){main,footer{padding:0 .9rem}h1{font-size:1.4rem}",
     "svg text{font-size:16.5px}dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.5rem}",

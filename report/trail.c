@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Walks points in order and writes path data. */
+ * Walks the points of a line or a band in order and writes them as path data. Every path begins
+ * with M0 0, which draws nothing, so that one without points is valid, too. */
 #include "report/trail.h"
 
 #include <math.h>
 
-#define FINE_FROM 100 /* points whose line is drawn fine */
+#define FINE_FROM 100 /* a line of more points is drawn fine, so that it does not fill the plot */
 
 static const char *const style_names[] = {"a", "b", "n", "t"};
 
@@ -29,7 +30,7 @@ static double column_place(const struct view *view, int column) {
     return view->left + ((double)column + 0.5) * (view->right - view->left) / CHART_COLUMNS;
 }
 
-/* End of the points from `i` on that share a column. */
+/* The end of the points from `i` on that lie in the same column. */
 static uint64_t column_end(const struct view *view, const double *x, uint64_t count, uint64_t i) {
     const int column = column_of(view, x[i]);
     uint64_t end = i + 1;
@@ -104,7 +105,8 @@ static void draw_thinned(struct html *html, const struct view *view, const struc
         const double high = scale_place(&view->y, extent.most);
         put_point(html, down ? "L" : "M", x, low);
         html_raw(html, "V");
-        html_place(html, low - high < 0.1 ? low - 0.1 : high); /* a lone column stays visible */
+        html_place(html,
+                   low - high < 0.1 ? low - 0.1 : high); /* a line of no length would not show */
         html_raw(html, "V");
         html_place(html, scale_place(&view->y, extent.last));
         down = !extent.broken;
@@ -132,7 +134,7 @@ static int has_band(const struct band *band, uint64_t i) {
     return isfinite(band->high[i]) && isfinite(band->low[i]);
 }
 
-/* Least lower or largest upper edge of the points of one column. */
+/* The least lower or the largest upper edge of the points of one column. */
 static double edge_of(const struct band *band, uint64_t from, uint64_t end, int upper) {
     double edge = upper ? band->high[from] : band->low[from];
     for (uint64_t i = from + 1; i < end && has_band(band, i); i++) {
@@ -142,7 +144,8 @@ static double edge_of(const struct band *band, uint64_t from, uint64_t end, int 
     return edge;
 }
 
-/* One edge of a piece without gaps, in either direction. */
+/* Draws one edge of a piece without gaps: the upper one forwards, the lower one back, so that the
+ * two close the piece. */
 static void draw_edge(struct html *html, const struct view *view, const struct band *band,
                       uint64_t from, uint64_t end, int upper) {
     uint64_t i = upper ? from : end;
@@ -211,7 +214,7 @@ void trail_write_zeros(struct html *html, const struct view *view, const struct 
         double to = scale_place(&view->x, series->x[last] + 0.4);
         i = last;
         if (to - from < 1.0) to = from + 1.0;
-        if (from < end) from = end; /* marks that would touch are one */
+        if (from < end) from = end; /* marks that would touch become one */
         if (to <= from) continue;
         put_point(html, "M", from, view->lane + 10.0);
         html_raw(html, "H");
