@@ -38,45 +38,27 @@ static void begin(struct html *html) {
                    "aria-hidden=\"true\">");
 }
 
-static void write_upright(struct html *html, const struct bars *bars, double value) {
-    html_raw(html, "<line y1=\"0\" y2=\"10\" x1=\"");
-    html_place(html, place_of(bars, value));
-    html_raw(html, "\" x2=\"");
-    html_place(html, place_of(bars, value));
-    html_raw(html, "\"/>");
-}
-
+/* Ends a bar with an upright line at 0. */
 static void finish(struct html *html, const struct bars *bars) {
-    write_upright(html, bars, 0.0);
-    html_raw(html, "</svg>");
+    html_format(html, "<line y1=\"0\" y2=\"10\" x1=\"%f\" x2=\"%f\"/></svg>", place_of(bars, 0.0),
+                place_of(bars, 0.0));
 }
 
 /* A rectangle from one value to another, of which either may be the larger. */
 static void write_rect(struct html *html, const struct bars *bars, const char *kind, double from,
                        double to) {
-    const double left = place_of(bars, from < to ? from : to);
-    html_format(html, "<rect class=\"%s\" y=\"1\" height=\"8\" x=\"", kind);
-    html_place(html, left);
-    html_raw(html, "\" width=\"");
-    html_place(html, real_abs_f64(place_of(bars, to) - place_of(bars, from)));
-    html_raw(html, "\"/>");
+    html_format(html, "<rect class=\"%s\" y=\"1\" height=\"8\" x=\"%f\" width=\"%f\"/>", kind,
+                place_of(bars, from < to ? from : to),
+                real_abs_f64(place_of(bars, to) - place_of(bars, from)));
 }
 
 /* Draws the whisker twice: first wider and in the colour of the page, so that it shows on the bar,
  * too. */
 static void write_whisker(struct html *html, const struct bars *bars, double low, double high) {
-    static const char *const kinds[] = {"halo", "whisker"};
-    for (int i = 0; i < 2; i++) {
-        html_format(html, "<path class=\"%s\" d=\"M", kinds[i]);
-        html_place(html, place_of(bars, low));
-        html_raw(html, " 2.5V7.5M");
-        html_place(html, place_of(bars, low));
-        html_raw(html, " 5H");
-        html_place(html, place_of(bars, high));
-        html_raw(html, "M");
-        html_place(html, place_of(bars, high));
-        html_raw(html, " 2.5V7.5\"/>");
-    }
+    const double from = place_of(bars, low), to = place_of(bars, high);
+    for (int i = 0; i < 2; i++)
+        html_format(html, "<path class=\"%s\" d=\"M%f 2.5V7.5M%f 5H%fM%f 2.5V7.5\"/>",
+                    i == 0 ? "halo" : "whisker", from, from, to, to);
 }
 
 void bars_write(struct html *html, const struct bars *bars, double value, double low, double high) {

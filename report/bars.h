@@ -10,8 +10,9 @@
 
 #include "report/html.h"
 
-#define BARS_PARTS_MAX 5 /* fills that the style sheet knows; further parts begin anew with them   \
-                          */
+#define BARS_PARTS_MAX                                                                             \
+    5 /* fills that the style sheet knows; further parts begin anew with them                      \
+       */
 
 struct bars {
     double low, high; /* the ends of the scale; low <= 0 < high */

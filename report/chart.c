@@ -86,26 +86,12 @@ static void lay_out(const struct chart *chart, struct view *view) {
 
 static void write_line(struct html *html, const char *kind, double x1, double y1, double x2,
                        double y2) {
-    html_format(html, "<path class=\"%s\" d=\"M", kind);
-    html_place(html, x1);
-    html_raw(html, " ");
-    html_place(html, y1);
-    html_raw(html, "L");
-    html_place(html, x2);
-    html_raw(html, " ");
-    html_place(html, y2);
-    html_raw(html, "\"/>");
+    html_format(html, "<path class=\"%s\" d=\"M%f %fL%f %f\"/>", kind, x1, y1, x2, y2);
 }
 
 static void write_label(struct html *html, double x, double y, const char *anchor,
                         const char *text) {
-    html_raw(html, "<text x=\"");
-    html_place(html, x);
-    html_raw(html, "\" y=\"");
-    html_place(html, y);
-    html_format(html, "\" text-anchor=\"%s\">", anchor);
-    html_text(html, text);
-    html_raw(html, "</text>");
+    html_format(html, "<text x=\"%f\" y=\"%f\" text-anchor=\"%s\">%s</text>", x, y, anchor, text);
 }
 
 static void write_axes(struct html *html, const struct view *view) {
@@ -131,15 +117,9 @@ static void write_axes(struct html *html, const struct view *view) {
 
 /* The lane where zeros lie, which a logarithmic axis cannot show. */
 static void write_lane(struct html *html, const struct chart *chart, const struct view *view) {
-    html_format(html, "<rect class=\"%s\" x=\"", chart->zero_floor != NULL ? "noise" : "lane");
-    html_place(html, view->left);
-    html_raw(html, "\" y=\"");
-    html_place(html, view->lane);
-    html_raw(html, "\" width=\"");
-    html_place(html, view->right - view->left);
-    html_raw(html, "\" height=\"");
-    html_place(html, LANE);
-    html_raw(html, "\"/>");
+    html_format(html, "<rect class=\"%s\" x=\"%f\" y=\"%f\" width=\"%f\" height=\"%f\"/>",
+                chart->zero_floor != NULL ? "noise" : "lane", view->left, view->lane,
+                view->right - view->left, LANE);
     write_label(html, view->left - 7.0, view->lane + LANE / 2.0 + 4.5, "end", "0");
 }
 
@@ -165,26 +145,18 @@ static struct summary summarize(const struct series *series) {
 
 static void describe_series(struct html *html, const struct series *series) {
     const struct summary summary = summarize(series);
-    html_text(html, series->name);
-    if (summary.finite == 0) {
-        html_raw(html, ": no finite value. ");
-        return;
-    }
-    html_raw(html, ": least ");
-    html_rounded(html, summary.least, 6);
-    html_raw(html, ", largest ");
-    html_rounded(html, summary.most, 6);
-    html_raw(html, ", last ");
-    html_rounded(html, summary.last, 6);
-    html_raw(html, ". ");
+    if (summary.finite == 0)
+        html_format(html, "%s: no finite value. ", series->name);
+    else
+        html_format(html, "%s: least %.6g, largest %.6g, last %.6g. ", series->name, summary.least,
+                    summary.most, summary.last);
 }
 
 static void write_description(struct html *html, const struct chart *chart, const struct view *view,
                               uint32_t number) {
-    html_format(html, "<title id=\"t%u\">", number);
-    html_text(html, chart->title);
-    html_format(html, "</title><desc id=\"d%u\">", number);
-    html_format(html, "Updates %.0f to %.0f, %s axis. ", view->x.low + 0.5, view->x.high - 0.5,
+    html_format(html,
+                "<title id=\"t%u\">%s</title><desc id=\"d%u\">Updates %.0f to %.0f, %s axis. ",
+                number, chart->title, number, view->x.low + 0.5, view->x.high - 0.5,
                 chart->logarithmic ? "logarithmic" : "linear");
     for (uint32_t s = 0; s < chart->series_count; s++)
         describe_series(html, &chart->series[s]);
@@ -196,22 +168,17 @@ static const char *const style_names[] = {"a", "b", "n", "t"};
 static void write_patch(struct html *html, const char *kind, const char *style, const char *name) {
     html_format(html,
                 "<span><svg class=\"key\" viewBox=\"0 0 34 10\" aria-hidden=\"true\"><rect "
-                "class=\"%s %s\" x=\"1\" y=\"0.5\" width=\"32\" height=\"9\"/></svg> ",
-                kind, style);
-    html_text(html, name);
-    html_raw(html, "</span> ");
+                "class=\"%s %s\" x=\"1\" y=\"0.5\" width=\"32\" height=\"9\"/></svg> %s</span> ",
+                kind, style, name);
 }
 
 static void write_legend(struct html *html, const struct chart *chart) {
     html_raw(html, "<p class=\"legend\">");
-    for (uint32_t s = 0; s < chart->series_count; s++) {
+    for (uint32_t s = 0; s < chart->series_count; s++)
         html_format(html,
                     "<span><svg class=\"key\" viewBox=\"0 0 34 10\" aria-hidden=\"true\"><path "
-                    "class=\"line %s\" d=\"M1 5H33\"/></svg> ",
-                    style_names[chart->series[s].style]);
-        html_text(html, chart->series[s].name);
-        html_raw(html, "</span> ");
-    }
+                    "class=\"line %s\" d=\"M1 5H33\"/></svg> %s</span> ",
+                    style_names[chart->series[s].style], chart->series[s].name);
     for (uint32_t b = 0; b < chart->band_count; b++)
         write_patch(html, "band", style_names[chart->bands[b].style], chart->bands[b].name);
     if (chart->zero_floor != NULL) write_patch(html, "noise", "", chart->zero_floor);
@@ -243,15 +210,11 @@ static void write_notes(struct html *html, const struct chart *chart, const stru
     for (uint32_t s = 0; s < chart->series_count; s++) {
         const struct summary summary = summarize(&chart->series[s]);
         if (summary.missing == 0) continue;
-        html_raw(html, "<p class=\"note\">Gaps: ");
-        html_text(html, chart->series[s].name);
-        html_raw(html, " has no finite value at update ");
+        html_format(html, "<p class=\"note\">Gaps: %s has no finite value at update ",
+                    chart->series[s].name);
         write_ranges(html, &chart->series[s]);
-        html_raw(html, " (");
-        html_count(html, summary.missing);
-        html_raw(html, " of ");
-        html_count(html, chart->series[s].count);
-        html_raw(html, "); a cross at the top marks each place.</p>");
+        html_format(html, " (%ju of %ju); a cross at the top marks each place.</p>",
+                    summary.missing, chart->series[s].count);
     }
     if (view->thinned)
         html_format(html,
@@ -284,10 +247,8 @@ static void write_drawing(struct html *html, const struct chart *chart, const st
 void chart_write(struct html *html, const struct chart *chart, uint32_t number) {
     struct view view;
     lay_out(chart, &view);
-    html_raw(html, "<figure><figcaption><h3>");
-    html_text(html, chart->title);
-    html_raw(html, "</h3>");
-    if (chart->about[0] != '\0') html_element(html, "p", chart->about);
+    html_format(html, "<figure><figcaption><h3>%s</h3>", chart->title);
+    if (chart->about[0] != '\0') html_format(html, "<p>%s</p>", chart->about);
     html_raw(html, "</figcaption>\n");
     if (view.empty) {
         html_raw(html, "<p class=\"none\">Nothing to draw: no finite value was recorded.</p>");

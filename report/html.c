@@ -8,19 +8,10 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/number.h"
-
 #define REPLACEMENT "\xef\xbf\xbd"
 
 void html_raw(struct html *html, const char *markup) {
     fputs(markup, html->file);
-}
-
-void html_format(struct html *html, const char *format, ...) {
-    va_list list;
-    va_start(list, format);
-    vfprintf(html->file, format, list);
-    va_end(list);
 }
 
 /* The length of the well-formed UTF-8 sequence at `s` (RFC 3629: shortest form, no surrogates, at
@@ -64,7 +55,7 @@ static void put_character(struct html *html, const char *bytes, size_t length, u
     else if (is_forbidden(code))
         html_raw(html, REPLACEMENT);
     else if (turns_direction(code))
-        html_format(html, "[U+%04" PRIX32 "]", code);
+        fprintf(html->file, "[U+%04" PRIX32 "]", code);
     else
         fwrite(bytes, 1, length, html->file);
 }
@@ -91,34 +82,63 @@ void html_text(struct html *html, const char *text) {
     html_bytes(html, text, strlen(text));
 }
 
-void html_name(struct html *html, const char *bytes, size_t length) {
-    put_text(html, bytes, length, "._/-:,");
+/* Rounds half away from 0. */
+static void put_place(struct html *html, double value) {
+    const int64_t tenths = (int64_t)(value < 0.0 ? value * 10.0 - 0.5 : value * 10.0 + 0.5);
+    const uint64_t size = (uint64_t)(tenths < 0 ? -tenths : tenths);
+    fprintf(html->file, "%s%" PRIu64, tenths < 0 ? "-" : "", size / 10);
+    if (size % 10 != 0) fprintf(html->file, ".%" PRIu64, size % 10);
 }
 
-void html_element(struct html *html, const char *tag, const char *text) {
-    html_format(html, "<%s>", tag);
-    html_text(html, text);
-    html_format(html, "</%s>", tag);
-}
-
-void html_real(struct html *html, double value) {
-    html_raw(html, isnan(value) ? "not measured" : number_text_f64(value).text);
-}
-
-void html_rounded(struct html *html, double value, int digits) {
+static void put_rounded(struct html *html, double value, int digits) {
     if (isfinite(value))
-        html_format(html, "%.*g", digits, value);
+        fprintf(html->file, "%.*g", digits, value);
     else
         html_raw(html, isnan(value) ? "nan" : value > 0.0 ? "inf" : "-inf");
 }
 
-void html_place(struct html *html, double value) {
-    const int64_t tenths = (int64_t)(value < 0.0 ? value * 10.0 - 0.5 : value * 10.0 + 0.5);
-    const uint64_t size = (uint64_t)(tenths < 0 ? -tenths : tenths);
-    html_format(html, "%s%" PRIu64, tenths < 0 ? "-" : "", size / 10);
-    if (size % 10 != 0) html_format(html, ".%" PRIu64, size % 10);
+/* Writes what the directive behind a % stands for; returns the end of the directive. */
+static const char *put_value(struct html *html, const char *at, va_list *list) {
+    const int is_name = *at == '-';
+    int digits = -1;
+    at += is_name;
+    if (at[0] == '.' && at[1] == '*') {
+        digits = va_arg(*list, int);
+        at += 2;
+    } else if (at[0] == '.') {
+        for (digits = 0, at++; *at >= '0' && *at <= '9'; at++)
+            digits = 10 * digits + (*at - '0');
+    }
+    if (*at == 's') {
+        const char *const text = va_arg(*list, const char *);
+        put_text(html, text, digits < 0 ? strlen(text) : (size_t)digits, is_name ? "._/-:," : "");
+    } else if (*at == 'f' && digits < 0) {
+        put_place(html, va_arg(*list, double));
+    } else if (*at == 'f') {
+        fprintf(html->file, "%.*f", digits, va_arg(*list, double));
+    } else if (*at == 'g') {
+        put_rounded(html, va_arg(*list, double), digits < 0 ? 6 : digits);
+    } else if (*at == 'd') {
+        fprintf(html->file, "%d", va_arg(*list, int));
+    } else if (*at == 'u') {
+        fprintf(html->file, "%u", va_arg(*list, unsigned));
+    } else if (*at == 'j') { /* and u */
+        fprintf(html->file, "%ju", va_arg(*list, uintmax_t));
+        at++;
+    } else { /* % */
+        fputc('%', html->file);
+    }
+    return at + 1;
 }
 
-void html_count(struct html *html, uint64_t count) {
-    html_format(html, "%" PRIu64, count);
+void html_format(struct html *html, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    while (*format != '\0') {
+        const size_t plain = strcspn(format, "%");
+        fwrite(format, 1, plain, html->file);
+        format += plain;
+        if (*format == '%') format = put_value(html, format + 1, &list);
+    }
+    va_end(list);
 }

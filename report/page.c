@@ -14,10 +14,9 @@ const char *page_attribute(const struct page *page, const char *path, const char
 }
 
 void page_section(struct page *page, const char *id, const char *title) {
-    html_format(&page->html, "<section id=\"%s\" aria-labelledby=\"h-%s\">\n<h2 id=\"h-%s\">", id,
-                id, id);
-    html_text(&page->html, title);
-    html_raw(&page->html, "</h2>\n");
+    html_format(&page->html,
+                "<section id=\"%s\" aria-labelledby=\"h-%s\">\n<h2 id=\"h-%s\">%s</h2>\n", id, id,
+                id, title);
 }
 
 void page_section_end(struct page *page) {
@@ -29,7 +28,9 @@ void page_chart(struct page *page, const struct chart *chart) {
 }
 
 void page_note(struct page *page, const char *markup) {
-    html_format(&page->html, "<p class=\"note\">%s</p>\n", markup);
+    html_raw(&page->html, "<p class=\"note\">");
+    html_raw(&page->html, markup);
+    html_raw(&page->html, "</p>\n");
 }
 
 uint64_t page_row_stride(uint64_t rows) {
@@ -60,24 +61,24 @@ int page_next_line(const char **text, struct page_line *out) {
 
 void page_open(struct page *page, const char *title) {
     struct html *html = &page->html;
-    html_raw(html, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
-                   "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-                   "<meta name=\"color-scheme\" content=\"light dark\"/>\n"
-                   "<meta name=\"generator\" content=\"twinstep ");
-    html_text(html, page->options->version);
-    html_raw(html, "\"/>\n<title>");
-    html_text(html, title);
-    html_raw(html, " - twinstep report</title>\n<style>\n");
+    html_format(html,
+                "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+                "<meta name=\"color-scheme\" content=\"light dark\"/>\n"
+                "<meta name=\"generator\" content=\"twinstep %s\"/>\n"
+                "<title>%s - twinstep report</title>\n<style>\n",
+                page->options->version, title);
     style_write(html);
     html_raw(html, "</style>\n</head>\n<body>\n<main>\n");
 }
 
 void page_close(struct page *page) {
-    html_raw(&page->html, "</main>\n<footer><p>Written by twinstep ");
-    html_text(&page->html, page->options->version);
-    html_raw(&page->html,
-             " from the trace alone. Values are rounded where a table says so; the trace holds "
-             "every bit (<code>twinstep export</code>, h5py).</p></footer>\n</body>\n</html>\n");
+    html_format(
+        &page->html,
+        "</main>\n<footer><p>Written by twinstep %s from the trace alone. Values are rounded "
+        "where a table says so; the trace holds every bit (<code>twinstep export</code>, "
+        "h5py).</p></footer>\n</body>\n</html>\n",
+        page->options->version);
 }
 
 static void write_contents(struct page *page) {
@@ -99,16 +100,13 @@ static void write_header(struct page *page) {
     struct html *html = &page->html;
     const char *about = page_attribute(page, "", "about"),
                *source = page_attribute(page, "", "source");
-    html_raw(html, "<header>\n<p class=\"kicker\">twinstep report</p>\n<h1>");
-    html_name(html, page->judgement.name, strlen(page->judgement.name));
-    html_format(html, "</h1>\n<p class=\"badge v%d\">%s</p>\n", (int)page->judgement.verdict,
+    html_format(html,
+                "<header>\n<p class=\"kicker\">twinstep report</p>\n<h1>%-s</h1>\n"
+                "<p class=\"badge v%d\">%s</p>\n",
+                page->judgement.name, (int)page->judgement.verdict,
                 verdict_titles[page->judgement.verdict]);
-    if (about[0] != '\0') html_element(html, "p", about);
-    if (source[0] != '\0') {
-        html_raw(html, "<p class=\"note\">Source: ");
-        html_text(html, source);
-        html_raw(html, "</p>\n");
-    }
+    if (about[0] != '\0') html_format(html, "<p>%s</p>", about);
+    if (source[0] != '\0') html_format(html, "<p class=\"note\">Source: %s</p>\n", source);
     html_raw(html, "</header>\n");
     write_contents(page);
 }
@@ -117,17 +115,13 @@ static void write_header(struct page *page) {
 static void write_incomplete(struct page *page) {
     struct html *html = &page->html;
     if (page->image->complete) return;
-    html_raw(html, "<p class=\"warning\"><strong>Incomplete trace.</strong> The experiment was "
-                   "stopped, still goes on, or was recovered. Of ");
-    html_text(html, page_attribute(page, "", "steps"));
-    html_raw(html, " updates, ");
-    for (int arm = 0; arm < 2; arm++) {
-        html_text(html, page->judgement.arms[arm]);
-        html_raw(html, " finished ");
-        html_count(html, page->run[arm]->updates);
-        html_raw(html, arm == 0 ? ", " : ". ");
-    }
-    html_raw(html, "What is not there yet is called missing below, never zero.</p>\n");
+    html_format(
+        html,
+        "<p class=\"warning\"><strong>Incomplete trace.</strong> The experiment was stopped, "
+        "still goes on, or was recovered. Of %s updates, %s finished %ju, %s finished %ju. "
+        "What is not there yet is called missing below, never zero.</p>\n",
+        page_attribute(page, "", "steps"), page->judgement.arms[0], page->run[0]->updates,
+        page->judgement.arms[1], page->run[1]->updates);
 }
 
 static enum status write_experiment(struct page *page) {

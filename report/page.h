@@ -11,8 +11,9 @@
 #include "report/html.h"
 #include "report/report.h"
 
-#define PAGE_ROWS_MAX 20000 /* rows of a table of updates; more are thinned, and the page says so  \
-                             */
+#define PAGE_ROWS_MAX                                                                              \
+    20000 /* rows of a table of updates; more are thinned, and the page says so                    \
+           */
 
 struct page {
     struct html html;

@@ -31,12 +31,10 @@ static const char *cause_of(const struct page *page, const struct page_line *key
 }
 
 static void put_value(struct html *html, int is_there, const struct page_line *line) {
-    html_raw(html, "<td class=\"w\">");
     if (is_there)
-        html_name(html, line->value, line->value_length);
+        html_format(html, "<td class=\"w\">%-.*s</td>", (int)line->value_length, line->value);
     else
-        html_raw(html, "<em>has no such key</em>");
-    html_raw(html, "</td>");
+        html_raw(html, "<td class=\"w\"><em>has no such key</em></td>");
 }
 
 struct compared {
@@ -48,17 +46,14 @@ struct compared {
 static void put_key(struct page *page, const struct compared *key, int with_cause) {
     struct html *html = &page->html;
     const struct page_line *named = &key->line[key->there[0] ? 0 : 1];
-    html_format(html, "<tr%s><th scope=\"row\" class=\"w\">",
-                key->differs && !with_cause ? " class=\"x\"" : "");
-    html_name(html, named->key, named->key_length);
-    html_raw(html, "</th>");
+    html_raw(html, key->differs && !with_cause ? "<tr class=\"x\">" : "<tr>");
+    html_format(html, "<th scope=\"row\" class=\"w\">%-.*s</th>", (int)named->key_length,
+                named->key);
     put_value(html, key->there[0], &key->line[0]);
     put_value(html, key->there[1], &key->line[1]);
     if (with_cause) {
         const char *cause = cause_of(page, named);
-        html_raw(html, "<td>");
-        html_text(html, cause == NULL ? "none: no result depends on it" : cause);
-        html_raw(html, "</td>");
+        html_format(html, "<td>%s</td>", cause == NULL ? "none: no result depends on it" : cause);
     }
     html_raw(html, "</tr>\n");
 }
@@ -99,13 +94,8 @@ static void put_head(struct page *page, const char *caption, int with_cause) {
     struct html *html = &page->html;
     html_format(html,
                 "<div class=\"scroll\" tabindex=\"0\"><table><caption>%s</caption>\n<thead><tr><th "
-                "scope=\"col\">key</th>",
-                caption);
-    for (int arm = 0; arm < 2; arm++) {
-        html_raw(html, "<th scope=\"col\">");
-        html_text(html, page->judgement.arms[arm]);
-        html_raw(html, "</th>");
-    }
+                "scope=\"col\">key</th><th scope=\"col\">%s</th><th scope=\"col\">%s</th>",
+                caption, page->judgement.arms[0], page->judgement.arms[1]);
     html_raw(html, with_cause ? "<th scope=\"col\">cause</th>" : "");
     html_raw(html, "</tr></thead>\n<tbody>\n");
 }

@@ -381,13 +381,12 @@ enum status page_curves(struct page *page) {
     struct curves curves;
     TRY(open_curves(page, &curves));
     page_section(page, "curves", "Curves");
-    html_raw(&page->html, "<p>A is ");
-    html_text(&page->html, page->judgement.arms[0]);
-    html_raw(&page->html, " (blue, solid), B is ");
-    html_text(&page->html, page->judgement.arms[1]);
-    html_raw(&page->html, " (orange, dashed). Where they coincide the dashes lie on the solid "
-                          "line. Every value stands in the table of updates below.</p>\n"
-                          "<div class=\"figures\">\n");
+    html_format(
+        &page->html,
+        "<p>A is %s (blue, solid), B is %s (orange, dashed). Where they coincide the dashes "
+        "lie on the solid line. Every value stands in the table of updates below.</p>\n"
+        "<div class=\"figures\">\n",
+        page->judgement.arms[0], page->judgement.arms[1]);
     TRY(draw_losses(&curves));
     TRY(draw_distance(&curves));
     TRY(draw_rates(&curves));

@@ -225,8 +225,7 @@ static void put_strip(struct html *html, const struct heat *heat, const struct h
 
 static void put_row(const struct heat *heat, const struct heat_row *row) {
     struct html *html = &heat->page->html;
-    html_raw(html, "<tr><th scope=\"row\" class=\"w\">");
-    html_name(html, row->name, row->name_length);
+    html_format(html, "<tr><th scope=\"row\" class=\"w\">%-.*s", (int)row->name_length, row->name);
     if (row->end - row->from > 1)
         html_format(html, " <span class=\"note\">(%u)</span>", row->end - row->from);
     html_raw(html, "</th><td class=\"f\">");
@@ -235,15 +234,11 @@ static void put_row(const struct heat *heat, const struct heat_row *row) {
     else if (row->first == 0)
         html_raw(html, "never");
     else
-        html_count(html, row->first);
+        html_format(html, "%ju", row->first);
     html_raw(html, "</td><td class=\"f\">");
-    if (row->known > 0) {
-        html_count(html, row->differing);
-        if (row->known != heat->page->judgement.updates) {
-            html_raw(html, " of ");
-            html_count(html, row->known);
-        }
-    }
+    if (row->known > 0) html_format(html, "%ju", row->differing);
+    if (row->known > 0 && row->known != heat->page->judgement.updates)
+        html_format(html, " of %ju", row->known);
     html_raw(html, "</td><td>");
     put_strip(html, heat, row);
     html_raw(html, "</td></tr>\n");
@@ -289,15 +284,14 @@ static enum status put_heat(struct page *page, enum heat_kind kind) {
     struct html *html = &page->html;
     struct heat heat;
     TRY(open_heat(page, kind, &heat));
-    html_format(html, "<div>\n<table class=\"heat\"><caption>%s</caption>\n", captions[kind]);
-    html_raw(html, "<thead><tr><th scope=\"col\">name</th><th scope=\"col\" class=\"f\">first "
-                   "at</th><th scope=\"col\" class=\"f\">differ, of ");
-    html_count(html, page->judgement.updates);
-    html_raw(html, "</th><th scope=\"col\">updates ");
-    html_count(html, page->run[0]->records[0].step);
-    html_raw(html, " to ");
-    html_count(html, page->run[0]->records[page->judgement.updates - 1].step);
-    html_raw(html, "</th></tr></thead>\n<tbody>\n");
+    html_format(
+        html,
+        "<div>\n<table class=\"heat\"><caption>%s</caption>\n<thead><tr><th "
+        "scope=\"col\">name</th><th scope=\"col\" class=\"f\">first at</th><th scope=\"col\" "
+        "class=\"f\">differ, of %ju</th><th scope=\"col\">updates %ju to %ju</th></tr>"
+        "</thead>\n<tbody>\n",
+        captions[kind], page->judgement.updates, page->run[0]->records[0].step,
+        page->run[0]->records[page->judgement.updates - 1].step);
     put_rows(&heat);
     html_raw(html, "</tbody></table>\n");
     if (heat.row_count == 0) html_raw(html, "<p class=\"none\">Not recorded.</p>\n");
@@ -336,18 +330,12 @@ static void put_first(struct page *page) {
         html_raw(html, "<p>No digest differs at any update that both arms finished.</p>\n");
         return;
     }
-    html_format(html, "<p>The first difference is at <strong>update %lld</strong>",
-                (long long)judgement->first_step);
-    if (judgement->first_phase[0] != '\0') {
-        html_raw(html, ", phase <strong>");
-        html_text(html, judgement->first_phase);
-        html_raw(html, "</strong>");
-    }
-    if (judgement->first_tensor[0] != '\0') {
-        html_raw(html, ", <strong>");
-        html_name(html, judgement->first_tensor, strlen(judgement->first_tensor));
-        html_raw(html, "</strong>");
-    }
+    html_format(html, "<p>The first difference is at <strong>update %ju</strong>",
+                (uintmax_t)judgement->first_step);
+    if (judgement->first_phase[0] != '\0')
+        html_format(html, ", phase <strong>%s</strong>", judgement->first_phase);
+    if (judgement->first_tensor[0] != '\0')
+        html_format(html, ", <strong>%-s</strong>", judgement->first_tensor);
     html_raw(html, ". Every digest covers all bits of what it names.</p>\n");
 }
 

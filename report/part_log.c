@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "report/page.h"
 
 #define CHARTS_MOST 24
@@ -20,7 +21,7 @@ struct log_shown {
 
 struct shown {
     struct page *page;
-    const double *step, *part;
+    const double *step;
     uint64_t rows;
     struct log_shown *columns;
     uint32_t count;
@@ -41,8 +42,6 @@ static enum status open_rows(struct shown *shown) {
         FAIL(STATUS_INPUT, "expected rows in an imported log (/log/step), got none");
     shown->rows = step->plan.shape[0];
     shown->step = step->values;
-    const struct trace_array *part = array_of(shown->page, "log", "part", shown->rows);
-    shown->part = part == NULL ? NULL : part->values;
     return STATUS_OK;
 }
 
@@ -90,24 +89,13 @@ static void put_facts(struct shown *shown) {
     struct page *page = shown->page;
     struct html *html = &page->html;
     const char *most = page_attribute(page, "log", "max_steps");
-    html_raw(html, "<dl><dt>log</dt><dd>");
-    html_text(html, source_of(shown));
-    html_raw(html, "</dd><dt>format</dt><dd>");
-    html_text(html, page_attribute(page, "log", "format"));
-    html_raw(html, "</dd><dt>rows</dt><dd>");
-    html_count(html, shown->rows);
-    if (shown->rows > 0) {
-        html_raw(html, ", updates ");
-        html_rounded(html, shown->step[0], 15);
-        html_raw(html, " to ");
-        html_rounded(html, shown->step[shown->rows - 1], 15);
-    }
-    if (most[0] != '\0' && strcmp(most, "0") != 0) {
-        html_raw(html, " of ");
-        html_text(html, most);
-    }
-    html_raw(html, "</dd><dt>its first update is called</dt><dd>");
-    html_text(html, page_attribute(page, "log", "step_base"));
+    html_format(html, "<dl><dt>log</dt><dd>%s</dd><dt>format</dt><dd>%s</dd><dt>rows</dt><dd>%ju",
+                source_of(shown), page_attribute(page, "log", "format"), shown->rows);
+    if (shown->rows > 0)
+        html_format(html, ", updates %.15g to %.15g", shown->step[0], shown->step[shown->rows - 1]);
+    if (most[0] != '\0' && strcmp(most, "0") != 0) html_format(html, " of %s", most);
+    html_format(html, "</dd><dt>its first update is called</dt><dd>%s",
+                page_attribute(page, "log", "step_base"));
     if (strcmp(page_attribute(page, "log", "step_guessed"), "1") == 0)
         html_raw(html, " (numbered by us: the log prints no step)");
     html_raw(html, "</dd></dl>\n");
@@ -118,16 +106,14 @@ static void put_notes(struct shown *shown) {
     const char *at = notes == NULL ? "" : notes->text;
     while (*at != '\0') {
         const size_t length = strcspn(at, "\n");
-        html_raw(&shown->page->html, "<p class=\"warning\">");
-        html_bytes(&shown->page->html, at, length);
-        html_raw(&shown->page->html, "</p>\n");
+        html_format(&shown->page->html, "<p class=\"warning\">%.*s</p>\n", (int)length, at);
         at += length + (at[length] == '\n');
     }
 }
 
 static void put_column(struct html *html, const struct shown *shown,
                        const struct log_shown *column) {
-    double least = (double)NAN, most = (double)NAN, finest = (double)NAN, coarsest = (double)NAN;
+    double least = (double)NAN, most = (double)NAN, coarsest = (double)NAN;
     uint64_t values = 0;
     for (uint64_t i = 0; i < shown->rows; i++) {
         const double q = column->quantum[i], v = column->value[i];
@@ -135,31 +121,20 @@ static void put_column(struct html *html, const struct shown *shown,
         values++;
         if (!(v >= least) && !isnan(v)) least = v;
         if (!(v <= most) && !isnan(v)) most = v;
-        if (!(q >= finest)) finest = q;
         if (!(q <= coarsest)) coarsest = q;
     }
-    html_raw(html, "<tr><th scope=\"row\" class=\"w\">");
-    html_name(html, column->source, strlen(column->source));
-    html_raw(html, "</th><td>");
-    html_text(html, column->name);
-    html_raw(html, column->is_mean    ? " (mean since the last row)"
-                   : column->is_total ? " (running total)"
-                                      : "");
-    html_raw(html, "</td><td class=\"r\">");
-    html_count(html, values);
-    const double numbers[] = {least, most};
-    for (int i = 0; i < 2; i++) {
-        html_raw(html, "</td><td class=\"r\">");
-        html_rounded(html, numbers[i], 7);
-    }
-    html_raw(html, "</td><td>");
-    if (values == 0)
-        html_raw(html, "-");
-    else if (coarsest == 0.0)
-        html_raw(html, "exactly");
+    html_format(html,
+                "<tr><th scope=\"row\" class=\"w\">%-s</th><td>%s%s</td><td class=\"r\">%ju</td>"
+                "<td class=\"r\">%.7g</td><td class=\"r\">%.7g</td>",
+                column->source, column->name,
+                column->is_mean    ? " (mean since the last row)"
+                : column->is_total ? " (running total)"
+                                   : "",
+                values, least, most);
+    if (values == 0 || coarsest == 0.0)
+        html_format(html, "<td>%s</td></tr>\n", values == 0 ? "-" : "exactly");
     else
-        html_rounded(html, coarsest, 2);
-    html_raw(html, "</td></tr>\n");
+        html_format(html, "<td>%.2g</td></tr>\n", coarsest);
 }
 
 static void put_columns(struct shown *shown) {
@@ -233,20 +208,14 @@ static enum status put_curves(struct shown *shown) {
 
 static void put_row(struct shown *shown, uint64_t row) {
     struct html *html = &shown->page->html;
-    html_raw(html, "<tr><th scope=\"row\" class=\"r\">");
     if (shown->step[row] > 0.0)
-        html_rounded(html, shown->step[row], 15);
+        html_format(html, "<tr><th scope=\"row\" class=\"r\">%.15g</th>", shown->step[row]);
     else
-        html_raw(html, "?");
-    html_raw(html, "</th>");
+        html_raw(html, "<tr><th scope=\"row\" class=\"r\">?</th>");
     for (uint32_t i = 0; i < shown->count && i < COLUMNS_MOST; i++) {
         html_raw(html, "<td class=\"r\">");
-        if (isnan(shown->columns[i].quantum[row]))
-            html_raw(html, "");
-        else if (isnan(shown->columns[i].value[row]))
-            html_raw(html, "nan");
-        else
-            html_real(html, shown->columns[i].value[row]);
+        if (!isnan(shown->columns[i].quantum[row]))
+            html_raw(html, number_text_f64(shown->columns[i].value[row]).text);
         html_raw(html, "</td>");
     }
     html_raw(html, "</tr>\n");
@@ -255,26 +224,21 @@ static void put_row(struct shown *shown, uint64_t row) {
 static void put_rows(struct shown *shown) {
     struct html *html = &shown->page->html;
     page_section(shown->page, "rows", "Row by row");
-    html_format(html, "<details%s><summary>", shown->rows <= 60 ? " open=\"open\"" : "");
-    html_count(html, shown->rows);
-    html_raw(
+    html_raw(html, shown->rows <= 60 ? "<details open=\"open\">" : "<details>");
+    html_format(
         html,
-        " rows</summary>\n<div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th scope=\"col\" "
-        "class=\"r\">update</th>");
-    for (uint32_t i = 0; i < shown->count && i < COLUMNS_MOST; i++) {
-        html_raw(html, "<th scope=\"col\" class=\"r\">");
-        html_name(html, shown->columns[i].source, strlen(shown->columns[i].source));
-        html_raw(html, "</th>");
-    }
+        "<summary>%ju rows</summary>\n<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>"
+        "<th scope=\"col\" class=\"r\">update</th>",
+        shown->rows);
+    for (uint32_t i = 0; i < shown->count && i < COLUMNS_MOST; i++)
+        html_format(html, "<th scope=\"col\" class=\"r\">%-s</th>", shown->columns[i].source);
     html_raw(html, "</tr></thead>\n<tbody>\n");
     for (uint64_t i = 0; i < shown->rows; i++)
         if (page_row_shown(i, shown->rows)) put_row(shown, i);
     html_raw(html, "</tbody></table></div></details>\n");
-    if (page_row_stride(shown->rows) > 1) {
-        html_raw(html, "<p class=\"note\">Thinned: one row in ");
-        html_count(html, page_row_stride(shown->rows));
-        html_raw(html, ", and the last one.</p>\n");
-    }
+    if (page_row_stride(shown->rows) > 1)
+        html_format(html, "<p class=\"note\">Thinned: one row in %ju, and the last one.</p>\n",
+                    page_row_stride(shown->rows));
     if (shown->count > COLUMNS_MOST)
         html_format(html, "<p class=\"note\">Capped: the first %d of %u columns.</p>\n",
                     COLUMNS_MOST, shown->count);
@@ -287,13 +251,13 @@ static const char *base_name(const char *path) {
 }
 
 static void put_header(struct shown *shown) {
-    struct html *html = &shown->page->html;
-    const char *name = base_name(source_of(shown));
-    html_raw(html, "<header>\n<p class=\"kicker\">twinstep report of one log</p>\n<h1>");
-    html_name(html, name, strlen(name));
-    html_raw(html, "</h1>\n<p class=\"badge v0\">No verdict: nothing is compared</p>\n<p>One "
-                   "imported log. It says what a training printed, not what it did. To compare "
-                   "two: <code>twinstep compare A B</code>.</p>\n</header>\n");
+    html_format(
+        &shown->page->html,
+        "<header>\n<p class=\"kicker\">twinstep report of one log</p>\n<h1>%-s</h1>\n"
+        "<p class=\"badge v0\">No verdict: nothing is compared</p>\n<p>One imported log. It "
+        "says what a training printed, not what it did. To compare two: <code>twinstep "
+        "compare A B</code>.</p>\n</header>\n",
+        base_name(source_of(shown)));
 }
 
 enum status page_log(struct page *page) {

@@ -18,11 +18,8 @@ static uint32_t put_group(struct page *page, const char *path, const char *capti
                 "<div><div class=\"scroll\" tabindex=\"0\"><table class=\"wide\"><caption>%s"
                 "</caption><tbody>\n",
                 caption);
-        html_raw(html, "<tr><th scope=\"row\">");
-        html_name(html, attribute->name, strlen(attribute->name));
-        html_raw(html, "</th><td class=\"w\">");
-        html_name(html, attribute->text, strlen(attribute->text));
-        html_raw(html, "</td></tr>\n");
+        html_format(html, "<tr><th scope=\"row\">%-s</th><td class=\"w\">%-s</td></tr>\n",
+                    attribute->name, attribute->text);
     }
     if (count > 0) html_raw(html, "</tbody></table></div></div>\n");
     return count;
@@ -52,9 +49,8 @@ void page_machine(struct page *page) {
     if (machine == 0)
         html_raw(html, "<p>Machine, host, date and command were left out (<code>--reproducible"
                        "</code>), so that equal runs write equal bytes.</p>\n");
-    html_raw(html, "<dl><dt>configuration digest</dt><dd><code>");
-    html_text(html, page_attribute(page, "", "configuration_digest"));
-    html_raw(html, "</code></dd></dl>\n");
+    html_format(html, "<dl><dt>configuration digest</dt><dd><code>%s</code></dd></dl>\n",
+                page_attribute(page, "", "configuration_digest"));
     page_section_end(page);
 }
 
@@ -125,13 +121,12 @@ enum status page_reproduce(struct page *page) {
                            : "<p>Save the scenario below under the name in the command; data files "
                              "that it names are relative to it.</p>\n");
     TRY(put_commands(page, builtin));
-    if (command[0] != '\0') {
-        html_raw(html, "<p>As it was called, words joined by blanks:</p>\n");
-        html_element(html, "pre", command);
-    }
-    html_raw(html, "<details><summary>The scenario, verbatim</summary>\n<pre>");
-    html_text(html, text);
-    html_raw(html, "</pre></details>\n");
+    if (command[0] != '\0')
+        html_format(html, "<p>As it was called, words joined by blanks:</p>\n<pre>%s</pre>",
+                    command);
+    html_format(html,
+                "<details><summary>The scenario, verbatim</summary>\n<pre>%s</pre></details>\n",
+                text);
     page_section_end(page);
     return STATUS_OK;
 }

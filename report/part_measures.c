@@ -13,21 +13,16 @@
 static void put_heads(struct page *page) {
     struct html *html = &page->html;
     const struct judgement *judgement = &page->judgement;
-    for (uint32_t i = 0; i < judgement->cause_count; i++) {
-        html_raw(html, "<th scope=\"col\" class=\"r\">");
-        html_name(html, judgement->causes[i].name, strlen(judgement->causes[i].name));
-        html_raw(html, "</th>");
-    }
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        html_format(html, "<th scope=\"col\" class=\"r\">%-s</th>", judgement->causes[i].name);
     html_raw(html, "</tr></thead>\n<tbody>\n");
 }
 
 static void put_rounded(struct html *html, double value, int digits) {
-    html_raw(html, "<td class=\"r\">");
     if (isnan(value))
-        html_raw(html, "not measured");
+        html_raw(html, "<td class=\"r\">not measured</td>");
     else
-        html_rounded(html, value, digits);
-    html_raw(html, "</td>");
+        html_format(html, "<td class=\"r\">%.*g</td>", digits, value);
 }
 
 static void put_measures(struct page *page) {
@@ -40,9 +35,7 @@ static void put_measures(struct page *page) {
     put_heads(page);
     for (uint32_t m = 0; m < judgement->measure_count; m++) {
         const struct judged_measure *measure = &judgement->measures[m];
-        html_raw(html, "<tr><th scope=\"row\" class=\"w\">");
-        html_text(html, measure->words);
-        html_raw(html, "</th>");
+        html_format(html, "<tr><th scope=\"row\" class=\"w\">%s</th>", measure->words);
         put_rounded(html, measure->whole, 4);
         for (uint32_t i = 0; i < judgement->cause_count; i++)
             put_rounded(html, measure->value[i], 4);
@@ -62,9 +55,7 @@ static struct bars bars_of_marks(const struct judgement *judgement) {
 
 static void put_mark(struct page *page, const struct bars *bars, const struct judged_mark *mark) {
     struct html *html = &page->html;
-    html_raw(html, "<tr><th scope=\"row\" class=\"r\">");
-    html_count(html, mark->update);
-    html_raw(html, "</th>");
+    html_format(html, "<tr><th scope=\"row\" class=\"r\">%ju</th>", mark->update);
     put_rounded(html, mark->whole, 5);
     html_raw(html, "<td>");
     bars_write_parts(html, bars, mark->share, page->judgement.cause_count);
@@ -83,8 +74,7 @@ static void put_legend(struct page *page) {
     for (uint32_t i = 0; i < page->judgement.cause_count; i++) {
         html_raw(html, "<span>");
         bars_write_key(html, i);
-        html_text(html, page->judgement.causes[i].name);
-        html_raw(html, "</span> ");
+        html_format(html, "%s</span> ", page->judgement.causes[i].name);
     }
     html_raw(html, "</p>\n");
 }

@@ -9,13 +9,10 @@
 #include "report/page.h"
 
 void page_percent(struct page *page, double share) {
-    struct html *html = &page->html;
-    if (isnan(share)) {
-        html_raw(html, "not determined");
-        return;
-    }
-    html_rounded(html, 100.0 * share, 4);
-    html_raw(html, " %");
+    if (isnan(share))
+        html_raw(&page->html, "not determined");
+    else
+        html_format(&page->html, "%.4g %%", 100.0 * share);
 }
 
 /* Whether it is known from when on causes act alone. Noisy runs differ from the first update on,
@@ -28,14 +25,11 @@ static int has_acted(const struct judgement *judgement) {
 }
 
 static void put_acted(struct html *html, const struct judged_cause *cause) {
-    html_raw(html, "<td class=\"n\">");
-    if (cause->acted > 0) {
-        html_raw(html, "from update ");
-        html_count(html, (uint64_t)cause->acted);
-    } else {
-        html_raw(html, cause->acted == 0 ? "in no update" : "not seen");
-    }
-    html_raw(html, "</td>");
+    if (cause->acted > 0)
+        html_format(html, "<td class=\"n\">from update %ju</td>", (uintmax_t)cause->acted);
+    else
+        html_format(html, "<td class=\"n\">%s</td>",
+                    cause->acted == 0 ? "in no update" : "not seen");
 }
 
 /* The interval that holds the noise of runs is symmetric, so half its width says it; and that is
@@ -47,9 +41,7 @@ static void put_interval(struct page *page, const struct judged_cause *cause) {
     } else if (cause->low == cause->high) {
         html_raw(html, page->judgement.sample.orders > 0 ? "the same in every order" : "exact");
     } else if (page->judgement.projection.runs > 0) {
-        html_raw(html, "&#177; ");
-        html_rounded(html, 50.0 * (cause->high - cause->low), 2);
-        html_raw(html, " %");
+        html_format(html, "&#177; %.2g %%", 50.0 * (cause->high - cause->low));
     } else {
         page_percent(page, cause->low);
         html_raw(html, " to ");
@@ -60,22 +52,17 @@ static void put_interval(struct page *page, const struct judged_cause *cause) {
 static void put_cause(struct page *page, const struct judged_cause *cause, const struct bars *bars,
                       int acted) {
     struct html *html = &page->html;
-    html_raw(html, "<tr><th scope=\"row\">");
-    html_name(html, cause->name, strlen(cause->name));
-    html_raw(html, "</th><td class=\"r\">");
+    html_format(html, "<tr><th scope=\"row\">%-s</th><td class=\"r\">", cause->name);
     page_percent(page, cause->share);
     html_raw(html, "</td><td>");
     bars_write(html, bars, cause->share, cause->low, cause->high);
     html_raw(html, "</td><td class=\"n\">");
     put_interval(page, cause);
-    html_raw(html, "</td><td class=\"r\">");
-    html_rounded(html, cause->value, 6);
-    html_raw(html, "</td><td class=\"r\">");
+    html_format(html, "</td><td class=\"r\">%.6g</td>", cause->value);
     if (isnan(cause->alone))
-        html_raw(html, "not trained");
+        html_raw(html, "<td class=\"r\">not trained</td>");
     else
-        html_rounded(html, cause->alone, 6);
-    html_raw(html, "</td>");
+        html_format(html, "<td class=\"r\">%.6g</td>", cause->alone);
     if (acted) put_acted(html, cause);
     html_raw(html, "</tr>\n");
 }
@@ -135,13 +122,11 @@ static void put_places(struct page *page) {
     html_raw(html, "<ul>\n");
     for (uint32_t i = 0; i < judgement->cause_count; i++) {
         const struct judged_cause *cause = &judgement->causes[i];
-        html_raw(html, "<li>");
-        html_text(html, cause->name);
         if (cause->place[0] == cause->place[1])
-            html_format(html, ": place %u", cause->place[0]);
+            html_format(html, "<li>%s: place %u</li>\n", cause->name, cause->place[0]);
         else
-            html_format(html, ": place %u to %u, not ordered", cause->place[0], cause->place[1]);
-        html_raw(html, "</li>\n");
+            html_format(html, "<li>%s: place %u to %u, not ordered</li>\n", cause->name,
+                        cause->place[0], cause->place[1]);
     }
     html_raw(html, "</ul>\n");
 }
@@ -179,11 +164,9 @@ static void put_causes(struct page *page) {
     if (judgement->projection.runs > 0) put_projection(page);
     if (judgement->sample.orders > 0 || judgement->projection.runs > 0) put_places(page);
     if (judgement->projection.runs == 0 && judgement->projection.reason != NULL &&
-        judgement->projection.reason[0] != '\0') {
-        html_raw(html, "<p>No interval of the noise of runs: ");
-        html_text(html, judgement->projection.reason);
-        html_raw(html, ".</p>\n");
-    }
+        judgement->projection.reason[0] != '\0')
+        html_format(html, "<p>No interval of the noise of runs: %s.</p>\n",
+                    judgement->projection.reason);
 }
 
 static void put_mask(struct html *html, const struct judgement *judgement, uint32_t mask) {
@@ -215,9 +198,7 @@ static void put_interactions(struct page *page) {
         html_raw(html, "</td><td>");
         bars_write(html, &bars, judgement->dividends[mask] / judgement->total, (double)NAN,
                    (double)NAN);
-        html_raw(html, "</td><td class=\"r\">");
-        html_rounded(html, judgement->dividends[mask], 6);
-        html_raw(html, "</td></tr>\n");
+        html_format(html, "</td><td class=\"r\">%.6g</td></tr>\n", judgement->dividends[mask]);
     }
     html_raw(html, "</tbody></table></div>\n");
     page_note(page, "What causes make together beyond what fewer of them make (Harsanyi "
@@ -249,15 +230,12 @@ void page_shares(struct page *page) {
     const char *why = without_shares(judgement);
     page_section(page, "shares", "Causes and their shares");
     if (why != NULL) {
-        html_element(html, "p", why);
+        html_format(html, "<p>%s</p>", why);
         page_section_end(page);
         return;
     }
-    html_raw(html, "<p>Of |A-B| = ");
-    html_rounded(html, judgement->total, 6);
-    html_raw(html, judgement->projection.runs > 0
-                       ? " at the end of training, the noise of runs taken out."
-                       : " at the end of training.");
+    html_format(html, "<p>Of |A-B| = %.6g at the end of training%s.", judgement->total,
+                judgement->projection.runs > 0 ? ", the noise of runs taken out" : "");
     if (judgement->coupled)
         html_raw(html,
                  judgement->sample.orders > 0
@@ -275,18 +253,14 @@ void page_shares(struct page *page) {
 /* ---- floor and closure ---- */
 
 static void put_fact(struct html *html, const char *name, const char *text) {
-    html_element(html, "dt", name);
-    html_element(html, "dd", text);
+    html_format(html, "<dt>%s</dt><dd>%s</dd>", name, text);
 }
 
 static void put_number(struct html *html, const char *name, double value, int digits) {
-    html_element(html, "dt", name);
-    html_raw(html, "<dd>");
     if (isnan(value))
-        html_raw(html, "not measured");
+        html_format(html, "<dt>%s</dt><dd>not measured</dd>\n", name);
     else
-        html_rounded(html, value, digits);
-    html_raw(html, "</dd>\n");
+        html_format(html, "<dt>%s</dt><dd>%.*g</dd>\n", name, digits, value);
 }
 
 static const char *equal_words(int equal) {
@@ -327,35 +301,30 @@ static void put_closure(struct html *html, const struct judgement *judgement) {
     if (!judgement->attributed || judgement->verdict != VERDICT_OUTSIDE_FLOOR) {
         html_raw(html, "not tested: no mixture of the arms was judged");
     } else if (judgement->closure == CLOSURE_WITHIN_FLOOR) {
-        html_raw(html, "within-floor: the baseline with every difference of the test arm is as "
-                       "near to the test arm's runs as these are to each other; it could be the "
-                       "farthest by chance alone with probability ");
-        html_rounded(html, judgement->closure_noise.alpha, 2);
+        html_format(html,
+                    "within-floor: the baseline with every difference of the test arm is as near "
+                    "to the test arm's runs as these are to each other; it could be the farthest "
+                    "by chance alone with probability %.2g",
+                    judgement->closure_noise.alpha);
     } else if (judgement->closure != CLOSURE_EXACT) {
         html_raw(html, "open: the baseline with every difference of the test arm does not equal "
                        "the test arm");
     } else {
         html_raw(html, "exact: the baseline with every difference of the test arm, ");
-        if (judgement->closure_from > 0) {
-            html_raw(html, "forked before update ");
-            html_count(html, judgement->closure_from);
-        } else {
+        if (judgement->closure_from > 0)
+            html_format(html, "forked before update %ju", judgement->closure_from);
+        else
             html_raw(html, "trained from its own start");
-        }
-        html_raw(html, ", equals the test arm, bit for bit, through update ");
-        html_count(html, judgement->updates);
+        html_format(html, ", equals the test arm, bit for bit, through update %ju",
+                    judgement->updates);
     }
     html_raw(html, "</dd>\n");
 }
 
 static void put_expectation(struct html *html, const struct judgement *judgement) {
-    html_raw(html, "<dt>expectation</dt><dd>");
-    html_text(html, expectation_name(judgement->expectation));
-    if (judgement->missed[0] != '\0') {
-        html_raw(html, ": ");
-        html_text(html, judgement->missed);
-    }
-    html_raw(html, "</dd>\n");
+    html_format(html, "<dt>expectation</dt><dd>%s%s%s</dd>\n",
+                expectation_name(judgement->expectation), judgement->missed[0] == '\0' ? "" : ": ",
+                judgement->missed);
 }
 
 void page_floor(struct page *page) {

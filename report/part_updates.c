@@ -9,9 +9,7 @@
 #define OPEN_UPDATES 60 /* up to so many rows, about a printed page, the table is open at first */
 
 static void put_cell(struct html *html, double value, int digits) {
-    html_raw(html, "<td class=\"r\">");
-    html_rounded(html, value, digits);
-    html_raw(html, "</td>");
+    html_format(html, "<td class=\"r\">%.*g</td>", digits, value);
 }
 
 static void put_missing(struct html *html) {
@@ -75,10 +73,9 @@ static void put_row(struct page *page, uint64_t i) {
     const struct record *a = record_at(page, 0, i), *b = record_at(page, 1, i);
     const uint64_t step = a != NULL ? a->step : b->step;
     html_raw(html, page->judgement.first_step >= 0 && step == (uint64_t)page->judgement.first_step
-                       ? "<tr class=\"x\"><th scope=\"row\" class=\"r\">"
-                       : "<tr><th scope=\"row\" class=\"r\">");
-    html_count(html, step);
-    html_raw(html, "</th>");
+                       ? "<tr class=\"x\">"
+                       : "<tr>");
+    html_format(html, "<th scope=\"row\" class=\"r\">%ju</th>", step);
     put_bits(page, a, b);
     put_reals(page, i, REAL_LOSS);
     if (a == NULL || b == NULL)
@@ -108,9 +105,8 @@ static const char head[] =
 
 static void put_table(struct page *page, uint64_t rows) {
     struct html *html = &page->html;
-    html_format(html, "<details%s><summary>", rows <= OPEN_UPDATES ? " open=\"open\"" : "");
-    html_count(html, rows);
-    html_raw(html, " updates</summary>\n");
+    html_raw(html, rows <= OPEN_UPDATES ? "<details open=\"open\">" : "<details>");
+    html_format(html, "<summary>%ju updates</summary>\n", rows);
     html_raw(html, head);
     for (uint64_t i = 0; i < rows; i++)
         if (page_row_shown(i, rows)) put_row(page, i);
@@ -119,11 +115,11 @@ static void put_table(struct page *page, uint64_t rows) {
 
 static void note_rows(struct page *page, uint64_t rows) {
     struct html *html = &page->html;
-    if (page_row_stride(rows) > 1) {
-        html_raw(html, "<p class=\"note\">Thinned: one row in ");
-        html_count(html, page_row_stride(rows));
-        html_raw(html, ", and the last one. <code>twinstep export</code> and h5py give all.</p>\n");
-    }
+    if (page_row_stride(rows) > 1)
+        html_format(html,
+                    "<p class=\"note\">Thinned: one row in %ju, and the last one. <code>twinstep "
+                    "export</code> and h5py give all.</p>\n",
+                    page_row_stride(rows));
     if (rows > OPEN_UPDATES)
         page_note(page, "Printed only when opened: on paper this table takes a page for about 60 "
                         "updates.");
@@ -157,35 +153,31 @@ static const char *role_of(const struct page *page, const struct trace_run *run)
 
 static void put_run(struct page *page, const struct trace_run *run, const char *planned) {
     struct html *html = &page->html;
-    html_raw(html, "<tr><th scope=\"row\" class=\"w\">");
-    html_name(html, run->plan.id, strlen(run->plan.id));
-    html_format(html, "</th><td>%s</td><td>", role_of(page, run));
-    html_text(html, run->plan.arm);
-    html_raw(html, "</td><td class=\"r\">");
-    html_count(html, run->updates);
-    html_raw(html, planned[0] == '\0' ? "" : " of ");
-    html_text(html, planned);
-    html_raw(html, "</td><td class=\"r\">");
+    html_format(html,
+                "<tr><th scope=\"row\" class=\"w\">%-s</th><td>%s</td><td>%s</td>"
+                "<td class=\"r\">%ju%s%s</td>",
+                run->plan.id, role_of(page, run), run->plan.arm, run->updates,
+                planned[0] == '\0' ? "" : " of ", planned);
     if (run->updates > 0)
-        html_rounded(html, run->records[run->updates - 1].reals[REAL_LOSS], 7);
+        put_cell(html, run->records[run->updates - 1].reals[REAL_LOSS], 7);
     else
-        html_raw(html, "-");
-    html_raw(html, "</td></tr>\n");
+        put_missing(html);
+    html_raw(html, "</tr>\n");
 }
 
 void page_runs(struct page *page) {
     struct html *html = &page->html;
     const char *planned = page_attribute(page, "", "steps");
     page_section(page, "runs", "Runs");
-    html_format(html, "<details%s><summary>%u runs were trained for this verdict</summary>\n",
-                page->image->run_count <= 6 || !page->image->complete ? " open=\"open\"" : "",
+    html_raw(html, page->image->run_count <= 6 || !page->image->complete ? "<details open=\"open\">"
+                                                                         : "<details>");
+    html_format(html,
+                "<summary>%u runs were trained for this verdict</summary>\n<div class=\"scroll\" "
+                "tabindex=\"0\"><table>\n<thead><tr><th scope=\"col\">run</th><th "
+                "scope=\"col\">what</th><th scope=\"col\">starts from</th><th scope=\"col\" "
+                "class=\"r\">updates</th><th scope=\"col\" class=\"r\">last loss</th></tr>"
+                "</thead>\n<tbody>\n",
                 page->image->run_count);
-    html_raw(
-        html,
-        "<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr><th scope=\"col\">run</th><th "
-        "scope=\"col\">what</th><th scope=\"col\">starts from</th><th scope=\"col\" "
-        "class=\"r\">updates</th><th scope=\"col\" class=\"r\">last loss</th></tr>"
-        "</thead>\n<tbody>\n");
     for (uint32_t i = 0; i < page->image->run_count; i++)
         put_run(page, &page->image->runs[i], planned);
     html_raw(html, "</tbody></table></div></details>\n");

@@ -13,14 +13,11 @@ static int is_listed(const struct judged_row *row) {
 }
 
 static void put_row(struct html *html, const struct judged_row *row) {
-    html_raw(html, "<dt>");
-    html_text(html, row->label);
-    html_raw(html, "</dt><dd>");
+    html_format(html, "<dt>%s</dt><dd>", row->label);
     for (const char *line = row->text; line != NULL;) {
         const char *const end = strchr(line, '\n');
-        html_raw(html, "<span>");
-        html_bytes(html, line, end == NULL ? strlen(line) : (size_t)(end - line));
-        html_raw(html, "</span>");
+        html_format(html, "<span>%.*s</span>",
+                    (int)(end == NULL ? strlen(line) : (size_t)(end - line)), line);
         line = end == NULL ? NULL : end + 1;
     }
     html_raw(html, "</dd>\n");
@@ -34,9 +31,7 @@ void page_verdict(struct page *page) {
     struct html *html = &page->html;
     const struct judgement *judgement = &page->judgement;
     page_section(page, "verdict", "Verdict");
-    html_raw(html, "<p class=\"lead\">");
-    html_text(html, judgement->rows[0].text);
-    html_raw(html, "</p>\n<dl>\n");
+    html_format(html, "<p class=\"lead\">%s</p>\n<dl>\n", judgement->rows[0].text);
     for (uint32_t i = 0; i < judgement->row_count; i++)
         if (is_listed(&judgement->rows[i])) put_row(html, &judgement->rows[i]);
     html_raw(html, "</dl>\n<details><summary>The same as the terminal shows it</summary>\n<pre>");

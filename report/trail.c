@@ -10,10 +10,7 @@
 static const char *const style_names[] = {"a", "b", "n", "t"};
 
 static void put_point(struct html *html, const char *command, double x, double y) {
-    html_raw(html, command);
-    html_place(html, x);
-    html_raw(html, " ");
-    html_place(html, y);
+    html_format(html, "%s%f %f", command, x, y);
 }
 
 static int is_drawn(const struct view *view, double y) {
@@ -64,8 +61,7 @@ static void draw_steps(struct html *html, const struct view *view, const struct 
         }
         put_point(html, down ? "L" : "M", scale_place(&view->x, series->x[i] - 0.5),
                   scale_place(&view->y, series->y[i]));
-        html_raw(html, "H");
-        html_place(html, scale_place(&view->x, series->x[i] + 0.5));
+        html_format(html, "H%f", scale_place(&view->x, series->x[i] + 0.5));
         down = 1;
     }
 }
@@ -104,11 +100,9 @@ static void draw_thinned(struct html *html, const struct view *view, const struc
         const double low = scale_place(&view->y, extent.least);
         const double high = scale_place(&view->y, extent.most);
         put_point(html, down ? "L" : "M", x, low);
-        html_raw(html, "V");
-        html_place(html,
-                   low - high < 0.1 ? low - 0.1 : high); /* a line of no length would not show */
-        html_raw(html, "V");
-        html_place(html, scale_place(&view->y, extent.last));
+        html_format(html, "V%fV%f",
+                    low - high < 0.1 ? low - 0.1 : high, /* a line of no length would not show */
+                    scale_place(&view->y, extent.last));
         down = !extent.broken;
     }
 }
@@ -159,8 +153,7 @@ static void draw_edge(struct html *html, const struct view *view, const struct b
         const double left = scale_place(&view->x, band->x[first] - 0.5);
         const double right = scale_place(&view->x, band->x[stop - 1] + 0.5);
         put_point(html, upper && first == from ? "M" : "L", upper ? left : right, y);
-        html_raw(html, "H");
-        html_place(html, upper ? right : left);
+        html_format(html, "H%f", upper ? right : left);
         i = upper ? stop : first;
     }
 }
@@ -188,17 +181,11 @@ void trail_write_dots(struct html *html, const struct view *view, const struct s
         if (!is_drawn(view, series->y[i])) continue;
         const double x = scale_place(&view->x, series->x[i]);
         const double y = scale_place(&view->y, series->y[i]);
-        if (series->style == STYLE_SECOND) {
-            put_point(html, "<path class=\"dot b\" d=\"M", x - 4.0, y - 4.0);
-            html_raw(html, "h8v8h-8z\"/>");
-        } else {
-            html_format(html, "<circle class=\"dot %s\" r=\"3.2\" cx=\"",
-                        style_names[series->style]);
-            html_place(html, x);
-            html_raw(html, "\" cy=\"");
-            html_place(html, y);
-            html_raw(html, "\"/>");
-        }
+        if (series->style == STYLE_SECOND)
+            html_format(html, "<path class=\"dot b\" d=\"M%f %fh8v8h-8z\"/>", x - 4.0, y - 4.0);
+        else
+            html_format(html, "<circle class=\"dot %s\" r=\"3.2\" cx=\"%f\" cy=\"%f\"/>",
+                        style_names[series->style], x, y);
     }
 }
 
@@ -217,8 +204,7 @@ void trail_write_zeros(struct html *html, const struct view *view, const struct 
         if (from < end) from = end; /* marks that would touch become one */
         if (to <= from) continue;
         put_point(html, "M", from, view->lane + 10.0);
-        html_raw(html, "H");
-        html_place(html, to);
+        html_format(html, "H%f", to);
         end = to;
     }
     html_raw(html, "\"/>");
