@@ -69,11 +69,14 @@ static enum status expect_text(struct judging *judging, const char *what, const 
     return STATUS_OK;
 }
 
+int judgement_is_estimated(const struct judgement *judgement) {
+    return judgement->sample.orders > 0 || judgement->projection.runs > 0;
+}
+
 const char *judgement_cause(const struct judgement *judgement) {
     if (judgement->verdict != VERDICT_OUTSIDE_FLOOR || judgement->cause_count == 0) return "";
     const struct judged_cause *first = &judgement->causes[0];
-    const int estimated = judgement->sample.orders > 0 || judgement->projection.runs > 0;
-    return estimated && first->place[1] > 1 ? "not ordered" : first->name;
+    return judgement_is_estimated(judgement) && first->place[1] > 1 ? "not ordered" : first->name;
 }
 
 static enum status judge_expectation(struct judging *judging) {

@@ -207,6 +207,12 @@ struct judgement {
     const struct trace_image *image;
 };
 
+/* The recorded distances of runs `a` and `b` of a trace; NULL when it has none. */
+const struct trace_pair *judge_pair(const struct trace_image *image, const char *a, const char *b);
+
+/* Whether shares are estimates with places (causes[i].place), and not exact. */
+int judgement_is_estimated(const struct judgement *judgement);
+
 /* The name of the cause with the largest share. It is "" unless the verdict is outside-floor, and
  * "not ordered" where the intervals of estimated shares do not tell which cause is the largest. */
 const char *judgement_cause(const struct judgement *judgement);

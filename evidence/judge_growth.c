@@ -14,11 +14,9 @@
 #define SATURATED_SHARE 0.5 /* of |a-a0|; two independent directions would end at sqrt(2) of it */
 #define PERTURBED_SHARE 0.5 /* of |a-b|: from there on rounding is as good an explanation */
 
-/* The recorded distances of runs `a` and `b`; NULL when the trace has none. */
-static const struct trace_pair *pair_of(const struct judging *judging, const char *a,
-                                        const char *b) {
-    for (uint32_t i = 0; i < judging->image->pair_count; i++) {
-        const struct trace_pair *pair = &judging->image->pairs[i];
+const struct trace_pair *judge_pair(const struct trace_image *image, const char *a, const char *b) {
+    for (uint32_t i = 0; i < image->pair_count; i++) {
+        const struct trace_pair *pair = &image->pairs[i];
         if (strcmp(pair->plan.a, a) == 0 && strcmp(pair->plan.b, b) == 0) return pair;
     }
     return NULL;
@@ -59,8 +57,8 @@ static enum status fit(struct judging *judging, const struct trace_pair *pair, d
 
 enum status judge_growth(struct judging *judging) {
     struct judgement *out = judging->out;
-    const struct trace_pair *arms = pair_of(judging, out->arms[0], out->arms[1]);
-    const struct trace_pair *perturbed = pair_of(judging, out->arms[0], "twin");
+    const struct trace_pair *arms = judge_pair(judging->image, out->arms[0], out->arms[1]);
+    const struct trace_pair *perturbed = judge_pair(judging->image, out->arms[0], "twin");
     if (arms == NULL || arms->updates == 0) return STATUS_OK;
     const double least = out->floor_largest > 0.0 ? out->floor_largest : 0.0;
     TRY(fit(judging, arms, least, &out->growth));

@@ -21,7 +21,7 @@ static json_t *causes_json(const struct judgement *judgement) {
             json_pack("{ss so so so so}", "cause", cause->name, "share",
                       judge_json_real(cause->share), "low", judge_json_real(cause->low), "high",
                       judge_json_real(cause->high), "alone", judge_json_real(cause->alone));
-        if (judgement->sample.orders > 0 || judgement->projection.runs > 0)
+        if (judgement_is_estimated(judgement))
             json_object_set_new(
                 object, "places",
                 json_pack("[II]", (json_int_t)cause->place[0], (json_int_t)cause->place[1]));
@@ -36,8 +36,7 @@ static json_t *causes_json(const struct judgement *judgement) {
 static json_t *interactions_json(const struct judgement *judgement) {
     json_t *list = json_array();
     if (judgement->verdict != VERDICT_OUTSIDE_FLOOR || !judgement->attributed) return list;
-    if (judgement->sample.orders > 0 || judgement->projection.runs > 0)
-        return list; /* of exact shares */
+    if (judgement_is_estimated(judgement)) return list; /* of exact shares */
     for (uint32_t mask = 1; mask < 1u << judgement->cause_count; mask++) {
         if ((mask & (mask - 1)) == 0) continue;
         json_t *names = json_array();

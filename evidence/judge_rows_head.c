@@ -69,7 +69,7 @@ static void put_causes(const struct judgement *judgement, struct row_pen *pen) {
         return;
     }
     if (judgement->attributed && judgement->total != 0.0) {
-        if (judgement->sample.orders > 0 || judgement->projection.runs > 0)
+        if (judgement_is_estimated(judgement))
             put_sampled_in_words(judgement, pen);
         else
             put_shares_in_words(judgement, pen);

@@ -24,60 +24,52 @@ static void include(double value, int logarithmic, double *least, double *most) 
     if (!(value <= *most)) *most = value;
 }
 
-static void range_of(const struct chart *chart, double *least, double *most) {
-    *least = *most = (double)NAN;
-    for (uint32_t s = 0; s < chart->series_count; s++)
-        for (uint64_t i = 0; i < chart->series[s].count; i++)
-            include(chart->series[s].y[i], chart->logarithmic, least, most);
+/* What a drawing has to hold. */
+struct extent {
+    double least, most; /* of y; NaN when no value can be drawn */
+    double first, last; /* of x */
+    uint64_t points;    /* of the longest line */
+    int has_zero;       /* a line has a value of 0 */
+};
+
+static struct extent extent_of(const struct chart *chart) {
+    struct extent out = {(double)NAN, (double)NAN, (double)NAN, (double)NAN, 0, 0};
+    for (uint32_t s = 0; s < chart->series_count; s++) {
+        const struct series *series = &chart->series[s];
+        for (uint64_t i = 0; i < series->count; i++) {
+            include(series->y[i], chart->logarithmic, &out.least, &out.most);
+            include(series->x[i], 0, &out.first, &out.last);
+            if (series->y[i] == 0.0) out.has_zero = 1;
+        }
+        if (series->count > out.points) out.points = series->count;
+    }
     for (uint32_t b = 0; b < chart->band_count; b++)
         for (uint64_t i = 0; i < chart->bands[b].count; i++) {
-            include(chart->bands[b].low[i], chart->logarithmic, least, most);
-            include(chart->bands[b].high[i], chart->logarithmic, least, most);
+            include(chart->bands[b].low[i], chart->logarithmic, &out.least, &out.most);
+            include(chart->bands[b].high[i], chart->logarithmic, &out.least, &out.most);
         }
-    if (chart->from_zero) include(0.0, 0, least, most);
-}
-
-static void span_of(const struct chart *chart, double *first, double *last) {
-    *first = *last = (double)NAN;
-    for (uint32_t s = 0; s < chart->series_count; s++)
-        for (uint64_t i = 0; i < chart->series[s].count; i++)
-            include(chart->series[s].x[i], 0, first, last);
-}
-
-static uint64_t points_of(const struct chart *chart) {
-    uint64_t most = 0;
-    for (uint32_t s = 0; s < chart->series_count; s++)
-        if (chart->series[s].count > most) most = chart->series[s].count;
-    return most;
-}
-
-static int has_zero(const struct chart *chart) {
-    for (uint32_t s = 0; s < chart->series_count; s++)
-        for (uint64_t i = 0; i < chart->series[s].count; i++)
-            if (chart->series[s].y[i] == 0.0) return 1;
-    return 0;
+    if (chart->from_zero) include(0.0, 0, &out.least, &out.most);
+    return out;
 }
 
 static void lay_out(const struct chart *chart, struct view *view) {
-    double least, most, first, last;
+    struct extent extent = extent_of(chart);
     memset(view, 0, sizeof *view);
-    range_of(chart, &least, &most);
-    span_of(chart, &first, &last);
-    view->only_zeros = chart->logarithmic && isnan(least) && has_zero(chart);
-    view->empty = isnan(first) || (isnan(least) && !view->only_zeros);
+    view->only_zeros = chart->logarithmic && isnan(extent.least) && extent.has_zero;
+    view->empty = isnan(extent.first) || (isnan(extent.least) && !view->only_zeros);
     if (view->empty) return;
-    if (view->only_zeros) least = most = 1.0;
+    if (view->only_zeros) extent.least = extent.most = 1.0;
     if (chart->logarithmic)
-        scale_init_log(&view->y, least, most, 6);
+        scale_init_log(&view->y, extent.least, extent.most, 6);
     else
-        scale_init_linear(&view->y, least, most, 6);
-    scale_init_counts(&view->x, first, last, 7);
+        scale_init_linear(&view->y, extent.least, extent.most, 6);
+    scale_init_counts(&view->x, extent.first, extent.last, 7);
     view->left = 18.0 + 8.6 * (double)scale_widest(&view->y);
     view->right = RIGHT;
     view->top = TOP;
     view->bottom = chart->logarithmic ? FLOOR_Y - LANE - 12.0 : FLOOR_Y;
     view->lane = FLOOR_Y - LANE;
-    view->thinned = points_of(chart) > 2 * CHART_COLUMNS;
+    view->thinned = extent.points > 2 * CHART_COLUMNS;
     scale_place_between(&view->x, view->left, RIGHT);
     scale_place_between(&view->y, view->bottom, TOP);
 }
@@ -163,8 +155,6 @@ static void write_description(struct html *html, const struct chart *chart, cons
     html_raw(html, "</desc>");
 }
 
-static const char *const style_names[] = {"a", "b", "n", "t"};
-
 static void write_patch(struct html *html, const char *kind, const char *style, const char *name) {
     html_format(html,
                 "<span><svg class=\"key\" viewBox=\"0 0 34 10\" aria-hidden=\"true\"><rect "
@@ -178,9 +168,9 @@ static void write_legend(struct html *html, const struct chart *chart) {
         html_format(html,
                     "<span><svg class=\"key\" viewBox=\"0 0 34 10\" aria-hidden=\"true\"><path "
                     "class=\"line %s\" d=\"M1 5H33\"/></svg> %s</span> ",
-                    style_names[chart->series[s].style], chart->series[s].name);
+                    trail_classes[chart->series[s].style], chart->series[s].name);
     for (uint32_t b = 0; b < chart->band_count; b++)
-        write_patch(html, "band", style_names[chart->bands[b].style], chart->bands[b].name);
+        write_patch(html, "band", trail_classes[chart->bands[b].style], chart->bands[b].name);
     if (chart->zero_floor != NULL) write_patch(html, "noise", "", chart->zero_floor);
     html_raw(html, "</p>");
 }

@@ -28,31 +28,26 @@ static double *rows(const struct curves *curves, uint64_t count, enum status *st
     return out;
 }
 
-static enum status real_column(const struct curves *curves, int arm, enum record_real which,
-                               double **out) {
-    enum status status = STATUS_OK;
-    *out = rows(curves, curves->updates[arm], &status);
-    TRY(status);
-    for (uint64_t i = 0; i < curves->updates[arm]; i++)
-        (*out)[i] = curves->page->run[arm]->records[i].reals[which];
-    return STATUS_OK;
-}
+#define NO_GROUP UINT32_MAX
 
-static enum status group_column(const struct curves *curves, int arm, uint32_t group,
-                                enum record_group which, double **out) {
-    const struct trace_run *run = curves->page->run[arm];
-    enum status status = STATUS_OK;
-    *out = rows(curves, curves->updates[arm], &status);
-    TRY(status);
-    for (uint64_t i = 0; i < curves->updates[arm]; i++)
-        (*out)[i] =
-            group < run->plan.shape.groups ? run->records[i].groups[group][which] : (double)NAN;
+/* Adds a line of each arm: column `which` of a parameter group or, with NO_GROUP, of enum
+ * record_real. An arm without this group has no values. */
+static enum status add_arms(const struct curves *curves, uint32_t group, int which,
+                            struct chart *chart) {
+    for (int arm = 0; arm < 2; arm++) {
+        const struct trace_run *run = curves->page->run[arm];
+        enum status status = STATUS_OK;
+        double *y = rows(curves, curves->updates[arm], &status);
+        TRY(status);
+        for (uint64_t i = 0; i < curves->updates[arm]; i++)
+            y[i] = group == NO_GROUP                ? run->records[i].reals[which]
+                   : group < run->plan.shape.groups ? run->records[i].groups[group][which]
+                                                    : (double)NAN;
+        chart->series[chart->series_count++] = (struct series){
+            curves->page->judgement.arms[arm], arm == 0 ? STYLE_FIRST : STYLE_SECOND,
+            curves->x[arm], y, curves->updates[arm]};
+    }
     return STATUS_OK;
-}
-
-static struct series arm_series(const struct curves *curves, int arm, const double *y) {
-    return (struct series){curves->page->judgement.arms[arm], arm == 0 ? STYLE_FIRST : STYLE_SECOND,
-                           curves->x[arm], y, curves->updates[arm]};
 }
 
 /* ---- repeats ---- */
@@ -99,13 +94,10 @@ static enum status loss_band(const struct curves *curves, int arm, struct band *
 
 static enum status draw_losses(const struct curves *curves) {
     struct chart chart = {.title = "Loss", .about = "Of each update, its divisor applied, in nat."};
-    for (int arm = 0; arm < 2; arm++) {
-        double *y;
-        TRY(real_column(curves, arm, REAL_LOSS, &y));
-        chart.series[chart.series_count++] = arm_series(curves, arm, y);
+    TRY(add_arms(curves, NO_GROUP, REAL_LOSS, &chart));
+    for (int arm = 0; arm < 2; arm++)
         if (repeats_of(curves, arm) > 1)
             TRY(loss_band(curves, arm, &chart.bands[chart.band_count++]));
-    }
     page_chart(curves->page, &chart);
     return STATUS_OK;
 }
@@ -114,27 +106,12 @@ static enum status draw_norms(const struct curves *curves) {
     struct chart chart = {.title = "Gradient norm",
                           .about = "Of all gradients of each update, before clipping.",
                           .from_zero = 1};
-    for (int arm = 0; arm < 2; arm++) {
-        double *y;
-        TRY(real_column(curves, arm, REAL_GRAD_NORM, &y));
-        chart.series[chart.series_count++] = arm_series(curves, arm, y);
-    }
+    TRY(add_arms(curves, NO_GROUP, REAL_GRAD_NORM, &chart));
     page_chart(curves->page, &chart);
     return STATUS_OK;
 }
 
 /* ---- distances ---- */
-
-/* The recorded distances of the baseline and run `other`; NULL when the trace has none. */
-static const struct trace_pair *pair_of(const struct curves *curves, const char *other) {
-    const struct trace_image *image = curves->page->image;
-    const char *const *arms = curves->page->judgement.arms;
-    for (uint32_t i = 0; i < image->pair_count; i++)
-        if (strcmp(image->pairs[i].plan.a, arms[0]) == 0 &&
-            strcmp(image->pairs[i].plan.b, other) == 0)
-            return &image->pairs[i];
-    return NULL;
-}
 
 static void widen_by(double gap, double *low, double *high) {
     if (!(gap >= *low)) *low = gap;
@@ -233,9 +210,10 @@ static enum status about_distance(const struct curves *curves, struct chart *cha
 
 static enum status draw_distance(const struct curves *curves) {
     struct chart chart = {.title = "Distance of the parameters, |A-B|"};
-    const struct trace_pair *twin = pair_of(curves, "twin");
-    TRY(add_distance(curves, pair_of(curves, curves->page->judgement.arms[1]), "|A-B|", STYLE_NOISE,
-                     &chart));
+    const char *const *arms = curves->page->judgement.arms;
+    const struct trace_pair *twin = judge_pair(curves->page->image, arms[0], "twin");
+    TRY(add_distance(curves, judge_pair(curves->page->image, arms[0], arms[1]), "|A-B|",
+                     STYLE_NOISE, &chart));
     set_lane(curves, &chart);
     TRY(end_band(curves, &chart.series[0], &chart));
     if (twin != NULL && twin->updates > 0)
@@ -305,11 +283,7 @@ static enum status draw_lr(const struct curves *curves, uint32_t group, enum rec
         TRY(arena_format(curves->page->arena, &named, "%s, parameter group %u", title, group + 1));
         chart.title = named;
     }
-    for (int arm = 0; arm < 2; arm++) {
-        double *y;
-        TRY(group_column(curves, arm, group, which, &y));
-        chart.series[chart.series_count++] = arm_series(curves, arm, y);
-    }
+    TRY(add_arms(curves, group, (int)which, &chart));
     page_chart(curves->page, &chart);
     return STATUS_OK;
 }

@@ -70,8 +70,7 @@ static void put_cause(struct page *page, const struct judged_cause *cause, const
 /* Whether there are interactions. They need the distances of all hybrids, so sampled shares have
  * none; and projections just add up. */
 static int has_interactions(const struct judgement *judgement) {
-    return judgement->cause_count >= 2 && judgement->sample.orders == 0 &&
-           judgement->projection.runs == 0;
+    return judgement->cause_count >= 2 && !judgement_is_estimated(judgement);
 }
 
 /* The one scale of the bars of shares and of interactions, so that they compare. */
@@ -162,7 +161,7 @@ static void put_causes(struct page *page) {
                   "is another training, bit for bit.");
     if (judgement->sample.orders > 0) put_sample(page);
     if (judgement->projection.runs > 0) put_projection(page);
-    if (judgement->sample.orders > 0 || judgement->projection.runs > 0) put_places(page);
+    if (judgement_is_estimated(judgement)) put_places(page);
     if (judgement->projection.runs == 0 && judgement->projection.reason != NULL &&
         judgement->projection.reason[0] != '\0')
         html_format(html, "<p>No interval of the noise of runs: %s.</p>\n",

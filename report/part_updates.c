@@ -20,43 +20,26 @@ static const struct record *record_at(const struct page *page, int arm, uint64_t
     return i < page->run[arm]->updates ? &page->run[arm]->records[i] : NULL;
 }
 
-static void put_reals(struct page *page, uint64_t i, enum record_real which) {
+/* A column of both arms: an enum record_group of the first parameter group, or an enum record_real.
+ */
+static void put_arms(struct page *page, uint64_t i, int of_group, int column) {
     for (int arm = 0; arm < 2; arm++) {
         const struct record *record = record_at(page, arm, i);
-        if (record == NULL)
+        if (record == NULL || (of_group && page->run[arm]->plan.shape.groups == 0))
             put_missing(&page->html);
         else
-            put_cell(&page->html, record->reals[which], 7);
+            put_cell(&page->html, of_group ? record->groups[0][column] : record->reals[column], 7);
     }
-}
-
-static void put_rates(struct page *page, uint64_t i, enum record_group which) {
-    for (int arm = 0; arm < 2; arm++) {
-        const struct record *record = record_at(page, arm, i);
-        if (record == NULL || page->run[arm]->plan.shape.groups == 0)
-            put_missing(&page->html);
-        else
-            put_cell(&page->html, record->groups[0][which], 7);
-    }
-}
-
-static const struct pair_record *pair_at(const struct page *page, uint64_t i) {
-    for (uint32_t p = 0; p < page->image->pair_count; p++) {
-        const struct trace_pair *pair = &page->image->pairs[p];
-        if (strcmp(pair->plan.a, page->judgement.arms[0]) == 0 &&
-            strcmp(pair->plan.b, page->judgement.arms[1]) == 0)
-            return i < pair->updates ? &pair->records[i] : NULL;
-    }
-    return NULL;
 }
 
 static void put_pair(struct page *page, uint64_t i) {
-    const struct pair_record *pair = pair_at(page, i);
+    const char *const *arms = page->judgement.arms;
+    const struct trace_pair *pair = judge_pair(page->image, arms[0], arms[1]);
     for (int column = PAIR_DISTANCE; column <= PAIR_DISTANCE_SHARE; column++)
-        if (pair == NULL)
+        if (pair == NULL || i >= pair->updates)
             put_missing(&page->html);
         else
-            put_cell(&page->html, pair->reals[column], 4);
+            put_cell(&page->html, pair->records[i].reals[column], 4);
 }
 
 /* Says whether all was equal up to this update, from the chained digests of the two arms. */
@@ -77,14 +60,14 @@ static void put_row(struct page *page, uint64_t i) {
                        : "<tr>");
     html_format(html, "<th scope=\"row\" class=\"r\">%ju</th>", step);
     put_bits(page, a, b);
-    put_reals(page, i, REAL_LOSS);
+    put_arms(page, i, 0, REAL_LOSS);
     if (a == NULL || b == NULL)
         put_missing(html);
     else
         put_cell(html, a->reals[REAL_LOSS] - b->reals[REAL_LOSS], 3);
-    put_rates(page, i, GROUP_LR_APPLIED);
-    put_rates(page, i, GROUP_LR_LOGGED);
-    put_reals(page, i, REAL_GRAD_NORM);
+    put_arms(page, i, 1, GROUP_LR_APPLIED);
+    put_arms(page, i, 1, GROUP_LR_LOGGED);
+    put_arms(page, i, 0, REAL_GRAD_NORM);
     put_pair(page, i);
     html_raw(html, "</tr>\n");
 }

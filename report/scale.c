@@ -90,15 +90,16 @@ static void widen(double *least, double *most) {
     *most += room;
 }
 
+static const int64_t fine[] = {1, 2, 5}; /* what people divide a power of ten by */
+
 /* The step of a linear axis: 1, 2 or 5 times 10^*exponent, the smallest with which at most `ticks`
  * ticks lie in `span`. */
 static int64_t choose_step(double span, int ticks, int *exponent) {
-    static const int64_t steps[] = {1, 2, 5};
     for (int e = exponent_of(span / (double)ticks);; e++)
         for (size_t i = 0; i < 3; i++)
-            if (decimal(steps[i], e) * (double)(ticks - 1) >= span || e >= MOST_EXPONENT - 1) {
+            if (decimal(fine[i], e) * (double)(ticks - 1) >= span || e >= MOST_EXPONENT - 1) {
                 *exponent = e;
-                return steps[i];
+                return fine[i];
             }
 }
 
@@ -134,8 +135,6 @@ void scale_init_counts(struct scale *scale, double least, double most, int ticks
 }
 
 /* ---- logarithmic ---- */
-
-static const int64_t fine[] = {1, 2, 5};
 
 /* The nearest numbers of the form 1, 2 or 5 times a power of ten that enclose least ... most. */
 static void enclose(double least, double most, double *low, double *high) {

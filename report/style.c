@@ -4,16 +4,16 @@
  * (purple, dotted). */
 #include "report/style.h"
 
-static const char *const colours[] = {
+static const char *const rules[] = {
+    /* colours */
     ":root{color-scheme:light dark;--page:#fff;--ink:#1a1d21;--soft:#575e67;--rule:#d5d9de;",
     "--panel:#f5f6f8;--a:#0b5394;--b:#a8440a;--noise:#7b8794;--hot:#5b2a86;--warm:#a58cc4;",
     "--cool:#e8e9ee;--warn:#7a4b00;--good:#17633a}\n",
     "@media (prefers-color-scheme:dark){:root{--page:#14171b;--ink:#e6e8eb;--soft:#a3abb5;",
     "--rule:#353b43;--panel:#1d2126;--a:#74b2f2;--b:#f2a365;--noise:#8b95a1;--hot:#cba8f5;",
     "--warm:#7f63a6;--cool:#2a2f36;--warn:#f0c46c;--good:#7fd3a0}}\n",
-};
 
-static const char *const text_rules[] = {
+    /* text */
     "*{box-sizing:border-box}\n",
     "html{-webkit-text-size-adjust:100%;text-size-adjust:100%}\n",
     "body{margin:0;background:var(--page);color:var(--ink);font:1rem/1.55 Charter,",
@@ -51,9 +51,8 @@ static const char *const text_rules[] = {
     "dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}dd span{display:block}\n",
     "summary{cursor:pointer;font-size:.9rem;padding:.3rem 0;color:var(--a)}\n",
     "footer{margin-top:3rem;padding-bottom:2.5rem;font-size:.84rem;color:var(--soft)}\n",
-};
 
-static const char *const table_rules[] = {
+    /* tables */
     ".scroll{overflow-x:auto;max-width:100%;margin:.5rem 0 1rem}\n",
     "table{border-collapse:collapse;font-size:.84rem;line-height:1.35;",
     "font-variant-numeric:tabular-nums}\n",
@@ -82,9 +81,8 @@ static const char *const table_rules[] = {
     ".k4{fill:var(--warm)}\n",
     ".halo,.whisker{fill:none;stroke:var(--page);stroke-width:4;",
     "vector-effect:non-scaling-stroke}.whisker{stroke:var(--ink);stroke-width:1.6}\n",
-};
 
-static const char *const drawing_rules[] = {
+    /* drawings */
     ".figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,27rem),1fr));",
     "gap:1.6rem 2rem}\n",
     "figure{margin:0;min-width:0}\n",
@@ -109,11 +107,9 @@ static const char *const drawing_rules[] = {
     ".cross.n{stroke:var(--ink)}\n",
     ".line.t{stroke:var(--hot);stroke-width:2;stroke-dasharray:1.5 4;stroke-linecap:round}\n",
     ".dot.t{fill:var(--hot)}.zero.t{stroke:var(--hot)}.cross.t{stroke:var(--hot)}\n",
-};
 
-/* For phones and paper. On paper what is folded stays folded, and colours are as on a light
- * screen. */
-static const char *const media_rules[] = {
+    /* For phones and paper. On paper what is folded stays folded, and colours are as on a light
+     * screen. */
     "@media (max-width:34rem){main,footer{padding:0 .9rem}h1{font-size:1.4rem}",
     "svg text{font-size:16.5px}dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.5rem}",
     "th,td{padding:.28rem .4rem}.bar{width:6rem}.heat th:first-child{width:46%}.heat "
@@ -139,15 +135,7 @@ static const char *const media_rules[] = {
     "details:not([open])>summary::after{content:\" (closed, so not on paper)\"}}\n",
 };
 
-static void write_lines(struct html *html, const char *const *lines, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        html_raw(html, lines[i]);
-}
-
 void style_write(struct html *html) {
-    write_lines(html, colours, COUNT_OF(colours));
-    write_lines(html, text_rules, COUNT_OF(text_rules));
-    write_lines(html, table_rules, COUNT_OF(table_rules));
-    write_lines(html, drawing_rules, COUNT_OF(drawing_rules));
-    write_lines(html, media_rules, COUNT_OF(media_rules));
+    for (size_t i = 0; i < COUNT_OF(rules); i++)
+        html_raw(html, rules[i]);
 }

@@ -7,7 +7,7 @@
 
 #define FINE_FROM 100 /* a line of more points is drawn fine, so that it does not fill the plot */
 
-static const char *const style_names[] = {"a", "b", "n", "t"};
+const char *const trail_classes[] = {"a", "b", "n", "t"};
 
 static void put_point(struct html *html, const char *command, double x, double y) {
     html_format(html, "%s%f %f", command, x, y);
@@ -38,7 +38,9 @@ static uint64_t column_end(const struct view *view, const double *x, uint64_t co
 
 /* ---- lines ---- */
 
-static void draw_plain(struct html *html, const struct view *view, const struct series *series) {
+/* Draws a line from point to point or, where a value holds for its whole update, in steps. */
+static void draw_points(struct html *html, const struct view *view, const struct series *series,
+                        int steps) {
     int down = 0;
     for (uint64_t i = 0; i < series->count; i++) {
         if (!is_drawn(view, series->y[i])) {
@@ -46,34 +48,22 @@ static void draw_plain(struct html *html, const struct view *view, const struct 
             continue;
         }
         if (i > 0 && series->x[i] < series->x[i - 1]) down = 0;
-        put_point(html, down ? "L" : "M", scale_place(&view->x, series->x[i]),
+        put_point(html, down ? "L" : "M", scale_place(&view->x, series->x[i] - (steps ? 0.5 : 0.0)),
                   scale_place(&view->y, series->y[i]));
+        if (steps) html_format(html, "H%f", scale_place(&view->x, series->x[i] + 0.5));
         down = 1;
     }
 }
 
-static void draw_steps(struct html *html, const struct view *view, const struct series *series) {
-    int down = 0;
-    for (uint64_t i = 0; i < series->count; i++) {
-        if (!is_drawn(view, series->y[i])) {
-            down = 0;
-            continue;
-        }
-        put_point(html, down ? "L" : "M", scale_place(&view->x, series->x[i] - 0.5),
-                  scale_place(&view->y, series->y[i]));
-        html_format(html, "H%f", scale_place(&view->x, series->x[i] + 0.5));
-        down = 1;
-    }
-}
-
-struct extent {
+/* The points of a thinned line that lie in one column. */
+struct column {
     double least, most, last;
     int broken; /* a value in it is not drawn */
 };
 
-static struct extent extent_of(const struct view *view, const double *y, uint64_t from,
-                               uint64_t end) {
-    struct extent out = {(double)NAN, (double)NAN, (double)NAN, 0};
+static struct column read_column(const struct view *view, const double *y, uint64_t from,
+                                 uint64_t end) {
+    struct column out = {(double)NAN, (double)NAN, (double)NAN, 0};
     for (uint64_t i = from; i < end; i++) {
         if (!is_drawn(view, y[i])) {
             out.broken = 1;
@@ -90,35 +80,33 @@ static void draw_thinned(struct html *html, const struct view *view, const struc
     int down = 0;
     for (uint64_t i = 0, end; i < series->count; i = end) {
         end = column_end(view, series->x, series->count, i);
-        const struct extent extent = extent_of(view, series->y, i, end);
+        const struct column column = read_column(view, series->y, i, end);
         if (i > 0 && series->x[i] < series->x[i - 1]) down = 0;
-        if (isnan(extent.least)) {
+        if (isnan(column.least)) {
             down = 0;
             continue;
         }
         const double x = column_place(view, column_of(view, series->x[i]));
-        const double low = scale_place(&view->y, extent.least);
-        const double high = scale_place(&view->y, extent.most);
+        const double low = scale_place(&view->y, column.least);
+        const double high = scale_place(&view->y, column.most);
         put_point(html, down ? "L" : "M", x, low);
         html_format(html, "V%fV%f",
                     low - high < 0.1 ? low - 0.1 : high, /* a line of no length would not show */
-                    scale_place(&view->y, extent.last));
-        down = !extent.broken;
+                    scale_place(&view->y, column.last));
+        down = !column.broken;
     }
 }
 
 void trail_write_line(struct html *html, const struct chart *chart, const struct view *view,
                       const struct series *series) {
-    html_format(html, "<path class=\"line %s%s\" d=\"M0 0", style_names[series->style],
+    html_format(html, "<path class=\"line %s%s\" d=\"M0 0", trail_classes[series->style],
                 view->thinned               ? " thin"
                 : series->count > FINE_FROM ? " fine"
                                             : "");
     if (view->thinned)
         draw_thinned(html, view, series);
-    else if (chart->steps)
-        draw_steps(html, view, series);
     else
-        draw_plain(html, view, series);
+        draw_points(html, view, series, chart->steps);
     html_raw(html, "\"/>");
 }
 
@@ -159,7 +147,7 @@ static void draw_edge(struct html *html, const struct view *view, const struct b
 }
 
 void trail_write_band(struct html *html, const struct view *view, const struct band *band) {
-    html_format(html, "<path class=\"band %s\" d=\"M0 0", style_names[band->style]);
+    html_format(html, "<path class=\"band %s\" d=\"M0 0", trail_classes[band->style]);
     for (uint64_t i = 0; i < band->count; i++) {
         uint64_t end = i;
         while (end < band->count && has_band(band, end))
@@ -185,13 +173,13 @@ void trail_write_dots(struct html *html, const struct view *view, const struct s
             html_format(html, "<path class=\"dot b\" d=\"M%f %fh8v8h-8z\"/>", x - 4.0, y - 4.0);
         else
             html_format(html, "<circle class=\"dot %s\" r=\"3.2\" cx=\"%f\" cy=\"%f\"/>",
-                        style_names[series->style], x, y);
+                        trail_classes[series->style], x, y);
     }
 }
 
 void trail_write_zeros(struct html *html, const struct view *view, const struct series *series) {
     double end = view->left;
-    html_format(html, "<path class=\"zero %s\" d=\"M0 0", style_names[series->style]);
+    html_format(html, "<path class=\"zero %s\" d=\"M0 0", trail_classes[series->style]);
     for (uint64_t i = 0; i < series->count; i++) {
         if (series->y[i] != 0.0) continue;
         uint64_t last = i;
@@ -213,7 +201,7 @@ void trail_write_zeros(struct html *html, const struct view *view, const struct 
 void trail_write_gaps(struct html *html, const struct view *view, const struct series *series) {
     const double y = view->top + (series->style == STYLE_SECOND ? 13.0 : 3.0);
     double end = -10.0;
-    html_format(html, "<path class=\"cross %s\" d=\"M0 0", style_names[series->style]);
+    html_format(html, "<path class=\"cross %s\" d=\"M0 0", trail_classes[series->style]);
     for (uint64_t i = 0; i < series->count; i++) {
         const double x = scale_place(&view->x, series->x[i]);
         if (isfinite(series->y[i]) || x < end) continue;

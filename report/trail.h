@@ -17,6 +17,8 @@ struct view {
     int thinned;    /* there are more points than columns can show */
 };
 
+extern const char *const trail_classes[]; /* of the style sheet, by enum chart_style */
+
 void trail_write_line(struct html *html, const struct chart *chart, const struct view *view,
                       const struct series *series);
 void trail_write_band(struct html *html, const struct view *view, const struct band *band);
