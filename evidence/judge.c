@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/sum.h"
+#include "determinism/first.h"
 #include "evidence/backend_seen.h"
 #include "evidence/products_seen.h"
 
@@ -97,6 +98,32 @@ static enum status judge_expectation(struct judging *judging) {
                        judging_text(judging, "verdict", "expect_first_tensor"), out->first_tensor);
 }
 
+/* Update, phase and tensor of the first difference, found by digests alone. */
+static void find_first(struct judging *judging) {
+    for (uint64_t i = 0; i < judging->out->updates; i++) {
+        const struct record *a = &judging->run[0]->records[i], *b = &judging->run[1]->records[i];
+        if (memcmp(a->digests[DIGEST_ROOT], b->digests[DIGEST_ROOT], RECORD_DIGEST_BYTES) == 0)
+            continue;
+        struct first_difference first;
+        first_find(&judging->run[0]->plan, a, &judging->run[1]->plan, b, &first);
+        judging->out->first_step = (int64_t)a->step;
+        judging->out->first_phase = first.phase;
+        judging->out->first_tensor = first.tensor;
+        return;
+    }
+}
+
+/* Which arm drew other random words. That is told only where the arms differ. */
+static enum status compare_rng(struct judging *judging) {
+    struct judgement *out = judging->out;
+    char *words;
+    ledger_compare(judging->run[0], judging->run[1], &out->rng);
+    if (out->first_step < 0) return STATUS_OK;
+    TRY(ledger_words(&out->rng, out->arms, judging->arena, &words));
+    out->rng_words = words;
+    return STATUS_OK;
+}
+
 /* Notes from which update on a loss is not finite, and from which the logged LRs differ. */
 static void note_curves(struct judging *judging) {
     struct judgement *out = judging->out;
@@ -159,8 +186,8 @@ enum status judge(const struct trace_image *image, struct arena *arena, struct j
     struct judging judging = {.image = image, .arena = arena, .out = out};
     memset(out, 0, sizeof *out);
     TRY(open_judging(&judging));
-    judge_first(&judging);
-    TRY(judge_rng(&judging));
+    find_first(&judging);
+    TRY(compare_rng(&judging));
     note_curves(&judging);
     for (int arm = 0; arm < 2; arm++)
         note_arm(&judging, arm);

@@ -17,6 +17,14 @@ static enum status undecided(struct judging *judging, const char *reason) {
     return STATUS_OK;
 }
 
+/* Ends a judgement as untestable, for a reason with numbers in it. */
+#define UNDECIDED(judging, ...)                                                                    \
+    do {                                                                                           \
+        char *reason_;                                                                             \
+        TRY(arena_format((judging)->arena, &reason_, __VA_ARGS__));                                \
+        return undecided(judging, reason_);                                                        \
+    } while (0)
+
 /* Whether the optimizer or the schedule of the baseline came from a user's module, which may keep
  * a state that this program does not see (docs/PLUGINS.md). */
 static int runs_module(const struct judging *judging) {
@@ -91,31 +99,30 @@ static enum status pack_distances(struct judging *judging, const struct trace_ar
 static enum status needed_runs(struct judging *judging) {
     struct judgement *out = judging->out;
     size_t needed;
-    char *text;
     if (out->floor == FLOOR_RANK)
         TRY(statistics_pair_needed(out->alpha, &needed));
     else
         TRY(statistics_labels_needed(out->alpha, &needed));
-    TRY(arena_format(judging->arena, &text,
-                     "%u + %u runs cannot give p <= %g (least %.3g): floor.replicates of at least "
-                     "%zu would",
-                     out->floor_runs[0], out->floor_runs[1], out->alpha, out->smallest_p, needed));
-    return undecided(judging, text);
+    UNDECIDED(
+        judging,
+        "%u + %u runs cannot give p <= %g (least %.3g): floor.replicates of at least %zu would",
+        out->floor_runs[0], out->floor_runs[1], out->alpha, out->smallest_p, needed);
 }
 
 /* With less power than this at 3 sigma, p > alpha says too little to call two arms alike. It was
  * chosen so that a design of 5 + 5 runs, whose power is 0.78, still suffices. */
 #define LEAST_POWER 0.75
 
-static enum status weak_design(struct judging *judging) {
+/* The verdict that a p is worth, where its design could see a difference. */
+static enum status decide(struct judging *judging) {
     struct judgement *out = judging->out;
-    char *text;
-    TRY(arena_format(
-        judging->arena, &text,
-        "p = %.4g is above alpha = %g, but this design would see a 3 sigma effect only "
-        "with probability %.2f: floor.design both with 8 runs of each arm has 0.99",
-        out->p, out->alpha, out->power));
-    return undecided(judging, text);
+    if (out->p > out->alpha && out->power < LEAST_POWER)
+        UNDECIDED(judging,
+                  "p = %.4g is above alpha = %g, but this design would see a 3 sigma effect only "
+                  "with probability %.2f: floor.design both with 8 runs of each arm has 0.99",
+                  out->p, out->alpha, out->power);
+    out->verdict = out->p <= out->alpha ? VERDICT_OUTSIDE_FLOOR : VERDICT_INSIDE_FLOOR;
+    return STATUS_OK;
 }
 
 static enum status test_distances(struct judging *judging, const double *packed, size_t m) {
@@ -167,21 +174,7 @@ static enum status judge_noise(struct judging *judging) {
     TRY(test_distances(judging, packed, m));
     TRY(test_losses(judging, m));
     if (out->smallest_p > out->alpha) return needed_runs(judging);
-    if (out->p > out->alpha && out->power < LEAST_POWER) return weak_design(judging);
-    out->verdict = out->p <= out->alpha ? VERDICT_OUTSIDE_FLOOR : VERDICT_INSIDE_FLOOR;
-    return STATUS_OK;
-}
-
-static enum status needed_pairs(struct judging *judging) {
-    struct judgement *out = judging->out;
-    size_t needed;
-    char *text;
-    TRY(statistics_distance_needed(out->alpha, &needed));
-    TRY(arena_format(judging->arena, &text,
-                     "%ju A/A pairs of the floor file cannot give p <= %g (least %.3g): twinstep "
-                     "noise --pairs %zu would",
-                     (uintmax_t)out->floor_pairs, out->alpha, out->smallest_p, needed));
-    return undecided(judging, text);
+    return decide(judging);
 }
 
 /* Ranks d(A,B) among the distances of a floor file's A/A pairs, which share no run with the arms
@@ -207,10 +200,16 @@ static enum status judge_file(struct judging *judging) {
     out->smallest_p = 1.0 / (double)(out->floor_pairs + 1);
     out->p = p.p;
     out->power = power.power;
-    if (out->smallest_p > out->alpha) return needed_pairs(judging);
-    if (out->p > out->alpha && out->power < LEAST_POWER) return weak_design(judging);
-    out->verdict = out->p <= out->alpha ? VERDICT_OUTSIDE_FLOOR : VERDICT_INSIDE_FLOOR;
-    return STATUS_OK;
+    if (out->smallest_p > out->alpha) {
+        size_t needed;
+        TRY(statistics_distance_needed(out->alpha, &needed));
+        UNDECIDED(
+            judging,
+            "%ju A/A pairs of the floor file cannot give p <= %g (least %.3g): twinstep noise "
+            "--pairs %zu would",
+            (uintmax_t)out->floor_pairs, out->alpha, out->smallest_p, needed);
+    }
+    return decide(judging);
 }
 
 /* Judges by the kind of the floor. A kind that is not known has no matrix of distances, so
@@ -230,19 +229,11 @@ enum status judge_floor(struct judging *judging) {
     TRY(judging_count(judging, "floor", "runs_test", FLOOR_RUNS_MAX, &out->floor_runs[1]));
     for (enum floor_kind k = FLOOR_EXACT; k <= FLOOR_FILE; k = (enum floor_kind)(k + 1))
         if (strcmp(kind, floor_kind_name(k)) == 0) out->floor = k;
-    if ((double)out->updates < steps) {
-        char *text;
-        TRY(arena_format(judging->arena, &text,
-                         "only %llu of %.0f updates were finished by both arms",
-                         (unsigned long long)out->updates, steps));
-        return undecided(judging, text);
-    }
+    if ((double)out->updates < steps)
+        UNDECIDED(judging, "only %ju of %.0f updates were finished by both arms",
+                  (uintmax_t)out->updates, steps);
     enum status status = judge_kind(judging);
-    if (status == STATUS_UNTESTABLE) {
-        char *text;
-        TRY(arena_format(judging->arena, &text, "%s", status_text()));
-        return undecided(judging, text);
-    }
+    if (status == STATUS_UNTESTABLE) UNDECIDED(judging, "%s", status_text());
     /* Equal arms need no floor to be called identical; but where a mode promises equal bits and
      * breaks the promise, nothing that was trained is evidence. */
     int noisy = out->floor != FLOOR_EXACT;

@@ -2,9 +2,15 @@
  * A judgement as JSON. Writes what was judged, and computes nothing new. */
 #include "evidence/judge_json.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "evidence/rng_json.h"
+
+/* A number; null when it is not finite, because JSON has no NaN and no infinity. */
+static json_t *real_json(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
 
 static json_t *first_json(const struct judgement *judgement) {
     if (judgement->first_step < 0) return json_null();
@@ -17,10 +23,9 @@ static json_t *causes_json(const struct judgement *judgement) {
     if (judgement->verdict != VERDICT_OUTSIDE_FLOOR) return list;
     for (uint32_t i = 0; i < judgement->cause_count; i++) {
         const struct judged_cause *cause = &judgement->causes[i];
-        json_t *object =
-            json_pack("{ss so so so so}", "cause", cause->name, "share",
-                      judge_json_real(cause->share), "low", judge_json_real(cause->low), "high",
-                      judge_json_real(cause->high), "alone", judge_json_real(cause->alone));
+        json_t *object = json_pack("{ss so so so so}", "cause", cause->name, "share",
+                                   real_json(cause->share), "low", real_json(cause->low), "high",
+                                   real_json(cause->high), "alone", real_json(cause->alone));
         if (judgement_is_estimated(judgement))
             json_object_set_new(
                 object, "places",
@@ -44,7 +49,7 @@ static json_t *interactions_json(const struct judgement *judgement) {
             if (mask >> i & 1u)
                 json_array_append_new(names, json_string(judgement->causes[i].name));
         json_array_append_new(list, json_pack("{so so}", "causes", names, "value",
-                                              judge_json_real(judgement->dividends[mask])));
+                                              real_json(judgement->dividends[mask])));
     }
     return list;
 }
@@ -84,19 +89,18 @@ static json_t *floor_json(const struct judgement *judgement) {
         equal_json(judgement->floor_equal[1]), "runs_baseline",
         (json_int_t)judgement->floor_runs[0], "runs_test", (json_int_t)judgement->floor_runs[1],
         "pairs_of_file", (json_int_t)judgement->floor_pairs, "distance",
-        judge_json_real(judgement->floor_distance), "largest_inside_an_arm",
-        judge_json_real(judgement->floor_largest), "p", judge_json_real(judgement->p), "smallest_p",
-        judge_json_real(judgement->smallest_p), "alpha", judge_json_real(judgement->alpha),
-        "power_at_3_sigma", judge_json_real(judgement->power), "loss_p",
-        judge_json_real(judgement->loss_p));
+        real_json(judgement->floor_distance), "largest_inside_an_arm",
+        real_json(judgement->floor_largest), "p", real_json(judgement->p), "smallest_p",
+        real_json(judgement->smallest_p), "alpha", real_json(judgement->alpha), "power_at_3_sigma",
+        real_json(judgement->power), "loss_p", real_json(judgement->loss_p));
 }
 
 /* The closure of noisy runs in numbers; null where it was not measured. */
 static json_t *closure_json(const struct judged_closure *noise) {
     if (noise->alpha == 0.0) return json_null();
     return json_pack("{sI so so so}", "runs", (json_int_t)noise->runs, "mean",
-                     judge_json_real(noise->mean), "farthest", judge_json_real(noise->farthest),
-                     "alpha", judge_json_real(noise->alpha));
+                     real_json(noise->mean), "farthest", real_json(noise->farthest), "alpha",
+                     real_json(noise->alpha));
 }
 
 /* The lines of the row of inert keys; none where there is no such row. */
@@ -113,22 +117,72 @@ static json_t *inert_json(const struct judgement *judgement) {
     return list;
 }
 
+static json_t *measures_json(const struct judgement *judgement) {
+    json_t *list = json_array();
+    for (uint32_t m = 0; m < judgement->measure_count; m++) {
+        const struct judged_measure *measure = &judgement->measures[m];
+        json_t *values = json_object();
+        for (uint32_t i = 0; i < judgement->cause_count; i++)
+            json_object_set_new(values, judgement->causes[i].name, real_json(measure->value[i]));
+        json_array_append_new(list, json_pack("{ss so so}", "measure", measure->name, "whole",
+                                              real_json(measure->whole), "values", values));
+    }
+    return list;
+}
+
+static json_t *marks_json(const struct judgement *judgement) {
+    json_t *list = json_array();
+    for (uint32_t m = 0; m < judgement->mark_count; m++) {
+        const struct judged_mark *mark = &judgement->marks[m];
+        json_t *shares = json_object();
+        for (uint32_t i = 0; i < judgement->cause_count; i++)
+            json_object_set_new(shares, judgement->causes[i].name, real_json(mark->share[i]));
+        json_array_append_new(list,
+                              json_pack("{sI so so}", "update", (json_int_t)mark->update,
+                                        "distance", real_json(mark->whole), "shares", shares));
+    }
+    return list;
+}
+
+static json_t *slope_json(const struct growth_slope *slope) {
+    return json_pack("{so so so}", "value", real_json(slope->value), "low", real_json(slope->low),
+                     "high", real_json(slope->high));
+}
+
+static json_t *curve_json(const struct judged_growth *growth) {
+    json_t *object = json_pack("{so so}", "end", real_json(growth->end), "end_share",
+                               real_json(growth->end_share));
+    if (!growth->known) return object;
+    json_object_set_new(object, "law", json_string(growth_law_name(growth->fit.law)));
+    json_object_set_new(object, "power", slope_json(&growth->fit.power));
+    json_object_set_new(object, "rate", slope_json(&growth->fit.rate));
+    json_object_set_new(object, "updates",
+                        json_pack("[II]", (json_int_t)growth->from, (json_int_t)growth->to));
+    return object;
+}
+
+static json_t *growth_json(const struct judgement *judgement) {
+    return json_pack("{so so sb}", "arms", curve_json(&judgement->growth), "twin",
+                     judgement->has_perturbed ? curve_json(&judgement->perturbed) : json_null(),
+                     "saturated", judgement->saturated);
+}
+
 json_t *judgement_json(const struct judgement *judgement) {
-    json_t *object = json_pack(
-        "{ss ss ss sI so so so so so sb so so ss so ss ss}", "name", judgement->name, "verdict",
-        verdict_name(judgement->verdict), "reason", judgement->reason, "updates",
-        (json_int_t)judgement->updates, "first", first_json(judgement), "rng",
-        rng_json(&judgement->rng, judgement->rng_words), "differs", differs_json(judgement),
-        "causes", causes_json(judgement), "interactions", interactions_json(judgement), "coupled",
-        judgement->coupled, "diverged", diverged_json(judgement), "distance",
-        judge_json_real(judgement->total), "closure", closure_name(judgement->closure), "floor",
-        floor_json(judgement), "expectation", expectation_name(judgement->expectation), "missed",
-        judgement->missed);
+    json_t *object =
+        json_pack("{ss ss ss sI so so so so so sb so so ss so ss ss}", "name", judgement->name,
+                  "verdict", verdict_name(judgement->verdict), "reason", judgement->reason,
+                  "updates", (json_int_t)judgement->updates, "first", first_json(judgement), "rng",
+                  rng_json(&judgement->rng, judgement->rng_words), "differs",
+                  differs_json(judgement), "causes", causes_json(judgement), "interactions",
+                  interactions_json(judgement), "coupled", judgement->coupled, "diverged",
+                  diverged_json(judgement), "distance", real_json(judgement->total), "closure",
+                  closure_name(judgement->closure), "floor", floor_json(judgement), "expectation",
+                  expectation_name(judgement->expectation), "missed", judgement->missed);
     if (object == NULL) return NULL;
     json_object_set_new(object, "closure_noise", closure_json(&judgement->closure_noise));
-    json_object_set_new(object, "measures", judge_json_measures(judgement));
-    json_object_set_new(object, "marks", judge_json_marks(judgement));
-    json_object_set_new(object, "growth", judge_json_growth(judgement));
+    json_object_set_new(object, "measures", measures_json(judgement));
+    json_object_set_new(object, "marks", marks_json(judgement));
+    json_object_set_new(object, "growth", growth_json(judgement));
     json_object_set_new(object, "inert", inert_json(judgement));
     if (judgement->products[0][0] != '\0' || judgement->products[1][0] != '\0')
         json_object_set_new(object, "library",

@@ -32,12 +32,6 @@ TWINSTEP_MUST_USE enum status judging_array(const struct judging *judging, const
                                             uint64_t rows, uint64_t columns,
                                             const struct trace_array **out);
 
-/* Update, phase and tensor of the first difference: judge_first.c. */
-void judge_first(struct judging *judging);
-
-/* Which arm drew other random words; told only where the arms differ: judge_first.c. */
-TWINSTEP_MUST_USE enum status judge_rng(struct judging *judging);
-
 /* The verdict, from what repeats show: judge_floor.c. */
 TWINSTEP_MUST_USE enum status judge_floor(struct judging *judging);
 
