@@ -42,11 +42,11 @@ static int is_recorded(const struct backend_seen *seen) {
 /* The next fact of a group that is not momentary, from attribute *at on; NULL: there are no more.
  */
 static const struct trace_attribute *next_fact(const struct backend_seen *seen, uint32_t *at) {
-    for (; *at < seen->attribute_count && is_recorded(seen); ++*at) {
+    for (; *at < seen->attribute_count && is_recorded(seen); (*at)++) {
         const struct trace_attribute *fact = &seen->attributes[*at];
         if (strncmp(fact->path, BACKENDS_FOLDER, strlen(BACKENDS_FOLDER)) != 0) continue;
         if (strcmp(fact->path + strlen(BACKENDS_FOLDER), seen->group) != 0) continue;
-        ++*at;
+        (*at)++;
         return fact;
     }
     return NULL;

@@ -212,13 +212,6 @@ static enum status judge_file(struct judging *judging) {
     return decide(judging);
 }
 
-/* Judges by the kind of the floor. A kind that is not known has no matrix of distances, so
- * judge_noise leaves it undecided. */
-static enum status judge_kind(struct judging *judging) {
-    if (judging->out->floor == FLOOR_EXACT) return judge_exact(judging);
-    return judging->out->floor == FLOOR_FILE ? judge_file(judging) : judge_noise(judging);
-}
-
 enum status judge_floor(struct judging *judging) {
     struct judgement *out = judging->out;
     double steps;
@@ -232,7 +225,10 @@ enum status judge_floor(struct judging *judging) {
     if ((double)out->updates < steps)
         UNDECIDED(judging, "only %ju of %.0f updates were finished by both arms",
                   (uintmax_t)out->updates, steps);
-    enum status status = judge_kind(judging);
+    /* A kind that is not known has no matrix of distances, so judge_noise leaves it undecided. */
+    const enum status status = out->floor == FLOOR_EXACT  ? judge_exact(judging)
+                               : out->floor == FLOOR_FILE ? judge_file(judging)
+                                                          : judge_noise(judging);
     if (status == STATUS_UNTESTABLE) UNDECIDED(judging, "%s", status_text());
     /* Equal arms need no floor to be called identical; but where a mode promises equal bits and
      * breaks the promise, nothing that was trained is evidence. */

@@ -27,11 +27,6 @@ static const double *game_row(const struct trace_array *array, uint64_t row, uin
     return values;
 }
 
-static enum status share_out(const struct judging *judging, const double *values,
-                             struct shapley *shapley) {
-    return shapley_attribute(judging->out->cause_count, values, shapley);
-}
-
 /* Shares out one measure after the last update, where the trace holds it. */
 static enum status read_measure(struct judging *judging, const struct measure *measure,
                                 uint64_t rows, const uint32_t *order) {
@@ -45,7 +40,7 @@ static enum status read_measure(struct judging *judging, const struct measure *m
     const double *values = game_row(array, measure->by_mark ? rows - 1 : 0, mixtures);
     if (values == NULL) return STATUS_OK;
     struct shapley shapley;
-    TRY(share_out(judging, values, &shapley));
+    TRY(shapley_attribute(out->cause_count, values, &shapley));
     struct judged_measure *to = &out->measures[out->measure_count++];
     *to = (struct judged_measure){
         .name = measure->name, .words = measure->words, .whole = shapley.whole};
@@ -64,7 +59,7 @@ static enum status read_marks(struct judging *judging, const struct trace_array 
         const double *values = game_row(array, row, mixtures);
         struct shapley shapley;
         if (values == NULL || !(mark->values[row] >= 1.0)) continue;
-        TRY(share_out(judging, values, &shapley));
+        TRY(shapley_attribute(out->cause_count, values, &shapley));
         if (!shapley.has_share) continue;
         struct judged_mark *to = &out->marks[out->mark_count++];
         to->update = (uint64_t)mark->values[row];

@@ -9,14 +9,12 @@ static int same_bytes(const char *a, size_t a_length, const char *b, size_t b_le
     return a_length == b_length && memcmp(a, b, a_length) == 0;
 }
 
-static int same_key(const struct page_line *a, const struct page_line *b) {
-    return same_bytes(a->key, a->key_length, b->key, b->key_length);
-}
-
 /* Finds the line of the key `wanted` in the text of a configuration. */
 static int find_key(const char *text, const struct page_line *wanted, struct page_line *out) {
     while (page_next_line(&text, out))
-        if (out->key_length > 0 && same_key(out, wanted)) return 1;
+        if (out->key_length > 0 &&
+            same_bytes(out->key, out->key_length, wanted->key, wanted->key_length))
+            return 1;
     return 0;
 }
 

@@ -268,9 +268,39 @@ static void verify_forged_counts_are_refused(void **state) {
     trial_close(&trial);
 }
 
+/* The text is the rows and nothing else: a label in columns 3 to 10, each line from column 12 on.
+ */
+static void verify_text_is_the_rows(void **state) {
+    (void)state;
+    struct trial trial;
+    char *text = NULL;
+    size_t length = 0;
+    trial_open(&trial, HEAD "arms: {baseline: {}, test: {optimizer: {lr: 2e-3}}}\n");
+    const struct judgement *judgement = &trial.judgement;
+    FILE *stream = open_memstream(&text, &length);
+    for (uint32_t i = 0; i < judgement->row_count; i++) {
+        const struct judged_row *row = &judgement->rows[i];
+        assert_int_equal(row->kind == ROW_HEADLINE, i == 0);
+        assert_int_equal(row->kind == ROW_UPDATES, i + 1 == judgement->row_count);
+        assert_int_equal(row->label[0] == '\0', i == 0);
+        assert_true(strlen(row->label) <= 8 && row->text[0] != '\0');
+        if (i > 0) fprintf(stream, "  %-8s ", row->label);
+        for (const char *c = row->text; *c != '\0'; c++) {
+            fputc(*c, stream);
+            if (*c == '\n') fprintf(stream, "%*s", row->kind == ROW_UPDATES ? 2 : 11, "");
+        }
+        fputc('\n', stream);
+    }
+    assert_int_equal(fclose(stream), 0);
+    assert_string_equal(trial.words, text);
+    free(text);
+    trial_close(&trial);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_words),
+        cmocka_unit_test(verify_text_is_the_rows),
         cmocka_unit_test(verify_divergence_is_told),
         cmocka_unit_test(verify_forged_arrays_are_refused),
         cmocka_unit_test(verify_forged_orders_are_refused),

@@ -203,30 +203,6 @@ static void verify_escapes(void **state) {
     free(page);
 }
 
-static void validate_text(void **state) {
-    static const char *const cases[][2] = {
-        {"a<b>&\"'", "a&lt;b&gt;&amp;&quot;&#39;"},
-        {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"},
-        {"\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd"},                                 /* overlong */
-        {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},                 /* surrogate */
-        {"\xf4\x90\x80\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}, /* > 10FFFF */
-        {"\xe2\x82", "\xef\xbf\xbd\xef\xbf\xbd"},                                 /* cut */
-        {"a\tb\nc\x7f\x02", "a\tb\nc\xef\xbf\xbd\xef\xbf\xbd"},
-        {"\xef\xbf\xbf\xc2\x85", "\xef\xbf\xbd\xef\xbf\xbd"}, /* noncharacter, C1 */
-        {"\xe2\x81\xa6x", "[U+2066]x"},
-    };
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        char *text = NULL;
-        size_t length;
-        struct html html = {open_memstream(&text, &length)};
-        html_text(&html, cases[i][0]);
-        fclose(html.file);
-        assert_string_equal(text, cases[i][1]);
-        free(text);
-    }
-}
-
 static void verify_equal_traces_give_equal_bytes(void **state) {
     (void)state;
     size_t lengths[2];
@@ -430,7 +406,6 @@ int main(void) {
         cmocka_unit_test(validate_shares),
         cmocka_unit_test(validate_configuration),
         cmocka_unit_test(verify_escapes),
-        cmocka_unit_test(validate_text),
         cmocka_unit_test(verify_equal_traces_give_equal_bytes),
         cmocka_unit_test(validate_gaps),
         cmocka_unit_test(validate_incomplete),
