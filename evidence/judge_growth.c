@@ -2,7 +2,7 @@
  * The law by which the arms drift apart, and whether rounding alone would have taken them as far:
  * the same law for the baseline and a run that begins one unit in the last place off.
  *
- * A law is fitted from the first difference on until |a-b| is half of |a-a0|, the way that the
+ * A law is fitted from the first difference on until |a-b| is half of |a-a0|, how far the
  * baseline has come. Beyond that the arms are about as far from each other as from their start, and
  * the distance stops growing whatever its cause. */
 #include "evidence/judge_parts.h"

@@ -19,10 +19,10 @@ static const struct measure {
 
 /* Row `row` of an array with a value of each hybrid, by mask of factors; NULL when there is no
  * array, or a value is not finite. */
-static const double *game_row(const struct trace_array *array, uint64_t row, uint32_t mixtures) {
+static const double *game_row(const struct trace_array *array, uint64_t row, uint32_t hybrids) {
     if (array == NULL) return NULL;
-    const double *values = array->values + row * mixtures;
-    for (uint32_t i = 0; i < mixtures; i++)
+    const double *values = array->values + row * hybrids;
+    for (uint32_t i = 0; i < hybrids; i++)
         if (!isfinite(values[i])) return NULL;
     return values;
 }
@@ -32,12 +32,12 @@ static enum status read_measure(struct judging *judging, const struct measure *m
                                 uint64_t rows, const uint32_t *order) {
     struct judgement *out = judging->out;
     const struct trace_array *array;
-    const uint32_t mixtures = 1u << out->cause_count;
+    const uint32_t hybrids = 1u << out->cause_count;
     if (measure->by_mark)
-        TRY(judging_array(judging, measure->path, rows, mixtures, &array));
+        TRY(judging_array(judging, measure->path, rows, hybrids, &array));
     else
-        TRY(judging_array(judging, measure->path, mixtures, 1, &array));
-    const double *values = game_row(array, measure->by_mark ? rows - 1 : 0, mixtures);
+        TRY(judging_array(judging, measure->path, hybrids, 1, &array));
+    const double *values = game_row(array, measure->by_mark ? rows - 1 : 0, hybrids);
     if (values == NULL) return STATUS_OK;
     struct shapley shapley;
     TRY(shapley_attribute(out->cause_count, values, &shapley));
@@ -53,10 +53,10 @@ static enum status read_marks(struct judging *judging, const struct trace_array 
                               uint64_t rows, const uint32_t *order) {
     struct judgement *out = judging->out;
     const struct trace_array *array;
-    const uint32_t mixtures = 1u << out->cause_count;
-    TRY(judging_array(judging, "attribution/distance_at", rows, mixtures, &array));
+    const uint32_t hybrids = 1u << out->cause_count;
+    TRY(judging_array(judging, "attribution/distance_at", rows, hybrids, &array));
     for (uint64_t row = 0; row < rows; row++) {
-        const double *values = game_row(array, row, mixtures);
+        const double *values = game_row(array, row, hybrids);
         struct shapley shapley;
         if (values == NULL || !(mark->values[row] >= 1.0)) continue;
         TRY(shapley_attribute(out->cause_count, values, &shapley));
@@ -73,9 +73,9 @@ static enum status read_marks(struct judging *judging, const struct trace_array 
 static enum status read_first(struct judging *judging, const uint32_t *order) {
     struct judgement *out = judging->out;
     const struct trace_array *array;
-    const uint32_t mixtures = 1u << out->cause_count;
-    TRY(judging_array(judging, "attribution/first_update", mixtures, 1, &array));
-    const double *values = game_row(array, 0, mixtures);
+    const uint32_t hybrids = 1u << out->cause_count;
+    TRY(judging_array(judging, "attribution/first_update", hybrids, 1, &array));
+    const double *values = game_row(array, 0, hybrids);
     for (uint32_t i = 0; values != NULL && i < out->cause_count; i++) {
         const double first = values[1u << order[i]];
         if (first >= 0.0 && first <= (double)out->updates) out->causes[i].acted = (int64_t)first;

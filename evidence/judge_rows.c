@@ -70,25 +70,23 @@ void row_put(struct row_pen *pen, const char *format, ...) {
 
 /* ---- what differs, and what is odd ---- */
 
-/* Lines of a text of the trace as one row, or as more lines of the row that `goes_on`. */
-static void put_lines(struct row_pen *pen, enum judged_row_kind kind, int goes_on,
-                      const char *lines) {
+/* Lines of a text of the trace as one row; they go on in the last row when it is of this kind. */
+static void put_lines(struct row_pen *pen, enum judged_row_kind kind, const char *lines) {
     while (lines != NULL && *lines != '\0') {
         const size_t length = strcspn(lines, "\n");
-        if (goes_on)
+        if (pen->count > 0 && pen->rows[pen->count - 1].kind == kind)
             row_put(pen, "\n%.*s", (int)length, lines);
         else
             row_add(pen, kind, "%.*s", (int)length, lines);
         lines += length + (lines[length] == '\n');
-        goes_on = 1;
     }
 }
 
 static void add_differences(const struct judgement *judgement, struct row_pen *pen) {
     for (uint32_t i = 0; i < judgement->cause_count; i++)
-        put_lines(pen, ROW_DIFFERS, i > 0, judgement->causes[i].keys);
-    put_lines(pen, ROW_NOTE, 0, trace_attribute_of(judgement->image, "attribution", "notes"));
-    put_lines(pen, ROW_INERT, 0, trace_attribute_of(judgement->image, "", "inert"));
+        put_lines(pen, ROW_DIFFERS, judgement->causes[i].keys);
+    put_lines(pen, ROW_NOTE, trace_attribute_of(judgement->image, "attribution", "notes"));
+    put_lines(pen, ROW_INERT, trace_attribute_of(judgement->image, "", "inert"));
 }
 
 static void add_notes(const struct judgement *judgement, struct row_pen *pen) {

@@ -30,9 +30,9 @@ static void put_shares_in_words(const struct judgement *judgement, struct row_pe
 }
 
 /* So many estimated shares fit a sentence; the row of the shares has them all. */
-#define SAMPLED_IN_WORDS 3
+#define ESTIMATES_IN_WORDS 3
 
-static void put_sampled_in_words(const struct judgement *judgement, struct row_pen *pen) {
+static void put_estimates_in_words(const struct judgement *judgement, struct row_pen *pen) {
     const uint32_t last = judgement->causes[0].place[1];
     const char *whole = judgement->projection.runs > 0 ? " of the way between the arms"
                                                        : " of the parameter distance";
@@ -42,7 +42,7 @@ static void put_sampled_in_words(const struct judgement *judgement, struct row_p
         row_put(pen, " Which of %u causes is the largest is not ordered: ", last);
     else
         row_put(pen, " Cause: ");
-    for (uint32_t i = 0; i < judgement->cause_count && i < SAMPLED_IN_WORDS; i++) {
+    for (uint32_t i = 0; i < judgement->cause_count && i < ESTIMATES_IN_WORDS; i++) {
         const struct judged_cause *cause = &judgement->causes[i];
         row_put(pen, "%s%s %.3g %% (",
                 i == 0   ? ""
@@ -55,8 +55,8 @@ static void put_sampled_in_words(const struct judgement *judgement, struct row_p
             row_put(pen, "%.3g to %.3g)%s", 100.0 * cause->low, 100.0 * cause->high,
                     i == 0 ? whole : "");
     }
-    if (judgement->cause_count > SAMPLED_IN_WORDS)
-        row_put(pen, ", %u more", judgement->cause_count - SAMPLED_IN_WORDS);
+    if (judgement->cause_count > ESTIMATES_IN_WORDS)
+        row_put(pen, ", %u more", judgement->cause_count - ESTIMATES_IN_WORDS);
     if (judgement->sample.orders > 0)
         row_put(pen, "; estimated from %u sampled orders.", judgement->sample.orders);
     else
@@ -70,7 +70,7 @@ static void put_causes(const struct judgement *judgement, struct row_pen *pen) {
     }
     if (judgement->attributed && judgement->total != 0.0) {
         if (judgement_is_estimated(judgement))
-            put_sampled_in_words(judgement, pen);
+            put_estimates_in_words(judgement, pen);
         else
             put_shares_in_words(judgement, pen);
         return;

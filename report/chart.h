@@ -21,7 +21,7 @@
 
 /* Who a line or band is of: the arms, the noise of repeats, a run that differs by rounding alone.
  */
-enum chart_style { STYLE_FIRST = 0, STYLE_SECOND, STYLE_NOISE, STYLE_TWIN };
+enum chart_style { STYLE_FIRST = 0, STYLE_SECOND, STYLE_NOISE, STYLE_PERTURBED };
 
 struct series {
     const char *name;

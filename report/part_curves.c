@@ -177,7 +177,7 @@ static enum status add_distance(const struct curves *curves, const struct trace_
     return STATUS_OK;
 }
 
-#define TWIN_NAME "|A-twin|: one weight of A one unit in the last place off"
+#define PERTURBED_NAME "|A-twin|: one weight of A one unit in the last place off"
 
 /* The law of a growth as a sentence, with a blank before it: " |A-B| grows like k^0.5 [0.4, 0.6]
  * over updates 1 to 9." */
@@ -192,15 +192,15 @@ static enum status put_law(const struct curves *curves, const char *what,
 
 static enum status about_distance(const struct curves *curves, struct chart *chart) {
     const struct judgement *judgement = &curves->page->judgement;
-    char *arms = NULL, *twin = NULL, *about;
+    char *arms = NULL, *perturbed = NULL, *about;
     if (judgement->growth.known && judgement->growth.end > 0.0)
         TRY(put_law(curves, "|A-B|", &judgement->growth, &arms));
     if (judgement->has_perturbed && judgement->perturbed.known)
-        TRY(put_law(curves, "|A-twin|", &judgement->perturbed, &twin));
+        TRY(put_law(curves, "|A-twin|", &judgement->perturbed, &perturbed));
     TRY(arena_format(curves->page->arena, &about, "%s%s%s%s%s",
                      "Norm of the difference of all parameters after each update.",
-                     arms == NULL ? "" : arms, twin == NULL ? "" : twin,
-                     arms == NULL && twin == NULL ? "" : " Intervals at 95 %, nominal.",
+                     arms == NULL ? "" : arms, perturbed == NULL ? "" : perturbed,
+                     arms == NULL && perturbed == NULL ? "" : " Intervals at 95 %, nominal.",
                      judgement->saturated
                          ? " Saturated: rounding alone takes the arms this far apart by the end."
                          : ""));
@@ -211,13 +211,13 @@ static enum status about_distance(const struct curves *curves, struct chart *cha
 static enum status draw_distance(const struct curves *curves) {
     struct chart chart = {.title = "Distance of the parameters, |A-B|"};
     const char *const *arms = curves->page->judgement.arms;
-    const struct trace_pair *twin = judge_pair(curves->page->image, arms[0], "twin");
+    const struct trace_pair *perturbed = judge_pair(curves->page->image, arms[0], "twin");
     TRY(add_distance(curves, judge_pair(curves->page->image, arms[0], arms[1]), "|A-B|",
                      STYLE_NOISE, &chart));
     set_lane(curves, &chart);
     TRY(end_band(curves, &chart.series[0], &chart));
-    if (twin != NULL && twin->updates > 0)
-        TRY(add_distance(curves, twin, TWIN_NAME, STYLE_TWIN, &chart));
+    if (perturbed != NULL && perturbed->updates > 0)
+        TRY(add_distance(curves, perturbed, PERTURBED_NAME, STYLE_PERTURBED, &chart));
     TRY(about_distance(curves, &chart));
     page_chart(curves->page, &chart);
     return STATUS_OK;
