@@ -46,11 +46,11 @@ static void validate_format(void **state) {
     html_format(&html, "<p>%s|%.*s|%-s|%-.*s</p>", "a<b", 2, "&cd", "a.b<", 2, "x/y");
     html_format(&html, "[%.6g %.*g %g %.2g %.2g %.2g]", 1.0 / 3.0, 2, 1.0 / 3.0, 1.0 / 3.0,
                 (double)NAN, (double)INFINITY, (double)-INFINITY);
-    html_format(&html, "[%f %f %f %f]", 1.04, -1.05, 2.0, 0.0);
+    html_format(&html, "[%f %f %f %f %f]", 1.04, 1.06, -1.05, 2.0, 0.0);
     html_format(&html, "[%d %u %ju %.0f %%]", -1, 4294967295u, (uintmax_t)UINT64_MAX, 2.5);
     fclose(html.file);
     assert_string_equal(text, "<p>a&lt;b|&amp;c|a.<wbr/>b&lt;|x/</p>"
-                              "[0.333333 0.33 0.333333 nan inf -inf][1 -1.1 2 0]"
+                              "[0.333333 0.33 0.333333 nan inf -inf][1 1.1 -1.1 2 0]"
                               "[-1 4294967295 18446744073709551615 2 %]");
     free(text);
 }
