@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From dataset samples to physical rows and the lists that ops walk. */
+ * Lays dataset samples out in physical rows, and lists what ops walk.
+ *
+ * The lists in call order are written first, and the canonical ones are then read from them.
+ * Invariant: a token's row, id and position stand at one place of the three token lists. */
 #include "data/batch.h"
 
 #include <string.h>
@@ -16,6 +19,7 @@ enum status batch_limits_open(const struct config *config, const struct dataset 
     memset(out, 0, sizeof *out);
     uint64_t tokens = samples * dataset->sides * dataset->longest;
     uint64_t rows = samples * dataset->sides * (dataset->longest + config->batch.pad);
+    /* Lists count in 32 bits; the bounds leave room for sums over two sides and for padding. */
     if (samples > UINT32_MAX / 4 || rows > UINT32_MAX / 2)
         FAIL(STATUS_MEMORY,
              "batch.micro: %llu samples of up to %u tokens need %llu rows, more than 2^31",
@@ -49,8 +53,9 @@ enum status batch_open(const struct batch_limits *limits, struct arena *arena, s
     return STATUS_OK;
 }
 
-/* Length that the sequences of one side share in the buffers (right padding). Separate forwards see
- * their own side's longest; one concatenated forward sees the longest of both, as collators pad. */
+/* The length to which the sequences of one side are padded, on their right. Separate forwards see
+ * their own side's longest sequence; one concatenated forward sees the longest of both, as TRL's
+ * and open-instruct's collators pad. */
 static uint32_t padded_length(const struct batch *batch, const struct batch_limits *limits,
                               const struct dataset *dataset, uint32_t side) {
     uint32_t longest = 0;
@@ -92,7 +97,7 @@ static void add_sequence(struct batch *batch, const struct dataset *dataset, uin
     add_labels(batch, dataset, source, sequence);
 }
 
-/* Sequence index of (sample, side): the blocks are chosen first, then rejected. */
+/* The index of a sequence; the blocks are all chosen ones, then all rejected ones. */
 static uint32_t sequence_at(const struct batch *batch, uint32_t sample, uint32_t side) {
     return side * batch->sample_count + sample;
 }

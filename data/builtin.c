@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reads the embedded tables and draws the rejected answers.
- * Invariant: a row's rejected answer depends on the seed, the row's number and its table only. */
+ *
+ * A row's candidates are counted and picked in two walks over its table: tables are short, and no
+ * list of them is kept. Invariant: a row's rejected answer depends on the seed, the row's number
+ * and its table alone. */
 #include "data/builtin.h"
 
 #include <stdbool.h>
@@ -24,11 +27,11 @@ struct builtin_file builtin_at(size_t index) {
 struct reader {
     const char *source;
     size_t line;
-    char *pool; /* unescaped text; never longer than the file and one space per row */
+    char *pool; /* holds the unescaped text: never longer than the file and one space per row */
     size_t used;
 };
 
-/* Unescapes one field into the pool. */
+/* Unescapes one field into the pool. A field may write a line end as \n and a backslash as two. */
 static enum status field_read(struct reader *reader, const char *from, size_t length,
                               struct datarow_part *out) {
     char *to = reader->pool + reader->used;
@@ -60,7 +63,8 @@ static enum status line_read(struct reader *reader, const char *from, size_t len
                  reader->source, reader->line);
         TRY(field_read(reader, from, (size_t)((stop == NULL ? end : stop) - from), &field[i]));
         if (i == FIELD_QUESTION) {
-            reader->pool[reader->used++] = ' '; /* the prompt ends with the space that joins */
+            /* a prompt ends with the space that joins its answer */
+            reader->pool[reader->used++] = ' ';
             field[i].length++;
         }
         from = stop == NULL ? end : stop + 1;
@@ -79,7 +83,8 @@ static bool part_equal(const struct datarow_part *a, const struct datarow_part *
     return a->length == b->length && memcmp(a->text, b->text, a->length) == 0;
 }
 
-/* Answer number `wanted` among the table's answers with another text than `answer`; their count. */
+/* Puts answer number `wanted` of those in the table whose text is not `answer` into `out`, and
+ * returns how many such answers there are. */
 static uint32_t candidate_find(const struct datarow_part (*field)[FIELDS], size_t first, size_t end,
                                const struct datarow_part *answer, uint32_t wanted,
                                struct datarow_part *out) {
@@ -94,12 +99,13 @@ static uint32_t candidate_find(const struct datarow_part (*field)[FIELDS], size_
 
 static enum status rejected_draw(const struct datarow_part (*field)[FIELDS], size_t rows,
                                  uint64_t seed, struct datarow_table *table) {
+    /* A row takes one 64-bit word, which is two elements of the stream. */
     const struct stream_address address = {
         .stream = STREAM_DATA, .op = DATA_OP_REJECT, .last_element = 2 * (uint64_t)rows - 1};
     struct stream_site site;
     TRY(stream_pack(&address, &site));
     size_t first = 0;
-    size_t end = 0; /* rows first ... end - 1 are the current table */
+    size_t end = 0; /* rows first to end - 1 are the current row's table */
     for (size_t i = 0; i < rows; i++) {
         if (i == end)
             for (first = i;

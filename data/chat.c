@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Chat templates as a table, and the one loop that writes them. A conversation is measured by
- * writing it to nowhere, then written once. Invariant: a label is its token or -100. */
+ * The chat templates as a table, and the one loop that writes them. A conversation is written
+ * twice: first to nowhere, which measures it, then into memory of that size.
+ *
+ * Invariant: a label is the token at its place, or -100. */
 #include "data/chat.h"
 
 #include <stdbool.h>
@@ -9,15 +11,15 @@
 #include "base/macro.h"
 #include "data/tokenizer.h"
 
-/* What stands around contents; "" is nothing. */
+/* What a template writes around contents; "" writes nothing. */
 struct chat_rule {
     const char *begin;         /* once, before the first message */
     const char *gap;           /* between messages */
-    const char *open, *opened; /* around the role's name; NULL: no header */
+    const char *open, *opened; /* stand around the role's name; NULL: messages have no header */
     const char *close, *close_assistant;
-    const char *gap_assistant; /* behind an assistant's turn that is not the last */
-    bool strip;                /* white space around a content goes */
-    bool specials;             /* <bos> and <eos> around the whole */
+    const char *gap_assistant; /* stands behind a turn of the assistant that is not the last */
+    bool strip;                /* white space around a content is removed */
+    bool specials;             /* <bos> stands before and <eos> behind the whole */
 };
 
 static const struct chat_rule rules[CHATS] = {
@@ -32,7 +34,7 @@ static const struct chat_rule rules[CHATS] = {
 static const char *const role_names[CHAT_ROLES] = {"system", "user", "assistant"};
 
 struct writer {
-    int32_t *ids, *labels; /* NULL: only measures */
+    int32_t *ids, *labels; /* NULL: nothing is written, the length is measured */
     size_t length;
 };
 
@@ -56,8 +58,9 @@ static void put_token(struct writer *writer, uint32_t token, bool labelled) {
     writer->length++;
 }
 
-/* White space as Python's str.strip() takes it, which is what Jinja's trim calls: bytes of the one
- * character that begins at text[0] of `length` bytes of UTF-8, or 0. */
+/* Returns how many bytes the character at text[0] has if it is white space, or 0. White space is
+ * what Python's str.strip() removes, because Jinja's trim filter calls it; `length` bytes of UTF-8
+ * may be read. */
 static size_t space_at(const char *text, size_t length) {
     static const char *const wide[] = {
         "\xC2\x85",     "\xC2\xA0",     "\xE1\x9A\x80", "\xE2\x80\x80", "\xE2\x80\x81",
@@ -78,6 +81,7 @@ static void strip(const char **text, size_t *length) {
         *text += size;
         *length -= size;
     }
+    /* From the end a character is found by trying its lengths: white space has 1 to 3 bytes. */
     for (bool cut = true; cut;) {
         cut = false;
         for (size = 1; size <= 3 && size <= *length && !cut; size++)
@@ -132,7 +136,7 @@ enum status chat_render(enum chat chat, const struct chat_message *message, size
     return STATUS_OK;
 }
 
-/* The row's parts are read before they are overwritten. */
+/* Rendering puts ids and labels where the texts stood, so the texts' places are copied first. */
 static enum status row_render(enum chat chat, size_t sides, struct arena *arena,
                               struct datarow *row) {
     const struct datarow_part prompt = row->part[0];

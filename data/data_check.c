@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Counts over all sequences. In tokens of another tokenizer a doubled special token can only be
- * seen as the same id twice; in bytes, as the text of a marker next to <bos>, <eos> or itself. */
+ * Counts over all sequences.
+ *
+ * Ids of a tokenizer that is not known have no names, so a doubled special token can only be seen
+ * there as the same id twice. In bytes it can be seen as the text of a marker that stands next to
+ * <bos>, to <eos> or to itself. */
 #include "data/data_check.h"
 
 #include <inttypes.h>
@@ -15,7 +18,7 @@ static const char *const begins[] = {"<|begin_of_text|>", "<|endoftext|>", "<s>"
 static const char *const ends[] = {
     "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "</s>", "<eos>"};
 
-/* Whether `text` stands at token `at`. */
+/* Whether the bytes of `text` stand as tokens from `at` on. */
 static bool stands_at(const uint32_t *token, size_t length, size_t at, const char *text) {
     const size_t size = strlen(text);
     if (at + size > length) return false;
@@ -33,7 +36,8 @@ static bool begins_twice(const uint32_t *token, size_t length) {
     return false;
 }
 
-/* Marker, an optional line end, and <eos> or the marker again. */
+/* An end is doubled where a marker, and perhaps a line end behind it, is followed by <eos> or
+ * preceded by the same marker. */
 static bool ends_twice(const uint32_t *token, size_t length) {
     const bool special = token[length - 1] == TOKENIZER_EOS;
     size_t rest = special ? length - 1 : length;
@@ -63,8 +67,9 @@ static void look(const struct dataset *dataset, const struct dataset_sequence *s
     out->end_masked += target[length - 2] == DATASET_NO_TARGET;
 }
 
-/* The last token that more than half of the whole sequences share, if there is one; else any
- * (Boyer and Moore 1981). Then its count. */
+/* The majority vote of Boyer and Moore (MJRTY, 1981): if more than half of the whole sequences
+ * share a last token, the first pass finds it; if none is so common, it finds some last token. The
+ * second pass counts how many have it. */
 static void count_ends(const struct dataset *dataset, struct data_check *out) {
     const size_t sequences = dataset->samples * dataset->sides;
     size_t lead = 0;

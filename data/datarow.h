@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rows as a source gives them, before tokens: what jsonl.c and builtin.c produce and dataset.c
- * reads. A row has the parts of its form, in the order of the form's keys.
- * Invariant: all rows of a table have one form; a part is text or ids, never both. */
+ * Rows as a source gives them, before they are tokens: jsonl.c and builtin.c make them, chat.c may
+ * render them, dataset.c reads them. A row has one part per key of its form, in the order of the
+ * form's keys.
+ *
+ * Invariant: all rows of a table have one form, and a part is either text or ids. */
 #ifndef TWINSTEP_DATA_DATAROW_H
 #define TWINSTEP_DATA_DATAROW_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Operations of STREAM_DATA: the `op` field of their addresses. The numbers never change. */
+/* The `op` field of addresses in STREAM_DATA. The numbers are part of the addresses, so they never
+ * change; GENERATE_OP of model/generate_sample.c is another one. */
 enum data_op { DATA_OP_PERMUTE = 0, DATA_OP_REJECT = 1 };
 
 enum datarow_form {
@@ -22,29 +25,31 @@ enum datarow_form {
 };
 
 #define DATAROW_PARTS 4
-#define DATAROW_MASKED (-100) /* in `labels`: no loss on this token */
+/* a label that says: no loss on this token, as PyTorch's ignore_index */
+#define DATAROW_MASKED (-100)
 
 struct datarow_part {
-    const char *text; /* bytes without NUL at the end, or NULL */
+    const char *text; /* bytes without a NUL at the end; NULL where the part is ids */
     const int32_t *ids;
     size_t length;
 };
 
 struct datarow {
     struct datarow_part part[DATAROW_PARTS];
-    double reference[2]; /* log-probs of chosen and rejected, where the reading asked for them */
-    size_t line;         /* 1-based, in the source */
+    /* log-probs of chosen and rejected; only read where a scenario asks for them */
+    double reference[2];
+    size_t line; /* 1-based, in the source */
 };
 
 struct datarow_table {
-    const char *source; /* for error texts: "quiz.tsv" or the path as given */
+    const char *source; /* names the source in errors: "quiz.tsv", or the path as given */
     enum datarow_form form;
     struct datarow *row;
     size_t rows;
-    int bytes;               /* ids are the byte tokenizer's: a chat template wrote them */
-    uint64_t words;          /* random words drawn for the rows */
-    size_t extra_keys;       /* keys beyond the form's, over all rows */
-    const char *extra_first; /* the first such key; NULL when there is none */
+    int bytes;      /* 1: a chat template made the ids, so they are those of the byte tokenizer */
+    uint64_t words; /* how many random words were drawn for the rows */
+    size_t extra_keys;       /* how many keys the rows have beyond those of the form */
+    const char *extra_first; /* the first such key; NULL: there is none */
 };
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rows to sequences: special tokens, label masks, truncation, the shift by one, the digest.
- * The source's rows live in an arena of their own that is closed before dataset_open returns; the
- * flat arrays are measured first and taken once.
- * Invariant: token and target of a sequence depend on its row and max_len alone. */
+ * Turns rows into sequences: special tokens, label masks, truncation, the shift by one, the digest.
+ *
+ * The source's rows live in an arena of their own that dataset_open closes before it returns. The
+ * flat arrays are measured first, so that each is taken once. Invariant: tokens and targets of a
+ * sequence depend on its row and max_len alone. */
 #include "data/dataset.h"
 
 #include <inttypes.h>
@@ -17,12 +18,13 @@
 
 #define BUILTIN_PREFIX "builtin:"
 
-/* One sequence of a row: the part before the answer, the answer, and what stands around them. */
+/* One sequence of a row: the part before the answer, the answer, and whether special tokens stand
+ * around them. */
 struct recipe {
-    const struct datarow_part *prompt; /* NULL: none */
+    const struct datarow_part *prompt; /* NULL: there is none */
     const struct datarow_part *answer;
-    const struct datarow_part *labels; /* of the answer; NULL: all of it is labelled */
-    bool specials;                     /* <bos> in front and a labelled <eos> behind */
+    const struct datarow_part *labels; /* labels of the answer; NULL: all of it is labelled */
+    bool specials;                     /* <bos> stands in front, and a labelled <eos> behind */
 };
 
 struct builder {
@@ -73,7 +75,7 @@ static void part_write(const struct datarow_part *part, uint64_t count, uint32_t
         out[i] = (uint32_t)part->ids[i];
 }
 
-/* Appends as much of the part as fits below `limit`; returns the new length. */
+/* Appends as much of the part as fits below `limit`, and returns the new length. */
 static uint64_t part_append(const struct datarow_part *part, uint64_t length, uint64_t limit,
                             uint32_t *token) {
     if (part == NULL) return length;
@@ -83,7 +85,7 @@ static uint64_t part_append(const struct datarow_part *part, uint64_t length, ui
     return length + count;
 }
 
-/* Writes the tokens of one sequence and returns where its answer starts. */
+/* Writes the tokens of one sequence, and returns where its answer starts. */
 static uint64_t tokens_write(const struct recipe *recipe, uint64_t limit, uint32_t *token) {
     uint64_t length = 0;
     if (recipe->specials) token[length++] = TOKENIZER_BOS;
@@ -99,7 +101,8 @@ static bool token_labelled(const struct recipe *recipe, uint64_t answer, uint64_
     return recipe->labels == NULL || recipe->labels->ids[index - answer] != DATAROW_MASKED;
 }
 
-/* Of plain text a collator for language models labels <bos>, too. */
+/* Whether a collator for language models (transformers' DataCollatorForLanguageModeling) would
+ * label the first token: it copies input_ids of plain text to labels, <bos> included. */
 static bool opens_labelled(const struct recipe *recipe) {
     if (recipe->labels != NULL) return recipe->labels->ids[0] != DATAROW_MASKED;
     return recipe->prompt == NULL;
@@ -155,7 +158,7 @@ static enum status sequence_write(struct builder *builder, size_t row, uint32_t 
     return STATUS_OK;
 }
 
-/* The sum of all kept lengths, so that the arrays are taken once. */
+/* Adds up all lengths after truncation. */
 static size_t tokens_count(const struct builder *builder) {
     size_t tokens = 0;
     for (size_t row = 0; row < builder->dataset->samples; row++)
@@ -193,6 +196,7 @@ static void dataset_digest(struct dataset *dataset) {
                  dataset->samples * dataset->sides * sizeof *dataset->sequence, &part[1]);
     digest_bytes("token", dataset->token, dataset->tokens * sizeof *dataset->token, &part[2]);
     digest_bytes("target", dataset->target, dataset->tokens * sizeof *dataset->target, &part[3]);
+    /* The reference joins last and only where there is one: data without it keep their digest. */
     size_t parts = 4;
     if (dataset->reference != NULL)
         digest_bytes("reference", dataset->reference, dataset->samples * sizeof *dataset->reference,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JSONL by jansson, one line at a time. Every jansson value is released on the line that made it.
- * Invariant: on error the text names file and line, and nothing of the row is kept. */
+ * Reads JSONL with jansson, one line at a time. The function that makes a jansson value releases
+ * it.
+ *
+ * Invariant: on an error the text names file and line, and nothing of that row is kept. */
 #include "data/jsonl.h"
 
 #include <errno.h>
@@ -68,7 +70,8 @@ enum status jsonl_parse(const char *source, const char *bytes, size_t length,
     return reader.chat ? STATUS_OK : chat_rows(options->chat, arena, out_table);
 }
 
-/* Files that `datasets` keeps, by their first bytes; the last begins a stream of Arrow. */
+/* Tells files apart that the library `datasets` writes, by their first bytes: a Parquet file, an
+ * Arrow file, and a stream of Arrow messages, which begins with its continuation marker. */
 static enum status refuse_columns(const char *path, const char *bytes, size_t length) {
     static const struct {
         const char *start, *name;

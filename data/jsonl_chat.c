@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rows of conversations: lists of {"role", "content"}, as TRL has them in prompt, chosen, rejected,
- * completion and messages; and prompts that a pair does not name, which are what both sides begin
- * with alike (TRL's extract_prompt, without its cut of a side that the other begins with: such a
- * pair is refused). What a template here cannot say, tool calls for one, is refused, not dropped.
- */
+ * Reads rows of conversations: lists of {"role", "content"}, as TRL has them under prompt, chosen,
+ * rejected, completion and messages. Also finds prompts that a pair does not name: what both sides
+ * begin with, as TRL's extract_prompt does (trl/data_utils.py). Where one side is the beginning of
+ * the other TRL cuts it; here such a pair is refused. What the templates here cannot say, tool
+ * calls for one, is refused and not dropped. */
 #include <string.h>
 
 #include "data/chat.h"
 #include "data/jsonl_private.h"
 
-/* One list of the row. */
+/* One list of messages and the key that it stands under. */
 struct messages {
     const char *key;
     const json_t *list;
@@ -79,8 +79,9 @@ static enum status prefix_fail(const struct jsonl_reader *reader) {
                      "differ: one of them is the beginning of the other");
 }
 
-/* The completion begins with an assistant's turn: the template's generation prompt is its header.
- */
+/* Renders a prompt and its answer, whose first `first` messages belong to the prompt. The answer
+ * must begin with a turn of the assistant, because the template's generation prompt is that turn's
+ * header. */
 static enum status render(const struct jsonl_reader *reader, const struct messages *prompt,
                           size_t prompt_count, const struct messages *answer, size_t first,
                           struct datarow_part *out) {
@@ -99,7 +100,7 @@ static enum status render(const struct jsonl_reader *reader, const struct messag
                        &out[1]);
 }
 
-/* Lists without a prompt of their own share their first messages. */
+/* Reads lists of a row that names no prompt: the first messages that both share are it. */
 static enum status read_implicit(const struct jsonl_reader *reader, const json_t *object,
                                  struct datarow *row) {
     struct messages side[2];
@@ -115,7 +116,7 @@ static enum status read_implicit(const struct jsonl_reader *reader, const json_t
     return STATUS_OK;
 }
 
-/* prompt and completion, or prompt, chosen, rejected. */
+/* Reads rows of prompt and completion, or of prompt, chosen and rejected. */
 static enum status read_prompted(const struct jsonl_reader *reader, const struct form_rule *rule,
                                  const json_t *object, struct datarow *row) {
     struct messages prompt;
@@ -154,8 +155,9 @@ enum status jsonl_chat_read(struct jsonl_reader *reader, const struct form_rule 
     return read_prompted(reader, rule, object, row);
 }
 
-/* Bytes that both begin with, cut back to the begin of a character of UTF-8; a space at the end
- * goes to the completions. */
+/* Returns how many bytes both begin with. The end is moved back to the start of a UTF-8 character,
+ * and before a space, which goes to the completions as in TRL: tokenizers join a space to the word
+ * behind it. */
 static size_t common_prefix(const struct datarow_part *a, const struct datarow_part *b) {
     const size_t shorter = a->length < b->length ? a->length : b->length;
     size_t same = 0;

@@ -118,7 +118,7 @@ static const char *task_name(enum task task) {
     return task == TASK_DPO ? "dpo" : "sft";
 }
 
-/* How many of the form's keys the row has. */
+/* Counts how many of the form's keys the row has. */
 static size_t form_matches(const struct form_rule *rule, const json_t *object) {
     size_t found = 0;
     for (size_t i = 0; i < rule->keys; i++)
@@ -126,7 +126,7 @@ static size_t form_matches(const struct form_rule *rule, const json_t *object) {
     return found;
 }
 
-/* The row's keys for an error text, cut where they get long. */
+/* Prints the row's keys for an error; the list is cut where it gets long. */
 static void keys_print(const json_t *object, char *out, size_t size) {
     size_t used = 0;
     out[0] = '\0';
@@ -140,7 +140,7 @@ static void keys_print(const json_t *object, char *out, size_t size) {
     if (used == 0) snprintf(out, size, "none");
 }
 
-/* The complete form of the other task that the row has, or NULL. */
+/* Returns the form of the other task whose keys the row has in full, or NULL. */
 static const struct form_rule *form_elsewhere(const struct jsonl_reader *reader,
                                               const json_t *object) {
     for (size_t i = 0; i < COUNT_OF(form_rules); i++)
@@ -150,7 +150,8 @@ static const struct form_rule *form_elsewhere(const struct jsonl_reader *reader,
     return NULL;
 }
 
-/* No form is complete: name the form that comes nearest and what it lacks. */
+/* Says why the row has no form: it is one of the other task, or the nearest form lacks a key, or no
+ * key is known. */
 static enum status form_fail(const struct jsonl_reader *reader, const json_t *object) {
     const struct form_rule *nearest = NULL;
     const struct form_rule *other = form_elsewhere(reader, object);

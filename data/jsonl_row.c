@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The values of one row: text, ids, labels, masks, log-probs. They are copied into two pools whose
- * sizes the file's length bounds: decoded text is never longer than its JSON, and an id or a label
- * takes at least two bytes.
+ * Reads the values of one row: text, ids, labels, masks, log-probs. They are copied into two pools
+ * that the file's length bounds: decoded text is never longer than its JSON, and an id or a label
+ * takes at least two bytes with its comma.
+ *
  * Invariant: every id is below the vocabulary, and a label is its token or -100. */
 #include "data/jsonl_private.h"
 
@@ -78,7 +79,8 @@ static enum status ids_read(struct jsonl_reader *reader, const struct key_rule *
     return STATUS_OK;
 }
 
-/* Labels and masks stand at their token, unshifted. */
+/* Checks that labels or a mask have one entry per id. They are not shifted yet: entry i is about
+ * token i. */
 static enum status length_check(const struct jsonl_reader *reader, const struct key_rule *rule,
                                 const struct datarow_part *part, const struct key_rule *ids_rule,
                                 const struct datarow_part *ids) {
@@ -88,8 +90,8 @@ static enum status length_check(const struct jsonl_reader *reader, const struct 
     return STATUS_OK;
 }
 
-/* Anything but the token itself or -100 is a mistake, most often labels that were shifted already.
- */
+/* A label must be the token at its place, or -100. Anything else is a mistake, most often labels
+ * that were shifted already. */
 static enum status labels_check(const struct jsonl_reader *reader, const struct key_rule *rule,
                                 const struct datarow_part *labels, const struct key_rule *ids_rule,
                                 const struct datarow_part *ids) {
@@ -103,8 +105,9 @@ static enum status labels_check(const struct jsonl_reader *reader, const struct 
     return STATUS_OK;
 }
 
-/* The mask, already in the pool behind the ids, becomes labels in place; a second mask narrows
- * them, as TRL folds its columns. */
+/* Turns a mask into labels in the place where it lies, in the pool behind the ids. A second mask
+ * narrows them: a token is labelled where both are 1, as TRL's SFTTrainer folds completion_mask and
+ * assistant_masks. */
 static enum status mask_fold(struct jsonl_reader *reader, const struct form_rule *rule, size_t part,
                              struct datarow *row) {
     const struct datarow_part *ids = &row->part[0];
@@ -117,7 +120,8 @@ static enum status mask_fold(struct jsonl_reader *reader, const struct form_rule
     return STATUS_OK;
 }
 
-/* Padding has no place in a row: its tokens would be trained on and attended to. */
+/* Checks that an attention mask is all ones. A zero would be padding, which has no place in a row:
+ * its tokens would be trained on and attended to. */
 static enum status whole_check(struct jsonl_reader *reader, const char *key, const json_t *value,
                                const struct key_rule *ids_rule, const struct datarow_part *ids) {
     if (!json_is_array(value))
@@ -172,7 +176,7 @@ static enum status parts_read(struct jsonl_reader *reader, const struct form_rul
     return rule->first == 1 ? jsonl_prompt_split(reader, row) : STATUS_OK;
 }
 
-/* The attention masks that the row has; their number joins the form's keys. */
+/* Checks the attention masks that the row has. They count as keys that are known. */
 static enum status wholes_read(struct jsonl_reader *reader, const struct form_rule *rule,
                                const json_t *object, const struct datarow *row, size_t *out_known) {
     *out_known = rule->keys;
@@ -186,7 +190,8 @@ static enum status wholes_read(struct jsonl_reader *reader, const struct form_ru
     return STATUS_OK;
 }
 
-/* A log-prob is a sum of logarithms of probabilities. */
+/* Reads the reference's log-probs. They are at most 0, being sums of logarithms of probabilities;
+ * NaN is refused by the same test. */
 static enum status reference_read(struct jsonl_reader *reader, const json_t *object,
                                   struct datarow *row) {
     for (size_t i = 0; i < JSONL_REFERENCES; i++) {

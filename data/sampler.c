@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Permutations by address, updates as their consecutive slices, micro-batches as slices of those.
+ * Draws permutations by address, takes updates as consecutive slices of them, and micro-batches as
+ * slices of those.
+ *
  * Invariant: two samplers with equal options and equal datasets give equal plans for equal states,
- * whatever either planned before. */
+ * whatever either of them has planned before. */
 #include "data/sampler.h"
 
 #include <inttypes.h>
@@ -44,6 +46,8 @@ enum status sampler_init(const struct sampler_options *options, const struct dat
     const uint64_t rest = dataset->samples % options->size;
     const bool full = divide_up(rest, options->micro) == micros;
     sampler.epoch_updates = dataset->samples / options->size;
+    /* A rest that leaks is an update of its own when it fills an update's window: a loop counts
+     * micro-batches, not samples. */
     if (rest != 0 && (options->keep_last || (options->leak && full))) sampler.epoch_updates++;
     if (options->leak && !full) sampler.rest = (uint32_t)rest;
     if (sampler.rest != 0) micros *= 2;
@@ -115,7 +119,7 @@ static void micro_count(const struct sampler *sampler, const uint32_t *sample,
         }
 }
 
-/* Appends the micro-batches of `samples` samples. */
+/* Appends the micro-batches of `samples` samples to the plan. */
 static void micros_plan(struct sampler *sampler, const uint32_t *sample, uint32_t samples,
                         struct sampler_plan *plan) {
     const uint32_t step = (uint32_t)sampler->options.micro;
@@ -130,7 +134,8 @@ static void micros_plan(struct sampler *sampler, const uint32_t *sample, uint32_
     }
 }
 
-/* What the epoch before left over. Its order is drawn again: a plan depends on no other plan. */
+/* Plans what the epoch before left over, at the start of an epoch's first update. That epoch's
+ * order is drawn once more, because a plan must not depend on any other plan. */
 static enum status leaked_plan(struct sampler *sampler, struct sampler_state state,
                                struct sampler_plan *plan) {
     if (sampler->rest == 0 || state.epoch == 0 || state.position != 0) return STATUS_OK;

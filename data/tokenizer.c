@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Bytes to tokens and tokens to something a person can read. Holds no table and no state. */
+ * Turns bytes into tokens, and tokens into something that a person can read. It keeps no state, so
+ * that equal bytes always have equal tokens. */
 #include "data/tokenizer.h"
 
 #include <inttypes.h>

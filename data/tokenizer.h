@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Byte-level tokenizer: token 0 ... 255 is that byte, then <bos>, <eos>, <pad>.
+ * The byte-level tokenizer: tokens 0 to 255 are those bytes, and three more are <bos>, <eos> and
+ * <pad>.
  *
- * Any text encodes and decodes without loss, and no file besides the binary is needed. It adds no
- * special token: the dataset does. Invariant: one byte is one token. */
+ * With it every text encodes and decodes without loss and needs no file besides the binary. It adds
+ * no special token to a text: dataset.c and chat.c decide where those stand. Invariant: one byte is
+ * one token. */
 #ifndef TWINSTEP_DATA_TOKENIZER_H
 #define TWINSTEP_DATA_TOKENIZER_H
 
@@ -11,16 +13,17 @@
 
 #define TOKENIZER_BOS 256u
 #define TOKENIZER_EOS 257u
-#define TOKENIZER_PAD 258u /* never part of a sample: only padded buffers hold it */
+#define TOKENIZER_PAD 258u /* no sample holds it; only padded buffers do */
 #define TOKENIZER_VOCAB 259u
 
-#define TOKENIZER_SHOW 16 /* bytes that tokenizer_show may write, NUL included */
+#define TOKENIZER_SHOW 16 /* bytes that tokenizer_show may write, the final NUL included */
 
-/* `length` bytes become `length` tokens. */
+/* Writes one token for each of the `length` bytes. */
 void tokenizer_encode(const char *text, size_t length, uint32_t *out_tokens);
 
-/* A token for people: printable ASCII as it is, a backslash doubled, \n \t \r, other bytes as \xE9,
- * specials as <bos> <eos> <pad>, ids above the vocabulary as <4711>. */
+/* Spells a token for people: printable ASCII stands for itself, a backslash is doubled, line ends
+ * and tabs are \n \t \r, other bytes are like \xE9, special tokens are <bos> <eos> <pad>, and an id
+ * above the vocabulary is like <4711>. */
 void tokenizer_show(uint32_t token, char out_text[TOKENIZER_SHOW]);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tokenizer.json by jansson: sizes first, then every token's bytes into one piece of memory. */
+ * Reads tokenizer.json with jansson: first all sizes, then every token's bytes into one piece of
+ * memory.
+ *
+ * Invariant: no token is longer than its name in the file, which is how the piece is sized. */
 #include "data/vocabulary.h"
 
 #include <errno.h>
@@ -20,7 +23,8 @@ struct reader {
     size_t used;
 };
 
-/* GPT-2's alphabet: printing bytes of Latin-1 are themselves, the others follow U+0100 in order. */
+/* In GPT-2's alphabet the printing bytes of Latin-1 are themselves, and the others follow from
+ * U+0100 on in their order (bytes_to_unicode of openai/gpt-2, src/encoder.py). */
 static bool prints(uint32_t byte) {
     return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || (byte >= 174);
 }
@@ -33,7 +37,7 @@ static int byte_of(uint32_t character) {
     return -1;
 }
 
-/* The next character of valid UTF-8; jansson gives no other. */
+/* Takes the next character. The UTF-8 is valid, because jansson accepts no other. */
 static uint32_t character_next(const char **at) {
     const unsigned char *byte = (const unsigned char *)*at;
     const size_t more = byte[0] < 0x80 ? 0 : byte[0] < 0xE0 ? 1 : byte[0] < 0xF0 ? 2 : 3;
@@ -54,7 +58,8 @@ static enum status id_check(const struct reader *reader, const char *name, const
     return STATUS_OK;
 }
 
-/* `alphabet`: spelled in GPT-2's, else plain text. */
+/* Adds a token. With `alphabet` its name is spelled in GPT-2's alphabet, else the name is its
+ * text. */
 static enum status token_add(struct reader *reader, const char *name, uint32_t id, bool alphabet) {
     struct vocabulary_token *token = &reader->out->token[id];
     char *to = reader->text + reader->used;
@@ -87,7 +92,8 @@ static bool is_added(const json_t *added, const char *name) {
     return false;
 }
 
-/* An added token may stand in the vocabulary, too; it then is its own text. */
+/* Adds all tokens. An added token may stand in the vocabulary as well; it is its own text all the
+ * same. */
 static enum status tokens_read(struct reader *reader, json_t *vocab, const json_t *added) {
     const char *name;
     json_t *value;
@@ -106,7 +112,7 @@ static enum status tokens_read(struct reader *reader, json_t *vocab, const json_
     return STATUS_OK;
 }
 
-/* Bounds of both pools; refuses what has no id or no text. */
+/* Finds the sizes of both pieces of memory, and refuses tokens without an id or a text. */
 static enum status measure(struct reader *reader, json_t *vocab, const json_t *added,
                            size_t *out_bytes) {
     const char *name;
@@ -137,7 +143,7 @@ static const char *type_of(const json_t *object) {
     return type == NULL ? "none" : type;
 }
 
-/* ByteLevel itself, or one of a sequence. */
+/* Whether the decoder is ByteLevel, or a sequence with it. */
 static bool is_byte_level(const json_t *decoder) {
     const json_t *list = json_object_get(decoder, "decoders");
     if (strcmp(type_of(decoder), "ByteLevel") == 0) return true;
