@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A module that is open is found again by dlopen, so nothing is kept here between calls. */
+ * Opens backends by numerics.backend. A module that is open already is found again by dlopen, so
+ * nothing is kept here between calls. */
 #include "model/backends.h"
 
 enum status backends_open(const struct config *config, const struct backend **out) {

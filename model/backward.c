@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Backward, by hand: head, final norm, layers from the last to the first, embedding.
+ * Backward, written by hand: head, final norm, layers from the last to the first, embedding.
  *
- * Within a layer each forward call's activation gradients are computed on their own rows; then one
- * joint pass per micro-batch continues every weight's chain over all tokens in canonical order
- * (law 3), so neither layout nor the number of calls moves a bit.
- * Several linear layers on one input join as (q + k) + v and gate + up, then the residual (law 1).
- */
+ * Within a layer the gradients of activations are computed per forward call on that call's rows.
+ * Then one joint pass per micro-batch continues the chain of every weight over all tokens in
+ * canonical order (law 3), so that neither layout nor the number of calls moves a bit. Where
+ * several linear layers have one input their gradients join as (q + k) + v and gate + up, then the
+ * residual joins (law 1). */
 #include "model/model.h"
 
 #include "model/model_dropout.h"
 #include "model/model_ops.h"
 #include "model/watch.h"
 
-/* dx = dy . w, or joined onto dx. */
+/* dx = dy . w, or with `add` dx + dy . w. */
 static void input_gradient(const struct pass *pass, uint32_t layer, enum param_role role,
                            const void *dy, void *dx, int add) {
     struct op_call call = pass_call(pass, pass_site(role), layer);
@@ -20,7 +20,7 @@ static void input_gradient(const struct pass *pass, uint32_t layer, enum param_r
         .rows = pass->rows, .dy = dy, .w = pass_weight(pass, role, layer), .dx = dx, .add = add};
     pass_widths(pass->model, role, &args.N, &args.K);
     pass->model->ops->linear_input(&call, &args);
-    if (pass->rows.index == NULL) return; /* label rows: head_input */
+    if (pass->rows.index == NULL) return; /* label rows are shown by head_input */
     watch_role_output(pass, layer, role, 1, dx, args.K);
 }
 
@@ -42,8 +42,8 @@ static void norm_gradient(const struct pass *pass, uint32_t layer, enum param_ro
     watch_role_output(pass, layer, role, 1, dx, width);
 }
 
-/* The gradient of a branch is that of the sum it was added to; where the branch was dropped, a copy
- * that is dropped alike. */
+/* The gradient of a branch is that of the sum which the branch was added to. Where the branch was
+ * dropped it is a copy of that, dropped in the same way, in `room`. */
 static void *branch_gradient(const struct pass *pass, enum dropout_place place, uint32_t i,
                              void *sum, void *room) {
     struct dropout dropout;
@@ -53,13 +53,14 @@ static void *branch_gradient(const struct pass *pass, enum dropout_place place, 
     return room;
 }
 
-/* What the weight pass reads as the gradient of a branch. */
+/* What the weight pass reads as the gradient of a branch: the copy in `room` where it was
+ * dropped. */
 static const void *branch_of(const struct model *model, const void *sum, const void *room) {
     int dropped = model->dropping && model->config->dropout.residual > 0.0;
     return dropped ? room : sum;
 }
 
-/* From the gradient of the layer's output (gradient.stream) to that of h (gradient.h). */
+/* Leads from the gradient of the layer's output (gradient.stream) to that of h (gradient.h). */
 static void mlp_backward(const struct pass *pass, uint32_t i) {
     const struct model *model = pass->model;
     const struct layer_buffers *layer = &model->layer[i];
@@ -102,8 +103,8 @@ static void qk_backward(const struct pass *pass, uint32_t i) {
                   gradient->k_line);
 }
 
-/* From gradient.h to the gradient of the layer's input, kept in gradient.a until the weight pass
- * has read gradient.stream. */
+/* Leads from gradient.h to the gradient of the layer's input. It is kept in gradient.a until the
+ * weight pass has read gradient.stream. */
 static void attention_block_backward(const struct pass *pass, uint32_t i) {
     const struct model *model = pass->model;
     const struct layer_buffers *layer = &model->layer[i];
@@ -146,7 +147,7 @@ static void residual_backward(const struct pass *pass, uint32_t i) {
                  pass->model->C);
 }
 
-/* The joint weight pass: lists in canonical order, address side 0. */
+/* The joint weight pass: its lists are in canonical order, and its address has side 0. */
 struct weight_pass {
     struct pass pass;
     const struct model_gradients *gradients;
@@ -159,7 +160,7 @@ static void *accumulator(const struct weight_pass *joint, enum param_role role, 
     return joint->gradients->row[params_owner(table, role, layer_index(layer))][joint->use];
 }
 
-/* acc[n] += dy[r, n]: a weight gradient whose x is 1 (law 17). */
+/* acc[n] += dy[r, n]: the gradient of a bias is that of a weight whose x is 1 (law 17). */
 static void bias_weight(const struct weight_pass *joint, uint32_t layer, enum param_role role,
                         const void *dy, uint32_t width) {
     const struct model *model = joint->pass.model;
@@ -256,7 +257,8 @@ static void head_input(const struct pass *pass, const double *coefficient) {
                  model->compute, WATCH_HIDDEN(pass));
 }
 
-/* matrix (R, C) = +0 on the rows of the call's tokens; sequences that touch are one piece. */
+/* Sets a matrix (R, C) to +0 on the rows of the call's tokens. Sequences that touch are filled in
+ * one call. */
 static void clear_rows(const struct pass *pass, void *matrix) {
     const struct model *model = pass->model;
     const struct sequence *const sequences = pass->batch->sequences + pass->part->first_sequence;
@@ -271,7 +273,8 @@ static void clear_rows(const struct pass *pass, void *matrix) {
     }
 }
 
-/* gradient.stream = +0 on real rows, then the label rows' gradients at their places. */
+/* Sets gradient.stream to +0 on all tokens, then puts the gradients of label rows at their
+ * places. */
 static void scatter_labels(const struct pass *pass) {
     const struct model *model = pass->model;
     const size_t first = pass->part->first_label;
@@ -298,7 +301,8 @@ static void head_backward(struct weight_pass *joint, const struct pass *parts, u
         (struct row_list){joint->pass.batch->canonical_label, joint->pass.batch->label_count};
     norm_weight(&labels, PASS_NO_LAYER, ROLE_NORM_FINAL, model->label_dh, model->label_x,
                 model->label_rstd);
-    labels.use = model->config->model.tied ? 1 : 0; /* uses in order: embedding, head (law 4) */
+    /* an owner's uses have the order embedding, head (law 4) */
+    labels.use = model->config->model.tied ? 1 : 0;
     matrix_weight(&labels, PASS_NO_LAYER, ROLE_HEAD, model->logits, model->label_h);
 }
 
@@ -314,8 +318,9 @@ static void embedding_backward(const struct weight_pass *joint) {
                          accumulator(joint, ROLE_EMBEDDING, PASS_NO_LAYER), 0);
 }
 
-/* Activation checkpointing without the generator's state: the layer runs again from its stored
- * input with masks of its own, and the backward is of that run (facts, mutant 68). */
+/* Activation checkpointing that does not restore the generator: the layer runs again from its
+ * stored input with new masks, and the backward is of that run. OLMo-core did so
+ * (nn/transformer/model.py, preserve_rng_state=False, until its pull request 828). */
 static void recompute(struct model *model, const struct pass *parts, uint32_t count, uint32_t i) {
     if (!model->dropping || model->config->dropout.recompute != RECOMPUTE_REDRAW) return;
     model->redrawn = 1;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Jobs in the order in which they came, their leaves one behind the other in one buffer. */
+ * Keeps jobs in the order in which they came, with their leaf hashes one behind the other in one
+ * buffer. A tensor with more leaves than the buffer is hashed by the host. Invariant: a job's
+ * digest is written once. */
 #include "model/digests.h"
 
 #include "base/arena.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Digests of tensors of a run, where their memory is: with a backend the leaves of several tensors
- * are made on its device, behind the ops that write them, and the host waits once for all.
+ * Digests of tensors of a run, made where the tensors' memory is. With a backend the leaf hashes of
+ * several tensors are computed on its device, behind the ops that write the tensors, and the host
+ * waits once for all of them. Without one the host makes each digest at once.
  *
- * Without one the host makes each digest at once. Invariant: the digests, and what is said of a
- * value outside its dtype, are those of digest_tensor. */
+ * Invariant: the digests, and what is said about a value outside its dtype, are those of
+ * digest_tensor. */
 #ifndef TWINSTEP_MODEL_DIGESTS_H
 #define TWINSTEP_MODEL_DIGESTS_H
 
@@ -14,11 +15,11 @@ struct backend; /* kernels/backend_abi.h */
 struct leaves_args;
 
 struct digest_job {
-    const char *name; /* as the others until the digests are done */
+    const char *name; /* must stay, as the other pointers must, until the digests are done */
     enum dtype dtype;
     size_t rank;
     size_t shape[2];
-    const void *data; /* carriers; in memory of the backend */
+    const void *data; /* carriers of dtype; in memory of the backend */
     struct digest *out;
 };
 
@@ -26,20 +27,23 @@ struct digests {
     const struct backend *backend; /* NULL: none */
     struct leafhash_leaf *leaves;
     struct digest_job *jobs;
-    struct leaves_args *asked;    /* of the jobs; all of them in one call */
-    size_t leaf_limit, job_limit; /* more are done in several turns */
-    size_t leaf_count, job_count; /* of jobs that are not done */
+    /* (job_limit) arguments of the backend's `leaves`, which takes all jobs in one call */
+    struct leaves_args *asked;
+    size_t leaf_limit, job_limit; /* beyond them the jobs are done in several turns */
+    size_t leaf_count, job_count; /* of jobs that are not done yet */
 };
 
-/* Memory for leaves comes from the arena, so from the backend. */
+/* Opens digests for at most these many leaves and jobs at once. The memory comes from the arena, so
+ * that the backend sees it. */
 TWINSTEP_MUST_USE enum status digests_open(const struct backend *backend, size_t leaf_limit,
                                            size_t job_limit, struct arena *arena,
                                            struct digests *out);
 
-/* job->out is written by now or by digests_finish. Errors may be those of jobs added before. */
+/* Adds a job; job->out is written now or by digests_finish. An error may be one of a job that was
+ * added before. */
 TWINSTEP_MUST_USE enum status digests_add(struct digests *digests, const struct digest_job *job);
 
-/* All that were added are done. Waits for the backend where something was left. */
+/* Finishes all jobs that were added, and waits for the backend where some were left. */
 TWINSTEP_MUST_USE enum status digests_finish(struct digests *digests);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Forward: embedding, layers, final norm and head on label rows, label log-probs.
- * One call per batch_call; each row's result depends on its own sequence only, so the number of
- * calls moves no bit in `invariant`. */
+ * Forward: embedding, layers, final norm and head on label rows, label log-probs. Each batch_call
+ * is one forward call. Invariant: a row's result depends on its own sequence only, so that in mode
+ * `invariant` the number of calls moves no bit. */
 #include "model/model.h"
 
 #include "model/model_dropout.h"
@@ -74,7 +74,8 @@ static void mlp_block(const struct pass *pass, uint32_t i, void *out) {
     watch_tokens(pass, i, "residual", "after MLP", out, model->C);
 }
 
-/* Label rows are gathered first: other positions have no final norm and no logits (law 3). */
+/* The head works on gathered label rows: other positions have no final norm and no logits (law
+ * 3). */
 static void head_block(const struct pass *pass) {
     const struct model *model = pass->model;
     const struct batch_call *part = pass->part;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opens a generator, runs the prompts through the training's forward, then steps. */
+ * Opens a generator, runs the prompts through the training's forward, then steps token by token. It
+ * holds no arithmetic: the cache and the choice of a token are in generate_cache.c and
+ * generate_sample.c. Invariant: a step's batch has one row per sequence, in the order of the
+ * prompts. */
 #include "model/generate.h"
 
 #include <string.h>
@@ -78,7 +81,8 @@ enum status generator_open(const struct config *config, const struct param_table
     return arena_take(arena, V, sizeof *out->share, "sampling", &out->share);
 }
 
-/* Only the last position of a prompt has logits. */
+/* Makes a data set of the prompts. Only a prompt's last position has a target, and with it
+ * logits. */
 static void set_prompts(struct generator *generator, const struct generate_prompt *prompts,
                         uint32_t count) {
     size_t first = 0;
@@ -97,7 +101,8 @@ static void set_prompts(struct generator *generator, const struct generate_promp
                generator->sample, count, 0);
 }
 
-/* Sequence s is row s; its token stands at the first position that the cache does not have. */
+/* Makes the batch of a step. Sequence s is row s, and its token stands at the first position that
+ * the cache does not hold. */
 static void set_step(struct generator *generator, const uint32_t *token, size_t stride,
                      uint32_t count) {
     struct batch *step = &generator->step;
@@ -121,7 +126,7 @@ static void set_step(struct generator *generator, const uint32_t *token, size_t 
     }
 }
 
-/* Log-probs of what was chosen, by the op that scores a training's labels. */
+/* Log-probs of the chosen tokens, by the op that scores a training's labels. */
 static void score(struct model *model, const struct model_weights *weights, struct batch *batch) {
     const struct pass pass = pass_open(model, weights, batch, 0, 0);
     const struct op_call call = pass_call(&pass, SITE_LOSS, PASS_NO_LAYER);

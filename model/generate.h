@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Text from a model: one forward over the prompts, then one token of every sequence at a time, with
- * keys and values of earlier tokens from a cache. What an inference engine does beside a training.
+ * keys and values of earlier tokens from a cache. This is what an inference engine does beside a
+ * training.
  *
- * The forward over the prompts is the training's own; a decoding step is it too, on a batch of one
- * token per sequence, but for attention, whose products are linear layers of one row per head: q by
- * the cached keys, probabilities by the cached values. So batch shape, mode, dtype and library act
- * on decoding as they act on such rows. Knows no text and no end-of-sequence token: every sequence
- * gets as many tokens as are asked for, so that lengths compare.
+ * The forward over the prompts is the training's own. So is a decoding step, on a batch of one
+ * token per sequence, except in attention: its products are linear layers of one row per head, q by
+ * the cached keys and probabilities by the cached values. Batch shape, mode, dtype and library
+ * therefore act on decoding as they act on such rows. It knows no text and no end-of-sequence
+ * token: every sequence gets as many tokens as are asked for, so that lengths compare.
+ *
  * Invariant: in mode invariant the log-probs are those of a training forward over the same tokens,
- * to the bit (tests/model/test_generate.c); so is every key and value of the cache. */
+ * to the bit (tests/model/test_generate.c), and so is every key and value in the cache. */
 #ifndef TWINSTEP_MODEL_GENERATE_H
 #define TWINSTEP_MODEL_GENERATE_H
 
@@ -16,7 +18,7 @@
 #include "model/model_ops.h"
 
 struct generate_limits {
-    uint32_t sequences; /* decoded together */
+    uint32_t sequences; /* most sequences that are decoded together */
     uint32_t prompt;    /* tokens of the longest prompt */
     uint32_t total;     /* tokens of the longest sequence, prompt included */
 };
@@ -27,28 +29,28 @@ struct generate_prompt {
 };
 
 struct generate_options {
-    uint32_t tokens;    /* new ones, of each sequence; at least 1 */
-    double temperature; /* 0: greedy, the lowest id of equals */
-    double top_p;       /* above 0; the most likely tokens up to this share; 1: all */
-    uint64_t seed;      /* of the draws, addressed by (first + sequence, new token, repeat) */
+    uint32_t tokens;    /* new tokens of each sequence; at least 1 */
+    double temperature; /* 0: greedy, and of equal logits the lowest id */
+    double top_p;  /* above 0: the most likely tokens are drawn from, up to this share; 1: all */
+    uint64_t seed; /* draws tokens, addressed by (first + sequence, new token, repeat) */
     uint32_t repeat, first;
     uint64_t order_seed;             /* of sums, in modes that draw their order */
-    const volatile int *interrupted; /* nonzero: stop; NULL: never */
+    const volatile int *interrupted; /* nonzero: generation stops; NULL: nothing stops it */
 };
 
 /* Keys and values, (layer, key or value, sequence, kv head, position, D) in the compute carrier. */
 struct generate_cache {
     unsigned char *values;
-    uint32_t sequences, length; /* room */
-    uint32_t *filled;           /* (sequences) tokens that are in it */
-    void *line;                 /* (heads of a group, length) scores, then probabilities */
-    void *maximum, *sum;        /* (heads of a group) of scores, accumulation dtype */
+    uint32_t sequences, length; /* how many of each there is room for */
+    uint32_t *filled;           /* (sequences) how many tokens it holds */
+    void *line;                 /* (heads of a group, length) scores, later probabilities */
+    void *maximum, *sum;        /* (heads of a group) of the scores, in the accumulation dtype */
     double *logp, *first, *coefficient;
     uint32_t *target;
-    void *scratch; /* of the two products */
+    void *scratch; /* of both products */
 };
 
-/* Points into itself (attend): not to be copied. */
+/* A generator points into itself (attend), so it must not be copied. */
 struct generator {
     struct config config;
     struct generate_limits limits;
@@ -58,25 +60,25 @@ struct generator {
     struct generate_cache cache;
     struct attend attend;
     const struct backend *backend; /* NULL: this program's own ops */
-    struct dataset prompts;        /* as batch_fill reads them */
+    struct dataset prompts;        /* the prompts as batch_fill reads them */
     struct dataset_sequence *prompt;
     uint32_t *prompt_token;
     int32_t *prompt_target;
     uint32_t *sample;
-    uint64_t *keys; /* (V) of a sorted vocabulary */
+    uint64_t *keys; /* (V) keys that sort the vocabulary */
     uint32_t *order;
     double *share; /* (V) */
 };
 
-/* The table must outlive the generator. On a backend (numerics.backend) `arena` takes its memory
- * from it: backends_memory(). STATUS_MEMORY, or what model_open says. */
+/* Opens a generator; the table must outlive it. On a backend (numerics.backend) `arena` takes its
+ * memory from it, by backends_memory(). STATUS_MEMORY, or what model_open says. */
 TWINSTEP_MUST_USE enum status generator_open(const struct config *config,
                                              const struct param_table *table,
                                              const struct generate_limits *limits,
                                              struct arena *arena, struct generator *out);
 
-/* Continues `count` prompts, count <= limits.sequences, by options.tokens tokens each.
- * out_token, out_logp (count, tokens): what was chosen, and its log-prob at temperature 1 among the
+/* Continues `count` prompts, count <= limits.sequences, by options.tokens tokens each. out_token
+ * and out_logp (count, tokens) get what was chosen, and its log-prob at temperature 1 among the
  * whole vocabulary, whatever it was drawn from. STATUS_INTERRUPTED between two tokens. */
 TWINSTEP_MUST_USE enum status generate(struct generator *generator,
                                        const struct model_weights *weights,
@@ -84,16 +86,17 @@ TWINSTEP_MUST_USE enum status generate(struct generator *generator,
                                        const struct generate_options *options, uint32_t *out_token,
                                        double *out_logp);
 
-/* generate_cache.c */
+/* generate_cache.c: takes memory for the cache and for one group's scores. */
 TWINSTEP_MUST_USE enum status generate_cache_open(const struct generator *generator,
                                                   struct arena *arena, struct generate_cache *out);
-/* Keys and values of the prompts, from the buffers of a forward. */
+/* Copies keys and values of the prompts from the buffers of a forward. */
 void generate_cache_fill(struct generate_cache *cache, const struct model *prefill,
                          const struct batch *batch);
-/* struct attend: appends the step's keys and values of a layer, then attends to all of them. */
+/* The `run` of a struct attend: appends the step's keys and values of a layer, then attends to all
+ * that the cache holds. */
 void generate_cache_attend(void *context, const struct pass *pass, uint32_t layer);
 
-/* generate_sample.c: the next token of row `row` of the model's logits. */
+/* generate_sample.c: chooses the next token from row `row` of the model's logits. */
 uint32_t generate_choose(struct generator *generator, const struct model *model, uint32_t row,
                          uint32_t sequence, uint32_t number,
                          const struct generate_options *options);

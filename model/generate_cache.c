@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Attention of one token per sequence over cached keys and values (law 6, row by row): the products
- * are ops of one row per query head of a group, what is between them is written out here. */
+ * Attention of one token per sequence over cached keys and values (law 6, row by row). The products
+ * are linear ops of one row per query head of a group; what is between them is written out here.
+ * Invariant: each number is rounded where attention's own op rounds it. */
 #include "model/generate.h"
 
 #include <string.h>
@@ -36,7 +37,8 @@ enum status generate_cache_open(const struct generator *generator, struct arena 
     TRY(scratch_bytes(generator, &limits, &bytes));
     const size_t dense =
         (size_t)heads * (2 * (size_t)widest + model->D) + (size_t)widest * model->D;
-    if (bytes < dense * sizeof(double) + 256) bytes = dense * sizeof(double) + 256; /* a library */
+    /* room for the operands of a library, dense and in f64 */
+    if (bytes < dense * sizeof(double) + 256) bytes = dense * sizeof(double) + 256;
     TRY(arena_take(arena, bytes, 1, "scratch of decoding", &out->scratch));
     TRY(arena_take(arena, sequences, sizeof *out->filled, "cache of keys and values",
                    &out->filled));
@@ -53,7 +55,7 @@ enum status generate_cache_open(const struct generator *generator, struct arena 
                       "cache of keys and values", &out->values);
 }
 
-/* Position 0 of one head's keys (which 0) or values (which 1). */
+/* The address of position 0 in one head's keys (which 0) or values (which 1). */
 static unsigned char *head_of(const struct generate_cache *cache, const struct model *model,
                               uint32_t layer, uint32_t which, uint32_t sequence, uint32_t head) {
     size_t at = ((size_t)layer * 2 + which) * cache->sequences + sequence;
@@ -93,8 +95,9 @@ static void write(void *values, enum dtype dtype, size_t at, double value) {
         ((float *)values)[at] = (float)value;
 }
 
-/* A product or quotient of two carriers in the accumulator, then in `dtype`: through f64 the first
- * rounding to f32 is the one that f32 arithmetic makes (53 >= 2 * 24 + 2 bits). */
+/* Rounds a product or quotient of two carriers to the accumulator, then to `dtype`. Going through
+ * f64 the first rounding to f32 is the one that f32 arithmetic makes, because 53 >= 2 * 24 + 2 bits
+ * (Figueroa, When is double rounding innocuous?, 1995). */
 static double settle(double exact, enum dtype accumulate, enum dtype dtype) {
     return dtype_round(accumulate == DTYPE_F64 ? exact : (double)(float)exact, dtype);
 }
@@ -104,7 +107,8 @@ static double exponential(double shifted, enum dtype accumulate) {
     return (double)real_exp_f32((float)shifted);
 }
 
-/* The op that scales gradients multiplies in the carrier: where products are wider, one by one. */
+/* The op that scales gradients multiplies in the carrier. Where attention's own product is wider,
+ * scores are scaled here one by one. */
 static void scale_scores(const struct model *model, const struct op_call *call, void *line,
                          size_t count) {
     const enum dtype score = model->rounding.score, compute = model->compute;
@@ -118,8 +122,8 @@ static void scale_scores(const struct model *model, const struct op_call *call, 
         write(line, compute, j, settle(read(line, compute, j) * scale, model->accumulate, score));
 }
 
-/* Probabilities by the ops of the vocabulary: the gradient of a log-prob is the probability, but
- * for the target's element, which takes 1 away; that one is written out. */
+/* Probabilities by the ops of the vocabulary: the gradient of a log-prob is the probability, except
+ * in the target's element, from which 1 is taken away. That element is computed here. */
 static void softmax(const struct generate_cache *cache, const struct model *model,
                     const struct op_call *call, uint32_t heads, uint32_t keys) {
     const enum dtype compute = model->compute, accumulate = model->accumulate;
@@ -141,7 +145,7 @@ static void softmax(const struct generate_cache *cache, const struct model *mode
     }
 }
 
-/* One sequence, one key/value head: the query heads of its group are the rows. */
+/* Attends for one sequence and one key/value head. The query heads of its group are the rows. */
 static void attend_group(const struct generate_cache *cache, const struct pass *pass,
                          uint32_t layer, uint32_t sequence, uint32_t head, uint32_t keys) {
     const struct model *model = pass->model;
@@ -149,7 +153,8 @@ static void attend_group(const struct generate_cache *cache, const struct pass *
     const size_t at = ((size_t)sequence * model->H + (size_t)head * heads) * model->D;
     struct op_call call = pass_call(pass, SITE_ATTENTION, layer);
     call.scratch = cache->scratch;
-    call.blas = NULL; /* attention is no linear layer, and this scratch has no room for a library */
+    /* attention is no linear layer, and this scratch has no room for a library */
+    call.blas = NULL;
     call.library = NULL;
     call.rows = heads;
     call.first_row = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The next token from a row of logits: greedy, or drawn with temperature and top-p, in f64 and by
- * address. Order: probability, then id; so equal logits give equal choices everywhere. */
+ * Chooses the next token from a row of logits: greedily, or drawn with temperature and top-p, in
+ * f64 and by address. Candidates are ordered by probability, then by id. Invariant: equal logits
+ * give equal choices on every machine. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 #include "determinism/stream.h"
 #include "model/generate.h"
 
-#define GENERATE_OP 256 /* of STREAM_DATA; shuffling and drawn answers have 0 and 1 */
+#define GENERATE_OP 256 /* an op of STREAM_DATA; shuffling and rejected answers have 0 and 1 */
 
 static double logit(const struct model *model, uint32_t row, uint32_t v) {
     const size_t at = (size_t)row * model->V + v;
@@ -24,7 +25,9 @@ static uint32_t best(const struct model *model, uint32_t row) {
     return found;
 }
 
-/* Shares at this temperature, not divided by their sum; and keys that sort the largest first. */
+/* Weighs every token at this temperature; weights are not divided by their sum, which is returned.
+ * Keys sort the largest first: bits of a positive double have its order, so their complement
+ * reverses it. */
 static double weigh(struct generator *generator, const struct model *model, uint32_t row,
                     double temperature) {
     const double top = logit(model, row, best(model, row));
@@ -46,7 +49,8 @@ static double draw(const struct generate_options *options, uint32_t sequence, ui
                                            .update = options->repeat,
                                            .last_element = number};
     struct stream_site site;
-    if (stream_pack(&address, &site) != STATUS_OK) return 0.5; /* all fields are within bounds */
+    /* all fields are within their bounds */
+    if (stream_pack(&address, &site) != STATUS_OK) return 0.5;
     return stream_uniform(stream_word(options->seed, site, number));
 }
 
@@ -59,6 +63,8 @@ uint32_t generate_choose(struct generator *generator, const struct model *model,
     sum_permutation(model->V, generator->keys, generator->order);
     uint32_t count = 0;
     double kept = 0.0;
+    /* The nucleus is the shortest list whose weights reach top_p of all; it has one token at
+     * least. */
     while (count < model->V && (count == 0 || kept < options->top_p * sum))
         kept += generator->share[generator->order[count++]];
     double left = draw(options, sequence, number) * kept;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * SFT: -sum of log-probs over all label tokens of the update.
- * DPO: the pair losses of model/preference.h, mean over the update's pairs.
- * Other divisors than the update's (`loss.divisor`) are whole numbers, too, known before the first
- * backward; docs/DETERMINISM.md has them in a table. */
+ * SFT: minus the sum of log-probs over all label tokens of the update. DPO: the pair losses of
+ * model/preference.h, as a mean over the update's pairs.
+ *
+ * Divisors other than the update's (`loss.divisor`) are known before the first backward, too;
+ * docs/DETERMINISM.md, law 5, has them in a table with the frameworks that divide so. Invariant:
+ * backward and log are given the same terms. */
 #include "model/loss.h"
 
 #include "base/sum.h"
@@ -19,8 +21,7 @@ double loss_sequence(const struct op_call *call, const struct batch *batch, uint
                             : sum_chain_terms_f64_f64(0.0, first, count);
 }
 
-/* A sum of the window goes on: `exact` where there is one, of which `total` is the rounded value.
- */
+/* Continues a sum of the window. Where it has an exact sum, `total` is that sum rounded. */
 static void go_on(struct exact_wide *exact, double *total, double term) {
     if (exact == NULL) {
         *total += term;
@@ -30,7 +31,7 @@ static void go_on(struct exact_wide *exact, double *total, double term) {
     *total = exact_wide_f64(exact);
 }
 
-/* Sum over samples, continuing `total` (of order-free: +0). */
+/* Sums terms over samples, continuing `total`; in mode order-free it is 0 and the sum is exact. */
 static double join_samples(const struct loss_call *call, double total, uint32_t count) {
     if (call->call->order_free) return exact_terms_f64(call->terms, count);
     if (race_loss(call->call)) return race_sum(call->call, total, call->terms, count);
@@ -52,12 +53,13 @@ static void set_coefficients(const struct batch *batch, uint32_t sequence, doubl
         coefficient[batch->label_first[sequence] + i] = value;
 }
 
-/* Label tokens (sft) or pairs (dpo). */
+/* What is counted: label tokens for SFT, pairs for DPO. */
 static double items(const struct config *config, uint64_t labels, uint64_t samples) {
     return (double)(config->task == TASK_SFT ? labels : samples);
 }
 
-/* What a window holds that belongs together: the update, or what leaked into it. */
+/* The counts of samples that one number divides: those of the update, or those that leaked into it
+ * from the epoch before. */
 static struct sampler_window window_of(const struct sampler_plan *plan, int leaked) {
     if (leaked) return plan->leaked;
     return (struct sampler_window){plan->samples, plan->micros, plan->tokens, plan->labels,
@@ -71,7 +73,8 @@ static double window_items(const struct config *config, const struct sampler_pla
     return items(config, window.labels + (unshifted ? window.opens : 0), window.samples);
 }
 
-/* A loop that leaks or underscales does not know that its window is short. */
+/* How many micro-batches a window is taken to have. A loop that leaks or underscales does not know
+ * that its window is short, and counts those of a full one. */
 static double window_micros(const struct config *config, const struct sampler_plan *plan) {
     if (config->batch.tail == TAIL_DROP || config->batch.tail == TAIL_KEEP)
         return (double)plan->micros;
@@ -114,8 +117,8 @@ static double divisor_of(const struct loss_call *call, uint32_t sample) {
     return call->undivided ? 1.0 : loss_divisor_of(call->config, call->plan, call->micro, sample);
 }
 
-/* What backward is handed over the window is a raw sum that is divided when it is logged, where one
- * number divides all of it; else a sum of quotients, of micro-batches or of samples. */
+/* What a window's loss is a sum of. Where one number divides everything, terms are summed raw and
+ * divided when they are logged; otherwise quotients are summed, of micro-batches or of samples. */
 enum sum_of { SUM_OF_RAW, SUM_OF_MICROS, SUM_OF_SAMPLES };
 
 static enum sum_of handed_over(const struct config *config, const struct sampler_plan *plan) {
@@ -149,7 +152,7 @@ static void sft_terms(const struct loss_call *call, struct loss_window *window,
     }
 }
 
-/* What a pair weighs in the logged means, of 1 on average: where the loss is a mean of
+/* The weight of a pair in the logged means, 1 on average. Where the loss is a mean of
  * micro-batches, as in TRL and open-instruct, so are the metrics beside it. */
 static double weight_of(const struct loss_call *call) {
     const int leaked = call->micro < call->plan->leaked.micros;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opens a model: sizes, one piece of memory for all activations, rotary tables; and the digests of
- * activation sites. Forward and backward are in forward.c and backward.c. */
+ * Opens a model: sizes, one piece of memory for all activations, rotary tables, what its mode
+ * needs; and makes digests of activation sites. Forward and backward are in forward.c and
+ * backward.c. Invariant: everything that forward writes lies in `buffers`, so that one fill reaches
+ * all of it. */
 #include "model/model.h"
 
 #include <string.h>
@@ -40,6 +42,8 @@ struct carver {
     size_t used;
 };
 
+/* Takes a piece behind the last one, rounded up to 64 bytes: every piece begins at a cache line and
+ * at the widest vector's alignment, whatever the sizes before it. */
 static void *carve(struct carver *carver, size_t rows, size_t width, size_t element) {
     void *piece = carver->base == NULL ? NULL : carver->base + carver->used;
     carver->used += (rows * width * element + 63) & ~(size_t)63;
@@ -123,7 +127,8 @@ static uint32_t kind_bits(const struct key_list *kinds) {
     return bits;
 }
 
-/* Modes fast and deterministic of a device: its library for linear layers, atomics for ours. */
+/* Sets up modes fast and deterministic of a device: its library for linear layers, atomics for our
+ * own ops. */
 static void open_device_mode(struct model *model) {
     const struct config *config = model->config;
     if (config->numerics.mode != MODE_FAST && config->numerics.mode != MODE_DETERMINISTIC) return;
@@ -142,8 +147,8 @@ static void open_device_mode(struct model *model) {
     model->call.library = &model->library;
 }
 
-/* What modes shaped, atomic and fast need: a table, kinds of sum, a library. auto goes without a
- * library that is not there, never without one that was configured wrongly. */
+/* Sets up what modes shaped, atomic and fast need: a table, kinds of sum, a library. LIBRARY_AUTO
+ * does without a library that is not there, but never without one that was configured wrongly. */
 static enum status open_mode(struct model *model) {
     const struct config *config = model->config;
     if (config->numerics.mode == MODE_SHAPED) {
@@ -165,14 +170,17 @@ static enum status open_mode(struct model *model) {
     return STATUS_OK;
 }
 
-/* Bytes of what a device's library multiplies for this model (kernels/cuda/library_linear.cu). */
+/* Bytes of a number that a device's library multiplies for this model
+ * (kernels/cuda/library_linear.cu). */
 static uint32_t library_bytes(const struct model *model) {
     const enum dtype product = or_compute(model, model->config->numerics.product);
     if (model->accumulate == DTYPE_F64) return sizeof(double);
     return product == DTYPE_BF16 || product == DTYPE_F16 ? sizeof(uint16_t) : sizeof(float);
 }
 
-/* With `library`, linear layers may go through one; each of their weights has C rows or columns. */
+/* The bounds of a model's ops. With `library`, linear layers may go through one; each of their
+ * weights has C rows or C columns, so that the largest has the widest other side times C
+ * elements. */
 static struct op_limits bounds_of(const struct model *model, const struct batch_limits *limits,
                                   int library) {
     const struct config *config = model->config;
@@ -223,7 +231,8 @@ static enum status open_heads(struct model *model, const struct batch_limits *li
     return STATUS_OK;
 }
 
-/* Rows of heads have 32 bits. */
+/* Takes the rows that ops are given besides the batch's. Rows of heads are numbered with 32
+ * bits. */
 static enum status open_rows(struct model *model, const struct batch_limits *limits,
                              struct arena *arena) {
     const struct config *config = model->config;
@@ -274,7 +283,8 @@ enum status model_use_backend(struct model *model, const struct backend *backend
                               const struct batch_limits *limits, struct arena *arena) {
     struct op_limits bounds = bounds_of(model, limits, config_uses_cublas(model->config));
     if (backend == NULL) return STATUS_OK;
-    if (model->call.racing == NULL) bounds.D = 0; /* no room for attention's racing sums */
+    /* then no room for attention's racing sums is needed */
+    if (model->call.racing == NULL) bounds.D = 0;
     const char *const lacks = backend->refuses(&model->call);
     if (lacks != NULL)
         FAIL(STATUS_UNSUPPORTED, "numerics.backend: %s does not have %s yet", backend->name, lacks);
@@ -300,7 +310,7 @@ void model_set(const struct model *model, void *memory, size_t bytes, uint32_t w
     model->ops->fill(&model->call, &(struct fill_args){bytes, word, memory});
 }
 
-#define WORD_OF_NAN 0xFFFFFFFFu /* a NaN in f32 and, twice, in f64 */
+#define WORD_OF_NAN 0xFFFFFFFFu /* a NaN as one f32, and as an f64 that is two of these words */
 
 void model_poison(struct model *model) {
     model_set(model, model->buffers, model->buffer_bytes, WORD_OF_NAN);

@@ -2,13 +2,14 @@
  * The model: activation buffers, forward to label log-probs, backward to gradient accumulators.
  *
  * Decoder-only transformers of four families (OLMo-2; Llama, Qwen2, Qwen3), written out op by op.
- * It reads weights through a pointer per parameter row and never changes them; it knows no loss
+ * It reads weights through one pointer per parameter row and never changes them. It knows no loss
  * (the caller gives one coefficient per label), no optimizer and no data set. Everything here is
  * scratch: nothing carries from one micro-batch to the next. Invariant: outputs depend on weights
  * and real tokens only; buffers may be poisoned before each forward (model_poison) without moving a
  * bit.
  *
- * Legend: C hidden, Q heads*D, K kv_heads*D, M mlp, V vocabulary, R physical rows, L label rows. */
+ * Legend: C hidden width, Q heads*D, K kv_heads*D, M width of the MLP, V vocabulary, R physical
+ * rows, L label rows. */
 #ifndef TWINSTEP_MODEL_MODEL_H
 #define TWINSTEP_MODEL_MODEL_H
 
@@ -21,18 +22,20 @@
 #include "model/digests.h"
 #include "model/params.h"
 
-/* What a layer keeps from forward for backward. Matrices of the compute carrier, (R, width). */
+/* What a layer keeps from its forward for its backward: matrices of the compute carrier, (R,
+ * width). */
 struct layer_buffers {
-    void *x;               /* (R, C) residual stream entering the layer */
-    void *a;               /* (R, C) input_layernorm(x); OLMo-2: x itself */
-    void *q_line;          /* (R, Q) OLMo-2, Qwen3: q_proj output before its norm; others: unused */
+    void *x; /* (R, C) the residual stream that enters the layer */
+    void *a; /* (R, C) input_layernorm(x); OLMo-2: x itself */
+    /* (R, Q) q_proj's output before its norm, in OLMo-2 and Qwen3; unused in others */
+    void *q_line;
     void *k_line;          /* (R, K) */
-    void *q;               /* (R, Q) rotated */
-    void *k;               /* (R, K) rotated */
+    void *q;               /* (R, Q) after rotation */
+    void *k;               /* (R, K) after rotation */
     void *v;               /* (R, K) */
     void *att;             /* (R, Q) */
-    void *o;               /* (R, C) o_proj output */
-    void *h;               /* (R, C) residual stream after attention */
+    void *o;               /* (R, C) o_proj's output */
+    void *h;               /* (R, C) the residual stream after attention */
     void *b;               /* (R, C) post_attention_layernorm(h); OLMo-2: h itself */
     void *gate;            /* (R, M) */
     void *up;              /* (R, M) */
@@ -42,14 +45,14 @@ struct layer_buffers {
     void *rstd_q, *rstd_k; /* (R); Qwen3: (R, heads), (R, kv_heads) */
 };
 
-/* Gradients of one layer; reused by every layer. (R, width) */
+/* Gradients of one layer, which every layer uses again. (R, width) */
 struct layer_gradients {
-    void *stream;          /* (R, C) with respect to the layer's output, then to its input */
-    void *h;               /* (R, C) with respect to h */
-    void *branch_a;        /* (R, C) with respect to a dropped attention branch */
-    void *branch_b;        /* (R, C) with respect to a dropped MLP branch */
-    void *b;               /* (R, C) with respect to b (MLP input), before the residual */
-    void *down;            /* (R, C) */
+    void *stream;   /* (R, C) with respect to the layer's output; later to its input */
+    void *h;        /* (R, C) with respect to h */
+    void *branch_a; /* (R, C) with respect to a dropped attention branch */
+    void *branch_b; /* (R, C) with respect to a dropped MLP branch */
+    void *b;        /* (R, C) with respect to b, the MLP's input, before the residual joins */
+    void *down;     /* (R, C) */
     void *gate, *up, *act; /* (R, M) */
     void *o;               /* (R, C) */
     void *att;             /* (R, Q) */
@@ -63,7 +66,8 @@ struct backend; /* kernels/backend_abi.h */
 struct watch;   /* model/watch.h */
 struct attend;  /* model/model_ops.h */
 
-/* Rows of heads, by token and head: row r of width heads * D has rows r * heads + h of width D. */
+/* Rows of heads, by token and head: row r of width heads * D is rows r * heads + h of width D. A
+ * norm over each head (Qwen3) is then an ordinary norm of more rows. */
 struct head_rows {
     uint32_t *q, *k; /* (tokens, H), (tokens, G) */
 };
@@ -72,59 +76,61 @@ struct model {
     const struct config *config;
     const struct param_table *table;
     const struct op_table *ops;
-    const struct backend *backend; /* that has them; NULL: this program */
+    const struct backend *backend; /* has these ops; NULL: this program has them */
     enum dtype compute, accumulate, loss;
-    size_t carrier, accumulator; /* bytes of one element */
+    size_t carrier, accumulator; /* bytes of one element in either */
     uint32_t C, Q, K, M, V, H, G, D, layers;
-    double scale;                  /* 1 / sqrt(D) */
-    int post_norm;                 /* OLMo-2: norms behind attention and MLP, not before them */
-    int qk_norm;                   /* OLMo-2, Qwen3 */
-    int head_norm;                 /* Qwen3: it is over each head */
-    struct head_rows head_rows[2]; /* call order, canonical order; head_norm only */
-    uint32_t *numbers;             /* (labels) 0, 1, 2, ... */
-    void *ones;                    /* (R) 1.0; where there are biases */
+    double scale;  /* 1 / sqrt(D) */
+    int post_norm; /* 1: norms stand behind attention and MLP, not before them (OLMo-2) */
+    int qk_norm;   /* 1: q and k are normalized (OLMo-2, Qwen3) */
+    int head_norm; /* 1: that norm is over each head (Qwen3) */
+    struct head_rows head_rows[2]; /* in call order and in canonical order; head_norm only */
+    uint32_t *numbers; /* (labels) 0, 1, 2, ...: ids that make a lookup a copy of rows */
+    void *ones;        /* (R) 1.0, where there are biases: their gradient is a product with it */
     struct order order;
     int shuffled;
     struct op_rounding rounding;
-    struct splits splits;          /* mode shaped */
-    struct racing racing;          /* mode atomic */
-    struct blas blas;              /* mode fast, where there is a library */
-    struct library_mode library;   /* modes fast and deterministic of a device */
-    struct library_count products; /* that `library` was asked for, since the model was opened */
-    int dropping;                  /* dropout acts: training, not evaluation nor the reference */
-    int redrawn;                   /* the masks of a layer were drawn anew for its backward */
-    uint64_t drop_seed;            /* of the masks, as the training state has it */
-    uint32_t drop_update;          /* and their address */
-    uint64_t rng_offset;           /* of PyTorch's generator; the training state carries it */
-    uint64_t *drop_offset;         /* (layers + 1, places, calls) offset that a forward used */
-    struct stream_ledger *ledger;  /* who drew what; NULL: nobody asks */
-    struct watch *watch;           /* sees what ops write; NULL: nobody */
-    const struct attend *attend;   /* stands for attention's forward; NULL: the op */
-    struct op_call call;           /* template: compute, threads, order, scratch; queued or not */
+    struct splits splits;          /* of mode shaped */
+    struct racing racing;          /* of mode atomic */
+    struct blas blas;              /* of mode fast, where there is a library */
+    struct library_mode library;   /* of modes fast and deterministic on a device */
+    struct library_count products; /* products asked of `library` since the model was opened */
+    int dropping; /* 1: dropout acts, as in training; not in evaluation, nor in the reference */
+    int redrawn;  /* 1: a layer's masks were drawn again for its backward (recompute) */
+    uint64_t drop_seed;    /* draws the masks; the state of the training has it */
+    uint32_t drop_update;  /* part of the masks' addresses */
+    uint64_t rng_offset;   /* offset of PyTorch's generator; the state of the training carries it */
+    uint64_t *drop_offset; /* (layers + 1, places, calls) the offset that each forward used */
+    struct stream_ledger *ledger; /* is told who drew how much; NULL: nobody asks */
+    struct watch *watch;          /* sees what ops write; NULL: nobody watches */
+    const struct attend *attend;  /* takes the place of attention's forward; NULL: the op runs */
+    /* the template of every call: dtype, threads, order, scratch, queued or not */
+    struct op_call call;
 
     struct layer_buffers *layer; /* (layers) */
     struct layer_gradients gradient;
-    void *last;    /* (R, C) residual stream leaving the last layer */
-    void *label_x; /* (L, C) its label rows, in call order */
-    void *label_h; /* (L, C) after the final norm */
+    void *last;    /* (R, C) the residual stream that leaves the last layer */
+    void *label_x; /* (L, C) label rows of `last`, in call order */
+    void *label_h; /* (L, C) the same after the final norm */
     void *label_rstd;
     void *label_dh, *label_dx; /* (L, C) */
     void *logits;              /* (L, V) */
-    void *maximum, *sum;       /* (L) accumulation dtype */
-    double *logp;              /* (L) log-prob of each label, call order */
+    void *maximum, *sum;       /* (L) of logprob_forward, accumulation dtype */
+    double *logp;              /* (L) the log-prob of each label, in call order */
     void *cosine, *sine;       /* (positions, D / 2) rounded to the compute dtype */
-    unsigned char *buffers;    /* everything above that forward writes, as one piece */
+    unsigned char *buffers;    /* all of the above that forward writes, as one piece */
     size_t buffer_bytes;
-    size_t scratch_bytes; /* of call.scratch */
-    size_t fill_bytes;    /* of it that model_fill fills; what a device's library has is its own */
+    size_t scratch_bytes; /* size of call.scratch */
+    /* how much of it model_fill fills; a device's library fills its own part */
+    size_t fill_bytes;
 };
 
-/* Weights of the model by parameter row, in the compute carrier. Tied rows repeat the owner's. */
+/* Weights by parameter row, in the compute carrier. A tied row repeats its owner's pointer. */
 struct model_weights {
     const void *const *row;
 };
 
-/* Accumulators by parameter row: [row][use], accumulation dtype. */
+/* Accumulators by parameter row and use, in the accumulation dtype. */
 struct model_gradients {
     void *(*row)[2];
 };
@@ -134,48 +140,51 @@ TWINSTEP_MUST_USE enum status model_open(const struct config *config,
                                          const struct batch_limits *limits, struct arena *arena,
                                          struct model *out);
 
-/* From here on the model's ops are the backend's; `arena` gives memory that it sees, and everything
- * the model has came from such memory. NULL: nothing changes. STATUS_UNSUPPORTED names what the
- * backend lacks. */
+/* Gives the model the ops of a backend; NULL changes nothing. `arena` gives memory that the backend
+ * sees, and everything that the model has must have come from such memory. STATUS_UNSUPPORTED names
+ * what the backend lacks. */
 TWINSTEP_MUST_USE enum status model_use_backend(struct model *model, const struct backend *backend,
                                                 const struct batch_limits *limits,
                                                 struct arena *arena);
 
-/* Until all ops of the model are done. Where call.queued is set, the host waits before it reads
- * what they write, and before it writes what they read; what went wrong in them is told here. */
+/* Waits until all ops of the model are done, and returns what went wrong in them. Where call.queued
+ * is set, the host waits before it reads what ops write, and before it writes what they read. */
 TWINSTEP_MUST_USE enum status model_wait(const struct model *model);
 
-/* memory = the word over and over, by an op: memory that ops see, at a multiple of 4 bytes. */
+/* Fills memory that ops see with a word over and over, by an op. It begins at a multiple of 4
+ * bytes. */
 void model_set(const struct model *model, void *memory, size_t bytes, uint32_t word);
 
-/* Address of the order of sums from here on (mode shuffled): update and order seed. */
+/* Sets the address of the order of sums from here on (mode shuffled): its seed and the update. */
 void model_set_order(struct model *model, uint64_t seed, uint32_t update);
 
 /* Fills every buffer that forward writes with NaN. */
 void model_poison(struct model *model);
 
-/* numerics.determinism.fill: nothing, or NaN in all that ops write before it is read, by the
- * model's ops, as model_poison. Scratch, too, but what only a device's library has of it: operands
- * and sums are filled there when they are taken, before each product. */
+/* Does what numerics.determinism.fill asks for: nothing, or NaN in all that ops write before it is
+ * read, scratch included. The scratch of a device's library is filled when an operand or a sum is
+ * taken there, before each product. */
 void model_fill(const struct model *model);
 
-/* Fills model->logp for the batch. `side_offset` is 0, or 2 for a reference pass (stream side). */
+/* Fills model->logp for the batch. `side_offset` is 0, or 2 for a pass of the reference, whose
+ * sides have numbers of their own in addresses (law 10). */
 void model_forward(struct model *model, const struct model_weights *weights,
                    const struct batch *batch, uint32_t side_offset);
 
-/* Continues the accumulators with the gradient of sum_i -coefficient[i] * logp[i] (coefficient in
- * call order of labels, already rounded to the loss dtype). Must follow model_forward on the same
- * batch; overwrites the logits. */
+/* Continues the accumulators with the gradient of sum_i -coefficient[i] * logp[i]; coefficients are
+ * in call order of labels and already rounded to the loss dtype. It must follow model_forward on
+ * the same batch, and it overwrites the logits. */
 void model_backward(struct model *model, const struct model_weights *weights,
                     const struct batch *batch, const double *coefficient,
                     const struct model_gradients *gradients);
 
-/* Activation sites with a digest: embedding output, each layer's output, label log-probs. */
+/* Sites of activations that get a digest: the embedding's output, each layer's output, and the
+ * label log-probs. */
 uint32_t model_site_count(const struct config *config);
 TWINSTEP_MUST_USE enum status model_site_name(const struct config *config, uint32_t site,
                                               struct arena *arena, char **out);
 
-/* One sequence's real tokens at a site, after model_forward: what a digest of it is made of. */
+/* The digest of one sequence's real tokens at a site, as a job; valid after model_forward. */
 struct digest_job model_site_job(const struct model *model, const struct batch *batch,
                                  uint32_t sequence, uint32_t site);
 

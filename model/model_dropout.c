@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Holds no draw itself: which word an element gets is kernels/dropout.c. */
+ * Fills struct dropout for each place. It makes no draw itself: kernels/dropout.c says which random
+ * word an element gets. Invariant: a backward sees the masks of its forward. */
 #include "model/model_dropout.h"
 
 #include "determinism/torch_rng.h"
@@ -42,7 +43,8 @@ static const struct sequence *sequences_of(const struct pass *pass) {
     return pass->batch->sequences + pass->part->first_sequence;
 }
 
-/* Elements of the tensor as it lies in memory, padding counted. */
+/* Counts the elements of the tensor as it lies in memory, padding included: PyTorch draws for
+ * these. */
 static uint64_t elements_of(const struct pass *pass, enum dropout_place place) {
     const struct model *model = pass->model;
     const uint64_t rows = pass->part->row_count;
@@ -50,7 +52,8 @@ static uint64_t elements_of(const struct pass *pass, enum dropout_place place) {
     return rows * pass->part->row_length * model->H;
 }
 
-/* Dropout.cu: the largest vector that divides the tensor, four elements at most. */
+/* The vector size that PyTorch's Dropout.cu (get_vector_size) takes: the
+ * largest that divides the tensor, at most four elements. */
 static uint32_t vector_of(const struct config *config, uint64_t elements) {
     if (config->rng.vector != KEY_WORD_UINT) return (uint32_t)config->rng.vector;
     return elements % 4 == 0 ? 4 : elements % 2 == 0 ? 2 : 1;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From a place in the model to its dropout: rates, address or generator offset, ledger.
+ * Leads from a place in the model to its dropout: the rate, the address or the generator's offset,
+ * the ledger.
  *
- * Places draw in the order in which PyTorch's modules do: embedding; per layer attention
- * probabilities, attention branch, MLP branch. With `rng.kind: torch` each forward call of a
- * micro-batch advances the generator, whose offset the training state carries; a backward reads
- * the offset that its forward used. Private to the model. */
+ * Places draw in the order in which PyTorch's modules do: the embedding, then per layer attention
+ * probabilities, the attention branch and the MLP branch. With `rng.kind: torch` each forward call
+ * of a micro-batch advances the generator, whose offset the state of the training carries, and a
+ * backward reads the offset that its forward used. Private to the model. */
 #ifndef TWINSTEP_MODEL_MODEL_DROPOUT_H
 #define TWINSTEP_MODEL_MODEL_DROPOUT_H
 
@@ -19,17 +20,17 @@ enum dropout_place {
     DROP_PLACES
 };
 
-/* Checks the addresses of a run and takes the table of offsets. */
+/* Checks that the addresses of a run fit their fields, and takes the table of offsets. */
 TWINSTEP_MUST_USE enum status model_dropout_open(struct model *model,
                                                  const struct batch_limits *limits,
                                                  struct arena *arena);
 
-/* The dropout of a place; NULL where there is none. `anew`: a forward (or its recomputation) that
- * draws; else the backward of what was drawn last. */
+/* Describes the dropout of a place in `out` and returns it; NULL: nothing is dropped there. With
+ * `anew` a forward, or its recomputation, draws; otherwise a backward wants what was drawn last. */
 const struct dropout *pass_dropout(const struct pass *pass, enum dropout_place place,
                                    uint32_t layer, int anew, struct dropout *out);
 
-/* Drops x in place; nothing without dropout there. */
+/* Applies dropout to x in place, or does nothing where there is none. */
 void pass_drop(const struct pass *pass, enum dropout_place place, uint32_t layer, int anew,
                void *x);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From a parameter role to the arguments of an op. */
+ * Leads from a parameter role to the arguments of an op. What differs between families (norms over
+ * heads, biases) is decided here by the parameter table and by the model's switches, never by a
+ * family's name. Invariant: a role has one site. */
 #include "model/model_ops.h"
 
 #include "model/watch.h"
@@ -96,7 +98,7 @@ enum op_site pass_site(enum param_role role) {
     return sites[role];
 }
 
-/* A head's row of a matrix of width heads * D is row r * heads + h of width D. */
+/* Head h of row r in a matrix of width heads * D is row r * heads + h of width D. */
 static void list_heads(const uint32_t *rows, uint32_t count, uint32_t heads, uint32_t *out) {
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t h = 0; h < heads; h++)
@@ -131,7 +133,8 @@ const void *pass_bias(const struct pass *pass, enum param_role role, uint32_t la
     return row == PARAM_ABSENT ? NULL : pass->weights->row[row];
 }
 
-/* A chain that a bias follows is rounded to the carrier only (law 17). */
+/* Before a bias is added, the chain is rounded to its carrier only, not to the compute dtype (law
+ * 17). */
 void pass_linear(const struct pass *pass, uint32_t layer, enum param_role role, const void *x,
                  void *y) {
     struct op_call call = pass_call(pass, pass_site(role), layer);

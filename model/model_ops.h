@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How forward.c and backward.c address an op: which rows, which weight, which site and layer.
- * Private to the model. Holds no arithmetic. */
+ * Private to the model. It holds no arithmetic. Invariant: whatever leads from a role to an op is
+ * here, so that forward and backward cannot disagree about it. */
 #ifndef TWINSTEP_MODEL_MODEL_OPS_H
 #define TWINSTEP_MODEL_MODEL_OPS_H
 
@@ -8,67 +9,68 @@
 
 #define PASS_NO_LAYER UINT32_MAX
 
-/* One forward call (or its backward) of a batch. */
+/* One forward call of a batch, or its backward. */
 struct pass {
     struct model *model;
     const struct model_weights *weights;
     const struct batch *batch;
     const struct batch_call *part;
-    struct row_list rows; /* real tokens of the call, call order */
+    struct row_list rows; /* the call's tokens without padding, in call order */
     uint32_t side;
 };
 
 struct pass pass_open(struct model *model, const struct model_weights *weights,
                       const struct batch *batch, uint32_t call, uint32_t side_offset);
 
-/* The op_call of a site; layer is the layer's index or PASS_NO_LAYER. */
+/* The op_call of a site; `layer` is the layer's index or PASS_NO_LAYER. */
 struct op_call pass_call(const struct pass *pass, enum op_site site, uint32_t layer);
 
 const void *pass_weight(const struct pass *pass, enum param_role role, uint32_t layer);
 
-/* Output and input width of a matrix role, width of a norm role. */
+/* Gives the output and input width of a matrix role; of a norm role the width is out_n. */
 void pass_widths(const struct model *model, enum param_role role, uint32_t *out_n, uint32_t *out_k);
 enum op_site pass_site(enum param_role role);
 
-/* Numbers heads of the batch's rows, in call order (`canonical` 0) or canonical order, for
- * pass_norm_rows(). No op that reads earlier ones may be queued. */
+/* Numbers the heads of the batch's rows for pass_norm_rows(), in call order (`canonical` 0) or in
+ * canonical order. No op that reads the numbers of before may still be queued. */
 void pass_list_heads(struct model *model, const struct batch *batch, int canonical);
 
-/* The rows that a norm of this role visits, and their width: rows of the pass, or their heads.
- * `canonical`: all rows of the batch, in that order. */
+/* The rows that a norm of this role visits, and their width: rows of the pass, or their heads. With
+ * `canonical`: all rows of the batch in that order. */
 struct row_list pass_norm_rows(const struct pass *pass, enum param_role role, int canonical,
                                uint32_t *out_c);
 
-/* NULL where the matrix has no bias. */
+/* The bias of a matrix; NULL: it has none. */
 const void *pass_bias(const struct pass *pass, enum param_role role, uint32_t layer);
 
-/* With its bias. */
+/* A linear layer, with its bias where it has one. */
 void pass_linear(const struct pass *pass, uint32_t layer, enum param_role role, const void *x,
                  void *y);
 void pass_norm(const struct pass *pass, uint32_t layer, enum param_role role, const void *x,
                void *y, void *rstd);
 void pass_rotary(const struct pass *pass, uint32_t layer, void *x, uint32_t heads, int inverse);
-/* to[rows] = from[rows], width C: copies of what ops wrote are made by ops. */
+/* Copies rows of width C. What ops wrote is copied by ops, because it may lie on a device. */
 void pass_copy(const struct pass *pass, const void *from, void *to);
-/* y = a + b on the rows of the call, width C. */
+/* Adds on the rows of the call, width C. */
 void pass_add(const struct pass *pass, uint32_t layer, const void *a, const void *b, void *y);
 
-/* What takes the place of attention's forward: reads layer[i].q, k and v of the pass's rows, writes
- * layer[i].att. Who generates token by token keeps keys and values of earlier tokens. */
+/* What takes the place of attention's forward: it reads layer[i].q, k and v of the pass's rows and
+ * writes layer[i].att. Generation token by token uses it to keep keys and values of earlier
+ * tokens. */
 struct attend {
     void (*run)(void *context, const struct pass *pass, uint32_t layer);
     void *context;
 };
 
-/* forward.c: layer i of the call, from layer[i].x to the next layer's x. */
+/* forward.c: runs layer i of the call, from layer[i].x to the next layer's x. */
 void pass_layer(const struct pass *pass, uint32_t i);
 
-/* Index into per-layer tables; parameters outside layers stand in layer 0. */
+/* Index into tables by layer; parameters outside layers stand in layer 0. */
 static inline uint32_t layer_index(uint32_t layer) {
     return layer == PASS_NO_LAYER ? 0 : layer;
 }
 
-/* Row `row` of a matrix with `width` elements of `element` bytes. */
+/* The address of row `row` in a matrix with `width` elements of `element` bytes. */
 static inline unsigned char *row_of(void *matrix, size_t row, size_t width, size_t element) {
     return (unsigned char *)matrix + row * width * element;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Builds the table for the four families and draws initial values.
- * Names and shapes: transformers' Llama, Olmo2, Qwen2 and Qwen3 state dictionaries. */
+ * Builds the table for the four families and draws initial values. Names and shapes are those of
+ * transformers' state dictionaries of Llama, Olmo2, Qwen2 and Qwen3. Invariant: a row is complete
+ * before the next one is added. */
 #include "model/params.h"
 
 #include <string.h>
@@ -68,7 +69,7 @@ struct builder {
     struct param_table *table;
 };
 
-/* Whether one of the words, parted by spaces or commas, occurs in the name. */
+/* Whether one of the words, which spaces or commas part, occurs in the name. */
 static int names_one(const char *words, const char *name) {
     while (*words != '\0') {
         const size_t length = strcspn(words, " ,");
@@ -80,8 +81,10 @@ static int names_one(const char *words, const char *name) {
     return 0;
 }
 
-/* Group 1, without decay. Hugging Face's patterns: bias, layernorm, rmsnorm, norm as a word between
- * dots, _norm before one; OLMo-core's recipes except embeddings.weight. */
+/* Whether a tensor is in group 1, without decay. DECAY_HF has the patterns of Hugging Face's
+ * Trainer (get_decay_parameter_names): bias, layernorm, rmsnorm, norm as a word between dots, _norm
+ * before one. DECAY_OLMO_CORE does as OLMo-core's recipes, which leave embeddings.weight alone
+ * undecayed. */
 static int is_undecayed(const struct config *config, const struct param_row *row) {
     switch ((enum decay_rule)config->optimizer.decay) {
     case DECAY_MATRICES:
@@ -130,7 +133,7 @@ static enum status add_row(struct builder *build, enum param_role role, uint32_t
     return STATUS_OK;
 }
 
-/* A matrix, and its bias where the switch says so. */
+/* Adds a matrix, and its bias where the switch says so. */
 static enum status add_linear(struct builder *build, enum param_role role, uint32_t layer,
                               uint64_t out, uint64_t in, int32_t has_bias) {
     TRY(add_row(build, role, layer, out, in));
@@ -166,7 +169,7 @@ static void tie_head(struct param_table *table) {
     table->rows[embedding].uses = 2;
 }
 
-/* A word list that names nothing is a mistake. */
+/* Refuses a word list that names no tensor: it is a mistake. */
 static enum status check_named(const struct config *config, const struct param_table *table) {
     if (config->optimizer.decay != DECAY_NAMED) return STATUS_OK;
     for (uint32_t i = 0; i < table->count; i++)

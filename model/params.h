@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The parameter table: one row per tensor of the model, under its Hugging Face name.
  *
- * Holds shapes and roles, no values. The order of the rows is the order of every sum and report
- * that walks tensors. A tied head has a row that owns nothing (tied_to names the owner); owners
- * carry one gradient accumulator per use, in the order embedding, head (law 4). Invariant: `tensor`
- * indices below count owners only and are dense; the trace's tensor axis is it. */
+ * It holds shapes and roles, no values. The order of its rows is the order of every sum and report
+ * that walks tensors. A tied head has a row that owns nothing, and tied_to names the owner; owners
+ * have one gradient accumulator per use, in the order embedding, head (law 4). Invariant: `tensor`
+ * indices count owners only and are dense; the trace's tensor axis has them. */
 #ifndef TWINSTEP_MODEL_PARAMS_H
 #define TWINSTEP_MODEL_PARAMS_H
 
 #include "base/arena.h"
 #include "scenarios/config.h"
 
-/* The numbers are part of the init addresses (law 10): they never change. */
+/* The numbers are part of the addresses of initial values (law 10), so they never change. */
 enum param_role {
     ROLE_EMBEDDING = 0,
     ROLE_Q,
     ROLE_K,
     ROLE_V,
     ROLE_O,
-    ROLE_Q_NORM, /* OLMo-2: over the whole projection; Qwen3: over each head, one weight for all */
+    /* OLMo-2 normalizes the whole projection; Qwen3 each head, with one weight for all heads */
+    ROLE_Q_NORM,
     ROLE_K_NORM,
-    ROLE_NORM_A, /* before attention, or after it (OLMo-2) */
-    ROLE_NORM_B, /* before the MLP, or after it (OLMo-2) */
+    ROLE_NORM_A, /* before attention; behind it in OLMo-2 */
+    ROLE_NORM_B, /* before the MLP; behind it in OLMo-2 */
     ROLE_GATE,
     ROLE_UP,
     ROLE_DOWN,
@@ -47,11 +48,11 @@ struct param_row {
     enum dtype dtype;
     enum param_role role;
     uint32_t layer;
-    uint32_t group; /* 0; 1 are those that optimizer.decay leaves undecayed */
+    uint32_t group; /* 1: optimizer.decay leaves it undecayed; else 0 */
     int trainable;
-    int32_t tied_to;    /* row index of the owner, -1 for owners */
-    int32_t adapter_of; /* row index, -1: not an adapter */
-    uint32_t uses;      /* accumulators of an owner */
+    int32_t tied_to;    /* the row that owns its values; -1: it owns them itself */
+    int32_t adapter_of; /* the row that it adapts; -1: it is no adapter */
+    uint32_t uses;      /* how many accumulators an owner has */
 };
 
 struct param_table {
@@ -59,24 +60,25 @@ struct param_table {
     uint32_t count;
     uint32_t groups;
     size_t elements; /* of all owners */
-    /* row of a role in a layer (0 for those outside layers); PARAM_ABSENT when the family has none
-     */
-    uint32_t *index; /* (layers, ROLE_COUNT) */
+    /* (layers, ROLE_COUNT): the row of a role in a layer, where layer 0 also has the roles outside
+     * layers; PARAM_ABSENT where the family has none. */
+    uint32_t *index;
 };
 
 TWINSTEP_MUST_USE enum status params_open(const struct config *config, struct arena *arena,
                                           struct param_table *out);
 
-/* Row that owns the storage of a role: follows tied_to. */
+/* The row that owns the storage of a role: it follows tied_to. */
 uint32_t params_owner(const struct param_table *table, enum param_role role, uint32_t layer);
 
-/* The bias behind a matrix; ROLE_COUNT: it never has one. Whether a model has it: table->index. */
+/* The role of the bias behind a matrix; ROLE_COUNT: it never has one. table->index says whether a
+ * model has it. */
 enum param_role params_bias(enum param_role role);
 int params_is_bias(enum param_role role);
 
-/* Initial values (law 10): norms are 1, biases 0, matrices normal(0, init.std) by inverse CDF,
- * element = row-major index, addressed by role as `op` and layer + 1, rounded to the dtype.
- * `values` is the carrier of the row's dtype. */
+/* Fills initial values (law 10): norms are 1, biases 0, matrices are drawn from normal(0, init.std)
+ * by inverse CDF and rounded to the dtype. An element's number is its row-major index; the role is
+ * the address's `op`, and layer + 1 its layer. `values` are carriers of the row's dtype. */
 TWINSTEP_MUST_USE enum status params_init(const struct config *config,
                                           const struct param_table *table, uint32_t row,
                                           void *values);

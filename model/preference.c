@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Formulas after TRL 1.16 (trl/trainer/dpo_trainer.py, _compute_loss) and open-instruct
  * (open_instruct/dpo_utils.py: dpo_loss, simpo_loss), written with sp and s instead of differences
- * of saturated numbers. Three steps: scores of the sides, their margin, a function of the margin;
- * or one function of both log-ratios. */
+ * of saturated numbers.
+ *
+ * A loss takes three steps: scores of both sides, their margin, and a function of the margin; some
+ * losses are one function of both log-ratios instead. Invariant: every derivative is that of the
+ * formula beside it. */
 #include "model/preference.h"
 
 #include "base/real.h"
 
 #define LN2 0x1.62e42fefa39efp-1
-#define ALPHA_MOST 80.0 /* TRL's clamp of alpha's exponent in f32 */
-#define ALPHA_NEAR 1e-6 /* of 1, where TRL takes reverse-kl */
+#define ALPHA_MOST 80.0 /* TRL clamps alpha's exponent here in f32 */
+#define ALPHA_NEAR 1e-6 /* so near to 1 TRL takes reverse-kl instead of alpha */
 
-struct shape { /* of a loss: how its arguments are made */
+struct shape { /* How the arguments of a loss are made. It has one of the two functions. */
     void (*margin)(const struct config *config, double h, double *out_loss, double *out_slope);
     void (*ratios)(const struct config *config, const double ratio[2], double h,
                    struct preference_value *out);
-    int per_token; /* the margin is of scores per token */
-    int averaged;  /* log-probs are per token before anything else */
-    int free;      /* knows no reference */
+    int per_token; /* 1: the margin is one of scores per token */
+    int averaged;  /* 1: log-probs are divided by their tokens before anything else */
+    int free;      /* 1: there is no reference */
 };
 
-/* -log s(x) = sp(-x) without overflow. */
+/* -log s(x), which is sp(-x). The exponent is never positive, so nothing overflows. */
 static double minus_log_sigmoid(double x) {
     if (x >= 0.0) return real_log1p_f64(real_exp_f64(-x));
     return real_log1p_f64(real_exp_f64(x)) - x;
@@ -53,7 +56,7 @@ static void robust_loss(const struct config *config, double h, double *loss, dou
     *slope = -(config->dpo.beta * (sigmoid(-z) * (1.0 - e) + sigmoid(z) * e) / rest);
 }
 
-/* relu has the derivative 0 at 0. */
+/* At the kink the derivative is 0, as PyTorch's relu has it. */
 static void hinge_loss(const struct config *config, double h, double *loss, double *slope) {
     double rest = 1.0 - config->dpo.beta * h;
     *loss = rest <= 0.0 ? 0.0 : rest;
@@ -66,7 +69,8 @@ static void ipo_loss(const struct config *config, double h, double *loss, double
     *slope = 2.0 * gap;
 }
 
-/* KL of (s(z), s(-z)) from (1 - e, e); its derivative is s(z) s(-z) (z - log((1 - e) / e)). */
+/* The KL divergence of (s(z), s(-z)) from (1 - e, e). Its derivative is s(z) s(-z) (z - log((1 - e)
+ * / e)). */
 static void exo_loss(const struct config *config, double h, double *loss, double *slope) {
     double z = config->dpo.beta * h, e = config->dpo.label_smoothing;
     double win = sigmoid(z), lose = sigmoid(-z);
@@ -75,7 +79,8 @@ static void exo_loss(const struct config *config, double h, double *loss, double
     *slope = config->dpo.beta * (win * lose * (z - (log_win - log_lose)));
 }
 
-/* e^-z s(z / tau), whose factors overflow and vanish where the product does neither. */
+/* e^-z s(t) for t = z / tau. Its factors overflow and vanish where their product does neither, so
+ * the exponents are added first. */
 static double blended_exponential(double z, double t) {
     if (t >= 0.0) return real_exp_f64(-z) * sigmoid(t);
     return real_exp_f64(t - z) / (1.0 + real_exp_f64(t));
@@ -166,7 +171,8 @@ static void alpha_score(double alpha, double ratio, double *score, double *slope
     *slope = t > ALPHA_MOST ? 0.0 : real_exp_f64(most);
 }
 
-/* f'(e^ratio) of the divergence, and its derivative. */
+/* The score of a side, f'(e^ratio) of the divergence f, and its derivative with respect to the
+ * ratio. */
 static void score_of(const struct config *config, double ratio, double *score, double *slope) {
     double off = config->dpo.f_alpha - 1.0;
     *score = ratio;
@@ -190,7 +196,8 @@ static void score_of(const struct config *config, double ratio, double *score, d
     }
 }
 
-/* The margin and its derivatives with respect to c and r. */
+/* Returns the margin and its derivatives with respect to c and r. Differences are taken in TRL's
+ * order, of the policy and of the reference each, so that equal references cancel exactly. */
 static double margin_of(const struct config *config, const struct shape *shape,
                         const struct preference_pair *pair, const double count[2],
                         const double ratio[2], double out_slope[2]) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From config.json to configuration, from tensors to carriers. */
+ * Turns a config.json into a configuration, and tensors into carriers. Invariant: a checkpoint that
+ * has been opened is closed on every way out. */
 #include "model/pretrained.h"
 
 #include <inttypes.h>
@@ -9,7 +10,7 @@
 #include "checkpoints/hf_tensors.h"
 #include "kernels/op.h"
 
-#define BLOCK 4096 /* elements that are converted at once */
+#define BLOCK 4096 /* elements converted at once: 32 KiB of doubles on the stack */
 
 int pretrained_is_named(const struct config *config) {
     return strcmp(config->model.from, CONFIG_NO_CHECKPOINT) != 0;
@@ -27,7 +28,8 @@ static enum model_family family_of(enum hf_family family) {
     return families[family];
 }
 
-/* What a type of scaling has not stays as it was: nothing reads it. */
+/* Copies rotary settings. Those that a type of scaling does not have stay as they were; nothing
+ * reads them. */
 static void describe_rope(const struct hf_rope *rope, struct config *config) {
     config->model.rope_theta = rope->theta;
     config->model.rope_scaling = ROPE_PLAIN;
@@ -103,7 +105,7 @@ enum status pretrained_describe(const char *folder, struct config *config) {
     return status;
 }
 
-/* Of an old checkpoint: twinstep and transformers skip it. */
+/* Whether the tensor is a buffer of old Llama checkpoints, which transformers and twinstep skip. */
 static int is_buffer(const char *name) {
     static const char tail[] = "rotary_emb.inv_freq";
     const size_t length = strlen(name);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Frequencies by the three rules, then the table. */
+ * Computes frequencies by the three rules of scaling, then the tables. It holds no ops: rotating
+ * with them is kernels/cpu/rotary.c. Invariant: each rounding is one that transformers makes,
+ * too. */
 #include "model/rope_table.h"
 
 #include "base/real.h"
@@ -10,14 +12,16 @@ static int is_wide(const struct config *config) {
     return config->numerics.compute == DTYPE_F64 && config->numerics.rope == DTYPE_F64;
 }
 
-/* The exponent is an f32 number, as in transformers: its rounding is multiplied by ln(theta). */
+/* Without scaling. The exponent is an f32 number, as in transformers, and its rounding matters: it
+ * is multiplied by ln(theta). */
 static double plain(const struct config *config, uint32_t pair) {
     const double exact = (double)(2 * pair) / (double)config->model.head_dim;
     const double exponent = is_wide(config) ? exact : (double)(float)exact;
     return 1.0 / real_pow_f64(config->model.rope_theta, exponent);
 }
 
-/* Long waves are stretched, short ones stay, between them both are mixed. */
+/* Llama 3: long waves are stretched, short ones stay as they are, and between them both frequencies
+ * are mixed. */
 static double llama3(const struct config *config, double frequency) {
     const double low = config->model.rope_low_freq_factor;
     const double high = config->model.rope_high_freq_factor;
@@ -29,7 +33,8 @@ static double llama3(const struct config *config, double frequency) {
     return (1.0 - smooth) * stretched + smooth * frequency;
 }
 
-/* The place among the pairs' dimensions that turns so often within the original positions. */
+/* YaRN's find_correction_dim: which dimension, as a real number, makes so many turns within the
+ * original positions. */
 static double place_of_turns(const struct config *config, double turns) {
     const double length = (double)config->model.rope_original_positions;
     const double dims = (double)config->model.head_dim;
@@ -38,7 +43,7 @@ static double place_of_turns(const struct config *config, double turns) {
 }
 
 static double whole_below(double x) {
-    if (!(real_abs_f64(x) < 0x1p52)) return x; /* it is whole */
+    if (!(real_abs_f64(x) < 0x1p52)) return x; /* from 2^52 on every f64 is a whole number */
     const double whole = (double)(int64_t)x;
     return whole > x ? whole - 1.0 : whole;
 }
@@ -53,6 +58,7 @@ static double ramp(const struct config *config, double pair) {
     }
     if (low < 0.0) low = 0.0;
     if (high > last) high = last;
+    /* transformers' linear_ramp_factor adds this, too, so as not to divide by 0. */
     if (low == high) high += 0.001;
     const double at = (pair - low) / (high - low);
     return at < 0.0 ? 0.0 : at > 1.0 ? 1.0 : at;
@@ -78,7 +84,7 @@ struct column {
     double factor;
 };
 
-/* One entry: the value times the factor, and its roundings. */
+/* Writes one entry: the value times the factor, with its roundings. */
 static void put(const struct column *column, double value, void *table, size_t at) {
     const float narrow = (float)value * (float)column->factor;
     const double wide = column->wide ? value * column->factor : (double)narrow;

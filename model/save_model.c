@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From configuration to config.json, from parameter rows to tensors. */
+ * Turns a configuration into config.json, and parameter rows into tensors. checkpoints/ writes the
+ * files; this knows what they should say. Invariant: config.json is there only when the weights are
+ * whole. */
 #include "model/save_model.h"
 
 #include <errno.h>
@@ -44,7 +46,8 @@ static void fill_rope(const struct config *config, struct hf_rope *rope) {
     rope->truncate = config->model.rope_truncate;
 }
 
-/* Of a model that was drawn: the byte tokenizer's, where the vocabulary is its own. */
+/* Fills the token ids of a model that did not start from a checkpoint: the byte tokenizer's, where
+ * the vocabulary is that tokenizer's. */
 static void fill_tokens(const struct config *config, struct hf_config *hf) {
     hf->bos = hf->pad = -1;
     hf->positions = config->data.max_len;
@@ -72,7 +75,8 @@ static void fill_sizes(const struct config *config, struct hf_config *hf) {
     hf->mlp_bias = config->model.mlp_bias;
 }
 
-/* Positions and token ids of the checkpoint that the run started from. */
+/* Describes the model. Positions and token ids are those of the checkpoint that the run started
+ * from, if any; everything else is the configuration's. */
 static enum status describe(const struct config *config, struct arena *arena,
                             struct hf_config *out) {
     char *path;
@@ -100,7 +104,7 @@ static enum status check_free(const char *folder, struct arena *arena) {
     return STATUS_OK;
 }
 
-/* "a" of "a/b/", "." of "b". */
+/* The parent of a folder: "a/" of "a/b/", and "." of "b". */
 static enum status parent_of(const char *folder, struct arena *arena, char **out) {
     size_t end = strlen(folder);
     while (end > 0 && folder[end - 1] == '/')
@@ -110,7 +114,7 @@ static enum status parent_of(const char *folder, struct arena *arena, char **out
     return end == 0 ? arena_text(arena, ".", 1, out) : arena_text(arena, folder, end, out);
 }
 
-/* The folder, or the one that it will be made in, can be written to. */
+/* Checks that the folder can be written to, or else the one in which it will be made. */
 static enum status check_place(const char *folder, struct arena *arena) {
     struct stat info;
     char *parent;
@@ -137,12 +141,15 @@ enum status save_model_check(const struct config *config, const char *folder, in
     return status;
 }
 
-/* A folder that is there; or the one it would be made in, and its name. */
+/* A place in the file system: a folder that is there, or the folder in which one would be made and
+ * that one's name. */
 struct place {
     struct stat info;
     char name[256];
 };
 
+/* Finds the place of a path, without its last slashes. Returns 0 where its parent is not there, or
+ * where the path is too long to be compared. */
 static int find_place(const char *path, struct place *out) {
     char parent[4096];
     size_t end = strlen(path);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How an op's output is addressed, and how a view is walked. */
+ * Says how an op's output is addressed, and how a view is walked. Before anyone sees a view the
+ * backend has finished what it shows. Invariant: the order of cells is canonical, whatever the
+ * layout. */
 #include "model/watch.h"
 
 #include <math.h>
@@ -22,7 +24,7 @@ static struct watch_view view_of(const struct watch *watch, uint32_t layer, cons
 const char *const watch_places[DROP_PLACES] = {"embedding dropout", "attention dropout",
                                                "dropout after attention", "dropout after MLP"};
 
-/* A pass's sides 2 and 3 are those of the reference (law 10). */
+/* Adds the sequences of the pass. Its sides 2 and 3 are those of the reference (law 10). */
 static void take_part(const struct pass *pass, struct watch_view *view) {
     view->batch = pass->batch;
     view->first_sequence = pass->part->first_sequence;
@@ -30,7 +32,7 @@ static void take_part(const struct pass *pass, struct watch_view *view) {
     if (pass->side >= 2) view->stage = WATCH_REFERENCE;
 }
 
-/* What failed has nothing to show. */
+/* Shows a view. Where an op has failed there is nothing to show, and its error is kept. */
 static void show(const struct model *model, const struct watch_view *view) {
     struct watch *watch = model->watch;
     const enum status status = model_wait(model);
@@ -53,7 +55,8 @@ void watch_see_tokens(const struct pass *pass, uint32_t layer, const char *op, c
     show(pass->model, &view);
 }
 
-/* Queries, keys and values have heads, and so has what enters o_proj. */
+/* Columns of queries, keys and values are those of heads, and so are those of what enters
+ * o_proj. */
 void watch_see_role(const struct pass *pass, uint32_t layer, enum param_role role, int backward,
                     void *data, uint32_t width) {
     const int norm = role == ROLE_Q_NORM || role == ROLE_K_NORM;
@@ -96,7 +99,7 @@ void watch_see_weight(const struct pass *pass, uint32_t layer, enum param_role r
     show(pass->model, &view);
 }
 
-/* Scratch of a mask: grown when a larger one comes, never smaller. */
+/* Memory for a mask: it grows when a larger one comes and never shrinks. */
 static unsigned char *mask_room(struct watch *watch, size_t bytes) {
     if (bytes <= watch->mask_bytes) return watch->mask;
     arena_close(&watch->arena);
@@ -137,8 +140,8 @@ static void fill_mask(const struct pass *pass, enum dropout_place place,
     }
 }
 
-/* What the generator starts from. Offsets of a generator follow the layout, so they compare only at
- * samples where both runs begin a call. */
+/* Shows what the generator starts from. Offsets of PyTorch's generator follow the layout, so they
+ * compare only at samples where both runs begin a call. */
 static void show_generator(const struct pass *pass, enum dropout_place place, uint32_t layer,
                            struct dropout *dropout) {
     const struct watch *watch = pass->model->watch;
@@ -264,7 +267,7 @@ struct watch_cell watch_cell_of(const struct watch_view *view, uint32_t number) 
     return cell;
 }
 
-/* Tokens of the view's sequences that stand before `sequence` in call order. */
+/* How many tokens of the view's sequences stand before `sequence` in call order. */
 static size_t listed_before(const struct watch_view *view, uint32_t sequence) {
     size_t before = 0;
     for (uint32_t i = view->first_sequence; i < sequence; i++)
