@@ -234,7 +234,7 @@ static json_t *place_json(const struct locate_result *result) {
     return json_pack("{ss so so ss ss}", "phase", locate_stage_name(key->stage), "micro_batch",
                      result->micro == 0 ? json_null() : json_integer(result->micro), "layer",
                      key->layer == PASS_NO_LAYER ? json_null() : json_integer(key->layer), "op",
-                     key->op, "tensor", key->tensor);
+                     key->op.text, "tensor", key->tensor.text);
 }
 
 static enum status print_json(const struct bisecting *b, const struct locate_result *result) {

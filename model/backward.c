@@ -8,6 +8,7 @@
  * residual joins (law 1). */
 #include "model/model.h"
 
+#include "kernels/op.h"
 #include "model/model_dropout.h"
 #include "model/model_ops.h"
 #include "model/watch.h"
@@ -75,8 +76,8 @@ static void mlp_backward(const struct pass *pass, uint32_t i) {
     model->ops->swiglu_backward(
         &call, &(struct swiglu_backward_args){pass->rows, model->M, layer->gate, layer->up,
                                               gradient->act, gradient->gate, gradient->up});
-    watch_tokens(pass, i, "swiglu", "dgate", gradient->gate, model->M);
-    watch_tokens(pass, i, "swiglu", "dup", gradient->up, model->M);
+    watch_tokens(pass, i, LABEL_SWIGLU, LABEL_DGATE, gradient->gate, model->M);
+    watch_tokens(pass, i, LABEL_SWIGLU, LABEL_DUP, gradient->up, model->M);
     input_gradient(pass, i, ROLE_GATE, gradient->gate, gradient->b, 0);
     input_gradient(pass, i, ROLE_UP, gradient->up, gradient->b, 1);
     const void *branch = gradient->b;
@@ -85,7 +86,7 @@ static void mlp_backward(const struct pass *pass, uint32_t i) {
         branch = gradient->h;
     }
     pass_add(pass, i, branch, gradient->stream, gradient->h);
-    watch_tokens(pass, i, "residual", "gradient after attention", gradient->h, model->C);
+    watch_tokens(pass, i, LABEL_RESIDUAL, LABEL_GRADIENT_AFTER_ATTENTION, gradient->h, model->C);
 }
 
 static void qk_backward(const struct pass *pass, uint32_t i) {
@@ -94,8 +95,8 @@ static void qk_backward(const struct pass *pass, uint32_t i) {
     const struct layer_gradients *gradient = &model->gradient;
     pass_rotary(pass, i, gradient->q, model->H, 1);
     pass_rotary(pass, i, gradient->k, model->G, 1);
-    watch_heads(pass, i, "rotary", "dQ", gradient->q, model->Q);
-    watch_heads(pass, i, "rotary", "dK", gradient->k, model->K);
+    watch_heads(pass, i, LABEL_ROTARY, LABEL_DQ, gradient->q, model->Q);
+    watch_heads(pass, i, LABEL_ROTARY, LABEL_DK, gradient->k, model->K);
     if (!model->qk_norm) return;
     norm_gradient(pass, i, ROLE_Q_NORM, gradient->q, layer->q_line, layer->rstd_q,
                   gradient->q_line);
@@ -123,9 +124,9 @@ static void attention_block_backward(const struct pass *pass, uint32_t i) {
                                               model->D, model->scale, layer->q, layer->k, layer->v,
                                               gradient->att, gradient->q, gradient->k, gradient->v,
                                               pass_dropout(pass, DROP_ATTENTION, i, 0, &dropout)});
-    watch_heads(pass, i, "attention", "dQ", gradient->q, model->Q);
-    watch_heads(pass, i, "attention", "dK", gradient->k, model->K);
-    watch_heads(pass, i, "attention", "dV", gradient->v, model->K);
+    watch_heads(pass, i, LABEL_ATTENTION, LABEL_DQ, gradient->q, model->Q);
+    watch_heads(pass, i, LABEL_ATTENTION, LABEL_DK, gradient->k, model->K);
+    watch_heads(pass, i, LABEL_ATTENTION, LABEL_DV, gradient->v, model->K);
     qk_backward(pass, i);
     input_gradient(pass, i, ROLE_Q, model->qk_norm ? gradient->q_line : gradient->q, gradient->a,
                    0);
@@ -143,7 +144,7 @@ static void residual_backward(const struct pass *pass, uint32_t i) {
         branch = gradient->stream;
     }
     pass_add(pass, i, branch, gradient->h, gradient->stream);
-    watch_tokens(pass, i, "residual", "gradient of the layer's input", gradient->stream,
+    watch_tokens(pass, i, LABEL_RESIDUAL, LABEL_GRADIENT_OF_INPUT, gradient->stream,
                  pass->model->C);
 }
 
@@ -242,18 +243,18 @@ static void head_input(const struct pass *pass, const double *coefficient) {
                    part->label_count, model->V, model->loss, pass->batch->label_target + first,
                    coefficient + first, row_of(model->maximum, first, 1, model->accumulator),
                    row_of(model->sum, first, 1, model->accumulator), logits});
-    watch_labels(pass, "log_softmax", "gradient of the logits", model->logits, model->compute,
+    watch_labels(pass, LABEL_LOG_SOFTMAX, LABEL_GRADIENT_OF_LOGITS, model->logits, model->compute,
                  WATCH_LOGITS(pass));
     struct pass labels = *pass;
     labels.rows = rows;
     input_gradient(&labels, PASS_NO_LAYER, ROLE_HEAD, logits, dh, 0);
-    watch_labels(pass, watch_role(model, ROLE_HEAD), "input gradient", model->label_dh,
+    watch_labels(pass, watch_role(model, ROLE_HEAD), LABEL_INPUT_GRADIENT, model->label_dh,
                  model->compute, WATCH_HIDDEN(pass));
     norm_gradient(&labels, PASS_NO_LAYER, ROLE_NORM_FINAL, dh,
                   row_of(model->label_x, first, model->C, model->carrier),
                   row_of(model->label_rstd, first, 1, model->accumulator),
                   row_of(model->label_dx, first, model->C, model->carrier));
-    watch_labels(pass, watch_role(model, ROLE_NORM_FINAL), "input gradient", model->label_dx,
+    watch_labels(pass, watch_role(model, ROLE_NORM_FINAL), LABEL_INPUT_GRADIENT, model->label_dx,
                  model->compute, WATCH_HIDDEN(pass));
 }
 

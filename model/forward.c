@@ -4,6 +4,7 @@
  * `invariant` the number of calls moves no bit. */
 #include "model/model.h"
 
+#include "kernels/op.h"
 #include "model/model_dropout.h"
 #include "model/model_ops.h"
 #include "model/watch.h"
@@ -37,10 +38,10 @@ static void attention_block(const struct pass *pass, uint32_t i) {
     pass_linear(pass, i, ROLE_V, layer->a, layer->v);
     pass_rotary(pass, i, layer->q, model->H, 0);
     pass_rotary(pass, i, layer->k, model->G, 0);
-    watch_heads(pass, i, "rotary", "Q", layer->q, model->Q);
-    watch_heads(pass, i, "rotary", "K", layer->k, model->K);
+    watch_heads(pass, i, LABEL_ROTARY, LABEL_Q, layer->q, model->Q);
+    watch_heads(pass, i, LABEL_ROTARY, LABEL_K, layer->k, model->K);
     attend(pass, i);
-    watch_heads(pass, i, "attention", "output", layer->att, model->Q);
+    watch_heads(pass, i, LABEL_ATTENTION, LABEL_OUTPUT, layer->att, model->Q);
     pass_linear(pass, i, ROLE_O, layer->att, layer->o);
     void *branch = layer->o;
     if (model->post_norm) {
@@ -49,7 +50,7 @@ static void attention_block(const struct pass *pass, uint32_t i) {
     }
     pass_drop(pass, DROP_BRANCH_A, i, 1, branch);
     pass_add(pass, i, layer->x, branch, layer->h);
-    watch_tokens(pass, i, "residual", "after attention", layer->h, model->C);
+    watch_tokens(pass, i, LABEL_RESIDUAL, LABEL_AFTER_ATTENTION, layer->h, model->C);
 }
 
 static void mlp_block(const struct pass *pass, uint32_t i, void *out) {
@@ -62,7 +63,7 @@ static void mlp_block(const struct pass *pass, uint32_t i, void *out) {
     model->ops->swiglu_forward(
         &call,
         &(struct swiglu_forward_args){pass->rows, model->M, layer->gate, layer->up, layer->act});
-    watch_tokens(pass, i, "swiglu", "output", layer->act, model->M);
+    watch_tokens(pass, i, LABEL_SWIGLU, LABEL_OUTPUT, layer->act, model->M);
     pass_linear(pass, i, ROLE_DOWN, layer->act, layer->down);
     void *branch = layer->down;
     if (model->post_norm) {
@@ -71,7 +72,7 @@ static void mlp_block(const struct pass *pass, uint32_t i, void *out) {
     }
     pass_drop(pass, DROP_BRANCH_B, i, 1, branch);
     pass_add(pass, i, layer->h, branch, out);
-    watch_tokens(pass, i, "residual", "after MLP", out, model->C);
+    watch_tokens(pass, i, LABEL_RESIDUAL, LABEL_AFTER_MLP, out, model->C);
 }
 
 /* The head works on gathered label rows: other positions have no final norm and no logits (law
@@ -95,13 +96,13 @@ static void head_block(const struct pass *pass) {
                                         (enum norm_rounding)model->config->model.norm_rounding, x,
                                         pass_weight(pass, ROLE_NORM_FINAL, PASS_NO_LAYER), h,
                                         row_of(model->label_rstd, first, 1, model->accumulator)});
-    watch_labels(pass, watch_role(model, ROLE_NORM_FINAL), "output", model->label_h, model->compute,
-                 WATCH_HIDDEN(pass));
+    watch_labels(pass, watch_role(model, ROLE_NORM_FINAL), LABEL_OUTPUT, model->label_h,
+                 model->compute, WATCH_HIDDEN(pass));
     call = pass_call(pass, SITE_HEAD, PASS_NO_LAYER);
     model->ops->linear_forward(
         &call, &(struct linear_forward_args){rows, model->V, model->C, h,
                                              pass_weight(pass, ROLE_HEAD, PASS_NO_LAYER), logits});
-    watch_labels(pass, watch_role(model, ROLE_HEAD), "logits", model->logits, model->compute,
+    watch_labels(pass, watch_role(model, ROLE_HEAD), LABEL_LOGITS, model->logits, model->compute,
                  WATCH_LOGITS(pass));
     call = pass_call(pass, SITE_LOSS, PASS_NO_LAYER);
     model->ops->logprob_forward(
@@ -109,10 +110,10 @@ static void head_block(const struct pass *pass) {
                    part->label_count, model->V, model->loss, pass->batch->label_target + first,
                    logits, row_of(model->maximum, first, 1, model->accumulator),
                    row_of(model->sum, first, 1, model->accumulator), model->logp + first});
-    watch_labels(pass, "log_softmax", "maximum", model->maximum, model->accumulate, WATCH_ONE);
-    watch_labels(pass, "log_softmax", "sum of exponentials", model->sum, model->accumulate,
+    watch_labels(pass, LABEL_LOG_SOFTMAX, LABEL_MAXIMUM, model->maximum, model->accumulate,
                  WATCH_ONE);
-    watch_labels(pass, "log_softmax", "log-prob of the target", model->logp, DTYPE_F64, WATCH_ONE);
+    watch_labels(pass, LABEL_LOG_SOFTMAX, LABEL_SUM, model->sum, model->accumulate, WATCH_ONE);
+    watch_labels(pass, LABEL_LOG_SOFTMAX, LABEL_LOGP, model->logp, DTYPE_F64, WATCH_ONE);
 }
 
 void pass_layer(const struct pass *pass, uint32_t i) {

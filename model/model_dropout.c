@@ -4,6 +4,7 @@
 #include "model/model_dropout.h"
 
 #include "determinism/torch_rng.h"
+#include "kernels/op.h"
 #include "model/watch.h"
 #include "scenarios/scenario.h"
 
@@ -122,5 +123,6 @@ void pass_drop(const struct pass *pass, enum dropout_place place, uint32_t layer
     model->ops->dropout(&call,
                         &(struct dropout_args){sequences_of(pass), pass->part->sequence_count,
                                                model->C, drawn, x, x});
-    watch_tokens(pass, layer, watch_places[place], anew ? "output" : "input gradient", x, model->C);
+    watch_tokens(pass, layer, watch_places[place], anew ? LABEL_OUTPUT : LABEL_INPUT_GRADIENT, x,
+                 model->C);
 }

@@ -9,20 +9,20 @@
 
 #include "base/real.h"
 
-static struct watch_view view_of(const struct watch *watch, uint32_t layer, const char *op,
-                                 const char *tensor, void *data) {
+static struct watch_view view_of(const struct watch *watch, uint32_t layer, enum watch_label op,
+                                 enum watch_label tensor, void *data) {
     return (struct watch_view){.update = watch->update,
                                .stage = watch->stage,
                                .micro = watch->micro,
                                .layer = layer,
-                               .op = op,
-                               .tensor = tensor,
+                               .op = watch_named(op),
+                               .tensor = watch_named(tensor),
                                .data = data,
                                .parameter = WATCH_NO_PARAMETER};
 }
 
-const char *const watch_places[DROP_PLACES] = {"embedding dropout", "attention dropout",
-                                               "dropout after attention", "dropout after MLP"};
+const enum watch_label watch_places[DROP_PLACES] = {
+    LABEL_EMBEDDING_DROPOUT, LABEL_ATTENTION_DROPOUT, LABEL_DROPOUT_A, LABEL_DROPOUT_B};
 
 /* Adds the sequences of the pass. Its sides 2 and 3 are those of the reference (law 10). */
 static void take_part(const struct pass *pass, struct watch_view *view) {
@@ -42,8 +42,8 @@ static void show(const struct model *model, const struct watch_view *view) {
         watch->status = status;
 }
 
-void watch_see_tokens(const struct pass *pass, uint32_t layer, const char *op, const char *tensor,
-                      void *data, struct watch_shape shape) {
+void watch_see_tokens(const struct pass *pass, uint32_t layer, enum watch_label op,
+                      enum watch_label tensor, void *data, struct watch_shape shape) {
     const struct watch *watch = pass->model->watch;
     struct watch_view view = view_of(watch, layer, op, tensor, data);
     take_part(pass, &view);
@@ -65,11 +65,11 @@ void watch_see_role(const struct pass *pass, uint32_t layer, enum param_role rol
     const struct watch_shape flat = {width, 1, WATCH_CHANNELS};
     const struct watch_shape split = {width, pass->model->D, WATCH_HEADS};
     watch_see_tokens(pass, layer, watch_role(pass->model, role),
-                     backward ? "input gradient" : "output", data, heads ? split : flat);
+                     backward ? LABEL_INPUT_GRADIENT : LABEL_OUTPUT, data, heads ? split : flat);
 }
 
-void watch_see_labels(const struct pass *pass, const char *op, const char *tensor, void *data,
-                      enum dtype dtype, struct watch_shape shape) {
+void watch_see_labels(const struct pass *pass, enum watch_label op, enum watch_label tensor,
+                      void *data, enum dtype dtype, struct watch_shape shape) {
     const struct watch *watch = pass->model->watch;
     struct watch_view view = view_of(watch, PASS_NO_LAYER, op, tensor, data);
     take_part(pass, &view);
@@ -85,8 +85,9 @@ void watch_see_weight(const struct pass *pass, uint32_t layer, enum param_role r
                       uint32_t use) {
     const struct model *model = pass->model;
     const struct watch *watch = model->watch;
-    static const char *const tensors[2] = {"weight gradient", "weight gradient, second use"};
-    const char *const tensor = params_is_bias(role) ? "bias gradient" : tensors[use != 0];
+    const enum watch_label tensor = params_is_bias(role) ? LABEL_BIAS_GRADIENT
+                                    : use == 0           ? LABEL_WEIGHT_GRADIENT
+                                                         : LABEL_SECOND_WEIGHT_GRADIENT;
     const uint32_t row = params_owner(model->table, role, layer_index(layer));
     struct watch_view view = view_of(watch, layer, watch_role(model, role), tensor, acc);
     view.axis = WATCH_WHOLE;
@@ -146,7 +147,8 @@ static void show_generator(const struct pass *pass, enum dropout_place place, ui
                            struct dropout *dropout) {
     const struct watch *watch = pass->model->watch;
     uint64_t words[2] = {dropout->seed, dropout->offset};
-    struct watch_view view = view_of(watch, layer, watch_places[place], "seed and offset", words);
+    struct watch_view view =
+        view_of(watch, layer, watch_places[place], LABEL_SEED_AND_OFFSET, words);
     view.axis = WATCH_WHOLE;
     view.kind = WATCH_WORDS;
     view.columns = WATCH_SCALARS;
@@ -167,7 +169,7 @@ void watch_see_mask(const struct pass *pass, enum dropout_place place, uint32_t 
     unsigned char *mask = mask_room(watch, width * pass->part->token_count);
     if (mask == NULL) return;
     fill_mask(pass, place, dropout, longest, width, mask);
-    struct watch_view view = view_of(watch, layer, watch_places[place], "mask", mask);
+    struct watch_view view = view_of(watch, layer, watch_places[place], LABEL_MASK, mask);
     take_part(pass, &view);
     view.axis = WATCH_LISTED;
     view.kind = WATCH_MASK;
@@ -177,33 +179,33 @@ void watch_see_mask(const struct pass *pass, enum dropout_place place, uint32_t 
     show(pass->model, &view);
 }
 
-const char *watch_role(const struct model *model, enum param_role role) {
-    static const char *const names[ROLE_COUNT] = {
-        [ROLE_EMBEDDING] = "embed_tokens",
-        [ROLE_Q] = "q_proj",
-        [ROLE_K] = "k_proj",
-        [ROLE_V] = "v_proj",
-        [ROLE_O] = "o_proj",
-        [ROLE_Q_NORM] = "q_norm",
-        [ROLE_K_NORM] = "k_norm",
-        [ROLE_NORM_A] = "input_layernorm",
-        [ROLE_NORM_B] = "post_attention_layernorm",
-        [ROLE_GATE] = "gate_proj",
-        [ROLE_UP] = "up_proj",
-        [ROLE_DOWN] = "down_proj",
-        [ROLE_NORM_FINAL] = "norm",
-        [ROLE_HEAD] = "lm_head",
-        [ROLE_Q_BIAS] = "q_proj",
-        [ROLE_K_BIAS] = "k_proj",
-        [ROLE_V_BIAS] = "v_proj",
-        [ROLE_O_BIAS] = "o_proj",
-        [ROLE_GATE_BIAS] = "gate_proj",
-        [ROLE_UP_BIAS] = "up_proj",
-        [ROLE_DOWN_BIAS] = "down_proj",
+enum watch_label watch_role(const struct model *model, enum param_role role) {
+    static const enum watch_label labels[ROLE_COUNT] = {
+        [ROLE_EMBEDDING] = LABEL_EMBED_TOKENS,
+        [ROLE_Q] = LABEL_Q_PROJ,
+        [ROLE_K] = LABEL_K_PROJ,
+        [ROLE_V] = LABEL_V_PROJ,
+        [ROLE_O] = LABEL_O_PROJ,
+        [ROLE_Q_NORM] = LABEL_Q_NORM,
+        [ROLE_K_NORM] = LABEL_K_NORM,
+        [ROLE_NORM_A] = LABEL_INPUT_NORM,
+        [ROLE_NORM_B] = LABEL_POST_ATTENTION_NORM,
+        [ROLE_GATE] = LABEL_GATE_PROJ,
+        [ROLE_UP] = LABEL_UP_PROJ,
+        [ROLE_DOWN] = LABEL_DOWN_PROJ,
+        [ROLE_NORM_FINAL] = LABEL_NORM,
+        [ROLE_HEAD] = LABEL_LM_HEAD,
+        [ROLE_Q_BIAS] = LABEL_Q_PROJ,
+        [ROLE_K_BIAS] = LABEL_K_PROJ,
+        [ROLE_V_BIAS] = LABEL_V_PROJ,
+        [ROLE_O_BIAS] = LABEL_O_PROJ,
+        [ROLE_GATE_BIAS] = LABEL_GATE_PROJ,
+        [ROLE_UP_BIAS] = LABEL_UP_PROJ,
+        [ROLE_DOWN_BIAS] = LABEL_DOWN_PROJ,
     };
-    if (model->config->model.family != FAMILY_OLMO2) return names[role];
-    if (role == ROLE_NORM_A) return "post_attention_layernorm";
-    return role == ROLE_NORM_B ? "post_feedforward_layernorm" : names[role];
+    if (model->config->model.family != FAMILY_OLMO2) return labels[role];
+    if (role == ROLE_NORM_A) return LABEL_POST_ATTENTION_NORM;
+    return role == ROLE_NORM_B ? LABEL_POST_MLP_NORM : labels[role];
 }
 
 size_t watch_element(const struct watch_view *view) {

@@ -10,6 +10,7 @@
 #define TWINSTEP_MODEL_WATCH_H
 
 #include "model/model_dropout.h"
+#include "model/watch_label.h"
 
 /* Where in an update something was written. The numbers are the order of a report where nothing
  * else gives one. */
@@ -55,9 +56,9 @@ enum watch_columns {
 struct watch_view {
     uint64_t update; /* 1-based */
     enum watch_stage stage;
-    uint32_t micro;          /* the micro-batch, 1-based; 0: this happens once per update */
-    uint32_t layer;          /* PASS_NO_LAYER outside layers */
-    const char *op, *tensor; /* static, or a parameter's name */
+    uint32_t micro; /* the micro-batch, 1-based; 0: this happens once per update */
+    uint32_t layer; /* PASS_NO_LAYER outside layers */
+    struct watch_name op, tensor;
     enum watch_axis axis;
     enum watch_kind kind;
     enum dtype dtype; /* the dtype of WATCH_REALS */
@@ -97,36 +98,37 @@ struct watch_shape {
 #define WATCH_ONE ((struct watch_shape){1, 1, WATCH_SCALARS})
 
 /* What the model's ops call where a watch hangs. */
-void watch_see_tokens(const struct pass *pass, uint32_t layer, const char *op, const char *tensor,
-                      void *data, struct watch_shape shape);
+void watch_see_tokens(const struct pass *pass, uint32_t layer, enum watch_label op,
+                      enum watch_label tensor, void *data, struct watch_shape shape);
 void watch_see_role(const struct pass *pass, uint32_t layer, enum param_role role, int backward,
                     void *data, uint32_t width);
-void watch_see_labels(const struct pass *pass, const char *op, const char *tensor, void *data,
-                      enum dtype dtype, struct watch_shape shape);
+void watch_see_labels(const struct pass *pass, enum watch_label op, enum watch_label tensor,
+                      void *data, enum dtype dtype, struct watch_shape shape);
 void watch_see_weight(const struct pass *pass, uint32_t layer, enum param_role role, void *acc,
                       uint32_t use);
 void watch_see_mask(const struct pass *pass, enum dropout_place place, uint32_t layer,
                     struct dropout *dropout);
 
 /* The name of an op by its role in the family, and by its place among dropouts. */
-const char *watch_role(const struct model *model, enum param_role role);
-extern const char *const watch_places[DROP_PLACES];
+enum watch_label watch_role(const struct model *model, enum param_role role);
+extern const enum watch_label watch_places[DROP_PLACES];
 
-static inline void watch_tokens(const struct pass *pass, uint32_t layer, const char *op,
-                                const char *tensor, void *data, uint32_t width) {
+static inline void watch_tokens(const struct pass *pass, uint32_t layer, enum watch_label op,
+                                enum watch_label tensor, void *data, uint32_t width) {
     if (pass->model->watch == NULL) return;
     watch_see_tokens(pass, layer, op, tensor, data, (struct watch_shape){width, 1, WATCH_CHANNELS});
 }
 
 /* Shows the label rows of the call, as head_block and head_input have them. */
-static inline void watch_labels(const struct pass *pass, const char *op, const char *tensor,
-                                void *data, enum dtype dtype, struct watch_shape shape) {
+static inline void watch_labels(const struct pass *pass, enum watch_label op,
+                                enum watch_label tensor, void *data, enum dtype dtype,
+                                struct watch_shape shape) {
     if (pass->model->watch == NULL) return;
     watch_see_labels(pass, op, tensor, data, dtype, shape);
 }
 
-static inline void watch_heads(const struct pass *pass, uint32_t layer, const char *op,
-                               const char *tensor, void *data, uint32_t width) {
+static inline void watch_heads(const struct pass *pass, uint32_t layer, enum watch_label op,
+                               enum watch_label tensor, void *data, uint32_t width) {
     if (pass->model->watch == NULL) return;
     watch_see_tokens(pass, layer, op, tensor, data,
                      (struct watch_shape){width, pass->model->D, WATCH_HEADS});

@@ -11,8 +11,8 @@ void watch_hang(struct run *run, struct watch *watch) {
     if (run->reference != NULL) run->reference->model.watch = watch;
 }
 
-static struct watch_view view_of(const struct run *run, const char *op, const char *tensor,
-                                 void *data) {
+static struct watch_view view_of(const struct run *run, struct watch_name op,
+                                 struct watch_name tensor, void *data) {
     const struct watch *watch = run->model.watch;
     return (struct watch_view){.update = watch->update,
                                .stage = watch->stage,
@@ -36,19 +36,19 @@ static void show(const struct run *run, const struct watch_view *view) {
         watch->status = status;
 }
 
-static void show_reals(const struct run *run, const char *op, const char *tensor, double *values,
-                       size_t count) {
-    struct watch_view view = view_of(run, op, tensor, values);
+static void show_reals(const struct run *run, struct watch_name op, enum watch_label tensor,
+                       double *values, size_t count) {
+    struct watch_view view = view_of(run, op, watch_named(tensor), values);
     view.dtype = DTYPE_F64;
     view.count = view.width = count;
     show(run, &view);
 }
 
 /* A tensor of a parameter's shape, or a slot of another one. */
-static void show_parameter(const struct run *run, uint32_t row, const char *op, const char *tensor,
+static void show_parameter(const struct run *run, uint32_t row, struct watch_name tensor,
                            enum dtype dtype, size_t count, void *data, uint32_t covered) {
     const struct param_row *param = &run->table.rows[row];
-    struct watch_view view = view_of(run, op, tensor, data);
+    struct watch_view view = view_of(run, watch_own(param->name), tensor, data);
     const int shaped = count == param->count;
     view.dtype = dtype;
     view.columns = shaped ? WATCH_MATRIX : WATCH_SCALARS;
@@ -63,15 +63,15 @@ static void show_weights(struct run *run, uint32_t row) {
     const struct state_layout *layout = &run->layout;
     const struct state_tensor *tensor = &layout->tensor[row];
     const size_t count = run->table.rows[row].count;
-    const char *name = run->table.rows[row].name;
     for (uint32_t slot = 0; slot < run->optimizer->slot_count; slot++)
         if (tensor->slot_count[slot] > 0)
-            show_parameter(run, row, name, run->optimizer->slot_names[slot], layout->slot_dtype,
-                           tensor->slot_count[slot], run_at(run, tensor->slot[slot]), 0);
+            show_parameter(run, row, watch_own(run->optimizer->slot_names[slot]),
+                           layout->slot_dtype, tensor->slot_count[slot],
+                           run_at(run, tensor->slot[slot]), 0);
     if (layout->has_master)
-        show_parameter(run, row, name, "master", layout->master_dtype, count,
+        show_parameter(run, row, watch_named(LABEL_MASTER), layout->master_dtype, count,
                        run_at(run, tensor->master), 0);
-    show_parameter(run, row, name, "parameter", run->table.rows[row].dtype, count,
+    show_parameter(run, row, watch_named(LABEL_PARAMETER), run->table.rows[row].dtype, count,
                    run_at(run, tensor->param), 0);
 }
 
@@ -79,17 +79,18 @@ static uint32_t covered_of(const struct run *run) {
     return run->batch.first_sample + run->batch.sample_count;
 }
 
-static void show_gradients(struct run *run, const char *tensor) {
+static void show_gradients(struct run *run, enum watch_label tensor) {
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const uint32_t row = run->owner[i];
-        show_parameter(run, row, run->table.rows[row].name, tensor, run->layout.gradient_dtype,
+        show_parameter(run, row, watch_named(tensor), run->layout.gradient_dtype,
                        run->table.rows[row].count, run_at(run, run->layout.tensor[row].gradient),
                        covered_of(run));
     }
 }
 
-static void show_table(struct run *run, const char *tensor, void *values) {
-    struct watch_view view = view_of(run, "rotary table", tensor, values);
+static void show_table(struct run *run, enum watch_label tensor, void *values) {
+    struct watch_view view =
+        view_of(run, watch_named(LABEL_ROTARY_TABLE), watch_named(tensor), values);
     view.axis = WATCH_POSITIONS;
     view.columns = WATCH_PAIRS;
     view.dtype = run->model.compute;
@@ -104,15 +105,17 @@ void watch_start(struct run *run) {
     run->model.watch->micro = 0;
     for (uint32_t i = 0; i < run->owner_count; i++)
         show_weights(run, run->owner[i]);
-    show_table(run, "cosine", run->model.cosine);
-    show_table(run, "sine", run->model.sine);
+    show_table(run, LABEL_COSINE, run->model.cosine);
+    show_table(run, LABEL_SINE, run->model.sine);
 }
 
 void watch_end(struct run *run) {
     run->model.watch->stage = WATCH_END;
     run->model.watch->micro = 0;
-    show_reals(run, "loss", "loss of the update", &run->record.reals[REAL_LOSS], 1);
-    struct watch_view view = view_of(run, "random numbers", "words drawn", run->ledger.words);
+    show_reals(run, watch_named(LABEL_LOSS), LABEL_LOSS_OF_UPDATE, &run->record.reals[REAL_LOSS],
+               1);
+    struct watch_view view = view_of(run, watch_named(LABEL_RANDOM_NUMBERS),
+                                     watch_named(LABEL_WORDS_DRAWN), run->ledger.words);
     view.kind = WATCH_WORDS;
     view.count = (size_t)STREAM_COUNT * STREAM_OPS;
     view.width = STREAM_OPS;
@@ -129,9 +132,9 @@ void watch_phase_begin(struct run *run, enum phase phase) {
 }
 
 /* By sequence or sample of the whole micro-batch. */
-static struct watch_view batch_view(struct run *run, const char *op, const char *tensor,
+static struct watch_view batch_view(struct run *run, enum watch_label op, enum watch_label tensor,
                                     enum watch_axis axis, void *data) {
-    struct watch_view view = view_of(run, op, tensor, data);
+    struct watch_view view = view_of(run, watch_named(op), watch_named(tensor), data);
     view.axis = axis;
     view.dtype = DTYPE_F64;
     view.batch = &run->batch;
@@ -141,10 +144,11 @@ static struct watch_view batch_view(struct run *run, const char *op, const char 
 }
 
 static void show_batch(struct run *run) {
-    struct watch_view view = batch_view(run, "data", "tokens", WATCH_LISTED, run->batch.token_id);
+    struct watch_view view =
+        batch_view(run, LABEL_DATA, LABEL_TOKENS, WATCH_LISTED, run->batch.token_id);
     view.kind = WATCH_IDS;
     show(run, &view);
-    view = batch_view(run, "data", "targets", WATCH_LABELS, run->batch.label_target);
+    view = batch_view(run, LABEL_DATA, LABEL_TARGETS, WATCH_LABELS, run->batch.label_target);
     view.kind = WATCH_IDS;
     show(run, &view);
 }
@@ -152,18 +156,20 @@ static void show_batch(struct run *run) {
 void watch_reference_scored(struct run *run) {
     if (run->config.task != TASK_DPO) return;
     struct watch_view view =
-        batch_view(run, "reference", "log-probs of both sides", WATCH_SAMPLES, run->reference_logp);
+        batch_view(run, LABEL_REFERENCE, LABEL_BOTH_LOGPS, WATCH_SAMPLES, run->reference_logp);
     view.width = 2;
     show(run, &view);
 }
 
 static void show_loss(struct run *run) {
-    struct watch_view view = batch_view(run, "loss", "coefficient", WATCH_LABELS, run->coefficient);
+    struct watch_view view =
+        batch_view(run, LABEL_LOSS, LABEL_COEFFICIENT, WATCH_LABELS, run->coefficient);
     show(run, &view);
 }
 
 static void show_steps(struct run *run) {
-    struct watch_view view = view_of(run, "optimizer", "steps counted", &run_head(run)->t);
+    struct watch_view view = view_of(run, watch_named(LABEL_OPTIMIZER),
+                                     watch_named(LABEL_STEPS_COUNTED), &run_head(run)->t);
     view.kind = WATCH_WORDS;
     view.count = view.width = 1;
     show(run, &view);
@@ -175,26 +181,27 @@ static void show_optimize(struct run *run) {
         const struct param_row *row = &run->table.rows[run->owner[i]];
         double lr = run->record.groups[row->group][GROUP_LR_APPLIED];
         double decay = run->record.groups[row->group][GROUP_WD_APPLIED];
-        show_reals(run, row->name, "LR applied", &lr, 1);
-        show_reals(run, row->name, "weight decay", &decay, 1);
+        show_reals(run, watch_own(row->name), LABEL_LR_APPLIED, &lr, 1);
+        show_reals(run, watch_own(row->name), LABEL_WEIGHT_DECAY, &decay, 1);
         show_weights(run, run->owner[i]);
     }
 }
 
 static void show_clip(struct run *run) {
     struct state_head *head = run_head(run);
-    show_reals(run, "clip", "gradient norm", &head->norm, 1);
-    show_reals(run, "clip", "clip coefficient", &head->coefficient, 1);
-    show_gradients(run, "clipped gradient");
+    show_reals(run, watch_named(LABEL_CLIP), LABEL_GRADIENT_NORM, &head->norm, 1);
+    show_reals(run, watch_named(LABEL_CLIP), LABEL_CLIP_COEFFICIENT, &head->coefficient, 1);
+    show_gradients(run, LABEL_CLIPPED_GRADIENT);
 }
 
 static void show_schedule(struct run *run) {
-    show_reals(run, "schedule", "LR", run_head(run)->lr, run->table.groups);
+    show_reals(run, watch_named(LABEL_SCHEDULE), LABEL_LR, run_head(run)->lr, run->table.groups);
 }
 
 static void show_log(struct run *run) {
-    show_reals(run, "log", "loss", &run->record.reals[REAL_LOSS], 1);
-    show_reals(run, "log", "LR logged", &run->record.groups[0][GROUP_LR_LOGGED], 1);
+    show_reals(run, watch_named(LABEL_LOG), LABEL_LOSS, &run->record.reals[REAL_LOSS], 1);
+    show_reals(run, watch_named(LABEL_LOG), LABEL_LR_LOGGED,
+               &run->record.groups[0][GROUP_LR_LOGGED], 1);
 }
 
 void watch_phase_end(struct run *run, enum phase phase) {
@@ -207,7 +214,7 @@ void watch_phase_end(struct run *run, enum phase phase) {
         show_loss(run);
         break;
     case PHASE_UNSCALE:
-        show_gradients(run, "unscaled gradient");
+        show_gradients(run, LABEL_UNSCALED_GRADIENT);
         break;
     case PHASE_CLIP:
         show_clip(run);
@@ -223,10 +230,10 @@ void watch_phase_end(struct run *run, enum phase phase) {
         break;
     case PHASE_COUNT_UPDATE:
         number = (double)run_head(run)->n;
-        show_reals(run, "count", "updates counted", &number, 1);
+        show_reals(run, watch_named(LABEL_COUNT), LABEL_UPDATES_COUNTED, &number, 1);
         break;
     case PHASE_ZERO:
-        show_reals(run, "zero", "gradients left", &number, 1);
+        show_reals(run, watch_named(LABEL_ZERO), LABEL_GRADIENTS_LEFT, &number, 1);
         break;
     default:
         break;
@@ -234,7 +241,7 @@ void watch_phase_end(struct run *run, enum phase phase) {
 }
 
 void watch_gradient_taken(struct run *run) {
-    show_gradients(run, "gradient taken");
+    show_gradients(run, LABEL_GRADIENT_TAKEN);
 }
 
 void watch_gradient_closed(struct run *run) {
@@ -243,7 +250,7 @@ void watch_gradient_closed(struct run *run) {
     const uint32_t micro = watch->micro;
     watch->stage = (enum watch_stage)(WATCH_PHASE + (int)PHASE_BACKWARD);
     watch->micro = 0;
-    show_gradients(run, "gradient");
+    show_gradients(run, LABEL_GRADIENT);
     watch->stage = stage;
     watch->micro = micro;
 }
@@ -251,7 +258,7 @@ void watch_gradient_closed(struct run *run) {
 void watch_weights_copied(struct run *run) {
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const uint32_t row = run->owner[i];
-        show_parameter(run, row, run->table.rows[row].name, "compute copy", run->model.compute,
+        show_parameter(run, row, watch_named(LABEL_COMPUTE_COPY), run->model.compute,
                        run->table.rows[row].count, run->weight_copies[row], 0);
     }
 }

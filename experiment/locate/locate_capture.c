@@ -29,7 +29,7 @@ static int wants(const struct locate_capture *capture, const struct watch_view *
     const struct locate_key *key = &capture->key;
     return level == capture->level && cell->index < capture->wanted_count &&
            capture->wanted[cell->index] && key->stage == view->stage && key->layer == view->layer &&
-           strcmp(key->op, view->op) == 0 && strcmp(key->tensor, view->tensor) == 0;
+           watch_name_equal(key->op, view->op) && watch_name_equal(key->tensor, view->tensor);
 }
 
 enum status locate_capture_see(struct locate_capture *capture, const struct watch_view *view,
@@ -180,7 +180,7 @@ enum status locate_capture_compare(const struct locate_capture *a, const struct 
         for (const struct locate_piece *y = b->first; y != NULL; y = y->next)
             if (x->index == y->index) compare_piece(&comparing, x, y, b);
     if (!comparing.found)
-        FAIL(STATUS_INTERNAL, "%s, %s: digests differ and no element does", a->key.op,
-             a->key.tensor);
+        FAIL(STATUS_INTERNAL, "%s, %s: digests differ and no element does", a->key.op.text,
+             a->key.tensor.text);
     return STATUS_OK;
 }

@@ -14,9 +14,9 @@ void locate_cells_open(struct arena *arena, struct locate_cells *out) {
 }
 
 static int same_key(const struct locate_key *key, enum watch_stage stage, uint32_t layer,
-                    const char *op, const char *tensor) {
-    return key->stage == stage && key->layer == layer && strcmp(key->op, op) == 0 &&
-           strcmp(key->tensor, tensor) == 0;
+                    struct watch_name op, struct watch_name tensor) {
+    return key->stage == stage && key->layer == layer && watch_name_equal(key->op, op) &&
+           watch_name_equal(key->tensor, tensor);
 }
 
 const struct locate_key *locate_cells_key(const struct locate_cells *cells,
@@ -58,12 +58,12 @@ static enum status key_of(struct locate_cells *cells, const struct watch_view *v
     }
     TRY(grow_keys(cells));
     char *op; /* names of parameters go with their run */
-    TRY(arena_text(cells->arena, view->op, strlen(view->op), &op));
+    TRY(arena_text(cells->arena, view->op.text, strlen(view->op.text), &op));
     cells->last = cells->count++;
     *out = &cells->keys[cells->last];
     **out = (struct locate_key){.stage = view->stage,
                                 .layer = view->layer,
-                                .op = op,
+                                .op = {view->op.label, op},
                                 .tensor = view->tensor,
                                 .axis = view->axis,
                                 .kind = view->kind,

@@ -31,7 +31,7 @@ struct locate_level {
 struct locate_key {
     enum watch_stage stage;
     uint32_t layer;
-    const char *op, *tensor;
+    struct watch_name op, tensor;
     enum watch_axis axis;
     enum watch_kind kind;
     enum dtype dtype;

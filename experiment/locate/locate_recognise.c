@@ -9,7 +9,7 @@
 static int is_forward(const struct locate_key *key) {
     const int stage = (int)key->stage - WATCH_PHASE;
     return key->stage == WATCH_START || key->stage == WATCH_REFERENCE || stage == PHASE_FETCH ||
-           (stage == PHASE_FORWARD && strcmp(key->op, "loss") != 0);
+           (stage == PHASE_FORWARD && key->op.label != LABEL_LOSS);
 }
 
 static int key_equal(const struct locate_key *a, const struct locate_key *b) {
@@ -31,7 +31,7 @@ static void note_optimized(struct locating *l, const struct locate_key *key, int
         equal)
         return;
     struct signature_tensor *tensor = &l->gather.tensors[key->parameter];
-    if (strcmp(key->tensor, "parameter") == 0 || strcmp(key->tensor, "master") == 0)
+    if (key->tensor.label == LABEL_PARAMETER || key->tensor.label == LABEL_MASTER)
         tensor->weights_equal = 0;
     else
         tensor->slots_equal = 0;
@@ -94,7 +94,7 @@ static enum status read_positions(struct locating *l, struct signature_input *in
 
 static int is_rotary(const struct locate_key *key) {
     const int forward = key->stage == WATCH_PHASE + (int)PHASE_FORWARD;
-    return strcmp(key->op, "rotary table") == 0 || (forward && strcmp(key->op, "rotary") == 0);
+    return key->op.label == LABEL_ROTARY_TABLE || (forward && key->op.label == LABEL_ROTARY);
 }
 
 static enum dtype working_dtype(const struct run *run) {

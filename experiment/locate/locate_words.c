@@ -31,7 +31,7 @@ struct locate_text locate_place(const struct locate_key *key, uint32_t micro) {
     add(&text, "%s", locate_stage_name(key->stage));
     if (micro > 0) add(&text, ", micro-batch %u", micro);
     if (key->layer != PASS_NO_LAYER) add(&text, ", layer %u", key->layer);
-    add(&text, ", %s %s", key->op, key->tensor);
+    add(&text, ", %s %s", key->op.text, key->tensor.text);
     return text;
 }
 

@@ -29,9 +29,10 @@ static int kind_of(const struct signature_gather *gather, const struct watch_vie
     const int backward = view->stage == WATCH_PHASE + (int)PHASE_BACKWARD;
     if (view->parameter == WATCH_NO_PARAMETER || view->parameter >= gather->count)
         return COPY_KINDS;
-    if (backward && strcmp(view->tensor, "gradient") == 0) return COPY_GRADIENT;
-    if (strcmp(view->tensor, "gradient taken") == 0) return COPY_TAKEN;
-    if (strcmp(view->tensor, gather->has_master ? "master" : "parameter") != 0) return COPY_KINDS;
+    if (backward && view->tensor.label == LABEL_GRADIENT) return COPY_GRADIENT;
+    if (view->tensor.label == LABEL_GRADIENT_TAKEN) return COPY_TAKEN;
+    if (view->tensor.label != (gather->has_master ? LABEL_MASTER : LABEL_PARAMETER))
+        return COPY_KINDS;
     if (view->stage == WATCH_START) return COPY_OLD;
     return view->stage == WATCH_PHASE + (int)PHASE_OPTIMIZE ? COPY_NEW : COPY_KINDS;
 }

@@ -91,7 +91,7 @@ static uint32_t tensor_of(const struct keeping *keeping, uint32_t row) {
 static void see(void *context, const struct watch_view *view) {
     const struct keeping *keeping = (const struct keeping *)context;
     const struct noise_layout *layout = keeping->layout;
-    if (view->parameter == WATCH_NO_PARAMETER || strcmp(view->tensor, "gradient") != 0) return;
+    if (view->parameter == WATCH_NO_PARAMETER || view->tensor.label != LABEL_GRADIENT) return;
     const size_t carrier = dtype_carrier(layout->gradient);
     const size_t first = layout->offset[tensor_of(keeping, view->parameter)];
     memcpy(keeping->update + layout->at_gradients + first * carrier, view->data,

@@ -14,14 +14,29 @@
 /* ---- what a tensor is ---- */
 
 static enum parity_component component_of(const struct parity_tensor *tensor) {
-    const char *op = tensor->op;
-    if (strcmp(op, "embed_tokens") == 0) return PARITY_EMBEDDING;
-    if (strcmp(op, "rotary") == 0) return PARITY_ROPE;
-    if (strcmp(op, "attention") == 0) return PARITY_ATTENTION;
-    if (strcmp(op, "swiglu") == 0) return PARITY_ACTIVATION;
-    if (strcmp(op, "residual") == 0) return PARITY_RESIDUAL;
-    if (strcmp(op, "log_softmax") == 0) return PARITY_LOSS;
-    return strstr(op, "norm") != NULL ? PARITY_NORM : PARITY_LINEAR;
+    switch (tensor->op.label) {
+    case LABEL_EMBED_TOKENS:
+        return PARITY_EMBEDDING;
+    case LABEL_ROTARY:
+        return PARITY_ROPE;
+    case LABEL_ATTENTION:
+        return PARITY_ATTENTION;
+    case LABEL_SWIGLU:
+        return PARITY_ACTIVATION;
+    case LABEL_RESIDUAL:
+        return PARITY_RESIDUAL;
+    case LABEL_LOG_SOFTMAX:
+        return PARITY_LOSS;
+    case LABEL_Q_NORM:
+    case LABEL_K_NORM:
+    case LABEL_INPUT_NORM:
+    case LABEL_POST_ATTENTION_NORM:
+    case LABEL_POST_MLP_NORM:
+    case LABEL_NORM:
+        return PARITY_NORM;
+    default:
+        return PARITY_LINEAR;
+    }
 }
 
 static enum parity_side side_of(const struct parity_tensor *tensor) {
@@ -29,8 +44,8 @@ static enum parity_side side_of(const struct parity_tensor *tensor) {
     return tensor->stage == WATCH_PHASE + PHASE_FORWARD ? PARITY_OUTPUT : PARITY_INPUT_GRADIENT;
 }
 
-static int is_stream(const struct parity_tensor *tensor, const char *which) {
-    return strcmp(tensor->op, "residual") == 0 && strcmp(tensor->tensor, which) == 0;
+static int is_stream(const struct parity_tensor *tensor, enum watch_label which) {
+    return tensor->op.label == LABEL_RESIDUAL && tensor->tensor.label == which;
 }
 
 /* Which tensors a level is about, and as what. The branch is what was written right before it was
@@ -46,16 +61,16 @@ static int is_of_level(const struct parity_record *record, uint32_t i, enum pari
         return 1;
     case PARITY_PARTS:
         if (next == NULL || !forward || next->layer != tensor->layer) return 0;
-        *out = is_stream(next, "after attention") ? PARITY_ATTENTION_PART : PARITY_MLP;
-        return is_stream(next, "after attention") || is_stream(next, "after MLP");
+        *out = is_stream(next, LABEL_AFTER_ATTENTION) ? PARITY_ATTENTION_PART : PARITY_MLP;
+        return is_stream(next, LABEL_AFTER_ATTENTION) || is_stream(next, LABEL_AFTER_MLP);
     case PARITY_BLOCKS:
         *out = PARITY_BLOCK;
-        return forward && is_stream(tensor, "after MLP");
+        return forward && is_stream(tensor, LABEL_AFTER_MLP);
     case PARITY_WHOLE:
     default:
         *out = forward ? PARITY_MODEL : PARITY_TENSOR;
         if (!forward) return side_of(tensor) == PARITY_WEIGHT_GRADIENT;
-        return is_stream(tensor, "after MLP") || strcmp(tensor->tensor, "logits") == 0;
+        return is_stream(tensor, LABEL_AFTER_MLP) || tensor->tensor.label == LABEL_LOGITS;
     }
 }
 
@@ -85,8 +100,8 @@ static enum status make_row(struct parity_measuring *m, const struct parity_tens
     row->component = component;
     row->side = side_of(tensor);
     row->layer = tensor->layer;
-    row->op = tensor->op;
-    row->tensor = tensor->tensor;
+    row->op = tensor->op.text;
+    row->tensor = tensor->tensor.text;
     row->vector = tensor->axis == WATCH_WHOLE && tensor->width <= 1;
     return STATUS_OK;
 }

@@ -27,7 +27,7 @@ static void overwrite(const struct watch_view *view, const void *row, size_t col
 
 static int is_same(const struct parity_tensor *tensor, const struct watch_view *view) {
     return tensor->stage == view->stage && tensor->layer == view->layer &&
-           strcmp(tensor->op, view->op) == 0 && strcmp(tensor->tensor, view->tensor) == 0;
+           watch_name_equal(tensor->op, view->op) && watch_name_equal(tensor->tensor, view->tensor);
 }
 
 /* Events come in the same order each time: the next one is looked at first. */
@@ -85,9 +85,9 @@ static int is_set_back(const struct parity_record *record, const struct watch_vi
     if (view->axis == WATCH_WHOLE || record->level == PARITY_WHOLE) return 0;
     if (record->level == PARITY_OPS) return 1;
     if (!forward) return 0;
-    if (strcmp(view->op, "embed_tokens") == 0) return 1;
-    if (strcmp(view->op, "residual") != 0) return 0;
-    return record->level == PARITY_PARTS || strcmp(view->tensor, "after MLP") == 0;
+    if (view->op.label == LABEL_EMBED_TOKENS) return 1;
+    if (view->op.label != LABEL_RESIDUAL) return 0;
+    return record->level == PARITY_PARTS || view->tensor.label == LABEL_AFTER_MLP;
 }
 
 static size_t first_row(const struct parity_record *record, const struct watch_view *view,

@@ -36,7 +36,7 @@ struct parity_sums {
 struct parity_tensor {
     enum watch_stage stage; /* forward or backward */
     uint32_t layer;
-    const char *op, *tensor;
+    struct watch_name op, tensor;
     enum watch_axis axis;
     size_t rows, width;
     double *low, *high; /* (rows, width) */

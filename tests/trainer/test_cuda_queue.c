@@ -323,7 +323,7 @@ static void see(void *context, const struct watch_view *view) {
         const struct watch_cell cell = watch_cell_of(view, i);
         struct digest row;
         for (uint32_t r = 0; r < cell.rows; r++) {
-            digest_bytes(view->tensor, watch_row(view, &cell, r), bytes, &row);
+            digest_bytes(view->tensor.text, watch_row(view, &cell, r), bytes, &row);
             digest_stream_add(&seen->stream, &row);
         }
     }

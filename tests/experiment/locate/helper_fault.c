@@ -72,7 +72,7 @@ struct injector {
 /* The first view of an update. */
 static int begins(const struct watch_view *view) {
     return view->stage == WATCH_PHASE + (int)PHASE_FETCH && view->micro == 1 &&
-           strcmp(view->tensor, "tokens") == 0;
+           view->tensor.label == LABEL_TOKENS;
 }
 
 static int outside(const struct watch_view *view) {
@@ -117,10 +117,12 @@ static void plant(struct label *label, const struct watch_view *view) {
     unsigned char *at = (unsigned char *)view->data + (row - (const unsigned char *)view->data) +
                         label->column * watch_element(view);
     label->planted = 1;
-    snprintf(label->op, sizeof label->op, "%s", view->op);
-    snprintf(label->tensor, sizeof label->tensor, "%s", view->tensor);
-    label->key = (struct locate_key){
-        .stage = view->stage, .layer = view->layer, .op = label->op, .tensor = label->tensor};
+    snprintf(label->op, sizeof label->op, "%s", view->op.text);
+    snprintf(label->tensor, sizeof label->tensor, "%s", view->tensor.text);
+    label->key = (struct locate_key){.stage = view->stage,
+                                     .layer = view->layer,
+                                     .op = {view->op.label, label->op},
+                                     .tensor = {view->tensor.label, label->tensor}};
     label->micro = view->micro;
     label->sample = cell.sample;
     label->side = cell.side;
@@ -262,8 +264,8 @@ static int draw_label(uint64_t seed, uint32_t number, const struct config *confi
 static int same_tensor(const struct label *label, const struct locate_result *result) {
     const struct locate_key *key = result->first.key;
     return key != NULL && result->update == label->update && key->stage == label->key.stage &&
-           key->layer == label->key.layer && strcmp(key->op, label->op) == 0 &&
-           strcmp(key->tensor, label->tensor) == 0 &&
+           key->layer == label->key.layer && strcmp(key->op.text, label->op) == 0 &&
+           strcmp(key->tensor.text, label->tensor) == 0 &&
            (result->micro == label->micro || label->split);
 }
 

@@ -48,8 +48,8 @@ static struct watch_view tokens_view(struct layout *layout, const char *tensor) 
                                .stage = (enum watch_stage)(WATCH_PHASE + (int)PHASE_FORWARD),
                                .micro = 1,
                                .layer = 0,
-                               .op = "op",
-                               .tensor = tensor,
+                               .op = watch_own("op"),
+                               .tensor = watch_own(tensor),
                                .axis = WATCH_TOKENS,
                                .columns = WATCH_HEADS,
                                .inner = 2,
@@ -65,8 +65,8 @@ static struct watch_view whole_view(double *values, size_t count, const char *te
     return (struct watch_view){.update = 1,
                                .stage = (enum watch_stage)(WATCH_PHASE + (int)PHASE_BACKWARD),
                                .layer = PASS_NO_LAYER,
-                               .op = "op",
-                               .tensor = tensor,
+                               .op = watch_own("op"),
+                               .tensor = watch_own(tensor),
                                .axis = WATCH_WHOLE,
                                .columns = WATCH_SCALARS,
                                .dtype = DTYPE_F64,
@@ -256,8 +256,8 @@ static void validate_first(void **state) {
         write_all(&sides.cells[0], rows[i].a);
         write_all(&sides.cells[1], rows[i].b);
         locate_cells_first(&sides.cells[0], &sides.cells[1], &first);
-        const char *value = first.key == NULL ? "" : first.key->tensor;
-        const char *only = first.structure == LOCATE_SAME ? "" : first.only->tensor;
+        const char *value = first.key == NULL ? "" : first.key->tensor.text;
+        const char *only = first.structure == LOCATE_SAME ? "" : first.only->tensor.text;
         if (strcmp(value, rows[i].value == NULL ? "" : rows[i].value) != 0 ||
             strcmp(only, rows[i].only == NULL ? "" : rows[i].only) != 0 ||
             first.structure != rows[i].structure ||

@@ -132,9 +132,10 @@ static void check_place(const struct pair *pair, const struct locate_result *res
         fail_msg("%s: update %ju", pair->name, (uintmax_t)result->update);
     if (pair->update == 0) return;
     if (key == NULL) fail_msg("%s: no value differs", pair->name);
-    if (strcmp(locate_stage_name(key->stage), pair->phase) != 0 || strcmp(key->op, pair->op) != 0 ||
-        strcmp(key->tensor, pair->tensor) != 0)
-        fail_msg("%s: %s, %s %s", pair->name, locate_stage_name(key->stage), key->op, key->tensor);
+    if (strcmp(locate_stage_name(key->stage), pair->phase) != 0 ||
+        strcmp(key->op.text, pair->op) != 0 || strcmp(key->tensor.text, pair->tensor) != 0)
+        fail_msg("%s: %s, %s %s", pair->name, locate_stage_name(key->stage), key->op.text,
+                 key->tensor.text);
 }
 
 static void check_pair(const struct files *files, const struct pair *pair) {
@@ -212,7 +213,8 @@ static void spoil(void *context, const struct watch_view *view) {
     const struct spoiler *spoiler = (const struct spoiler *)context;
     float *values = (float *)view->data;
     if (view->update != 2 || view->stage != WATCH_PHASE + (int)PHASE_OPTIMIZE ||
-        strcmp(view->tensor, spoiler->tensor) != 0 || strcmp(view->op, spoiler->parameter) != 0)
+        strcmp(view->tensor.text, spoiler->tensor) != 0 ||
+        strcmp(view->op.text, spoiler->parameter) != 0)
         return;
     for (size_t i = 0; i < view->count; i++)
         values[i] *= 1.5f;
@@ -236,8 +238,8 @@ static void validate_slot(void **state) {
         .before = {NULL, &spoiler.watch}};
     assert_int_equal(locate_first_difference(&request, &arena, &result), STATUS_OK);
     assert_int_equal(result.update, 2);
-    assert_string_equal(result.first.key->op, name);
-    assert_string_equal(result.first.key->tensor, "exp_avg_sq");
+    assert_string_equal(result.first.key->op.text, name);
+    assert_string_equal(result.first.key->tensor.text, "exp_avg_sq");
     assert_int_equal(result.signature.kind, SIGNATURE_ONE_TENSOR);
     assert_string_equal(result.signature.where, name);
     arena_close(&arena);
