@@ -4,6 +4,7 @@
 
 #include "determinism/stream.h"
 #include "determinism/torch_rng.h"
+#include "kernels/op_call.h"
 
 enum { WORDS = 64 };
 

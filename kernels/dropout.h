@@ -12,8 +12,8 @@
 
 #include <stdint.h>
 
+#include "base/sequence.h"
 #include "base/status.h"
-#include "kernels/op.h"
 
 enum dropout_map { DROPOUT_ADDRESSED = 0, DROPOUT_TORCH };
 

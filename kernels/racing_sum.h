@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "kernels/op.h"
+#include "kernels/op_call.h"
 
 /* Whether the call's losses race. */
 int race_loss(const struct op_call *call);

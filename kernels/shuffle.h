@@ -16,7 +16,7 @@
 
 #include "base/status.h"
 #include "determinism/stream.h"
-#include "kernels/op.h"
+#include "kernels/op_call.h"
 
 #define SHUFFLE_TILE 64u
 

@@ -14,6 +14,7 @@
 #ifndef TWINSTEP_MODEL_GENERATE_H
 #define TWINSTEP_MODEL_GENERATE_H
 
+#include "data/batch.h"
 #include "model/model.h"
 #include "model/model_ops.h"
 

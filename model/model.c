@@ -9,6 +9,7 @@
 
 #include "base/real.h"
 #include "kernels/backend_abi.h"
+#include "model/digests.h"
 #include "model/model_dropout.h"
 #include "model/rope_table.h"
 #include "scenarios/scenario.h"

@@ -14,12 +14,8 @@
 #define TWINSTEP_MODEL_MODEL_H
 
 #include "base/splits.h"
-#include "data/batch.h"
-#include "determinism/digest.h"
-#include "determinism/stream.h"
 #include "kernels/blas.h"
-#include "kernels/op.h"
-#include "model/digests.h"
+#include "kernels/op_call.h"
 #include "model/params.h"
 
 /* What a layer keeps from its forward for its backward: matrices of the compute carrier, (R,
@@ -62,9 +58,14 @@ struct layer_gradients {
     void *a;               /* (R, C) */
 };
 
-struct backend; /* kernels/backend_abi.h */
-struct watch;   /* model/watch.h */
-struct attend;  /* model/model_ops.h */
+struct backend;  /* kernels/backend_abi.h */
+struct op_table; /* kernels/op.h */
+struct batch;    /* data/batch.h */
+struct batch_limits;
+struct stream_ledger; /* determinism/stream.h */
+struct digest_job;    /* model/digests.h */
+struct watch;         /* model/watch.h */
+struct attend;        /* model/model_ops.h */
 
 /* Rows of heads, by token and head: row r of width heads * D is rows r * heads + h of width D. A
  * norm over each head (Qwen3) is then an ordinary norm of more rows. */

@@ -3,6 +3,7 @@
  * word an element gets. Invariant: a backward sees the masks of its forward. */
 #include "model/model_dropout.h"
 
+#include "determinism/stream.h"
 #include "determinism/torch_rng.h"
 #include "kernels/op.h"
 #include "model/watch.h"

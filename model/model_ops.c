@@ -4,6 +4,7 @@
  * family's name. Invariant: a role has one site. */
 #include "model/model_ops.h"
 
+#include "kernels/op.h"
 #include "model/watch.h"
 
 struct pass pass_open(struct model *model, const struct model_weights *weights,

@@ -5,6 +5,7 @@
 #ifndef TWINSTEP_MODEL_MODEL_OPS_H
 #define TWINSTEP_MODEL_MODEL_OPS_H
 
+#include "data/batch.h"
 #include "model/model.h"
 
 #define PASS_NO_LAYER UINT32_MAX

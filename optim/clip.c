@@ -6,6 +6,7 @@
 #include "base/exact_sum.h"
 #include "base/rule.h"
 #include "base/sum.h"
+#include "kernels/op.h"
 #include "optim/append_squares.h"
 
 _Static_assert(SQUARES_BLOCK == SUM_BLOCK, "blocks of squares are those of law 2");

@@ -11,8 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/op.h"
 #include "kernels/squares.h"
+
+struct op_call;  /* kernels/op_call.h */
+struct op_table; /* kernels/op.h */
 
 /* What the norm is the root of. Names of clip.norm. */
 enum clip_norm {

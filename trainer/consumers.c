@@ -4,7 +4,7 @@
 
 #include "data/datarow.h"
 #include "data/dataset.h"
-#include "kernels/op.h"
+#include "kernels/op_call.h"
 #include "model/pretrained.h"
 
 #define CONSUMERS_MAX (2 * ROLE_COUNT + 2 + 2 * 4)

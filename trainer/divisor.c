@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/op.h"
 #include "scenarios/selection.h"
 #include "trainer/divisor_fit.h"
 #include "trainer/restart.h"

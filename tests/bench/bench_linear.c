@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "data/batch.h"
 #include "determinism/stream.h"
 #include "kernels/backend_abi.h"
 #include "model/backends.h"

@@ -6,6 +6,7 @@
 #define TWINSTEP_TESTS_TRAINER_HELPER_TRAIN_H
 
 #include "experiment/experiment.h"
+#include "kernels/op.h"
 #include "tests/data/helper_data.h"
 #include "trainer/run_private.h"
 
