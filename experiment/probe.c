@@ -6,6 +6,7 @@
 
 #include "base/real.h"
 #include "base/sum.h"
+#include "model/model.h"
 #include "trainer/run_pass.h"
 
 /* Logits of one label row in f64. */

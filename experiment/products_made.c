@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "kernels/op_call.h"
+
 void products_of_run(const struct run *run, double out[PRODUCTS_COLUMNS]) {
     struct library_count sum;
     for (int i = 0; i < PRODUCTS_COLUMNS; i++)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/batch.h"
+#include "model/model.h"
 #include "trainer/consumers.h"
 #include "trainer/run.h"
 

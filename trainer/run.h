@@ -9,9 +9,6 @@
 #define TWINSTEP_TRAINER_RUN_H
 
 #include "determinism/record.h"
-#include "model/loss.h"
-#include "model/model.h"
-#include "optim/clip.h"
 #include "trainer/loop.h"
 #include "trainer/state.h"
 
@@ -43,7 +40,12 @@ struct run_axes {
 };
 #define RUN_NO_SLOT 255
 
-struct run; /* trainer/run_private.h: others ask the functions below */
+struct run;   /* trainer/run_private.h: others ask the functions below */
+struct batch; /* data/batch.h */
+struct batch_limits;
+struct model;         /* model/model.h */
+struct backend;       /* kernels/backend_abi.h */
+struct library_count; /* kernels/op_call.h */
 
 TWINSTEP_MUST_USE enum status run_axes_open(const struct config *config,
                                             const struct run_options *options, struct arena *arena,

@@ -9,6 +9,8 @@
 
 #include "trainer/run.h"
 
+struct watch; /* model/watch.h */
+
 /* Lays out samples index[0 .. count-1] of the run's data set; count <= run_limits()->samples. */
 void run_fill_batch(struct run *run, const uint32_t *index, uint32_t count);
 

@@ -9,6 +9,7 @@
 #include "experiment/experiment.h"
 #include "kernels/backend_module.h"
 #include "model/backends.h"
+#include "model/model.h"
 #include "trainer/plugin.h"
 #include "trainer/schema_classes.h"
 
