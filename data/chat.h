@@ -51,7 +51,7 @@ TWINSTEP_MUST_USE enum status chat_render(enum chat chat, const struct chat_mess
 TWINSTEP_MUST_USE enum status chat_rows(enum chat chat, struct arena *arena,
                                         struct datarow_table *table);
 
-/* Finds a role by its name. STATUS_INPUT: there is none of that name. */
-TWINSTEP_MUST_USE enum status chat_role_find(const char *name, enum chat_role *out);
+/* The role of a name; CHAT_ROLES: there is none of that name. */
+enum chat_role chat_role_find(const char *name);
 
 #endif

@@ -113,40 +113,30 @@ void data_check(const struct dataset *dataset, struct data_check *out) {
 
 int data_check_note(const struct dataset *dataset, const struct data_check *check, size_t index,
                     char *out, size_t size) {
-    switch (index) {
-    case 0:
-        snprintf(out, size,
-                 "%zu of %zu sequences begin with a doubled token or marker: was the beginning of "
-                 "text added twice, by a template and by a tokenizer?",
-                 check->begin_doubled, check->sequences);
-        return check->begin_doubled > 0;
-    case 1:
-        snprintf(out, size,
-                 "%zu of %zu uncut sequences end with a doubled token or marker: was the end of "
-                 "text added twice?",
-                 check->end_doubled, check->whole);
-        return check->end_doubled > 0;
-    case 2:
-        snprintf(out, size,
-                 "%zu of %zu uncut sequences end with token %" PRIu32
-                 ", the others do not: no common end of text is learned",
-                 check->end_common, check->whole, check->end_token);
-        return check->end_common < check->whole;
-    case 3:
-        snprintf(out, size, "%zu of %zu uncut sequences have no loss on their last token",
-                 check->end_masked, check->whole);
-        return check->end_masked > 0;
-    case 4:
-        snprintf(out, size, "%zu of %zu pairs have the same tokens on both sides",
-                 check->equal_sides, dataset->samples);
-        return check->equal_sides > 0;
-    case 5:
-        snprintf(out, size,
-                 "%zu of %zu pairs have other tokens before the first label of chosen than of "
-                 "rejected",
-                 check->other_prompts, dataset->samples);
-        return check->other_prompts > 0;
-    default:
-        return 0;
-    }
+    char common[128];
+    snprintf(common, sizeof common,
+             "uncut sequences end with token %" PRIu32
+             ", the others do not: no common end of text is learned",
+             check->end_token);
+    const struct {
+        size_t count, of;
+        bool told;
+        const char *text;
+    } notes[DATA_CHECK_NOTES] = {
+        {check->begin_doubled, check->sequences, check->begin_doubled > 0,
+         "sequences begin with a doubled token or marker: was the beginning of text added twice, "
+         "by a template and by a tokenizer?"},
+        {check->end_doubled, check->whole, check->end_doubled > 0,
+         "uncut sequences end with a doubled token or marker: was the end of text added twice?"},
+        {check->end_common, check->whole, check->end_common < check->whole, common},
+        {check->end_masked, check->whole, check->end_masked > 0,
+         "uncut sequences have no loss on their last token"},
+        {check->equal_sides, dataset->samples, check->equal_sides > 0,
+         "pairs have the same tokens on both sides"},
+        {check->other_prompts, dataset->samples, check->other_prompts > 0,
+         "pairs have other tokens before the first label of chosen than of rejected"},
+    };
+    if (index >= DATA_CHECK_NOTES) return 0;
+    snprintf(out, size, "%zu of %zu %s", notes[index].count, notes[index].of, notes[index].text);
+    return notes[index].told;
 }

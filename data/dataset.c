@@ -66,22 +66,15 @@ static uint64_t recipe_length(const struct recipe *recipe) {
     return prompt + recipe->answer->length + (recipe->specials ? 2 : 0);
 }
 
-static void part_write(const struct datarow_part *part, uint64_t count, uint32_t *out) {
-    if (part->text != NULL) {
-        tokenizer_encode(part->text, (size_t)count, out);
-        return;
-    }
-    for (uint64_t i = 0; i < count; i++)
-        out[i] = (uint32_t)part->ids[i];
-}
-
 /* Appends as much of the part as fits below `limit`, and returns the new length. */
 static uint64_t part_append(const struct datarow_part *part, uint64_t length, uint64_t limit,
                             uint32_t *token) {
     if (part == NULL) return length;
     uint64_t room = limit - length;
     uint64_t count = part->length < room ? part->length : room;
-    part_write(part, count, token + length);
+    if (part->text != NULL) tokenizer_encode(part->text, (size_t)count, token + length);
+    for (uint64_t i = 0; part->text == NULL && i < count; i++)
+        token[length + i] = (uint32_t)part->ids[i];
     return length + count;
 }
 

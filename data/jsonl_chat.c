@@ -22,22 +22,18 @@ static enum status message_read(const struct jsonl_reader *reader, const struct 
     if (!json_is_object(value))
         ROW_FAIL(reader, "\"%s\"[%zu]: expected {\"role\", \"content\"}, got %s", from->key, index,
                  jsonl_kind(value));
-    const json_t *role = json_object_get(value, "role");
-    const json_t *content = json_object_get(value, "content");
-    if (!json_is_string(role))
-        ROW_FAIL(reader, "\"%s\"[%zu]: \"role\": expected a string, got %s", from->key, index,
-                 role == NULL ? "nothing" : jsonl_kind(role));
-    if (!json_is_string(content))
-        ROW_FAIL(reader, "\"%s\"[%zu]: \"content\": expected a string, got %s", from->key, index,
-                 content == NULL ? "nothing" : jsonl_kind(content));
-    if (chat_role_find(json_string_value(role), &out->role) != STATUS_OK) {
-        char reason[256];
-        size_t length = strlen(status_text());
-        if (length >= sizeof reason) length = sizeof reason - 1;
-        memcpy(reason, status_text(), length);
-        reason[length] = '\0';
-        ROW_FAIL(reader, "\"%s\"[%zu]: \"role\": %s", from->key, index, reason);
+    static const char *const keys[2] = {"role", "content"};
+    const json_t *text[2];
+    for (size_t i = 0; i < 2; i++) {
+        text[i] = json_object_get(value, keys[i]);
+        if (!json_is_string(text[i]))
+            ROW_FAIL(reader, "\"%s\"[%zu]: \"%s\": expected a string, got %s", from->key, index,
+                     keys[i], text[i] == NULL ? "nothing" : jsonl_kind(text[i]));
     }
+    out->role = chat_role_find(json_string_value(text[0]));
+    if (out->role == CHAT_ROLES)
+        ROW_FAIL(reader, "\"%s\"[%zu]: \"role\": expected system, user or assistant, got \"%.40s\"",
+                 from->key, index, json_string_value(text[0]));
     for (void *iter = json_object_iter((json_t *)value); iter != NULL;
          iter = json_object_iter_next((json_t *)value, iter)) {
         const char *key = json_object_iter_key(iter);
@@ -47,8 +43,8 @@ static enum status message_read(const struct jsonl_reader *reader, const struct 
                      "\"%s\"[%zu]: \"%.40s\": the templates here know role and content only",
                      from->key, index, key);
     }
-    out->content = json_string_value(content);
-    out->length = json_string_length(content);
+    out->content = json_string_value(text[1]);
+    out->length = json_string_length(text[1]);
     return STATUS_OK;
 }
 

@@ -74,6 +74,9 @@ TWINSTEP_MUST_USE enum status jsonl_form_find(const struct jsonl_reader *reader,
  * keys; TASK_DPO where it has none. */
 enum task jsonl_form_task(const json_t *object);
 
+/* Whether the form has the key. */
+bool jsonl_rule_has(const struct form_rule *rule, const char *key);
+
 /* jsonl_chat.c: reads a row of conversations and renders it to ids and labels. */
 TWINSTEP_MUST_USE enum status jsonl_chat_read(struct jsonl_reader *reader,
                                               const struct form_rule *rule, const json_t *object,

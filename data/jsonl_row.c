@@ -81,12 +81,11 @@ static enum status ids_read(struct jsonl_reader *reader, const struct key_rule *
 
 /* Checks that labels or a mask have one entry per id. They are not shifted yet: entry i is about
  * token i. */
-static enum status length_check(const struct jsonl_reader *reader, const struct key_rule *rule,
-                                const struct datarow_part *part, const struct key_rule *ids_rule,
-                                const struct datarow_part *ids) {
-    if (part->length != ids->length)
-        ROW_FAIL(reader, "\"%s\" has %zu entries, \"%s\" has %zu", rule->key, part->length,
-                 ids_rule->key, ids->length);
+static enum status length_check(const struct jsonl_reader *reader, const char *key, size_t length,
+                                const struct key_rule *ids_rule, const struct datarow_part *ids) {
+    if (length != ids->length)
+        ROW_FAIL(reader, "\"%s\" has %zu entries, \"%s\" has %zu", key, length, ids_rule->key,
+                 ids->length);
     return STATUS_OK;
 }
 
@@ -95,7 +94,7 @@ static enum status length_check(const struct jsonl_reader *reader, const struct 
 static enum status labels_check(const struct jsonl_reader *reader, const struct key_rule *rule,
                                 const struct datarow_part *labels, const struct key_rule *ids_rule,
                                 const struct datarow_part *ids) {
-    TRY(length_check(reader, rule, labels, ids_rule, ids));
+    TRY(length_check(reader, rule->key, labels->length, ids_rule, ids));
     for (size_t i = 0; i < ids->length; i++)
         if (labels->ids[i] != DATAROW_MASKED && labels->ids[i] != ids->ids[i])
             ROW_FAIL(reader,
@@ -111,7 +110,7 @@ static enum status labels_check(const struct jsonl_reader *reader, const struct 
 static enum status mask_fold(struct jsonl_reader *reader, const struct form_rule *rule, size_t part,
                              struct datarow *row) {
     const struct datarow_part *ids = &row->part[0];
-    TRY(length_check(reader, &rule->key[part], &row->part[part], &rule->key[0], ids));
+    TRY(length_check(reader, rule->key[part].key, row->part[part].length, &rule->key[0], ids));
     int32_t *label = reader->ids + (row->part[1].ids - reader->ids);
     const int32_t *mask = row->part[part].ids;
     for (size_t i = 0; i < ids->length; i++)
@@ -127,9 +126,7 @@ static enum status whole_check(struct jsonl_reader *reader, const char *key, con
     if (!json_is_array(value))
         ROW_FAIL(reader, "\"%s\": expected an array of ones, got %s", key, jsonl_kind(value));
     size_t length = json_array_size(value);
-    if (length != ids->length)
-        ROW_FAIL(reader, "\"%s\" has %zu entries, \"%s\" has %zu", key, length, ids_rule->key,
-                 ids->length);
+    TRY(length_check(reader, key, length, ids_rule, ids));
     for (size_t i = 0; i < length; i++) {
         const json_t *item = json_array_get(value, i);
         if (!json_is_integer(item) || json_integer_value(item) != 1)
@@ -212,8 +209,7 @@ static enum status reference_read(struct jsonl_reader *reader, const json_t *obj
 
 static bool key_known(const struct jsonl_reader *reader, const struct form_rule *rule,
                       const char *key) {
-    for (size_t i = 0; i < rule->keys; i++)
-        if (strcmp(key, rule->key[i].key) == 0) return true;
+    if (jsonl_rule_has(rule, key)) return true;
     for (size_t i = 0; i < 2; i++) {
         if (rule->whole[i] != NULL && strcmp(key, rule->whole[i]) == 0) return true;
         if (reader->options.reference && strcmp(key, jsonl_reference_keys[i]) == 0) return true;

@@ -70,8 +70,7 @@ void sampler_reseed(struct sampler *sampler, uint64_t seed) {
 }
 
 struct sampler_state sampler_seek(const struct sampler *sampler, uint64_t done) {
-    struct sampler_state state = {done / sampler->epoch_updates, done % sampler->epoch_updates};
-    return state;
+    return (struct sampler_state){done / sampler->epoch_updates, done % sampler->epoch_updates};
 }
 
 struct sampler_state sampler_next(const struct sampler *sampler, struct sampler_state state) {
@@ -82,8 +81,10 @@ struct sampler_state sampler_next(const struct sampler *sampler, struct sampler_
     return state;
 }
 
-static enum status order_draw(struct sampler *sampler, uint64_t epoch) {
+/* Makes `order` that of the epoch. */
+static enum status order_want(struct sampler *sampler, uint64_t epoch) {
     size_t samples = sampler->dataset->samples;
+    if (sampler->cached && sampler->cached_epoch == epoch) return STATUS_OK;
     if (sampler->options.shuffle) {
         const struct stream_address address = {.stream = STREAM_DATA,
                                                .op = DATA_OP_PERMUTE,
@@ -99,11 +100,6 @@ static enum status order_draw(struct sampler *sampler, uint64_t epoch) {
     sampler->cached = true;
     sampler->cached_epoch = epoch;
     return STATUS_OK;
-}
-
-static enum status order_want(struct sampler *sampler, uint64_t epoch) {
-    if (sampler->cached && sampler->cached_epoch == epoch) return STATUS_OK;
-    return order_draw(sampler, epoch);
 }
 
 static void micro_count(const struct sampler *sampler, const uint32_t *sample,

@@ -19,7 +19,8 @@ struct reader {
     const char *source;
     struct arena *arena;
     struct vocabulary *out;
-    char *text;
+    size_t bytes; /* of all names */
+    char *text;   /* NULL while sizes are measured */
     size_t used;
 };
 
@@ -92,49 +93,34 @@ static bool is_added(const json_t *added, const char *name) {
     return false;
 }
 
-/* Adds all tokens. An added token may stand in the vocabulary as well; it is its own text all the
- * same. */
-static enum status tokens_read(struct reader *reader, json_t *vocab, const json_t *added) {
+/* Measures a token, or adds it where there is memory. */
+static enum status token_take(struct reader *reader, const char *name, const json_t *value,
+                              bool alphabet) {
+    uint32_t id = 0;
+    TRY(id_check(reader, name, value, &id));
+    if (reader->text != NULL) return token_add(reader, name, id, alphabet);
+    reader->bytes += strlen(name);
+    if (id >= reader->out->ids) reader->out->ids = (size_t)id + 1;
+    return STATUS_OK;
+}
+
+/* Walks all tokens: first to find the sizes of both pieces of memory and to refuse tokens without
+ * an id or a text, then to add them. An added token may stand in the vocabulary as well; it is its
+ * own text all the same. */
+static enum status tokens_walk(struct reader *reader, json_t *vocab, const json_t *added) {
     const char *name;
     json_t *value;
-    uint32_t id = 0;
     json_object_foreach(vocab, name, value) {
-        TRY(id_check(reader, name, value, &id));
-        if (is_added(added, name)) continue;
-        TRY(token_add(reader, name, id, true));
+        if (reader->text != NULL && is_added(added, name)) continue;
+        TRY(token_take(reader, name, value, true));
     }
     for (size_t i = 0; i < json_array_size(added); i++) {
         const json_t *token = json_array_get(added, i);
         name = json_string_value(json_object_get(token, "content"));
-        TRY(id_check(reader, name, json_object_get(token, "id"), &id));
-        TRY(token_add(reader, name, id, false));
-    }
-    return STATUS_OK;
-}
-
-/* Finds the sizes of both pieces of memory, and refuses tokens without an id or a text. */
-static enum status measure(struct reader *reader, json_t *vocab, const json_t *added,
-                           size_t *out_bytes) {
-    const char *name;
-    json_t *value;
-    uint32_t id = 0;
-    size_t ids = 0;
-    *out_bytes = 0;
-    json_object_foreach(vocab, name, value) {
-        TRY(id_check(reader, name, value, &id));
-        *out_bytes += strlen(name);
-        if (id >= ids) ids = (size_t)id + 1;
-    }
-    for (size_t i = 0; i < json_array_size(added); i++) {
-        const json_t *token = json_array_get(added, i);
-        const json_t *content = json_object_get(token, "content");
-        if (!json_is_string(content))
+        if (name == NULL)
             FAIL(STATUS_INPUT, "%s: added_tokens[%zu]: expected \"content\"", reader->source, i);
-        TRY(id_check(reader, json_string_value(content), json_object_get(token, "id"), &id));
-        *out_bytes += json_string_length(content);
-        if (id >= ids) ids = (size_t)id + 1;
+        TRY(token_take(reader, name, json_object_get(token, "id"), false));
     }
-    reader->out->ids = ids;
     return STATUS_OK;
 }
 
@@ -157,7 +143,6 @@ static enum status root_read(struct reader *reader, const json_t *root) {
     json_t *vocab = json_object_get(model, "vocab");
     const json_t *added = json_object_get(root, "added_tokens");
     const json_t *decoder = json_object_get(root, "decoder");
-    size_t bytes;
     if (!json_is_object(vocab))
         FAIL(STATUS_INPUT, "%s: expected a tokenizer.json whose model.vocab gives ids to tokens",
              reader->source);
@@ -167,16 +152,16 @@ static enum status root_read(struct reader *reader, const json_t *root) {
     if (!is_byte_level(decoder))
         FAIL(STATUS_INPUT, "%s: decoder.type: expected ByteLevel, got %.40s", reader->source,
              type_of(decoder));
-    TRY(measure(reader, vocab, added, &bytes));
+    TRY(tokens_walk(reader, vocab, added));
     TRY(arena_take(reader->arena, reader->out->ids, sizeof *reader->out->token, "vocabulary",
                    &reader->out->token));
-    TRY(arena_take(reader->arena, bytes, 1, "vocabulary", &reader->text));
-    return tokens_read(reader, vocab, added);
+    TRY(arena_take(reader->arena, reader->bytes, 1, "vocabulary", &reader->text));
+    return tokens_walk(reader, vocab, added);
 }
 
 enum status vocabulary_parse(const char *source, const char *bytes, size_t length,
                              struct arena *arena, struct vocabulary *out) {
-    struct reader reader = {source, arena, out, NULL, 0};
+    struct reader reader = {.source = source, .arena = arena, .out = out};
     json_error_t error;
     *out = (struct vocabulary){0, NULL};
     json_t *root = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &error);

@@ -37,9 +37,8 @@ static size_t messages_of(const json_t *list, struct chat_message *out) {
     for (size_t i = 0; i < count; i++) {
         const json_t *item = json_array_get(list, i);
         const json_t *content = json_object_get(item, "content");
-        assert_int_equal(
-            chat_role_find(json_string_value(json_object_get(item, "role")), &out[i].role),
-            STATUS_OK);
+        out[i].role = chat_role_find(json_string_value(json_object_get(item, "role")));
+        assert_int_not_equal(out[i].role, CHAT_ROLES);
         out[i].content = json_string_value(content);
         out[i].length = json_string_length(content);
     }

@@ -16,7 +16,8 @@
 
 #define SAMPLES_MAX 64
 
-/* `samples` rows; row i holds i % 7 + 1 labelled answer bytes (chosen) and one (rejected). */
+/* Writes `samples` rows. Row i holds i % 7 + 1 labelled answer bytes as chosen, and one as
+ * rejected. */
 static void data_open(enum task task, size_t samples, struct arena *arena,
                       struct dataset *dataset) {
     char text[SAMPLES_MAX * 64];
@@ -68,7 +69,7 @@ static void plan_at(struct sampler *sampler, uint64_t done, struct sampler_plan 
     assert_int_equal(sampler_plan_update(sampler, sampler_seek(sampler, done), plan), STATUS_OK);
 }
 
-/* The counts of a plan, added up from the dataset by hand. */
+/* Checks the counts of a plan by adding them up from the dataset. */
 static void assert_counts(const struct sampler_plan *plan, const struct dataset *dataset,
                           uint64_t micro) {
     uint64_t tokens = 0;
@@ -223,10 +224,10 @@ static void verify_order_inputs(void **state) {
 struct leak_case {
     uint32_t samples;
     uint64_t size, micro, epoch_updates;
-    uint32_t rest, micros; /* that leak */
+    uint32_t rest, micros; /* the samples that leak */
 };
 
-/* A rest with as many micro-batches as an update is one: its window is full. */
+/* A rest with as many micro-batches as an update is an update, because its window is full. */
 static const struct leak_case leaks[] = {
     {22, 8, 2, 2, 6, 3}, {23, 8, 2, 3, 0, 0}, {17, 8, 2, 2, 1, 1}, {16, 8, 2, 2, 0, 0},
     {10, 4, 4, 3, 0, 0}, {11, 4, 1, 2, 3, 3}, {13, 4, 2, 3, 1, 1},
@@ -248,7 +249,7 @@ static void expect_leaked(struct sampler *sampler, const struct leak_case *leak,
     assert_int_equal(plan.micros, plan.leaked.micros + (size + leak->micro - 1) / leak->micro);
     if (plan.leaked.samples == 0) return;
     unsigned used[SAMPLES_MAX] = {
-        0}; /* the epoch before, and what it left over: each sample once */
+        0}; /* the epoch before and what it left over have each sample once */
     uint64_t labels = 0;
     memcpy(order + dataset->samples - leak->rest, plan.leaked_sample, leak->rest * sizeof *order);
     for (size_t i = 0; i < dataset->samples; i++)
