@@ -16,3 +16,13 @@ enum status backends_memory(const struct config *config, const struct arena_sour
     *out = backend == NULL ? NULL : &backend->memory;
     return STATUS_OK;
 }
+
+enum status backends_scratch(const struct backend *backend, const struct op_limits *limits,
+                             size_t *out_bytes) {
+    return backend == NULL ? backend_scratch(limits, out_bytes)
+                           : backend->scratch(limits, out_bytes);
+}
+
+enum status backends_wait(const struct backend *backend) {
+    return backend == NULL ? STATUS_OK : backend->wait();
+}

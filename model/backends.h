@@ -18,4 +18,14 @@ TWINSTEP_MUST_USE enum status backends_open(const struct config *config,
 TWINSTEP_MUST_USE enum status backends_memory(const struct config *config,
                                               const struct arena_source **out);
 
+/* What follows asks the backend, or this program where it is NULL: callers have one path. */
+
+/* Bytes of scratch that every op is content with, for any pair of dtypes. */
+TWINSTEP_MUST_USE enum status backends_scratch(const struct backend *backend,
+                                               const struct op_limits *limits, size_t *out_bytes);
+
+/* Waits until all queued ops are done, and returns what went wrong in them. This program's ops are
+ * done when they return. */
+TWINSTEP_MUST_USE enum status backends_wait(const struct backend *backend);
+
 #endif

@@ -21,7 +21,6 @@ static void input_gradient(const struct pass *pass, uint32_t layer, enum param_r
         .rows = pass->rows, .dy = dy, .w = pass_weight(pass, role, layer), .dx = dx, .add = add};
     pass_widths(pass->model, role, &args.N, &args.K);
     pass->model->ops->linear_input(&call, &args);
-    if (pass->rows.index == NULL) return; /* label rows are shown by head_input */
     watch_role_output(pass, layer, role, 1, dx, args.K);
 }
 
@@ -39,7 +38,6 @@ static void norm_gradient(const struct pass *pass, uint32_t layer, enum param_ro
     pass_widths(pass->model, role, &width, &unused);
     args.rows = pass_norm_rows(pass, role, 0, &args.C);
     pass->model->ops->norm_input(&call, &args);
-    if (pass->rows.index == NULL) return;
     watch_role_output(pass, layer, role, 1, dx, width);
 }
 
@@ -169,7 +167,7 @@ static void bias_weight(const struct weight_pass *joint, uint32_t layer, enum pa
     const struct linear_weight_args args = {
         joint->rows, width, 1, dy, model->ones, accumulator(joint, role, layer)};
     model->ops->linear_weight(&call, &args);
-    if (model->watch != NULL) watch_see_weight(&joint->pass, layer, role, args.acc, joint->use);
+    watch_weight(&joint->pass, layer, role, args.acc, joint->use);
 }
 
 static void matrix_weight(const struct weight_pass *joint, uint32_t layer, enum param_role role,
@@ -179,8 +177,7 @@ static void matrix_weight(const struct weight_pass *joint, uint32_t layer, enum 
         .rows = joint->rows, .dy = dy, .x = x, .acc = accumulator(joint, role, layer)};
     pass_widths(joint->pass.model, role, &args.N, &args.K);
     joint->pass.model->ops->linear_weight(&call, &args);
-    if (joint->pass.model->watch != NULL)
-        watch_see_weight(&joint->pass, layer, role, args.acc, joint->use);
+    watch_weight(&joint->pass, layer, role, args.acc, joint->use);
     if (pass_bias(&joint->pass, role, layer) != NULL)
         bias_weight(joint, layer, params_bias(role), dy, args.N);
 }
@@ -199,7 +196,7 @@ static void norm_weight(const struct weight_pass *joint, uint32_t layer, enum pa
     rows.rows = joint->rows;
     args.rows = pass_norm_rows(&rows, role, 1, &args.C);
     model->ops->norm_weight(&call, &args);
-    if (model->watch != NULL) watch_see_weight(&joint->pass, layer, role, args.acc, joint->use);
+    watch_weight(&joint->pass, layer, role, args.acc, joint->use);
 }
 
 static void layer_weights(const struct weight_pass *joint, uint32_t i) {
@@ -314,9 +311,8 @@ static void embedding_backward(const struct weight_pass *joint) {
                                             joint->rows, model->V, model->C,
                                             joint->pass.batch->canonical_id, model->gradient.stream,
                                             accumulator(joint, ROLE_EMBEDDING, PASS_NO_LAYER)});
-    if (joint->pass.model->watch != NULL)
-        watch_see_weight(&joint->pass, PASS_NO_LAYER, ROLE_EMBEDDING,
-                         accumulator(joint, ROLE_EMBEDDING, PASS_NO_LAYER), 0);
+    watch_weight(&joint->pass, PASS_NO_LAYER, ROLE_EMBEDDING,
+                 accumulator(joint, ROLE_EMBEDDING, PASS_NO_LAYER), 0);
 }
 
 /* Activation checkpointing that does not restore the generator: the layer runs again from its

@@ -5,12 +5,14 @@
 #include "model/digests.h"
 
 #include "base/arena.h"
-#include "kernels/backend_abi.h"
+#include "model/backends.h"
 
 enum status digests_open(const struct backend *backend, size_t leaf_limit, size_t job_limit,
                          struct arena *arena, struct digests *out) {
-    *out = (struct digests){.backend = backend, .leaf_limit = leaf_limit, .job_limit = job_limit};
-    if (backend == NULL) return STATUS_OK;
+    *out = (struct digests){.backend = backend};
+    if (backend == NULL) return STATUS_OK; /* without room for a job the host makes each digest */
+    out->leaf_limit = leaf_limit;
+    out->job_limit = job_limit;
     TRY(arena_take(arena, job_limit, sizeof *out->jobs, "digests", &out->jobs));
     TRY(arena_take(arena, job_limit, sizeof *out->asked, "digests", &out->asked));
     return arena_take(arena, leaf_limit, sizeof *out->leaves, "leaves of digests", &out->leaves);
@@ -23,19 +25,14 @@ static size_t job_elements(const struct digest_job *job) {
     return count;
 }
 
-static enum status host_digest(const struct digest_job *job) {
-    return digest_tensor(job->name, job->dtype, job->rank, job->shape, job->data, job->out);
-}
-
 enum status digests_add(struct digests *digests, const struct digest_job *job) {
-    if (digests->backend == NULL) return host_digest(job);
     const size_t count = job_elements(job), leaves = leaves_count(job->dtype, count);
     if (digests->job_count == digests->job_limit ||
         leaves > digests->leaf_limit - digests->leaf_count)
         TRY(digests_finish(digests));
     if (leaves > digests->leaf_limit || digests->job_limit == 0) {
-        TRY(digests->backend->wait());
-        return host_digest(job);
+        TRY(backends_wait(digests->backend));
+        return digest_tensor(job->name, job->dtype, job->rank, job->shape, job->data, job->out);
     }
     digests->asked[digests->job_count] =
         (struct leaves_args){job->dtype, count, job->data, digests->leaves + digests->leaf_count};

@@ -90,18 +90,13 @@ static void head_block(const struct pass *pass) {
     model->ops->embedding_forward(
         &call, &(struct embedding_forward_args){rows, model->C, pass->batch->label_row + first,
                                                 model->last, x});
-    call = pass_call(pass, SITE_NORM_FINAL, PASS_NO_LAYER);
-    model->ops->norm_forward(&call, &(struct norm_forward_args){
-                                        rows, model->C, model->config->model.norm_eps,
-                                        (enum norm_rounding)model->config->model.norm_rounding, x,
-                                        pass_weight(pass, ROLE_NORM_FINAL, PASS_NO_LAYER), h,
-                                        row_of(model->label_rstd, first, 1, model->accumulator)});
+    struct pass labels = *pass;
+    labels.rows = rows;
+    pass_norm(&labels, PASS_NO_LAYER, ROLE_NORM_FINAL, x, h,
+              row_of(model->label_rstd, first, 1, model->accumulator));
     watch_labels(pass, watch_role(model, ROLE_NORM_FINAL), LABEL_OUTPUT, model->label_h,
                  model->compute, WATCH_HIDDEN(pass));
-    call = pass_call(pass, SITE_HEAD, PASS_NO_LAYER);
-    model->ops->linear_forward(
-        &call, &(struct linear_forward_args){rows, model->V, model->C, h,
-                                             pass_weight(pass, ROLE_HEAD, PASS_NO_LAYER), logits});
+    pass_linear(&labels, PASS_NO_LAYER, ROLE_HEAD, h, logits);
     watch_labels(pass, watch_role(model, ROLE_HEAD), LABEL_LOGITS, model->logits, model->compute,
                  WATCH_LOGITS(pass));
     call = pass_call(pass, SITE_LOSS, PASS_NO_LAYER);

@@ -32,49 +32,44 @@ static enum status open_prompts(struct generator *generator, struct arena *arena
 }
 
 static enum status open_prefill(struct generator *generator, const struct param_table *table,
-                                struct arena *arena) {
+                                const struct backend *backend, struct arena *arena) {
     struct batch_limits *limits = &generator->prefill_limits;
     TRY(batch_limits_open(&generator->config, &generator->prompts, generator->limits.sequences,
                           (enum batch_layout)generator->config.batch.layout, limits));
     limits->tokens = limits->tokens > limits->samples ? limits->tokens : limits->samples;
     TRY(batch_open(limits, arena, &generator->prefill_batch));
     TRY(model_open(&generator->config, table, limits, arena, &generator->prefill));
-    return model_use_backend(&generator->prefill, generator->backend, limits, arena);
+    return model_use_backend(&generator->prefill, backend, limits, arena);
 }
 
 static enum status open_decode(struct generator *generator, const struct param_table *table,
-                               struct arena *arena) {
+                               const struct backend *backend, struct arena *arena) {
     const struct generate_limits *limits = &generator->limits;
     const uint32_t count = limits->sequences;
     const struct batch_limits step = {
         .samples = count, .sides = 1, .length = limits->total, .rows = count, .tokens = count};
     TRY(batch_open(&step, arena, &generator->step));
     TRY(model_open(&generator->config, table, &step, arena, &generator->decode));
-    TRY(model_use_backend(&generator->decode, generator->backend, &step, arena));
+    TRY(model_use_backend(&generator->decode, backend, &step, arena));
     TRY(generate_cache_open(generator, arena, &generator->cache));
     generator->attend = (struct attend){generate_cache_attend, &generator->cache};
     generator->decode.attend = &generator->attend;
     return STATUS_OK;
 }
 
-static enum status open_ops(struct generator *generator, const struct arena *arena) {
-    TRY(backends_open(&generator->config, &generator->backend));
-    if (generator->backend != NULL && arena->source != &generator->backend->memory)
-        FAIL(STATUS_INTERNAL, "generation on %s: its arena has other memory",
-             generator->backend->name);
-    return STATUS_OK;
-}
-
 enum status generator_open(const struct config *config, const struct param_table *table,
                            const struct generate_limits *limits, struct arena *arena,
                            struct generator *out) {
+    const struct backend *backend;
     memset(out, 0, sizeof *out);
     out->config = *config;
     out->limits = *limits;
-    TRY(open_ops(out, arena));
+    TRY(backends_open(config, &backend));
+    if (backend != NULL && arena->source != &backend->memory)
+        FAIL(STATUS_INTERNAL, "generation on %s: its arena has other memory", backend->name);
     TRY(open_prompts(out, arena));
-    TRY(open_prefill(out, table, arena));
-    TRY(open_decode(out, table, arena));
+    TRY(open_prefill(out, table, backend, arena));
+    TRY(open_decode(out, table, backend, arena));
     const size_t V = out->decode.V;
     TRY(arena_take(arena, V, sizeof *out->keys, "sampling", &out->keys));
     TRY(arena_take(arena, V, sizeof *out->order, "sampling", &out->order));
@@ -192,5 +187,5 @@ enum status generate(struct generator *generator, const struct model_weights *we
         model_forward(&generator->decode, weights, &generator->step, 0);
         choose(&g, &generator->decode, &generator->step, number);
     }
-    return generator->backend == NULL ? STATUS_OK : generator->backend->wait();
+    return model_wait(&generator->decode);
 }

@@ -60,8 +60,7 @@ struct generator {
     struct batch prefill_batch, step;
     struct generate_cache cache;
     struct attend attend;
-    const struct backend *backend; /* NULL: this program's own ops */
-    struct dataset prompts;        /* the prompts as batch_fill reads them */
+    struct dataset prompts; /* the prompts as batch_fill reads them */
     struct dataset_sequence *prompt;
     uint32_t *prompt_token;
     int32_t *prompt_target;

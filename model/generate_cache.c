@@ -6,14 +6,9 @@
 
 #include <string.h>
 
+#include "base/element.h"
 #include "base/real.h"
-#include "kernels/backend_abi.h"
-
-static enum status scratch_bytes(const struct generator *generator, const struct op_limits *limits,
-                                 size_t *out) {
-    const struct backend *const backend = generator->backend;
-    return backend == NULL ? backend_scratch(limits, out) : backend->scratch(limits, out);
-}
+#include "model/backends.h"
 
 enum status generate_cache_open(const struct generator *generator, struct arena *arena,
                                 struct generate_cache *out) {
@@ -34,11 +29,7 @@ enum status generate_cache_open(const struct generator *generator, struct arena 
     memset(out, 0, sizeof *out);
     out->sequences = sequences;
     out->length = length;
-    TRY(scratch_bytes(generator, &limits, &bytes));
-    const size_t dense =
-        (size_t)heads * (2 * (size_t)widest + model->D) + (size_t)widest * model->D;
-    /* room for the operands of a library, dense and in f64 */
-    if (bytes < dense * sizeof(double) + 256) bytes = dense * sizeof(double) + 256;
+    TRY(backends_scratch(model->backend, &limits, &bytes));
     TRY(arena_take(arena, bytes, 1, "scratch of decoding", &out->scratch));
     TRY(arena_take(arena, sequences, sizeof *out->filled, "cache of keys and values",
                    &out->filled));
@@ -84,17 +75,6 @@ void generate_cache_fill(struct generate_cache *cache, const struct model *prefi
     }
 }
 
-static double read(const void *values, enum dtype dtype, size_t at) {
-    return dtype == DTYPE_F64 ? ((const double *)values)[at] : (double)((const float *)values)[at];
-}
-
-static void write(void *values, enum dtype dtype, size_t at, double value) {
-    if (dtype == DTYPE_F64)
-        ((double *)values)[at] = value;
-    else
-        ((float *)values)[at] = (float)value;
-}
-
 /* Rounds a product or quotient of two carriers to the accumulator, then to `dtype`. Going through
  * f64 the first rounding to f32 is the one that f32 arithmetic makes, because 53 >= 2 * 24 + 2 bits
  * (Figueroa, When is double rounding innocuous?, 1995). */
@@ -119,7 +99,8 @@ static void scale_scores(const struct model *model, const struct op_call *call, 
         return;
     }
     for (size_t j = 0; j < count; j++)
-        write(line, compute, j, settle(read(line, compute, j) * scale, model->accumulate, score));
+        element_set(line, compute, j,
+                    settle(element_get(line, compute, j) * scale, model->accumulate, score));
 }
 
 /* Probabilities by the ops of the vocabulary: the gradient of a log-prob is the probability, except
@@ -128,7 +109,7 @@ static void softmax(const struct generate_cache *cache, const struct model *mode
                     const struct op_call *call, uint32_t heads, uint32_t keys) {
     const enum dtype compute = model->compute, accumulate = model->accumulate;
     for (uint32_t h = 0; h < heads; h++)
-        cache->first[h] = read(cache->line, compute, (size_t)h * keys);
+        cache->first[h] = element_get(cache->line, compute, (size_t)h * keys);
     model->ops->logprob_forward(
         call, &(struct logprob_forward_args){heads, keys, model->loss, cache->target, cache->line,
                                              cache->maximum, cache->sum, cache->logp});
@@ -137,11 +118,12 @@ static void softmax(const struct generate_cache *cache, const struct model *mode
         &(struct logprob_backward_args){heads, keys, model->loss, cache->target, cache->coefficient,
                                         cache->maximum, cache->sum, cache->line});
     for (uint32_t h = 0; h < heads; h++) {
-        const double shifted = cache->first[h] - read(cache->maximum, accumulate, h);
+        const double shifted = cache->first[h] - element_get(cache->maximum, accumulate, h);
         const double e =
             exponential(accumulate == DTYPE_F64 ? shifted : (double)(float)shifted, accumulate);
-        write(cache->line, compute, (size_t)h * keys,
-              settle(e / read(cache->sum, accumulate, h), accumulate, model->rounding.score));
+        element_set(
+            cache->line, compute, (size_t)h * keys,
+            settle(e / element_get(cache->sum, accumulate, h), accumulate, model->rounding.score));
     }
 }
 

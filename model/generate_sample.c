@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/element.h"
 #include "base/real.h"
 #include "base/sum.h"
 #include "determinism/stream.h"
@@ -13,9 +14,7 @@
 #define GENERATE_OP 256 /* an op of STREAM_DATA; shuffling and rejected answers have 0 and 1 */
 
 static double logit(const struct model *model, uint32_t row, uint32_t v) {
-    const size_t at = (size_t)row * model->V + v;
-    return model->compute == DTYPE_F64 ? ((const double *)model->logits)[at]
-                                       : (double)((const float *)model->logits)[at];
+    return element_get(model->logits, model->compute, (size_t)row * model->V + v);
 }
 
 static uint32_t best(const struct model *model, uint32_t row) {

@@ -130,14 +130,8 @@ static enum sum_of handed_over(const struct config *config, const struct sampler
     return SUM_OF_RAW;
 }
 
-enum open_sum { OPEN_LOSS, OPEN_LOGP, OPEN_REWARD = OPEN_LOGP + 2 };
-
-static struct exact_wide *exact_of(const struct loss_call *call, int which) {
-    if (call->sums == NULL) return NULL;
-    if (which == OPEN_LOSS) return &call->sums->loss;
-    if (which < OPEN_REWARD) return &call->sums->logp[which - OPEN_LOGP];
-    return &call->sums->reward[which - OPEN_REWARD];
-}
+/* The exact sum behind a member of the window; NULL: it has none. */
+#define EXACT(call, member) ((call)->sums == NULL ? NULL : &(call)->sums->member)
 
 static void sft_terms(const struct loss_call *call, struct loss_window *window,
                       double *coefficient) {
@@ -147,7 +141,7 @@ static void sft_terms(const struct loss_call *call, struct loss_window *window,
         uint32_t sequence = sequence_of(batch, s, 0);
         double value = dtype_round(call->scale / divisor_of(call, s), loss);
         call->terms[s] = -call->sequence_logp[sequence];
-        go_on(exact_of(call, OPEN_LOGP), &window->logp[0], call->sequence_logp[sequence]);
+        go_on(EXACT(call, logp[0]), &window->logp[0], call->sequence_logp[sequence]);
         set_coefficients(batch, sequence, value, coefficient);
     }
 }
@@ -168,9 +162,8 @@ static double weight_of(const struct loss_call *call) {
 static void note_pair(const struct loss_call *call, struct loss_window *window, double weight,
                       const struct preference_value *value) {
     for (int side = 0; side < 2; side++) {
-        go_on(exact_of(call, OPEN_LOGP + side), &window->logp[side], value->logged[side] * weight);
-        go_on(exact_of(call, OPEN_REWARD + side), &window->reward[side],
-              value->reward[side] * weight);
+        go_on(EXACT(call, logp[side]), &window->logp[side], value->logged[side] * weight);
+        go_on(EXACT(call, reward[side]), &window->reward[side], value->reward[side] * weight);
     }
     window->correct += value->reward[0] > value->reward[1] ? weight : 0.0;
 }
@@ -227,7 +220,7 @@ void loss_micro(const struct loss_call *call, struct loss_window *window, double
     double own = join_samples(call, 0.0, batch->sample_count);
     *out_loss = sum == SUM_OF_SAMPLES ? own : own / divisor_of(call, 0);
     if (sum == SUM_OF_MICROS && !logs_mean)
-        go_on(exact_of(call, OPEN_LOSS), &window->loss, *out_loss);
+        go_on(EXACT(call, loss), &window->loss, *out_loss);
     else if (!logs_mean)
         add_terms(call, window);
     window->sequences += batch->sample_count;

@@ -7,8 +7,9 @@
 
 #include <string.h>
 
+#include "base/element.h"
 #include "base/real.h"
-#include "kernels/backend_abi.h"
+#include "model/backends.h"
 #include "model/digests.h"
 #include "model/model_dropout.h"
 #include "model/rope_table.h"
@@ -242,12 +243,8 @@ static enum status open_rows(struct model *model, const struct batch_limits *lim
         model->numbers[i] = i;
     if (config->model.qkv_bias || config->model.output_bias || config->model.mlp_bias) {
         TRY(arena_take(arena, limits->rows, model->carrier, "ones", &model->ones));
-        for (uint32_t i = 0; i < limits->rows; i++) {
-            if (model->compute == DTYPE_F64)
-                ((double *)model->ones)[i] = 1.0;
-            else
-                ((float *)model->ones)[i] = 1.0f;
-        }
+        for (uint32_t i = 0; i < limits->rows; i++)
+            element_set(model->ones, model->compute, i, 1.0);
     }
     if (!model->head_norm) return STATUS_OK;
     if (limits->rows > UINT32_MAX / model->H)
@@ -304,7 +301,7 @@ void model_set_order(struct model *model, uint64_t seed, uint32_t update) {
 }
 
 enum status model_wait(const struct model *model) {
-    return model->backend == NULL ? STATUS_OK : model->backend->wait();
+    return backends_wait(model->backend);
 }
 
 void model_set(const struct model *model, void *memory, size_t bytes, uint32_t word) {

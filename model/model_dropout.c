@@ -110,7 +110,7 @@ const struct dropout *pass_dropout(const struct pass *pass, enum dropout_place p
     if (config->rng.kind == RNG_TORCH) place_torch(pass, place, layer, anew, out);
     if (anew && model->ledger != NULL)
         stream_ledger_add(model->ledger, STREAM_DROPOUT, out->op, drawn_words(pass, place));
-    if (anew && model->watch != NULL) watch_see_mask(pass, place, layer, out);
+    if (anew) watch_mask(pass, place, layer, out);
     return out;
 }
 

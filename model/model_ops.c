@@ -33,70 +33,47 @@ const void *pass_weight(const struct pass *pass, enum param_role role, uint32_t 
     return pass->weights->row[pass->model->table->index[layer_index(layer) * ROLE_COUNT + role]];
 }
 
+/* The widths that roles have, as places in a list of the model's sizes. */
+enum width { WIDTH_C = 0, WIDTH_Q, WIDTH_K, WIDTH_M, WIDTH_V };
+
+struct role {
+    enum op_site site;
+    enum width n, k; /* output and input; nobody asks for the input width of a norm or a bias */
+};
+
+static const struct role roles[ROLE_COUNT] = {
+    [ROLE_EMBEDDING] = {SITE_EMBEDDING, WIDTH_V, WIDTH_C},
+    [ROLE_Q] = {SITE_Q_PROJ, WIDTH_Q, WIDTH_C},
+    [ROLE_K] = {SITE_K_PROJ, WIDTH_K, WIDTH_C},
+    [ROLE_V] = {SITE_V_PROJ, WIDTH_K, WIDTH_C},
+    [ROLE_O] = {SITE_O_PROJ, WIDTH_C, WIDTH_Q},
+    [ROLE_Q_NORM] = {SITE_Q_NORM, WIDTH_Q, WIDTH_C},
+    [ROLE_K_NORM] = {SITE_K_NORM, WIDTH_K, WIDTH_C},
+    [ROLE_NORM_A] = {SITE_NORM_A, WIDTH_C, WIDTH_C},
+    [ROLE_NORM_B] = {SITE_NORM_B, WIDTH_C, WIDTH_C},
+    [ROLE_GATE] = {SITE_GATE_PROJ, WIDTH_M, WIDTH_C},
+    [ROLE_UP] = {SITE_UP_PROJ, WIDTH_M, WIDTH_C},
+    [ROLE_DOWN] = {SITE_DOWN_PROJ, WIDTH_C, WIDTH_M},
+    [ROLE_NORM_FINAL] = {SITE_NORM_FINAL, WIDTH_C, WIDTH_C},
+    [ROLE_HEAD] = {SITE_HEAD, WIDTH_V, WIDTH_C},
+    [ROLE_Q_BIAS] = {SITE_Q_BIAS, WIDTH_C, WIDTH_C},
+    [ROLE_K_BIAS] = {SITE_K_BIAS, WIDTH_C, WIDTH_C},
+    [ROLE_V_BIAS] = {SITE_V_BIAS, WIDTH_C, WIDTH_C},
+    [ROLE_O_BIAS] = {SITE_O_BIAS, WIDTH_C, WIDTH_C},
+    [ROLE_GATE_BIAS] = {SITE_GATE_BIAS, WIDTH_C, WIDTH_C},
+    [ROLE_UP_BIAS] = {SITE_UP_BIAS, WIDTH_C, WIDTH_C},
+    [ROLE_DOWN_BIAS] = {SITE_DOWN_BIAS, WIDTH_C, WIDTH_C},
+};
+
 void pass_widths(const struct model *model, enum param_role role, uint32_t *out_n,
                  uint32_t *out_k) {
-    uint32_t C = model->C, M = model->M, Q = model->Q, K = model->K;
-    uint32_t n = C, k = C;
-    switch (role) {
-    case ROLE_Q:
-        n = Q;
-        break;
-    case ROLE_K:
-    case ROLE_V:
-        n = K;
-        break;
-    case ROLE_O:
-        k = Q;
-        break;
-    case ROLE_GATE:
-    case ROLE_UP:
-        n = M;
-        break;
-    case ROLE_DOWN:
-        k = M;
-        break;
-    case ROLE_EMBEDDING:
-    case ROLE_HEAD:
-        n = model->V;
-        break;
-    case ROLE_Q_NORM:
-        n = Q;
-        break;
-    case ROLE_K_NORM:
-        n = K;
-        break;
-    default:
-        break;
-    }
-    *out_n = n;
-    *out_k = k;
+    const uint32_t width[] = {model->C, model->Q, model->K, model->M, model->V};
+    *out_n = width[roles[role].n];
+    *out_k = width[roles[role].k];
 }
 
 enum op_site pass_site(enum param_role role) {
-    static const enum op_site sites[ROLE_COUNT] = {
-        [ROLE_EMBEDDING] = SITE_EMBEDDING,
-        [ROLE_Q] = SITE_Q_PROJ,
-        [ROLE_K] = SITE_K_PROJ,
-        [ROLE_V] = SITE_V_PROJ,
-        [ROLE_O] = SITE_O_PROJ,
-        [ROLE_Q_NORM] = SITE_Q_NORM,
-        [ROLE_K_NORM] = SITE_K_NORM,
-        [ROLE_NORM_A] = SITE_NORM_A,
-        [ROLE_NORM_B] = SITE_NORM_B,
-        [ROLE_GATE] = SITE_GATE_PROJ,
-        [ROLE_UP] = SITE_UP_PROJ,
-        [ROLE_DOWN] = SITE_DOWN_PROJ,
-        [ROLE_NORM_FINAL] = SITE_NORM_FINAL,
-        [ROLE_HEAD] = SITE_HEAD,
-        [ROLE_Q_BIAS] = SITE_Q_BIAS,
-        [ROLE_K_BIAS] = SITE_K_BIAS,
-        [ROLE_V_BIAS] = SITE_V_BIAS,
-        [ROLE_O_BIAS] = SITE_O_BIAS,
-        [ROLE_GATE_BIAS] = SITE_GATE_BIAS,
-        [ROLE_UP_BIAS] = SITE_UP_BIAS,
-        [ROLE_DOWN_BIAS] = SITE_DOWN_BIAS,
-    };
-    return sites[role];
+    return roles[role].site;
 }
 
 /* Head h of row r in a matrix of width heads * D is row r * heads + h of width D. */

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "base/real.h"
+#include "base/element.h"
 #include "determinism/normal.h"
 
 static const char *const suffix[ROLE_COUNT] = {
@@ -32,24 +32,11 @@ static const char *const suffix[ROLE_COUNT] = {
 };
 
 enum param_role params_bias(enum param_role role) {
-    switch (role) {
-    case ROLE_Q:
-        return ROLE_Q_BIAS;
-    case ROLE_K:
-        return ROLE_K_BIAS;
-    case ROLE_V:
-        return ROLE_V_BIAS;
-    case ROLE_O:
-        return ROLE_O_BIAS;
-    case ROLE_GATE:
-        return ROLE_GATE_BIAS;
-    case ROLE_UP:
-        return ROLE_UP_BIAS;
-    case ROLE_DOWN:
-        return ROLE_DOWN_BIAS;
-    default:
-        return ROLE_COUNT;
-    }
+    static const enum param_role bias[ROLE_COUNT] = {
+        [ROLE_Q] = ROLE_Q_BIAS,      [ROLE_K] = ROLE_K_BIAS,       [ROLE_V] = ROLE_V_BIAS,
+        [ROLE_O] = ROLE_O_BIAS,      [ROLE_GATE] = ROLE_GATE_BIAS, [ROLE_UP] = ROLE_UP_BIAS,
+        [ROLE_DOWN] = ROLE_DOWN_BIAS};
+    return params_is_bias(bias[role]) ? bias[role] : ROLE_COUNT;
 }
 
 int params_is_bias(enum param_role role) {
@@ -208,28 +195,15 @@ uint32_t params_owner(const struct param_table *table, enum param_role role, uin
     return row;
 }
 
-static void fill_constant(const struct param_row *row, float value, void *values) {
-    for (size_t i = 0; i < row->count; i++) {
-        if (row->dtype == DTYPE_F64)
-            ((double *)values)[i] = (double)value;
-        else
-            ((float *)values)[i] = value;
-    }
-}
-
 static void fill_normal(const struct config *config, const struct param_row *row,
                         struct stream_site site, void *values) {
     uint32_t words[256];
     for (size_t first = 0; first < row->count; first += COUNT_OF(words)) {
         size_t count = row->count - first < COUNT_OF(words) ? row->count - first : COUNT_OF(words);
         stream_words(config->init.seed, site, first, count, words);
-        for (size_t i = 0; i < count; i++) {
-            double value = config->init.std * normal_from_word(words[i]);
-            if (row->dtype == DTYPE_F64)
-                ((double *)values)[first + i] = value;
-            else
-                ((float *)values)[first + i] = (float)dtype_round(value, row->dtype);
-        }
+        for (size_t i = 0; i < count; i++)
+            element_set(values, row->dtype, first + i,
+                        dtype_round(config->init.std * normal_from_word(words[i]), row->dtype));
     }
 }
 
@@ -237,7 +211,8 @@ enum status params_init(const struct config *config, const struct param_table *t
                         void *values) {
     const struct param_row *r = &table->rows[row];
     if (r->rank == 1) {
-        fill_constant(r, params_is_bias(r->role) ? 0.0f : 1.0f, values);
+        for (size_t i = 0; i < r->count; i++)
+            element_set(values, r->dtype, i, params_is_bias(r->role) ? 0.0 : 1.0);
         return STATUS_OK;
     }
     int in_layer = r->role != ROLE_EMBEDDING && r->role != ROLE_HEAD;

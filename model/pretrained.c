@@ -20,7 +20,7 @@ static double or_none(double value) {
     return value == 0.0 ? KEY_WORD_REAL : value;
 }
 
-static enum model_family family_of(enum hf_family family) {
+enum model_family pretrained_family(enum hf_family family) {
     static const enum model_family families[HF_FAMILIES] = {[HF_LLAMA] = FAMILY_LLAMA,
                                                             [HF_OLMO2] = FAMILY_OLMO2,
                                                             [HF_QWEN2] = FAMILY_QWEN2,
@@ -51,7 +51,7 @@ static void describe_rope(const struct hf_rope *rope, struct config *config) {
 }
 
 static void describe_sizes(const struct hf_config *hf, struct config *config) {
-    config->model.family = (int32_t)family_of(hf->family);
+    config->model.family = (int32_t)pretrained_family(hf->family);
     config->model.layers = hf->layers;
     config->model.hidden = hf->hidden;
     config->model.heads = hf->heads;

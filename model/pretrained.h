@@ -19,6 +19,9 @@ struct op_table;
  * `folder`, and checks the tensors against config.json. STATUS_INPUT, STATUS_IO. */
 TWINSTEP_MUST_USE enum status pretrained_describe(const char *folder, struct config *config);
 
+/* The family of a checkpoint in words of the configuration. */
+enum model_family pretrained_family(enum hf_family family);
+
 /* Whether model.from names a checkpoint. */
 int pretrained_is_named(const struct config *config);
 

@@ -4,6 +4,7 @@
  * too. */
 #include "model/rope_table.h"
 
+#include "base/element.h"
 #include "base/real.h"
 
 #define TWO_PI 0x1.921fb54442d18p2
@@ -88,10 +89,7 @@ struct column {
 static void put(const struct column *column, double value, void *table, size_t at) {
     const float narrow = (float)value * (float)column->factor;
     const double wide = column->wide ? value * column->factor : (double)narrow;
-    if (column->compute == DTYPE_F64)
-        ((double *)table)[at] = wide;
-    else
-        ((float *)table)[at] = (float)dtype_round(wide, column->compute);
+    element_set(table, column->compute, at, dtype_round(wide, column->compute));
 }
 
 void rope_table_fill(const struct config *config, uint32_t positions, void *cosine, void *sine) {

@@ -18,14 +18,6 @@ static double none_as_0(double value) {
     return value == KEY_WORD_REAL ? 0.0 : value;
 }
 
-static enum hf_family family_of(int32_t family) {
-    static const enum hf_family families[] = {[FAMILY_OLMO2] = HF_OLMO2,
-                                              [FAMILY_LLAMA] = HF_LLAMA,
-                                              [FAMILY_QWEN2] = HF_QWEN2,
-                                              [FAMILY_QWEN3] = HF_QWEN3};
-    return families[family];
-}
-
 static void fill_rope(const struct config *config, struct hf_rope *rope) {
     rope->theta = config->model.rope_theta;
     if (config->model.rope_scaling == ROPE_PLAIN) return;
@@ -59,7 +51,9 @@ static void fill_tokens(const struct config *config, struct hf_config *hf) {
 }
 
 static void fill_sizes(const struct config *config, struct hf_config *hf) {
-    hf->family = family_of(config->model.family);
+    for (int family = 0; family < HF_FAMILIES; family++)
+        if ((int32_t)pretrained_family((enum hf_family)family) == config->model.family)
+            hf->family = (enum hf_family)family;
     hf->vocab = config->model.vocab;
     hf->hidden = config->model.hidden;
     hf->intermediate = config->model.mlp;
@@ -104,21 +98,25 @@ static enum status check_free(const char *folder, struct arena *arena) {
     return STATUS_OK;
 }
 
-/* The parent of a folder: "a/" of "a/b/", and "." of "b". */
-static enum status parent_of(const char *folder, struct arena *arena, char **out) {
-    size_t end = strlen(folder);
-    while (end > 0 && folder[end - 1] == '/')
-        end--;
-    while (end > 0 && folder[end - 1] != '/')
-        end--;
-    return end == 0 ? arena_text(arena, ".", 1, out) : arena_text(arena, folder, end, out);
+/* Where the last name of a path begins, and where it ends before its last slashes. */
+static size_t name_start(const char *path, size_t *out_end) {
+    size_t start = strlen(path);
+    while (start > 0 && path[start - 1] == '/')
+        start--;
+    *out_end = start;
+    while (start > 0 && path[start - 1] != '/')
+        start--;
+    return start;
 }
 
 /* Checks that the folder can be written to, or else the one in which it will be made. */
 static enum status check_place(const char *folder, struct arena *arena) {
     struct stat info;
     char *parent;
-    TRY(parent_of(folder, arena, &parent));
+    size_t end;
+    const size_t start = name_start(folder, &end);
+    TRY(start == 0 ? arena_text(arena, ".", 1, &parent)
+                   : arena_text(arena, folder, start, &parent));
     const char *const place = stat(folder, &info) == 0 ? folder : parent;
     if (stat(place, &info) != 0)
         FAIL(STATUS_IO, "%s: cannot be made in %s: %s", folder, place, strerror(errno));
@@ -152,14 +150,10 @@ struct place {
  * where the path is too long to be compared. */
 static int find_place(const char *path, struct place *out) {
     char parent[4096];
-    size_t end = strlen(path);
+    size_t end;
+    const size_t start = name_start(path, &end);
     memset(out, 0, sizeof *out);
     if (stat(path, &out->info) == 0) return 1;
-    while (end > 0 && path[end - 1] == '/')
-        end--;
-    size_t start = end;
-    while (start > 0 && path[start - 1] != '/')
-        start--;
     if (start >= sizeof parent || end - start >= sizeof out->name) return 0;
     memcpy(out->name, path + start, end - start);
     memcpy(parent, path, start);

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/real.h"
+#include "base/element.h"
 
 static struct watch_view view_of(const struct watch *watch, uint32_t layer, enum watch_label op,
                                  enum watch_label tensor, void *data) {
@@ -42,38 +42,13 @@ static void show(const struct model *model, const struct watch_view *view) {
         watch->status = status;
 }
 
-void watch_see_tokens(const struct pass *pass, uint32_t layer, enum watch_label op,
-                      enum watch_label tensor, void *data, struct watch_shape shape) {
-    const struct watch *watch = pass->model->watch;
-    struct watch_view view = view_of(watch, layer, op, tensor, data);
+static void see_rows(const struct pass *pass, uint32_t layer, enum watch_label op,
+                     enum watch_label tensor, void *data, enum watch_axis axis, enum dtype dtype,
+                     struct watch_shape shape) {
+    if (pass->model->watch == NULL) return;
+    struct watch_view view = view_of(pass->model->watch, layer, op, tensor, data);
     take_part(pass, &view);
-    view.axis = WATCH_TOKENS;
-    view.dtype = pass->model->compute;
-    view.columns = shape.columns;
-    view.inner = shape.inner;
-    view.width = shape.width;
-    show(pass->model, &view);
-}
-
-/* Columns of queries, keys and values are those of heads, and so are those of what enters
- * o_proj. */
-void watch_see_role(const struct pass *pass, uint32_t layer, enum param_role role, int backward,
-                    void *data, uint32_t width) {
-    const int norm = role == ROLE_Q_NORM || role == ROLE_K_NORM;
-    const int projection = role == ROLE_Q || role == ROLE_K || role == ROLE_V;
-    const int heads = norm || (backward ? role == ROLE_O : projection);
-    const struct watch_shape flat = {width, 1, WATCH_CHANNELS};
-    const struct watch_shape split = {width, pass->model->D, WATCH_HEADS};
-    watch_see_tokens(pass, layer, watch_role(pass->model, role),
-                     backward ? LABEL_INPUT_GRADIENT : LABEL_OUTPUT, data, heads ? split : flat);
-}
-
-void watch_see_labels(const struct pass *pass, enum watch_label op, enum watch_label tensor,
-                      void *data, enum dtype dtype, struct watch_shape shape) {
-    const struct watch *watch = pass->model->watch;
-    struct watch_view view = view_of(watch, PASS_NO_LAYER, op, tensor, data);
-    take_part(pass, &view);
-    view.axis = WATCH_LABELS;
+    view.axis = axis;
     view.dtype = dtype;
     view.columns = shape.columns;
     view.inner = shape.inner;
@@ -81,10 +56,41 @@ void watch_see_labels(const struct pass *pass, enum watch_label op, enum watch_l
     show(pass->model, &view);
 }
 
-void watch_see_weight(const struct pass *pass, uint32_t layer, enum param_role role, void *acc,
-                      uint32_t use) {
+void watch_tokens(const struct pass *pass, uint32_t layer, enum watch_label op,
+                  enum watch_label tensor, void *data, uint32_t width) {
+    const struct watch_shape flat = {width, 1, WATCH_CHANNELS};
+    see_rows(pass, layer, op, tensor, data, WATCH_TOKENS, pass->model->compute, flat);
+}
+
+void watch_heads(const struct pass *pass, uint32_t layer, enum watch_label op,
+                 enum watch_label tensor, void *data, uint32_t width) {
+    const struct watch_shape split = {width, pass->model->D, WATCH_HEADS};
+    see_rows(pass, layer, op, tensor, data, WATCH_TOKENS, pass->model->compute, split);
+}
+
+void watch_labels(const struct pass *pass, enum watch_label op, enum watch_label tensor, void *data,
+                  enum dtype dtype, struct watch_shape shape) {
+    see_rows(pass, PASS_NO_LAYER, op, tensor, data, WATCH_LABELS, dtype, shape);
+}
+
+/* Columns of queries, keys and values are those of heads, and so are those of what enters
+ * o_proj. */
+void watch_role_output(const struct pass *pass, uint32_t layer, enum param_role role, int backward,
+                       void *data, uint32_t width) {
+    const int norm = role == ROLE_Q_NORM || role == ROLE_K_NORM;
+    const int projection = role == ROLE_Q || role == ROLE_K || role == ROLE_V;
+    const int heads = norm || (backward ? role == ROLE_O : projection);
+    const enum watch_label tensor = backward ? LABEL_INPUT_GRADIENT : LABEL_OUTPUT;
+    if (pass->rows.index == NULL) return;
+    (heads ? watch_heads : watch_tokens)(pass, layer, watch_role(pass->model, role), tensor, data,
+                                         width);
+}
+
+void watch_weight(const struct pass *pass, uint32_t layer, enum param_role role, void *acc,
+                  uint32_t use) {
     const struct model *model = pass->model;
     const struct watch *watch = model->watch;
+    if (watch == NULL) return;
     const enum watch_label tensor = params_is_bias(role) ? LABEL_BIAS_GRADIENT
                                     : use == 0           ? LABEL_WEIGHT_GRADIENT
                                                          : LABEL_SECOND_WEIGHT_GRADIENT;
@@ -159,9 +165,10 @@ static void show_generator(const struct pass *pass, enum dropout_place place, ui
     dropout->offset = words[1];
 }
 
-void watch_see_mask(const struct pass *pass, enum dropout_place place, uint32_t layer,
-                    struct dropout *dropout) {
+void watch_mask(const struct pass *pass, enum dropout_place place, uint32_t layer,
+                struct dropout *dropout) {
     struct watch *watch = pass->model->watch;
+    if (watch == NULL) return;
     show_generator(pass, place, layer, dropout);
     const uint32_t longest = longest_of(pass);
     const int attention = place == DROP_ATTENTION;
@@ -318,8 +325,7 @@ uint64_t watch_bits(const struct watch_view *view, const void *row, size_t colum
     if (view->kind == WATCH_IDS) return ((const uint32_t *)row)[column];
     if (view->kind == WATCH_WORDS) return ((const uint64_t *)row)[column];
     if (view->kind == WATCH_MASK) return ((const uint8_t *)row)[column];
-    double value = view->dtype == DTYPE_F64 ? ((const double *)row)[column]
-                                            : (double)((const float *)row)[column];
+    double value = element_get(row, view->dtype, column);
     if (isnan(value)) value = (double)NAN;
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);

@@ -87,7 +87,7 @@ struct watch {
     enum status status; /* an error met while watching; it is looked at after the update */
 };
 
-/* The columns of a token's row. */
+/* The columns of a row. */
 struct watch_shape {
     uint32_t width, inner;
     enum watch_columns columns;
@@ -97,49 +97,29 @@ struct watch_shape {
 #define WATCH_LOGITS(pass) ((struct watch_shape){(pass)->model->V, 1, WATCH_VOCABULARY})
 #define WATCH_ONE ((struct watch_shape){1, 1, WATCH_SCALARS})
 
-/* What the model's ops call where a watch hangs. */
-void watch_see_tokens(const struct pass *pass, uint32_t layer, enum watch_label op,
-                      enum watch_label tensor, void *data, struct watch_shape shape);
-void watch_see_role(const struct pass *pass, uint32_t layer, enum param_role role, int backward,
-                    void *data, uint32_t width);
-void watch_see_labels(const struct pass *pass, enum watch_label op, enum watch_label tensor,
-                      void *data, enum dtype dtype, struct watch_shape shape);
-void watch_see_weight(const struct pass *pass, uint32_t layer, enum param_role role, void *acc,
-                      uint32_t use);
-void watch_see_mask(const struct pass *pass, enum dropout_place place, uint32_t layer,
-                    struct dropout *dropout);
+/* What the model's ops call when they have written something; nothing happens without a watch. */
+void watch_tokens(const struct pass *pass, uint32_t layer, enum watch_label op,
+                  enum watch_label tensor, void *data, uint32_t width);
+/* The same for rows of heads: `width` is that of all of them. */
+void watch_heads(const struct pass *pass, uint32_t layer, enum watch_label op,
+                 enum watch_label tensor, void *data, uint32_t width);
+/* The label rows of the call, as head_block and head_input have them. */
+void watch_labels(const struct pass *pass, enum watch_label op, enum watch_label tensor, void *data,
+                  enum dtype dtype, struct watch_shape shape);
+/* What a linear layer, a norm or the embedding wrote, or the gradient of its input. A pass over
+ * gathered label rows, which has no list of rows, shows them by watch_labels instead. */
+void watch_role_output(const struct pass *pass, uint32_t layer, enum param_role role, int backward,
+                       void *data, uint32_t width);
+/* The accumulator of a weight after one use of it was added. */
+void watch_weight(const struct pass *pass, uint32_t layer, enum param_role role, void *acc,
+                  uint32_t use);
+/* The mask of a place, and what drew it, which the watch may change. */
+void watch_mask(const struct pass *pass, enum dropout_place place, uint32_t layer,
+                struct dropout *dropout);
 
 /* The name of an op by its role in the family, and by its place among dropouts. */
 enum watch_label watch_role(const struct model *model, enum param_role role);
 extern const enum watch_label watch_places[DROP_PLACES];
-
-static inline void watch_tokens(const struct pass *pass, uint32_t layer, enum watch_label op,
-                                enum watch_label tensor, void *data, uint32_t width) {
-    if (pass->model->watch == NULL) return;
-    watch_see_tokens(pass, layer, op, tensor, data, (struct watch_shape){width, 1, WATCH_CHANNELS});
-}
-
-/* Shows the label rows of the call, as head_block and head_input have them. */
-static inline void watch_labels(const struct pass *pass, enum watch_label op,
-                                enum watch_label tensor, void *data, enum dtype dtype,
-                                struct watch_shape shape) {
-    if (pass->model->watch == NULL) return;
-    watch_see_labels(pass, op, tensor, data, dtype, shape);
-}
-
-static inline void watch_heads(const struct pass *pass, uint32_t layer, enum watch_label op,
-                               enum watch_label tensor, void *data, uint32_t width) {
-    if (pass->model->watch == NULL) return;
-    watch_see_tokens(pass, layer, op, tensor, data,
-                     (struct watch_shape){width, pass->model->D, WATCH_HEADS});
-}
-
-/* Shows what a linear layer, a norm or the embedding wrote, or the gradient of its input. */
-static inline void watch_role_output(const struct pass *pass, uint32_t layer, enum param_role role,
-                                     int backward, void *data, uint32_t width) {
-    if (pass->model->watch == NULL) return;
-    watch_see_role(pass, layer, role, backward, data, width);
-}
 
 /* A cell of a view is a sequence, sample or position, or the one piece of WATCH_WHOLE. It has rows
  * of `view.width` elements, and watch_live() says which of them count. */
