@@ -20,8 +20,7 @@ struct builtin_file builtin_at(size_t index) {
         {"devil", "devil.tsv", "words and definitions of The Devil's Dictionary",
          builtin_devil_bytes, builtin_devil_length},
     };
-    const struct builtin_file none = {NULL, NULL, NULL, NULL, 0};
-    return index < BUILTIN_COUNT ? files[index] : none;
+    return index < BUILTIN_COUNT ? files[index] : (struct builtin_file){.name = NULL};
 }
 
 struct reader {

@@ -11,7 +11,7 @@
 #include "base/macro.h"
 #include "data/tokenizer.h"
 
-/* What a template writes around contents; "" writes nothing. */
+/* What a template writes around contents; NULL writes nothing. */
 struct chat_rule {
     const char *begin;         /* once, before the first message */
     const char *gap;           /* between messages */
@@ -23,12 +23,23 @@ struct chat_rule {
 };
 
 static const struct chat_rule rules[CHATS] = {
-    [CHAT_PLAIN] = {"", "\n", NULL, NULL, "", "", "", false, true},
-    [CHAT_CHATML] = {"", "", "<|im_start|>", "\n", "<|im_end|>\n", "<|im_end|>\n", "", false,
-                     false},
-    [CHAT_LLAMA3] = {"<|begin_of_text|>", "", "<|start_header_id|>", "<|end_header_id|>\n\n",
-                     "<|eot_id|>", "<|eot_id|>", "", true, false},
-    [CHAT_OLMO] = {"<|endoftext|>", "", "<|", "|>\n", "\n", "<|endoftext|>", "\n", false, false},
+    [CHAT_PLAIN] = {.gap = "\n", .specials = true},
+    [CHAT_CHATML] = {.open = "<|im_start|>",
+                     .opened = "\n",
+                     .close = "<|im_end|>\n",
+                     .close_assistant = "<|im_end|>\n"},
+    [CHAT_LLAMA3] = {.begin = "<|begin_of_text|>",
+                     .open = "<|start_header_id|>",
+                     .opened = "<|end_header_id|>\n\n",
+                     .close = "<|eot_id|>",
+                     .close_assistant = "<|eot_id|>",
+                     .strip = true},
+    [CHAT_OLMO] = {.begin = "<|endoftext|>",
+                   .open = "<|",
+                   .opened = "|>\n",
+                   .close = "\n",
+                   .close_assistant = "<|endoftext|>",
+                   .gap_assistant = "\n"},
 };
 
 static const char *const role_names[CHAT_ROLES] = {"system", "user", "assistant"};
@@ -38,24 +49,21 @@ struct writer {
     size_t length;
 };
 
-static void put(struct writer *writer, const char *text, size_t length, bool labelled) {
-    for (size_t i = 0; writer->ids != NULL && i < length; i++) {
-        writer->ids[writer->length + i] = (unsigned char)text[i];
-        writer->labels[writer->length + i] = labelled ? (unsigned char)text[i] : DATAROW_MASKED;
-    }
-    writer->length += length;
-}
-
-static void put_text(struct writer *writer, const char *text, bool labelled) {
-    put(writer, text, strlen(text), labelled);
-}
-
 static void put_token(struct writer *writer, uint32_t token, bool labelled) {
     if (writer->ids != NULL) {
         writer->ids[writer->length] = (int32_t)token;
         writer->labels[writer->length] = labelled ? (int32_t)token : DATAROW_MASKED;
     }
     writer->length++;
+}
+
+static void put(struct writer *writer, const char *text, size_t length, bool labelled) {
+    for (size_t i = 0; i < length; i++)
+        put_token(writer, (unsigned char)text[i], labelled);
+}
+
+static void put_text(struct writer *writer, const char *text, bool labelled) {
+    if (text != NULL) put(writer, text, strlen(text), labelled);
 }
 
 /* Returns how many bytes the character at text[0] has if it is white space, or 0. White space is

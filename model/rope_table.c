@@ -77,39 +77,27 @@ double rope_frequency(const struct config *config, uint32_t pair) {
     return config->model.rope_scaling == ROPE_YARN ? yarn(config, pair, frequency) : frequency;
 }
 
-struct column {
-    enum dtype compute;
-    int wide;
-    double exact;
-    float narrow;
-    double factor;
-};
-
-/* Writes one entry: the value times the factor, with its roundings. */
-static void put(const struct column *column, double value, void *table, size_t at) {
-    const float narrow = (float)value * (float)column->factor;
-    const double wide = column->wide ? value * column->factor : (double)narrow;
-    element_set(table, column->compute, at, dtype_round(wide, column->compute));
+/* An entry: the value times the factor, with its roundings. */
+static double entry(const struct config *config, double value, double factor) {
+    const double scaled = is_wide(config) ? value * factor : (double)((float)value * (float)factor);
+    return dtype_round(scaled, (enum dtype)config->numerics.compute);
 }
 
 void rope_table_fill(const struct config *config, uint32_t positions, void *cosine, void *sine) {
     const enum dtype table = (enum dtype)config->numerics.rope;
+    const enum dtype compute = (enum dtype)config->numerics.compute;
     const uint32_t half = (uint32_t)(config->model.head_dim / 2);
-    struct column column = {.compute = (enum dtype)config->numerics.compute,
-                            .factor = config->model.rope_scaling == ROPE_YARN
-                                          ? config->model.rope_attention_factor
-                                          : 1.0};
-    column.wide = is_wide(config);
+    const double factor =
+        config->model.rope_scaling == ROPE_YARN ? config->model.rope_attention_factor : 1.0;
     for (uint32_t i = 0; i < half; i++) {
-        column.exact = rope_frequency(config, i);
-        column.narrow = (float)column.exact;
-        if (table != DTYPE_F64) column.narrow = (float)dtype_round((double)column.narrow, table);
+        const double exact = rope_frequency(config, i);
+        const float narrow =
+            table == DTYPE_F64 ? (float)exact : (float)dtype_round((double)(float)exact, table);
         for (uint32_t p = 0; p < positions; p++) {
-            const double angle =
-                column.wide ? (double)p * column.exact : (double)((float)p * column.narrow);
+            const double angle = is_wide(config) ? (double)p * exact : (double)((float)p * narrow);
             const size_t at = (size_t)p * half + i;
-            put(&column, real_cos_f64(angle), cosine, at);
-            put(&column, real_sin_f64(angle), sine, at);
+            element_set(cosine, compute, at, entry(config, real_cos_f64(angle), factor));
+            element_set(sine, compute, at, entry(config, real_sin_f64(angle), factor));
         }
     }
 }

@@ -242,18 +242,6 @@ uint32_t watch_cells(const struct watch_view *view) {
     }
 }
 
-static uint32_t rows_of(const struct watch_view *view, uint32_t sequence) {
-    switch (view->axis) {
-    case WATCH_TOKENS:
-    case WATCH_LISTED:
-        return view->batch->sequences[sequence].length;
-    case WATCH_LABELS:
-        return view->batch->label_length[sequence];
-    default:
-        return 1;
-    }
-}
-
 struct watch_cell watch_cell_of(const struct watch_view *view, uint32_t number) {
     struct watch_cell cell = {.rows = 1};
     if (view->axis == WATCH_WHOLE) {
@@ -271,7 +259,10 @@ struct watch_cell watch_cell_of(const struct watch_view *view, uint32_t number) 
         cell.sample = sequence->sample;
         cell.side = sequence->side;
         cell.index = 2 * cell.sample + cell.side;
-        cell.rows = rows_of(view, cell.sequence);
+        if (view->axis == WATCH_LABELS)
+            cell.rows = view->batch->label_length[cell.sequence];
+        else if (view->axis != WATCH_SEQUENCES)
+            cell.rows = sequence->length;
     }
     return cell;
 }

@@ -45,7 +45,7 @@ static size_t messages_of(const json_t *list, struct chat_message *out) {
     return count;
 }
 
-/* Ids as text: <bos> is left out, <eos> spelled, as the golden file has plain. */
+/* Spells ids as text. <bos> is left out and <eos> spelled, as the golden file has plain. */
 static void text_of(const struct datarow_part *ids, char out[TEXT_SIZE]) {
     size_t used = 0;
     for (size_t i = 0; i < ids->length; i++) {
@@ -111,7 +111,7 @@ static void corroborate_transformers(void **state) {
     assert_int_equal(rows, 40);
 }
 
-/* One row; text with its labelled parts in brackets, sides apart by " | ". */
+/* Reads one row and prints its text, with labelled parts in brackets and sides parted by " | ". */
 static enum status row_text(enum task task, enum chat chat, const char *json, char out[TEXT_SIZE]) {
     const struct jsonl_options options = {task, TOKENIZER_VOCAB, 0, chat};
     struct arena arena = ARENA_EMPTY;
@@ -162,7 +162,8 @@ static void validate_rows(void **state) {
          "{\"chosen\": [" ASK ", " SAY("a") "], \"rejected\": [" ASK ", " SAY("b") "]}",
          "<|im_start|>user\\nQ<|im_end|>\\n<|im_start|>assistant\\n[a<|im_end|>\\n] | "
          "<|im_start|>user\\nQ<|im_end|>\\n<|im_start|>assistant\\n[b<|im_end|>\\n]"},
-        {TASK_DPO, CHAT_OLMO, /* several turns of a completion: all of it, as TRL has it */
+        /* a completion of several turns is labelled as a whole, as TRL does */
+        {TASK_DPO, CHAT_OLMO,
          "{\"prompt\": [" ASK
          "], \"chosen\": [" SAY("a") ", " ASK ", " SAY("c") "], "
                                                             "\"rejected\": [" SAY("b") "]}",
@@ -265,7 +266,8 @@ static void validate_refused(void **state) {
     }
 }
 
-/* A prompt that is not named trains as one that is; templates reach embedded pairs, too. */
+/* A row whose prompt is not named trains as one whose prompt is; templates reach the embedded
+ * pairs, too. */
 static void verify_datasets(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;

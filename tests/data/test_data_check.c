@@ -16,7 +16,7 @@
 
 #define TEXT_SIZE 1024
 
-/* The notes, a line each. */
+/* Prints the notes, one on each line. */
 static void notes_of(enum task task, uint64_t max_len, const char *json, char out[TEXT_SIZE]) {
     struct arena arena = ARENA_EMPTY;
     struct dataset dataset;
@@ -53,7 +53,7 @@ static const struct {
     {TASK_SFT, 96, "{\"text\": \"a <s>\"}", ""},
     {TASK_SFT, 96, "{\"text\": \"a</s>\"}", DOUBLED_END},
     {TASK_SFT, 96, "{\"text\": \"a<|im_end|>\\n\"}", DOUBLED_END},
-    {TASK_SFT, 8, "{\"text\": \"abcdefgh</s>\"}", ""}, /* cut before its end */
+    {TASK_SFT, 8, "{\"text\": \"abcdefgh</s>\"}", ""}, /* the sequence is cut before its end */
     {TASK_SFT, 96, "{\"input_ids\": [1, 1, 2, 3], \"labels\": [1, 1, 2, 3]}", DOUBLED_BEGIN},
     {TASK_SFT, 96, "{\"input_ids\": [1, 2, 3, 3], \"labels\": [1, 2, 3, 3]}", DOUBLED_END},
     {TASK_SFT, 96, "{\"input_ids\": [1, 2], \"labels\": [1, 2]}", ""},
@@ -82,7 +82,7 @@ static void validate_notes(void **state) {
     }
 }
 
-/* A template over text that has its markers already. */
+/* A template is put around text that has the template's markers already. */
 static void validate_template_twice(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;

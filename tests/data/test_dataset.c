@@ -81,7 +81,8 @@ static void validate_sft_text(void **state) {
     arena_close(&arena);
 }
 
-/* Ids are taken as they are: no <bos>, no <eos>; a label on the first token has no position. */
+/* Ids are taken as they are, without <bos> and <eos>. A label on the first token has no position
+ * that could predict it. */
 static void validate_ids(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -148,7 +149,7 @@ static void validate_refused(void **state) {
         enum task task;
         const char *text;
         uint64_t max_len;
-        const char *error; /* behind the path */
+        const char *error; /* the error stands behind the path */
     } cases[] = {
         {TASK_DPO, "{\"prompt\": \"ab\", \"chosen\": \"CDE\", \"rejected\": \"F\"}", 3,
          ":1: chosen: no label is left of 7 tokens after truncation to max_len 3; raise "
@@ -225,8 +226,8 @@ static struct digest digest_of(enum task task, const char *text, uint64_t max_le
     return dataset.digest;
 }
 
-/* The digest is of the content: not of the file's name or spelling, but of every token, mask,
- * order and length. */
+/* The digest covers the content, not the file's name or its spelling: every token, mask, order and
+ * length. */
 static void verify_digest(void **state) {
     (void)state;
     static const char base[] = "{\"input_ids\": [1, 2, 3], \"labels\": [-100, 2, 3]}\n"

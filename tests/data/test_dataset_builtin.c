@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * The shipped text: the embedded bytes are the ones PROVENANCE.md records; rows and rejected
- * answers are what laws.md section 10 says. Known answers come from a separate program (Python:
- * Philox4x32-10 checked against Random123's vectors, the counter of section 10 written anew). */
+ * answers are what docs/DETERMINISM.md, law 10, says. Known answers come from a separate program
+ * (Python: Philox4x32-10 checked against Random123's vectors, the counter of law 10 written
+ * anew). */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -91,7 +92,8 @@ static void validate_rejected(void **state) {
     }
 }
 
-/* All 1670 choices at once: a polynomial hash of the rejected texts, from the same program. */
+/* Holds all 1670 choices at once, by a polynomial hash of the rejected texts that the same program
+ * computed. */
 static void validate_all_rejected(void **state) {
     (void)state;
     static const uint32_t expected[] = {1070875609u, 271220557u};
@@ -108,7 +110,7 @@ static void validate_all_rejected(void **state) {
     }
 }
 
-/* Offsets of the lines, and how long each one's table and question are, tabs included. */
+/* Finds the offsets of the lines, and how long each one's table and question are, tabs included. */
 static size_t heads_find(const struct builtin_file *text, size_t *start, size_t *length) {
     size_t lines = 0;
     for (size_t i = 0, tabs = 0; i < text->length; i++) {
@@ -122,7 +124,7 @@ static size_t heads_find(const struct builtin_file *text, size_t *start, size_t 
     return lines;
 }
 
-/* Within a table no question is asked twice, so that another row's answer is a wrong answer. */
+/* Within a table no question is asked twice, or another row's answer might be a right one. */
 static void verify_questions_unique(void **state) {
     (void)state;
     for (size_t f = 0; f < BUILTIN_COUNT; f++) {

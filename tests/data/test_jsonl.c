@@ -44,7 +44,7 @@ static void validate_pair_text(void **state) {
         "\n"
         "  \t\r\n"
         "{\"score\": 1.5, \"rejected\": \"\\n\\\"\\u00e9\\ud83d\\ude00\", \"chosen\": \"b\", "
-        "\"prompt\": \"\", \"meta\": {\"a\": [null]}}"; /* no line end */
+        "\"prompt\": \"\", \"meta\": {\"a\": [null]}}"; /* the last line has no line end */
     struct arena arena = ARENA_EMPTY;
     struct datarow_table table;
     assert_int_equal(parse(TASK_DPO, text, sizeof text - 1, &arena, &table), STATUS_OK);
@@ -140,7 +140,7 @@ static void validate_labelled_pair(void **state) {
     assert_ids(&table.row[0].part[1], (const int32_t[]){-100, 2, -100}, 3);
     assert_ids(&table.row[0].part[2], (const int32_t[]){1, 9}, 2);
     assert_ids(&table.row[0].part[3], (const int32_t[]){-100, 9}, 2);
-    assert_int_equal(table.extra_keys, 1); /* read only where it is asked for */
+    assert_int_equal(table.extra_keys, 1); /* these keys are read only where they are asked for */
     assert_string_equal(table.extra_first, "ref_chosen_logps");
 
     text = "{\"prompt_ids\": [1], \"completion_ids\": [2, 3]}";
@@ -187,7 +187,7 @@ static void validate_references(void **state) {
     arena_close(&arena);
 }
 
-/* A file of ids alone, as dense as JSON allows, fills the pool to its bound. */
+/* A file of ids alone, written as densely as JSON allows, fills the pool up to its bound. */
 static void verify_pool_bounds(void **state) {
     (void)state;
     char text[8192];

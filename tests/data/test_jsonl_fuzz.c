@@ -87,7 +87,8 @@ static void assert_table(const struct datarow_table *table, enum task task) {
     }
 }
 
-/* A cut object is never an object: a prefix is good exactly when it ends with a whole row. */
+/* A prefix of the file is good exactly when it ends with a whole row, because an object that was
+ * cut is no object. */
 static void verify_every_prefix(void **state) {
     (void)state;
     for (size_t s = 0; s < COUNT_OF(sources); s++) {
@@ -131,14 +132,15 @@ static const char *const splices[] = {"\"",
                                       "99999999999999999999",
                                       "\\ud800"};
 
-/* One change at a random place: a byte set, bytes removed, a piece doubled, a token put in. */
+/* Makes one change at a random place: sets a byte, removes bytes, doubles a piece, or puts a token
+ * in. */
 static size_t mutate(const uint32_t *word, char *text, size_t length) {
     size_t at = word[0] % (length + 1);
     size_t count = 1 + word[2] % 8;
     if (count > length - at) count = length - at;
     switch (word[1] % 4) {
     case 0:
-        if (at < length) /* half of them printable */
+        if (at < length) /* half of the bytes are printable */
             text[at] =
                 (char)(unsigned char)(word[2] >> 31 ? 0x20 + word[2] % 0x5F : word[2] & 0xFF);
         return length;

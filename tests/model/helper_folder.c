@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The folder is made in /tmp and removed by name. */
+ * Makes the folder in /tmp, and removes it with everything in it by its name. */
 #include "tests/model/helper_folder.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A folder of its own for a test program that writes files: group setup and teardown. The program
- * runs inside; the folder and what is in it go with it. */
+ * Group setup and teardown that give a test program which writes files a folder of its own. The
+ * program runs inside it; the folder and what is in it are removed afterwards. */
 #ifndef TWINSTEP_TESTS_MODEL_HELPER_FOLDER_H
 #define TWINSTEP_TESTS_MODEL_HELPER_FOLDER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Goldens of transformers and TRL, and the same trainings here. */
+ * Reads the goldens of transformers and TRL, and opens the same trainings here. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -27,7 +27,7 @@ void helper_hf_golden_close(struct hf_golden *golden);
 /* golden.json's [group][entry][key], or NULL. */
 const json_t *helper_hf_find(const struct hf_golden *golden, const char *group, const char *entry,
                              const char *key);
-/* The same as a list of `count` numbers. */
+/* The same entry as a list of `count` numbers. */
 void helper_hf_list(const struct hf_golden *golden, const char *group, const char *entry,
                     const char *key, size_t count, double *out);
 
@@ -43,14 +43,14 @@ void helper_hf_arm_open(const char *model, const char *part, unsigned arm,
 void helper_hf_arm_close(struct hf_arm *arm);
 void helper_hf_run_open(const struct hf_arm *arm, struct run *out);
 
-/* Values of a parameter, or of its stored gradient, as f64. Their number is the row's count. */
+/* The values of a parameter, or of its stored gradient, as f64: as many as the row counts. */
 void helper_hf_param(struct run *run, uint32_t row, double *out);
 void helper_hf_gradient(struct run *run, uint32_t row, double *out);
-/* Those of the golden's LABEL/NAME of the same row. */
+/* The values of the golden's LABEL/NAME for the same row. */
 void helper_hf_tensor(const struct hf_golden *golden, const char *label,
                       const struct param_row *row, double *out);
 
-/* sqrt(sum (a - b)^2); b NULL is zero. */
+/* The distance sqrt(sum (a - b)^2); with b NULL the length of a. */
 double helper_hf_distance(const double *a, const double *b, size_t count);
 
 /* Whether the environment variable TWINSTEP_SHOW is set; then figures are printed (ctest -V). */

@@ -34,7 +34,7 @@ static void ask_leaves(const struct leaves_args *tensors, size_t count) {
     if (device.count > device.most) device.most = device.count;
 }
 
-/* One block's own-format bytes as leafhash.c has them. */
+/* Gives one block's bytes in the dtype's own format, as leafhash.c does. */
 static void make_leaf(const struct leaves_args *args, size_t leaf) {
     static uint32_t words[LEAFHASH_BLOCK / sizeof(uint32_t)];
     const size_t width = dtype_width(args->dtype), block = LEAFHASH_BLOCK / width;
@@ -65,7 +65,7 @@ static enum status wait_leaves(void) {
 
 static const struct backend backend = {.wait = wait_leaves, .leaves = ask_leaves};
 
-/* 1, 2, 1, 0, 3 and 1 leaves of tensors of several shapes and dtypes. */
+/* The tensors have several shapes and dtypes, and 1, 2, 1, 0, 3 and 1 leaves. */
 struct problem {
     struct arena arena;
     float values[NUMBERS];
@@ -143,7 +143,7 @@ static void corroborate_one_turn(void **state) {
     assert_int_equal(device.waits, 2);
 }
 
-/* Room for some of the leaves, for none of a large tensor's, or for few jobs. */
+/* There is room for some of the leaves, for none of a large tensor's, or for few jobs. */
 static void corroborate_several_turns(void **state) {
     (void)state;
     for (size_t leaves = 0; leaves <= LEAVES; leaves++)
@@ -170,12 +170,12 @@ static void corroborate_host(void **state) {
     assert_int_equal(device.waits, 0);
 }
 
-/* A value that its dtype cannot hold is told as the host tells it; then all goes on. */
+/* A value that its dtype cannot hold is reported as the host reports it, and later jobs go on. */
 static void verify_errors(void **state) {
     (void)state;
     struct digests digests;
     char want[512];
-    problem.values[39999] = 0x1.000002p0f; /* of "e" alone */
+    problem.values[39999] = 0x1.000002p0f; /* only "e" has such a value */
     const struct digest_job *const job = &problem.jobs[4];
     struct digest unused;
     assert_int_equal(

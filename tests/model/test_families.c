@@ -30,7 +30,7 @@ static const struct subject {
      "task: sft, model: {family: qwen3, SIZES, tied: true, qkv_bias: true, output_bias: true}"},
 };
 
-/* Drawn biases start at 0 and stay near it for two updates: a large LR gives them a say. */
+/* Biases start at 0 and stay near it for two updates, so a large LR makes them matter. */
 static void open_subject(const struct subject *subject, struct family *out) {
     static const char sizes[] = "layers: 2, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 23";
     const char *place = strstr(subject->words, "SIZES");
@@ -76,7 +76,7 @@ struct sums {
     char name[40][80];
 };
 
-/* Gradients of the second update's biases and norms, when biases are no longer 0. */
+/* The gradients of biases and norms in the second update, when biases are no longer 0. */
 static void gradients_of(const struct family *family, enum kernel_mode mode, struct sums *out) {
     struct config config = family->config;
     struct run_options options = {.steps = 2, .order_seed = 5};
@@ -109,7 +109,8 @@ static void gradients_of(const struct family *family, enum kernel_mode mode, str
     run_close(&run);
 }
 
-/* Elements that differ, of biases and of the other vectors; the gap is held to `bound` norms. */
+/* Counts differing elements of biases and of the other vectors; their distance is held to `bound`
+ * norms. */
 static void compare(const struct sums *a, const struct sums *b, double bound, uint32_t differ[2]) {
     differ[0] = differ[1] = 0;
     assert_int_equal(a->tensors, b->tensors);
@@ -145,7 +146,7 @@ static void verify_modes(void **state) {
     family_close(&family);
 }
 
-/* Vectors start undrawn: biases at 0, norms at 1. */
+/* Vectors are not drawn: biases start at 0, norms at 1. */
 static void check_start(const struct run *run) {
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct param_row *row = &run->table.rows[run->owner[i]];
@@ -156,8 +157,8 @@ static void check_start(const struct run *run) {
     }
 }
 
-/* Law 17 written out for v, which nothing turns: chain in f32, bias added, one rounding to bf16.
- * Where the chain were rounded first, some element would differ. */
+/* Law 17 written out for v, because nothing rotates v: the chain in f32, the bias added, one
+ * rounding to bf16. If the chain were rounded first, some element would differ. */
 static void verify_one_rounding(void **state) {
     uint32_t once = 0, values = 0;
     struct run_options options = {.steps = 3};

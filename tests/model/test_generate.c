@@ -94,7 +94,7 @@ static void draw_weights(struct bench *bench) {
     }
 }
 
-/* Prompts of 5, 3 and 4 tokens. */
+/* The prompts have 5, 3 and 4 tokens. */
 static void draw_prompts(struct bench *bench, uint64_t V) {
     static uint32_t tokens[SEQUENCES][PROMPT];
     static const uint32_t lengths[SEQUENCES] = {PROMPT, 3, 4};
@@ -174,7 +174,7 @@ static size_t count_apart(const struct bench *bench, const struct scored *scored
     return apart;
 }
 
-/* The last token that was generated never went in. */
+/* The token that was generated last was never put in. */
 static size_t count_keys_apart(const struct bench *bench, const struct scored *scored) {
     const struct generate_cache *cache = &bench->generator.cache;
     const struct model *model = &scored->model;
@@ -217,7 +217,7 @@ static void verify_decoding_is_the_forward(void **state) {
     }
 }
 
-/* A prompt continued alone gets what it gets in company, in mode invariant. */
+/* In mode invariant a prompt that is continued alone gets what it gets among others. */
 static void verify_company_moves_nothing(void **state) {
     (void)state;
     static struct bench bench;
@@ -245,14 +245,14 @@ static void verify_choice(void **state) {
     run(&bench, &options);
     memcpy(greedy, bench.token, sizeof greedy);
     options.temperature = 1.0;
-    options.top_p = 1e-6; /* only the likeliest is left */
+    options.top_p = 1e-6; /* only the most likely token is left */
     run(&bench, &options);
     assert_memory_equal(greedy, bench.token, sizeof greedy);
     options.top_p = 1.0;
     run(&bench, &options);
     memcpy(drawn, bench.token, sizeof drawn);
     assert_memory_not_equal(greedy, drawn, sizeof drawn);
-    run(&bench, &options); /* by address: again the same */
+    run(&bench, &options); /* draws are addressed, so they are the same again */
     assert_memory_equal(drawn, bench.token, sizeof drawn);
     options.repeat = 1;
     run(&bench, &options);

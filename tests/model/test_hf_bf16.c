@@ -85,7 +85,7 @@ static void pack_golden(const struct run *run, const struct hf_golden *golden, c
     }
 }
 
-/* Errors of one size: neither has more than twice the other's. */
+/* The errors are of one size: neither is more than twice the other. */
 static void hold(const char *model, const char *label, const char *what, struct errors errors) {
     helper_hf_show("%-6s %-15s %-9s off f64: ours %.2e, theirs %.2e (ratio %.2f); of each other "
                    "%.2e\n",
@@ -143,7 +143,8 @@ static void check_training(const char *model, const struct case_bf16 *one) {
     const struct errors ends = errors_of(weights[0], weights[1], weights[2], count);
     hold(model, one->label, "losses", losses);
     hold(model, one->label, "weights", ends);
-    /* Without masters most of the error is what both lose alike: updates too small for bf16. */
+    /* Without masters most of the error is what both lose in the same way: updates too small for
+     * bf16. */
     if (one->without_masters &&
         !(2 * losses.between <= losses.theirs && 2 * ends.between <= ends.theirs))
         fail_msg("%s %s: ours and theirs do not lose the same updates", model, one->label);

@@ -24,12 +24,12 @@
 #define LOSS_LIMIT 1e-5
 #define SGD_LIMIT 1e-5 /* of the distance travelled */
 #define TWINS 16
-#define TWIN_LIMIT 4.0 /* median distances of a twin */
+#define TWIN_LIMIT 4.0 /* median distances of a perturbed run */
 #define WEIGHTS_MAX 16384
 
 static const char *const models[] = {"llama", "llama-tied", "olmo2", "qwen2", "qwen3"};
 
-/* One update on the first four rows, gradient left where it is, no weight moved by it. */
+/* One update on the first four rows; the gradient stays where it is and no weight moves. */
 static const char *const batch_lines[HELPER_HF_LINES] = {
     "batch.size=4",
     "batch.micro=4",
@@ -261,7 +261,7 @@ static void write_given(const struct hf_golden *golden, char out_path[HELPER_PAT
     helper_file_write(text, used, out_path);
 }
 
-/* Of each sequence's sum, per token. */
+/* The error of each sequence's sum, per token. */
 static double compare_references(const struct hf_golden *golden, const struct hf_arm *arm,
                                  struct run *run) {
     const json_t *references = helper_hf_find(golden, "runs", "dpo-cached", "references");
@@ -277,7 +277,7 @@ static double compare_references(const struct hf_golden *golden, const struct hf
     return worst;
 }
 
-/* The pass before training, and a training on the log-probs of theirs. */
+/* Checks the reference pass before training, and a training on their log-probs. */
 static void check_references(const char *model) {
     static double weights[WEIGHTS_MAX];
     char path[HELPER_PATH_SIZE], pairs[HELPER_PATH_SIZE + 16];
@@ -318,8 +318,8 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Median distance, after all updates, of 16 runs with one weight moved by one unit in the last
- * place: elements spread over all tensors. */
+/* The median distance, after all updates, of 16 runs in each of which one weight was moved by one
+ * unit in the last place; the weights are spread over all tensors. */
 static double twin_distance(const struct hf_arm *arm, const double *weights) {
     static double twin[WEIGHTS_MAX];
     double distance[TWINS];

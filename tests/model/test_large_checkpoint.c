@@ -46,7 +46,7 @@ static int has_room(void) {
            (uint64_t)disk.f_bavail * disk.f_frsize >= DISK_NEEDED;
 }
 
-/* What a child tells of itself. */
+/* What a child process reports of itself. */
 struct told {
     uint64_t state, peak, parameters;
     double opened, stepped; /* seconds */
@@ -97,7 +97,7 @@ static int load_and_step(const char *words, struct told *told) {
     return 0;
 }
 
-/* Runs one of both in a process of its own; its peak in bytes. */
+/* Runs one of both in a process of its own, and returns that one's peak memory in bytes. */
 static uint64_t apart(const char *words, struct told *out) {
     int pipes[2], code = 0;
     assert_int_equal(pipe(pipes), 0);

@@ -98,7 +98,7 @@ static const struct mode_case {
 
 #define MODEL "layers: 2, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19"
 
-/* Puts the model's sizes in the place of the word. */
+/* Replaces the word by the model's sizes. */
 static void subject_config(const struct subject *subject, const struct mode_case *mode, int on_cpu,
                            struct config *out) {
     char words[512];
@@ -116,7 +116,7 @@ static void subject_config(const struct subject *subject, const struct mode_case
     if (!on_cpu) helper_backend(out);
 }
 
-/* What a check of one subject works with. */
+/* What the check of one subject works with. */
 struct bench {
     struct run run, cpu;
     struct run *losses; /* the one whose losses are differenced: `run`, or with `cpu` that */
@@ -171,9 +171,9 @@ static void bench_open(struct bench *bench) {
     }
 }
 
-/* The two runs stand at the same point: by themselves, or where sums race because the CPU's is put
- * there, and its loss is another by rounding only (seen: 2.5e-16 of it; 2^-48 is fourteen times
- * that, 32 roundings of 2^-53). */
+/* Brings both runs to the same point. They get there by themselves; where sums race, the CPU's
+ * state is copied, and its loss then differs by rounding only (2.5e-16 of it was seen; the bound
+ * 2^-48 is fourteen times that, 32 roundings of 2^-53). */
 static void check_point(struct bench *bench, int races) {
     struct run *const run = &bench->run;
     double loss = step_twice(&bench->cpu);
@@ -205,7 +205,7 @@ static double five_points(const double f[4], double h) {
     return (8.0 * (f[1] - f[2]) - (f[0] - f[3])) / (12.0 * h);
 }
 
-/* Difference along the direction that is set, against the gradient. */
+/* Compares the difference of losses along the direction that is set with the gradient. */
 static void check_direction(struct bench *bench, struct range range, double norm,
                             const char *where) {
     double exact = 0.0, f[4], g[4];

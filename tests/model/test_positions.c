@@ -16,7 +16,7 @@
 #include "trainer/run_private.h"
 #include "trainer/schema_classes.h"
 
-/* As the scenario's table says. */
+/* These are the numbers of the scenario's table. */
 enum { CUT_FROM = 64, PARTS = 4 };
 
 static void open_scenario(struct arena *arena, struct scenario **out) {

@@ -280,7 +280,7 @@ static void verify_descent(void **state) {
         }
 }
 
-/* No forward of a reference, no room for one in the state, and none of its keys. */
+/* simpo has no forward of a reference, no room for one in the state, and none of its keys. */
 static void verify_simpo_is_free(void **state) {
     (void)state;
     static const char *const references[] = {"cached", "live"};
@@ -295,7 +295,7 @@ static void verify_simpo_is_free(void **state) {
     }
 }
 
-/* Law 3 holds for all of them. */
+/* Law 3 holds for all losses. */
 static void verify_invariance(void **state) {
     (void)state;
     static const char *const splits[] = {"micro: 8", "micro: 4, layout: concatenated",

@@ -34,7 +34,7 @@ static void write_text(const char *path, const char *text) {
     assert_int_equal(fclose(file), 0);
 }
 
-/* `extra`: keys before the last brace, with a comma before them. */
+/* Writes a config.json. `extra` are keys before the last brace, with a comma before them. */
 static void write_config(const char *path, const char *family, const char *class_name,
                          const char *extra) {
     char text[1024];
@@ -91,7 +91,7 @@ static const struct subject {
     {"llama", "LlamaForCausalLM", ", head_dim: 6", ", \"head_dim\": 6"},
 };
 
-/* A checkpoint of the subject, in folder `name`; the run stays open. */
+/* Saves a checkpoint of the subject in folder `name`; the run stays open. */
 static void make(const struct subject *subject, const char *name, struct trained *out) {
     char words[512], path[128];
     snprintf(words, sizeof words, REST ", model: {family: %s, " SIZES "%s, rope_theta: 500}",
@@ -122,7 +122,7 @@ static void corroborate_drawn_weights(void **state) {
     }
 }
 
-/* Saved and read again: the same parameters, the same section model. */
+/* What is saved and read again has the same parameters and the same section model. */
 static void verify_saving(void **state) {
     static const char *const models[] = {
         "family: llama, " SIZES ", norm_eps: 1e-5",
@@ -164,7 +164,8 @@ static void verify_saving(void **state) {
     }
 }
 
-/* Cut off behind the weights: the old config.json must not describe the new ones. */
+/* A save that is cut off behind the weights must not leave the old config.json to describe the new
+ * ones. */
 static void verify_saving_cut_off(void **state) {
     struct trained trained;
     struct config config;
@@ -272,7 +273,7 @@ static void validate_written(void **state) {
     close_run(&kept);
 }
 
-/* Weights that changed between the scenario and the run. */
+/* Weights that were changed between the scenario and the run are refused. */
 static void validate_changed_weights(void **state) {
     const struct run_options options = {.tensors = 1, .steps = 3};
     struct trained kept;
@@ -289,7 +290,7 @@ static void validate_changed_weights(void **state) {
     close_run(&kept);
 }
 
-/* Weights of one arm and sizes of the other make no mixture. */
+/* The weights of one arm and the sizes of the other make no hybrid. */
 static void validate_fits(void **state) {
     struct trained runs[2];
     struct config a, b, mixture;
@@ -308,7 +309,7 @@ static void validate_fits(void **state) {
         close_run(&runs[i]);
 }
 
-/* The two causes that only go together act as one factor, and only they; the ledger of a model that
+/* Two causes that only go together act as one factor, and no others do. The ledger of a model that
  * was read has no draw of weights. */
 static void validate_plan(void **state) {
     struct arena arena = ARENA_EMPTY;

@@ -19,8 +19,8 @@
 #include "tests/trainer/helper_train.h"
 
 #define GOLDEN TWINSTEP_SOURCE_DIR "/tests/golden/rope/inv_freq.txt"
-/* transformers rounds every step to f32, we round the result: smoothing amplifies what its power
- * lost. */
+/* transformers rounds every step to f32, twinstep only the result: smoothing amplifies what the f32
+ * power lost. */
 #define ULP 3
 
 static void check_factor(const struct config *config, const char *line) {
@@ -79,7 +79,7 @@ static void corroborate_frequencies(void **state) {
     assert_int_equal(blocks, 10);
 }
 
-/* The factor is on cosine and sine; position 0 is the factor itself. */
+/* The factor multiplies cosine and sine, so position 0 is the factor itself. */
 static void validate_table(void **state) {
     static float cosine[2][8 * 4], sine[2][8 * 4];
     struct config plain, yarn;
