@@ -11,6 +11,7 @@
 #include "base/fpenv.h"
 #include "determinism/libraries.h"
 #include "experiment/backend_record.h"
+#include "kernels/backend_module.h"
 #include "kernels/blas.h"
 #include "kernels/op.h"
 #include "scenarios/yaml.h"

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/backend_module.h"
 #include "trainer/plugin.h"
 
 enum status backends_site(const char *module, struct backend_site *out) {

@@ -6,6 +6,7 @@
 
 #include "determinism/digest.h"
 #include "evidence/backend_seen.h"
+#include "kernels/backend_abi.h"
 #include "model/backends.h"
 
 /* A module and what it runs on. */

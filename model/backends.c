@@ -3,6 +3,8 @@
  * nothing is kept here between calls. */
 #include "model/backends.h"
 
+#include "kernels/backend_module.h"
+
 enum status backends_open(const struct config *config, const struct backend **out) {
     *out = NULL;
     if (config->numerics.backend == BACKEND_CPU) return STATUS_OK;

@@ -5,8 +5,11 @@
 #ifndef TWINSTEP_MODEL_BACKENDS_H
 #define TWINSTEP_MODEL_BACKENDS_H
 
-#include "kernels/backend_module.h"
+#include "base/arena.h"
 #include "scenarios/config.h"
+
+struct backend;   /* kernels/backend_abi.h */
+struct op_limits; /* kernels/op.h */
 
 /* Opens the backend of a configuration; NULL means this program's own ops. Texts of errors begin
  * with the key. */

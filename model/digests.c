@@ -5,6 +5,7 @@
 #include "model/digests.h"
 
 #include "base/arena.h"
+#include "kernels/backend_abi.h"
 #include "model/backends.h"
 
 enum status digests_open(const struct backend *backend, size_t leaf_limit, size_t job_limit,

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "kernels/backend_abi.h"
 #include "model/backends.h"
 
 static enum status open_prompts(struct generator *generator, struct arena *arena) {

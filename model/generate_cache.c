@@ -8,6 +8,7 @@
 
 #include "base/element.h"
 #include "base/real.h"
+#include "kernels/op.h"
 #include "model/backends.h"
 
 enum status generate_cache_open(const struct generator *generator, struct arena *arena,

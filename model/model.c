@@ -9,6 +9,7 @@
 
 #include "base/element.h"
 #include "base/real.h"
+#include "kernels/backend_abi.h"
 #include "model/backends.h"
 #include "model/digests.h"
 #include "model/model_dropout.h"

@@ -15,6 +15,7 @@
 
 #include "determinism/philox.h"
 #include "experiment/backend_record.h"
+#include "kernels/op.h"
 #include "trainer/schema_classes.h"
 
 static void expect_ok(enum status status) {
@@ -227,7 +228,7 @@ const char *helper_outcome_gap(const struct helper_outcome *a, const struct help
     return NULL;
 }
 
-int helper_has_isa(enum isa isa) {
+int helper_has_isa(int isa) {
     const struct op_table *ops;
-    return backend_ops(isa, DTYPE_F32, DTYPE_F32, &ops) == STATUS_OK;
+    return backend_ops((enum isa)isa, DTYPE_F32, DTYPE_F32, &ops) == STATUS_OK;
 }

@@ -6,7 +6,6 @@
 #define TWINSTEP_TESTS_TRAINER_HELPER_TRAIN_H
 
 #include "experiment/experiment.h"
-#include "kernels/op.h"
 #include "tests/data/helper_data.h"
 #include "trainer/run_private.h"
 
@@ -68,7 +67,7 @@ void helper_outcome_of(struct run *run, uint64_t updates, struct helper_outcome 
 /* NULL when equal, else the name of the first part that differs. */
 const char *helper_outcome_gap(const struct helper_outcome *a, const struct helper_outcome *b);
 
-/* Whether this machine has the instruction set. */
-int helper_has_isa(enum isa isa);
+/* Whether this machine has the instruction set, an enum isa of kernels/op.h. */
+int helper_has_isa(int isa);
 
 #endif

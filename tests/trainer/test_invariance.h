@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "kernels/op.h"
 #include "tests/trainer/helper_train.h"
 
 #define INVARIANCE_UPDATES 2
