@@ -4,10 +4,11 @@
 #ifndef TWINSTEP_TRAINER_RUN_PRIVATE_H
 #define TWINSTEP_TRAINER_RUN_PRIVATE_H
 
+#include "trainer/run.h"
+
 #include "data/batch.h"
 #include "model/model.h"
 #include "optim/clip.h"
-#include "trainer/run.h"
 
 /* Forward-only model for the reference; its own dtype and layout. */
 struct run_reference {

@@ -67,7 +67,7 @@ static json_t *parse(const char *text) {
     return value;
 }
 
-/* The shape that design section 9 promises. */
+/* The first lines of a verdict: name and verdict, then labelled rows. */
 static void check_shape(const json_t *object) {
     static const char *const closures[] = {"exact", "within-floor", "open"};
     const json_t *first = member(object, "first"), *causes = member(object, "causes");

@@ -50,7 +50,8 @@ SHARED_HEADERS = [
     "base/macro.h", "base/sequence.h", "base/real*.h", "base/sum*.h", "base/rule.h", "base/dtype.h",
     "determinism/philox.h", "determinism/stream.h", "determinism/normal.h",
     "determinism/leafhash.h", "determinism/own_bits.h", "kernels/leaves.h", "kernels/moves.h",
-    "kernels/op.h", "kernels/pairs.h", "kernels/step.h", "kernels/reads.h", "kernels/squares.h",
+    "kernels/op.h", "kernels/op_call.h",
+    "kernels/pairs.h", "kernels/step.h", "kernels/reads.h", "kernels/squares.h",
     "base/rule_read.h", "base/rule_adam.h", "base/rule_optim.h", "base/rule_ulp.h",
 ]
 
@@ -326,6 +327,19 @@ def rule_documents(tree):
                     yield name, number, f"link to {path}: no such file"
 
 
+# Plans and notes that the project grew from are not in it, so nothing may cite them.
+ABSENT = re.compile(r"\b(?:the )?(?:facts|design),? sections?\b|\bof the facts\b|"
+                    r"\b(?:la" r"ws|des" r"ign)\.md\b")
+
+
+def rule_citations(tree):
+    for name, text in tree.text.items():
+        for number, line in enumerate(text.split("\n"), 1):
+            match = ABSENT.search(line)
+            if match:
+                yield name, number, f'"{match.group(0)}" is no document of this repository'
+
+
 def rule_notebooks(tree):
     """A notebook is committed as it was before it ran: pictures are made in CI, not looked up."""
     for name, text in tree.text.items():
@@ -404,7 +418,7 @@ def warn_sizes(tree):
 
 
 RULES = [rule_includes, rule_rooms, rule_private, rule_own_header_first, rule_tokens, rule_exceptions_are_used, rule_mutable,
-         rule_unique_names, rule_guard, rule_licence, rule_flags, rule_places, rule_documents,
+         rule_unique_names, rule_guard, rule_licence, rule_flags, rule_places, rule_documents, rule_citations,
          rule_notebooks, rule_catalogue]
 
 

@@ -95,6 +95,8 @@ BREAKS = [
     ("places", "docs/A.md", "from pypi." + "org\n", "place"),
     ("documents", "docs/A.md", "see `base/gone.h`\n", "base/gone.h"),
     ("documents", "docs/A.md", "[see](gone.md#there)\n", "gone.md"),
+    ("citations", "base/cited.c", c("/* as in fac" "ts, section 2.1 */\nint x;\n"), "no document"),
+    ("citations", "docs/A.md", "see la" "ws.md, section 5\n", "no document"),
     ("notebooks", "notebooks/read.ipynb", notebook(outputs=[{"data": {}}]), "one holds"),
     ("notebooks", "notebooks/read.ipynb", notebook(outputs=[], execution_count=3), "one holds"),
     ("notebooks", "notebooks/read.ipynb", '{"cells": [{"outputs": []', "no notebook"),
