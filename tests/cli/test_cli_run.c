@@ -67,7 +67,7 @@ static json_t *parse(const char *text) {
     return value;
 }
 
-/* The first lines of a verdict: name and verdict, then labelled rows. */
+/* A verdict as JSON holds every member, with its type, whatever it is about. */
 static void check_shape(const json_t *object) {
     static const char *const closures[] = {"exact", "within-floor", "open"};
     const json_t *first = member(object, "first"), *causes = member(object, "causes");

@@ -19,7 +19,7 @@ static const struct stream_address full = {
     STREAM_ROUNDING, STREAM_REFERENCE_REJECTED, 511, 511, 255, (1u << 22) - 1,
     0xFFFFFFFFu,     (UINT64_C(1) << 42) - 1};
 
-/* One field at a time, from the table of laws.md: which bits of words 1 to 3 it sets. */
+/* One field at a time, from the table of law 10 (docs/DETERMINISM.md): which bits of words 1 to 3 it sets. */
 static const struct {
     struct stream_address address;
     uint32_t word[3];

@@ -332,7 +332,7 @@ static void verify_skips(void **state) {
     assert_true(rules[0] > 5 && rules[1] > 3);
 }
 
-/* ---- known values (golden tables of the facts) ---- */
+/* ---- known values (the frameworks' own tables, docs/LR.md) ---- */
 
 static const struct {
     const char *contract, *schedule;
