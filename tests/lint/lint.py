@@ -340,19 +340,50 @@ def rule_citations(tree):
                 yield name, number, f'"{match.group(0)}" is no document of this repository'
 
 
+GENERATED = ["docs/SCENARIOS.md"]  # as the program prints it: what the sources say stands there
+REWRITTEN = ["docs/ARCHITECTURE.md", "docs/LOGS.md", "docs/LR.md", "docs/FORENSICS.md",
+             "CONTRIBUTING.md", "README.md"]  # are being written anew
+
+
+def rule_prose(tree):
+    """Prose wraps at 100 columns (docs/wrap.py does it), and nothing in README.md is over 120.
+
+    Tables, blocks of code and output, headings and comments cannot wrap, and what a link points at
+    is not read: they do not count."""
+    kept = re.compile(r"\s*([|#>]|<!--|---|\[[^\]]+\]: )")
+    for name, text in tree.text.items():
+        if not name.endswith(".md") or name in GENERATED + REWRITTEN:
+            continue
+        fenced = False
+        for number, line in enumerate(text.split("\n"), 1):
+            fence = line.lstrip().startswith("```")
+            fenced ^= fence
+            prose = not (fenced or fence or kept.match(line))
+            shown = len(re.sub(r"\]\([^)]*\)", "]", line))
+            if prose and shown > 100:
+                yield name, number, f"{shown} columns of prose, wrap it at 100"
+            elif name == "README.md" and len(line) > 120:
+                yield name, number, f"{len(line)} columns, the first page has no more than 120"
+
+
 def rule_notebooks(tree):
-    """A notebook is committed as it was before it ran: pictures are made in CI, not looked up."""
+    """A notebook is committed as it ran: every cell of code once, in order, on a fresh kernel."""
     for name, text in tree.text.items():
         if not name.endswith(".ipynb"):
             continue
         try:
-            cells = json.loads(text)["cells"]
-            ran = [cell["id"] for cell in cells if cell.get("outputs") or cell.get("execution_count")]
+            cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+            counts = [(cell["id"], cell["execution_count"], cell["outputs"]) for cell in cells]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             yield name, 1, f"no notebook of format 4.5: {error!r}"
             continue
-        for identity in ran:
-            yield name, 1, f"{identity} holds what it put out: clear it"
+        for expected, (identity, count, outputs) in enumerate(counts, 1):
+            if count != expected:
+                yield name, 1, f"{identity} ran as number {count}, expected {expected}"
+            if any(output.get("output_type") == "error" for output in outputs):
+                yield name, 1, f"{identity} ended with an error"
+        if not any(outputs for _, _, outputs in counts):
+            yield name, 1, "no cell shows anything"
 
 
 # Cases that the catalogue must hold: hypotheses of the first investigation, known bugs.
@@ -419,7 +450,7 @@ def warn_sizes(tree):
 
 RULES = [rule_includes, rule_rooms, rule_private, rule_own_header_first, rule_tokens, rule_exceptions_are_used, rule_mutable,
          rule_unique_names, rule_guard, rule_licence, rule_flags, rule_places, rule_documents, rule_citations,
-         rule_notebooks, rule_catalogue]
+         rule_prose, rule_notebooks, rule_catalogue]
 
 
 def run_rules(root):

@@ -20,7 +20,9 @@ def c(body):
 
 
 def notebook(**cell):
-    return json.dumps({"cells": [{"cell_type": "code", "id": "one", "source": [], **cell}]})
+    ran = {"execution_count": 1, "outputs": [{"output_type": "stream"}]}
+    return json.dumps({"cells": [{"cell_type": "markdown", "id": "said", "source": []},
+                                 {"cell_type": "code", "id": "one", "source": [], **ran, **cell}]})
 
 
 def header(guard, body=""):
@@ -64,7 +66,9 @@ CLEAN = {
     "cmake/flags.cmake": "# SPDX-License-Identifier: Apache-2.0\n# never -O" + "fast\n",
     "scenarios/catalog/pair.yaml": "name: pair\nexpect: {verdict: identical}\n",
     "docs/CATALOG.md": PAGE,
-    "notebooks/read.ipynb": notebook(outputs=[], execution_count=None),
+    "notebooks/read.ipynb": notebook(),
+    "docs/wide.md": "# A heading " + "that is long " * 10 + "\n\n| a " * 40 + "|\n\n```\n" + "x " * 60 +
+                    "\n```\n\n<!-- " + "y " * 60 + "-->\n[a](https://example.org/" + "z" * 100 + ")\n",
     "README.md": "build/default/bin/twinstep, tests/ho" + "me/x, `base/thing.h`, [C](cli/main.c)\n",
 }
 
@@ -97,8 +101,13 @@ BREAKS = [
     ("documents", "docs/A.md", "[see](gone.md#there)\n", "gone.md"),
     ("citations", "base/cited.c", c("/* as in fac" "ts, section 2.1 */\nint x;\n"), "no document"),
     ("citations", "docs/A.md", "see la" "ws.md, section 5\n", "no document"),
-    ("notebooks", "notebooks/read.ipynb", notebook(outputs=[{"data": {}}]), "one holds"),
-    ("notebooks", "notebooks/read.ipynb", notebook(outputs=[], execution_count=3), "one holds"),
+    ("prose", "docs/A.md", "word " * 20 + "over\n", "104 columns of prose"),
+    ("prose", "docs/A.md", "```\nblock\n```\n* " + "word " * 20 + "\n", "102 columns of prose"),
+    ("prose", "README.md", "```\n" + "x" * 121 + "\n```\n", "121 columns"),
+    ("notebooks", "notebooks/read.ipynb", notebook(execution_count=None), "number None"),
+    ("notebooks", "notebooks/read.ipynb", notebook(execution_count=3), "number 3"),
+    ("notebooks", "notebooks/read.ipynb", notebook(outputs=[]), "no cell shows"),
+    ("notebooks", "notebooks/read.ipynb", notebook(outputs=[{"output_type": "error"}]), "error"),
     ("notebooks", "notebooks/read.ipynb", '{"cells": [{"outputs": []', "no notebook"),
     ("notebooks", "notebooks/read.ipynb", '{"worksheets": []}', "no notebook"),
     ("catalogue", "docs/CATALOG.md", PAGE + "| [`gone`](A.md) | identical |\n", "gone.yaml is no file"),

@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Executes the notebooks, headless, on traces that the program makes here and now.
+"""Executes the notebooks, headless, on traces that the program makes here and now, and holds what is
+committed equal to what they show.
 
-    notebooks.py --binary TWINSTEP [--keep FOLDER] [NAME...]
+    notebooks.py --binary TWINSTEP [--keep FOLDER] [--commit] [NAME...]
 
 A notebook's first cell shows the commands that make its traces, in a block of `sh`: they are run as
-they stand there. Then each notebook must execute without an error, and every cell that shows a
-figure must give one. (That committed notebooks hold no outputs is a rule of lint.py.) Exit status 77
-(skipped) where h5py, matplotlib, nbclient or ipykernel is missing, 1 when something fails, 0
-otherwise. --keep leaves traces, executed notebooks and pictures in FOLDER."""
+they stand there. Then each cell must execute without an error, its text must be the committed text,
+and each figure must draw the data that the committed picture drew: the numbers behind lines, bars,
+bands and images, rounded to five digits, are hashed into the picture's metadata ("drawn"). The PNG
+itself may differ, since fonts and versions of matplotlib do. --commit rewrites the notebooks, --keep
+leaves traces, executed notebooks and pictures in FOLDER. Exit status 77 (skipped) where h5py,
+matplotlib, nbclient or ipykernel is missing, 1 when something fails, 0 otherwise."""
 import argparse
 import base64
+import difflib
 import importlib.util
 import json
 import os
@@ -24,7 +28,42 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NEEDED = ("numpy", "h5py", "matplotlib", "nbformat", "nbclient", "ipykernel")
-LEAST_PICTURE = 11000  # bytes; empty axes of such figures have up to 9,200
+MOST_PICTURE = 60000  # bytes; pictures are committed
+DRAWN = "application/x-drawn"
+
+# IPython runs it before the first cell: a figure that is shown says what it draws.
+STARTUP = """
+def _watch():
+    import hashlib
+    import numpy as np
+    import matplotlib.pyplot as plt
+    from IPython.display import display
+
+    def numbers(axes):
+        yield from (line.get_xydata() for line in axes.lines)
+        yield from (patch.get_patch_transform().transform(patch.get_path().vertices)
+                    for patch in axes.patches)
+        yield from (path.vertices for group in axes.collections for path in group.get_paths())
+        yield from (np.ma.filled(image.get_array(), np.nan) for image in axes.images)
+
+    def digest(figure):
+        numbers_of_all = [np.asarray(part, dtype=float).ravel()
+                          for axes in figure.axes for part in numbers(axes)]
+        if not numbers_of_all or not np.isfinite(np.concatenate(numbers_of_all)).any():
+            return "nothing"
+        words = ["%.5g" % x for part in numbers_of_all for x in part]
+        return hashlib.sha256(" ".join(words).encode()).hexdigest()
+
+    shown = plt.show
+
+    def show(*words, **options):
+        for number in plt.get_fignums():
+            display({"DRAWN": digest(plt.figure(number))}, raw=True)
+        shown(*words, **options)
+    plt.show = show
+_watch()
+del _watch
+""".replace("DRAWN", DRAWN)
 
 
 def missing():
@@ -56,10 +95,29 @@ def execute(path, folder):
     import nbclient
     import nbformat
     notebook = nbformat.read(path, as_version=4)
+    metadata = dict(notebook.metadata)  # the kernel adds its version to it
     nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3",
                             resources={"metadata": {"path": str(folder)}}).execute()
+    notebook.metadata = metadata
+    for cell in notebook.cells:
+        cell.metadata = {}
+        if cell.cell_type == "code":
+            cell.outputs = with_drawn(cell.outputs)
     nbformat.validate(notebook)
     return notebook
+
+
+def with_drawn(outputs):
+    """The digests of figures moved from outputs of their own to the pictures that follow them."""
+    kept, digests = [], []
+    for output in outputs:
+        if DRAWN in output.get("data", {}):
+            digests.append(output["data"][DRAWN])
+            continue
+        if "image/png" in output.get("data", {}):
+            output["metadata"] = {"drawn": digests.pop(0) if digests else "unknown"}
+        kept.append(output)
+    return kept
 
 
 def pictures_of(cell):
@@ -77,18 +135,46 @@ def executed_faults(notebook, stem, folder):
         if len(pictures) != expected:
             yield f"cell {number}: {len(pictures)} pictures, expected {expected}"
         for output in cell["outputs"]:
+            if output.get("metadata", {}).get("drawn") == "nothing":
+                yield f"cell {number}: an empty picture"
             if output["output_type"] == "error" or output.get("name") == "stderr":
                 yield f"cell {number}: {output.get('text') or output.get('evalue')}"
         for picture in pictures:
             shown += 1
             (folder / f"{stem}-{shown}.png").write_bytes(picture)
-            if len(picture) < LEAST_PICTURE:
-                yield f"cell {number}: a picture of {len(picture)} bytes is empty"
+            if len(picture) > MOST_PICTURE:
+                yield f"cell {number}: a picture of {len(picture)} bytes is too large to commit"
     if shown == 0:
         yield "no picture at all"
 
 
-def check(binary, path, folder):
+def said_by(cell):
+    """What a cell shows, but for the bytes of pictures: text, and what each figure drew."""
+    lines = []
+    for output in cell.get("outputs", []):
+        data = output.get("data", {})
+        if "image/png" in data:
+            lines.append(f"picture of {output['metadata'].get('drawn')}")
+        else:
+            lines += "".join(output.get("text", data.get("text/plain", ""))).splitlines()
+    return lines
+
+
+def committed_faults(document, notebook):
+    for number, (old, new) in enumerate(zip(document["cells"], notebook.cells), 1):
+        changes = difflib.unified_diff(said_by(old), said_by(new), "committed", "executed",
+                                       lineterm="")
+        for change in changes:
+            yield f"cell {number}: {change}"
+
+
+def written(notebook):
+    """The notebook as nbformat writes it: lists of lines, a line each."""
+    import nbformat
+    return nbformat.writes(notebook, version=4).rstrip("\n") + "\n"
+
+
+def check(binary, path, folder, commit):
     began = time.monotonic()
     document = json.loads(path.read_text(encoding="utf-8"))
     faults = []
@@ -96,8 +182,11 @@ def check(binary, path, folder):
         make_traces(binary, document, folder)
         made = time.monotonic()
         notebook = execute(path, folder)
-        (folder / path.name).write_text(json.dumps(notebook), encoding="utf-8")
+        (folder / path.name).write_text(written(notebook), encoding="utf-8")
         faults += executed_faults(notebook, path.stem, folder)
+        if commit and not faults:
+            path.write_text(written(notebook), encoding="utf-8")
+        faults += committed_faults(document, notebook) if not commit else []
         print(f"{path.name}: traces {made - began:.1f} s, cells {time.monotonic() - made:.1f} s")
     except Exception as error:  # pylint: disable=broad-except
         faults.append(f"{type(error).__name__}: {error}")
@@ -110,6 +199,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--binary", required=True)
     parser.add_argument("--keep", type=pathlib.Path)
+    parser.add_argument("--commit", action="store_true")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     lacking = missing()
@@ -123,12 +213,15 @@ def main():
         for name in ("HOME", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR",
                      "MPLCONFIGDIR"):
             os.environ[name] = temporary
+        startup = pathlib.Path(temporary) / "profile_default/startup"
+        startup.mkdir(parents=True)
+        (startup / "watch.py").write_text(STARTUP, encoding="utf-8")
         os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # warns on stderr otherwise
         paths = sorted((ROOT / "notebooks").glob("*.ipynb"))
         chosen = [p for p in paths if not options.names or p.stem in options.names]
         assert chosen, "no notebook"
         binary = str(pathlib.Path(options.binary).resolve())
-        results = [check(binary, path, folder) for path in chosen]
+        results = [check(binary, path, folder, options.commit) for path in chosen]
         print(f"{len(results)} notebooks, {results.count(False)} failed")
         return 0 if all(results) else 1
 
