@@ -1,16 +1,29 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Output that documents show, taken from real runs.
+"""Runs the commands that documents show, and puts what they print under them.
 
-    docs/readme_output.py [--binary build/default/bin/twinstep] [--tests LOG]   rewrite
-    docs/readme_output.py --check --binary B                                    compare; 1: differs
+    docs/readme_output.py [--binary build/default/bin/twinstep] [--tests LOG] [PAGE...]  rewrite
+    docs/readme_output.py --check --binary B [PAGE...]                     compare; 1: differs
 
-README.md and the pages in PAGES: the text between "<!-- output: NAME -->" and "<!-- end -->" is what
-the command of that name in COMMANDS (PAGES) prints, which is the same everywhere. "output: test" is the
-summary of a log of `sh bootstrap.sh test` (its seconds are one machine's, so --check leaves it out).
-docs/SCENARIOS.md: what `twinstep keys --markdown` prints."""
+In README.md and every page under docs/, the block between "<!-- output -->" and "<!-- end -->" is
+what the block of `sh` before it prints, its commands run by a shell with `twinstep` on the path and
+in a folder of the page's own, in the order of the page. Comments in the page say what else is
+needed; the reader does not see them:
+
+    <!-- output: status 1, lines 7 -->     the last command ends with 1 (default 0); 7 lines are shown
+    <!-- output: lines 3-9 -->             lines 3 to 9 are shown, "..." for what is left out
+    <!-- output: of COMMAND -->            COMMAND is run instead of the block before
+    <!-- files: PATH... -->                these files and folders of the repository are there
+    <!-- file: NAME -->                    the block after it is written to NAME
+    <!-- run: COMMAND -->                  run, with nothing shown
+    <!-- output: test -->                  the summary of a log of `sh bootstrap.sh test` (--tests);
+                                           its seconds are one machine's, so --check leaves it out
+
+docs/SCENARIOS.md is what `twinstep keys --markdown` prints, all of it."""
 import argparse
+import concurrent.futures
 import difflib
+import os
 import pathlib
 import re
 import shutil
@@ -19,59 +32,82 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-LOGS = ROOT / "tests/golden/logs"
-# What the commands find in their folder: the name there, and the committed log that it is a copy of.
-FILES = {
-    "trainer_state.json": LOGS / "hf5/dpo-linear-cold/trainer_state.json",
-    "console.txt": LOGS / "hf446/hf-linear/console.txt",
-    "nan.json": LOGS / "hf5/hf-nan/trainer_state.json",
-    "a.json": LOGS / "hf446/hf-linear/trainer_state.json",
-    "b.json": LOGS / "hf5/hf-linear/trainer_state.json",
-}
-
-# Name of the block: words, exit status, lines shown (None: all).
-COMMANDS = {
-    "demo": (["demo", "--quiet"], 0, None),
-    "lr-check": (["lr", "check", "trainer_state.json", "--expect", "olmo-core", "--schedule", "linear", "--lr",
-                  "5e-7", "--steps", "5"], 1, 7),
-    "lr-compare": (["lr", "compare", "open-instruct-tune-cache", "open-instruct-dpo", "--lr", "5e-7",
-                    "--steps", "5"], 1, None),
-}
-# The same for pages under docs/.
-PAGES = {
-    "NOISE.md": {
-        "noise-ops": (["noise", "--ops", "--modes", "invariant,shaped large-batch", "--dtypes",
-                       "f32", "--threads", "2"], 1, None),
-    },
-    "LOGS.md": {
-        "import-console": (["import", "console.txt"], 0, None),
-    },
-    "FORENSICS.md": {
-        "doctor-nan": (["doctor", "nan.json"], 1, 14),
-        "compare-versions": (["compare", "a.json", "b.json"], 1, None),
-    },
-}
+PART = re.compile(r"<!-- (?P<word>files|file|run|output)(?:: (?P<what>[^\n]*?))? -->\n"
+                  r"|```(?P<kind>\w*)\n(?P<block>.*?)^```\n", re.S | re.M)
+SHOWN = re.compile(r"```\n(.*?)^```\n<!-- end -->", re.S | re.M)
 
 
-def run(binary, words, status=0, lines=None):
-    with tempfile.TemporaryDirectory() as folder:
-        for name, log in FILES.items():
-            shutil.copy(log, pathlib.Path(folder) / name)
-        result = subprocess.run([binary, *words], cwd=folder, capture_output=True, text=True,
-                                check=False)
-    if result.returncode != status:
-        sys.exit(f"{binary} {' '.join(words)}: expected exit status {status}, got "
-                 f"{result.returncode}: {result.stderr}")
-    shown = result.stdout.splitlines(keepends=True)
-    return "".join(shown if lines is None else [*shown[:lines], "...\n"])
+class Page:
+    """One page, its folder, and the text so far."""
 
+    def __init__(self, path, binary, summary):
+        self.path, self.summary = path, summary
+        self.name = path.relative_to(ROOT).as_posix()
+        self.old = path.read_text(encoding="utf-8")
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.temporary.name) / "here"
+        self.folder.mkdir()
+        tools = pathlib.Path(self.temporary.name) / "bin"
+        tools.mkdir()
+        (tools / "twinstep").symlink_to(binary)
+        self.environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "LC_ALL": "C"}
 
-def with_block(text, name, output, page="README.md"):
-    pattern = rf"(<!-- output: {name} -->\n```\n).*?(```\n<!-- end -->)"
-    new, count = re.subn(pattern, lambda m: m.group(1) + output + m.group(2), text, flags=re.S)
-    if count != 1:
-        sys.exit(f"{page}: expected one block \"output: {name}\", found {count}")
-    return new
+    def fail(self, position, text):
+        line = self.old.count("\n", 0, position) + 1
+        raise SystemExit(f"{self.name}:{line}: {text}")
+
+    def run(self, position, command, status=0):
+        result = subprocess.run(["sh", "-c", command], cwd=self.folder, env=self.environment,
+                                capture_output=True, text=True, check=False, timeout=300)
+        if result.returncode != status:
+            self.fail(position, f"expected exit status {status}, got {result.returncode}: "
+                                f"{command}\n{result.stdout}{result.stderr}")
+        return result.stdout
+
+    def shown(self, position, what, block):
+        """The output that stands under a block, as the words of its comment say."""
+        options, _, command = what.partition("of ")
+        status = re.search(r"status (\d+)", options)
+        lines = re.search(r"lines (?:(\d+)-)?(\d+)", options)
+        output = self.run(position, command or block, int(status.group(1)) if status else 0)
+        rows = output.splitlines(keepends=True)
+        if not lines:
+            return output
+        first, last = int(lines.group(1) or 1), int(lines.group(2))
+        before = ["...\n"] if first > 1 else []
+        after = ["...\n"] if last < len(rows) else []
+        return "".join([*before, *rows[first - 1:last], *after])
+
+    def rewritten(self):
+        text, position, block, name = [], 0, None, None
+        while (part := PART.search(self.old, position)) is not None:
+            word, what = part.group("word"), part.group("what") or ""
+            text.append(self.old[position:part.end()])
+            position = part.end()
+            if word is None:
+                block = part.group("block")
+                if name:
+                    (self.folder / name).write_text(block, encoding="utf-8")
+                    name = None
+            elif word == "files":
+                for path in what.split():
+                    source = ROOT / path
+                    if source.is_dir():
+                        (self.folder / path).symlink_to(source)
+                    else:
+                        shutil.copy(source, self.folder)
+            elif word == "file":
+                name = what
+            elif word == "run":
+                self.run(part.start(), what)
+            else:
+                old = SHOWN.match(self.old, position)
+                if old is None:
+                    self.fail(position, "expected a block and <!-- end --> after <!-- output -->")
+                new = self.summary if what == "test" else self.shown(part.start(), what, block)
+                text.append(old.group(0) if new is None else f"```\n{new}```\n<!-- end -->")
+                position = old.end()
+        return "".join(text) + self.old[position:]
 
 
 def summary_of(log):
@@ -82,30 +118,33 @@ def summary_of(log):
     return found[-1]
 
 
+def new_text(path, binary, summary):
+    page = Page(path, binary, summary)
+    try:
+        if page.name == "docs/SCENARIOS.md":
+            return page.run(0, "twinstep keys --markdown")
+        return page.rewritten()
+    finally:
+        page.temporary.cleanup()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--binary", default=ROOT / "build/default/bin/twinstep")
     parser.add_argument("--tests", metavar="LOG")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("pages", nargs="*", type=pathlib.Path)
     options = parser.parse_args()
-    binary = str(pathlib.Path(options.binary).resolve())
-
-    readme, scenarios = ROOT / "README.md", ROOT / "docs/SCENARIOS.md"
-    text = readme.read_text(encoding="utf-8")
-    for name, command in COMMANDS.items():
-        text = with_block(text, name, run(binary, *command))
-    if options.tests:
-        text = with_block(text, "test", summary_of(options.tests))
-    wanted = {readme: text, scenarios: run(binary, ["keys", "--markdown"])}
-    for page, commands in PAGES.items():
-        path = ROOT / "docs" / page
-        wanted[path] = path.read_text(encoding="utf-8")
-        for name, command in commands.items():
-            wanted[path] = with_block(wanted[path], name, run(binary, *command), page)
+    binary = pathlib.Path(options.binary).resolve()
+    summary = summary_of(options.tests) if options.tests else None
+    pages = [path.resolve() for path in options.pages] or [ROOT / "README.md",
+                                                            *sorted((ROOT / "docs").rglob("*.md"))]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        texts = list(pool.map(lambda path: new_text(path, binary, summary), pages))
 
     differ = False
-    for path, new in wanted.items():
-        old = path.read_text(encoding="utf-8") if path.exists() else ""
+    for path, new in zip(pages, texts):
+        old = path.read_text(encoding="utf-8")
         if old == new:
             continue
         differ = True

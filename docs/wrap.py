@@ -37,8 +37,9 @@ def filled(words, first, rest):
     lines, line = [], first + words[0]
     for i, word in enumerate(words[1:], 1):
         width = len(line) + 1 + len(word)
-        following = words[i + 1] if i + 1 < len(words) else ""
-        if MARKER.match(following):
+        for following in words[i + 1:]:
+            if not MARKER.match(following):
+                break
             width += 1 + len(following)
         if width <= WIDTH or MARKER.match(word):
             line += " " + word
