@@ -13,8 +13,8 @@ import sys
 WIDTH = 100
 ITEM = re.compile(r"(\s*)([*+-]|\d+[.)])\s+")
 # What would begin a list, a heading, a quotation, a table or a block at the head of a line.
-MARKER = re.compile(r"([*+-]|#+|\d+[.)]|>.*|\|.*|=+|-+|<!--.*|```.*)$")
-KEPT = re.compile(r"\s*([|#>]|<!--|---|\[[^\]]+\]: )")
+MARKER = re.compile(r"([*+-]|#.*|\d+[.)]|>.*|\|.*|=+|-+|<!--.*|```.*)$")
+KEPT = re.compile(r"\s*([|>]|#+ |<!--|---|\[[^\]]+\]: )")
 
 
 def words_of(text):

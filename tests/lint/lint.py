@@ -350,7 +350,7 @@ def rule_prose(tree):
 
     Tables, blocks of code and output, headings and comments cannot wrap, and what a link points at
     is not read: they do not count."""
-    kept = re.compile(r"\s*([|#>]|<!--|---|\[[^\]]+\]: )")
+    kept = re.compile(r"\s*([|>]|#+ |<!--|---|\[[^\]]+\]: )")
     for name, text in tree.text.items():
         if not name.endswith(".md") or name in GENERATED + REWRITTEN:
             continue
