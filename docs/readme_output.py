@@ -19,7 +19,8 @@ needed; the reader does not see them:
     <!-- output: test -->                  the summary of a log of `sh bootstrap.sh test` (--tests);
                                            its seconds are one machine's, so --check leaves it out
 
-docs/SCENARIOS.md is what `twinstep keys --markdown` prints, all of it."""
+docs/SCENARIOS.md is what `twinstep keys --markdown` prints, all of it; outputs of commands in that
+are run, too, so a difference there is mended in the program."""
 import argparse
 import concurrent.futures
 import difflib
@@ -122,7 +123,7 @@ def new_text(path, binary, summary):
     page = Page(path, binary, summary)
     try:
         if page.name == "docs/SCENARIOS.md":
-            return page.run(0, "twinstep keys --markdown")
+            page.old = page.run(0, "twinstep keys --markdown")
         return page.rewritten()
     finally:
         page.temporary.cleanup()
