@@ -148,7 +148,7 @@ def check_changelogs(unpacked, fields):
 def check_document(files):
     """docs/INSTALL.md lists them, but writes each verb's page and each header as one line."""
     text = (ROOT / "docs/INSTALL.md").read_text(encoding="utf-8")
-    shown = re.search(r"<!-- output: files -->\n```\n(.*?)```", text, re.S).group(1).split()
+    shown = re.search(r"<!-- installed: files -->\n```\n(.*?)```", text, re.S).group(1).split()
     got = {re.sub(r"(man1/twinstep-).*", r"\1VERB.1.gz", re.sub(r"(include/twinstep)/.*", r"\1/...",
                                                                 path[1:])) for path in files}
     if set(shown) != got:
