@@ -340,7 +340,6 @@ def rule_citations(tree):
                 yield name, number, f'"{match.group(0)}" is no document of this repository'
 
 
-GENERATED = ["docs/SCENARIOS.md"]  # as the program prints it: what the sources say stands there
 
 
 def rule_prose(tree):
